@@ -1,0 +1,36 @@
+/* An output dataset that appears under its name only when it is whole. Rank 0 creates it in a temporary file beside the
+ * target (a copy of the target when that holds other things), allocates it, closes the file and hands the offset round;
+ * ranks write raw bytes; rank 0 writes the record, syncs and renames. A failure at any point leaves the target as it was. */
+#ifndef TSR_IO_OUTPUT_H
+#define TSR_IO_OUTPUT_H
+
+#include "io/run_record.h"
+#include "io/store.h"
+
+typedef struct {
+    tsr_matrix_name name; /* path "" means /C */
+    int64_t rows, cols;
+    tsr_dtype dtype;      /* TSR_F16, TSR_F32, TSR_F64 or an integer type */
+    bool force;           /* replace an existing dataset */
+} tsr_output_spec;
+
+/* Plain memory: broadcast to every rank. */
+typedef struct {
+    tsr_store_desc desc;            /* desc.name.file is the temporary file; open it with tsr_output_open */
+    char target[TSR_FILE_CHARS];    /* the file's name in the end */
+} tsr_output;
+
+/* Local, rank 0. Refuses an existing dataset without force, a missing, read-only or full directory, a slice; removes what a killed earlier run
+ * left beside the target. */
+tsr_status tsr_output_create(const tsr_output_spec *spec, tsr_output *output);
+/* The checks of tsr_output_create alone, changing nothing: for --dry-run and early refusal. */
+tsr_status tsr_output_check(const tsr_output_spec *spec);
+/* Opens the temporary dataset on this rank for writing (and reading). As tsr_hdf5_open for mode and comm. */
+tsr_status tsr_output_open(const tsr_output *output, tsr_io_mode mode, const void *comm, tsr_store **store);
+/* Local, rank 0, after every rank synced and closed its store: writes record (may be NULL: only history attributes) beside the dataset,
+ * marks it complete, syncs, renames onto the target and syncs the folder. On failure the target is untouched and the temporary file is gone. */
+tsr_status tsr_output_publish(const tsr_output *output, const tsr_run_record *record, const char *command);
+/* Removes the temporary file; any rank, any time, also from a signal-handling thread. Never fails. */
+void tsr_output_discard(const tsr_output *output);
+
+#endif

@@ -1,0 +1,81 @@
+/* What a run leaves behind: one record a rank and one a run, written beside C in the output file (group <C>.run: table `ranks`, attributes), as JSON,
+ * and as lines on the terminal. Decimal GB/s; GFLOP/s = 2·m·n·k / seconds. */
+#ifndef TSR_IO_RUN_RECORD_H
+#define TSR_IO_RUN_RECORD_H
+
+#include <stdio.h>
+
+#include "kernels/base.h"
+
+/* The lanes a step can belong to: code, name. All run at the same time. */
+#define TSR_LANE_LIST(X)                                                                                              \
+    X(READ, "read")                                                                                                   \
+    X(UPLOAD, "upload")                                                                                               \
+    X(EXCHANGE, "exchange")                                                                                           \
+    X(PACK, "pack")                                                                                                   \
+    X(MULTIPLY, "multiply")                                                                                           \
+    X(DOWNLOAD, "download")                                                                                           \
+    X(WRITE, "write")
+
+typedef enum {
+#define X(code, name) TSR_LANE_##code,
+    TSR_LANE_LIST(X)
+#undef X
+    TSR_LANE_COUNT
+} tsr_lane;
+
+const char *tsr_lane_name(tsr_lane lane);
+
+/* Plain memory: gathered to rank 0. */
+typedef struct {
+    int32_t rank, row, col, depth;  /* grid coordinates; -1 for a rank the grid leaves idle */
+    char host[64];
+    char device[96];                /* "NVIDIA H200 #0 (0000:18:00.0)" or the CPU's name */
+    int64_t tiles;                  /* products of tiles multiplied */
+    double flops;                   /* 2·m·n·k of them */
+    double lane_seconds[TSR_LANE_COUNT]; /* busy time */
+    double lane_bytes[TSR_LANE_COUNT];   /* moved by the lane; multiply: operands and C as the kernel's descriptor counts them */
+    double kernel_seconds;          /* the device's own clock around the kernels */
+    double wall_seconds;            /* first step to last */
+    double host_peak_bytes;         /* largest resident set of the process */
+    double device_bytes;            /* allocated on the device */
+} tsr_rank_record;
+
+typedef struct {
+    char name[1600];  /* file:/path[slice] */
+    int64_t rows, cols;
+    char type[32];
+} tsr_source_record;
+
+typedef struct {
+    const char *command;        /* the command line */
+    char started[40];           /* ISO 8601, UTC */
+    tsr_source_record a, b, c0; /* c0.name "" when none */
+    tsr_source_record c;
+    bool transpose_a, transpose_b;
+    double alpha, beta;
+    int64_t m, n, k;
+    int grid[3];                /* ranks over m, n, k */
+    int ranks;                  /* of the job, idle ones too */
+    int64_t super_blocks[2];    /* along m, n */
+    int64_t panel;              /* k of one step */
+    char kernel[32], type[8], transport[32], io[16];
+    char versions[256];         /* "tessera 0.1.0, HDF5 …, Open MPI …, CUDA …" */
+    double seconds;             /* first read to last byte synced */
+    double setup_seconds;       /* main to first read */
+    double gflops;              /* 2·m·n·k / seconds / 1e9 */
+    char check[256];            /* "not run", or "PASSED …" / "FAILED …" with the numbers */
+    const tsr_rank_record *rank_records; /* ranks of them; not owned */
+} tsr_run_record;
+
+/* One JSON object, two-space indent, a newline at the end. TSR_ERR_IO when the stream fails. */
+tsr_status tsr_record_write_json(const tsr_run_record *record, FILE *to);
+/* The same into a file, whole or not at all (temporary name, rename). */
+tsr_status tsr_record_save_json(const tsr_run_record *record, const char *file);
+/* A header, one line a rank, one line for the run. */
+void tsr_record_print(const tsr_run_record *record, FILE *to);
+
+/* Used by output.c: writes the record into the open HDF5 file `file` (an hid_t) as group `path`. */
+tsr_status tsr_record_write_hdf5(const tsr_run_record *record, int64_t file, const char *path);
+
+#endif

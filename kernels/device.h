@@ -1,0 +1,84 @@
+/* A device: memory, streams, events, copies and facts. One table a kind of device; the CPU is one like any other, with
+ * synchronous streams and memory that the host shares. Every call is Local. */
+#ifndef TSR_KERNELS_DEVICE_H
+#define TSR_KERNELS_DEVICE_H
+
+#include "kernels/base.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum { TSR_DEVICE_CPU, TSR_DEVICE_CUDA } tsr_device_kind;
+
+typedef struct tsr_device tsr_device;
+typedef struct tsr_stream tsr_stream; /* work in order on one device; the CPU's runs at once in the caller */
+typedef struct tsr_event tsr_event;   /* a point in a stream */
+
+typedef struct {
+    tsr_device_kind kind;
+    char name[128];           /* "NVIDIA H200", or the CPU's model name */
+    char bus_id[32];          /* PCI address, "" for the CPU */
+    int ordinal;              /* among the devices this process sees */
+    int multiprocessors;      /* SMs; cores this process may use on the CPU */
+    int arch;                 /* compute capability ·10 (90 = sm_90); 0 on the CPU */
+    size_t memory_bytes;      /* whole device; on the CPU what the host (or its cgroup) has */
+    size_t memory_free_bytes; /* when asked */
+    size_t shared_block_bytes;       /* shared memory a block gets without asking */
+    size_t shared_block_optin_bytes; /* the most it can ask for */
+    int registers_block;
+    int threads_block;        /* most threads a block */
+    int grid_max[3];          /* most blocks in x, y, z */
+    int clock_khz;
+    size_t l2_bytes;
+    int driver_version, runtime_version; /* 13000 = 13.0; 0 on the CPU */
+    bool host_memory;         /* the host reads and writes device memory directly: no upload, no download */
+} tsr_device_facts;
+
+typedef struct tsr_device_ops {
+    const char *name; /* "cpu", "cuda" */
+    tsr_device_kind kind;
+    /* How many devices this process sees. 0 with a reason in `why` (≥ 256 chars) when there is no driver. */
+    tsr_status (*count)(int *devices, char *why);
+    tsr_status (*open)(int ordinal, tsr_device **device); /* owned by the caller: close it */
+    void (*close)(tsr_device *device);
+    tsr_status (*facts)(tsr_device *device, tsr_device_facts *facts);
+    tsr_status (*allocate)(tsr_device *device, size_t bytes, void **memory); /* 256-byte aligned; TSR_ERR_MEMORY says need and free */
+    void (*release)(tsr_device *device, void *memory);                       /* NULL is fine */
+    tsr_status (*allocate_host)(tsr_device *device, size_t bytes, void **memory); /* pinned, 4096-byte aligned */
+    void (*release_host)(tsr_device *device, void *memory);
+    tsr_status (*stream_create)(tsr_device *device, tsr_stream **stream);
+    void (*stream_destroy)(tsr_device *device, tsr_stream *stream);
+    tsr_status (*stream_wait)(tsr_device *device, tsr_stream *stream); /* host waits; reports asynchronous errors */
+    tsr_status (*event_create)(tsr_device *device, tsr_event **event);
+    void (*event_destroy)(tsr_device *device, tsr_event *event);
+    tsr_status (*event_record)(tsr_device *device, tsr_event *event, tsr_stream *stream);
+    tsr_status (*event_wait)(tsr_device *device, tsr_event *event); /* host waits; reports asynchronous errors */
+    tsr_status (*event_seconds)(tsr_device *device, tsr_event *from, tsr_event *to, double *seconds); /* both reached */
+    tsr_status (*upload)(tsr_device *device, void *to, const void *from, size_t bytes, tsr_stream *stream);   /* host → device */
+    tsr_status (*download)(tsr_device *device, void *to, const void *from, size_t bytes, tsr_stream *stream); /* device → host */
+    tsr_status (*copy)(tsr_device *device, void *to, const void *from, size_t bytes, tsr_stream *stream);     /* device → device */
+    tsr_status (*fill_bytes)(tsr_device *device, void *at, int value, size_t bytes, tsr_stream *stream);
+    /* Makes the device current for the calling thread; every thread calls it once before any other use. */
+    tsr_status (*use)(tsr_device *device);
+} tsr_device_ops;
+
+/* Every device begins with its table; kinds append their own fields. */
+struct tsr_device {
+    const tsr_device_ops *ops;
+};
+
+extern const tsr_device_ops tsr_device_cpu;
+extern const tsr_device_ops tsr_device_cuda; /* defined when built with CUDA (TSR_HAVE_CUDA) or with its emulation */
+
+/* The table for "cpu" or "cuda" (registry.c); TSR_ERR_UNSUPPORTED says when the build lacks it. */
+tsr_status tsr_device_find(const char *name, const tsr_device_ops **ops);
+
+/* CPU only: how many threads BLAS uses in this process; the launcher divides a node's cores among its ranks. */
+void tsr_cpu_set_threads(int threads);
+int tsr_cpu_cores(void); /* cores this process may run on */
+
+#ifdef __cplusplus
+}
+#endif
+#endif

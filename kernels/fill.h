@@ -1,0 +1,28 @@
+/* Matrices whose element (i, j) is a function of seed, i and j alone, so that any rank can make any part of them.
+ * Counter-based random numbers: Philox4x32-10 (Salmon et al., SC 2011), counter (i, j), key seed. */
+#ifndef TSR_KERNELS_FILL_H
+#define TSR_KERNELS_FILL_H
+
+#include "kernels/base.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum {
+    TSR_FILL_UNIFORM,  /* [0, 1) */
+    TSR_FILL_NORMAL,   /* mean 0, variance 1, Box–Muller */
+    TSR_FILL_INTEGER,  /* -4 … 4, equally likely: products stay exact */
+    TSR_FILL_IDENTITY  /* 1 on the diagonal, 0 elsewhere */
+} tsr_fill_kind;
+
+tsr_status tsr_fill_parse(const char *name, tsr_fill_kind *kind); /* lists names on error */
+const char *tsr_fill_name(tsr_fill_kind kind);
+double tsr_fill_element(tsr_fill_kind kind, uint64_t seed, int64_t i, int64_t j);
+/* Fills `to` (host memory, any dtype, native order) with the elements whose first one is (row, col) of the whole matrix. */
+tsr_status tsr_fill_host(tsr_fill_kind kind, uint64_t seed, int64_t row, int64_t col, tsr_view to);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,44 @@
+/* The memory kernels around a product: `pack` brings an operand as it stood in the file into the layout and type a kernel
+ * wants; `finish` turns accumulated C into the bytes of the output; `add` sums partial C over split k. One table a device. */
+#ifndef TSR_KERNELS_PACK_H
+#define TSR_KERNELS_PACK_H
+
+#include "kernels/device.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct {
+    tsr_view from;   /* rows × cols as stored: any dtype, either byte order */
+    bool transpose;  /* to[j][i] = from[i][j] */
+    void *to;        /* (transpose ? cols × rows : rows × cols), `type` */
+    tsr_dtype type;  /* TSR_F32 or TSR_F64 */
+    int64_t ld;      /* elements from row to row of `to` */
+    int64_t padded_rows, padded_cols; /* extent of `to` written: outside the operand zeros; ≥ its rows and cols, ≤ ld */
+} tsr_pack_args;
+
+typedef struct {
+    tsr_view accumulated; /* rows × cols, TSR_F32 or TSR_F64, native order */
+    double alpha, beta;
+    tsr_view c0;          /* rows × cols in any element type; never read (data may be NULL) when beta = 0 */
+    tsr_view out;         /* rows × cols, TSR_F16, TSR_F32 or TSR_F64, native order */
+} tsr_finish_args;        /* out = alpha·accumulated + beta·c0, computed in fp64, rounded once to out's type */
+
+typedef struct tsr_pack_ops {
+    tsr_device_kind device;
+    tsr_status (*pack)(tsr_device *device, tsr_stream *stream, const tsr_pack_args *args);
+    tsr_status (*finish)(tsr_device *device, tsr_stream *stream, const tsr_finish_args *args);
+    /* sum (rows × cols) += part (rows × cols), same type (f32 or f64), native order. */
+    tsr_status (*add)(tsr_device *device, tsr_stream *stream, tsr_view sum, tsr_view part);
+} tsr_pack_ops;
+
+extern const tsr_pack_ops tsr_pack_cpu;
+extern const tsr_pack_ops tsr_pack_cuda;
+
+const tsr_pack_ops *tsr_pack_find(tsr_device_kind device); /* registry.c; never NULL for a device that opened */
+
+#ifdef __cplusplus
+}
+#endif
+#endif
