@@ -1,0 +1,169 @@
+/* CUDA on the host, for tests: one fiber a thread, one block at a time, in the calling thread. The parts of CUDA C++ and of
+ * its runtime that the kernels of this folder use. Barriers that not all threads of a block reach are errors of the launch;
+ * dynamic shared memory is heap memory of exactly the size asked for, full of NaN when a block starts, so that sanitizers and
+ * results show reads past it and before it is written. */
+#ifndef TSR_KERNELS_CUDA_EMULATION_H
+#define TSR_KERNELS_CUDA_EMULATION_H
+
+#include "kernels/device.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The limits of the emulated device; launches beyond them fail as on a GPU. A test may change them between launches. */
+typedef struct {
+    int threads_block;
+    int grid_max[3];
+    size_t shared_block_bytes, shared_block_optin_bytes;
+    int registers_block;
+    int threads_multiprocessor;
+    size_t shared_multiprocessor_bytes;
+    int arch;
+} tsr_cuda_emulation_limits;
+
+tsr_cuda_emulation_limits *tsr_cuda_emulation(void); /* the calling process's, not owned */
+
+#ifdef __cplusplus
+}
+
+#include <math.h>
+#include <string.h>
+
+/* ---- words of the language ---------------------------------------------------------------------------------- */
+
+#define __global__
+#define __device__
+#define __host__
+#define __constant__ static
+#define __shared__ static thread_local
+#define __forceinline__ inline __attribute__((always_inline))
+#define __noinline__ __attribute__((noinline))
+#define __launch_bounds__(...)
+#define __align__(n) alignas(n)
+
+struct alignas(8) float2 { float x, y; };
+struct alignas(16) float4 { float x, y, z, w; };
+struct alignas(16) double2 { double x, y; };
+struct alignas(8) int2 { int x, y; };
+struct alignas(16) int4 { int x, y, z, w; };
+struct alignas(8) uint2 { unsigned x, y; };
+struct alignas(16) uint4 { unsigned x, y, z, w; };
+struct uint3 { unsigned x, y, z; };
+struct dim3 {
+    unsigned x, y, z;
+    dim3(unsigned x_ = 1, unsigned y_ = 1, unsigned z_ = 1) : x(x_), y(y_), z(z_) {}
+};
+static inline float2 make_float2(float x, float y) { return {x, y}; }
+static inline float4 make_float4(float x, float y, float z, float w) { return {x, y, z, w}; }
+static inline double2 make_double2(double x, double y) { return {x, y}; }
+static inline uint2 make_uint2(unsigned x, unsigned y) { return {x, y}; }
+static inline uint4 make_uint4(unsigned x, unsigned y, unsigned z, unsigned w) { return {x, y, z, w}; }
+
+extern __thread uint3 threadIdx, blockIdx, blockDim, gridDim;
+static const int warpSize = 32;
+
+/* Every thread of the block waits here; reaching two different lines is an error, as is a thread that has ended. */
+void tsr_emulation_block_barrier(int line);
+/* Every thread of the warp waits here; full masks only. */
+void tsr_emulation_warp_barrier(void);
+#define __syncthreads() tsr_emulation_block_barrier(__LINE__)
+#define __syncwarp(...) tsr_emulation_warp_barrier()
+static inline void __threadfence(void) {}
+static inline void __threadfence_block(void) {}
+
+template <typename T> static inline T __ldg(const T *at) { return *at; }
+template <typename T> static inline void __stcs(T *at, T value) { *at = value; }
+template <typename T> static inline T __ldcs(const T *at) { return *at; }
+template <typename T> static inline T min(T a, T b) { return b < a ? b : a; }
+template <typename T> static inline T max(T a, T b) { return a < b ? b : a; }
+/* One rounding each, never contracted or reassociated: needs a compiler that keeps IEEE arithmetic. */
+#ifdef __FAST_MATH__
+#error "the emulation needs IEEE arithmetic: compile without -ffast-math"
+#endif
+static inline float __fadd_rn(float a, float b) { return a + b; }
+static inline float __fsub_rn(float a, float b) { return a - b; }
+static inline float __fmul_rn(float a, float b) { return a * b; }
+static inline float __fmaf_rn(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
+static inline double __dadd_rn(double a, double b) { return a + b; }
+static inline double __dsub_rn(double a, double b) { return a - b; }
+static inline double __dmul_rn(double a, double b) { return a * b; }
+static inline double __fma_rn(double a, double b, double c) { return __builtin_fma(a, b, c); }
+static inline float __double2float_rn(double a) { return (float)a; }
+template <typename To, typename From> static inline To tsr_emulation_bits(From from) {
+    static_assert(sizeof(To) == sizeof(From), "same size");
+    To to;
+    memcpy(&to, &from, sizeof to);
+    return to;
+}
+static inline int __float_as_int(float a) { return tsr_emulation_bits<int>(a); }
+static inline unsigned __float_as_uint(float a) { return tsr_emulation_bits<unsigned>(a); }
+static inline float __int_as_float(int a) { return tsr_emulation_bits<float>(a); }
+static inline float __uint_as_float(unsigned a) { return tsr_emulation_bits<float>(a); }
+static inline double __longlong_as_double(long long a) { return tsr_emulation_bits<double>(a); }
+static inline long long __double_as_longlong(double a) { return tsr_emulation_bits<long long>(a); }
+static inline int __clz(int a) { return a == 0 ? 32 : __builtin_clz((unsigned)a); }
+
+/* ---- the runtime's calls ------------------------------------------------------------------------------------- */
+
+typedef enum {
+    cudaSuccess = 0,
+    cudaErrorInvalidValue = 1,
+    cudaErrorMemoryAllocation = 2,
+    cudaErrorInvalidConfiguration = 9,
+    cudaErrorLaunchFailure = 719
+} cudaError_t;
+typedef struct tsr_emulation_stream *cudaStream_t;
+typedef enum {
+    cudaDevAttrMaxThreadsPerBlock = 1,
+    cudaDevAttrMaxGridDimX = 5,
+    cudaDevAttrMaxGridDimY = 6,
+    cudaDevAttrMaxGridDimZ = 7,
+    cudaDevAttrMaxSharedMemoryPerBlock = 8,
+    cudaDevAttrMultiProcessorCount = 16,
+    cudaDevAttrMaxThreadsPerMultiProcessor = 39,
+    cudaDevAttrMaxSharedMemoryPerBlockOptin = 97
+} cudaDeviceAttr;
+typedef enum { cudaFuncAttributeMaxDynamicSharedMemorySize = 8 } cudaFuncAttribute;
+typedef struct {
+    size_t sharedSizeBytes, localSizeBytes;
+    int numRegs, maxThreadsPerBlock;
+} cudaFuncAttributes;
+
+cudaError_t cudaGetLastError(void);
+const char *cudaGetErrorString(cudaError_t code);
+cudaError_t cudaGetDevice(int *device);
+cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr attribute, int device);
+cudaError_t tsr_emulation_func_attributes(cudaFuncAttributes *attributes);
+cudaError_t tsr_emulation_func_set(cudaFuncAttribute attribute, int value);
+cudaError_t tsr_emulation_occupancy(int *blocks, int threads, size_t shared_bytes);
+template <typename F> static inline cudaError_t cudaFuncGetAttributes(cudaFuncAttributes *attributes, F) {
+    return tsr_emulation_func_attributes(attributes);
+}
+template <typename F> static inline cudaError_t cudaFuncSetAttribute(F, cudaFuncAttribute attribute, int value) {
+    return tsr_emulation_func_set(attribute, value);
+}
+template <typename F>
+static inline cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, F, int threads, size_t shared_bytes) {
+    return tsr_emulation_occupancy(blocks, threads, shared_bytes);
+}
+
+/* ---- launching ------------------------------------------------------------------------------------------------ */
+
+/* Runs body(context) once for every thread of the grid; TSR_ERR_DEVICE for a launch a GPU would refuse and for barriers that
+ * not every thread reaches. */
+tsr_status tsr_emulation_run(const char *kernel, dim3 grid, dim3 block, size_t shared_bytes, void (*body)(void *), void *context);
+void *tsr_emulation_shared(void); /* the block's dynamic shared memory */
+
+template <typename... P, typename... A>
+static inline tsr_status tsr_emulation_launch(const char *name, dim3 grid, dim3 block, size_t shared_bytes, tsr_stream *,
+                                              void (*kernel)(P...), A... arguments) {
+    auto call = [&] { kernel(arguments...); };
+    return tsr_emulation_run(name, grid, block, shared_bytes, [](void *c) { (*static_cast<decltype(call) *>(c))(); }, &call);
+}
+#define TSR_LAUNCH(kernel, grid, block, shared_bytes, stream, ...)                                                    \
+    tsr_emulation_launch(#kernel, grid, block, shared_bytes, stream, kernel, __VA_ARGS__)
+#define TSR_SHARED_DYNAMIC(type, name) type *name = static_cast<type *>(tsr_emulation_shared())
+
+#endif
+#endif
