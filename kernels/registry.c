@@ -1,0 +1,149 @@
+/* What this build has: one line a device, a kernel or a pack table. Finding a kernel and launching it with its arguments
+ * checked against the contract live here too, so that no kernel repeats them. */
+#include "kernels/registry.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#if defined(TSR_HAVE_CUDA) || defined(TSR_EMULATE_CUDA)
+#define TSR_CUDA_TABLES 1
+#endif
+
+static const tsr_device_ops *const devices[] = {
+    &tsr_device_cpu,
+#ifdef TSR_CUDA_TABLES
+    &tsr_device_cuda,
+#endif
+};
+
+/* In ladder order: each rung is an idea more than the one before. */
+static const tsr_gemm_kernel *const kernels[] = {
+    &tsr_gemm_reference_f32, &tsr_gemm_reference_f64,
+    &tsr_gemm_blas_f32, &tsr_gemm_blas_f64,
+#ifdef TSR_CUDA_TABLES
+    &tsr_gemm_naive_f32, &tsr_gemm_naive_f64,
+    &tsr_gemm_tiled_f32, &tsr_gemm_tiled_f64,
+    &tsr_gemm_checked_f32, &tsr_gemm_checked_f64,
+    &tsr_gemm_coarse_f32, &tsr_gemm_coarse_f64,
+    &tsr_gemm_compensated_f32, &tsr_gemm_compensated_f64,
+#endif
+#ifdef TSR_HAVE_CUBLAS
+    &tsr_gemm_cublas_f32, &tsr_gemm_cublas_f64,
+#endif
+};
+
+static const tsr_pack_ops *const packs[] = {
+    &tsr_pack_cpu,
+#ifdef TSR_CUDA_TABLES
+    &tsr_pack_cuda,
+#endif
+};
+
+#define COUNT(table) ((int)(sizeof(table) / sizeof *(table)))
+
+tsr_status tsr_device_find(const char *name, const tsr_device_ops **ops) {
+    for (int i = 0; i < COUNT(devices); i++)
+        if (strcmp(devices[i]->name, name) == 0) return *ops = devices[i], TSR_OK;
+    if (strcmp(name, "cuda") == 0)
+        return tsr_fail(TSR_ERR_UNSUPPORTED, "device 'cuda': this build has no CUDA; configure again where nvcc is found, or use 'cpu'");
+    return tsr_fail(TSR_ERR_USAGE, "unknown device '%s': use cpu or cuda", name);
+}
+
+const tsr_pack_ops *tsr_pack_find(tsr_device_kind device) {
+    for (int i = 0; i < COUNT(packs); i++)
+        if (packs[i]->device == device) return packs[i];
+    return NULL;
+}
+
+const tsr_gemm_kernel *const *tsr_gemm_kernels(int *count) {
+    *count = COUNT(kernels);
+    return kernels;
+}
+
+static const char *device_name(tsr_device_kind kind) { return kind == TSR_DEVICE_CPU ? "cpu" : "cuda"; }
+
+static bool runs_there(const tsr_gemm_kernel *kernel, const tsr_device_facts *facts, tsr_dtype type) {
+    return kernel->device == facts->kind && kernel->type == type;
+}
+
+static tsr_status find_fastest(const tsr_device_facts *facts, tsr_dtype type, const tsr_gemm_kernel **kernel) {
+    const tsr_gemm_kernel *best = NULL;
+    for (int i = 0; i < COUNT(kernels); i++) {
+        const tsr_gemm_kernel *candidate = kernels[i];
+        if (runs_there(candidate, facts, type) && candidate->accuracy == TSR_ACCURACY_IEEE && candidate->multiple == 1 &&
+            candidate->min_arch <= facts->arch && (!best || candidate->speed_rank > best->speed_rank))
+            best = candidate;
+    }
+    if (!best)
+        return tsr_fail(TSR_ERR_UNSUPPORTED, "no %s kernel for device '%s' (%s, sm_%d) in this build: use --device cpu",
+                        tsr_dtype_name(type), device_name(facts->kind), facts->name, facts->arch);
+    *kernel = best;
+    return TSR_OK;
+}
+
+tsr_status tsr_gemm_find(const char *name, const tsr_device_facts *facts, tsr_dtype type, const tsr_gemm_kernel **kernel) {
+    if (type != TSR_F32 && type != TSR_F64)
+        return tsr_fail(TSR_ERR_UNSUPPORTED, "no kernel multiplies %s: convert to f32 or f64", tsr_dtype_name(type));
+    if (strcmp(name, "auto") == 0) return find_fastest(facts, type, kernel);
+    const tsr_gemm_kernel *elsewhere = NULL;
+    char names[512] = "auto";
+    for (int i = 0; i < COUNT(kernels); i++) {
+        if (!runs_there(kernels[i], facts, type)) {
+            if (strcmp(kernels[i]->name, name) == 0) elsewhere = kernels[i];
+            continue;
+        }
+        if (strcmp(kernels[i]->name, name) != 0) {
+            size_t used = strlen(names);
+            snprintf(names + used, sizeof names - used, ", %s", kernels[i]->name);
+            continue;
+        }
+        if (kernels[i]->min_arch > facts->arch)
+            return tsr_fail(TSR_ERR_UNSUPPORTED, "kernel '%s' needs sm_%d or newer and %s is sm_%d: use --kernel auto", name,
+                            kernels[i]->min_arch, facts->name, facts->arch);
+        *kernel = kernels[i];
+        return TSR_OK;
+    }
+    if (elsewhere)
+        return tsr_fail(TSR_ERR_USAGE, "kernel '%s' does not multiply %s on device '%s': there are %s", name, tsr_dtype_name(type),
+                        device_name(facts->kind), names);
+    return tsr_fail(TSR_ERR_USAGE, "unknown kernel '%s' for %s on device '%s': there are %s", name, tsr_dtype_name(type),
+                    device_name(facts->kind), names);
+}
+
+/* One operand: rows × cols at `data`, ld elements from row to row. */
+static tsr_status check_operand(const tsr_gemm_kernel *kernel, char operand, const void *data, int64_t rows, int64_t cols, int64_t ld) {
+    size_t bytes;
+    if (ld < cols)
+        return tsr_fail(TSR_ERR_SHAPE, "kernel '%s': ld%c is %" PRId64 " but %c has %" PRId64 " columns: ld must not be smaller",
+                        kernel->name, operand + ('a' - 'A'), ld, operand, cols);
+    if (rows > 0 && cols > 0 && !data)
+        return tsr_fail(TSR_ERR_SHAPE, "kernel '%s': %c (%" PRId64 " x %" PRId64 ") has no memory: pass it", kernel->name, operand, rows, cols);
+    return tsr_bytes_checked(rows, ld, tsr_dtype_bytes(kernel->type), &bytes);
+}
+
+tsr_status tsr_gemm_launch(const tsr_gemm_kernel *kernel, tsr_device *device, tsr_stream *stream, const tsr_gemm_args *args) {
+    int64_t m = args->m, n = args->n, k = args->k;
+    if (kernel->device != device->ops->kind)
+        return tsr_fail(TSR_ERR_DEVICE, "kernel '%s' runs on device '%s', not '%s': choose another", kernel->name,
+                        device_name(kernel->device), device->ops->name);
+    if (m < 0 || n < 0 || k < 0)
+        return tsr_fail(TSR_ERR_SHAPE, "kernel '%s': m, n, k are %" PRId64 ", %" PRId64 ", %" PRId64 ": none may be negative",
+                        kernel->name, m, n, k);
+    if (m % kernel->multiple || n % kernel->multiple || k % kernel->multiple)
+        return tsr_fail(TSR_ERR_SHAPE, "kernel '%s' needs multiples of %" PRId64 " and m, n, k are %" PRId64 ", %" PRId64 ", %" PRId64
+                        ": use another kernel or pad", kernel->name, kernel->multiple, m, n, k);
+    TSR_TRY(check_operand(kernel, 'A', args->a, m, k, args->lda));
+    TSR_TRY(check_operand(kernel, 'B', args->b, k, n, args->ldb));
+    TSR_TRY(check_operand(kernel, 'C', args->c, m, n, args->ldc));
+    if (kernel->workspace_bytes && kernel->workspace_bytes(m, n, k) > 0 && !args->workspace)
+        return tsr_fail(TSR_ERR_MEMORY, "kernel '%s' needs a workspace of %zu bytes and got none: pass it", kernel->name,
+                        kernel->workspace_bytes(m, n, k));
+    if (m == 0 || n == 0) return TSR_OK;
+    return kernel->launch(device, stream, args);
+}
+
+double tsr_gemm_error_bound(const tsr_gemm_kernel *kernel, int64_t k) {
+    double unit_roundoff = kernel->type == TSR_F32 ? 0x1p-24 : 0x1p-53;
+    return unit_roundoff * kernel->error_factor * (kernel->error_grows ? (double)k : 1.0);
+}

@@ -1,0 +1,54 @@
+/* IEEE half precision in bit arithmetic, shared by host code and CUDA kernels so that both round alike. Every conversion
+ * to half goes through double, which holds each source value exactly: one rounding, to nearest even. */
+#ifndef TSR_KERNELS_HALF_H
+#define TSR_KERNELS_HALF_H
+
+#include <stdint.h>
+#include <string.h>
+
+#ifdef __CUDACC__
+#define TSR_HOST_DEVICE __host__ __device__
+#else
+#define TSR_HOST_DEVICE
+#endif
+
+/* Exact. Without branches, so that loops over it vectorise: the half's exponent and mantissa moved into a float's fields
+ * are 2^-112 times the value, subnormals included. */
+TSR_HOST_DEVICE static inline float tsr_half_decode(uint16_t half) {
+    uint32_t magnitude = (uint32_t)(half & 0x7fffu) << 13;
+    uint32_t sign = (uint32_t)(half & 0x8000u) << 16;
+    float scaled;
+    memcpy(&scaled, &magnitude, sizeof scaled);
+    scaled *= 0x1p112f;
+    uint32_t finite;
+    memcpy(&finite, &scaled, sizeof finite);
+    uint32_t bits = sign | (magnitude >= (0x7c00u << 13) ? magnitude | 0x7f800000u : finite);
+    float value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+/* Drops `shift` (1…63) low bits of `value`, rounding to nearest even. */
+TSR_HOST_DEVICE static inline uint64_t tsr_half_shift(uint64_t value, int shift) {
+    uint64_t quotient = value >> shift;
+    uint64_t rest = value & ((UINT64_C(1) << shift) - 1);
+    uint64_t tie = UINT64_C(1) << (shift - 1);
+    return quotient + (uint64_t)(rest > tie || (rest == tie && (quotient & 1u)));
+}
+
+TSR_HOST_DEVICE static inline uint16_t tsr_half_encode(double value) {
+    const uint64_t one = UINT64_C(1) << 52;
+    uint64_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    uint16_t sign = (uint16_t)((bits >> 48) & 0x8000u);
+    uint64_t magnitude = bits & UINT64_C(0x7fffffffffffffff);
+    int exponent = (int)(magnitude >> 52) - 1023;
+    if (magnitude > UINT64_C(0x7ff0000000000000)) return (uint16_t)(sign | 0x7e00u);
+    if (magnitude >= UINT64_C(0x40effe0000000000)) return (uint16_t)(sign | 0x7c00u); /* from 65520: infinity */
+    if (exponent >= -14)
+        return (uint16_t)(sign | (tsr_half_shift(magnitude, 42) - ((uint64_t)(1023 - 15) << 10)));
+    if (exponent < -25) return sign; /* below half of the smallest subnormal */
+    return (uint16_t)(sign | tsr_half_shift((magnitude & (one - 1)) | one, 28 - exponent));
+}
+
+#endif

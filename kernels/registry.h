@@ -1,0 +1,30 @@
+/* Every kernel table of the build by name. The files that define the tables include this: C++ gives a bare const internal
+ * linkage, and these declarations take that away. */
+#ifndef TSR_KERNELS_REGISTRY_H
+#define TSR_KERNELS_REGISTRY_H
+
+#include "kernels/gemm.h"
+#include "kernels/pack.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Always there. */
+extern const tsr_gemm_kernel tsr_gemm_reference_f32, tsr_gemm_reference_f64; /* gemm_reference.c */
+extern const tsr_gemm_kernel tsr_gemm_blas_f32, tsr_gemm_blas_f64;           /* gemm_blas.c */
+
+/* With CUDA (TSR_HAVE_CUDA) or its host emulation (TSR_EMULATE_CUDA). */
+extern const tsr_gemm_kernel tsr_gemm_naive_f32, tsr_gemm_naive_f64;             /* gemm_naive.cu */
+extern const tsr_gemm_kernel tsr_gemm_tiled_f32, tsr_gemm_tiled_f64;             /* gemm_tiled.cu */
+extern const tsr_gemm_kernel tsr_gemm_checked_f32, tsr_gemm_checked_f64;         /* gemm_checked.cu */
+extern const tsr_gemm_kernel tsr_gemm_coarse_f32, tsr_gemm_coarse_f64;           /* gemm_coarse.cu */
+extern const tsr_gemm_kernel tsr_gemm_compensated_f32, tsr_gemm_compensated_f64; /* gemm_compensated.cu */
+
+/* With cuBLAS (TSR_HAVE_CUBLAS). */
+extern const tsr_gemm_kernel tsr_gemm_cublas_f32, tsr_gemm_cublas_f64; /* gemm_cublas.c */
+
+#ifdef __cplusplus
+}
+#endif
+#endif
