@@ -38,7 +38,6 @@ tsr_cuda_emulation_limits *tsr_cuda_emulation(void); /* the calling process's, n
 #define __constant__ static
 #define __shared__ static thread_local
 #define __forceinline__ inline __attribute__((always_inline))
-#define __noinline__ __attribute__((noinline))
 #define __launch_bounds__(...)
 #define __align__(n) alignas(n)
 
