@@ -1,0 +1,55 @@
+# Sourced by the scripts of jobs/ and tests/: prints every command exactly as it runs, and knows how to start ranks here.
+# TSR_HOME: the repository (under sbatch: where it was submitted from). TSR_BIN: the program, build/tessera by default.
+set -euo pipefail
+
+TSR_HOME=${TSR_HOME:-${SLURM_SUBMIT_DIR:-$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)}}
+TSR_BIN=${TSR_BIN:-$TSR_HOME/build/tessera}
+
+tsr_die() {
+    printf '%s: %s\n' "${0##*/}" "$*" >&2
+    exit 1
+}
+
+# Shows a command so that it can be pasted into a shell, then runs it.
+tsr_run() {
+    { printf '+'; printf ' %q' "$@"; printf '\n'; } >&2
+    "$@"
+}
+
+tsr_need_program() {
+    [ -x "$TSR_BIN" ] || tsr_die "no program at $TSR_BIN: run jobs/setup.sh first, or set TSR_HOME or TSR_BIN"
+}
+
+# tsr_mpirun RANKS COMMAND...: on this machine, or on the nodes of the Slurm job this runs in. Ranks are not bound to
+# single cores: each divides the cores it may use among its own threads.
+tsr_mpirun() {
+    local flags=(-n "$1")
+    shift
+    command -v mpirun >/dev/null || tsr_die "no mpirun: run jobs/setup.sh, or load your site's MPI"
+    if [[ "$(mpirun --version 2>&1)" == *Open*MPI* ]]; then
+        flags+=(--bind-to none)
+        [ -n "${SLURM_JOB_ID:-}" ] || flags+=(--oversubscribe) # also more ranks than cores
+        [ "$(id -u)" != 0 ] || flags+=(--allow-run-as-root)
+    fi
+    tsr_run mpirun "${flags[@]}" "$@"
+}
+
+# tsr_srun COMMAND...: one process a task of the Slurm job. Every rank sees all GPUs of its node and takes one by its
+# node-local rank; srun does not inherit --cpus-per-task from sbatch, so it is handed on.
+tsr_srun() {
+    local flags=(--mpi="${TSR_SRUN_MPI:-pmix}" --kill-on-bad-exit=1)
+    [ -z "${SLURM_CPUS_PER_TASK:-}" ] || flags+=(--cpus-per-task="$SLURM_CPUS_PER_TASK")
+    tsr_run srun "${flags[@]}" "$@"
+}
+
+# Prints a Python that has h5py and numpy; fails when there is none.
+tsr_python() {
+    local python
+    for python in ${TSR_PYTHON:-} /usr/bin/python3 python3; do
+        if "$python" -c 'import h5py, numpy' >/dev/null 2>&1; then
+            command -v "$python"
+            return
+        fi
+    done
+    return 1
+}
