@@ -1,0 +1,12 @@
+/* Pure arithmetic on index ranges (partition.h). */
+#include "mpi/partition.h"
+
+tsr_span tsr_partition(int64_t total, int64_t parts, int64_t index) {
+    int64_t each = total / parts, more = total % parts;
+    return (tsr_span){index * each + tsr_min(index, more), each + (index < more)};
+}
+
+tsr_span tsr_block(int64_t total, int64_t size, int64_t index) {
+    int64_t start = tsr_min(total, index * size);
+    return (tsr_span){start, tsr_min(size, total - start)};
+}

@@ -1,0 +1,60 @@
+/* A plan as a person reads it (--dry-run). */
+#include "mpi/plan.h"
+
+static const char *const slot_names[TSR_SLOT_COUNT] = {
+#define X(code, name) name,
+    TSR_SLOT_LIST(X)
+#undef X
+};
+
+static void print_memory(const tsr_plan *plan, FILE *to) {
+    char each[32], all[32], limit[32];
+    fprintf(to, "memory a rank\n");
+    for (int i = 0; i < TSR_SLOT_COUNT; i++) {
+        const tsr_slots *s = &plan->slots[i];
+        if (s->count == 0) continue;
+        fprintf(to, "  %-28s %d x %10s  %s\n", slot_names[i], s->count, tsr_format_bytes((double)s->bytes, each), s->host ? "host" : "device");
+    }
+    if (!plan->resources.host_memory)
+        fprintf(to, "  device in all                %14s  of %s\n", tsr_format_bytes(plan->device_bytes, all),
+                tsr_format_bytes((double)plan->resources.device_limit, limit));
+    fprintf(to, "  host in all                  %14s  of %s\n", tsr_format_bytes(plan->host_bytes, all),
+            tsr_format_bytes((double)plan->resources.host_limit, limit));
+}
+
+tsr_status tsr_plan_print(const tsr_plan *plan, FILE *to) {
+    const tsr_problem *x = &plan->problem;
+    int active = plan->p * plan->q * plan->r;
+    fprintf(to, "product        C (%lld x %lld, %s) = %g op(A) (%lld x %lld) op(B) (%lld x %lld)", (long long)x->m, (long long)x->n,
+            tsr_dtype_name(x->out), x->alpha, (long long)x->m, (long long)x->k, (long long)x->k, (long long)x->n);
+    if (x->add_c0) fprintf(to, " + %g C0", x->beta);
+    fprintf(to, ", computed in %s\n", tsr_dtype_name(x->type));
+    fprintf(to, "grid           %d x %d x %d over m, n, k: %d of %d ranks\n", plan->p, plan->q, plan->r, active, plan->resources.ranks);
+    fprintf(to, "super-blocks   %lld x %lld of at most %lld x %lld; %lld x %lld on a rank\n", (long long)plan->blocks_m, (long long)plan->blocks_n,
+            (long long)plan->block_m, (long long)plan->block_n, (long long)tsr_ceil_div(plan->block_m, plan->p),
+            (long long)tsr_ceil_div(plan->block_n, plan->q));
+    int64_t k = tsr_ceil_div(x->k, plan->r);
+    fprintf(to, "panels         %lld of k = %lld for each super-block; strips of %lld rows of C\n", (long long)tsr_ceil_div(k, plan->panel),
+            (long long)plan->panel, (long long)plan->strip);
+    print_memory(plan, to);
+
+    tsr_forecast most = {0}, all = {0};
+    for (int rank = 0; rank < active; rank++) {
+        tsr_forecast one;
+        TSR_TRY(tsr_plan_forecast(plan, rank, &one));
+        for (int lane = 0; lane < TSR_LANE_COUNT; lane++) {
+            all.lane_bytes[lane] += one.lane_bytes[lane];
+            if (one.lane_bytes[lane] > most.lane_bytes[lane]) most.lane_bytes[lane] = one.lane_bytes[lane];
+        }
+        all.flops += one.flops;
+        if (one.flops > most.flops) most.flops = one.flops;
+    }
+    fprintf(to, "lane           busiest rank      all ranks\n");
+    for (int lane = 0; lane < TSR_LANE_COUNT; lane++) {
+        char one_text[32], all_text[32];
+        fprintf(to, "  %-10s %14s %14s\n", tsr_lane_name((tsr_lane)lane), tsr_format_bytes(most.lane_bytes[lane], one_text),
+                tsr_format_bytes(all.lane_bytes[lane], all_text));
+    }
+    fprintf(to, "  %-10s %10.4g GFLOP %9.4g GFLOP\n", "flops", most.flops / 1e9, all.flops / 1e9);
+    return TSR_OK;
+}

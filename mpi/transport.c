@@ -1,0 +1,75 @@
+/* The registry of transports, and the choice that is the same on every rank. */
+#include "mpi/transport.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#ifdef TSR_HAVE_NCCL
+#include <nccl.h>
+#endif
+
+/* Fastest first. */
+static const tsr_transport_ops *const transports[] = {
+#ifdef TSR_HAVE_NCCL
+    &tsr_transport_nccl,
+#endif
+    &tsr_transport_cuda_aware,
+    &tsr_transport_host,
+};
+#define TRANSPORTS ((int)(sizeof transports / sizeof *transports))
+
+static int find_named(const char *name) {
+    for (int i = 0; i < TRANSPORTS; i++)
+        if (strcmp(transports[i]->name, name) == 0) return i;
+    return -1;
+}
+
+static tsr_status refuse_unknown(const char *name) {
+    char names[128] = "auto";
+    for (int i = 0; i < TRANSPORTS; i++) {
+        size_t at = strlen(names);
+        snprintf(names + at, sizeof names - at, ", %s", transports[i]->name);
+    }
+    return tsr_fail(TSR_ERR_USAGE, "--transport %s: this build has %s", name, names);
+}
+
+tsr_status tsr_transport_choose(const tsr_world *world, const char *name, const tsr_device_facts *facts, int shared, const tsr_transport_ops **ops) {
+    bool automatic = strcmp(name, "auto") == 0;
+    int wanted = automatic ? 0 : find_named(name);
+    if (wanted < 0) return tsr_agree(world->comm, refuse_unknown(name));
+    if (!automatic) {
+        char why[256] = "";
+        tsr_status status = TSR_OK;
+        if (!transports[wanted]->available(facts, shared, why))
+            status = tsr_fail(TSR_ERR_UNSUPPORTED, "--transport %s: %s; --transport auto takes what works", name, why);
+        TSR_TRY(tsr_agree(world->comm, status));
+    }
+    /* The host transport at the end is always available, so the loop always ends with a choice. */
+    for (int i = wanted; i < TRANSPORTS; i++) {
+        char why[256] = "";
+        int mine = transports[i]->available(facts, shared, why), everywhere = 0;
+        TSR_TRY(TSR_MPI(MPI_Allreduce(&mine, &everywhere, 1, MPI_INT, MPI_MIN, world->comm)));
+        if (!everywhere) continue;
+        *ops = transports[i];
+        return TSR_OK;
+    }
+    return tsr_fail(TSR_ERR_UNSUPPORTED, "no transport works on every rank");
+}
+
+const char *tsr_transport_versions(char *text, size_t chars) {
+    char library[MPI_MAX_LIBRARY_VERSION_STRING] = "";
+    int length = 0;
+    MPI_Get_library_version(library, &length);
+    library[strcspn(library, ",\n")] = '\0';
+    snprintf(text, chars, "%s (CUDA-aware: %s)", library, tsr_mpi_cuda_aware() ? "yes" : "no");
+#ifdef TSR_HAVE_NCCL
+    int version = 0;
+    ncclGetVersion(&version);
+    size_t at = strlen(text);
+    snprintf(text + at, chars - at, ", NCCL %d.%d.%d", version / 10000, version / 100 % 100, version % 100);
+#else
+    size_t at = strlen(text);
+    snprintf(text + at, chars - at, ", no NCCL");
+#endif
+    return text;
+}

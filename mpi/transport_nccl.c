@@ -1,0 +1,87 @@
+/* NCCL: panels go from GPU to GPU on the exchange lane's stream. Needs one GPU a rank. */
+#include <cuda_runtime_api.h>
+#include <nccl.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "mpi/transport.h"
+
+typedef struct {
+    tsr_transport base;
+    ncclComm_t comm[TSR_AXIS_COUNT];  /* NULL where the axis has one rank */
+    int rank[TSR_AXIS_COUNT];         /* in comm */
+} nccl_transport;
+
+static tsr_status nccl_check(ncclResult_t result, const char *call) {
+    if (result == ncclSuccess) return TSR_OK;
+    return tsr_fail(TSR_ERR_DEVICE, "%s: %s (%s): NCCL_DEBUG=WARN shows more; --transport host does without NCCL", call, ncclGetErrorString(result),
+                    ncclGetLastError(NULL));
+}
+#define TSR_NCCL(expr) nccl_check((expr), #expr)
+
+static bool nccl_available(const tsr_device_facts *facts, int shared, char *why) {
+    if (facts->kind != TSR_DEVICE_CUDA) {
+        snprintf(why, 256, "the device is not a GPU");
+        return false;
+    }
+    if (shared > 1) {
+        snprintf(why, 256, "%d ranks share a GPU, and NCCL needs one for each rank", shared);
+        return false;
+    }
+    return true;
+}
+
+static tsr_status open_axis(nccl_transport *t, const tsr_grid *grid, tsr_axis axis) {
+    MPI_Comm comm = tsr_axis_comm(grid, axis);
+    int ranks;
+    TSR_TRY(TSR_MPI(MPI_Comm_size(comm, &ranks)));
+    TSR_TRY(TSR_MPI(MPI_Comm_rank(comm, &t->rank[axis])));
+    if (ranks == 1) return TSR_OK;
+    ncclUniqueId id;
+    tsr_status status = t->rank[axis] == 0 ? TSR_NCCL(ncclGetUniqueId(&id)) : TSR_OK;
+    TSR_TRY(tsr_share(comm, status, &id, sizeof id));
+    return TSR_NCCL(ncclCommInitRank(&t->comm[axis], ranks, id, t->rank[axis]));
+}
+
+static tsr_status nccl_open(const tsr_grid *grid, tsr_device *device, tsr_transport **transport) {
+    nccl_transport *t = calloc(1, sizeof *t);
+    if (!t) return tsr_fail(TSR_ERR_MEMORY, "no memory for a transport");
+    t->base = (tsr_transport){&tsr_transport_nccl, device};
+    tsr_status status = TSR_OK;
+    for (int axis = 0; axis < TSR_AXIS_COUNT && status == TSR_OK; axis++) status = open_axis(t, grid, (tsr_axis)axis);
+    if (status != TSR_OK) {
+        free(t); /* communicators stay: destroying them is collective */
+        return status;
+    }
+    *transport = &t->base;
+    return TSR_OK;
+}
+
+static void nccl_close(tsr_transport *transport) {
+    nccl_transport *t = (nccl_transport *)transport;
+    for (int axis = 0; axis < TSR_AXIS_COUNT; axis++)
+        if (t->comm[axis]) ncclCommDestroy(t->comm[axis]);
+    free(t);
+}
+
+static tsr_status nccl_all_gather(tsr_transport *transport, tsr_axis axis, void *buffer, size_t piece_bytes, tsr_stream *stream) {
+    nccl_transport *t = (nccl_transport *)transport;
+    const char *mine = (const char *)buffer + (size_t)t->rank[axis] * piece_bytes;
+    return TSR_NCCL(ncclAllGather(mine, buffer, piece_bytes, ncclUint8, t->comm[axis], *(cudaStream_t *)(void *)stream));
+}
+
+static tsr_status nccl_reduce_scatter(tsr_transport *transport, tsr_axis axis, const void *from, void *to, int64_t count, tsr_dtype type, tsr_stream *stream) {
+    nccl_transport *t = (nccl_transport *)transport;
+    return TSR_NCCL(ncclReduceScatter(from, to, (size_t)count, type == TSR_F32 ? ncclFloat32 : ncclFloat64, ncclSum, t->comm[axis], *(cudaStream_t *)(void *)stream));
+}
+
+const tsr_transport_ops tsr_transport_nccl = {
+    .name = "nccl",
+    .device_memory = true,
+    .asynchronous = true,
+    .available = nccl_available,
+    .open = nccl_open,
+    .close = nccl_close,
+    .all_gather = nccl_all_gather,
+    .reduce_scatter = nccl_reduce_scatter,
+};

@@ -1,0 +1,119 @@
+/* A plan: the whole multiplication written down as data before anything runs. Every rank computes the same plan from the same
+ * problem and resources; it can be printed, simulated for any rank of any job in one process, and run by mpi/execute.
+ *
+ * C (m × n) is cut into super-blocks, each cut over p × q ranks; k is cut over r. For each super-block its k range is swept in panels:
+ * a rank reads its share of the panel's stored rows, the grid row shares A's panel, the grid column B's, the kernel accumulates. */
+#ifndef TSR_MPI_PLAN_H
+#define TSR_MPI_PLAN_H
+
+#include <stdio.h>
+
+#include "io/run_record.h"
+#include "kernels/base.h"
+#include "mpi/partition.h"
+
+/* A or B as the file stores it: rows × cols of `element`; the operand is its transpose when `transpose`. */
+typedef struct {
+    int64_t rows, cols;
+    tsr_element element;
+    bool transpose;
+} tsr_operand;
+
+/* C (m × n) = alpha · op(A) (m × k) · op(B) (k × n) + beta · C0 (m × n) */
+typedef struct {
+    int64_t m, n, k; /* k = 0 when alpha = 0: A and B are not read */
+    tsr_operand a, b;
+    bool add_c0; /* beta ≠ 0 */
+    tsr_element c0;
+    double alpha, beta;
+    tsr_dtype type; /* multiplied and accumulated in: TSR_F32 or TSR_F64 */
+    tsr_dtype out;  /* stored in */
+} tsr_problem;
+
+/* Sets m, n, k and `type`; TSR_ERR_SHAPE shows both shapes. c0 (rows × cols, may be NULL) is needed exactly when beta ≠ 0. */
+tsr_status tsr_problem_make(tsr_operand a, tsr_operand b, const tsr_operand *c0, double alpha, double beta, tsr_problem *problem);
+
+/* Assumed speed of one rank's lanes: bytes/s, and flop/s for the multiply lane. Only ratios matter for the choice of a grid. */
+typedef struct {
+    double lane[TSR_LANE_COUNT];
+} tsr_rates;
+
+/* What the plan may use; the same on every rank. */
+typedef struct {
+    int ranks;
+    bool host_memory;     /* the device works in host memory: no upload, no download */
+    bool device_exchange; /* the transport moves device memory; false: panels are shared in host memory */
+    size_t device_limit;  /* bytes a rank may allocate on its device */
+    size_t host_limit;    /* bytes of host memory a rank may allocate (with host_memory: both together) */
+    int grid[3];          /* forced p, q, r; 0, 0, 0: chosen */
+    int64_t panel;        /* forced k of a step; 0: chosen */
+    int64_t multiple;     /* the kernel's operands are padded to multiples of this */
+    tsr_rates rates;
+} tsr_resources;
+
+/* Typical rates for a kind of device and transport. `threads`: of the CPU kernel. */
+tsr_rates tsr_rates_typical(bool cuda, bool device_exchange, tsr_dtype type, int threads);
+
+/* The buffers of a plan: code, name. A class has `count` buffers of `bytes` each; content v of a class lives in buffer v mod count. */
+#define TSR_SLOT_LIST(X)                                                                                              \
+    X(HOST_A, "A read (host)")                                                                                        \
+    X(HOST_B, "B read (host)")                                                                                        \
+    X(PANEL_A, "A panel")                                                                                             \
+    X(PANEL_B, "B panel")                                                                                             \
+    X(PACKED_A, "A packed")                                                                                           \
+    X(PACKED_B, "B packed")                                                                                           \
+    X(SUM, "C accumulators")                                                                                          \
+    X(PART, "C strip summed over k")                                                                                  \
+    X(PART_HOST, "C strip summed over k (host)")                                                                      \
+    X(C0_HOST, "C0 strip (host)")                                                                                     \
+    X(C0, "C0 strip")                                                                                                 \
+    X(OUT, "C strip")                                                                                                 \
+    X(OUT_HOST, "C strip (host)")
+
+typedef enum {
+#define X(code, name) TSR_SLOT_##code,
+    TSR_SLOT_LIST(X)
+#undef X
+    TSR_SLOT_COUNT
+} tsr_slot_class;
+
+typedef struct {
+    bool host;      /* host memory (pinned where the device is a GPU); false: device memory */
+    int count;      /* buffers; 0: the plan does not need the class */
+    int first;      /* number of its first buffer among all of the plan */
+    size_t bytes;   /* of one buffer */
+} tsr_slots;
+
+typedef struct {
+    tsr_problem problem;
+    tsr_resources resources;
+    int p, q, r;
+    int64_t block_m, block_n;   /* super-block of C, over all ranks */
+    int64_t blocks_m, blocks_n; /* how many; 0 when C is empty */
+    int64_t panel;              /* k of one step, ≥ 1 */
+    int64_t strip;              /* rows of C one download carries on one rank, ≥ 1 */
+    bool pack_a, pack_b;        /* false: the kernel reads the panel as it is */
+    tsr_slots slots[TSR_SLOT_COUNT];
+    int buffers;                /* of all classes */
+    double device_bytes, host_bytes; /* a rank allocates; with host_memory all is host_bytes */
+    double seconds;             /* predicted by the rates: the busiest lane of the busiest rank */
+} tsr_plan;
+
+/* Chooses grid, super-blocks and panel. TSR_ERR_LIMIT says need, have, and the setting that would work; TSR_ERR_USAGE when a forced grid
+ * needs more ranks than there are. */
+tsr_status tsr_plan_make(const tsr_problem *problem, const tsr_resources *resources, tsr_plan *plan);
+
+/* What one rank of the plan will do, by simulating its steps: exact bytes a lane, flops, products. */
+typedef struct {
+    double lane_bytes[TSR_LANE_COUNT];
+    double flops;
+    int64_t tiles, steps;
+} tsr_forecast;
+tsr_status tsr_plan_forecast(const tsr_plan *plan, int rank, tsr_forecast *forecast);
+/* Predicted seconds: the busiest lane. */
+double tsr_forecast_seconds(const tsr_forecast *forecast, const tsr_rates *rates, tsr_lane *busiest);
+
+/* What --dry-run shows. */
+tsr_status tsr_plan_print(const tsr_plan *plan, FILE *to);
+
+#endif
