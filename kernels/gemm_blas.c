@@ -1,0 +1,85 @@
+/* C = A·B on the CPU by the BLAS the build found (OpenBLAS by default), through CBLAS in row-major order. Dimensions and
+ * leading dimensions beyond BLAS's int are cut, or refused where no cut helps. Error bound: k·u, any order of the sum. */
+#include <cblas.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <string.h>
+
+#include "kernels/registry.h"
+
+enum { STEP = 1 << 30 }; /* most rows, columns or k a call */
+
+static void call_f32(int m, int n, int k, const float *a, int lda, const float *b, int ldb, float beta, float *c, int ldc) {
+    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, m, n, k, 1.0f, a, lda, b, ldb, beta, c, ldc);
+}
+
+static void call_f64(int m, int n, int k, const double *a, int lda, const double *b, int ldb, double beta, double *c, int ldc) {
+    cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, m, n, k, 1.0, a, lda, b, ldb, beta, c, ldc);
+}
+
+static tsr_status check_ld(int64_t lda, int64_t ldb, int64_t ldc) {
+    int64_t most = tsr_max(lda, tsr_max(ldb, ldc));
+    if (most > INT_MAX)
+        return tsr_fail(TSR_ERR_LIMIT, "kernel 'blas': rows are %" PRId64 " elements apart and BLAS counts to %d: use --kernel reference", most, INT_MAX);
+    return TSR_OK;
+}
+
+static int step(int64_t whole, int64_t at) { return (int)tsr_min(STEP, whole - at); }
+
+/* ld of an operand with one row or none may be smaller than BLAS's least value, 1. */
+static int ld_of(int64_t ld) { return (int)tsr_max(ld, 1); }
+
+#define DEFINE_BLAS(suffix, type)                                                                                     \
+    static void zero_##suffix(const tsr_gemm_args *args) {                                                            \
+        for (int64_t i = 0; i < args->m; i++)                                                                         \
+            memset((type *)args->c + i * args->ldc, 0, (size_t)args->n * sizeof(type));                               \
+    }                                                                                                                 \
+    static tsr_status launch_##suffix(tsr_device *device, tsr_stream *stream, const tsr_gemm_args *args) {            \
+        (void)device, (void)stream;                                                                                   \
+        TSR_TRY(check_ld(args->lda, args->ldb, args->ldc));                                                           \
+        if (args->k == 0) {                                                                                           \
+            if (!args->accumulate) zero_##suffix(args);                                                               \
+            return TSR_OK;                                                                                            \
+        }                                                                                                             \
+        /* some BLAS turn these into matrix-vector products that scale, and so read, C even with beta = 0 */          \
+        if (!args->accumulate && (args->m == 1 || args->n == 1)) zero_##suffix(args);                                 \
+        const type *a = args->a; /* m × k */                                                                          \
+        const type *b = args->b; /* k × n */                                                                          \
+        type *c = args->c;       /* m × n */                                                                          \
+        for (int64_t i = 0; i < args->m; i += STEP)                                                                   \
+            for (int64_t j = 0; j < args->n; j += STEP)                                                               \
+                for (int64_t l = 0; l < args->k; l += STEP)                                                           \
+                    call_##suffix(step(args->m, i), step(args->n, j), step(args->k, l), a + i * args->lda + l,        \
+                                  ld_of(args->lda), b + l * args->ldb + j, ld_of(args->ldb),                          \
+                                  args->accumulate || l > 0 ? 1 : 0, c + i * args->ldc + j, ld_of(args->ldc));        \
+        return TSR_OK;                                                                                                \
+    }
+
+DEFINE_BLAS(f32, float)
+DEFINE_BLAS(f64, double)
+
+/* Each operand once: what BLAS moves beyond that is its own affair. */
+static tsr_status shape_of(size_t bytes, int64_t m, int64_t n, int64_t k, tsr_gemm_shape *shape) {
+    *shape = (tsr_gemm_shape){0};
+    shape->bytes = (double)bytes * ((double)m * (double)k + (double)k * (double)n + (double)m * (double)n);
+    return TSR_OK;
+}
+
+static tsr_status shape_f32(tsr_device *device, int64_t m, int64_t n, int64_t k, tsr_gemm_shape *shape) {
+    (void)device;
+    return shape_of(sizeof(float), m, n, k, shape);
+}
+
+static tsr_status shape_f64(tsr_device *device, int64_t m, int64_t n, int64_t k, tsr_gemm_shape *shape) {
+    (void)device;
+    return shape_of(sizeof(double), m, n, k, shape);
+}
+
+#define BLAS(suffix, code)                                                                                            \
+    const tsr_gemm_kernel tsr_gemm_blas_##suffix = {                                                                  \
+        .name = "blas", .what = "the CPU's BLAS library", .device = TSR_DEVICE_CPU, .type = code,                     \
+        .accuracy = TSR_ACCURACY_IEEE, .error_factor = 2.0, .error_grows = true, .multiple = 1, .speed_rank = 10,     \
+        .shape = shape_##suffix, .launch = launch_##suffix}
+
+BLAS(f32, TSR_F32);
+BLAS(f64, TSR_F64);
