@@ -147,3 +147,64 @@ double tsr_gemm_error_bound(const tsr_gemm_kernel *kernel, int64_t k) {
     double unit_roundoff = kernel->type == TSR_F32 ? 0x1p-24 : 0x1p-53;
     return unit_roundoff * kernel->error_factor * (kernel->error_grows ? (double)k : 1.0);
 }
+
+/* ---- arguments of the memory kernels --------------------------------------------------------------------------- */
+
+static tsr_status check_view(const char *what, tsr_view view) {
+    size_t bytes;
+    if (view.rows < 0 || view.cols < 0 || view.ld < view.cols)
+        return tsr_fail(TSR_ERR_SHAPE, "%s: %" PRId64 " x %" PRId64 " with rows %" PRId64 " elements apart is no matrix: ld must be at least cols",
+                        what, view.rows, view.cols, view.ld);
+    if (!view.data && view.rows > 0 && view.cols > 0)
+        return tsr_fail(TSR_ERR_SHAPE, "%s: %" PRId64 " x %" PRId64 " has no memory: pass it", what, view.rows, view.cols);
+    return tsr_bytes_checked(view.rows, view.ld, tsr_dtype_bytes(view.element.dtype), &bytes);
+}
+
+static tsr_status check_type(const char *what, tsr_element element, bool half) {
+    if (element.swapped || (element.dtype != TSR_F32 && element.dtype != TSR_F64 && !(half && element.dtype == TSR_F16)))
+        return tsr_fail(TSR_ERR_UNSUPPORTED, "%s: cannot be %s%s: use %sf32 or f64 in this machine's byte order", what,
+                        tsr_dtype_name(element.dtype), element.swapped ? " byte-swapped" : "", half ? "f16, " : "");
+    return TSR_OK;
+}
+
+static tsr_status check_same_shape(const char *what, tsr_view view, tsr_view as) {
+    if (view.rows != as.rows || view.cols != as.cols)
+        return tsr_fail(TSR_ERR_SHAPE, "%s is %" PRId64 " x %" PRId64 " and must be %" PRId64 " x %" PRId64 ": pass equal shapes", what,
+                        view.rows, view.cols, as.rows, as.cols);
+    return TSR_OK;
+}
+
+tsr_status tsr_pack_check(const tsr_pack_args *args) {
+    int64_t rows = args->transpose ? args->from.cols : args->from.rows;
+    int64_t cols = args->transpose ? args->from.rows : args->from.cols;
+    tsr_view to = {args->to, {args->type, false}, args->padded_rows, args->padded_cols, args->ld};
+    TSR_TRY(check_view("pack: source", args->from));
+    TSR_TRY(check_type("pack: target", to.element, false));
+    TSR_TRY(check_view("pack: target", to));
+    if (rows > to.rows || cols > to.cols)
+        return tsr_fail(TSR_ERR_SHAPE, "pack: operand of %" PRId64 " x %" PRId64 " does not fit the padded %" PRId64 " x %" PRId64 ": pad more",
+                        rows, cols, to.rows, to.cols);
+    return TSR_OK;
+}
+
+tsr_status tsr_finish_check(const tsr_finish_args *args) {
+    TSR_TRY(check_view("finish: accumulated", args->accumulated));
+    TSR_TRY(check_type("finish: accumulated", args->accumulated.element, false));
+    TSR_TRY(check_view("finish: output", args->out));
+    TSR_TRY(check_type("finish: output", args->out.element, true));
+    TSR_TRY(check_same_shape("finish: output", args->out, args->accumulated));
+    if (args->beta == 0.0) return TSR_OK;
+    TSR_TRY(check_view("finish: c0", args->c0));
+    return check_same_shape("finish: c0", args->c0, args->accumulated);
+}
+
+tsr_status tsr_add_check(tsr_view sum, tsr_view part) {
+    TSR_TRY(check_view("add: sum", sum));
+    TSR_TRY(check_type("add: sum", sum.element, false));
+    TSR_TRY(check_view("add: part", part));
+    TSR_TRY(check_same_shape("add: part", part, sum));
+    if (part.element.dtype != sum.element.dtype || part.element.swapped)
+        return tsr_fail(TSR_ERR_UNSUPPORTED, "add: part is %s and sum is %s: pass equal types in this machine's byte order",
+                        tsr_dtype_name(part.element.dtype), tsr_dtype_name(sum.element.dtype));
+    return TSR_OK;
+}

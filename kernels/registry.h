@@ -24,6 +24,11 @@ extern const tsr_gemm_kernel tsr_gemm_compensated_f32, tsr_gemm_compensated_f64;
 /* With cuBLAS (TSR_HAVE_CUBLAS). */
 extern const tsr_gemm_kernel tsr_gemm_cublas_f32, tsr_gemm_cublas_f64; /* gemm_cublas.c */
 
+/* registry.c: every pack table checks its arguments against the contract in pack.h with these before anything is read. */
+tsr_status tsr_pack_check(const tsr_pack_args *args);
+tsr_status tsr_finish_check(const tsr_finish_args *args);
+tsr_status tsr_add_check(tsr_view sum, tsr_view part);
+
 #ifdef __cplusplus
 }
 #endif
