@@ -1,0 +1,68 @@
+"""Writes measured tables into docs/performance.md, each between its own two markers; nothing there is typed by hand.
+
+    <!-- begin NAME -->
+    ...
+    <!-- end NAME -->
+"""
+import datetime
+import os
+import pathlib
+import platform
+import subprocess
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+PERFORMANCE = ROOT / "docs" / "performance.md"
+
+
+def replace_section(text, name, body):
+    """text with what stands between NAME's markers replaced by body; ValueError when the markers are not there."""
+    begin, end = f"<!-- begin {name} -->", f"<!-- end {name} -->"
+    head, found_begin, rest = text.partition(begin)
+    _, found_end, tail = rest.partition(end)
+    if not found_begin or not found_end:
+        raise ValueError(f"no markers '{begin}' and '{end}'")
+    return f"{head}{begin}\n{body.strip()}\n{end}{tail}"
+
+
+def section(text, name):
+    """What stands between NAME's markers."""
+    return text.partition(f"<!-- begin {name} -->")[2].partition(f"<!-- end {name} -->")[0].strip()
+
+
+def write_section(name, body, file=PERFORMANCE):
+    file.write_text(replace_section(file.read_text(), name, body))
+    print(f"wrote section {name} of {file}")
+
+
+def table(header, rows):
+    lines = ["| " + " | ".join(header) + " |", "|" + "---|" * len(header)]
+    return "\n".join(lines + ["| " + " | ".join(str(cell) for cell in row) + " |" for row in rows])
+
+
+def commit():
+    """The commit measured, with '+' when files differ from it; TSR_COMMIT names it where there is no repository."""
+    def git(*arguments):
+        return subprocess.run(["git", "-C", ROOT, *arguments], capture_output=True, text=True, check=True).stdout.strip()
+
+    if os.environ.get("TSR_COMMIT"):
+        return os.environ["TSR_COMMIT"]
+    try:
+        changed = git("status", "--porcelain", "--untracked-files=no", "--", "kernels", "io", "mpi", "app", "CMakeLists.txt")
+        return git("rev-parse", "--short", "HEAD") + ("+" if changed else "")
+    except (OSError, subprocess.CalledProcessError):
+        return "unknown"
+
+
+def today():
+    return datetime.date.today().isoformat()
+
+
+def cpu_name():
+    with open("/proc/cpuinfo") as info:
+        names = [line.split(":", 1)[1].strip() for line in info if line.startswith("model name")]
+    return names[0] if names else platform.processor()
+
+
+def gpu_name():
+    query = ["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"]
+    return subprocess.run(query, capture_output=True, text=True, check=True).stdout.splitlines()[0].strip()
