@@ -9,10 +9,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#if defined(OPEN_MPI) && OPEN_MPI
-#include <mpi-ext.h>
-#endif
-
 #define MESSAGE_TAG 32101
 #define MESSAGE_CHARS 2048
 #define PIECE_BYTES ((size_t)1 << 30)
@@ -63,25 +59,6 @@ tsr_status tsr_mpi_check(int code, const char *call) {
     int length = 0;
     if (MPI_Error_string(code, text, &length) != MPI_SUCCESS) snprintf(text, sizeof text, "error %d", code);
     return tsr_fail(TSR_ERR_MPI, "%.120s failed: %s", call, text);
-}
-
-const char *tsr_mpi_version(char *text, size_t chars) {
-    char library[MPI_MAX_LIBRARY_VERSION_STRING] = "";
-    int length = 0;
-    if (MPI_Get_library_version(library, &length) != MPI_SUCCESS) snprintf(library, sizeof library, "MPI library unknown");
-    library[strcspn(library, ",\n")] = '\0'; /* Open MPI goes on with its package, MPICH with its build */
-    for (char *at = library; *at; at++)
-        if (*at == '\t') *at = ' ';
-    snprintf(text, chars, "%s", library);
-    return text;
-}
-
-bool tsr_mpi_cuda_aware(void) {
-#if defined(MPIX_CUDA_AWARE_SUPPORT)
-    return MPIX_Query_cuda_support() == 1;
-#else
-    return false;
-#endif
 }
 
 /* ---- agreement ---------------------------------------------------------------------------------------------- */

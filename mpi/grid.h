@@ -35,9 +35,6 @@ _Noreturn void tsr_abort(const tsr_world *world, tsr_status status);
 /* An MPI call's return code as a status with MPI's own text. */
 tsr_status tsr_mpi_check(int code, const char *call);
 #define TSR_MPI(expr) tsr_mpi_check((expr), #expr)
-/* "Open MPI v4.1.4", and whether the library says it moves device memory itself. Local, after tsr_world_open. */
-const char *tsr_mpi_version(char *text, size_t chars);
-bool tsr_mpi_cuda_aware(void);
 
 /* Opens the device for this rank: `kind` "auto" (CUDA when a GPU is visible, else CPU), "cpu" or "cuda". GPUs by node-local rank over what is
  * visible; *shared is how many ranks of this node use the same GPU. Collective over world. */
