@@ -12,7 +12,7 @@ extern "C" {
 typedef enum { TSR_DEVICE_CPU, TSR_DEVICE_CUDA } tsr_device_kind;
 
 typedef struct tsr_device tsr_device;
-typedef struct tsr_stream tsr_stream; /* work in order on one device; the CPU's runs at once in the caller */
+typedef struct tsr_stream tsr_stream; /* work in order on one device: a cudaStream_t; the CPU's runs at once in the caller */
 typedef struct tsr_event tsr_event;   /* a point in a stream */
 
 typedef struct {

@@ -1,0 +1,251 @@
+/* Lanes as threads (execute.h). A lane walks the whole schedule and does the steps that are its own; device lanes keep one step in flight while they issue
+ * the next, so that a stream never runs dry between two steps that are both ready. */
+#include "mpi/execute.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+
+#include "mpi/execute_step.h"
+#include "mpi/slots.h"
+
+typedef struct {
+    tsr_executor *executor;
+    tsr_lane lane;
+    bool asynchronous;
+    bool started;
+    pthread_t thread;
+    tsr_stream *stream;
+    tsr_event *begin[2], *end[2]; /* of the step in flight and of the one being issued */
+    int turn;
+    bool in_flight;
+    tsr_step flying;
+    double seconds, bytes, flops;
+    int64_t tiles;
+} lane_state;
+
+struct tsr_executor {
+    tsr_execution x;
+    void **buffers;
+    tsr_clocks clocks;
+    lane_state lanes[TSR_LANE_COUNT];
+    atomic_llong steps_done;
+    int lanes_done;            /* under clocks.lock */
+    tsr_status status;         /* of the first lane that failed; under clocks.lock */
+    char message[1024];
+};
+
+/* ---- buffers, streams, events ------------------------------------------------------------------------------------ */
+
+static tsr_status open_buffers(tsr_executor *e) {
+    const tsr_plan *plan = e->x.plan;
+    tsr_device *device = e->x.device;
+    e->buffers = calloc((size_t)tsr_max(1, plan->buffers), sizeof *e->buffers);
+    if (!e->buffers) return tsr_fail(TSR_ERR_MEMORY, "no memory for a table of %d buffers", plan->buffers);
+    for (int slot = 0; slot < TSR_SLOT_COUNT; slot++) {
+        const tsr_slots *s = &plan->slots[slot];
+        for (int i = 0; i < s->count; i++)
+            TSR_TRY((s->host ? device->ops->allocate_host : device->ops->allocate)(device, s->bytes, &e->buffers[s->first + i]));
+    }
+    return TSR_OK;
+}
+
+static void close_buffers(tsr_executor *e) {
+    const tsr_plan *plan = e->x.plan;
+    tsr_device *device = e->x.device;
+    if (!e->buffers) return;
+    for (int slot = 0; slot < TSR_SLOT_COUNT; slot++) {
+        const tsr_slots *s = &plan->slots[slot];
+        for (int i = 0; i < s->count; i++) (s->host ? device->ops->release_host : device->ops->release)(device, e->buffers[s->first + i]);
+    }
+    free(e->buffers);
+}
+
+static bool lane_asynchronous(const tsr_execution *x, tsr_lane lane) {
+    if (lane == TSR_LANE_READ || lane == TSR_LANE_WRITE) return false;
+    return lane != TSR_LANE_EXCHANGE || x->transport->ops->asynchronous;
+}
+
+static tsr_status open_lane(tsr_executor *e, tsr_lane which) {
+    lane_state *lane = &e->lanes[which];
+    tsr_device *device = e->x.device;
+    *lane = (lane_state){.executor = e, .lane = which, .asynchronous = lane_asynchronous(&e->x, which)};
+    TSR_TRY(device->ops->stream_create(device, &lane->stream));
+    for (int i = 0; i < 2 && lane->asynchronous; i++) {
+        TSR_TRY(device->ops->event_create(device, &lane->begin[i]));
+        TSR_TRY(device->ops->event_create(device, &lane->end[i]));
+    }
+    return TSR_OK;
+}
+
+static void close_lane(tsr_device *device, lane_state *lane) {
+    for (int i = 0; i < 2; i++) {
+        if (lane->begin[i]) device->ops->event_destroy(device, lane->begin[i]);
+        if (lane->end[i]) device->ops->event_destroy(device, lane->end[i]);
+    }
+    if (lane->stream) device->ops->stream_destroy(device, lane->stream);
+}
+
+void tsr_executor_close(tsr_executor *e) {
+    if (!e) return;
+    for (int lane = 0; lane < TSR_LANE_COUNT; lane++) close_lane(e->x.device, &e->lanes[lane]);
+    tsr_clocks_close(&e->clocks);
+    close_buffers(e);
+    free(e);
+}
+
+tsr_status tsr_executor_open(const tsr_execution *execution, tsr_executor **executor) {
+    tsr_executor *e = calloc(1, sizeof *e);
+    if (!e) return tsr_fail(TSR_ERR_MEMORY, "no memory for an executor");
+    e->x = *execution;
+    tsr_status status;
+    TSR_TRY_DONE(execution->device->ops->use(execution->device));
+    TSR_TRY_DONE(open_buffers(e));
+    TSR_TRY_DONE(tsr_clocks_open(execution->plan->buffers, &e->clocks));
+    for (int lane = 0; lane < TSR_LANE_COUNT; lane++) TSR_TRY_DONE(open_lane(e, (tsr_lane)lane));
+    *executor = e;
+    return TSR_OK;
+done:
+    tsr_executor_close(e);
+    return status;
+}
+
+/* ---- one lane ------------------------------------------------------------------------------------------------------ */
+
+static void lane_done(lane_state *lane, const tsr_step *step, double seconds) {
+    lane->seconds += seconds;
+    lane->bytes += step->lane_bytes;
+    lane->flops += step->flops;
+    lane->tiles += step->kind == TSR_STEP_MULTIPLY;
+    atomic_fetch_add(&lane->executor->steps_done, 1);
+    tsr_clocks_advance(&lane->executor->clocks, step);
+}
+
+/* Waits for the step in flight, which is the one issued before `turn`. */
+static tsr_status lane_land(lane_state *lane) {
+    if (!lane->in_flight) return TSR_OK;
+    tsr_device *device = lane->executor->x.device;
+    int flying = lane->turn ^ 1;
+    double seconds;
+    TSR_TRY(device->ops->event_wait(device, lane->end[flying]));
+    TSR_TRY(device->ops->event_seconds(device, lane->begin[flying], lane->end[flying], &seconds));
+    lane->in_flight = false;
+    lane_done(lane, &lane->flying, seconds);
+    return TSR_OK;
+}
+
+static tsr_status lane_issue(lane_state *lane, const tsr_step *step) {
+    tsr_executor *e = lane->executor;
+    tsr_device *device = e->x.device;
+    if (!lane->asynchronous) {
+        double start = tsr_now_seconds();
+        TSR_TRY(tsr_step_run(&e->x, e->buffers, lane->stream, step));
+        lane_done(lane, step, tsr_now_seconds() - start);
+        return TSR_OK;
+    }
+    TSR_TRY(device->ops->event_record(device, lane->begin[lane->turn], lane->stream));
+    TSR_TRY(tsr_step_run(&e->x, e->buffers, lane->stream, step));
+    TSR_TRY(device->ops->event_record(device, lane->end[lane->turn], lane->stream));
+    TSR_TRY(lane_land(lane));
+    lane->flying = *step;
+    lane->in_flight = true;
+    lane->turn ^= 1;
+    return TSR_OK;
+}
+
+static tsr_status lane_step(void *context, const tsr_step *step) {
+    lane_state *lane = context;
+    if (step->lane != lane->lane) return TSR_OK;
+    tsr_clocks *clocks = &lane->executor->clocks;
+    if (!tsr_clocks_ready(clocks, step)) {
+        TSR_TRY(lane_land(lane)); /* nothing more to issue for now: what is done must not wait to be seen */
+        if (!tsr_clocks_wait(clocks, step)) return TSR_ERR_STOPPED;
+    }
+    return lane_issue(lane, step);
+}
+
+static void *lane_thread(void *context) {
+    lane_state *lane = context;
+    tsr_executor *e = lane->executor;
+    const tsr_grid *grid = e->x.grid;
+    int rank = (grid->row * grid->q + grid->col) * grid->r + grid->depth;
+    tsr_status status = e->x.device->ops->use(e->x.device);
+    if (status == TSR_OK) status = tsr_schedule_summa(e->x.plan, rank, lane_step, lane);
+    if (status == TSR_OK) status = lane_land(lane);
+
+    pthread_mutex_lock(&e->clocks.lock);
+    if (status != TSR_OK && e->status == TSR_OK && !e->clocks.stopped) {
+        e->status = status;
+        snprintf(e->message, sizeof e->message, "%s", tsr_message());
+    }
+    e->lanes_done++;
+    pthread_cond_broadcast(&e->clocks.moved);
+    pthread_mutex_unlock(&e->clocks.lock);
+    return NULL;
+}
+
+/* ---- the run ------------------------------------------------------------------------------------------------------- */
+
+static struct timespec soon(void) {
+    struct timespec at;
+    clock_gettime(CLOCK_REALTIME, &at);
+    at.tv_nsec += 200 * 1000 * 1000;
+    if (at.tv_nsec >= 1000000000L) at.tv_sec++, at.tv_nsec -= 1000000000L;
+    return at;
+}
+
+/* Until every started lane has ended or one has failed; reports progress meanwhile. */
+static tsr_status watch(tsr_executor *e, int started, int64_t steps) {
+    pthread_mutex_lock(&e->clocks.lock);
+    while (e->status == TSR_OK && e->lanes_done < started) {
+        struct timespec until = soon();
+        pthread_cond_timedwait(&e->clocks.moved, &e->clocks.lock, &until);
+        if (!e->x.progress) continue;
+        pthread_mutex_unlock(&e->clocks.lock);
+        e->x.progress(e->x.progress_context, steps > 0 ? (double)atomic_load(&e->steps_done) / (double)steps : 1);
+        pthread_mutex_lock(&e->clocks.lock);
+    }
+    tsr_status status = e->status;
+    if (status != TSR_OK) tsr_message_set(e->message);
+    pthread_mutex_unlock(&e->clocks.lock);
+    return status;
+}
+
+static void fill_record(const tsr_executor *e, double wall, tsr_rank_record *record) {
+    for (int i = 0; i < TSR_LANE_COUNT; i++) {
+        record->lane_seconds[i] = e->lanes[i].seconds;
+        record->lane_bytes[i] = e->lanes[i].bytes;
+        record->flops += e->lanes[i].flops;
+        record->tiles += e->lanes[i].tiles;
+    }
+    record->kernel_seconds = e->lanes[TSR_LANE_MULTIPLY].seconds;
+    record->wall_seconds = wall;
+    record->device_bytes = e->x.plan->device_bytes;
+    struct rusage usage;
+    if (getrusage(RUSAGE_SELF, &usage) == 0) record->host_peak_bytes = (double)usage.ru_maxrss * 1024;
+}
+
+tsr_status tsr_executor_run(tsr_executor *e, tsr_rank_record *record) {
+    const tsr_grid *grid = e->x.grid;
+    tsr_forecast forecast;
+    TSR_TRY(tsr_plan_forecast(e->x.plan, (grid->row * grid->q + grid->col) * grid->r + grid->depth, &forecast));
+    double start = tsr_now_seconds();
+    int started = 0;
+    tsr_status status = TSR_OK;
+    for (int i = 0; i < TSR_LANE_COUNT && status == TSR_OK; i++) {
+        lane_state *lane = &e->lanes[i];
+        lane->started = pthread_create(&lane->thread, NULL, lane_thread, lane) == 0;
+        if (!lane->started) status = tsr_fail(TSR_ERR_MEMORY, "could not start the thread of the %s lane: raise the limit on processes", tsr_lane_name((tsr_lane)i));
+        started += lane->started;
+    }
+    if (status == TSR_OK) status = watch(e, started, forecast.steps);
+    bool alone = grid->p * grid->q * grid->r == 1;
+    if (status != TSR_OK && !alone) return status; /* lanes may hang in communication: only an abort helps */
+    if (status != TSR_OK) tsr_clocks_stop(&e->clocks);
+    for (int i = 0; i < TSR_LANE_COUNT; i++)
+        if (e->lanes[i].started) pthread_join(e->lanes[i].thread, NULL);
+    fill_record(e, tsr_now_seconds() - start, record);
+    return status;
+}

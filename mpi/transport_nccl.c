@@ -67,12 +67,12 @@ static void nccl_close(tsr_transport *transport) {
 static tsr_status nccl_all_gather(tsr_transport *transport, tsr_axis axis, void *buffer, size_t piece_bytes, tsr_stream *stream) {
     nccl_transport *t = (nccl_transport *)transport;
     const char *mine = (const char *)buffer + (size_t)t->rank[axis] * piece_bytes;
-    return TSR_NCCL(ncclAllGather(mine, buffer, piece_bytes, ncclUint8, t->comm[axis], *(cudaStream_t *)(void *)stream));
+    return TSR_NCCL(ncclAllGather(mine, buffer, piece_bytes, ncclUint8, t->comm[axis], (cudaStream_t)stream));
 }
 
 static tsr_status nccl_reduce_scatter(tsr_transport *transport, tsr_axis axis, const void *from, void *to, int64_t count, tsr_dtype type, tsr_stream *stream) {
     nccl_transport *t = (nccl_transport *)transport;
-    return TSR_NCCL(ncclReduceScatter(from, to, (size_t)count, type == TSR_F32 ? ncclFloat32 : ncclFloat64, ncclSum, t->comm[axis], *(cudaStream_t *)(void *)stream));
+    return TSR_NCCL(ncclReduceScatter(from, to, (size_t)count, type == TSR_F32 ? ncclFloat32 : ncclFloat64, ncclSum, t->comm[axis], (cudaStream_t)stream));
 }
 
 const tsr_transport_ops tsr_transport_nccl = {

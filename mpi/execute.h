@@ -1,0 +1,36 @@
+/* The executor: runs one rank's steps of a plan, one thread and one stream a lane, over the plan's buffers. The same for every
+ * device, transport and store. */
+#ifndef TSR_MPI_EXECUTE_H
+#define TSR_MPI_EXECUTE_H
+
+#include "io/run_record.h"
+#include "io/store.h"
+#include "kernels/gemm.h"
+#include "kernels/pack.h"
+#include "mpi/grid.h"
+#include "mpi/plan.h"
+#include "mpi/transport.h"
+
+/* Everything a run needs; nothing is owned. Stores of operands the plan does not read may be NULL. */
+typedef struct {
+    const tsr_plan *plan;
+    const tsr_grid *grid;
+    tsr_device *device;
+    const tsr_gemm_kernel *kernel;
+    tsr_transport *transport;
+    tsr_store *a, *b, *c0, *c;
+    int io_threads; /* that read or write at once on this rank */
+    void (*progress)(void *context, double done); /* called by tsr_executor_run's thread, done in [0, 1]; may be NULL */
+    void *progress_context;
+} tsr_execution;
+
+typedef struct tsr_executor tsr_executor;
+
+/* Local. Allocates every buffer, stream and event of the plan; nothing is allocated later. */
+tsr_status tsr_executor_open(const tsr_execution *execution, tsr_executor **executor);
+/* Collective over the grid. Runs all steps and fills the lanes' part of the record. On failure of a job with several ranks other ranks may be inside
+ * communication: the caller can only tsr_abort, and must not close the executor. */
+tsr_status tsr_executor_run(tsr_executor *executor, tsr_rank_record *record);
+void tsr_executor_close(tsr_executor *executor); /* NULL is fine */
+
+#endif
