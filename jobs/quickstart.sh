@@ -1,11 +1,13 @@
 #!/usr/bin/env bash
 # From nothing to a verified product: sets up, generates A (2000 x 3000) and B (3000 x 1500), multiplies them on two MPI
 # ranks (GPUs where there are some, else the CPU), verifies C. Run again, it only does what is left.
+# Usage: jobs/quickstart.sh [FOLDER]     FOLDER for the files: build/quickstart. With TSR_BIN set, nothing is built.
+program_given=${TSR_BIN:-}
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 cd "$TSR_HOME"
-jobs/setup.sh
-data=build/quickstart
-tessera=build/tessera
+data=${1:-build/quickstart}
+tessera=${program_given:-build/tessera}
+[ -n "$program_given" ] || jobs/setup.sh
 mkdir -p "$data"
 
 # left OUTPUT INPUT...: OUTPUT is missing or older than an input.
