@@ -24,6 +24,8 @@ template <> struct Tile<double> {
     static constexpr int OWN_M = 8, OWN_N = 4, K = 8;
 };
 template <typename T> constexpr int GROUP = 16 / (int)sizeof(T); /* elements of 16 bytes */
+/* Blocks a multiprocessor shall hold; single fp64 accesses need more registers than two blocks leave before sm_90. */
+template <typename T, int WIDTH> constexpr int BLOCKS = WIDTH * sizeof(T) == 8 ? 1 : 2;
 template <typename T> constexpr int TILE_M = WARPS_M * LANES_M * Tile<T>::OWN_M;
 template <typename T> constexpr int TILE_N = WARPS_N * LANES_N * Tile<T>::OWN_N;
 template <typename T> constexpr int A_LD = TILE_M<T> + GROUP<T>; /* padded: the transposing stores meet fewer bank conflicts */
@@ -88,7 +90,7 @@ template <typename T, int WIDTH, int PARTS> __device__ __forceinline__ void stor
 template <typename T>
 __device__ __forceinline__ void multiply_tiles(T (&sum)[Tile<T>::OWN_M][Tile<T>::OWN_N], const T *a_tile, const T *b_tile, int row, int col) {
     constexpr int G = GROUP<T>, M = Tile<T>::OWN_M, N = Tile<T>::OWN_N;
-#pragma unroll 4
+#pragma unroll
     for (int p = 0; p < Tile<T>::K; p++) {
         Pack<T, G> a[M / G], b[N / G];
 #pragma unroll
@@ -137,7 +139,7 @@ __device__ __forceinline__ void store_c(const T (&sum)[Tile<T>::OWN_M][Tile<T>::
 }
 
 /* WIDTH: elements a global access moves, GROUP where everything is 16-byte aligned, else 1. */
-template <typename T, int WIDTH> __global__ void __launch_bounds__(THREADS, 2) gemm_coarse(tsr_gemm_operands<T> g) {
+template <typename T, int WIDTH> __global__ void __launch_bounds__(THREADS, BLOCKS<T, WIDTH>) gemm_coarse(tsr_gemm_operands<T> g) {
     constexpr int M = TILE_M<T>, N = TILE_N<T>, K = Tile<T>::K;
     TSR_SHARED_DYNAMIC(T, shared); /* two buffers, each K × A_LD of A and K × TILE_N of B */
     T *a_tile = shared, *b_tile = shared + 2 * A_ELEMENTS<T>;
