@@ -1,0 +1,104 @@
+/* C = A·B by cuBLAS, the yardstick the other kernels are measured against. cuBLAS counts columns first, so the row-major
+ * product is asked for as Cᵀ = Bᵀ·Aᵀ. Pedantic math: no reduced precision. One handle a stream, made at its first launch and
+ * kept with the stream; the workspace is the caller's, so a warm launch allocates nothing. Error bound: k·2u. */
+#include <cublas_v2.h>
+#include <stdlib.h>
+
+#include "kernels/cuda_compat.h"
+#include "kernels/device_cuda.h"
+#include "kernels/registry.h"
+
+static const size_t workspace_size = (size_t)32 << 20; /* what NVIDIA recommends for Hopper, the most of any */
+
+static tsr_status check(cublasStatus_t code, const char *call) {
+    if (code == CUBLAS_STATUS_SUCCESS) return TSR_OK;
+    return tsr_fail(code == CUBLAS_STATUS_ALLOC_FAILED ? TSR_ERR_MEMORY : TSR_ERR_DEVICE,
+                    "%s failed: %s (cuBLAS status %d): use another --kernel", call, cublasGetStatusString(code), (int)code);
+}
+#define TSR_CUBLAS(expr) check((expr), #expr)
+
+typedef struct {
+    tsr_cuda_attachment base; /* first */
+    cublasHandle_t handle;
+} cublas_attachment;
+
+static void destroy(tsr_cuda_attachment *attachment) {
+    cublas_attachment *own = (cublas_attachment *)attachment;
+    if (own->handle) cublasDestroy(own->handle);
+    free(own);
+}
+
+static tsr_status create(tsr_stream *stream, cublas_attachment **attachment) {
+    tsr_status status = TSR_OK;
+    cublas_attachment *own = calloc(1, sizeof *own);
+    if (!own) return tsr_fail(TSR_ERR_MEMORY, "cuBLAS handle: no host memory (%zu bytes): close other programs", sizeof *own);
+    own->base.stream = stream;
+    own->base.destroy = destroy;
+    TSR_TRY_DONE(TSR_CUBLAS(cublasCreate(&own->handle)));
+    TSR_TRY_DONE(TSR_CUBLAS(cublasSetStream(own->handle, tsr_cuda_stream(stream))));
+    TSR_TRY_DONE(TSR_CUBLAS(cublasSetMathMode(own->handle, CUBLAS_PEDANTIC_MATH)));
+    *attachment = own;
+    own = NULL;
+done:
+    if (own) destroy(&own->base);
+    return status;
+}
+
+/* The stream's handle, which uses the caller's workspace from here on. One thread a stream, as everywhere. */
+static tsr_status handle_of(tsr_device *device, tsr_stream *stream, void *workspace, cublasHandle_t *handle) {
+    cublas_attachment *own = (cublas_attachment *)tsr_cuda_attached(device, stream, destroy);
+    if (!own) {
+        TSR_TRY(create(stream, &own));
+        tsr_cuda_attach(device, &own->base);
+    }
+    TSR_TRY(TSR_CUBLAS(cublasSetWorkspace(own->handle, workspace, workspace_size)));
+    *handle = own->handle;
+    return TSR_OK;
+}
+
+static size_t workspace_bytes(int64_t m, int64_t n, int64_t k) {
+    (void)m, (void)n, (void)k;
+    return workspace_size;
+}
+
+#define DEFINE_LAUNCH(suffix, type, gemm)                                                                             \
+    static tsr_status launch_##suffix(tsr_device *device, tsr_stream *stream, const tsr_gemm_args *args) {            \
+        const type one = 1, beta = args->accumulate ? 1 : 0;                                                          \
+        cublasHandle_t handle;                                                                                        \
+        if (args->k == 0 && args->accumulate) return TSR_OK;                                                          \
+        if (args->k == 0)                                                                                             \
+            return TSR_CUDA(cudaMemset2DAsync(args->c, (size_t)args->ldc * sizeof(type), 0,                           \
+                                              (size_t)args->n * sizeof(type), (size_t)args->m, tsr_cuda_stream(stream))); \
+        TSR_TRY(handle_of(device, stream, args->workspace, &handle));                                                 \
+        return TSR_CUBLAS(gemm(handle, CUBLAS_OP_N, CUBLAS_OP_N, args->n, args->m, args->k, &one, args->b, args->ldb, \
+                               args->a, args->lda, &beta, args->c, args->ldc));                                       \
+    }
+
+DEFINE_LAUNCH(f32, float, cublasSgemm_64)
+DEFINE_LAUNCH(f64, double, cublasDgemm_64)
+
+/* Each operand once: what cuBLAS moves beyond that is not published. */
+static tsr_status shape_of(size_t bytes, int64_t m, int64_t n, int64_t k, tsr_gemm_shape *shape) {
+    *shape = (tsr_gemm_shape){0};
+    shape->bytes = (double)bytes * ((double)m * (double)k + (double)k * (double)n + (double)m * (double)n);
+    return TSR_OK;
+}
+
+static tsr_status shape_f32(tsr_device *device, int64_t m, int64_t n, int64_t k, tsr_gemm_shape *shape) {
+    (void)device;
+    return shape_of(sizeof(float), m, n, k, shape);
+}
+
+static tsr_status shape_f64(tsr_device *device, int64_t m, int64_t n, int64_t k, tsr_gemm_shape *shape) {
+    (void)device;
+    return shape_of(sizeof(double), m, n, k, shape);
+}
+
+#define CUBLAS(suffix, code)                                                                                          \
+    const tsr_gemm_kernel tsr_gemm_cublas_##suffix = {                                                                \
+        .name = "cublas", .what = "NVIDIA's cuBLAS, the yardstick", .device = TSR_DEVICE_CUDA, .type = code,          \
+        .min_arch = 50, .accuracy = TSR_ACCURACY_IEEE, .error_factor = 2.0, .error_grows = true, .multiple = 1,       \
+        .speed_rank = 60, .workspace_bytes = workspace_bytes, .shape = shape_##suffix, .launch = launch_##suffix}
+
+CUBLAS(f32, TSR_F32);
+CUBLAS(f64, TSR_F64);

@@ -1,0 +1,221 @@
+/* The memory kernels of the CUDA device: pack, finish, add.
+ * Mapping: blocks of 32 × 8 threads; a block covers 128 columns × 8 rows, or one 32 × 32 tile of a transpose, and strides
+ *   over the matrix, so that no grid limit matters. All indices are 64-bit.
+ * Shared memory: transpose 32 × 33 elements (4.2 or 8.4 kB): the odd row length keeps columns in different banks.
+ * Requirements: source aligned to its elements. Rows 16-byte aligned and of the target's type are copied 16 bytes a thread.
+ * Arithmetic intensity: none to 3 flop an element; memory-bound, reads and writes each element once. */
+#include "kernels/cuda_compat.h"
+#include "kernels/element.h"
+#include "kernels/registry.h"
+
+#include <stdint.h>
+
+#define LANES 32 /* threads in x */
+#define LINES 8  /* threads in y */
+#define ITEMS 4  /* columns a thread in a row, or rows a thread in a transpose tile */
+#define TILE 32
+
+namespace {
+
+/* ---- source elements ------------------------------------------------------------------------------------------------ */
+
+template <tsr_dtype D> struct source;
+#define DEFINE_SOURCE(code, suffix, bits)                                                                             \
+    template <> struct source<TSR_##code> {                                                                           \
+        template <typename T> TSR_HOST_DEVICE static inline T load(const void *base, int64_t at, bool swapped) {      \
+            uint##bits##_t word = static_cast<const uint##bits##_t *>(base)[at];                                      \
+            return static_cast<T>(tsr_convert_##suffix(swapped ? tsr_reverse_##bits(word) : word));                   \
+        }                                                                                                             \
+    };
+TSR_SOURCE_LIST(DEFINE_SOURCE)
+
+/* ---- kernels --------------------------------------------------------------------------------------------------------- */
+
+/* to (rows × cols) = from (rows × cols), converted */
+template <tsr_dtype D, typename T>
+__global__ void convert_rows(const void *from, int64_t ld_from, bool swapped, T *to, int64_t ld_to, int64_t rows, int64_t cols) {
+    const int64_t row_step = (int64_t)gridDim.y * LINES, col_step = (int64_t)gridDim.x * (LANES * ITEMS);
+    for (int64_t i = (int64_t)blockIdx.y * LINES + threadIdx.y; i < rows; i += row_step)
+        for (int64_t j0 = (int64_t)blockIdx.x * (LANES * ITEMS) + threadIdx.x; j0 < cols; j0 += col_step)
+            for (int item = 0; item < ITEMS; item++) {
+                int64_t j = j0 + item * LANES;
+                if (j < cols) to[i * ld_to + j] = source<D>::template load<T>(from, i * ld_from + j, swapped);
+            }
+}
+
+/* to (cols × rows) = from (rows × cols) transposed and converted, one tile at a time through shared memory */
+template <tsr_dtype D, typename T>
+__global__ void convert_transposed(const void *from, int64_t ld_from, bool swapped, T *to, int64_t ld_to, int64_t rows, int64_t cols) {
+    __shared__ T tile[TILE][TILE + 1];
+    const int x = (int)threadIdx.x, y = (int)threadIdx.y;
+    for (int64_t i0 = (int64_t)blockIdx.y * TILE; i0 < rows; i0 += (int64_t)gridDim.y * TILE)
+        for (int64_t j0 = (int64_t)blockIdx.x * TILE; j0 < cols; j0 += (int64_t)gridDim.x * TILE) {
+            for (int item = 0; item < ITEMS; item++) {
+                int line = y + item * LINES;
+                if (i0 + line < rows && j0 + x < cols)
+                    tile[line][x] = source<D>::template load<T>(from, (i0 + line) * ld_from + j0 + x, swapped);
+            }
+            __syncthreads();
+            for (int item = 0; item < ITEMS; item++) {
+                int line = y + item * LINES;
+                if (j0 + line < cols && i0 + x < rows) to[(j0 + line) * ld_to + i0 + x] = tile[x][line];
+            }
+            __syncthreads();
+        }
+}
+
+/* Words W of 4 or 16 bytes: to (rows × words) = from (rows × words), or zeros when from is NULL */
+template <typename W>
+__global__ void copy_rows(const W *from, int64_t ld_from, W *to, int64_t ld_to, int64_t rows, int64_t words) {
+    const int64_t row_step = (int64_t)gridDim.y * LINES, word_step = (int64_t)gridDim.x * (LANES * ITEMS);
+    for (int64_t i = (int64_t)blockIdx.y * LINES + threadIdx.y; i < rows; i += row_step)
+        for (int64_t j0 = (int64_t)blockIdx.x * (LANES * ITEMS) + threadIdx.x; j0 < words; j0 += word_step)
+            for (int item = 0; item < ITEMS; item++) {
+                int64_t j = j0 + item * LANES;
+                if (j < words) to[i * ld_to + j] = from ? from[i * ld_from + j] : W{};
+            }
+}
+
+TSR_HOST_DEVICE static inline double load_double(tsr_element element, const void *base, int64_t at) {
+    switch (element.dtype) {
+#define CASE(code, suffix, bits)                                                                                      \
+    case TSR_##code: return source<TSR_##code>::load<double>(base, at, element.swapped);
+        TSR_SOURCE_LIST(CASE)
+#undef CASE
+    default: return 0.0;
+    }
+}
+
+__device__ static inline void store(double *to, double value) { *to = value; }
+__device__ static inline void store(float *to, double value) { *to = (float)value; }
+__device__ static inline void store(uint16_t *to, double value) { *to = tsr_half_encode(value); }
+
+/* out (rows × cols) = alpha·sum + beta·c0; product and sum rounded apart, as the CPU device does */
+template <typename A, typename O>
+__global__ void finish_rows(const A *sum, int64_t ld_sum, double alpha, double beta, tsr_element c0_element, const void *c0,
+                            int64_t ld_c0, O *out, int64_t ld_out, int64_t rows, int64_t cols) {
+    for (int64_t i = (int64_t)blockIdx.y * LINES + threadIdx.y; i < rows; i += (int64_t)gridDim.y * LINES)
+        for (int64_t j = (int64_t)blockIdx.x * LANES + threadIdx.x; j < cols; j += (int64_t)gridDim.x * LANES) {
+            double value = alpha == 1.0 ? (double)sum[i * ld_sum + j] : __dmul_rn(alpha, (double)sum[i * ld_sum + j]);
+            if (beta != 0.0) value = __dadd_rn(value, __dmul_rn(beta, load_double(c0_element, c0, i * ld_c0 + j)));
+            store(&out[i * ld_out + j], value);
+        }
+}
+
+template <typename T>
+__global__ void add_rows(T *sum, int64_t ld_sum, const T *part, int64_t ld_part, int64_t rows, int64_t cols) {
+    for (int64_t i = (int64_t)blockIdx.y * LINES + threadIdx.y; i < rows; i += (int64_t)gridDim.y * LINES)
+        for (int64_t j = (int64_t)blockIdx.x * LANES + threadIdx.x; j < cols; j += (int64_t)gridDim.x * LANES)
+            sum[i * ld_sum + j] += part[i * ld_part + j];
+}
+
+/* ---- launches -------------------------------------------------------------------------------------------------------- */
+
+const dim3 threads(LANES, LINES);
+
+/* Enough blocks of width × height for rows × cols, never more than any GPU takes: kernels stride over the rest. */
+static dim3 grid_for(int64_t rows, int64_t cols, int64_t height, int64_t width) {
+    const int64_t most_x = 65535, most_y = 32768;
+    return dim3((unsigned)tsr_min(tsr_ceil_div(cols, width), most_x), (unsigned)tsr_min(tsr_ceil_div(rows, height), most_y));
+}
+
+template <typename W>
+static tsr_status launch_copy(tsr_stream *stream, const void *from, size_t step_from, void *to, size_t step_to, int64_t rows, size_t bytes) {
+    int64_t words = (int64_t)(bytes / sizeof(W));
+    return TSR_LAUNCH((copy_rows<W>), grid_for(rows, words, LINES, LANES * ITEMS), threads, 0, stream, static_cast<const W *>(from),
+                      (int64_t)(step_from / sizeof(W)), static_cast<W *>(to), (int64_t)(step_to / sizeof(W)), rows, words);
+}
+
+/* rows of `bytes`, `step` bytes apart, everything a multiple of 4 bytes; zeros when from is NULL */
+static tsr_status copy_matrix(tsr_stream *stream, const void *from, size_t step_from, void *to, size_t step_to, int64_t rows, size_t bytes) {
+    if (rows == 0 || bytes == 0) return TSR_OK;
+    bool wide = ((uintptr_t)from | (uintptr_t)to | step_from | step_to | bytes) % sizeof(uint4) == 0;
+    return wide ? launch_copy<uint4>(stream, from, step_from, to, step_to, rows, bytes)
+                : launch_copy<uint32_t>(stream, from, step_from, to, step_to, rows, bytes);
+}
+
+template <tsr_dtype D, typename T> static tsr_status launch_convert(tsr_stream *stream, const tsr_pack_args *args) {
+    const tsr_view *from = &args->from;
+    T *to = static_cast<T *>(args->to);
+    if (args->transpose)
+        return TSR_LAUNCH((convert_transposed<D, T>), grid_for(from->rows, from->cols, TILE, TILE), threads, 0, stream,
+                          static_cast<const void *>(from->data), from->ld, from->element.swapped, to, args->ld, from->rows, from->cols);
+    return TSR_LAUNCH((convert_rows<D, T>), grid_for(from->rows, from->cols, LINES, LANES * ITEMS), threads, 0, stream,
+                      static_cast<const void *>(from->data), from->ld, from->element.swapped, to, args->ld, from->rows, from->cols);
+}
+
+static tsr_status convert(tsr_stream *stream, const tsr_pack_args *args) {
+    const tsr_view *from = &args->from;
+    size_t bytes = tsr_dtype_bytes(args->type);
+    if (from->rows == 0 || from->cols == 0) return TSR_OK;
+    if (!args->transpose && from->element.dtype == args->type && !from->element.swapped)
+        return copy_matrix(stream, from->data, (size_t)from->ld * bytes, args->to, (size_t)args->ld * bytes, from->rows,
+                           (size_t)from->cols * bytes);
+    switch (from->element.dtype) {
+#define CASE(code, suffix, bits)                                                                                      \
+    case TSR_##code:                                                                                                  \
+        return args->type == TSR_F32 ? launch_convert<TSR_##code, float>(stream, args) : launch_convert<TSR_##code, double>(stream, args);
+        TSR_SOURCE_LIST(CASE)
+#undef CASE
+    default: return tsr_fail(TSR_ERR_UNSUPPORTED, "pack: element type %d is unknown: use one of tsr_dtype", (int)from->element.dtype);
+    }
+}
+
+static tsr_status check_aligned(const char *what, const void *data, tsr_dtype dtype) {
+    if ((uintptr_t)data % tsr_dtype_bytes(dtype) == 0) return TSR_OK;
+    return tsr_fail(TSR_ERR_UNSUPPORTED, "%s at %p is not aligned to its %s elements: align it", what, data, tsr_dtype_name(dtype));
+}
+
+static tsr_status pack(tsr_device *, tsr_stream *stream, const tsr_pack_args *args) {
+    TSR_TRY(tsr_pack_check(args));
+    TSR_TRY(check_aligned("pack: source", args->from.data, args->from.element.dtype));
+    TSR_TRY(check_aligned("pack: target", args->to, args->type));
+    size_t bytes = tsr_dtype_bytes(args->type), step = (size_t)args->ld * bytes;
+    int64_t rows = args->transpose ? args->from.cols : args->from.rows;
+    int64_t cols = args->transpose ? args->from.rows : args->from.cols;
+    char *to = static_cast<char *>(args->to);
+    TSR_TRY(convert(stream, args));
+    if (args->padded_rows > rows) /* zeros below and to the right of the operand */
+        TSR_TRY(copy_matrix(stream, nullptr, 0, to + (size_t)rows * step, step, args->padded_rows - rows, (size_t)args->padded_cols * bytes));
+    return copy_matrix(stream, nullptr, 0, to + (size_t)cols * bytes, step, rows, (size_t)(args->padded_cols - cols) * bytes);
+}
+
+template <typename A, typename O> static tsr_status launch_finish(tsr_stream *stream, const tsr_finish_args *args) {
+    const tsr_view *sum = &args->accumulated, *out = &args->out;
+    return TSR_LAUNCH((finish_rows<A, O>), grid_for(out->rows, out->cols, LINES, LANES), threads, 0, stream,
+                      static_cast<const A *>(sum->data), sum->ld, args->alpha, args->beta, args->c0.element,
+                      static_cast<const void *>(args->c0.data), args->c0.ld, static_cast<O *>(out->data), out->ld, out->rows, out->cols);
+}
+
+template <typename A> static tsr_status finish_from(tsr_stream *stream, const tsr_finish_args *args) {
+    if (args->out.element.dtype == TSR_F64) return launch_finish<A, double>(stream, args);
+    if (args->out.element.dtype == TSR_F32) return launch_finish<A, float>(stream, args);
+    return launch_finish<A, uint16_t>(stream, args);
+}
+
+static tsr_status finish(tsr_device *, tsr_stream *stream, const tsr_finish_args *args) {
+    TSR_TRY(tsr_finish_check(args));
+    if (args->beta != 0.0) TSR_TRY(check_aligned("finish: c0", args->c0.data, args->c0.element.dtype));
+    const tsr_view *sum = &args->accumulated, *out = &args->out;
+    if (out->rows == 0 || out->cols == 0) return TSR_OK;
+    if (args->alpha == 1.0 && args->beta == 0.0 && sum->element.dtype == out->element.dtype) {
+        size_t bytes = tsr_dtype_bytes(out->element.dtype);
+        return copy_matrix(stream, sum->data, (size_t)sum->ld * bytes, out->data, (size_t)out->ld * bytes, out->rows, (size_t)out->cols * bytes);
+    }
+    return sum->element.dtype == TSR_F32 ? finish_from<float>(stream, args) : finish_from<double>(stream, args);
+}
+
+template <typename T> static tsr_status launch_add(tsr_stream *stream, tsr_view sum, tsr_view part) {
+    return TSR_LAUNCH((add_rows<T>), grid_for(sum.rows, sum.cols, LINES, LANES), threads, 0, stream, static_cast<T *>(sum.data), sum.ld,
+                      static_cast<const T *>(part.data), part.ld, sum.rows, sum.cols);
+}
+
+static tsr_status add(tsr_device *, tsr_stream *stream, tsr_view sum, tsr_view part) {
+    TSR_TRY(tsr_add_check(sum, part));
+    if (sum.rows == 0 || sum.cols == 0) return TSR_OK;
+    return sum.element.dtype == TSR_F32 ? launch_add<float>(stream, sum, part) : launch_add<double>(stream, sum, part);
+}
+
+} // namespace
+
+const tsr_pack_ops tsr_pack_cuda = {/* device */ TSR_DEVICE_CUDA, pack, finish, add};
