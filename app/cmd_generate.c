@@ -1,0 +1,192 @@
+/* tessera generate: a matrix whose element (i, j) depends on the seed, i and j alone, written by all ranks in bands of rows, so that the
+ * file holds the same bytes for any number of ranks. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "app/command.h"
+#include "app/options.h"
+#include "app/progress.h"
+#include "app/strips.h"
+#include "io/output.h"
+#include "kernels/fill.h"
+
+#define BUFFER_BYTES ((size_t)64 << 20)
+
+typedef struct {
+    const char *output, *log;
+    int64_t rows, cols; /* as the person sees them; -1: not given */
+    tsr_dtype type;
+    tsr_fill_kind fill;
+    int64_t seed;
+    tsr_order order;
+    bool force;
+    tsr_io_mode io;
+    tsr_progress_mode progress;
+} generate_options;
+
+enum { KEY_SHAPE = 256, KEY_TYPE, KEY_DISTRIBUTION, KEY_SEED, KEY_ORDER, KEY_FORCE, KEY_IO, KEY_LOG, KEY_PROGRESS };
+
+static const struct argp_option options[] = {
+    {"output", 'o', "FILE[:/PATH]", 0, "Where the matrix goes (path /C unless given)", 0},
+    {"shape", KEY_SHAPE, "MxN", 0, "Rows x columns", 0},
+    {"type", KEY_TYPE, "TYPE", 0, "f16, f32 (default), f64, i8 to i64, u8 to u64", 0},
+    {"distribution", KEY_DISTRIBUTION, "NAME", 0, "uniform in [0, 1) (default), normal, integer from -4 to 4 (from 0 in unsigned types), identity", 0},
+    {"seed", KEY_SEED, "S", 0, "Chooses the random numbers (default 0)", 0},
+    {"order", KEY_ORDER, "row|col", 0, "How M x N is meant: as h5ls shows it (row, default), or as MATLAB, Fortran and Julia do (col)", 0},
+    {"force", KEY_FORCE, NULL, 0, "Replace a dataset that is there", 0},
+    {"io", KEY_IO, "MODE", 0, "auto (default), direct, hdf5 or mpio", 0},
+    {"log", KEY_LOG, "FILE", 0, "Also describe the run in this JSON file", 0},
+    {"progress", KEY_PROGRESS, "MODE", 0, "auto (default), bar, plain or off", 0},
+    {0}};
+
+static error_t parse(int key, char *text, struct argp_state *state) {
+    generate_options *o = state->input;
+    tsr_status status = TSR_OK;
+    switch (key) {
+    case 'o': o->output = text; break;
+    case KEY_SHAPE: status = tsr_parse_shape("--shape", text, &o->rows, &o->cols); break;
+    case KEY_TYPE: status = tsr_dtype_parse(text, &o->type); break;
+    case KEY_DISTRIBUTION: status = tsr_fill_parse(text, &o->fill); break;
+    case KEY_SEED: status = tsr_parse_int("--seed", text, 0, INT64_MAX, &o->seed); break;
+    case KEY_ORDER: status = tsr_order_parse(text, &o->order); break;
+    case KEY_FORCE: o->force = true; break;
+    case KEY_IO: status = tsr_io_mode_parse(text, &o->io); break;
+    case KEY_LOG: o->log = text; break;
+    case KEY_PROGRESS: status = tsr_progress_parse(text, &o->progress); break;
+    case ARGP_KEY_END:
+        if (!o->output) status = tsr_fail(TSR_ERR_USAGE, "generate: no output: name it with -o FILE.h5[:/path]");
+        else if (o->rows < 0) status = tsr_fail(TSR_ERR_USAGE, "generate: no shape: give it with --shape MxN");
+        break;
+    default: return ARGP_ERR_UNKNOWN;
+    }
+    return status == TSR_OK ? 0 : EINVAL;
+}
+
+static const struct argp argp = {options, parse, NULL,
+    "Writes a matrix whose element (i, j) depends on seed, i and j alone: the same file for any number of ranks.", NULL, NULL, NULL};
+
+static void help(void) { tsr_options_help(&argp, "tessera generate"); }
+
+/* to[c][r] for rows × cols elements of `bytes` each: the transpose of from[r][c]. */
+static void transpose(const char *from, char *to, int64_t rows, int64_t cols, size_t bytes) {
+    for (int64_t r = 0; r < rows; r++)
+        for (int64_t c = 0; c < cols; c++)
+            memcpy(to + (size_t)(c * rows + r) * bytes, from + (size_t)(r * cols + c) * bytes, bytes);
+}
+
+/* The elements of `rect` of the dataset. In column order the person's element (i, j) stands at (j, i); spare is used then. */
+static tsr_status fill_rect(const generate_options *o, tsr_rect rect, void *data, void *spare) {
+    tsr_element element = {o->type, false};
+    if (o->order == TSR_ORDER_ROW)
+        return tsr_fill_host(o->fill, (uint64_t)o->seed, rect.row, rect.col, (tsr_view){data, element, rect.rows, rect.cols, rect.cols});
+    TSR_TRY(tsr_fill_host(o->fill, (uint64_t)o->seed, rect.col, rect.row, (tsr_view){spare, element, rect.cols, rect.rows, rect.rows}));
+    transpose(spare, data, rect.cols, rect.rows, tsr_dtype_bytes(o->type));
+    return TSR_OK;
+}
+
+/* Local. This rank's band, strip by strip. */
+static tsr_status write_band(const tsr_world *world, const generate_options *o, tsr_store *store) {
+    size_t bytes = tsr_dtype_bytes(o->type), buffer = BUFFER_BYTES / 2;
+    tsr_strips strips = tsr_strips_make(store->desc.rows, store->desc.cols, 1, bytes, buffer, world->ranks, world->rank);
+    size_t need = (size_t)(strips.step_rows * strips.step_cols) * bytes;
+    tsr_progress progress;
+    tsr_status status = TSR_OK;
+    tsr_rect rect;
+    double total = (double)strips.rows.count * (double)strips.cols * (double)bytes, done = 0;
+    char *data = malloc(need), *spare = malloc(need);
+    tsr_progress_open(&progress, world->rank == 0 ? o->progress : TSR_PROGRESS_OFF, "generate", total, "B", stderr);
+    if (!data || !spare) TSR_TRY_DONE(tsr_fail(TSR_ERR_MEMORY, "no memory for two buffers of %zu bytes: free some, or run fewer ranks on this node", need));
+    while (tsr_strips_next(&strips, &rect)) {
+        TSR_TRY_DONE(fill_rect(o, rect, data, spare));
+        TSR_TRY_DONE(store->ops->write(store, rect, data, rect.cols));
+        done += (double)tsr_rect_elements(rect) * (double)bytes;
+        tsr_progress_update(&progress, done);
+    }
+    status = store->ops->sync(store);
+done:
+    tsr_progress_close(&progress);
+    free(spare);
+    free(data);
+    return status;
+}
+
+/* One JSON object. Text in it comes from the command line, so quotes, backslashes and control characters are escaped. */
+static void write_text(FILE *to, const char *name, const char *text) {
+    fprintf(to, "  \"%s\": \"", name);
+    for (; *text; text++) {
+        unsigned char c = (unsigned char)*text;
+        if (c == '"' || c == '\\') fprintf(to, "\\%c", c);
+        else if (c < 0x20) fprintf(to, "\\u%04x", c);
+        else fputc(c, to);
+    }
+    fprintf(to, "\",\n");
+}
+
+static tsr_status write_log(const generate_options *o, const tsr_output *output, const char *command, int ranks, double seconds) {
+    FILE *to = fopen(o->log, "w");
+    if (!to) return tsr_fail(TSR_ERR_IO, "the matrix is written, but the log '%s' cannot be: check its folder (%m)", o->log);
+    double bytes = (double)o->rows * (double)o->cols * (double)tsr_dtype_bytes(o->type);
+    fprintf(to, "{\n");
+    write_text(to, "program", "tessera " TSR_VERSION);
+    write_text(to, "command", command);
+    write_text(to, "file", output->target);
+    write_text(to, "path", output->desc.name.path);
+    write_text(to, "type", tsr_dtype_name(o->type));
+    write_text(to, "distribution", tsr_fill_name(o->fill));
+    fprintf(to, "  \"rows\": %" PRId64 ",\n  \"cols\": %" PRId64 ",\n  \"seed\": %" PRId64 ",\n  \"ranks\": %d,\n", o->rows, o->cols, o->seed, ranks);
+    fprintf(to, "  \"seconds\": %.6f,\n  \"gb_per_second\": %.6f\n}\n", seconds, seconds > 0 ? bytes / seconds / 1e9 : 0);
+    bool failed = ferror(to);
+    if (fclose(to) != 0 || failed) return tsr_fail(TSR_ERR_IO, "the matrix is written, but the log '%s' is not whole: check the free space (%m)", o->log);
+    return TSR_OK;
+}
+
+/* Local, rank 0. The dataset becomes visible here. */
+static tsr_status publish(const tsr_world *world, const generate_options *o, const tsr_output *output, const char *command, double started) {
+    TSR_TRY(tsr_output_publish(output, NULL, command));
+    double seconds = tsr_now_seconds() - started;
+    double bytes = (double)o->rows * (double)o->cols * (double)tsr_dtype_bytes(o->type);
+    char size[32];
+    printf("%s:%s: %" PRId64 " x %" PRId64 " %s %s, %s in %.2f s by %d rank%s\n", output->target, output->desc.name.path, o->rows, o->cols,
+           tsr_fill_name(o->fill), tsr_dtype_name(o->type), tsr_format_bytes(bytes, size), seconds, world->ranks, world->ranks > 1 ? "s" : "");
+    return o->log ? write_log(o, output, command, world->ranks, seconds) : TSR_OK;
+}
+
+/* Collective. Between creation and publication: what fails here leaves only the temporary file, which the caller discards. */
+static tsr_status write_dataset(const tsr_world *world, const generate_options *o, const tsr_output *output) {
+    tsr_store *store = NULL;
+    TSR_TRY(tsr_agree(world->comm, tsr_output_open(output, o->io, &world->comm, &store)));
+    tsr_status status = tsr_agree(world->comm, write_band(world, o, store));
+    tsr_store_close(store);
+    return status;
+}
+
+static tsr_status generate(const tsr_world *world, const generate_options *o, const char *command) {
+    double started = tsr_now_seconds();
+    bool swap = o->order == TSR_ORDER_COL;
+    tsr_output_spec spec = {.rows = swap ? o->cols : o->rows, .cols = swap ? o->rows : o->cols, .dtype = o->type, .force = o->force};
+    tsr_output output;
+    memset(&output, 0, sizeof output);
+    tsr_status status = tsr_matrix_name_parse(o->output, &spec.name);
+    if (status == TSR_OK && world->rank == 0) status = tsr_output_create(&spec, &output);
+    TSR_TRY(tsr_share(world->comm, status, &output, sizeof output));
+    status = write_dataset(world, o, &output);
+    if (status != TSR_OK) {
+        if (world->rank == 0) tsr_output_discard(&output);
+        return status;
+    }
+    return tsr_agree(world->comm, world->rank == 0 ? publish(world, o, &output, command, started) : TSR_OK);
+}
+
+static tsr_status run(const tsr_world *world, int argc, char **argv) {
+    generate_options o = {.rows = -1, .cols = -1, .type = TSR_F32, .fill = TSR_FILL_UNIFORM};
+    TSR_TRY(tsr_agree(world->comm, tsr_options_parse(&argp, argc, argv, &o)));
+    char *command = tsr_command_line(argc, argv);
+    if (!command) return tsr_agree(world->comm, tsr_fail(TSR_ERR_MEMORY, "no memory for the command line: free some"));
+    tsr_status status = generate(world, &o, command);
+    free(command);
+    return status;
+}
+
+const tsr_command tsr_cmd_generate = {"generate", "write a matrix of random numbers or the identity", run, help};
