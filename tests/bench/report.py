@@ -39,6 +39,19 @@ def table(header, rows):
     return "\n".join(lines + ["| " + " | ".join(str(cell) for cell in row) + " |" for row in rows])
 
 
+def rows(text):
+    """The rows of the first table in text, without its header."""
+    cells = [[cell.strip() for cell in line.strip().strip("|").split("|")] for line in text.splitlines() if line.startswith("|")]
+    return cells[2:]
+
+
+def merge(old, new, keys):
+    """old rows in their order, those with the same first `keys` cells replaced by new ones; new ones added; sorted by those cells."""
+    new = {tuple(str(cell) for cell in row[:keys]): [str(cell) for cell in row] for row in new}
+    merged = [new.pop(tuple(row[:keys]), row) for row in old]
+    return sorted(merged + list(new.values()), key=lambda row: [(len(cell), cell) for cell in row[:keys]])
+
+
 def commit():
     """The commit measured, with '+' when files differ from it; TSR_COMMIT names it where there is no repository."""
     def git(*arguments):

@@ -18,5 +18,8 @@ for broken in ("", "<!-- begin a -->", "<!-- end a --> <!-- begin a -->"):
         continue
     raise AssertionError(f"no error for {broken!r}")
 assert report.table(["x", "y"], [[1, 2]]) == "| x | y |\n|---|---|\n| 1 | 2 |"
+assert report.rows("words\n" + report.table(["x", "y"], [[1, 2], [3, ""]])) == [["1", "2"], ["3", ""]]
+assert report.rows("") == []
+assert report.merge([["1", "a"], ["10", "b"]], [[10, "new"], [2, "c"]], 1) == [["1", "a"], ["2", "c"], ["10", "new"]]
 for name in ("cpu-end-to-end", "gpu-ladder", "gpu-multiply"):
     report.replace_section(report.PERFORMANCE.read_text(), name, "")
