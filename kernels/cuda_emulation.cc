@@ -22,7 +22,7 @@ __thread uint3 threadIdx, blockIdx, blockDim, gridDim;
 
 static tsr_cuda_emulation_limits limits = {
     .threads_block = 1024,
-    .grid_max = {65537, 5, 3}, /* small and odd: the loop of launches on the host is a normal case */
+    .grid_max = {7, 5, 3}, /* small and odd: the loop of launches on the host is a normal case */
     .shared_block_bytes = 48 << 10,
     .shared_block_optin_bytes = 64 << 10,
     .registers_block = 65536,

@@ -1,0 +1,321 @@
+/* The kernel contract (kernels/gemm.h) for every kernel of one device, TSR_TEST_DEVICE: host kernels, CUDA kernels in the host
+ * emulation, CUDA kernels on a GPU. Every product is checked element by element against sums taken here: in 64-bit integers
+ * where the result must be exact, in long double where a bound must hold. Exit code 77: there is no such device. */
+#include <math.h>
+
+#include "kernels/fill.h"
+#include "kernels/gemm.h"
+#include "tests/check.h"
+#ifdef TSR_EMULATE_CUDA
+#include "kernels/cuda_emulation.h"
+#endif
+
+typedef struct {
+    const tsr_device_ops *ops;
+    tsr_device *device;
+    tsr_stream *stream;
+    const tsr_gemm_kernel *kernel;
+    size_t bytes; /* an element */
+} setup;
+
+/* A matrix in host memory and its copy on the device. `before` elements stand in front of element (0, 0) and as many after the last:
+ * guards for C, a shifted base for A and B, which end with their last element so that a sanitizer sees reads beyond it. */
+typedef struct {
+    int64_t rows, cols, ld, before, elements;
+    unsigned char *host;
+    void *memory;
+    void *data; /* element (0, 0) on the device */
+} matrix;
+
+/* How rows and bases lie in memory. */
+typedef struct {
+    int64_t pad;    /* columns between cols and ld */
+    bool round;     /* ld rounded up to 16 elements instead */
+    int64_t before; /* elements in front */
+} layout;
+
+static double get(const setup *s, const matrix *x, int64_t index) {
+    return s->kernel->type == TSR_F32 ? (double)((const float *)x->host)[index] : ((const double *)x->host)[index];
+}
+static void put(const setup *s, matrix *x, int64_t index, double value) {
+    if (s->kernel->type == TSR_F32) ((float *)x->host)[index] = (float)value;
+    else ((double *)x->host)[index] = value;
+}
+static int64_t at(const matrix *x, int64_t i, int64_t j) { return x->before + i * x->ld + j; }
+
+static matrix matrix_open(const setup *s, int64_t rows, int64_t cols, layout l, bool guard) {
+    matrix x = {.rows = rows, .cols = cols, .before = l.before};
+    x.ld = l.round ? tsr_round_up(tsr_max(cols, 1), 16) : cols + l.pad;
+    int64_t body = guard ? rows * x.ld : rows > 0 ? (rows - 1) * x.ld + cols : 0;
+    x.elements = x.before + body + (guard ? x.before + x.ld : 0);
+    x.host = malloc(tsr_max(x.elements, 1) * s->bytes);
+    CHECK(x.host != NULL, "no memory");
+    for (int64_t i = 0; i < x.elements; i++) put(s, &x, i, NAN); /* whatever is not filled later must not be used */
+    CHECK_OK(s->ops->allocate(s->device, x.elements * s->bytes, &x.memory));
+    x.data = (unsigned char *)x.memory + x.before * s->bytes;
+    return x;
+}
+
+static void matrix_close(const setup *s, matrix *x) {
+    s->ops->release(s->device, x->memory);
+    free(x->host);
+}
+
+static void matrix_fill(const setup *s, matrix *x, tsr_fill_kind kind, uint64_t seed) {
+    for (int64_t i = 0; i < x->rows; i++)
+        for (int64_t j = 0; j < x->cols; j++) put(s, x, at(x, i, j), tsr_fill_element(kind, seed, i, j));
+}
+
+static void upload(const setup *s, const matrix *x) {
+    CHECK_OK(s->ops->upload(s->device, x->memory, x->host, x->elements * s->bytes, s->stream));
+}
+
+/* What the device holds of x, beside its host copy; free it. */
+static matrix download(const setup *s, const matrix *x) {
+    matrix y = *x;
+    y.host = malloc(tsr_max(x->elements, 1) * s->bytes);
+    CHECK(y.host != NULL, "no memory");
+    CHECK_OK(s->ops->download(s->device, y.host, x->memory, x->elements * s->bytes, s->stream));
+    CHECK_OK(s->ops->stream_wait(s->device, s->stream));
+    return y;
+}
+
+typedef struct {
+    matrix a, b, c;
+    int64_t m, n, k;
+    void *workspace;
+} product;
+
+static product product_open(const setup *s, int64_t m, int64_t n, int64_t k, layout l) {
+    product p = {.m = m, .n = n, .k = k};
+    layout guarded = l;
+    guarded.before += l.round ? 16 : 3;
+    if (!l.round && l.pad == 0) guarded.before = 4 * (1 + l.before); /* keeps C aligned where A and B are */
+    p.a = matrix_open(s, m, k, l, false);
+    p.b = matrix_open(s, k, n, l, false);
+    p.c = matrix_open(s, m, n, guarded, true);
+    size_t bytes = s->kernel->workspace_bytes ? s->kernel->workspace_bytes(m, n, k) : 0;
+    if (bytes > 0) CHECK_OK(s->ops->allocate(s->device, bytes, &p.workspace));
+    return p;
+}
+
+static void product_close(const setup *s, product *p) {
+    matrix_close(s, &p->a);
+    matrix_close(s, &p->b);
+    matrix_close(s, &p->c);
+    s->ops->release(s->device, p->workspace);
+}
+
+static tsr_gemm_args arguments(const product *p, bool accumulate) {
+    return (tsr_gemm_args){p->m, p->n, p->k, p->a.data, p->a.ld, p->b.data, p->b.ld, p->c.data, p->c.ld, accumulate, p->workspace};
+}
+
+/* Uploads a, b, c, multiplies, and returns what C's memory then holds; everything outside its m × n elements must be as it was. */
+static matrix multiply(const setup *s, product *p, bool accumulate) {
+    upload(s, &p->a);
+    upload(s, &p->b);
+    upload(s, &p->c);
+    tsr_gemm_args args = arguments(p, accumulate);
+    CHECK_OK(tsr_gemm_launch(s->kernel, s->device, s->stream, &args));
+    matrix result = download(s, &p->c);
+    for (int64_t e = 0; e < p->c.elements; e++) {
+        int64_t i = p->c.ld > 0 ? (e - p->c.before) / p->c.ld : 0, j = p->c.ld > 0 ? (e - p->c.before) % p->c.ld : 0;
+        if (e >= p->c.before && i < p->m && j < p->n) continue;
+        CHECK(memcmp(result.host + e * s->bytes, p->c.host + e * s->bytes, s->bytes) == 0,
+              "%s %s %ldx%ldx%ld: wrote outside C, at row %ld column %ld", s->kernel->name, tsr_dtype_name(s->kernel->type), (long)p->m,
+              (long)p->n, (long)p->k, (long)i, (long)j);
+    }
+    return result;
+}
+
+/* Small integers: every sum is exact, so the bits are known. C is NaN where it must not be read. */
+static void check_exact(const setup *s, int64_t m, int64_t n, int64_t k, layout l, bool accumulate) {
+    product p = product_open(s, m, n, k, l);
+    matrix_fill(s, &p.a, TSR_FILL_INTEGER, 1);
+    matrix_fill(s, &p.b, TSR_FILL_INTEGER, 2);
+    if (accumulate) matrix_fill(s, &p.c, TSR_FILL_INTEGER, 3);
+    matrix result = multiply(s, &p, accumulate);
+    for (int64_t i = 0; i < m; i++) {
+        for (int64_t j = 0; j < n; j++) {
+            int64_t sum = accumulate ? (int64_t)get(s, &p.c, at(&p.c, i, j)) : 0;
+            for (int64_t q = 0; q < k; q++) sum += (int64_t)get(s, &p.a, at(&p.a, i, q)) * (int64_t)get(s, &p.b, at(&p.b, q, j));
+            double got = get(s, &result, at(&p.c, i, j));
+            CHECK(got == (double)sum, "%s %s %ldx%ldx%ld pad %ld accumulate %d: C[%ld][%ld] = %g, not %ld", s->kernel->name,
+                  tsr_dtype_name(s->kernel->type), (long)m, (long)n, (long)k, (long)l.pad, accumulate, (long)i, (long)j, got, (long)sum);
+        }
+    }
+    free(result.host);
+    product_close(s, &p);
+}
+
+/* Real data: within the stated bound, and the same bits when run again. */
+static void check_bound(const setup *s, int64_t m, int64_t n, int64_t k, layout l, tsr_fill_kind kind, bool accumulate) {
+    product p = product_open(s, m, n, k, l);
+    matrix_fill(s, &p.a, kind, 4);
+    matrix_fill(s, &p.b, kind, 5);
+    if (accumulate) matrix_fill(s, &p.c, kind, 6);
+    matrix first = multiply(s, &p, accumulate), second = multiply(s, &p, accumulate);
+    CHECK(memcmp(first.host, second.host, p.c.elements * s->bytes) == 0, "%s %s %ldx%ldx%ld: other bits the second time", s->kernel->name,
+          tsr_dtype_name(s->kernel->type), (long)m, (long)n, (long)k);
+    const long double unit = s->kernel->type == TSR_F32 ? 0x1p-24L : 0x1p-53L;
+    const long double bound = tsr_gemm_error_bound(s->kernel, k);
+    for (int64_t i = 0; i < m; i++) {
+        for (int64_t j = 0; j < n; j++) {
+            long double sum = 0, sizes = 0;
+            for (int64_t q = 0; q < k; q++) {
+                long double term = (long double)get(s, &p.a, at(&p.a, i, q)) * get(s, &p.b, at(&p.b, q, j));
+                sum += term;
+                sizes += fabsl(term);
+            }
+            if (accumulate) sum += get(s, &p.c, at(&p.c, i, j));
+            long double allowed = bound * sizes + (accumulate ? unit * (fabsl(sum) + bound * sizes) : 0);
+            double got = get(s, &first, at(&p.c, i, j));
+            CHECK(fabsl(got - sum) <= allowed, "%s %s %ldx%ldx%ld accumulate %d: C[%ld][%ld] = %.17g, should be %.17Lg ± %.3Lg", s->kernel->name,
+                  tsr_dtype_name(s->kernel->type), (long)m, (long)n, (long)k, accumulate, (long)i, (long)j, got, sum, allowed);
+        }
+    }
+    free(first.host);
+    free(second.host);
+    product_close(s, &p);
+}
+
+/* NaN, infinities of both signs, infinity times zero, and sums that overflow: each element is NaN, ±Inf or finite as IEEE says. */
+static void check_special(const setup *s, int64_t m, int64_t n, int64_t k, layout l) {
+    product p = product_open(s, m, n, k, l);
+    const double huge = s->kernel->type == TSR_F32 ? 3e38 : 1.7e308;
+    matrix_fill(s, &p.a, TSR_FILL_UNIFORM, 7);
+    matrix_fill(s, &p.b, TSR_FILL_NORMAL, 8);
+    put(s, &p.a, at(&p.a, 0, k / 2), NAN);
+    put(s, &p.a, at(&p.a, 1, k - 1), INFINITY);
+    put(s, &p.a, at(&p.a, 2, 0), -INFINITY);
+    put(s, &p.a, at(&p.a, 3, 1), INFINITY);
+    put(s, &p.a, at(&p.a, 3, 2), -INFINITY);
+    for (int64_t q = 0; q < k; q++) put(s, &p.a, at(&p.a, 4, q), huge);
+    for (int64_t q = 0; q < k; q++) put(s, &p.b, at(&p.b, q, 0), 1); /* row 4, column 0 overflows */
+    put(s, &p.b, at(&p.b, k - 1, 1), 0);                            /* row 1, column 1: infinity times zero */
+    put(s, &p.b, at(&p.b, 3, 2), INFINITY);
+    put(s, &p.b, at(&p.b, 4, 3), NAN);
+    matrix result = multiply(s, &p, false);
+    for (int64_t i = 0; i < m; i++) {
+        for (int64_t j = 0; j < n; j++) {
+            if (i == 4 && j != 0) continue; /* huge terms of either sign: order decides */
+            long double sum = 0;
+            for (int64_t q = 0; q < k; q++) sum += (long double)get(s, &p.a, at(&p.a, i, q)) * get(s, &p.b, at(&p.b, q, j));
+            double want = i == 4 ? INFINITY : (double)sum, got = get(s, &result, at(&p.c, i, j));
+            bool same = isnan(want) ? isnan(got) : isinf(want) ? got == want : isfinite(got);
+            CHECK(same, "%s %s: C[%ld][%ld] = %g, IEEE says %g", s->kernel->name, tsr_dtype_name(s->kernel->type), (long)i, (long)j, got, want);
+        }
+    }
+    free(result.host);
+    product_close(s, &p);
+}
+
+/* Calls that tsr_gemm_launch must refuse, and leave C alone. */
+static void check_refusals(const setup *s) {
+    const int64_t edge = s->kernel->multiple;
+    product p = product_open(s, 2 * edge, 2 * edge, 2 * edge, (layout){.pad = 1});
+    for (int which = 0; which < 6; which++) {
+        tsr_gemm_args args = arguments(&p, false);
+        const char *text = "ld";
+        if (which == 0) args.lda = args.k - 1;
+        if (which == 1) args.ldb = args.n - 1;
+        if (which == 2) args.ldc = args.n - 1;
+        if (which == 3) args.m = -1, text = "negative";
+        if (which == 4) args.a = NULL, text = "no memory";
+        if (which == 5) args.k--, text = "multiples";
+        if (which == 5 && edge == 1) continue;
+        CHECK_FAILS(tsr_gemm_launch(s->kernel, s->device, s->stream, &args), TSR_ERR_SHAPE, text);
+    }
+    product_close(s, &p);
+}
+
+/* One shape in one layout, all the ways. Kernels for multiples only get the next multiple. */
+static void check_shape(const setup *s, int64_t m, int64_t n, int64_t k, layout l) {
+    const int64_t edge = s->kernel->multiple;
+    m = tsr_round_up(m, edge), n = tsr_round_up(n, edge), k = tsr_round_up(k, edge);
+    check_exact(s, m, n, k, l, false);
+    check_exact(s, m, n, k, l, true);
+    check_bound(s, m, n, k, l, TSR_FILL_NORMAL, (m + n + k) % 2 == 1);
+}
+
+static const layout LAYOUTS[] = {{.pad = 0}, {.pad = 3, .before = 1}, {.round = true}};
+enum { LAYOUT_COUNT = sizeof LAYOUTS / sizeof *LAYOUTS };
+
+/* 0, 1, t - 1, t, t + 1 and a prime along every dimension, tall, wide and deep, around the kernel's own tile. */
+static void check_shapes(const setup *s) {
+    tsr_gemm_shape tile = {0};
+    if (s->kernel->shape) CHECK_OK(s->kernel->shape(s->device, 100, 100, 100, &tile));
+    const int64_t tm = tile.tile_m > 1 ? tile.tile_m : 16, tn = tile.tile_n > 1 ? tile.tile_n : 16, tk = tile.tile_k > 1 ? tile.tile_k : 16;
+    const int64_t ms[] = {0, 1, tm - 1, tm, tm + 1, 37}, ns[] = {0, 1, tn - 1, tn, tn + 1, 41}, ks[] = {0, 1, tk - 1, tk, tk + 1, 2 * tk, 43};
+    const int count = 6, deep = 7;
+    for (int i = 0; i < count; i++) check_shape(s, ms[i], 5, 7, LAYOUTS[i % LAYOUT_COUNT]);
+    for (int i = 0; i < count; i++) check_shape(s, 7, ns[i], 5, LAYOUTS[(i + 1) % LAYOUT_COUNT]);
+    for (int i = 0; i < deep; i++) check_shape(s, 5, 7, ks[i], LAYOUTS[(i + 2) % LAYOUT_COUNT]);
+    for (int i = 0; i < LAYOUT_COUNT; i++) {
+        check_shape(s, tm, tn, 2 * tk, LAYOUTS[i]);
+        check_shape(s, tm + 1, tn + 1, tk + 1, LAYOUTS[i]);
+    }
+    check_shape(s, 307, 3, 11, LAYOUTS[1]);
+    check_shape(s, 3, 307, 11, LAYOUTS[2]);
+    check_shape(s, 3, 5, 997, LAYOUTS[0]);
+}
+
+static void check_kernel(const setup *s) {
+    const int64_t edge = s->kernel->multiple;
+    check_shapes(s);
+    check_refusals(s);
+    for (int i = 0; i < LAYOUT_COUNT; i++) check_special(s, tsr_round_up(19, edge), tsr_round_up(21, edge), tsr_round_up(35, edge), LAYOUTS[i]);
+    /* A long sum of terms of one sign: where a bound that grows with k and one that does not part. */
+    check_bound(s, edge, edge, tsr_round_up(5003, edge), LAYOUTS[0], TSR_FILL_UNIFORM, false);
+}
+
+#ifdef TSR_EMULATE_CUDA
+/* Devices with other limits: grids too small for C, blocks too small for tiles of 32. */
+static void check_limits(const setup *s) {
+    tsr_cuda_emulation_limits *limits = tsr_cuda_emulation(), before = *limits;
+    limits->grid_max[0] = 2;
+    limits->grid_max[1] = 1;
+    check_shape(s, 70, 97, 5, LAYOUTS[0]);
+    check_shape(s, 131, 259, 3, LAYOUTS[1]);
+    *limits = before;
+    if (s->kernel->multiple > 1) return; /* its tile is fixed */
+    limits->threads_block = 512;
+    tsr_gemm_shape tile;
+    CHECK_OK(s->kernel->shape(s->device, 33, 33, 33, &tile));
+    CHECK(tile.threads <= 512, "%s: %d threads a block on a device of 512", s->kernel->name, tile.threads);
+    check_shape(s, 33, 17, 18, LAYOUTS[1]);
+    *limits = before;
+}
+#endif
+
+int main(void) {
+    setup s = {0};
+    int devices = 0, count = 0, checked = 0;
+    char why[256] = "";
+    CHECK_OK(tsr_device_find(TSR_TEST_DEVICE, &s.ops));
+    CHECK_OK(s.ops->count(&devices, why));
+    if (devices == 0) {
+        fprintf(stderr, "skipped: no device '%s': %s\n", TSR_TEST_DEVICE, why);
+        return 77;
+    }
+    CHECK_OK(s.ops->open(0, &s.device));
+    CHECK_OK(s.ops->use(s.device));
+    CHECK_OK(s.ops->stream_create(s.device, &s.stream));
+    tsr_device_facts facts;
+    CHECK_OK(s.ops->facts(s.device, &facts));
+    const tsr_gemm_kernel *const *kernels = tsr_gemm_kernels(&count);
+    for (int i = 0; i < count; i++) {
+        s.kernel = kernels[i];
+        if (s.kernel->device != s.ops->kind || s.kernel->min_arch > facts.arch) continue;
+        s.bytes = tsr_dtype_bytes(s.kernel->type);
+        check_kernel(&s);
+#ifdef TSR_EMULATE_CUDA
+        check_limits(&s);
+#endif
+        checked++;
+    }
+    CHECK(checked >= 4, "only %d kernels for device '%s'", checked, TSR_TEST_DEVICE);
+    s.ops->stream_destroy(s.device, s.stream);
+    s.ops->close(s.device);
+    return 0;
+}
