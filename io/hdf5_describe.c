@@ -1,0 +1,232 @@
+/* Finds the dataset a person named in a file (the only matrix when no path is given), describes it, and lists what a file holds. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "io/hdf5_util.h"
+
+/* ---- every dataset of a file ----------------------------------------------------------------------------------- */
+
+typedef struct {
+    const char *file_name;
+    int64_t file_bytes;
+    tsr_list_sink sink;
+    void *context;
+    tsr_status status;
+} listing;
+
+/* MATLAB keeps the contents of cells and objects here. */
+static bool is_internal(const char *path) { return strncmp(path, "/#refs#", 7) == 0 || strncmp(path, "/#subsystem#", 12) == 0; }
+
+static void list_dataset(listing *list, hid_t file, const char *path, bool (*each)(void *, const tsr_h5_found *), void *context)
+{
+    hid_t object = H5Oopen(file, path, H5P_DEFAULT);
+    tsr_h5_found found;
+    if (object < 0) {
+        memset(&found, 0, sizeof found);
+        found.status = TSR_ERR_FORMAT;
+        snprintf(found.desc.name.path, sizeof found.desc.name.path, "%s", path);
+        snprintf(found.refused, sizeof found.refused, "it cannot be opened: the file is damaged or needs a newer HDF5");
+        each(context, &found);
+        return;
+    }
+    if (H5Iget_type(object) == H5I_DATASET) {
+        list->status = tsr_h5_inspect(object, path, list->file_bytes, false, &found);
+        if (list->status == TSR_OK) each(context, &found);
+    }
+    H5Oclose(object);
+}
+
+typedef struct {
+    listing *list;
+    hid_t file;
+    bool (*each)(void *, const tsr_h5_found *);
+    void *context;
+} visitor;
+
+/* H5Lvisit callback: hard links are looked at, links that leave the file are reported, soft links are other names. */
+static herr_t visit(hid_t group, const char *name, const H5L_info_t *info, void *context)
+{
+    visitor *v = context;
+    char path[TSR_PATH_CHARS];
+    (void)group;
+    if (snprintf(path, sizeof path, "/%s", name) >= (int)sizeof path || is_internal(path)) return 0;
+    if (info->type == H5L_TYPE_HARD) list_dataset(v->list, v->file, path, v->each, v->context);
+    else if (info->type != H5L_TYPE_SOFT) {
+        tsr_h5_found found = {.status = TSR_ERR_FORMAT, .refused = "it is a link to another file, which is not followed"};
+        snprintf(found.desc.name.path, sizeof found.desc.name.path, "%s", path);
+        v->each(v->context, &found);
+    }
+    return v->list->status == TSR_OK ? 0 : 1;
+}
+
+static tsr_status visit_all(hid_t file, listing *list, bool (*each)(void *, const tsr_h5_found *), void *context)
+{
+    visitor v = {list, file, each, context};
+    list->status = TSR_OK;
+    if (H5Lvisit(file, H5_INDEX_NAME, H5_ITER_INC, visit, &v) < 0)
+        return tsr_h5_fail(TSR_ERR_FORMAT, "'%s': cannot list its datasets; check it with h5ls", list->file_name);
+    return list->status;
+}
+
+static bool to_sink(void *context, const tsr_h5_found *found)
+{
+    listing *list = context;
+    tsr_store_desc desc = found->desc;
+    snprintf(desc.name.file, sizeof desc.name.file, "%s", list->file_name);
+    list->sink(list->context, &desc, desc.name.path, found->status == TSR_OK ? NULL : found->refused);
+    return true;
+}
+
+tsr_status tsr_hdf5_list(const char *file, tsr_list_sink sink, void *context)
+{
+    listing list = {.file_name = file, .sink = sink, .context = context};
+    hid_t id = -1;
+    TSR_TRY(tsr_h5_probe(file, &list.file_bytes, NULL));
+    tsr_h5_enter();
+    tsr_status status = tsr_h5_open_read(file, &id);
+    if (status == TSR_OK) status = visit_all(id, &list, to_sink, &list);
+    if (id >= 0) H5Fclose(id);
+    tsr_h5_leave();
+    return status;
+}
+
+/* ---- the dataset meant ----------------------------------------------------------------------------------------- */
+
+/* What a file holds, in words, for messages and for choosing. */
+typedef struct {
+    int matrices, others;
+    char path[TSR_PATH_CHARS];  /* the first matrix */
+    char matrix_text[600], other_text[600];
+    int shown[2];
+} census;
+
+static void add_text(char *text, size_t chars, int *shown, const char *one)
+{
+    size_t used = strlen(text);
+    if (*shown >= 8 || used + strlen(one) + 3 > chars) return;
+    snprintf(text + used, chars - used, "%s%s", used ? ", " : "", one);
+    ++*shown;
+}
+
+static bool count(void *context, const tsr_h5_found *found)
+{
+    census *c = context;
+    const tsr_store_desc *desc = &found->desc;
+    char one[400];
+    if (found->matrix) {
+        if (c->matrices++ == 0) snprintf(c->path, sizeof c->path, "%s", desc->name.path);
+        snprintf(one, sizeof one, "%.200s (%lldx%lld %s)", desc->name.path, (long long)desc->rows, (long long)desc->cols, desc->type_name);
+        add_text(c->matrix_text, sizeof c->matrix_text, &c->shown[0], one);
+        return true;
+    }
+    c->others++;
+    size_t reason = strcspn(found->refused, ";");
+    snprintf(one, sizeof one, "%.200s (%.*s)", desc->name.path, (int)reason, found->refused);
+    add_text(c->other_text, sizeof c->other_text, &c->shown[1], one);
+    return true;
+}
+
+static tsr_status take_census(hid_t file, const char *file_name, int64_t file_bytes, census *c)
+{
+    listing list = {.file_name = file_name, .file_bytes = file_bytes};
+    memset(c, 0, sizeof *c);
+    return visit_all(file, &list, count, c);
+}
+
+static const char *more(int all, int shown) { return all > shown ? ", ..." : ""; }
+
+/* No path was given: the only matrix there is. */
+static tsr_status choose_path(hid_t file, const char *file_name, int64_t file_bytes, char *path)
+{
+    census c;
+    TSR_TRY(take_census(file, file_name, file_bytes, &c));
+    if (c.matrices == 1) {
+        memcpy(path, c.path, TSR_PATH_CHARS);
+        return TSR_OK;
+    }
+    if (c.matrices > 1)
+        return tsr_fail(TSR_ERR_USAGE, "'%s' holds %d matrices: %s%s; name one of them: %s:%s", file_name, c.matrices, c.matrix_text,
+                        more(c.matrices, c.shown[0]), file_name, c.path);
+    if (c.others == 0) return tsr_fail(TSR_ERR_NOT_FOUND, "'%s' holds no dataset; choose another file", file_name);
+    return tsr_fail(TSR_ERR_FORMAT, "'%s' holds no two-dimensional dataset of numbers, only %s%s; choose another file", file_name, c.other_text,
+                    more(c.others, c.shown[1]));
+}
+
+/* The path is not there: adds what is to the message. */
+static tsr_status not_found(hid_t file, const char *file_name, int64_t file_bytes)
+{
+    char message[600];
+    census c;
+    snprintf(message, sizeof message, "%s", tsr_message());
+    TSR_TRY(take_census(file, file_name, file_bytes, &c));
+    if (c.matrices > 0)
+        return tsr_fail(TSR_ERR_NOT_FOUND, "%s; it holds %s%s", message, c.matrix_text, more(c.matrices, c.shown[0]));
+    return tsr_fail(TSR_ERR_NOT_FOUND, "%s; it holds no matrix at all", message);
+}
+
+static tsr_status inspect_path(hid_t file, const char *file_name, const char *path, int64_t file_bytes, tsr_h5_found *found)
+{
+    hid_t object = H5Oopen(file, path, H5P_DEFAULT);
+    if (object < 0) return tsr_h5_fail(TSR_ERR_FORMAT, "'%s': cannot open '%s': the file is damaged or needs a newer HDF5", file_name, path);
+    tsr_status status;
+    H5I_type_t kind = H5Iget_type(object);
+    if (kind == H5I_DATASET) status = tsr_h5_inspect(object, path, file_bytes, false, found);
+    else status = tsr_fail(TSR_ERR_FORMAT, "'%s': '%s' is a %s, not a dataset; name a dataset (tessera info %s lists them)", file_name, path,
+                           kind == H5I_GROUP ? "group" : "named type", file_name);
+    H5Oclose(object);
+    if (status == TSR_OK && found->status != TSR_OK)
+        status = tsr_fail(found->status, "'%s:%s' cannot be read as a matrix: %s", file_name, path, found->refused);
+    return status;
+}
+
+/* The bounds of a slice that were left out; desc->rows, cols become those of the part. */
+static tsr_status resolve_slice(const tsr_matrix_name *asked, tsr_store_desc *desc)
+{
+    tsr_matrix_name *name = &desc->name;
+    name->sliced = asked->sliced;
+    name->row0 = asked->row0 < 0 ? 0 : asked->row0;
+    name->col0 = asked->col0 < 0 ? 0 : asked->col0;
+    name->row1 = asked->row1 < 0 ? desc->dataset_rows : asked->row1;
+    name->col1 = asked->col1 < 0 ? desc->dataset_cols : asked->col1;
+    if (name->row0 > name->row1 || name->row1 > desc->dataset_rows || name->col0 > name->col1 || name->col1 > desc->dataset_cols)
+        return tsr_fail(TSR_ERR_SHAPE, "'%s:%s' is %lldx%lld: the slice [%lld:%lld,%lld:%lld] is not inside it; choose smaller bounds", name->file,
+                        name->path, (long long)desc->dataset_rows, (long long)desc->dataset_cols, (long long)name->row0, (long long)name->row1,
+                        (long long)name->col0, (long long)name->col1);
+    desc->row0 = name->row0;
+    desc->col0 = name->col0;
+    desc->rows = name->row1 - name->row0;
+    desc->cols = name->col1 - name->col0;
+    return TSR_OK;
+}
+
+static tsr_status describe(hid_t file, const tsr_matrix_name *name, int64_t file_bytes, tsr_h5_found *found)
+{
+    char path[TSR_PATH_CHARS];
+    if (name->path[0] == '\0') {
+        TSR_TRY(choose_path(file, name->file, file_bytes, path));
+    } else {
+        tsr_status status = tsr_h5_resolve(file, name->file, name->path, path);
+        if (status == TSR_ERR_NOT_FOUND) return not_found(file, name->file, file_bytes);
+        TSR_TRY(status);
+    }
+    return inspect_path(file, name->file, path, file_bytes, found);
+}
+
+tsr_status tsr_hdf5_describe(const tsr_matrix_name *name, tsr_store_desc *desc)
+{
+    tsr_h5_found found;
+    int64_t file_bytes;
+    hid_t file = -1;
+    TSR_TRY(tsr_h5_probe(name->file, &file_bytes, NULL));
+    tsr_h5_enter();
+    tsr_status status = tsr_h5_open_read(name->file, &file);
+    if (status == TSR_OK) status = describe(file, name, file_bytes, &found);
+    if (file >= 0) H5Fclose(file);
+    tsr_h5_leave();
+    TSR_TRY(status);
+    memcpy(found.desc.name.file, name->file, TSR_FILE_CHARS);
+    TSR_TRY(resolve_slice(name, &found.desc));
+    *desc = found.desc;
+    return TSR_OK;
+}

@@ -18,6 +18,11 @@ typedef struct {
 typedef struct {
     tsr_store_desc desc;            /* desc.name.file is the temporary file; open it with tsr_output_open */
     char target[TSR_FILE_CHARS];    /* the file's name in the end */
+    /* Of rank 0 alone, between create and publish. The lock says that the temporary file's run is alive: a run that is killed loses it, and
+     * the next create removes the file. It ends with publish or the process. */
+    int lock_fd;
+    bool target_existed;
+    int64_t target_identity[5];     /* device, inode, bytes, seconds and nanoseconds of the last change */
 } tsr_output;
 
 /* Local, rank 0. Refuses an existing dataset without force, a missing, read-only or full directory, a slice; removes what a killed earlier run

@@ -1,0 +1,70 @@
+/* What the HDF5 files of this folder share: one lock around the library, its error text in our messages, opening files and
+ * following paths inside them without ever leaving the file. Included by io/ and nothing else. */
+#ifndef TSR_IO_HDF5_UTIL_H
+#define TSR_IO_HDF5_UTIL_H
+
+#include <hdf5.h>
+
+#include "io/store.h"
+
+/* The library is not thread-safe: every public function here takes this lock before its first HDF5 call; the functions
+ * below expect it taken. The first call also keeps HDF5 from printing, loading plugins and running an exit handler. */
+void tsr_h5_enter(void);
+void tsr_h5_leave(void);
+
+/* As tsr_fail, with the innermost text of HDF5's error stack after it. Call it before any other HDF5 call. A full disk becomes TSR_ERR_SPACE. */
+tsr_status tsr_h5_fail(tsr_status status, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* Says whether `file` is there, regular, readable and HDF5, without calling HDF5. *bytes: its size; *user_block: bytes before the
+ * HDF5 part. Either may be NULL. */
+tsr_status tsr_h5_probe(const char *file, int64_t *bytes, int64_t *user_block);
+
+/* File access list: POSIX driver, no sieve buffer, locking best effort or off. Caller closes. Negative on failure. */
+hid_t tsr_h5_access(bool locking);
+/* Opens a probed file for reading (best-effort locking). */
+tsr_status tsr_h5_open_read(const char *file, hid_t *id);
+/* Opens one of our temporary files for reading and writing (no HDF5 locks: ranks share it). */
+tsr_status tsr_h5_open_write(const char *file, hid_t *id);
+
+/* Follows `path` (absolute) link by link. Hard links and soft links inside the file only: TSR_ERR_FORMAT for external and
+ * user-defined links, TSR_ERR_NOT_FOUND for what is not there. `resolved` (TSR_PATH_CHARS) is free of soft links. */
+tsr_status tsr_h5_resolve(hid_t file, const char *file_name, const char *path, char *resolved);
+
+/* A dataset as found: what was refused about it, if anything. */
+typedef struct {
+    tsr_store_desc desc;   /* name.file is left to the caller */
+    bool matrix;           /* two dimensions of numbers, readable or not */
+    tsr_status status;     /* TSR_OK, or why it is refused */
+    char refused[400];     /* "" when it is not */
+} tsr_h5_found;
+
+/* Describes the open dataset. Fails only where HDF5 itself fails. file_bytes: the file's size. */
+tsr_status tsr_h5_inspect(hid_t dataset, const char *path, int64_t file_bytes, bool allow_incomplete, tsr_h5_found *found);
+
+/* Element type. `usable` false: name says what it is, and hint what to do. */
+typedef struct {
+    bool usable;
+    tsr_element element;  /* order as in the file */
+    bool standard;        /* the bytes are such elements; false: HDF5 converts */
+    char name[160];       /* "big-endian f64", "complex numbers (compound {r, i} of f64)" */
+    const char *hint;     /* static */
+} tsr_h5_type;
+
+void tsr_h5_type_of(hid_t type, tsr_h5_type *found);
+/* The type in memory, native order. Caller closes. Negative on failure. */
+hid_t tsr_h5_memory_type(tsr_dtype dtype);
+
+/* The attribute that marks an output not finished. */
+#define TSR_INCOMPLETE "tessera_incomplete"
+
+tsr_status tsr_h5_write_text(hid_t object, const char *name, const char *value);
+tsr_status tsr_h5_write_number(hid_t object, const char *name, hid_t native_type, const void *value);
+
+/* The direct path (hdf5_layout.c): pread and pwrite at desc->offset. */
+tsr_status tsr_direct_open(const tsr_store_desc *desc, bool write, tsr_store **store);
+/* tsr_hdf5_open for reading, or for reading and writing. */
+tsr_status tsr_hdf5_open_as(const tsr_store_desc *desc, tsr_io_mode mode, const void *comm, bool write, tsr_io_mode *mode_used, tsr_store **store);
+/* TSR_ERR_SHAPE unless rect lies in the store's matrix and ld holds its columns. */
+tsr_status tsr_store_check_rect(const tsr_store_desc *desc, tsr_rect rect, int64_t ld);
+
+#endif

@@ -1,0 +1,39 @@
+/* What output.c, output_target.c and output_file.c share. Included by them and nothing else. */
+#ifndef TSR_IO_OUTPUT_PRIVATE_H
+#define TSR_IO_OUTPUT_PRIVATE_H
+
+#include "io/hdf5_util.h"
+#include "io/output.h"
+
+/* The target of an output and what stands there now. */
+typedef struct {
+    char file[TSR_FILE_CHARS];    /* symbolic links followed */
+    char folder[TSR_FILE_CHARS];
+    char path[TSR_PATH_CHARS];    /* of the dataset */
+    char run_path[TSR_PATH_CHARS + 8]; /* of its record */
+    size_t bytes;                 /* of the dataset */
+    bool exists;                  /* the file */
+    bool others;                  /* it holds more than the dataset and its record */
+    int64_t identity[5];          /* of the file, when it exists */
+    int64_t file_bytes;           /* its size, 0 when there is none */
+} tsr_target;
+
+/* The checks of tsr_output_check; calls HDF5 and takes the lock itself. */
+tsr_status tsr_target_check(const tsr_output_spec *spec, tsr_target *target);
+/* Device, inode, size and time of change of a file; false when it is not there. */
+bool tsr_file_identity(const char *file, int64_t identity[5]);
+
+/* Makes the temporary file beside the target, locked, with the target's permissions, after removing those of killed runs. TSR_ERR_EXISTS
+ * while another run is writing to the same target. The caller closes *fd, which holds the lock. */
+tsr_status tsr_temporary_create(const tsr_target *target, char *name, int *fd);
+/* Copies the whole target into the temporary file. */
+tsr_status tsr_temporary_copy(const tsr_target *target, const char *name, int fd);
+/* Reserves bytes of the disk for the part [offset, offset + bytes), so that a full disk shows now. */
+tsr_status tsr_temporary_allocate(const tsr_target *target, const char *name, int fd, int64_t offset, size_t bytes);
+tsr_status tsr_folder_sync(const char *folder);
+/* The part of `file` before the last slash, "." when there is none. */
+void tsr_folder_of(const char *file, char *folder);
+/* One line for "no space left" about `folder`. */
+tsr_status tsr_space_fail(const char *folder, size_t need_bytes, const char *why);
+
+#endif

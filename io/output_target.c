@@ -1,0 +1,210 @@
+/* What stands at the target of an output, and whether the output may go there. Changes nothing. */
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include "io/output_private.h"
+
+bool tsr_file_identity(const char *file, int64_t identity[5])
+{
+    struct stat st;
+    if (stat(file, &st) != 0) return false;
+    identity[0] = (int64_t)st.st_dev;
+    identity[1] = (int64_t)st.st_ino;
+    identity[2] = (int64_t)st.st_size;
+    identity[3] = (int64_t)st.st_mtim.tv_sec;
+    identity[4] = (int64_t)st.st_mtim.tv_nsec;
+    return true;
+}
+
+void tsr_folder_of(const char *file, char *folder)
+{
+    const char *slash = strrchr(file, '/');
+    if (!slash) snprintf(folder, TSR_FILE_CHARS, ".");
+    else snprintf(folder, TSR_FILE_CHARS, "%.*s", slash == file ? 1 : (int)(slash - file), file);
+}
+
+tsr_status tsr_space_fail(const char *folder, size_t need_bytes, const char *why)
+{
+    struct statvfs fs;
+    char need[32], have[32] = "?";
+    tsr_format_bytes((double)need_bytes, need);
+    if (statvfs(folder, &fs) == 0) tsr_format_bytes((double)fs.f_bavail * (double)fs.f_frsize, have);
+    return tsr_fail(TSR_ERR_SPACE, "the output needs %s in '%s', where %s are free: %s; free some space or choose another folder", need, folder, have,
+                    why);
+}
+
+/* ---- the file system --------------------------------------------------------------------------------------------- */
+
+/* Follows symbolic links, so that the file they name is replaced and not the link. */
+static tsr_status resolve_file(const char *file, tsr_target *target)
+{
+    struct stat st;
+    char real[PATH_MAX];
+    if (lstat(file, &st) == 0 && S_ISLNK(st.st_mode)) {
+        if (!realpath(file, real))
+            return tsr_fail(TSR_ERR_NOT_FOUND, "output '%s' is a symbolic link to nothing (%s); remove it", file, strerror(errno));
+        file = real;
+    }
+    if (snprintf(target->file, sizeof target->file, "%s", file) >= (int)sizeof target->file)
+        return tsr_fail(TSR_ERR_USAGE, "output '%.60s...': the file's name is too long", file);
+    tsr_folder_of(target->file, target->folder);
+    return TSR_OK;
+}
+
+static tsr_status check_folder(const tsr_target *target)
+{
+    struct stat st;
+    if (stat(target->folder, &st) != 0)
+        return tsr_fail(TSR_ERR_NOT_FOUND, "the folder '%s' of the output does not exist (%s); make it: mkdir -p '%s'", target->folder,
+                        strerror(errno), target->folder);
+    if (!S_ISDIR(st.st_mode)) return tsr_fail(TSR_ERR_NOT_FOUND, "'%s', the folder of the output, is not a folder; choose another", target->folder);
+    if (access(target->folder, W_OK | X_OK) != 0)
+        return tsr_fail(TSR_ERR_IO, "cannot write in the output's folder '%s': %s; choose another folder", target->folder, strerror(errno));
+    return TSR_OK;
+}
+
+static tsr_status check_space(const tsr_target *target)
+{
+    struct statvfs fs;
+    struct rlimit limit;
+    double need = (double)target->bytes;
+    if (statvfs(target->folder, &fs) == 0 && fs.f_blocks > 0 && need > (double)fs.f_bavail * (double)fs.f_frsize)
+        return tsr_space_fail(target->folder, target->bytes, "the disk is too full");
+    if (target->others) need += (double)target->file_bytes;
+    if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY && need > (double)limit.rlim_cur)
+        return tsr_fail(TSR_ERR_SPACE, "the output needs a file of %.0f bytes, the limit is %.0f; raise it: ulimit -f unlimited", need,
+                        (double)limit.rlim_cur);
+    return TSR_OK;
+}
+
+/* ---- inside the file --------------------------------------------------------------------------------------------- */
+
+static herr_t stop_at_first(hid_t object, const char *name, const H5A_info_t *info, void *context)
+{
+    (void)object, (void)name, (void)info, (void)context;
+    return 1;
+}
+
+static bool has_attributes(hid_t file, const char *path)
+{
+    return H5Aiterate_by_name(file, path, H5_INDEX_NAME, H5_ITER_NATIVE, NULL, stop_at_first, NULL, H5P_DEFAULT) != 0;
+}
+
+static bool is_under(const char *path, const char *group)
+{
+    size_t chars = strlen(group);
+    return strncmp(path, group, chars) == 0 && path[chars] == '/';
+}
+
+typedef struct {
+    hid_t file;
+    const tsr_target *target;
+} other_search;
+
+/* H5Lvisit callback: 1 at the first thing that is neither the dataset, its record, nor a bare group on the way. */
+static herr_t find_other(hid_t group, const char *name, const H5L_info_t *info, void *context)
+{
+    const other_search *search = context;
+    const tsr_target *target = search->target;
+    char path[TSR_PATH_CHARS];
+    (void)group;
+    if (snprintf(path, sizeof path, "/%s", name) >= (int)sizeof path) return 1;
+    if (strcmp(path, target->path) == 0 || strcmp(path, target->run_path) == 0 || is_under(path, target->run_path)) return 0;
+    return !(info->type == H5L_TYPE_HARD && is_under(target->path, path) && !has_attributes(search->file, path));
+}
+
+/* The groups on the way to the dataset are groups of this file, as far as they exist. *last: all of them do. */
+static tsr_status check_parents(hid_t file, const tsr_target *target, bool *last)
+{
+    char parent[TSR_PATH_CHARS], resolved[TSR_PATH_CHARS];
+    *last = true;
+    for (const char *slash = strchr(target->path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+        snprintf(parent, sizeof parent, "%.*s", (int)(slash - target->path), target->path);
+        if (H5Lexists(file, parent, H5P_DEFAULT) <= 0) {
+            *last = false;
+            return TSR_OK;
+        }
+        TSR_TRY(tsr_h5_resolve(file, target->file, parent, resolved));
+        hid_t object = H5Oopen(file, resolved, H5P_DEFAULT);
+        H5I_type_t kind = object >= 0 ? H5Iget_type(object) : H5I_BADID;
+        if (object >= 0) H5Oclose(object);
+        if (kind != H5I_GROUP)
+            return tsr_fail(TSR_ERR_EXISTS, "'%s': '%s' is not a group, so '%s' cannot be under it; choose another path", target->file, parent,
+                            target->path);
+    }
+    return TSR_OK;
+}
+
+/* What the path names already: only a dataset may be replaced. */
+static tsr_status check_dataset(hid_t file, const tsr_target *target, bool force)
+{
+    bool there = H5Lexists(file, target->path, H5P_DEFAULT) > 0;
+    if (!there && H5Lexists(file, target->run_path, H5P_DEFAULT) <= 0) return TSR_OK;
+    if (!force)
+        return tsr_fail(TSR_ERR_EXISTS, "'%s:%s' exists already; use --force to replace it, or name another output", target->file,
+                        there ? target->path : target->run_path);
+    if (!there) return TSR_OK;
+    H5L_info_t info;
+    if (H5Lget_info(file, target->path, &info, H5P_DEFAULT) < 0)
+        return tsr_h5_fail(TSR_ERR_FORMAT, "cannot read the link '%s' of '%s'", target->path, target->file);
+    if (info.type != H5L_TYPE_HARD) return TSR_OK; /* the link is replaced, not what it leads to */
+    hid_t object = H5Oopen(file, target->path, H5P_DEFAULT);
+    H5I_type_t kind = object >= 0 ? H5Iget_type(object) : H5I_BADID;
+    if (object >= 0) H5Oclose(object);
+    if (kind == H5I_DATASET) return TSR_OK;
+    return tsr_fail(TSR_ERR_EXISTS, "'%s:%s' is not a dataset, and --force replaces datasets only; name another output", target->file, target->path);
+}
+
+static tsr_status check_inside(hid_t file, bool force, tsr_target *target)
+{
+    bool parents;
+    TSR_TRY(check_parents(file, target, &parents));
+    if (parents) TSR_TRY(check_dataset(file, target, force));
+    other_search search = {file, target};
+    target->others = target->others || has_attributes(file, "/") || H5Lvisit(file, H5_INDEX_NAME, H5_ITER_NATIVE, find_other, &search) != 0;
+    return TSR_OK;
+}
+
+static tsr_status check_existing(const tsr_output_spec *spec, tsr_target *target)
+{
+    int64_t user_block;
+    hid_t file = -1;
+    tsr_status status = tsr_h5_probe(target->file, &target->file_bytes, &user_block);
+    if (status == TSR_ERR_FORMAT)
+        return tsr_fail(status, "the output '%s' exists and is not an HDF5 file; it is not touched: choose another name", target->file);
+    TSR_TRY(status);
+    if (access(target->file, W_OK) != 0)
+        return tsr_fail(TSR_ERR_IO, "the output '%s' is write-protected: %s; choose another name or chmod u+w", target->file, strerror(errno));
+    target->others = user_block > 0;
+    tsr_h5_enter();
+    status = tsr_h5_open_read(target->file, &file);
+    if (status == TSR_OK) status = check_inside(file, spec->force, target);
+    if (file >= 0) H5Fclose(file);
+    tsr_h5_leave();
+    return status;
+}
+
+tsr_status tsr_target_check(const tsr_output_spec *spec, tsr_target *target)
+{
+    memset(target, 0, sizeof *target);
+    const char *path = spec->name.path[0] ? spec->name.path : "/C";
+    if (spec->name.sliced) return tsr_fail(TSR_ERR_USAGE, "the output '%s:%s' cannot be a slice; leave the [...] out", spec->name.file, path);
+    if (spec->rows < 0 || spec->cols < 0)
+        return tsr_fail(TSR_ERR_SHAPE, "the output of %lldx%lld has a negative side", (long long)spec->rows, (long long)spec->cols);
+    if (strlen(path) + 8 > TSR_PATH_CHARS) return tsr_fail(TSR_ERR_USAGE, "the output's path '%.60s...' is too long; choose a shorter one", path);
+    TSR_TRY(tsr_bytes_checked(spec->rows, spec->cols, tsr_dtype_bytes(spec->dtype), &target->bytes));
+    snprintf(target->path, sizeof target->path, "%s", path);
+    snprintf(target->run_path, sizeof target->run_path, "%s.run", path);
+    TSR_TRY(resolve_file(spec->name.file, target));
+    TSR_TRY(check_folder(target));
+    target->exists = tsr_file_identity(target->file, target->identity);
+    if (target->exists) TSR_TRY(check_existing(spec, target));
+    return check_space(target);
+}
