@@ -6,6 +6,7 @@
  * Arithmetic intensity: none to 3 flop an element; memory-bound, reads and writes each element once. */
 #include "kernels/cuda_compat.h"
 #include "kernels/element.h"
+#include "kernels/gemm_cuda.h"
 #include "kernels/registry.h"
 
 #include <stdint.h>
@@ -113,16 +114,22 @@ __global__ void add_rows(T *sum, int64_t ld_sum, const T *part, int64_t ld_part,
 
 const dim3 threads(LANES, LINES);
 
-/* Enough blocks of width × height for rows × cols, never more than any GPU takes: kernels stride over the rest. */
-static dim3 grid_for(int64_t rows, int64_t cols, int64_t height, int64_t width) {
-    const int64_t most_x = 65535, most_y = 32768;
-    return dim3((unsigned)tsr_min(tsr_ceil_div(cols, width), most_x), (unsigned)tsr_min(tsr_ceil_div(rows, height), most_y));
+/* Enough blocks of width × height for rows × cols, never more than the device takes: kernels stride over the rest. */
+static tsr_status grid_for(int64_t rows, int64_t cols, int64_t height, int64_t width, dim3 *grid) {
+    int most_x = 0, most_y = 0;
+    TSR_TRY(tsr_cuda_attribute(cudaDevAttrMaxGridDimX, &most_x));
+    TSR_TRY(tsr_cuda_attribute(cudaDevAttrMaxGridDimY, &most_y));
+    grid->x = (unsigned)tsr_min(tsr_ceil_div(cols, width), most_x);
+    grid->y = (unsigned)tsr_min(tsr_ceil_div(rows, height), most_y);
+    return TSR_OK;
 }
 
 template <typename W>
 static tsr_status launch_copy(tsr_stream *stream, const void *from, size_t step_from, void *to, size_t step_to, int64_t rows, size_t bytes) {
     int64_t words = (int64_t)(bytes / sizeof(W));
-    return TSR_LAUNCH((copy_rows<W>), grid_for(rows, words, LINES, LANES * ITEMS), threads, 0, stream, static_cast<const W *>(from),
+    dim3 grid;
+    TSR_TRY(grid_for(rows, words, LINES, LANES * ITEMS, &grid));
+    return TSR_LAUNCH((copy_rows<W>), grid, threads, 0, stream, static_cast<const W *>(from),
                       (int64_t)(step_from / sizeof(W)), static_cast<W *>(to), (int64_t)(step_to / sizeof(W)), rows, words);
 }
 
@@ -137,11 +144,15 @@ static tsr_status copy_matrix(tsr_stream *stream, const void *from, size_t step_
 template <tsr_dtype D, typename T> static tsr_status launch_convert(tsr_stream *stream, const tsr_pack_args *args) {
     const tsr_view *from = &args->from;
     T *to = static_cast<T *>(args->to);
-    if (args->transpose)
-        return TSR_LAUNCH((convert_transposed<D, T>), grid_for(from->rows, from->cols, TILE, TILE), threads, 0, stream,
-                          static_cast<const void *>(from->data), from->ld, from->element.swapped, to, args->ld, from->rows, from->cols);
-    return TSR_LAUNCH((convert_rows<D, T>), grid_for(from->rows, from->cols, LINES, LANES * ITEMS), threads, 0, stream,
-                      static_cast<const void *>(from->data), from->ld, from->element.swapped, to, args->ld, from->rows, from->cols);
+    const void *data = from->data;
+    bool swapped = from->element.swapped;
+    dim3 grid;
+    if (args->transpose) {
+        TSR_TRY(grid_for(from->rows, from->cols, TILE, TILE, &grid));
+        return TSR_LAUNCH((convert_transposed<D, T>), grid, threads, 0, stream, data, from->ld, swapped, to, args->ld, from->rows, from->cols);
+    }
+    TSR_TRY(grid_for(from->rows, from->cols, LINES, LANES * ITEMS, &grid));
+    return TSR_LAUNCH((convert_rows<D, T>), grid, threads, 0, stream, data, from->ld, swapped, to, args->ld, from->rows, from->cols);
 }
 
 static tsr_status convert(tsr_stream *stream, const tsr_pack_args *args) {
@@ -182,7 +193,9 @@ static tsr_status pack(tsr_device *, tsr_stream *stream, const tsr_pack_args *ar
 
 template <typename A, typename O> static tsr_status launch_finish(tsr_stream *stream, const tsr_finish_args *args) {
     const tsr_view *sum = &args->accumulated, *out = &args->out;
-    return TSR_LAUNCH((finish_rows<A, O>), grid_for(out->rows, out->cols, LINES, LANES), threads, 0, stream,
+    dim3 grid;
+    TSR_TRY(grid_for(out->rows, out->cols, LINES, LANES, &grid));
+    return TSR_LAUNCH((finish_rows<A, O>), grid, threads, 0, stream,
                       static_cast<const A *>(sum->data), sum->ld, args->alpha, args->beta, args->c0.element,
                       static_cast<const void *>(args->c0.data), args->c0.ld, static_cast<O *>(out->data), out->ld, out->rows, out->cols);
 }
@@ -206,7 +219,9 @@ static tsr_status finish(tsr_device *, tsr_stream *stream, const tsr_finish_args
 }
 
 template <typename T> static tsr_status launch_add(tsr_stream *stream, tsr_view sum, tsr_view part) {
-    return TSR_LAUNCH((add_rows<T>), grid_for(sum.rows, sum.cols, LINES, LANES), threads, 0, stream, static_cast<T *>(sum.data), sum.ld,
+    dim3 grid;
+    TSR_TRY(grid_for(sum.rows, sum.cols, LINES, LANES, &grid));
+    return TSR_LAUNCH((add_rows<T>), grid, threads, 0, stream, static_cast<T *>(sum.data), sum.ld,
                       static_cast<const T *>(part.data), part.ld, sum.rows, sum.cols);
 }
 
