@@ -1,0 +1,32 @@
+/* Stop signals (interrupt.h). A handler can reach only static memory and async-signal-safe calls; that is what stands here. */
+#include "app/interrupt.h"
+
+#include <signal.h>
+#include <string.h>
+#include <unistd.h>
+
+static const int stop_signals[] = {SIGTERM, SIGINT, SIGHUP};
+static char temporary[TSR_FILE_CHARS]; /* written before the handler is installed */
+
+static void stop(int number) {
+    static const char text[] = "tessera: stopped on request; nothing under the output's name has changed, run the command again\n";
+    (void)number;
+    unlink(temporary);
+    ssize_t written = write(STDERR_FILENO, text, sizeof text - 1);
+    (void)written;
+    _exit(75);
+}
+
+static void handle(void (*handler)(int)) {
+    struct sigaction action;
+    memset(&action, 0, sizeof action);
+    action.sa_handler = handler;
+    for (size_t i = 0; i < sizeof stop_signals / sizeof *stop_signals; i++) sigaction(stop_signals[i], &action, NULL);
+}
+
+void tsr_interrupt_guard(const tsr_output *output) {
+    memcpy(temporary, output->desc.name.file, sizeof temporary);
+    handle(stop);
+}
+
+void tsr_interrupt_release(void) { handle(SIG_DFL); }
