@@ -1,0 +1,141 @@
+/* Status and message, element types and their parsers, half precision, sizes. */
+#include <math.h>
+#include <pthread.h>
+
+#include "tests/check.h"
+
+static void *other_thread(void *seen) {
+    strcpy(seen, tsr_message());
+    tsr_fail(TSR_ERR_IO, "another thread's");
+    return NULL;
+}
+
+static void check_messages(void) {
+    char seen[64] = "unset";
+    pthread_t thread;
+    CHECK(tsr_fail(TSR_ERR_SHAPE, "a is %d x %d:\nuse %s", 2, 3, "b") == TSR_ERR_SHAPE, "status not returned");
+    CHECK(strcmp(tsr_message(), "a is 2 x 3: use b") == 0, "%s", tsr_message());
+    tsr_fail(TSR_ERR_SHAPE, "around: %s", tsr_message());
+    CHECK(strcmp(tsr_message(), "around: a is 2 x 3: use b") == 0, "%s", tsr_message());
+    CHECK(pthread_create(&thread, NULL, other_thread, seen) == 0, "no thread");
+    pthread_join(thread, NULL);
+    CHECK(strcmp(seen, "") == 0, "the thread saw '%s'", seen);
+    CHECK(strcmp(tsr_message(), "around: a is 2 x 3: use b") == 0, "%s", tsr_message());
+    tsr_message_set(tsr_message());
+    CHECK(strcmp(tsr_message(), "around: a is 2 x 3: use b") == 0, "%s", tsr_message());
+    tsr_message_set(NULL);
+    CHECK(strcmp(tsr_message(), "") == 0, "%s", tsr_message());
+}
+
+static void check_statuses(void) {
+    CHECK(tsr_status_exit_code(TSR_OK) == 0 && tsr_status_exit_code(TSR_ERR_USAGE) == 2, "exit codes");
+    CHECK(tsr_status_exit_code(TSR_ERR_CHECK) == 3 && tsr_status_exit_code(TSR_ERR_STOPPED) == 75, "exit codes");
+    CHECK(tsr_status_exit_code((tsr_status)1000) == 1, "unknown status");
+    CHECK(strcmp(tsr_status_text(TSR_ERR_SPACE), "no space left") == 0, "%s", tsr_status_text(TSR_ERR_SPACE));
+    CHECK(strlen(tsr_status_text((tsr_status)-1)) > 0, "no text");
+}
+
+static void check_dtypes(void) {
+    tsr_dtype dtype = TSR_U8;
+    const char *const bad[] = {"", "f", "f128", "F32", "int", " f32", "f32 ", "float", "complex64"};
+    for (int i = 0; i < TSR_DTYPE_COUNT; i++) {
+        CHECK_OK(tsr_dtype_parse(tsr_dtype_name((tsr_dtype)i), &dtype));
+        CHECK((int)dtype == i, "%s parsed as %s", tsr_dtype_name((tsr_dtype)i), tsr_dtype_name(dtype));
+    }
+    CHECK_OK(tsr_dtype_parse("half", &dtype));
+    CHECK(dtype == TSR_F16, "half");
+    CHECK_OK(tsr_dtype_parse("single", &dtype));
+    CHECK(dtype == TSR_F32, "single");
+    CHECK_OK(tsr_dtype_parse("float64", &dtype));
+    CHECK(dtype == TSR_F64 && tsr_dtype_bytes(dtype) == 8, "float64");
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) CHECK_FAILS(tsr_dtype_parse(bad[i], &dtype), TSR_ERR_USAGE, "f16 f32 f64");
+    CHECK(dtype == TSR_F64, "set on failure");
+
+    const tsr_dtype single[] = {TSR_F16, TSR_F32, TSR_I8, TSR_U8, TSR_I16, TSR_U16}, twice[] = {TSR_F64, TSR_I32, TSR_U32, TSR_I64, TSR_U64};
+    for (int i = 0; i < 6; i++) CHECK(tsr_dtype_compute(single[i]) == TSR_F32, "%s", tsr_dtype_name(single[i]));
+    for (int i = 0; i < 5; i++) CHECK(tsr_dtype_compute(twice[i]) == TSR_F64, "%s", tsr_dtype_name(twice[i]));
+}
+
+/* The definition, without bit tricks. */
+static double half_value(unsigned half) {
+    int exponent = half >> 10 & 31;
+    double mantissa = half & 1023, sign = half & 0x8000 ? -1 : 1;
+    if (exponent == 31) return mantissa != 0 ? (double)NAN : sign * (double)INFINITY;
+    return sign * (exponent == 0 ? ldexp(mantissa, -24) : ldexp(1024 + mantissa, exponent - 25));
+}
+
+static void check_halves(void) {
+    for (unsigned half = 0; half < 65536; half++) {
+        double value = half_value(half);
+        float decoded = tsr_half_to_float((uint16_t)half);
+        if (isnan(value)) {
+            CHECK(isnan(decoded), "%04x is %g", half, (double)decoded);
+            unsigned back = tsr_float_to_half(decoded);
+            CHECK((back & 0x7c00) == 0x7c00 && (back & 1023) != 0, "%04x came back as %04x", half, back);
+            continue;
+        }
+        CHECK((double)decoded == value && !signbit(decoded) == !signbit(value), "%04x is %g, not %g", half, (double)decoded, value);
+        CHECK(tsr_float_to_half(decoded) == half, "%04x came back as %04x", half, tsr_float_to_half(decoded));
+        if ((half & 0x7fff) >= 0x7bff) continue; /* no finite neighbour above */
+        double middle = (value + half_value(half + 1)) / 2; /* exact in float; ties go to the even half */
+        unsigned even = half & 1 ? half + 1 : half, away = (half & 0x8000) ? 1 : 0;
+        CHECK(tsr_float_to_half((float)middle) == even, "middle %g of %04x", middle, half);
+        float above = nextafterf((float)middle, INFINITY), below = nextafterf((float)middle, -INFINITY);
+        CHECK(tsr_float_to_half(above) == half + 1 - away, "above %g", middle);
+        CHECK(tsr_float_to_half(below) == half + away, "below %g", middle);
+    }
+    CHECK(tsr_float_to_half(65519.996f) == 0x7bff && tsr_float_to_half(65520.0f) == 0x7c00, "overflow");
+    CHECK(tsr_float_to_half(-1e30f) == 0xfc00 && tsr_float_to_half(1e-30f) == 0 && tsr_float_to_half(-1e-40f) == 0x8000, "range");
+}
+
+static void check_elements(void) {
+    unsigned char raw[9] = {0xff, 0x01, 0x02, 0x03, 0x04, 0x05, 0x06, 0x07, 0x08}; /* read at raw + 1: not aligned */
+    CHECK(tsr_element_to_double((tsr_element){TSR_U16, true}, raw + 1) == 0x0102, "big-endian u16");
+    CHECK(tsr_element_to_double((tsr_element){TSR_U16, false}, raw + 1) == 0x0201, "little-endian u16");
+    CHECK(tsr_element_to_double((tsr_element){TSR_I32, true}, raw + 1) == 0x01020304, "big-endian i32");
+    CHECK(tsr_element_to_double((tsr_element){TSR_U64, true}, raw + 1) == (double)0x0102030405060708, "big-endian u64");
+    CHECK(tsr_element_to_double((tsr_element){TSR_I8, false}, raw) == -1, "i8");
+    CHECK(tsr_element_to_double((tsr_element){TSR_U8, true}, raw) == 255, "u8");
+    float single = -1.5f;
+    CHECK(tsr_element_to_double((tsr_element){TSR_F32, false}, &single) == -1.5, "f32");
+}
+
+static void check_sizes(void) {
+    size_t bytes = 7;
+    char text[32];
+    const struct {
+        const char *text;
+        size_t bytes;
+    } good[] = {{"0", 0}, {"1048576", 1048576}, {"4G", (size_t)4 << 30}, {"512MiB", (size_t)512 << 20}, {"1.5GB", 1500000000},
+                {"2k", 2048}, {"3TB", 3000000000000}, {"0.5K", 512}, {"10B", 10}, {"9007199254740993", 9007199254740993}};
+    const char *const bad[] = {"", "G", "-1", "1.G", ".5G", "1X", "1GiBs", "1 G", "0x10", "inf", "nan", "1e9", "+3"};
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+        CHECK_OK(tsr_parse_bytes(good[i].text, &bytes));
+        CHECK(bytes == good[i].bytes, "%s is %zu", good[i].text, bytes);
+    }
+    bytes = 7;
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) CHECK_FAILS(tsr_parse_bytes(bad[i], &bytes), TSR_ERR_USAGE, "no size");
+    CHECK_FAILS(tsr_parse_bytes("99999999999999999999", &bytes), TSR_ERR_LIMIT, "63 bits");
+    CHECK_FAILS(tsr_parse_bytes("8388608T", &bytes), TSR_ERR_LIMIT, "63 bits");
+    CHECK_FAILS(tsr_bytes_checked((int64_t)1 << 31, (int64_t)1 << 31, 4, &bytes), TSR_ERR_LIMIT, "smaller");
+    CHECK_FAILS(tsr_bytes_checked(-1, 1, 4, &bytes), TSR_ERR_LIMIT, "-1");
+    CHECK(bytes == 7, "set on failure");
+    CHECK_OK(tsr_bytes_checked((int64_t)1 << 31, (int64_t)1 << 28, 8, &bytes));
+    CHECK(bytes == (size_t)1 << 62, "%zu", bytes);
+    CHECK(strcmp(tsr_format_bytes(1.5e9, text), "1.50 GB") == 0, "%s", text);
+    CHECK(strcmp(tsr_format_bytes(999, text), "999 B") == 0, "%s", text);
+    CHECK(tsr_ceil_div(INT64_MAX, 2) == INT64_MAX / 2 + 1, "ceil_div overflows");
+    CHECK(tsr_round_up(0, 8) == 0 && tsr_round_up(9, 8) == 16, "round_up");
+    double before = tsr_now_seconds();
+    CHECK(tsr_now_seconds() >= before, "the clock runs backwards");
+}
+
+int main(void) {
+    check_messages();
+    check_statuses();
+    check_dtypes();
+    check_halves();
+    check_elements();
+    check_sizes();
+    return 0;
+}

@@ -1,0 +1,105 @@
+/* A device by its table: memory, copies, streams, events, facts, and what it refuses. */
+#include "tests/kernels/device_under_test.h"
+
+enum { BYTES = 1 << 20 };
+
+static void check_copies(const device_under_test *under) {
+    const tsr_device_ops *ops = under->ops;
+    void *first, *second, *host;
+    CHECK_OK(ops->allocate(under->device, BYTES, &first));
+    CHECK_OK(ops->allocate(under->device, BYTES, &second));
+    CHECK_OK(ops->allocate_host(under->device, BYTES, &host));
+    CHECK((uintptr_t)first % 256 == 0 && (uintptr_t)host % 4096 == 0, "alignment of %p and %p", first, host);
+    unsigned char *bytes = host;
+    for (int i = 0; i < BYTES; i++) bytes[i] = (unsigned char)(i * 7 + (i >> 8));
+    CHECK_OK(ops->upload(under->device, first, host, BYTES, under->stream));
+    CHECK_OK(ops->fill_bytes(under->device, second, 0x5a, BYTES, under->stream));
+    CHECK_OK(ops->copy(under->device, (char *)second + 256, (char *)first + 1, 1000, under->stream));
+    CHECK_OK(ops->stream_wait(under->device, under->stream));
+    memset(host, 0, BYTES);
+    CHECK_OK(ops->download(under->device, host, second, BYTES, under->stream));
+    CHECK_OK(ops->stream_wait(under->device, under->stream));
+    for (int i = 0; i < BYTES; i++) {
+        int at = i - 256 + 1;
+        unsigned char expected = i >= 256 && i < 1256 ? (unsigned char)(at * 7 + (at >> 8)) : 0x5a;
+        CHECK(bytes[i] == expected, "byte %d is %02x", i, bytes[i]);
+    }
+    ops->release(under->device, first);
+    ops->release(under->device, second);
+    ops->release(under->device, NULL);
+    ops->release_host(under->device, host);
+    ops->release_host(under->device, NULL);
+}
+
+static void check_small(const device_under_test *under) {
+    for (size_t bytes = 0; bytes <= 4097; bytes = bytes * 3 + 1) {
+        void *memory, *host;
+        CHECK_OK(under->ops->allocate(under->device, bytes, &memory));
+        CHECK_OK(under->ops->allocate_host(under->device, bytes, &host));
+        CHECK(memory && host && (uintptr_t)memory % 256 == 0 && (uintptr_t)host % 4096 == 0, "%zu bytes at %p and %p", bytes, memory, host);
+        under->ops->release(under->device, memory);
+        under->ops->release_host(under->device, host);
+    }
+}
+
+static void check_events(const device_under_test *under) {
+    const tsr_device_ops *ops = under->ops;
+    tsr_event *from, *to;
+    double seconds = -1;
+    void *memory;
+    CHECK_OK(ops->event_create(under->device, &from));
+    CHECK_OK(ops->event_create(under->device, &to));
+    CHECK_OK(ops->allocate(under->device, BYTES, &memory));
+    CHECK(ops->event_seconds(under->device, from, to, &seconds) != TSR_OK && strlen(tsr_message()) > 0, "unrecorded events were timed");
+    CHECK(seconds == -1, "set on failure");
+    double before = tsr_now_seconds();
+    CHECK_OK(ops->event_record(under->device, from, under->stream));
+    for (int i = 0; i < 10; i++) CHECK_OK(ops->fill_bytes(under->device, memory, i, BYTES, under->stream));
+    CHECK_OK(ops->event_record(under->device, to, under->stream));
+    CHECK_OK(ops->event_wait(under->device, to));
+    CHECK_OK(ops->event_seconds(under->device, from, to, &seconds));
+    CHECK(seconds > 0 && seconds <= tsr_now_seconds() - before + 1e-3, "%g seconds", seconds);
+    ops->release(under->device, memory);
+    ops->event_destroy(under->device, from);
+    ops->event_destroy(under->device, to);
+}
+
+static void check_facts(const device_under_test *under) {
+    tsr_device_facts facts;
+    CHECK_OK(under->ops->facts(under->device, &facts));
+    CHECK(facts.kind == under->ops->kind && strlen(facts.name) > 0, "kind %d, name '%s'", (int)facts.kind, facts.name);
+    CHECK(facts.multiprocessors > 0 && facts.threads_block > 0 && facts.grid_max[0] > 0 && facts.grid_max[2] > 0, "%d SMs", facts.multiprocessors);
+    CHECK(facts.memory_free_bytes > 0 && facts.memory_free_bytes <= facts.memory_bytes, "%zu of %zu", facts.memory_free_bytes, facts.memory_bytes);
+    CHECK(facts.host_memory == (facts.kind == TSR_DEVICE_CPU), "host memory");
+    if (facts.kind == TSR_DEVICE_CPU) {
+        CHECK(facts.multiprocessors == tsr_cpu_cores(), "%d cores", facts.multiprocessors);
+        return;
+    }
+    CHECK(facts.arch >= 50 && facts.shared_block_bytes >= 48 << 10 && facts.shared_block_optin_bytes >= facts.shared_block_bytes, "sm_%d", facts.arch);
+    CHECK(facts.registers_block > 0 && facts.clock_khz > 0 && facts.l2_bytes > 0 && strlen(facts.bus_id) > 0, "%d kHz", facts.clock_khz);
+    CHECK(facts.driver_version >= facts.runtime_version / 1000 * 1000, "driver %d, runtime %d", facts.driver_version, facts.runtime_version);
+}
+
+static void check_refusals(const device_under_test *under) {
+    tsr_device *device = NULL;
+    void *memory = NULL;
+    CHECK_FAILS(under->ops->open(1000, &device), TSR_ERR_DEVICE, "1000");
+    CHECK_FAILS(under->ops->open(-1, &device), TSR_ERR_DEVICE, "-1");
+    CHECK_FAILS(under->ops->allocate(under->device, (size_t)1 << 50, &memory), TSR_ERR_MEMORY, "need 1.13 PB");
+    CHECK(strstr(tsr_message(), "free ") != NULL, "%s", tsr_message());
+    CHECK_FAILS(under->ops->allocate_host(under->device, (size_t)1 << 50, &memory), TSR_ERR_MEMORY, "free ");
+    CHECK(!device && !memory, "set on failure");
+    check_small(under); /* usable afterwards */
+}
+
+int main(void) {
+    device_under_test under = test_open();
+    check_copies(&under);
+    check_small(&under);
+    check_events(&under);
+    check_facts(&under);
+    check_refusals(&under);
+    tsr_cpu_set_threads(1);
+    test_close(&under);
+    return 0;
+}

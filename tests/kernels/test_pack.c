@@ -1,0 +1,277 @@
+/* Pack, finish and add against plain loops over tsr_element_to_double: every element type, byte order, transpose and padding,
+ * with guard bands around everything written. One source for the CPU device, the emulated CUDA device and a GPU. */
+#include <math.h>
+
+#include "kernels/half.h"
+#include "kernels/registry.h"
+#include "tests/kernels/device_under_test.h"
+
+enum { GUARD = 64, PAINT = 0xa5 }; /* painted bytes before and after a buffer, and between its rows */
+
+typedef struct {
+    int64_t rows, cols, ld, pad_rows, pad_cols, pad_ld; /* of the source; added to the target's */
+} shape;
+
+static const shape shapes[] = {
+    {1, 1, 1, 0, 0, 0},   {3, 5, 8, 2, 3, 1},     {0, 4, 4, 3, 0, 2}, {4, 0, 0, 0, 5, 0},
+    {33, 65, 67, 1, 31, 3}, {40, 128, 132, 8, 8, 4}, {129, 31, 31, 0, 1, 0}};
+
+static uint64_t state = 88172645463325252u;
+static uint64_t random_bits(void) { /* xorshift64 */
+    state ^= state << 13, state ^= state >> 7, state ^= state << 17;
+    return state;
+}
+
+/* Any bits: subnormals, NaN and Inf among them. */
+static unsigned char *random_bytes(size_t bytes) {
+    unsigned char *made = malloc(bytes + 1);
+    CHECK(made != NULL, "no memory");
+    for (size_t i = 0; i < bytes; i++) made[i] = (unsigned char)(random_bits() >> 24);
+    return made;
+}
+
+/* Ordinary values of the type, in its byte order. */
+static unsigned char *random_values(tsr_element element, int64_t elements) {
+    size_t width = tsr_dtype_bytes(element.dtype), bytes = (size_t)elements * width;
+    unsigned char *made = random_bytes(bytes);
+    for (int64_t i = 0; i < elements; i++) {
+        unsigned char *at = made + (size_t)i * width, swapped[8];
+        float single = (float)((int)(random_bits() >> 40) - (1 << 23)) * 0x1p-18f;
+        double twice = (double)single * (1 + 0x1p-40);
+        uint16_t half = tsr_float_to_half(single);
+        if (element.dtype == TSR_F16) memcpy(at, &half, sizeof half);
+        if (element.dtype == TSR_F32) memcpy(at, &single, sizeof single);
+        if (element.dtype == TSR_F64) memcpy(at, &twice, sizeof twice);
+        for (size_t b = 0; b < width; b++) swapped[b] = at[width - 1 - b];
+        if (element.swapped) memcpy(at, swapped, width);
+    }
+    return made;
+}
+
+static unsigned char *painted(size_t bytes) {
+    unsigned char *made = malloc(bytes + 2 * GUARD);
+    CHECK(made != NULL, "no memory");
+    memset(made, PAINT, bytes + 2 * GUARD);
+    return made;
+}
+
+/* Everything but rows × cols elements of a painted buffer still is. */
+static void check_guards(const unsigned char *buffer, int64_t rows, int64_t cols, int64_t ld, int64_t lines, size_t width, const char *what) {
+    size_t bytes = (size_t)(lines * ld) * width;
+    for (size_t at = 0; at < bytes + 2 * GUARD; at++) {
+        int64_t element = at < GUARD || at >= GUARD + bytes ? -1 : (int64_t)((at - GUARD) / width);
+        if (element >= 0 && element / ld < rows && element % ld < cols) continue;
+        CHECK(buffer[at] == PAINT, "%s: byte %zu of a target of %lld x %lld written", what, at, (long long)rows, (long long)cols);
+    }
+}
+
+static bool same(double value, double expected) { return value == expected || (isnan(value) && isnan(expected)); }
+
+/* ---- pack ----------------------------------------------------------------------------------------------------------- */
+
+static void check_packed(const tsr_pack_args *args, const unsigned char *from, const unsigned char *to, const char *what) {
+    size_t from_width = tsr_dtype_bytes(args->from.element.dtype), to_width = tsr_dtype_bytes(args->type);
+    int64_t rows = args->transpose ? args->from.cols : args->from.rows, cols = args->transpose ? args->from.rows : args->from.cols;
+    for (int64_t i = 0; i < args->padded_rows; i++)
+        for (int64_t j = 0; j < args->padded_cols; j++) {
+            int64_t source = args->transpose ? j * args->from.ld + i : i * args->from.ld + j;
+            bool inside = i < rows && j < cols;
+            double expected = inside ? tsr_element_to_double(args->from.element, from + (size_t)source * from_width) : 0.0;
+            if (args->type == TSR_F32) expected = (double)(float)expected;
+            double value = tsr_element_to_double((tsr_element){args->type, false}, to + (size_t)(i * args->ld + j) * to_width);
+            CHECK(same(value, expected), "%s: (%lld, %lld) is %g, not %g", what, (long long)i, (long long)j, value, expected);
+            CHECK(inside || !signbit(value), "%s: padding is -0", what);
+        }
+}
+
+static void check_pack(const device_under_test *under, tsr_element element, tsr_dtype type, bool transpose, shape s) {
+    char what[128];
+    snprintf(what, sizeof what, "pack %s%s to %s%s, %lld x %lld", tsr_dtype_name(element.dtype), element.swapped ? " swapped" : "",
+             tsr_dtype_name(type), transpose ? " transposed" : "", (long long)s.rows, (long long)s.cols);
+    size_t from_bytes = (size_t)(s.rows * s.ld) * tsr_dtype_bytes(element.dtype);
+    tsr_pack_args args = {.from = {NULL, element, s.rows, s.cols, s.ld}, .transpose = transpose, .type = type};
+    args.padded_rows = (transpose ? s.cols : s.rows) + s.pad_rows;
+    args.padded_cols = (transpose ? s.rows : s.cols) + s.pad_cols;
+    args.ld = args.padded_cols + s.pad_ld;
+    size_t to_bytes = (size_t)(args.padded_rows * args.ld) * tsr_dtype_bytes(type);
+    unsigned char *from = random_bytes(from_bytes), *to = painted(to_bytes);
+    void *device_from = test_upload(under, from, from_bytes), *device_to = test_upload(under, to, to_bytes + 2 * GUARD);
+    args.from.data = device_from;
+    args.to = (char *)device_to + GUARD;
+    CHECK_OK(tsr_pack_find(under->ops->kind)->pack(under->device, under->stream, &args));
+    test_download(under, to, device_to, to_bytes + 2 * GUARD);
+    under->ops->release(under->device, device_from);
+    check_packed(&args, from, to + GUARD, what);
+    check_guards(to, args.padded_rows, args.padded_cols, tsr_max(args.ld, 1), args.padded_rows, tsr_dtype_bytes(type), what);
+    free(from);
+    free(to);
+}
+
+static void check_packs(const device_under_test *under) {
+    for (int dtype = 0; dtype < TSR_DTYPE_COUNT; dtype++)
+        for (int choice = 0; choice < 8; choice++)
+            for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
+                check_pack(under, (tsr_element){(tsr_dtype)dtype, choice & 1}, choice & 2 ? TSR_F64 : TSR_F32, choice & 4, shapes[s]);
+}
+
+/* ---- finish --------------------------------------------------------------------------------------------------------- */
+
+/* The nearest half, by arithmetic: ties to even, overflow to infinity. */
+static double to_half(double value) {
+    if (value == 0 || !isfinite(value)) return value;
+    int exponent = ilogb(value) < -14 ? -14 : ilogb(value);
+    double rounded = ldexp(nearbyint(ldexp(value, 10 - exponent)), exponent - 10);
+    return fabs(rounded) >= 65536 ? copysign((double)INFINITY, value) : rounded;
+}
+
+static double rounded_to(tsr_dtype dtype, double value) {
+    return dtype == TSR_F16 ? to_half(value) : dtype == TSR_F32 ? (double)(float)value : value;
+}
+
+/* c0 is NULL when it must not be read. */
+static void check_finish(const device_under_test *under, tsr_dtype type, tsr_dtype out_type, tsr_element c0_element, double alpha, double beta,
+                         bool with_c0) {
+    enum { ROWS = 9, COLS = 141, LD = 144, LD_C0 = 143, LD_OUT = 148 };
+    char what[128];
+    snprintf(what, sizeof what, "finish %s to %s with %s%s, alpha %g, beta %g", tsr_dtype_name(type), tsr_dtype_name(out_type),
+             tsr_dtype_name(c0_element.dtype), c0_element.swapped ? " swapped" : "", alpha, beta);
+    size_t width = tsr_dtype_bytes(type), c0_width = tsr_dtype_bytes(c0_element.dtype), out_width = tsr_dtype_bytes(out_type);
+    unsigned char *sum = random_values((tsr_element){type, false}, ROWS * LD), *c0 = random_values(c0_element, ROWS * LD_C0);
+    unsigned char *out = painted(ROWS * LD_OUT * out_width);
+    if (beta == 0) memset(c0, 0xff, ROWS * LD_C0 * c0_width); /* NaN, for floating types */
+    void *device_sum = test_upload(under, sum, ROWS * LD * width);
+    void *device_c0 = with_c0 ? test_upload(under, c0, ROWS * LD_C0 * c0_width) : NULL;
+    void *device_out = test_upload(under, out, ROWS * LD_OUT * out_width + 2 * GUARD);
+    tsr_finish_args args = {.accumulated = {device_sum, {type, false}, ROWS, COLS, LD},
+                            .alpha = alpha,
+                            .beta = beta,
+                            .c0 = {device_c0, c0_element, ROWS, COLS, LD_C0},
+                            .out = {(char *)device_out + GUARD, {out_type, false}, ROWS, COLS, LD_OUT}};
+    CHECK_OK(tsr_pack_find(under->ops->kind)->finish(under->device, under->stream, &args));
+    test_download(under, out, device_out, ROWS * LD_OUT * out_width + 2 * GUARD);
+    under->ops->release(under->device, device_sum);
+    under->ops->release(under->device, device_c0);
+    for (int64_t i = 0; i < ROWS; i++)
+        for (int64_t j = 0; j < COLS; j++) {
+            double expected = alpha * tsr_element_to_double((tsr_element){type, false}, sum + (size_t)(i * LD + j) * width);
+            volatile double add = beta != 0 ? beta * tsr_element_to_double(c0_element, c0 + (size_t)(i * LD_C0 + j) * c0_width) : 0;
+            if (beta != 0) expected += add;
+            double value = tsr_element_to_double((tsr_element){out_type, false}, out + GUARD + (size_t)(i * LD_OUT + j) * out_width);
+            CHECK(same(value, rounded_to(out_type, expected)), "%s: (%lld, %lld) is %.17g, not %.17g", what, (long long)i, (long long)j, value,
+                  rounded_to(out_type, expected));
+        }
+    check_guards(out, ROWS, COLS, LD_OUT, ROWS, out_width, what);
+    free(sum);
+    free(c0);
+    free(out);
+}
+
+static void check_finishes(const device_under_test *under) {
+    const tsr_dtype outs[] = {TSR_F16, TSR_F32, TSR_F64};
+    for (int pair = 0; pair < 6; pair++) {
+        tsr_dtype type = pair & 1 ? TSR_F64 : TSR_F32, out = outs[pair / 2];
+        for (int c0 = 0; c0 < 2 * TSR_DTYPE_COUNT; c0++) check_finish(under, type, out, (tsr_element){(tsr_dtype)(c0 / 2), c0 % 2}, 0.3, -1.7, true);
+        check_finish(under, type, out, (tsr_element){TSR_F32, false}, 1, 1, true);
+        check_finish(under, type, out, (tsr_element){TSR_F32, false}, 1, 0, true); /* c0 is NaN */
+        check_finish(under, type, out, (tsr_element){TSR_F64, true}, -0.7, 0, true);
+        check_finish(under, type, out, (tsr_element){TSR_F32, false}, 1, 0, false); /* c0 is NULL */
+        check_finish(under, type, out, (tsr_element){TSR_F32, false}, 1e300, 0, false);
+    }
+}
+
+/* out may be the accumulated memory itself when the types agree. */
+static void check_finish_in_place(const device_under_test *under) {
+    enum { ROWS = 5, COLS = 70 };
+    float *values = (float *)(void *)random_values((tsr_element){TSR_F32, false}, ROWS * COLS), after[ROWS * COLS];
+    for (int scaled = 0; scaled < 2; scaled++) {
+        void *memory = test_upload(under, values, ROWS * COLS * sizeof(float));
+        tsr_view view = {memory, {TSR_F32, false}, ROWS, COLS, COLS};
+        tsr_finish_args args = {.accumulated = view, .alpha = scaled ? 2 : 1, .out = view};
+        CHECK_OK(tsr_pack_find(under->ops->kind)->finish(under->device, under->stream, &args));
+        test_download(under, after, memory, sizeof after);
+        for (int i = 0; i < ROWS * COLS; i++) CHECK(after[i] == values[i] * (scaled ? 2 : 1), "%d is %g", i, (double)after[i]);
+    }
+    free(values);
+}
+
+/* ---- add ------------------------------------------------------------------------------------------------------------ */
+
+static void check_add(const device_under_test *under, tsr_dtype type) {
+    enum { ROWS = 11, COLS = 67, LD = 70, LD_PART = 67 };
+    tsr_element element = {type, false};
+    size_t width = tsr_dtype_bytes(type);
+    unsigned char *sum = random_values(element, ROWS * LD), *part = random_values(element, ROWS * LD_PART), *out = painted(ROWS * LD * width);
+    for (int64_t i = 0; i < ROWS; i++) memcpy(out + GUARD + (size_t)(i * LD) * width, sum + (size_t)(i * LD) * width, COLS * width);
+    void *device_part = test_upload(under, part, ROWS * LD_PART * width), *device_out = test_upload(under, out, ROWS * LD * width + 2 * GUARD);
+    CHECK_OK(tsr_pack_find(under->ops->kind)
+                 ->add(under->device, under->stream, (tsr_view){(char *)device_out + GUARD, element, ROWS, COLS, LD},
+                       (tsr_view){device_part, element, ROWS, COLS, LD_PART}));
+    test_download(under, out, device_out, ROWS * LD * width + 2 * GUARD);
+    under->ops->release(under->device, device_part);
+    for (int64_t i = 0; i < ROWS; i++)
+        for (int64_t j = 0; j < COLS; j++) {
+            double expected = tsr_element_to_double(element, sum + (size_t)(i * LD + j) * width) +
+                              tsr_element_to_double(element, part + (size_t)(i * LD_PART + j) * width);
+            double value = tsr_element_to_double(element, out + GUARD + (size_t)(i * LD + j) * width);
+            CHECK(value == rounded_to(type, expected), "add %s: (%lld, %lld) is %g, not %g", tsr_dtype_name(type), (long long)i, (long long)j,
+                  value, expected);
+        }
+    check_guards(out, ROWS, COLS, LD, ROWS, width, "add");
+    free(sum);
+    free(part);
+    free(out);
+}
+
+/* ---- refusals ------------------------------------------------------------------------------------------------------- */
+
+static void check_refusals(const device_under_test *under) {
+    const tsr_pack_ops *ops = tsr_pack_find(under->ops->kind);
+    double memory[16] = {0};
+    const tsr_view view = {memory, {TSR_F32, false}, 2, 2, 2}, whole = {memory, {TSR_I32, false}, 2, 2, 2}, wide = {memory, {TSR_F64, false}, 2, 2, 2};
+    const tsr_pack_args good = {.from = view, .to = memory + 8, .type = TSR_F32, .ld = 2, .padded_rows = 2, .padded_cols = 2};
+    tsr_pack_args args = good;
+    args.type = TSR_F16;
+    CHECK_FAILS(ops->pack(under->device, under->stream, &args), TSR_ERR_UNSUPPORTED, "f16");
+    args = good, args.padded_rows = 1;
+    CHECK_FAILS(ops->pack(under->device, under->stream, &args), TSR_ERR_SHAPE, "does not fit");
+    args = good, args.ld = 1;
+    CHECK_FAILS(ops->pack(under->device, under->stream, &args), TSR_ERR_SHAPE, "ld");
+    args = good, args.from.data = NULL;
+    CHECK_FAILS(ops->pack(under->device, under->stream, &args), TSR_ERR_SHAPE, "no memory");
+    tsr_finish_args finish = {.accumulated = view, .alpha = 1, .beta = 1, .c0 = {NULL, {TSR_F32, false}, 2, 2, 2}, .out = view};
+    CHECK_FAILS(ops->finish(under->device, under->stream, &finish), TSR_ERR_SHAPE, "c0");
+    finish.beta = 0, finish.out = whole;
+    CHECK_FAILS(ops->finish(under->device, under->stream, &finish), TSR_ERR_UNSUPPORTED, "i32");
+    CHECK_FAILS(ops->add(under->device, under->stream, view, wide), TSR_ERR_UNSUPPORTED, "equal types");
+    CHECK_FAILS(ops->add(under->device, under->stream, view, (tsr_view){memory, {TSR_F32, false}, 2, 1, 2}), TSR_ERR_SHAPE, "2 x 1");
+}
+
+/* The CPU takes a source at any address, a GPU says that it cannot. */
+static void check_unaligned(const device_under_test *under) {
+    char bytes[64] = {0};
+    float to[4], value = 2.5f;
+    for (int i = 0; i < 4; i++) memcpy(bytes + 1 + 4 * i, &value, sizeof value);
+    void *from = test_upload(under, bytes, sizeof bytes), *device_to = test_upload(under, bytes, sizeof to);
+    tsr_pack_args args = {.from = {(char *)from + 1, {TSR_F32, false}, 2, 2, 2}, .transpose = true, .to = device_to, .type = TSR_F32,
+                          .ld = 2, .padded_rows = 2, .padded_cols = 2};
+    if (under->ops->kind == TSR_DEVICE_CPU)
+        CHECK_OK(tsr_pack_cpu.pack(under->device, under->stream, &args));
+    else
+        CHECK_FAILS(tsr_pack_find(under->ops->kind)->pack(under->device, under->stream, &args), TSR_ERR_UNSUPPORTED, "aligned");
+    test_download(under, to, device_to, sizeof to);
+    if (under->ops->kind == TSR_DEVICE_CPU) CHECK(to[0] == value && to[3] == value, "%g %g", (double)to[0], (double)to[3]);
+    under->ops->release(under->device, from);
+}
+
+int main(void) {
+    device_under_test under = test_open();
+    check_packs(&under);
+    check_finishes(&under);
+    check_finish_in_place(&under);
+    check_add(&under, TSR_F32);
+    check_add(&under, TSR_F64);
+    check_refusals(&under);
+    check_unaligned(&under);
+    test_close(&under);
+    return 0;
+}
