@@ -1,0 +1,486 @@
+/* Freivalds' check (verify.h). T sign vectors X (n × T) go through at once: Y = op(B)·X, R = alpha·op(A)·Y, and each row of R is compared
+ * with (C - beta·C0)·X. All sums in double; each matrix is read once, in bands of its stored rows over the ranks. C is taken in
+ * blocks of rows when R (m × T) would be too large.
+ *
+ * Rounding bound of row i, with S_i = Σ_l |op(A)_il|·‖op(B)_l‖₂ and u the unit roundoff of the accumulation:
+ *   ‖e_i‖₂ ≤ γ·|alpha|·S_i + 2u·|beta|·‖c0_i‖₂ + u_out·‖c_i‖₂ + underflow,   γ = u·(2 + GROWTH·√k).
+ * Rounding errors of a sum of k terms grow like √k·u, not k·u, except with vanishing probability (Higham and Mary 2019); the constant 4
+ * leaves more than six standard deviations to a single entry. Their model needs errors of different sums to be unrelated: a matrix of one
+ * repeated fraction, summed in order over more than about 10⁵ terms, can break it. The signs are independent of C's errors, so
+ * |e_i·x| ≤ λ·‖e_i‖₂ but for probability 2·exp(-λ²/2) (Hoeffding); λ makes that < 1e-9 over all rows and trials. The same holds for the
+ * check's own sums, added with u = 2⁻⁵³ and lengths n and k.
+ *
+ * NaN and Inf: entry (i, j) of a right product is non-finite exactly where row i of op(A), column j of op(B) or C0_ij holds a
+ * non-finite value, or where the sum leaves the range of its type. Columns j of op(B) that hold one get sign 0 (which takes a second
+ * reading of B), so they disturb no row; every other entry of such a row is still checked by sums. Rows that must or may be
+ * non-finite elsewhere are skipped by the sums and counted. Each entry is checked for being non-finite where it must be and finite where it cannot be otherwise. */
+#include "app/verify.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "app/strips.h"
+#include "kernels/fill.h"
+#include "kernels/registry.h"
+
+#define GROWTH 4.0
+#define FALSE_ALARM 1e-9
+#define TRIALS_MAX 64
+#define U64 0x1p-53
+#define BLOCK_BYTES ((size_t)256 << 20) /* of R */
+#define PIECE_ELEMENTS ((int64_t)1 << 27) /* 1 GiB of doubles in one MPI call */
+
+/* What a pass over op(A) or op(B) needs and makes: for each row, sums with signs, and bounds. */
+typedef struct {
+    double *sums;        /* rows × trials */
+    double *norm;        /* rows */
+    double *largest;     /* rows */
+    double *bad;         /* rows: > 0 when the row holds a non-finite value */
+} row_sums;
+
+typedef struct {
+    const tsr_world *world;
+    const tsr_verify_args *args;
+    int64_t m, n, k;
+    int trials;
+    double lambda;
+    double *signs;       /* n × trials: -1, 1, or 0 for a column of op(B) that is not finite */
+    double *column_bad;  /* n: > 0 for such a column */
+    bool summed;         /* some column is finite: sums check something */
+    row_sums y;          /* k rows: op(B)·signs, norm ‖op(B)_l‖₂, largest |op(B)_lj| */
+    int64_t block;       /* rows of R at a time */
+    row_sums r;          /* block rows: op(A)·y, norm S_i, largest Σ_l |op(A)_il|·max_j |op(B)_lj| */
+} verifier;
+
+/* ---- memory and sums over ranks ------------------------------------------------------------------------------ */
+
+static tsr_status allocate(int64_t rows, int64_t cols, double **memory) {
+    size_t bytes = 0;
+    TSR_TRY(tsr_bytes_checked(rows, cols, sizeof **memory, &bytes));
+    *memory = calloc(bytes / sizeof **memory + 1, sizeof **memory);
+    if (!*memory) return tsr_fail(TSR_ERR_MEMORY, "no memory for %" PRId64 " x %d sums of the check: use fewer --trials, or free some", rows, (int)cols);
+    return TSR_OK;
+}
+
+static tsr_status row_sums_allocate(int64_t rows, int trials, row_sums *s) {
+    TSR_TRY(allocate(rows, trials, &s->sums));
+    TSR_TRY(allocate(rows, 1, &s->norm));
+    TSR_TRY(allocate(rows, 1, &s->largest));
+    return allocate(rows, 1, &s->bad);
+}
+
+static void row_sums_clear(row_sums *s, int64_t rows, int trials) {
+    memset(s->sums, 0, (size_t)(rows * trials) * sizeof *s->sums);
+    memset(s->norm, 0, (size_t)rows * sizeof *s->norm);
+    memset(s->largest, 0, (size_t)rows * sizeof *s->largest);
+    memset(s->bad, 0, (size_t)rows * sizeof *s->bad);
+}
+
+static void row_sums_free(row_sums *s) {
+    free(s->bad);
+    free(s->largest);
+    free(s->norm);
+    free(s->sums);
+}
+
+static tsr_status reduce(const tsr_world *world, double *data, int64_t count, MPI_Op op) {
+    for (int64_t at = 0; at < count; at += PIECE_ELEMENTS)
+        TSR_TRY(TSR_MPI(MPI_Allreduce(MPI_IN_PLACE, data + at, (int)tsr_min(PIECE_ELEMENTS, count - at), MPI_DOUBLE, op, world->comm)));
+    return TSR_OK;
+}
+
+/* ---- reading tiles as doubles -------------------------------------------------------------------------------- */
+
+typedef struct {
+    tsr_store *store;
+    tsr_strips strips;
+    int64_t row0, col0; /* of the part walked */
+    void *raw;
+    double *values;     /* rect.rows × rect.cols */
+} tiles;
+
+/* The band of this rank in the part rows × cols of the store that begins at (row0, col0). */
+static tsr_status tiles_open(const verifier *v, tsr_store *store, tsr_rect part, size_t budget, tiles *t) {
+    size_t bytes = tsr_dtype_bytes(store->desc.element.dtype);
+    int64_t multiple = part.row == 0 ? tsr_strips_multiple(&store->desc) : 1;
+    *t = (tiles){.store = store, .row0 = part.row, .col0 = part.col};
+    t->strips = tsr_strips_make(part.rows, part.cols, multiple, bytes + sizeof(double), budget, v->world->ranks, v->world->rank);
+    size_t elements = (size_t)(t->strips.step_rows * t->strips.step_cols);
+    t->raw = malloc(elements * bytes);
+    t->values = malloc(elements * sizeof(double));
+    if (!t->raw || !t->values)
+        return tsr_fail(TSR_ERR_MEMORY, "no memory for %zu elements of a matrix to check: give the check less host memory, or free some", elements);
+    return TSR_OK;
+}
+
+static void tiles_close(tiles *t) {
+    free(t->values);
+    free(t->raw);
+}
+
+static tsr_status tiles_load(tiles *t, tsr_rect rect) {
+    tsr_rect stored = {t->row0 + rect.row, t->col0 + rect.col, rect.rows, rect.cols};
+    TSR_TRY(t->store->ops->read(t->store, stored, t->raw, rect.cols));
+    tsr_pack_args args = {.from = {t->raw, t->store->desc.element, rect.rows, rect.cols, rect.cols},
+                          .to = t->values, .type = TSR_F64, .ld = rect.cols, .padded_rows = rect.rows, .padded_cols = rect.cols};
+    return tsr_pack_cpu.pack(NULL, NULL, &args);
+}
+
+/* ---- one pass over an operand --------------------------------------------------------------------------------- */
+
+/* Marks rows and columns of op(X) with a non-finite value and puts 0 in its place. bad_cols may be NULL. */
+static void sanitize(double *values, tsr_rect rect, bool transpose, double *bad_rows, double *bad_cols) {
+    for (int64_t i = 0; i < rect.rows; i++)
+        for (int64_t j = 0; j < rect.cols; j++) {
+            double *at = values + i * rect.cols + j;
+            if (isfinite(*at)) continue;
+            *at = 0;
+            bad_rows[transpose ? rect.col + j : rect.row + i] = 1;
+            if (bad_cols) bad_cols[transpose ? rect.row + i : rect.col + j] = 1;
+        }
+}
+
+/* to[t] += value · from[t] */
+static inline void add_scaled(double *restrict to, double value, const double *restrict from, int trials) {
+    for (int t = 0; t < trials; t++) to[t] += value * from[t];
+}
+
+/* sums (rows of op × trials) += op(tile) · in (columns of op × trials) */
+static void multiply_tile(const double *values, tsr_rect rect, bool transpose, const double *in, double *sums, int trials) {
+    for (int64_t i = 0; i < rect.rows; i++)
+        for (int64_t j = 0; j < rect.cols; j++) {
+            int64_t row = transpose ? rect.col + j : rect.row + i, col = transpose ? rect.row + i : rect.col + j;
+            add_scaled(sums + row * trials, values[i * rect.cols + j], in + col * trials, trials);
+        }
+}
+
+/* B: squares and largest of every row of op. */
+static void measure_b(const double *values, tsr_rect rect, bool transpose, row_sums *y) {
+    for (int64_t i = 0; i < rect.rows; i++)
+        for (int64_t j = 0; j < rect.cols; j++) {
+            double value = fabs(values[i * rect.cols + j]);
+            int64_t row = transpose ? rect.col + j : rect.row + i;
+            y->norm[row] += value * value;
+            y->largest[row] = fmax(y->largest[row], value);
+        }
+}
+
+/* A: |op(A)| times the rows' norms and largest values of op(B). */
+static void measure_a(const double *values, tsr_rect rect, bool transpose, const row_sums *y, row_sums *r) {
+    for (int64_t i = 0; i < rect.rows; i++)
+        for (int64_t j = 0; j < rect.cols; j++) {
+            double value = fabs(values[i * rect.cols + j]);
+            int64_t row = transpose ? rect.col + j : rect.row + i, col = transpose ? rect.row + i : rect.col + j;
+            r->norm[row] += value * y->norm[col];
+            r->largest[row] += value * y->largest[col];
+        }
+}
+
+/* The sums of squares overflow or underflow where the norm does not: then √count · largest stands in, which is never less. */
+static void finish_norms(row_sums *y, int64_t rows, int64_t count) {
+    for (int64_t l = 0; l < rows; l++) {
+        bool usable = isfinite(y->norm[l]) && (y->norm[l] > 1e-280 || y->largest[l] == 0);
+        y->norm[l] = usable ? sqrt(y->norm[l]) : sqrt((double)count) * y->largest[l];
+    }
+}
+
+/* Local. This rank's part of Y. */
+static tsr_status pass_b(verifier *v) {
+    const tsr_verify_args *a = v->args;
+    tiles t = {0};
+    tsr_rect rect, all = {0, 0, a->transpose_b ? v->n : v->k, a->transpose_b ? v->k : v->n};
+    tsr_status status = tiles_open(v, a->b, all, a->buffer_bytes, &t);
+    while (status == TSR_OK && tsr_strips_next(&t.strips, &rect)) {
+        TSR_TRY_DONE(tiles_load(&t, rect));
+        sanitize(t.values, rect, a->transpose_b, v->y.bad, v->column_bad);
+        multiply_tile(t.values, rect, a->transpose_b, v->signs, v->y.sums, v->trials);
+        measure_b(t.values, rect, a->transpose_b, &v->y);
+    }
+done:
+    tiles_close(&t);
+    return status;
+}
+
+/* Local. This rank's part of rows [row, row + rows) of R. */
+static tsr_status pass_a(verifier *v, int64_t row, int64_t rows) {
+    const tsr_verify_args *a = v->args;
+    tiles t = {0};
+    tsr_rect rect, part = {row, 0, rows, v->k};
+    if (a->transpose_a) part = (tsr_rect){0, row, v->k, rows};
+    tsr_status status = tiles_open(v, a->a, part, a->buffer_bytes, &t);
+    while (status == TSR_OK && tsr_strips_next(&t.strips, &rect)) {
+        TSR_TRY_DONE(tiles_load(&t, rect));
+        sanitize(t.values, rect, a->transpose_a, v->r.bad, NULL);
+        multiply_tile(t.values, rect, a->transpose_a, v->y.sums, v->r.sums, v->trials);
+        measure_a(t.values, rect, a->transpose_a, &v->y, &v->r);
+    }
+done:
+    tiles_close(&t);
+    return status;
+}
+
+static tsr_status share_sums(const verifier *v, row_sums *s, int64_t rows, MPI_Op largest) {
+    TSR_TRY(reduce(v->world, s->sums, rows * v->trials, MPI_SUM));
+    TSR_TRY(reduce(v->world, s->norm, rows, MPI_SUM));
+    TSR_TRY(reduce(v->world, s->largest, rows, largest));
+    return reduce(v->world, s->bad, rows, MPI_MAX);
+}
+
+/* Collective. Y on every rank; a second time with columns left out when B is not finite everywhere. */
+static tsr_status make_y(verifier *v) {
+    if (v->k == 0) return TSR_OK;
+    for (int reading = 0; reading < 2; reading++) {
+        row_sums_clear(&v->y, v->k, v->trials);
+        TSR_TRY(tsr_agree(v->world->comm, pass_b(v)));
+        TSR_TRY(reduce(v->world, v->column_bad, v->n, MPI_MAX));
+        bool finite = true;
+        v->summed = false;
+        for (int64_t j = 0; j < v->n; j++) {
+            if (!(v->column_bad[j] > 0)) {
+                v->summed = true;
+                continue;
+            }
+            finite = false;
+            memset(v->signs + j * v->trials, 0, (size_t)v->trials * sizeof *v->signs);
+        }
+        if (finite) break;
+    }
+    TSR_TRY(share_sums(v, &v->y, v->k, MPI_MAX));
+    finish_norms(&v->y, v->k, v->n);
+    return TSR_OK;
+}
+
+/* ---- C ---------------------------------------------------------------------------------------------------------- */
+
+/* What rows of C add to R, kept until the row is whole. */
+typedef struct {
+    double c_squares, c0_squares, c_largest, c0_largest;
+    double overflow;    /* largest |value| the row may hold, as far as A and B say */
+    bool wrong, skipped;
+} row_facts;
+
+/* Unit roundoff and half the smallest subnormal of a type; whole numbers are exact. */
+static double roundoff(tsr_dtype type) { return type == TSR_F16 ? 0x1p-11 : type == TSR_F32 ? 0x1p-24 : type == TSR_F64 ? U64 : 0; }
+static double underflow(tsr_dtype type) { return type == TSR_F16 ? 0x1p-25 : type == TSR_F32 ? 0x1p-150 : type == TSR_F64 ? 0x1p-1074 : 0; }
+static double range(tsr_dtype type) { return type == TSR_F16 ? 65504.0 : type == TSR_F32 ? 0x1.fffffep127 : 0x1.fffffffffffffp1023; }
+
+/* One entry: c against whether it must be, or may be, non-finite. What remains finite is added to the row. */
+static void take_entry(const verifier *v, row_facts *f, double *sums, bool row_bad, int64_t j, double c, double c0) {
+    double beta = v->args->beta;
+    bool alpha_bad = v->k > 0 && !isfinite(v->args->alpha), here = beta != 0 && !isfinite(beta * c0);
+    bool must = row_bad || v->column_bad[j] > 0 || here || alpha_bad;
+    if (must) {
+        if (isfinite(c)) f->wrong = true;
+        if (row_bad || here || alpha_bad) f->skipped = true;
+        return; /* a bad column has sign 0 */
+    }
+    if (!isfinite(c)) {
+        double most = fabs(v->args->alpha) * f->overflow + fabs(beta * c0);
+        bool possible = !(f->overflow < 0.99 * range(v->args->type)) || !(most < 0.99 * range(v->args->c->desc.element.dtype));
+        if (possible) f->skipped = true;
+        else f->wrong = true;
+        return;
+    }
+    double rest = beta != 0 ? beta * c0 - c : -c;
+    add_scaled(sums, rest, v->signs + j * v->trials, v->trials);
+    f->c_squares += c * c;
+    f->c_largest = fmax(f->c_largest, fabs(c));
+    if (beta != 0) {
+        f->c0_squares += c0 * c0;
+        f->c0_largest = fmax(f->c0_largest, fabs(c0));
+    }
+}
+
+static double norm_of(double squares, double largest, int64_t count) {
+    bool usable = isfinite(squares) && (squares > 1e-280 || largest == 0);
+    return usable ? sqrt(squares) : sqrt((double)count) * largest;
+}
+
+/* What |r_i| may be from rounding alone. */
+static double bound_of(const verifier *v, const row_facts *f, double s) {
+    const tsr_verify_args *a = v->args;
+    tsr_dtype out = a->c->desc.element.dtype;
+    double u = roundoff(a->type), root_k = sqrt((double)v->k), root_n = sqrt((double)v->n), alpha = fabs(a->alpha), beta = fabs(a->beta);
+    double c = norm_of(f->c_squares, f->c_largest, v->n), c0 = beta != 0 ? beta * norm_of(f->c0_squares, f->c0_largest, v->n) : 0;
+    double product = v->k > 0 ? u * (2 + GROWTH * root_k) * alpha * s : 0;
+    double tiny = root_n * (underflow(out) + (v->k > 0 ? (double)v->k * alpha * underflow(a->type) : 0));
+    double own = GROWTH * U64 * ((root_n + root_k + 2) * (v->k > 0 ? alpha * s : 0) + (root_n + 2) * (c + c0));
+    return v->lambda * (product + 2 * u * c0 + roundoff(out) * c + tiny + own);
+}
+
+static void judge_row(const verifier *v, const row_facts *f, const double *sums, double s, int64_t row, tsr_verify_result *result) {
+    double ratio = 0, bound = bound_of(v, f, s);
+    bool skipped = f->skipped || !v->summed || !isfinite(bound); /* the last: beyond the range of double itself */
+    if (!skipped) {
+        double worst = 0;
+        for (int t = 0; t < v->trials; t++) worst = isnan(sums[t]) ? INFINITY : fmax(worst, fabs(sums[t]));
+        ratio = worst == 0 ? 0 : worst / bound;
+        result->largest_bound = fmax(result->largest_bound, bound);
+    }
+    if (f->wrong) ratio = INFINITY;
+    if (skipped) result->rows_skipped++;
+    if (ratio > 1) result->rows_failed++;
+    if (ratio > result->worst_ratio || result->worst_row < 0) {
+        result->worst_ratio = ratio;
+        result->worst_row = row;
+    }
+}
+
+/* The entries of one rectangle of C (and C0); rect is relative to the block that begins at row `first`. */
+static void take_rect(const verifier *v, tsr_rect rect, const double *c, const double *c0, row_facts *facts) {
+    for (int64_t i = 0; i < rect.rows; i++) {
+        int64_t row = rect.row + i;
+        bool row_bad = v->r.bad[row] > 0;
+        row_facts *f = &facts[row];
+        f->overflow = v->r.largest[row];
+        for (int64_t j = 0; j < rect.cols; j++)
+            take_entry(v, f, v->r.sums + row * v->trials, row_bad, rect.col + j, c[i * rect.cols + j], c0 ? c0[i * rect.cols + j] : 0);
+    }
+}
+
+/* Local. This rank's band of rows of C within the block. */
+static tsr_status pass_c(verifier *v, int64_t first, int64_t rows, tsr_verify_result *result) {
+    const tsr_verify_args *a = v->args;
+    bool with_c0 = a->beta != 0;
+    tiles c = {0}, c0 = {0};
+    tsr_rect rect, part = {first, 0, rows, v->n};
+    row_facts *facts = calloc((size_t)rows + 1, sizeof *facts);
+    tsr_status status = TSR_OK;
+    if (!facts) TSR_TRY_DONE(tsr_fail(TSR_ERR_MEMORY, "no memory for facts about %" PRId64 " rows: free some", rows));
+    TSR_TRY_DONE(tiles_open(v, a->c, part, a->buffer_bytes / (with_c0 ? 2 : 1), &c));
+    if (with_c0) {
+        size_t bytes = tsr_dtype_bytes(a->c0->desc.element.dtype), elements = (size_t)(c.strips.step_rows * c.strips.step_cols);
+        c0 = (tiles){.store = a->c0, .row0 = first, .raw = malloc(elements * bytes), .values = malloc(elements * sizeof(double))};
+        if (!c0.raw || !c0.values) TSR_TRY_DONE(tsr_fail(TSR_ERR_MEMORY, "no memory for %zu elements of C0: give the check less host memory", elements));
+    }
+    tsr_span band = c.strips.rows;
+    while (tsr_strips_next(&c.strips, &rect)) {
+        TSR_TRY_DONE(tiles_load(&c, rect));
+        if (with_c0) TSR_TRY_DONE(tiles_load(&c0, rect));
+        take_rect(v, rect, c.values, c0.values, facts);
+    }
+    for (int64_t i = band.start; i < band.start + band.count; i++)
+        judge_row(v, &facts[i], v->r.sums + i * v->trials, v->r.norm[i], first + i, result);
+done:
+    tiles_close(&c0);
+    tiles_close(&c);
+    free(facts);
+    return status;
+}
+
+/* ---- the whole check -------------------------------------------------------------------------------------------- */
+
+static void scale(double *values, int64_t count, double factor) {
+    for (int64_t i = 0; i < count; i++) values[i] *= factor;
+}
+
+/* Collective. One block of rows of C. */
+static tsr_status check_block(verifier *v, int64_t first, int64_t rows, tsr_verify_result *result) {
+    row_sums_clear(&v->r, rows, v->trials);
+    if (v->k > 0) {
+        TSR_TRY(tsr_agree(v->world->comm, pass_a(v, first, rows)));
+        TSR_TRY(share_sums(v, &v->r, rows, MPI_SUM));
+        scale(v->r.sums, rows * v->trials, v->args->alpha);
+    }
+    return tsr_agree(v->world->comm, pass_c(v, first, rows, result));
+}
+
+/* Collective. Every rank gets the sum of what the ranks found. */
+static tsr_status combine(const tsr_world *world, tsr_verify_result *mine) {
+    tsr_verify_result *all = malloc((size_t)world->ranks * sizeof *all);
+    tsr_status status = all ? TSR_OK : tsr_fail(TSR_ERR_MEMORY, "no memory for the results of %d ranks: free some", world->ranks);
+    TSR_TRY_DONE(tsr_agree(world->comm, status));
+    TSR_TRY_DONE(TSR_MPI(MPI_Allgather(mine, sizeof *mine, MPI_BYTE, all, sizeof *mine, MPI_BYTE, world->comm)));
+    *mine = all[0];
+    for (int i = 1; i < world->ranks; i++) {
+        if (all[i].worst_row >= 0 && (mine->worst_row < 0 || all[i].worst_ratio > mine->worst_ratio))
+            mine->worst_row = all[i].worst_row, mine->worst_ratio = all[i].worst_ratio;
+        mine->rows_failed += all[i].rows_failed;
+        mine->rows_skipped += all[i].rows_skipped;
+        mine->largest_bound = fmax(mine->largest_bound, all[i].largest_bound);
+    }
+done:
+    free(all);
+    return status;
+}
+
+/* n × trials: a bit of a random number decides; each number gives 32. */
+static void make_signs(verifier *v) {
+    for (int64_t j = 0; j < v->n; j++) {
+        uint32_t bits = 0;
+        for (int t = 0; t < v->trials; t++, bits >>= 1) {
+            if (t % 32 == 0) bits = (uint32_t)(tsr_fill_element(TSR_FILL_UNIFORM, v->args->seed, j, INT64_MAX - t) * 0x1p32);
+            v->signs[j * v->trials + t] = bits & 1 ? 1 : -1;
+        }
+    }
+}
+
+static tsr_status check_shapes(const tsr_verify_args *a, verifier *v) {
+    const tsr_store_desc *da = &a->a->desc, *db = &a->b->desc, *dc = &a->c->desc;
+    v->m = a->transpose_a ? da->cols : da->rows;
+    v->k = a->transpose_a ? da->rows : da->cols;
+    v->n = a->transpose_b ? db->rows : db->cols;
+    int64_t inner = a->transpose_b ? db->cols : db->rows;
+    if (inner != v->k || dc->rows != v->m || dc->cols != v->n)
+        return tsr_fail(TSR_ERR_SHAPE, "op(A) is %" PRId64 " x %" PRId64 ", op(B) %" PRId64 " x %" PRId64 " and C %" PRId64 " x %" PRId64 ": they are no product; check names, slices and transposes",
+                        v->m, v->k, inner, v->n, dc->rows, dc->cols);
+    if (a->beta != 0 && !a->c0) return tsr_fail(TSR_ERR_USAGE, "beta is %g but there is no C0: name it with --add, or leave beta out", a->beta);
+    if (a->beta != 0 && (a->c0->desc.rows != v->m || a->c0->desc.cols != v->n))
+        return tsr_fail(TSR_ERR_SHAPE, "C0 is %" PRId64 " x %" PRId64 " but the product is %" PRId64 " x %" PRId64 ": name a C0 of that shape", a->c0->desc.rows, a->c0->desc.cols, v->m, v->n);
+    if (a->trials < 1 || a->trials > TRIALS_MAX) return tsr_fail(TSR_ERR_USAGE, "%d trials: use 1 to %d", a->trials, TRIALS_MAX);
+    if (a->alpha == 0) v->k = 0; /* A and B play no part */
+    return TSR_OK;
+}
+
+static tsr_status verifier_open(const tsr_world *world, const tsr_verify_args *args, verifier *v) {
+    *v = (verifier){.world = world, .args = args, .trials = args->trials, .summed = true};
+    TSR_TRY(check_shapes(args, v));
+    v->lambda = sqrt(2 * log(2 * fmax(1, (double)v->m) * v->trials / FALSE_ALARM));
+    v->block = tsr_max(1, tsr_min(v->m, (int64_t)(BLOCK_BYTES / sizeof(double)) / v->trials));
+    TSR_TRY(allocate(v->n, v->trials, &v->signs));
+    TSR_TRY(allocate(v->n, 1, &v->column_bad));
+    TSR_TRY(row_sums_allocate(v->k, v->trials, &v->y));
+    TSR_TRY(row_sums_allocate(v->block, v->trials, &v->r));
+    make_signs(v);
+    return TSR_OK;
+}
+
+static void verifier_close(verifier *v) {
+    row_sums_free(&v->r);
+    row_sums_free(&v->y);
+    free(v->column_bad);
+    free(v->signs);
+}
+
+tsr_status tsr_verify_product(const tsr_world *world, const tsr_verify_args *args, tsr_verify_result *result) {
+    verifier v;
+    tsr_verify_result found;
+    memset(&found, 0, sizeof found);
+    found.worst_row = -1;
+    tsr_status status = tsr_agree(world->comm, verifier_open(world, args, &v));
+    if (status == TSR_OK) status = make_y(&v);
+    for (int64_t row = 0; status == TSR_OK && row < v.m && v.n > 0; row += v.block)
+        status = check_block(&v, row, tsr_min(v.block, v.m - row), &found);
+    if (status == TSR_OK) status = combine(world, &found);
+    found.passed = found.rows_failed == 0;
+    found.rows = v.m;
+    found.failure_probability = ldexp(1, -args->trials);
+    verifier_close(&v);
+    if (status == TSR_OK) *result = found;
+    return status;
+}
+
+void tsr_verify_format(const tsr_verify_result *result, char *text, size_t chars) {
+    char skipped[160] = "";
+    if (result->rows_skipped > 0)
+        snprintf(skipped, sizeof skipped, "; %" PRId64 " of %" PRId64 " rows hold NaN or Inf and were checked only for where these are", result->rows_skipped, result->rows);
+    if (result->passed)
+        snprintf(text, chars, "PASSED: every row within its rounding bound (largest |r|/bound %.3g, largest bound %.3g); a larger error passes with probability at most %.3g%s",
+                 result->worst_ratio, result->largest_bound, result->failure_probability, skipped);
+    else
+        snprintf(text, chars, "FAILED: %" PRId64 " of %" PRId64 " rows outside their rounding bound, worst row %" PRId64 " (|r|/bound %.3g, largest bound %.3g)%s",
+                 result->rows_failed, result->rows, result->worst_row, result->worst_ratio, result->largest_bound, skipped);
+}

@@ -25,6 +25,8 @@ typedef struct {
     double worst_ratio;     /* that ratio: > 1 fails; NaN/Inf mismatches count as infinity */
     double failure_probability; /* that a wrong C passes: 2^-trials */
     int64_t rows_skipped;   /* rows whose result is NaN or Inf by IEEE rules, checked only for being non-finite */
+    int64_t rows;           /* of C */
+    double largest_bound;   /* an entry off by more than this, in any row that was not skipped, is noticed with the stated probability */
 } tsr_verify_result;
 
 /* Collective over world; every rank gets the result. TSR_OK also when it did not pass: the caller decides. */
