@@ -1,0 +1,146 @@
+/* The executor on real ranks: products of small integers are bitwise what the reference says, for every grid that fits the job, small panels, tiny memory
+ * limits, transposes, types, alpha and beta, on the device named by the argument (cpu by default) with every transport it can use. */
+#include <math.h>
+
+#include "mpi/execute.h"
+#include "mpi/schedule.h"
+#include "tests/check.h"
+
+/* What no product here can be: C starts full of it on every rank, and every element must be overwritten by exactly one rank. */
+#define UNWRITTEN 1.0e5
+
+typedef struct {
+    int64_t m, n, k;
+    bool transpose_a, transpose_b;
+    tsr_dtype type_a, type_b;
+    double alpha, beta;
+    int64_t panel;
+    size_t memory;
+    int grid[3];
+} setup;
+
+typedef struct {
+    tsr_world world;
+    tsr_device *device;
+    tsr_device_facts facts;
+    int shared;
+    const tsr_transport_ops *ops;
+    int runs;
+} bench;
+
+static double at(uint64_t seed, int64_t i, int64_t j) { return tsr_fill_element(TSR_FILL_INTEGER, seed, i, j); }
+
+static double expected(const setup *s, int64_t i, int64_t j) {
+    double sum = 0;
+    for (int64_t l = 0; l < s->k; l++) sum += (s->transpose_a ? at(1, l, i) : at(1, i, l)) * (s->transpose_b ? at(2, j, l) : at(2, l, j));
+    return s->alpha * sum + (s->beta != 0 ? s->beta * at(3, i, j) : 0);
+}
+
+static void check_product(const bench *b, const setup *s, const tsr_plan *plan, const double *mine) {
+    int64_t count = s->m * s->n;
+    double *all = calloc((size_t)count + 1, sizeof *all);
+    CHECK(all, "no memory");
+    CHECK_OK(TSR_MPI(MPI_Reduce(mine, all, (int)count, MPI_DOUBLE, MPI_SUM, 0, b->world.comm)));
+    for (int64_t i = 0; b->world.rank == 0 && i < count; i++) {
+        double got = all[i] - (b->world.ranks - 1) * UNWRITTEN, want = expected(s, i / s->n, i % s->n);
+        CHECK(got == want, "C[%lld,%lld] is %g, not %g (m %lld n %lld k %lld grid %dx%dx%d panel %lld transport %s)", (long long)(i / s->n), (long long)(i % s->n), got, want,
+              (long long)s->m, (long long)s->n, (long long)s->k, plan->p, plan->q, plan->r, (long long)plan->panel, b->ops->name);
+    }
+    free(all);
+}
+
+static void check_record(const tsr_plan *plan, const tsr_grid *grid, const tsr_rank_record *record) {
+    tsr_forecast forecast;
+    CHECK_OK(tsr_plan_forecast(plan, (grid->row * grid->q + grid->col) * grid->r + grid->depth, &forecast));
+    for (int lane = 0; lane < TSR_LANE_COUNT; lane++)
+        CHECK(record->lane_bytes[lane] == forecast.lane_bytes[lane], "the %s lane moved %g bytes, %g were forecast", tsr_lane_name((tsr_lane)lane),
+              record->lane_bytes[lane], forecast.lane_bytes[lane]);
+    CHECK(record->flops == forecast.flops && record->tiles == forecast.tiles, "%g flops in %lld tiles, forecast %g in %lld", record->flops,
+          (long long)record->tiles, forecast.flops, (long long)forecast.tiles);
+}
+
+static void execute(bench *b, const setup *s, const tsr_plan *plan, double *c) {
+    tsr_grid grid;
+    CHECK_OK(tsr_grid_open(&b->world, plan->p, plan->q, plan->r, &grid));
+    if (grid.active) {
+        tsr_rank_record record = {0};
+        tsr_executor *executor;
+        tsr_execution x = {.plan = plan, .grid = &grid, .device = b->device, .io_threads = 2};
+        CHECK_OK(tsr_gemm_find("auto", &b->facts, plan->problem.type, &x.kernel));
+        CHECK_OK(b->ops->open(&grid, b->device, &x.transport));
+        CHECK_OK(tsr_generated_open(TSR_FILL_INTEGER, 1, plan->problem.a.rows, plan->problem.a.cols, s->type_a, &x.a));
+        CHECK_OK(tsr_generated_open(TSR_FILL_INTEGER, 2, plan->problem.b.rows, plan->problem.b.cols, s->type_b, &x.b));
+        if (s->beta != 0) CHECK_OK(tsr_generated_open(TSR_FILL_INTEGER, 3, s->m, s->n, TSR_I16, &x.c0));
+        CHECK_OK(tsr_memory_open((tsr_view){c, {TSR_F64, false}, s->m, s->n, s->n}, &x.c));
+        CHECK_OK(tsr_executor_open(&x, &executor));
+        CHECK_OK(tsr_executor_run(executor, &record));
+        check_record(plan, &grid, &record);
+        tsr_executor_close(executor);
+        b->ops->close(x.transport);
+        tsr_store_close(x.a), tsr_store_close(x.b), tsr_store_close(x.c0), tsr_store_close(x.c);
+    }
+    tsr_grid_close(&grid);
+}
+
+static void run_one(bench *b, const setup *s) {
+    tsr_operand a = {s->transpose_a ? s->k : s->m, s->transpose_a ? s->m : s->k, {s->type_a, false}, s->transpose_a};
+    tsr_operand bb = {s->transpose_b ? s->n : s->k, s->transpose_b ? s->k : s->n, {s->type_b, false}, s->transpose_b};
+    tsr_operand c0 = {s->m, s->n, {TSR_I16, false}, false};
+    tsr_problem problem;
+    CHECK_OK(tsr_problem_make(a, bb, &c0, s->alpha, s->beta, &problem));
+    problem.out = TSR_F64; /* what the memory store holds */
+    tsr_resources res = {.ranks = b->world.ranks, .host_memory = b->facts.host_memory, .device_exchange = b->ops->device_memory, .device_limit = s->memory,
+                         .host_limit = s->memory, .panel = s->panel, .multiple = 1, .grid = {s->grid[0], s->grid[1], s->grid[2]}};
+    res.rates = tsr_rates_typical(b->facts.kind == TSR_DEVICE_CUDA, b->ops->device_memory, problem.type, 1);
+    tsr_plan plan;
+    CHECK_OK(tsr_plan_make(&problem, &res, &plan));
+    double *c = malloc((size_t)(s->m * s->n + 1) * sizeof *c);
+    CHECK(c, "no memory");
+    for (int64_t i = 0; i < s->m * s->n; i++) c[i] = UNWRITTEN;
+    execute(b, s, &plan, c);
+    check_product(b, s, &plan, c);
+    free(c);
+    b->runs++;
+}
+
+static void run_grids(bench *b) {
+    for (int p = 1; p <= b->world.ranks; p++)
+        for (int q = 1; p * q <= b->world.ranks; q++)
+            for (int r = 1; p * q * r <= b->world.ranks; r++) {
+                const setup all[] = {
+                    {.m = 37, .n = 29, .k = 53, .alpha = 1, .type_a = TSR_F32, .type_b = TSR_F32, .panel = 7, .memory = 1 << 20, .grid = {p, q, r}},
+                    {.m = 37, .n = 29, .k = 53, .alpha = 2, .beta = -3, .type_a = TSR_I8, .type_b = TSR_F64, .transpose_a = true, .memory = 1 << 14, .grid = {p, q, r}},
+                    {.m = 2, .n = 61, .k = 1, .alpha = 1, .type_a = TSR_F16, .type_b = TSR_F32, .transpose_b = true, .memory = 1 << 16, .grid = {p, q, r}},
+                };
+                for (size_t i = 0; i < sizeof all / sizeof *all; i++) run_one(b, &all[i]);
+            }
+}
+
+static void run_shapes(bench *b) {
+    static const int64_t edges[] = {0, 1, 2, 17, 64};
+    for (int i = 0; i < 125; i++) {
+        setup s = {.m = edges[i % 5], .n = edges[i / 5 % 5], .k = edges[i / 25], .alpha = 1, .beta = i % 3 == 0 ? 1 : 0, .type_a = TSR_F32, .type_b = i % 2 ? TSR_F32 : TSR_I16,
+                   .transpose_a = i % 2, .transpose_b = i % 4 > 1, .memory = (size_t)(i % 3 ? 1 << 20 : 6000)};
+        run_one(b, &s);
+    }
+}
+
+int main(int argc, char **argv) {
+    bench b = {0};
+    const char *kind = argc > 1 ? argv[1] : "cpu";
+    CHECK_OK(tsr_world_open(&b.world));
+    CHECK_OK(tsr_device_choose(&b.world, kind, &b.device, &b.shared));
+    CHECK_OK(b.device->ops->facts(b.device, &b.facts));
+    static const char *const transports[] = {"host", "cuda-aware", "nccl"};
+    int tried = 0;
+    for (size_t i = 0; i < sizeof transports / sizeof *transports; i++) {
+        if (tsr_transport_choose(&b.world, transports[i], &b.facts, b.shared, &b.ops) != TSR_OK) continue;
+        tried++;
+        run_grids(&b);
+        run_shapes(&b);
+    }
+    CHECK(tried > 0 && b.runs > 100, "%d runs over %d transports", b.runs, tried);
+    b.device->ops->close(b.device);
+    tsr_world_close(&b.world);
+    return 0;
+}

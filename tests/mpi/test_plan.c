@@ -1,0 +1,239 @@
+/* Plans for 1 to 64 ranks, simulated in one process: every element of C is written once and summed over all of k once, every element of A and B is read once
+ * a sweep, no step leaves its buffer, the order of steps can be executed one by one, ranks of an axis make the same collective calls,
+ * and memory stays within the limits. */
+#include "mpi/schedule.h"
+#include "tests/check.h"
+
+typedef struct {
+    const tsr_plan *plan;
+    int64_t clock[128];
+    unsigned char *written;             /* m × n */
+    int *read_a, *read_b, *read_c0;     /* as stored */
+    double flops;
+    uint64_t calls[3];                  /* hash of the collective calls on each axis */
+} walk;
+
+static int class_of(const tsr_plan *plan, int buffer) {
+    for (int i = 0; i < TSR_SLOT_COUNT; i++)
+        if (plan->slots[i].count > 0 && buffer >= plan->slots[i].first && buffer < plan->slots[i].first + plan->slots[i].count) return i;
+    CHECK(false, "buffer %d belongs to no class", buffer);
+    return -1;
+}
+
+static void check_room(const walk *w, const tsr_step *step, int slot, size_t bytes) {
+    const tsr_slots *s = &w->plan->slots[class_of(w->plan, step->slots[slot].buffer)];
+    CHECK(bytes <= s->bytes, "step kind %d needs %zu bytes of a buffer of %zu", (int)step->kind, bytes, s->bytes);
+}
+
+static void check_clocks(walk *w, const tsr_step *step) {
+    for (int i = 0; i < TSR_STEP_SLOTS; i++) {
+        const tsr_slot_use *use = &step->slots[i];
+        if (use->buffer < 0) continue;
+        CHECK(use->buffer < w->plan->buffers, "buffer %d of %d", use->buffer, w->plan->buffers);
+        CHECK(w->clock[use->buffer] >= use->wait, "step kind %d would wait for a later step: buffer %d at %lld, wants %lld", (int)step->kind, use->buffer,
+              (long long)w->clock[use->buffer], (long long)use->wait);
+        CHECK(use->wait / TSR_SLOT_STAGES == w->clock[use->buffer] / TSR_SLOT_STAGES, "buffer %d is used after it was drained", use->buffer);
+    }
+    for (int i = 0; i < TSR_STEP_SLOTS; i++) {
+        const tsr_slot_use *use = &step->slots[i];
+        if (use->buffer < 0 || use->set < 0) continue;
+        CHECK(use->set > w->clock[use->buffer], "the clock of buffer %d goes back", use->buffer);
+        w->clock[use->buffer] = use->set;
+    }
+}
+
+static void count_read(walk *w, const tsr_step *step) {
+    const tsr_problem *x = &w->plan->problem;
+    int *count = step->operand == TSR_OPERAND_A ? w->read_a : step->operand == TSR_OPERAND_B ? w->read_b : w->read_c0;
+    int64_t cols = step->operand == TSR_OPERAND_A ? x->a.cols : step->operand == TSR_OPERAND_B ? x->b.cols : x->n;
+    for (int64_t r = 0; r < step->rect.rows; r++)
+        for (int64_t c = 0; c < step->rect.cols; c++) count[(step->rect.row + r) * cols + step->rect.col + c]++;
+}
+
+static void check_step(walk *w, const tsr_step *step) {
+    const tsr_problem *x = &w->plan->problem;
+    size_t type = tsr_dtype_bytes(x->type);
+    switch (step->kind) {
+    case TSR_STEP_READ: count_read(w, step); check_room(w, step, 0, step->offset + step->bytes); break;
+    case TSR_STEP_UPLOAD: check_room(w, step, 0, step->bytes); check_room(w, step, 1, step->offset + step->bytes); break;
+    case TSR_STEP_GATHER: check_room(w, step, 0, step->bytes * (size_t)(step->operand == TSR_OPERAND_A ? w->plan->q : w->plan->p)); break;
+    case TSR_STEP_PACK: check_room(w, step, 1, (size_t)(step->m * step->ld) * type); break;
+    case TSR_STEP_ZERO: check_room(w, step, 0, step->bytes); break;
+    case TSR_STEP_MULTIPLY:
+        w->flops += step->flops;
+        check_room(w, step, 2, (size_t)(step->m * step->ld) * type);
+        break;
+    case TSR_STEP_REDUCE: check_room(w, step, 0, step->offset + step->bytes * (size_t)w->plan->r); check_room(w, step, 1, step->bytes); break;
+    case TSR_STEP_FINISH: check_room(w, step, 0, step->offset + (size_t)(step->m * step->ld) * type); check_room(w, step, 1, step->bytes); break;
+    case TSR_STEP_DOWNLOAD: check_room(w, step, 0, step->bytes); check_room(w, step, 1, step->bytes); break;
+    case TSR_STEP_WRITE:
+        for (int64_t r = 0; r < step->rect.rows; r++)
+            for (int64_t c = 0; c < step->rect.cols; c++) w->written[(step->rect.row + r) * x->n + step->rect.col + c]++;
+        break;
+    }
+}
+
+static tsr_status see(void *context, const tsr_step *step) {
+    walk *w = context;
+    check_clocks(w, step);
+    check_step(w, step);
+    if (step->kind == TSR_STEP_GATHER || step->kind == TSR_STEP_REDUCE) {
+        int axis = step->kind == TSR_STEP_REDUCE ? 2 : step->operand == TSR_OPERAND_A ? 0 : 1;
+        w->calls[axis] = (w->calls[axis] * 31 + step->bytes + 1) * 1000003;
+    }
+    return TSR_OK;
+}
+
+static void check_all(const int *counts, int64_t elements, int64_t expected, const char *what) {
+    for (int64_t i = 0; i < elements; i++) CHECK(counts[i] == expected, "element %lld of %s was read %d times, not %lld", (long long)i, what, counts[i], (long long)expected);
+}
+
+/* calls[axis] of every rank; ranks of one axis group must agree. */
+static void check_calls(const tsr_plan *plan, uint64_t (*calls)[3]) {
+    int p = plan->p, q = plan->q, r = plan->r;
+    for (int rank = 0; rank < p * q * r; rank++) {
+        int row = rank / (q * r), col = rank / r % q, depth = rank % r;
+        int first[3] = {(row * q + 0) * r + depth, (0 * q + col) * r + depth, (row * q + col) * r + 0};
+        for (int axis = 0; axis < 3; axis++)
+            CHECK(calls[rank][axis] == calls[first[axis]][axis], "rank %d and rank %d make different calls on axis %d", rank, first[axis], axis);
+    }
+}
+
+static void simulate(const tsr_plan *plan) {
+    const tsr_problem *x = &plan->problem;
+    int active = plan->p * plan->q * plan->r;
+    int64_t a = x->a.rows * x->a.cols, b = x->b.rows * x->b.cols, c = x->m * x->n;
+    walk w = {.plan = plan};
+    w.written = calloc((size_t)c + 1, 1);
+    w.read_a = calloc((size_t)a + 1, sizeof(int)), w.read_b = calloc((size_t)b + 1, sizeof(int)), w.read_c0 = calloc((size_t)c + 1, sizeof(int));
+    uint64_t(*calls)[3] = calloc((size_t)active, sizeof *calls);
+    for (int rank = 0; rank < active; rank++) {
+        memset(w.clock, 0, sizeof w.clock);
+        memset(w.calls, 0, sizeof w.calls);
+        CHECK(plan->buffers <= 128, "%d buffers", plan->buffers);
+        CHECK_OK(tsr_schedule_summa(plan, rank, see, &w));
+        for (int i = 0; i < plan->buffers; i++) CHECK(w.clock[i] % TSR_SLOT_STAGES == 0, "buffer %d of rank %d is left undrained", i, rank);
+        memcpy(calls[rank], w.calls, sizeof w.calls);
+    }
+    for (int64_t i = 0; i < c; i++) CHECK(w.written[i] == 1, "element %lld of C was written %d times", (long long)i, w.written[i]);
+    CHECK(w.flops == 2.0 * (double)x->m * (double)x->n * (double)x->k, "%g flops for %lld x %lld x %lld", w.flops, (long long)x->m, (long long)x->n, (long long)x->k);
+    if (x->k > 0 && c > 0) {
+        check_all(w.read_a, a, plan->blocks_n, "A");
+        check_all(w.read_b, b, plan->blocks_m, "B");
+    }
+    if (x->add_c0) check_all(w.read_c0, c, 1, "C0");
+    check_calls(plan, calls);
+    free(calls), free(w.written), free(w.read_a), free(w.read_b), free(w.read_c0);
+}
+
+static uint64_t state = 1;
+static int64_t pick(int64_t low, int64_t high) {
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    return low + (int64_t)((state >> 33) % (uint64_t)(high - low + 1));
+}
+
+static tsr_problem some_problem(void) {
+    static const int64_t edges[] = {0, 1, 2, 13, 31, 32, 33, 61, 64};
+    static const tsr_element types[] = {{TSR_F32, false}, {TSR_F64, false}, {TSR_F16, false}, {TSR_F32, true}, {TSR_I32, false}, {TSR_U8, false}};
+    int64_t m = edges[pick(0, 8)], n = edges[pick(0, 8)], k = edges[pick(0, 8)];
+    bool ta = pick(0, 1), tb = pick(0, 1);
+    tsr_operand a = {ta ? k : m, ta ? m : k, types[pick(0, 5)], ta}, b = {tb ? n : k, tb ? k : n, types[pick(0, 5)], tb}, c0 = {m, n, types[pick(0, 5)], false};
+    tsr_problem problem;
+    bool add = pick(0, 2) == 0;
+    CHECK_OK(tsr_problem_make(a, b, add ? &c0 : NULL, pick(0, 9) == 0 ? 0 : 1, add ? 2 : 0, &problem));
+    return problem;
+}
+
+static tsr_resources some_resources(void) {
+    tsr_resources res = {.ranks = (int)pick(1, 64), .host_memory = pick(0, 1), .device_limit = (size_t)1 << pick(6, 26), .host_limit = (size_t)1 << pick(6, 26),
+                         .panel = pick(0, 1) ? 0 : pick(1, 40), .multiple = pick(0, 4) == 0 ? 16 : 1};
+    res.device_exchange = !res.host_memory && pick(0, 1);
+    res.rates = tsr_rates_typical(!res.host_memory, res.device_exchange, TSR_F32, 1);
+    if (pick(0, 1)) {
+        res.grid[0] = (int)pick(1, res.ranks), res.grid[1] = (int)pick(1, res.ranks / res.grid[0]);
+        res.grid[2] = (int)pick(1, res.ranks / (res.grid[0] * res.grid[1]));
+    }
+    return res;
+}
+
+static void test_random_plans(void) {
+    int made = 0, refused = 0;
+    for (int i = 0; i < 4000; i++) {
+        tsr_problem problem = some_problem();
+        tsr_resources res = some_resources();
+        tsr_plan plan;
+        tsr_status status = tsr_plan_make(&problem, &res, &plan);
+        if (status == TSR_ERR_LIMIT) {
+            CHECK(strstr(tsr_message(), "memory") && strstr(tsr_message(), "or more"), "message was: %s", tsr_message());
+            refused++;
+            continue;
+        }
+        CHECK(status == TSR_OK, "%s", tsr_message());
+        double host_limit = (double)(res.host_memory && res.device_limit < res.host_limit ? res.device_limit : res.host_limit);
+        CHECK(plan.device_bytes <= (double)res.device_limit && plan.host_bytes <= host_limit, "device %g of %zu, host %g of %g", plan.device_bytes,
+              res.device_limit, plan.host_bytes, host_limit);
+        CHECK(plan.p * plan.q * plan.r <= res.ranks, "%d x %d x %d on %d ranks", plan.p, plan.q, plan.r, res.ranks);
+        simulate(&plan);
+        made++;
+    }
+    CHECK(made > 1000 && refused > 10, "%d plans made, %d refused: the cases no longer cover both", made, refused);
+}
+
+static void test_refusals(void) {
+    tsr_operand a = {3, 4, {TSR_F32, false}, false}, b = {5, 6, {TSR_F32, false}, false}, c0 = {3, 7, {TSR_F32, false}, false};
+    tsr_problem problem;
+    CHECK_FAILS(tsr_problem_make(a, b, NULL, 1, 0, &problem), TSR_ERR_SHAPE, "3 x 4");
+    b.rows = 4;
+    CHECK_FAILS(tsr_problem_make(a, b, &c0, 1, 1, &problem), TSR_ERR_SHAPE, "C0");
+    CHECK_FAILS(tsr_problem_make(a, b, NULL, 1, 1, &problem), TSR_ERR_USAGE, "--add");
+    CHECK_OK(tsr_problem_make(a, b, NULL, 1, 0, &problem));
+    tsr_resources res = {.ranks = 3, .host_memory = true, .device_limit = 1 << 30, .host_limit = 1 << 30, .grid = {2, 2, 1}, .multiple = 1};
+    res.rates = tsr_rates_typical(false, false, TSR_F32, 1);
+    tsr_plan plan;
+    CHECK_FAILS(tsr_plan_make(&problem, &res, &plan), TSR_ERR_USAGE, "needs 4 ranks");
+    res.grid[0] = res.grid[1] = 1, res.grid[2] = 1, res.host_limit = 10;
+    CHECK_FAILS(tsr_plan_make(&problem, &res, &plan), TSR_ERR_LIMIT, "--host-memory");
+    res.host_limit = 1 << 30, res.device_limit = 10;
+    CHECK_FAILS(tsr_plan_make(&problem, &res, &plan), TSR_ERR_LIMIT, "--memory");
+}
+
+/* What --memory in the refusal says must really work. */
+static void test_advice(void) {
+    tsr_operand a = {1000, 1000, {TSR_F32, false}, false};
+    tsr_problem problem;
+    CHECK_OK(tsr_problem_make(a, a, NULL, 1, 0, &problem));
+    tsr_resources res = {.ranks = 1, .device_limit = 16, .host_limit = (size_t)1 << 40, .multiple = 1, .grid = {1, 1, 1}};
+    res.rates = tsr_rates_typical(true, false, TSR_F32, 1);
+    tsr_plan plan;
+    CHECK(tsr_plan_make(&problem, &res, &plan) == TSR_ERR_LIMIT, "16 bytes were enough");
+    const char *at = strstr(tsr_message(), "--memory ");
+    CHECK(at, "message was: %s", tsr_message());
+    res.device_limit = strtoull(at + 9, NULL, 10);
+    CHECK_OK(tsr_plan_make(&problem, &res, &plan));
+}
+
+static void test_large(void) {
+    tsr_operand a = {(int64_t)1 << 20, (int64_t)1 << 20, {TSR_F64, false}, false};
+    tsr_problem problem;
+    CHECK_OK(tsr_problem_make(a, a, NULL, 1, 0, &problem));
+    tsr_resources res = {.ranks = 64, .device_exchange = true, .device_limit = (size_t)120 << 30, .host_limit = (size_t)64 << 30, .multiple = 1};
+    res.rates = tsr_rates_typical(true, true, TSR_F64, 1);
+    tsr_plan plan;
+    CHECK_OK(tsr_plan_make(&problem, &res, &plan));
+    CHECK(plan.p * plan.q * plan.r == 64, "a large product leaves ranks idle: %d x %d x %d", plan.p, plan.q, plan.r);
+    tsr_forecast forecast;
+    double flops = 0;
+    for (int rank = 0; rank < 64; rank++) {
+        CHECK_OK(tsr_plan_forecast(&plan, rank, &forecast));
+        flops += forecast.flops;
+    }
+    CHECK(flops == 2.0 * 1048576.0 * 1048576.0 * 1048576.0, "%g flops", flops);
+}
+
+int main(void) {
+    test_refusals();
+    test_advice();
+    test_large();
+    test_random_plans();
+    return 0;
+}

@@ -1,0 +1,83 @@
+/* Agreement, sharing, grids and the host transport on real ranks. */
+#include "mpi/transport.h"
+#include "tests/check.h"
+
+static void test_agreement(const tsr_world *w) {
+    CHECK_OK(tsr_agree(w->comm, TSR_OK));
+    int last = w->ranks - 1;
+    tsr_message_set("");
+    tsr_status mine = w->rank == last ? tsr_fail(TSR_ERR_IO, "planted on the last rank") : TSR_OK;
+    CHECK(tsr_agree(w->comm, mine) == TSR_ERR_IO, "rank %d did not learn of the failure", w->rank);
+    if (w->rank == 0) CHECK(strstr(tsr_message(), "planted"), "rank 0 has the message '%s'", tsr_message());
+    else CHECK(*tsr_message() == '\0', "rank %d would print '%s', too", w->rank, tsr_message());
+}
+
+static void test_share(const tsr_world *w) {
+    int64_t value = w->rank == 0 ? 42 : 0;
+    CHECK_OK(tsr_share(w->comm, TSR_OK, &value, sizeof value));
+    CHECK(value == 42, "rank %d got %lld", w->rank, (long long)value);
+    tsr_status bad = w->rank == 0 ? tsr_fail(TSR_ERR_NOT_FOUND, "planted") : TSR_OK;
+    CHECK(tsr_share(w->comm, bad, &value, sizeof value) == TSR_ERR_NOT_FOUND, "rank %d did not learn of it", w->rank);
+}
+
+/* Pieces and sums carry who made them and where they belong. */
+static void test_transport(const tsr_grid *grid, tsr_device *device, tsr_axis axis) {
+    MPI_Comm comm = tsr_axis_comm(grid, axis);
+    int ranks, rank;
+    MPI_Comm_size(comm, &ranks), MPI_Comm_rank(comm, &rank);
+    tsr_transport *t;
+    CHECK_OK(tsr_transport_host.open(grid, device, &t));
+    enum { COUNT = 1001 };
+    double *all = malloc(sizeof *all * COUNT * (size_t)ranks), mine[COUNT];
+    for (int i = 0; i < COUNT * ranks; i++) all[i] = i / COUNT == rank ? 1000.0 * rank + i % COUNT : -1;
+    CHECK_OK(t->ops->all_gather(t, axis, all, COUNT * sizeof *all, NULL));
+    for (int i = 0; i < COUNT * ranks; i++) CHECK(all[i] == 1000.0 * (i / COUNT) + i % COUNT, "element %d is %g", i, all[i]);
+    for (int i = 0; i < COUNT * ranks; i++) all[i] = i + rank;
+    CHECK_OK(t->ops->reduce_scatter(t, axis, all, mine, COUNT, TSR_F64, NULL));
+    double others = ranks * (ranks - 1) / 2.0;
+    for (int i = 0; i < COUNT; i++) CHECK(mine[i] == (double)(rank * COUNT + i) * ranks + others, "element %d of rank %d is %g", i, rank, mine[i]);
+    free(all);
+    t->ops->close(t);
+}
+
+static void test_grids(const tsr_world *w, tsr_device *device) {
+    for (int p = 1; p <= w->ranks; p++)
+        for (int q = 1; p * q <= w->ranks; q++) {
+            int r = w->ranks / (p * q);
+            tsr_grid grid;
+            CHECK_OK(tsr_grid_open(w, p, q, r, &grid));
+            CHECK(grid.active == (w->rank < p * q * r), "rank %d of %d x %d x %d", w->rank, p, q, r);
+            if (grid.active) {
+                CHECK((grid.row * q + grid.col) * r + grid.depth == w->rank, "rank %d is at %d, %d, %d", w->rank, grid.row, grid.col, grid.depth);
+                for (int axis = 0; axis < TSR_AXIS_COUNT; axis++) test_transport(&grid, device, (tsr_axis)axis);
+            }
+            tsr_grid_close(&grid);
+        }
+}
+
+static void test_choice(const tsr_world *w, tsr_device *device) {
+    tsr_device_facts facts;
+    const tsr_transport_ops *ops = NULL;
+    CHECK_OK(device->ops->facts(device, &facts));
+    CHECK_OK(tsr_transport_choose(w, "auto", &facts, 1, &ops));
+    CHECK(ops == &tsr_transport_host, "the CPU exchanges through %s", ops->name);
+    CHECK(tsr_transport_choose(w, "cuda-aware", &facts, 1, &ops) == TSR_ERR_UNSUPPORTED, "the CPU took cuda-aware");
+    if (w->rank == 0) CHECK(strstr(tsr_message(), "not a GPU"), "message was: %s", tsr_message());
+    CHECK(tsr_transport_choose(w, "pigeon", &facts, 1, &ops) == TSR_ERR_USAGE, "an unknown transport was taken");
+    if (w->rank == 0) CHECK(strstr(tsr_message(), "host"), "message was: %s", tsr_message());
+}
+
+int main(void) {
+    tsr_world world;
+    tsr_device *device;
+    int shared;
+    CHECK_OK(tsr_world_open(&world));
+    CHECK_OK(tsr_device_choose(&world, "cpu", &device, &shared));
+    test_agreement(&world);
+    test_share(&world);
+    test_grids(&world, device);
+    test_choice(&world, device);
+    device->ops->close(device);
+    tsr_world_close(&world);
+    return 0;
+}
