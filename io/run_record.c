@@ -229,9 +229,9 @@ static void print_rank(const tsr_rank_record *r, int host, int device, FILE *to)
     fprintf(to, "%5d  %-9s  %-*s  %-*s %7lld", r->rank, place, host, r->host, device, r->device, (long long)r->tiles);
     for (int lane = 0; lane < TSR_LANE_COUNT; lane++) {
         if (lane == TSR_LANE_MULTIPLY || lane == TSR_LANE_PACK) continue;
-        fprintf(to, " %9.3f %6.2f", r->lane_seconds[lane], rate(r->lane_bytes[lane], r->lane_seconds[lane]));
+        fprintf(to, " %10.3f %6.2f", r->lane_seconds[lane], rate(r->lane_bytes[lane], r->lane_seconds[lane]));
     }
-    fprintf(to, " %9.3f %9.1f\n", r->kernel_seconds, rate(r->flops, r->kernel_seconds));
+    fprintf(to, " %10.3f %9.1f\n", r->kernel_seconds, rate(r->flops, r->kernel_seconds));
 }
 
 void tsr_record_print(const tsr_run_record *record, FILE *to)
@@ -240,8 +240,8 @@ void tsr_record_print(const tsr_run_record *record, FILE *to)
     int device = width_of(record, offsetof(tsr_rank_record, device), "device");
     fprintf(to, "%5s  %-9s  %-*s  %-*s %7s", "rank", "row,col,k", host, "host", device, "device", "tiles");
     for (int lane = 0; lane < TSR_LANE_COUNT; lane++)
-        if (lane != TSR_LANE_MULTIPLY && lane != TSR_LANE_PACK) fprintf(to, " %8s/s %6s", lane_names[lane], "GB/s");
-    fprintf(to, " %8s/s %9s\n", "kernel", "GFLOP/s");
+        if (lane != TSR_LANE_MULTIPLY && lane != TSR_LANE_PACK) fprintf(to, " %8s s %6s", lane_names[lane], "GB/s");
+    fprintf(to, " %8s s %9s\n", "kernel", "GFLOP/s");
     for (int i = 0; i < record->ranks; i++) print_rank(&record->rank_records[i], host, device, to);
     fprintf(to, "%lldx%lldx%lld (m x n x k) %s on %d rank%s, grid %dx%dx%d, kernel %s: %.3f s, %.1f GFLOP/s, check %s\n", (long long)record->m,
             (long long)record->n, (long long)record->k, record->type, record->ranks, record->ranks == 1 ? "" : "s", record->grid[0],

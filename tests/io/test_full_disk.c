@@ -1,0 +1,109 @@
+/* A full and a read-only output folder, on a small file system of the test's own in a mount namespace nobody else sees.
+ * Skipped (77) where namespaces or mounts are not allowed. */
+#define _GNU_SOURCE
+#include "io/output.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+
+#include "tests/io/scratch.h"
+
+static bool mount_small(void)
+{
+    int flags = geteuid() == 0 ? CLONE_NEWNS : CLONE_NEWUSER | CLONE_NEWNS;
+    return unshare(flags) == 0 && mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
+           mount("tmpfs", scratch, "tmpfs", 0, "size=4m") == 0;
+}
+
+static tsr_output_spec spec_of(const char *path, int64_t rows, bool force)
+{
+    tsr_output_spec spec = {.rows = rows, .cols = 1024, .dtype = TSR_F32, .force = force};
+    char text[700];
+    snprintf(text, sizeof text, "%s:%s", in_scratch("c.h5"), path);
+    CHECK_OK(tsr_matrix_name_parse(text, &spec.name));
+    return spec;
+}
+
+static void make(const char *path, int64_t rows)
+{
+    tsr_output_spec spec = spec_of(path, rows, false);
+    tsr_output output;
+    CHECK_OK(tsr_output_create(&spec, &output));
+    CHECK_OK(tsr_output_publish(&output, NULL, "test"));
+}
+
+static void check_kept(const char *before, size_t before_bytes)
+{
+    size_t bytes;
+    char *now = slurp(in_scratch("c.h5"), &bytes);
+    CHECK(bytes == before_bytes && memcmp(now, before, bytes) == 0, "the target changed");
+    free(now);
+    CHECK(count_ending(scratch, ".tmp") == 0, "a temporary file is left");
+}
+
+/* Fills the disk to the last byte. */
+static void fill_disk(void)
+{
+    static char zeros[65536];
+    int fd = open(in_scratch("filler"), O_WRONLY | O_CREAT | O_APPEND, 0666);
+    CHECK(fd >= 0, "filler");
+    while (write(fd, zeros, sizeof zeros) > 0) {}
+    CHECK(errno == ENOSPC, "the disk did not fill: %s", strerror(errno));
+    close(fd);
+}
+
+int main(void)
+{
+    signal(SIGXFSZ, SIG_IGN);
+    scratch_make();
+    if (!mount_small()) {
+        rmdir(scratch);
+        return 77;
+    }
+    size_t bytes;
+    tsr_output output;
+    make("/C", 256); /* 1 MiB of 4 */
+    char *before = slurp(in_scratch("c.h5"), &bytes);
+
+    /* too large for the disk at all: refused by arithmetic */
+    tsr_output_spec spec = spec_of("/C", 2048, true);
+    CHECK_FAILS(tsr_output_check(&spec), TSR_ERR_SPACE, "free some space");
+    check_kept(before, bytes);
+
+    /* the copy fits and the dataset alone would fit, not both: refused when bytes are allocated */
+    spec = spec_of("/D", 700, false);
+    CHECK_FAILS(tsr_output_create(&spec, &output), TSR_ERR_SPACE, "");
+    check_kept(before, bytes);
+
+    /* the disk fills between create and publish: the target survives, whatever publish can still write */
+    spec = spec_of("/C", 200, true);
+    CHECK_OK(tsr_output_create(&spec, &output));
+    fill_disk();
+    char command[60000];
+    memset(command, 'x', sizeof command - 1);
+    command[sizeof command - 1] = '\0';
+    CHECK_FAILS(tsr_output_publish(&output, NULL, command), TSR_ERR_SPACE, "");
+    check_kept(before, bytes);
+
+    /* full from the beginning (the failed run gave its space back) */
+    fill_disk();
+    spec = spec_of("/C", 1, true);
+    CHECK_FAILS(tsr_output_create(&spec, &output), TSR_ERR_SPACE, "");
+    check_kept(before, bytes);
+    CHECK(unlink(in_scratch("filler")) == 0, "unlink");
+
+    CHECK(mount("none", scratch, NULL, MS_REMOUNT | MS_RDONLY | MS_BIND, NULL) == 0 || mount("none", scratch, NULL, MS_REMOUNT | MS_RDONLY, NULL) == 0,
+          "remount: %s", strerror(errno));
+    spec = spec_of("/D", 1, false);
+    CHECK_FAILS(tsr_output_check(&spec), TSR_ERR_IO, "Read-only file system");
+    CHECK_FAILS(tsr_output_create(&spec, &output), TSR_ERR_IO, "choose another folder");
+    check_kept(before, bytes);
+    free(before);
+    umount2(scratch, MNT_DETACH);
+    rmdir(scratch);
+    return 0;
+}
