@@ -349,10 +349,16 @@ static void json_row(FILE *file, const bench *b, const bench_row *row, const ben
     fprintf(file, "\"error_bound\": %.6g}", tsr_gemm_error_bound(row->kernel, b->o->k));
 }
 
-static tsr_status write_json(const bench *b, const bench_row *rows, int count) {
+/* Opened before anything is measured. */
+static tsr_status open_json(const char *name, FILE **file) {
+    FILE *opened = fopen(name, "w");
+    if (!opened) return tsr_fail(TSR_ERR_IO, "--json %s cannot be written: %s: name a file in a folder you may write to", name, strerror(errno));
+    *file = opened;
+    return TSR_OK;
+}
+
+static void write_json(FILE *file, const bench *b, const bench_row *rows, int count) {
     const bench_options *o = b->o;
-    FILE *file = fopen(o->json, "w");
-    if (!file) return tsr_fail(TSR_ERR_IO, "--json %s cannot be written: %s: name a file in a folder you may write to", o->json, strerror(errno));
     fprintf(file, "{\"version\": \"%s\", \"device\": ", TSR_VERSION);
     json_string(file, b->facts.name);
     fprintf(file, ", \"type\": \"%s\", \"m\": %" PRId64 ", \"n\": %" PRId64 ", \"k\": %" PRId64 ",\n \"kernels\": [", tsr_dtype_name(o->type), o->m,
@@ -362,9 +368,12 @@ static tsr_status write_json(const bench *b, const bench_row *rows, int count) {
         json_row(file, b, &rows[i], vendor_row(b, rows, count));
     }
     fprintf(file, "\n ]}\n");
+}
+
+static tsr_status close_json(FILE *file, const char *name) {
     bool failed = ferror(file) != 0;
     if (fclose(file) != 0 || failed)
-        return tsr_fail(TSR_ERR_IO, "--json %s could not be written whole: %s: free some space", o->json, strerror(errno));
+        return tsr_fail(TSR_ERR_IO, "--json %s could not be written whole: %s: free some space", name, strerror(errno));
     return TSR_OK;
 }
 
@@ -413,15 +422,23 @@ static tsr_status run_bench(const bench_options *o, tsr_device *device) {
     bench b = {.o = o, .device = device};
     bench_row rows[MOST_KERNELS] = {0};
     int count = 0;
+    FILE *json = NULL;
     tsr_status status = TSR_OK;
+    if (o->json) TSR_TRY_DONE(open_json(o->json, &json));
     TSR_TRY_DONE(prepare(&b));
     TSR_TRY_DONE(choose_kernels(&b, rows, &count));
     for (int i = 0; i < count; i++)
         if (can_run(&b, &rows[i])) TSR_TRY_DONE(measure(&b, &rows[i]));
     print_table(&b, rows, count);
-    if (o->json) TSR_TRY_DONE(write_json(&b, rows, count));
+    if (json) {
+        write_json(json, &b, rows, count);
+        status = close_json(json, o->json);
+        json = NULL;
+        TSR_TRY_DONE(status);
+    }
     TSR_TRY_DONE(judge(&b, rows, count));
 done:
+    if (json) fclose(json);
     release(&b);
     return status;
 }
