@@ -217,8 +217,8 @@ static tsr_status run(const tsr_world *world, int argc, char **argv) {
     compare_options o = {.tolerance = DEFAULT_TOLERANCE};
     tsr_store *x = NULL, *y = NULL;
     TSR_TRY(tsr_agree(world->comm, tsr_options_parse(&argp, argc, argv, &o)));
-    tsr_status status = tsr_input_open(world, o.names[0], o.io, &x);
-    if (status == TSR_OK) status = tsr_input_open(world, o.names[1], o.io, &y);
+    tsr_status status = tsr_input_open(world, o.names[0], o.order, o.io, &x);
+    if (status == TSR_OK) status = tsr_input_open(world, o.names[1], o.order, o.io, &y);
     if (status == TSR_OK) status = compare_stores(world, &o, x, y);
     tsr_store_close(y);
     tsr_store_close(x);

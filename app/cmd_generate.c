@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "app/command.h"
+#include "app/interrupt.h"
 #include "app/options.h"
 #include "app/progress.h"
 #include "app/strips.h"
@@ -171,7 +172,9 @@ static tsr_status generate(const tsr_world *world, const generate_options *o, co
     tsr_status status = tsr_matrix_name_parse(o->output, &spec.name);
     if (status == TSR_OK && world->rank == 0) status = tsr_output_create(&spec, &output);
     TSR_TRY(tsr_share(world->comm, status, &output, sizeof output));
+    tsr_interrupt_guard(&output);
     status = write_dataset(world, o, &output);
+    tsr_interrupt_release();
     if (status != TSR_OK) {
         if (world->rank == 0) tsr_output_discard(&output);
         return status;

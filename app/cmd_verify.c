@@ -32,7 +32,7 @@ static const struct argp_option options[] = {
     {"transpose-b", KEY_TRANSPOSE_B, NULL, 0, "B was transposed", 0},
     {"trials", KEY_TRIALS, "N", 0, "Random vectors (20): a wrong C passes with probability at most 2^-N", 0},
     {"seed", KEY_SEED, "S", 0, "Chooses the random vectors (0)", 0},
-    {"accumulated", KEY_ACCUMULATED, "TYPE", 0, "f32 or f64: what the sums were kept in (what multiply takes for the types of A and B)", 0},
+    {"accumulated", KEY_ACCUMULATED, "TYPE", 0, "f32 or f64: what the sums were kept in (what multiply takes for the types of A, B and C)", 0},
     {"order", KEY_ORDER, "row|col", 0, "row: shapes as h5ls shows them (default); col: as MATLAB, Fortran and Julia do", 0},
     {"io", KEY_IO, "MODE", 0, "auto (default), direct, hdf5 or mpio", 0},
     {0}};
@@ -81,10 +81,10 @@ static const struct argp argp = {options, parse, "A B C",
 
 static void help(void) { tsr_options_help(&argp, "tessera verify"); }
 
-/* What multiply accumulates in for these operands. */
-static tsr_dtype accumulated(const tsr_store *a, const tsr_store *b) {
+/* What multiply accumulates in for these types. */
+static tsr_dtype accumulated(const tsr_store *a, const tsr_store *b, const tsr_store *c) {
     bool wide = tsr_dtype_compute(a->desc.element.dtype) == TSR_F64 || tsr_dtype_compute(b->desc.element.dtype) == TSR_F64;
-    return wide ? TSR_F64 : TSR_F32;
+    return wide || c->desc.element.dtype == TSR_F64 ? TSR_F64 : TSR_F32;
 }
 
 /* Collective. In column order a person's A is the transpose of the dataset, so the datasets multiply the other way round: Cᵀ = op(B)ᵀ·op(A)ᵀ. */
@@ -94,7 +94,7 @@ static tsr_status verify(const tsr_world *world, const verify_options *o, tsr_st
     tsr_verify_args args = {.a = stores[swap], .b = stores[!swap], .c = stores[2], .c0 = stores[3],
                             .transpose_a = swap ? o->transpose_b : o->transpose_a, .transpose_b = swap ? o->transpose_a : o->transpose_b,
                             .alpha = o->alpha, .beta = o->beta, .trials = (int)o->trials, .seed = (uint64_t)o->seed, .buffer_bytes = BUFFER_BYTES};
-    args.type = o->has_type ? o->type : accumulated(args.a, args.b);
+    args.type = o->has_type ? o->type : accumulated(args.a, args.b, args.c);
     TSR_TRY(tsr_verify_product(world, &args, &result));
     char text[512];
     tsr_verify_format(&result, text, sizeof text);
@@ -108,8 +108,8 @@ static tsr_status run(const tsr_world *world, int argc, char **argv) {
     tsr_store *stores[4] = {NULL};
     TSR_TRY(tsr_agree(world->comm, tsr_options_parse(&argp, argc, argv, &o)));
     tsr_status status = TSR_OK;
-    for (int i = 0; i < 3 && status == TSR_OK; i++) status = tsr_input_open(world, o.names[i], o.io, &stores[i]);
-    if (status == TSR_OK && o.beta != 0) status = tsr_input_open(world, o.add, o.io, &stores[3]);
+    for (int i = 0; i < 3 && status == TSR_OK; i++) status = tsr_input_open(world, o.names[i], o.order, o.io, &stores[i]);
+    if (status == TSR_OK && o.beta != 0) status = tsr_input_open(world, o.add, o.order, o.io, &stores[3]);
     if (status == TSR_OK) status = verify(world, &o, stores);
     for (int i = 3; i >= 0; i--) tsr_store_close(stores[i]);
     return status;

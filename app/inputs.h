@@ -4,18 +4,29 @@
 
 #include <string.h>
 
-#include "io/store.h"
+#include "app/options.h"
 #include "mpi/grid.h"
 
+/* A slice is written rows first by those who count column by column, too: the file shows these as columns. */
+static inline tsr_matrix_name tsr_name_as_stored(tsr_order order, tsr_matrix_name name) {
+    if (order == TSR_ORDER_ROW) return name;
+    tsr_matrix_name stored = name;
+    stored.row0 = name.col0, stored.row1 = name.col1, stored.col0 = name.row0, stored.col1 = name.row1;
+    return stored;
+}
+
 /* Collective over world; the same status everywhere. `text` is what a person wrote. The store is owned by the caller: close it. */
-static inline tsr_status tsr_input_open(const tsr_world *world, const char *text, tsr_io_mode mode, tsr_store **store) {
+static inline tsr_status tsr_input_open(const tsr_world *world, const char *text, tsr_order order, tsr_io_mode mode, tsr_store **store) {
     tsr_matrix_name name;
     tsr_store_desc desc;
     tsr_store *opened = NULL;
     tsr_status status = TSR_OK;
     memset(&desc, 0, sizeof desc);
     if (world->rank == 0) status = tsr_matrix_name_parse(text, &name);
-    if (world->rank == 0 && status == TSR_OK) status = tsr_hdf5_describe(&name, &desc);
+    if (world->rank == 0 && status == TSR_OK) {
+        name = tsr_name_as_stored(order, name);
+        status = tsr_hdf5_describe(&name, &desc);
+    }
     TSR_TRY(tsr_share(world->comm, status, &desc, sizeof desc));
     status = tsr_agree(world->comm, tsr_hdf5_open(&desc, mode, &world->comm, NULL, &opened));
     if (status == TSR_OK) *store = opened;

@@ -1,0 +1,90 @@
+"""Running tessera from tests: one function that starts it with or without mpirun, ends it when it hangs, and checks its
+exit code; and a scratch folder that goes away with the test."""
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+
+import h5py
+import numpy as np
+
+TESSERA, MPIRUN = sys.argv[1], sys.argv[2]
+FOLDER = tempfile.mkdtemp(prefix="tessera-cli-")
+os.chdir(FOLDER)
+
+ENVIRONMENT = dict(
+    os.environ,
+    OMPI_ALLOW_RUN_AS_ROOT="1",
+    OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1",
+    OMPI_MCA_rmaps_base_oversubscribe="1",
+    OMPI_MCA_hwloc_base_binding_policy="none",
+    OMPI_MCA_mpi_yield_when_idle="1",
+    OPENBLAS_NUM_THREADS="2",
+)
+
+
+class Result:
+    def __init__(self, command, process):
+        self.command = " ".join(command)
+        self.code = process.returncode
+        self.out = process.stdout
+        self.err = process.stderr
+
+    def __str__(self):
+        return f"{self.command}\nexit code {self.code}\nstdout: {self.out}\nstderr: {self.err}"
+
+
+def command_line(args, ranks=0):
+    """ranks = 0: without mpirun."""
+    launcher = [MPIRUN, "-n", str(ranks)] if ranks else []
+    return launcher + [TESSERA] + [str(a) for a in args]
+
+
+def run(*args, ranks=0, code=0, timeout=60, environment=None):
+    """Runs tessera; the exit code must be `code`, and failures must say so in one line that begins with "tessera: error: "."""
+    command = command_line(args, ranks)
+    process = subprocess.run(command, capture_output=True, text=True, timeout=timeout, env=dict(ENVIRONMENT, **(environment or {})))
+    result = Result(command, process)
+    assert result.code == code, f"expected exit code {code}: {result}"
+    errors = [line for line in result.err.splitlines() if line.startswith("tessera: error: ")]
+    assert len(errors) == (1 if code else 0), f"{len(errors)} error lines: {result}"
+    result.error = errors[0] if errors else ""
+    return result
+
+
+def fails(*args, code, says, **more):
+    """The error must contain each text of `says`."""
+    result = run(*args, code=code, **more)
+    for text in [says] if isinstance(says, str) else says:
+        assert text in result.error, f"'{text}' is not in: {result}"
+    return result
+
+
+def write(name, data, dataset="C", **how):
+    with h5py.File(name, "a") as file:
+        if dataset in file:
+            del file[dataset]
+        file.create_dataset(dataset, data=data, **how)
+    return f"{name}:/{dataset}"
+
+
+def read(name, dataset="C"):
+    with h5py.File(name, "r") as file:
+        return file[dataset][...]
+
+
+def leftovers():
+    """Files an unfinished output leaves: none are allowed after tessera ended by itself."""
+    return [name for name in os.listdir(".") if "tessera" in name or name.startswith(".")]
+
+
+def main(names):
+    """Runs every test_* function of the caller's globals; the first failed assertion ends the program with 1."""
+    try:
+        for name, test in list(names.items()):
+            if name.startswith("test_") and callable(test):
+                test()
+    finally:
+        os.chdir("/")
+        shutil.rmtree(FOLDER, ignore_errors=True)
