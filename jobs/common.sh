@@ -10,10 +10,22 @@ tsr_die() {
     exit 1
 }
 
-# Shows a command so that it can be pasted into a shell, then runs it.
+# Shows a command so that it can be pasted into a shell; tsr_run also runs it.
+tsr_show() { { printf '+'; printf ' %q' "$@"; printf '\n'; } >&2; }
 tsr_run() {
-    { printf '+'; printf ' %q' "$@"; printf '\n'; } >&2
+    tsr_show "$@"
     "$@"
+}
+
+# tsr_logged LOG COMMAND...: the same with the command's output in a file, whose end is shown when the command fails.
+tsr_logged() {
+    local log=$1
+    shift
+    tsr_show "$@"
+    printf '  (output in %s)\n' "$log" >&2
+    "$@" >"$log" 2>&1 && return
+    grep -v '^ptxas' "$log" | tail -n 40 >&2
+    return 1
 }
 
 tsr_need_program() {

@@ -43,15 +43,15 @@ configure() {
     local generator=()
     if have ninja; then generator=(-G Ninja); fi
     mkdir -p "$build"
-    tsr_run cmake -S . -B "$build" "${generator[@]}" >"$build/configure.log" 2>&1
+    tsr_logged "$build/configure.log" cmake -S . -B "$build" "${generator[@]}"
 }
 
 # A machine that can configure has what it needs, however it got it; only else packages are installed.
 if [ ! -f "$build/build.ninja" ] && [ ! -f "$build/Makefile" ]; then
     if ! have cmake c++ mpicc mpirun || ! configure; then
         rm -rf "$build/CMakeCache.txt" "$build/CMakeFiles" # what was not found is remembered there
-        install_packages "${build_packages[@]}" || { [ ! -f "$build/configure.log" ] || tail -n 15 "$build/configure.log" >&2; exit 1; }
-        configure || { tail -n 30 "$build/configure.log" >&2; tsr_die "CMake found no way to build (all of it: $build/configure.log)"; }
+        install_packages "${build_packages[@]}" || tsr_die "something Tessera needs is missing on this machine"
+        configure || tsr_die "CMake found no way to build (all of it: $build/configure.log)"
     fi
     grep '^-- tessera:' "$build/configure.log"
 fi
@@ -60,7 +60,5 @@ if [ $with_tests = yes ] && ! { tsr_python && have_slurm; } >/dev/null; then
     install_packages "${test_packages[@]}" || printf 'setup: going on without; tests that need Slurm are skipped\n' >&2
 fi
 
-printf 'setup: building (output in %s/build.log)\n' "$build"
-tsr_run cmake --build "$build" >"$build/build.log" 2>&1 ||
-    { grep -v '^ptxas' "$build/build.log" | tail -n 40 >&2; tsr_die "the build failed (all of it: $build/build.log)"; }
-printf 'setup: %s is ready\n' "$("$TSR_BIN" --version | head -n 1)"
+tsr_logged "$build/build.log" cmake --build "$build" || tsr_die "the build failed (all of it: $build/build.log)"
+printf '%s is ready\n' "$("$TSR_BIN" --version | head -n 1)"

@@ -14,11 +14,11 @@ export ASAN_OPTIONS=${ASAN_OPTIONS:-detect_leaks=1:halt_on_error=1} UBSAN_OPTION
 generator=()
 if command -v ninja >/dev/null; then generator=(-G Ninja); fi
 if [ ! -f build-asan/build.ninja ] && [ ! -f build-asan/Makefile ]; then
-    tsr_run cmake -S . -B build-asan "${generator[@]}" -DCMAKE_BUILD_TYPE=Debug -DCMAKE_C_FLAGS=-O1 -DCMAKE_CXX_FLAGS=-O1 \
-        -DTSR_CUDA=OFF -DTSR_SANITIZE=address,undefined >/dev/null
+    mkdir -p build-asan
+    tsr_logged build-asan/configure.log cmake -S . -B build-asan "${generator[@]}" -DCMAKE_BUILD_TYPE=Debug \
+        -DCMAKE_C_FLAGS=-O1 -DCMAKE_CXX_FLAGS=-O1 -DTSR_CUDA=OFF -DTSR_SANITIZE=address,undefined
 fi
-printf 'tests: building with sanitizers (output in build-asan/build.log)\n'
-tsr_run cmake --build build-asan >build-asan/build.log 2>&1 || { tail -n 40 build-asan/build.log >&2; tsr_die "the sanitizer build failed"; }
+tsr_logged build-asan/build.log cmake --build build-asan || tsr_die "the sanitizer build failed (all of it: build-asan/build.log)"
 
 tsr_ctest() { tsr_run ctest --test-dir "$1" --output-on-failure -j2 --no-tests=error "${@:2}"; }
 tsr_ctest build-asan -L '^unit$'

@@ -21,5 +21,5 @@ assert report.table(["x", "y"], [[1, 2]]) == "| x | y |\n|---|---|\n| 1 | 2 |"
 assert report.rows("words\n" + report.table(["x", "y"], [[1, 2], [3, ""]])) == [["1", "2"], ["3", ""]]
 assert report.rows("") == []
 assert report.merge([["1", "a"], ["10", "b"]], [[10, "new"], [2, "c"]], 1) == [["1", "a"], ["2", "c"], ["10", "new"]]
-for name in ("cpu-end-to-end", "gpu-ladder", "gpu-multiply"):
+for name in ("cpu-end-to-end", "gpu-ladder", "gpu-multiply", "gpu-multiply-ranks"):
     report.replace_section(report.PERFORMANCE.read_text(), name, "")

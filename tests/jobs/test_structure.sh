@@ -39,10 +39,12 @@ check_tree() {
     forbid_includes "$tree" mpi '^hdf5\.h$|^(app|tests)/' "ranks move bytes through stores"
     forbid_includes "$tree" app "^hdf5\\.h\$|^tests/|$cuda" "commands use what the folders below offer"
     forbid_calls "$tree" 'H5[A-Z]{1,2}[a-z][A-Za-z0-9_]*' "HDF5 is called in io alone" $(sources "$tree"/{kernels,mpi,app})
-    # app/main.c ends the program, tsr_abort in mpi/grid.c the job; kernels/cuda_emulation.cc stands in for a GPU in tests only.
+    # app/main.c ends the program, tsr_abort in mpi/grid.c the job, the handler in app/interrupt.c a process asked to stop;
+    # kernels/cuda_emulation.cc stands in for a GPU in tests only.
     forbid_calls "$tree" '_?exit|_Exit|quick_exit|abort|MPI_Abort' "functions return a status; app/main.c exits" \
-        $(sources "$tree"/{kernels,io,mpi,app} | grep -vE '/(app/main\.c|mpi/grid\.c|kernels/cuda_emulation\.cc)$')
+        $(sources "$tree"/{kernels,io,mpi,app} | grep -vE '/(app/(main|interrupt)\.c|mpi/grid\.c|kernels/cuda_emulation\.cc)$')
     forbid_calls "$tree" 'exit|_exit|quick_exit|abort' "only tsr_abort ends a job, with MPI_Abort" "$tree"/mpi/grid.c
+    forbid_calls "$tree" 'exit|_Exit|quick_exit|abort|MPI_Abort' "only the handler of stop signals ends the process" "$tree"/app/interrupt.c
     find "$tree" \( -name 'build*' -o -name .git \) -prune -o -type f \( -name mpi.h -o -name hdf5.h -o -name cuda.h -o -name nccl.h \) -print |
         sed 's|$|: hides a system header of that name|'
     grep -rn --include=CMakeLists.txt CMAKE_INCLUDE_CURRENT_DIR "$tree" | sed 's|$|: makes mpi/ an include folder|'
@@ -85,6 +87,7 @@ plant app/a.c 'void f(void) { exit(2); }' 'app/a.c calls.*exit'
 plant io/a.c 'void f(void) { abort (); }' 'io/a.c calls.*abort'
 plant app/a.c 'void f(void) { MPI_Abort(0, 1); }' 'calls.*MPI_Abort'
 plant mpi/grid.c 'void f(void) { exit(1); }' 'calls.*exit'
+plant app/interrupt.c 'void f(void) { exit(1); }' 'calls.*exit'
 plant mpi/mpi.h '' 'hides a system header'
 plant tests/CMakeLists.txt 'set(CMAKE_INCLUDE_CURRENT_DIR ON)' 'include folder'
 plant jobs/a.sbatch '#SBATCH --gpus-per-task=1' 'GPUs of a node'

@@ -1,0 +1,52 @@
+"""Adds the runs of gpu_multiply.sh to docs/performance.md, from their JSON logs: a line a run, and the ranks of the runs given.
+
+Usage: gpu_multiply.py FOLDER LOG.json...     FOLDER: where the files lay. Every log must hold a check that passed.
+"""
+import json
+import os
+import sys
+
+import report
+
+HEADER = ["GPUs", "m × n × k", "type", "transport", "grid", "kernel", "seconds", "GFLOP/s", "set-up s", "GPU", "files", "date", "commit"]
+KEYS = 4  # the first cells tell runs apart
+LANES = ["read", "upload", "exchange", "pack", "download", "write"]
+
+
+def load(name):
+    with open(name) as file:
+        run = json.load(file)
+    if not run["check"].startswith("PASSED"):
+        sys.exit(f"{name}: the check says '{run['check']}': not recorded")
+    return run
+
+
+def run_row(run, folder):
+    grid = f"{run['grid_m']}×{run['grid_n']}×{run['grid_k']}"
+    return [run["rank_count"], f"{run['m']} × {run['n']} × {run['k']}", run["type"], run["transport"], grid, run["kernel"],
+            f"{run['seconds']:.2f}", f"{run['gflops']:.0f}", f"{run['setup_seconds']:.2f}", report.gpu_name(), folder, report.today(),
+            report.commit()]
+
+
+def lane(rank, name):
+    return f"{rank[name + '_seconds']:.2f} s, {rank[name + '_GBps']:.1f}"
+
+
+def rank_rows(run):
+    return [[run["transport"], rank["rank"], rank["device"], rank["tiles"], *(lane(rank, name) for name in LANES),
+             f"{rank['kernel_seconds']:.3f}", f"{rank['kernel_gflops']:.0f}"] for rank in run["ranks"]]
+
+
+def main():
+    folder, *logs = sys.argv[1:]
+    runs = [load(log) for log in logs]
+    old = report.rows(report.section(report.PERFORMANCE.read_text(), "gpu-multiply"))
+    rows = report.merge(old, [run_row(run, os.path.normpath(folder)) for run in runs], KEYS)
+    report.write_section("gpu-multiply", report.table(HEADER, rows))
+    ranks = [row for run in runs for row in rank_rows(run)]
+    header = ["transport", "rank", "device", "tiles", *(f"{name} (busy, GB/s)" for name in LANES), "kernel s", "kernel GFLOP/s"]
+    title = f"The ranks of the {runs[0]['rank_count']}-GPU runs of {report.today()}:"
+    report.write_section("gpu-multiply-ranks", f"{title}\n\n{report.table(header, ranks)}")
+
+
+main()
