@@ -24,7 +24,7 @@ def load(name):
 def run_row(run, folder):
     grid = f"{run['grid_m']}×{run['grid_n']}×{run['grid_k']}"
     return [run["rank_count"], f"{run['m']} × {run['n']} × {run['k']}", run["type"], run["transport"], grid, run["kernel"],
-            f"{run['seconds']:.2f}", f"{run['gflops']:.0f}", f"{run['setup_seconds']:.2f}", report.gpu_name(), folder, report.today(),
+            f"{run['seconds']:.2f}", f"{run['gflops']:.0f}", f"{run['setup_seconds']:.2f}", run["ranks"][0]["device"].split(" #")[0], folder, report.today(),
             report.commit()]
 
 

@@ -74,8 +74,3 @@ def cpu_name():
     with open("/proc/cpuinfo") as info:
         names = [line.split(":", 1)[1].strip() for line in info if line.startswith("model name")]
     return names[0] if names else platform.processor()
-
-
-def gpu_name():
-    query = ["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"]
-    return subprocess.run(query, capture_output=True, text=True, check=True).stdout.splitlines()[0].strip()
