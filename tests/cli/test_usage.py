@@ -1,0 +1,117 @@
+"""Wrong usage of everything: one line that says what to do, exit code 2 (1 for missing or bad files), no hang on any number of ranks."""
+import os
+import subprocess
+
+from lib import ENVIRONMENT, TESSERA, command_line, fails, leftovers, main, np, run, write
+
+COMMANDS = ["multiply", "generate", "compare", "verify", "info", "bench"]
+
+
+def test_help():
+    text = run("--help").out
+    for command in COMMANDS:
+        assert command in text, text
+        own = run(command, "--help").out
+        assert own.startswith("Usage: ") and f"tessera {command}" in own, own
+    for option in ["--alpha", "--beta", "--add", "--transpose-a", "--transpose-b", "--type", "--kernel", "--device", "--grid", "--panel", "--memory",
+                   "--host-memory", "--dry-run", "--force", "--log", "--progress", "--verify", "--order", "--transport", "--io"]:
+        assert option in run("multiply", "--help").out, option
+
+
+def test_version():
+    assert run("--version").out.startswith("tessera 0."), "version"
+    for command in COMMANDS:
+        assert run(command, "--version").out.startswith(f"tessera {command} 0."), command
+
+
+def test_help_once():
+    for arguments in (["--help"], ["multiply", "--help"], ["--version"]):
+        alone, together = run(*arguments).out, run(*arguments, ranks=3).out
+        assert alone == together, f"{alone}\n---\n{together}"
+    slurm = run("--version", environment={"SLURM_PROCID": "1"}).out
+    assert slurm == "", slurm
+
+
+def test_commands():
+    fails(code=2, says=["no command"] + COMMANDS)
+    for ranks in (0, 1, 3):
+        fails("multiplly", ranks=ranks, code=2, says=["'multiplly'"] + COMMANDS)
+    fails("--bogus", code=2, says="'--bogus'")
+
+
+def test_options():
+    for command in COMMANDS:
+        fails(command, "--no-such-option", ranks=2, code=2, says=["'--no-such-option'", "--"])
+    fails("generate", "--shape", code=2, says=["'--shape'", "MxN"])
+    fails("multiply", "--transpose-a=yes", "a", "b", "-o", "c", code=2, says="takes no value")
+    fails("multiply", "--transpose", "a", "b", code=2, says="ambiguous")
+    fails("compare", "x", "y", "z", code=2, says="'z'")
+
+
+def test_values():
+    wrong = [("--grid", "2"), ("--grid", "0x1"), ("--panel", "0"), ("--panel", "x"), ("--memory", "lots"), ("--memory", "0"), ("--host-memory", "200%"),
+             ("--alpha", "x"), ("--beta", "1,5"), ("--type", "i32"), ("--type", "f31"), ("--device", "tpu"), ("--io", "fast"), ("--order", "diagonal"),
+             ("--progress", "loud"), ("--trials", "0")]
+    for option, value in wrong:
+        fails("multiply", "a.h5", "b.h5", "-o", "c.h5", option, value, code=2, says=value if option != "--panel" else "--panel")
+    wrong = [("--shape", "3"), ("--shape", "3x-4"), ("--shape", "x"), ("--type", "complex"), ("--distribution", "zipf"), ("--seed", "-1"), ("--seed", "1.5")]
+    for option, value in wrong:
+        fails("generate", "-o", "g.h5", "--shape", "2x2", option, value, code=2, says=value)
+    fails("compare", "a", "b", "--tolerance", "-1", code=2, says="-1")
+    fails("verify", "a", "b", "c", "--trials", "65", code=2, says="1 to 64")
+    fails("verify", "a", "b", "c", "--accumulated", "f16", code=2, says="f32 or f64")
+    fails("verify", "a", "b", "c", "--beta", "2", code=2, says="--add")
+    fails("multiply", "a", "b", "-o", "c", "--beta", "2", code=2, says="--add")
+
+
+def test_missing_arguments():
+    fails("multiply", code=2, says="tessera multiply A B -o C")
+    fails("multiply", "a", "b", code=2, says="-o")
+    fails("generate", code=2, says="-o")
+    fails("generate", "-o", "x.h5", code=2, says="--shape")
+    fails("compare", "x", ranks=2, code=2, says="compare X Y")
+    fails("verify", "x", "y", code=2, says="verify A B C")
+    fails("info", code=2, says="info FILE")
+
+
+def test_kernel_and_transport():
+    a = write("k.h5", np.ones((4, 4), "f4"), "A")
+    fails("multiply", a, a, "-o", "o.h5", "--kernel", "fastest", ranks=2, code=2, says=["fastest", "reference", "blas"])
+    fails("multiply", a, a, "-o", "o.h5", "--transport", "pigeon", ranks=2, code=2, says=["pigeon", "host"])
+
+
+def test_files():
+    with open("text.h5", "w") as file:
+        file.write("this is no HDF5 file\n" * 100)
+    open("empty.h5", "w").close()
+    write("whole.h5", np.ones((300, 300)), "A")
+    with open("whole.h5", "rb") as whole, open("cut.h5", "wb") as cut:
+        cut.write(whole.read()[: 300 * 300 * 8 // 2])
+    write("good.h5", np.ones((3, 3)), "A")
+    os.mkdir("folder.h5")
+    for name in ["missing.h5", "text.h5", "empty.h5", "cut.h5", "good.h5:/nothing", "folder.h5"]:
+        for command in (["info", name], ["compare", name, "good.h5"], ["compare", "good.h5", name], ["verify", "good.h5", "good.h5", name],
+                        ["multiply", "good.h5", name, "-o", "out.h5"]):
+            fails(*command, ranks=0, code=1, says=name.split(":")[0])
+    fails("multiply", "missing.h5", "good.h5", "-o", "out.h5", ranks=4, code=1, says="missing.h5")
+    fails("verify", "good.h5", "cut.h5", "good.h5", ranks=3, code=1, says="cut.h5")
+    assert not os.path.exists("out.h5") and not leftovers(), os.listdir(".")
+
+
+def test_outputs():
+    write("in.h5", np.ones((3, 3)), "A")
+    fails("generate", "-o", "no/such/folder/g.h5", "--shape", "3x3", ranks=2, code=1, says="no/such/folder")
+    fails("generate", "-o", "in.h5:/A", "--shape", "3x3", ranks=2, code=1, says="--force")
+    fails("generate", "-o", "in.h5:/A[0:1,0:1]", "--shape", "1x1", "--force", code=2, says="[")
+    fails("multiply", "in.h5", "in.h5", "-o", "no/such/folder/c.h5", ranks=2, code=1, says="no/such/folder")
+
+
+def test_standard_output():
+    write("small.h5", np.ones((2, 2)), "A")
+    with open("/dev/full", "w") as full:
+        process = subprocess.run(command_line(["info", "small.h5"]), stdout=full, stderr=subprocess.PIPE, text=True, env=ENVIRONMENT, timeout=60)
+    assert process.returncode == 1 and "standard output" in process.stderr, process
+    assert os.access(TESSERA, os.X_OK)
+
+
+main(globals())
