@@ -9,7 +9,6 @@ import sys
 import report
 
 HEADER = ["GPUs", "m × n × k", "type", "transport", "grid", "kernel", "seconds", "GFLOP/s", "set-up s", "GPU", "files", "date", "commit"]
-KEYS = 4  # the first cells tell runs apart
 LANES = ["read", "upload", "exchange", "pack", "download", "write"]
 
 
@@ -33,20 +32,22 @@ def lane(rank, name):
 
 
 def rank_rows(run):
-    return [[run["transport"], rank["rank"], rank["device"], rank["tiles"], *(lane(rank, name) for name in LANES),
+    return [[run["rank_count"], run["transport"], rank["rank"], rank["device"], rank["tiles"], *(lane(rank, name) for name in LANES),
              f"{rank['kernel_seconds']:.3f}", f"{rank['kernel_gflops']:.0f}"] for rank in run["ranks"]]
+
+
+def update(section, header, rows, keys):
+    """Replaces the section's rows that agree with new ones in their first cells, `keys` of them, and keeps the others."""
+    old = report.rows(report.section(report.PERFORMANCE.read_text(), section))
+    report.write_section(section, report.table(header, report.merge(old, rows, keys)))
 
 
 def main():
     folder, *logs = sys.argv[1:]
     runs = [load(log) for log in logs]
-    old = report.rows(report.section(report.PERFORMANCE.read_text(), "gpu-multiply"))
-    rows = report.merge(old, [run_row(run, os.path.normpath(folder)) for run in runs], KEYS)
-    report.write_section("gpu-multiply", report.table(HEADER, rows))
-    ranks = [row for run in runs for row in rank_rows(run)]
-    header = ["transport", "rank", "device", "tiles", *(f"{name} (busy, GB/s)" for name in LANES), "kernel s", "kernel GFLOP/s"]
-    title = f"The ranks of the {runs[0]['rank_count']}-GPU runs of {report.today()}:"
-    report.write_section("gpu-multiply-ranks", f"{title}\n\n{report.table(header, ranks)}")
+    update("gpu-multiply", HEADER, [run_row(run, os.path.normpath(folder)) for run in runs], 4)
+    header = ["GPUs", "transport", "rank", "device", "tiles", *(f"{name} (busy, GB/s)" for name in LANES), "kernel s", "kernel GFLOP/s"]
+    update("gpu-multiply-ranks", header, [row for run in runs for row in rank_rows(run)], 3)
 
 
 main()
