@@ -22,7 +22,8 @@ TSR_HOST_DEVICE static inline float tsr_half_decode(uint16_t half) {
     scaled *= 0x1p112f;
     uint32_t finite;
     memcpy(&finite, &scaled, sizeof finite);
-    uint32_t bits = sign | (magnitude >= (0x7c00u << 13) ? magnitude | 0x7f800000u : finite);
+    uint32_t special = (uint32_t)-(int32_t)(magnitude >= (0x7c00u << 13)); /* all ones for infinity and NaN */
+    uint32_t bits = sign | (special & (magnitude | 0x7f800000u)) | (~special & finite);
     float value;
     memcpy(&value, &bits, sizeof value);
     return value;

@@ -32,16 +32,29 @@ TSR_SOURCE_LIST(DEFINE_SOURCE)
 
 /* ---- kernels --------------------------------------------------------------------------------------------------------- */
 
+/* Where a thread stands in rows × cols: calls item(i, j0) for every row and first column of the block's strides. A thread's
+ * ITEMS columns are j0, j0 + LANES, …; each kernel loads all of them before it stores any, to have more loads on their way. */
+template <typename F> __device__ __forceinline__ void for_items(int64_t rows, int64_t cols, F item) {
+    const int64_t row_step = (int64_t)gridDim.y * LINES, col_step = (int64_t)gridDim.x * (LANES * ITEMS);
+    for (int64_t i = (int64_t)blockIdx.y * LINES + threadIdx.y; i < rows; i += row_step)
+        for (int64_t j0 = (int64_t)blockIdx.x * (LANES * ITEMS) + threadIdx.x; j0 < cols; j0 += col_step) item(i, j0);
+}
+
+/* to[j] = load(j) for the thread's columns from j0 that are below cols */
+template <typename T, typename F> __device__ __forceinline__ void move_items(T *to, int64_t j0, int64_t cols, F load) {
+    T value[ITEMS];
+    for (int item = 0; item < ITEMS; item++)
+        if (j0 + item * LANES < cols) value[item] = load(j0 + item * LANES);
+    for (int item = 0; item < ITEMS; item++)
+        if (j0 + item * LANES < cols) to[j0 + item * LANES] = value[item];
+}
+
 /* to (rows × cols) = from (rows × cols), converted */
 template <tsr_dtype D, typename T>
 __global__ void convert_rows(const void *from, int64_t ld_from, bool swapped, T *to, int64_t ld_to, int64_t rows, int64_t cols) {
-    const int64_t row_step = (int64_t)gridDim.y * LINES, col_step = (int64_t)gridDim.x * (LANES * ITEMS);
-    for (int64_t i = (int64_t)blockIdx.y * LINES + threadIdx.y; i < rows; i += row_step)
-        for (int64_t j0 = (int64_t)blockIdx.x * (LANES * ITEMS) + threadIdx.x; j0 < cols; j0 += col_step)
-            for (int item = 0; item < ITEMS; item++) {
-                int64_t j = j0 + item * LANES;
-                if (j < cols) to[i * ld_to + j] = source<D>::template load<T>(from, i * ld_from + j, swapped);
-            }
+    for_items(rows, cols, [=](int64_t i, int64_t j0) {
+        move_items(to + i * ld_to, j0, cols, [=](int64_t j) { return source<D>::template load<T>(from, i * ld_from + j, swapped); });
+    });
 }
 
 /* to (cols × rows) = from (rows × cols) transposed and converted, one tile at a time through shared memory */
@@ -68,13 +81,9 @@ __global__ void convert_transposed(const void *from, int64_t ld_from, bool swapp
 /* Words W of 4 or 16 bytes: to (rows × words) = from (rows × words), or zeros when from is NULL */
 template <typename W>
 __global__ void copy_rows(const W *from, int64_t ld_from, W *to, int64_t ld_to, int64_t rows, int64_t words) {
-    const int64_t row_step = (int64_t)gridDim.y * LINES, word_step = (int64_t)gridDim.x * (LANES * ITEMS);
-    for (int64_t i = (int64_t)blockIdx.y * LINES + threadIdx.y; i < rows; i += row_step)
-        for (int64_t j0 = (int64_t)blockIdx.x * (LANES * ITEMS) + threadIdx.x; j0 < words; j0 += word_step)
-            for (int item = 0; item < ITEMS; item++) {
-                int64_t j = j0 + item * LANES;
-                if (j < words) to[i * ld_to + j] = from ? from[i * ld_from + j] : W{};
-            }
+    for_items(rows, words, [=](int64_t i, int64_t j0) {
+        move_items(to + i * ld_to, j0, words, [=](int64_t j) { return from ? from[i * ld_from + j] : W{}; });
+    });
 }
 
 TSR_HOST_DEVICE static inline double load_double(tsr_element element, const void *base, int64_t at) {
@@ -87,27 +96,31 @@ TSR_HOST_DEVICE static inline double load_double(tsr_element element, const void
     }
 }
 
-__device__ static inline void store(double *to, double value) { *to = value; }
-__device__ static inline void store(float *to, double value) { *to = (float)value; }
-__device__ static inline void store(uint16_t *to, double value) { *to = tsr_half_encode(value); }
+template <typename O> struct rounded {
+    __device__ static inline O from(double value) { return (O)value; }
+};
+template <> struct rounded<uint16_t> { /* half */
+    __device__ static inline uint16_t from(double value) { return tsr_half_encode(value); }
+};
 
 /* out (rows × cols) = alpha·sum + beta·c0; product and sum rounded apart, as the CPU device does */
 template <typename A, typename O>
 __global__ void finish_rows(const A *sum, int64_t ld_sum, double alpha, double beta, tsr_element c0_element, const void *c0,
                             int64_t ld_c0, O *out, int64_t ld_out, int64_t rows, int64_t cols) {
-    for (int64_t i = (int64_t)blockIdx.y * LINES + threadIdx.y; i < rows; i += (int64_t)gridDim.y * LINES)
-        for (int64_t j = (int64_t)blockIdx.x * LANES + threadIdx.x; j < cols; j += (int64_t)gridDim.x * LANES) {
-            double value = alpha == 1.0 ? (double)sum[i * ld_sum + j] : __dmul_rn(alpha, (double)sum[i * ld_sum + j]);
+    for_items(rows, cols, [=](int64_t i, int64_t j0) {
+        move_items(out + i * ld_out, j0, cols, [=](int64_t j) {
+            double value = __dmul_rn(alpha, (double)sum[i * ld_sum + j]);
             if (beta != 0.0) value = __dadd_rn(value, __dmul_rn(beta, load_double(c0_element, c0, i * ld_c0 + j)));
-            store(&out[i * ld_out + j], value);
-        }
+            return rounded<O>::from(value);
+        });
+    });
 }
 
 template <typename T>
 __global__ void add_rows(T *sum, int64_t ld_sum, const T *part, int64_t ld_part, int64_t rows, int64_t cols) {
-    for (int64_t i = (int64_t)blockIdx.y * LINES + threadIdx.y; i < rows; i += (int64_t)gridDim.y * LINES)
-        for (int64_t j = (int64_t)blockIdx.x * LANES + threadIdx.x; j < cols; j += (int64_t)gridDim.x * LANES)
-            sum[i * ld_sum + j] += part[i * ld_part + j];
+    for_items(rows, cols, [=](int64_t i, int64_t j0) {
+        move_items(sum + i * ld_sum, j0, cols, [=](int64_t j) { return sum[i * ld_sum + j] + part[i * ld_part + j]; });
+    });
 }
 
 /* ---- launches -------------------------------------------------------------------------------------------------------- */
@@ -194,7 +207,7 @@ static tsr_status pack(tsr_device *, tsr_stream *stream, const tsr_pack_args *ar
 template <typename A, typename O> static tsr_status launch_finish(tsr_stream *stream, const tsr_finish_args *args) {
     const tsr_view *sum = &args->accumulated, *out = &args->out;
     dim3 grid;
-    TSR_TRY(grid_for(out->rows, out->cols, LINES, LANES, &grid));
+    TSR_TRY(grid_for(out->rows, out->cols, LINES, LANES * ITEMS, &grid));
     return TSR_LAUNCH((finish_rows<A, O>), grid, threads, 0, stream,
                       static_cast<const A *>(sum->data), sum->ld, args->alpha, args->beta, args->c0.element,
                       static_cast<const void *>(args->c0.data), args->c0.ld, static_cast<O *>(out->data), out->ld, out->rows, out->cols);
@@ -220,7 +233,7 @@ static tsr_status finish(tsr_device *, tsr_stream *stream, const tsr_finish_args
 
 template <typename T> static tsr_status launch_add(tsr_stream *stream, tsr_view sum, tsr_view part) {
     dim3 grid;
-    TSR_TRY(grid_for(sum.rows, sum.cols, LINES, LANES, &grid));
+    TSR_TRY(grid_for(sum.rows, sum.cols, LINES, LANES * ITEMS, &grid));
     return TSR_LAUNCH((add_rows<T>), grid, threads, 0, stream, static_cast<T *>(sum.data), sum.ld,
                       static_cast<const T *>(part.data), part.ld, sum.rows, sum.cols);
 }
