@@ -18,8 +18,7 @@ typedef struct {
 /* MATLAB keeps the contents of cells and objects here. */
 static bool is_internal(const char *path) { return strncmp(path, "/#refs#", 7) == 0 || strncmp(path, "/#subsystem#", 12) == 0; }
 
-static void list_dataset(listing *list, hid_t file, const char *path, bool (*each)(void *, const tsr_h5_found *), void *context)
-{
+static void list_dataset(listing *list, hid_t file, const char *path, bool (*each)(void *, const tsr_h5_found *), void *context) {
     hid_t object = H5Oopen(file, path, H5P_DEFAULT);
     tsr_h5_found found;
     if (object < 0) {
@@ -45,8 +44,7 @@ typedef struct {
 } visitor;
 
 /* H5Lvisit callback: hard links are looked at, links that leave the file are reported, soft links are other names. */
-static herr_t visit(hid_t group, const char *name, const H5L_info_t *info, void *context)
-{
+static herr_t visit(hid_t group, const char *name, const H5L_info_t *info, void *context) {
     visitor *v = context;
     char path[TSR_PATH_CHARS];
     (void)group;
@@ -60,8 +58,7 @@ static herr_t visit(hid_t group, const char *name, const H5L_info_t *info, void 
     return v->list->status == TSR_OK ? 0 : 1;
 }
 
-static tsr_status visit_all(hid_t file, listing *list, bool (*each)(void *, const tsr_h5_found *), void *context)
-{
+static tsr_status visit_all(hid_t file, listing *list, bool (*each)(void *, const tsr_h5_found *), void *context) {
     visitor v = {list, file, each, context};
     list->status = TSR_OK;
     if (H5Lvisit(file, H5_INDEX_NAME, H5_ITER_INC, visit, &v) < 0)
@@ -69,8 +66,7 @@ static tsr_status visit_all(hid_t file, listing *list, bool (*each)(void *, cons
     return list->status;
 }
 
-static bool to_sink(void *context, const tsr_h5_found *found)
-{
+static bool to_sink(void *context, const tsr_h5_found *found) {
     listing *list = context;
     tsr_store_desc desc = found->desc;
     snprintf(desc.name.file, sizeof desc.name.file, "%s", list->file_name);
@@ -78,8 +74,7 @@ static bool to_sink(void *context, const tsr_h5_found *found)
     return true;
 }
 
-tsr_status tsr_hdf5_list(const char *file, tsr_list_sink sink, void *context)
-{
+tsr_status tsr_hdf5_list(const char *file, tsr_list_sink sink, void *context) {
     listing list = {.file_name = file, .sink = sink, .context = context};
     hid_t id = -1;
     TSR_TRY(tsr_h5_probe(file, &list.file_bytes, NULL));
@@ -101,16 +96,14 @@ typedef struct {
     int shown[2];
 } census;
 
-static void add_text(char *text, size_t chars, int *shown, const char *one)
-{
+static void add_text(char *text, size_t chars, int *shown, const char *one) {
     size_t used = strlen(text);
     if (*shown >= 8 || used + strlen(one) + 3 > chars) return;
     snprintf(text + used, chars - used, "%s%s", used ? ", " : "", one);
     ++*shown;
 }
 
-static bool count(void *context, const tsr_h5_found *found)
-{
+static bool count(void *context, const tsr_h5_found *found) {
     census *c = context;
     const tsr_store_desc *desc = &found->desc;
     char one[400];
@@ -127,8 +120,7 @@ static bool count(void *context, const tsr_h5_found *found)
     return true;
 }
 
-static tsr_status take_census(hid_t file, const char *file_name, int64_t file_bytes, census *c)
-{
+static tsr_status take_census(hid_t file, const char *file_name, int64_t file_bytes, census *c) {
     listing list = {.file_name = file_name, .file_bytes = file_bytes};
     memset(c, 0, sizeof *c);
     return visit_all(file, &list, count, c);
@@ -137,8 +129,7 @@ static tsr_status take_census(hid_t file, const char *file_name, int64_t file_by
 static const char *more(int all, int shown) { return all > shown ? ", ..." : ""; }
 
 /* No path was given: the only matrix there is. */
-static tsr_status choose_path(hid_t file, const char *file_name, int64_t file_bytes, char *path)
-{
+static tsr_status choose_path(hid_t file, const char *file_name, int64_t file_bytes, char *path) {
     census c;
     TSR_TRY(take_census(file, file_name, file_bytes, &c));
     if (c.matrices == 1) {
@@ -154,8 +145,7 @@ static tsr_status choose_path(hid_t file, const char *file_name, int64_t file_by
 }
 
 /* The path is not there: adds what is to the message. */
-static tsr_status not_found(hid_t file, const char *file_name, int64_t file_bytes)
-{
+static tsr_status not_found(hid_t file, const char *file_name, int64_t file_bytes) {
     char message[600];
     census c;
     snprintf(message, sizeof message, "%s", tsr_message());
@@ -165,8 +155,7 @@ static tsr_status not_found(hid_t file, const char *file_name, int64_t file_byte
     return tsr_fail(TSR_ERR_NOT_FOUND, "%s; it holds no matrix at all", message);
 }
 
-static tsr_status inspect_path(hid_t file, const char *file_name, const char *path, int64_t file_bytes, tsr_h5_found *found)
-{
+static tsr_status inspect_path(hid_t file, const char *file_name, const char *path, int64_t file_bytes, tsr_h5_found *found) {
     hid_t object = H5Oopen(file, path, H5P_DEFAULT);
     if (object < 0) return tsr_h5_fail(TSR_ERR_FORMAT, "'%s': cannot open '%s': the file is damaged or needs a newer HDF5", file_name, path);
     tsr_status status;
@@ -181,8 +170,7 @@ static tsr_status inspect_path(hid_t file, const char *file_name, const char *pa
 }
 
 /* The bounds of a slice that were left out; desc->rows, cols become those of the part. */
-static tsr_status resolve_slice(const tsr_matrix_name *asked, tsr_store_desc *desc)
-{
+static tsr_status resolve_slice(const tsr_matrix_name *asked, tsr_store_desc *desc) {
     tsr_matrix_name *name = &desc->name;
     name->sliced = asked->sliced;
     name->row0 = asked->row0 < 0 ? 0 : asked->row0;
@@ -200,8 +188,7 @@ static tsr_status resolve_slice(const tsr_matrix_name *asked, tsr_store_desc *de
     return TSR_OK;
 }
 
-static tsr_status describe(hid_t file, const tsr_matrix_name *name, int64_t file_bytes, tsr_h5_found *found)
-{
+static tsr_status describe(hid_t file, const tsr_matrix_name *name, int64_t file_bytes, tsr_h5_found *found) {
     char path[TSR_PATH_CHARS];
     if (name->path[0] == '\0') {
         TSR_TRY(choose_path(file, name->file, file_bytes, path));
@@ -213,8 +200,7 @@ static tsr_status describe(hid_t file, const tsr_matrix_name *name, int64_t file
     return inspect_path(file, name->file, path, file_bytes, found);
 }
 
-tsr_status tsr_hdf5_describe(const tsr_matrix_name *name, tsr_store_desc *desc)
-{
+tsr_status tsr_hdf5_describe(const tsr_matrix_name *name, tsr_store_desc *desc) {
     tsr_h5_found found;
     int64_t file_bytes;
     hid_t file = -1;

@@ -8,8 +8,7 @@
 static tsr_status refuse(tsr_h5_found *found, tsr_status status, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
 /* Keeps the first refusal; returns TSR_OK: refusing is a finding, not a failure. */
-static tsr_status refuse(tsr_h5_found *found, tsr_status status, const char *format, ...)
-{
+static tsr_status refuse(tsr_h5_found *found, tsr_status status, const char *format, ...) {
     if (found->status != TSR_OK) return TSR_OK;
     found->status = status;
     va_list arguments;
@@ -20,8 +19,7 @@ static tsr_status refuse(tsr_h5_found *found, tsr_status status, const char *for
 }
 
 /* Reads a text attribute of fixed or variable length; "" when there is none. */
-static void read_text_attribute(hid_t object, const char *name, char *text, size_t chars)
-{
+static void read_text_attribute(hid_t object, const char *name, char *text, size_t chars) {
     text[0] = '\0';
     if (H5Aexists(object, name) <= 0) return;
     hid_t attribute = H5Aopen(object, name, H5P_DEFAULT), type = -1, space = -1;
@@ -41,8 +39,7 @@ done:
 }
 
 /* "gzip(4)" and the like behind what `text` holds. */
-static void add_filter(char *text, size_t chars, H5Z_filter_t id, const unsigned *values, const char *name)
-{
+static void add_filter(char *text, size_t chars, H5Z_filter_t id, const unsigned *values, const char *name) {
     char one[64];
     switch (id) {
     case H5Z_FILTER_DEFLATE: snprintf(one, sizeof one, "gzip(%u)", values[0]); break;
@@ -58,15 +55,13 @@ static void add_filter(char *text, size_t chars, H5Z_filter_t id, const unsigned
 }
 
 /* Whether this build can decode the filter (plugins are never loaded). */
-static bool can_decode(H5Z_filter_t id)
-{
+static bool can_decode(H5Z_filter_t id) {
     unsigned config = 0;
     if (H5Zfilter_avail(id) <= 0) return false;
     return H5Zget_filter_info(id, &config) >= 0 && (config & H5Z_FILTER_CONFIG_DECODE_ENABLED);
 }
 
-static tsr_status inspect_filters(hid_t properties, tsr_h5_found *found)
-{
+static tsr_status inspect_filters(hid_t properties, tsr_h5_found *found) {
     tsr_store_desc *desc = &found->desc;
     int filters = H5Pget_nfilters(properties);
     if (filters < 0) return tsr_h5_fail(TSR_ERR_FORMAT, "cannot read the filters of '%s'", desc->name.path);
@@ -85,8 +80,7 @@ static tsr_status inspect_filters(hid_t properties, tsr_h5_found *found)
 }
 
 /* Layout, chunks and filters; refuses what lives in other files. */
-static tsr_status inspect_layout(hid_t dataset, tsr_h5_found *found)
-{
+static tsr_status inspect_layout(hid_t dataset, tsr_h5_found *found) {
     tsr_store_desc *desc = &found->desc;
     hid_t properties = H5Dget_create_plist(dataset);
     if (properties < 0) return tsr_h5_fail(TSR_ERR_FORMAT, "cannot read the properties of '%s'", desc->name.path);
@@ -120,8 +114,7 @@ static tsr_status inspect_layout(hid_t dataset, tsr_h5_found *found)
 }
 
 /* Shape: two dimensions, or a refusal that says what there is. */
-static tsr_status inspect_shape(hid_t dataset, const char *type, tsr_h5_found *found)
-{
+static tsr_status inspect_shape(hid_t dataset, const char *type, tsr_h5_found *found) {
     tsr_store_desc *desc = &found->desc;
     hsize_t dims[H5S_MAX_RANK];
     char shape[120] = "";
@@ -147,8 +140,7 @@ static tsr_status inspect_shape(hid_t dataset, const char *type, tsr_h5_found *f
 }
 
 /* Where the raw bytes are, when they can be read as they stand; checks that the file really holds them. */
-static tsr_status inspect_offset(hid_t dataset, int64_t file_bytes, tsr_h5_found *found)
-{
+static tsr_status inspect_offset(hid_t dataset, int64_t file_bytes, tsr_h5_found *found) {
     tsr_store_desc *desc = &found->desc;
     size_t bytes;
     TSR_TRY(tsr_bytes_checked(desc->dataset_rows, desc->dataset_cols, tsr_dtype_bytes(desc->element.dtype), &bytes));
@@ -169,8 +161,7 @@ static tsr_status inspect_offset(hid_t dataset, int64_t file_bytes, tsr_h5_found
 }
 
 /* MATLAB keeps text and cells as numbers too, and says so. */
-static void inspect_matlab(hid_t dataset, tsr_h5_found *found)
-{
+static void inspect_matlab(hid_t dataset, tsr_h5_found *found) {
     static const char *const others[] = {"char", "cell", "struct", "function_handle", "string", "table", "datetime"};
     char *class = found->desc.matlab_class;
     read_text_attribute(dataset, "MATLAB_class", class, sizeof found->desc.matlab_class);
@@ -178,8 +169,7 @@ static void inspect_matlab(hid_t dataset, tsr_h5_found *found)
         if (strcmp(class, others[i]) == 0) refuse(found, TSR_ERR_FORMAT, "it is a MATLAB %s array, not numbers; convert it to double", class);
 }
 
-tsr_status tsr_h5_inspect(hid_t dataset, const char *path, int64_t file_bytes, bool allow_incomplete, tsr_h5_found *found)
-{
+tsr_status tsr_h5_inspect(hid_t dataset, const char *path, int64_t file_bytes, bool allow_incomplete, tsr_h5_found *found) {
     memset(found, 0, sizeof *found);
     tsr_store_desc *desc = &found->desc;
     tsr_matrix_name whole = {.row0 = -1, .row1 = -1, .col0 = -1, .col1 = -1};

@@ -17,8 +17,7 @@ typedef struct {
 
 /* ---- whole transfers ------------------------------------------------------------------------------------------- */
 
-static tsr_status read_bytes(const direct_store *s, char *to, size_t bytes, int64_t offset)
-{
+static tsr_status read_bytes(const direct_store *s, char *to, size_t bytes, int64_t offset) {
     while (bytes > 0) {
         ssize_t got = pread(s->fd, to, bytes < TSR_TRANSFER_BYTES_MAX ? bytes : TSR_TRANSFER_BYTES_MAX, offset);
         if (got < 0 && errno == EINTR) continue;
@@ -35,16 +34,14 @@ static tsr_status read_bytes(const direct_store *s, char *to, size_t bytes, int6
     return TSR_OK;
 }
 
-static tsr_status write_failed(const direct_store *s, size_t bytes, int64_t offset, int error)
-{
+static tsr_status write_failed(const direct_store *s, size_t bytes, int64_t offset, int error) {
     bool space = error == ENOSPC || error == EDQUOT || error == EFBIG;
     return tsr_fail(space ? TSR_ERR_SPACE : TSR_ERR_IO, "writing %zu bytes at byte %lld of '%s' failed: %s; %s", bytes, (long long)offset,
                     s->base.desc.name.file, strerror(error),
                     space ? "free some space or choose another folder" : "check the disk and the file system");
 }
 
-static tsr_status write_bytes(const direct_store *s, const char *from, size_t bytes, int64_t offset)
-{
+static tsr_status write_bytes(const direct_store *s, const char *from, size_t bytes, int64_t offset) {
     while (bytes > 0) {
         ssize_t put = pwrite(s->fd, from, bytes < TSR_TRANSFER_BYTES_MAX ? bytes : TSR_TRANSFER_BYTES_MAX, offset);
         if (put < 0 && errno == EINTR) continue;
@@ -58,8 +55,7 @@ static tsr_status write_bytes(const direct_store *s, const char *from, size_t by
 
 /* ---- rectangles ------------------------------------------------------------------------------------------------ */
 
-tsr_status tsr_store_check_rect(const tsr_store_desc *desc, tsr_rect rect, int64_t ld)
-{
+tsr_status tsr_store_check_rect(const tsr_store_desc *desc, tsr_rect rect, int64_t ld) {
     if (rect.row >= 0 && rect.col >= 0 && rect.rows >= 0 && rect.cols >= 0 && rect.row <= desc->rows - rect.rows &&
         rect.col <= desc->cols - rect.cols && (ld >= rect.cols || tsr_rect_empty(rect)))
         return TSR_OK;
@@ -77,8 +73,7 @@ typedef struct {
     size_t memory_step;
 } segments;
 
-static segments cut(const tsr_store_desc *desc, tsr_rect rect, int64_t ld)
-{
+static segments cut(const tsr_store_desc *desc, tsr_rect rect, int64_t ld) {
     int64_t element = (int64_t)tsr_dtype_bytes(desc->element.dtype);
     segments cut = {
         .segments = rect.rows,
@@ -94,8 +89,7 @@ static segments cut(const tsr_store_desc *desc, tsr_rect rect, int64_t ld)
     return cut;
 }
 
-static tsr_status direct_read(tsr_store *store, tsr_rect rect, void *to, int64_t ld)
-{
+static tsr_status direct_read(tsr_store *store, tsr_rect rect, void *to, int64_t ld) {
     const direct_store *s = (const direct_store *)store;
     TSR_TRY(tsr_store_check_rect(&store->desc, rect, ld));
     if (tsr_rect_empty(rect)) return TSR_OK;
@@ -104,8 +98,7 @@ static tsr_status direct_read(tsr_store *store, tsr_rect rect, void *to, int64_t
     return TSR_OK;
 }
 
-static tsr_status direct_write(tsr_store *store, tsr_rect rect, const void *from, int64_t ld)
-{
+static tsr_status direct_write(tsr_store *store, tsr_rect rect, const void *from, int64_t ld) {
     const direct_store *s = (const direct_store *)store;
     if (!s->writable) return tsr_fail(TSR_ERR_USAGE, "'%s' was opened for reading only", store->desc.name.file);
     TSR_TRY(tsr_store_check_rect(&store->desc, rect, ld));
@@ -116,23 +109,20 @@ static tsr_status direct_write(tsr_store *store, tsr_rect rect, const void *from
     return TSR_OK;
 }
 
-static tsr_status direct_sync(tsr_store *store)
-{
+static tsr_status direct_sync(tsr_store *store) {
     const direct_store *s = (const direct_store *)store;
     if (!s->writable || fsync(s->fd) == 0) return TSR_OK;
     return write_failed(s, 0, 0, errno);
 }
 
-static void direct_close(tsr_store *store)
-{
+static void direct_close(tsr_store *store) {
     close(((direct_store *)store)->fd);
     free(store);
 }
 
 static const tsr_store_ops direct_ops = {"direct", direct_read, direct_write, direct_sync, direct_close};
 
-tsr_status tsr_direct_open(const tsr_store_desc *desc, bool write, tsr_store **store)
-{
+tsr_status tsr_direct_open(const tsr_store_desc *desc, bool write, tsr_store **store) {
     direct_store *s = malloc(sizeof *s);
     if (!s) return tsr_fail(TSR_ERR_MEMORY, "no memory to open '%s'", desc->name.file);
     *s = (direct_store){.base = {&direct_ops, *desc}, .writable = write};

@@ -6,8 +6,7 @@
 
 static bool machine_is_big(void) { return H5Tget_order(H5T_NATIVE_INT) == H5T_ORDER_BE; }
 
-static void refuse(tsr_h5_type *found, const char *name, const char *hint)
-{
+static void refuse(tsr_h5_type *found, const char *name, const char *hint) {
     found->usable = false;
     snprintf(found->name, sizeof found->name, "%s", name);
     found->hint = hint;
@@ -18,15 +17,13 @@ typedef struct {
     size_t sign, exponent, exponent_bits, mantissa, mantissa_bits, bias;
 } float_fields;
 
-static bool read_fields(hid_t type, float_fields *f)
-{
+static bool read_fields(hid_t type, float_fields *f) {
     if (H5Tget_fields(type, &f->sign, &f->exponent, &f->exponent_bits, &f->mantissa, &f->mantissa_bits) < 0) return false;
     f->bias = H5Tget_ebias(type);
     return H5Tget_norm(type) == H5T_NORM_IMPLIED;
 }
 
-static bool is_ieee(const float_fields *f, size_t bytes)
-{
+static bool is_ieee(const float_fields *f, size_t bytes) {
     static const struct {
         size_t bytes;
         float_fields fields;
@@ -36,8 +33,7 @@ static bool is_ieee(const float_fields *f, size_t bytes)
     return false;
 }
 
-static void float_type(hid_t type, tsr_h5_type *found)
-{
+static void float_type(hid_t type, tsr_h5_type *found) {
     size_t bytes = H5Tget_size(type);
     float_fields f = {0};
     bool fields = read_fields(type, &f);
@@ -51,8 +47,7 @@ static void float_type(hid_t type, tsr_h5_type *found)
     snprintf(found->name, sizeof found->name, "floating point of %zu bytes (read as %s)", bytes, tsr_dtype_name(found->element.dtype));
 }
 
-static void integer_type(hid_t type, tsr_h5_type *found)
-{
+static void integer_type(hid_t type, tsr_h5_type *found) {
     static const tsr_dtype types[2][4] = {{TSR_U8, TSR_U16, TSR_U32, TSR_U64}, {TSR_I8, TSR_I16, TSR_I32, TSR_I64}};
     size_t bytes = H5Tget_size(type);
     int power = bytes <= 1 ? 0 : bytes <= 2 ? 1 : bytes <= 4 ? 2 : 3;
@@ -70,8 +65,7 @@ static void integer_type(hid_t type, tsr_h5_type *found)
 }
 
 /* Complex numbers as h5py ({r, i}), MATLAB and Octave ({real, imag}) write them. */
-static bool is_complex(hid_t type, char *names, size_t chars)
-{
+static bool is_complex(hid_t type, char *names, size_t chars) {
     static const char *const pairs[][2] = {{"r", "i"}, {"real", "imag"}, {"re", "im"}, {"Re", "Im"}};
     int members = H5Tget_nmembers(type);
     char all[100] = "";
@@ -93,8 +87,7 @@ static bool is_complex(hid_t type, char *names, size_t chars)
     return false;
 }
 
-static void compound_type(hid_t type, tsr_h5_type *found)
-{
+static void compound_type(hid_t type, tsr_h5_type *found) {
     char members[100], text[160];
     if (is_complex(type, members, sizeof members)) {
         snprintf(text, sizeof text, "complex numbers (compound {%s})", members);
@@ -105,16 +98,14 @@ static void compound_type(hid_t type, tsr_h5_type *found)
     refuse(found, text, "write the column that is meant as a dataset of its own");
 }
 
-static bool is_boolean(hid_t type)
-{
+static bool is_boolean(hid_t type) {
     char *first = H5Tget_nmembers(type) == 2 ? H5Tget_member_name(type, 0) : NULL;
     bool boolean = first && (strcmp(first, "FALSE") == 0 || strcmp(first, "TRUE") == 0);
     if (first) H5free_memory(first);
     return boolean;
 }
 
-void tsr_h5_type_of(hid_t type, tsr_h5_type *found)
-{
+void tsr_h5_type_of(hid_t type, tsr_h5_type *found) {
     memset(found, 0, sizeof *found);
     H5T_class_t class = H5Tget_class(type);
     H5T_order_t order = H5Tget_order(type);
@@ -143,8 +134,7 @@ void tsr_h5_type_of(hid_t type, tsr_h5_type *found)
 }
 
 /* IEEE half in this machine's order. */
-static hid_t half_type(void)
-{
+static hid_t half_type(void) {
     hid_t type = H5Tcopy(H5T_NATIVE_FLOAT);
     if (type < 0) return type;
     if (H5Tset_fields(type, 15, 10, 5, 0, 10) >= 0 && H5Tset_size(type, 2) >= 0 && H5Tset_ebias(type, 15) >= 0) return type;
@@ -152,8 +142,7 @@ static hid_t half_type(void)
     return -1;
 }
 
-hid_t tsr_h5_memory_type(tsr_dtype dtype)
-{
+hid_t tsr_h5_memory_type(tsr_dtype dtype) {
     switch (dtype) {
     case TSR_F16: return half_type();
     case TSR_F32: return H5Tcopy(H5T_NATIVE_FLOAT);

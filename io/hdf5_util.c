@@ -13,15 +13,13 @@
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_once_t started = PTHREAD_ONCE_INIT;
 
-static void start(void)
-{
+static void start(void) {
     H5dont_atexit(); /* the exit handler can crash a run that already failed to write */
     H5open();
     H5PLset_loading_state(0); /* an unknown filter in a file must not load code */
 }
 
-void tsr_h5_enter(void)
-{
+void tsr_h5_enter(void) {
     pthread_mutex_lock(&lock);
     pthread_once(&started, start);
     H5Eset_auto2(H5E_DEFAULT, NULL, NULL); /* per thread in a thread-safe build */
@@ -31,8 +29,7 @@ void tsr_h5_enter(void)
 void tsr_h5_leave(void) { pthread_mutex_unlock(&lock); }
 
 /* H5Ewalk2 callback, called from the innermost error outwards: keeps the first text that says something. */
-static herr_t keep_first(unsigned n, const H5E_error2_t *error, void *context)
-{
+static herr_t keep_first(unsigned n, const H5E_error2_t *error, void *context) {
     char *text = context;
     (void)n;
     if (text[0] == '\0' && error->desc && error->desc[0]) snprintf(text, 400, "%s", error->desc);
@@ -40,16 +37,14 @@ static herr_t keep_first(unsigned n, const H5E_error2_t *error, void *context)
 }
 
 /* HDF5's innermost error text, one line; "" when there is none. text: 400 characters. */
-static void error_text(char *text)
-{
+static void error_text(char *text) {
     text[0] = '\0';
     H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, keep_first, text);
     for (char *c = text; *c; c++)
         if (*c == '\n' || *c == '\r') *c = ' ';
 }
 
-tsr_status tsr_h5_fail(tsr_status status, const char *format, ...)
-{
+tsr_status tsr_h5_fail(tsr_status status, const char *format, ...) {
     char hdf5[400], ours[1600];
     error_text(hdf5);
     va_list arguments;
@@ -62,8 +57,7 @@ tsr_status tsr_h5_fail(tsr_status status, const char *format, ...)
 }
 
 /* The signature stands at byte 0, 512, 1024, 2048, ... */
-static bool find_signature(int fd, int64_t bytes, int64_t *at)
-{
+static bool find_signature(int fd, int64_t bytes, int64_t *at) {
     static const char signature[] = "\211HDF\r\n\032\n";
     for (int64_t offset = 0; offset + 8 <= bytes; offset = offset ? offset * 2 : 512) {
         char read[8];
@@ -76,8 +70,7 @@ static bool find_signature(int fd, int64_t bytes, int64_t *at)
     return false;
 }
 
-tsr_status tsr_h5_probe(const char *file, int64_t *bytes, int64_t *user_block)
-{
+tsr_status tsr_h5_probe(const char *file, int64_t *bytes, int64_t *user_block) {
     struct stat st;
     if (stat(file, &st) != 0)
         return tsr_fail(errno == ENOENT || errno == ENOTDIR ? TSR_ERR_NOT_FOUND : TSR_ERR_IO, "cannot open '%s': %s; check the file's name", file,
@@ -97,8 +90,7 @@ tsr_status tsr_h5_probe(const char *file, int64_t *bytes, int64_t *user_block)
     return TSR_OK;
 }
 
-hid_t tsr_h5_access(bool locking)
-{
+hid_t tsr_h5_access(bool locking) {
     hid_t access = H5Pcreate(H5P_FILE_ACCESS);
     if (access < 0) return access;
     herr_t error = H5Pset_fapl_sec2(access);
@@ -114,8 +106,7 @@ hid_t tsr_h5_access(bool locking)
 }
 
 /* text: 400 characters for HDF5's own words when it fails. */
-static hid_t open_with(const char *file, unsigned flags, bool locking, char *text)
-{
+static hid_t open_with(const char *file, unsigned flags, bool locking, char *text) {
     hid_t access = tsr_h5_access(locking);
     hid_t id = access < 0 ? -1 : H5Fopen(file, flags, access);
     if (id < 0) error_text(text);
@@ -123,8 +114,7 @@ static hid_t open_with(const char *file, unsigned flags, bool locking, char *tex
     return id;
 }
 
-tsr_status tsr_h5_open_read(const char *file, hid_t *id)
-{
+tsr_status tsr_h5_open_read(const char *file, hid_t *id) {
     char text[400];
     *id = open_with(file, H5F_ACC_RDONLY, true, text);
     /* a file system without locks (NFS, Lustre) is no reason to refuse; a writer at work (EAGAIN) is */
@@ -137,8 +127,7 @@ tsr_status tsr_h5_open_read(const char *file, hid_t *id)
     return tsr_fail(TSR_ERR_FORMAT, "'%s' cannot be opened: it is damaged or still being written; check it with h5ls, copy it again (HDF5: %s)", file, text);
 }
 
-tsr_status tsr_h5_open_write(const char *file, hid_t *id)
-{
+tsr_status tsr_h5_open_write(const char *file, hid_t *id) {
     char text[400];
     *id = open_with(file, H5F_ACC_RDWR, false, text);
     if (*id < 0) return tsr_fail(TSR_ERR_IO, "cannot open '%s' for writing through HDF5; use --io direct (HDF5: %s)", file, text);
@@ -148,8 +137,7 @@ tsr_status tsr_h5_open_write(const char *file, hid_t *id)
 /* ---- paths ---------------------------------------------------------------------------------------------------- */
 
 /* Which file an external link names, for the message. */
-static void external_file(hid_t file, const char *link, char *text, size_t chars)
-{
+static void external_file(hid_t file, const char *link, char *text, size_t chars) {
     char value[1024] = "";
     const char *name = NULL, *path = NULL;
     snprintf(text, chars, "another file");
@@ -159,8 +147,7 @@ static void external_file(hid_t file, const char *link, char *text, size_t chars
 }
 
 /* A soft link `link` (its parent is link[0 … parent_chars)): writes where path leads instead, `rest` being what follows the link. */
-static tsr_status follow_soft(hid_t file, const char *file_name, const char *link, size_t parent_chars, const char *rest, char *path)
-{
+static tsr_status follow_soft(hid_t file, const char *file_name, const char *link, size_t parent_chars, const char *rest, char *path) {
     char value[TSR_PATH_CHARS] = "", joined[2 * TSR_PATH_CHARS + 8];
     if (H5Lget_val(file, link, value, sizeof value - 1, H5P_DEFAULT) < 0)
         return tsr_h5_fail(TSR_ERR_FORMAT, "'%s': cannot read the soft link '%s'", file_name, link);
@@ -172,8 +159,7 @@ static tsr_status follow_soft(hid_t file, const char *file_name, const char *lin
 }
 
 /* Looks at the link `link` of the file. *soft: it is a soft link. */
-static tsr_status check_link(hid_t file, const char *file_name, const char *link, const char *asked, bool *soft)
-{
+static tsr_status check_link(hid_t file, const char *file_name, const char *link, const char *asked, bool *soft) {
     H5L_info_t info;
     char where[256];
     htri_t there = H5Lexists(file, link, H5P_DEFAULT);
@@ -188,8 +174,7 @@ static tsr_status check_link(hid_t file, const char *file_name, const char *link
     return tsr_fail(TSR_ERR_FORMAT, "'%s': '%s' is an external link to %s, which is not followed; name that file instead", file_name, link, where);
 }
 
-tsr_status tsr_h5_resolve(hid_t file, const char *file_name, const char *path, char *resolved)
-{
+tsr_status tsr_h5_resolve(hid_t file, const char *file_name, const char *path, char *resolved) {
     char walk[TSR_PATH_CHARS], link[TSR_PATH_CHARS];
     snprintf(walk, sizeof walk, "%s", path);
     size_t done = 0; /* walk[0 … done) is free of soft links */
@@ -223,8 +208,7 @@ tsr_status tsr_h5_resolve(hid_t file, const char *file_name, const char *path, c
 /* ---- attributes ------------------------------------------------------------------------------------------------ */
 
 /* Writes a scalar attribute, replacing one of the same name. */
-static tsr_status write_scalar(hid_t object, const char *name, hid_t type, const void *value)
-{
+static tsr_status write_scalar(hid_t object, const char *name, hid_t type, const void *value) {
     bool ok = false;
     hid_t space = -1, attribute = -1;
     htri_t there = H5Aexists(object, name);
@@ -239,8 +223,7 @@ done:;
     return status;
 }
 
-tsr_status tsr_h5_write_text(hid_t object, const char *name, const char *value)
-{
+tsr_status tsr_h5_write_text(hid_t object, const char *name, const char *value) {
     hid_t type = H5Tcopy(H5T_C_S1);
     if (type < 0 || H5Tset_size(type, H5T_VARIABLE) < 0 || H5Tset_cset(type, H5T_CSET_UTF8) < 0)
         return tsr_h5_fail(TSR_ERR_IO, "cannot make the type of attribute '%s'", name);
@@ -249,7 +232,6 @@ tsr_status tsr_h5_write_text(hid_t object, const char *name, const char *value)
     return status;
 }
 
-tsr_status tsr_h5_write_number(hid_t object, const char *name, hid_t native_type, const void *value)
-{
+tsr_status tsr_h5_write_number(hid_t object, const char *name, hid_t native_type, const void *value) {
     return write_scalar(object, name, native_type, value);
 }

@@ -11,21 +11,18 @@
 
 #define FORMS "write file.h5, file.h5:/path, file.h5::/path or file.h5/path, each with an optional slice [r0:r1,c0:c1]"
 
-static bool is_file(const char *path)
-{
+static bool is_file(const char *path) {
     struct stat st;
     return stat(path, &st) == 0 && S_ISREG(st.st_mode);
 }
 
-static bool is_directory(const char *path)
-{
+static bool is_directory(const char *path) {
     struct stat st;
     return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
 /* Whether a name ends as HDF5 files usually do, so that out.h5/C can name a file not there yet. */
-static bool has_hdf5_ending(const char *file)
-{
+static bool has_hdf5_ending(const char *file) {
     static const char *const endings[] = {".h5", ".hdf5", ".hdf", ".he5", ".mat", ".nc", ".nc4"};
     size_t chars = strlen(file);
     for (size_t e = 0; e < sizeof endings / sizeof *endings; e++) {
@@ -36,8 +33,7 @@ static bool has_hdf5_ending(const char *file)
 }
 
 /* One bound of a slice: digits or nothing (-1). Moves *at behind it. */
-static bool read_bound(const char **at, int64_t *bound)
-{
+static bool read_bound(const char **at, int64_t *bound) {
     *bound = -1;
     if (!isdigit((unsigned char)**at)) return true;
     char *end;
@@ -49,23 +45,20 @@ static bool read_bound(const char **at, int64_t *bound)
     return true;
 }
 
-static bool read_range(const char **at, int64_t *first, int64_t *last)
-{
+static bool read_range(const char **at, int64_t *first, int64_t *last) {
     if (!read_bound(at, first) || *(*at)++ != ':' || !read_bound(at, last)) return false;
     return *first < 0 || *last < 0 || *first <= *last;
 }
 
 /* text: "[r0:r1,c0:c1]" */
-static bool read_slice(const char *text, tsr_matrix_name *name)
-{
+static bool read_slice(const char *text, tsr_matrix_name *name) {
     const char *at = text + 1;
     if (!read_range(&at, &name->row0, &name->row1) || *at++ != ',') return false;
     return read_range(&at, &name->col0, &name->col1) && strcmp(at, "]") == 0;
 }
 
 /* Where the file's name ends inside `name` (whose slice is gone), and where the path starts; path NULL when there is none. */
-static size_t split(const char *name, const char **path)
-{
+static size_t split(const char *name, const char **path) {
     *path = NULL;
     const char *mark = strstr(name, ":/");
     if (mark && !is_file(name)) {
@@ -87,8 +80,7 @@ static size_t split(const char *name, const char **path)
 }
 
 /* Copies a path with one slash between components, none at the end and no "." components. */
-static bool copy_path(const char *path, char *to)
-{
+static bool copy_path(const char *path, char *to) {
     size_t used = 0;
     while (*path) {
         size_t chars = strcspn(path, "/");
@@ -106,8 +98,7 @@ static bool copy_path(const char *path, char *to)
 }
 
 /* A name without a path that ends in ":" or whose front part is a file: the path lacks its slash. */
-static tsr_status check_colon(const char *text, const tsr_matrix_name *name)
-{
+static tsr_status check_colon(const char *text, const tsr_matrix_name *name) {
     const char *colon = strchr(name->file, ':');
     if (!colon || is_file(name->file)) return TSR_OK;
     char front[TSR_FILE_CHARS];
@@ -117,8 +108,7 @@ static tsr_status check_colon(const char *text, const tsr_matrix_name *name)
     return tsr_fail(TSR_ERR_USAGE, "matrix '%s': the path after ':' must begin with '/': " FORMS, text);
 }
 
-tsr_status tsr_matrix_name_parse(const char *text, tsr_matrix_name *name)
-{
+tsr_status tsr_matrix_name_parse(const char *text, tsr_matrix_name *name) {
     tsr_matrix_name found = {.row0 = -1, .row1 = -1, .col0 = -1, .col1 = -1};
     char rest[TSR_FILE_CHARS + TSR_PATH_CHARS];
     size_t chars = strlen(text);

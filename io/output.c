@@ -17,8 +17,7 @@
 /* ---- create ---------------------------------------------------------------------------------------------------------- */
 
 /* Opens the temporary file for HDF5: the copy of the target, or a new file. Large datasets start at whole MiB. */
-static tsr_status open_temporary(const char *name, bool copied, hid_t *file)
-{
+static tsr_status open_temporary(const char *name, bool copied, hid_t *file) {
     tsr_status status = TSR_OK;
     hid_t access = tsr_h5_access(false);
     if (access >= 0 && H5Pset_alignment(access, ALIGNMENT_BYTES, ALIGNMENT_BYTES) >= 0)
@@ -29,8 +28,7 @@ static tsr_status open_temporary(const char *name, bool copied, hid_t *file)
 }
 
 /* Contiguous, allocated at once, never filled. */
-static tsr_status create_dataset(hid_t file, const char *path, const tsr_output_spec *spec, hid_t *dataset)
-{
+static tsr_status create_dataset(hid_t file, const char *path, const tsr_output_spec *spec, hid_t *dataset) {
     tsr_status status = TSR_OK;
     hsize_t dims[2] = {(hsize_t)spec->rows, (hsize_t)spec->cols};
     hid_t space = H5Screate_simple(2, dims, NULL), type = tsr_h5_memory_type(spec->dtype);
@@ -48,8 +46,7 @@ static tsr_status create_dataset(hid_t file, const char *path, const tsr_output_
     return status;
 }
 
-static tsr_status delete_old(hid_t file, const char *path)
-{
+static tsr_status delete_old(hid_t file, const char *path) {
     char parent[TSR_PATH_CHARS];
     for (const char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
         snprintf(parent, sizeof parent, "%.*s", (int)(slash - path), path);
@@ -61,8 +58,7 @@ static tsr_status delete_old(hid_t file, const char *path)
 }
 
 /* Fills the temporary file and describes its dataset. The file is closed again: the ranks write raw bytes. */
-static tsr_status make_dataset(const tsr_output_spec *spec, const tsr_target *target, const char *name, tsr_store_desc *desc)
-{
+static tsr_status make_dataset(const tsr_output_spec *spec, const tsr_target *target, const char *name, tsr_store_desc *desc) {
     tsr_status status;
     tsr_h5_found found;
     int32_t one = 1;
@@ -83,8 +79,7 @@ done:
 }
 
 /* The offset is known, the bytes are there and the disk has room for them. */
-static tsr_status secure_bytes(const tsr_target *target, const tsr_output *output)
-{
+static tsr_status secure_bytes(const tsr_target *target, const tsr_output *output) {
     struct stat st;
     const tsr_store_desc *desc = &output->desc;
     if (desc->offset < 0) return tsr_fail(TSR_ERR_IO, "HDF5 gave the dataset in '%s' no place in the file", desc->name.file);
@@ -94,14 +89,12 @@ static tsr_status secure_bytes(const tsr_target *target, const tsr_output *outpu
     return TSR_OK;
 }
 
-tsr_status tsr_output_check(const tsr_output_spec *spec)
-{
+tsr_status tsr_output_check(const tsr_output_spec *spec) {
     tsr_target target;
     return tsr_target_check(spec, &target);
 }
 
-tsr_status tsr_output_create(const tsr_output_spec *spec, tsr_output *output)
-{
+tsr_status tsr_output_create(const tsr_output_spec *spec, tsr_output *output) {
     tsr_target target;
     tsr_output made;
     char name[TSR_FILE_CHARS];
@@ -131,15 +124,13 @@ done:
     return status;
 }
 
-tsr_status tsr_output_open(const tsr_output *output, tsr_io_mode mode, const void *comm, tsr_store **store)
-{
+tsr_status tsr_output_open(const tsr_output *output, tsr_io_mode mode, const void *comm, tsr_store **store) {
     return tsr_hdf5_open_as(&output->desc, mode, comm, true, NULL, store);
 }
 
 /* ---- publish --------------------------------------------------------------------------------------------------------- */
 
-static tsr_status write_provenance(hid_t dataset, const char *command)
-{
+static tsr_status write_provenance(hid_t dataset, const char *command) {
     char date[40];
     time_t now = time(NULL);
     struct tm utc;
@@ -157,8 +148,7 @@ static tsr_status write_provenance(hid_t dataset, const char *command)
 }
 
 /* Record, provenance and the end of "incomplete". */
-static tsr_status complete(const tsr_output *output, const tsr_run_record *record, const char *command)
-{
+static tsr_status complete(const tsr_output *output, const tsr_run_record *record, const char *command) {
     tsr_status status;
     char run_path[TSR_PATH_CHARS + 8];
     const char *name = output->desc.name.file, *path = output->desc.name.path;
@@ -180,16 +170,14 @@ done:
 }
 
 /* The target is as it was when this run began: what another program wrote there since must not be lost. */
-static bool target_unchanged(const tsr_output *output)
-{
+static bool target_unchanged(const tsr_output *output) {
     int64_t now[5];
     bool exists = tsr_file_identity(output->target, now);
     if (exists != output->target_existed) return false;
     return !exists || memcmp(now, output->target_identity, sizeof now) == 0;
 }
 
-static tsr_status rename_to(const tsr_output *output, const char *target)
-{
+static tsr_status rename_to(const tsr_output *output, const char *target) {
     char folder[TSR_FILE_CHARS];
     if (rename(output->desc.name.file, target) != 0)
         return tsr_fail(errno == ENOSPC ? TSR_ERR_SPACE : TSR_ERR_IO, "cannot rename '%s' to '%s': %s", output->desc.name.file, target, strerror(errno));
@@ -198,8 +186,7 @@ static tsr_status rename_to(const tsr_output *output, const char *target)
 }
 
 /* Puts the finished file under a name of its own and says so: neither it nor the changed target is lost. */
-static tsr_status keep_beside(const tsr_output *output)
-{
+static tsr_status keep_beside(const tsr_output *output) {
     char kept[TSR_FILE_CHARS + 64];
     snprintf(kept, sizeof kept, "%s.tessera-%ld.h5", output->target, (long)getpid());
     TSR_TRY(rename_to(output, kept));
@@ -207,8 +194,7 @@ static tsr_status keep_beside(const tsr_output *output)
                     output->target, kept);
 }
 
-tsr_status tsr_output_publish(const tsr_output *output, const tsr_run_record *record, const char *command)
-{
+tsr_status tsr_output_publish(const tsr_output *output, const tsr_run_record *record, const char *command) {
     tsr_h5_enter();
     tsr_status status = complete(output, record, command);
     tsr_h5_leave();
@@ -225,7 +211,6 @@ done:
     return status;
 }
 
-void tsr_output_discard(const tsr_output *output)
-{
+void tsr_output_discard(const tsr_output *output) {
     if (output->desc.name.file[0]) unlink(output->desc.name.file);
 }

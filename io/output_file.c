@@ -14,22 +14,19 @@
 
 #include "io/output_private.h"
 
-static const char *base_of(const char *file)
-{
+static const char *base_of(const char *file) {
     const char *slash = strrchr(file, '/');
     return slash ? slash + 1 : file;
 }
 
 /* Locks belong to the open file (not the process), and do not meet the locks HDF5 takes with flock. */
-static bool lock_file(int fd)
-{
+static bool lock_file(int fd) {
     struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
     return fcntl(fd, F_OFD_SETLK, &lock) == 0;
 }
 
 /* A file that can be locked has no living run. */
-static tsr_status remove_if_stale(const tsr_target *target, const char *name)
-{
+static tsr_status remove_if_stale(const tsr_target *target, const char *name) {
     int fd = open(name, O_RDWR | O_CLOEXEC);
     if (fd < 0 && errno == ENOENT) return TSR_OK;
     bool stale = fd >= 0 && lock_file(fd);
@@ -40,8 +37,7 @@ static tsr_status remove_if_stale(const tsr_target *target, const char *name)
                     target->file, name);
 }
 
-static tsr_status remove_stale(const tsr_target *target)
-{
+static tsr_status remove_stale(const tsr_target *target) {
     char prefix[TSR_FILE_CHARS + 16], name[2 * TSR_FILE_CHARS];
     snprintf(prefix, sizeof prefix, ".%s.tessera-", base_of(target->file));
     DIR *folder = opendir(target->folder);
@@ -57,21 +53,18 @@ static tsr_status remove_stale(const tsr_target *target)
     return status;
 }
 
-static tsr_status create_fail(const char *name, int error)
-{
+static tsr_status create_fail(const char *name, int error) {
     bool space = error == ENOSPC || error == EDQUOT;
     return tsr_fail(space ? TSR_ERR_SPACE : TSR_ERR_IO, "cannot make the temporary file '%s': %s; choose another folder or name", name, strerror(error));
 }
 
 /* Another run may take a file not yet locked for a stale one: what counts is that the name still leads to it. */
-static bool still_there(const char *name, int fd)
-{
+static bool still_there(const char *name, int fd) {
     struct stat by_name, by_fd;
     return stat(name, &by_name) == 0 && fstat(fd, &by_fd) == 0 && by_name.st_ino == by_fd.st_ino && by_name.st_dev == by_fd.st_dev;
 }
 
-tsr_status tsr_temporary_create(const tsr_target *target, char *name, int *fd)
-{
+tsr_status tsr_temporary_create(const tsr_target *target, char *name, int *fd) {
     char host[64] = "host";
     struct stat st;
     gethostname(host, sizeof host - 1);
@@ -99,8 +92,7 @@ tsr_status tsr_temporary_create(const tsr_target *target, char *name, int *fd)
 /* ---- copy ---------------------------------------------------------------------------------------------------------- */
 
 /* Plain copy with a buffer, where the kernel has no faster way. 0 or an errno. */
-static int copy_through_memory(int from, int to, int64_t offset)
-{
+static int copy_through_memory(int from, int to, int64_t offset) {
     size_t bytes = (size_t)8 << 20;
     char *buffer = malloc(bytes);
     int error = buffer ? 0 : ENOMEM;
@@ -122,8 +114,7 @@ static int copy_through_memory(int from, int to, int64_t offset)
     return error;
 }
 
-static int copy_all(int from, int to, int64_t bytes)
-{
+static int copy_all(int from, int to, int64_t bytes) {
     if (ioctl(to, FICLONE, from) == 0) return 0;
     int64_t offset = 0;
     while (offset < bytes) {
@@ -138,8 +129,7 @@ static int copy_all(int from, int to, int64_t bytes)
     return 0;
 }
 
-tsr_status tsr_temporary_copy(const tsr_target *target, const char *name, int fd)
-{
+tsr_status tsr_temporary_copy(const tsr_target *target, const char *name, int fd) {
     int from = open(target->file, O_RDONLY | O_CLOEXEC);
     if (from < 0) return tsr_fail(TSR_ERR_IO, "cannot read '%s' to keep what it holds: %s", target->file, strerror(errno));
     int error = copy_all(from, fd, target->file_bytes);
@@ -152,8 +142,7 @@ tsr_status tsr_temporary_copy(const tsr_target *target, const char *name, int fd
 
 /* ---- disk ------------------------------------------------------------------------------------------------------------ */
 
-tsr_status tsr_temporary_allocate(const tsr_target *target, const char *name, int fd, int64_t offset, size_t bytes)
-{
+tsr_status tsr_temporary_allocate(const tsr_target *target, const char *name, int fd, int64_t offset, size_t bytes) {
     if (bytes == 0) return TSR_OK;
     int error;
     do error = fallocate(fd, 0, offset, (off_t)bytes) == 0 ? 0 : errno;
@@ -163,8 +152,7 @@ tsr_status tsr_temporary_allocate(const tsr_target *target, const char *name, in
     return tsr_fail(TSR_ERR_IO, "cannot allocate %zu bytes of '%s': %s", bytes, name, strerror(error));
 }
 
-tsr_status tsr_folder_sync(const char *folder)
-{
+tsr_status tsr_folder_sync(const char *folder) {
     int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     int error = fd < 0 || fsync(fd) != 0 ? errno : 0;
     if (fd >= 0) close(fd);

@@ -11,8 +11,7 @@
 
 #include "io/output_private.h"
 
-bool tsr_file_identity(const char *file, int64_t identity[5])
-{
+bool tsr_file_identity(const char *file, int64_t identity[5]) {
     struct stat st;
     if (stat(file, &st) != 0) return false;
     identity[0] = (int64_t)st.st_dev;
@@ -23,15 +22,13 @@ bool tsr_file_identity(const char *file, int64_t identity[5])
     return true;
 }
 
-void tsr_folder_of(const char *file, char *folder)
-{
+void tsr_folder_of(const char *file, char *folder) {
     const char *slash = strrchr(file, '/');
     if (!slash) snprintf(folder, TSR_FILE_CHARS, ".");
     else snprintf(folder, TSR_FILE_CHARS, "%.*s", slash == file ? 1 : (int)(slash - file), file);
 }
 
-tsr_status tsr_space_fail(const char *folder, size_t need_bytes, const char *why)
-{
+tsr_status tsr_space_fail(const char *folder, size_t need_bytes, const char *why) {
     struct statvfs fs;
     char need[32], have[32] = "?";
     tsr_format_bytes((double)need_bytes, need);
@@ -43,8 +40,7 @@ tsr_status tsr_space_fail(const char *folder, size_t need_bytes, const char *why
 /* ---- the file system --------------------------------------------------------------------------------------------- */
 
 /* Follows symbolic links, so that the file they name is replaced and not the link. */
-static tsr_status resolve_file(const char *file, tsr_target *target)
-{
+static tsr_status resolve_file(const char *file, tsr_target *target) {
     struct stat st;
     char real[PATH_MAX];
     if (lstat(file, &st) == 0 && S_ISLNK(st.st_mode)) {
@@ -58,8 +54,7 @@ static tsr_status resolve_file(const char *file, tsr_target *target)
     return TSR_OK;
 }
 
-static tsr_status check_folder(const tsr_target *target)
-{
+static tsr_status check_folder(const tsr_target *target) {
     struct stat st;
     if (stat(target->folder, &st) != 0)
         return tsr_fail(TSR_ERR_NOT_FOUND, "the folder '%s' of the output does not exist (%s); make it: mkdir -p '%s'", target->folder,
@@ -70,8 +65,7 @@ static tsr_status check_folder(const tsr_target *target)
     return TSR_OK;
 }
 
-static tsr_status check_space(const tsr_target *target)
-{
+static tsr_status check_space(const tsr_target *target) {
     struct statvfs fs;
     struct rlimit limit;
     double need = (double)target->bytes;
@@ -86,19 +80,16 @@ static tsr_status check_space(const tsr_target *target)
 
 /* ---- inside the file --------------------------------------------------------------------------------------------- */
 
-static herr_t stop_at_first(hid_t object, const char *name, const H5A_info_t *info, void *context)
-{
+static herr_t stop_at_first(hid_t object, const char *name, const H5A_info_t *info, void *context) {
     (void)object, (void)name, (void)info, (void)context;
     return 1;
 }
 
-static bool has_attributes(hid_t file, const char *path)
-{
+static bool has_attributes(hid_t file, const char *path) {
     return H5Aiterate_by_name(file, path, H5_INDEX_NAME, H5_ITER_NATIVE, NULL, stop_at_first, NULL, H5P_DEFAULT) != 0;
 }
 
-static bool is_under(const char *path, const char *group)
-{
+static bool is_under(const char *path, const char *group) {
     size_t chars = strlen(group);
     return strncmp(path, group, chars) == 0 && path[chars] == '/';
 }
@@ -109,8 +100,7 @@ typedef struct {
 } other_search;
 
 /* H5Lvisit callback: 1 at the first thing that is neither the dataset, its record, nor a bare group on the way. */
-static herr_t find_other(hid_t group, const char *name, const H5L_info_t *info, void *context)
-{
+static herr_t find_other(hid_t group, const char *name, const H5L_info_t *info, void *context) {
     const other_search *search = context;
     const tsr_target *target = search->target;
     char path[TSR_PATH_CHARS];
@@ -121,8 +111,7 @@ static herr_t find_other(hid_t group, const char *name, const H5L_info_t *info, 
 }
 
 /* The groups on the way to the dataset are groups of this file, as far as they exist. *last: all of them do. */
-static tsr_status check_parents(hid_t file, const tsr_target *target, bool *last)
-{
+static tsr_status check_parents(hid_t file, const tsr_target *target, bool *last) {
     char parent[TSR_PATH_CHARS], resolved[TSR_PATH_CHARS];
     *last = true;
     for (const char *slash = strchr(target->path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
@@ -143,8 +132,7 @@ static tsr_status check_parents(hid_t file, const tsr_target *target, bool *last
 }
 
 /* What the path names already: only a dataset may be replaced. */
-static tsr_status check_dataset(hid_t file, const tsr_target *target, bool force)
-{
+static tsr_status check_dataset(hid_t file, const tsr_target *target, bool force) {
     bool there = H5Lexists(file, target->path, H5P_DEFAULT) > 0;
     if (!there && H5Lexists(file, target->run_path, H5P_DEFAULT) <= 0) return TSR_OK;
     if (!force)
@@ -162,8 +150,7 @@ static tsr_status check_dataset(hid_t file, const tsr_target *target, bool force
     return tsr_fail(TSR_ERR_EXISTS, "'%s:%s' is not a dataset, and --force replaces datasets only; name another output", target->file, target->path);
 }
 
-static tsr_status check_inside(hid_t file, bool force, tsr_target *target)
-{
+static tsr_status check_inside(hid_t file, bool force, tsr_target *target) {
     bool parents;
     TSR_TRY(check_parents(file, target, &parents));
     if (parents) TSR_TRY(check_dataset(file, target, force));
@@ -172,8 +159,7 @@ static tsr_status check_inside(hid_t file, bool force, tsr_target *target)
     return TSR_OK;
 }
 
-static tsr_status check_existing(const tsr_output_spec *spec, tsr_target *target)
-{
+static tsr_status check_existing(const tsr_output_spec *spec, tsr_target *target) {
     int64_t user_block;
     hid_t file = -1;
     tsr_status status = tsr_h5_probe(target->file, &target->file_bytes, &user_block);
@@ -191,8 +177,7 @@ static tsr_status check_existing(const tsr_output_spec *spec, tsr_target *target
     return status;
 }
 
-tsr_status tsr_target_check(const tsr_output_spec *spec, tsr_target *target)
-{
+tsr_status tsr_target_check(const tsr_output_spec *spec, tsr_target *target) {
     memset(target, 0, sizeof *target);
     const char *path = spec->name.path[0] ? spec->name.path : "/C";
     if (spec->name.sliced) return tsr_fail(TSR_ERR_USAGE, "the output '%s:%s' cannot be a slice; leave the [...] out", spec->name.file, path);

@@ -13,20 +13,17 @@ typedef struct {
     tsr_status status;
 } attribute_sink;
 
-static void attribute_integer(void *to, const char *name, int64_t value)
-{
+static void attribute_integer(void *to, const char *name, int64_t value) {
     attribute_sink *s = to;
     if (s->status == TSR_OK) s->status = tsr_h5_write_number(s->group, name, H5T_NATIVE_INT64, &value);
 }
 
-static void attribute_real(void *to, const char *name, double value)
-{
+static void attribute_real(void *to, const char *name, double value) {
     attribute_sink *s = to;
     if (s->status == TSR_OK) s->status = tsr_h5_write_number(s->group, name, H5T_NATIVE_DOUBLE, &value);
 }
 
-static void attribute_text(void *to, const char *name, const char *value, size_t chars)
-{
+static void attribute_text(void *to, const char *name, const char *value, size_t chars) {
     attribute_sink *s = to;
     (void)chars;
     if (s->status == TSR_OK) s->status = tsr_h5_write_text(s->group, name, value);
@@ -44,8 +41,7 @@ typedef struct {
     bool failed;
 } row_sink;
 
-static void add_column(row_sink *s, const char *name, hid_t type, const void *value, size_t bytes)
-{
+static void add_column(row_sink *s, const char *name, hid_t type, const void *value, size_t bytes) {
     if (s->row) memcpy(s->row + s->offset, value, bytes);
     if (s->type >= 0 && H5Tinsert(s->type, name, s->offset, type) < 0) s->failed = true;
     s->offset += bytes;
@@ -55,8 +51,7 @@ static void row_integer(void *to, const char *name, int64_t value) { add_column(
 
 static void row_real(void *to, const char *name, double value) { add_column(to, name, H5T_NATIVE_DOUBLE, &value, sizeof value); }
 
-static void row_text(void *to, const char *name, const char *value, size_t chars)
-{
+static void row_text(void *to, const char *name, const char *value, size_t chars) {
     char padded[256] = "";
     row_sink *s = to;
     size_t used = strnlen(value, chars);
@@ -70,16 +65,14 @@ static void row_text(void *to, const char *name, const char *value, size_t chars
 
 static const tsr_field_sink columns = {row_integer, row_real, row_text};
 
-static size_t row_bytes(void)
-{
+static size_t row_bytes(void) {
     static const tsr_rank_record none;
     row_sink size = {.type = -1};
     tsr_rank_record_fields(&none, &columns, &size);
     return size.offset;
 }
 
-static hid_t row_type(size_t bytes)
-{
+static hid_t row_type(size_t bytes) {
     static const tsr_rank_record none;
     row_sink sink = {.type = H5Tcreate(H5T_COMPOUND, bytes)};
     if (sink.type < 0) return -1;
@@ -89,8 +82,7 @@ static hid_t row_type(size_t bytes)
     return -1;
 }
 
-static tsr_status write_table(const tsr_run_record *record, hid_t group)
-{
+static tsr_status write_table(const tsr_run_record *record, hid_t group) {
     hsize_t ranks = (hsize_t)record->ranks;
     size_t bytes = row_bytes();
     char *rows = calloc((size_t)record->ranks + 1, bytes);
@@ -111,8 +103,7 @@ static tsr_status write_table(const tsr_run_record *record, hid_t group)
     return status;
 }
 
-tsr_status tsr_record_write_hdf5(const tsr_run_record *record, int64_t file, const char *path)
-{
+tsr_status tsr_record_write_hdf5(const tsr_run_record *record, int64_t file, const char *path) {
     attribute_sink sink = {.status = TSR_OK};
     hid_t links = H5Pcreate(H5P_LINK_CREATE);
     sink.group = links >= 0 && H5Pset_create_intermediate_group(links, 1) >= 0 ? H5Gcreate2((hid_t)file, path, links, H5P_DEFAULT, H5P_DEFAULT) : -1;

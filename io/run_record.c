@@ -23,8 +23,7 @@ const char *tsr_lane_name(tsr_lane lane) { return lane_names[lane]; }
 /* amount / seconds / 1e9; 0 where nothing was done */
 static double rate(double amount, double seconds) { return seconds > 0 ? amount / seconds / 1e9 : 0; }
 
-void tsr_rank_record_fields(const tsr_rank_record *r, const tsr_field_sink *sink, void *to)
-{
+void tsr_rank_record_fields(const tsr_rank_record *r, const tsr_field_sink *sink, void *to) {
     char name[40];
     sink->integer(to, "rank", r->rank);
     sink->integer(to, "row", r->row);
@@ -50,8 +49,7 @@ void tsr_rank_record_fields(const tsr_rank_record *r, const tsr_field_sink *sink
     sink->real(to, "device_bytes", r->device_bytes);
 }
 
-static void source_fields(const char *prefix, const tsr_source_record *source, const tsr_field_sink *sink, void *to)
-{
+static void source_fields(const char *prefix, const tsr_source_record *source, const tsr_field_sink *sink, void *to) {
     char name[16];
     snprintf(name, sizeof name, "%s", prefix);
     sink->text(to, name, source->name, 0);
@@ -63,8 +61,7 @@ static void source_fields(const char *prefix, const tsr_source_record *source, c
     sink->text(to, name, source->type, 0);
 }
 
-void tsr_run_record_fields(const tsr_run_record *r, const tsr_field_sink *sink, void *to)
-{
+void tsr_run_record_fields(const tsr_run_record *r, const tsr_field_sink *sink, void *to) {
     sink->text(to, "command", r->command ? r->command : "", 0);
     sink->text(to, "started", r->started, 0);
     source_fields("a", &r->a, sink, to);
@@ -105,8 +102,7 @@ typedef struct {
 } json_sink;
 
 /* Bytes of the UTF-8 character at `text`; 0 when it is none. */
-static int utf8_bytes(const unsigned char *text)
-{
+static int utf8_bytes(const unsigned char *text) {
     int bytes = text[0] < 0x80 ? 1 : text[0] >= 0xC2 && text[0] < 0xE0 ? 2 : (text[0] & 0xF0) == 0xE0 ? 3 : text[0] >= 0xF0 && text[0] < 0xF5 ? 4 : 0;
     for (int i = 1; i < bytes; i++)
         if ((text[i] & 0xC0) != 0x80) return 0;
@@ -115,8 +111,7 @@ static int utf8_bytes(const unsigned char *text)
     return bytes;
 }
 
-static void json_string(FILE *to, const char *value)
-{
+static void json_string(FILE *to, const char *value) {
     fputc('"', to);
     for (const unsigned char *c = (const unsigned char *)value; *c;) {
         int bytes = utf8_bytes(c);
@@ -129,29 +124,25 @@ static void json_string(FILE *to, const char *value)
     fputc('"', to);
 }
 
-static void json_name(json_sink *s, const char *name)
-{
+static void json_name(json_sink *s, const char *name) {
     fprintf(s->to, "%s\n%s\"%s\": ", s->first ? "" : ",", s->indent, name);
     s->first = false;
 }
 
-static void json_integer(void *to, const char *name, int64_t value)
-{
+static void json_integer(void *to, const char *name, int64_t value) {
     json_sink *s = to;
     json_name(s, name);
     fprintf(s->to, "%lld", (long long)value);
 }
 
-static void json_real(void *to, const char *name, double value)
-{
+static void json_real(void *to, const char *name, double value) {
     json_sink *s = to;
     json_name(s, name);
     if (isfinite(value)) fprintf(s->to, "%.17g", value);
     else fputs("null", s->to);
 }
 
-static void json_text(void *to, const char *name, const char *value, size_t chars)
-{
+static void json_text(void *to, const char *name, const char *value, size_t chars) {
     json_sink *s = to;
     (void)chars;
     json_name(s, name);
@@ -160,8 +151,7 @@ static void json_text(void *to, const char *name, const char *value, size_t char
 
 static const tsr_field_sink json_fields = {json_integer, json_real, json_text};
 
-tsr_status tsr_record_write_json(const tsr_run_record *record, FILE *to)
-{
+tsr_status tsr_record_write_json(const tsr_run_record *record, FILE *to) {
     json_sink run = {to, "  ", true};
     fputc('{', to);
     tsr_run_record_fields(record, &json_fields, &run);
@@ -178,14 +168,12 @@ tsr_status tsr_record_write_json(const tsr_run_record *record, FILE *to)
     return TSR_OK;
 }
 
-static tsr_status save_failed(const char *file, int error)
-{
+static tsr_status save_failed(const char *file, int error) {
     bool space = error == ENOSPC || error == EDQUOT || error == EFBIG;
     return tsr_fail(space ? TSR_ERR_SPACE : TSR_ERR_IO, "cannot write the log '%s': %s; choose another place", file, strerror(error));
 }
 
-tsr_status tsr_record_save_json(const tsr_run_record *record, const char *file)
-{
+tsr_status tsr_record_save_json(const tsr_run_record *record, const char *file) {
     struct stat st;
     char name[1200];
     bool special = stat(file, &st) == 0 && !S_ISREG(st.st_mode); /* a pipe, a terminal: nothing to rename */
@@ -211,8 +199,7 @@ tsr_status tsr_record_save_json(const tsr_run_record *record, const char *file)
 /* ---- terminal ------------------------------------------------------------------------------------------------------- */
 
 /* Width of a column of texts: the longest of them and of its heading. */
-static int width_of(const tsr_run_record *record, size_t field, const char *heading)
-{
+static int width_of(const tsr_run_record *record, size_t field, const char *heading) {
     size_t width = strlen(heading);
     for (int i = 0; i < record->ranks; i++) {
         size_t chars = strlen((const char *)&record->rank_records[i] + field);
@@ -221,8 +208,7 @@ static int width_of(const tsr_run_record *record, size_t field, const char *head
     return (int)width;
 }
 
-static void print_rank(const tsr_rank_record *r, int host, int device, FILE *to)
-{
+static void print_rank(const tsr_rank_record *r, int host, int device, FILE *to) {
     char place[40];
     if (r->row < 0) snprintf(place, sizeof place, "idle");
     else snprintf(place, sizeof place, "%d,%d,%d", r->row, r->col, r->depth);
@@ -234,8 +220,7 @@ static void print_rank(const tsr_rank_record *r, int host, int device, FILE *to)
     fprintf(to, " %10.3f %9.1f\n", r->kernel_seconds, rate(r->flops, r->kernel_seconds));
 }
 
-void tsr_record_print(const tsr_run_record *record, FILE *to)
-{
+void tsr_record_print(const tsr_run_record *record, FILE *to) {
     int host = width_of(record, offsetof(tsr_rank_record, host), "host");
     int device = width_of(record, offsetof(tsr_rank_record, device), "device");
     fprintf(to, "%5s  %-9s  %-*s  %-*s %7s", "rank", "row,col,k", host, "host", device, "device", "tiles");

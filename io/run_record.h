@@ -75,7 +75,7 @@ tsr_status tsr_record_save_json(const tsr_run_record *record, const char *file);
 /* A header, one line a rank, one line for the run. */
 void tsr_record_print(const tsr_run_record *record, FILE *to);
 
-/* Used by output.c: writes the record into the open HDF5 file `file` (an hid_t) as group `path`. */
+/* Used by output.c, which holds the lock of io/hdf5_util.h: writes the record into the open HDF5 file `file` (an hid_t) as group `path`. */
 tsr_status tsr_record_write_hdf5(const tsr_run_record *record, int64_t file, const char *path);
 
 #endif

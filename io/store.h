@@ -31,7 +31,7 @@ typedef struct {
     int64_t rows, cols;        /* of the part selected; what multiply sees */
     int64_t row0, col0;        /* its first element in the dataset */
     int64_t dataset_rows, dataset_cols;
-    tsr_element element;       /* how reads deliver elements (file order on the direct path) */
+    tsr_element element;       /* how reads deliver elements (file order on the direct path); an open store's own desc holds for its mode */
     tsr_layout layout;
     int64_t chunk_rows, chunk_cols; /* 0 unless chunked */
     char filters[96];          /* "shuffle gzip(4)", "" for none */
@@ -68,7 +68,8 @@ struct tsr_store {
 tsr_status tsr_hdf5_describe(const tsr_matrix_name *name, tsr_store_desc *desc);
 
 /* Opens a described matrix for reading on this rank. `comm` is an MPI_Comm * for TSR_IO_MPIO (then Collective over it), NULL otherwise.
- * The mode in use is returned in *mode_used when not NULL. */
+ * The mode in use is returned in *mode_used when not NULL. The store's desc.element is this machine's byte order except on the direct path: ask the
+ * store, not the description it was opened with. Closing a TSR_IO_MPIO store is Collective too. */
 tsr_status tsr_hdf5_open(const tsr_store_desc *desc, tsr_io_mode mode, const void *comm, tsr_io_mode *mode_used, tsr_store **store);
 
 /* A matrix in memory: data (rows × cols, not owned) belongs to the caller. */

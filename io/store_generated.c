@@ -5,8 +5,7 @@
 
 #include "io/hdf5_util.h"
 
-static tsr_status generated_read(tsr_store *store, tsr_rect rect, void *to, int64_t ld)
-{
+static tsr_status generated_read(tsr_store *store, tsr_rect rect, void *to, int64_t ld) {
     const tsr_store_desc *desc = &store->desc;
     TSR_TRY(tsr_store_check_rect(desc, rect, ld));
     if (tsr_rect_empty(rect)) return TSR_OK;
@@ -14,15 +13,13 @@ static tsr_status generated_read(tsr_store *store, tsr_rect rect, void *to, int6
     return tsr_fill_host(desc->fill, desc->seed, rect.row, rect.col, view);
 }
 
-static tsr_status generated_write(tsr_store *store, tsr_rect rect, const void *from, int64_t ld)
-{
+static tsr_status generated_write(tsr_store *store, tsr_rect rect, const void *from, int64_t ld) {
     (void)rect, (void)from, (void)ld;
     return tsr_fail(TSR_ERR_USAGE, "a generated matrix (%s, seed %llu) cannot be written", tsr_fill_name(store->desc.fill),
                     (unsigned long long)store->desc.seed);
 }
 
-static tsr_status generated_sync(tsr_store *store)
-{
+static tsr_status generated_sync(tsr_store *store) {
     (void)store;
     return TSR_OK;
 }
@@ -31,8 +28,7 @@ static void generated_close(tsr_store *store) { free(store); }
 
 static const tsr_store_ops generated_ops = {"generated", generated_read, generated_write, generated_sync, generated_close};
 
-tsr_status tsr_generated_open(tsr_fill_kind fill, uint64_t seed, int64_t rows, int64_t cols, tsr_dtype dtype, tsr_store **store)
-{
+tsr_status tsr_generated_open(tsr_fill_kind fill, uint64_t seed, int64_t rows, int64_t cols, tsr_dtype dtype, tsr_store **store) {
     if (rows < 0 || cols < 0)
         return tsr_fail(TSR_ERR_SHAPE, "generated matrix of %lldx%lld; rows and columns must be 0 or more", (long long)rows, (long long)cols);
     tsr_store *s = calloc(1, sizeof *s);

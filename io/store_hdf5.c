@@ -19,8 +19,7 @@
 
 static const char *const mode_names[] = {[TSR_IO_AUTO] = "auto", [TSR_IO_DIRECT] = "direct", [TSR_IO_HDF5] = "hdf5", [TSR_IO_MPIO] = "mpio"};
 
-tsr_status tsr_io_mode_parse(const char *name, tsr_io_mode *mode)
-{
+tsr_status tsr_io_mode_parse(const char *name, tsr_io_mode *mode) {
     for (size_t i = 0; i < sizeof mode_names / sizeof *mode_names; i++) {
         if (strcmp(name, mode_names[i]) != 0) continue;
         *mode = (tsr_io_mode)i;
@@ -31,8 +30,7 @@ tsr_status tsr_io_mode_parse(const char *name, tsr_io_mode *mode)
 
 const char *tsr_io_mode_name(tsr_io_mode mode) { return mode_names[mode]; }
 
-bool tsr_hdf5_is_parallel(void)
-{
+bool tsr_hdf5_is_parallel(void) {
 #ifdef H5_HAVE_PARALLEL
     return true;
 #else
@@ -40,8 +38,7 @@ bool tsr_hdf5_is_parallel(void)
 #endif
 }
 
-const char *tsr_hdf5_version(char *text, size_t chars)
-{
+const char *tsr_hdf5_version(char *text, size_t chars) {
     unsigned major = 0, minor = 0, release = 0;
     tsr_h5_enter();
     H5get_libversion(&major, &minor, &release);
@@ -59,8 +56,7 @@ typedef struct {
 } hdf5_store;
 
 /* Rows of the block that starts at `row` (of the rectangle): at most 1 GiB, ending with a row of chunks where that is possible. */
-static int64_t block_rows(const tsr_store_desc *desc, tsr_rect rect, int64_t row, int64_t cols)
-{
+static int64_t block_rows(const tsr_store_desc *desc, tsr_rect rect, int64_t row, int64_t cols) {
     int64_t fit = (int64_t)(TSR_TRANSFER_BYTES_MAX / tsr_dtype_bytes(desc->element.dtype)) / cols;
     int64_t rows = tsr_min(rect.rows - row, tsr_max(fit, 1));
     if (desc->chunk_rows <= 0 || row + rows == rect.rows) return rows;
@@ -70,8 +66,7 @@ static int64_t block_rows(const tsr_store_desc *desc, tsr_rect rect, int64_t row
 }
 
 /* One H5Dread or H5Dwrite of `part`, whose first element is at `memory`. */
-static tsr_status transfer(const hdf5_store *s, tsr_rect part, char *memory, int64_t ld, bool write)
-{
+static tsr_status transfer(const hdf5_store *s, tsr_rect part, char *memory, int64_t ld, bool write) {
     const tsr_store_desc *desc = &s->base.desc;
     hsize_t start[2] = {(hsize_t)(desc->row0 + part.row), (hsize_t)(desc->col0 + part.col)};
     hsize_t zero[2] = {0, 0}, count[2] = {(hsize_t)part.rows, (hsize_t)part.cols}, extent[2] = {(hsize_t)part.rows, (hsize_t)ld};
@@ -94,8 +89,7 @@ done:;
 }
 
 /* Blocks of less than 1 GiB each; the lock is given back between blocks. */
-static tsr_status move(const hdf5_store *s, tsr_rect rect, char *memory, int64_t ld, bool write)
-{
+static tsr_status move(const hdf5_store *s, tsr_rect rect, char *memory, int64_t ld, bool write) {
     const tsr_store_desc *desc = &s->base.desc;
     TSR_TRY(tsr_store_check_rect(desc, rect, ld));
     if (tsr_rect_empty(rect)) return TSR_OK;
@@ -115,13 +109,11 @@ static tsr_status move(const hdf5_store *s, tsr_rect rect, char *memory, int64_t
     return TSR_OK;
 }
 
-static tsr_status hdf5_read(tsr_store *store, tsr_rect rect, void *to, int64_t ld)
-{
+static tsr_status hdf5_read(tsr_store *store, tsr_rect rect, void *to, int64_t ld) {
     return move((const hdf5_store *)store, rect, to, ld, false);
 }
 
-static tsr_status hdf5_write(tsr_store *store, tsr_rect rect, const void *from, int64_t ld)
-{
+static tsr_status hdf5_write(tsr_store *store, tsr_rect rect, const void *from, int64_t ld) {
     const hdf5_store *s = (const hdf5_store *)store;
     if (!s->writable) return tsr_fail(TSR_ERR_USAGE, "'%s' was opened for reading only", store->desc.name.file);
     return move(s, rect, (char *)from, ld, true); /* H5Dwrite only reads it */
@@ -129,8 +121,7 @@ static tsr_status hdf5_write(tsr_store *store, tsr_rect rect, const void *from, 
 
 /* The data of a contiguous dataset is never buffered here (no sieve buffer), so the file system's own sync is enough;
  * H5Fflush would be collective under MPI-IO. */
-static tsr_status hdf5_sync(tsr_store *store)
-{
+static tsr_status hdf5_sync(tsr_store *store) {
     const char *file = store->desc.name.file;
     if (!((hdf5_store *)store)->writable) return TSR_OK;
     int fd = open(file, O_RDWR | O_CLOEXEC);
@@ -140,8 +131,7 @@ static tsr_status hdf5_sync(tsr_store *store)
     return tsr_fail(error == ENOSPC || error == EDQUOT ? TSR_ERR_SPACE : TSR_ERR_IO, "cannot sync '%s': %s; check the disk", file, strerror(error));
 }
 
-static void hdf5_close(tsr_store *store)
-{
+static void hdf5_close(tsr_store *store) {
     hdf5_store *s = (hdf5_store *)store;
     tsr_h5_enter();
     if (s->dataset >= 0) H5Dclose(s->dataset);
@@ -157,8 +147,7 @@ static const tsr_store_ops mpio_ops = {"mpio", hdf5_read, hdf5_write, hdf5_sync,
 /* ---- opening ----------------------------------------------------------------------------------------------------- */
 
 /* Dataset access list with room for the chunks of one row of them. */
-static hid_t dataset_access(const tsr_store_desc *desc)
-{
+static hid_t dataset_access(const tsr_store_desc *desc) {
     hid_t access = H5Pcreate(H5P_DATASET_ACCESS);
     if (access < 0 || desc->chunk_rows <= 0) return access;
     double chunk = (double)desc->chunk_rows * (double)desc->chunk_cols * (double)tsr_dtype_bytes(desc->element.dtype);
@@ -172,8 +161,7 @@ static hid_t dataset_access(const tsr_store_desc *desc)
 }
 
 #ifdef H5_HAVE_PARALLEL
-static tsr_status open_mpio(const char *file, bool write, const void *comm, hid_t *id)
-{
+static tsr_status open_mpio(const char *file, bool write, const void *comm, hid_t *id) {
     if (!comm) return tsr_fail(TSR_ERR_USAGE, "MPI-IO needs a communicator to open '%s'", file);
     hid_t access = H5Pcreate(H5P_FILE_ACCESS);
     if (access >= 0 && H5Pset_fapl_mpio(access, *(const MPI_Comm *)comm, MPI_INFO_NULL) >= 0)
@@ -183,16 +171,14 @@ static tsr_status open_mpio(const char *file, bool write, const void *comm, hid_
     return status;
 }
 #else
-static tsr_status open_mpio(const char *file, bool write, const void *comm, hid_t *id)
-{
+static tsr_status open_mpio(const char *file, bool write, const void *comm, hid_t *id) {
     (void)write, (void)comm, (void)id;
     return tsr_fail(TSR_ERR_UNSUPPORTED, "'%s' cannot be opened through MPI-IO: this build's HDF5 is serial; build with a parallel one "
                     "(Debian: libhdf5-openmpi-dev, cmake -DHDF5_PREFER_PARALLEL=ON) or use --io direct", file);
 }
 #endif
 
-static tsr_status open_dataset(hdf5_store *s)
-{
+static tsr_status open_dataset(hdf5_store *s) {
     const tsr_store_desc *desc = &s->base.desc;
     hid_t access = dataset_access(desc);
     s->type = tsr_h5_memory_type(desc->element.dtype);
@@ -202,8 +188,7 @@ static tsr_status open_dataset(hdf5_store *s)
     return status;
 }
 
-static tsr_status open_through_hdf5(const tsr_store_desc *desc, tsr_io_mode mode, const void *comm, bool write, tsr_store **store)
-{
+static tsr_status open_through_hdf5(const tsr_store_desc *desc, tsr_io_mode mode, const void *comm, bool write, tsr_store **store) {
     if (mode != TSR_IO_MPIO) TSR_TRY(tsr_h5_probe(desc->name.file, NULL, NULL));
     hdf5_store *s = malloc(sizeof *s);
     if (!s) return tsr_fail(TSR_ERR_MEMORY, "no memory to open '%s'", desc->name.file);
@@ -220,8 +205,7 @@ static tsr_status open_through_hdf5(const tsr_store_desc *desc, tsr_io_mode mode
     return status;
 }
 
-tsr_status tsr_hdf5_open_as(const tsr_store_desc *desc, tsr_io_mode mode, const void *comm, bool write, tsr_io_mode *mode_used, tsr_store **store)
-{
+tsr_status tsr_hdf5_open_as(const tsr_store_desc *desc, tsr_io_mode mode, const void *comm, bool write, tsr_io_mode *mode_used, tsr_store **store) {
     bool direct = desc->offset >= 0;
     if (mode == TSR_IO_AUTO) mode = direct ? TSR_IO_DIRECT : TSR_IO_HDF5;
     if (mode == TSR_IO_DIRECT && !direct)
@@ -237,7 +221,6 @@ tsr_status tsr_hdf5_open_as(const tsr_store_desc *desc, tsr_io_mode mode, const 
     return TSR_OK;
 }
 
-tsr_status tsr_hdf5_open(const tsr_store_desc *desc, tsr_io_mode mode, const void *comm, tsr_io_mode *mode_used, tsr_store **store)
-{
+tsr_status tsr_hdf5_open(const tsr_store_desc *desc, tsr_io_mode mode, const void *comm, tsr_io_mode *mode_used, tsr_store **store) {
     return tsr_hdf5_open_as(desc, mode, comm, false, mode_used, store);
 }

@@ -10,13 +10,11 @@ typedef struct {
     tsr_view data;
 } memory_store;
 
-static char *element_at(const tsr_view *view, int64_t row, int64_t col)
-{
+static char *element_at(const tsr_view *view, int64_t row, int64_t col) {
     return (char *)view->data + (size_t)(row * view->ld + col) * tsr_dtype_bytes(view->element.dtype);
 }
 
-static tsr_status memory_read(tsr_store *store, tsr_rect rect, void *to, int64_t ld)
-{
+static tsr_status memory_read(tsr_store *store, tsr_rect rect, void *to, int64_t ld) {
     const tsr_view *data = &((memory_store *)store)->data;
     TSR_TRY(tsr_store_check_rect(&store->desc, rect, ld));
     if (tsr_rect_empty(rect)) return TSR_OK;
@@ -26,8 +24,7 @@ static tsr_status memory_read(tsr_store *store, tsr_rect rect, void *to, int64_t
     return TSR_OK;
 }
 
-static tsr_status memory_write(tsr_store *store, tsr_rect rect, const void *from, int64_t ld)
-{
+static tsr_status memory_write(tsr_store *store, tsr_rect rect, const void *from, int64_t ld) {
     const tsr_view *data = &((memory_store *)store)->data;
     TSR_TRY(tsr_store_check_rect(&store->desc, rect, ld));
     if (tsr_rect_empty(rect)) return TSR_OK;
@@ -37,8 +34,7 @@ static tsr_status memory_write(tsr_store *store, tsr_rect rect, const void *from
     return TSR_OK;
 }
 
-static tsr_status memory_sync(tsr_store *store)
-{
+static tsr_status memory_sync(tsr_store *store) {
     (void)store;
     return TSR_OK;
 }
@@ -47,8 +43,7 @@ static void memory_close(tsr_store *store) { free(store); }
 
 static const tsr_store_ops memory_ops = {"memory", memory_read, memory_write, memory_sync, memory_close};
 
-tsr_status tsr_memory_open(tsr_view data, tsr_store **store)
-{
+tsr_status tsr_memory_open(tsr_view data, tsr_store **store) {
     if (data.rows < 0 || data.cols < 0 || data.ld < data.cols)
         return tsr_fail(TSR_ERR_SHAPE, "matrix in memory of %lldx%lld with rows of %lld elements; rows must hold the columns", (long long)data.rows,
                         (long long)data.cols, (long long)data.ld);

@@ -12,8 +12,7 @@
 
 static const char *const layouts[] = {"contiguous", "chunked", "compact", "virtual"};
 
-static tsr_status describe(char **argv)
-{
+static tsr_status describe(char **argv) {
     tsr_matrix_name name;
     tsr_store_desc d;
     TSR_TRY(tsr_matrix_name_parse(argv[2], &name));
@@ -26,14 +25,12 @@ static tsr_status describe(char **argv)
     return TSR_OK;
 }
 
-static void print_entry(void *context, const tsr_store_desc *desc, const char *path, const char *refused)
-{
+static void print_entry(void *context, const tsr_store_desc *desc, const char *path, const char *refused) {
     (void)context, (void)desc;
     printf("%s\t%s\n", path, refused ? refused : "");
 }
 
-static void swap(char *data, size_t elements, size_t bytes)
-{
+static void swap(char *data, size_t elements, size_t bytes) {
     for (size_t i = 0; i < elements; i++)
         for (size_t b = 0; b < bytes / 2; b++) {
             char one = data[i * bytes + b];
@@ -42,8 +39,7 @@ static void swap(char *data, size_t elements, size_t bytes)
         }
 }
 
-static tsr_status read_rect(char **argv)
-{
+static tsr_status read_rect(char **argv) {
     tsr_matrix_name name;
     tsr_store_desc desc;
     tsr_io_mode mode;
@@ -67,8 +63,7 @@ static tsr_status read_rect(char **argv)
     return status;
 }
 
-static tsr_run_record sample_record(const char *command, tsr_rank_record *ranks)
-{
+static tsr_run_record sample_record(const char *command, tsr_rank_record *ranks) {
     for (int i = 0; i < 2; i++) {
         ranks[i] = (tsr_rank_record){.rank = i, .row = i, .tiles = 10 + i, .flops = 4e9, .kernel_seconds = 2, .wall_seconds = 4, .host = "nodé"};
         snprintf(ranks[i].device, sizeof ranks[i].device, "CPU #%d", i);
@@ -82,8 +77,7 @@ static tsr_run_record sample_record(const char *command, tsr_rank_record *ranks)
     return run;
 }
 
-static tsr_status write_matrix(char **argv)
-{
+static tsr_status write_matrix(char **argv) {
     tsr_rank_record ranks[2];
     tsr_run_record record = sample_record(argv[8], ranks);
     tsr_output_spec spec = {.rows = atoll(argv[4]), .cols = atoll(argv[5]), .force = strcmp(argv[7], "force") == 0};
@@ -107,8 +101,7 @@ static tsr_status write_matrix(char **argv)
     return status;
 }
 
-int main(int argc, char **argv)
-{
+int main(int argc, char **argv) {
     const char *what = argc > 2 ? argv[1] : "";
     tsr_status status;
     if (strcmp(what, "describe") == 0 && argc == 3) status = describe(argv);

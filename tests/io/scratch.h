@@ -11,15 +11,13 @@
 
 static char scratch[256];
 
-static inline void scratch_make(void)
-{
+static inline void scratch_make(void) {
     const char *base = getenv("TMPDIR");
     snprintf(scratch, sizeof scratch, "%s/tessera-test-XXXXXX", base ? base : "/tmp");
     CHECK(mkdtemp(scratch) != NULL, "cannot make '%s'", scratch);
 }
 
-static inline int scratch_remove_one(const char *path, const struct stat *st, int kind, struct FTW *at)
-{
+static inline int scratch_remove_one(const char *path, const struct stat *st, int kind, struct FTW *at) {
     (void)st, (void)kind, (void)at;
     return remove(path);
 }
@@ -27,8 +25,7 @@ static inline int scratch_remove_one(const char *path, const struct stat *st, in
 static inline void scratch_remove(void) { nftw(scratch, scratch_remove_one, 16, FTW_DEPTH | FTW_PHYS); }
 
 /* scratch/name, in one of four buffers used in turn. */
-static inline const char *in_scratch(const char *name)
-{
+static inline const char *in_scratch(const char *name) {
     static char paths[4][512];
     static int next;
     char *path = paths[next++ % 4];
@@ -37,8 +34,7 @@ static inline const char *in_scratch(const char *name)
 }
 
 /* How many entries of `folder` end in `ending`. */
-static inline int count_ending(const char *folder, const char *ending)
-{
+static inline int count_ending(const char *folder, const char *ending) {
     int count = 0;
     DIR *open = opendir(folder);
     CHECK(open != NULL, "cannot list '%s'", folder);
@@ -51,8 +47,7 @@ static inline int count_ending(const char *folder, const char *ending)
 }
 
 /* The whole file; the caller frees it. */
-static inline char *slurp(const char *file, size_t *bytes)
-{
+static inline char *slurp(const char *file, size_t *bytes) {
     FILE *from = fopen(file, "rb");
     CHECK(from != NULL, "cannot read '%s'", file);
     fseek(from, 0, SEEK_END);

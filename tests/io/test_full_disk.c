@@ -12,15 +12,13 @@
 
 #include "tests/io/scratch.h"
 
-static bool mount_small(void)
-{
+static bool mount_small(void) {
     int flags = geteuid() == 0 ? CLONE_NEWNS : CLONE_NEWUSER | CLONE_NEWNS;
     return unshare(flags) == 0 && mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
            mount("tmpfs", scratch, "tmpfs", 0, "size=4m") == 0;
 }
 
-static tsr_output_spec spec_of(const char *path, int64_t rows, bool force)
-{
+static tsr_output_spec spec_of(const char *path, int64_t rows, bool force) {
     tsr_output_spec spec = {.rows = rows, .cols = 1024, .dtype = TSR_F32, .force = force};
     char text[700];
     snprintf(text, sizeof text, "%s:%s", in_scratch("c.h5"), path);
@@ -28,16 +26,14 @@ static tsr_output_spec spec_of(const char *path, int64_t rows, bool force)
     return spec;
 }
 
-static void make(const char *path, int64_t rows)
-{
+static void make(const char *path, int64_t rows) {
     tsr_output_spec spec = spec_of(path, rows, false);
     tsr_output output;
     CHECK_OK(tsr_output_create(&spec, &output));
     CHECK_OK(tsr_output_publish(&output, NULL, "test"));
 }
 
-static void check_kept(const char *before, size_t before_bytes)
-{
+static void check_kept(const char *before, size_t before_bytes) {
     size_t bytes;
     char *now = slurp(in_scratch("c.h5"), &bytes);
     CHECK(bytes == before_bytes && memcmp(now, before, bytes) == 0, "the target changed");
@@ -46,8 +42,7 @@ static void check_kept(const char *before, size_t before_bytes)
 }
 
 /* Fills the disk to the last byte. */
-static void fill_disk(void)
-{
+static void fill_disk(void) {
     static char zeros[65536];
     int fd = open(in_scratch("filler"), O_WRONLY | O_CREAT | O_APPEND, 0666);
     CHECK(fd >= 0, "filler");
@@ -56,8 +51,7 @@ static void fill_disk(void)
     close(fd);
 }
 
-int main(void)
-{
+int main(void) {
     signal(SIGXFSZ, SIG_IGN);
     scratch_make();
     if (!mount_small()) {

@@ -4,8 +4,7 @@
 
 #include "tests/io/scratch.h"
 
-static void expect(const char *text, const char *file, const char *path)
-{
+static void expect(const char *text, const char *file, const char *path) {
     tsr_matrix_name name;
     CHECK_OK(tsr_matrix_name_parse(text, &name));
     CHECK(strcmp(name.file, file) == 0, "'%s': file '%s'", text, name.file);
@@ -13,8 +12,7 @@ static void expect(const char *text, const char *file, const char *path)
     CHECK(!name.sliced && name.row0 == -1 && name.row1 == -1 && name.col0 == -1 && name.col1 == -1, "'%s' has a slice", text);
 }
 
-static void expect_slice(const char *text, const char *path, int64_t r0, int64_t r1, int64_t c0, int64_t c1)
-{
+static void expect_slice(const char *text, const char *path, int64_t r0, int64_t r1, int64_t c0, int64_t c1) {
     tsr_matrix_name name;
     CHECK_OK(tsr_matrix_name_parse(text, &name));
     CHECK(strcmp(name.file, "x.h5") == 0 && strcmp(name.path, path) == 0, "'%s': '%s' '%s'", text, name.file, name.path);
@@ -22,16 +20,14 @@ static void expect_slice(const char *text, const char *path, int64_t r0, int64_t
           (long long)name.row0, (long long)name.row1, (long long)name.col0, (long long)name.col1);
 }
 
-static void refuse(const char *text, const char *what)
-{
+static void refuse(const char *text, const char *what) {
     tsr_matrix_name name;
     memset(&name, 7, sizeof name);
     CHECK_FAILS(tsr_matrix_name_parse(text, &name), TSR_ERR_USAGE, what);
     CHECK(name.file[0] == 7, "'%s' set the output", text);
 }
 
-static void test_forms(void)
-{
+static void test_forms(void) {
     expect("x.h5", "x.h5", "");
     expect("dir/sub/x.h5", "dir/sub/x.h5", "");
     expect("x.h5:/", "x.h5", "");
@@ -49,8 +45,7 @@ static void test_forms(void)
 }
 
 /* What is on disk decides where the file ends. */
-static void test_on_disk(void)
-{
+static void test_on_disk(void) {
     char text[700];
     scratch_make();
     FILE *made = fopen(in_scratch("data"), "w");
@@ -73,8 +68,7 @@ static void test_on_disk(void)
     scratch_remove();
 }
 
-static void test_slices(void)
-{
+static void test_slices(void) {
     expect_slice("x.h5[0:10,2:3]", "", 0, 10, 2, 3);
     expect_slice("x.h5:/A[0:10,2:3]", "/A", 0, 10, 2, 3);
     expect_slice("x.h5/A[:,:]", "/A", -1, -1, -1, -1);
@@ -83,8 +77,7 @@ static void test_slices(void)
     expect_slice("x.h5:/A[0:9223372036854775807,:]", "/A", 0, INT64_MAX, -1, -1);
 }
 
-static void test_bad(void)
-{
+static void test_bad(void) {
     static const char *const slices[] = {"x.h5:/A[]", "x.h5:/A[1,2]", "x.h5:/A[1:2]", "x.h5:/A[1:2,3:4,5:6]", "x.h5:/A[-1:2,3:4]",
                                          "x.h5:/A[2:1,3:4]", "x.h5:/A[1:2,4:3]", "x.h5:/A[a:b,c:d]", "x.h5:/A[1:2, 3:4]",
                                          "x.h5:/A[0:9223372036854775808,:]", "x.h5:/A]"};
@@ -107,8 +100,7 @@ static void test_bad(void)
     refuse(lengthy, "longer than");
 }
 
-int main(void)
-{
+int main(void) {
     test_forms();
     test_on_disk();
     test_slices();

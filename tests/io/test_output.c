@@ -9,8 +9,7 @@
 
 #include "tests/io/scratch.h"
 
-static tsr_output_spec spec_of(const char *file, const char *path, int64_t rows, int64_t cols, bool force)
-{
+static tsr_output_spec spec_of(const char *file, const char *path, int64_t rows, int64_t cols, bool force) {
     tsr_output_spec spec = {.rows = rows, .cols = cols, .dtype = TSR_F32, .force = force};
     char text[700];
     snprintf(text, sizeof text, "%s%s%s", in_scratch(file), path[0] ? ":" : "", path);
@@ -19,8 +18,7 @@ static tsr_output_spec spec_of(const char *file, const char *path, int64_t rows,
 }
 
 /* A whole run whose every element is `value`. */
-static void run(const char *file, const char *path, int64_t rows, int64_t cols, bool force, float value)
-{
+static void run(const char *file, const char *path, int64_t rows, int64_t cols, bool force, float value) {
     tsr_output_spec spec = spec_of(file, path, rows, cols, force);
     tsr_output output;
     tsr_store *store;
@@ -37,8 +35,7 @@ static void run(const char *file, const char *path, int64_t rows, int64_t cols, 
 }
 
 /* The dataset's last element; its shape must be rows × cols. */
-static float last_element(const char *file, const char *path, int64_t rows, int64_t cols)
-{
+static float last_element(const char *file, const char *path, int64_t rows, int64_t cols) {
     tsr_output_spec spec = spec_of(file, path, rows, cols, false);
     tsr_store_desc desc;
     tsr_store *store;
@@ -52,8 +49,7 @@ static float last_element(const char *file, const char *path, int64_t rows, int6
     return value;
 }
 
-static void test_life(void)
-{
+static void test_life(void) {
     run("c.h5", "", 5, 7, false, 1);
     CHECK(last_element("c.h5", "", 5, 7) == 1, "wrong data");
     CHECK(last_element("c.h5", "/C", 5, 7) == 1, "the default path is not /C");
@@ -71,8 +67,7 @@ static void test_life(void)
     CHECK(count_ending(scratch, ".tmp") == 0, "a temporary file is left");
 }
 
-static void test_shapes(void)
-{
+static void test_shapes(void) {
     run("z.h5", "/a", 0, 5, false, 0);
     run("z.h5", "/b", 5, 0, false, 0);
     run("z.h5", "/c", 0, 0, false, 0);
@@ -96,8 +91,7 @@ static void test_shapes(void)
 }
 
 /* Before publish the file cannot be taken for a result. */
-static void test_incomplete(void)
-{
+static void test_incomplete(void) {
     tsr_output_spec spec = spec_of("i.h5", "", 2, 2, false);
     tsr_output output;
     tsr_store_desc desc;
@@ -113,8 +107,7 @@ static void test_incomplete(void)
 }
 
 /* A run killed between create and publish. */
-static void kill_run(const char *file, const char *path, bool force)
-{
+static void kill_run(const char *file, const char *path, bool force) {
     int ready[2];
     char byte;
     CHECK(pipe(ready) == 0, "pipe");
@@ -137,8 +130,7 @@ static void kill_run(const char *file, const char *path, bool force)
     waitpid(child, NULL, 0);
 }
 
-static void test_killed(void)
-{
+static void test_killed(void) {
     run("k.h5", "/C", 3, 3, false, 1);
     size_t before_bytes, after_bytes;
     char *before = slurp(in_scratch("k.h5"), &before_bytes);
@@ -157,22 +149,19 @@ static void test_killed(void)
     free(after);
 }
 
-static void put_text(const char *file, const char *text)
-{
+static void put_text(const char *file, const char *text) {
     FILE *to = fopen(file, "w");
     CHECK(to && fputs(text, to) >= 0 && fclose(to) == 0, "cannot make '%s'", file);
 }
 
-static void refuse(const char *file, const char *path, bool force, tsr_status status, const char *text)
-{
+static void refuse(const char *file, const char *path, bool force, tsr_status status, const char *text) {
     tsr_output_spec spec = spec_of(file, path, 2, 2, force);
     tsr_output output;
     CHECK_FAILS(tsr_output_check(&spec), status, text);
     CHECK_FAILS(tsr_output_create(&spec, &output), status, text);
 }
 
-static void test_refusals(void)
-{
+static void test_refusals(void) {
     size_t bytes;
     put_text(in_scratch("notes.txt"), "keep me");
     refuse("notes.txt", "/C", true, TSR_ERR_FORMAT, "not an HDF5 file");
@@ -195,8 +184,7 @@ static void test_refusals(void)
 }
 
 /* The file a symbolic link names is replaced, not the link; permissions stay. */
-static void test_link_and_mode(void)
-{
+static void test_link_and_mode(void) {
     struct stat st;
     run("real.h5", "", 2, 2, false, 1);
     CHECK(chmod(in_scratch("real.h5"), 0640) == 0 && symlink("real.h5", in_scratch("link.h5")) == 0, "set-up");
@@ -207,8 +195,7 @@ static void test_link_and_mode(void)
 }
 
 /* Another program writes the target while the run works: both results survive. */
-static void test_changed_target(void)
-{
+static void test_changed_target(void) {
     tsr_output_spec spec = spec_of("t.h5", "/C", 2, 2, false);
     tsr_output output;
     size_t bytes;
@@ -224,8 +211,7 @@ static void test_changed_target(void)
 }
 
 /* The temporary file goes before publish: an error, and the target as it was. */
-static void test_publish_fails(void)
-{
+static void test_publish_fails(void) {
     run("p.h5", "", 2, 2, false, 1);
     tsr_output_spec spec = spec_of("p.h5", "", 2, 2, true);
     tsr_output output;
@@ -235,8 +221,7 @@ static void test_publish_fails(void)
     CHECK(last_element("p.h5", "", 2, 2) == 1, "the target changed");
 }
 
-static void test_size_limit(void)
-{
+static void test_size_limit(void) {
     struct rlimit old, small;
     CHECK(getrlimit(RLIMIT_FSIZE, &old) == 0, "getrlimit");
     small = old;
@@ -251,8 +236,7 @@ static void test_size_limit(void)
     CHECK(access(in_scratch("limit.h5"), F_OK) != 0 && count_ending(scratch, ".tmp") == 0, "something is left");
 }
 
-int main(void)
-{
+int main(void) {
     scratch_make();
     test_life();
     test_shapes();

@@ -10,8 +10,7 @@ enum { ROWS = 37, COLS = 21 };
 static double expected(int64_t i, int64_t j) { return (double)(i * 1000 + j); }
 
 /* This rank's rows: every ranks-th one. */
-static void write_rows(tsr_store *store, int rank, int ranks)
-{
+static void write_rows(tsr_store *store, int rank, int ranks) {
     double row[COLS];
     for (int64_t i = rank; i < ROWS; i += ranks) {
         for (int64_t j = 0; j < COLS; j++) row[j] = expected(i, j);
@@ -20,16 +19,14 @@ static void write_rows(tsr_store *store, int rank, int ranks)
     CHECK_OK(store->ops->sync(store));
 }
 
-static void check_all(tsr_store *store)
-{
+static void check_all(tsr_store *store) {
     static double all[ROWS * COLS];
     CHECK_OK(store->ops->read(store, (tsr_rect){0, 0, ROWS, COLS}, all, COLS));
     for (int64_t i = 0; i < ROWS; i++)
         for (int64_t j = 0; j < COLS; j++) CHECK(all[i * COLS + j] == expected(i, j), "(%d, %d) is %g", (int)i, (int)j, all[i * COLS + j]);
 }
 
-static void one_mode(tsr_io_mode mode, int rank, int ranks)
-{
+static void one_mode(tsr_io_mode mode, int rank, int ranks) {
     MPI_Comm comm = MPI_COMM_WORLD;
     tsr_output output;
     tsr_output_spec spec = {.rows = ROWS, .cols = COLS, .dtype = TSR_F64, .force = true};
@@ -56,8 +53,7 @@ static void one_mode(tsr_io_mode mode, int rank, int ranks)
     MPI_Barrier(comm);
 }
 
-int main(int argc, char **argv)
-{
+int main(int argc, char **argv) {
     int rank, ranks, granted;
     MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &granted);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);

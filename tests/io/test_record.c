@@ -8,8 +8,7 @@
 
 static tsr_rank_record ranks[2];
 
-static tsr_run_record sample(void)
-{
+static tsr_run_record sample(void) {
     for (int i = 0; i < 2; i++) {
         ranks[i] = (tsr_rank_record){.rank = i, .row = i ? -1 : 0, .col = i ? -1 : 0, .depth = i ? -1 : 0, .tiles = 7, .flops = 3e9, .kernel_seconds = 1.5,
                                      .wall_seconds = 3};
@@ -29,8 +28,7 @@ static tsr_run_record sample(void)
 
 static void expect(const char *text, const char *part) { CHECK(strstr(text, part), "'%s' is not in: %s", part, text); }
 
-static void test_json(void)
-{
+static void test_json(void) {
     tsr_run_record run = sample();
     char *text = NULL;
     size_t bytes;
@@ -57,8 +55,7 @@ static void test_json(void)
     free(text);
 }
 
-static void test_failing_stream(void)
-{
+static void test_failing_stream(void) {
     tsr_run_record run = sample();
     FILE *full = fopen("/dev/full", "w");
     if (!full) return;
@@ -66,8 +63,7 @@ static void test_failing_stream(void)
     fclose(full);
 }
 
-static void test_save(void)
-{
+static void test_save(void) {
     tsr_run_record run = sample();
     size_t bytes;
     scratch_make();
@@ -82,8 +78,7 @@ static void test_save(void)
     scratch_remove();
 }
 
-static void test_print(void)
-{
+static void test_print(void) {
     tsr_run_record run = sample();
     char *text = NULL;
     size_t bytes;
@@ -104,8 +99,7 @@ static void test_print(void)
     free(text);
 }
 
-int main(void)
-{
+int main(void) {
     for (int lane = 0; lane < TSR_LANE_COUNT; lane++) CHECK(tsr_lane_name((tsr_lane)lane)[0], "lane %d", lane);
     test_json();
     test_failing_stream();

@@ -15,8 +15,7 @@ static const tsr_rect rects[] = {{0, 0, ROWS, COLS}, {0, 0, 1, 1}, {ROWS - 1, CO
 static double expected(int64_t i, int64_t j) { return tsr_fill_element(TSR_FILL_INTEGER, 5, i, j); }
 
 /* Reads every rectangle with three strides and looks at every element and at what is between the rows. */
-static void check_reads(tsr_store *store, int64_t row0, int64_t col0)
-{
+static void check_reads(tsr_store *store, int64_t row0, int64_t col0) {
     for (size_t t = 0; t < sizeof rects / sizeof *rects; t++) {
         tsr_rect r = rects[t];
         if (r.row + r.rows > store->desc.rows || r.col + r.cols > store->desc.cols) continue;
@@ -35,8 +34,7 @@ static void check_reads(tsr_store *store, int64_t row0, int64_t col0)
     }
 }
 
-static void check_refusals(tsr_store *store)
-{
+static void check_refusals(tsr_store *store) {
     static const tsr_rect outside[] = {{-1, 0, 1, 1}, {0, -1, 1, 1}, {ROWS, 0, 1, 1}, {0, COLS, 1, 1}, {0, 0, ROWS + 1, 1}, {0, 0, 1, COLS + 1}, {0, 0, -1, 1},
                                        {1, 0, INT64_MAX, 1}};
     double to[4 * COLS];
@@ -46,8 +44,7 @@ static void check_refusals(tsr_store *store)
     CHECK_FAILS(store->ops->read(store, wide, to, 3), TSR_ERR_SHAPE, "rows of 3");
 }
 
-static void test_memory(void)
-{
+static void test_memory(void) {
     double data[ROWS * (COLS + 2)], piece[4] = {1, 2, 3, 4};
     for (int i = 0; i < ROWS; i++)
         for (int j = 0; j < COLS + 2; j++) data[i * (COLS + 2) + j] = j < COLS ? expected(i, j) : GUARD;
@@ -63,8 +60,7 @@ static void test_memory(void)
     CHECK_FAILS(tsr_memory_open((tsr_view){data, {TSR_F64, false}, 2, 5, 4}, &store), TSR_ERR_SHAPE, "rows of 4");
 }
 
-static void test_generated(void)
-{
+static void test_generated(void) {
     tsr_store *store;
     double piece[1] = {1};
     CHECK_OK(tsr_generated_open(TSR_FILL_INTEGER, 5, ROWS, COLS, TSR_F64, &store));
@@ -77,8 +73,7 @@ static void test_generated(void)
 }
 
 /* Writes the matrix through a store of `mode`, in rectangles that tile it, and publishes it. */
-static void write_file(const char *file, tsr_io_mode mode)
-{
+static void write_file(const char *file, tsr_io_mode mode) {
     tsr_output output;
     tsr_output_spec spec = {.rows = ROWS, .cols = COLS, .dtype = TSR_F64, .force = true};
     tsr_store *store;
@@ -99,8 +94,7 @@ static void write_file(const char *file, tsr_io_mode mode)
     CHECK_OK(tsr_output_publish(&output, NULL, "test"));
 }
 
-static void read_file(const char *file, tsr_io_mode mode)
-{
+static void read_file(const char *file, tsr_io_mode mode) {
     static const char *const slices[] = {"", "[3:20,2:]", "[7:7,:]", "[:,16:17]"};
     for (size_t i = 0; i < sizeof slices / sizeof *slices; i++) {
         char text[700];
@@ -121,8 +115,7 @@ static void read_file(const char *file, tsr_io_mode mode)
     }
 }
 
-static void test_files(void)
-{
+static void test_files(void) {
     static const tsr_io_mode modes[] = {TSR_IO_DIRECT, TSR_IO_HDF5};
     scratch_make();
     for (int w = 0; w < 2; w++) {
@@ -132,14 +125,12 @@ static void test_files(void)
 }
 
 /* Several threads read through one store; HDF5 itself sees one at a time. */
-static void *read_in_thread(void *store)
-{
+static void *read_in_thread(void *store) {
     for (int i = 0; i < 20; i++) check_reads(store, 0, 0);
     return NULL;
 }
 
-static void test_threads(void)
-{
+static void test_threads(void) {
     for (int mode = TSR_IO_DIRECT; mode <= TSR_IO_HDF5; mode++) {
         tsr_matrix_name name;
         tsr_store_desc desc;
@@ -155,8 +146,7 @@ static void test_threads(void)
 }
 
 /* The file shrinks, or goes, between describing and reading. */
-static void test_cut_short(void)
-{
+static void test_cut_short(void) {
     tsr_matrix_name name;
     tsr_store_desc desc;
     tsr_store *store;
@@ -174,8 +164,7 @@ static void test_cut_short(void)
     scratch_remove();
 }
 
-static void test_modes(void)
-{
+static void test_modes(void) {
     tsr_io_mode mode;
     char text[64];
     for (int m = TSR_IO_AUTO; m <= TSR_IO_MPIO; m++) {
@@ -186,8 +175,7 @@ static void test_modes(void)
     CHECK(strstr(tsr_hdf5_version(text, sizeof text), tsr_hdf5_is_parallel() ? "(parallel)" : "(serial)"), "%s", text);
 }
 
-int main(void)
-{
+int main(void) {
     test_modes();
     test_memory();
     test_generated();
