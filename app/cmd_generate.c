@@ -158,9 +158,10 @@ static tsr_status publish(const tsr_world *world, const generate_options *o, con
 static tsr_status write_dataset(const tsr_world *world, const generate_options *o, const tsr_output *output) {
     tsr_store *store = NULL;
     TSR_TRY(tsr_agree(world->comm, tsr_output_open(output, o->io, &world->comm, &store)));
-    tsr_status status = tsr_agree(world->comm, write_band(world, o, store));
+    tsr_status status = write_band(world, o, store);
+    if (o->io == TSR_IO_MPIO) status = tsr_agree(world->comm, status); /* closing is collective there */
     tsr_store_close(store);
-    return status;
+    return tsr_agree(world->comm, status); /* all have closed: HDF5 writes to a file it closes */
 }
 
 static tsr_status generate(const tsr_world *world, const generate_options *o, const char *command) {
