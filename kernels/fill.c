@@ -43,8 +43,7 @@ double tsr_fill_element(tsr_fill_kind kind, uint64_t seed, int64_t i, int64_t j)
     return 0.0;
 }
 
-/* Rounds towards zero where the type holds integers; negative values wrap in unsigned types no more than C says: -4 … 4
- * are clamped at 0 there. */
+/* Integer types take the value cut towards zero, unsigned ones 0 for what is negative. */
 static void store(tsr_dtype dtype, void *row, int64_t j, double value) {
     double natural = value > 0 ? value : 0;
     switch (dtype) {

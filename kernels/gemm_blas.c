@@ -20,7 +20,8 @@ static void call_f64(int m, int n, int k, const double *a, int lda, const double
 static tsr_status check_ld(int64_t lda, int64_t ldb, int64_t ldc) {
     int64_t most = tsr_max(lda, tsr_max(ldb, ldc));
     if (most > INT_MAX)
-        return tsr_fail(TSR_ERR_LIMIT, "kernel 'blas': rows are %" PRId64 " elements apart and BLAS counts to %d: use --kernel reference", most, INT_MAX);
+        return tsr_fail(TSR_ERR_LIMIT, "kernel 'blas': rows are %" PRId64 " elements apart and BLAS counts to %d: use --kernel reference",
+                        most, INT_MAX);
     return TSR_OK;
 }
 

@@ -3,7 +3,9 @@
  *   over the matrix, so that no grid limit matters. All indices are 64-bit.
  * Shared memory: transpose 32 × 33 elements (4.2 or 8.4 kB): the odd row length keeps columns in different banks.
  * Requirements: source aligned to its elements. Rows 16-byte aligned and of the target's type are copied 16 bytes a thread.
- * Arithmetic intensity: none to 3 flop an element; memory-bound, reads and writes each element once. */
+ * Arithmetic intensity: none to 3 flop an element; memory-bound, reads and writes each element once.
+ * Measured, GB/s read and written at 16384²: copy 4200, any type converted or swapped 3750-4370, transpose f32 2800, f64 3750,
+ *   16-bit to f32 1900-2200, finish 2900-4000 (H200, November 2026). */
 #include "kernels/cuda_compat.h"
 #include "kernels/element.h"
 #include "kernels/gemm_cuda.h"
