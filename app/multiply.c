@@ -53,8 +53,8 @@ static tsr_matrix_name as_stored(tsr_order order, tsr_matrix_name name) {
     return stored;
 }
 
-static tsr_operand operand_of(const tsr_store_desc *desc, bool transpose) {
-    return (tsr_operand){desc->rows, desc->cols, desc->element, transpose};
+static tsr_operand operand_of(const job *j, const tsr_store_desc *desc, bool transpose) {
+    return (tsr_operand){desc->rows, desc->cols, tsr_hdf5_element(desc, j->settings->io), transpose};
 }
 
 static tsr_status describe_sources(const job *j, sources *from) {
@@ -73,8 +73,8 @@ static tsr_status make_problem(job *j) {
     bool swap = s->order == TSR_ORDER_COL;
     j->transpose_a = swap ? s->transpose_b : s->transpose_a;
     j->transpose_b = swap ? s->transpose_a : s->transpose_b;
-    tsr_operand c0 = operand_of(&j->from.c0, false);
-    TSR_TRY(tsr_problem_make(operand_of(&j->from.a, j->transpose_a), operand_of(&j->from.b, j->transpose_b), s->beta != 0 ? &c0 : NULL, s->alpha, s->beta, &j->problem));
+    tsr_operand c0 = operand_of(j, &j->from.c0, false);
+    TSR_TRY(tsr_problem_make(operand_of(j, &j->from.a, j->transpose_a), operand_of(j, &j->from.b, j->transpose_b), s->beta != 0 ? &c0 : NULL, s->alpha, s->beta, &j->problem));
     if (s->has_type) {
         j->problem.out = s->type;
         if (s->type == TSR_F64) j->problem.type = TSR_F64; /* C in double is computed in double */
@@ -126,6 +126,7 @@ static tsr_status find_resources(const job *j, tsr_resources *res) {
         .grid = {s->grid[0], s->grid[1], s->grid[2]},
         .panel = s->panel,
         .multiple = j->kernel->multiple,
+        .workspace_bytes = j->kernel->workspace_bytes,
         .rates = tsr_rates_typical(cuda, j->transport_ops->device_memory, j->problem.type, (int)tsr_max(1, tsr_cpu_cores())),
     };
     return TSR_OK;
@@ -138,7 +139,7 @@ static tsr_status make_plan(job *j) {
     TSR_TRY(tsr_agree(comm, find_resources(j, &res)));
     TSR_TRY(smallest(comm, &res.device_limit));
     TSR_TRY(smallest(comm, &res.host_limit));
-    TSR_TRY(tsr_broadcast(comm, &res, sizeof res));
+    TSR_TRY(tsr_broadcast(comm, &res.rates, sizeof res.rates));
     return tsr_agree(comm, tsr_plan_make(&j->problem, &res, &j->plan));
 }
 

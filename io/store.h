@@ -72,6 +72,9 @@ tsr_status tsr_hdf5_describe(const tsr_matrix_name *name, tsr_store_desc *desc);
  * store, not the description it was opened with. Closing a TSR_IO_MPIO store is Collective too. */
 tsr_status tsr_hdf5_open(const tsr_store_desc *desc, tsr_io_mode mode, const void *comm, tsr_io_mode *mode_used, tsr_store **store);
 
+/* The element a store opened with this mode delivers: known before it is open, and the same on every rank. */
+tsr_element tsr_hdf5_element(const tsr_store_desc *desc, tsr_io_mode mode);
+
 /* A matrix in memory: data (rows × cols, not owned) belongs to the caller. */
 tsr_status tsr_memory_open(tsr_view data, tsr_store **store);
 /* A matrix computed on the fly (kernels/fill.h). */

@@ -193,7 +193,7 @@ static tsr_status open_through_hdf5(const tsr_store_desc *desc, tsr_io_mode mode
     hdf5_store *s = malloc(sizeof *s);
     if (!s) return tsr_fail(TSR_ERR_MEMORY, "no memory to open '%s'", desc->name.file);
     *s = (hdf5_store){.base = {mode == TSR_IO_MPIO ? &mpio_ops : &hdf5_ops, *desc}, .file = -1, .dataset = -1, .type = -1, .writable = write};
-    s->base.desc.element.swapped = false;
+    s->base.desc.element = tsr_hdf5_element(desc, mode);
     tsr_h5_enter();
     tsr_status status = mode == TSR_IO_MPIO ? open_mpio(desc->name.file, write, comm, &s->file)
                         : write             ? tsr_h5_open_write(desc->name.file, &s->file)
@@ -203,6 +203,11 @@ static tsr_status open_through_hdf5(const tsr_store_desc *desc, tsr_io_mode mode
     if (status == TSR_OK) *store = &s->base;
     else hdf5_close(&s->base);
     return status;
+}
+
+tsr_element tsr_hdf5_element(const tsr_store_desc *desc, tsr_io_mode mode) {
+    bool library = mode == TSR_IO_HDF5 || mode == TSR_IO_MPIO; /* which delivers this machine's order */
+    return (tsr_element){desc->element.dtype, desc->element.swapped && !library};
 }
 
 tsr_status tsr_hdf5_open_as(const tsr_store_desc *desc, tsr_io_mode mode, const void *comm, bool write, tsr_io_mode *mode_used, tsr_store **store) {

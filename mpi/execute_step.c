@@ -80,13 +80,15 @@ static tsr_status run_pack(const tsr_execution *x, void *from, void *to, tsr_str
     return tsr_pack_find(x->device->ops->kind)->pack(x->device, stream, &args);
 }
 
-static tsr_status run_multiply(const tsr_execution *x, void *a, void *b, void *c, tsr_stream *stream, const tsr_step *step) {
+static tsr_status run_multiply(const tsr_execution *x, void **buffers, void *a, void *b, void *c, tsr_stream *stream, const tsr_step *step) {
+    const tsr_slots *workspace = &x->plan->slots[TSR_SLOT_WORKSPACE];
     tsr_gemm_args args = {
         .m = step->m, .n = step->n, .k = step->k,
         .a = a, .lda = step->lda,
         .b = b, .ldb = step->ldb,
         .c = c, .ldc = step->ld,
         .accumulate = step->accumulate,
+        .workspace = workspace->count > 0 ? buffers[workspace->first] : NULL, /* products follow each other on one stream */
     };
     return tsr_gemm_launch(x->kernel, x->device, stream, &args);
 }
@@ -133,7 +135,7 @@ tsr_status tsr_step_run(const tsr_execution *x, void **buffers, tsr_stream *stre
         return x->transport->ops->all_gather(x->transport, step->operand == TSR_OPERAND_A ? TSR_AXIS_COLS : TSR_AXIS_ROWS, b0, step->bytes, stream);
     case TSR_STEP_PACK: return run_pack(x, b0, b1, stream, step);
     case TSR_STEP_ZERO: return device->ops->fill_bytes(device, b0, 0, step->bytes, stream);
-    case TSR_STEP_MULTIPLY: return run_multiply(x, b0, b1, b2, stream, step);
+    case TSR_STEP_MULTIPLY: return run_multiply(x, buffers, b0, b1, b2, stream, step);
     case TSR_STEP_REDUCE: return run_reduce(x, b0 + step->offset, b1, b2, stream, step);
     case TSR_STEP_FINISH: return run_finish(x, b0 + step->offset, b1, b2, stream, step);
     case TSR_STEP_DOWNLOAD: return device->ops->download(device, b1, b0, step->bytes, stream);

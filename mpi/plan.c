@@ -76,6 +76,8 @@ static void plan_memory(tsr_plan *plan, int sums) {
         operand_slots(plan, &problem->a, !problem->a.transpose, m, plan->q, plan->pack_a, TSR_SLOT_HOST_A, TSR_SLOT_PANEL_A, TSR_SLOT_PACKED_A);
         operand_slots(plan, &problem->b, problem->b.transpose, n, plan->p, plan->pack_b, TSR_SLOT_HOST_B, TSR_SLOT_PANEL_B, TSR_SLOT_PACKED_B);
     }
+    size_t workspace = res->workspace_bytes ? res->workspace_bytes(tsr_round_up(m, res->multiple), (int64_t)ld, tsr_round_up(plan->panel, res->multiple)) : 0;
+    if (workspace > 0) slots_set(plan, TSR_SLOT_WORKSPACE, host, 1, (double)workspace);
     int64_t sum_rows = tsr_max(tsr_round_up(m, res->multiple), tsr_round_up(m, plan->strip * plan->r));
     slots_set(plan, TSR_SLOT_SUM, host, sums, (double)sum_rows * ld * bytes);
     double strip = (double)plan->strip;

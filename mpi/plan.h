@@ -48,6 +48,7 @@ typedef struct {
     int grid[3];          /* forced p, q, r; 0, 0, 0: chosen */
     int64_t panel;        /* forced k of a step; 0: chosen */
     int64_t multiple;     /* the kernel's operands are padded to multiples of this */
+    size_t (*workspace_bytes)(int64_t m, int64_t n, int64_t k); /* device memory the kernel wants for a product of at most m, n, k; NULL: none */
     tsr_rates rates;
 } tsr_resources;
 
@@ -63,6 +64,7 @@ tsr_rates tsr_rates_typical(bool cuda, bool device_exchange, tsr_dtype type, int
     X(PACKED_A, "A packed")                                                                                           \
     X(PACKED_B, "B packed")                                                                                           \
     X(SUM, "C accumulators")                                                                                          \
+    X(WORKSPACE, "kernel workspace")                                                                                  \
     X(PART, "C strip summed over k")                                                                                  \
     X(PART_HOST, "C strip summed over k (host)")                                                                      \
     X(C0_HOST, "C0 strip (host)")                                                                                     \

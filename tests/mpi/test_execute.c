@@ -59,14 +59,13 @@ static void check_record(const tsr_plan *plan, const tsr_grid *grid, const tsr_r
           (long long)record->tiles, forecast.flops, (long long)forecast.tiles);
 }
 
-static void execute(bench *b, const setup *s, const tsr_plan *plan, double *c) {
+static void execute(bench *b, const setup *s, const tsr_plan *plan, const tsr_gemm_kernel *kernel, double *c) {
     tsr_grid grid;
     CHECK_OK(tsr_grid_open(&b->world, plan->p, plan->q, plan->r, &grid));
     if (grid.active) {
         tsr_rank_record record = {0};
         tsr_executor *executor;
-        tsr_execution x = {.plan = plan, .grid = &grid, .device = b->device, .io_threads = 2};
-        CHECK_OK(tsr_gemm_find("auto", &b->facts, plan->problem.type, &x.kernel));
+        tsr_execution x = {.plan = plan, .grid = &grid, .device = b->device, .kernel = kernel, .io_threads = 2};
         CHECK_OK(b->ops->open(&grid, b->device, &x.transport));
         CHECK_OK(tsr_generated_open(TSR_FILL_INTEGER, 1, plan->problem.a.rows, plan->problem.a.cols, s->type_a, &x.a));
         CHECK_OK(tsr_generated_open(TSR_FILL_INTEGER, 2, plan->problem.b.rows, plan->problem.b.cols, s->type_b, &x.b));
@@ -92,12 +91,18 @@ static void run_one(bench *b, const setup *s) {
     tsr_resources res = {.ranks = b->world.ranks, .host_memory = b->facts.host_memory, .device_exchange = b->ops->device_memory, .device_limit = s->memory,
                          .host_limit = s->memory, .panel = s->panel, .multiple = 1, .grid = {s->grid[0], s->grid[1], s->grid[2]}};
     res.rates = tsr_rates_typical(b->facts.kind == TSR_DEVICE_CUDA, b->ops->device_memory, problem.type, 1);
+    const tsr_gemm_kernel *kernel;
+    CHECK_OK(tsr_gemm_find("auto", &b->facts, problem.type, &kernel));
+    if (kernel->workspace_bytes) { /* the limit is meant for matrices */
+        res.workspace_bytes = kernel->workspace_bytes;
+        res.device_limit += kernel->workspace_bytes(s->m, s->n, s->k);
+    }
     tsr_plan plan;
     CHECK_OK(tsr_plan_make(&problem, &res, &plan));
     double *c = malloc((size_t)(s->m * s->n + 1) * sizeof *c);
     CHECK(c, "no memory");
     for (int64_t i = 0; i < s->m * s->n; i++) c[i] = UNWRITTEN;
-    execute(b, s, &plan, c);
+    execute(b, s, &plan, kernel, c);
     check_product(b, s, &plan, c);
     free(c);
     b->runs++;
