@@ -8,6 +8,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "app/inputs.h"
 #include "app/interrupt.h"
 #include "app/progress.h"
 #include "app/verify.h"
@@ -45,21 +46,13 @@ typedef struct {
 
 /* ---- what is multiplied -------------------------------------------------------------------------------------------- */
 
-/* A person who counts column by column names rows first, too: of what the file shows as columns. */
-static tsr_matrix_name as_stored(tsr_order order, tsr_matrix_name name) {
-    if (order == TSR_ORDER_ROW) return name;
-    tsr_matrix_name stored = name;
-    stored.row0 = name.col0, stored.row1 = name.col1, stored.col0 = name.row0, stored.col1 = name.row1;
-    return stored;
-}
-
 static tsr_operand operand_of(const job *j, const tsr_store_desc *desc, bool transpose) {
     return (tsr_operand){desc->rows, desc->cols, tsr_hdf5_element(desc, j->settings->io), transpose};
 }
 
 static tsr_status describe_sources(const job *j, sources *from) {
     const tsr_multiply_settings *s = j->settings;
-    tsr_matrix_name a = as_stored(s->order, s->a), b = as_stored(s->order, s->b), c0 = as_stored(s->order, s->c0);
+    tsr_matrix_name a = tsr_name_as_stored(s->order, s->a), b = tsr_name_as_stored(s->order, s->b), c0 = tsr_name_as_stored(s->order, s->c0);
     /* In column order the file shows C transposed: Cᵀ = op(B)ᵀ op(A)ᵀ, and the transposes cancel those of the view. */
     bool swap = s->order == TSR_ORDER_COL;
     TSR_TRY(tsr_hdf5_describe(swap ? &b : &a, &from->a));
