@@ -1,0 +1,222 @@
+"""multiply against numpy. Small integers make every partial sum exact, so those products must agree bit for bit, whatever the
+ranks, grid, panel or memory; real numbers are checked against a bound."""
+import json
+
+import h5py
+
+from lib import fails, leftovers, main, np, read, run, write
+
+random = np.random.default_rng(11)
+
+
+def integers(rows, cols, dtype="f4", low=-4):
+    return random.integers(low, 5, size=(rows, cols)).astype(dtype)
+
+
+def product(*args, ranks=0, out="c.h5", **more):
+    run("multiply", *args, "-o", out, "--force", "--device", "cpu", ranks=ranks, **more)
+    return read(out)
+
+
+def exact(a, b):
+    return a.astype("f8") @ b.astype("f8")
+
+
+def same(got, expected, what):
+    assert got.shape == expected.shape, f"{what}: {got.shape} instead of {expected.shape}"
+    different = ~((got == expected) | (np.isnan(got) & np.isnan(expected)))
+    if different.any():
+        place = tuple(np.argwhere(different)[0])
+        raise AssertionError(f"{what}: {different.sum()} elements differ, first {place}: {got[place]} instead of {expected[place]}")
+
+
+def test_types():
+    results = {"f2": "f4", "f4": "f4", "f8": "f8", "i1": "f4", "i2": "f4", "i4": "f8", "i8": "f8", "u1": "f4", "u2": "f4", "u4": "f8", "u8": "f8"}
+    for number, (name, computed) in enumerate(results.items()):
+        dtype = np.dtype(name).newbyteorder(">" if number % 2 else "<")
+        a, b = integers(19, 23, dtype, 0 if "u" in name else -4), integers(23, 17, dtype, 0 if "u" in name else -4)
+        write("a.h5", a), write("b.h5", b)
+        c = product("a.h5", "b.h5")
+        same(c, exact(a, b), name)
+        expected = "f8" if name == "f8" or int(name[1:]) >= 4 and name[0] in "iu" else "f4"
+        assert computed == expected and c.dtype.itemsize in (2, int(computed[1:])) and c.dtype.kind == "f", f"{name} gave {c.dtype}"
+    a, b = integers(19, 23, ">f8"), integers(23, 17, "i1")
+    write("a.h5", a), write("b.h5", b)
+    same(product("a.h5", "b.h5", ranks=3), exact(a, b), "mixed")
+
+
+def test_output_types():
+    a, b = integers(9, 21, "f4"), integers(21, 12, "f4")
+    write("a.h5", a), write("b.h5", b)
+    for name, dtype in (("f16", "f2"), ("f32", "f4"), ("f64", "f8")):
+        c = product("a.h5", "b.h5", "--type", name, ranks=2)
+        assert c.dtype == np.dtype(dtype), c.dtype
+        same(c, exact(a, b), name)
+
+
+def test_layouts():
+    a, b = integers(61, 45), integers(45, 33)
+    layouts = ({}, {"chunks": (16, 7)}, {"chunks": (8, 45), "compression": "gzip", "shuffle": True}, {"chunks": (64, 8), "fletcher32": True, "maxshape": (None, None)})
+    for how in layouts:
+        rows, cols = how.get("chunks", (1, 1))
+        write("a.h5", a, **how)
+        write("b.h5", b, **dict(how, chunks=(min(rows, 45), min(cols, 33))) if "chunks" in how else {})
+        same(product("a.h5", "b.h5", ranks=2), exact(a, b), str(how))
+    with h5py.File("block.h5", "w", userblock_size=512) as file:
+        file.create_dataset("deep/in/here", data=a)
+    same(product("block.h5", "b.h5"), exact(a, b), "user block")
+    same(product("block.h5/deep/in/here", "b.h5:/C"), exact(a, b), "file/path")
+    same(product("block.h5::/deep/in/here", "b.h5"), exact(a, b), "file::/path")
+
+
+def test_io_modes():
+    a, b = integers(50, 40, "f8"), integers(40, 30, "f8")
+    write("a.h5", a), write("b.h5", b)
+    with h5py.File("a.h5") as file:
+        assert file["C"].chunks is None
+    for mode in ("direct", "hdf5", "mpio"):
+        for ranks in (1, 3):
+            same(product("a.h5", "b.h5", "--io", mode, ranks=ranks), exact(a, b), f"{mode} on {ranks} ranks")
+    write("a.h5", a, chunks=(8, 8))
+    fails("multiply", "a.h5", "b.h5", "-o", "d.h5", "--io", "direct", ranks=2, code=1, says=["chunked", "--io"])
+
+
+def test_transposes():
+    a, b = integers(31, 43), integers(43, 29)
+    for ta in (False, True):
+        for tb in (False, True):
+            write("a.h5", a.T if ta else a), write("b.h5", b.T if tb else b)
+            flags = ["--transpose-a"] * ta + ["--transpose-b"] * tb
+            for ranks in (0, 3, 4):
+                same(product("a.h5", "b.h5", *flags, ranks=ranks), exact(a, b), f"{flags} on {ranks} ranks")
+
+
+def test_scaled_and_added():
+    a, b, c0 = integers(20, 30), integers(30, 25), integers(20, 25, ">i2")
+    write("a.h5", a), write("b.h5", b), write("c0.h5", c0)
+    for ranks in (0, 4):
+        same(product("a.h5", "b.h5", "--alpha", -2, ranks=ranks), -2 * exact(a, b), "alpha")
+        same(product("a.h5", "b.h5", "--add", "c0.h5", ranks=ranks), exact(a, b) + c0, "add")
+        same(product("a.h5", "b.h5", "--add", "c0.h5", "--alpha", 0.5, "--beta", 3, ranks=ranks), 0.5 * exact(a, b) + 3 * c0, "alpha and beta")
+        same(product("a.h5", "b.h5", "--add", "c0.h5", "--alpha", 0, "--beta", 2, ranks=ranks), 2.0 * c0, "alpha 0")
+    write("nan.h5", np.full((20, 25), np.nan, "f4"))
+    same(product("a.h5", "b.h5", "--add", "nan.h5", "--beta", 0, ranks=2), exact(a, b), "beta 0 read C0")
+    write("inf.h5", np.full((20, 30), np.inf, "f4"))
+    same(product("inf.h5", "b.h5", "--alpha", 0, ranks=2), np.zeros((20, 25)), "alpha 0 read A")
+
+
+def test_slices():
+    a, b = integers(40, 50), integers(60, 35)
+    write("a.h5", a), write("b.h5", b)
+    same(product("a.h5[3:37,10:40]", "b.h5:/C[20:50,:]", ranks=2), exact(a[3:37, 10:40], b[20:50]), "slices")
+    same(product("a.h5[:,5:35]", "b.h5[:30,7:8]", "--add", "b.h5[0:40,34:]"), exact(a[:, 5:35], b[:30, 7:8]) + b[:40, 34:], "open slices")
+    write("a.h5", a, chunks=(7, 11), compression="gzip")
+    same(product("a.h5[3:37,10:40]", "b.h5[20:50,:]", ranks=3), exact(a[3:37, 10:40], b[20:50]), "slices of chunks")
+
+
+def test_column_order():
+    a, b = integers(14, 22), integers(22, 9)
+    write("a.h5", a.T), write("b.h5", b.T), write("c0.h5", integers(9, 14))
+    same(product("a.h5", "b.h5", "--order", "col", ranks=2).T, exact(a, b), "column order")
+    same(product("a.h5", "b.h5", "--add", "c0.h5", "--order", "col").T, exact(a, b) + read("c0.h5").T, "column order, added")
+    write("a.h5", a)
+    same(product("a.h5", "b.h5", "--order", "col", "--transpose-a", ranks=3).T, exact(a, b), "column order, transposed")
+    fails("multiply", "a.h5", "b.h5", "-o", "d.h5", "--order", "col", code=1, says="x")
+
+
+def test_sizes():
+    shapes = [(0, 4, 5), (4, 0, 5), (4, 5, 0), (0, 0, 0), (1, 1, 1), (1, 97, 1), (97, 1, 89), (1, 1, 101), (2, 3, 1), (127, 131, 113)]
+    for m, k, n in shapes:
+        a, b = integers(m, k), integers(k, n)
+        write("a.h5", a), write("b.h5", b)
+        for ranks in (0, 4):
+            same(product("a.h5", "b.h5", ranks=ranks), exact(a, b), f"{m}x{k}x{n} on {ranks} ranks")
+
+
+def test_ranks_and_grids():
+    a, b = integers(71, 67), integers(67, 59)
+    write("a.h5", a), write("b.h5", b)
+    for ranks in (1, 2, 3, 4, 6):
+        same(product("a.h5", "b.h5", ranks=ranks), exact(a, b), f"{ranks} ranks")
+    for grid in ("1x1", "2x1", "1x3", "2x3", "1x1x2", "2x1x2", "1x1x6", "1x2x3"):
+        same(product("a.h5", "b.h5", "--grid", grid, "--panel", 13, ranks=6), exact(a, b), f"grid {grid}")
+    fails("multiply", "a.h5", "b.h5", "-o", "d.h5", "--grid", "2x2", ranks=3, code=2, says=["2x2", "3"])
+
+
+def test_panels_and_memory():
+    a, b = integers(601, 403), integers(403, 509)
+    write("a.h5", a), write("b.h5", b)
+    for panel in (1, 7, 403, 100000):
+        rows = slice(0, 40)
+        same(product("a.h5[0:40,:]", "b.h5", "--panel", panel, ranks=2), exact(a[rows], b), f"panel {panel}")
+    for limit in (["--memory", "1M"], ["--host-memory", "1M"], ["--memory", "4M", "--host-memory", "4M"]):
+        for ranks in (1, 3):
+            same(product("a.h5", "b.h5", *limit, ranks=ranks), exact(a, b), f"{limit} on {ranks} ranks")
+    same(product("a.h5", "b.h5", "--memory", "1M", "--grid", "1x2x2", ranks=4),
+         exact(a, b), "memory and split k")
+    fails("multiply", "a.h5", "b.h5", "-o", "d.h5", "--memory", "1K", "--host-memory", "1K", ranks=2, code=1, says="memory")
+
+
+def test_kernels():
+    a, b = integers(70, 90), integers(90, 50)
+    write("a.h5", a), write("b.h5", b)
+    for kernel in ("reference", "blas", "auto"):
+        same(product("a.h5", "b.h5", "--kernel", kernel, ranks=2), exact(a, b), kernel)
+
+
+def test_real_numbers():
+    for dtype, unit in (("f4", 2.0**-24), ("f8", 2.0**-53)):
+        a, b = random.normal(size=(90, 200)).astype(dtype), random.normal(size=(200, 80)).astype(dtype)
+        write("a.h5", a), write("b.h5", b)
+        c = product("a.h5", "b.h5", "--verify", ranks=3)
+        expected = a.astype("longdouble") @ b.astype("longdouble")
+        bound = 201 * unit * (np.abs(a).astype("f8") @ np.abs(b).astype("f8"))
+        assert np.all(np.abs(c - expected) <= bound), float(np.max(np.abs(c - expected) / bound))
+
+
+def test_nan_and_inf():
+    a, b = integers(30, 40), integers(40, 20)
+    a[3, 5], a[7, 7], b[9, 2], b[11, 19] = np.nan, np.inf, -np.inf, np.nan
+    write("a.h5", a), write("b.h5", b)
+    with np.errstate(invalid="ignore"):
+        expected = exact(a, b)
+    for ranks in (0, 4):
+        c = product("a.h5", "b.h5", "--verify", ranks=ranks)
+        same(np.where(np.isinf(expected), 0, c), np.where(np.isinf(expected), 0, expected), "NaN")
+        same(c[np.isinf(expected)], expected[np.isinf(expected)], "Inf")
+
+
+def test_dry_run():
+    a, b = integers(300, 200), integers(200, 100)
+    write("a.h5", a), write("b.h5", b)
+    out = run("multiply", "a.h5", "b.h5", "-o", "dry.h5", "--dry-run", "--device", "cpu", "--log", "dry.json", ranks=2).out
+    for word in ("grid", "panel", "host", "read", "write", "flop"):
+        assert word in out.lower(), f"{word}: {out}"
+    import os
+    assert not os.path.exists("dry.h5") and not os.path.exists("dry.json") and not leftovers(), os.listdir(".")
+
+
+def test_record():
+    a, b = integers(120, 80), integers(80, 60)
+    write("a.h5", a), write("b.h5", b)
+    result = run("multiply", "a.h5", "b.h5", "-o", "rec.h5:/g/P", "--verify", "--log", "run.json", "--device", "cpu", ranks=3)
+    log = json.load(open("run.json"))
+    text = json.dumps(log)
+    for key in ("command", "grid", "kernel", "versions", "check", "seconds", "gflops", "ranks"):
+        assert f'"{key}"' in text, f"{key}: {text}"
+    assert "PASSED" in text and "multiply a.h5 b.h5" in text, text
+    with h5py.File("rec.h5") as file:
+        same(file["g/P"][...], exact(a, b), "recorded product")
+        assert "history" in file["g/P"].attrs, dict(file["g/P"].attrs)
+        table = file["g/P.run/ranks"][...]
+        assert len(table) == 3 and sorted(table["rank"]) == [0, 1, 2], table
+        assert sum(table["flops"]) == 2 * 120 * 80 * 60, table["flops"]
+        attributes = {name: str(value) for name, value in file["g/P.run"].attrs.items()}
+        assert any("PASSED" in value for value in attributes.values()), attributes
+        assert any("multiply a.h5" in value for value in attributes.values()), attributes
+    lines = result.out.splitlines()
+    assert sum(line.split()[:1] == [str(rank)] for line in lines for rank in range(3)) == 3, result.out
+    assert "GFLOP/s" in result.out and "PASSED" in result.out, result.out
+
+
+main(globals())

@@ -1,0 +1,209 @@
+"""verify: right products of every kind pass, one wrong entry or tile fails with exit code 3, NaN and Inf are told from errors."""
+import re
+
+from lib import fails, main, np, run, write
+
+random = np.random.default_rng(5)
+
+
+def ratio(text):
+    return float(re.search(r"\|r\|/bound (\S+?)[,)]", text)[1])
+
+
+def files(a, b, c, **how):
+    write("a.h5", a, **how), write("b.h5", b, **how), write("c.h5", c, **how)
+    return ["a.h5", "b.h5", "c.h5"]
+
+
+def single(m=61, k=83, n=47):
+    a, b = random.normal(size=(m, k)).astype("f4"), random.normal(size=(k, n)).astype("f4")
+    return a, b, a @ b
+
+
+def test_right():
+    a, b, c = single()
+    names = files(a, b, c)
+    for ranks in (0, 1, 2, 3, 4):
+        out = run("verify", *names, ranks=ranks).out
+        assert out.startswith("PASSED") and "9.54e-07" in out and 0 < ratio(out) < 1, out
+    assert "0.5" in run("verify", *names, "--trials", 1).out
+    for seed in range(1, 6):
+        run("verify", *names, "--seed", seed, "--trials", 64)
+
+
+def test_same_on_any_ranks():
+    a, b, _ = single()
+    names = files(a.astype("f8"), b.astype("f8"), a.astype("f8") @ b)
+    texts = {run("verify", *names, ranks=ranks).out for ranks in (1, 2, 4)}
+    assert len({ratio(text) < 0.1 for text in texts}) == 1, texts
+
+
+def test_wrong_entry():
+    a, b, c = single()
+    for place in ((0, 0), (60, 46), (31, 7)):
+        wrong = c.copy()
+        wrong[place] += 1
+        names = files(a, b, wrong)
+        for ranks in (0, 3):
+            fails("verify", *names, ranks=ranks, code=3, says=["FAILED: 1 of 61 rows", f"worst row {place[0]} "])
+
+
+def test_wrong_tile():
+    a, b, c = single()
+    c[16:32, 16:32] = 0
+    fails("verify", *files(a, b, c), ranks=2, code=3, says="FAILED: 16 of 61 rows")
+    a, b, c = single()
+    fails("verify", *files(a, b, c[:, ::-1]), code=3, says="61 of 61 rows")
+
+
+def test_double_is_sharp():
+    a, b, _ = single()
+    a, b = a.astype("f8"), b.astype("f8")
+    c = a @ b
+    run("verify", *files(a, b, c), ranks=2)
+    c[7, 7] += 1e-9
+    fails("verify", *files(a, b, c), ranks=2, code=3, says="worst row 7 ")
+    fails("verify", *files(a, b, (a @ b).astype("f4").astype("f8")), code=3, says="FAILED")
+    run("verify", *files(a, b, (a @ b).astype("f4")), ranks=2)
+
+
+def test_transposes():
+    a, b, c = single()
+    for ta in (False, True):
+        for tb in (False, True):
+            names = files(a.T if ta else a, b.T if tb else b, c)
+            flags = ["--transpose-a"] * ta + ["--transpose-b"] * tb
+            run("verify", *names, *flags, ranks=3)
+            wrong = c.copy()
+            wrong[12, 3] += 1
+            write("c.h5", wrong)
+            fails("verify", *names, *flags, ranks=3, code=3, says="worst row 12 ")
+
+
+def test_scaled_and_added():
+    a, b, _ = single()
+    c0 = random.normal(size=(61, 47)).astype("f4")
+    c = (2.5 * (a.astype("f8") @ b) - 0.5 * c0).astype("f4")
+    write("c0.h5", c0)
+    names = files(a, b, c)
+    run("verify", *names, "--add", "c0.h5", "--alpha", 2.5, "--beta", -0.5, ranks=2)
+    fails("verify", *names, "--alpha", 2.5, ranks=2, code=3, says="FAILED")
+    fails("verify", *names, "--add", "c0.h5", "--alpha", 2.5, ranks=2, code=3, says="FAILED")
+    names = files(a, b, a @ b + c0)
+    run("verify", *names, "--add", "c0.h5")
+    write("c0.h5", np.full_like(c0, np.nan))
+    run("verify", *files(a, b, a @ b), "--add", "c0.h5", "--beta", 0)
+    run("verify", *files(a, b, 0 * c), "--alpha", 0)
+    write("c0.h5", c0[:5])
+    fails("verify", *names, "--add", "c0.h5", ranks=2, code=1, says=["5 x 47", "61 x 47"])
+
+
+def test_types():
+    a, b = random.integers(-5, 6, size=(33, 29)), random.integers(-5, 6, size=(29, 31))
+    c = a @ b
+    for type_a, type_b, type_c in (("i1", "i2", "f4"), (">i4", "i8", "f8"), ("f2", "f2", "f4"), ("f4", ">f8", "f8"), ("i2", "i2", "i4"), ("i4", "i4", ">i8"), ("f4", "f4", "f2")):
+        names = files(a.astype(type_a), b.astype(type_b), c.astype(type_c))
+        run("verify", *names, ranks=2)
+        wrong = c.copy()
+        wrong[3, 3] += 40
+        write("c.h5", wrong.astype(type_c))
+        fails("verify", *names, ranks=2, code=3, says="worst row 3 ")
+    a, b, c = single()
+    run("verify", *files(a.astype("f2"), b.astype("f2"), (a.astype("f2").astype("f4") @ b.astype("f2").astype("f4")).astype("f2")), ranks=2)
+    run("verify", *files(a, b, c, chunks=(10, 9), compression="gzip"), ranks=2)
+    run("verify", *files(a * np.float32(1e-25), b * np.float32(1e-18), (a.astype("f8") * 1e-25 @ b * 1e-18).astype("f4")), ranks=2)
+    big = random.normal(size=(20, 20)) * 1e200
+    run("verify", *files(big, big * 1e-150, big @ (big * 1e-150)), ranks=2)
+
+
+def test_shapes():
+    for m, k, n in ((1, 1, 1), (0, 5, 3), (4, 5, 0), (3, 1, 200), (1, 300, 1), (300, 2, 1)):
+        a, b = random.normal(size=(m, k)), random.normal(size=(k, n))
+        run("verify", *files(a, b, a @ b), ranks=4)
+    run("verify", *files(np.ones((3, 0)), np.ones((0, 4)), np.zeros((3, 4))), ranks=2)
+    fails("verify", *files(np.ones((3, 0)), np.ones((0, 4)), np.ones((3, 4))), ranks=2, code=3, says="3 of 3 rows")
+    fails("verify", *files(np.ones((3, 2)), np.ones((3, 4)), np.ones((3, 4))), ranks=3, code=1, says=["3 x 2", "3 x 4"])
+
+
+def test_nan_in_a():
+    a, b, _ = single()
+    a[5, 9], a[8, 0] = np.nan, np.inf
+    with np.errstate(invalid="ignore"):
+        c = a @ b
+    names = files(a, b, c)
+    assert "2 of 61 rows" in run("verify", *names, ranks=3).out
+    wrong = c.copy()
+    wrong[5, 30] = 1  # finite where it cannot be
+    write("c.h5", wrong)
+    fails("verify", *names, ranks=3, code=3, says="FAILED: 1 of 61 rows")
+    wrong = c.copy()
+    wrong[6, 30] = np.nan  # NaN where it cannot be
+    write("c.h5", wrong)
+    fails("verify", *names, ranks=3, code=3, says="worst row 6 ")
+    wrong = c.copy()
+    wrong[6, 30] += 1
+    write("c.h5", wrong)
+    fails("verify", *names, ranks=3, code=3, says="worst row 6 ")
+
+
+def test_nan_in_b():
+    """A column of C is NaN; all other entries of every row are still checked by sums."""
+    a, b, _ = single()
+    b[3, 11], b[70, 40] = np.nan, -np.inf
+    with np.errstate(invalid="ignore"):
+        c = a @ b
+    for transposed in (False, True):
+        names = files(a, b.T if transposed else b, c)
+        flags = ["--transpose-b"] * transposed
+        out = run("verify", *names, *flags, ranks=2).out
+        assert "NaN" not in out, out
+        wrong = c.copy()
+        wrong[22, 12] += 1
+        write("c.h5", wrong)
+        fails("verify", *names, *flags, ranks=2, code=3, says="FAILED: 1 of 61 rows")
+        wrong = c.copy()
+        wrong[22, 11] = 0
+        write("c.h5", wrong)
+        fails("verify", *names, *flags, ranks=2, code=3, says="worst row 22 ")
+
+
+def test_all_nan():
+    a, b, c = single()
+    b[0] = np.nan
+    names = files(a, b, np.full_like(c, np.nan))
+    assert "61 of 61 rows" in run("verify", *names, ranks=2).out
+    fails("verify", *files(a, b, c), ranks=2, code=3, says="61 of 61 rows outside")
+
+
+def test_nan_in_c0():
+    a, b, c = single()
+    c0 = np.zeros_like(c)
+    c0[9, 9] = np.nan
+    write("c0.h5", c0)
+    names = files(a, b, c + c0)
+    assert "1 of 61 rows" in run("verify", *names, "--add", "c0.h5", ranks=2).out
+    fails("verify", *files(a, b, c), "--add", "c0.h5", ranks=2, code=3, says="worst row 9 ")
+
+
+def test_overflow():
+    a, b = np.full((3, 4), 300, "f4"), np.full((4, 5), 300, "f4")
+    c = np.full((3, 5), np.inf, "f2")
+    out = run("verify", *files(a, b, c), ranks=2).out
+    assert "3 of 3 rows" in out, out
+    fails("verify", *files(a, b, np.full((3, 5), 65000, "f2")), code=3, says="3 of 3 rows")
+    fails("verify", *files(a / 100, b, c), ranks=2, code=3, says="3 of 3 rows")  # no sum comes near the range of f16
+    assert "9.54e-07" in run("verify", *files(a, b, a @ b)).out
+
+
+def test_order():
+    a, b, c = single(13, 17, 19)
+    names = files(a.T, b.T, c.T)
+    run("verify", *names, "--order", "col", ranks=2)
+    names = files(a, b.T, c.T)
+    run("verify", *names, "--order", "col", "--transpose-a", ranks=2)
+    fails("verify", *files(a.T, b.T, c.T + 1), "--order", "col", code=3, says="FAILED")
+    run("verify", *files(np.pad(a.T, 2), b.T, c.T), "--order", "col", ranks=2, code=1)
+    run("verify", "a.h5[2:15,2:19]", "b.h5", "c.h5", "--order", "col", ranks=2)
+
+
+main(globals())
