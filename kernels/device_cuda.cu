@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 /* ---- finding and opening ------------------------------------------------------------------------------------------ */
 
@@ -170,30 +171,36 @@ static tsr_status cuda_allocate(tsr_device *device, size_t bytes, void **memory)
 
 static void cuda_release(tsr_device *, void *memory) { (void)cudaFree(memory); }
 
+/* Registered rather than cudaHostAlloc'ed: small blocks of that are not on a page. */
 static tsr_status cuda_allocate_host(tsr_device *, size_t bytes, void **memory) {
-    const size_t page = 4096;
+    const size_t page = 4096, huge_page = (size_t)2 << 20;
     void *block = nullptr;
     char need[32], have[32];
     tsr_device_facts host;
     TSR_TRY(tsr_device_cpu.facts(nullptr, &host));
     cudaError_t code = cudaErrorMemoryAllocation;
-    if (bytes <= host.memory_free_bytes) /* pinning more would push everything else out */
-        code = cudaHostAlloc(&block, bytes > 0 ? (bytes + page - 1) / page * page : page, cudaHostAllocPortable);
+    size_t align = bytes < huge_page ? page : huge_page, size = bytes > 0 ? (bytes + align - 1) / align * align : align;
+    if (bytes <= host.memory_free_bytes) block = aligned_alloc(align, size); /* pinning more would push everything else out */
+    if (block) {
+        if (align == huge_page) (void)madvise(block, size, MADV_HUGEPAGE);
+        code = cudaHostRegister(block, size, cudaHostRegisterPortable);
+    }
+    if (code != cudaSuccess) free(block);
     if (code == cudaErrorMemoryAllocation) {
         (void)cudaGetLastError();
         return tsr_fail(TSR_ERR_MEMORY, "pinned host memory: need %s (%zu bytes), free %s: lower --host-memory, or raise the memory-lock limit",
                         tsr_format_bytes((double)bytes, need), bytes, tsr_format_bytes((double)host.memory_free_bytes, have));
     }
-    TSR_TRY(tsr_cuda_check(code, "cudaHostAlloc"));
-    if (reinterpret_cast<uintptr_t>(block) % page != 0) {
-        (void)cudaFreeHost(block);
-        return tsr_fail(TSR_ERR_DEVICE, "cudaHostAlloc gave %zu bytes at %p, not on a page of %zu: update the driver", bytes, block, page);
-    }
+    TSR_TRY(tsr_cuda_check(code, "cudaHostRegister"));
     *memory = block;
     return TSR_OK;
 }
 
-static void cuda_release_host(tsr_device *, void *memory) { (void)cudaFreeHost(memory); }
+static void cuda_release_host(tsr_device *, void *memory) {
+    if (!memory) return;
+    (void)cudaHostUnregister(memory);
+    free(memory);
+}
 
 /* ---- streams and events -------------------------------------------------------------------------------------------------- */
 

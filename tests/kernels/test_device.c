@@ -33,10 +33,13 @@ static void check_copies(const device_under_test *under) {
 
 static void check_small(const device_under_test *under) {
     for (size_t bytes = 0; bytes <= 4097; bytes = bytes * 3 + 1) {
-        void *memory, *host;
+        void *memory, *host, *neighbour; /* two at once: small blocks may share a page */
         CHECK_OK(under->ops->allocate(under->device, bytes, &memory));
         CHECK_OK(under->ops->allocate_host(under->device, bytes, &host));
+        CHECK_OK(under->ops->allocate_host(under->device, bytes, &neighbour));
         CHECK(memory && host && (uintptr_t)memory % 256 == 0 && (uintptr_t)host % 4096 == 0, "%zu bytes at %p and %p", bytes, memory, host);
+        CHECK(neighbour && (uintptr_t)neighbour % 4096 == 0, "%zu bytes at %p", bytes, neighbour);
+        under->ops->release_host(under->device, neighbour);
         under->ops->release(under->device, memory);
         under->ops->release_host(under->device, host);
     }
