@@ -1,0 +1,142 @@
+"""multiply when something goes wrong: what was there stays as it was, nothing is left behind, no run hangs."""
+import os
+import signal
+import subprocess
+import time
+
+import h5py
+
+from lib import ENVIRONMENT, command_line, fails, leftovers, main, np, read, run, write
+
+
+def content(name):
+    with open(name, "rb") as file:
+        return file.read()
+
+
+def make_inputs():
+    for name in ("a.h5", "b.h5"):
+        if os.path.exists(name):
+            os.remove(name)
+    write("a.h5", np.ones((30, 40), "f4")), write("b.h5", np.ones((40, 20), "f4"))
+
+
+def test_shapes():
+    make_inputs()
+    for ranks in (0, 3):
+        fails("multiply", "a.h5", "a.h5", "-o", "d.h5", ranks=ranks, code=1, says=["30 x 40"])
+    fails("multiply", "a.h5", "b.h5", "-o", "d.h5", "--add", "a.h5", ranks=2, code=1, says=["30 x 40", "30 x 20"])
+    fails("multiply", "a.h5[0:99,:]", "b.h5", "-o", "d.h5", ranks=2, code=1, says="99")
+    assert not os.path.exists("d.h5") and not leftovers(), os.listdir(".")
+
+
+def test_force():
+    make_inputs()
+    write("c.h5", np.full((2, 2), 7.0), "other")
+    run("multiply", "a.h5", "b.h5", "-o", "c.h5:/C", ranks=2)
+    assert np.all(read("c.h5") == 40) and np.all(read("c.h5", "other") == 7)
+    before = content("c.h5")
+    fails("multiply", "a.h5", "b.h5", "-o", "c.h5:/C", ranks=2, code=1, says=["/C", "--force"])
+    assert content("c.h5") == before, "a refused run changed the file"
+    run("multiply", "a.h5", "b.h5", "-o", "c.h5:/C", "--alpha", 2, "--force", ranks=2)
+    assert np.all(read("c.h5") == 80) and np.all(read("c.h5", "other") == 7)
+    assert not leftovers(), leftovers()
+
+
+def test_output_over_input():
+    make_inputs()
+    run("multiply", "a.h5", "b.h5", "-o", "a.h5:/product", ranks=2)
+    assert np.all(read("a.h5", "product") == 40) and np.all(read("a.h5") == 1)
+
+
+def test_no_matrix():
+    with h5py.File("odd.h5", "w") as file:
+        file["vector"], file["cube"] = np.ones(5), np.ones((2, 2, 2))
+        file["complex"], file["words"] = np.ones((3, 3), "c8"), np.array([[b"x"]])
+        file["compound"] = np.zeros((2, 2), [("x", "f4"), ("y", "i4")])
+        file.create_dataset("outside", (4, 4), "f4", external=[("raw.bin", 0, 64)])
+        file["link"] = h5py.ExternalLink("a.h5", "/C")
+    make_inputs()
+    reasons = {"vector": "dimension", "cube": "dimension", "complex": "complex", "words": "string", "compound": "compound", "outside": "external", "link": "external"}
+    for name, reason in reasons.items():
+        fails("multiply", f"odd.h5:/{name}", "b.h5", "-o", "d.h5", ranks=0, code=1, says=[name, reason])
+    fails("multiply", "odd.h5:/cube", "b.h5", "-o", "d.h5", ranks=4, code=1, says="cube")
+
+
+def test_log_folder():
+    make_inputs()
+    result = fails("multiply", "a.h5", "b.h5", "-o", "l.h5", "--log", "no/folder/run.json", ranks=2, code=1, says="no/folder/run.json")
+    assert not os.path.exists("no"), result
+
+
+def test_file_size_limit():
+    """As on a full disk: the system refuses the output's bytes."""
+    make_inputs()
+    write("c.h5", np.full((3, 3), 5.0))
+    write("wide.h5", np.ones((1500, 40), "f4")), write("long.h5", np.ones((40, 1500), "f4"))
+    before = content("c.h5")
+    arguments = " ".join(command_line(["multiply", "wide.h5", "long.h5", "-o", "c.h5", "--force", "--device", "cpu"]))
+    process = subprocess.run(["bash", "-c", f"ulimit -f 2000; exec {arguments}"], capture_output=True, text=True, env=ENVIRONMENT, timeout=60)
+    assert process.returncode == 1 and "tessera: error: " in process.stderr, process
+    assert content("c.h5") == before and not leftovers(), os.listdir(".")
+
+
+def start_long_run():
+    """A product of small panels that takes long enough to be ended on the way; returns once its temporary file is there."""
+    command = command_line(["multiply", "big.h5", "big.h5", "-o", "c.h5", "--force", "--device", "cpu", "--panel", "1", "--kernel", "reference"], ranks=2)
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=ENVIRONMENT, start_new_session=True)
+    known = {"a.h5", "b.h5", "c.h5", "big.h5"}
+    for _ in range(600):
+        if process.poll() is not None:
+            raise AssertionError(f"the run ended early: {process.communicate()}")
+        if [name for name in os.listdir(".") if name not in known and "c.h5" in name]:
+            time.sleep(0.3)
+            return process
+        time.sleep(0.05)
+    os.killpg(process.pid, signal.SIGKILL)
+    raise AssertionError(f"no temporary file: {os.listdir('.')}, {process.communicate()}")
+
+
+def ranks_of(process):
+    """Children of mpirun."""
+    with open(f"/proc/{process.pid}/task/{process.pid}/children") as file:
+        return [int(child) for child in file.read().split()]
+
+
+def clean_folder():
+    for name in os.listdir("."):
+        if os.path.isfile(name):
+            os.remove(name)
+    write("big.h5", np.ones((3000, 3000), "f4"))
+    write("c.h5", np.full((3, 3), 5.0))
+    return content("c.h5")
+
+
+def test_terminated():
+    before = clean_folder()
+    process = start_long_run()
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=60)
+    assert process.returncode != 0, "a terminated run returned 0"
+    assert content("c.h5") == before, "the earlier output changed"
+    assert not leftovers(), os.listdir(".")
+
+
+def test_killed():
+    before = clean_folder()
+    for one_rank in (True, False):
+        process = start_long_run()
+        if one_rank:
+            os.kill(ranks_of(process)[1], signal.SIGKILL)
+        else:
+            for child in ranks_of(process) + [process.pid]:
+                os.kill(child, signal.SIGKILL)
+        process.communicate(timeout=60)
+        assert process.returncode != 0, "a killed run returned 0"
+        assert content("c.h5") == before, "the earlier output changed"
+    run("multiply", "big.h5[0:30,:]", "big.h5[:,0:30]", "-o", "c.h5", "--force", ranks=2)
+    assert np.all(read("c.h5") == 3000), "the run after the killed one"
+    assert not leftovers(), f"the next run did not tidy up: {os.listdir('.')}"
+
+
+main(globals())
