@@ -14,9 +14,10 @@ def kernel_row(bench, kernel):
         return start + [kernel["cannot_run"]] + [""] * (len(HEADER) - 4)
     ratio = f"{100 * kernel['vendor_ratio']:.1f} %" if "vendor_ratio" in kernel else "-"
     tile = "×".join(map(str, kernel["tile"])) if kernel["tile"][0] else "-"
+    occupancy = f"{100 * kernel['occupancy']:.0f} %" if kernel["occupancy"] else "-"
     error = "NaN" if kernel["error"] is None else f"{kernel['error']:.1e}"
     return start + [f"{kernel['gflops']:.0f}", ratio, f"{1e3 * kernel['seconds']:.3f}", f"{kernel['bandwidth_gbs']:.0f}",
-                    f"{kernel['flop_byte']:.1f}", f"{100 * kernel['occupancy']:.0f} %", kernel["registers"] or "-", tile, error,
+                    f"{kernel['flop_byte']:.1f}", occupancy, kernel["registers"] or "-", tile, error,
                     f"{kernel['error_bound']:.1e}"]
 
 

@@ -38,6 +38,11 @@ state() { scontrol --oneliner show job "$(cat "$scratch/$1.id")" | grep -oE '(Jo
     "$TSR_BIN" generate -o "$scratch/B.h5:/B" --shape 203x173 --type f32 --distribution integer --seed 2 >>"$scratch/generate.out" 2>&1 ||
     tsr_die "generate failed"
 
+for script in "$TSR_HOME"/jobs/*.sbatch; do # every script's own options, as sbatch reads them
+    sbatch --test-only --nodes=1 --gpus-per-node=0 --ntasks-per-node=2 --cpus-per-task=1 "$script" A.h5 B.h5 -o C.h5 2>"$scratch/test-only.out" ||
+        tsr_die "$script: sbatch refuses it: $(cat "$scratch/test-only.out")"
+done
+
 for script in one_node_srun one_node_mpirun; do
     submit $script A.h5 B.h5 -o $script.h5:/C --device cpu --log $script.json || tsr_die "$script: the job failed: $(state $script)"
     [ "$(state $script)" = "JobState=COMPLETED ExitCode=0:0 " ] || tsr_die "$script: ended as $(state $script)"
