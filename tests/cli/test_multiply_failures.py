@@ -73,10 +73,10 @@ def test_file_size_limit():
     """As on a full disk: the system refuses the output's bytes."""
     make_inputs()
     write("c.h5", np.full((3, 3), 5.0))
-    write("wide.h5", np.ones((1500, 40), "f4")), write("long.h5", np.ones((40, 1500), "f4"))
+    write("wide.h5", np.ones((3000, 4), "f4")), write("long.h5", np.ones((4, 3000), "f4"))
     before = content("c.h5")
     arguments = " ".join(command_line(["multiply", "wide.h5", "long.h5", "-o", "c.h5", "--force", "--device", "cpu"]))
-    process = subprocess.run(["bash", "-c", f"ulimit -f 2000; exec {arguments}"], capture_output=True, text=True, env=ENVIRONMENT, timeout=60)
+    process = subprocess.run(["bash", "-c", f"ulimit -f 20000; exec {arguments}"], capture_output=True, text=True, env=ENVIRONMENT, timeout=60)
     assert process.returncode == 1 and "tessera: error: " in process.stderr, process
     assert content("c.h5") == before and not leftovers(), os.listdir(".")
 
