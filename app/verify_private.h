@@ -1,0 +1,46 @@
+/* What the two halves of the check share: verify.c reads the matrices, verify_rows.c judges the rows of C. */
+#ifndef TSR_APP_VERIFY_PRIVATE_H
+#define TSR_APP_VERIFY_PRIVATE_H
+
+#include "app/verify.h"
+
+/* What a pass over op(A) or op(B) needs and makes: for each row, sums with signs, and bounds. */
+typedef struct {
+    double *sums;        /* rows × trials */
+    double *norm;        /* rows */
+    double *largest;     /* rows */
+    double *bad;         /* rows: > 0 when the row holds a non-finite value */
+} row_sums;
+
+typedef struct {
+    const tsr_world *world;
+    const tsr_verify_args *args;
+    int64_t m, n, k;
+    int trials;
+    double lambda;
+    double *signs;       /* n × trials: -1, 1, or 0 for a column of op(B) that is not finite */
+    double *column_bad;  /* n: > 0 for such a column */
+    bool summed;         /* some column is finite: sums check something */
+    row_sums y;          /* k rows: op(B)·signs, norm ‖op(B)_l‖₂, largest |op(B)_lj| */
+    int64_t block;       /* rows of R at a time */
+    row_sums r;          /* block rows: op(A)·y, norm S_i, largest Σ_l |op(A)_il|·max_j |op(B)_lj| */
+} verifier;
+
+/* What rows of C add to R, kept until the row is whole. */
+typedef struct {
+    double c_squares, c0_squares, c_largest, c0_largest;
+    double overflow;    /* largest |value| the row may hold, as far as A and B say */
+    bool wrong, skipped;
+} row_facts;
+
+/* to[t] += value · from[t] */
+static inline void tsr_verify_add_scaled(double *restrict to, double value, const double *restrict from, int trials) {
+    for (int t = 0; t < trials; t++) to[t] += value * from[t];
+}
+
+/* One entry: c against whether it must be, or may be, non-finite. What remains finite is added to the row's sums (trials). */
+void tsr_verify_take_entry(const verifier *v, row_facts *f, double *sums, bool row_bad, int64_t j, double c, double c0);
+/* The whole row against its bound; s is S_i. Adds to the result. */
+void tsr_verify_judge_row(const verifier *v, const row_facts *f, const double *sums, double s, int64_t row, tsr_verify_result *result);
+
+#endif
