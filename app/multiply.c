@@ -81,6 +81,7 @@ static tsr_status describe(job *j) {
     TSR_TRY(tsr_share(j->world->comm, status, &j->from, sizeof j->from));
     TSR_TRY(make_problem(j)); /* the same answer on every rank */
     status = j->world->rank == 0 ? tsr_output_check(&j->spec) : TSR_OK;
+    if (status == TSR_OK && j->world->rank == 0 && j->settings->log) status = tsr_record_check_json(j->settings->log);
     return tsr_agree(j->world->comm, status);
 }
 

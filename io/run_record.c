@@ -173,12 +173,30 @@ static tsr_status save_failed(const char *file, int error) {
     return tsr_fail(space ? TSR_ERR_SPACE : TSR_ERR_IO, "cannot write the log '%s': %s; choose another place", file, strerror(error));
 }
 
-tsr_status tsr_record_save_json(const tsr_run_record *record, const char *file) {
+/* Where the record is written before it gets its name; *special: a pipe or a terminal, which has nothing to rename. */
+static tsr_status temporary_name(const char *file, char *name, size_t chars, bool *special) {
     struct stat st;
+    *special = stat(file, &st) == 0 && !S_ISREG(st.st_mode);
+    int wanted = *special ? snprintf(name, chars, "%s", file) : snprintf(name, chars, "%s.tessera-%ld.tmp", file, (long)getpid());
+    return wanted < (int)chars ? TSR_OK : save_failed(file, ENAMETOOLONG);
+}
+
+tsr_status tsr_record_check_json(const char *file) {
     char name[1200];
-    bool special = stat(file, &st) == 0 && !S_ISREG(st.st_mode); /* a pipe, a terminal: nothing to rename */
-    int chars = special ? snprintf(name, sizeof name, "%s", file) : snprintf(name, sizeof name, "%s.tessera-%ld.tmp", file, (long)getpid());
-    if (chars >= (int)sizeof name) return save_failed(file, ENAMETOOLONG);
+    bool special;
+    TSR_TRY(temporary_name(file, name, sizeof name, &special));
+    if (special) return TSR_OK;
+    FILE *to = fopen(name, "we");
+    if (!to) return save_failed(file, errno);
+    fclose(to);
+    unlink(name);
+    return TSR_OK;
+}
+
+tsr_status tsr_record_save_json(const tsr_run_record *record, const char *file) {
+    char name[1200];
+    bool special;
+    TSR_TRY(temporary_name(file, name, sizeof name, &special));
     FILE *to = fopen(name, "we");
     if (!to) return save_failed(file, errno);
     errno = 0;

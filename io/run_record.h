@@ -72,6 +72,8 @@ typedef struct {
 tsr_status tsr_record_write_json(const tsr_run_record *record, FILE *to);
 /* The same into a file, whole or not at all (temporary name, rename). */
 tsr_status tsr_record_save_json(const tsr_run_record *record, const char *file);
+/* Whether the file could be written now: asked before a long run. Leaves nothing behind. */
+tsr_status tsr_record_check_json(const char *file);
 /* A header, one line a rank, one line for the run. */
 void tsr_record_print(const tsr_run_record *record, FILE *to);
 

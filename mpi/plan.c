@@ -5,11 +5,13 @@
 #include <string.h>
 
 #define STRIP_BYTES_TARGET (32.0 * 1024 * 1024)
-#define PANEL_BYTES_TARGET_HOST (64.0 * 1024 * 1024)
+#define PANEL_BYTES_TARGET_HOST (128.0 * 1024 * 1024)
 #define PANEL_BYTES_TARGET_DEVICE (512.0 * 1024 * 1024)
 #define PANEL_STEP 256      /* panels are multiples of this where k allows */
-#define PANELS_WANTED 8     /* so that lanes overlap from early on */
+#define PANELS_WANTED_DEVICE 8 /* so that lanes overlap from early on */
+#define PANELS_WANTED_HOST 4   /* there lanes share the cores, and fewer sums of C are worth more */
 #define SLOT_DEPTH 2        /* one being filled, one being used */
+#define REDUCE_COST 4.0     /* bytes handled for each byte summed over ranks */
 #define STEP_SECONDS 50e-6  /* what one panel costs beside its bytes and flops */
 
 tsr_status tsr_problem_make(tsr_operand a, tsr_operand b, const tsr_operand *c0, double alpha, double beta, tsr_problem *problem) {
@@ -116,8 +118,9 @@ static void choose_panel(tsr_plan *plan, int shrink) {
         plan->panel = tsr_min(res->panel, k);
     } else {
         double target = res->host_memory ? PANEL_BYTES_TARGET_HOST : PANEL_BYTES_TARGET_DEVICE;
+        int64_t wanted = res->host_memory ? PANELS_WANTED_HOST : PANELS_WANTED_DEVICE;
         int64_t panel = (int64_t)fmin(target / row, 1 << 20) / PANEL_STEP * PANEL_STEP;
-        panel = tsr_max(PANEL_STEP, tsr_min(panel, tsr_round_up(tsr_ceil_div(k, PANELS_WANTED), PANEL_STEP)));
+        panel = tsr_max(PANEL_STEP, tsr_min(panel, tsr_round_up(tsr_ceil_div(k, wanted), PANEL_STEP)));
         plan->panel = tsr_min(k, tsr_max(1, (int64_t)((double)panel * scale)));
     }
     double out_row = (double)n * (double)(tsr_dtype_bytes(problem->type) > tsr_dtype_bytes(problem->out) ? tsr_dtype_bytes(problem->type) : tsr_dtype_bytes(problem->out));
@@ -167,29 +170,29 @@ static bool choose_blocks(tsr_plan *plan) {
 
 /* ---- the grid ---------------------------------------------------------------------------------------------------- */
 
-/* Bytes and flops of the busiest rank in closed form; the forecast counts them exactly for the plan that is chosen. */
+/* Seconds of the busiest rank in closed form; the forecast counts its bytes exactly for the plan that is chosen. Summing over depth costs
+ * more than its bytes: every rank's part is sent, received and added. */
 static double predict(const tsr_plan *plan) {
     const tsr_problem *x = &plan->problem;
     const tsr_resources *res = &plan->resources;
+    const double *rate = res->rates.lane;
     double m = (double)tsr_ceil_div(x->m, plan->p), n = (double)tsr_ceil_div(x->n, plan->q), k = (double)tsr_ceil_div(x->k, plan->r);
+    double type = (double)tsr_dtype_bytes(x->type), blocks = (double)tsr_max(1, plan->blocks_m * plan->blocks_n);
     double a = m * k * (double)tsr_dtype_bytes(x->a.element.dtype) * (double)plan->blocks_n;
     double b = k * n * (double)tsr_dtype_bytes(x->b.element.dtype) * (double)plan->blocks_m;
-    double c = m * n * (double)tsr_dtype_bytes(x->out) / plan->r, sum = m * n * (double)tsr_dtype_bytes(x->type);
+    double c = m * n * (double)tsr_dtype_bytes(x->out) / plan->r;
     double c0 = x->add_c0 ? m * n * (double)tsr_dtype_bytes(x->c0.dtype) / plan->r : 0;
-    double type = (double)tsr_dtype_bytes(x->type);
-    tsr_forecast f = {0};
-    f.lane_bytes[TSR_LANE_READ] = a / plan->q + b / plan->p + c0;
-    f.lane_bytes[TSR_LANE_EXCHANGE] = a * (plan->q - 1) / plan->q + b * (plan->p - 1) / plan->p + sum * (plan->r - 1) / plan->r;
-    if (!res->host_memory) f.lane_bytes[TSR_LANE_UPLOAD] = res->device_exchange ? f.lane_bytes[TSR_LANE_READ] : a + b + c0;
-    f.lane_bytes[TSR_LANE_PACK] = (plan->pack_a ? a + m * k * type * (double)plan->blocks_n : 0) + (plan->pack_b ? b + k * n * type * (double)plan->blocks_m : 0);
-    f.lane_bytes[TSR_LANE_DOWNLOAD] = f.lane_bytes[TSR_LANE_WRITE] = c;
-    f.flops = 2 * m * n * k;
-    double busiest = tsr_forecast_seconds(&f, &res->rates, NULL), all = 0;
-    for (int lane = 0; lane < TSR_LANE_COUNT; lane++)
-        all += (lane == TSR_LANE_MULTIPLY ? f.flops : f.lane_bytes[lane]) / res->rates.lane[lane];
-    double steps = (double)plan->blocks_m * (double)plan->blocks_n * ceil(k / (double)plan->panel);
-    /* On the CPU every lane runs on the same cores; on a GPU lanes overlap, but the first panel and the last strip do not. */
-    return (res->host_memory ? all : busiest + 0.05 * all) + steps * STEP_SECONDS;
+    double read = (a / plan->q + b / plan->p) / rate[TSR_LANE_READ];
+    double gather = (a * (plan->q - 1) / plan->q + b * (plan->p - 1) / plan->p) / rate[TSR_LANE_EXCHANGE];
+    double upload = (res->device_exchange ? a / plan->q + b / plan->p : a + b) / rate[TSR_LANE_UPLOAD];
+    double pack = ((plan->pack_a ? a + m * k * type * (double)plan->blocks_n : 0) + (plan->pack_b ? b + k * n * type * (double)plan->blocks_m : 0)) / rate[TSR_LANE_PACK];
+    double multiply = 2 * m * n * k / rate[TSR_LANE_MULTIPLY];
+    double sum = REDUCE_COST * m * n * type * (plan->r - 1) / plan->r / rate[TSR_LANE_EXCHANGE];
+    double drain = sum + c0 / rate[TSR_LANE_READ] + c / rate[TSR_LANE_DOWNLOAD] + c / rate[TSR_LANE_WRITE];
+    double steps = blocks * ceil(k / (double)plan->panel) * STEP_SECONDS;
+    if (res->host_memory) return read + gather + pack + multiply + drain + steps; /* every lane runs on the same cores */
+    double sweep = fmax(fmax(fmax(read, gather), fmax(upload, pack)), multiply);
+    return fmax(sweep, drain) + drain / blocks + 0.05 * (read + gather + upload + pack) + steps; /* the last block drains alone */
 }
 
 static bool needs_pack(const tsr_operand *x, const tsr_problem *problem, int64_t multiple) {

@@ -66,7 +66,7 @@ def test_no_matrix():
 def test_log_folder():
     make_inputs()
     result = fails("multiply", "a.h5", "b.h5", "-o", "l.h5", "--log", "no/folder/run.json", ranks=2, code=1, says="no/folder/run.json")
-    assert not os.path.exists("no"), result
+    assert not os.path.exists("no") and not os.path.exists("l.h5"), result  # refused before anything is multiplied
 
 
 def test_file_size_limit():
