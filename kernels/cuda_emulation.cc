@@ -56,6 +56,7 @@ struct Fiber {
 struct Thread {
     State state;
     Fiber *fiber;
+    unsigned long long handed; /* to its warp */
 };
 
 /* What the calling host thread emulates at the moment. */
@@ -210,7 +211,7 @@ tsr_status Block::diverged(const char *kernel) {
 
 /* One block, whose blockIdx is set. */
 tsr_status Block::run(const char *kernel) {
-    for (Thread &thread : threads) thread = {FRESH, nullptr};
+    for (Thread &thread : threads) thread = {FRESH, nullptr, 0};
     current = ended = at_block_barrier = 0;
     diverged_lines = false;
     switch_from(&host_fake_stack, &host, 0);
@@ -236,6 +237,18 @@ void tsr_emulation_warp_barrier(void) {
     emulated.threads[emulated.current].state = AT_WARP_BARRIER;
     emulated.release_warp_barrier();
     emulated.wait();
+}
+
+int tsr_emulation_lane(void) { return emulated.current % WARP; }
+
+unsigned long long tsr_emulation_exchange(unsigned long long bits, int lane) {
+    Block &b = emulated;
+    const int first = b.current / WARP * WARP, from = first + lane;
+    b.threads[b.current].handed = bits;
+    tsr_emulation_warp_barrier();
+    if (lane >= 0 && lane < WARP && from < (int)b.threads.size()) bits = b.threads[from].handed;
+    tsr_emulation_warp_barrier(); /* before anyone hands over the next */
+    return bits;
 }
 
 void *tsr_emulation_shared(void) { return emulated.shared; }

@@ -68,6 +68,24 @@ void tsr_emulation_block_barrier(int line);
 void tsr_emulation_warp_barrier(void);
 #define __syncthreads() tsr_emulation_block_barrier(__LINE__)
 #define __syncwarp(...) tsr_emulation_warp_barrier()
+/* Hands 8 bytes to the warp, and returns those of the thread `lane` of it (its own where there is none); all threads of the warp call it. */
+unsigned long long tsr_emulation_exchange(unsigned long long bits, int lane);
+int tsr_emulation_lane(void);
+template <typename T> static inline T tsr_emulation_shuffle(T value, int lane) {
+    static_assert(sizeof(T) <= sizeof(unsigned long long), "shuffles move up to 8 bytes");
+    unsigned long long bits = 0;
+    memcpy(&bits, &value, sizeof value);
+    bits = tsr_emulation_exchange(bits, lane);
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+template <typename T> static inline T __shfl_down_sync(unsigned, T value, unsigned delta) {
+    return tsr_emulation_shuffle(value, tsr_emulation_lane() + (int)delta);
+}
+template <typename T> static inline T __shfl_xor_sync(unsigned, T value, int mask) {
+    return tsr_emulation_shuffle(value, tsr_emulation_lane() ^ mask);
+}
+template <typename T> static inline T __shfl_sync(unsigned, T value, int lane) { return tsr_emulation_shuffle(value, lane % 32); }
 static inline void __threadfence(void) {}
 static inline void __threadfence_block(void) {}
 
@@ -127,6 +145,7 @@ typedef enum { cudaFuncAttributeMaxDynamicSharedMemorySize = 8 } cudaFuncAttribu
 typedef struct {
     size_t sharedSizeBytes, localSizeBytes;
     int numRegs, maxThreadsPerBlock;
+    int ptxVersion; /* 0: no device code */
 } cudaFuncAttributes;
 
 cudaError_t cudaGetLastError(void);

@@ -67,6 +67,23 @@ static void check_warps() {
     for (int i = 0; i < 64; i++) CHECK(values[i] == i / 32 * 32 + (i + 1) % 32, "thread %d: %d", i, values[i]);
 }
 
+__global__ void warp_sum(double *to) {
+    double sum = to[threadIdx.x];
+    for (int apart = 16; apart > 0; apart /= 2) sum += __shfl_down_sync(0xffffffffu, sum, apart);
+    const double first = __shfl_sync(0xffffffffu, sum, 0);
+    to[threadIdx.x] = first + __shfl_xor_sync(0xffffffffu, (int)threadIdx.x, 3);
+}
+
+static void check_shuffles() {
+    double values[96];
+    for (int i = 0; i < 96; i++) values[i] = i;
+    CHECK_OK(TSR_LAUNCH(warp_sum, 1, 96, 0, NULL, values));
+    for (int i = 0; i < 96; i++) {
+        double expected = 32 * (i / 32 * 32) + 31 * 16 + (i ^ 3);
+        CHECK(values[i] == expected, "thread %d: %g, not %g", i, values[i], expected);
+    }
+}
+
 static void check_poison() {
     float to[8] = {};
     CHECK_OK(TSR_LAUNCH(read_unwritten, 2, 8, 8 * sizeof(float), NULL, to));
@@ -103,6 +120,7 @@ static void check_overrun() {
 int main() {
     check_sums();
     check_warps();
+    check_shuffles();
     check_poison();
     check_refusals();
     check_overrun();
