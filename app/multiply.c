@@ -61,9 +61,20 @@ static tsr_status describe_sources(const job *j, sources *from) {
     return TSR_OK;
 }
 
+/* The product as one sees it who counts column by column, so that a refusal shows that person's shapes. */
+static tsr_status check_columns_first(const job *j) {
+    const tsr_multiply_settings *s = j->settings;
+    const tsr_store_desc *a = &j->from.b, *b = &j->from.a, *c0 = &j->from.c0;
+    tsr_operand seen_a = {a->cols, a->rows, a->element, s->transpose_a}, seen_b = {b->cols, b->rows, b->element, s->transpose_b};
+    tsr_operand seen_c0 = {c0->cols, c0->rows, c0->element, false};
+    tsr_problem problem;
+    return tsr_problem_make(seen_a, seen_b, s->beta != 0 ? &seen_c0 : NULL, s->alpha, s->beta, &problem);
+}
+
 static tsr_status make_problem(job *j) {
     const tsr_multiply_settings *s = j->settings;
     bool swap = s->order == TSR_ORDER_COL;
+    if (swap) TSR_TRY(check_columns_first(j));
     j->transpose_a = swap ? s->transpose_b : s->transpose_a;
     j->transpose_b = swap ? s->transpose_a : s->transpose_b;
     tsr_operand c0 = operand_of(j, &j->from.c0, false);
@@ -110,6 +121,7 @@ static tsr_status find_resources(const job *j, tsr_resources *res) {
     size_t host_free = 0;
     TSR_TRY(host_memory_free(&host_free));
     double share = (double)host_free / j->world->local_ranks;
+    bool swap = s->order == TSR_ORDER_COL; /* P cuts the rows one sees, the columns of what is stored */
     double device_share = cuda ? (double)j->facts.memory_free_bytes / j->shared : share;
     *res = (tsr_resources){
         .ranks = j->world->ranks,
@@ -117,7 +129,7 @@ static tsr_status find_resources(const job *j, tsr_resources *res) {
         .device_exchange = j->transport_ops->device_memory,
         .device_limit = s->memory_bytes ? s->memory_bytes : (size_t)(device_share * s->memory_percent / 100),
         .host_limit = s->host_memory_bytes ? s->host_memory_bytes : (size_t)(share * s->host_memory_percent / 100),
-        .grid = {s->grid[0], s->grid[1], s->grid[2]},
+        .grid = {s->grid[swap], s->grid[!swap], s->grid[2]},
         .panel = s->panel,
         .multiple = j->kernel->multiple,
         .workspace_bytes = j->kernel->workspace_bytes,
@@ -150,6 +162,7 @@ static tsr_status choose(job *j) {
 
 static tsr_status show_plan(const job *j) {
     if (j->world->rank != 0) return TSR_OK;
+    if (j->settings->order == TSR_ORDER_COL) printf("order          col: planned as the files store it, C' = op(B)' op(A)': the first factor below is B\n");
     printf("kernel         %s (%s) on %s, transport %s\n", j->kernel->name, j->kernel->what, j->facts.name, j->transport_ops->name);
     return tsr_plan_print(&j->plan, stdout);
 }
@@ -281,8 +294,9 @@ static void fill_run_record(const job *j, const tsr_rank_record *ranks, tsr_run_
     int64_t k = x->a.transpose ? x->a.rows : x->a.cols;
     *record = (tsr_run_record){
         .command = s->command, .transpose_a = s->transpose_a, .transpose_b = s->transpose_b, .alpha = s->alpha, .beta = s->beta,
-        .m = swap ? x->n : x->m, .n = swap ? x->m : x->n, .k = k, .grid = {j->plan.p, j->plan.q, j->plan.r}, .ranks = j->world->ranks,
-        .super_blocks = {j->plan.blocks_m, j->plan.blocks_n}, .panel = j->plan.panel, .seconds = j->finished - j->first_read,
+        .m = swap ? x->n : x->m, .n = swap ? x->m : x->n, .k = k, .ranks = j->world->ranks,
+        .grid = {swap ? j->plan.q : j->plan.p, swap ? j->plan.p : j->plan.q, j->plan.r},
+        .super_blocks = {swap ? j->plan.blocks_n : j->plan.blocks_m, swap ? j->plan.blocks_m : j->plan.blocks_n}, .panel = j->plan.panel, .seconds = j->finished - j->first_read,
         .setup_seconds = j->first_read - j->started, .rank_records = ranks};
     time_t now = time(NULL);
     struct tm utc;
@@ -304,9 +318,9 @@ static void fill_run_record(const job *j, const tsr_rank_record *ranks, tsr_run_
 
 static void fill_rank_record(job *j) {
     tsr_rank_record *r = &j->mine;
-    bool active = j->grid.active;
+    bool active = j->grid.active, swap = j->settings->order == TSR_ORDER_COL;
     r->rank = j->world->rank;
-    r->row = active ? j->grid.row : -1, r->col = active ? j->grid.col : -1, r->depth = active ? j->grid.depth : -1;
+    r->row = !active ? -1 : swap ? j->grid.col : j->grid.row, r->col = !active ? -1 : swap ? j->grid.row : j->grid.col, r->depth = active ? j->grid.depth : -1;
     snprintf(r->host, sizeof r->host, "%s", j->world->host);
     if (j->facts.kind == TSR_DEVICE_CUDA)
         snprintf(r->device, sizeof r->device, "%.48s #%d (%s)", j->facts.name, j->facts.ordinal, j->facts.bus_id);
@@ -361,8 +375,11 @@ tsr_status tsr_multiply(const tsr_world *world, const tsr_multiply_settings *set
     job j = {.world = world, .settings = settings, .started = tsr_now_seconds()};
     TSR_TRY(describe(&j));
     TSR_TRY(choose(&j));
-    if (settings->dry_run) return show_plan(&j);
-
+    if (settings->dry_run) {
+        tsr_status shown = show_plan(&j);
+        j.device->ops->close(j.device);
+        return shown;
+    }
     tsr_status status = produce(&j);
     if (status != TSR_OK) {
         /* All ranks agreed: only what is this rank's own is released, collective things go with the process. */

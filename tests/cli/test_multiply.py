@@ -121,7 +121,15 @@ def test_column_order():
     same(product("a.h5", "b.h5", "--add", "c0.h5", "--order", "col").T, exact(a, b) + read("c0.h5").T, "column order, added")
     write("a.h5", a)
     same(product("a.h5", "b.h5", "--order", "col", "--transpose-a", ranks=3).T, exact(a, b), "column order, transposed")
-    fails("multiply", "a.h5", "b.h5", "-o", "d.h5", "--order", "col", code=1, says="x")
+    # What a person reads is as that person counts: A is 22 x 14 there, B 22 x 9, and P of the grid cuts the rows of C.
+    fails("multiply", "a.h5", "b.h5", "-o", "d.h5", "--order", "col", ranks=2, code=1, says="op(A) is 22 x 14 and op(B) is 22 x 9")
+    fails("multiply", "a.h5", "b.h5", "-o", "d.h5", "--order", "col", "--transpose-a", "--add", "a.h5", code=1, says=["C0 is 22 x 14", "product is 14 x 9"])
+    same(product("a.h5", "b.h5", "--order", "col", "--transpose-a", "--grid", "3x1", "--log", "col.json", ranks=3).T, exact(a, b), "column order, grid")
+    log = json.load(open("col.json"))
+    assert (log["m"], log["n"], log["grid_m"], log["grid_n"]) == (14, 9, 3, 1), log
+    assert [rank["row"] for rank in log["ranks"]] == [0, 1, 2] and {rank["col"] for rank in log["ranks"]} == {0}, log["ranks"]
+    plan = run("multiply", "a.h5", "b.h5", "-o", "d.h5", "--order", "col", "--transpose-a", "--dry-run").out
+    assert "C' = op(B)' op(A)'" in plan, plan
 
 
 def test_sizes():
