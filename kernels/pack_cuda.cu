@@ -1,11 +1,12 @@
 /* The memory kernels of the CUDA device: pack, finish, add.
- * Mapping: blocks of 32 × 8 threads; a block covers 128 columns × 8 rows, or one 32 × 32 tile of a transpose, and strides
- *   over the matrix, so that no grid limit matters. All indices are 64-bit.
- * Shared memory: transpose 32 × 33 elements (4.2 or 8.4 kB): the odd row length keeps columns in different banks.
+ * Mapping: rows: blocks of 32 × 8 threads, a block covers 128 columns (or groups of columns) × 8 rows. Transposes: tiles of 64 × 64,
+ *   256 threads that load, convert and turn 4 × 4 elements each; 16 bytes a thread on either side where addresses allow it, else
+ *   neighbouring elements by neighbouring lanes. Blocks stride over the matrix, so that no grid limit matters; indices are 64-bit.
+ * Shared memory: transpose 64 × 64 elements (16 or 32 kB) in units of 16 bytes; unit u of row j stands at u ^ turn(j), so that
+ *   neither the rows written nor the columns read meet in one bank.
  * Requirements: source aligned to its elements. Rows 16-byte aligned and of the target's type are copied 16 bytes a thread.
  * Arithmetic intensity: none to 3 flop an element; memory-bound, reads and writes each element once.
- * Measured, GB/s read and written at 16384²: copy 4200, any type converted or swapped 3750-4370, transpose f32 2800, f64 3750,
- *   16-bit to f32 1900-2200, finish 2900-4000 (H200, November 2026). */
+ * Measured: `tessera bench memory`, docs/performance.md. */
 #include "kernels/cuda_compat.h"
 #include "kernels/element.h"
 #include "kernels/gemm_cuda.h"
@@ -15,19 +16,28 @@
 
 #define LANES 32 /* threads in x */
 #define LINES 8  /* threads in y */
-#define ITEMS 4  /* columns a thread in a row, or rows a thread in a transpose tile */
-#define TILE 32
+#define ITEMS 4  /* columns or groups of columns a thread in a row */
+#define GROUP 4  /* neighbouring elements that a thread loads at once, where they are aligned */
+#define TILE 64  /* edge of a transpose tile: LANES · LINES threads of GROUP × GROUP elements */
 
 namespace {
+
+/* Elements that are loaded or stored together. */
+template <typename W, int COUNT> struct alignas(COUNT * sizeof(W) < 16 ? COUNT * sizeof(W) : 16) group {
+    W of[COUNT];
+};
 
 /* ---- source elements ------------------------------------------------------------------------------------------------ */
 
 template <tsr_dtype D> struct source;
 #define DEFINE_SOURCE(code, suffix, bits)                                                                             \
     template <> struct source<TSR_##code> {                                                                           \
-        template <typename T> TSR_HOST_DEVICE static inline T load(const void *base, int64_t at, bool swapped) {      \
-            uint##bits##_t word = static_cast<const uint##bits##_t *>(base)[at];                                      \
+        typedef uint##bits##_t word_type;                                                                             \
+        template <typename T> TSR_HOST_DEVICE static inline T convert(word_type word, bool swapped) {                 \
             return static_cast<T>(tsr_convert_##suffix(swapped ? tsr_reverse_##bits(word) : word));                   \
+        }                                                                                                             \
+        template <typename T> TSR_HOST_DEVICE static inline T load(const void *base, int64_t at, bool swapped) {      \
+            return convert<T>(static_cast<const word_type *>(base)[at], swapped);                                     \
         }                                                                                                             \
     };
 TSR_SOURCE_LIST(DEFINE_SOURCE)
@@ -59,23 +69,107 @@ __global__ void convert_rows(const void *from, int64_t ld_from, bool swapped, T 
     });
 }
 
+/* The same for rows that begin aligned to GROUP elements, on both sides: GROUP columns at once, the last ones of a row singly. */
+template <tsr_dtype D, typename T>
+__global__ void __launch_bounds__(LANES *LINES, 4)
+    convert_groups(const void *from, int64_t ld_from, bool swapped, T *to, int64_t ld_to, int64_t rows, int64_t cols) {
+    typedef group<typename source<D>::word_type, GROUP> words;
+    const int EACH = 16 / (int)sizeof(T);
+    typedef group<T, EACH> unit;
+    const int64_t whole = cols / GROUP;
+    for_items(rows, whole + (cols % GROUP > 0), [=](int64_t i, int64_t g0) {
+        const words *row = reinterpret_cast<const words *>(static_cast<const typename source<D>::word_type *>(from) + i * ld_from);
+        words word[ITEMS] = {};
+#pragma unroll
+        for (int item = 0; item < ITEMS; item++)
+            if (g0 + item * LANES < whole) word[item] = row[g0 + item * LANES];
+#pragma unroll
+        for (int item = 0; item < ITEMS; item++) {
+            const int64_t g = g0 + item * LANES;
+#pragma unroll
+            for (int h = 0; h < GROUP / EACH && g < whole; h++) {
+                unit value;
+#pragma unroll
+                for (int e = 0; e < EACH; e++) value.of[e] = source<D>::template convert<T>(word[item].of[h * EACH + e], swapped);
+                *reinterpret_cast<unit *>(to + i * ld_to + g * GROUP + h * EACH) = value;
+            }
+            if (g == whole)
+                for (int64_t j = g * GROUP; j < cols; j++) to[i * ld_to + j] = source<D>::template load<T>(from, i * ld_from + j, swapped);
+        }
+    });
+}
+
+/* Where unit u of row j of a tile of T stands, in units of 16 bytes. For eight neighbouring u, and for eight j that differ in
+ * their bits 0 to 2 or 2 to 4 alone, these are eight different places in a line of 128 bytes. */
+template <typename T> __device__ __forceinline__ int place_of(int j, int u) {
+    return j * (TILE * (int)sizeof(T) / 16) + (u ^ ((j ^ j >> 3) & 7));
+}
+
+/* The thread's GROUP × GROUP elements of a tile (rows × cols from `from`): rows y·GROUP + r, and columns x·GROUP + c when aligned, else
+ * x + c·TILE/GROUP; what lies outside stays as it is. All loads are on their way before one is used. */
+template <typename W>
+__device__ __forceinline__ void load_tile(group<W, GROUP> word[GROUP], const W *from, int64_t ld, int rows, int cols, bool aligned, int x, int y) {
+#pragma unroll
+    for (int r = 0; r < GROUP; r++) {
+        if (y * GROUP + r >= rows) continue;
+        const W *row = from + (y * GROUP + r) * ld;
+        if (aligned && x * GROUP + GROUP <= cols) {
+            word[r] = *reinterpret_cast<const group<W, GROUP> *>(row + x * GROUP);
+            continue;
+        }
+#pragma unroll
+        for (int c = 0; c < GROUP; c++) {
+            const int j = aligned ? x * GROUP + c : x + c * (TILE / GROUP);
+            if (j < cols) word[r].of[c] = row[j];
+        }
+    }
+}
+
+/* to (cols × rows, both ≤ TILE) = the tile in shared memory, whose rows those of `to` are */
+template <typename T>
+__device__ __forceinline__ void store_tile(const group<T, 16 / sizeof(T)> *tile, T *to, int64_t ld, int rows, int cols, bool aligned, int t) {
+    const int EACH = 16 / (int)sizeof(T), UNITS = TILE / EACH, THREADS = LANES * LINES;
+    if (aligned && rows == TILE) {
+#pragma unroll
+        for (int at = 0; at < TILE * UNITS; at += THREADS) {
+            const int j = (at + t) / UNITS, u = (at + t) % UNITS;
+            if (j < cols) *reinterpret_cast<group<T, EACH> *>(to + j * ld + u * EACH) = tile[place_of<T>(j, u)];
+        }
+        return;
+    }
+    for (int at = t; at < TILE * TILE; at += THREADS) {
+        const int j = at / TILE, i = at % TILE;
+        if (j < cols && i < rows) to[j * ld + i] = tile[place_of<T>(j, i / EACH)].of[i % EACH];
+    }
+}
+
 /* to (cols × rows) = from (rows × cols) transposed and converted, one tile at a time through shared memory */
 template <tsr_dtype D, typename T>
-__global__ void convert_transposed(const void *from, int64_t ld_from, bool swapped, T *to, int64_t ld_to, int64_t rows, int64_t cols) {
-    __shared__ T tile[TILE][TILE + 1];
-    const int x = (int)threadIdx.x, y = (int)threadIdx.y;
+__global__ void __launch_bounds__(LANES *LINES, sizeof(typename source<D>::word_type) == 8 || sizeof(T) == 8 ? 2 : 3)
+    convert_transposed(const void *from, int64_t ld_from, bool from_aligned, bool swapped, T *to, int64_t ld_to, bool to_aligned, int64_t rows,
+                       int64_t cols) {
+    typedef typename source<D>::word_type word_type;
+    const int EACH = 16 / (int)sizeof(T);
+    __shared__ group<T, EACH> tile[TILE * TILE / EACH]; /* columns of the source × its rows */
+    const int t = (int)(threadIdx.y * LANES + threadIdx.x), x = t % (TILE / GROUP), y = t / (TILE / GROUP);
     for (int64_t i0 = (int64_t)blockIdx.y * TILE; i0 < rows; i0 += (int64_t)gridDim.y * TILE)
         for (int64_t j0 = (int64_t)blockIdx.x * TILE; j0 < cols; j0 += (int64_t)gridDim.x * TILE) {
-            for (int item = 0; item < ITEMS; item++) {
-                int line = y + item * LINES;
-                if (i0 + line < rows && j0 + x < cols)
-                    tile[line][x] = source<D>::template load<T>(from, (i0 + line) * ld_from + j0 + x, swapped);
+            const int height = (int)min(rows - i0, (int64_t)TILE), width = (int)min(cols - j0, (int64_t)TILE);
+            group<word_type, GROUP> word[GROUP] = {};
+            load_tile(word, static_cast<const word_type *>(from) + i0 * ld_from + j0, ld_from, height, width, from_aligned, x, y);
+#pragma unroll
+            for (int c = 0; c < GROUP; c++) {
+                const int j = from_aligned ? x * GROUP + c : x + c * (TILE / GROUP);
+#pragma unroll
+                for (int h = 0; h < GROUP / EACH; h++) {
+                    group<T, EACH> unit;
+#pragma unroll
+                    for (int e = 0; e < EACH; e++) unit.of[e] = source<D>::template convert<T>(word[h * EACH + e].of[c], swapped);
+                    tile[place_of<T>(j, y * (GROUP / EACH) + h)] = unit;
+                }
             }
             __syncthreads();
-            for (int item = 0; item < ITEMS; item++) {
-                int line = y + item * LINES;
-                if (j0 + line < cols && i0 + x < rows) to[(j0 + line) * ld_to + i0 + x] = tile[x][line];
-            }
+            store_tile(tile, to + j0 * ld_to + i0, ld_to, height, width, to_aligned, t);
             __syncthreads();
         }
 }
@@ -156,15 +250,27 @@ static tsr_status copy_matrix(tsr_stream *stream, const void *from, size_t step_
                 : launch_copy<uint32_t>(stream, from, step_from, to, step_to, rows, bytes);
 }
 
+/* Whether rows `ld` elements of `width` bytes apart all begin aligned to a group (16 bytes where it is larger). */
+static bool is_grouped(const void *data, int64_t ld, size_t width) {
+    size_t bytes = (size_t)tsr_min((int64_t)(GROUP * width), 16);
+    return ((uintptr_t)data | (size_t)ld * width) % bytes == 0;
+}
+
 template <tsr_dtype D, typename T> static tsr_status launch_convert(tsr_stream *stream, const tsr_pack_args *args) {
     const tsr_view *from = &args->from;
     T *to = static_cast<T *>(args->to);
     const void *data = from->data;
-    bool swapped = from->element.swapped;
+    const bool swapped = from->element.swapped;
+    const bool from_grouped = is_grouped(data, from->ld, tsr_dtype_bytes(D)), to_grouped = is_grouped(to, args->ld, sizeof(T));
     dim3 grid;
     if (args->transpose) {
         TSR_TRY(grid_for(from->rows, from->cols, TILE, TILE, &grid));
-        return TSR_LAUNCH((convert_transposed<D, T>), grid, threads, 0, stream, data, from->ld, swapped, to, args->ld, from->rows, from->cols);
+        return TSR_LAUNCH((convert_transposed<D, T>), grid, threads, 0, stream, data, from->ld, from_grouped, swapped, to, args->ld, to_grouped,
+                          from->rows, from->cols);
+    }
+    if (from_grouped && to_grouped) {
+        TSR_TRY(grid_for(from->rows, tsr_ceil_div(from->cols, GROUP), LINES, LANES * ITEMS, &grid));
+        return TSR_LAUNCH((convert_groups<D, T>), grid, threads, 0, stream, data, from->ld, swapped, to, args->ld, from->rows, from->cols);
     }
     TSR_TRY(grid_for(from->rows, from->cols, LINES, LANES * ITEMS, &grid));
     return TSR_LAUNCH((convert_rows<D, T>), grid, threads, 0, stream, data, from->ld, swapped, to, args->ld, from->rows, from->cols);
