@@ -138,6 +138,23 @@ static tsr_status find_resources(const job *j, tsr_resources *res) {
     return TSR_OK;
 }
 
+/* What HDF5 keeps of chunked files counts as host memory: a quarter of it at most, and nothing where the plan needs it all. */
+static tsr_status plan_beside_caches(job *j, const tsr_resources *res) {
+    tsr_store_desc *from[] = {&j->from.a, &j->from.b, &j->from.c0};
+    size_t limit = res->host_memory && res->device_limit < res->host_limit ? res->device_limit : res->host_limit, kept = 0, chunked = 0;
+    for (int i = 0; i < 3; i++) chunked += from[i]->cache_bytes > 0;
+    for (int i = 0; i < 3; i++) {
+        if (chunked > 0 && from[i]->cache_bytes > limit / 4 / chunked) from[i]->cache_bytes = limit / 4 / chunked;
+        kept += from[i]->cache_bytes;
+    }
+    tsr_resources rest = *res;
+    rest.host_limit = kept > 0 ? limit - kept : res->host_limit;
+    tsr_status status = tsr_plan_make(&j->problem, &rest, &j->plan);
+    if (status != TSR_ERR_LIMIT || kept == 0) return status;
+    for (int i = 0; i < 3; i++) from[i]->cache_bytes = 0;
+    return tsr_plan_make(&j->problem, res, &j->plan);
+}
+
 /* Every rank plans with the least any of them has, so that all make the same plan. */
 static tsr_status make_plan(job *j) {
     tsr_resources res;
@@ -146,7 +163,7 @@ static tsr_status make_plan(job *j) {
     TSR_TRY(smallest(comm, &res.device_limit));
     TSR_TRY(smallest(comm, &res.host_limit));
     TSR_TRY(tsr_broadcast(comm, &res.rates, sizeof res.rates));
-    return tsr_agree(comm, tsr_plan_make(&j->problem, &res, &j->plan));
+    return tsr_agree(comm, plan_beside_caches(j, &res));
 }
 
 static tsr_status choose(job *j) {

@@ -5,6 +5,8 @@
 
 #include "io/hdf5_util.h"
 
+#define CACHE_BYTES_MAX ((size_t)256 << 20)
+
 static tsr_status refuse(tsr_h5_found *found, tsr_status status, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
 /* Keeps the first refusal; returns TSR_OK: refusing is a finding, not a failure. */
@@ -169,6 +171,14 @@ static void inspect_matlab(hid_t dataset, tsr_h5_found *found) {
         if (strcmp(class, others[i]) == 0) refuse(found, TSR_ERR_FORMAT, "it is a MATLAB %s array, not numbers; convert it to double", class);
 }
 
+/* Room for the chunks of one row of them: reads come in rows. */
+static void plan_cache(tsr_store_desc *desc) {
+    if (desc->chunk_rows <= 0 || desc->chunk_cols <= 0) return;
+    double chunk = (double)desc->chunk_rows * (double)desc->chunk_cols * (double)tsr_dtype_bytes(desc->element.dtype);
+    double row = chunk * (double)tsr_ceil_div(desc->dataset_cols, desc->chunk_cols);
+    desc->cache_bytes = row < (double)CACHE_BYTES_MAX ? (size_t)row : CACHE_BYTES_MAX;
+}
+
 tsr_status tsr_h5_inspect(hid_t dataset, const char *path, int64_t file_bytes, bool allow_incomplete, tsr_h5_found *found) {
     memset(found, 0, sizeof *found);
     tsr_store_desc *desc = &found->desc;
@@ -193,6 +203,7 @@ tsr_status tsr_h5_inspect(hid_t dataset, const char *path, int64_t file_bytes, b
     TSR_TRY(inspect_shape(dataset, type.name, found));
     if (!type.usable) refuse(found, TSR_ERR_FORMAT, "it holds %s; %s", type.name, type.hint);
     inspect_matlab(dataset, found);
+    plan_cache(desc);
     found->matrix = found->status == TSR_OK;
     if (storage.status != TSR_OK) refuse(found, storage.status, "%s", storage.refused);
     if (!allow_incomplete && H5Aexists(dataset, TSR_INCOMPLETE) > 0)

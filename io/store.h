@@ -34,6 +34,7 @@ typedef struct {
     tsr_element element;       /* how reads deliver elements (file order on the direct path); an open store's own desc holds for its mode */
     tsr_layout layout;
     int64_t chunk_rows, chunk_cols; /* 0 unless chunked */
+    size_t cache_bytes;        /* of chunks that HDF5 keeps for an open store, 0 unless chunked; the opener may lower it */
     char filters[96];          /* "shuffle gzip(4)", "" for none */
     int64_t offset;            /* of dataset element (0,0) in the file, bytes; -1 when there is no raw access */
     bool standard;             /* element type is one read as it stands; false: HDF5 converts to `element` */

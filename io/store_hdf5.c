@@ -13,8 +13,6 @@
 #include <mpi.h>
 #endif
 
-#define CHUNK_CACHE_BYTES_MAX ((size_t)256 << 20)
-
 /* ---- modes ----------------------------------------------------------------------------------------------------- */
 
 static const char *const mode_names[] = {[TSR_IO_AUTO] = "auto", [TSR_IO_DIRECT] = "direct", [TSR_IO_HDF5] = "hdf5", [TSR_IO_MPIO] = "mpio"};
@@ -146,17 +144,15 @@ static const tsr_store_ops mpio_ops = {"mpio", hdf5_read, hdf5_write, hdf5_sync,
 
 /* ---- opening ----------------------------------------------------------------------------------------------------- */
 
-/* Dataset access list with room for the chunks of one row of them. */
+/* Dataset access list with room for the chunks to keep. */
 static hid_t dataset_access(const tsr_store_desc *desc) {
     hid_t access = H5Pcreate(H5P_DATASET_ACCESS);
     if (access < 0 || desc->chunk_rows <= 0) return access;
     double chunk = (double)desc->chunk_rows * (double)desc->chunk_cols * (double)tsr_dtype_bytes(desc->element.dtype);
-    double chunks = (double)tsr_ceil_div(desc->dataset_cols, desc->chunk_cols);
-    double bytes = chunk * chunks < (double)CHUNK_CACHE_BYTES_MAX ? chunk * chunks : (double)CHUNK_CACHE_BYTES_MAX;
-    size_t slots = (size_t)(8 * bytes / chunk) | 1;
+    size_t slots = (size_t)(8 * (double)desc->cache_bytes / chunk) | 1;
     if (slots < 521) slots = 521;
     if (slots > 1000003) slots = 1000003;
-    H5Pset_chunk_cache(access, slots, (size_t)bytes, 1.0); /* chunks read to the end leave first */
+    H5Pset_chunk_cache(access, slots, desc->cache_bytes, 1.0); /* chunks read to the end leave first */
     return access;
 }
 

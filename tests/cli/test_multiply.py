@@ -165,6 +165,23 @@ def test_panels_and_memory():
     fails("multiply", "a.h5", "b.h5", "-o", "d.h5", "--memory", "4", "--host-memory", "4", ranks=2, code=1, says="memory")
 
 
+def test_memory_of_chunks():
+    """The chunks HDF5 keeps count against the limit, too: a row of chunks of A is 51 MB here."""
+    a, b = np.ones((32, 400000), "f4"), np.ones((400000, 8), "f4")
+    write("b.h5", b)
+    peaks = []
+    for how in ({}, {"chunks": (32, 16384)}):
+        write("a.h5", a, **how)
+        c = product("a.h5", "b.h5", "--host-memory", "16M", "--log", "peak.json", ranks=1)
+        assert np.all(c == 400000)
+        peaks.append(json.load(open("peak.json"))["ranks"][0]["host_peak_bytes"])
+    assert peaks[1] < peaks[0] + 16e6, peaks
+    write("a.h5", integers(40, 30), chunks=(40, 30), compression="gzip")
+    write("b.h5", integers(30, 8), chunks=(30, 8))
+    need = fails("multiply", "a.h5", "b.h5", "-o", "d.h5", "--host-memory", "1", code=1, says="--host-memory").error.split("--host-memory ")[1].split()[0]
+    same(product("a.h5", "b.h5", "--host-memory", need), exact(read("a.h5"), read("b.h5")), "the limit the refusal named")
+
+
 def test_kernels():
     a, b = integers(70, 90), integers(90, 50)
     write("a.h5", a), write("b.h5", b)
