@@ -26,7 +26,7 @@ RATIO_ALLOWED = 1.2
 
 
 def run(command, folder, log):
-    """Runs command on CORES cores; wall seconds and the largest resident set of one of its processes, bytes."""
+    """Runs command on CORES cores; wall seconds, processor seconds, and the largest resident set of one process, bytes."""
     cores = sorted(os.sched_getaffinity(0))[:CORES]
     with open(folder / log, "w") as out:
         start = time.monotonic()
@@ -36,7 +36,7 @@ def run(command, folder, log):
         seconds = time.monotonic() - start
     if status != 0:
         sys.exit(f"{shlex.join(command)} failed:\n{(folder / log).read_text()}")
-    return seconds, usage.ru_maxrss * 1024
+    return seconds, usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024
 
 
 def same_product(folder):
@@ -63,31 +63,33 @@ def measure(args, folder):
     results = {"tessera": [], "baseline": []}
     for turn in range(args.runs + 1):  # the first turn warms the page cache and is not counted
         for name, command in (("tessera", multiply), ("baseline", baseline)):
-            seconds, peak = run(command, folder, f"{name}.log")
-            print(f"turn {turn}: {name} {seconds:.2f} s, {peak / 1e6:.0f} MB", flush=True)
+            seconds, cpu, peak = run(command, folder, f"{name}.log")
+            print(f"turn {turn}: {name} {seconds:.2f} s, {cpu:.2f} s of processor, {peak / 1e6:.0f} MB", flush=True)
             if turn > 0:
-                results[name].append((seconds, peak))
+                results[name].append((seconds, cpu, peak))
     if not same_product(folder):
         sys.exit("the two products do not agree")
     lines = (folder / "baseline.log").read_text().splitlines()
-    return results, json.loads((folder / "log.json").read_text()), json.loads(lines[-1]), multiply
+    return results, json.loads(lines[-1]), multiply
 
 
-def write(args, results, record, baseline, command, folder):
-    median = {name: statistics.median(seconds for seconds, _ in runs) for name, runs in results.items()}
-    peak = {name: max(peak for _, peak in runs) for name, runs in results.items()}
-    spread = {name: f"{min(s for s, _ in runs):.2f}–{max(s for s, _ in runs):.2f}" for name, runs in results.items()}
+def write(args, load, results, baseline, command, folder):
+    median = {name: statistics.median(seconds for seconds, _, _ in runs) for name, runs in results.items()}
+    cpu = {name: statistics.median(cpu for _, cpu, _ in runs) for name, runs in results.items()}
+    peak = {name: max(peak for _, _, peak in runs) for name, runs in results.items()}
+    spread = {name: f"{min(s for s, _, _ in runs):.2f}–{max(s for s, _, _ in runs):.2f}" for name, runs in results.items()}
+    turns = ", ".join(f"{ours[0] / theirs[0]:.2f}" for ours, theirs in zip(results["tessera"], results["baseline"]))
     ratio = median["tessera"] / median["baseline"]
     flops = 2.0 * args.size ** 3
-    row = lambda name, what: [what, f"{median[name]:.2f}", spread[name], f"{flops / median[name] / 1e9:.0f}", f"{peak[name] / 1e6:.0f}"]
+    row = lambda name, what: [what, f"{median[name]:.2f}", spread[name], f"{cpu[name]:.2f}", f"{flops / median[name] / 1e9:.0f}", f"{peak[name] / 1e6:.0f}"]
     rows = [row("tessera", f"tessera multiply, 2 ranks, --host-memory {HOST_MEMORY_MIB}MiB"),
             row("baseline", "OpenBLAS, 1 process, 2 threads, h5py")]
     shown = shlex.join(["tessera" if part == command[6] else part for part in command])
     body = "\n\n".join([
         f"{args.size}² fp32, files to file, {CORES} cores of {report.cpu_name()}, {report.today()}, commit {report.commit()}, "
-        f"{args.runs} runs in turns, files in {filesystem(folder)}.",
-        report.table(["what", "median s", "range s", "GFLOP/s", "peak MB of one process"], rows),
-        f"**Ratio of the medians: {ratio:.2f}** ({RATIO_ALLOWED} allowed). {baseline['config']}; of its last run read "
+        f"{args.runs} runs in turns, files in {filesystem(folder)}. Load of the machine before the first run: {load:.2f}.",
+        report.table(["what", "median s", "range s", "processor s", "GFLOP/s", "peak MB of one process"], rows),
+        f"**Ratio of the medians: {ratio:.2f}** ({RATIO_ALLOWED} allowed); turn by turn {turns}. {baseline['config']}; of its last run read "
         f"{baseline['read']:.2f} s, multiply {baseline['multiply']:.2f} s, write {baseline['write']:.2f} s.",
         f"`{shown}`"])
     report.write_section("cpu-end-to-end", body)
@@ -112,7 +114,10 @@ def main():
     args = parser.parse_args()
     folder = pathlib.Path(tempfile.mkdtemp(prefix="tessera-bench-", dir=args.folder))
     try:
-        write(args, *measure(args, folder), folder)
+        load = os.getloadavg()[0]
+        if load > 0.5:
+            print(f"the machine is busy (load {load:.2f}): these figures will say more about that than about tessera", flush=True)
+        write(args, load, *measure(args, folder), folder)
     finally:
         shutil.rmtree(folder)
 
