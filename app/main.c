@@ -75,9 +75,9 @@ static bool answered_alone(int argc, char **argv, const tsr_command **command, t
     bool help = argc > 1 && asks(*command ? argc - 1 : 2, argv + (*command != NULL), "--help");
     if (*command && !help && !version) return false;
     *status = TSR_OK;
-    if (!is_first_rank()) {
-        *status = help || version ? TSR_OK : TSR_ERR_USAGE;
-    } else if (help) {
+    /* The others are silent and content: a launcher that saw one of them fail might end the first rank before it has spoken. */
+    if (!is_first_rank()) return true;
+    if (help) {
         if (*command) (*command)->help();
         else print_help();
     } else if (version) {
