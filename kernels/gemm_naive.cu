@@ -4,6 +4,7 @@
  * A block uses: 256 threads, no shared memory, 29 to 42 registers a thread.
  * Requirements: none; any shape, any alignment.
  * Arithmetic intensity: 2 flops for two loads: 0.25 flop/byte in fp32, 0.125 in fp64; every reuse is left to the caches.
+ * Measured at 4096 on an H200, 2026-11-21: fp32 5.3 TFLOP/s, 8 % of the CUDA cores' peak; fp64 3.0, 9 %.
  * Reference: Hwu, Kirk, El Hajj, Programming Massively Parallel Processors, 4th ed., section 3.4. */
 #include "kernels/gemm_cuda.h"
 

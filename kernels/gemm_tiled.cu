@@ -4,6 +4,7 @@
  * A block uses: 1024 threads, 2 tiles of 32 × 32 in shared memory (8 KiB in fp32, 16 KiB in fp64), at most 64 registers a thread.
  * Requirements: m, n and k multiples of 32 (it has no boundary checks); any leading dimension and alignment.
  * Arithmetic intensity: each loaded element is used 32 times: 8 flop/byte in fp32, 4 in fp64.
+ * Measured at 4096 on an H200, 2026-11-21: fp32 8.6 TFLOP/s, 13 % of the CUDA cores' peak; fp64 4.8, 14 %.
  * Reference: Hwu, Kirk, El Hajj, Programming Massively Parallel Processors, 4th ed., section 5.4. */
 #include "kernels/gemm_cuda.h"
 
