@@ -230,7 +230,7 @@ static void print_rank(const tsr_rank_record *r, int host, int device, FILE *to)
     char place[40];
     if (r->row < 0) snprintf(place, sizeof place, "idle");
     else snprintf(place, sizeof place, "%d,%d,%d", r->row, r->col, r->depth);
-    fprintf(to, "%5d  %-9s  %-*s  %-*s %7lld", r->rank, place, host, r->host, device, r->device, (long long)r->tiles);
+    fprintf(to, "%5d  %-9s  %-*s  %-*s %7lld %10.4g", r->rank, place, host, r->host, device, r->device, (long long)r->tiles, r->flops / 1e9);
     for (int lane = 0; lane < TSR_LANE_COUNT; lane++) {
         if (lane == TSR_LANE_MULTIPLY || lane == TSR_LANE_PACK) continue;
         fprintf(to, " %10.3f %6.2f", r->lane_seconds[lane], rate(r->lane_bytes[lane], r->lane_seconds[lane]));
@@ -241,7 +241,7 @@ static void print_rank(const tsr_rank_record *r, int host, int device, FILE *to)
 void tsr_record_print(const tsr_run_record *record, FILE *to) {
     int host = width_of(record, offsetof(tsr_rank_record, host), "host");
     int device = width_of(record, offsetof(tsr_rank_record, device), "device");
-    fprintf(to, "%5s  %-9s  %-*s  %-*s %7s", "rank", "row,col,k", host, "host", device, "device", "tiles");
+    fprintf(to, "%5s  %-9s  %-*s  %-*s %7s %10s", "rank", "row,col,k", host, "host", device, "device", "tiles", "GFLOP");
     for (int lane = 0; lane < TSR_LANE_COUNT; lane++)
         if (lane != TSR_LANE_MULTIPLY && lane != TSR_LANE_PACK) fprintf(to, " %8s s %6s", lane_names[lane], "GB/s");
     fprintf(to, " %8s s %9s\n", "kernel", "GFLOP/s");

@@ -241,6 +241,9 @@ def test_record():
         assert any("multiply a.h5" in value for value in attributes.values()), attributes
     lines = result.out.splitlines()
     assert sum(line.split()[:1] == [str(rank)] for line in lines for rank in range(3)) == 3, result.out
+    heading = next(line for line in lines if line.split()[:1] == ["rank"])
+    for word in ("host", "device", "tiles", "GFLOP ", "read s", "upload s", "exchange s", "download s", "write s", "kernel s", "GFLOP/s"):
+        assert word in heading, f"{word}: {result.out}"
     assert "GFLOP/s" in result.out and "PASSED" in result.out, result.out
 
 
