@@ -166,13 +166,27 @@ static tsr_status make_plan(job *j) {
     return tsr_agree(comm, plan_beside_caches(j, &res));
 }
 
+/* One plan holds for all ranks, so all take one kernel: of the fastest ones for GPUs that differ, the slowest. */
+static tsr_status choose_kernel(job *j, tsr_status status) {
+    MPI_Comm comm = j->world->comm;
+    struct {
+        int speed, rank;
+    } mine = {0, j->world->rank}, slowest = {0, 0};
+    char name[64] = "";
+    if (status == TSR_OK) status = tsr_gemm_find(j->settings->kernel, &j->facts, j->problem.type, &j->kernel);
+    TSR_TRY(tsr_agree(comm, status));
+    mine.speed = (int)j->kernel->speed_rank;
+    snprintf(name, sizeof name, "%s", j->kernel->name);
+    TSR_TRY(TSR_MPI(MPI_Allreduce(&mine, &slowest, 1, MPI_2INT, MPI_MINLOC, comm)));
+    TSR_TRY(TSR_MPI(MPI_Bcast(name, sizeof name, MPI_CHAR, slowest.rank, comm)));
+    return tsr_agree(comm, tsr_gemm_find(name, &j->facts, j->problem.type, &j->kernel));
+}
+
 static tsr_status choose(job *j) {
     const tsr_multiply_settings *s = j->settings;
-    MPI_Comm comm = j->world->comm;
     TSR_TRY(tsr_device_choose(j->world, s->device, &j->device, &j->shared));
     tsr_status status = j->device->ops->facts(j->device, &j->facts);
-    if (status == TSR_OK) status = tsr_gemm_find(s->kernel, &j->facts, j->problem.type, &j->kernel);
-    TSR_TRY(tsr_agree(comm, status));
+    TSR_TRY(choose_kernel(j, status));
     TSR_TRY(tsr_transport_choose(j->world, s->transport, &j->facts, j->shared, &j->transport_ops));
     return make_plan(j);
 }
@@ -189,11 +203,12 @@ static tsr_status show_plan(const job *j) {
 static tsr_status open_stores(job *j) {
     tsr_io_mode io = j->settings->io;
     const void *comm = &j->grid.ranks;
+    /* Opening through MPI-IO is collective: a rank that fails must not leave the others in the next one. */
     if (j->problem.k > 0) {
-        TSR_TRY(tsr_hdf5_open(&j->from.a, io, comm, &j->io_used, &j->a));
-        TSR_TRY(tsr_hdf5_open(&j->from.b, io, comm, NULL, &j->b));
+        TSR_TRY(tsr_agree(j->grid.ranks, tsr_hdf5_open(&j->from.a, io, comm, &j->io_used, &j->a)));
+        TSR_TRY(tsr_agree(j->grid.ranks, tsr_hdf5_open(&j->from.b, io, comm, NULL, &j->b)));
     }
-    if (j->problem.add_c0) TSR_TRY(tsr_hdf5_open(&j->from.c0, io, comm, NULL, &j->c0));
+    if (j->problem.add_c0) TSR_TRY(tsr_agree(j->grid.ranks, tsr_hdf5_open(&j->from.c0, io, comm, NULL, &j->c0)));
     return tsr_output_open(&j->output, io, comm, &j->c);
 }
 
