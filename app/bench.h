@@ -1,0 +1,41 @@
+/* What the benchmarks of `tessera bench` share: their table, the clock, and the JSON file. Rank 0 measures, on one device. */
+#ifndef TSR_APP_BENCH_H
+#define TSR_APP_BENCH_H
+
+#include <stdio.h>
+
+#include "app/command.h"
+#include "kernels/device.h"
+
+/* One thing to measure: one file, one table, one line in cmd_bench.c. */
+typedef struct {
+    const char *name;
+    /* argv[0] is "tessera bench NAME". Runs on every rank and returns the status all ranks agreed on. */
+    tsr_status (*run)(const tsr_world *world, int argc, char **argv);
+    void (*help)(void);
+} tsr_bench;
+
+extern const tsr_bench tsr_bench_gemm, tsr_bench_memory, tsr_bench_accuracy;
+
+/* A stream and the events before and after what is timed in it. */
+typedef struct {
+    tsr_device *device; /* not owned */
+    tsr_stream *stream;
+    tsr_event *from, *to;
+} tsr_bench_clock;
+
+/* Local. On failure the clock is to be closed, too. */
+tsr_status tsr_bench_clock_open(tsr_device *device, tsr_bench_clock *clock);
+void tsr_bench_clock_close(tsr_bench_clock *clock); /* one that is all zeros is fine */
+/* Median seconds of `repeat` launches after a warm-up of 0.2 s (at least one launch); fewer repeats where they would take over 30 s. */
+tsr_status tsr_bench_time(const tsr_bench_clock *clock, tsr_status (*launch)(void *context), void *context, int64_t repeat, double *seconds,
+                          int64_t *repeats);
+
+int tsr_bench_by_size(const void *a, const void *b); /* orders doubles for qsort */
+
+tsr_status tsr_bench_json_open(const char *name, FILE **file); /* before anything is measured */
+tsr_status tsr_bench_json_close(FILE *file, const char *name);
+void tsr_bench_json_string(FILE *file, const char *text);
+void tsr_bench_json_number(FILE *file, double value); /* null for what is not finite */
+
+#endif

@@ -1,0 +1,346 @@
+/* tessera bench accuracy: how far each kernel's product is from the exact one, on inputs that are hard in different ways and inner
+ * lengths from short to long. Samples of C are compared with inner products in twice double's precision; the vendor's kernel is one of
+ * those measured. A kernel beyond its stated bound is an error. */
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "app/bench.h"
+#include "app/options.h"
+#include "kernels/accuracy.h"
+#include "kernels/gemm.h"
+
+#define SAMPLES 64 /* rows and columns of C */
+#define MOST_LENGTHS 16
+#define MOST_K 1048576
+
+typedef struct {
+    const char *kernel, *device, *json;
+    tsr_dtype type;
+    tsr_input first_input, last_input;
+    int64_t size, k[MOST_LENGTHS];
+    int lengths;
+    double phi;
+} accuracy_options;
+
+typedef struct {
+    const accuracy_options *o;
+    tsr_device *device;
+    tsr_device_facts facts;
+    tsr_bench_clock clock;
+    const tsr_gemm_kernel *one; /* of --kernel; NULL: all */
+    size_t width;               /* bytes of an element */
+    double eps;                 /* of the type: its spacing at 1 */
+    int samples;                /* rows and columns sampled of C: at most SAMPLES */
+    int64_t most_k;
+    void *host_a, *host_b, *host_c, *a, *b, *c; /* size × most_k, most_k × size, size × size; rows close together */
+    double *rows, *cols;                        /* samples × k each */
+    tsr_double_double exact[SAMPLES * SAMPLES];
+    double absolute[SAMPLES * SAMPLES]; /* Σ |a·b| */
+} bench;
+
+typedef struct {
+    const tsr_gemm_kernel *kernel;
+    tsr_input input;
+    int64_t k;
+    double relative_max, relative_median, component_max, component_median; /* the latter two in eps */
+    double bound;                                                          /* stated, in eps */
+} result;
+
+/* ---- one input and length ---------------------------------------------------------------------------------------- */
+
+static double element_at(const bench *b, const void *data, int64_t at) {
+    return b->width == sizeof(float) ? (double)((const float *)data)[at] : ((const double *)data)[at];
+}
+
+/* Row or column of C that sample s is: both ends among them. */
+static int64_t sampled(const bench *b, int s) { return b->samples > 1 ? s * (b->o->size - 1) / (b->samples - 1) : 0; }
+
+static tsr_status make_input(bench *b, tsr_input input, int64_t k) {
+    const int64_t n = b->o->size;
+    const tsr_device_ops *ops = b->device->ops;
+    const tsr_element element = {b->o->type, false};
+    TSR_TRY(tsr_input_fill_a(input, b->o->phi, (tsr_view){b->host_a, element, n, k, k}));
+    TSR_TRY(tsr_input_fill_b(input, b->o->phi, (tsr_view){b->host_b, element, k, n, n}));
+    TSR_TRY(ops->upload(b->device, b->a, b->host_a, (size_t)(n * k) * b->width, b->clock.stream));
+    TSR_TRY(ops->upload(b->device, b->b, b->host_b, (size_t)(k * n) * b->width, b->clock.stream));
+    TSR_TRY(ops->stream_wait(b->device, b->clock.stream));
+    for (int s = 0; s < b->samples; s++)
+        for (int64_t p = 0; p < k; p++) {
+            b->rows[s * k + p] = element_at(b, b->host_a, sampled(b, s) * k + p);
+            b->cols[s * k + p] = element_at(b, b->host_b, p * n + sampled(b, s));
+        }
+    for (int r = 0; r < b->samples; r++)
+        for (int c = 0; c < b->samples; c++) {
+            const int at = r * b->samples + c;
+            b->exact[at] = tsr_oracle_dot(k, b->rows + r * k, b->cols + c * k, &b->absolute[at]);
+        }
+    return TSR_OK;
+}
+
+/* 0/0 is no error; anything else over 0, and NaN, is infinitely large. */
+static double over(double error, double by) {
+    if (error == 0) return 0;
+    return isnan(error) || by == 0 ? (double)INFINITY : error / by;
+}
+
+static void judge_samples(const bench *b, result *r) {
+    double relative[SAMPLES * SAMPLES], component[SAMPLES * SAMPLES];
+    const int count = b->samples * b->samples;
+    for (int at = 0; at < count; at++) {
+        const int64_t place = sampled(b, at / b->samples) * b->o->size + sampled(b, at % b->samples);
+        const tsr_double_double exact = b->exact[at];
+        const double error = fabs((element_at(b, b->host_c, place) - exact.high) - exact.low);
+        relative[at] = over(error, fabs(exact.high));
+        component[at] = over(error, b->absolute[at] * b->eps);
+    }
+    qsort(relative, (size_t)count, sizeof *relative, tsr_bench_by_size);
+    qsort(component, (size_t)count, sizeof *component, tsr_bench_by_size);
+    r->relative_max = relative[count - 1];
+    r->relative_median = (relative[(count - 1) / 2] + relative[count / 2]) / 2;
+    r->component_max = component[count - 1];
+    r->component_median = (component[(count - 1) / 2] + component[count / 2]) / 2;
+}
+
+static tsr_status measure(const bench *b, result *r) {
+    const int64_t n = b->o->size;
+    const tsr_device_ops *ops = b->device->ops;
+    const size_t c_bytes = (size_t)(n * n) * b->width;
+    void *workspace = NULL;
+    const size_t workspace_bytes = r->kernel->workspace_bytes ? r->kernel->workspace_bytes(n, n, r->k) : 0;
+    tsr_status status = TSR_OK;
+    if (workspace_bytes > 0) TSR_TRY_DONE(ops->allocate(b->device, workspace_bytes, &workspace));
+    TSR_TRY_DONE(ops->fill_bytes(b->device, b->c, 0xff, c_bytes, b->clock.stream)); /* NaN: what is left out shows */
+    tsr_gemm_args args = {n, n, r->k, b->a, r->k, b->b, n, b->c, n, false, workspace};
+    TSR_TRY_DONE(tsr_gemm_launch(r->kernel, b->device, b->clock.stream, &args));
+    TSR_TRY_DONE(ops->download(b->device, b->host_c, b->c, c_bytes, b->clock.stream));
+    TSR_TRY_DONE(ops->stream_wait(b->device, b->clock.stream));
+    r->bound = tsr_gemm_error_bound(r->kernel, r->k) / b->eps;
+    judge_samples(b, r);
+done:
+    ops->release(b->device, workspace);
+    return status;
+}
+
+static bool can_run(const bench *b, const tsr_gemm_kernel *kernel, int64_t k) {
+    return kernel->device == b->facts.kind && kernel->type == b->o->type && tsr_gemm_runs_on(kernel, b->facts.arch) &&
+           b->o->size % kernel->multiple == 0 && k % kernel->multiple == 0 && (!b->one || kernel == b->one);
+}
+
+/* Every kernel that can run, on every input and length; *count results of at most `most`. */
+static tsr_status measure_all(bench *b, result *results, int most, int *count) {
+    int kernels;
+    const tsr_gemm_kernel *const *all = tsr_gemm_kernels(&kernels);
+    *count = 0;
+    for (int input = b->o->first_input; input <= (int)b->o->last_input; input++)
+        for (int length = 0; length < b->o->lengths; length++) {
+            const int64_t k = b->o->k[length];
+            TSR_TRY(make_input(b, (tsr_input)input, k));
+            for (int i = 0; i < kernels && *count < most; i++) {
+                if (!can_run(b, all[i], k)) continue;
+                results[*count] = (result){.kernel = all[i], .input = (tsr_input)input, .k = k};
+                TSR_TRY(measure(b, &results[(*count)++]));
+            }
+        }
+    if (*count == 0)
+        return tsr_fail(TSR_ERR_UNSUPPORTED, "no kernel could run: some need --size and --k that are multiples of 32; use --size 256 --k 1024");
+    return TSR_OK;
+}
+
+/* ---- printing ---------------------------------------------------------------------------------------------------- */
+
+static void print_table(const bench *b, const result *results, int count) {
+    printf("accuracy of %s products on %s, m = n = %" PRId64 ", %d x %d samples; eps = %.3g, phi = %g\n", tsr_dtype_name(b->o->type), b->facts.name,
+           b->o->size, b->samples, b->samples, b->eps, b->o->phi);
+    printf("%-12s %8s %-12s %12s %12s %14s %14s %12s\n", "input", "k", "kernel", "relative", "median", "|dC|/(|A||B|)", "median, eps", "bound, eps");
+    for (int i = 0; i < count; i++) {
+        const result *r = &results[i];
+        printf("%-12s %8" PRId64 " %-12s %12.2e %12.2e %14.4g %14.4g %12.4g\n", tsr_input_name(r->input), r->k, r->kernel->name, r->relative_max,
+               r->relative_median, r->component_max, r->component_median, r->bound);
+    }
+}
+
+static void write_json(FILE *file, const bench *b, const result *results, int count) {
+    fprintf(file, "{\"version\": \"%s\", \"device\": ", TSR_VERSION);
+    tsr_bench_json_string(file, b->facts.name);
+    fprintf(file, ", \"type\": \"%s\", \"size\": %" PRId64 ", \"samples\": %d, \"eps\": %.17g, \"phi\": %g,\n \"results\": [", tsr_dtype_name(b->o->type),
+            b->o->size, b->samples, b->eps, b->o->phi);
+    for (int i = 0; i < count; i++) {
+        const result *r = &results[i];
+        const struct {
+            const char *name;
+            double value;
+        } numbers[] = {{"relative_max", r->relative_max}, {"relative_median", r->relative_median}, {"component_max", r->component_max},
+                       {"component_median", r->component_median}, {"bound", r->bound}};
+        fprintf(file, "%s\n  {\"input\": \"%s\", \"k\": %" PRId64 ", \"kernel\": \"%s\"", i > 0 ? "," : "", tsr_input_name(r->input), r->k, r->kernel->name);
+        for (size_t j = 0; j < sizeof numbers / sizeof *numbers; j++) {
+            fprintf(file, ", \"%s\": ", numbers[j].name);
+            tsr_bench_json_number(file, numbers[j].value);
+        }
+        fprintf(file, "}");
+    }
+    fprintf(file, "\n ]}\n");
+}
+
+/* A kernel whose error exceeds what it states is wrong. */
+static tsr_status judge(const result *results, int count) {
+    for (int i = 0; i < count; i++)
+        if (!(results[i].component_max <= results[i].bound))
+            return tsr_fail(TSR_ERR_CHECK, "kernel '%s', %s input, k = %" PRId64 ": error %.4g eps is above its bound %.4g eps: do not use it here, and "
+                            "report this", results[i].kernel->name, tsr_input_name(results[i].input), results[i].k, results[i].component_max,
+                            results[i].bound);
+    return TSR_OK;
+}
+
+/* ---- the command ------------------------------------------------------------------------------------------------- */
+
+static tsr_status prepare(bench *b) {
+    const tsr_device_ops *ops = b->device->ops;
+    const int64_t n = b->o->size;
+    size_t bytes, sample_bytes;
+    b->width = tsr_dtype_bytes(b->o->type);
+    b->eps = b->o->type == TSR_F32 ? 0x1p-23 : 0x1p-52;
+    b->samples = (int)tsr_min(SAMPLES, n);
+    for (int i = 0; i < b->o->lengths; i++) b->most_k = tsr_max(b->most_k, b->o->k[i]);
+    TSR_TRY(tsr_bytes_checked(n, b->most_k, b->width, &bytes));
+    TSR_TRY(tsr_bytes_checked(b->samples, b->most_k, sizeof(double), &sample_bytes));
+    const size_t c_bytes = (size_t)(n * n) * b->width;
+    TSR_TRY(ops->use(b->device));
+    TSR_TRY(ops->facts(b->device, &b->facts));
+    if (b->o->kernel) TSR_TRY(tsr_gemm_find(b->o->kernel, &b->facts, b->o->type, &b->one));
+    TSR_TRY(tsr_bench_clock_open(b->device, &b->clock));
+    b->host_a = malloc(bytes);
+    b->host_b = malloc(bytes);
+    b->host_c = malloc(c_bytes);
+    b->rows = malloc(sample_bytes);
+    b->cols = malloc(sample_bytes);
+    if (!b->host_a || !b->host_b || !b->host_c || !b->rows || !b->cols)
+        return tsr_fail(TSR_ERR_MEMORY, "no host memory for matrices of %zu bytes: use a smaller --size or --k", bytes);
+    TSR_TRY(ops->allocate(b->device, bytes, &b->a));
+    TSR_TRY(ops->allocate(b->device, bytes, &b->b));
+    return ops->allocate(b->device, c_bytes, &b->c);
+}
+
+static void release(bench *b) {
+    const tsr_device_ops *ops = b->device->ops;
+    ops->release(b->device, b->c);
+    ops->release(b->device, b->b);
+    ops->release(b->device, b->a);
+    free(b->cols);
+    free(b->rows);
+    free(b->host_c);
+    free(b->host_b);
+    free(b->host_a);
+    tsr_bench_clock_close(&b->clock);
+}
+
+/* Local, on rank 0. */
+static tsr_status run_bench(const accuracy_options *o, tsr_device *device) {
+    int kernels, count = 0;
+    FILE *json = NULL;
+    tsr_status status = TSR_OK;
+    (void)tsr_gemm_kernels(&kernels);
+    const int most = kernels * o->lengths * TSR_INPUT_COUNT;
+    result *results = malloc((size_t)most * sizeof *results);
+    bench *b = calloc(1, sizeof *b);
+    if (!results || !b) TSR_TRY_DONE(tsr_fail(TSR_ERR_MEMORY, "no host memory for %d results: free some", most));
+    b->o = o;
+    b->device = device;
+    if (o->json) TSR_TRY_DONE(tsr_bench_json_open(o->json, &json));
+    TSR_TRY_DONE(prepare(b));
+    TSR_TRY_DONE(measure_all(b, results, most, &count));
+    print_table(b, results, count);
+    if (json) {
+        write_json(json, b, results, count);
+        status = tsr_bench_json_close(json, o->json);
+        json = NULL;
+        TSR_TRY_DONE(status);
+    }
+    TSR_TRY_DONE(judge(results, count));
+done:
+    if (json) fclose(json);
+    if (b && b->device) release(b);
+    free(b);
+    free(results);
+    return status;
+}
+
+enum { KEY_KERNEL = 256, KEY_TYPE, KEY_SIZE, KEY_K, KEY_INPUT, KEY_PHI, KEY_DEVICE, KEY_JSON };
+
+static const struct argp_option options[] = {
+    {"kernel", KEY_KERNEL, "NAME", 0, "One kernel, or auto (default: all that can run)", 0},
+    {"type", KEY_TYPE, "f32|f64", 0, "Type of the elements (default f32)", 0},
+    {"size", KEY_SIZE, "N", 0, "Rows of A and columns of B (default 256)", 0},
+    {"k", KEY_K, "K,...", 0, "Inner lengths (default 64,1024,8192,65536)", 0},
+    {"input", KEY_INPUT, "NAME", 0, "uniform, normal, wide, cancelling or graded (default: all)", 0},
+    {"phi", KEY_PHI, "X", 0, "Spread of wide input, normal times exp(X normal): 0 to 6 (default 2)", 0},
+    {"device", KEY_DEVICE, "auto|cpu|cuda", 0, "Where to run (default auto: a GPU where there is one)", 0},
+    {"json", KEY_JSON, "FILE", 0, "Write the figures to FILE as well", 0},
+    {0}};
+
+static tsr_status parse_lengths(char *text, accuracy_options *o) {
+    o->lengths = 0;
+    for (char *next = text; next;) {
+        char *comma = strchr(next, ','), one[32];
+        size_t chars = comma ? (size_t)(comma - next) : strlen(next);
+        if (o->lengths == MOST_LENGTHS || chars >= sizeof one)
+            return tsr_fail(TSR_ERR_USAGE, "--k '%s': write up to %d numbers such as 64,1024", text, MOST_LENGTHS);
+        memcpy(one, next, chars);
+        one[chars] = '\0';
+        TSR_TRY(tsr_parse_int("--k", one, 1, MOST_K, &o->k[o->lengths++]));
+        next = comma ? comma + 1 : NULL;
+    }
+    return TSR_OK;
+}
+
+static error_t parse(int key, char *text, struct argp_state *state) {
+    accuracy_options *o = state->input;
+    tsr_status status = TSR_OK;
+    switch (key) {
+    case KEY_KERNEL: o->kernel = text; break;
+    case KEY_TYPE:
+        status = tsr_dtype_parse(text, &o->type);
+        if (status == TSR_OK && o->type != TSR_F32 && o->type != TSR_F64)
+            status = tsr_fail(TSR_ERR_USAGE, "--type %s: kernels multiply f32 and f64, use one of them", text);
+        break;
+    case KEY_SIZE: status = tsr_parse_int("--size", text, 1, 8192, &o->size); break;
+    case KEY_K: status = parse_lengths(text, o); break;
+    case KEY_INPUT:
+        status = tsr_input_parse(text, &o->first_input);
+        o->last_input = o->first_input;
+        break;
+    case KEY_PHI:
+        status = tsr_parse_double("--phi", text, &o->phi);
+        if (status == TSR_OK && !(o->phi >= 0 && o->phi <= 6)) status = tsr_fail(TSR_ERR_USAGE, "--phi %s is out of range: use 0 to 6", text);
+        break;
+    case KEY_DEVICE: o->device = text; break;
+    case KEY_JSON: o->json = text; break;
+    default: return ARGP_ERR_UNKNOWN;
+    }
+    return status == TSR_OK ? 0 : EINVAL;
+}
+
+static const struct argp argp = {options, parse, NULL,
+    "Measures the error of matrix multiplication kernels against inner products in twice double's precision, on 64 x 64 samples of C.\v"
+    "relative: |dC|/|C|, the largest and the median. |dC|/(|A||B|): element by element, in units of eps, the type's spacing at 1, beside the "
+    "bound that the kernel states; a kernel beyond it is an error (exit code 3).",
+    NULL, NULL, NULL};
+
+static void help(void) { tsr_options_help(&argp, "tessera bench accuracy"); }
+
+static tsr_status run(const tsr_world *world, int argc, char **argv) {
+    accuracy_options o = {.device = "auto", .type = TSR_F32, .last_input = TSR_INPUT_COUNT - 1, .size = 256, .k = {64, 1024, 8192, 65536},
+                          .lengths = 4, .phi = 2};
+    tsr_device *device = NULL;
+    int shared;
+    TSR_TRY(tsr_agree(world->comm, tsr_options_parse(&argp, argc, argv, &o)));
+    TSR_TRY(tsr_device_choose(world, o.device, &device, &shared));
+    tsr_cpu_set_threads(tsr_cpu_cores());
+    tsr_status status = tsr_agree(world->comm, world->rank == 0 ? run_bench(&o, device) : TSR_OK);
+    device->ops->close(device);
+    return status;
+}
+
+const tsr_bench tsr_bench_accuracy = {"accuracy", run, help};

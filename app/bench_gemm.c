@@ -1,0 +1,399 @@
+/* tessera bench gemm: one kernel, or the ladder, on one device: median speed over repeats between device events, what its algorithm
+ * moves, how it fills the device, its error against sums in long double, and the vendor library beside it in the same run.
+ * Rank 0 measures; A and B are uniform in [0, 1), so that the relative error of an element is also that relative to |A||B|. */
+#include <ctype.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "app/bench.h"
+#include "app/options.h"
+#include "kernels/fill.h"
+#include "kernels/gemm.h"
+
+#define SEED_A 1
+#define SEED_B 2
+#define SAMPLES 64                        /* elements of C recomputed */
+#define STAGE_BYTES ((size_t)32 << 20)    /* rows of A and B travel to the device in pieces of this */
+#define MOST_KERNELS 64
+
+/* ---- options -------------------------------------------------------------------------------------------------- */
+
+typedef struct {
+    const char *kernel, *device, *json;
+    int64_t m, n, k, repeat;
+    tsr_dtype type;
+    bool all;
+} bench_options;
+
+enum { KEY_KERNEL = 256, KEY_SHAPE, KEY_TYPE, KEY_DEVICE, KEY_ALL, KEY_REPEAT, KEY_JSON };
+
+static const struct argp_option options[] = {
+    {"kernel", KEY_KERNEL, "NAME", 0, "The kernel to measure, or auto (default), the fastest that is as accurate as IEEE arithmetic", 0},
+    {"all", KEY_ALL, NULL, 0, "Every kernel of the device, in ladder order", 0},
+    {"shape", KEY_SHAPE, "MxNxK", 0, "C (M x N) = A (M x K) B (K x N); one number N means NxNxN (default 1024)", 0},
+    {"type", KEY_TYPE, "f32|f64", 0, "Type of the elements (default f32)", 0},
+    {"device", KEY_DEVICE, "auto|cpu|cuda", 0, "Where to run (default auto: a GPU where there is one)", 0},
+    {"repeat", KEY_REPEAT, "N", 0, "Timed launches a kernel, of which the median counts (default 10; fewer where they take over 30 s)", 0},
+    {"json", KEY_JSON, "FILE", 0, "Write the figures to FILE as well", 0},
+    {0}};
+
+/* N, or MxNxK. */
+static tsr_status parse_product(const char *text, bench_options *o) {
+    int64_t sizes[3];
+    int count = 0;
+    const char *next = text;
+    while (count < 3 && isdigit((unsigned char)*next)) {
+        char *end;
+        errno = 0;
+        sizes[count++] = strtoll(next, &end, 10);
+        if (errno != 0 || sizes[count - 1] < 1 || (*end && *end != 'x')) break;
+        next = *end ? end + 1 : end;
+        if (!*end && count != 2) {
+            o->m = sizes[0];
+            o->n = count == 3 ? sizes[1] : sizes[0];
+            o->k = count == 3 ? sizes[2] : sizes[0];
+            return TSR_OK;
+        }
+    }
+    return tsr_fail(TSR_ERR_USAGE, "--shape '%s' is no product: write MxNxK such as 4096x4096x1024, or one number for all three", text);
+}
+
+static error_t parse(int key, char *text, struct argp_state *state) {
+    bench_options *o = state->input;
+    tsr_status status = TSR_OK;
+    switch (key) {
+    case KEY_KERNEL: o->kernel = text; break;
+    case KEY_ALL: o->all = true; break;
+    case KEY_SHAPE: status = parse_product(text, o); break;
+    case KEY_TYPE:
+        status = tsr_dtype_parse(text, &o->type);
+        if (status == TSR_OK && o->type != TSR_F32 && o->type != TSR_F64)
+            status = tsr_fail(TSR_ERR_USAGE, "--type %s: kernels multiply f32 and f64, use one of them", text);
+        break;
+    case KEY_DEVICE: o->device = text; break;
+    case KEY_REPEAT: status = tsr_parse_int("--repeat", text, 1, 1000000, &o->repeat); break;
+    case KEY_JSON: o->json = text; break;
+    case ARGP_KEY_END:
+        if (o->all && o->kernel)
+            status = tsr_fail(TSR_ERR_USAGE, "--all measures every kernel, --kernel %s one: use one of the two", o->kernel);
+        break;
+    default: return ARGP_ERR_UNKNOWN;
+    }
+    return status == TSR_OK ? 0 : EINVAL;
+}
+
+static const struct argp argp = {options, parse, NULL,
+    "Measures matrix multiplication kernels on one device, with the vendor library (cuBLAS, or the CPU's BLAS) beside them.\v"
+    "GB/s and flop/byte count the bytes the kernel's algorithm asks of global memory; caches serve part of them. The error is the largest "
+    "relative one among 64 elements recomputed in long double, shown beside the kernel's stated bound.",
+    NULL, NULL, NULL};
+
+static void help(void) { tsr_options_help(&argp, "tessera bench gemm"); }
+
+/* ---- measuring ------------------------------------------------------------------------------------------------- */
+
+typedef struct {
+    const bench_options *o;
+    tsr_device *device;
+    tsr_device_facts facts;
+    tsr_bench_clock clock;
+    void *a, *b, *c; /* device memory, ld = columns */
+    size_t element_bytes;
+} bench;
+
+typedef struct {
+    const tsr_gemm_kernel *kernel;
+    char why[256]; /* why it could not run, else "" */
+    tsr_gemm_shape shape;
+    int64_t repeats;
+    double seconds; /* median of one launch */
+    double gflops, bandwidth_gbs, flop_byte, error;
+} bench_row;
+
+/* Device memory for rows × cols random elements. */
+static tsr_status make_matrix(const bench *b, uint64_t seed, int64_t rows, int64_t cols, void **memory) {
+    const tsr_device_ops *ops = b->device->ops;
+    size_t bytes, row_bytes = (size_t)cols * b->element_bytes;
+    TSR_TRY(tsr_bytes_checked(rows, cols, b->element_bytes, &bytes));
+    int64_t step = tsr_min(rows, tsr_max(1, (int64_t)(STAGE_BYTES / row_bytes)));
+    unsigned char *stage = malloc((size_t)step * row_bytes), *whole = NULL;
+    tsr_status status = TSR_OK;
+    if (!stage) TSR_TRY_DONE(tsr_fail(TSR_ERR_MEMORY, "no memory for %" PRId64 " rows of a matrix: use a smaller --shape", step));
+    TSR_TRY_DONE(ops->allocate(b->device, bytes, (void **)&whole));
+    for (int64_t row = 0; row < rows; row += step) {
+        int64_t count = tsr_min(step, rows - row);
+        tsr_view view = {stage, {b->o->type, false}, count, cols, cols};
+        TSR_TRY_DONE(tsr_fill_host(TSR_FILL_UNIFORM, seed, row, 0, view));
+        TSR_TRY_DONE(ops->upload(b->device, whole + (size_t)row * row_bytes, stage, (size_t)count * row_bytes, b->clock.stream));
+        TSR_TRY_DONE(ops->stream_wait(b->device, b->clock.stream));
+    }
+    *memory = whole;
+    whole = NULL;
+done:
+    ops->release(b->device, whole);
+    free(stage);
+    return status;
+}
+
+static double element_at(const bench *b, const void *data, int64_t index) {
+    return b->o->type == TSR_F32 ? (double)((const float *)data)[index] : ((const double *)data)[index];
+}
+
+/* One element of C as the device holds it against its row and column, made again: the relative error. */
+static tsr_status sample_error(const bench *b, int64_t i, int64_t j, void *row, void *col, double *error) {
+    double got_bytes = 0;
+    tsr_view row_view = {row, {b->o->type, false}, 1, b->o->k, b->o->k}, col_view = {col, {b->o->type, false}, b->o->k, 1, 1};
+    TSR_TRY(tsr_fill_host(TSR_FILL_UNIFORM, SEED_A, i, 0, row_view));
+    TSR_TRY(tsr_fill_host(TSR_FILL_UNIFORM, SEED_B, 0, j, col_view));
+    const char *at = (const char *)b->c + (size_t)(i * b->o->n + j) * b->element_bytes;
+    TSR_TRY(b->device->ops->download(b->device, &got_bytes, at, b->element_bytes, b->clock.stream));
+    TSR_TRY(b->device->ops->stream_wait(b->device, b->clock.stream));
+    long double sum = 0;
+    for (int64_t p = 0; p < b->o->k; p++) sum += (long double)element_at(b, row, p) * (long double)element_at(b, col, p);
+    const long double difference = fabsl((long double)element_at(b, &got_bytes, 0) - sum);
+    *error = sum > 0 ? (double)(difference / sum) : (double)difference;
+    return TSR_OK;
+}
+
+/* The largest relative error among SAMPLES elements spread over C, both ends among them; NaN when one is NaN. */
+static tsr_status largest_error(const bench *b, double *largest) {
+    const int64_t elements = b->o->m * b->o->n;
+    void *row = malloc((size_t)b->o->k * b->element_bytes), *col = malloc((size_t)b->o->k * b->element_bytes);
+    tsr_status status = TSR_OK;
+    double worst = 0;
+    if (!row || !col) TSR_TRY_DONE(tsr_fail(TSR_ERR_MEMORY, "no memory for a row of %" PRId64 " elements: use a smaller --shape", b->o->k));
+    for (int64_t s = 0; s < SAMPLES && !isnan(worst); s++) {
+        double error;
+        int64_t index = (int64_t)((long double)(elements - 1) * s / (SAMPLES - 1)); /* s = 0: the first; SAMPLES - 1: the last */
+        TSR_TRY_DONE(sample_error(b, index / b->o->n, index % b->o->n, row, col, &error));
+        if (isnan(error) || error > worst) worst = error;
+    }
+    *largest = worst;
+done:
+    free(col);
+    free(row);
+    return status;
+}
+
+typedef struct {
+    const tsr_gemm_kernel *kernel;
+    const bench *bench;
+    const tsr_gemm_args *args;
+} launch_context;
+
+static tsr_status launch(void *context) {
+    const launch_context *c = context;
+    return tsr_gemm_launch(c->kernel, c->bench->device, c->bench->clock.stream, c->args);
+}
+
+static tsr_status measure(const bench *b, bench_row *row) {
+    const bench_options *o = b->o;
+    const tsr_gemm_kernel *kernel = row->kernel;
+    const tsr_device_ops *ops = b->device->ops;
+    void *workspace = NULL;
+    size_t workspace_bytes = kernel->workspace_bytes ? kernel->workspace_bytes(o->m, o->n, o->k) : 0;
+    tsr_status status = TSR_OK;
+    if (workspace_bytes > 0) TSR_TRY_DONE(ops->allocate(b->device, workspace_bytes, &workspace));
+    /* All bytes 0xff are NaN: an element the kernel leaves out shows in the error. */
+    TSR_TRY_DONE(ops->fill_bytes(b->device, b->c, 0xff, (size_t)(o->m * o->n) * b->element_bytes, b->clock.stream));
+    tsr_gemm_args args = {o->m, o->n, o->k, b->a, o->k, b->b, o->n, b->c, o->n, false, workspace};
+    if (kernel->shape) TSR_TRY_DONE(kernel->shape(b->device, o->m, o->n, o->k, &row->shape));
+    launch_context context = {kernel, b, &args};
+    TSR_TRY_DONE(tsr_bench_time(&b->clock, launch, &context, o->repeat, &row->seconds, &row->repeats));
+    TSR_TRY_DONE(largest_error(b, &row->error));
+    const double flops = 2.0 * (double)o->m * (double)o->n * (double)o->k;
+    row->gflops = flops / row->seconds / 1e9;
+    row->bandwidth_gbs = row->shape.bytes / row->seconds / 1e9;
+    row->flop_byte = row->shape.bytes > 0 ? flops / row->shape.bytes : 0;
+done:
+    ops->release(b->device, workspace);
+    return status;
+}
+
+/* Whether the kernel can run here; else says why not. */
+static bool can_run(const bench *b, bench_row *row) {
+    const tsr_gemm_kernel *kernel = row->kernel;
+    const bench_options *o = b->o;
+    if (!tsr_gemm_runs_on(kernel, b->facts.arch)) {
+        snprintf(row->why, sizeof row->why, "needs sm_%d, this is sm_%d", kernel->min_arch, b->facts.arch);
+    } else if (o->m % kernel->multiple || o->n % kernel->multiple || o->k % kernel->multiple) {
+        snprintf(row->why, sizeof row->why, "needs m, n, k that are multiples of %" PRId64, kernel->multiple);
+    }
+    return row->why[0] == '\0';
+}
+
+/* ---- which kernels ----------------------------------------------------------------------------------------------- */
+
+static const tsr_gemm_kernel *vendor_of(const bench *b) {
+    int count;
+    const tsr_gemm_kernel *const *kernels = tsr_gemm_kernels(&count);
+    const char *name = b->facts.kind == TSR_DEVICE_CPU ? "blas" : "cublas";
+    for (int i = 0; i < count; i++)
+        if (kernels[i]->device == b->facts.kind && kernels[i]->type == b->o->type && strcmp(kernels[i]->name, name) == 0) return kernels[i];
+    return NULL;
+}
+
+/* With --all every kernel of device and type, else the one asked for and the vendor's. */
+static tsr_status choose_kernels(const bench *b, bench_row *rows, int *chosen) {
+    int count;
+    const tsr_gemm_kernel *const *kernels = tsr_gemm_kernels(&count), *one = NULL;
+    *chosen = 0;
+    if (!b->o->all) TSR_TRY(tsr_gemm_find(b->o->kernel ? b->o->kernel : "auto", &b->facts, b->o->type, &one));
+    for (int i = 0; i < count && *chosen < MOST_KERNELS; i++) {
+        bool fits = kernels[i]->device == b->facts.kind && kernels[i]->type == b->o->type;
+        if (fits && (b->o->all || kernels[i] == one || kernels[i] == vendor_of(b))) rows[(*chosen)++].kernel = kernels[i];
+    }
+    return TSR_OK;
+}
+
+static const bench_row *vendor_row(const bench *b, const bench_row *rows, int count) {
+    const tsr_gemm_kernel *vendor = vendor_of(b);
+    for (int i = 0; i < count; i++)
+        if (vendor && rows[i].kernel == vendor && !rows[i].why[0]) return &rows[i];
+    return NULL;
+}
+
+/* ---- printing ------------------------------------------------------------------------------------------------------ */
+
+/* "-" for what a kernel does not have. */
+static const char *number(char *text, size_t chars, const char *format, double value) {
+    if (value > 0) snprintf(text, chars, format, value);
+    else snprintf(text, chars, "-");
+    return text;
+}
+
+static void print_row(const bench *b, const bench_row *row, const bench_row *vendor) {
+    char ratio[16], occupancy[16], registers[16], shared[16], tile[40] = "-";
+    const tsr_gemm_shape *shape = &row->shape;
+    if (row->why[0]) {
+        printf("%-12s cannot run: %s\n", row->kernel->name, row->why);
+        return;
+    }
+    if (shape->tile_m > 0) snprintf(tile, sizeof tile, "%dx%dx%d", shape->tile_m, shape->tile_n, shape->tile_k);
+    printf("%-12s %10.1f %8s %11.4f %9.1f %9.2f %9s %5s %7s %12s %9.1e %9.1e %7" PRId64 "\n", row->kernel->name, row->gflops,
+           number(ratio, sizeof ratio, "%.1f%%", vendor ? 100 * row->gflops / vendor->gflops : 0), 1e3 * row->seconds, row->bandwidth_gbs,
+           row->flop_byte, number(occupancy, sizeof occupancy, "%.0f%%", 100 * shape->occupancy),
+           number(registers, sizeof registers, "%.0f", shape->registers), number(shared, sizeof shared, "%.0f", (double)shape->shared_bytes),
+           tile, row->error, tsr_gemm_error_bound(row->kernel, b->o->k), row->repeats);
+}
+
+static void print_table(const bench *b, const bench_row *rows, int count) {
+    const bench_options *o = b->o;
+    const bench_row *vendor = vendor_row(b, rows, count);
+    printf("gemm %s, m = %" PRId64 ", n = %" PRId64 ", k = %" PRId64 " on %s, uniform data\n", tsr_dtype_name(o->type), o->m, o->n, o->k, b->facts.name);
+    printf("%-12s %10s %8s %11s %9s %9s %9s %5s %7s %12s %9s %9s %7s\n", "kernel", "GFLOP/s", "vendor", "ms", "GB/s", "flop/byte", "occupancy",
+           "regs", "shared", "tile", "error", "bound", "repeats");
+    for (int i = 0; i < count; i++) print_row(b, &rows[i], vendor);
+}
+
+static void json_row(FILE *file, const bench *b, const bench_row *row, const bench_row *vendor) {
+    const tsr_gemm_shape *s = &row->shape;
+    fprintf(file, "{\"kernel\": \"%s\", ", row->kernel->name);
+    if (row->why[0]) {
+        fprintf(file, "\"cannot_run\": ");
+        tsr_bench_json_string(file, row->why);
+        fprintf(file, "}");
+        return;
+    }
+    fprintf(file, "\"gflops\": %.6g, \"seconds\": %.9g, \"repeats\": %" PRId64 ", \"bandwidth_gbs\": %.6g, \"flop_byte\": %.6g, ", row->gflops,
+            row->seconds, row->repeats, row->bandwidth_gbs, row->flop_byte);
+    fprintf(file, "\"occupancy\": %.4g, \"registers\": %d, \"shared_bytes\": %zu, \"threads\": %d, \"tile\": [%d, %d, %d], ", s->occupancy,
+            s->registers, s->shared_bytes, s->threads, s->tile_m, s->tile_n, s->tile_k);
+    if (isfinite(row->error)) fprintf(file, "\"error\": %.6g, ", row->error);
+    else fprintf(file, "\"error\": null, ");
+    if (vendor) fprintf(file, "\"vendor_ratio\": %.6g, ", row->gflops / vendor->gflops);
+    fprintf(file, "\"error_bound\": %.6g}", tsr_gemm_error_bound(row->kernel, b->o->k));
+}
+
+static void write_json(FILE *file, const bench *b, const bench_row *rows, int count) {
+    const bench_options *o = b->o;
+    fprintf(file, "{\"version\": \"%s\", \"device\": ", TSR_VERSION);
+    tsr_bench_json_string(file, b->facts.name);
+    fprintf(file, ", \"type\": \"%s\", \"m\": %" PRId64 ", \"n\": %" PRId64 ", \"k\": %" PRId64 ",\n \"kernels\": [", tsr_dtype_name(o->type), o->m,
+            o->n, o->k);
+    for (int i = 0; i < count; i++) {
+        fprintf(file, "%s\n  ", i > 0 ? "," : "");
+        json_row(file, b, &rows[i], vendor_row(b, rows, count));
+    }
+    fprintf(file, "\n ]}\n");
+}
+
+/* A kernel asked for by name has to run, and one whose error exceeds what it states is wrong, however fast. */
+static tsr_status judge(const bench *b, const bench_row *rows, int count) {
+    for (int i = 0; i < count; i++) {
+        if (rows[i].why[0] && b->o->kernel && strcmp(rows[i].kernel->name, b->o->kernel) == 0)
+            return tsr_fail(TSR_ERR_UNSUPPORTED, "kernel '%s' cannot run: it %s; use another --kernel or --shape", b->o->kernel, rows[i].why);
+        double bound = tsr_gemm_error_bound(rows[i].kernel, b->o->k);
+        if (!rows[i].why[0] && !(rows[i].error <= bound))
+            return tsr_fail(TSR_ERR_CHECK, "kernel '%s': relative error %.3g is above its bound %.3g: do not use it here, and report this",
+                            rows[i].kernel->name, rows[i].error, bound);
+    }
+    return TSR_OK;
+}
+
+/* ---- the command ----------------------------------------------------------------------------------------------------- */
+
+static tsr_status prepare(bench *b) {
+    const tsr_device_ops *ops = b->device->ops;
+    size_t c_bytes;
+    b->element_bytes = tsr_dtype_bytes(b->o->type);
+    TSR_TRY(tsr_bytes_checked(b->o->m, b->o->n, b->element_bytes, &c_bytes));
+    TSR_TRY(ops->use(b->device));
+    TSR_TRY(ops->facts(b->device, &b->facts));
+    TSR_TRY(tsr_bench_clock_open(b->device, &b->clock));
+    TSR_TRY(make_matrix(b, SEED_A, b->o->m, b->o->k, &b->a));
+    TSR_TRY(make_matrix(b, SEED_B, b->o->k, b->o->n, &b->b));
+    return ops->allocate(b->device, c_bytes, &b->c);
+}
+
+static void release(bench *b) {
+    const tsr_device_ops *ops = b->device->ops;
+    ops->release(b->device, b->c);
+    ops->release(b->device, b->b);
+    ops->release(b->device, b->a);
+    tsr_bench_clock_close(&b->clock);
+}
+
+/* Local, on rank 0. */
+static tsr_status run_bench(const bench_options *o, tsr_device *device) {
+    bench b = {.o = o, .device = device};
+    bench_row rows[MOST_KERNELS] = {0};
+    int count = 0;
+    FILE *json = NULL;
+    tsr_status status = TSR_OK;
+    if (o->json) TSR_TRY_DONE(tsr_bench_json_open(o->json, &json));
+    TSR_TRY_DONE(prepare(&b));
+    TSR_TRY_DONE(choose_kernels(&b, rows, &count));
+    for (int i = 0; i < count; i++)
+        if (can_run(&b, &rows[i])) TSR_TRY_DONE(measure(&b, &rows[i]));
+    print_table(&b, rows, count);
+    if (json) {
+        write_json(json, &b, rows, count);
+        status = tsr_bench_json_close(json, o->json);
+        json = NULL;
+        TSR_TRY_DONE(status);
+    }
+    TSR_TRY_DONE(judge(&b, rows, count));
+done:
+    if (json) fclose(json);
+    release(&b);
+    return status;
+}
+
+static tsr_status run(const tsr_world *world, int argc, char **argv) {
+    bench_options o = {.device = "auto", .m = 1024, .n = 1024, .k = 1024, .repeat = 10, .type = TSR_F32};
+    tsr_device *device = NULL;
+    int shared;
+    TSR_TRY(tsr_agree(world->comm, tsr_options_parse(&argp, argc, argv, &o)));
+    TSR_TRY(tsr_device_choose(world, o.device, &device, &shared));
+    tsr_cpu_set_threads(tsr_cpu_cores());
+    tsr_status status = tsr_agree(world->comm, world->rank == 0 ? run_bench(&o, device) : TSR_OK);
+    device->ops->close(device);
+    return status;
+}
+
+const tsr_bench tsr_bench_gemm = {"gemm", run, help};

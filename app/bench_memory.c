@@ -1,0 +1,410 @@
+/* tessera bench memory: what one device's memory gives: copies, the textbook's memory kernels, pack's transposes and conversions, and
+ * transfers between host and device. Bandwidth counts the bytes that have to be read and written once, in decimal GB; each is set
+ * beside the fastest copy of the run. Every result is compared with the host's, whole. */
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "app/bench.h"
+#include "app/options.h"
+#include "kernels/fill.h"
+#include "kernels/pack.h"
+#include "kernels/patterns.h"
+
+#define SEED 1
+#define MOST_ROWS 64
+#define TRANSFER_BYTES ((size_t)256 << 20)
+#define TILE 64 /* transposes are compared tile by tile, for the caches */
+
+typedef struct {
+    const char *device, *json;
+    int64_t size, repeat;
+} memory_options;
+
+typedef struct memory_row memory_row;
+
+typedef struct {
+    const memory_options *o;
+    tsr_device *device;
+    tsr_device_facts facts;
+    tsr_bench_clock clock;
+    int64_t n;
+    size_t bytes;         /* of n × n floats */
+    void *in, *out;       /* device memory: n × n floats each */
+    float *source;        /* what `in` holds; ordinary host memory */
+    float *result;        /* n × n floats of pinned host memory */
+    float *pageable;      /* transfer_bytes of ordinary host memory */
+    size_t transfer_bytes;
+} bench;
+
+/* A stored matrix for pack, made of the bytes of `in`. */
+typedef struct {
+    const char *name, *what;
+    tsr_element from;
+    tsr_dtype to;
+    bool transpose, half_rows, odd; /* n/2 rows; n - 1 rows and columns, close together */
+} pack_case;
+
+typedef struct {
+    const char *name, *what;
+    bool upload, pinned;
+} transfer_case;
+
+struct memory_row {
+    const char *group, *name, *what;
+    const tsr_memory_kernel *kernel; /* one of the three, or none for the device's own copy */
+    const pack_case *pack;
+    const transfer_case *transfer;
+    tsr_status (*launch)(const bench *b, const memory_row *row);
+    tsr_status (*check)(const bench *b, const memory_row *row);
+    double bytes, flop_byte;             /* a launch */
+    double load_coalescing, store_coalescing; /* 0: not stated */
+    double seconds, gbs;
+    int64_t repeats;
+};
+
+/* ---- the device's copy ------------------------------------------------------------------------------------------- */
+
+/* `out` to the host's `result` */
+static tsr_status fetch(const bench *b, size_t bytes) {
+    TSR_TRY(b->device->ops->download(b->device, b->result, b->out, bytes, b->clock.stream));
+    return b->device->ops->stream_wait(b->device, b->clock.stream);
+}
+
+static tsr_status compare(const memory_row *row, const void *found, const void *expected, size_t bytes) {
+    const unsigned char *a = found, *b = expected;
+    size_t at = 0;
+    if (memcmp(a, b, bytes) == 0) return TSR_OK;
+    while (a[at] == b[at]) at++;
+    return tsr_fail(TSR_ERR_CHECK, "%s: byte %zu of %zu differs from the source: do not trust this device, and report this", row->name, at, bytes);
+}
+
+static tsr_status launch_copy(const bench *b, const memory_row *row) {
+    (void)row;
+    return b->device->ops->copy(b->device, b->out, b->in, b->bytes, b->clock.stream);
+}
+
+static tsr_status check_copy(const bench *b, const memory_row *row) {
+    TSR_TRY(fetch(b, b->bytes));
+    return compare(row, b->result, b->source, b->bytes);
+}
+
+/* ---- memory kernels ---------------------------------------------------------------------------------------------- */
+
+static tsr_status launch_kernel(const bench *b, const memory_row *row) {
+    const tsr_memory_args args = {.n = b->n, .in = b->in, .out = b->out};
+    return tsr_memory_launch(row->kernel, b->device, b->clock.stream, &args);
+}
+
+static tsr_status check_kernel(const bench *b, const memory_row *row) {
+    TSR_TRY(fetch(b, b->bytes));
+    return tsr_memory_check(row->kernel, b->n, b->source, b->result);
+}
+
+/* ---- pack -------------------------------------------------------------------------------------------------------- */
+
+/* Every value is exact in its target's type. */
+static const pack_case packs[] = {
+    {"pack-f32-transposed", "f32 to f32", {TSR_F32, false}, TSR_F32, true, false, false},
+    {"pack-f32-transposed-odd", "the same, rows of n - 1 elements", {TSR_F32, false}, TSR_F32, true, false, true},
+    {"pack-f64-transposed", "f64 to f64", {TSR_F64, false}, TSR_F64, true, true, false},
+    {"pack-f16-transposed", "f16 to f32", {TSR_F16, false}, TSR_F32, true, false, false},
+    {"pack-f16", "f16 to f32", {TSR_F16, false}, TSR_F32, false, false, false},
+    {"pack-f16-odd", "the same, rows of n - 1 elements", {TSR_F16, false}, TSR_F32, false, false, true},
+    {"pack-i8", "i8 to f32", {TSR_I8, false}, TSR_F32, false, false, false},
+    {"pack-u16", "u16 to f32", {TSR_U16, false}, TSR_F32, false, false, false},
+    {"pack-f32-swapped", "f32 in the other byte order to f32", {TSR_F32, true}, TSR_F32, false, false, false},
+    {"pack-f32-f64", "f32 to f64", {TSR_F32, false}, TSR_F64, false, true, false},
+};
+
+static void pack_extent(const bench *b, const pack_case *pack, int64_t *rows, int64_t *cols) {
+    *rows = pack->half_rows ? b->n / 2 : pack->odd ? b->n - 1 : b->n;
+    *cols = pack->odd ? b->n - 1 : b->n;
+}
+
+static tsr_status launch_pack(const bench *b, const memory_row *row) {
+    const pack_case *pack = row->pack;
+    int64_t rows, cols;
+    pack_extent(b, pack, &rows, &cols);
+    tsr_pack_args args = {.from = {b->in, pack->from, rows, cols, cols}, .transpose = pack->transpose, .to = b->out, .type = pack->to};
+    args.padded_rows = pack->transpose ? cols : rows;
+    args.ld = args.padded_cols = pack->transpose ? rows : cols;
+    return tsr_pack_find(b->facts.kind)->pack(b->device, b->clock.stream, &args);
+}
+
+static tsr_status check_packed(const bench *b, const memory_row *row, int64_t rows, int64_t cols, int64_t i, int64_t j) {
+    const pack_case *pack = row->pack;
+    const tsr_element to = {pack->to, false};
+    const int64_t from_at = i * cols + j, to_at = pack->transpose ? j * rows + i : from_at;
+    double expected = tsr_element_to_double(pack->from, (char *)b->source + (size_t)from_at * tsr_dtype_bytes(pack->from.dtype));
+    double found = tsr_element_to_double(to, (char *)b->result + (size_t)to_at * tsr_dtype_bytes(pack->to));
+    if (found == expected || (isnan(found) && isnan(expected))) return TSR_OK;
+    return tsr_fail(TSR_ERR_CHECK, "%s: element (%" PRId64 ", %" PRId64 ") became %.9g and is %.9g: do not trust this device, and report this",
+                    row->name, i, j, found, expected);
+}
+
+static tsr_status check_pack(const bench *b, const memory_row *row) {
+    int64_t rows, cols;
+    pack_extent(b, row->pack, &rows, &cols);
+    TSR_TRY(fetch(b, (size_t)(rows * cols) * tsr_dtype_bytes(row->pack->to)));
+    for (int64_t i0 = 0; i0 < rows; i0 += TILE)
+        for (int64_t j0 = 0; j0 < cols; j0 += TILE)
+            for (int64_t i = i0; i < tsr_min(i0 + TILE, rows); i++)
+                for (int64_t j = j0; j < tsr_min(j0 + TILE, cols); j++) TSR_TRY(check_packed(b, row, rows, cols, i, j));
+    return TSR_OK;
+}
+
+/* ---- transfers --------------------------------------------------------------------------------------------------- */
+
+static const transfer_case transfers[] = {
+    {"upload-pageable", "ordinary host memory to the device", true, false},
+    {"upload-pinned", "pinned host memory to the device", true, true},
+    {"download-pageable", "device to ordinary host memory", false, false},
+    {"download-pinned", "device to pinned host memory", false, true},
+};
+
+/* Uploads begin with the host's side full of the source, downloads with it painted; see prepare_row. */
+static tsr_status launch_transfer(const bench *b, const memory_row *row) {
+    const tsr_device_ops *ops = b->device->ops;
+    void *host = row->transfer->pinned ? b->result : b->pageable;
+    if (row->transfer->upload) return ops->upload(b->device, b->out, host, b->transfer_bytes, b->clock.stream);
+    return ops->download(b->device, host, b->in, b->transfer_bytes, b->clock.stream);
+}
+
+static tsr_status check_transfer(const bench *b, const memory_row *row) {
+    if (row->transfer->upload) {
+        memset(b->result, 0xff, b->transfer_bytes);
+        TSR_TRY(fetch(b, b->transfer_bytes));
+    }
+    return compare(row, row->transfer->upload || row->transfer->pinned ? b->result : b->pageable, b->source, b->transfer_bytes);
+}
+
+static void prepare_transfer(const bench *b, const transfer_case *transfer) {
+    void *host = transfer->pinned ? b->result : b->pageable;
+    if (transfer->upload) memcpy(host, b->source, b->transfer_bytes);
+    else memset(host, 0xff, b->transfer_bytes);
+}
+
+/* ---- rows -------------------------------------------------------------------------------------------------------- */
+
+static const char *group_of(const tsr_memory_kernel *kernel) {
+    switch (kernel->result) {
+    case TSR_MEMORY_COPY: return "copy";
+    case TSR_MEMORY_TRANSPOSE: return "transpose";
+    case TSR_MEMORY_PATTERN: return "pattern";
+    case TSR_MEMORY_READ: return "read";
+    case TSR_MEMORY_SUM: return "sum";
+    case TSR_MEMORY_BLUR: return "blur";
+    }
+    return "";
+}
+
+static memory_row kernel_row(const bench *b, const tsr_memory_kernel *kernel) {
+    memory_row row = {.group = group_of(kernel), .name = kernel->name, .what = kernel->what, .kernel = kernel, .launch = launch_kernel,
+                      .check = check_kernel};
+    row.bytes = kernel->effective_bytes * (double)tsr_memory_elements(kernel, b->n);
+    row.flop_byte = kernel->flops / kernel->asked_bytes;
+    row.load_coalescing = tsr_memory_load_coalescing(kernel, b->n);
+    row.store_coalescing = tsr_memory_store_coalescing(kernel, b->n);
+    return row;
+}
+
+static memory_row pack_row(const bench *b, const pack_case *pack) {
+    memory_row row = {.group = "pack", .name = pack->name, .what = pack->what, .pack = pack, .launch = launch_pack, .check = check_pack};
+    int64_t rows, cols;
+    pack_extent(b, pack, &rows, &cols);
+    row.bytes = (double)rows * (double)cols * (double)(tsr_dtype_bytes(pack->from.dtype) + tsr_dtype_bytes(pack->to));
+    return row;
+}
+
+/* What this device has: transfers only where the host's memory is another. */
+static int make_rows(const bench *b, memory_row rows[MOST_ROWS]) {
+    int count = 0, kernels;
+    const tsr_memory_kernel *const *all = tsr_memory_kernels(&kernels);
+    rows[count++] = (memory_row){.group = "copy", .name = "copy-device", .what = "the device's own copy", .launch = launch_copy, .check = check_copy,
+                                 .bytes = 2 * (double)b->bytes};
+    for (int i = 0; i < kernels; i++)
+        if (all[i]->device == b->facts.kind && count < MOST_ROWS) rows[count++] = kernel_row(b, all[i]);
+    for (size_t i = 0; i < sizeof packs / sizeof *packs && count < MOST_ROWS; i++) rows[count++] = pack_row(b, &packs[i]);
+    for (size_t i = 0; i < sizeof transfers / sizeof *transfers && !b->facts.host_memory && count < MOST_ROWS; i++)
+        rows[count++] = (memory_row){.group = "transfer", .name = transfers[i].name, .what = transfers[i].what, .transfer = &transfers[i],
+                                     .launch = launch_transfer, .check = check_transfer, .bytes = (double)b->transfer_bytes};
+    return count;
+}
+
+typedef struct {
+    const bench *bench;
+    const memory_row *row;
+} launch_context;
+
+static tsr_status launch(void *context) {
+    const launch_context *c = context;
+    return c->row->launch(c->bench, c->row);
+}
+
+static tsr_status measure(const bench *b, memory_row *row) {
+    launch_context context = {b, row};
+    int paint = row->kernel ? tsr_memory_paint(row->kernel) : 0xff;
+    TSR_TRY(b->device->ops->fill_bytes(b->device, b->out, paint, b->bytes, b->clock.stream));
+    if (row->transfer) prepare_transfer(b, row->transfer);
+    TSR_TRY(tsr_bench_time(&b->clock, launch, &context, b->o->repeat, &row->seconds, &row->repeats));
+    row->gbs = row->bytes / row->seconds / 1e9;
+    return row->check(b, row);
+}
+
+/* The fastest of a group; 0 where there is none. */
+static double best_of(const memory_row *rows, int count, const char *group) {
+    double best = 0;
+    for (int i = 0; i < count; i++)
+        if (strcmp(rows[i].group, group) == 0) best = fmax(best, rows[i].gbs);
+    return best;
+}
+
+/* ---- printing ---------------------------------------------------------------------------------------------------- */
+
+/* "-" for what does not apply. */
+static const char *number(char text[16], const char *format, double value) {
+    if (value > 0) snprintf(text, 16, format, value);
+    else snprintf(text, 16, "-");
+    return text;
+}
+
+/* Sums read and do not write: they stand beside the plain read, too. */
+static double read_share(const memory_row *row, double read) { return strcmp(row->group, "sum") == 0 && read > 0 ? row->gbs / read : 0; }
+
+static void print_table(const bench *b, const memory_row *rows, int count) {
+    const double copy = best_of(rows, count, "copy"), read = best_of(rows, count, "read");
+    char share[16], of_read[16], flop_byte[16], load[16], store[16];
+    printf("memory on %s, n = %" PRId64 ", n x n floats: %.0f MB\n", b->facts.name, b->n, (double)b->bytes / 1e6);
+    printf("%-24s %9s %7s %7s %10s %9s %6s %6s %7s  %s\n", "kernel", "GB/s", "copy", "read", "ms", "flop/byte", "loads", "stores", "repeats", "what");
+    for (int i = 0; i < count; i++) {
+        const memory_row *row = &rows[i];
+        printf("%-24s %9.2f %7s %7s %10.4f %9s %6s %6s %7" PRId64 "  %s\n", row->name, row->gbs, number(share, "%.1f%%", 100 * row->gbs / copy),
+               number(of_read, "%.1f%%", 100 * read_share(row, read)), 1e3 * row->seconds, number(flop_byte, "%.2f", row->flop_byte),
+               number(load, "%.2f", row->load_coalescing), number(store, "%.2f", row->store_coalescing), row->repeats, row->what);
+    }
+}
+
+static void write_json(FILE *file, const bench *b, const memory_row *rows, int count) {
+    const double copy = best_of(rows, count, "copy"), read = best_of(rows, count, "read");
+    fprintf(file, "{\"version\": \"%s\", \"device\": ", TSR_VERSION);
+    tsr_bench_json_string(file, b->facts.name);
+    fprintf(file, ", \"n\": %" PRId64 ", \"copy_gbs\": %.6g,\n \"kernels\": [", b->n, copy);
+    for (int i = 0; i < count; i++) {
+        const memory_row *row = &rows[i];
+        fprintf(file, "%s\n  {\"group\": \"%s\", \"kernel\": \"%s\", \"what\": ", i > 0 ? "," : "", row->group, row->name);
+        tsr_bench_json_string(file, row->what);
+        fprintf(file, ", \"gbs\": %.6g, \"copy_share\": %.6g, \"seconds\": %.9g, \"repeats\": %" PRId64 ", \"bytes\": %.15g", row->gbs,
+                row->gbs / copy, row->seconds, row->repeats, row->bytes);
+        if (read_share(row, read) > 0) fprintf(file, ", \"read_share\": %.6g", read_share(row, read));
+        if (row->flop_byte > 0) fprintf(file, ", \"flop_byte\": %.6g", row->flop_byte);
+        if (row->load_coalescing > 0)
+            fprintf(file, ", \"load_coalescing\": %.6g, \"store_coalescing\": %.6g", row->load_coalescing, row->store_coalescing);
+        fprintf(file, "}");
+    }
+    fprintf(file, "\n ]}\n");
+}
+
+/* ---- the command ------------------------------------------------------------------------------------------------- */
+
+static tsr_status prepare(bench *b) {
+    const tsr_device_ops *ops = b->device->ops;
+    TSR_TRY(tsr_bytes_checked(b->n, b->n, sizeof(float), &b->bytes));
+    b->transfer_bytes = b->bytes < TRANSFER_BYTES ? b->bytes : TRANSFER_BYTES;
+    TSR_TRY(ops->use(b->device));
+    TSR_TRY(ops->facts(b->device, &b->facts));
+    TSR_TRY(tsr_bench_clock_open(b->device, &b->clock));
+    b->source = malloc(b->bytes);
+    b->pageable = malloc(b->transfer_bytes);
+    if (!b->source || !b->pageable) return tsr_fail(TSR_ERR_MEMORY, "no host memory for %zu bytes: use a smaller --size", b->bytes);
+    TSR_TRY(ops->allocate_host(b->device, b->bytes, (void **)&b->result));
+    TSR_TRY(ops->allocate(b->device, b->bytes, &b->in));
+    TSR_TRY(ops->allocate(b->device, b->bytes, &b->out));
+    /* Small integers: their squares add up exactly in any order. */
+    TSR_TRY(tsr_fill_host(TSR_FILL_INTEGER, SEED, 0, 0, (tsr_view){b->source, {TSR_F32, false}, b->n, b->n, b->n}));
+    TSR_TRY(ops->upload(b->device, b->in, b->source, b->bytes, b->clock.stream));
+    return ops->stream_wait(b->device, b->clock.stream);
+}
+
+static void release(bench *b) {
+    const tsr_device_ops *ops = b->device->ops;
+    ops->release(b->device, b->out);
+    ops->release(b->device, b->in);
+    ops->release_host(b->device, b->result);
+    free(b->pageable);
+    free(b->source);
+    tsr_bench_clock_close(&b->clock);
+}
+
+/* Local, on rank 0. */
+static tsr_status run_bench(const memory_options *o, tsr_device *device) {
+    bench b = {.o = o, .device = device, .n = o->size};
+    memory_row rows[MOST_ROWS];
+    int count;
+    FILE *json = NULL;
+    tsr_status status = TSR_OK;
+    if (o->json) TSR_TRY_DONE(tsr_bench_json_open(o->json, &json));
+    TSR_TRY_DONE(prepare(&b));
+    count = make_rows(&b, rows);
+    for (int i = 0; i < count; i++) TSR_TRY_DONE(measure(&b, &rows[i]));
+    print_table(&b, rows, count);
+    if (json) {
+        write_json(json, &b, rows, count);
+        status = tsr_bench_json_close(json, o->json);
+        json = NULL;
+    }
+done:
+    if (json) fclose(json);
+    release(&b);
+    return status;
+}
+
+enum { KEY_SIZE = 256, KEY_DEVICE, KEY_REPEAT, KEY_JSON };
+
+static const struct argp_option options[] = {
+    {"size", KEY_SIZE, "N", 0, "Kernels work on N x N floats; a multiple of 32 (default 8192)", 0},
+    {"device", KEY_DEVICE, "auto|cpu|cuda", 0, "Where to run (default auto: a GPU where there is one)", 0},
+    {"repeat", KEY_REPEAT, "N", 0, "Timed launches each, of which the median counts (default 20; fewer where they take over 30 s)", 0},
+    {"json", KEY_JSON, "FILE", 0, "Write the figures to FILE as well", 0},
+    {0}};
+
+static error_t parse(int key, char *text, struct argp_state *state) {
+    memory_options *o = state->input;
+    tsr_status status = TSR_OK;
+    switch (key) {
+    case KEY_SIZE:
+        status = tsr_parse_int("--size", text, TSR_MEMORY_MULTIPLE, 65536, &o->size);
+        if (status == TSR_OK && o->size % TSR_MEMORY_MULTIPLE != 0)
+            status = tsr_fail(TSR_ERR_USAGE, "--size %s: use a multiple of %d, such as 8192", text, TSR_MEMORY_MULTIPLE);
+        break;
+    case KEY_DEVICE: o->device = text; break;
+    case KEY_REPEAT: status = tsr_parse_int("--repeat", text, 1, 1000000, &o->repeat); break;
+    case KEY_JSON: o->json = text; break;
+    default: return ARGP_ERR_UNKNOWN;
+    }
+    return status == TSR_OK ? 0 : EINVAL;
+}
+
+static const struct argp argp = {options, parse, NULL,
+    "Measures memory: copies, transposes, access patterns, sums, conversions and transfers; every result is checked.\v"
+    "GB/s counts the bytes that have to be read and written once; copy and read are shares of the fastest copy and of the plain read. "
+    "flop/byte counts the bytes the kernel asks for. loads and stores: bytes a warp asks for over the bytes of the 32-byte sectors it touches; "
+    "above 1, lanes share them.",
+    NULL, NULL, NULL};
+
+static void help(void) { tsr_options_help(&argp, "tessera bench memory"); }
+
+static tsr_status run(const tsr_world *world, int argc, char **argv) {
+    memory_options o = {.device = "auto", .size = 8192, .repeat = 20};
+    tsr_device *device = NULL;
+    int shared;
+    TSR_TRY(tsr_agree(world->comm, tsr_options_parse(&argp, argc, argv, &o)));
+    TSR_TRY(tsr_device_choose(world, o.device, &device, &shared));
+    tsr_status status = tsr_agree(world->comm, world->rank == 0 ? run_bench(&o, device) : TSR_OK);
+    device->ops->close(device);
+    return status;
+}
+
+const tsr_bench tsr_bench_memory = {"memory", run, help};
