@@ -56,7 +56,13 @@ typedef struct tsr_gemm_kernel {
     size_t (*workspace_bytes)(int64_t m, int64_t n, int64_t k); /* NULL: none */
     tsr_status (*shape)(tsr_device *device, int64_t m, int64_t n, int64_t k, tsr_gemm_shape *shape);
     tsr_status (*launch)(tsr_device *device, tsr_stream *stream, const tsr_gemm_args *args);
+    int max_arch;                /* highest compute capability ·10; 0: no limit. Code for sm_90a runs on sm_90 alone. */
 } tsr_gemm_kernel;
+
+/* Whether the kernel's code runs on devices of compute capability arch / 10. */
+static inline bool tsr_gemm_runs_on(const tsr_gemm_kernel *kernel, int arch) {
+    return kernel->min_arch <= arch && (kernel->max_arch == 0 || arch <= kernel->max_arch);
+}
 
 /* registry.c: every kernel of this build, in ladder order. */
 const tsr_gemm_kernel *const *tsr_gemm_kernels(int *count);

@@ -26,6 +26,7 @@ static const tsr_gemm_kernel *const kernels[] = {
     &tsr_gemm_tiled_f32, &tsr_gemm_tiled_f64,
     &tsr_gemm_checked_f32, &tsr_gemm_checked_f64,
     &tsr_gemm_coarse_f32, &tsr_gemm_coarse_f64,
+    &tsr_gemm_simt_f32, &tsr_gemm_simt_f64,
     &tsr_gemm_compensated_f32, &tsr_gemm_compensated_f64,
 #endif
 #ifdef TSR_HAVE_CUBLAS
@@ -72,7 +73,7 @@ static tsr_status find_fastest(const tsr_device_facts *facts, tsr_dtype type, co
     for (int i = 0; i < COUNT(kernels); i++) {
         const tsr_gemm_kernel *candidate = kernels[i];
         if (runs_there(candidate, facts, type) && candidate->accuracy == TSR_ACCURACY_IEEE && candidate->multiple == 1 &&
-            candidate->min_arch <= facts->arch && (!best || candidate->speed_rank > best->speed_rank))
+            tsr_gemm_runs_on(candidate, facts->arch) && (!best || candidate->speed_rank > best->speed_rank))
             best = candidate;
     }
     if (!best)
@@ -98,9 +99,9 @@ tsr_status tsr_gemm_find(const char *name, const tsr_device_facts *facts, tsr_dt
             snprintf(names + used, sizeof names - used, ", %s", kernels[i]->name);
             continue;
         }
-        if (kernels[i]->min_arch > facts->arch)
-            return tsr_fail(TSR_ERR_UNSUPPORTED, "kernel '%s' needs sm_%d or newer and %s is sm_%d: use --kernel auto", name,
-                            kernels[i]->min_arch, facts->name, facts->arch);
+        if (!tsr_gemm_runs_on(kernels[i], facts->arch))
+            return tsr_fail(TSR_ERR_UNSUPPORTED, "kernel '%s' needs sm_%d%s and %s is sm_%d: use --kernel auto", name, kernels[i]->min_arch,
+                            kernels[i]->max_arch == 0 ? " or newer" : "", facts->name, facts->arch);
         *kernel = kernels[i];
         return TSR_OK;
     }

@@ -20,6 +20,7 @@ extern const tsr_gemm_kernel tsr_gemm_tiled_f32, tsr_gemm_tiled_f64;            
 extern const tsr_gemm_kernel tsr_gemm_checked_f32, tsr_gemm_checked_f64;         /* gemm_checked.cu */
 extern const tsr_gemm_kernel tsr_gemm_coarse_f32, tsr_gemm_coarse_f64;           /* gemm_coarse.cu */
 extern const tsr_gemm_kernel tsr_gemm_compensated_f32, tsr_gemm_compensated_f64; /* gemm_compensated.cu */
+extern const tsr_gemm_kernel tsr_gemm_simt_f32, tsr_gemm_simt_f64;               /* gemm_simt.cu */
 
 /* With cuBLAS (TSR_HAVE_CUBLAS). */
 extern const tsr_gemm_kernel tsr_gemm_cublas_f32, tsr_gemm_cublas_f64; /* gemm_cublas.c */

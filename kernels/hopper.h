@@ -1,0 +1,118 @@
+/* Instructions of sm_90 and newer that CUDA C has no function for: barriers in shared memory that count bytes, and bulk
+ * copies that complete on them. PTX ISA 8.0, "mbarrier" and "cp.async.bulk". Device code only, under __CUDA_ARCH__ >= 900. */
+#ifndef TSR_KERNELS_HOPPER_H
+#define TSR_KERNELS_HOPPER_H
+
+#include <cstdint>
+
+namespace hopper {
+
+__device__ __forceinline__ uint32_t shared_address(const void *at) { return (uint32_t)__cvta_generic_to_shared(at); }
+
+/* `arrivals` arrivals and all expected bytes complete a phase. One thread; then fence_init and a block barrier. */
+__device__ __forceinline__ void barrier_init(uint64_t *barrier, uint32_t arrivals) {
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(shared_address(barrier)), "r"(arrivals) : "memory");
+}
+/* Makes initialised barriers visible to the copy engine. */
+__device__ __forceinline__ void fence_init() { asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory"); }
+
+__device__ __forceinline__ void barrier_arrive(uint64_t *barrier) {
+    asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(shared_address(barrier)) : "memory");
+}
+/* One arrival, and `bytes` more to come in this phase. */
+__device__ __forceinline__ void barrier_expect(uint64_t *barrier, uint32_t bytes) {
+    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(barrier)), "r"(bytes) : "memory");
+}
+/* Waits until the phase of this parity is complete. */
+__device__ __forceinline__ void barrier_wait(uint64_t *barrier, uint32_t parity) {
+    asm volatile("{\n"
+                 ".reg .pred done;\n"
+                 "again_%=:\n"
+                 "mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n"
+                 "@done bra finished_%=;\n"
+                 "bra again_%=;\n"
+                 "finished_%=:\n"
+                 "}" ::"r"(shared_address(barrier)),
+                 "r"(parity)
+                 : "memory");
+}
+
+/* Whether it is complete, without waiting for long. */
+__device__ __forceinline__ bool barrier_test(uint64_t *barrier, uint32_t parity) {
+    uint32_t done;
+    asm volatile("{\n"
+                 ".reg .pred done;\n"
+                 "mbarrier.try_wait.parity.shared::cta.b64 done, [%1], %2;\n"
+                 "selp.u32 %0, 1, 0, done;\n"
+                 "}"
+                 : "=r"(done)
+                 : "r"(shared_address(barrier)), "r"(parity)
+                 : "memory");
+    return done != 0;
+}
+
+/* Named barriers of a block, id 1 to 15: a phase is complete when `threads` threads have waited or only arrived. Whole warps. */
+__device__ __forceinline__ void named_wait(int id, int threads) { asm volatile("barrier.cta.sync.aligned %0, %1;" ::"r"(id), "r"(threads) : "memory"); }
+__device__ __forceinline__ void named_arrive(int id, int threads) { asm volatile("barrier.cta.arrive.aligned %0, %1;" ::"r"(id), "r"(threads) : "memory"); }
+
+/* bytes (a multiple of 16, both ends 16-byte aligned) from global to shared memory; completes on the barrier. One thread. */
+__device__ __forceinline__ void copy_bulk(void *to, const void *from, uint32_t bytes, uint64_t *barrier) {
+    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(shared_address(to)),
+                 "l"(from), "r"(bytes), "r"(shared_address(barrier))
+                 : "memory");
+}
+
+/* ---- wgmma: products on the tensor cores by a warpgroup, operands in shared memory. sm_90a only. PTX ISA 8.0, "wgmma". ---- */
+
+/* A whole warpgroup gives registers back, or takes more; once, before its part of the work begins. */
+template <int COUNT> __device__ __forceinline__ void registers_give() { asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(COUNT)); }
+template <int COUNT> __device__ __forceinline__ void registers_take() { asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(COUNT)); }
+
+/* Before the first wgmma, and whenever registers it uses were written by other instructions. */
+__device__ __forceinline__ void wgmma_fence() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
+__device__ __forceinline__ void wgmma_commit() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
+/* Until at most PENDING groups are under way. */
+template <int PENDING> __device__ __forceinline__ void wgmma_wait() { asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(PENDING) : "memory"); }
+/* Keeps the compiler from moving uses of registers that a wgmma writes across this point. */
+template <int COUNT> __device__ __forceinline__ void wgmma_hold(float (&d)[COUNT]) {
+#pragma unroll
+    for (int i = 0; i < COUNT; i++) asm volatile("" : "+f"(d[i])::"memory");
+}
+
+/* Descriptor of a k-major operand: rows of 128 bytes, swizzled in groups of 8 rows (16-byte unit c of row r stands at c ^ r % 8), the
+ * groups one after the other; 1024-byte aligned. 16 halves further along k: descriptor + 2. */
+__device__ __forceinline__ uint64_t wgmma_operand(uint32_t address) {
+    return (uint64_t)((address & 0x3ffff) >> 4) | (uint64_t)1 << 16 | (uint64_t)(1024 >> 4) << 32 | (uint64_t)1 << 62;
+}
+
+#define TSR_HOPPER_8(d, i) "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3]), "+f"(d[i + 4]), "+f"(d[i + 5]), "+f"(d[i + 6]), "+f"(d[i + 7])
+
+/* d (64 x 192, fp32) = or, with add, += a (64 x 16) times b (192 x 16) transposed, fp16. Thread t of the warpgroup holds, for j < 24,
+ * in d[4j..4j+3]: row t / 32 * 16 + t % 32 / 4, columns 8j + t % 4 * 2 and the next; then the same 8 rows below. */
+__device__ __forceinline__ void wgmma_m64n192k16(float (&d)[96], uint64_t a, uint64_t b, bool add) {
+    asm volatile("{\n"
+                 ".reg .pred add;\n"
+                 "setp.ne.b32 add, %98, 0;\n"
+                 "wgmma.mma_async.sync.aligned.m64n192k16.f32.f16.f16 "
+                 "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
+                 " %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "
+                 " %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "
+                 " %48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63, "
+                 " %64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, "
+                 " %80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95}, "
+                 "%96, %97, add, 1, 1, 0, 0;\n"
+                 "}"
+                 : TSR_HOPPER_8(d, 0), TSR_HOPPER_8(d, 8),
+                   TSR_HOPPER_8(d, 16), TSR_HOPPER_8(d, 24),
+                   TSR_HOPPER_8(d, 32), TSR_HOPPER_8(d, 40),
+                   TSR_HOPPER_8(d, 48), TSR_HOPPER_8(d, 56),
+                   TSR_HOPPER_8(d, 64), TSR_HOPPER_8(d, 72),
+                   TSR_HOPPER_8(d, 80), TSR_HOPPER_8(d, 88)
+                 : "l"(a), "l"(b), "r"((int)add));
+}
+
+#undef TSR_HOPPER_8
+
+} // namespace hopper
+
+#endif
