@@ -45,27 +45,35 @@ TSR_SOURCE_LIST(DEFINE_SOURCE)
 /* ---- kernels --------------------------------------------------------------------------------------------------------- */
 
 /* Where a thread stands in rows × cols: calls item(i, j0) for every row and first column of the block's strides. A thread's
- * ITEMS columns are j0, j0 + LANES, …; each kernel loads all of them before it stores any, to have more loads on their way. */
-template <typename F> __device__ __forceinline__ void for_items(int64_t rows, int64_t cols, F item) {
-    const int64_t row_step = (int64_t)gridDim.y * LINES, col_step = (int64_t)gridDim.x * (LANES * ITEMS);
+ * N columns are j0, j0 + LANES, …; each kernel loads all of them before it stores any, to have more loads on their way. */
+template <int N = ITEMS, typename F> __device__ __forceinline__ void for_items(int64_t rows, int64_t cols, F item) {
+    const int64_t row_step = (int64_t)gridDim.y * LINES, col_step = (int64_t)gridDim.x * (LANES * N);
     for (int64_t i = (int64_t)blockIdx.y * LINES + threadIdx.y; i < rows; i += row_step)
-        for (int64_t j0 = (int64_t)blockIdx.x * (LANES * ITEMS) + threadIdx.x; j0 < cols; j0 += col_step) item(i, j0);
+        for (int64_t j0 = (int64_t)blockIdx.x * (LANES * N) + threadIdx.x; j0 < cols; j0 += col_step) item(i, j0);
 }
 
 /* to[j] = load(j) for the thread's columns from j0 that are below cols */
-template <typename T, typename F> __device__ __forceinline__ void move_items(T *to, int64_t j0, int64_t cols, F load) {
-    T value[ITEMS];
-    for (int item = 0; item < ITEMS; item++)
+template <int N = ITEMS, typename T, typename F> __device__ __forceinline__ void move_items(T *to, int64_t j0, int64_t cols, F load) {
+    T value[N];
+#pragma unroll
+    for (int item = 0; item < N; item++)
         if (j0 + item * LANES < cols) value[item] = load(j0 + item * LANES);
-    for (int item = 0; item < ITEMS; item++)
+#pragma unroll
+    for (int item = 0; item < N; item++)
         if (j0 + item * LANES < cols) to[j0 + item * LANES] = value[item];
 }
 
-/* to (rows × cols) = from (rows × cols), converted */
+/* Columns a thread of convert_rows: more where elements are narrow. */
+template <tsr_dtype D> struct columns {
+    static constexpr int COUNT = sizeof(typename source<D>::word_type) < 4 ? 2 * ITEMS : ITEMS;
+};
+
+/* to (rows × cols) = from (rows × cols), converted; any alignment */
 template <tsr_dtype D, typename T>
 __global__ void convert_rows(const void *from, int64_t ld_from, bool swapped, T *to, int64_t ld_to, int64_t rows, int64_t cols) {
-    for_items(rows, cols, [=](int64_t i, int64_t j0) {
-        move_items(to + i * ld_to, j0, cols, [=](int64_t j) { return source<D>::template load<T>(from, i * ld_from + j, swapped); });
+    constexpr int N = columns<D>::COUNT;
+    for_items<N>(rows, cols, [=](int64_t i, int64_t j0) {
+        move_items<N>(to + i * ld_to, j0, cols, [=](int64_t j) { return source<D>::template load<T>(from, i * ld_from + j, swapped); });
     });
 }
 
@@ -272,7 +280,7 @@ template <tsr_dtype D, typename T> static tsr_status launch_convert(tsr_stream *
         TSR_TRY(grid_for(from->rows, tsr_ceil_div(from->cols, GROUP), LINES, LANES * ITEMS, &grid));
         return TSR_LAUNCH((convert_groups<D, T>), grid, threads, 0, stream, data, from->ld, swapped, to, args->ld, from->rows, from->cols);
     }
-    TSR_TRY(grid_for(from->rows, from->cols, LINES, LANES * ITEMS, &grid));
+    TSR_TRY(grid_for(from->rows, from->cols, LINES, LANES * columns<D>::COUNT, &grid));
     return TSR_LAUNCH((convert_rows<D, T>), grid, threads, 0, stream, data, from->ld, swapped, to, args->ld, from->rows, from->cols);
 }
 
