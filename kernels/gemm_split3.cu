@@ -1,0 +1,353 @@
+/* Operation: C = A·B or C += A·B, fp32, row-major, any shape, to fp32 accuracy from three fp16 products on the tensor cores.
+ * Split: a row of A and a column of B are scaled by a power of two so that the largest magnitude lies in [2^14, 2^15); a scaled x is
+ *   then high + low, both fp16. high·low + low·high + high·high is one sum on the tensor cores, of a panel of 64 along k only, because
+ *   they truncate where IEEE rounds; panels are added up on the CUDA cores, rounded to nearest.
+ * What the split cannot hold is found while packing (see `judge`) and the product is then made by `coarse` instead, all on the device.
+ * Mapping: packing writes tiles that are the image shared memory wants, k-major, swizzled, zero-padded. Blocks stay on their
+ *   multiprocessor and walk tiles of 128 × 192 of C; one warp asks for panels by bulk copies, two groups of 4 warps multiply 64 × 192 each.
+ * Shared memory: a ring of 5 slots of 40 KiB, each the high or the low part of a panel. Registers: 240 a thread that multiplies.
+ * Requirements: sm_90a; workspace for the packed operands, 4·(m·k + k·n) bytes and padding.
+ * Arithmetic intensity: 6·128·192·64 / (4·64·(128 + 192)) = 115 fp16 flop/byte.
+ * Measured: H200, 2026-11-21, packing included: 205 to 236 TFLOP/s at n = 8192 (the power limit decides), 214 to 226 at 16384, 191 to 195
+ *   at 4096, 203 to 235 at 8191; cuBLAS SGEMM beside it 51, 54, 51, 48. Of the fp16 tensor peak, three products counted: 71 % at 8192.
+ *   Error |ΔC|/(|A||B|), worst of 4096 samples, k = 8192, normal data: 0.23 eps, SGEMM 1.43; uniform in [0, 1): 6.1, SGEMM 39.
+ * Reference: Ootomo and Yokota, Recovering single precision accuracy from Tensor Cores, IJHPCA 2022 (arXiv 2203.03341). */
+#include "kernels/gemm_cuda.h"
+#include "kernels/hopper.h"
+#include "kernels/split3_operands.h"
+
+namespace {
+
+constexpr int GROUPS = 2; /* warpgroups that multiply */
+constexpr int THREADS = (GROUPS + 1) * 128;
+constexpr int SLOTS = 5;
+constexpr int A_PART = M * K * 2, B_PART = N * K * 2; /* bytes of one part of a panel */
+constexpr int SLOT_BYTES = A_PART + B_PART;
+constexpr size_t SHARED_BYTES = 1024 + SLOTS * SLOT_BYTES + 2 * SLOTS * sizeof(uint64_t);
+constexpr int BAND = 16;        /* rows of tiles that blocks walk together */
+constexpr int SHORTEST = 64;    /* along k; below it the stated error would not cover the split's own */
+constexpr int MOST_ITEMS = 132; /* work a device of today does at a time: where tiles are fewer, k is cut */
+
+/* ---- multiplying ---------------------------------------------------------------------------------------------------------- */
+
+struct Work {
+    const unsigned char *a, *b; /* packed */
+    const unsigned *unfit, *largest_a, *largest_b;
+    float *partial; /* [cut][tile][element of a thread][thread]: sums to be added, where k is cut */
+    float *c;
+    int64_t ldc, m, n;
+    int panels, tiles_m, tiles_n; /* of k, m, n */
+    int cuts;                     /* of k */
+    bool accumulate, wide;
+};
+
+/* Tile `index`: bands of BAND rows of tiles, column by column inside a band. */
+__device__ __forceinline__ void tile_of(const Work &w, int index, int *row, int *col) {
+    const int first = index / (BAND * w.tiles_n) * BAND, within = index - first * w.tiles_n;
+    const int rows = w.tiles_m - first < BAND ? w.tiles_m - first : BAND;
+    *row = first + within % rows;
+    *col = within / rows;
+}
+
+/* 2^-shift as two factors: by itself it may be no float. */
+struct Factors {
+    float first, second;
+};
+__device__ __forceinline__ Factors factors_of(unsigned largest) {
+    const int down = -shift_of(largest);
+    return {power(down >> 1), power(down - (down >> 1))};
+}
+__device__ __forceinline__ float unscaled(float x, Factors row, Factors col) { return x * (row.first * col.first) * (row.second * col.second); }
+
+/* COUNT sums of a thread, from (row, col) of C on: 4 are two rows, 8 apart, × two columns; the next stand 8 columns further. All loads go
+ * before the first store. WHOLE: all of them lie in C, which 8-byte accesses reach. */
+template <bool WHOLE, int COUNT>
+__device__ __forceinline__ void store_some(const Work &w, const float *sum, int64_t row, int64_t col, const Factors (&own)[2]) {
+    unsigned largest[COUNT / 2];
+    float before[COUNT];
+#pragma unroll
+    for (int i = 0; i < COUNT / 2; i++) {
+        const int64_t at = col + i / 2 * 8 + i % 2;
+        largest[i] = __ldg(w.largest_b + (WHOLE ? at : at_most(at, w.n - 1)));
+    }
+#pragma unroll
+    for (int i = 0; i < COUNT; i += 2) {
+        const int64_t at_row = row + i / 2 % 2 * 8, at_col = col + i / 4 * 8;
+        const float *from = w.c + at_row * w.ldc + at_col;
+        if (WHOLE) {
+            const float2 pair = w.accumulate ? *reinterpret_cast<const float2 *>(from) : make_float2(0.0f, 0.0f);
+            before[i] = pair.x;
+            before[i + 1] = pair.y;
+        } else {
+            before[i] = w.accumulate && at_row < w.m && at_col < w.n ? from[0] : 0.0f;
+            before[i + 1] = w.accumulate && at_row < w.m && at_col + 1 < w.n ? from[1] : 0.0f;
+        }
+    }
+#pragma unroll
+    for (int i = 0; i < COUNT; i += 2) {
+        const int64_t at_row = row + i / 2 % 2 * 8, at_col = col + i / 4 * 8;
+        float *to = w.c + at_row * w.ldc + at_col;
+        const float x = before[i] + unscaled(sum[i], own[i / 2 % 2], factors_of(largest[i / 4 * 2]));
+        const float y = before[i + 1] + unscaled(sum[i + 1], own[i / 2 % 2], factors_of(largest[i / 4 * 2 + 1]));
+        if (WHOLE) {
+            *reinterpret_cast<float2 *>(to) = make_float2(x, y);
+        } else {
+            if (at_row < w.m && at_col < w.n) to[0] = x;
+            if (at_row < w.m && at_col + 1 < w.n) to[1] = y;
+        }
+    }
+}
+
+/* COUNT of the 96 sums a thread holds (see wgmma_m64n192k16), from `from` on, to the tile's place in C. */
+template <int COUNT> __device__ __forceinline__ void store(const Work &w, int tile_row, int tile_col, const float (&sum)[COUNT], int from) {
+    constexpr int SOME = COUNT < 32 ? COUNT : 32;
+    const int thread = (int)threadIdx.x;
+    const int64_t row = (int64_t)tile_row * M + thread / 32 * 16 + thread % 32 / 4, col = (int64_t)tile_col * N + from * 2 + thread % 4 * 2;
+    const Factors own[2] = {factors_of(w.largest_a[at_most(row, w.m - 1)]), factors_of(w.largest_a[at_most(row + 8, w.m - 1)])};
+    if (w.wide && (int64_t)(tile_row + 1) * M <= w.m && (int64_t)(tile_col + 1) * N <= w.n) {
+#pragma unroll
+        for (int i = 0; i < COUNT; i += SOME) store_some<true, SOME>(w, sum + i, row, col + i * 2, own);
+    } else {
+#pragma unroll
+        for (int i = 0; i < COUNT; i += SOME)
+            if (col + i * 2 < w.n) store_some<false, SOME>(w, sum + i, row, col + i * 2, own);
+    }
+}
+
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+/* Where in the ring, and in which turn of it. */
+struct Place {
+    int slot;
+    uint32_t phase;
+    __device__ __forceinline__ void step() {
+        if (++slot == SLOTS) slot = 0, phase ^= 1;
+    }
+};
+
+/* The slots, and the barriers that say when each is full and when empty. */
+struct Ring {
+    unsigned char *slots;
+    uint64_t *full, *empty;
+};
+
+__device__ __forceinline__ int items_of(const Work &w) { return w.tiles_m * w.tiles_n * w.cuts; }
+
+/* Panels of a work item: tile index / cuts, and its share of k. */
+__device__ __forceinline__ void share_of(const Work &w, int item, int *tile, int *first, int *last) {
+    const int cut = item % w.cuts;
+    *tile = item / w.cuts;
+    *first = (int)((int64_t)w.panels * cut / w.cuts);
+    *last = (int)((int64_t)w.panels * (cut + 1) / w.cuts);
+}
+
+/* One thread: asks for every part of every panel in the order of use. */
+__device__ __forceinline__ void produce(const Work &w, const Ring &ring) {
+    Place place = {0, 0};
+    for (int item = (int)blockIdx.x; item < items_of(w); item += (int)gridDim.x) {
+        int tile, first, last, row, col;
+        share_of(w, item, &tile, &first, &last);
+        tile_of(w, tile, &row, &col);
+        const unsigned char *a = w.a + ((int64_t)row * w.panels + first) * 2 * A_PART, *b = w.b + ((int64_t)col * w.panels + first) * 2 * B_PART;
+        for (int64_t part = 2 * (int64_t)first; part < 2 * (int64_t)last; part++, a += A_PART, b += B_PART, place.step()) {
+            unsigned char *slot = ring.slots + place.slot * SLOT_BYTES;
+            hopper::barrier_wait(ring.empty + place.slot, place.phase ^ 1); /* free from the start */
+            hopper::barrier_expect(ring.full + place.slot, SLOT_BYTES);
+            hopper::copy_bulk(slot, a, A_PART, ring.full + place.slot);
+            hopper::copy_bulk(slot + A_PART, b, B_PART, ring.full + place.slot);
+        }
+    }
+}
+
+/* sum (64 × 192) = or += one part of A's panel times one of B's. */
+__device__ __forceinline__ void multiply(float (&sum)[96], uint64_t a, uint64_t b, bool add) {
+#pragma unroll
+    for (int step = 0; step < K / 16; step++) hopper::wgmma_m64n192k16(sum, a + 2 * step, b + 2 * step, add || step > 0);
+}
+
+__device__ __forceinline__ void release(const Ring &ring, Place place) {
+    if (threadIdx.x % 32 == 0) hopper::barrier_arrive(ring.empty + place.slot);
+}
+
+/* The warpgroups take turns at the tensor cores, a panel each: while one rounds and adds, the other multiplies. */
+__device__ __forceinline__ void wait_turn() { hopper::named_wait(1 + (int)threadIdx.x / 128, GROUPS * 128); }
+__device__ __forceinline__ void pass_turn() { hopper::named_arrive(1 + ((int)threadIdx.x / 128 ^ 1), GROUPS * 128); }
+
+/* sum (64 × 192) += this warpgroup's rows of the panel whose high parts stand at `high`, low parts in the slot behind. The small
+ * products come first, so that truncation takes from the large ones only, 4 times. */
+__device__ __forceinline__ void add_panel(float (&sum)[96], const Ring &ring, uint32_t own, Place high, Place low, bool pass) {
+    const uint32_t at_high = hopper::shared_address(ring.slots) + high.slot * SLOT_BYTES;
+    const uint32_t at_low = hopper::shared_address(ring.slots) + low.slot * SLOT_BYTES;
+    const uint64_t a_high = hopper::wgmma_operand(at_high + own), b_high = hopper::wgmma_operand(at_high + A_PART);
+    const uint64_t a_low = hopper::wgmma_operand(at_low + own), b_low = hopper::wgmma_operand(at_low + A_PART);
+    float part[96];
+    hopper::barrier_wait(ring.full + high.slot, high.phase);
+    hopper::barrier_wait(ring.full + low.slot, low.phase);
+    wait_turn();
+    hopper::wgmma_fence();
+    multiply(part, a_high, b_low, false);
+    multiply(part, a_low, b_high, true);
+    multiply(part, a_high, b_high, true);
+    hopper::wgmma_commit();
+    if (pass) pass_turn();
+    hopper::wgmma_wait<0>();
+    hopper::wgmma_hold(part);
+    release(ring, low);
+    release(ring, high);
+#pragma unroll
+    for (int i = 0; i < 96; i++) sum[i] += part[i];
+}
+
+/* A warpgroup: its 64 rows of every tile of this block. */
+__device__ __forceinline__ void consume(const Work &w, const Ring &ring) {
+    const int group = (int)threadIdx.x / 128;
+    Place high = {0, 0};
+    if (group == 1) pass_turn(); /* the other begins */
+    for (int item = (int)blockIdx.x; item < items_of(w); item += (int)gridDim.x) {
+        int tile, first, last, row, col;
+        share_of(w, item, &tile, &first, &last);
+        float sum[96] = {};
+        for (int panel = first; panel < last; panel++) {
+            Place low = high;
+            low.step();
+            const bool very_last = item + (int)gridDim.x >= items_of(w) && panel + 1 == last;
+            add_panel(sum, ring, (uint32_t)group * 64 * 128, high, low, group == 0 || !very_last);
+            high = low;
+            high.step();
+        }
+        if (w.cuts > 1) {
+            float *to = w.partial + ((int64_t)(item % w.cuts) * w.tiles_m * w.tiles_n + tile) * M * N + threadIdx.x;
+#pragma unroll
+            for (int i = 0; i < 96; i++) to[i * GROUPS * 128] = sum[i];
+        } else {
+            tile_of(w, tile, &row, &col);
+            store(w, row, col, sum, 0);
+        }
+    }
+}
+#endif
+
+__global__ void __launch_bounds__(THREADS, 1) gemm_split3(const __grid_constant__ Work w) {
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+    if (*w.unfit) return;
+    TSR_SHARED_DYNAMIC(unsigned char, shared);
+    Ring ring;
+    ring.slots = shared + (1024 - hopper::shared_address(shared) % 1024) % 1024; /* the swizzle goes by address */
+    ring.full = reinterpret_cast<uint64_t *>(ring.slots + SLOTS * SLOT_BYTES);
+    ring.empty = ring.full + SLOTS;
+    if (threadIdx.x == 0) {
+        for (int s = 0; s < SLOTS; s++) {
+            hopper::barrier_init(ring.full + s, 1);
+            hopper::barrier_init(ring.empty + s, GROUPS * 4);
+        }
+        hopper::fence_init();
+    }
+    __syncthreads();
+    if (threadIdx.x >= GROUPS * 128) {
+        hopper::registers_give<24>();
+        if (threadIdx.x == GROUPS * 128) produce(w, ring);
+    } else {
+        hopper::registers_take<240>();
+        consume(w, ring);
+    }
+#else
+    (void)w;
+    __trap(); /* built for another device: the registry never gets here */
+#endif
+}
+
+constexpr int GATHERED = 8; /* elements of a thread a block of gather_cuts takes */
+
+/* Adds up what the cuts of k made, in their order. */
+__global__ void __launch_bounds__(GROUPS * 128) gather_cuts(const __grid_constant__ Work w) {
+    if (*w.unfit) return;
+    const int tile = (int)blockIdx.x / (96 / GATHERED);
+    const int from = (int)(blockIdx.x % (96 / GATHERED)) * GATHERED;
+    float sum[GATHERED] = {};
+    for (int cut = 0; cut < w.cuts; cut++) {
+        const float *part = w.partial + ((int64_t)cut * w.tiles_m * w.tiles_n + tile) * M * N + from * GROUPS * 128 + threadIdx.x;
+#pragma unroll
+        for (int i = 0; i < GATHERED; i++) sum[i] += part[i * GROUPS * 128];
+    }
+    int row, col;
+    tile_of(w, tile, &row, &col);
+    store(w, row, col, sum, from);
+}
+
+/* ---- the kernel as the contract wants it ---------------------------------------------------------------------------------- */
+
+/* Parts of k for tiles that alone would leave multiprocessors idle; of 4 panels at least. */
+int cuts_of(int64_t tiles, int64_t panels) {
+    return (int)tsr_max(1, tsr_min(MOST_ITEMS / tiles, panels / 4));
+}
+
+/* How the workspace is cut; offsets in bytes. */
+struct Places {
+    size_t counts, a, b, partial, end;
+    int cuts;
+};
+Places places_of(int64_t m, int64_t n, int64_t k) {
+    const int64_t tiles_m = tsr_ceil_div(m, M), tiles_n = tsr_ceil_div(n, N), panels = tsr_ceil_div(k, K);
+    Places p;
+    p.cuts = m > 0 && n > 0 ? cuts_of(tiles_m * tiles_n, panels) : 1;
+    p.counts = 1024; /* the verdict stands in front */
+    p.a = p.counts + (size_t)tsr_round_up(3 * (m + n) * (int64_t)sizeof(unsigned), 1024);
+    p.b = p.a + (size_t)(tiles_m * panels) * 2 * A_PART;
+    p.partial = p.b + (size_t)(tiles_n * panels) * 2 * B_PART;
+    p.end = p.partial + (p.cuts > 1 ? (size_t)(p.cuts * tiles_m * tiles_n) * M * N * sizeof(float) : 0);
+    return p;
+}
+
+size_t workspace_bytes(int64_t m, int64_t n, int64_t k) { return k < SHORTEST ? 0 : places_of(m, n, k).end; }
+
+tsr_status multiply_packed(tsr_stream *stream, const Work &w) {
+    int multiprocessors = 0;
+    TSR_TRY(tsr_cuda_attribute(cudaDevAttrMultiProcessorCount, &multiprocessors));
+    TSR_TRY(TSR_CUDA(cudaFuncSetAttribute(gemm_split3, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)SHARED_BYTES)));
+    const int64_t tiles = (int64_t)w.tiles_m * w.tiles_n;
+    TSR_TRY(TSR_LAUNCH(gemm_split3, (unsigned)tsr_min(multiprocessors, tiles * w.cuts), THREADS, SHARED_BYTES, stream, w));
+    if (w.cuts == 1) return TSR_OK;
+    return TSR_LAUNCH(gather_cuts, (unsigned)(tiles * (96 / GATHERED)), GROUPS * 128, 0, stream, w);
+}
+
+tsr_status launch(tsr_device *, tsr_stream *stream, const tsr_gemm_args *args) {
+    if (args->k < SHORTEST) return tsr_gemm_coarse_where(stream, args, nullptr);
+    const int64_t m = args->m, n = args->n, k = args->k;
+    const Places p = places_of(m, n, k);
+    unsigned char *base = (unsigned char *)args->workspace;
+    Verdict *verdict = (Verdict *)base;
+    unsigned *counts = (unsigned *)(base + p.counts);
+    const Lines a = {counts, counts + m, counts + 2 * m, m}, b = {counts + 3 * m, counts + 3 * m + n, counts + 3 * m + 2 * n, n};
+    TSR_TRY(TSR_CUDA(cudaMemsetAsync(base, 0, p.a, tsr_cuda_stream(stream))));
+    TSR_TRY(prepare(stream, args, a, b, base + p.a, base + p.b, verdict));
+
+    Work w;
+    w.a = base + p.a;
+    w.b = base + p.b;
+    w.unfit = &verdict->unfit;
+    w.largest_a = a.largest;
+    w.largest_b = b.largest;
+    w.partial = (float *)(base + p.partial);
+    w.c = (float *)args->c;
+    w.ldc = args->ldc;
+    w.m = m;
+    w.n = n;
+    w.panels = (int)tsr_ceil_div(k, K);
+    w.tiles_m = (int)tsr_ceil_div(m, M);
+    w.tiles_n = (int)tsr_ceil_div(n, N);
+    w.cuts = p.cuts;
+    w.accumulate = args->accumulate;
+    w.wide = (uintptr_t)args->c % 8 == 0 && args->ldc % 2 == 0;
+    TSR_TRY(multiply_packed(stream, w));
+    return tsr_gemm_coarse_where(stream, args, &verdict->unfit);
+}
+
+tsr_status shape(tsr_device *, int64_t m, int64_t n, int64_t k, tsr_gemm_shape *out) {
+    TSR_TRY(TSR_CUDA(cudaFuncSetAttribute(gemm_split3, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)SHARED_BYTES)));
+    return tsr_gemm_describe(gemm_split3, M, N, K, THREADS, SHARED_BYTES, sizeof(float), m, n, k, out);
+}
+
+} // namespace
+
+/* k·u covers the split's own error, 8·u and at most 4·u of weak elements, because shorter products than SHORTEST go to `coarse`. */
+const tsr_gemm_kernel tsr_gemm_split3_f32 = {"split3", "fp32 accuracy from three fp16 tensor-core products", TSR_DEVICE_CUDA, TSR_F32, 90,
+                                             TSR_ACCURACY_IEEE, TSR_GEMM_PLAIN_ERROR_FACTOR, true, 1, 70, workspace_bytes, shape, launch, 90};
