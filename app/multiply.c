@@ -155,6 +155,17 @@ static tsr_status plan_beside_caches(job *j, const tsr_resources *res) {
     return tsr_plan_make(&j->problem, res, &j->plan);
 }
 
+/* The check comes when the plan's buffers are gone: its sums may take what its reading, a quarter of the limit, leaves. */
+static tsr_status check_fits(const job *j, const tsr_resources *res) {
+    if (!j->settings->verify) return TSR_OK;
+    size_t limit = res->host_memory && res->device_limit < res->host_limit ? res->device_limit : res->host_limit;
+    double need = tsr_verify_bytes(j->problem.m, j->problem.n, j->problem.k, (int)j->settings->trials) / 0.75 + 1;
+    char need_text[32], have_text[32];
+    if (need <= (double)limit) return TSR_OK;
+    return tsr_fail(TSR_ERR_LIMIT, "--verify needs %s of host memory a rank and has %s: use --host-memory %.0f or more (and as much --memory on the CPU), fewer --trials, or no check",
+                    tsr_format_bytes(need, need_text), tsr_format_bytes((double)limit, have_text), ceil(need));
+}
+
 /* Every rank plans with the least any of them has, so that all make the same plan. */
 static tsr_status make_plan(job *j) {
     tsr_resources res;
@@ -163,6 +174,7 @@ static tsr_status make_plan(job *j) {
     TSR_TRY(smallest(comm, &res.device_limit));
     TSR_TRY(smallest(comm, &res.host_limit));
     TSR_TRY(tsr_broadcast(comm, &res.rates, sizeof res.rates));
+    TSR_TRY(tsr_agree(comm, check_fits(j, &res)));
     return tsr_agree(comm, plan_beside_caches(j, &res));
 }
 

@@ -320,11 +320,19 @@ static tsr_status check_shapes(const tsr_verify_args *a, verifier *v) {
     return TSR_OK;
 }
 
+static int64_t block_of(int64_t m, int trials) { return tsr_max(1, tsr_min(m, (int64_t)(BLOCK_BYTES / sizeof(double)) / trials)); }
+
+/* As verifier_open and pass_c allocate them. */
+double tsr_verify_bytes(int64_t m, int64_t n, int64_t k, int trials) {
+    double block = (double)block_of(m, trials), doubles = ((double)n + (double)k + block) * trials + (double)n + 3 * ((double)k + block);
+    return doubles * sizeof(double) + block * sizeof(row_facts);
+}
+
 static tsr_status verifier_open(const tsr_world *world, const tsr_verify_args *args, verifier *v) {
     *v = (verifier){.world = world, .args = args, .trials = args->trials, .summed = true};
     TSR_TRY(check_shapes(args, v));
     v->lambda = sqrt(2 * log(2 * fmax(1, (double)v->m) * v->trials / FALSE_ALARM));
-    v->block = tsr_max(1, tsr_min(v->m, (int64_t)(BLOCK_BYTES / sizeof(double)) / v->trials));
+    v->block = block_of(v->m, v->trials);
     TSR_TRY(allocate(v->n, v->trials, &v->signs));
     TSR_TRY(allocate(v->n, 1, &v->column_bad));
     TSR_TRY(row_sums_allocate(v->k, v->trials, &v->y));

@@ -31,6 +31,8 @@ typedef struct {
 
 /* Collective over world; every rank gets the result. TSR_OK also when it did not pass: the caller decides. */
 tsr_status tsr_verify_product(const tsr_world *world, const tsr_verify_args *args, tsr_verify_result *result);
+/* Host memory a rank needs for the check's sums, beside buffer_bytes. */
+double tsr_verify_bytes(int64_t m, int64_t n, int64_t k, int trials);
 /* "PASSED: …" or "FAILED: …" with the numbers, one line. */
 void tsr_verify_format(const tsr_verify_result *result, char *text, size_t chars);
 

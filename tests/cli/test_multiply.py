@@ -182,6 +182,15 @@ def test_memory_of_chunks():
     same(product("a.h5", "b.h5", "--host-memory", need), exact(read("a.h5"), read("b.h5")), "the limit the refusal named")
 
 
+def test_memory_of_the_check():
+    """Its sums grow with k and n: what does not fit is refused before anything is multiplied, with the limit that works."""
+    a, b = np.ones((2, 40000), "f4"), np.ones((40000, 3), "f4")
+    write("a.h5", a), write("b.h5", b)
+    failed = fails("multiply", "a.h5", "b.h5", "-o", "v.h5", "--verify", "--host-memory", "1M", "--device", "cpu", ranks=2, code=1, says=["--verify", "--trials"])
+    need = failed.error.split("--host-memory ")[1].split()[0]
+    assert np.all(product("a.h5", "b.h5", "--verify", "--host-memory", need, ranks=2, out="v.h5") == 40000)
+
+
 def test_kernels():
     a, b = integers(70, 90), integers(90, 50)
     write("a.h5", a), write("b.h5", b)
