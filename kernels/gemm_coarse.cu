@@ -141,6 +141,7 @@ __device__ __forceinline__ void store_c(const T (&sum)[Tile<T>::OWN_M][Tile<T>::
 /* WIDTH: elements a global access moves, GROUP where everything is 16-byte aligned, else 1. */
 template <typename T, int WIDTH> __global__ void __launch_bounds__(THREADS, BLOCKS<T, WIDTH>) gemm_coarse(tsr_gemm_operands<T> g) {
     constexpr int M = TILE_M<T>, N = TILE_N<T>, K = Tile<T>::K;
+    if (g.wanted && *g.wanted == 0) return;
     TSR_SHARED_DYNAMIC(T, shared); /* two buffers, each K × A_LD of A and K × TILE_N of B */
     T *a_tile = shared, *b_tile = shared + 2 * A_ELEMENTS<T>;
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
@@ -188,13 +189,18 @@ bool aligned16(const void *at, int64_t ld, size_t element_bytes) {
     return (uintptr_t)at % 16 == 0 && (size_t)ld * element_bytes % 16 == 0;
 }
 
-template <typename T> tsr_status launch(tsr_device *, tsr_stream *stream, const tsr_gemm_args *args) {
+template <typename T> tsr_status launch_where(tsr_stream *stream, const tsr_gemm_args *args, const unsigned *wanted) {
     const bool wide = aligned16(args->a, args->lda, sizeof(T)) && aligned16(args->b, args->ldb, sizeof(T)) &&
                       aligned16(args->c, args->ldc, sizeof(T));
-    return tsr_gemm_grids<T>(args, TILE_M<T>, TILE_N<T>, [=](dim3 grid, const tsr_gemm_operands<T> &part) {
+    return tsr_gemm_grids<T>(args, TILE_M<T>, TILE_N<T>, [=](dim3 grid, tsr_gemm_operands<T> part) {
+        part.wanted = wanted;
         return wide ? TSR_LAUNCH((gemm_coarse<T, GROUP<T>>), grid, THREADS, SHARED_BYTES<T>, stream, part)
                     : TSR_LAUNCH((gemm_coarse<T, 1>), grid, THREADS, SHARED_BYTES<T>, stream, part);
     });
+}
+
+template <typename T> tsr_status launch(tsr_device *, tsr_stream *stream, const tsr_gemm_args *args) {
+    return launch_where<T>(stream, args, nullptr);
 }
 
 template <typename T> tsr_status shape(tsr_device *, int64_t m, int64_t n, int64_t k, tsr_gemm_shape *out) {
@@ -205,7 +211,11 @@ constexpr char WHAT[] = "each thread 8 x 8 elements in registers, any shape";
 
 } // namespace
 
+tsr_status tsr_gemm_coarse_where(tsr_stream *stream, const tsr_gemm_args *args, const unsigned *wanted) {
+    return launch_where<float>(stream, args, wanted);
+}
+
 const tsr_gemm_kernel tsr_gemm_coarse_f32 = {"coarse", WHAT, TSR_DEVICE_CUDA, TSR_F32, 0, TSR_ACCURACY_IEEE, TSR_GEMM_PLAIN_ERROR_FACTOR,
-                                             true, 1, 50, nullptr, shape<float>, launch<float>};
+                                             true, 1, 50, nullptr, shape<float>, launch<float>, 0};
 const tsr_gemm_kernel tsr_gemm_coarse_f64 = {"coarse", WHAT, TSR_DEVICE_CUDA, TSR_F64, 0, TSR_ACCURACY_IEEE, TSR_GEMM_PLAIN_ERROR_FACTOR,
-                                             true, 1, 50, nullptr, shape<double>, launch<double>};
+                                             true, 1, 50, nullptr, shape<double>, launch<double>, 0};

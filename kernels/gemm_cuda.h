@@ -16,6 +16,7 @@ template <typename T> struct tsr_gemm_operands {
     T *c; /* m × n */
     int64_t ldc;
     bool accumulate;
+    const unsigned *wanted; /* device memory; where it holds 0 the kernel leaves at once. NULL: always wanted. gemm_coarse.cu */
 };
 
 /* The unit roundoffs add up to k·u/(1 - k·u) for a sum of k products taken in order, one rounding or two a term: 5 % more than k·u
@@ -50,12 +51,17 @@ static tsr_status tsr_gemm_grids(const tsr_gemm_args *args, int tile_m, int tile
             part.ldb = args->ldb;
             part.ldc = args->ldc;
             part.accumulate = args->accumulate;
+            part.wanted = nullptr;
             dim3 grid((unsigned)tsr_ceil_div(part.n, tile_n), (unsigned)tsr_ceil_div(part.m, tile_m));
             TSR_TRY(launch(grid, part));
         }
     }
     return TSR_OK;
 }
+
+/* The kernel `coarse` in fp32, run only if *wanted (device memory) is not 0 when its turn on the stream comes; NULL: always. Local.
+ * gemm_coarse.cu */
+tsr_status tsr_gemm_coarse_where(tsr_stream *stream, const tsr_gemm_args *args, const unsigned *wanted);
 
 /* The widest tile of 16 or 32 whose block of width² threads and two width² tiles of T fit the device. */
 template <typename T> static tsr_status tsr_gemm_tile_width(int *width) {

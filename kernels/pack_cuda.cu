@@ -79,7 +79,7 @@ __global__ void convert_rows(const void *from, int64_t ld_from, bool swapped, T 
 
 /* The same for rows that begin aligned to GROUP elements, on both sides: GROUP columns at once, the last ones of a row singly. */
 template <tsr_dtype D, typename T>
-__global__ void __launch_bounds__(LANES *LINES, 4)
+__global__ void __launch_bounds__(LANES *LINES, sizeof(typename source<D>::word_type) == 8 ? 3 : 4)
     convert_groups(const void *from, int64_t ld_from, bool swapped, T *to, int64_t ld_to, int64_t rows, int64_t cols) {
     typedef group<typename source<D>::word_type, GROUP> words;
     const int EACH = 16 / (int)sizeof(T);

@@ -29,6 +29,9 @@ static const tsr_gemm_kernel *const kernels[] = {
     &tsr_gemm_simt_f32, &tsr_gemm_simt_f64,
     &tsr_gemm_compensated_f32, &tsr_gemm_compensated_f64,
 #endif
+#ifdef TSR_HAVE_HOPPER
+    &tsr_gemm_split3_f32,
+#endif
 #ifdef TSR_HAVE_CUBLAS
     &tsr_gemm_cublas_f32, &tsr_gemm_cublas_f64,
 #endif

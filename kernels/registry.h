@@ -22,6 +22,9 @@ extern const tsr_gemm_kernel tsr_gemm_coarse_f32, tsr_gemm_coarse_f64;          
 extern const tsr_gemm_kernel tsr_gemm_compensated_f32, tsr_gemm_compensated_f64; /* gemm_compensated.cu */
 extern const tsr_gemm_kernel tsr_gemm_simt_f32, tsr_gemm_simt_f64;               /* gemm_simt.cu */
 
+/* With CUDA code for sm_90a (TSR_HAVE_HOPPER). */
+extern const tsr_gemm_kernel tsr_gemm_split3_f32; /* gemm_split3.cu */
+
 /* With cuBLAS (TSR_HAVE_CUBLAS). */
 extern const tsr_gemm_kernel tsr_gemm_cublas_f32, tsr_gemm_cublas_f64; /* gemm_cublas.c */
 

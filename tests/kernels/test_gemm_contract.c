@@ -264,7 +264,7 @@ static void check_kernel(const setup *s) {
     const int64_t edge = s->kernel->multiple;
     check_shapes(s);
     check_refusals(s);
-    for (int i = 0; i < LAYOUT_COUNT; i++) check_special(s, tsr_round_up(19, edge), tsr_round_up(21, edge), tsr_round_up(35, edge), LAYOUTS[i]);
+    for (int i = 0; i < LAYOUT_COUNT; i++) check_special(s, tsr_round_up(19, edge), tsr_round_up(21, edge), tsr_round_up(131, edge), LAYOUTS[i]);
     /* A long sum of terms of one sign: where a bound that grows with k and one that does not part. */
     check_bound(s, edge, edge, tsr_round_up(5003, edge), LAYOUTS[0], TSR_FILL_UNIFORM, false);
 }
@@ -306,7 +306,7 @@ int main(void) {
     const tsr_gemm_kernel *const *kernels = tsr_gemm_kernels(&count);
     for (int i = 0; i < count; i++) {
         s.kernel = kernels[i];
-        if (s.kernel->device != s.ops->kind || s.kernel->min_arch > facts.arch) continue;
+        if (s.kernel->device != s.ops->kind || !tsr_gemm_runs_on(s.kernel, facts.arch)) continue;
         s.bytes = tsr_dtype_bytes(s.kernel->type);
         check_kernel(&s);
 #ifdef TSR_EMULATE_CUDA
