@@ -43,12 +43,54 @@ static tsr_status open_axis(nccl_transport *t, const tsr_grid *grid, tsr_axis ax
     return TSR_NCCL(ncclCommInitRank(&t->comm[axis], ranks, id, t->rank[axis]));
 }
 
+static tsr_status nccl_all_gather(tsr_transport *transport, tsr_axis axis, void *buffer, size_t piece_bytes, tsr_stream *stream) {
+    nccl_transport *t = (nccl_transport *)transport;
+    const char *mine = (const char *)buffer + (size_t)t->rank[axis] * piece_bytes;
+    return TSR_NCCL(ncclAllGather(mine, buffer, piece_bytes, ncclUint8, t->comm[axis], (cudaStream_t)stream));
+}
+
+static tsr_status nccl_reduce_scatter(tsr_transport *transport, tsr_axis axis, const void *from, void *to, int64_t count, tsr_dtype type, tsr_stream *stream) {
+    nccl_transport *t = (nccl_transport *)transport;
+    return TSR_NCCL(ncclReduceScatter(from, to, (size_t)count, type == TSR_F32 ? ncclFloat32 : ncclFloat64, ncclSum, t->comm[axis], (cudaStream_t)stream));
+}
+
+/* NCCL connects ranks at the first transfer, which takes a quarter of a second: it is done here, where others wait for nothing. */
+static tsr_status warm_axis(nccl_transport *t, tsr_axis axis, int ranks, tsr_stream *stream) {
+    const size_t piece = (size_t)4 << 20;
+    tsr_device *device = t->base.device;
+    void *gathered = NULL, *mine = NULL;
+    tsr_status status;
+    TSR_TRY_DONE(device->ops->allocate(device, piece * (size_t)ranks, &gathered));
+    TSR_TRY_DONE(device->ops->allocate(device, piece, &mine));
+    TSR_TRY_DONE(device->ops->fill_bytes(device, gathered, 0, piece * (size_t)ranks, stream));
+    TSR_TRY_DONE(nccl_all_gather(&t->base, axis, gathered, piece, stream));
+    TSR_TRY_DONE(nccl_reduce_scatter(&t->base, axis, gathered, mine, (int64_t)(piece / sizeof(float)), TSR_F32, stream));
+    status = device->ops->stream_wait(device, stream);
+done:
+    device->ops->release(device, mine);
+    device->ops->release(device, gathered);
+    return status;
+}
+
+static tsr_status warm(nccl_transport *t, const tsr_grid *grid) {
+    const int ranks[TSR_AXIS_COUNT] = {grid->q, grid->p, grid->r};
+    tsr_device *device = t->base.device;
+    tsr_stream *stream;
+    TSR_TRY(device->ops->stream_create(device, &stream));
+    tsr_status status = TSR_OK;
+    for (int axis = 0; axis < TSR_AXIS_COUNT && status == TSR_OK; axis++)
+        if (t->comm[axis]) status = warm_axis(t, (tsr_axis)axis, ranks[axis], stream);
+    device->ops->stream_destroy(device, stream);
+    return status;
+}
+
 static tsr_status nccl_open(const tsr_grid *grid, tsr_device *device, tsr_transport **transport) {
     nccl_transport *t = calloc(1, sizeof *t);
     if (!t) return tsr_fail(TSR_ERR_MEMORY, "no memory for a transport");
     t->base = (tsr_transport){&tsr_transport_nccl, device};
     tsr_status status = TSR_OK;
     for (int axis = 0; axis < TSR_AXIS_COUNT && status == TSR_OK; axis++) status = open_axis(t, grid, (tsr_axis)axis);
+    if (status == TSR_OK) status = warm(t, grid);
     if (status != TSR_OK) {
         free(t); /* communicators stay: destroying them is collective */
         return status;
@@ -62,17 +104,6 @@ static void nccl_close(tsr_transport *transport) {
     for (int axis = 0; axis < TSR_AXIS_COUNT; axis++)
         if (t->comm[axis]) ncclCommDestroy(t->comm[axis]);
     free(t);
-}
-
-static tsr_status nccl_all_gather(tsr_transport *transport, tsr_axis axis, void *buffer, size_t piece_bytes, tsr_stream *stream) {
-    nccl_transport *t = (nccl_transport *)transport;
-    const char *mine = (const char *)buffer + (size_t)t->rank[axis] * piece_bytes;
-    return TSR_NCCL(ncclAllGather(mine, buffer, piece_bytes, ncclUint8, t->comm[axis], (cudaStream_t)stream));
-}
-
-static tsr_status nccl_reduce_scatter(tsr_transport *transport, tsr_axis axis, const void *from, void *to, int64_t count, tsr_dtype type, tsr_stream *stream) {
-    nccl_transport *t = (nccl_transport *)transport;
-    return TSR_NCCL(ncclReduceScatter(from, to, (size_t)count, type == TSR_F32 ? ncclFloat32 : ncclFloat64, ncclSum, t->comm[axis], (cudaStream_t)stream));
 }
 
 const tsr_transport_ops tsr_transport_nccl = {
