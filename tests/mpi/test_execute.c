@@ -19,12 +19,20 @@ typedef struct {
     int grid[3];
 } setup;
 
+/* Communicators take long to make: each grid is opened once a transport. */
+typedef struct {
+    tsr_grid grid;
+    tsr_transport *transport; /* NULL on ranks the grid leaves idle */
+} opened;
+
 typedef struct {
     tsr_world world;
     tsr_device *device;
     tsr_device_facts facts;
     int shared;
     const tsr_transport_ops *ops;
+    opened grids[64];
+    int grids_count;
     int runs;
 } bench;
 
@@ -59,26 +67,42 @@ static void check_record(const tsr_plan *plan, const tsr_grid *grid, const tsr_r
           (long long)record->tiles, forecast.flops, (long long)forecast.tiles);
 }
 
-static void execute(bench *b, const setup *s, const tsr_plan *plan, const tsr_gemm_kernel *kernel, double *c) {
-    tsr_grid grid;
-    CHECK_OK(tsr_grid_open(&b->world, plan->p, plan->q, plan->r, &grid));
-    if (grid.active) {
-        tsr_rank_record record = {0};
-        tsr_executor *executor;
-        tsr_execution x = {.plan = plan, .grid = &grid, .device = b->device, .kernel = kernel, .io_threads = 2};
-        CHECK_OK(b->ops->open(&grid, b->device, &x.transport));
-        CHECK_OK(tsr_generated_open(TSR_FILL_INTEGER, 1, plan->problem.a.rows, plan->problem.a.cols, s->type_a, &x.a));
-        CHECK_OK(tsr_generated_open(TSR_FILL_INTEGER, 2, plan->problem.b.rows, plan->problem.b.cols, s->type_b, &x.b));
-        if (s->beta != 0) CHECK_OK(tsr_generated_open(TSR_FILL_INTEGER, 3, s->m, s->n, TSR_I16, &x.c0));
-        CHECK_OK(tsr_memory_open((tsr_view){c, {TSR_F64, false}, s->m, s->n, s->n}, &x.c));
-        CHECK_OK(tsr_executor_open(&x, &executor));
-        CHECK_OK(tsr_executor_run(executor, &record));
-        check_record(plan, &grid, &record);
-        tsr_executor_close(executor);
-        b->ops->close(x.transport);
-        tsr_store_close(x.a), tsr_store_close(x.b), tsr_store_close(x.c0), tsr_store_close(x.c);
+static opened *open_grid(bench *b, const tsr_plan *plan) {
+    for (int i = 0; i < b->grids_count; i++) {
+        opened *o = &b->grids[i];
+        if (o->grid.p == plan->p && o->grid.q == plan->q && o->grid.r == plan->r) return o;
     }
-    tsr_grid_close(&grid);
+    CHECK(b->grids_count < (int)(sizeof b->grids / sizeof *b->grids), "more grids than the test keeps");
+    opened *o = &b->grids[b->grids_count++];
+    *o = (opened){0};
+    CHECK_OK(tsr_grid_open(&b->world, plan->p, plan->q, plan->r, &o->grid));
+    if (o->grid.active) CHECK_OK(b->ops->open(&o->grid, b->device, &o->transport));
+    return o;
+}
+
+static void close_grids(bench *b) {
+    for (int i = 0; i < b->grids_count; i++) {
+        if (b->grids[i].transport) b->ops->close(b->grids[i].transport);
+        tsr_grid_close(&b->grids[i].grid);
+    }
+    b->grids_count = 0;
+}
+
+static void execute(bench *b, const setup *s, const tsr_plan *plan, const tsr_gemm_kernel *kernel, double *c) {
+    opened *o = open_grid(b, plan);
+    if (!o->grid.active) return;
+    tsr_rank_record record = {0};
+    tsr_executor *executor;
+    tsr_execution x = {.plan = plan, .grid = &o->grid, .device = b->device, .kernel = kernel, .transport = o->transport, .io_threads = 2};
+    CHECK_OK(tsr_generated_open(TSR_FILL_INTEGER, 1, plan->problem.a.rows, plan->problem.a.cols, s->type_a, &x.a));
+    CHECK_OK(tsr_generated_open(TSR_FILL_INTEGER, 2, plan->problem.b.rows, plan->problem.b.cols, s->type_b, &x.b));
+    if (s->beta != 0) CHECK_OK(tsr_generated_open(TSR_FILL_INTEGER, 3, s->m, s->n, TSR_I16, &x.c0));
+    CHECK_OK(tsr_memory_open((tsr_view){c, {TSR_F64, false}, s->m, s->n, s->n}, &x.c));
+    CHECK_OK(tsr_executor_open(&x, &executor));
+    CHECK_OK(tsr_executor_run(executor, &record));
+    check_record(plan, &o->grid, &record);
+    tsr_executor_close(executor);
+    tsr_store_close(x.a), tsr_store_close(x.b), tsr_store_close(x.c0), tsr_store_close(x.c);
 }
 
 static void run_one(bench *b, const setup *s) {
@@ -143,6 +167,7 @@ int main(int argc, char **argv) {
         tried++;
         run_grids(&b);
         run_shapes(&b);
+        close_grids(&b);
     }
     CHECK(tried > 0 && b.runs > 100, "%d runs over %d transports", b.runs, tried);
     b.device->ops->close(b.device);
