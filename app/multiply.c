@@ -194,11 +194,21 @@ static tsr_status choose_kernel(job *j, tsr_status status) {
     return tsr_agree(comm, tsr_gemm_find(name, &j->facts, j->problem.type, &j->kernel));
 }
 
+/* Ranks that share a GPU take turns on it: that works, and is rarely what was meant. */
+static tsr_status warn_of_sharing(const job *j) {
+    int mine = j->facts.kind == TSR_DEVICE_CUDA ? j->shared : 1, most = 1;
+    TSR_TRY(TSR_MPI(MPI_Allreduce(&mine, &most, 1, MPI_INT, MPI_MAX, j->world->comm)));
+    if (most > 1 && j->world->rank == 0)
+        fprintf(stderr, "tessera: warning: up to %d ranks share a GPU and its memory; one rank a GPU is faster\n", most);
+    return TSR_OK;
+}
+
 static tsr_status choose(job *j) {
     const tsr_multiply_settings *s = j->settings;
     TSR_TRY(tsr_device_choose(j->world, s->device, &j->device, &j->shared));
     tsr_status status = j->device->ops->facts(j->device, &j->facts);
     TSR_TRY(choose_kernel(j, status));
+    TSR_TRY(warn_of_sharing(j));
     TSR_TRY(tsr_transport_choose(j->world, s->transport, &j->facts, j->shared, &j->transport_ops));
     return make_plan(j);
 }
