@@ -59,28 +59,11 @@ static int ld_of(int64_t ld) { return (int)tsr_max(ld, 1); }
 DEFINE_BLAS(f32, float)
 DEFINE_BLAS(f64, double)
 
-/* Each operand once: what BLAS moves beyond that is its own affair. */
-static tsr_status shape_of(size_t bytes, int64_t m, int64_t n, int64_t k, tsr_gemm_shape *shape) {
-    *shape = (tsr_gemm_shape){0};
-    shape->bytes = (double)bytes * ((double)m * (double)k + (double)k * (double)n + (double)m * (double)n);
-    return TSR_OK;
-}
-
-static tsr_status shape_f32(tsr_device *device, int64_t m, int64_t n, int64_t k, tsr_gemm_shape *shape) {
-    (void)device;
-    return shape_of(sizeof(float), m, n, k, shape);
-}
-
-static tsr_status shape_f64(tsr_device *device, int64_t m, int64_t n, int64_t k, tsr_gemm_shape *shape) {
-    (void)device;
-    return shape_of(sizeof(double), m, n, k, shape);
-}
-
 #define BLAS(suffix, code)                                                                                            \
     const tsr_gemm_kernel tsr_gemm_blas_##suffix = {                                                                  \
         .name = "blas", .what = "the CPU's BLAS library", .device = TSR_DEVICE_CPU, .type = code,                     \
         .accuracy = TSR_ACCURACY_IEEE, .error_factor = 2.0, .error_grows = true, .multiple = 1, .speed_rank = 10,     \
-        .shape = shape_##suffix, .launch = launch_##suffix}
+        .shape = tsr_gemm_shape_once_##suffix, .launch = launch_##suffix}
 
 BLAS(f32, TSR_F32);
 BLAS(f64, TSR_F64);

@@ -77,28 +77,11 @@ static size_t workspace_bytes(int64_t m, int64_t n, int64_t k) {
 DEFINE_LAUNCH(f32, float, cublasSgemm_64)
 DEFINE_LAUNCH(f64, double, cublasDgemm_64)
 
-/* Each operand once: what cuBLAS moves beyond that is not published. */
-static tsr_status shape_of(size_t bytes, int64_t m, int64_t n, int64_t k, tsr_gemm_shape *shape) {
-    *shape = (tsr_gemm_shape){0};
-    shape->bytes = (double)bytes * ((double)m * (double)k + (double)k * (double)n + (double)m * (double)n);
-    return TSR_OK;
-}
-
-static tsr_status shape_f32(tsr_device *device, int64_t m, int64_t n, int64_t k, tsr_gemm_shape *shape) {
-    (void)device;
-    return shape_of(sizeof(float), m, n, k, shape);
-}
-
-static tsr_status shape_f64(tsr_device *device, int64_t m, int64_t n, int64_t k, tsr_gemm_shape *shape) {
-    (void)device;
-    return shape_of(sizeof(double), m, n, k, shape);
-}
-
 #define CUBLAS(suffix, code)                                                                                          \
     const tsr_gemm_kernel tsr_gemm_cublas_##suffix = {                                                                \
         .name = "cublas", .what = "NVIDIA's cuBLAS, the yardstick", .device = TSR_DEVICE_CUDA, .type = code,          \
         .min_arch = 50, .accuracy = TSR_ACCURACY_IEEE, .error_factor = 2.0, .error_grows = true, .multiple = 1,       \
-        .speed_rank = 60, .workspace_bytes = workspace_bytes, .shape = shape_##suffix, .launch = launch_##suffix}
+        .speed_rank = 60, .workspace_bytes = workspace_bytes, .shape = tsr_gemm_shape_once_##suffix, .launch = launch_##suffix}
 
 CUBLAS(f32, TSR_F32);
 CUBLAS(f64, TSR_F64);

@@ -178,6 +178,22 @@ static tsr_status check_same_shape(const char *what, tsr_view view, tsr_view as)
     return TSR_OK;
 }
 
+static tsr_status shape_once(size_t bytes, int64_t m, int64_t n, int64_t k, tsr_gemm_shape *shape) {
+    *shape = (tsr_gemm_shape){0};
+    shape->bytes = (double)bytes * ((double)m * (double)k + (double)k * (double)n + (double)m * (double)n);
+    return TSR_OK;
+}
+
+tsr_status tsr_gemm_shape_once_f32(tsr_device *device, int64_t m, int64_t n, int64_t k, tsr_gemm_shape *shape) {
+    (void)device;
+    return shape_once(sizeof(float), m, n, k, shape);
+}
+
+tsr_status tsr_gemm_shape_once_f64(tsr_device *device, int64_t m, int64_t n, int64_t k, tsr_gemm_shape *shape) {
+    (void)device;
+    return shape_once(sizeof(double), m, n, k, shape);
+}
+
 tsr_status tsr_pack_check(const tsr_pack_args *args) {
     int64_t rows = args->transpose ? args->from.cols : args->from.rows;
     int64_t cols = args->transpose ? args->from.rows : args->from.cols;

@@ -28,6 +28,10 @@ extern const tsr_gemm_kernel tsr_gemm_split3_f32; /* gemm_split3.cu */
 /* With cuBLAS (TSR_HAVE_CUBLAS). */
 extern const tsr_gemm_kernel tsr_gemm_cublas_f32, tsr_gemm_cublas_f64; /* gemm_cublas.c */
 
+/* registry.c: `shape` of a library's kernel, whose tiles are its own affair: bytes count each operand once. */
+tsr_status tsr_gemm_shape_once_f32(tsr_device *device, int64_t m, int64_t n, int64_t k, tsr_gemm_shape *shape);
+tsr_status tsr_gemm_shape_once_f64(tsr_device *device, int64_t m, int64_t n, int64_t k, tsr_gemm_shape *shape);
+
 /* registry.c: every pack table checks its arguments against the contract in pack.h with these before anything is read. */
 tsr_status tsr_pack_check(const tsr_pack_args *args);
 tsr_status tsr_finish_check(const tsr_finish_args *args);
