@@ -48,7 +48,12 @@ struct Fiber {
         stack = mmap(nullptr, STACK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
         if (stack == MAP_FAILED) abort();
     }
-    ~Fiber() { munmap(stack, STACK_BYTES); }
+    ~Fiber() {
+#if TSR_ASAN
+        __asan_unpoison_memory_region(stack, STACK_BYTES); /* another host thread's stack may come to stand here */
+#endif
+        munmap(stack, STACK_BYTES);
+    }
     Fiber(const Fiber &) = delete;
     void start();
 };
@@ -280,7 +285,7 @@ cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr attribute, int) {
     return cudaSuccess;
 }
 cudaError_t tsr_emulation_func_attributes(cudaFuncAttributes *attributes) {
-    *attributes = {0, 0, 64, limits.threads_block};
+    *attributes = {0, 0, 64, limits.threads_block, 0};
     return cudaSuccess;
 }
 cudaError_t tsr_emulation_func_set(cudaFuncAttribute, int value) {

@@ -1,5 +1,6 @@
 /* The executor on real ranks: products of small integers are bitwise what the reference says, for every grid that fits the job, small panels, tiny memory
- * limits, transposes, types, alpha and beta, on the device named by the argument (cpu by default) with every transport it can use. */
+ * limits, transposes, types, alpha and beta, on the device named by the argument (cpu by default) with every transport it can use. With a second
+ * argument `each`, the products take every kernel of the device in turn; else the one that auto takes. */
 #include <math.h>
 
 #include "mpi/execute.h"
@@ -31,6 +32,7 @@ typedef struct {
     tsr_device_facts facts;
     int shared;
     const tsr_transport_ops *ops;
+    bool each; /* kernels in turn */
     opened grids[64];
     int grids_count;
     int runs;
@@ -105,6 +107,19 @@ static void execute(bench *b, const setup *s, const tsr_plan *plan, const tsr_ge
     tsr_store_close(x.a), tsr_store_close(x.b), tsr_store_close(x.c0), tsr_store_close(x.c);
 }
 
+/* All ranks count the same runs, so they take the same kernel. */
+static const tsr_gemm_kernel *choose_kernel(const bench *b, tsr_dtype type) {
+    const tsr_gemm_kernel *kernel;
+    int count;
+    const tsr_gemm_kernel *const *kernels = tsr_gemm_kernels(&count);
+    for (int i = 0; b->each && i < count; i++) {
+        const tsr_gemm_kernel *candidate = kernels[(b->runs + i) % count];
+        if (candidate->device == b->facts.kind && candidate->type == type && tsr_gemm_runs_on(candidate, b->facts.arch)) return candidate;
+    }
+    CHECK_OK(tsr_gemm_find("auto", &b->facts, type, &kernel));
+    return kernel;
+}
+
 static void run_one(bench *b, const setup *s) {
     tsr_operand a = {s->transpose_a ? s->k : s->m, s->transpose_a ? s->m : s->k, {s->type_a, false}, s->transpose_a};
     tsr_operand bb = {s->transpose_b ? s->n : s->k, s->transpose_b ? s->k : s->n, {s->type_b, false}, s->transpose_b};
@@ -115,11 +130,12 @@ static void run_one(bench *b, const setup *s) {
     tsr_resources res = {.ranks = b->world.ranks, .host_memory = b->facts.host_memory, .device_exchange = b->ops->device_memory, .device_limit = s->memory,
                          .host_limit = s->memory, .panel = s->panel, .multiple = 1, .grid = {s->grid[0], s->grid[1], s->grid[2]}};
     res.rates = tsr_rates_typical(b->facts.kind == TSR_DEVICE_CUDA, b->ops->device_memory, problem.type, 1);
-    const tsr_gemm_kernel *kernel;
-    CHECK_OK(tsr_gemm_find("auto", &b->facts, problem.type, &kernel));
+    const tsr_gemm_kernel *kernel = choose_kernel(b, problem.type);
+    res.multiple = kernel->multiple;
+    if (kernel->multiple > 1) res.device_limit += (size_t)1 << 20, res.host_limit += (size_t)1 << 20; /* whole tiles have to fit */
     if (kernel->workspace_bytes) { /* the limit is meant for matrices */
         res.workspace_bytes = kernel->workspace_bytes;
-        res.device_limit += kernel->workspace_bytes(s->m, s->n, s->k);
+        res.device_limit += kernel->workspace_bytes(tsr_max(1, s->m), tsr_max(1, s->n), tsr_max(1, s->k));
     }
     tsr_plan plan;
     CHECK_OK(tsr_plan_make(&problem, &res, &plan));
@@ -157,6 +173,7 @@ static void run_shapes(bench *b) {
 int main(int argc, char **argv) {
     bench b = {0};
     const char *kind = argc > 1 ? argv[1] : "cpu";
+    b.each = argc > 2 && strcmp(argv[2], "each") == 0;
     CHECK_OK(tsr_world_open(&b.world));
     CHECK_OK(tsr_device_choose(&b.world, kind, &b.device, &b.shared));
     CHECK_OK(b.device->ops->facts(b.device, &b.facts));
