@@ -1,0 +1,44 @@
+/* One multiplication while it is under way: what app/multiply.c and app/multiply_plan.c share. */
+#ifndef TSR_APP_MULTIPLY_JOB_H
+#define TSR_APP_MULTIPLY_JOB_H
+
+#include "app/multiply.h"
+#include "app/progress.h"
+#include "mpi/execute.h"
+
+/* What rank 0 finds in the files, handed to all. */
+typedef struct {
+    tsr_store_desc a, b, c0;
+} tsr_job_sources;
+
+typedef struct {
+    const tsr_world *world;
+    const tsr_multiply_settings *settings;
+    bool transpose_a, transpose_b; /* of the operands as the engine sees them: rows of the file are rows */
+    tsr_job_sources from;
+    tsr_output_spec spec;
+    tsr_output output;
+    tsr_device *device;
+    tsr_device_facts facts;
+    int shared; /* ranks on this rank's device */
+    const tsr_gemm_kernel *kernel;
+    const tsr_transport_ops *transport_ops;
+    tsr_problem problem;
+    tsr_plan plan;
+    tsr_grid grid;
+    tsr_transport *transport;
+    tsr_store *a, *b, *c0, *c;
+    tsr_io_mode io_used;
+    tsr_executor *executor;
+    tsr_progress progress;
+    tsr_rank_record mine;
+    double started, first_read, finished; /* seconds */
+    char check[256];
+} tsr_job;
+
+/* multiply_plan.c. Collective, the same status on every rank. */
+tsr_status tsr_job_describe(tsr_job *j); /* what is multiplied: the files, the problem, where the product goes */
+tsr_status tsr_job_choose(tsr_job *j);   /* with what: device, kernel, transport, plan */
+tsr_status tsr_job_show_plan(const tsr_job *j);
+
+#endif

@@ -1,0 +1,185 @@
+/* What a multiplication multiplies, and with what (multiply_job.h): rank 0 reads the files, every rank makes the same problem and, from the least any
+ * rank has, the same plan. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "app/inputs.h"
+#include "app/multiply_job.h"
+#include "app/verify.h"
+
+/* ---- what is multiplied -------------------------------------------------------------------------------------------- */
+
+static tsr_operand operand_of(const tsr_job *j, const tsr_store_desc *desc, bool transpose) {
+    return (tsr_operand){desc->rows, desc->cols, tsr_hdf5_element(desc, j->settings->io), transpose};
+}
+
+static tsr_status describe_sources(const tsr_job *j, tsr_job_sources *from) {
+    const tsr_multiply_settings *s = j->settings;
+    tsr_matrix_name a = tsr_name_as_stored(s->order, s->a), b = tsr_name_as_stored(s->order, s->b), c0 = tsr_name_as_stored(s->order, s->c0);
+    /* In column order the file shows C transposed: Cᵀ = op(B)ᵀ op(A)ᵀ, and the transposes cancel those of the view. */
+    bool swap = s->order == TSR_ORDER_COL;
+    TSR_TRY(tsr_hdf5_describe(swap ? &b : &a, &from->a));
+    TSR_TRY(tsr_hdf5_describe(swap ? &a : &b, &from->b));
+    if (s->beta != 0) TSR_TRY(tsr_hdf5_describe(&c0, &from->c0));
+    return TSR_OK;
+}
+
+/* The product as one sees it who counts column by column, so that a refusal shows that person's shapes. */
+static tsr_status check_columns_first(const tsr_job *j) {
+    const tsr_multiply_settings *s = j->settings;
+    const tsr_store_desc *a = &j->from.b, *b = &j->from.a, *c0 = &j->from.c0;
+    tsr_operand seen_a = {a->cols, a->rows, a->element, s->transpose_a}, seen_b = {b->cols, b->rows, b->element, s->transpose_b};
+    tsr_operand seen_c0 = {c0->cols, c0->rows, c0->element, false};
+    tsr_problem problem;
+    return tsr_problem_make(seen_a, seen_b, s->beta != 0 ? &seen_c0 : NULL, s->alpha, s->beta, &problem);
+}
+
+static tsr_status make_problem(tsr_job *j) {
+    const tsr_multiply_settings *s = j->settings;
+    bool swap = s->order == TSR_ORDER_COL;
+    if (swap) TSR_TRY(check_columns_first(j));
+    j->transpose_a = swap ? s->transpose_b : s->transpose_a;
+    j->transpose_b = swap ? s->transpose_a : s->transpose_b;
+    tsr_operand c0 = operand_of(j, &j->from.c0, false);
+    TSR_TRY(tsr_problem_make(operand_of(j, &j->from.a, j->transpose_a), operand_of(j, &j->from.b, j->transpose_b), s->beta != 0 ? &c0 : NULL, s->alpha, s->beta, &j->problem));
+    if (s->has_type) {
+        j->problem.out = s->type;
+        if (s->type == TSR_F64) j->problem.type = TSR_F64; /* C in double is computed in double */
+    }
+    j->spec = (tsr_output_spec){.name = s->c, .rows = j->problem.m, .cols = j->problem.n, .dtype = j->problem.out, .force = s->force};
+    return TSR_OK;
+}
+
+tsr_status tsr_job_describe(tsr_job *j) {
+    tsr_status status = j->world->rank == 0 ? describe_sources(j, &j->from) : TSR_OK;
+    TSR_TRY(tsr_share(j->world->comm, status, &j->from, sizeof j->from));
+    TSR_TRY(make_problem(j)); /* the same answer on every rank */
+    status = j->world->rank == 0 ? tsr_output_check(&j->spec) : TSR_OK;
+    if (status == TSR_OK && j->world->rank == 0 && j->settings->log) status = tsr_record_check_json(j->settings->log);
+    return tsr_agree(j->world->comm, status);
+}
+
+/* ---- with what ----------------------------------------------------------------------------------------------------- */
+
+static tsr_status smallest(MPI_Comm comm, size_t *bytes) {
+    uint64_t mine = *bytes, least = 0;
+    TSR_TRY(TSR_MPI(MPI_Allreduce(&mine, &least, 1, MPI_UINT64_T, MPI_MIN, comm)));
+    *bytes = (size_t)least;
+    return TSR_OK;
+}
+
+static tsr_status host_memory_free(size_t *bytes) {
+    tsr_device *host;
+    tsr_device_facts facts;
+    TSR_TRY(tsr_device_cpu.open(0, &host));
+    tsr_status status = tsr_device_cpu.facts(host, &facts);
+    tsr_device_cpu.close(host);
+    if (status == TSR_OK) *bytes = facts.memory_free_bytes;
+    return status;
+}
+
+static tsr_status find_resources(const tsr_job *j, tsr_resources *res) {
+    const tsr_multiply_settings *s = j->settings;
+    bool cuda = j->facts.kind == TSR_DEVICE_CUDA;
+    size_t host_free = 0;
+    TSR_TRY(host_memory_free(&host_free));
+    double share = (double)host_free / j->world->local_ranks;
+    bool swap = s->order == TSR_ORDER_COL; /* P cuts the rows one sees, the columns of what is stored */
+    double device_share = cuda ? (double)j->facts.memory_free_bytes / j->shared : share;
+    *res = (tsr_resources){
+        .ranks = j->world->ranks,
+        .host_memory = j->facts.host_memory,
+        .device_exchange = j->transport_ops->device_memory,
+        .device_limit = s->memory_bytes ? s->memory_bytes : (size_t)(device_share * s->memory_percent / 100),
+        .host_limit = s->host_memory_bytes ? s->host_memory_bytes : (size_t)(share * s->host_memory_percent / 100),
+        .grid = {s->grid[swap], s->grid[!swap], s->grid[2]},
+        .panel = s->panel,
+        .multiple = j->kernel->multiple,
+        .workspace_bytes = j->kernel->workspace_bytes,
+        .rates = tsr_rates_typical(cuda, j->transport_ops->device_memory, j->problem.type, (int)tsr_max(1, tsr_cpu_cores())),
+    };
+    return TSR_OK;
+}
+
+/* What HDF5 keeps of chunked files counts as host memory: a quarter of it at most, and nothing where the plan needs it all. */
+static tsr_status plan_beside_caches(tsr_job *j, const tsr_resources *res) {
+    tsr_store_desc *from[] = {&j->from.a, &j->from.b, &j->from.c0};
+    size_t limit = res->host_memory && res->device_limit < res->host_limit ? res->device_limit : res->host_limit, kept = 0, chunked = 0;
+    for (int i = 0; i < 3; i++) chunked += from[i]->cache_bytes > 0;
+    for (int i = 0; i < 3; i++) {
+        if (chunked > 0 && from[i]->cache_bytes > limit / 4 / chunked) from[i]->cache_bytes = limit / 4 / chunked;
+        kept += from[i]->cache_bytes;
+    }
+    tsr_resources rest = *res;
+    rest.host_limit = kept > 0 ? limit - kept : res->host_limit;
+    tsr_status status = tsr_plan_make(&j->problem, &rest, &j->plan);
+    if (status != TSR_ERR_LIMIT || kept == 0) return status;
+    for (int i = 0; i < 3; i++) from[i]->cache_bytes = 0;
+    return tsr_plan_make(&j->problem, res, &j->plan);
+}
+
+/* The check comes when the plan's buffers are gone: its sums may take what its reading, a quarter of the limit, leaves. */
+static tsr_status check_fits(const tsr_job *j, const tsr_resources *res) {
+    if (!j->settings->verify) return TSR_OK;
+    size_t limit = res->host_memory && res->device_limit < res->host_limit ? res->device_limit : res->host_limit;
+    double need = tsr_verify_bytes(j->problem.m, j->problem.n, j->problem.k, (int)j->settings->trials) / 0.75 + 1;
+    char need_text[32], have_text[32];
+    if (need <= (double)limit) return TSR_OK;
+    return tsr_fail(TSR_ERR_LIMIT, "--verify needs %s of host memory a rank and has %s: use --host-memory %.0f or more (and as much --memory on the CPU), fewer --trials, or no check",
+                    tsr_format_bytes(need, need_text), tsr_format_bytes((double)limit, have_text), ceil(need));
+}
+
+/* Every rank plans with the least any of them has, so that all make the same plan. */
+static tsr_status make_plan(tsr_job *j) {
+    tsr_resources res;
+    MPI_Comm comm = j->world->comm;
+    TSR_TRY(tsr_agree(comm, find_resources(j, &res)));
+    TSR_TRY(smallest(comm, &res.device_limit));
+    TSR_TRY(smallest(comm, &res.host_limit));
+    TSR_TRY(tsr_broadcast(comm, &res.rates, sizeof res.rates));
+    TSR_TRY(tsr_agree(comm, check_fits(j, &res)));
+    return tsr_agree(comm, plan_beside_caches(j, &res));
+}
+
+/* One plan holds for all ranks, so all take one kernel: of the fastest ones for GPUs that differ, the slowest. */
+static tsr_status choose_kernel(tsr_job *j, tsr_status status) {
+    MPI_Comm comm = j->world->comm;
+    struct {
+        int speed, rank;
+    } mine = {0, j->world->rank}, slowest = {0, 0};
+    char name[64] = "";
+    if (status == TSR_OK) status = tsr_gemm_find(j->settings->kernel, &j->facts, j->problem.type, &j->kernel);
+    TSR_TRY(tsr_agree(comm, status));
+    mine.speed = (int)j->kernel->speed_rank;
+    snprintf(name, sizeof name, "%s", j->kernel->name);
+    TSR_TRY(TSR_MPI(MPI_Allreduce(&mine, &slowest, 1, MPI_2INT, MPI_MINLOC, comm)));
+    TSR_TRY(TSR_MPI(MPI_Bcast(name, sizeof name, MPI_CHAR, slowest.rank, comm)));
+    return tsr_agree(comm, tsr_gemm_find(name, &j->facts, j->problem.type, &j->kernel));
+}
+
+/* Ranks that share a GPU take turns on it: that works, and is rarely what was meant. */
+static tsr_status warn_of_sharing(const tsr_job *j) {
+    int mine = j->facts.kind == TSR_DEVICE_CUDA ? j->shared : 1, most = 1;
+    TSR_TRY(TSR_MPI(MPI_Allreduce(&mine, &most, 1, MPI_INT, MPI_MAX, j->world->comm)));
+    if (most > 1 && j->world->rank == 0)
+        fprintf(stderr, "tessera: warning: up to %d ranks share a GPU and its memory; one rank a GPU is faster\n", most);
+    return TSR_OK;
+}
+
+tsr_status tsr_job_choose(tsr_job *j) {
+    const tsr_multiply_settings *s = j->settings;
+    TSR_TRY(tsr_device_choose(j->world, s->device, &j->device, &j->shared));
+    tsr_status status = j->device->ops->facts(j->device, &j->facts);
+    TSR_TRY(choose_kernel(j, status));
+    TSR_TRY(warn_of_sharing(j));
+    TSR_TRY(tsr_transport_choose(j->world, s->transport, &j->facts, j->shared, &j->transport_ops));
+    return make_plan(j);
+}
+
+tsr_status tsr_job_show_plan(const tsr_job *j) {
+    if (j->world->rank != 0) return TSR_OK;
+    if (j->settings->order == TSR_ORDER_COL) printf("order          col: planned as the files store it, C' = op(B)' op(A)': the first factor below is B\n");
+    printf("kernel         %s (%s) on %s, transport %s\n", j->kernel->name, j->kernel->what, j->facts.name, j->transport_ops->name);
+    return tsr_plan_print(&j->plan, stdout);
+}
