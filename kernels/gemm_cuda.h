@@ -29,6 +29,16 @@ static inline tsr_status tsr_cuda_attribute(cudaDeviceAttr attribute, int *value
     return TSR_CUDA(cudaDeviceGetAttribute(value, attribute, device));
 }
 
+/* Enough blocks of height × width for rows × cols, never more than the device takes: for kernels that stride over the rest. */
+static inline tsr_status tsr_cuda_grid(int64_t rows, int64_t cols, int64_t height, int64_t width, dim3 *grid) {
+    int most_x = 0, most_y = 0;
+    TSR_TRY(tsr_cuda_attribute(cudaDevAttrMaxGridDimX, &most_x));
+    TSR_TRY(tsr_cuda_attribute(cudaDevAttrMaxGridDimY, &most_y));
+    grid->x = (unsigned)tsr_min(tsr_ceil_div(cols, width), most_x);
+    grid->y = (unsigned)tsr_min(tsr_ceil_div(rows, height), most_y);
+    return TSR_OK;
+}
+
 /* Calls launch(grid, operands) for parts of C of whole tiles (tile_m × tile_n a block; blockIdx.x over columns, blockIdx.y over
  * rows) until all of C is covered: once, unless a grid dimension cannot hold it. Local. */
 template <typename T, typename Launch>

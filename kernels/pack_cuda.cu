@@ -231,21 +231,11 @@ __global__ void add_rows(T *sum, int64_t ld_sum, const T *part, int64_t ld_part,
 
 const dim3 threads(LANES, LINES);
 
-/* Enough blocks of width × height for rows × cols, never more than the device takes: kernels stride over the rest. */
-static tsr_status grid_for(int64_t rows, int64_t cols, int64_t height, int64_t width, dim3 *grid) {
-    int most_x = 0, most_y = 0;
-    TSR_TRY(tsr_cuda_attribute(cudaDevAttrMaxGridDimX, &most_x));
-    TSR_TRY(tsr_cuda_attribute(cudaDevAttrMaxGridDimY, &most_y));
-    grid->x = (unsigned)tsr_min(tsr_ceil_div(cols, width), most_x);
-    grid->y = (unsigned)tsr_min(tsr_ceil_div(rows, height), most_y);
-    return TSR_OK;
-}
-
 template <typename W>
 static tsr_status launch_copy(tsr_stream *stream, const void *from, size_t step_from, void *to, size_t step_to, int64_t rows, size_t bytes) {
     int64_t words = (int64_t)(bytes / sizeof(W));
     dim3 grid;
-    TSR_TRY(grid_for(rows, words, LINES, LANES * ITEMS, &grid));
+    TSR_TRY(tsr_cuda_grid(rows, words, LINES, LANES * ITEMS, &grid));
     return TSR_LAUNCH((copy_rows<W>), grid, threads, 0, stream, static_cast<const W *>(from),
                       (int64_t)(step_from / sizeof(W)), static_cast<W *>(to), (int64_t)(step_to / sizeof(W)), rows, words);
 }
@@ -272,15 +262,15 @@ template <tsr_dtype D, typename T> static tsr_status launch_convert(tsr_stream *
     const bool from_grouped = is_grouped(data, from->ld, tsr_dtype_bytes(D)), to_grouped = is_grouped(to, args->ld, sizeof(T));
     dim3 grid;
     if (args->transpose) {
-        TSR_TRY(grid_for(from->rows, from->cols, TILE, TILE, &grid));
+        TSR_TRY(tsr_cuda_grid(from->rows, from->cols, TILE, TILE, &grid));
         return TSR_LAUNCH((convert_transposed<D, T>), grid, threads, 0, stream, data, from->ld, from_grouped, swapped, to, args->ld, to_grouped,
                           from->rows, from->cols);
     }
     if (from_grouped && to_grouped) {
-        TSR_TRY(grid_for(from->rows, tsr_ceil_div(from->cols, GROUP), LINES, LANES * ITEMS, &grid));
+        TSR_TRY(tsr_cuda_grid(from->rows, tsr_ceil_div(from->cols, GROUP), LINES, LANES * ITEMS, &grid));
         return TSR_LAUNCH((convert_groups<D, T>), grid, threads, 0, stream, data, from->ld, swapped, to, args->ld, from->rows, from->cols);
     }
-    TSR_TRY(grid_for(from->rows, from->cols, LINES, LANES * columns<D>::COUNT, &grid));
+    TSR_TRY(tsr_cuda_grid(from->rows, from->cols, LINES, LANES * columns<D>::COUNT, &grid));
     return TSR_LAUNCH((convert_rows<D, T>), grid, threads, 0, stream, data, from->ld, swapped, to, args->ld, from->rows, from->cols);
 }
 
@@ -323,7 +313,7 @@ static tsr_status pack(tsr_device *, tsr_stream *stream, const tsr_pack_args *ar
 template <typename A, typename O> static tsr_status launch_finish(tsr_stream *stream, const tsr_finish_args *args) {
     const tsr_view *sum = &args->accumulated, *out = &args->out;
     dim3 grid;
-    TSR_TRY(grid_for(out->rows, out->cols, LINES, LANES * ITEMS, &grid));
+    TSR_TRY(tsr_cuda_grid(out->rows, out->cols, LINES, LANES * ITEMS, &grid));
     return TSR_LAUNCH((finish_rows<A, O>), grid, threads, 0, stream,
                       static_cast<const A *>(sum->data), sum->ld, args->alpha, args->beta, args->c0.element,
                       static_cast<const void *>(args->c0.data), args->c0.ld, static_cast<O *>(out->data), out->ld, out->rows, out->cols);
@@ -349,7 +339,7 @@ static tsr_status finish(tsr_device *, tsr_stream *stream, const tsr_finish_args
 
 template <typename T> static tsr_status launch_add(tsr_stream *stream, tsr_view sum, tsr_view part) {
     dim3 grid;
-    TSR_TRY(grid_for(sum.rows, sum.cols, LINES, LANES * ITEMS, &grid));
+    TSR_TRY(tsr_cuda_grid(sum.rows, sum.cols, LINES, LANES * ITEMS, &grid));
     return TSR_LAUNCH((add_rows<T>), grid, threads, 0, stream, static_cast<T *>(sum.data), sum.ld,
                       static_cast<const T *>(part.data), part.ld, sum.rows, sum.cols);
 }

@@ -13,16 +13,6 @@ namespace {
 
 constexpr int TILE = 32, LINES = 8, THREADS = TILE * LINES;
 
-/* Enough blocks of width × height for cols × rows, never more than the device takes: kernels stride over the rest. */
-tsr_status grid_for(int64_t cols, int64_t rows, int64_t width, int64_t height, dim3 *grid) {
-    int most_x = 0, most_y = 0;
-    TSR_TRY(tsr_cuda_attribute(cudaDevAttrMaxGridDimX, &most_x));
-    TSR_TRY(tsr_cuda_attribute(cudaDevAttrMaxGridDimY, &most_y));
-    grid->x = (unsigned)tsr_min(tsr_ceil_div(cols, width), most_x);
-    grid->y = (unsigned)tsr_min(tsr_ceil_div(rows, height), most_y);
-    return TSR_OK;
-}
-
 /* ---- copy and read --------------------------------------------------------------------------------------------------- */
 
 __global__ void __launch_bounds__(THREADS) copy(const float *in, float *out, int64_t count) {
@@ -74,14 +64,14 @@ constexpr int COPY_WORDS = 4, READ_WORDS = 16;
 
 tsr_status launch_copy(tsr_device *, tsr_stream *stream, const tsr_memory_args *args) {
     dim3 grid;
-    TSR_TRY(grid_for(args->n * args->n, 1, THREADS, 1, &grid));
+    TSR_TRY(tsr_cuda_grid(1, args->n * args->n, 1, THREADS, &grid));
     return TSR_LAUNCH(copy, grid, dim3(THREADS), 0, stream, args->in, args->out, args->n * args->n);
 }
 
 tsr_status launch_copy_wide(tsr_device *, tsr_stream *stream, const tsr_memory_args *args) {
     dim3 grid;
     const int64_t count = args->n * args->n / 4;
-    TSR_TRY(grid_for(count, 1, THREADS * COPY_WORDS, 1, &grid));
+    TSR_TRY(tsr_cuda_grid(1, count, 1, THREADS * COPY_WORDS, &grid));
     return TSR_LAUNCH(copy_wide<COPY_WORDS>, grid, dim3(THREADS), 0, stream, reinterpret_cast<const uint4 *>(args->in),
                       reinterpret_cast<uint4 *>(args->out), count);
 }
@@ -93,7 +83,7 @@ tsr_status launch_read(tsr_device *, tsr_stream *stream, const tsr_memory_args *
     const int64_t count = args->n * args->n / 4;
     TSR_TRY(TSR_CUDA(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, read_wide<READ_WORDS>, THREADS, 0)));
     TSR_TRY(tsr_cuda_attribute(cudaDevAttrMultiProcessorCount, &multiprocessors));
-    TSR_TRY(grid_for(count, 1, THREADS * READ_WORDS, 1, &grid));
+    TSR_TRY(tsr_cuda_grid(1, count, 1, THREADS * READ_WORDS, &grid));
     grid.x = (unsigned)tsr_min(grid.x, tsr_max(1, (int64_t)blocks * multiprocessors));
     return TSR_LAUNCH(read_wide<READ_WORDS>, grid, dim3(THREADS), 0, stream, reinterpret_cast<const uint4 *>(args->in),
                       reinterpret_cast<uint32_t *>(args->out), count);
@@ -136,13 +126,13 @@ template <int PADDING> __global__ void __launch_bounds__(THREADS) transpose_tile
 
 template <typename How> tsr_status launch_transpose(tsr_device *, tsr_stream *stream, const tsr_memory_args *args) {
     dim3 grid;
-    TSR_TRY(grid_for(args->n, args->n, TILE, LINES, &grid));
+    TSR_TRY(tsr_cuda_grid(args->n, args->n, LINES, TILE, &grid));
     return TSR_LAUNCH(transpose<How>, grid, dim3(TILE, LINES), 0, stream, args->in, args->out, args->n);
 }
 
 template <int PADDING> tsr_status launch_transpose_tile(tsr_device *, tsr_stream *stream, const tsr_memory_args *args) {
     dim3 grid;
-    TSR_TRY(grid_for(args->n, args->n, TILE, TILE, &grid));
+    TSR_TRY(tsr_cuda_grid(args->n, args->n, TILE, TILE, &grid));
     return TSR_LAUNCH(transpose_tile<PADDING>, grid, dim3(TILE, LINES), 0, stream, args->in, args->out, args->n);
 }
 
@@ -158,7 +148,7 @@ template <tsr_pattern P> __global__ void __launch_bounds__(THREADS) gather(const
 template <tsr_pattern P> tsr_status launch_gather(tsr_device *, tsr_stream *stream, const tsr_memory_args *args) {
     dim3 grid;
     const int64_t rows = args->n * args->n / TSR_MEMORY_STRIDE;
-    TSR_TRY(grid_for(rows, TSR_MEMORY_STRIDE, THREADS, 1, &grid));
+    TSR_TRY(tsr_cuda_grid(TSR_MEMORY_STRIDE, rows, 1, THREADS, &grid));
     return TSR_LAUNCH(gather<P>, grid, dim3(THREADS), 0, stream, args->in, args->out, rows);
 }
 
@@ -184,7 +174,7 @@ __global__ void __launch_bounds__(THREADS) blur(const float *in, float *out, int
 
 tsr_status launch_blur(tsr_device *, tsr_stream *stream, const tsr_memory_args *args) {
     dim3 grid;
-    TSR_TRY(grid_for(args->n, args->n, TILE, LINES, &grid));
+    TSR_TRY(tsr_cuda_grid(args->n, args->n, LINES, TILE, &grid));
     return TSR_LAUNCH(blur, grid, dim3(TILE, LINES), 0, stream, args->in, args->out, args->n);
 }
 

@@ -169,10 +169,8 @@ static tsr_status lane_step(void *context, const tsr_step *step) {
 static void *lane_thread(void *context) {
     lane_state *lane = context;
     tsr_executor *e = lane->executor;
-    const tsr_grid *grid = e->x.grid;
-    int rank = (grid->row * grid->q + grid->col) * grid->r + grid->depth;
     tsr_status status = e->x.device->ops->use(e->x.device);
-    if (status == TSR_OK) status = tsr_schedule_summa(e->x.plan, rank, lane_step, lane);
+    if (status == TSR_OK) status = tsr_schedule_summa(e->x.plan, tsr_grid_rank(e->x.grid), lane_step, lane);
     if (status == TSR_OK) status = lane_land(lane);
 
     pthread_mutex_lock(&e->clocks.lock);
@@ -230,7 +228,7 @@ static void fill_record(const tsr_executor *e, double wall, tsr_rank_record *rec
 tsr_status tsr_executor_run(tsr_executor *e, tsr_rank_record *record) {
     const tsr_grid *grid = e->x.grid;
     tsr_forecast forecast;
-    TSR_TRY(tsr_plan_forecast(e->x.plan, (grid->row * grid->q + grid->col) * grid->r + grid->depth, &forecast));
+    TSR_TRY(tsr_plan_forecast(e->x.plan, tsr_grid_rank(grid), &forecast));
     double start = tsr_now_seconds();
     int started = 0;
     tsr_status status = TSR_OK;

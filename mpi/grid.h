@@ -51,6 +51,9 @@ typedef struct {
     MPI_Comm across_depth; /* same row and col, all depths (r ranks): sums C */
 } tsr_grid;
 
+/* The number of an active rank among its grid's. */
+static inline int tsr_grid_rank(const tsr_grid *grid) { return (grid->row * grid->q + grid->col) * grid->r + grid->depth; }
+
 /* Collective over world. p·q·r ≤ world->ranks. */
 tsr_status tsr_grid_open(const tsr_world *world, int p, int q, int r, tsr_grid *grid);
 void tsr_grid_close(tsr_grid *grid); /* Collective; not on failure paths */

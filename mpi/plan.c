@@ -243,8 +243,8 @@ static tsr_status plan_search(const tsr_problem *problem, const tsr_resources *r
                 tsr_plan candidate;
                 plan_begin(&candidate, problem, res, (int)p, (int)q, (int)r);
                 bool fits = choose_blocks(&candidate);
-                candidate.seconds = fits ? predict(&candidate) : INFINITY;
-                if (candidate.seconds < best || (!fits && isinf(best))) best = candidate.seconds, *plan = candidate;
+                double seconds = fits ? predict(&candidate) : INFINITY;
+                if (seconds < best || (!fits && isinf(best))) best = seconds, *plan = candidate;
             }
         }
     }
@@ -254,7 +254,6 @@ static tsr_status plan_search(const tsr_problem *problem, const tsr_resources *r
 tsr_status tsr_plan_make(const tsr_problem *problem, const tsr_resources *res, tsr_plan *plan) {
     tsr_plan made;
     TSR_TRY(res->grid[0] > 0 ? plan_forced(problem, res, &made) : plan_search(problem, res, &made));
-    made.seconds = predict(&made);
     *plan = made;
     return TSR_OK;
 }

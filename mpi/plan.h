@@ -98,7 +98,6 @@ typedef struct {
     tsr_slots slots[TSR_SLOT_COUNT];
     int buffers;                /* of all classes */
     double device_bytes, host_bytes; /* a rank allocates; with host_memory all is host_bytes */
-    double seconds;             /* predicted by the rates: the busiest lane of the busiest rank */
 } tsr_plan;
 
 /* Chooses grid, super-blocks and panel. TSR_ERR_LIMIT says need, have, and the setting that would work; TSR_ERR_USAGE when a forced grid
@@ -112,8 +111,6 @@ typedef struct {
     int64_t tiles, steps;
 } tsr_forecast;
 tsr_status tsr_plan_forecast(const tsr_plan *plan, int rank, tsr_forecast *forecast);
-/* Predicted seconds: the busiest lane. */
-double tsr_forecast_seconds(const tsr_forecast *forecast, const tsr_rates *rates, tsr_lane *busiest);
 
 /* What --dry-run shows. */
 tsr_status tsr_plan_print(const tsr_plan *plan, FILE *to);

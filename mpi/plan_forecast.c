@@ -15,14 +15,3 @@ tsr_status tsr_plan_forecast(const tsr_plan *plan, int rank, tsr_forecast *forec
     if (rank >= plan->p * plan->q * plan->r) return TSR_OK; /* idle */
     return tsr_schedule_summa(plan, rank, count_step, forecast);
 }
-
-double tsr_forecast_seconds(const tsr_forecast *forecast, const tsr_rates *rates, tsr_lane *busiest) {
-    double most = 0;
-    tsr_lane which = TSR_LANE_MULTIPLY;
-    for (int lane = 0; lane < TSR_LANE_COUNT; lane++) {
-        double seconds = (lane == TSR_LANE_MULTIPLY ? forecast->flops : forecast->lane_bytes[lane]) / rates->lane[lane];
-        if (seconds > most) most = seconds, which = (tsr_lane)lane;
-    }
-    if (busiest) *busiest = which;
-    return most;
-}

@@ -61,7 +61,7 @@ static void check_product(const bench *b, const setup *s, const tsr_plan *plan, 
 
 static void check_record(const tsr_plan *plan, const tsr_grid *grid, const tsr_rank_record *record) {
     tsr_forecast forecast;
-    CHECK_OK(tsr_plan_forecast(plan, (grid->row * grid->q + grid->col) * grid->r + grid->depth, &forecast));
+    CHECK_OK(tsr_plan_forecast(plan, tsr_grid_rank(grid), &forecast));
     for (int lane = 0; lane < TSR_LANE_COUNT; lane++)
         CHECK(record->lane_bytes[lane] == forecast.lane_bytes[lane], "the %s lane moved %g bytes, %g were forecast", tsr_lane_name((tsr_lane)lane),
               record->lane_bytes[lane], forecast.lane_bytes[lane]);
