@@ -15,7 +15,7 @@ typedef struct {
     void (*help)(void);
 } tsr_bench;
 
-extern const tsr_bench tsr_bench_gemm, tsr_bench_memory, tsr_bench_accuracy;
+extern const tsr_bench tsr_bench_gemm, tsr_bench_memory, tsr_bench_accuracy, tsr_bench_speeds;
 
 /* A stream and the events before and after what is timed in it. */
 typedef struct {
@@ -27,7 +27,8 @@ typedef struct {
 /* Local. On failure the clock is to be closed, too. */
 tsr_status tsr_bench_clock_open(tsr_device *device, tsr_bench_clock *clock);
 void tsr_bench_clock_close(tsr_bench_clock *clock); /* one that is all zeros is fine */
-/* Median seconds of `repeat` launches after a warm-up of 0.2 s (at least one launch); fewer repeats where they would take over 30 s. */
+/* Median seconds of a launch over `repeat` measurements after a warm-up of 0.2 s (at least one launch); quick launches are measured several in a
+ * row; fewer repeats where they would take over 30 s. */
 tsr_status tsr_bench_time(const tsr_bench_clock *clock, tsr_status (*launch)(void *context), void *context, int64_t repeat, double *seconds,
                           int64_t *repeats);
 

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "app/bench.h"
+#include "app/bench_product.h"
 #include "app/options.h"
 #include "kernels/accuracy.h"
 #include "kernels/gemm.h"
@@ -31,7 +31,7 @@ typedef struct {
     tsr_device_facts facts;
     tsr_bench_clock clock;
     const tsr_gemm_kernel *one; /* of --kernel; NULL: all */
-    size_t width;               /* bytes of an element */
+    tsr_dtype input, type;      /* of A and B; of C */
     double eps;                 /* of the type: its spacing at 1 */
     int samples;                /* rows and columns sampled of C: at most SAMPLES */
     int64_t most_k;
@@ -51,8 +51,8 @@ typedef struct {
 
 /* ---- one input and length ---------------------------------------------------------------------------------------- */
 
-static double element_at(const bench *b, const void *data, int64_t at) {
-    return b->width == sizeof(float) ? (double)((const float *)data)[at] : ((const double *)data)[at];
+static double element_at(tsr_dtype type, const void *data, int64_t at) {
+    return tsr_element_to_double((tsr_element){type, false}, (const char *)data + (size_t)at * tsr_dtype_bytes(type));
 }
 
 /* Row or column of C that sample s is: both ends among them. */
@@ -61,16 +61,17 @@ static int64_t sampled(const bench *b, int s) { return b->samples > 1 ? s * (b->
 static tsr_status make_input(bench *b, tsr_input input, int64_t k) {
     const int64_t n = b->o->size;
     const tsr_device_ops *ops = b->device->ops;
-    const tsr_element element = {b->o->type, false};
+    const tsr_element element = {b->input, false};
+    const size_t width = tsr_dtype_bytes(b->input);
     TSR_TRY(tsr_input_fill_a(input, b->o->phi, (tsr_view){b->host_a, element, n, k, k}));
     TSR_TRY(tsr_input_fill_b(input, b->o->phi, (tsr_view){b->host_b, element, k, n, n}));
-    TSR_TRY(ops->upload(b->device, b->a, b->host_a, (size_t)(n * k) * b->width, b->clock.stream));
-    TSR_TRY(ops->upload(b->device, b->b, b->host_b, (size_t)(k * n) * b->width, b->clock.stream));
+    TSR_TRY(ops->upload(b->device, b->a, b->host_a, (size_t)(n * k) * width, b->clock.stream));
+    TSR_TRY(ops->upload(b->device, b->b, b->host_b, (size_t)(k * n) * width, b->clock.stream));
     TSR_TRY(ops->stream_wait(b->device, b->clock.stream));
     for (int s = 0; s < b->samples; s++)
         for (int64_t p = 0; p < k; p++) {
-            b->rows[s * k + p] = element_at(b, b->host_a, sampled(b, s) * k + p);
-            b->cols[s * k + p] = element_at(b, b->host_b, p * n + sampled(b, s));
+            b->rows[s * k + p] = element_at(b->input, b->host_a, sampled(b, s) * k + p);
+            b->cols[s * k + p] = element_at(b->input, b->host_b, p * n + sampled(b, s));
         }
     for (int r = 0; r < b->samples; r++)
         for (int c = 0; c < b->samples; c++) {
@@ -78,6 +79,13 @@ static tsr_status make_input(bench *b, tsr_input input, int64_t k) {
             b->exact[at] = tsr_oracle_dot(k, b->rows + r * k, b->cols + c * k, &b->absolute[at]);
         }
     return TSR_OK;
+}
+
+/* Whether the sampled rows and columns are numbers: half precision ends at 65504. */
+static bool input_holds(const bench *b) {
+    for (int at = 0; at < b->samples * b->samples; at++)
+        if (!isfinite(b->absolute[at])) return false;
+    return true;
 }
 
 /* 0/0 is no error; anything else over 0, and NaN, is infinitely large. */
@@ -92,7 +100,7 @@ static void judge_samples(const bench *b, result *r) {
     for (int at = 0; at < count; at++) {
         const int64_t place = sampled(b, at / b->samples) * b->o->size + sampled(b, at % b->samples);
         const tsr_double_double exact = b->exact[at];
-        const double error = fabs((element_at(b, b->host_c, place) - exact.high) - exact.low);
+        const double error = fabs((element_at(b->type, b->host_c, place) - exact.high) - exact.low);
         relative[at] = over(error, fabs(exact.high));
         component[at] = over(error, b->absolute[at] * b->eps);
     }
@@ -107,13 +115,13 @@ static void judge_samples(const bench *b, result *r) {
 static tsr_status measure(const bench *b, result *r) {
     const int64_t n = b->o->size;
     const tsr_device_ops *ops = b->device->ops;
-    const size_t c_bytes = (size_t)(n * n) * b->width;
+    const size_t c_bytes = (size_t)(n * n) * tsr_dtype_bytes(b->type);
     void *workspace = NULL;
     const size_t workspace_bytes = r->kernel->workspace_bytes ? r->kernel->workspace_bytes(n, n, r->k) : 0;
     tsr_status status = TSR_OK;
     if (workspace_bytes > 0) TSR_TRY_DONE(ops->allocate(b->device, workspace_bytes, &workspace));
     TSR_TRY_DONE(ops->fill_bytes(b->device, b->c, 0xff, c_bytes, b->clock.stream)); /* NaN: what is left out shows */
-    tsr_gemm_args args = {n, n, r->k, b->a, r->k, b->b, n, b->c, n, false, workspace};
+    const tsr_gemm_args args = {.m = n, .n = n, .k = r->k, .a = b->a, .lda = r->k, .b = b->b, .ldb = n, .c = b->c, .ldc = n, .workspace = workspace};
     TSR_TRY_DONE(tsr_gemm_launch(r->kernel, b->device, b->clock.stream, &args));
     TSR_TRY_DONE(ops->download(b->device, b->host_c, b->c, c_bytes, b->clock.stream));
     TSR_TRY_DONE(ops->stream_wait(b->device, b->clock.stream));
@@ -125,7 +133,7 @@ done:
 }
 
 static bool can_run(const bench *b, const tsr_gemm_kernel *kernel, int64_t k) {
-    return kernel->device == b->facts.kind && kernel->type == b->o->type && tsr_gemm_runs_on(kernel, b->facts.arch) &&
+    return kernel->device == b->facts.kind && kernel->input == b->input && kernel->type == b->type && tsr_gemm_runs_on(kernel, b->facts.arch) &&
            b->o->size % kernel->multiple == 0 && k % kernel->multiple == 0 && (!b->one || kernel == b->one);
 }
 
@@ -138,6 +146,10 @@ static tsr_status measure_all(bench *b, result *results, int most, int *count) {
         for (int length = 0; length < b->o->lengths; length++) {
             const int64_t k = b->o->k[length];
             TSR_TRY(make_input(b, (tsr_input)input, k));
+            if (!input_holds(b)) {
+                printf("%s input with k = %" PRId64 " left out: it leaves the range of %s\n", tsr_input_name((tsr_input)input), k, tsr_dtype_name(b->input));
+                continue;
+            }
             for (int i = 0; i < kernels && *count < most; i++) {
                 if (!can_run(b, all[i], k)) continue;
                 results[*count] = (result){.kernel = all[i], .input = (tsr_input)input, .k = k};
@@ -196,20 +208,27 @@ static tsr_status judge(const result *results, int count) {
 
 /* ---- the command ------------------------------------------------------------------------------------------------- */
 
+static tsr_status choose_one(bench *b) {
+    const tsr_gemm_request request = {b->input, b->input, b->type, TSR_ACCURACY_IEEE, b->o->size, b->o->size, b->most_k};
+    if (strcmp(b->o->kernel, "auto") == 0) return tsr_gemm_choose("auto", &b->facts, &request, &b->one);
+    return tsr_gemm_find(b->o->kernel, &b->facts, b->input, b->type, &b->one);
+}
+
 static tsr_status prepare(bench *b) {
     const tsr_device_ops *ops = b->device->ops;
     const int64_t n = b->o->size;
     size_t bytes, sample_bytes;
-    b->width = tsr_dtype_bytes(b->o->type);
-    b->eps = b->o->type == TSR_F32 ? 0x1p-23 : 0x1p-52;
+    b->input = b->o->type;
+    b->type = tsr_bench_product_type(b->input);
+    b->eps = b->type == TSR_F32 ? 0x1p-23 : 0x1p-52;
     b->samples = (int)tsr_min(SAMPLES, n);
     for (int i = 0; i < b->o->lengths; i++) b->most_k = tsr_max(b->most_k, b->o->k[i]);
-    TSR_TRY(tsr_bytes_checked(n, b->most_k, b->width, &bytes));
+    TSR_TRY(tsr_bytes_checked(n, b->most_k, tsr_dtype_bytes(b->input), &bytes));
     TSR_TRY(tsr_bytes_checked(b->samples, b->most_k, sizeof(double), &sample_bytes));
-    const size_t c_bytes = (size_t)(n * n) * b->width;
+    const size_t c_bytes = (size_t)(n * n) * tsr_dtype_bytes(b->type);
     TSR_TRY(ops->use(b->device));
     TSR_TRY(ops->facts(b->device, &b->facts));
-    if (b->o->kernel) TSR_TRY(tsr_gemm_find(b->o->kernel, &b->facts, b->o->type, &b->one));
+    if (b->o->kernel) TSR_TRY(choose_one(b));
     TSR_TRY(tsr_bench_clock_open(b->device, &b->clock));
     b->host_a = malloc(bytes);
     b->host_b = malloc(bytes);
@@ -271,7 +290,7 @@ enum { KEY_KERNEL = 256, KEY_TYPE, KEY_SIZE, KEY_K, KEY_INPUT, KEY_PHI, KEY_DEVI
 
 static const struct argp_option options[] = {
     {"kernel", KEY_KERNEL, "NAME", 0, "One kernel, or auto (default: all that can run)", 0},
-    {"type", KEY_TYPE, "f32|f64", 0, "Type of the elements (default f32)", 0},
+    {"type", KEY_TYPE, "TYPE", 0, "Type of A and B: f16, bf16 (C is f32), f32 (default) or f64", 0},
     {"size", KEY_SIZE, "N", 0, "Rows of A and columns of B (default 256)", 0},
     {"k", KEY_K, "K,...", 0, "Inner lengths (default 64,1024,8192,65536)", 0},
     {"input", KEY_INPUT, "NAME", 0, "uniform, normal, wide, cancelling or graded (default: all)", 0},
@@ -302,8 +321,8 @@ static error_t parse(int key, char *text, struct argp_state *state) {
     case KEY_KERNEL: o->kernel = text; break;
     case KEY_TYPE:
         status = tsr_dtype_parse(text, &o->type);
-        if (status == TSR_OK && o->type != TSR_F32 && o->type != TSR_F64)
-            status = tsr_fail(TSR_ERR_USAGE, "--type %s: kernels multiply f32 and f64, use one of them", text);
+        if (status == TSR_OK && o->type != TSR_F16 && o->type != TSR_BF16 && o->type != TSR_F32 && o->type != TSR_F64)
+            status = tsr_fail(TSR_ERR_USAGE, "--type %s: kernels multiply f16, bf16, f32 and f64, use one of them", text);
         break;
     case KEY_SIZE: status = tsr_parse_int("--size", text, 1, 8192, &o->size); break;
     case KEY_K: status = parse_lengths(text, o); break;

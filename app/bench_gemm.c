@@ -9,35 +9,34 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "app/bench.h"
+#include "app/bench_product.h"
 #include "app/options.h"
 #include "kernels/fill.h"
 #include "kernels/gemm.h"
 
-#define SEED_A 1
-#define SEED_B 2
 #define SAMPLES 64                        /* elements of C recomputed */
-#define STAGE_BYTES ((size_t)32 << 20)    /* rows of A and B travel to the device in pieces of this */
 #define MOST_KERNELS 64
+#define MOST_ROUNDS 99
 
 /* ---- options -------------------------------------------------------------------------------------------------- */
 
 typedef struct {
     const char *kernel, *device, *json;
-    int64_t m, n, k, repeat;
+    int64_t m, n, k, repeat, rounds;
     tsr_dtype type;
     bool all;
 } bench_options;
 
-enum { KEY_KERNEL = 256, KEY_SHAPE, KEY_TYPE, KEY_DEVICE, KEY_ALL, KEY_REPEAT, KEY_JSON };
+enum { KEY_KERNEL = 256, KEY_SHAPE, KEY_TYPE, KEY_DEVICE, KEY_ALL, KEY_REPEAT, KEY_ROUNDS, KEY_JSON };
 
 static const struct argp_option options[] = {
     {"kernel", KEY_KERNEL, "NAME", 0, "The kernel to measure, or auto (default), the fastest that is as accurate as IEEE arithmetic", 0},
     {"all", KEY_ALL, NULL, 0, "Every kernel of the device, in ladder order", 0},
     {"shape", KEY_SHAPE, "MxNxK", 0, "C (M x N) = A (M x K) B (K x N); one number N means NxNxN (default 1024)", 0},
-    {"type", KEY_TYPE, "f32|f64", 0, "Type of the elements (default f32)", 0},
+    {"type", KEY_TYPE, "TYPE", 0, "Type of A and B: f16, bf16 (C is f32), f32 (default) or f64", 0},
     {"device", KEY_DEVICE, "auto|cpu|cuda", 0, "Where to run (default auto: a GPU where there is one)", 0},
     {"repeat", KEY_REPEAT, "N", 0, "Timed launches a kernel, of which the median counts (default 10; fewer where they take over 30 s)", 0},
+    {"rounds", KEY_ROUNDS, "N", 0, "Rounds over the kernels, of whose medians the median counts (default 1): what drifts, such as power, then meets all alike", 0},
     {"json", KEY_JSON, "FILE", 0, "Write the figures to FILE as well", 0},
     {0}};
 
@@ -71,11 +70,12 @@ static error_t parse(int key, char *text, struct argp_state *state) {
     case KEY_SHAPE: status = parse_product(text, o); break;
     case KEY_TYPE:
         status = tsr_dtype_parse(text, &o->type);
-        if (status == TSR_OK && o->type != TSR_F32 && o->type != TSR_F64)
-            status = tsr_fail(TSR_ERR_USAGE, "--type %s: kernels multiply f32 and f64, use one of them", text);
+        if (status == TSR_OK && o->type != TSR_F16 && o->type != TSR_BF16 && o->type != TSR_F32 && o->type != TSR_F64)
+            status = tsr_fail(TSR_ERR_USAGE, "--type %s: kernels multiply f16, bf16, f32 and f64, use one of them", text);
         break;
     case KEY_DEVICE: o->device = text; break;
     case KEY_REPEAT: status = tsr_parse_int("--repeat", text, 1, 1000000, &o->repeat); break;
+    case KEY_ROUNDS: status = tsr_parse_int("--rounds", text, 1, MOST_ROUNDS, &o->rounds); break;
     case KEY_JSON: o->json = text; break;
     case ARGP_KEY_END:
         if (o->all && o->kernel)
@@ -98,11 +98,8 @@ static void help(void) { tsr_options_help(&argp, "tessera bench gemm"); }
 
 typedef struct {
     const bench_options *o;
-    tsr_device *device;
     tsr_device_facts facts;
-    tsr_bench_clock clock;
-    void *a, *b, *c; /* device memory, ld = columns */
-    size_t element_bytes;
+    tsr_bench_product product;
 } bench;
 
 typedef struct {
@@ -110,51 +107,28 @@ typedef struct {
     char why[256]; /* why it could not run, else "" */
     tsr_gemm_shape shape;
     int64_t repeats;
-    double seconds; /* median of one launch */
+    double rounds[MOST_ROUNDS]; /* seconds of a launch, one median a round */
+    double seconds;             /* the median of them */
     double gflops, bandwidth_gbs, flop_byte, error;
 } bench_row;
 
-/* Device memory for rows × cols random elements. */
-static tsr_status make_matrix(const bench *b, uint64_t seed, int64_t rows, int64_t cols, void **memory) {
-    const tsr_device_ops *ops = b->device->ops;
-    size_t bytes, row_bytes = (size_t)cols * b->element_bytes;
-    TSR_TRY(tsr_bytes_checked(rows, cols, b->element_bytes, &bytes));
-    int64_t step = tsr_min(rows, tsr_max(1, (int64_t)(STAGE_BYTES / row_bytes)));
-    unsigned char *stage = malloc((size_t)step * row_bytes), *whole = NULL;
-    tsr_status status = TSR_OK;
-    if (!stage) TSR_TRY_DONE(tsr_fail(TSR_ERR_MEMORY, "no memory for %" PRId64 " rows of a matrix: use a smaller --shape", step));
-    TSR_TRY_DONE(ops->allocate(b->device, bytes, (void **)&whole));
-    for (int64_t row = 0; row < rows; row += step) {
-        int64_t count = tsr_min(step, rows - row);
-        tsr_view view = {stage, {b->o->type, false}, count, cols, cols};
-        TSR_TRY_DONE(tsr_fill_host(TSR_FILL_UNIFORM, seed, row, 0, view));
-        TSR_TRY_DONE(ops->upload(b->device, whole + (size_t)row * row_bytes, stage, (size_t)count * row_bytes, b->clock.stream));
-        TSR_TRY_DONE(ops->stream_wait(b->device, b->clock.stream));
-    }
-    *memory = whole;
-    whole = NULL;
-done:
-    ops->release(b->device, whole);
-    free(stage);
-    return status;
-}
-
-static double element_at(const bench *b, const void *data, int64_t index) {
-    return b->o->type == TSR_F32 ? (double)((const float *)data)[index] : ((const double *)data)[index];
+static double element_at(tsr_dtype type, const void *data, int64_t index) {
+    return tsr_element_to_double((tsr_element){type, false}, (const char *)data + (size_t)index * tsr_dtype_bytes(type));
 }
 
 /* One element of C as the device holds it against its row and column, made again: the relative error. */
 static tsr_status sample_error(const bench *b, int64_t i, int64_t j, void *row, void *col, double *error) {
+    const tsr_bench_product *p = &b->product;
+    const size_t bytes = tsr_dtype_bytes(p->type);
     double got_bytes = 0;
-    tsr_view row_view = {row, {b->o->type, false}, 1, b->o->k, b->o->k}, col_view = {col, {b->o->type, false}, b->o->k, 1, 1};
-    TSR_TRY(tsr_fill_host(TSR_FILL_UNIFORM, SEED_A, i, 0, row_view));
-    TSR_TRY(tsr_fill_host(TSR_FILL_UNIFORM, SEED_B, 0, j, col_view));
-    const char *at = (const char *)b->c + (size_t)(i * b->o->n + j) * b->element_bytes;
-    TSR_TRY(b->device->ops->download(b->device, &got_bytes, at, b->element_bytes, b->clock.stream));
-    TSR_TRY(b->device->ops->stream_wait(b->device, b->clock.stream));
+    tsr_view row_view = {row, {p->input, false}, 1, p->k, p->k}, col_view = {col, {p->input, false}, p->k, 1, 1};
+    TSR_TRY(tsr_fill_host(TSR_FILL_UNIFORM, TSR_BENCH_SEED_A, i, 0, row_view));
+    TSR_TRY(tsr_fill_host(TSR_FILL_UNIFORM, TSR_BENCH_SEED_B, 0, j, col_view));
+    TSR_TRY(p->device->ops->download(p->device, &got_bytes, (const char *)p->c + (size_t)(i * p->n + j) * bytes, bytes, p->clock.stream));
+    TSR_TRY(p->device->ops->stream_wait(p->device, p->clock.stream));
     long double sum = 0;
-    for (int64_t p = 0; p < b->o->k; p++) sum += (long double)element_at(b, row, p) * (long double)element_at(b, col, p);
-    const long double difference = fabsl((long double)element_at(b, &got_bytes, 0) - sum);
+    for (int64_t l = 0; l < p->k; l++) sum += (long double)element_at(p->input, row, l) * (long double)element_at(p->input, col, l);
+    const long double difference = fabsl((long double)element_at(p->type, &got_bytes, 0) - sum);
     *error = sum > 0 ? (double)(difference / sum) : (double)difference;
     return TSR_OK;
 }
@@ -162,7 +136,7 @@ static tsr_status sample_error(const bench *b, int64_t i, int64_t j, void *row, 
 /* The largest relative error among SAMPLES elements spread over C, both ends among them; NaN when one is NaN. */
 static tsr_status largest_error(const bench *b, double *largest) {
     const int64_t elements = b->o->m * b->o->n;
-    void *row = malloc((size_t)b->o->k * b->element_bytes), *col = malloc((size_t)b->o->k * b->element_bytes);
+    void *row = malloc((size_t)b->o->k * tsr_dtype_bytes(b->o->type)), *col = malloc((size_t)b->o->k * tsr_dtype_bytes(b->o->type));
     tsr_status status = TSR_OK;
     double worst = 0;
     if (!row || !col) TSR_TRY_DONE(tsr_fail(TSR_ERR_MEMORY, "no memory for a row of %" PRId64 " elements: use a smaller --shape", b->o->k));
@@ -179,43 +153,40 @@ done:
     return status;
 }
 
-typedef struct {
-    const tsr_gemm_kernel *kernel;
-    const bench *bench;
-    const tsr_gemm_args *args;
-} launch_context;
-
-static tsr_status launch(void *context) {
-    const launch_context *c = context;
-    return tsr_gemm_launch(c->kernel, c->bench->device, c->bench->clock.stream, c->args);
+/* Before the first round. */
+static tsr_status begin(const bench *b, bench_row *row) {
+    const bench_options *o = b->o;
+    int64_t once;
+    if (row->kernel->shape) TSR_TRY(row->kernel->shape(b->product.device, o->m, o->n, o->k, &row->shape));
+    TSR_TRY(tsr_bench_product_time(&b->product, row->kernel, 1, &row->seconds, &once));
+    return largest_error(b, &row->error);
 }
 
-static tsr_status measure(const bench *b, bench_row *row) {
+/* After the last. */
+static void finish(const bench *b, bench_row *row) {
     const bench_options *o = b->o;
-    const tsr_gemm_kernel *kernel = row->kernel;
-    const tsr_device_ops *ops = b->device->ops;
-    void *workspace = NULL;
-    size_t workspace_bytes = kernel->workspace_bytes ? kernel->workspace_bytes(o->m, o->n, o->k) : 0;
-    tsr_status status = TSR_OK;
-    if (workspace_bytes > 0) TSR_TRY_DONE(ops->allocate(b->device, workspace_bytes, &workspace));
-    /* All bytes 0xff are NaN: an element the kernel leaves out shows in the error. */
-    TSR_TRY_DONE(ops->fill_bytes(b->device, b->c, 0xff, (size_t)(o->m * o->n) * b->element_bytes, b->clock.stream));
-    tsr_gemm_args args = {o->m, o->n, o->k, b->a, o->k, b->b, o->n, b->c, o->n, false, workspace};
-    if (kernel->shape) TSR_TRY_DONE(kernel->shape(b->device, o->m, o->n, o->k, &row->shape));
-    launch_context context = {kernel, b, &args};
-    TSR_TRY_DONE(tsr_bench_time(&b->clock, launch, &context, o->repeat, &row->seconds, &row->repeats));
-    TSR_TRY_DONE(largest_error(b, &row->error));
+    const int64_t count = o->rounds;
+    qsort(row->rounds, (size_t)count, sizeof *row->rounds, tsr_bench_by_size);
+    row->seconds = (row->rounds[(count - 1) / 2] + row->rounds[count / 2]) / 2;
     const double flops = 2.0 * (double)o->m * (double)o->n * (double)o->k;
     row->gflops = flops / row->seconds / 1e9;
     row->bandwidth_gbs = row->shape.bytes / row->seconds / 1e9;
     row->flop_byte = row->shape.bytes > 0 ? flops / row->shape.bytes : 0;
-done:
-    ops->release(b->device, workspace);
-    return status;
 }
 
-/* Whether the kernel can run here; else says why not. */
-static bool can_run(const bench *b, bench_row *row) {
+static tsr_status measure(const bench *b, bench_row *rows, int count) {
+    for (int i = 0; i < count; i++)
+        if (!rows[i].why[0]) TSR_TRY(begin(b, &rows[i]));
+    for (int64_t round = 0; round < b->o->rounds; round++)
+        for (int i = 0; i < count; i++)
+            if (!rows[i].why[0]) TSR_TRY(tsr_bench_product_time(&b->product, rows[i].kernel, b->o->repeat, &rows[i].rounds[round], &rows[i].repeats));
+    for (int i = 0; i < count; i++)
+        if (!rows[i].why[0]) finish(b, &rows[i]);
+    return TSR_OK;
+}
+
+/* Says why the kernel cannot run here, if so. */
+static void check_runs(const bench *b, bench_row *row) {
     const tsr_gemm_kernel *kernel = row->kernel;
     const bench_options *o = b->o;
     if (!tsr_gemm_runs_on(kernel, b->facts.arch)) {
@@ -223,18 +194,34 @@ static bool can_run(const bench *b, bench_row *row) {
     } else if (o->m % kernel->multiple || o->n % kernel->multiple || o->k % kernel->multiple) {
         snprintf(row->why, sizeof row->why, "needs m, n, k that are multiples of %" PRId64, kernel->multiple);
     }
-    return row->why[0] == '\0';
 }
 
 /* ---- which kernels ----------------------------------------------------------------------------------------------- */
 
-static const tsr_gemm_kernel *vendor_of(const bench *b) {
+static bool is_for(const bench *b, const tsr_gemm_kernel *kernel) {
+    return kernel->device == b->facts.kind && kernel->input == b->product.input && kernel->type == b->product.type;
+}
+
+/* The vendor's kernel that loses as much as this one, or NULL. */
+static const tsr_gemm_kernel *vendor_of(const bench *b, const tsr_gemm_kernel *kernel) {
     int count;
     const tsr_gemm_kernel *const *kernels = tsr_gemm_kernels(&count);
     const char *name = b->facts.kind == TSR_DEVICE_CPU ? "blas" : "cublas";
     for (int i = 0; i < count; i++)
-        if (kernels[i]->device == b->facts.kind && kernels[i]->type == b->o->type && strcmp(kernels[i]->name, name) == 0) return kernels[i];
+        if (is_for(b, kernels[i]) && kernels[i]->accuracy == kernel->accuracy && strncmp(kernels[i]->name, name, strlen(name)) == 0) return kernels[i];
     return NULL;
+}
+
+/* The kernel asked for, in the type that is measured. */
+static tsr_status choose_one(const bench *b, const tsr_gemm_kernel **one) {
+    const tsr_bench_product *p = &b->product;
+    const tsr_gemm_request request = {p->input, p->input, p->type, TSR_ACCURACY_FAST, p->m, p->n, p->k};
+    const char *name = b->o->kernel ? b->o->kernel : "auto";
+    if (strcmp(name, "auto") != 0) return tsr_gemm_find(name, &b->facts, p->input, p->type, one);
+    TSR_TRY(tsr_gemm_choose(name, &b->facts, &request, one));
+    if ((*one)->input == p->input) return TSR_OK;
+    return tsr_fail(TSR_ERR_USAGE, "auto multiplies %s as %s here, with kernel '%s': measure that --type, name a --kernel, or use --all", tsr_dtype_name(p->input),
+                    tsr_dtype_name((*one)->input), (*one)->name);
 }
 
 /* With --all every kernel of device and type, else the one asked for and the vendor's. */
@@ -242,16 +229,14 @@ static tsr_status choose_kernels(const bench *b, bench_row *rows, int *chosen) {
     int count;
     const tsr_gemm_kernel *const *kernels = tsr_gemm_kernels(&count), *one = NULL;
     *chosen = 0;
-    if (!b->o->all) TSR_TRY(tsr_gemm_find(b->o->kernel ? b->o->kernel : "auto", &b->facts, b->o->type, &one));
-    for (int i = 0; i < count && *chosen < MOST_KERNELS; i++) {
-        bool fits = kernels[i]->device == b->facts.kind && kernels[i]->type == b->o->type;
-        if (fits && (b->o->all || kernels[i] == one || kernels[i] == vendor_of(b))) rows[(*chosen)++].kernel = kernels[i];
-    }
+    if (!b->o->all) TSR_TRY(choose_one(b, &one));
+    for (int i = 0; i < count && *chosen < MOST_KERNELS; i++)
+        if (is_for(b, kernels[i]) && (b->o->all || kernels[i] == one || kernels[i] == vendor_of(b, one))) rows[(*chosen)++].kernel = kernels[i];
     return TSR_OK;
 }
 
-static const bench_row *vendor_row(const bench *b, const bench_row *rows, int count) {
-    const tsr_gemm_kernel *vendor = vendor_of(b);
+static const bench_row *vendor_row(const bench *b, const bench_row *rows, int count, const bench_row *of) {
+    const tsr_gemm_kernel *vendor = vendor_of(b, of->kernel);
     for (int i = 0; i < count; i++)
         if (vendor && rows[i].kernel == vendor && !rows[i].why[0]) return &rows[i];
     return NULL;
@@ -283,11 +268,10 @@ static void print_row(const bench *b, const bench_row *row, const bench_row *ven
 
 static void print_table(const bench *b, const bench_row *rows, int count) {
     const bench_options *o = b->o;
-    const bench_row *vendor = vendor_row(b, rows, count);
     printf("gemm %s, m = %" PRId64 ", n = %" PRId64 ", k = %" PRId64 " on %s, uniform data\n", tsr_dtype_name(o->type), o->m, o->n, o->k, b->facts.name);
     printf("%-12s %10s %8s %11s %9s %9s %9s %5s %7s %12s %9s %9s %7s\n", "kernel", "GFLOP/s", "vendor", "ms", "GB/s", "flop/byte", "occupancy",
            "regs", "shared", "tile", "error", "bound", "repeats");
-    for (int i = 0; i < count; i++) print_row(b, &rows[i], vendor);
+    for (int i = 0; i < count; i++) print_row(b, &rows[i], vendor_row(b, rows, count, &rows[i]));
 }
 
 static void json_row(FILE *file, const bench *b, const bench_row *row, const bench_row *vendor) {
@@ -317,7 +301,7 @@ static void write_json(FILE *file, const bench *b, const bench_row *rows, int co
             o->n, o->k);
     for (int i = 0; i < count; i++) {
         fprintf(file, "%s\n  ", i > 0 ? "," : "");
-        json_row(file, b, &rows[i], vendor_row(b, rows, count));
+        json_row(file, b, &rows[i], vendor_row(b, rows, count, &rows[i]));
     }
     fprintf(file, "\n ]}\n");
 }
@@ -337,39 +321,19 @@ static tsr_status judge(const bench *b, const bench_row *rows, int count) {
 
 /* ---- the command ----------------------------------------------------------------------------------------------------- */
 
-static tsr_status prepare(bench *b) {
-    const tsr_device_ops *ops = b->device->ops;
-    size_t c_bytes;
-    b->element_bytes = tsr_dtype_bytes(b->o->type);
-    TSR_TRY(tsr_bytes_checked(b->o->m, b->o->n, b->element_bytes, &c_bytes));
-    TSR_TRY(ops->use(b->device));
-    TSR_TRY(ops->facts(b->device, &b->facts));
-    TSR_TRY(tsr_bench_clock_open(b->device, &b->clock));
-    TSR_TRY(make_matrix(b, SEED_A, b->o->m, b->o->k, &b->a));
-    TSR_TRY(make_matrix(b, SEED_B, b->o->k, b->o->n, &b->b));
-    return ops->allocate(b->device, c_bytes, &b->c);
-}
-
-static void release(bench *b) {
-    const tsr_device_ops *ops = b->device->ops;
-    ops->release(b->device, b->c);
-    ops->release(b->device, b->b);
-    ops->release(b->device, b->a);
-    tsr_bench_clock_close(&b->clock);
-}
-
 /* Local, on rank 0. */
 static tsr_status run_bench(const bench_options *o, tsr_device *device) {
-    bench b = {.o = o, .device = device};
+    bench b = {.o = o, .product = {.m = o->m, .n = o->n, .k = o->k, .input = o->type}};
     bench_row rows[MOST_KERNELS] = {0};
     int count = 0;
     FILE *json = NULL;
     tsr_status status = TSR_OK;
     if (o->json) TSR_TRY_DONE(tsr_bench_json_open(o->json, &json));
-    TSR_TRY_DONE(prepare(&b));
+    TSR_TRY_DONE(device->ops->facts(device, &b.facts));
+    TSR_TRY_DONE(tsr_bench_product_open(device, &b.product));
     TSR_TRY_DONE(choose_kernels(&b, rows, &count));
-    for (int i = 0; i < count; i++)
-        if (can_run(&b, &rows[i])) TSR_TRY_DONE(measure(&b, &rows[i]));
+    for (int i = 0; i < count; i++) check_runs(&b, &rows[i]);
+    TSR_TRY_DONE(measure(&b, rows, count));
     print_table(&b, rows, count);
     if (json) {
         write_json(json, &b, rows, count);
@@ -380,12 +344,12 @@ static tsr_status run_bench(const bench_options *o, tsr_device *device) {
     TSR_TRY_DONE(judge(&b, rows, count));
 done:
     if (json) fclose(json);
-    release(&b);
+    tsr_bench_product_close(&b.product);
     return status;
 }
 
 static tsr_status run(const tsr_world *world, int argc, char **argv) {
-    bench_options o = {.device = "auto", .m = 1024, .n = 1024, .k = 1024, .repeat = 10, .type = TSR_F32};
+    bench_options o = {.device = "auto", .m = 1024, .n = 1024, .k = 1024, .repeat = 10, .rounds = 1, .type = TSR_F32};
     tsr_device *device = NULL;
     int shared;
     TSR_TRY(tsr_agree(world->comm, tsr_options_parse(&argp, argc, argv, &o)));

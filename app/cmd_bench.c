@@ -1,4 +1,4 @@
-/* tessera bench: finds what is to be measured (gemm, memory or accuracy) and runs it; and what all of them use: the clock and the
+/* tessera bench: finds what is to be measured and runs it; and what all of them use: the clock and the
  * JSON file. */
 #include <errno.h>
 #include <inttypes.h>
@@ -10,8 +10,10 @@
 
 #define WARM_SECONDS 0.2  /* clocks and caches settle; at least one launch */
 #define MOST_SECONDS 30.0 /* a measurement: slow ones repeat less often */
+#define EACH_SECONDS 2e-3 /* between two events at least: quick launches follow each other as they would in a run */
+#define MOST_LAUNCHES 200
 
-static const tsr_bench *const benches[] = {&tsr_bench_gemm, &tsr_bench_memory, &tsr_bench_accuracy};
+static const tsr_bench *const benches[] = {&tsr_bench_gemm, &tsr_bench_memory, &tsr_bench_accuracy, &tsr_bench_speeds};
 #define BENCHES (sizeof benches / sizeof *benches)
 
 /* ---- the clock -------------------------------------------------------------------------------------------------- */
@@ -30,13 +32,16 @@ void tsr_bench_clock_close(tsr_bench_clock *clock) {
     *clock = (tsr_bench_clock){0};
 }
 
-static tsr_status time_once(const tsr_bench_clock *clock, tsr_status (*launch)(void *context), void *context, double *seconds) {
+/* Seconds of one of `launches` launches in a row. */
+static tsr_status time_some(const tsr_bench_clock *clock, tsr_status (*launch)(void *context), void *context, int launches, double *seconds) {
     const tsr_device_ops *ops = clock->device->ops;
     TSR_TRY(ops->event_record(clock->device, clock->from, clock->stream));
-    TSR_TRY(launch(context));
+    for (int i = 0; i < launches; i++) TSR_TRY(launch(context));
     TSR_TRY(ops->event_record(clock->device, clock->to, clock->stream));
     TSR_TRY(ops->event_wait(clock->device, clock->to));
-    return ops->event_seconds(clock->device, clock->from, clock->to, seconds);
+    TSR_TRY(ops->event_seconds(clock->device, clock->from, clock->to, seconds));
+    *seconds /= launches;
+    return TSR_OK;
 }
 
 int tsr_bench_by_size(const void *a, const void *b) {
@@ -48,14 +53,16 @@ tsr_status tsr_bench_time(const tsr_bench_clock *clock, tsr_status (*launch)(voi
                           int64_t *repeats) {
     double warm = 0, last = 0, *times = malloc((size_t)repeat * sizeof *times);
     int64_t count = 0;
+    int launches = 1;
     tsr_status status = TSR_OK;
     if (!times) TSR_TRY_DONE(tsr_fail(TSR_ERR_MEMORY, "no memory for %" PRId64 " times: lower --repeat", repeat));
     do {
-        TSR_TRY_DONE(time_once(clock, launch, context, &last));
-        warm += fmax(last, 1e-5);
+        TSR_TRY_DONE(time_some(clock, launch, context, launches, &last));
+        warm += launches * fmax(last, 1e-5);
+        launches = (int)fmin(MOST_LAUNCHES, fmax(1, EACH_SECONDS / fmax(last, 1e-9)));
     } while (warm < WARM_SECONDS);
-    count = tsr_max(1, (int64_t)fmin((double)repeat, MOST_SECONDS / fmax(last, 1e-9)));
-    for (int64_t i = 0; i < count; i++) TSR_TRY_DONE(time_once(clock, launch, context, &times[i]));
+    count = tsr_max(1, (int64_t)fmin((double)repeat, MOST_SECONDS / fmax(launches * last, 1e-9)));
+    for (int64_t i = 0; i < count; i++) TSR_TRY_DONE(time_some(clock, launch, context, launches, &times[i]));
     qsort(times, (size_t)count, sizeof *times, tsr_bench_by_size);
     *seconds = (times[(count - 1) / 2] + times[count / 2]) / 2;
     *repeats = count;
@@ -101,9 +108,9 @@ static tsr_status find(int argc, char **argv, const tsr_bench **found) {
     for (size_t i = 0; i < BENCHES && argc > 1; i++)
         if (strcmp(argv[1], benches[i]->name) == 0) return *found = benches[i], TSR_OK;
     if (argc > 1 && argv[1][0] == '-')
-        return tsr_fail(TSR_ERR_USAGE, "bench: option '%s' before what is to be measured: use tessera bench gemm, memory or accuracy, then "
+        return tsr_fail(TSR_ERR_USAGE, "bench: option '%s' before what is to be measured: use tessera bench gemm, memory, accuracy or speeds, then "
                         "options (tessera bench --help explains them)", argv[1]);
-    return tsr_fail(TSR_ERR_USAGE, "bench: cannot measure '%s': use tessera bench gemm, memory or accuracy", argc > 1 ? argv[1] : "nothing");
+    return tsr_fail(TSR_ERR_USAGE, "bench: cannot measure '%s': use tessera bench gemm, memory, accuracy or speeds", argc > 1 ? argv[1] : "nothing");
 }
 
 static tsr_status run(const tsr_world *world, int argc, char **argv) {
@@ -122,4 +129,4 @@ static void help(void) {
     }
 }
 
-const tsr_command tsr_cmd_bench = {"bench", "speed and error of this machine's kernels: gemm, memory, accuracy", run, help};
+const tsr_command tsr_cmd_bench = {"bench", "speed and error of this machine's kernels: gemm, memory, accuracy, speeds", run, help};

@@ -48,7 +48,10 @@ static error_t parse(int key, char *text, struct argp_state *state) {
     switch (key) {
     case 'o': o->output = text; break;
     case KEY_SHAPE: status = tsr_parse_shape("--shape", text, &o->rows, &o->cols); break;
-    case KEY_TYPE: status = tsr_dtype_parse(text, &o->type); break;
+    case KEY_TYPE:
+        status = tsr_dtype_parse(text, &o->type);
+        if (status == TSR_OK && o->type == TSR_BF16) status = tsr_fail(TSR_ERR_USAGE, "--type %s: files hold no bfloat16; use f16 or f32", text);
+        break;
     case KEY_DISTRIBUTION: status = tsr_fill_parse(text, &o->fill); break;
     case KEY_SEED: status = tsr_parse_int("--seed", text, 0, INT64_MAX, &o->seed); break;
     case KEY_ORDER: status = tsr_order_parse(text, &o->order); break;

@@ -7,7 +7,7 @@
 #include "app/multiply.h"
 
 enum {
-    KEY_ALPHA = 1000, KEY_BETA, KEY_ADD, KEY_TRANSPOSE_A, KEY_TRANSPOSE_B, KEY_TYPE, KEY_ORDER, KEY_KERNEL, KEY_DEVICE, KEY_TRANSPORT,
+    KEY_ALPHA = 1000, KEY_BETA, KEY_ADD, KEY_TRANSPOSE_A, KEY_TRANSPOSE_B, KEY_TYPE, KEY_ORDER, KEY_ACCURACY, KEY_KERNEL, KEY_DEVICE, KEY_TRANSPORT,
     KEY_GRID, KEY_PANEL, KEY_MEMORY, KEY_HOST_MEMORY, KEY_IO, KEY_IO_THREADS, KEY_FORCE, KEY_DRY_RUN, KEY_VERIFY, KEY_TRIALS, KEY_LOG, KEY_PROGRESS
 };
 
@@ -24,7 +24,8 @@ static const struct argp_option options[] = {
     {"force", KEY_FORCE, 0, 0, "Replace C where it exists", 0},
     {0, 0, 0, 0, "How it runs", 2},
     {"device", KEY_DEVICE, "KIND", 0, "auto (a GPU where one is visible), cpu or cuda", 0},
-    {"kernel", KEY_KERNEL, "NAME", 0, "Kernel by name, or auto: the fastest at least as accurate as IEEE arithmetic", 0},
+    {"accuracy", KEY_ACCURACY, "CLASS", 0, "What may be lost for speed: ieee (nothing; default), fast (rounding of sums), tf32 or bf16 (operands rounded to it)", 0},
+    {"kernel", KEY_KERNEL, "NAME", 0, "Kernel by name, whatever it loses, or auto: the fastest that --accuracy allows", 0},
     {"grid", KEY_GRID, "PxQ[xR]", 0, "Ranks over rows of C, columns of C and k, or auto", 0},
     {"panel", KEY_PANEL, "K", 0, "Columns of A and rows of B in one step (chosen)", 0},
     {"memory", KEY_MEMORY, "BYTES|PERCENT", 0, "Device memory a rank may use (90%)", 0},
@@ -77,6 +78,7 @@ static tsr_status parse_one(int key, char *arg, parsed *p) {
     case KEY_ORDER: return tsr_order_parse(arg, &s->order);
     case KEY_FORCE: s->force = true; return TSR_OK;
     case KEY_DEVICE: s->device = arg; return parse_choice("--device", arg, "auto cpu cuda");
+    case KEY_ACCURACY: return tsr_accuracy_parse(arg, &s->accuracy);
     case KEY_KERNEL: s->kernel = arg; return TSR_OK;
     case KEY_GRID: return tsr_parse_grid("--grid", arg, s->grid);
     case KEY_PANEL: return tsr_parse_int("--panel", arg, 1, INT64_MAX, &s->panel);

@@ -18,11 +18,12 @@ typedef struct {
     int64_t trials, seed;
     bool has_type;
     tsr_dtype type;
+    tsr_accuracy accuracy;
     tsr_order order;
     tsr_io_mode io;
 } verify_options;
 
-enum { KEY_ADD = 256, KEY_ALPHA, KEY_BETA, KEY_TRANSPOSE_A, KEY_TRANSPOSE_B, KEY_TRIALS, KEY_SEED, KEY_ACCUMULATED, KEY_ORDER, KEY_IO };
+enum { KEY_ADD = 256, KEY_ALPHA, KEY_BETA, KEY_TRANSPOSE_A, KEY_TRANSPOSE_B, KEY_TRIALS, KEY_SEED, KEY_ACCUMULATED, KEY_ACCURACY, KEY_ORDER, KEY_IO };
 
 static const struct argp_option options[] = {
     {"add", KEY_ADD, "C0", 0, "The matrix that was added, beta times", 0},
@@ -33,6 +34,7 @@ static const struct argp_option options[] = {
     {"trials", KEY_TRIALS, "N", 0, "Random vectors (20): a wrong C passes with probability at most 2^-N", 0},
     {"seed", KEY_SEED, "S", 0, "Chooses the random vectors (0)", 0},
     {"accumulated", KEY_ACCUMULATED, "TYPE", 0, "f32 or f64: what the sums were kept in (what multiply takes for the types of A, B and C)", 0},
+    {"accuracy", KEY_ACCURACY, "CLASS", 0, "What C was allowed to lose: ieee (default), fast, tf32 or bf16", 0},
     {"order", KEY_ORDER, "row|col", 0, "row: shapes as h5ls shows them (default); col: as MATLAB, Fortran and Julia do", 0},
     {"io", KEY_IO, "MODE", 0, "auto (default), direct, hdf5 or mpio", 0},
     {0}};
@@ -63,6 +65,7 @@ static error_t parse(int key, char *text, struct argp_state *state) {
     case KEY_TRIALS: status = tsr_parse_int("--trials", text, 1, 64, &o->trials); break;
     case KEY_SEED: status = tsr_parse_int("--seed", text, 0, INT64_MAX, &o->seed); break;
     case KEY_ACCUMULATED: status = parse_type(text, o); break;
+    case KEY_ACCURACY: status = tsr_accuracy_parse(text, &o->accuracy); break;
     case KEY_ORDER: status = tsr_order_parse(text, &o->order); break;
     case KEY_IO: status = tsr_io_mode_parse(text, &o->io); break;
     case ARGP_KEY_ARG:
@@ -93,7 +96,7 @@ static tsr_status verify(const tsr_world *world, const verify_options *o, tsr_st
     tsr_verify_result result;
     tsr_verify_args args = {.a = stores[swap], .b = stores[!swap], .c = stores[2], .c0 = stores[3],
                             .transpose_a = swap ? o->transpose_b : o->transpose_a, .transpose_b = swap ? o->transpose_a : o->transpose_b,
-                            .alpha = o->alpha, .beta = o->beta, .trials = (int)o->trials, .seed = (uint64_t)o->seed, .buffer_bytes = BUFFER_BYTES};
+                            .alpha = o->alpha, .beta = o->beta, .trials = (int)o->trials, .seed = (uint64_t)o->seed, .accuracy = o->accuracy, .buffer_bytes = BUFFER_BYTES};
     args.type = o->has_type ? o->type : accumulated(args.a, args.b, args.c);
     TSR_TRY(tsr_verify_product(world, &args, &result));
     char text[512];

@@ -98,7 +98,7 @@ static tsr_status check(tsr_job *j) {
     tsr_verify_result result = {0};
     if (status == TSR_OK) {
         tsr_verify_args args = {.a = a, .b = b, .c = c, .c0 = c0, .transpose_a = j->transpose_a, .transpose_b = j->transpose_b,
-                                .alpha = j->settings->alpha, .beta = j->settings->beta, .type = j->problem.type, .trials = (int)j->settings->trials,
+                                .alpha = j->settings->alpha, .beta = j->settings->beta, .type = j->problem.type, .accuracy = tsr_gemm_loss(j->kernel, j->problem.a.element.dtype, j->problem.b.element.dtype), .trials = (int)j->settings->trials,
                                 .seed = (uint64_t)time(NULL), .buffer_bytes = tsr_min((int64_t)j->plan.resources.host_limit / 4 + 1, 256 << 20)};
         status = tsr_broadcast(comm, &args.seed, sizeof args.seed);
         if (status == TSR_OK) status = tsr_verify_product(j->world, &args, &result);
@@ -153,6 +153,8 @@ static void fill_run_record(const tsr_job *j, const tsr_rank_record *ranks, tsr_
     memcpy(target.file, j->output.target, sizeof target.file);
     describe_source(&target, x->m, x->n, tsr_dtype_name(x->out), &record->c);
     snprintf(record->kernel, sizeof record->kernel, "%s", j->kernel->name);
+    snprintf(record->accuracy, sizeof record->accuracy, "%s", tsr_accuracy_name(tsr_gemm_loss(j->kernel, x->a.element.dtype, x->b.element.dtype)));
+    snprintf(record->input, sizeof record->input, "%s", tsr_dtype_name(x->input));
     snprintf(record->type, sizeof record->type, "%s", tsr_dtype_name(x->type));
     snprintf(record->transport, sizeof record->transport, "%s", j->transport_ops->name);
     snprintf(record->io, sizeof record->io, "%s", tsr_io_mode_name(x->k > 0 ? j->io_used : s->io));

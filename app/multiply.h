@@ -5,6 +5,7 @@
 #include "app/options.h"
 #include "app/progress.h"
 #include "io/output.h"
+#include "kernels/gemm.h"
 #include "mpi/grid.h"
 
 typedef struct {
@@ -15,6 +16,7 @@ typedef struct {
     bool has_type;              /* --type given */
     tsr_dtype type;
     tsr_order order;
+    tsr_accuracy accuracy;      /* the most `auto` may lose */
     const char *kernel, *device, *transport; /* not owned */
     int grid[3];                /* 0, 0, 0: auto */
     int64_t panel;              /* 0: auto */

@@ -142,20 +142,36 @@ static tsr_status make_plan(tsr_job *j) {
     return tsr_agree(comm, plan_beside_caches(j, &res));
 }
 
+/* A rank's part of a length: whether it is a multiple of 8 is the length's own affair. */
+static int64_t part_of(int64_t length, double share) {
+    int64_t part = (int64_t)ceil((double)length / share);
+    return length % 8 == 0 ? tsr_round_up(part, 8) : part;
+}
+
 /* One plan holds for all ranks, so all take one kernel: of the fastest ones for GPUs that differ, the slowest. */
 static tsr_status choose_kernel(tsr_job *j, tsr_status status) {
     MPI_Comm comm = j->world->comm;
+    const tsr_problem *x = &j->problem;
+    const double share = cbrt((double)j->world->ranks);
+    const tsr_gemm_request request = {
+        .a = x->a.element.dtype, .b = x->b.element.dtype, .type = x->type, .accuracy = j->settings->accuracy,
+        .m = part_of(x->m, share), .n = part_of(x->n, share), .k = part_of(x->k, share)};
     struct {
         int speed, rank;
     } mine = {0, j->world->rank}, slowest = {0, 0};
-    char name[64] = "";
-    if (status == TSR_OK) status = tsr_gemm_find(j->settings->kernel, &j->facts, j->problem.type, &j->kernel);
+    struct {
+        char name[64];
+        tsr_dtype input;
+    } choice = {"", TSR_F32};
+    if (status == TSR_OK) status = tsr_gemm_choose(j->settings->kernel, &j->facts, &request, &j->kernel);
     TSR_TRY(tsr_agree(comm, status));
-    mine.speed = (int)j->kernel->speed_rank;
-    snprintf(name, sizeof name, "%s", j->kernel->name);
+    mine.speed = j->kernel->speed_rank;
+    snprintf(choice.name, sizeof choice.name, "%s", j->kernel->name);
+    choice.input = j->kernel->input;
     TSR_TRY(TSR_MPI(MPI_Allreduce(&mine, &slowest, 1, MPI_2INT, MPI_MINLOC, comm)));
-    TSR_TRY(TSR_MPI(MPI_Bcast(name, sizeof name, MPI_CHAR, slowest.rank, comm)));
-    return tsr_agree(comm, tsr_gemm_find(name, &j->facts, j->problem.type, &j->kernel));
+    TSR_TRY(TSR_MPI(MPI_Bcast(&choice, sizeof choice, MPI_BYTE, slowest.rank, comm)));
+    j->problem.input = choice.input;
+    return tsr_agree(comm, tsr_gemm_find(choice.name, &j->facts, choice.input, x->type, &j->kernel));
 }
 
 /* Ranks that share a GPU take turns on it: that works, and is rarely what was meant. */
@@ -180,6 +196,7 @@ tsr_status tsr_job_choose(tsr_job *j) {
 tsr_status tsr_job_show_plan(const tsr_job *j) {
     if (j->world->rank != 0) return TSR_OK;
     if (j->settings->order == TSR_ORDER_COL) printf("order          col: planned as the files store it, C' = op(B)' op(A)': the first factor below is B\n");
-    printf("kernel         %s (%s) on %s, transport %s\n", j->kernel->name, j->kernel->what, j->facts.name, j->transport_ops->name);
+    printf("kernel         %s (%s) on %s, accuracy %s, transport %s\n", j->kernel->name, j->kernel->what, j->facts.name,
+           tsr_accuracy_name(tsr_gemm_loss(j->kernel, j->problem.a.element.dtype, j->problem.b.element.dtype)), j->transport_ops->name);
     return tsr_plan_print(&j->plan, stdout);
 }

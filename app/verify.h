@@ -6,6 +6,7 @@
 #define TSR_APP_VERIFY_H
 
 #include "io/store.h"
+#include "kernels/gemm.h"
 #include "mpi/grid.h"
 
 typedef struct {
@@ -13,6 +14,7 @@ typedef struct {
     bool transpose_a, transpose_b;
     double alpha, beta;
     tsr_dtype type;              /* the product was accumulated in: TSR_F32 or TSR_F64 */
+    tsr_accuracy accuracy;       /* what the kernel was allowed to lose */
     int trials;                  /* independent sign vectors; a wrong product passes with probability ≤ 2^-trials */
     uint64_t seed;
     size_t buffer_bytes;         /* host memory one rank may use for rows of the matrices */

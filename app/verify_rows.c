@@ -1,7 +1,9 @@
 /* The rows of Freivalds' check (verify.h): what each entry of C must be, and how far from zero rounding alone may leave a row.
  *
  * Rounding bound of row i, with S_i = Σ_l |op(A)_il|·‖op(B)_l‖₂ and u the unit roundoff of the accumulation:
- *   ‖e_i‖₂ ≤ γ·|alpha|·S_i + 2u·|beta|·‖c0_i‖₂ + u_out·‖c_i‖₂ + underflow,   γ = u·(2 + GROWTH·√k).
+ *   ‖e_i‖₂ ≤ γ·|alpha|·S_i + 2u·|beta|·‖c0_i‖₂ + u_out·‖c_i‖₂ + underflow,   γ = u·(2 + GROWTH·√k) + lost.
+ * `lost` is what the kernel's accuracy class gives away: tensor cores cut sums off towards zero, a unit every few terms, and operands that are
+ * rounded to tf32 or bfloat16 lose a unit roundoff of that type each.
  * Rounding errors of a sum of k terms grow like √k·u, not k·u, except with vanishing probability (Higham and Mary 2019); the constant 4
  * leaves more than six standard deviations to a single entry. Their model needs errors of different sums to be unrelated: a matrix of one
  * repeated fraction, summed in order over more than about 10⁵ terms, can break it. The signs are independent of C's errors, so
@@ -23,6 +25,11 @@
 static double roundoff(tsr_dtype type) { return type == TSR_F16 ? 0x1p-11 : type == TSR_F32 ? 0x1p-24 : type == TSR_F64 ? U64 : 0; }
 static double underflow(tsr_dtype type) { return type == TSR_F16 ? 0x1p-25 : type == TSR_F32 ? 0x1p-150 : type == TSR_F64 ? 0x1p-1074 : 0; }
 static double range(tsr_dtype type) { return type == TSR_F16 ? 65504.0 : type == TSR_F32 ? 0x1.fffffep127 : 0x1.fffffffffffffp1023; }
+
+static double lost(tsr_accuracy accuracy, double u, int64_t k) {
+    const double sums = accuracy == TSR_ACCURACY_IEEE ? 0 : u * (double)k / 4;
+    return sums + (accuracy == TSR_ACCURACY_TF32 ? 2 * 0x1p-11 : accuracy == TSR_ACCURACY_BF16 ? 2 * 0x1p-8 : 0);
+}
 
 void tsr_verify_take_entry(const verifier *v, row_facts *f, double *sums, bool row_bad, int64_t j, double c, double c0) {
     double beta = v->args->beta;
@@ -61,7 +68,7 @@ static double bound_of(const verifier *v, const row_facts *f, double s) {
     tsr_dtype out = a->c->desc.element.dtype;
     double u = roundoff(a->type), root_k = sqrt((double)v->k), root_n = sqrt((double)v->n), alpha = fabs(a->alpha), beta = fabs(a->beta);
     double c = norm_of(f->c_squares, f->c_largest, v->n), c0 = beta != 0 ? beta * norm_of(f->c0_squares, f->c0_largest, v->n) : 0;
-    double product = v->k > 0 ? u * (2 + GROWTH * root_k) * alpha * s : 0;
+    double product = v->k > 0 ? (u * (2 + GROWTH * root_k) + lost(a->accuracy, u, v->k)) * alpha * s : 0;
     double tiny = root_n * (underflow(out) + (v->k > 0 ? (double)v->k * alpha * underflow(a->type) : 0));
     double own = GROWTH * U64 * ((root_n + root_k + 2) * (v->k > 0 ? alpha * s : 0) + (root_n + 2) * (c + c0));
     return v->lambda * (product + 2 * u * c0 + roundoff(out) * c + tiny + own);

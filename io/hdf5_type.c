@@ -155,6 +155,8 @@ hid_t tsr_h5_memory_type(tsr_dtype dtype) {
     case TSR_U16: return H5Tcopy(H5T_NATIVE_UINT16);
     case TSR_U32: return H5Tcopy(H5T_NATIVE_UINT32);
     case TSR_U64: return H5Tcopy(H5T_NATIVE_UINT64);
-    default: return -1;
+    case TSR_BF16:
+    case TSR_DTYPE_COUNT: break; /* no file holds it */
     }
+    return -1;
 }

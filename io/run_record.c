@@ -32,6 +32,7 @@ void tsr_rank_record_fields(const tsr_rank_record *r, const tsr_field_sink *sink
     sink->text(to, "host", r->host, sizeof r->host);
     sink->text(to, "device", r->device, sizeof r->device);
     sink->integer(to, "tiles", r->tiles);
+    sink->integer(to, "fallbacks", r->fallbacks);
     sink->real(to, "flops", r->flops);
     for (int lane = 0; lane < TSR_LANE_COUNT; lane++) {
         snprintf(name, sizeof name, "%s_seconds", lane_names[lane]);
@@ -83,6 +84,8 @@ void tsr_run_record_fields(const tsr_run_record *r, const tsr_field_sink *sink, 
     sink->integer(to, "super_blocks_n", r->super_blocks[1]);
     sink->integer(to, "panel", r->panel);
     sink->text(to, "kernel", r->kernel, 0);
+    sink->text(to, "accuracy", r->accuracy, 0);
+    sink->text(to, "input", r->input, 0);
     sink->text(to, "type", r->type, 0);
     sink->text(to, "transport", r->transport, 0);
     sink->text(to, "io", r->io, 0);
@@ -246,7 +249,11 @@ void tsr_record_print(const tsr_run_record *record, FILE *to) {
         if (lane != TSR_LANE_MULTIPLY && lane != TSR_LANE_PACK) fprintf(to, " %8s s %6s", lane_names[lane], "GB/s");
     fprintf(to, " %8s s %9s\n", "kernel", "GFLOP/s");
     for (int i = 0; i < record->ranks; i++) print_rank(&record->rank_records[i], host, device, to);
-    fprintf(to, "%lldx%lldx%lld (m x n x k) %s on %d rank%s, grid %dx%dx%d, kernel %s: %.3f s, %.1f GFLOP/s, check %s\n", (long long)record->m,
+    int64_t tiles = 0, fallbacks = 0;
+    for (int i = 0; i < record->ranks; i++) tiles += record->rank_records[i].tiles, fallbacks += record->rank_records[i].fallbacks;
+    if (fallbacks > 0)
+        fprintf(to, "kernel %s could not hold the values of %lld of %lld products: simt made them\n", record->kernel, (long long)fallbacks, (long long)tiles);
+    fprintf(to, "%lldx%lldx%lld (m x n x k) %s on %d rank%s, grid %dx%dx%d, kernel %s (%s): %.3f s, %.1f GFLOP/s, check %s\n", (long long)record->m,
             (long long)record->n, (long long)record->k, record->type, record->ranks, record->ranks == 1 ? "" : "s", record->grid[0],
-            record->grid[1], record->grid[2], record->kernel, record->seconds, record->gflops, record->check);
+            record->grid[1], record->grid[2], record->kernel, record->accuracy, record->seconds, record->gflops, record->check);
 }

@@ -32,6 +32,7 @@ typedef struct {
     char host[64];
     char device[96];                /* "NVIDIA H200 #0 (0000:18:00.0)" or the CPU's name */
     int64_t tiles;                  /* products of tiles multiplied */
+    int64_t fallbacks;              /* of them those whose operands the kernel could not hold and handed to another (split3: to simt) */
     double flops;                   /* 2·m·n·k of them */
     double lane_seconds[TSR_LANE_COUNT]; /* busy time */
     double lane_bytes[TSR_LANE_COUNT];   /* moved by the lane; multiply: operands and C as the kernel's descriptor counts them */
@@ -59,7 +60,7 @@ typedef struct {
     int ranks;                  /* of the job, idle ones too */
     int64_t super_blocks[2];    /* along m, n */
     int64_t panel;              /* k of one step */
-    char kernel[32], type[8], transport[32], io[16];
+    char kernel[32], accuracy[8], input[8], type[8], transport[32], io[16]; /* input: of A and B as the kernel took them; type: of the sums */
     char versions[256];         /* "tessera 0.1.0, HDF5 …, Open MPI …, CUDA …" */
     double seconds;             /* first read to last byte synced */
     double setup_seconds;       /* main to first read */

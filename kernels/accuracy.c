@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "kernels/fill.h"
+#include "kernels/half.h"
 
 #define SEED_A 11
 #define SEED_B 12
@@ -51,15 +52,21 @@ static double element_b(tsr_input input, double phi, int64_t k, int64_t n, int64
 }
 
 static tsr_status check_view(tsr_view to) {
-    if (to.element.swapped || (to.element.dtype != TSR_F32 && to.element.dtype != TSR_F64))
-        return tsr_fail(TSR_ERR_UNSUPPORTED, "input: cannot be %s%s: use f32 or f64 in this machine's byte order", tsr_dtype_name(to.element.dtype),
+    const tsr_dtype type = to.element.dtype;
+    if (to.element.swapped || (type != TSR_F16 && type != TSR_BF16 && type != TSR_F32 && type != TSR_F64))
+        return tsr_fail(TSR_ERR_UNSUPPORTED, "input: cannot be %s%s: use f16, bf16, f32 or f64 in this machine's byte order", tsr_dtype_name(to.element.dtype),
                         to.element.swapped ? " byte-swapped" : "");
     return TSR_OK;
 }
 
 static void store(tsr_view to, int64_t i, int64_t j, double value) {
-    if (to.element.dtype == TSR_F32) ((float *)to.data)[i * to.ld + j] = (float)value;
-    else ((double *)to.data)[i * to.ld + j] = value;
+    const int64_t at = i * to.ld + j;
+    switch (to.element.dtype) {
+    case TSR_F16: ((uint16_t *)to.data)[at] = tsr_half_encode(value); break;
+    case TSR_BF16: ((uint16_t *)to.data)[at] = tsr_bf16_encode(value); break;
+    case TSR_F32: ((float *)to.data)[at] = (float)value; break;
+    default: ((double *)to.data)[at] = value; break;
+    }
 }
 
 tsr_status tsr_input_fill_a(tsr_input input, double phi, tsr_view a) {

@@ -74,7 +74,7 @@ tsr_status tsr_dtype_parse(const char *name, tsr_dtype *dtype) {
     static const struct {
         const char *name;
         tsr_dtype dtype;
-    } others[] = {{"float16", TSR_F16}, {"half", TSR_F16}, {"float32", TSR_F32}, {"single", TSR_F32},
+    } others[] = {{"float16", TSR_F16}, {"half", TSR_F16}, {"bfloat16", TSR_BF16}, {"float32", TSR_F32}, {"single", TSR_F32},
                   {"float64", TSR_F64}, {"double", TSR_F64}};
     for (int i = 0; i < TSR_DTYPE_COUNT; i++)
         if (strcmp(name, dtypes[i].name) == 0) return *dtype = (tsr_dtype)i, TSR_OK;
@@ -84,7 +84,7 @@ tsr_status tsr_dtype_parse(const char *name, tsr_dtype *dtype) {
 #define X(code, text, bytes, kind) text " "
                     TSR_DTYPE_LIST(X)
 #undef X
-                    "(or float16, half, float32, single, float64, double)", name);
+                    "(or float16, half, bfloat16, float32, single, float64, double)", name);
 }
 
 tsr_dtype tsr_dtype_compute(tsr_dtype dtype) {
@@ -114,6 +114,7 @@ double tsr_element_to_double(tsr_element element, const void *at) {
     memcpy(&value, raw, bytes);
     switch (element.dtype) {
     case TSR_F16: return (double)tsr_half_decode(value.u16);
+    case TSR_BF16: return (double)tsr_bf16_decode(value.u16);
     case TSR_F32: return (double)value.f32;
     case TSR_F64: return value.f64;
     case TSR_I8: return (double)value.i8;

@@ -69,6 +69,7 @@ void tsr_message_set(const char *message);   /* hands a message from one thread 
 /* code, name, bytes, kind ('f' floating, 'i' signed, 'u' unsigned) */
 #define TSR_DTYPE_LIST(X)                                                                                             \
     X(F16, "f16", 2, 'f')                                                                                             \
+    X(BF16, "bf16", 2, 'f')                                                                                           \
     X(F32, "f32", 4, 'f')                                                                                             \
     X(F64, "f64", 8, 'f')                                                                                             \
     X(I8, "i8", 1, 'i')                                                                                               \
@@ -89,7 +90,7 @@ typedef enum {
 
 size_t tsr_dtype_bytes(tsr_dtype dtype);
 const char *tsr_dtype_name(tsr_dtype dtype);
-tsr_status tsr_dtype_parse(const char *name, tsr_dtype *dtype); /* also float16/half, float32/single, float64/double; lists names on error */
+tsr_status tsr_dtype_parse(const char *name, tsr_dtype *dtype); /* also float16/half, bfloat16, float32/single, float64/double; lists names on error */
 /* The type a matrix of this type is multiplied in: fp32 for f16, f32 and integers up to 16 bits; fp64 for the rest,
  * whose values fp32 would round. */
 tsr_dtype tsr_dtype_compute(tsr_dtype dtype);

@@ -17,6 +17,7 @@ TSR_HOST_DEVICE static inline uint64_t tsr_reverse_64(uint64_t word) {
 }
 
 TSR_HOST_DEVICE static inline float tsr_convert_f16(uint16_t word) { return tsr_half_decode(word); }
+TSR_HOST_DEVICE static inline float tsr_convert_bf16(uint16_t word) { return tsr_bf16_decode(word); }
 TSR_HOST_DEVICE static inline float tsr_convert_f32(uint32_t word) {
     float value;
     memcpy(&value, &word, sizeof value);
@@ -38,6 +39,7 @@ TSR_HOST_DEVICE static inline uint64_t tsr_convert_u64(uint64_t word) { return w
 
 #define TSR_SOURCE_LIST(X)                                                                                            \
     X(F16, f16, 16)                                                                                                   \
+    X(BF16, bf16, 16)                                                                                                 \
     X(F32, f32, 32)                                                                                                   \
     X(F64, f64, 64)                                                                                                   \
     X(I8, i8, 8)                                                                                                      \

@@ -48,6 +48,7 @@ static void store(tsr_dtype dtype, void *row, int64_t j, double value) {
     double natural = value > 0 ? value : 0;
     switch (dtype) {
     case TSR_F16: ((uint16_t *)row)[j] = tsr_half_encode(value); break;
+    case TSR_BF16: ((uint16_t *)row)[j] = tsr_bf16_encode(value); break;
     case TSR_F32: ((float *)row)[j] = (float)value; break;
     case TSR_F64: ((double *)row)[j] = value; break;
     case TSR_I8: ((int8_t *)row)[j] = (int8_t)value; break;

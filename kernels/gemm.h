@@ -3,6 +3,7 @@
  *   C (m × n) = A (m × k) · B (k × n)            accumulate = false: C is never read
  *   C (m × n) += A (m × k) · B (k × n)           accumulate = true
  *
+ * - A and B are of the kernel's input type, C of its type;
  * - any m, n, k ≥ 0 (k = 0 without accumulate writes zeros) and any ld ≥ columns; bytes between cols and ld of C stay untouched;
  * - asynchronous on the stream given; allocates nothing; workspace is asked for and passed in;
  * - deterministic: same inputs, same bits; NaN and Inf go where IEEE arithmetic sends them;
@@ -24,12 +25,25 @@ typedef struct {
     void *c;       int64_t ldc; /* m × n, row-major, ldc ≥ n elements */
     bool accumulate;
     void *workspace;            /* workspace_bytes(...) bytes of device memory, NULL when that is 0 */
+    uint32_t *fallbacks;        /* device memory, may be NULL: a kernel that hands operands it cannot hold to another adds 1 */
 } tsr_gemm_args;
 
+/* What a kernel may lose. code, name as in --accuracy, what is lost */
+#define TSR_ACCURACY_LIST(X)                                                                                          \
+    X(IEEE, "ieee", "every product and sum rounded once in C's type, or better")                                      \
+    X(FAST, "fast", "operands as they are, sums as the tensor cores round them")                                      \
+    X(TF32, "tf32", "fp32 operands rounded to tf32 (11 significant bits)")                                            \
+    X(BF16, "bf16", "operands rounded to bfloat16 (8 significant bits)")
+
 typedef enum {
-    TSR_ACCURACY_IEEE,  /* every product and sum rounded once in the output type, or better */
-    TSR_ACCURACY_LOWER  /* rounds operands or sums to less: only by name */
+#define X(code, name, what) TSR_ACCURACY_##code,
+    TSR_ACCURACY_LIST(X)
+#undef X
+    TSR_ACCURACY_COUNT
 } tsr_accuracy;
+
+const char *tsr_accuracy_name(tsr_accuracy accuracy);
+tsr_status tsr_accuracy_parse(const char *name, tsr_accuracy *accuracy); /* lists the names on error */
 
 /* What a launch would look like on a device; filled by the kernel's `shape`, shown by bench and --dry-run. */
 typedef struct {
@@ -46,13 +60,14 @@ typedef struct tsr_gemm_kernel {
     const char *name;            /* "tiled" */
     const char *what;            /* one line for lists: "shared-memory tiles, boundary checked" */
     tsr_device_kind device;
-    tsr_dtype type;              /* of A, B, C and the accumulator */
+    tsr_dtype input;             /* of A and B */
+    tsr_dtype type;              /* of C and the accumulator */
     int min_arch;                /* lowest compute capability ·10; 0 on the CPU */
-    tsr_accuracy accuracy;
+    tsr_accuracy accuracy;       /* of the product of A and B as they are handed over */
     double error_factor;         /* |ΔC| ≤ error_factor(k)·u·(|A||B|): value at k = 1 ... see error_grows */
     bool error_grows;            /* true: bound is error_factor·k; false: independent of k (compensated, wide accumulator) */
     int64_t multiple;            /* m, n, k must be multiples of this; 1 = any. Only `tiled` has one. */
-    int speed_rank;              /* order for auto, larger is faster; from `tessera bench gemm --all`, see docs/performance.md */
+    int speed_rank;              /* order for auto where gemm_speeds.inc has no figures: larger is faster */
     size_t (*workspace_bytes)(int64_t m, int64_t n, int64_t k); /* NULL: none */
     tsr_status (*shape)(tsr_device *device, int64_t m, int64_t n, int64_t k, tsr_gemm_shape *shape);
     tsr_status (*launch)(tsr_device *device, tsr_stream *stream, const tsr_gemm_args *args);
@@ -66,9 +81,26 @@ static inline bool tsr_gemm_runs_on(const tsr_gemm_kernel *kernel, int arch) {
 
 /* registry.c: every kernel of this build, in ladder order. */
 const tsr_gemm_kernel *const *tsr_gemm_kernels(int *count);
-/* The kernel called `name` ("auto": the largest speed_rank that is IEEE-accurate and runs there) for this device and type.
- * TSR_ERR_USAGE lists the names there are; TSR_ERR_UNSUPPORTED says which arch it needs. */
-tsr_status tsr_gemm_find(const char *name, const tsr_device_facts *facts, tsr_dtype type, const tsr_gemm_kernel **kernel);
+/* The kernel called `name` for this device, input and type. TSR_ERR_USAGE lists the names there are; TSR_ERR_UNSUPPORTED says which arch it
+ * needs. */
+tsr_status tsr_gemm_find(const char *name, const tsr_device_facts *facts, tsr_dtype input, tsr_dtype type, const tsr_gemm_kernel **kernel);
+
+/* What is to be multiplied, for the choice of a kernel. */
+typedef struct {
+    tsr_dtype a, b;         /* as stored */
+    tsr_dtype type;         /* of C's accumulator: TSR_F32 or TSR_F64 */
+    tsr_accuracy accuracy;  /* the most that may be lost */
+    int64_t m, n, k;        /* of a launch, about */
+} tsr_gemm_request;
+
+/* gemm_choose.c: the fastest kernel for the request on this device, as gemm_speeds.inc has it measured there, or by speed_rank where nothing was
+ * measured; with a name other than "auto" the one of that name, whatever it loses. Operands are handed over in the kernel's input type: as they
+ * are stored, in C's type, or, where that may be lost, in bfloat16. Errors as tsr_gemm_find. */
+tsr_status tsr_gemm_choose(const char *name, const tsr_device_facts *facts, const tsr_gemm_request *request, const tsr_gemm_kernel **kernel);
+/* gemm_choose.c: what is lost when this kernel multiplies operands stored as a and b. */
+tsr_accuracy tsr_gemm_loss(const tsr_gemm_kernel *kernel, tsr_dtype a, tsr_dtype b);
+/* gemm_choose.c: measured flop/s of the kernel on devices of this arch for a product of m × k by k × n, interpolated; 0 where none was measured. */
+double tsr_gemm_speed(const tsr_gemm_kernel *kernel, int arch, int64_t m, int64_t n, int64_t k);
 /* Checks args against the contract (ld, NULLs, multiple) and launches; every caller uses it. */
 tsr_status tsr_gemm_launch(const tsr_gemm_kernel *kernel, tsr_device *device, tsr_stream *stream, const tsr_gemm_args *args);
 /* |ΔC| ≤ bound·(|A||B|) elementwise for inner length k. */

@@ -61,7 +61,7 @@ DEFINE_BLAS(f64, double)
 
 #define BLAS(suffix, code)                                                                                            \
     const tsr_gemm_kernel tsr_gemm_blas_##suffix = {                                                                  \
-        .name = "blas", .what = "the CPU's BLAS library", .device = TSR_DEVICE_CPU, .type = code,                     \
+        .name = "blas", .what = "the CPU's BLAS library", .device = TSR_DEVICE_CPU, .input = code, .type = code,                     \
         .accuracy = TSR_ACCURACY_IEEE, .error_factor = 2.0, .error_grows = true, .multiple = 1, .speed_rank = 10,     \
         .shape = tsr_gemm_shape_once_##suffix, .launch = launch_##suffix}
 

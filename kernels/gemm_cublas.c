@@ -79,7 +79,7 @@ DEFINE_LAUNCH(f64, double, cublasDgemm_64)
 
 #define CUBLAS(suffix, code)                                                                                          \
     const tsr_gemm_kernel tsr_gemm_cublas_##suffix = {                                                                \
-        .name = "cublas", .what = "NVIDIA's cuBLAS, the yardstick", .device = TSR_DEVICE_CUDA, .type = code,          \
+        .name = "cublas", .what = "NVIDIA's cuBLAS, the yardstick", .device = TSR_DEVICE_CUDA, .input = code, .type = code,          \
         .min_arch = 50, .accuracy = TSR_ACCURACY_IEEE, .error_factor = 2.0, .error_grows = true, .multiple = 1,       \
         .speed_rank = 60, .workspace_bytes = workspace_bytes, .shape = tsr_gemm_shape_once_##suffix, .launch = launch_##suffix}
 

@@ -1,5 +1,5 @@
-/* IEEE half precision in bit arithmetic, shared by host code and CUDA kernels so that both round alike. Every conversion
- * to half goes through double, which holds each source value exactly: one rounding, to nearest even. */
+/* IEEE half precision and bfloat16 in bit arithmetic, shared by host code and CUDA kernels so that both round alike: once, to nearest
+ * even, from a double or float that holds the source value exactly. */
 #ifndef TSR_KERNELS_HALF_H
 #define TSR_KERNELS_HALF_H
 
@@ -50,6 +50,35 @@ TSR_HOST_DEVICE static inline uint16_t tsr_half_encode(double value) {
         return (uint16_t)(sign | (tsr_half_shift(magnitude, 42) - ((uint64_t)(1023 - 15) << 10)));
     if (exponent < -25) return sign; /* below half of the smallest subnormal */
     return (uint16_t)(sign | tsr_half_shift((magnitude & (one - 1)) | one, 28 - exponent));
+}
+
+/* bfloat16 is the upper half of a float. */
+TSR_HOST_DEVICE static inline float tsr_bf16_decode(uint16_t bf16) {
+    uint32_t bits = (uint32_t)bf16 << 16;
+    float value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+TSR_HOST_DEVICE static inline uint16_t tsr_bf16_encode_float(float value) {
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    if ((bits & 0x7fffffffu) > 0x7f800000u) return (uint16_t)(bits >> 16 | 0x40u); /* stays a NaN */
+    return (uint16_t)((bits + 0x7fffu + (bits >> 16 & 1u)) >> 16);
+}
+
+TSR_HOST_DEVICE static inline uint16_t tsr_bf16_encode(double value) {
+    const uint64_t one = UINT64_C(1) << 52;
+    uint64_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    uint16_t sign = (uint16_t)((bits >> 48) & 0x8000u);
+    uint64_t magnitude = bits & UINT64_C(0x7fffffffffffffff);
+    int exponent = (int)(magnitude >> 52) - 1023;
+    if (magnitude > UINT64_C(0x7ff0000000000000)) return (uint16_t)(sign | 0x7fc0u);
+    if (exponent >= 128) return (uint16_t)(sign | 0x7f80u);
+    if (exponent >= -126) return (uint16_t)(sign | (tsr_half_shift(magnitude, 45) - ((uint64_t)(1023 - 127) << 7)));
+    if (exponent < -134) return sign; /* below half of the smallest subnormal */
+    return (uint16_t)(sign | tsr_half_shift((magnitude & (one - 1)) | one, -81 - exponent));
 }
 
 #endif

@@ -62,6 +62,14 @@ __device__ __forceinline__ void copy_bulk(void *to, const void *from, uint32_t b
                  : "memory");
 }
 
+/* The box of a tensor map (tensor_map.h, a __grid_constant__ argument) whose first element is (row, col), from global to shared memory, 128-byte
+ * aligned (1024 with a swizzle of 128); completes on the barrier with the bytes of the whole box, also at the edges. One thread. */
+__device__ __forceinline__ void copy_tensor(void *to, const void *map, int row, int col, uint64_t *barrier) {
+    asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3}], [%4];" ::"r"(shared_address(to)),
+                 "l"(map), "r"(col), "r"(row), "r"(shared_address(barrier))
+                 : "memory");
+}
+
 /* ---- wgmma: products on the tensor cores by a warpgroup, operands in shared memory. sm_90a only. PTX ISA 8.0, "wgmma". ---- */
 
 /* A whole warpgroup gives registers back, or takes more; once, before its part of the work begins. */

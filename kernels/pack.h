@@ -13,7 +13,7 @@ typedef struct {
     tsr_view from;   /* rows × cols as stored: any dtype, either byte order */
     bool transpose;  /* to[j][i] = from[i][j] */
     void *to;        /* (transpose ? cols × rows : rows × cols), `type` */
-    tsr_dtype type;  /* TSR_F32 or TSR_F64 */
+    tsr_dtype type;  /* TSR_F32, TSR_F64 or TSR_BF16, each element rounded once; or TSR_F16 where `from` is that, too */
     int64_t ld;      /* elements from row to row of `to` */
     int64_t padded_rows, padded_cols; /* extent of `to` written: outside the operand zeros; ≥ its rows and cols, ≤ ld */
 } tsr_pack_args;

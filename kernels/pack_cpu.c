@@ -12,30 +12,41 @@
 /* to[j] = from[j], n elements */
 typedef void row_loop(const void *from, void *to, int64_t n);
 
-#define DEFINE_LOOP(suffix, bits, order, reverse, target)                                                             \
-    static void row_##suffix##_##order##_##target(const void *from, void *to, int64_t n) {                            \
+#define DEFINE_LOOP(suffix, bits, order, reverse, name, target, rounded)                                               \
+    static void row_##suffix##_##order##_##name(const void *from, void *to, int64_t n) {                            \
         const char *restrict source = from;                                                                           \
         target *restrict values = to;                                                                                 \
         for (int64_t j = 0; j < n; j++) {                                                                             \
             uint##bits##_t word;                                                                                      \
             memcpy(&word, source + j * (bits / 8), sizeof word);                                                      \
-            values[j] = (target)tsr_convert_##suffix(reverse(word));                                                  \
+            values[j] = rounded(tsr_convert_##suffix(reverse(word)));                                                 \
         }                                                                                                             \
     }
 
 #define AS_IS(word) (word)
+#define DEFINE_ORDER(suffix, bits, order, reverse)                                                                    \
+    DEFINE_LOOP(suffix, bits, order, reverse, f32, float, (float))                                                    \
+    DEFINE_LOOP(suffix, bits, order, reverse, f64, double, (double))                                                  \
+    DEFINE_LOOP(suffix, bits, order, reverse, bf16, uint16_t, tsr_bf16_encode)
 #define DEFINE_SOURCE(code, suffix, bits)                                                                             \
-    DEFINE_LOOP(suffix, bits, native, AS_IS, float)                                                                   \
-    DEFINE_LOOP(suffix, bits, native, AS_IS, double)                                                                  \
-    DEFINE_LOOP(suffix, bits, swapped, tsr_reverse_##bits, float)                                                     \
-    DEFINE_LOOP(suffix, bits, swapped, tsr_reverse_##bits, double)
+    DEFINE_ORDER(suffix, bits, native, AS_IS)                                                                         \
+    DEFINE_ORDER(suffix, bits, swapped, tsr_reverse_##bits)
 TSR_SOURCE_LIST(DEFINE_SOURCE)
 
-/* [source][swapped][target is f64] */
-#define TABLE_LINE(code, suffix, bits)                                                                                \
-    [TSR_##code] = {{row_##suffix##_native_float, row_##suffix##_native_double},                                      \
-                    {row_##suffix##_swapped_float, row_##suffix##_swapped_double}},
-static row_loop *const loops[TSR_DTYPE_COUNT][2][2] = {TSR_SOURCE_LIST(TABLE_LINE)};
+/* [source][swapped][target] */
+#define TABLE_TARGETS(suffix, order)                                                                                  \
+    {[TSR_F32] = row_##suffix##_##order##_f32, [TSR_F64] = row_##suffix##_##order##_f64, [TSR_BF16] = row_##suffix##_##order##_bf16}
+#define TABLE_LINE(code, suffix, bits) [TSR_##code] = {TABLE_TARGETS(suffix, native), TABLE_TARGETS(suffix, swapped)},
+static row_loop *const loops[TSR_DTYPE_COUNT][2][TSR_F64 + 1] = {TSR_SOURCE_LIST(TABLE_LINE)};
+
+/* Halves that stay halves: their bits move, turned round where swapped. */
+static void row_halves_native(const void *from, void *to, int64_t n) { memcpy(to, from, (size_t)n * sizeof(uint16_t)); }
+DEFINE_LOOP(u16, 16, swapped, tsr_reverse_16, f16, uint16_t, (uint16_t))
+
+static row_loop *loop_for(tsr_element from, tsr_dtype to) {
+    if (to == TSR_F16) return from.swapped ? row_u16_swapped_f16 : row_halves_native;
+    return loops[from.dtype][from.swapped][to];
+}
 
 /* ---- pack --------------------------------------------------------------------------------------------------------- */
 
@@ -63,6 +74,11 @@ static void store_columns_f32(const float *restrict tile, float *restrict to, in
         for (int64_t i = 0; i < rows; i++) to[j * ld + i] = tile[i * TILE_LD + j];
 }
 
+static void store_columns_16(const uint16_t *restrict tile, uint16_t *restrict to, int64_t ld, int64_t rows, int64_t cols) {
+    for (int64_t j = 0; j < cols; j++)
+        for (int64_t i = 0; i < rows; i++) to[j * ld + i] = tile[i * TILE_LD + j];
+}
+
 static void store_columns_f64(const double *restrict tile, double *restrict to, int64_t ld, int64_t rows, int64_t cols) {
     for (int64_t j = 0; j < cols; j++)
         for (int64_t i = 0; i < rows; i++) to[j * ld + i] = tile[i * TILE_LD + j];
@@ -73,6 +89,7 @@ static void transpose_tile(const tsr_pack_args *args, row_loop *loop, int64_t i0
     union {
         float f32[TILE_ROWS * TILE_LD];
         double f64[TILE_ROWS * TILE_LD];
+        uint16_t u16[TILE_ROWS * TILE_LD];
     } tile;
     size_t from_bytes = tsr_dtype_bytes(args->from.element.dtype), to_bytes = tsr_dtype_bytes(args->type);
     int64_t rows = tsr_min(TILE_ROWS, args->from.rows - i0), cols = tsr_min(TILE_COLS, args->from.cols - j0);
@@ -81,8 +98,10 @@ static void transpose_tile(const tsr_pack_args *args, row_loop *loop, int64_t i0
         loop(at(args->from.data, (i0 + i) * args->from.ld + j0, from_bytes), at_mutable(&tile, i * TILE_LD, to_bytes), cols);
     if (args->type == TSR_F32)
         store_columns_f32(tile.f32, to, args->ld, rows, cols);
-    else
+    else if (args->type == TSR_F64)
         store_columns_f64(tile.f64, to, args->ld, rows, cols);
+    else
+        store_columns_16(tile.u16, to, args->ld, rows, cols);
 }
 
 /* Down the source first: the lines of `to` that a tile leaves unfinished are finished by the next. */
@@ -103,7 +122,7 @@ static void pad(const tsr_pack_args *args, int64_t rows, int64_t cols) {
 static tsr_status pack(tsr_device *device, tsr_stream *stream, const tsr_pack_args *args) {
     (void)device, (void)stream;
     TSR_TRY(tsr_pack_check(args));
-    row_loop *loop = loops[args->from.element.dtype][args->from.element.swapped][args->type == TSR_F64];
+    row_loop *loop = loop_for(args->from.element, args->type);
     if (!tsr_rect_empty((tsr_rect){0, 0, args->from.rows, args->from.cols}))
         (args->transpose ? pack_transposed : pack_rows)(args, loop);
     pad(args, args->transpose ? args->from.cols : args->from.rows, args->transpose ? args->from.rows : args->from.cols);
@@ -129,11 +148,11 @@ static void store_row(const double *values, tsr_dtype dtype, char *to, int64_t n
 /* n ≤ CHUNK elements; c0 may be NULL when beta = 0 */
 static void finish_chunk(const tsr_finish_args *args, const char *accumulated, const char *c0, char *out, int64_t n) {
     double values[CHUNK], add[CHUNK];
-    loops[args->accumulated.element.dtype][0][1](accumulated, values, n);
+    loops[args->accumulated.element.dtype][0][TSR_F64](accumulated, values, n);
     if (args->alpha != 1.0)
         for (int64_t j = 0; j < n; j++) values[j] *= args->alpha;
     if (args->beta != 0.0) {
-        loops[args->c0.element.dtype][args->c0.element.swapped][1](c0, add, n);
+        loops[args->c0.element.dtype][args->c0.element.swapped][TSR_F64](c0, add, n);
         for (int64_t j = 0; j < n; j++) values[j] += args->beta * add[j];
     }
     store_row(values, args->out.element.dtype, out, n);

@@ -27,6 +27,18 @@ template <typename W, int COUNT> struct alignas(COUNT * sizeof(W) < 16 ? COUNT *
     W of[COUNT];
 };
 
+/* A bfloat16 to convert to. Integers that a float would round go through double. */
+struct bf16 {
+    uint16_t bits;
+    bf16() = default;
+    TSR_HOST_DEVICE explicit bf16(float value) : bits(tsr_bf16_encode_float(value)) {}
+    TSR_HOST_DEVICE explicit bf16(double value) : bits(tsr_bf16_encode(value)) {}
+    template <typename I> TSR_HOST_DEVICE explicit bf16(I value) : bits(sizeof(I) < 4 ? bf16((float)value).bits : bf16((double)value).bits) {}
+};
+
+/* Elements of a target that a transpose moves at once in shared memory. */
+template <typename T> constexpr int EACH = sizeof(T) < 4 ? GROUP : 16 / (int)sizeof(T);
+
 /* ---- source elements ------------------------------------------------------------------------------------------------ */
 
 template <tsr_dtype D> struct source;
@@ -82,8 +94,7 @@ template <tsr_dtype D, typename T>
 __global__ void __launch_bounds__(LANES *LINES, sizeof(typename source<D>::word_type) == 8 ? 3 : 4)
     convert_groups(const void *from, int64_t ld_from, bool swapped, T *to, int64_t ld_to, int64_t rows, int64_t cols) {
     typedef group<typename source<D>::word_type, GROUP> words;
-    const int EACH = 16 / (int)sizeof(T);
-    typedef group<T, EACH> unit;
+    typedef group<T, EACH<T>> unit;
     const int64_t whole = cols / GROUP;
     for_items(rows, whole + (cols % GROUP > 0), [=](int64_t i, int64_t g0) {
         const words *row = reinterpret_cast<const words *>(static_cast<const typename source<D>::word_type *>(from) + i * ld_from);
@@ -95,11 +106,11 @@ __global__ void __launch_bounds__(LANES *LINES, sizeof(typename source<D>::word_
         for (int item = 0; item < ITEMS; item++) {
             const int64_t g = g0 + item * LANES;
 #pragma unroll
-            for (int h = 0; h < GROUP / EACH && g < whole; h++) {
+            for (int h = 0; h < GROUP / EACH<T> && g < whole; h++) {
                 unit value;
 #pragma unroll
-                for (int e = 0; e < EACH; e++) value.of[e] = source<D>::template convert<T>(word[item].of[h * EACH + e], swapped);
-                *reinterpret_cast<unit *>(to + i * ld_to + g * GROUP + h * EACH) = value;
+                for (int e = 0; e < EACH<T>; e++) value.of[e] = source<D>::template convert<T>(word[item].of[h * EACH<T> + e], swapped);
+                *reinterpret_cast<unit *>(to + i * ld_to + g * GROUP + h * EACH<T>) = value;
             }
             if (g == whole)
                 for (int64_t j = g * GROUP; j < cols; j++) to[i * ld_to + j] = source<D>::template load<T>(from, i * ld_from + j, swapped);
@@ -107,10 +118,10 @@ __global__ void __launch_bounds__(LANES *LINES, sizeof(typename source<D>::word_
     });
 }
 
-/* Where unit u of row j of a tile of T stands, in units of 16 bytes. For eight neighbouring u, and for eight j that differ in
+/* Where unit u of row j of a tile of T stands, in units of EACH<T> elements. For eight neighbouring u, and for eight j that differ in
  * their bits 0 to 2 or 2 to 4 alone, these are eight different places in a line of 128 bytes. */
 template <typename T> __device__ __forceinline__ int place_of(int j, int u) {
-    return j * (TILE * (int)sizeof(T) / 16) + (u ^ ((j ^ j >> 3) & 7));
+    return j * (TILE / EACH<T>) + (u ^ ((j ^ j >> 3) & 7));
 }
 
 /* The thread's GROUP × GROUP elements of a tile (rows × cols from `from`): rows y·GROUP + r, and columns x·GROUP + c when aligned, else
@@ -135,19 +146,19 @@ __device__ __forceinline__ void load_tile(group<W, GROUP> word[GROUP], const W *
 
 /* to (cols × rows, both ≤ TILE) = the tile in shared memory, whose rows those of `to` are */
 template <typename T>
-__device__ __forceinline__ void store_tile(const group<T, 16 / sizeof(T)> *tile, T *to, int64_t ld, int rows, int cols, bool aligned, int t) {
-    const int EACH = 16 / (int)sizeof(T), UNITS = TILE / EACH, THREADS = LANES * LINES;
+__device__ __forceinline__ void store_tile(const group<T, EACH<T>> *tile, T *to, int64_t ld, int rows, int cols, bool aligned, int t) {
+    constexpr int UNITS = TILE / EACH<T>, THREADS = LANES * LINES;
     if (aligned && rows == TILE) {
 #pragma unroll
         for (int at = 0; at < TILE * UNITS; at += THREADS) {
             const int j = (at + t) / UNITS, u = (at + t) % UNITS;
-            if (j < cols) *reinterpret_cast<group<T, EACH> *>(to + j * ld + u * EACH) = tile[place_of<T>(j, u)];
+            if (j < cols) *reinterpret_cast<group<T, EACH<T>> *>(to + j * ld + u * EACH<T>) = tile[place_of<T>(j, u)];
         }
         return;
     }
     for (int at = t; at < TILE * TILE; at += THREADS) {
         const int j = at / TILE, i = at % TILE;
-        if (j < cols && i < rows) to[j * ld + i] = tile[place_of<T>(j, i / EACH)].of[i % EACH];
+        if (j < cols && i < rows) to[j * ld + i] = tile[place_of<T>(j, i / EACH<T>)].of[i % EACH<T>];
     }
 }
 
@@ -157,8 +168,7 @@ __global__ void __launch_bounds__(LANES *LINES, sizeof(typename source<D>::word_
     convert_transposed(const void *from, int64_t ld_from, bool from_aligned, bool swapped, T *to, int64_t ld_to, bool to_aligned, int64_t rows,
                        int64_t cols) {
     typedef typename source<D>::word_type word_type;
-    const int EACH = 16 / (int)sizeof(T);
-    __shared__ group<T, EACH> tile[TILE * TILE / EACH]; /* columns of the source × its rows */
+    __shared__ group<T, EACH<T>> tile[TILE * TILE / EACH<T>]; /* columns of the source × its rows */
     const int t = (int)(threadIdx.y * LANES + threadIdx.x), x = t % (TILE / GROUP), y = t / (TILE / GROUP);
     for (int64_t i0 = (int64_t)blockIdx.y * TILE; i0 < rows; i0 += (int64_t)gridDim.y * TILE)
         for (int64_t j0 = (int64_t)blockIdx.x * TILE; j0 < cols; j0 += (int64_t)gridDim.x * TILE) {
@@ -169,11 +179,11 @@ __global__ void __launch_bounds__(LANES *LINES, sizeof(typename source<D>::word_
             for (int c = 0; c < GROUP; c++) {
                 const int j = from_aligned ? x * GROUP + c : x + c * (TILE / GROUP);
 #pragma unroll
-                for (int h = 0; h < GROUP / EACH; h++) {
-                    group<T, EACH> unit;
+                for (int h = 0; h < GROUP / EACH<T>; h++) {
+                    group<T, EACH<T>> unit;
 #pragma unroll
-                    for (int e = 0; e < EACH; e++) unit.of[e] = source<D>::template convert<T>(word[h * EACH + e].of[c], swapped);
-                    tile[place_of<T>(j, y * (GROUP / EACH) + h)] = unit;
+                    for (int e = 0; e < EACH<T>; e++) unit.of[e] = source<D>::template convert<T>(word[h * EACH<T> + e].of[c], swapped);
+                    tile[place_of<T>(j, y * (GROUP / EACH<T>) + h)] = unit;
                 }
             }
             __syncthreads();
@@ -182,7 +192,7 @@ __global__ void __launch_bounds__(LANES *LINES, sizeof(typename source<D>::word_
         }
 }
 
-/* Words W of 4 or 16 bytes: to (rows × words) = from (rows × words), or zeros when from is NULL */
+/* Words W of 2, 4 or 16 bytes: to (rows × words) = from (rows × words), or zeros when from is NULL */
 template <typename W>
 __global__ void copy_rows(const W *from, int64_t ld_from, W *to, int64_t ld_to, int64_t rows, int64_t words) {
     for_items(rows, words, [=](int64_t i, int64_t j0) {
@@ -240,12 +250,13 @@ static tsr_status launch_copy(tsr_stream *stream, const void *from, size_t step_
                       (int64_t)(step_from / sizeof(W)), static_cast<W *>(to), (int64_t)(step_to / sizeof(W)), rows, words);
 }
 
-/* rows of `bytes`, `step` bytes apart, everything a multiple of 4 bytes; zeros when from is NULL */
+/* rows of `bytes`, `step` bytes apart, everything a multiple of 2 bytes; zeros when from is NULL */
 static tsr_status copy_matrix(tsr_stream *stream, const void *from, size_t step_from, void *to, size_t step_to, int64_t rows, size_t bytes) {
     if (rows == 0 || bytes == 0) return TSR_OK;
-    bool wide = ((uintptr_t)from | (uintptr_t)to | step_from | step_to | bytes) % sizeof(uint4) == 0;
-    return wide ? launch_copy<uint4>(stream, from, step_from, to, step_to, rows, bytes)
-                : launch_copy<uint32_t>(stream, from, step_from, to, step_to, rows, bytes);
+    const size_t all = (uintptr_t)from | (uintptr_t)to | step_from | step_to | bytes;
+    if (all % sizeof(uint4) == 0) return launch_copy<uint4>(stream, from, step_from, to, step_to, rows, bytes);
+    if (all % sizeof(uint32_t) == 0) return launch_copy<uint32_t>(stream, from, step_from, to, step_to, rows, bytes);
+    return launch_copy<uint16_t>(stream, from, step_from, to, step_to, rows, bytes);
 }
 
 /* Whether rows `ld` elements of `width` bytes apart all begin aligned to a group (16 bytes where it is larger). */
@@ -274,6 +285,12 @@ template <tsr_dtype D, typename T> static tsr_status launch_convert(tsr_stream *
     return TSR_LAUNCH((convert_rows<D, T>), grid, threads, 0, stream, data, from->ld, swapped, to, args->ld, from->rows, from->cols);
 }
 
+template <tsr_dtype D> static tsr_status convert_from(tsr_stream *stream, const tsr_pack_args *args) {
+    if (args->type == TSR_F32) return launch_convert<D, float>(stream, args);
+    if (args->type == TSR_F64) return launch_convert<D, double>(stream, args);
+    return launch_convert<D, bf16>(stream, args);
+}
+
 static tsr_status convert(tsr_stream *stream, const tsr_pack_args *args) {
     const tsr_view *from = &args->from;
     size_t bytes = tsr_dtype_bytes(args->type);
@@ -281,10 +298,10 @@ static tsr_status convert(tsr_stream *stream, const tsr_pack_args *args) {
     if (!args->transpose && from->element.dtype == args->type && !from->element.swapped)
         return copy_matrix(stream, from->data, (size_t)from->ld * bytes, args->to, (size_t)args->ld * bytes, from->rows,
                            (size_t)from->cols * bytes);
+    if (args->type == TSR_F16) return launch_convert<TSR_U16, uint16_t>(stream, args); /* from halves: only moved */
     switch (from->element.dtype) {
 #define CASE(code, suffix, bits)                                                                                      \
-    case TSR_##code:                                                                                                  \
-        return args->type == TSR_F32 ? launch_convert<TSR_##code, float>(stream, args) : launch_convert<TSR_##code, double>(stream, args);
+    case TSR_##code: return convert_from<TSR_##code>(stream, args);
         TSR_SOURCE_LIST(CASE)
 #undef CASE
     default: return tsr_fail(TSR_ERR_UNSUPPORTED, "pack: element type %d is unknown: use one of tsr_dtype", (int)from->element.dtype);

@@ -19,7 +19,7 @@ static const tsr_device_ops *const devices[] = {
 
 /* In ladder order: each rung is an idea more than the one before. */
 static const tsr_gemm_kernel *const kernels[] = {
-    &tsr_gemm_reference_f32, &tsr_gemm_reference_f64,
+    &tsr_gemm_reference_f16, &tsr_gemm_reference_bf16, &tsr_gemm_reference_f32, &tsr_gemm_reference_f64,
     &tsr_gemm_blas_f32, &tsr_gemm_blas_f64,
 #ifdef TSR_CUDA_TABLES
     &tsr_gemm_naive_f32, &tsr_gemm_naive_f64,
@@ -65,54 +65,43 @@ const tsr_gemm_kernel *const *tsr_gemm_kernels(int *count) {
     return kernels;
 }
 
+const char *tsr_accuracy_name(tsr_accuracy accuracy) {
+#define X(code, name, what) name,
+    static const char *const names[] = {TSR_ACCURACY_LIST(X)};
+#undef X
+    return names[accuracy];
+}
+
+tsr_status tsr_accuracy_parse(const char *name, tsr_accuracy *accuracy) {
+    for (int i = 0; i < TSR_ACCURACY_COUNT; i++)
+        if (strcmp(name, tsr_accuracy_name((tsr_accuracy)i)) == 0) return *accuracy = (tsr_accuracy)i, TSR_OK;
+#define X(code, name, what) "\n  " name ": " what
+    return tsr_fail(TSR_ERR_USAGE, "--accuracy '%s' is unknown: use one of" TSR_ACCURACY_LIST(X), name);
+#undef X
+}
+
 static const char *device_name(tsr_device_kind kind) { return kind == TSR_DEVICE_CPU ? "cpu" : "cuda"; }
 
-static bool runs_there(const tsr_gemm_kernel *kernel, const tsr_device_facts *facts, tsr_dtype type) {
-    return kernel->device == facts->kind && kernel->type == type;
-}
-
-static tsr_status find_fastest(const tsr_device_facts *facts, tsr_dtype type, const tsr_gemm_kernel **kernel) {
-    const tsr_gemm_kernel *best = NULL;
+tsr_status tsr_gemm_find(const char *name, const tsr_device_facts *facts, tsr_dtype input, tsr_dtype type, const tsr_gemm_kernel **kernel) {
+    char names[512] = "";
     for (int i = 0; i < COUNT(kernels); i++) {
         const tsr_gemm_kernel *candidate = kernels[i];
-        if (runs_there(candidate, facts, type) && candidate->accuracy == TSR_ACCURACY_IEEE && candidate->multiple == 1 &&
-            tsr_gemm_runs_on(candidate, facts->arch) && (!best || candidate->speed_rank > best->speed_rank))
-            best = candidate;
-    }
-    if (!best)
-        return tsr_fail(TSR_ERR_UNSUPPORTED, "no %s kernel for device '%s' (%s, sm_%d) in this build: use --device cpu",
-                        tsr_dtype_name(type), device_name(facts->kind), facts->name, facts->arch);
-    *kernel = best;
-    return TSR_OK;
-}
-
-tsr_status tsr_gemm_find(const char *name, const tsr_device_facts *facts, tsr_dtype type, const tsr_gemm_kernel **kernel) {
-    if (type != TSR_F32 && type != TSR_F64)
-        return tsr_fail(TSR_ERR_UNSUPPORTED, "no kernel multiplies %s: convert to f32 or f64", tsr_dtype_name(type));
-    if (strcmp(name, "auto") == 0) return find_fastest(facts, type, kernel);
-    const tsr_gemm_kernel *elsewhere = NULL;
-    char names[512] = "auto";
-    for (int i = 0; i < COUNT(kernels); i++) {
-        if (!runs_there(kernels[i], facts, type)) {
-            if (strcmp(kernels[i]->name, name) == 0) elsewhere = kernels[i];
-            continue;
-        }
-        if (strcmp(kernels[i]->name, name) != 0) {
+        if (candidate->device != facts->kind || candidate->input != input || candidate->type != type) continue;
+        if (strcmp(candidate->name, name) != 0) {
             size_t used = strlen(names);
-            snprintf(names + used, sizeof names - used, ", %s", kernels[i]->name);
+            snprintf(names + used, sizeof names - used, "%s%s", used > 0 ? ", " : "", candidate->name);
             continue;
         }
-        if (!tsr_gemm_runs_on(kernels[i], facts->arch))
-            return tsr_fail(TSR_ERR_UNSUPPORTED, "kernel '%s' needs sm_%d%s and %s is sm_%d: use --kernel auto", name, kernels[i]->min_arch,
-                            kernels[i]->max_arch == 0 ? " or newer" : "", facts->name, facts->arch);
-        *kernel = kernels[i];
+        if (!tsr_gemm_runs_on(candidate, facts->arch))
+            return tsr_fail(TSR_ERR_UNSUPPORTED, "kernel '%s' needs sm_%d%s and %s is sm_%d: use --kernel auto", name, candidate->min_arch,
+                            candidate->max_arch == 0 ? " or newer" : "", facts->name, facts->arch);
+        *kernel = candidate;
         return TSR_OK;
     }
-    if (elsewhere)
-        return tsr_fail(TSR_ERR_USAGE, "kernel '%s' does not multiply %s on device '%s': there are %s", name, tsr_dtype_name(type),
-                        device_name(facts->kind), names);
-    return tsr_fail(TSR_ERR_USAGE, "unknown kernel '%s' for %s on device '%s': there are %s", name, tsr_dtype_name(type),
-                    device_name(facts->kind), names);
+    if (names[0] == '\0')
+        return tsr_fail(TSR_ERR_UNSUPPORTED, "no kernel of this build multiplies %s into %s on device '%s': convert to f32 or f64", tsr_dtype_name(input),
+                        tsr_dtype_name(type), device_name(facts->kind));
+    return tsr_fail(TSR_ERR_USAGE, "no kernel '%s' for %s on device '%s': there are auto, %s", name, tsr_dtype_name(input), device_name(facts->kind), names);
 }
 
 /* One operand: rows × cols at `data`, ld elements from row to row. */
@@ -123,7 +112,7 @@ static tsr_status check_operand(const tsr_gemm_kernel *kernel, char operand, con
                         kernel->name, operand + ('a' - 'A'), ld, operand, cols);
     if (rows > 0 && cols > 0 && !data)
         return tsr_fail(TSR_ERR_SHAPE, "kernel '%s': %c (%" PRId64 " x %" PRId64 ") has no memory: pass it", kernel->name, operand, rows, cols);
-    return tsr_bytes_checked(rows, ld, tsr_dtype_bytes(kernel->type), &bytes);
+    return tsr_bytes_checked(rows, ld, tsr_dtype_bytes(operand == 'C' ? kernel->type : kernel->input), &bytes);
 }
 
 tsr_status tsr_gemm_launch(const tsr_gemm_kernel *kernel, tsr_device *device, tsr_stream *stream, const tsr_gemm_args *args) {
@@ -199,7 +188,8 @@ tsr_status tsr_pack_check(const tsr_pack_args *args) {
     int64_t cols = args->transpose ? args->from.rows : args->from.cols;
     tsr_view to = {args->to, {args->type, false}, args->padded_rows, args->padded_cols, args->ld};
     TSR_TRY(check_view("pack: source", args->from));
-    TSR_TRY(check_type("pack: target", to.element, false));
+    const bool halves = to.element.dtype == TSR_F16 && args->from.element.dtype == TSR_F16;
+    if (!halves && to.element.dtype != TSR_BF16) TSR_TRY(check_type("pack: target", to.element, false));
     TSR_TRY(check_view("pack: target", to));
     if (rows > to.rows || cols > to.cols)
         return tsr_fail(TSR_ERR_SHAPE, "pack: operand of %" PRId64 " x %" PRId64 " does not fit the padded %" PRId64 " x %" PRId64 ": pad more",

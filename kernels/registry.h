@@ -11,8 +11,8 @@ extern "C" {
 #endif
 
 /* Always there. */
-extern const tsr_gemm_kernel tsr_gemm_reference_f32, tsr_gemm_reference_f64; /* gemm_reference.c */
-extern const tsr_gemm_kernel tsr_gemm_blas_f32, tsr_gemm_blas_f64;           /* gemm_blas.c */
+extern const tsr_gemm_kernel tsr_gemm_reference_f16, tsr_gemm_reference_bf16, tsr_gemm_reference_f32, tsr_gemm_reference_f64; /* gemm_reference.c */
+extern const tsr_gemm_kernel tsr_gemm_blas_f32, tsr_gemm_blas_f64; /* gemm_blas.c */
 
 /* With CUDA (TSR_HAVE_CUDA) or its host emulation (TSR_EMULATE_CUDA). */
 extern const tsr_gemm_kernel tsr_gemm_naive_f32, tsr_gemm_naive_f64;             /* gemm_naive.cu */

@@ -92,6 +92,7 @@ void tsr_executor_close(tsr_executor *e) {
     if (!e) return;
     for (int lane = 0; lane < TSR_LANE_COUNT; lane++) close_lane(e->x.device, &e->lanes[lane]);
     tsr_clocks_close(&e->clocks);
+    e->x.device->ops->release(e->x.device, e->x.fallbacks);
     close_buffers(e);
     free(e);
 }
@@ -103,6 +104,7 @@ tsr_status tsr_executor_open(const tsr_execution *execution, tsr_executor **exec
     tsr_status status;
     TSR_TRY_DONE(execution->device->ops->use(execution->device));
     TSR_TRY_DONE(open_buffers(e));
+    TSR_TRY_DONE(execution->device->ops->allocate(execution->device, sizeof *e->x.fallbacks, (void **)&e->x.fallbacks));
     TSR_TRY_DONE(tsr_clocks_open(execution->plan->buffers, &e->clocks));
     for (int lane = 0; lane < TSR_LANE_COUNT; lane++) TSR_TRY_DONE(open_lane(e, (tsr_lane)lane));
     *executor = e;
@@ -211,6 +213,21 @@ static tsr_status watch(tsr_executor *e, int started, int64_t steps) {
     return status;
 }
 
+/* The counter that kernels add to, before the lanes start and after they have ended. */
+static tsr_status clear_fallbacks(tsr_executor *e) {
+    tsr_stream *stream = e->lanes[TSR_LANE_MULTIPLY].stream;
+    TSR_TRY(e->x.device->ops->fill_bytes(e->x.device, e->x.fallbacks, 0, sizeof *e->x.fallbacks, stream));
+    return e->x.device->ops->stream_wait(e->x.device, stream);
+}
+static tsr_status count_fallbacks(tsr_executor *e, tsr_rank_record *record) {
+    tsr_stream *stream = e->lanes[TSR_LANE_MULTIPLY].stream;
+    uint32_t count = 0;
+    TSR_TRY(e->x.device->ops->download(e->x.device, &count, e->x.fallbacks, sizeof count, stream));
+    TSR_TRY(e->x.device->ops->stream_wait(e->x.device, stream));
+    record->fallbacks += count;
+    return TSR_OK;
+}
+
 static void fill_record(const tsr_executor *e, double wall, tsr_rank_record *record) {
     for (int i = 0; i < TSR_LANE_COUNT; i++) {
         record->lane_seconds[i] = e->lanes[i].seconds;
@@ -229,6 +246,7 @@ tsr_status tsr_executor_run(tsr_executor *e, tsr_rank_record *record) {
     const tsr_grid *grid = e->x.grid;
     tsr_forecast forecast;
     TSR_TRY(tsr_plan_forecast(e->x.plan, tsr_grid_rank(grid), &forecast));
+    TSR_TRY(clear_fallbacks(e));
     double start = tsr_now_seconds();
     int started = 0;
     tsr_status status = TSR_OK;
@@ -245,5 +263,5 @@ tsr_status tsr_executor_run(tsr_executor *e, tsr_rank_record *record) {
     for (int i = 0; i < TSR_LANE_COUNT; i++)
         if (e->lanes[i].started) pthread_join(e->lanes[i].thread, NULL);
     fill_record(e, tsr_now_seconds() - start, record);
-    return status;
+    return status == TSR_OK ? count_fallbacks(e, record) : status;
 }

@@ -22,6 +22,7 @@ typedef struct {
     int io_threads; /* that read or write at once on this rank */
     void (*progress)(void *context, double done); /* called by tsr_executor_run's thread, done in [0, 1]; may be NULL */
     void *progress_context;
+    uint32_t *fallbacks; /* set by the executor: on the device, counts products that a kernel handed to another */
 } tsr_execution;
 
 typedef struct tsr_executor tsr_executor;

@@ -72,7 +72,7 @@ static tsr_status run_pack(const tsr_execution *x, void *from, void *to, tsr_str
         .from = {from, operand->element, step->rect.rows, step->rect.cols, step->rect.cols},
         .transpose = operand->transpose,
         .to = to,
-        .type = x->plan->problem.type,
+        .type = x->plan->problem.input,
         .ld = step->ld,
         .padded_rows = step->m,
         .padded_cols = step->n,
@@ -89,6 +89,7 @@ static tsr_status run_multiply(const tsr_execution *x, void **buffers, void *a, 
         .c = c, .ldc = step->ld,
         .accumulate = step->accumulate,
         .workspace = workspace->count > 0 ? buffers[workspace->first] : NULL, /* products follow each other on one stream */
+        .fallbacks = x->fallbacks,
     };
     return tsr_gemm_launch(x->kernel, x->device, stream, &args);
 }

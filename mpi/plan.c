@@ -26,7 +26,8 @@ tsr_status tsr_problem_make(tsr_operand a, tsr_operand b, const tsr_operand *c0,
                         (long long)c0->cols, (long long)m, (long long)n);
     bool wide = tsr_dtype_compute(a.element.dtype) == TSR_F64 || tsr_dtype_compute(b.element.dtype) == TSR_F64;
     tsr_dtype type = wide ? TSR_F64 : TSR_F32;
-    *problem = (tsr_problem){.m = m, .n = n, .k = alpha == 0 ? 0 : k, .a = a, .b = b, .add_c0 = beta != 0, .alpha = alpha, .beta = beta, .type = type, .out = type};
+    *problem = (tsr_problem){.m = m, .n = n, .k = alpha == 0 ? 0 : k, .a = a, .b = b, .add_c0 = beta != 0, .alpha = alpha, .beta = beta,
+                             .input = type, .type = type, .out = type};
     if (beta != 0) problem->c0 = c0->element;
     return TSR_OK;
 }
@@ -62,7 +63,7 @@ static void operand_slots(tsr_plan *plan, const tsr_operand *x, bool k_is_cols, 
     slots_set(plan, panel_slot, res->host_memory, SLOT_DEPTH, piece * parts);
     if (pack)
         slots_set(plan, packed_slot, res->host_memory, SLOT_DEPTH,
-                  (double)tsr_round_up(outer, res->multiple) * (double)tsr_round_up(plan->panel, res->multiple) * (double)tsr_dtype_bytes(plan->problem.type));
+                  (double)tsr_round_up(outer, res->multiple) * (double)tsr_round_up(plan->panel, res->multiple) * (double)tsr_dtype_bytes(plan->problem.input));
 }
 
 /* Fills slots and bytes from the choices already in the plan. Sizes are sums of exact integers below 2^53. */
@@ -177,7 +178,7 @@ static double predict(const tsr_plan *plan) {
     const tsr_resources *res = &plan->resources;
     const double *rate = res->rates.lane;
     double m = (double)tsr_ceil_div(x->m, plan->p), n = (double)tsr_ceil_div(x->n, plan->q), k = (double)tsr_ceil_div(x->k, plan->r);
-    double type = (double)tsr_dtype_bytes(x->type), blocks = (double)tsr_max(1, plan->blocks_m * plan->blocks_n);
+    double type = (double)tsr_dtype_bytes(x->type), input = (double)tsr_dtype_bytes(x->input), blocks = (double)tsr_max(1, plan->blocks_m * plan->blocks_n);
     double a = m * k * (double)tsr_dtype_bytes(x->a.element.dtype) * (double)plan->blocks_n;
     double b = k * n * (double)tsr_dtype_bytes(x->b.element.dtype) * (double)plan->blocks_m;
     double c = m * n * (double)tsr_dtype_bytes(x->out) / plan->r;
@@ -185,7 +186,7 @@ static double predict(const tsr_plan *plan) {
     double read = (a / plan->q + b / plan->p) / rate[TSR_LANE_READ];
     double gather = (a * (plan->q - 1) / plan->q + b * (plan->p - 1) / plan->p) / rate[TSR_LANE_EXCHANGE];
     double upload = (res->device_exchange ? a / plan->q + b / plan->p : a + b) / rate[TSR_LANE_UPLOAD];
-    double pack = ((plan->pack_a ? a + m * k * type * (double)plan->blocks_n : 0) + (plan->pack_b ? b + k * n * type * (double)plan->blocks_m : 0)) / rate[TSR_LANE_PACK];
+    double pack = ((plan->pack_a ? a + m * k * input * (double)plan->blocks_n : 0) + (plan->pack_b ? b + k * n * input * (double)plan->blocks_m : 0)) / rate[TSR_LANE_PACK];
     double multiply = 2 * m * n * k / rate[TSR_LANE_MULTIPLY];
     double sum = REDUCE_COST * m * n * type * (plan->r - 1) / plan->r / rate[TSR_LANE_EXCHANGE];
     double drain = sum + c0 / rate[TSR_LANE_READ] + c / rate[TSR_LANE_DOWNLOAD] + c / rate[TSR_LANE_WRITE];
@@ -196,7 +197,7 @@ static double predict(const tsr_plan *plan) {
 }
 
 static bool needs_pack(const tsr_operand *x, const tsr_problem *problem, int64_t multiple) {
-    return x->transpose || x->element.swapped || x->element.dtype != problem->type || multiple > 1;
+    return x->transpose || x->element.swapped || x->element.dtype != problem->input || multiple > 1;
 }
 
 static void plan_begin(tsr_plan *plan, const tsr_problem *problem, const tsr_resources *res, int p, int q, int r) {

@@ -26,7 +26,8 @@ typedef struct {
     bool add_c0; /* beta ≠ 0 */
     tsr_element c0;
     double alpha, beta;
-    tsr_dtype type; /* multiplied and accumulated in: TSR_F32 or TSR_F64 */
+    tsr_dtype input; /* A and B as the kernel takes them: packed into it unless the file holds it. `type` unless set otherwise */
+    tsr_dtype type; /* accumulated in: TSR_F32 or TSR_F64 */
     tsr_dtype out;  /* stored in */
 } tsr_problem;
 

@@ -28,7 +28,9 @@ tsr_status tsr_plan_print(const tsr_plan *plan, FILE *to) {
     fprintf(to, "product        C (%lld x %lld, %s) = %g op(A) (%lld x %lld) op(B) (%lld x %lld)", (long long)x->m, (long long)x->n,
             tsr_dtype_name(x->out), x->alpha, (long long)x->m, (long long)x->k, (long long)x->k, (long long)x->n);
     if (x->add_c0) fprintf(to, " + %g C0", x->beta);
-    fprintf(to, ", computed in %s\n", tsr_dtype_name(x->type));
+    fprintf(to, ", computed in %s", tsr_dtype_name(x->type));
+    if (x->input != x->type) fprintf(to, " from %s", tsr_dtype_name(x->input));
+    fprintf(to, "\n");
     fprintf(to, "grid           %d x %d x %d over m, n, k: %d of %d ranks\n", plan->p, plan->q, plan->r, active, plan->resources.ranks);
     fprintf(to, "super-blocks   %lld x %lld of at most %lld x %lld; %lld x %lld on a rank\n", (long long)plan->blocks_m, (long long)plan->blocks_n,
             (long long)plan->block_m, (long long)plan->block_n, (long long)tsr_ceil_div(plan->block_m, plan->p),

@@ -133,8 +133,8 @@ static tsr_status emit_multiply(emitter *e, chain *a, chain *b, tsr_slot_use sum
     step.lda = step.k, step.ldb = step.ld = step.n;
     step.accumulate = !first;
     step.flops = 2.0 * (double)rows.count * (double)cols.count * (double)ks.count;
-    step.lane_bytes = ((double)step.m * (double)step.k + (double)step.k * (double)step.n + (first ? 1.0 : 2.0) * (double)step.m * (double)step.n) *
-                      (double)tsr_dtype_bytes(problem->type);
+    step.lane_bytes = ((double)step.m * (double)step.k + (double)step.k * (double)step.n) * (double)tsr_dtype_bytes(problem->input) +
+                      (first ? 1.0 : 2.0) * (double)step.m * (double)step.n * (double)tsr_dtype_bytes(problem->type);
     return emit(e, &step);
 }
 

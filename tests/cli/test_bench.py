@@ -24,6 +24,11 @@ def test_gemm():
     assert "reference" in names and "blas" in names and all(name in out for name in names), out
     for kernel in bench["kernels"]:
         assert kernel["error"] <= kernel["error_bound"] and kernel["gflops"] > 0, kernel
+    for narrow in ("f16", "bf16"):
+        run("bench", "gemm", "--all", "--shape", "40x30x70", "--type", narrow, "--device", "cpu", "--repeat", "1", "--rounds", "3", "--json", "narrow.json")
+        (kernel,) = load("narrow.json")["kernels"]
+        assert kernel["kernel"] == "reference" and kernel["error"] <= kernel["error_bound"], kernel
+    fails("bench", "gemm", "--type", "f16", "--device", "cpu", code=2, says=["f16 as f32", "--kernel"])
     fails("bench", "gemm", "--all", "--kernel", "blas", code=2, says="--all")
     fails("bench", "gemm", "--shape", "2x3", code=2, says="2x3")
 
@@ -62,13 +67,18 @@ def test_accuracy_options():
         "--json", "one.json")
     results = load("one.json")["results"]
     assert [(result["input"], result["k"], result["kernel"]) for result in results] == [("wide", 32, "blas")], results
-    for wrong in (["--k", "1,,2"], ["--k", "0"], ["--k", "8;9"], ["--phi", "7"], ["--phi", "nan"], ["--input", "zipf"], ["--type", "f16"],
+    for wrong in (["--k", "1,,2"], ["--k", "0"], ["--k", "8;9"], ["--phi", "7"], ["--phi", "nan"], ["--input", "zipf"], ["--type", "i16"],
                   ["--kernel", "fastest"]):
         fails("bench", "accuracy", *wrong, "--device", "cpu", code=2, says=wrong[0] if wrong[0] in ("--k", "--phi", "--type") else wrong[1])
 
 
+def test_speeds():
+    fails("bench", "speeds", code=2, says="-o FILE")
+    assert "auto" in run("bench", "speeds", "--help").out
+
+
 def test_usage():
-    fails("bench", code=2, says=["gemm", "memory", "accuracy"])
+    fails("bench", code=2, says=["gemm", "memory", "accuracy", "speeds"])
     fails("bench", "disk", ranks=2, code=2, says=["'disk'", "memory"])
     fails("bench", "--size", "64", "memory", code=2, says="'--size'")
     fails("bench", "memory", "64", code=2, says="'64'")

@@ -198,6 +198,30 @@ def test_kernels():
         same(product("a.h5", "b.h5", "--kernel", kernel, ranks=2), exact(a, b), kernel)
 
 
+def test_accuracy():
+    """What may be lost only matters where a kernel loses it: the CPU's lose nothing, and the record says so. Halves are taken as they are."""
+    a, b = integers(70, 90, "f2"), integers(90, 50, "f2")
+    write("a.h5", a), write("b.h5", b)
+    for more, kernel, taken in (([], "blas", "f32"), (["--accuracy", "bf16"], "blas", "f32"), (["--kernel", "reference"], "reference", "f16")):
+        same(product("a.h5", "b.h5", *more, "--verify", "--log", "log.json", ranks=2), exact(a, b), more)
+        with open("log.json") as file:
+            record = json.load(file)
+        assert [record[key] for key in ("kernel", "input", "accuracy", "type")] == [kernel, taken, "ieee", "f32"], record
+        assert all(rank["fallbacks"] == 0 for rank in record["ranks"]), record
+    run("verify", "a.h5", "b.h5", "c.h5", "--accuracy", "bf16")
+    fails("multiply", "a.h5", "b.h5", "-o", "d.h5", "--accuracy", "exact", ranks=2, code=2, says=["exact", "ieee", "fast", "tf32", "bf16"])
+
+
+def test_lost_accuracy():
+    """A product of operands rounded to bfloat16 passes the check of its class and no stricter one."""
+    a, b = random.normal(size=(90, 200)).astype("f4"), random.normal(size=(200, 80)).astype("f4")
+    cut = lambda x: ((x.view("u4") + 0x8000) & 0xFFFF0000).astype("u4").view("f4")
+    write("a.h5", a), write("b.h5", b), write("c.h5", (cut(a).astype("f8") @ cut(b).astype("f8")).astype("f4"))
+    run("verify", "a.h5", "b.h5", "c.h5", "--accuracy", "bf16")
+    for stricter in ("ieee", "fast", "tf32"):
+        fails("verify", "a.h5", "b.h5", "c.h5", "--accuracy", stricter, code=3, says="FAILED")
+
+
 def test_real_numbers():
     for dtype, unit in (("f4", 2.0**-24), ("f8", 2.0**-53)):
         a, b = random.normal(size=(90, 200)).astype(dtype), random.normal(size=(200, 80)).astype(dtype)

@@ -123,6 +123,6 @@ int main(void) {
     check_inputs();
     check_cancelling();
     CHECK_FAILS(tsr_input_parse("zipf", &input), TSR_ERR_USAGE, "cancelling");
-    CHECK_FAILS(tsr_input_fill_a(TSR_INPUT_NORMAL, 0, (tsr_view){&value, {TSR_F16, false}, 1, 1, 1}), TSR_ERR_UNSUPPORTED, "f16");
+    CHECK_FAILS(tsr_input_fill_a(TSR_INPUT_NORMAL, 0, (tsr_view){&value, {TSR_I32, false}, 1, 1, 1}), TSR_ERR_UNSUPPORTED, "i32");
     return 0;
 }

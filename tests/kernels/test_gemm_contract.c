@@ -1,10 +1,11 @@
 /* The kernel contract (kernels/gemm.h) for every kernel of one device, TSR_TEST_DEVICE: host kernels, CUDA kernels in the host
- * emulation, CUDA kernels on a GPU. Every product is checked element by element against sums taken here: in 64-bit integers
+ * emulation, CUDA kernels on a GPU; with an argument for kernels of that name. Every product is checked element by element against sums taken here: in 64-bit integers
  * where the result must be exact, in long double where a bound must hold. Exit code 77: there is no such device. */
 #include <math.h>
 
 #include "kernels/fill.h"
 #include "kernels/gemm.h"
+#include "kernels/half.h"
 #include "tests/check.h"
 #ifdef TSR_EMULATE_CUDA
 #include "kernels/cuda_emulation.h"
@@ -15,12 +16,13 @@ typedef struct {
     tsr_device *device;
     tsr_stream *stream;
     const tsr_gemm_kernel *kernel;
-    size_t bytes; /* an element */
 } setup;
 
 /* A matrix in host memory and its copy on the device. `before` elements stand in front of element (0, 0) and as many after the last:
  * guards for C, a shifted base for A and B, which end with their last element so that a sanitizer sees reads beyond it. */
 typedef struct {
+    tsr_dtype type;
+    size_t bytes; /* an element */
     int64_t rows, cols, ld, before, elements;
     unsigned char *host;
     void *memory;
@@ -34,25 +36,28 @@ typedef struct {
     int64_t before; /* elements in front */
 } layout;
 
-static double get(const setup *s, const matrix *x, int64_t index) {
-    return s->kernel->type == TSR_F32 ? (double)((const float *)x->host)[index] : ((const double *)x->host)[index];
-}
-static void put(const setup *s, matrix *x, int64_t index, double value) {
-    if (s->kernel->type == TSR_F32) ((float *)x->host)[index] = (float)value;
-    else ((double *)x->host)[index] = value;
+static double get(const matrix *x, int64_t index) { return tsr_element_to_double((tsr_element){x->type, false}, x->host + index * x->bytes); }
+static void put(matrix *x, int64_t index, double value) {
+    void *to = x->host + index * x->bytes;
+    switch (x->type) {
+    case TSR_F16: *(uint16_t *)to = tsr_half_encode(value); break;
+    case TSR_BF16: *(uint16_t *)to = tsr_bf16_encode(value); break;
+    case TSR_F32: *(float *)to = (float)value; break;
+    default: *(double *)to = value; break;
+    }
 }
 static int64_t at(const matrix *x, int64_t i, int64_t j) { return x->before + i * x->ld + j; }
 
-static matrix matrix_open(const setup *s, int64_t rows, int64_t cols, layout l, bool guard) {
-    matrix x = {.rows = rows, .cols = cols, .before = l.before};
+static matrix matrix_open(const setup *s, tsr_dtype type, int64_t rows, int64_t cols, layout l, bool guard) {
+    matrix x = {.type = type, .bytes = tsr_dtype_bytes(type), .rows = rows, .cols = cols, .before = l.before};
     x.ld = l.round ? tsr_round_up(tsr_max(cols, 1), 16) : cols + l.pad;
     int64_t body = guard ? rows * x.ld : rows > 0 ? (rows - 1) * x.ld + cols : 0;
     x.elements = x.before + body + (guard ? x.before + x.ld : 0);
-    x.host = malloc(tsr_max(x.elements, 1) * s->bytes);
+    x.host = malloc(tsr_max(x.elements, 1) * x.bytes);
     CHECK(x.host != NULL, "no memory");
-    for (int64_t i = 0; i < x.elements; i++) put(s, &x, i, NAN); /* whatever is not filled later must not be used */
-    CHECK_OK(s->ops->allocate(s->device, x.elements * s->bytes, &x.memory));
-    x.data = (unsigned char *)x.memory + x.before * s->bytes;
+    for (int64_t i = 0; i < x.elements; i++) put(&x, i, NAN); /* whatever is not filled later must not be used */
+    CHECK_OK(s->ops->allocate(s->device, x.elements * x.bytes, &x.memory));
+    x.data = (unsigned char *)x.memory + x.before * x.bytes;
     return x;
 }
 
@@ -61,21 +66,21 @@ static void matrix_close(const setup *s, matrix *x) {
     free(x->host);
 }
 
-static void matrix_fill(const setup *s, matrix *x, tsr_fill_kind kind, uint64_t seed) {
+static void matrix_fill(matrix *x, tsr_fill_kind kind, uint64_t seed) {
     for (int64_t i = 0; i < x->rows; i++)
-        for (int64_t j = 0; j < x->cols; j++) put(s, x, at(x, i, j), tsr_fill_element(kind, seed, i, j));
+        for (int64_t j = 0; j < x->cols; j++) put(x, at(x, i, j), tsr_fill_element(kind, seed, i, j));
 }
 
 static void upload(const setup *s, const matrix *x) {
-    CHECK_OK(s->ops->upload(s->device, x->memory, x->host, x->elements * s->bytes, s->stream));
+    CHECK_OK(s->ops->upload(s->device, x->memory, x->host, x->elements * x->bytes, s->stream));
 }
 
 /* What the device holds of x, beside its host copy; free it. */
 static matrix download(const setup *s, const matrix *x) {
     matrix y = *x;
-    y.host = malloc(tsr_max(x->elements, 1) * s->bytes);
+    y.host = malloc(tsr_max(x->elements, 1) * x->bytes);
     CHECK(y.host != NULL, "no memory");
-    CHECK_OK(s->ops->download(s->device, y.host, x->memory, x->elements * s->bytes, s->stream));
+    CHECK_OK(s->ops->download(s->device, y.host, x->memory, x->elements * x->bytes, s->stream));
     CHECK_OK(s->ops->stream_wait(s->device, s->stream));
     return y;
 }
@@ -91,9 +96,9 @@ static product product_open(const setup *s, int64_t m, int64_t n, int64_t k, lay
     layout guarded = l;
     guarded.before += l.round ? 16 : 3;
     if (!l.round && l.pad == 0) guarded.before = 4 * (1 + l.before); /* keeps C aligned where A and B are */
-    p.a = matrix_open(s, m, k, l, false);
-    p.b = matrix_open(s, k, n, l, false);
-    p.c = matrix_open(s, m, n, guarded, true);
+    p.a = matrix_open(s, s->kernel->input, m, k, l, false);
+    p.b = matrix_open(s, s->kernel->input, k, n, l, false);
+    p.c = matrix_open(s, s->kernel->type, m, n, guarded, true);
     size_t bytes = s->kernel->workspace_bytes ? s->kernel->workspace_bytes(m, n, k) : 0;
     if (bytes > 0) CHECK_OK(s->ops->allocate(s->device, bytes, &p.workspace));
     return p;
@@ -107,7 +112,8 @@ static void product_close(const setup *s, product *p) {
 }
 
 static tsr_gemm_args arguments(const product *p, bool accumulate) {
-    return (tsr_gemm_args){p->m, p->n, p->k, p->a.data, p->a.ld, p->b.data, p->b.ld, p->c.data, p->c.ld, accumulate, p->workspace};
+    return (tsr_gemm_args){.m = p->m, .n = p->n, .k = p->k, .a = p->a.data, .lda = p->a.ld, .b = p->b.data, .ldb = p->b.ld, .c = p->c.data,
+                           .ldc = p->c.ld, .accumulate = accumulate, .workspace = p->workspace};
 }
 
 /* Uploads a, b, c, multiplies, and returns what C's memory then holds; everything outside its m × n elements must be as it was. */
@@ -121,8 +127,8 @@ static matrix multiply(const setup *s, product *p, bool accumulate) {
     for (int64_t e = 0; e < p->c.elements; e++) {
         int64_t i = p->c.ld > 0 ? (e - p->c.before) / p->c.ld : 0, j = p->c.ld > 0 ? (e - p->c.before) % p->c.ld : 0;
         if (e >= p->c.before && i < p->m && j < p->n) continue;
-        CHECK(memcmp(result.host + e * s->bytes, p->c.host + e * s->bytes, s->bytes) == 0,
-              "%s %s %ldx%ldx%ld: wrote outside C, at row %ld column %ld", s->kernel->name, tsr_dtype_name(s->kernel->type), (long)p->m,
+        CHECK(memcmp(result.host + e * result.bytes, p->c.host + e * result.bytes, result.bytes) == 0,
+              "%s %s %ldx%ldx%ld: wrote outside C, at row %ld column %ld", s->kernel->name, tsr_dtype_name(s->kernel->input), (long)p->m,
               (long)p->n, (long)p->k, (long)i, (long)j);
     }
     return result;
@@ -131,17 +137,17 @@ static matrix multiply(const setup *s, product *p, bool accumulate) {
 /* Small integers: every sum is exact, so the bits are known. C is NaN where it must not be read. */
 static void check_exact(const setup *s, int64_t m, int64_t n, int64_t k, layout l, bool accumulate) {
     product p = product_open(s, m, n, k, l);
-    matrix_fill(s, &p.a, TSR_FILL_INTEGER, 1);
-    matrix_fill(s, &p.b, TSR_FILL_INTEGER, 2);
-    if (accumulate) matrix_fill(s, &p.c, TSR_FILL_INTEGER, 3);
+    matrix_fill(&p.a, TSR_FILL_INTEGER, 1);
+    matrix_fill(&p.b, TSR_FILL_INTEGER, 2);
+    if (accumulate) matrix_fill(&p.c, TSR_FILL_INTEGER, 3);
     matrix result = multiply(s, &p, accumulate);
     for (int64_t i = 0; i < m; i++) {
         for (int64_t j = 0; j < n; j++) {
-            int64_t sum = accumulate ? (int64_t)get(s, &p.c, at(&p.c, i, j)) : 0;
-            for (int64_t q = 0; q < k; q++) sum += (int64_t)get(s, &p.a, at(&p.a, i, q)) * (int64_t)get(s, &p.b, at(&p.b, q, j));
-            double got = get(s, &result, at(&p.c, i, j));
+            int64_t sum = accumulate ? (int64_t)get(&p.c, at(&p.c, i, j)) : 0;
+            for (int64_t q = 0; q < k; q++) sum += (int64_t)get(&p.a, at(&p.a, i, q)) * (int64_t)get(&p.b, at(&p.b, q, j));
+            double got = get(&result, at(&p.c, i, j));
             CHECK(got == (double)sum, "%s %s %ldx%ldx%ld pad %ld accumulate %d: C[%ld][%ld] = %g, not %ld", s->kernel->name,
-                  tsr_dtype_name(s->kernel->type), (long)m, (long)n, (long)k, (long)l.pad, accumulate, (long)i, (long)j, got, (long)sum);
+                  tsr_dtype_name(s->kernel->input), (long)m, (long)n, (long)k, (long)l.pad, accumulate, (long)i, (long)j, got, (long)sum);
         }
     }
     free(result.host);
@@ -151,27 +157,27 @@ static void check_exact(const setup *s, int64_t m, int64_t n, int64_t k, layout 
 /* Real data: within the stated bound, and the same bits when run again. */
 static void check_bound(const setup *s, int64_t m, int64_t n, int64_t k, layout l, tsr_fill_kind kind, bool accumulate) {
     product p = product_open(s, m, n, k, l);
-    matrix_fill(s, &p.a, kind, 4);
-    matrix_fill(s, &p.b, kind, 5);
-    if (accumulate) matrix_fill(s, &p.c, kind, 6);
+    matrix_fill(&p.a, kind, 4);
+    matrix_fill(&p.b, kind, 5);
+    if (accumulate) matrix_fill(&p.c, kind, 6);
     matrix first = multiply(s, &p, accumulate), second = multiply(s, &p, accumulate);
-    CHECK(memcmp(first.host, second.host, p.c.elements * s->bytes) == 0, "%s %s %ldx%ldx%ld: other bits the second time", s->kernel->name,
-          tsr_dtype_name(s->kernel->type), (long)m, (long)n, (long)k);
+    CHECK(memcmp(first.host, second.host, p.c.elements * p.c.bytes) == 0, "%s %s %ldx%ldx%ld: other bits the second time", s->kernel->name,
+          tsr_dtype_name(s->kernel->input), (long)m, (long)n, (long)k);
     const long double unit = s->kernel->type == TSR_F32 ? 0x1p-24L : 0x1p-53L;
     const long double bound = tsr_gemm_error_bound(s->kernel, k);
     for (int64_t i = 0; i < m; i++) {
         for (int64_t j = 0; j < n; j++) {
             long double sum = 0, sizes = 0;
             for (int64_t q = 0; q < k; q++) {
-                long double term = (long double)get(s, &p.a, at(&p.a, i, q)) * get(s, &p.b, at(&p.b, q, j));
+                long double term = (long double)get(&p.a, at(&p.a, i, q)) * get(&p.b, at(&p.b, q, j));
                 sum += term;
                 sizes += fabsl(term);
             }
-            if (accumulate) sum += get(s, &p.c, at(&p.c, i, j));
+            if (accumulate) sum += get(&p.c, at(&p.c, i, j));
             long double allowed = bound * sizes + (accumulate ? unit * (fabsl(sum) + bound * sizes) : 0);
-            double got = get(s, &first, at(&p.c, i, j));
+            double got = get(&first, at(&p.c, i, j));
             CHECK(fabsl(got - sum) <= allowed, "%s %s %ldx%ldx%ld accumulate %d: C[%ld][%ld] = %.17g, should be %.17Lg ± %.3Lg", s->kernel->name,
-                  tsr_dtype_name(s->kernel->type), (long)m, (long)n, (long)k, accumulate, (long)i, (long)j, got, sum, allowed);
+                  tsr_dtype_name(s->kernel->input), (long)m, (long)n, (long)k, accumulate, (long)i, (long)j, got, sum, allowed);
         }
     }
     free(first.host);
@@ -182,28 +188,29 @@ static void check_bound(const setup *s, int64_t m, int64_t n, int64_t k, layout 
 /* NaN, infinities of both signs, infinity times zero, and sums that overflow: each element is NaN, ±Inf or finite as IEEE says. */
 static void check_special(const setup *s, int64_t m, int64_t n, int64_t k, layout l) {
     product p = product_open(s, m, n, k, l);
-    const double huge = s->kernel->type == TSR_F32 ? 3e38 : 1.7e308;
-    matrix_fill(s, &p.a, TSR_FILL_UNIFORM, 7);
-    matrix_fill(s, &p.b, TSR_FILL_NORMAL, 8);
-    put(s, &p.a, at(&p.a, 0, k / 2), NAN);
-    put(s, &p.a, at(&p.a, 1, k - 1), INFINITY);
-    put(s, &p.a, at(&p.a, 2, 0), -INFINITY);
-    put(s, &p.a, at(&p.a, 3, 1), INFINITY);
-    put(s, &p.a, at(&p.a, 3, 2), -INFINITY);
-    for (int64_t q = 0; q < k; q++) put(s, &p.a, at(&p.a, 4, q), huge);
-    for (int64_t q = 0; q < k; q++) put(s, &p.b, at(&p.b, q, 0), 1); /* row 4, column 0 overflows */
-    put(s, &p.b, at(&p.b, k - 1, 1), 0);                            /* row 1, column 1: infinity times zero */
-    put(s, &p.b, at(&p.b, 3, 2), INFINITY);
-    put(s, &p.b, at(&p.b, 4, 3), NAN);
+    const bool overflows = s->kernel->input != TSR_F16; /* sums of halves stay in the range of fp32 */
+    const double huge = !overflows ? 60000 : s->kernel->type == TSR_F32 ? 3e38 : 1.7e308;
+    matrix_fill(&p.a, TSR_FILL_UNIFORM, 7);
+    matrix_fill(&p.b, TSR_FILL_NORMAL, 8);
+    put(&p.a, at(&p.a, 0, k / 2), NAN);
+    put(&p.a, at(&p.a, 1, k - 1), INFINITY);
+    put(&p.a, at(&p.a, 2, 0), -INFINITY);
+    put(&p.a, at(&p.a, 3, 1), INFINITY);
+    put(&p.a, at(&p.a, 3, 2), -INFINITY);
+    for (int64_t q = 0; q < k; q++) put(&p.a, at(&p.a, 4, q), huge);
+    for (int64_t q = 0; q < k; q++) put(&p.b, at(&p.b, q, 0), 1); /* row 4, column 0 overflows */
+    put(&p.b, at(&p.b, k - 1, 1), 0);                            /* row 1, column 1: infinity times zero */
+    put(&p.b, at(&p.b, 3, 2), INFINITY);
+    put(&p.b, at(&p.b, 4, 3), NAN);
     matrix result = multiply(s, &p, false);
     for (int64_t i = 0; i < m; i++) {
         for (int64_t j = 0; j < n; j++) {
             if (i == 4 && j != 0) continue; /* huge terms of either sign: order decides */
             long double sum = 0;
-            for (int64_t q = 0; q < k; q++) sum += (long double)get(s, &p.a, at(&p.a, i, q)) * get(s, &p.b, at(&p.b, q, j));
-            double want = i == 4 ? INFINITY : (double)sum, got = get(s, &result, at(&p.c, i, j));
+            for (int64_t q = 0; q < k; q++) sum += (long double)get(&p.a, at(&p.a, i, q)) * get(&p.b, at(&p.b, q, j));
+            double want = i == 4 && overflows ? INFINITY : (double)sum, got = get(&result, at(&p.c, i, j));
             bool same = isnan(want) ? isnan(got) : isinf(want) ? got == want : isfinite(got);
-            CHECK(same, "%s %s: C[%ld][%ld] = %g, IEEE says %g", s->kernel->name, tsr_dtype_name(s->kernel->type), (long)i, (long)j, got, want);
+            CHECK(same, "%s %s: C[%ld][%ld] = %g, IEEE says %g", s->kernel->name, tsr_dtype_name(s->kernel->input), (long)i, (long)j, got, want);
         }
     }
     free(result.host);
@@ -288,7 +295,7 @@ static void check_limits(const setup *s) {
 }
 #endif
 
-int main(void) {
+int main(int argc, char **argv) {
     setup s = {0};
     int devices = 0, count = 0, checked = 0;
     char why[256] = "";
@@ -307,14 +314,14 @@ int main(void) {
     for (int i = 0; i < count; i++) {
         s.kernel = kernels[i];
         if (s.kernel->device != s.ops->kind || !tsr_gemm_runs_on(s.kernel, facts.arch)) continue;
-        s.bytes = tsr_dtype_bytes(s.kernel->type);
+        if (argc > 1 && strcmp(argv[1], s.kernel->name) != 0) continue;
         check_kernel(&s);
 #ifdef TSR_EMULATE_CUDA
         check_limits(&s);
 #endif
         checked++;
     }
-    CHECK(checked >= 4, "only %d kernels for device '%s'", checked, TSR_TEST_DEVICE);
+    CHECK(checked >= (argc > 1 ? 1 : 4), "only %d kernels for device '%s'", checked, TSR_TEST_DEVICE);
     s.ops->stream_destroy(s.device, s.stream);
     s.ops->close(s.device);
     return 0;

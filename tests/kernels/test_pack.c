@@ -40,6 +40,7 @@ static unsigned char *random_values(tsr_element element, int64_t elements) {
         double twice = (double)single * (1 + 0x1p-40);
         uint16_t half = tsr_float_to_half(single);
         if (element.dtype == TSR_F16) memcpy(at, &half, sizeof half);
+        if (element.dtype == TSR_BF16) memcpy(at, (unsigned char *)&single + 2, 2); /* finite: the float's upper half, on the machines there are */
         if (element.dtype == TSR_F32) memcpy(at, &single, sizeof single);
         if (element.dtype == TSR_F64) memcpy(at, &twice, sizeof twice);
         for (size_t b = 0; b < width; b++) swapped[b] = at[width - 1 - b];
@@ -67,6 +68,21 @@ static void check_guards(const unsigned char *buffer, int64_t rows, int64_t cols
 
 static bool same(double value, double expected) { return value == expected || (isnan(value) && isnan(expected)); }
 
+/* Rounds to `bits` significant bits, exponents from `lowest` on, by arithmetic: ties to even, what reaches 2^above becomes infinity. */
+static double to_bits(double value, int bits, int lowest, int above) {
+    if (value == 0 || !isfinite(value)) return value;
+    int exponent = ilogb(value) < lowest ? lowest : ilogb(value);
+    double rounded = ldexp(nearbyint(ldexp(value, bits - 1 - exponent)), exponent - bits + 1);
+    return fabs(rounded) >= ldexp(1.0, above) ? copysign((double)INFINITY, value) : rounded;
+}
+
+static double rounded_to(tsr_dtype dtype, double value) {
+    return dtype == TSR_F16    ? to_bits(value, 11, -14, 16)
+           : dtype == TSR_BF16 ? to_bits(value, 8, -126, 128)
+           : dtype == TSR_F32  ? (double)(float)value
+                               : value;
+}
+
 /* ---- pack ----------------------------------------------------------------------------------------------------------- */
 
 static void check_packed(const tsr_pack_args *args, const unsigned char *from, const unsigned char *to, const char *what) {
@@ -77,7 +93,7 @@ static void check_packed(const tsr_pack_args *args, const unsigned char *from, c
             int64_t source = args->transpose ? j * args->from.ld + i : i * args->from.ld + j;
             bool inside = i < rows && j < cols;
             double expected = inside ? tsr_element_to_double(args->from.element, from + (size_t)source * from_width) : 0.0;
-            if (args->type == TSR_F32) expected = (double)(float)expected;
+            expected = rounded_to(args->type, expected);
             double value = tsr_element_to_double((tsr_element){args->type, false}, to + (size_t)(i * args->ld + j) * to_width);
             CHECK(same(value, expected), "%s: (%lld, %lld) is %g, not %g", what, (long long)i, (long long)j, value, expected);
             CHECK(inside || !signbit(value), "%s: padding is -0", what);
@@ -108,25 +124,15 @@ static void check_pack(const device_under_test *under, tsr_element element, tsr_
 }
 
 static void check_packs(const device_under_test *under) {
+    const tsr_dtype targets[] = {TSR_F32, TSR_F64, TSR_BF16, TSR_F16};
     for (int dtype = 0; dtype < TSR_DTYPE_COUNT; dtype++)
-        for (int choice = 0; choice < 8; choice++)
+        for (int choice = 0; choice < 16; choice++)
             for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
-                check_pack(under, (tsr_element){(tsr_dtype)dtype, choice & 1}, choice & 2 ? TSR_F64 : TSR_F32, choice & 4, shapes[s]);
+                if (targets[choice / 4] != TSR_F16 || dtype == TSR_F16)
+                    check_pack(under, (tsr_element){(tsr_dtype)dtype, choice & 1}, targets[choice / 4], choice & 2, shapes[s]);
 }
 
 /* ---- finish --------------------------------------------------------------------------------------------------------- */
-
-/* The nearest half, by arithmetic: ties to even, overflow to infinity. */
-static double to_half(double value) {
-    if (value == 0 || !isfinite(value)) return value;
-    int exponent = ilogb(value) < -14 ? -14 : ilogb(value);
-    double rounded = ldexp(nearbyint(ldexp(value, 10 - exponent)), exponent - 10);
-    return fabs(rounded) >= 65536 ? copysign((double)INFINITY, value) : rounded;
-}
-
-static double rounded_to(tsr_dtype dtype, double value) {
-    return dtype == TSR_F16 ? to_half(value) : dtype == TSR_F32 ? (double)(float)value : value;
-}
 
 /* c0 is NULL when it must not be read. */
 static void check_finish(const device_under_test *under, tsr_dtype type, tsr_dtype out_type, tsr_element c0_element, double alpha, double beta,

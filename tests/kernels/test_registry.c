@@ -11,28 +11,72 @@ static void check_names(void) {
     CHECK(count >= 4, "%d kernels", count);
     for (int i = 0; i < count; i++) {
         CHECK(kernels[i]->launch && kernels[i]->shape && kernels[i]->what && kernels[i]->multiple >= 1, "%s is incomplete", kernels[i]->name);
-        CHECK(kernels[i]->type == TSR_F32 || (i > 0 && kernels[i - 1]->type == TSR_F32 && strcmp(kernels[i - 1]->name, kernels[i]->name) == 0),
-              "%s out of order", kernels[i]->name);
         tsr_device_facts facts = {.kind = kernels[i]->device, .name = "a device", .arch = 90};
-        CHECK_OK(tsr_gemm_find(kernels[i]->name, &facts, kernels[i]->type, &kernel));
+        const tsr_dtype input = kernels[i]->input, type = kernels[i]->type;
+        CHECK(type == (input == TSR_F64 ? TSR_F64 : TSR_F32), "%s makes %s of %s", kernels[i]->name, tsr_dtype_name(type), tsr_dtype_name(input));
+        CHECK_OK(tsr_gemm_find(kernels[i]->name, &facts, input, type, &kernel));
         CHECK(kernel == kernels[i], "%s found %s", kernels[i]->name, kernel->name);
         if (kernel->device == TSR_DEVICE_CPU) continue;
         facts.arch = kernel->min_arch - 1;
-        CHECK_FAILS(tsr_gemm_find(kernel->name, &facts, kernel->type, &kernel), TSR_ERR_UNSUPPORTED, "sm_");
+        CHECK_FAILS(tsr_gemm_find(kernel->name, &facts, input, type, &kernel), TSR_ERR_UNSUPPORTED, "sm_");
         facts.arch = kernel->max_arch + 1;
-        if (kernel->max_arch > 0) CHECK_FAILS(tsr_gemm_find(kernel->name, &facts, kernel->type, &kernel), TSR_ERR_UNSUPPORTED, "sm_");
+        if (kernel->max_arch > 0) CHECK_FAILS(tsr_gemm_find(kernel->name, &facts, input, type, &kernel), TSR_ERR_UNSUPPORTED, "sm_");
     }
     kernel = NULL;
-    CHECK_FAILS(tsr_gemm_find("fast", &cpu, TSR_F32, &kernel), TSR_ERR_USAGE, "auto, reference, blas");
-    CHECK_FAILS(tsr_gemm_find("", &cpu, TSR_F64, &kernel), TSR_ERR_USAGE, "reference");
-    CHECK_FAILS(tsr_gemm_find("auto", &cpu, TSR_I32, &kernel), TSR_ERR_UNSUPPORTED, "i32");
+    CHECK_FAILS(tsr_gemm_find("fast", &cpu, TSR_F32, TSR_F32, &kernel), TSR_ERR_USAGE, "auto, reference, blas");
+    CHECK_FAILS(tsr_gemm_find("", &cpu, TSR_F64, TSR_F64, &kernel), TSR_ERR_USAGE, "reference");
+    CHECK_FAILS(tsr_gemm_find("blas", &cpu, TSR_I32, TSR_F32, &kernel), TSR_ERR_UNSUPPORTED, "i32");
     CHECK(kernel == NULL, "set on failure");
 }
 
-static void check_auto(void) {
+static const tsr_gemm_kernel *chosen(const char *name, const tsr_device_facts *facts, tsr_gemm_request request) {
     const tsr_gemm_kernel *kernel = NULL;
-    CHECK_OK(tsr_gemm_find("auto", &cpu, TSR_F64, &kernel));
+    request.m = request.n = request.k = 4096;
+    CHECK_OK(tsr_gemm_choose(name, facts, &request, &kernel));
+    return kernel;
+}
+
+static void check_choice(void) {
+    const tsr_gemm_request doubles = {.a = TSR_F64, .b = TSR_F64, .type = TSR_F64}, singles = {.a = TSR_F32, .b = TSR_F32, .type = TSR_F32};
+    const tsr_gemm_request halves = {.a = TSR_F16, .b = TSR_F16, .type = TSR_F32}, mixed = {.a = TSR_F16, .b = TSR_F32, .type = TSR_F32};
+    const tsr_gemm_kernel *kernel = chosen("auto", &cpu, doubles);
     CHECK(strcmp(kernel->name, "blas") == 0 && kernel->type == TSR_F64, "auto is %s", kernel->name);
+    CHECK(chosen("reference", &cpu, halves)->input == TSR_F16, "halves are not taken as they are");
+    CHECK(chosen("reference", &cpu, singles)->input == TSR_F32 && chosen("reference", &cpu, mixed)->input == TSR_F32, "what loses less is not taken");
+    CHECK_FAILS(tsr_gemm_choose("fast", &cpu, &singles, &kernel), TSR_ERR_USAGE, "reference, blas");
+
+    CHECK(tsr_gemm_loss(&tsr_gemm_reference_f16, TSR_F16, TSR_F16) == TSR_ACCURACY_IEEE, "halves lose");
+    CHECK(tsr_gemm_loss(&tsr_gemm_reference_bf16, TSR_F32, TSR_F32) == TSR_ACCURACY_BF16, "rounding loses nothing");
+    CHECK(tsr_gemm_loss(&tsr_gemm_reference_bf16, TSR_BF16, TSR_BF16) == TSR_ACCURACY_IEEE, "bfloat16 as stored loses");
+
+    tsr_accuracy accuracy = TSR_ACCURACY_IEEE;
+    CHECK_OK(tsr_accuracy_parse("tf32", &accuracy));
+    CHECK(accuracy == TSR_ACCURACY_TF32, "tf32 is %s", tsr_accuracy_name(accuracy));
+    CHECK_FAILS(tsr_accuracy_parse("exact", &accuracy), TSR_ERR_USAGE, "ieee: ");
+}
+
+/* Whatever was measured where: auto stays within what may be lost and runs there, and a request that allows more is never slower. */
+static void check_auto_everywhere(void) {
+    static const int archs[] = {50, 75, 80, 89, 90, 100, 120};
+    int count;
+    const tsr_gemm_kernel *const *kernels = tsr_gemm_kernels(&count);
+    bool cuda = false;
+    for (int i = 0; i < count; i++) cuda |= kernels[i]->device == TSR_DEVICE_CUDA;
+    for (size_t at = 0; cuda && at < sizeof archs / sizeof *archs; at++)
+        for (int64_t edge = 1; edge < 100000; edge = edge * 3 + 1) {
+            const tsr_device_facts facts = {.kind = TSR_DEVICE_CUDA, .name = "a GPU", .arch = archs[at]};
+            double slower = 0;
+            for (int accuracy = 0; accuracy < TSR_ACCURACY_COUNT; accuracy++) {
+                const tsr_gemm_request request = {TSR_F32, TSR_F32, TSR_F32, (tsr_accuracy)accuracy, edge, edge, edge};
+                const tsr_gemm_kernel *kernel = NULL;
+                CHECK_OK(tsr_gemm_choose("auto", &facts, &request, &kernel));
+                CHECK(tsr_gemm_runs_on(kernel, facts.arch) && kernel->multiple == 1 && tsr_gemm_loss(kernel, TSR_F32, TSR_F32) <= request.accuracy,
+                      "auto is %s on sm_%d for %s", kernel->name, facts.arch, tsr_accuracy_name(request.accuracy));
+                const double speed = tsr_gemm_speed(kernel, facts.arch, edge, edge, edge);
+                CHECK(speed >= slower, "%s is slower than what loses less, at %ld on sm_%d", kernel->name, (long)edge, facts.arch);
+                slower = speed;
+            }
+        }
 }
 
 static void check_devices(void) {
@@ -89,7 +133,8 @@ static void check_bounds(void) {
 
 int main(void) {
     check_names();
-    check_auto();
+    check_choice();
+    check_auto_everywhere();
     check_devices();
     check_launch();
     check_bounds();

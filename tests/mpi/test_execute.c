@@ -107,16 +107,20 @@ static void execute(bench *b, const setup *s, const tsr_plan *plan, const tsr_ge
     tsr_store_close(x.a), tsr_store_close(x.b), tsr_store_close(x.c0), tsr_store_close(x.c);
 }
 
-/* All ranks count the same runs, so they take the same kernel. */
-static const tsr_gemm_kernel *choose_kernel(const bench *b, tsr_dtype type) {
+/* All ranks count the same runs, so they take the same kernel. Small integers are exact in every type: any kernel will do. */
+static const tsr_gemm_kernel *choose_kernel(const bench *b, const tsr_problem *problem) {
+    const tsr_gemm_request request = {problem->a.element.dtype, problem->b.element.dtype, problem->type, TSR_ACCURACY_IEEE, problem->m, problem->n, problem->k};
     const tsr_gemm_kernel *kernel;
     int count;
     const tsr_gemm_kernel *const *kernels = tsr_gemm_kernels(&count);
     for (int i = 0; b->each && i < count; i++) {
         const tsr_gemm_kernel *candidate = kernels[(b->runs + i) % count];
-        if (candidate->device == b->facts.kind && candidate->type == type && tsr_gemm_runs_on(candidate, b->facts.arch)) return candidate;
+        const bool halves = request.a == TSR_F16 && request.b == TSR_F16;
+        if (candidate->device == b->facts.kind && candidate->type == problem->type && (candidate->input != TSR_F16 || halves) &&
+            tsr_gemm_runs_on(candidate, b->facts.arch))
+            return candidate;
     }
-    CHECK_OK(tsr_gemm_find("auto", &b->facts, type, &kernel));
+    CHECK_OK(tsr_gemm_choose("auto", &b->facts, &request, &kernel));
     return kernel;
 }
 
@@ -130,7 +134,8 @@ static void run_one(bench *b, const setup *s) {
     tsr_resources res = {.ranks = b->world.ranks, .host_memory = b->facts.host_memory, .device_exchange = b->ops->device_memory, .device_limit = s->memory,
                          .host_limit = s->memory, .panel = s->panel, .multiple = 1, .grid = {s->grid[0], s->grid[1], s->grid[2]}};
     res.rates = tsr_rates_typical(b->facts.kind == TSR_DEVICE_CUDA, b->ops->device_memory, problem.type, 1);
-    const tsr_gemm_kernel *kernel = choose_kernel(b, problem.type);
+    const tsr_gemm_kernel *kernel = choose_kernel(b, &problem);
+    problem.input = kernel->input;
     res.multiple = kernel->multiple;
     if (kernel->multiple > 1) res.device_limit += (size_t)1 << 20, res.host_limit += (size_t)1 << 20; /* whole tiles have to fit */
     if (kernel->workspace_bytes) { /* the limit is meant for matrices */

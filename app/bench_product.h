@@ -1,0 +1,28 @@
+/* One product on one device, to be measured: random operands and C in device memory, all with ld = columns. */
+#ifndef TSR_APP_BENCH_PRODUCT_H
+#define TSR_APP_BENCH_PRODUCT_H
+
+#include "app/bench.h"
+#include "kernels/gemm.h"
+
+#define TSR_BENCH_SEED_A 1
+#define TSR_BENCH_SEED_B 2
+
+typedef struct {
+    tsr_device *device; /* not owned */
+    tsr_bench_clock clock;
+    int64_t m, n, k;    /* may be made smaller between measurements */
+    tsr_dtype input;    /* of A and B */
+    tsr_dtype type;     /* of C */
+    void *a, *b, *c;    /* device memory; A and B uniform in [0, 1) from the seeds above */
+} tsr_bench_product;
+
+/* Type of C for operands of a type: f64 for f64, else f32. */
+tsr_dtype tsr_bench_product_type(tsr_dtype input);
+/* Local. m, n, k and input are set; on failure the product is to be closed, too. */
+tsr_status tsr_bench_product_open(tsr_device *device, tsr_bench_product *product);
+void tsr_bench_product_close(tsr_bench_product *product);
+/* Median seconds of `repeat` launches (tsr_bench_time). C is NaN before: an element the kernel leaves out shows. */
+tsr_status tsr_bench_product_time(const tsr_bench_product *product, const tsr_gemm_kernel *kernel, int64_t repeat, double *seconds, int64_t *repeats);
+
+#endif

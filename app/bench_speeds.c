@@ -1,0 +1,128 @@
+/* tessera bench speeds: measures what `auto` chooses by and writes it as the table the program is built with, kernels/gemm_speeds.inc: lines for
+ * this device's architecture are made anew, those of others stay. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "app/bench_product.h"
+#include "app/options.h"
+#include "kernels/gemm_speeds.h"
+
+#define LARGEST (TSR_GEMM_SPEED_SMALLEST << (TSR_GEMM_SPEED_SIZES - 1))
+#define SLOW_SIZE 2048   /* from here on a kernel that was */
+#define SLOW_TFLOPS 10.0 /* slower than this at the size before is not measured: it never catches up */
+
+typedef struct {
+    const char *output;
+    int64_t repeat;
+} speeds_options;
+
+enum { KEY_REPEAT = 256 };
+
+static const struct argp_option options[] = {
+    {"output", 'o', "FILE", 0, "Write the table here (kernels/gemm_speeds.inc of the source, to be built anew)", 0},
+    {"repeat", KEY_REPEAT, "N", 0, "Measurements of a kernel and size, of which the median counts (default 5)", 0},
+    {0}};
+
+static error_t parse(int key, char *text, struct argp_state *state) {
+    speeds_options *o = state->input;
+    tsr_status status = TSR_OK;
+    switch (key) {
+    case 'o': o->output = text; break;
+    case KEY_REPEAT: status = tsr_parse_int("--repeat", text, 1, 1000, &o->repeat); break;
+    case ARGP_KEY_END:
+        if (!o->output) status = tsr_fail(TSR_ERR_USAGE, "bench speeds: no output: name the table with -o FILE");
+        break;
+    default: return ARGP_ERR_UNKNOWN;
+    }
+    return status == TSR_OK ? 0 : EINVAL;
+}
+
+static const struct argp argp = {options, parse, NULL, "Measures the GPU's kernels on square products and writes the table that `--kernel auto` chooses by.", NULL, NULL, NULL};
+
+static void help(void) { tsr_options_help(&argp, "tessera bench speeds"); }
+
+/* ---- measuring ------------------------------------------------------------------------------------------------------- */
+
+/* TFLOP/s of products of edge 128, 256, … less `less`. */
+static tsr_status measure_sizes(tsr_bench_product *p, const tsr_gemm_kernel *kernel, int64_t repeat, int64_t less, double *tflops) {
+    for (int i = 0; i < TSR_GEMM_SPEED_SIZES; i++) {
+        const int64_t edge = ((int64_t)TSR_GEMM_SPEED_SMALLEST << i) - less;
+        double seconds;
+        int64_t repeats;
+        if (edge + less >= SLOW_SIZE && tflops[i - 1] < SLOW_TFLOPS) {
+            tflops[i] = tflops[i - 1];
+            continue;
+        }
+        p->m = p->n = p->k = edge;
+        TSR_TRY(tsr_bench_product_time(p, kernel, repeat, &seconds, &repeats));
+        tflops[i] = 2.0 * (double)edge * (double)edge * (double)edge / seconds / 1e12;
+    }
+    return TSR_OK;
+}
+
+static void write_numbers(FILE *file, const double *tflops) {
+    for (int i = 0; i < TSR_GEMM_SPEED_SIZES; i++) fprintf(file, "%s%.4g", i > 0 ? ", " : "{", tflops[i]);
+    fprintf(file, "}");
+}
+
+static void write_row(FILE *file, const tsr_gemm_speed_row *row) {
+    fprintf(file, "{%d, \"%s\", \"%s\", \"%s\", ", row->arch, row->kernel, row->input, row->type);
+    write_numbers(file, row->round);
+    fprintf(file, ", ");
+    write_numbers(file, row->odd);
+    fprintf(file, "},\n");
+}
+
+/* Every kernel of this device for operands of `input`, into the file and on the terminal. */
+static tsr_status measure_type(tsr_device *device, const tsr_device_facts *facts, tsr_dtype input, int64_t repeat, FILE *file) {
+    tsr_bench_product p = {.m = LARGEST, .n = LARGEST, .k = LARGEST, .input = input};
+    int count;
+    const tsr_gemm_kernel *const *kernels = tsr_gemm_kernels(&count);
+    tsr_status status = tsr_bench_product_open(device, &p);
+    for (int i = 0; i < count && status == TSR_OK; i++) {
+        const tsr_gemm_kernel *kernel = kernels[i];
+        if (kernel->device != facts->kind || kernel->input != input || kernel->type != p.type || kernel->multiple > 1 || !tsr_gemm_runs_on(kernel, facts->arch)) continue;
+        tsr_gemm_speed_row row = {.arch = facts->arch, .kernel = kernel->name, .input = tsr_dtype_name(input), .type = tsr_dtype_name(p.type)};
+        status = measure_sizes(&p, kernel, repeat, 0, row.round);
+        if (status == TSR_OK) status = measure_sizes(&p, kernel, repeat, 1, row.odd);
+        if (status != TSR_OK) break;
+        write_row(file, &row);
+        write_row(stdout, &row);
+    }
+    tsr_bench_product_close(&p);
+    return status;
+}
+
+static tsr_status write_table(const speeds_options *o, tsr_device *device) {
+    static const tsr_dtype inputs[] = {TSR_F16, TSR_BF16, TSR_F32, TSR_F64};
+    tsr_device_facts facts;
+    TSR_TRY(device->ops->facts(device, &facts));
+    if (facts.kind != TSR_DEVICE_CUDA)
+        return tsr_fail(TSR_ERR_UNSUPPORTED, "bench speeds measures a GPU and '%s' is none: --kernel auto takes the BLAS on a CPU", facts.name);
+    FILE *file = fopen(o->output, "w");
+    if (!file) return tsr_fail(TSR_ERR_IO, "-o %s cannot be written: %s: name a file in a folder you may write to", o->output, strerror(errno));
+    fprintf(file, "/* Written by `tessera bench speeds`; the last lines on %s, tessera %s. */\n", facts.name, TSR_VERSION);
+    for (int i = 0; i < TSR_GEMM_SPEED_ROWS; i++)
+        if (tsr_gemm_speeds[i].arch != facts.arch) write_row(file, &tsr_gemm_speeds[i]);
+    tsr_status status = TSR_OK;
+    for (size_t i = 0; i < sizeof inputs / sizeof *inputs && status == TSR_OK; i++) status = measure_type(device, &facts, inputs[i], o->repeat, file);
+    const bool failed = ferror(file) != 0;
+    if ((fclose(file) != 0 || failed) && status == TSR_OK)
+        status = tsr_fail(TSR_ERR_IO, "-o %s could not be written whole: free some space", o->output);
+    return status;
+}
+
+static tsr_status run(const tsr_world *world, int argc, char **argv) {
+    speeds_options o = {.repeat = 5};
+    tsr_device *device = NULL;
+    int shared;
+    TSR_TRY(tsr_agree(world->comm, tsr_options_parse(&argp, argc, argv, &o)));
+    TSR_TRY(tsr_device_choose(world, "auto", &device, &shared));
+    tsr_status status = tsr_agree(world->comm, world->rank == 0 ? write_table(&o, device) : TSR_OK);
+    device->ops->close(device);
+    return status;
+}
+
+const tsr_bench tsr_bench_speeds = {"speeds", run, help};

@@ -1,0 +1,72 @@
+/* Which kernel multiplies: the one that was measured to be fastest (gemm_speeds.inc) among those that lose no more than is allowed. */
+#include <math.h>
+#include <string.h>
+
+#include "kernels/gemm_speeds.h"
+#include "kernels/registry.h"
+
+/* ---- measured speeds ------------------------------------------------------------------------------------------------ */
+
+/* Log-linear between the sizes, constant beyond them. */
+static double interpolate(const double *tflops, double size) {
+    const double first = TSR_GEMM_SPEED_SMALLEST;
+    double at = size > first ? log2(size / first) : 0;
+    if (at >= TSR_GEMM_SPEED_SIZES - 1) return 1e12 * tflops[TSR_GEMM_SPEED_SIZES - 1];
+    int below = (int)at;
+    double low = log(tflops[below]), high = log(tflops[below + 1]);
+    return 1e12 * exp(low + (at - below) * (high - low));
+}
+
+double tsr_gemm_speed(const tsr_gemm_kernel *kernel, int arch, int64_t m, int64_t n, int64_t k) {
+    const bool round = (m | n | k) % 8 == 0;
+    const double size = cbrt((double)m * (double)n * (double)k);
+    for (int i = 0; i < TSR_GEMM_SPEED_ROWS; i++) {
+        const tsr_gemm_speed_row *row = &tsr_gemm_speeds[i];
+        if (row->arch == arch && strcmp(row->kernel, kernel->name) == 0 && strcmp(row->input, tsr_dtype_name(kernel->input)) == 0 &&
+            strcmp(row->type, tsr_dtype_name(kernel->type)) == 0)
+            return interpolate(round ? row->round : row->odd, size);
+    }
+    return 0;
+}
+
+/* ---- the choice ------------------------------------------------------------------------------------------------------- */
+
+tsr_accuracy tsr_gemm_loss(const tsr_gemm_kernel *kernel, tsr_dtype a, tsr_dtype b) {
+    return kernel->input == TSR_BF16 && (a != TSR_BF16 || b != TSR_BF16) ? TSR_ACCURACY_BF16 : kernel->accuracy;
+}
+
+/* Operands are handed over in C's type, as they are stored, or rounded to bfloat16; others are not made. */
+static bool takes(const tsr_gemm_kernel *kernel, const tsr_gemm_request *request) {
+    const bool as_stored = request->a == kernel->input && request->b == kernel->input;
+    return kernel->type == request->type && (kernel->input == request->type || as_stored || kernel->input == TSR_BF16);
+}
+
+/* Among the kernels of this device called `name` (NULL: any): fewest losses first where losses do not matter, as with a name; else speed. */
+static const tsr_gemm_kernel *best_of(const char *name, const tsr_device_facts *facts, const tsr_gemm_request *request) {
+    const tsr_gemm_kernel *best = NULL;
+    double best_speed = 0;
+    tsr_accuracy best_loss = TSR_ACCURACY_COUNT;
+    int count;
+    const tsr_gemm_kernel *const *kernels = tsr_gemm_kernels(&count);
+    for (int i = 0; i < count; i++) {
+        const tsr_gemm_kernel *one = kernels[i];
+        if (one->device != facts->kind || !tsr_gemm_runs_on(one, facts->arch) || !takes(one, request)) continue;
+        const tsr_accuracy loss = tsr_gemm_loss(one, request->a, request->b);
+        if (name ? strcmp(one->name, name) != 0 || loss >= best_loss : loss > request->accuracy || one->multiple > 1) continue;
+        const double measured = tsr_gemm_speed(one, facts->arch, request->m, request->n, request->k);
+        const double speed = measured > 0 ? measured : (double)one->speed_rank; /* a rank is below any measured flop/s */
+        if (name || !best || speed > best_speed) best = one, best_speed = speed, best_loss = loss;
+    }
+    return best;
+}
+
+tsr_status tsr_gemm_choose(const char *name, const tsr_device_facts *facts, const tsr_gemm_request *request, const tsr_gemm_kernel **kernel) {
+    const bool any = strcmp(name, "auto") == 0;
+    const tsr_gemm_kernel *best = best_of(any ? NULL : name, facts, request);
+    if (!best && !any) return tsr_gemm_find(name, facts, request->type, request->type, kernel); /* says what there is */
+    if (!best)
+        return tsr_fail(TSR_ERR_UNSUPPORTED, "no %s kernel for %s (sm_%d) in this build: use --device cpu", tsr_dtype_name(request->type), facts->name,
+                        facts->arch);
+    *kernel = best;
+    return TSR_OK;
+}

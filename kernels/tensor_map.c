@@ -1,0 +1,42 @@
+/* Tensor maps are made by the driver; its function is found through the runtime, so that nothing links against the driver itself. */
+#include "kernels/tensor_map.h"
+
+#include <inttypes.h>
+
+#include "kernels/cuda_compat.h"
+
+static tsr_status encoder(PFN_cuTensorMapEncodeTiled_v12000 *encode) {
+    cudaDriverEntryPointQueryResult found;
+    void *function = NULL;
+    TSR_TRY(TSR_CUDA(cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &function, 12000, cudaEnableDefault, &found)));
+    if (found != cudaDriverEntryPointSuccess)
+        return tsr_fail(TSR_ERR_UNSUPPORTED, "the CUDA driver makes no tensor maps (cuTensorMapEncodeTiled): update it to CUDA 12 or newer, or use another --kernel");
+    *encode = (PFN_cuTensorMapEncodeTiled_v12000)function;
+    return TSR_OK;
+}
+
+static CUtensorMapDataType element_of(tsr_dtype type) {
+    switch (type) {
+    case TSR_F16: return CU_TENSOR_MAP_DATA_TYPE_FLOAT16;
+    case TSR_BF16: return CU_TENSOR_MAP_DATA_TYPE_BFLOAT16;
+    case TSR_F64: return CU_TENSOR_MAP_DATA_TYPE_FLOAT64;
+    default: return CU_TENSOR_MAP_DATA_TYPE_FLOAT32;
+    }
+}
+
+static CUtensorMapSwizzle swizzle_of(int bytes) {
+    return bytes == 128 ? CU_TENSOR_MAP_SWIZZLE_128B : bytes == 64 ? CU_TENSOR_MAP_SWIZZLE_64B : bytes == 32 ? CU_TENSOR_MAP_SWIZZLE_32B : CU_TENSOR_MAP_SWIZZLE_NONE;
+}
+
+tsr_status tsr_tensor_map(const void *data, tsr_dtype type, int64_t rows, int64_t cols, int64_t ld, int box_rows, int box_cols, int swizzle,
+                          CUtensorMap *map) {
+    PFN_cuTensorMapEncodeTiled_v12000 encode;
+    TSR_TRY(encoder(&encode));
+    const cuuint64_t extent[2] = {(cuuint64_t)cols, (cuuint64_t)rows}, row_bytes[1] = {(cuuint64_t)ld * tsr_dtype_bytes(type)};
+    const cuuint32_t box[2] = {(cuuint32_t)box_cols, (cuuint32_t)box_rows}, step[2] = {1, 1};
+    const CUresult code = encode(map, element_of(type), 2, (void *)data, extent, row_bytes, box, step, CU_TENSOR_MAP_INTERLEAVE_NONE,
+                                 swizzle_of(swizzle), CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+    if (code == CUDA_SUCCESS) return TSR_OK;
+    return tsr_fail(TSR_ERR_DEVICE, "no tensor map for %" PRId64 " x %" PRId64 " %s with rows %" PRId64 " elements apart in boxes of %d x %d (CUDA error %d): use another --kernel",
+                    rows, cols, tsr_dtype_name(type), ld, box_rows, box_cols, (int)code);
+}

@@ -1,0 +1,28 @@
+/* Tensor maps: what the copy engine of sm_90 and newer needs to bring a rectangle of a row-major matrix into shared memory, or to store
+ * one. Outside the matrix it reads zeros and stores nothing. CUDA driver API, "Tensor Map Object Management". */
+#ifndef TSR_KERNELS_TENSOR_MAP_H
+#define TSR_KERNELS_TENSOR_MAP_H
+
+#include <cuda.h>
+
+#include "kernels/base.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Whether the copy engine can reach a matrix of `bytes` an element: base and rows must begin at multiples of 16 bytes. */
+static inline bool tsr_tensor_map_reaches(const void *data, int64_t ld, size_t bytes) {
+    return (uintptr_t)data % 16 == 0 && (size_t)ld * bytes % 16 == 0;
+}
+
+/* A map of rows × cols elements (f16, bf16, f32, f64), ld elements from row to row, not empty and reached by the copy engine. One copy
+ * moves a box of box_rows × box_cols, both at most 256, whose rows stand in shared memory one after the other, swizzled over spans of
+ * `swizzle` bytes (0: not; 32, 64, 128: box_cols elements are at most as many bytes). Local. */
+tsr_status tsr_tensor_map(const void *data, tsr_dtype type, int64_t rows, int64_t cols, int64_t ld, int box_rows, int box_cols, int swizzle,
+                          CUtensorMap *map);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
