@@ -168,7 +168,7 @@ __device__ __forceinline__ void worst_of(const Lines &lines, int64_t i, unsigned
  * to 2^-10·(S + T) at most. If all but P and Q elements of the two are firm, k - P - Q firm ones meet and |A||B| ≥ 2^10·(k - P - Q).
  * So 4·(S + T) ≤ k - P - Q keeps the weak ones' share of the error within 4·2^-24·(|A||B|), for every element of C and wherever in
  * k they stand. */
-__global__ void __launch_bounds__(256) judge(Verdict *verdict, Lines a, Lines b, int64_t k) {
+__global__ void __launch_bounds__(256) judge(Verdict *verdict, uint32_t *fallbacks, Lines a, Lines b, int64_t k) {
     __shared__ unsigned worst[5]; /* weak, soft of A; of B; refused */
     if (threadIdx.x < 5) worst[threadIdx.x] = 0;
     __syncthreads();
@@ -188,6 +188,7 @@ __global__ void __launch_bounds__(256) judge(Verdict *verdict, Lines a, Lines b,
     const volatile Verdict *v = verdict;
     const int64_t weak = (int64_t)v->weak[0] + v->weak[1], firm = k - v->soft[0] - v->soft[1];
     verdict->unfit = v->refused || (weak > 0 && 4 * weak > firm);
+    if (verdict->unfit && fallbacks) atomicAdd(fallbacks, 1u);
 }
 
 /* ---- launches ------------------------------------------------------------------------------------------------------------- */
@@ -217,7 +218,7 @@ tsr_status prepare(tsr_stream *stream, const tsr_gemm_args *args, const Lines &a
     TSR_TRY(measure_b(stream, b, (const float *)args->b, args->ldb, args->k));
     TSR_TRY(pack_lines<false>(stream, packed_a, (const float *)args->a, args->lda, a, args->k));
     TSR_TRY(pack_lines<true>(stream, packed_b, (const float *)args->b, args->ldb, b, args->k));
-    return TSR_LAUNCH(judge, (unsigned)tsr_ceil_div(tsr_max(args->m, args->n), 256), 256, 0, stream, verdict, a, b, args->k);
+    return TSR_LAUNCH(judge, (unsigned)tsr_ceil_div(tsr_max(args->m, args->n), 256), 256, 0, stream, verdict, args->fallbacks, a, b, args->k);
 }
 
 } // namespace

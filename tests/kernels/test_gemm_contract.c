@@ -89,6 +89,7 @@ typedef struct {
     matrix a, b, c;
     int64_t m, n, k;
     void *workspace;
+    uint32_t *fallbacks; /* on the device */
 } product;
 
 static product product_open(const setup *s, int64_t m, int64_t n, int64_t k, layout l) {
@@ -101,6 +102,8 @@ static product product_open(const setup *s, int64_t m, int64_t n, int64_t k, lay
     p.c = matrix_open(s, s->kernel->type, m, n, guarded, true);
     size_t bytes = s->kernel->workspace_bytes ? s->kernel->workspace_bytes(m, n, k) : 0;
     if (bytes > 0) CHECK_OK(s->ops->allocate(s->device, bytes, &p.workspace));
+    CHECK_OK(s->ops->allocate(s->device, sizeof *p.fallbacks, (void **)&p.fallbacks));
+    CHECK_OK(s->ops->fill_bytes(s->device, p.fallbacks, 0, sizeof *p.fallbacks, s->stream));
     return p;
 }
 
@@ -109,11 +112,21 @@ static void product_close(const setup *s, product *p) {
     matrix_close(s, &p->b);
     matrix_close(s, &p->c);
     s->ops->release(s->device, p->workspace);
+    s->ops->release(s->device, p->fallbacks);
+}
+
+/* Products the kernel handed to another must be `expected`. */
+static void check_fallbacks(const setup *s, const product *p, uint32_t expected) {
+    uint32_t count;
+    CHECK_OK(s->ops->download(s->device, &count, p->fallbacks, sizeof count, s->stream));
+    CHECK_OK(s->ops->stream_wait(s->device, s->stream));
+    CHECK(count == expected, "%s %s %ldx%ldx%ld: %u products handed to another kernel, not %u", s->kernel->name, tsr_dtype_name(s->kernel->input), (long)p->m,
+          (long)p->n, (long)p->k, count, expected);
 }
 
 static tsr_gemm_args arguments(const product *p, bool accumulate) {
     return (tsr_gemm_args){.m = p->m, .n = p->n, .k = p->k, .a = p->a.data, .lda = p->a.ld, .b = p->b.data, .ldb = p->b.ld, .c = p->c.data,
-                           .ldc = p->c.ld, .accumulate = accumulate, .workspace = p->workspace};
+                           .ldc = p->c.ld, .accumulate = accumulate, .workspace = p->workspace, .fallbacks = p->fallbacks};
 }
 
 /* Uploads a, b, c, multiplies, and returns what C's memory then holds; everything outside its m × n elements must be as it was. */
@@ -150,6 +163,7 @@ static void check_exact(const setup *s, int64_t m, int64_t n, int64_t k, layout 
                   tsr_dtype_name(s->kernel->input), (long)m, (long)n, (long)k, (long)l.pad, accumulate, (long)i, (long)j, got, (long)sum);
         }
     }
+    check_fallbacks(s, &p, 0);
     free(result.host);
     product_close(s, &p);
 }
@@ -213,6 +227,7 @@ static void check_special(const setup *s, int64_t m, int64_t n, int64_t k, layou
             CHECK(same, "%s %s: C[%ld][%ld] = %g, IEEE says %g", s->kernel->name, tsr_dtype_name(s->kernel->input), (long)i, (long)j, got, want);
         }
     }
+    check_fallbacks(s, &p, strcmp(s->kernel->name, "split3") == 0); /* the one kernel whose parts hold no NaN and no Inf */
     free(result.host);
     product_close(s, &p);
 }
@@ -312,7 +327,9 @@ int main(int argc, char **argv) {
     CHECK_OK(s.ops->facts(s.device, &facts));
     const tsr_gemm_kernel *const *kernels = tsr_gemm_kernels(&count);
     for (int i = 0; i < count; i++) {
-        s.kernel = kernels[i];
+        tsr_gemm_kernel alone = *kernels[i];
+        alone.small = NULL; /* small products, too, are its own here */
+        s.kernel = &alone;
         if (s.kernel->device != s.ops->kind || !tsr_gemm_runs_on(s.kernel, facts.arch)) continue;
         if (argc > 1 && strcmp(argv[1], s.kernel->name) != 0) continue;
         check_kernel(&s);

@@ -16,6 +16,10 @@ static void check_names(void) {
         CHECK(type == (input == TSR_F64 ? TSR_F64 : TSR_F32), "%s makes %s of %s", kernels[i]->name, tsr_dtype_name(type), tsr_dtype_name(input));
         CHECK_OK(tsr_gemm_find(kernels[i]->name, &facts, input, type, &kernel));
         CHECK(kernel == kernels[i], "%s found %s", kernels[i]->name, kernel->name);
+        const tsr_gemm_kernel *small = kernel->small;
+        CHECK(!small || (small->device == kernel->device && small->input == input && small->type == type && small->accuracy <= kernel->accuracy &&
+                         small->multiple == 1 && small->min_arch <= kernel->min_arch && !small->workspace_bytes && !small->small),
+              "%s cannot be %s for small products", kernel->name, small->name);
         if (kernel->device == TSR_DEVICE_CPU) continue;
         facts.arch = kernel->min_arch - 1;
         CHECK_FAILS(tsr_gemm_find(kernel->name, &facts, input, type, &kernel), TSR_ERR_UNSUPPORTED, "sm_");
@@ -113,6 +117,10 @@ static void check_launch(void) {
     tsr_gemm_kernel picky = *kernel;
     picky.multiple = 2;
     CHECK_FAILS(tsr_gemm_launch(&picky, device, stream, &good), TSR_ERR_SHAPE, "multiples of 2");
+    picky = *kernel;
+    picky.small = &tsr_gemm_blas_f32, picky.small_below = 2 * 2 * 3 + 1, picky.launch = NULL; /* never called */
+    CHECK_OK(tsr_gemm_launch(&picky, device, stream, &good));
+    CHECK(c[0] == 4, "c[0] = %g", (double)c[0]);
     picky.device = TSR_DEVICE_CUDA;
     CHECK_FAILS(tsr_gemm_launch(&picky, device, stream, &good), TSR_ERR_DEVICE, "cuda");
     args = good, args.m = 0, args.a = NULL, args.c = NULL;
