@@ -11,7 +11,6 @@
 
 #include "app/bench_product.h"
 #include "app/options.h"
-#include "kernels/fill.h"
 #include "kernels/gemm.h"
 
 #define SAMPLES 64                        /* elements of C recomputed */
@@ -30,7 +29,7 @@ typedef struct {
 enum { KEY_KERNEL = 256, KEY_SHAPE, KEY_TYPE, KEY_DEVICE, KEY_ALL, KEY_REPEAT, KEY_ROUNDS, KEY_JSON };
 
 static const struct argp_option options[] = {
-    {"kernel", KEY_KERNEL, "NAME", 0, "The kernel to measure, or auto (default), the fastest that is as accurate as IEEE arithmetic", 0},
+    {"kernel", KEY_KERNEL, "NAME", 0, "The kernel to measure, or several with commas, or auto (default), the fastest that is as accurate as IEEE arithmetic", 0},
     {"all", KEY_ALL, NULL, 0, "Every kernel of the device, in ladder order", 0},
     {"shape", KEY_SHAPE, "MxNxK", 0, "C (M x N) = A (M x K) B (K x N); one number N means NxNxN (default 1024)", 0},
     {"type", KEY_TYPE, "TYPE", 0, "Type of A and B: f16, bf16 (C is f32), f32 (default) or f64", 0},
@@ -112,23 +111,15 @@ typedef struct {
     double gflops, bandwidth_gbs, flop_byte, error;
 } bench_row;
 
-static double element_at(tsr_dtype type, const void *data, int64_t index) {
-    return tsr_element_to_double((tsr_element){type, false}, (const char *)data + (size_t)index * tsr_dtype_bytes(type));
-}
-
 /* One element of C as the device holds it against its row and column, made again: the relative error. */
-static tsr_status sample_error(const bench *b, int64_t i, int64_t j, void *row, void *col, double *error) {
-    const tsr_bench_product *p = &b->product;
+static tsr_status sample_error(const tsr_bench_product *p, int64_t i, int64_t j, double *error) {
     const size_t bytes = tsr_dtype_bytes(p->type);
-    double got_bytes = 0;
-    tsr_view row_view = {row, {p->input, false}, 1, p->k, p->k}, col_view = {col, {p->input, false}, p->k, 1, 1};
-    TSR_TRY(tsr_fill_host(TSR_FILL_UNIFORM, TSR_BENCH_SEED_A, i, 0, row_view));
-    TSR_TRY(tsr_fill_host(TSR_FILL_UNIFORM, TSR_BENCH_SEED_B, 0, j, col_view));
-    TSR_TRY(p->device->ops->download(p->device, &got_bytes, (const char *)p->c + (size_t)(i * p->n + j) * bytes, bytes, p->clock.stream));
+    double got = 0;
+    TSR_TRY(p->device->ops->download(p->device, &got, (const char *)p->c + (size_t)(i * p->n + j) * bytes, bytes, p->clock.stream));
     TSR_TRY(p->device->ops->stream_wait(p->device, p->clock.stream));
     long double sum = 0;
-    for (int64_t l = 0; l < p->k; l++) sum += (long double)element_at(p->input, row, l) * (long double)element_at(p->input, col, l);
-    const long double difference = fabsl((long double)element_at(p->type, &got_bytes, 0) - sum);
+    for (int64_t l = 0; l < p->k; l++) sum += (long double)tsr_bench_product_a(p, i, l) * (long double)tsr_bench_product_b(p, l, j);
+    const long double difference = fabsl((long double)tsr_element_to_double((tsr_element){p->type, false}, &got) - sum);
     *error = sum > 0 ? (double)(difference / sum) : (double)difference;
     return TSR_OK;
 }
@@ -136,21 +127,15 @@ static tsr_status sample_error(const bench *b, int64_t i, int64_t j, void *row, 
 /* The largest relative error among SAMPLES elements spread over C, both ends among them; NaN when one is NaN. */
 static tsr_status largest_error(const bench *b, double *largest) {
     const int64_t elements = b->o->m * b->o->n;
-    void *row = malloc((size_t)b->o->k * tsr_dtype_bytes(b->o->type)), *col = malloc((size_t)b->o->k * tsr_dtype_bytes(b->o->type));
-    tsr_status status = TSR_OK;
     double worst = 0;
-    if (!row || !col) TSR_TRY_DONE(tsr_fail(TSR_ERR_MEMORY, "no memory for a row of %" PRId64 " elements: use a smaller --shape", b->o->k));
     for (int64_t s = 0; s < SAMPLES && !isnan(worst); s++) {
         double error;
         int64_t index = (int64_t)((long double)(elements - 1) * s / (SAMPLES - 1)); /* s = 0: the first; SAMPLES - 1: the last */
-        TSR_TRY_DONE(sample_error(b, index / b->o->n, index % b->o->n, row, col, &error));
+        TSR_TRY(sample_error(&b->product, index / b->o->n, index % b->o->n, &error));
         if (isnan(error) || error > worst) worst = error;
     }
     *largest = worst;
-done:
-    free(col);
-    free(row);
-    return status;
+    return TSR_OK;
 }
 
 /* Before the first round. */
@@ -212,11 +197,10 @@ static const tsr_gemm_kernel *vendor_of(const bench *b, const tsr_gemm_kernel *k
     return NULL;
 }
 
-/* The kernel asked for, in the type that is measured. */
-static tsr_status choose_one(const bench *b, const tsr_gemm_kernel **one) {
+/* The kernel called `name`, in the type that is measured. */
+static tsr_status choose_one(const bench *b, const char *name, const tsr_gemm_kernel **one) {
     const tsr_bench_product *p = &b->product;
     const tsr_gemm_request request = {p->input, p->input, p->type, TSR_ACCURACY_FAST, p->m, p->n, p->k};
-    const char *name = b->o->kernel ? b->o->kernel : "auto";
     if (strcmp(name, "auto") != 0) return tsr_gemm_find(name, &b->facts, p->input, p->type, one);
     TSR_TRY(tsr_gemm_choose(name, &b->facts, &request, one));
     if ((*one)->input == p->input) return TSR_OK;
@@ -224,14 +208,32 @@ static tsr_status choose_one(const bench *b, const tsr_gemm_kernel **one) {
                     tsr_dtype_name((*one)->input), (*one)->name);
 }
 
-/* With --all every kernel of device and type, else the one asked for and the vendor's. */
+/* The kernel and the vendor's, unless they are there already. */
+static void add_kernel(const bench *b, const tsr_gemm_kernel *kernel, bench_row *rows, int *chosen) {
+    const tsr_gemm_kernel *both[] = {kernel, vendor_of(b, kernel)};
+    for (int i = 0; i < 2; i++) {
+        bool there = !both[i] || *chosen == MOST_KERNELS;
+        for (int j = 0; j < *chosen; j++) there |= rows[j].kernel == both[i];
+        if (!there) rows[(*chosen)++].kernel = both[i];
+    }
+}
+
+/* With --all every kernel of device and type, in ladder order, else those asked for and the vendor's. */
 static tsr_status choose_kernels(const bench *b, bench_row *rows, int *chosen) {
     int count;
-    const tsr_gemm_kernel *const *kernels = tsr_gemm_kernels(&count), *one = NULL;
+    const tsr_gemm_kernel *const *kernels = tsr_gemm_kernels(&count), *one;
+    const char *names = b->o->kernel ? b->o->kernel : "auto";
     *chosen = 0;
-    if (!b->o->all) TSR_TRY(choose_one(b, &one));
-    for (int i = 0; i < count && *chosen < MOST_KERNELS; i++)
-        if (is_for(b, kernels[i]) && (b->o->all || kernels[i] == one || kernels[i] == vendor_of(b, one))) rows[(*chosen)++].kernel = kernels[i];
+    for (int i = 0; b->o->all && i < count && *chosen < MOST_KERNELS; i++)
+        if (is_for(b, kernels[i])) rows[(*chosen)++].kernel = kernels[i];
+    while (!b->o->all && *names) {
+        char name[64];
+        snprintf(name, sizeof name, "%.*s", (int)strcspn(names, ","), names);
+        names += strcspn(names, ",");
+        names += *names == ',';
+        TSR_TRY(choose_one(b, name, &one));
+        add_kernel(b, one, rows, chosen);
+    }
     return TSR_OK;
 }
 
@@ -309,8 +311,8 @@ static void write_json(FILE *file, const bench *b, const bench_row *rows, int co
 /* A kernel asked for by name has to run, and one whose error exceeds what it states is wrong, however fast. */
 static tsr_status judge(const bench *b, const bench_row *rows, int count) {
     for (int i = 0; i < count; i++) {
-        if (rows[i].why[0] && b->o->kernel && strcmp(rows[i].kernel->name, b->o->kernel) == 0)
-            return tsr_fail(TSR_ERR_UNSUPPORTED, "kernel '%s' cannot run: it %s; use another --kernel or --shape", b->o->kernel, rows[i].why);
+        if (rows[i].why[0] && b->o->kernel && strstr(b->o->kernel, rows[i].kernel->name))
+            return tsr_fail(TSR_ERR_UNSUPPORTED, "kernel '%s' cannot run: it %s; use another --kernel or --shape", rows[i].kernel->name, rows[i].why);
         double bound = tsr_gemm_error_bound(rows[i].kernel, b->o->k);
         if (!rows[i].why[0] && !(rows[i].error <= bound))
             return tsr_fail(TSR_ERR_CHECK, "kernel '%s': relative error %.3g is above its bound %.3g: do not use it here, and report this",

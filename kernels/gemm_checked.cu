@@ -56,6 +56,6 @@ constexpr char WHAT[] = "shared-memory tiles of 16 or 32, boundary checked";
 } // namespace
 
 const tsr_gemm_kernel tsr_gemm_checked_f32 = {"checked", WHAT, TSR_DEVICE_CUDA, TSR_F32, TSR_F32, 0, TSR_ACCURACY_IEEE, TSR_GEMM_PLAIN_ERROR_FACTOR,
-                                              true, 1, 30, nullptr, shape<float>, launch<float>, 0};
+                                              true, 1, 30, nullptr, shape<float>, launch<float>, 0, 0, nullptr};
 const tsr_gemm_kernel tsr_gemm_checked_f64 = {"checked", WHAT, TSR_DEVICE_CUDA, TSR_F64, TSR_F64, 0, TSR_ACCURACY_IEEE, TSR_GEMM_PLAIN_ERROR_FACTOR,
-                                              true, 1, 30, nullptr, shape<double>, launch<double>, 0};
+                                              true, 1, 30, nullptr, shape<double>, launch<double>, 0, 0, nullptr};

@@ -77,6 +77,6 @@ constexpr double FACTOR = 4;
 } // namespace
 
 const tsr_gemm_kernel tsr_gemm_compensated_f32 = {"compensated", WHAT, TSR_DEVICE_CUDA, TSR_F32, TSR_F32, 0, TSR_ACCURACY_IEEE, FACTOR,
-                                                  false, 1, 15, nullptr, shape<float>, launch<float>, 0};
+                                                  false, 1, 15, nullptr, shape<float>, launch<float>, 0, 0, nullptr};
 const tsr_gemm_kernel tsr_gemm_compensated_f64 = {"compensated", WHAT, TSR_DEVICE_CUDA, TSR_F64, TSR_F64, 0, TSR_ACCURACY_IEEE, FACTOR,
-                                                  false, 1, 15, nullptr, shape<double>, launch<double>, 0};
+                                                  false, 1, 15, nullptr, shape<double>, launch<double>, 0, 0, nullptr};

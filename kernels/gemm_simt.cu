@@ -333,6 +333,6 @@ constexpr char WHAT[] = "packed operands, register tiles, asynchronous ring of s
 } // namespace
 
 const tsr_gemm_kernel tsr_gemm_simt_f32 = {"simt", WHAT, TSR_DEVICE_CUDA, TSR_F32, TSR_F32, 0, TSR_ACCURACY_IEEE, TSR_GEMM_PLAIN_ERROR_FACTOR,
-                                           true, 1, 55, workspace_bytes<float>, shape<float>, launch<float>, 0};
+                                           true, 1, 55, workspace_bytes<float>, shape<float>, launch<float>, 0, 0, nullptr};
 const tsr_gemm_kernel tsr_gemm_simt_f64 = {"simt", WHAT, TSR_DEVICE_CUDA, TSR_F64, TSR_F64, 0, TSR_ACCURACY_IEEE, TSR_GEMM_PLAIN_ERROR_FACTOR,
-                                           true, 1, 55, workspace_bytes<double>, shape<double>, launch<double>, 0};
+                                           true, 1, 55, workspace_bytes<double>, shape<double>, launch<double>, 0, 0, nullptr};

@@ -350,4 +350,4 @@ tsr_status shape(tsr_device *, int64_t m, int64_t n, int64_t k, tsr_gemm_shape *
 
 /* k·u covers the split's own error, 8·u and at most 4·u of weak elements, because shorter products than SHORTEST go to `coarse`. */
 const tsr_gemm_kernel tsr_gemm_split3_f32 = {"split3", "fp32 accuracy from three fp16 tensor-core products", TSR_DEVICE_CUDA, TSR_F32, TSR_F32, 90,
-                                             TSR_ACCURACY_IEEE, TSR_GEMM_PLAIN_ERROR_FACTOR, true, 1, 70, workspace_bytes, shape, launch, 90};
+                                             TSR_ACCURACY_IEEE, TSR_GEMM_PLAIN_ERROR_FACTOR, true, 1, 70, workspace_bytes, shape, launch, 90, 0, nullptr};
