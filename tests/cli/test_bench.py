@@ -89,7 +89,8 @@ def test_usage():
 
 
 def test_pages():
-    report.replace_section(report.PERFORMANCE.read_text(), "gpu-memory", "")
+    for name in ("gpu-memory", "gpu-ladder", "gpu-targets"):
+        report.replace_section(report.PERFORMANCE.read_text(), name, "")
     report.replace_section((report.ROOT / "docs" / "accuracy.md").read_text(), "gpu-accuracy", "")
 
 
