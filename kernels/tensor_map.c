@@ -1,6 +1,7 @@
 /* Tensor maps are made by the driver; its function is found through the runtime, so that nothing links against the driver itself. */
 #include "kernels/tensor_map.h"
 
+#include <cudaTypedefs.h>
 #include <inttypes.h>
 
 #include "kernels/cuda_compat.h"
