@@ -7,7 +7,7 @@
 #include "kernels/cuda_compat.h"
 
 static tsr_status encoder(PFN_cuTensorMapEncodeTiled_v12000 *encode) {
-    cudaDriverEntryPointQueryResult found;
+    enum cudaDriverEntryPointQueryResult found;
     void *function = NULL;
     TSR_TRY(TSR_CUDA(cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &function, 12000, cudaEnableDefault, &found)));
     if (found != cudaDriverEntryPointSuccess)
