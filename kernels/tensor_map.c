@@ -31,7 +31,7 @@ static CUtensorMapSwizzle swizzle_of(int bytes) {
 
 tsr_status tsr_tensor_map(const void *data, tsr_dtype type, int64_t rows, int64_t cols, int64_t ld, int box_rows, int box_cols, int swizzle,
                           CUtensorMap *map) {
-    PFN_cuTensorMapEncodeTiled_v12000 encode;
+    PFN_cuTensorMapEncodeTiled_v12000 encode = NULL;
     TSR_TRY(encoder(&encode));
     const cuuint64_t extent[2] = {(cuuint64_t)cols, (cuuint64_t)rows}, row_bytes[1] = {(cuuint64_t)ld * tsr_dtype_bytes(type)};
     const cuuint32_t box[2] = {(cuuint32_t)box_cols, (cuuint32_t)box_rows}, step[2] = {1, 1};
