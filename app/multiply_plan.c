@@ -99,6 +99,8 @@ static tsr_status find_resources(const tsr_job *j, tsr_resources *res) {
         .workspace_bytes = j->kernel->workspace_bytes,
         .rates = tsr_rates_typical(cuda, j->transport_ops->device_memory, j->problem.type, (int)tsr_max(1, tsr_cpu_cores())),
     };
+    const double measured = tsr_gemm_speed(j->kernel, j->facts.arch, j->problem.m, j->problem.n, j->problem.k);
+    if (measured > 0) res->rates.lane[TSR_LANE_MULTIPLY] = measured;
     return TSR_OK;
 }
 

@@ -26,6 +26,7 @@ constexpr int SLOT_BYTES = A_PART + B_PART;
 constexpr size_t SHARED_BYTES = 1024 + SLOTS * SLOT_BYTES + 2 * SLOTS * sizeof(uint64_t);
 constexpr int BAND = 16;        /* rows of tiles that blocks walk together */
 constexpr int SHORTEST = 64;    /* along k; below it the stated error would not cover the split's own */
+constexpr double SMALL = 350.0 * 350.0 * 350.0; /* multiply-adds below which `coarse` is quicker: measured */
 constexpr int MOST_ITEMS = 132; /* work a device of today does at a time: where tiles are fewer, k is cut */
 
 /* ---- multiplying ---------------------------------------------------------------------------------------------------------- */
@@ -350,4 +351,5 @@ tsr_status shape(tsr_device *, int64_t m, int64_t n, int64_t k, tsr_gemm_shape *
 
 /* k·u covers the split's own error, 8·u and at most 4·u of weak elements, because shorter products than SHORTEST go to `coarse`. */
 const tsr_gemm_kernel tsr_gemm_split3_f32 = {"split3", "fp32 accuracy from three fp16 tensor-core products", TSR_DEVICE_CUDA, TSR_F32, TSR_F32, 90,
-                                             TSR_ACCURACY_IEEE, TSR_GEMM_PLAIN_ERROR_FACTOR, true, 1, 70, workspace_bytes, shape, launch, 90, 0, nullptr};
+                                             TSR_ACCURACY_IEEE, TSR_GEMM_PLAIN_ERROR_FACTOR, true, 1, 70, workspace_bytes, shape, launch, 90, SMALL,
+                                             &tsr_gemm_coarse_f32};

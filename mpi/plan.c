@@ -61,9 +61,9 @@ static void operand_slots(tsr_plan *plan, const tsr_operand *x, bool k_is_cols, 
     double piece = (double)tsr_ceil_div(rows, parts) * (double)cols * (double)tsr_dtype_bytes(x->element.dtype);
     if (!res->host_memory) slots_set(plan, host_slot, true, SLOT_DEPTH, res->device_exchange ? piece : piece * parts);
     slots_set(plan, panel_slot, res->host_memory, SLOT_DEPTH, piece * parts);
-    if (pack)
-        slots_set(plan, packed_slot, res->host_memory, SLOT_DEPTH,
-                  (double)tsr_round_up(outer, res->multiple) * (double)tsr_round_up(plan->panel, res->multiple) * (double)tsr_dtype_bytes(plan->problem.input));
+    int64_t m_or_n = tsr_round_up(outer, res->multiple), k = tsr_round_up(plan->panel, res->multiple);
+    double packed = packed_slot == TSR_SLOT_PACKED_A ? (double)m_or_n * (double)tsr_plan_packed_ld(plan, k) : (double)k * (double)tsr_plan_packed_ld(plan, m_or_n);
+    if (pack) slots_set(plan, packed_slot, res->host_memory, SLOT_DEPTH, packed * (double)tsr_dtype_bytes(plan->problem.input));
 }
 
 /* Fills slots and bytes from the choices already in the plan. Sizes are sums of exact integers below 2^53. */

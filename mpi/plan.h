@@ -101,6 +101,11 @@ typedef struct {
     double device_bytes, host_bytes; /* a rank allocates; with host_memory all is host_bytes */
 } tsr_plan;
 
+/* Elements from row to row of a packed operand with `cols` columns: rows begin at multiples of 16 bytes, which kernels read fastest. */
+static inline int64_t tsr_plan_packed_ld(const tsr_plan *plan, int64_t cols) {
+    return tsr_round_up(cols, 16 / (int64_t)tsr_dtype_bytes(plan->problem.input));
+}
+
 /* Chooses grid, super-blocks and panel. TSR_ERR_LIMIT says need, have, and the setting that would work; TSR_ERR_USAGE when a forced grid
  * needs more ranks than there are. */
 tsr_status tsr_plan_make(const tsr_problem *problem, const tsr_resources *resources, tsr_plan *plan);

@@ -107,8 +107,9 @@ static tsr_status emit_panel(emitter *e, const side *s, tsr_rect stored, bool wa
         step.operand = s->name, step.rect = (tsr_rect){0, 0, stored.rows, stored.cols};
         int64_t multiple = res->multiple;
         step.m = tsr_round_up(s->operand->transpose ? stored.cols : stored.rows, multiple);
-        step.n = step.ld = tsr_round_up(s->operand->transpose ? stored.rows : stored.cols, multiple);
-        step.lane_bytes = (double)whole + (double)step.m * (double)step.n * (double)tsr_dtype_bytes(e->plan->problem.type);
+        step.n = tsr_round_up(s->operand->transpose ? stored.rows : stored.cols, multiple);
+        step.ld = tsr_plan_packed_ld(e->plan, step.n);
+        step.lane_bytes = (double)whole + (double)step.m * (double)step.n * (double)tsr_dtype_bytes(e->plan->problem.input);
         TSR_TRY(emit(e, &step));
         panel = packed;
     }
@@ -130,7 +131,9 @@ static tsr_status emit_multiply(emitter *e, chain *a, chain *b, tsr_slot_use sum
     int64_t multiple = plan->resources.multiple;
     tsr_step step = step_new(TSR_STEP_MULTIPLY, TSR_LANE_MULTIPLY, chain_end(a), chain_end(b), sum);
     step.m = tsr_round_up(rows.count, multiple), step.n = tsr_round_up(cols.count, multiple), step.k = tsr_round_up(ks.count, multiple);
-    step.lda = step.k, step.ldb = step.ld = step.n;
+    step.ld = step.n;
+    step.lda = plan->pack_a ? tsr_plan_packed_ld(plan, step.k) : step.k;
+    step.ldb = plan->pack_b ? tsr_plan_packed_ld(plan, step.n) : step.n;
     step.accumulate = !first;
     step.flops = 2.0 * (double)rows.count * (double)cols.count * (double)ks.count;
     step.lane_bytes = ((double)step.m * (double)step.k + (double)step.k * (double)step.n) * (double)tsr_dtype_bytes(problem->input) +
