@@ -4,7 +4,7 @@ import sys
 
 import report
 
-HEADER = ["type", "input", "k", "kernel", "relative, largest", "relative, median", "componentwise, largest, eps", "median, eps", "bound, eps"]
+HEADER = ["type", "m = n", "input", "k", "kernel", "relative, largest", "relative, median", "componentwise, largest, eps", "median, eps", "bound, eps"]
 
 
 def cell(value, form):
@@ -12,7 +12,7 @@ def cell(value, form):
 
 
 def result_row(bench, result):
-    return [bench["type"], result["input"], result["k"], result["kernel"], cell(result["relative_max"], ".1e"), cell(result["relative_median"], ".1e"),
+    return [bench["type"], bench["size"], result["input"], result["k"], result["kernel"], cell(result["relative_max"], ".1e"), cell(result["relative_median"], ".1e"),
             cell(result["component_max"], ".3g"), cell(result["component_median"], ".3g"), cell(result["bound"], ".3g")]
 
 
@@ -25,14 +25,10 @@ def main():
     if len(devices) != 1:
         sys.exit(f"measured on different devices: {', '.join(sorted(devices))}")
     first = benches[0]
-    title = (f"{devices.pop()}, {report.today()}, commit {report.commit()}. m = n = {first['size']}, {first['samples']} × {first['samples']} samples, "
-             f"phi = {first['phi']:g}.\n\n`tessera bench accuracy --device cuda --type TYPE --k {','.join(str(k) for k in lengths(first))}`")
+    title = (f"{devices.pop()}, {report.today()}, commit {report.commit()}. {first['samples']} × {first['samples']} samples, phi = {first['phi']:g}.\n\n"
+             "`tessera bench accuracy --device cuda --type TYPE --size SIZE --k K,...`")
     rows = [result_row(bench, result) for bench in benches for result in bench["results"]]
     report.write_section("gpu-accuracy", f"{title}\n\n{report.table(HEADER, rows)}", report.ROOT / "docs" / "accuracy.md")
-
-
-def lengths(bench):
-    return sorted({result["k"] for result in bench["results"]})
 
 
 main()

@@ -1,4 +1,7 @@
 /* Devices and kernels by name, `auto`, and the arguments a launch refuses. */
+#include <math.h>
+
+#include "kernels/gemm_speeds.h"
 #include "kernels/registry.h"
 #include "tests/check.h"
 
@@ -57,6 +60,28 @@ static void check_choice(void) {
     CHECK_OK(tsr_accuracy_parse("tf32", &accuracy));
     CHECK(accuracy == TSR_ACCURACY_TF32, "tf32 is %s", tsr_accuracy_name(accuracy));
     CHECK_FAILS(tsr_accuracy_parse("exact", &accuracy), TSR_ERR_USAGE, "ieee: ");
+}
+
+/* The table's figures at its sizes, something between them between, the ends beyond; round and odd sizes apart. */
+static void check_speeds(void) {
+    for (int r = 0; r < TSR_GEMM_SPEED_ROWS; r++) {
+        const tsr_gemm_speed_row *row = &tsr_gemm_speeds[r];
+        tsr_gemm_kernel kernel = {.name = row->kernel};
+        CHECK_OK(tsr_dtype_parse(row->input, &kernel.input));
+        CHECK_OK(tsr_dtype_parse(row->type, &kernel.type));
+        for (int i = 0; i < TSR_GEMM_SPEED_SIZES; i++) {
+            const int64_t edge = (int64_t)TSR_GEMM_SPEED_SMALLEST << i, next = i + 1 < TSR_GEMM_SPEED_SIZES ? i + 1 : i;
+            const double round = tsr_gemm_speed(&kernel, row->arch, edge, edge, edge), between = tsr_gemm_speed(&kernel, row->arch, 3 * edge / 2, 3 * edge / 2, 3 * edge / 2);
+            const double odd = tsr_gemm_speed(&kernel, row->arch, edge, edge, edge + 1), low = fmin(row->round[i], row->round[next]), high = fmax(row->round[i], row->round[next]);
+            CHECK(fabs(round / row->round[i] / 1e12 - 1) < 1e-9, "%s at %ld: %g", row->kernel, (long)edge, round);
+            CHECK(between >= 0.999e12 * low && between <= 1.001e12 * high, "%s at %ld: %g", row->kernel, (long)(3 * edge / 2), between);
+            CHECK(odd >= 0.9e12 * row->odd[i] && odd <= 1.2e12 * fmax(row->odd[i], row->odd[next]), "%s at %ld, odd: %g", row->kernel, (long)edge, odd);
+        }
+        CHECK(tsr_gemm_speed(&kernel, row->arch, 1, 1, 8) == 1e12 * row->odd[0], "%s: small", row->kernel);
+        CHECK(tsr_gemm_speed(&kernel, row->arch, 1 << 20, 1 << 20, 1 << 20) == 1e12 * row->round[TSR_GEMM_SPEED_SIZES - 1], "%s: large", row->kernel);
+        kernel.name = "nothing";
+        CHECK(tsr_gemm_speed(&kernel, row->arch, 1, 1, 1) == 0 && tsr_gemm_speed(&kernel, -1, 1, 1, 1) == 0, "speed of what nobody measured");
+    }
 }
 
 /* Whatever was measured where: auto stays within what may be lost and runs there, and a request that allows more is never slower. */
@@ -142,6 +167,7 @@ static void check_bounds(void) {
 int main(void) {
     check_names();
     check_choice();
+    check_speeds();
     check_auto_everywhere();
     check_devices();
     check_launch();
