@@ -1,0 +1,67 @@
+"""What only a GPU can show from outside: the kernels that --accuracy allows, how far their products are off, and data that a kernel hands to another.
+Exit code 77: this tessera finds no GPU."""
+import json
+import subprocess
+import sys
+
+from lib import ENVIRONMENT, command_line, main, np, read, run, write
+
+if subprocess.run(command_line(["bench", "gemm", "--device", "cuda", "--kernel", "naive", "--shape", "8"]), capture_output=True, env=ENVIRONMENT).returncode:
+    print("skipped: no GPU")
+    sys.exit(77)
+
+random = np.random.default_rng(5)
+
+
+def multiply(a, b, *more):
+    write("a.h5", a), write("b.h5", b)
+    out = run("multiply", "a.h5", "b.h5", "-o", "c.h5", "--force", "--device", "cuda", "--verify", "--log", "log.json", *more).out
+    with open("log.json") as file:
+        return read("c.h5"), json.load(file), out
+
+
+def test_accuracy():
+    """Each class within its own bound, and a product that lost more than ieee says so in the record."""
+    a, b = random.normal(size=(1501, 2003)).astype("f4"), random.normal(size=(2003, 1001)).astype("f4")
+    exact, size = a.astype("f8") @ b.astype("f8"), np.abs(a).astype("f8") @ np.abs(b).astype("f8")
+    allowed = {"ieee": 2.0**-24 * 2003, "fast": 2.0**-24 * 2003, "tf32": 2.0**-9, "bf16": 2.0**-6}
+    for accuracy, bound in allowed.items():
+        c, record, _ = multiply(a, b, "--accuracy", accuracy)
+        assert np.all(np.abs(c - exact) <= bound * size), (accuracy, record["kernel"], np.max(np.abs(c - exact) / size))
+        assert list(allowed).index(record["accuracy"]) <= list(allowed).index(accuracy), record
+
+
+def test_kernels_by_name():
+    a, b = random.normal(size=(700, 801)).astype("f4"), random.normal(size=(801, 900)).astype("f4")
+    exact, size = a.astype("f8") @ b.astype("f8"), np.abs(a).astype("f8") @ np.abs(b).astype("f8")
+    bench = json.loads(bench_all("f32"))
+    for kernel in (row for row in bench["kernels"] if "gflops" in row):
+        c, record, _ = multiply(a, b, "--kernel", kernel["kernel"])
+        assert record["kernel"] == kernel["kernel"] and np.all(np.abs(c - exact) <= max(kernel["error_bound"], 2.0**-24 * 801) * size), kernel
+
+
+def bench_all(kind):
+    run("bench", "gemm", "--device", "cuda", "--type", kind, "--all", "--shape", "801", "--repeat", "1", "--json", "bench.json")
+    with open("bench.json") as file:
+        return file.read()
+
+
+def test_fallback():
+    """Values that fp16 parts cannot hold: the product is right all the same, and the log says who made it."""
+    a, b = random.normal(size=(500, 600)).astype("f4"), random.normal(size=(600, 400)).astype("f4")
+    c, record, out = multiply(a, b, "--kernel", "split3")
+    assert record["ranks"][0]["fallbacks"] == 0 and "could not hold" not in out, out
+    a[7, 9], a[8, 3] = np.inf, np.nan
+    c, record, out = multiply(a, b, "--kernel", "split3")
+    assert record["ranks"][0]["fallbacks"] == record["ranks"][0]["tiles"] > 0 and "could not hold" in out, out
+    assert not np.isfinite(c[7:9]).any() and np.isfinite(np.delete(c, [7, 8], axis=0)).all()
+
+
+def test_halves():
+    a, b = random.integers(-4, 5, (300, 500)).astype("f2"), random.integers(-4, 5, (500, 200)).astype("f2")
+    for more in ([], ["--accuracy", "fast"], ["--accuracy", "bf16"]):
+        c, record, _ = multiply(a, b, *more)
+        assert np.array_equal(c, a.astype("f8") @ b.astype("f8")), record
+
+
+main(globals())
