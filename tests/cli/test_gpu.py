@@ -48,7 +48,7 @@ def bench_all(kind):
 
 def test_fallback():
     """Values that fp16 parts cannot hold: the product is right all the same, and the log says who made it."""
-    a, b = random.normal(size=(500, 600)).astype("f4"), random.normal(size=(600, 400)).astype("f4")
+    a, b = random.normal(size=(1000, 600)).astype("f4"), random.normal(size=(600, 1000)).astype("f4") # not small
     c, record, out = multiply(a, b, "--kernel", "split3")
     assert record["ranks"][0]["fallbacks"] == 0 and "could not hold" not in out, out
     a[7, 9], a[8, 3] = np.inf, np.nan
