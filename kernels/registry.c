@@ -31,6 +31,7 @@ static const tsr_gemm_kernel *const kernels[] = {
 #endif
 #ifdef TSR_HAVE_HOPPER
     &tsr_gemm_split3_f32,
+    &tsr_gemm_dmma_f64,
 #endif
 #ifdef TSR_HAVE_CUBLAS
     &tsr_gemm_cublas_f32, &tsr_gemm_cublas_f64,

@@ -24,6 +24,7 @@ extern const tsr_gemm_kernel tsr_gemm_simt_f32, tsr_gemm_simt_f64;              
 
 /* With CUDA code for sm_90a (TSR_HAVE_HOPPER). */
 extern const tsr_gemm_kernel tsr_gemm_split3_f32; /* gemm_split3.cu */
+extern const tsr_gemm_kernel tsr_gemm_dmma_f64;   /* gemm_dmma.cu */
 
 /* With cuBLAS (TSR_HAVE_CUBLAS). */
 extern const tsr_gemm_kernel tsr_gemm_cublas_f32, tsr_gemm_cublas_f64; /* gemm_cublas.c */
