@@ -212,17 +212,17 @@ __device__ __forceinline__ void multiply(Sums &sum, const Ring &ring, const Own 
     for (; panels > 0; panels--) {
         Place next = *place;
         next.step();
-        const uint32_t next_slot = ring.slot(next.slot);
         const bool more = panels > 1;
+        const uint32_t next_slot = ring.slot(more ? next.slot : place->slot); /* after the last panel its own once more, for nobody: no branch */
         bool arrived = true;
 #pragma unroll
         for (int i = 0; i < SPANS; i++) {
             if (i < SPANS - 1) load_span(a[(i + 1) % 2], own, slot, i + 1);
             if (i == SPANS - 2 && more) arrived = hopper::barrier_test(ring.full(next.slot), next.phase);
             if (i == SPANS - 1) {
-                release(ring, place->slot);
+                if (more) release(ring, place->slot);
                 if (more && !arrived) hopper::barrier_wait(ring.full(next.slot), next.phase);
-                load_span(a[0], own, next_slot, 0); /* after the last panel nobody uses it */
+                load_span(a[0], own, next_slot, 0);
             }
 #pragma unroll
             for (int s = 0; s < STRIPS; s++) {
@@ -231,6 +231,7 @@ __device__ __forceinline__ void multiply(Sums &sum, const Ring &ring, const Own 
                 if (i == SPANS - 1) load_strip(b[j], own, next_slot, j);
             }
         }
+        if (!more) release(ring, place->slot);
         *place = next;
         slot = next_slot;
     }

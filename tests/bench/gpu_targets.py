@@ -23,10 +23,10 @@ TARGETS = {
     ("wgmma", "f16"): {"4096": 1.0, "8192": 1.0, "16384": 1.0, "8191": 4.0, "8193": 4.0},
 }
 for shapes in TARGETS.values():
-    shapes.update({shape: 1.0 for shape in RECTANGLES})
-SMALL = ["256", "512", "768", "1024", "1536", "2047"]
+    shapes.update(dict.fromkeys(RECTANGLES, 1.0))
+SMALL = ["256", "512", "1024", "1536", "2047"]
 TEXTBOOK = ["naive", "tiled", "checked", "coarse", "compensated"]
-ROUNDS, REPEAT = 5, 10
+ROUNDS, REPEAT = 3, 5
 
 
 class Watch:
@@ -62,9 +62,9 @@ class Watch:
         return [statistics.median(column) for column in zip(*by_power)] if by_power else [None, None]
 
 
-def bench(tessera, folder, kind, shape, kernels):
+def bench(tessera, folder, kind, shape, kernels, rounds=ROUNDS):
     name = pathlib.Path(folder) / "one.json"
-    command = [tessera, "bench", "gemm", "--device", "cuda", "--type", kind, "--shape", shape, "--rounds", str(ROUNDS), "--repeat", str(REPEAT), "--json", str(name)]
+    command = [tessera, "bench", "gemm", "--device", "cuda", "--type", kind, "--shape", shape, "--rounds", str(rounds), "--repeat", str(REPEAT), "--json", str(name)]
     with Watch() as watch:
         subprocess.run([*command, "--kernel", ",".join(kernels)] if kernels else [*command, "--all"], check=True, stdout=sys.stderr)
     with open(name) as file:
@@ -97,7 +97,7 @@ def small_rows(tessera, folder, wanted):
     for kind in ("f32", "f64"):
         fast = [kernel for kernel, of in TARGETS if of == kind and (not wanted or kernel in wanted)] + (["simt"] if kind == "f64" else [])
         for shape in SMALL if fast else []:
-            result, _, _ = bench(tessera, folder, kind, shape, None)
+            result, _, _ = bench(tessera, folder, kind, shape, None, 1)
             speeds = {row["kernel"]: row["gflops"] for row in result["kernels"] if "gflops" in row}
             best = max(TEXTBOOK, key=lambda name: speeds.get(name, 0))
             for name in fast:
