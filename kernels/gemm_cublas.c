@@ -85,3 +85,20 @@ DEFINE_LAUNCH(f64, double, cublasDgemm_64)
 
 CUBLAS(f32, TSR_F32);
 CUBLAS(f64, TSR_F64);
+
+/* ---- tf32: operands rounded, products on the tensor cores ---- */
+
+static tsr_status launch_tf32(tsr_device *device, tsr_stream *stream, const tsr_gemm_args *args) {
+    const float one = 1, beta = args->accumulate ? 1 : 0;
+    cublasHandle_t handle;
+    if (args->k == 0) return launch_f32(device, stream, args);
+    TSR_TRY(handle_of(device, stream, args->workspace, &handle));
+    return TSR_CUBLAS(cublasGemmEx_64(handle, CUBLAS_OP_N, CUBLAS_OP_N, args->n, args->m, args->k, &one, args->b, CUDA_R_32F, args->ldb, args->a,
+                                      CUDA_R_32F, args->lda, &beta, args->c, CUDA_R_32F, args->ldc, CUBLAS_COMPUTE_32F_FAST_TF32, CUBLAS_GEMM_DEFAULT));
+}
+
+/* As the kernel `tf32`, for want of a statement by NVIDIA. */
+const tsr_gemm_kernel tsr_gemm_cublas_tf32 = {
+    .name = "cublas-tf32", .what = "NVIDIA's cuBLAS in tf32", .device = TSR_DEVICE_CUDA, .input = TSR_F32, .type = TSR_F32, .min_arch = 80,
+    .accuracy = TSR_ACCURACY_TF32, .error_factor = 43000, .error_grows = false, .multiple = 1, .speed_rank = 65,
+    .workspace_bytes = workspace_bytes, .shape = tsr_gemm_shape_once_f32, .launch = launch_tf32};

@@ -121,6 +121,59 @@ __device__ __forceinline__ void wgmma_m64n192k16(float (&d)[96], uint64_t a, uin
 
 #undef TSR_HOPPER_8
 
+/* What is copied so leaves the L2 cache before other lines. */
+__device__ __forceinline__ uint64_t evict_first() {
+    uint64_t policy;
+    asm volatile("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy));
+    return policy;
+}
+/* A box from shared to global memory; one thread, after fence_copies by those that wrote the box, and a barrier. */
+__device__ __forceinline__ void store_tensor(const void *map, int row, int col, const void *from, uint64_t policy) {
+    asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.bulk_group.L2::cache_hint [%0, {%1, %2}], [%3], %4;\n"
+                 "cp.async.bulk.commit_group;" ::"l"(map),
+                 "r"(col), "r"(row), "r"(shared_address(from)), "l"(policy)
+                 : "memory");
+}
+/* Until what this thread's stores read from shared memory may be overwritten. */
+__device__ __forceinline__ void store_wait() { asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory"); }
+/* Makes this thread's writes to shared memory visible to the copy engine and the tensor cores. */
+__device__ __forceinline__ void fence_copies() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
+
+/* ---- wgmma in tf32: the first operand from registers, the second k-major in shared memory. sm_90a only. ---- */
+
+#define TSR_HOPPER_8(d, i) "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3]), "+f"(d[i + 4]), "+f"(d[i + 5]), "+f"(d[i + 6]), "+f"(d[i + 7])
+
+/* d (64 x 256, fp32) = or, with add, += a (64 x 8) times b (256 x 8) transposed, tf32: the upper 19 bits of a word. Thread t of the warpgroup
+ * holds in a: row t / 32 * 16 + t % 32 / 4 and the one 8 below of column t % 4, then of column t % 4 + 4; in d as wgmma_m64n192k16. a's
+ * registers stay as they are until the product is made. 8 further along k: descriptor b + 2. */
+__device__ __forceinline__ void wgmma_m64n256k8(float (&d)[128], const uint32_t (&a)[4], uint64_t b, bool add) {
+    asm volatile("{\n"
+                 ".reg .pred add;\n"
+                 "setp.ne.b32 add, %133, 0;\n"
+                 "wgmma.mma_async.sync.aligned.m64n256k8.f32.tf32.tf32 "
+                 "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
+                 " %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "
+                 " %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "
+                 " %48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63, "
+                 " %64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, "
+                 " %80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95, "
+                 " %96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111, "
+                 " %112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, %126, %127}, "
+                 "{%128, %129, %130, %131}, %132, add, 1, 1;\n"
+                 "}"
+                 : TSR_HOPPER_8(d, 0), TSR_HOPPER_8(d, 8),
+                   TSR_HOPPER_8(d, 16), TSR_HOPPER_8(d, 24),
+                   TSR_HOPPER_8(d, 32), TSR_HOPPER_8(d, 40),
+                   TSR_HOPPER_8(d, 48), TSR_HOPPER_8(d, 56),
+                   TSR_HOPPER_8(d, 64), TSR_HOPPER_8(d, 72),
+                   TSR_HOPPER_8(d, 80), TSR_HOPPER_8(d, 88),
+                   TSR_HOPPER_8(d, 96), TSR_HOPPER_8(d, 104),
+                   TSR_HOPPER_8(d, 112), TSR_HOPPER_8(d, 120)
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"((int)add));
+}
+
+#undef TSR_HOPPER_8
+
 } // namespace hopper
 
 #endif

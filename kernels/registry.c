@@ -32,9 +32,11 @@ static const tsr_gemm_kernel *const kernels[] = {
 #ifdef TSR_HAVE_HOPPER
     &tsr_gemm_split3_f32,
     &tsr_gemm_dmma_f64,
+    &tsr_gemm_tf32_f32,
 #endif
 #ifdef TSR_HAVE_CUBLAS
     &tsr_gemm_cublas_f32, &tsr_gemm_cublas_f64,
+    &tsr_gemm_cublas_tf32,
 #endif
 };
 

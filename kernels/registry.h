@@ -25,9 +25,11 @@ extern const tsr_gemm_kernel tsr_gemm_simt_f32, tsr_gemm_simt_f64;              
 /* With CUDA code for sm_90a (TSR_HAVE_HOPPER). */
 extern const tsr_gemm_kernel tsr_gemm_split3_f32; /* gemm_split3.cu */
 extern const tsr_gemm_kernel tsr_gemm_dmma_f64;   /* gemm_dmma.cu */
+extern const tsr_gemm_kernel tsr_gemm_tf32_f32;   /* gemm_tf32.cu */
 
 /* With cuBLAS (TSR_HAVE_CUBLAS). */
 extern const tsr_gemm_kernel tsr_gemm_cublas_f32, tsr_gemm_cublas_f64; /* gemm_cublas.c */
+extern const tsr_gemm_kernel tsr_gemm_cublas_tf32;                     /* gemm_cublas.c */
 
 /* registry.c: `shape` of a library's kernel, whose tiles are its own affair: bytes count each operand once. */
 tsr_status tsr_gemm_shape_once_f32(tsr_device *device, int64_t m, int64_t n, int64_t k, tsr_gemm_shape *shape);

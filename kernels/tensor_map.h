@@ -21,6 +21,8 @@ static inline bool tsr_tensor_map_reaches(const void *data, int64_t ld, size_t b
  * `swizzle` bytes (0: not; 32, 64, 128: box_cols elements are at most as many bytes). Local. */
 tsr_status tsr_tensor_map(const void *data, tsr_dtype type, int64_t rows, int64_t cols, int64_t ld, int box_rows, int box_cols, int swizzle,
                           CUtensorMap *map);
+/* The same of fp32 elements that a copy rounds to tf32, to nearest even; NaN and infinities stay. Local. */
+tsr_status tsr_tensor_map_tf32(const float *data, int64_t rows, int64_t cols, int64_t ld, int box_rows, int box_cols, int swizzle, CUtensorMap *map);
 
 #ifdef __cplusplus
 }

@@ -277,6 +277,12 @@ static void check_shapes(const setup *s) {
         check_shape(s, tm, tn, 2 * tk, LAYOUTS[i]);
         check_shape(s, tm + 1, tn + 1, tk + 1, LAYOUTS[i]);
     }
+#ifndef TSR_EMULATE_CUDA
+    /* More tiles than a device has multiprocessors, also where the last of them may be cut along k: a block's second tile, and its part of one. */
+    check_shape(s, 140 * tm + 1, 8, 7, LAYOUTS[2]);
+    check_shape(s, 7, 140 * tn + 1, 9, LAYOUTS[1]);
+    check_exact(s, tsr_round_up(140 * tm + 1, s->kernel->multiple), s->kernel->multiple, tsr_round_up(40 * tk, s->kernel->multiple), LAYOUTS[0], false);
+#endif
     check_shape(s, 307, 3, 11, LAYOUTS[1]);
     check_shape(s, 3, 307, 11, LAYOUTS[2]);
     check_shape(s, 3, 5, 997, LAYOUTS[0]);
