@@ -60,6 +60,13 @@ __device__ __forceinline__ uint32_t begin_of(const Work &w, int worker) {
     return worker < w.cutters ? (uint32_t)((uint64_t)cut_panels(w) * (uint32_t)worker / (uint32_t)w.cutters) : cut_panels(w);
 }
 
+/* Whose share a panel is. */
+__device__ __forceinline__ int cutter_of(const Work &w, uint32_t panel) {
+    int worker = (int)((uint64_t)panel * (uint32_t)w.cutters / cut_panels(w));
+    while (begin_of(w, worker + 1) <= panel) worker++;
+    return worker;
+}
+
 /* Panels first to last of a tile; piece: of a tile that is cut, this worker's first or second, else -1. */
 struct Item {
     int tile, first, last, piece;
@@ -209,22 +216,17 @@ struct Target {
 };
 __device__ __forceinline__ int at_most_256(int64_t count) { return count < 256 ? (int)count : 256; }
 
-/* Adds to this thread's 16 sums of the box at (row, col) what C holds there. */
-__device__ __forceinline__ void add_box(const Target &t, float *sum, int row, int col) {
+/* What C holds where this thread's 16 sums of the box at (row, col) belong. */
+__device__ __forceinline__ void load_box(const Target &t, float2 (&old)[8], int row, int col) {
+    asm volatile("" : "+r"(row)); /* addresses are made here, not kept in registers for all boxes */
     row += own_row();
     col += (int)threadIdx.x % 4 * 2;
     const float *from = t.c + row * t.ldc + col;
-    float2 old[8];
 #pragma unroll
     for (int i = 0; i < 8; i++) {
         const float *at = from + i % 2 * 8 * t.ldc + i / 2 * 8;
         const int left = row + i % 2 * 8 < t.rows ? t.cols - col - i / 2 * 8 : 0;
-        old[i] = left > 1 ? *reinterpret_cast<const float2 *>(at) : make_float2(left > 0 ? at[0] : 0.0f, 0.0f);
-    }
-#pragma unroll
-    for (int i = 0; i < 8; i++) {
-        sum[2 * i] += old[i].x;
-        sum[2 * i + 1] += old[i].y;
+        old[i] = left > 1 ? __ldcs(reinterpret_cast<const float2 *>(at)) : make_float2(left > 0 ? at[0] : 0.0f, 0.0f);
     }
 }
 
@@ -247,6 +249,7 @@ __device__ __forceinline__ void fill_box(const float *sum, unsigned char *box) {
 __device__ __forceinline__ void copy_box(const Target &t, const unsigned char *box, int row, int col, bool accumulate) {
     constexpr int BATCH = 8;
     const int lane = (int)threadIdx.x % 32, first = (int)threadIdx.x % 128 / 32 * 16;
+    asm volatile("" : "+r"(row)); /* addresses are made here, not kept in registers for all boxes */
     if (col + lane >= t.cols) return;
     float *to = t.c + (row + first) * t.ldc + col + lane;
     const int rows = t.rows - row - first;
@@ -263,26 +266,32 @@ __device__ __forceinline__ void copy_box(const Target &t, const unsigned char *b
     }
 }
 
-/* How sums get to C: by tensor copies; added to what ordinary loads bring, then so; or by ordinary loads and stores. */
-enum Way { WAY_COPY, WAY_ADD, WAY_PLAIN };
-
-/* This group's sums to C from (row, col) on, a box at a time. */
-template <bool TURNS, Way WAY>
+/* This group's sums to C, which begins at (row, col) for it, a box at a time. Boxes that end within 16 bytes go by ordinary stores: a tensor
+ * copy would write to their end. ADD: to what ordinary loads bring, a box ahead. */
+template <bool TURNS, bool ADD>
 __device__ __forceinline__ void store(const void *map_c, const Work &w, Sums<TURNS> &sum, unsigned char *boxes, int64_t row, int64_t col) {
-    constexpr int ACROSS = Sizes<TURNS>::N / BOX_COLS;
+    constexpr int ACROSS = Sizes<TURNS>::N / BOX_COLS, AHEAD = 1;
     const bool first = threadIdx.x % 128 == 0;
     const Target target = {w.c + row * w.ldc + col, w.ldc, at_most_256(w.m - row), at_most_256(w.n - col)};
+    float2 old[AHEAD + 1][8];
+#pragma unroll
+    for (int box = 0; ADD && box < AHEAD; box++) load_box(target, old[box], box / ACROSS * BOX_ROWS, box % ACROSS * BOX_COLS);
 #pragma unroll
     for (int box = 0; box < BOXES; box++) {
         unsigned char *at = boxes + box % 2 * BOX_BYTES;
         float *own = sum[box / ACROSS] + box % ACROSS * 16;
-        const int down = box / ACROSS * BOX_ROWS, across = box % ACROSS * BOX_COLS;
-        if (WAY == WAY_ADD) add_box(target, own, down, across);
+        const int down = box / ACROSS * BOX_ROWS, across = box % ACROSS * BOX_COLS, next = box + AHEAD;
+        if (ADD && next < BOXES) load_box(target, old[next % (AHEAD + 1)], next / ACROSS * BOX_ROWS, next % ACROSS * BOX_COLS);
+#pragma unroll
+        for (int i = 0; ADD && i < 8; i++) {
+            own[2 * i] += old[box % (AHEAD + 1)][i].x;
+            own[2 * i + 1] += old[box % (AHEAD + 1)][i].y;
+        }
         fill_box(own, at);
-        if (WAY != WAY_PLAIN && first) hopper::store_wait(); /* the other box may be filled after the barrier */
+        if (first) hopper::store_wait(); /* the other box may be filled after the barrier */
         hopper::fence_copies();
         hopper::named_wait(3 + (int)threadIdx.x / 128, 128);
-        if (WAY == WAY_PLAIN) copy_box(target, at, down, across, w.accumulate);
+        if (!w.reached || (w.n % 4 != 0 && across + BOX_COLS > target.cols)) copy_box(target, at, down, across, w.accumulate && !ADD);
         else if (first) hopper::store_tensor(map_c, (int)row + down, (int)col + across, at, hopper::evict_first());
     }
 }
@@ -322,9 +331,8 @@ template <tsr_dtype TYPE, bool TURNS> __device__ __forceinline__ void consume(co
         tile_of(w, item.tile, &row, &col);
         const int64_t first_row = (int64_t)(row * S::CLUSTER + rank_of<TURNS>()) * M + (TURNS ? 0 : group * 64), first_col = (int64_t)col * S::N;
         unsigned char *boxes = ring.boxes + group * 2 * BOX_BYTES;
-        if (!w.reached) store<TURNS, WAY_PLAIN>(map_c, w, sum, boxes, first_row, first_col);
-        else if (w.accumulate) store<TURNS, WAY_ADD>(map_c, w, sum, boxes, first_row, first_col);
-        else store<TURNS, WAY_COPY>(map_c, w, sum, boxes, first_row, first_col);
+        if (!TURNS && w.accumulate && w.reached) store<TURNS, !TURNS>(map_c, w, sum, boxes, first_row, first_col);
+        else store<TURNS, false>(map_c, w, sum, boxes, first_row, first_col);
     }
     if (TURNS && turn == group) wait_turn(); /* as often as the other passes it */
     if (threadIdx.x % 128 == 0) hopper::store_wait();
@@ -374,28 +382,17 @@ __global__ void __launch_bounds__(THREADS, 1) gemm_wgmma(const __grid_constant__
 /* Adds up the pieces of a quad of every owner's sums of a tile, in the order of k, and puts them where they belong. */
 template <bool TURNS> __global__ void __launch_bounds__(Sizes<TURNS>::OWNERS) gather_pieces(const __grid_constant__ Work w) {
     using S = Sizes<TURNS>;
-    constexpr int BATCH = 8;
     const int quad = (int)blockIdx.x % QUADS, rank = (int)blockIdx.x / QUADS % S::CLUSTER, cut = (int)blockIdx.x / (QUADS * S::CLUSTER);
-    const uint32_t begin = (uint32_t)cut * (uint32_t)w.panels, end = begin + (uint32_t)w.panels;
-    int worker = (int)((uint64_t)begin * (uint32_t)w.cutters / cut_panels(w));
-    while (begin_of(w, worker + 1) <= begin) worker++; /* who has panel `begin` */
-    float4 sum = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
-    for (uint32_t at = begin; at < end; worker += BATCH) {
-        float4 part[BATCH];
-        int count = 0;
-#pragma unroll
-        for (int i = 0; i < BATCH; i++) {
-            if (at >= end) continue;
-            const int piece = begin_of(w, worker + i) < begin ? 1 : 0;
-            part[i] = w.pieces[(int64_t)(((worker + i) * 2 + piece) * S::CLUSTER + rank) * QUADS * S::OWNERS + quad * S::OWNERS + threadIdx.x];
-            at = begin_of(w, worker + i + 1);
-            count++;
-        }
-#pragma unroll
-        for (int i = 0; i < BATCH; i++) {
-            if (i >= count) continue;
-            sum.x += part[i].x, sum.y += part[i].y, sum.z += part[i].z, sum.w += part[i].w;
-        }
+    const uint32_t begin = (uint32_t)cut * (uint32_t)w.panels;
+    const int first = cutter_of(w, begin), last = cutter_of(w, begin + (uint32_t)w.panels - 1); /* who made its first panel, and its last */
+    const bool second = begin_of(w, first) < begin; /* of its pieces; the others begin here */
+    const float4 *from = w.pieces + ((int64_t)(first * 2 + (second ? 1 : 0)) * S::CLUSTER + rank) * QUADS * S::OWNERS + quad * S::OWNERS + threadIdx.x;
+    float4 sum = *from;
+    from = w.pieces + ((int64_t)(first + 1) * 2 * S::CLUSTER + rank) * QUADS * S::OWNERS + quad * S::OWNERS + threadIdx.x;
+#pragma unroll 16
+    for (int worker = first + 1; worker <= last; worker++, from += 2 * S::CLUSTER * QUADS * S::OWNERS) {
+        const float4 part = *from;
+        sum.x += part.x, sum.y += part.y, sum.z += part.z, sum.w += part.w;
     }
     int tile_row, tile_col;
     tile_of(w, w.whole + cut, &tile_row, &tile_col);
@@ -416,7 +413,7 @@ template <bool TURNS> __global__ void __launch_bounds__(Sizes<TURNS>::OWNERS) ga
 constexpr int ALIGN_THREADS = 256, ALIGN_PAIRS = 4;
 constexpr int ALIGN_COLS = ALIGN_THREADS * ALIGN_PAIRS * 2; /* of a row, that a block copies at a time */
 
-/* rows × cols from rows ld elements apart to rows to_ld, a multiple of 8, apart. */
+/* rows × cols from rows ld elements apart to rows to_ld, a multiple of 2, apart. */
 __global__ void __launch_bounds__(ALIGN_THREADS) align_rows(uint16_t *to, int64_t to_ld, const uint16_t *from, int64_t ld, int64_t rows, int64_t cols) {
     const int64_t across = (cols + ALIGN_COLS - 1) / ALIGN_COLS;
     for (int64_t work = blockIdx.x; work < rows * across; work += gridDim.x) {
@@ -436,7 +433,7 @@ __global__ void __launch_bounds__(ALIGN_THREADS) align_rows(uint16_t *to, int64_
     }
 }
 
-int64_t aligned_ld(int64_t cols) { return tsr_round_up(cols, 8); }
+int64_t aligned_ld(int64_t cols) { return tsr_round_up(cols, 64); } /* rows of whole cache lines: 8 elements would do, slower */
 size_t aligned_bytes(int64_t rows, int64_t cols) { return (size_t)tsr_round_up(rows * aligned_ld(cols) * 2, 1024); }
 
 /* A map of an operand in boxes of box_rows × 64, of its copy in `room` where tensor copies cannot reach the operand itself. */
@@ -496,7 +493,7 @@ template <tsr_dtype TYPE, bool TURNS> tsr_status launch_as(tsr_stream *stream, c
     w.n = n;
     w.pieces = (float4 *)(room_b + aligned_bytes(k, n));
     w.accumulate = args->accumulate;
-    w.reached = tsr_tensor_map_reaches(args->c, args->ldc, sizeof(float));
+    w.reached = tsr_tensor_map_reaches(args->c, args->ldc, sizeof(float)) && !(TURNS && args->accumulate); /* with turns, loads cost no time */
     TSR_TRY(plan<TURNS>(args, &w));
     TSR_TRY(map_operand(stream, TYPE, args->a, m, k, args->lda, M, room_a, &map_a));
     TSR_TRY(map_operand(stream, TYPE, args->b, k, n, args->ldb, K, room_b, &map_b));
