@@ -124,6 +124,7 @@ template <bool TURNS> __device__ __forceinline__ int rank_of() { return TURNS ? 
 template <bool TURNS> __device__ __forceinline__ void produce(const void *map_a, const void *map_b, const void *map_c, const Work &w, const Ring &ring) {
     using S = Sizes<TURNS>;
     const int rank = rank_of<TURNS>();
+    const uint64_t keep = hopper::evict_last();
     Place<S::SLOTS> place = {0, 0};
     Walk walk(w, (int)blockIdx.x / S::CLUSTER);
     for (Item item; walk.next(w, &item);) {
@@ -140,7 +141,7 @@ template <bool TURNS> __device__ __forceinline__ void produce(const void *map_a,
             uint64_t *full = ring.full + place.slot;
             hopper::barrier_wait(ring.empty + place.slot, place.phase ^ 1); /* free from the start */
             hopper::barrier_expect(full, S::SLOT_BYTES);
-            hopper::copy_tensor(slot, map_a, row, p * K, full);
+            hopper::copy_tensor_keep(slot, map_a, row, p * K, full, keep); /* blocks beside this one take the same rows, now and next */
 #pragma unroll
             for (int i = 0; i < S::N / 64 / S::CLUSTER; i++) {
                 const int square = rank * (S::N / 64 / S::CLUSTER) + i;
@@ -247,22 +248,18 @@ __device__ __forceinline__ void fill_box(const float *sum, unsigned char *box) {
 
 /* A box to its place (row, col) in C by ordinary stores, where tensor copies cannot reach it. A warp takes 16 rows. */
 __device__ __forceinline__ void copy_box(const Target &t, const unsigned char *box, int row, int col, bool accumulate) {
-    constexpr int BATCH = 8;
     const int lane = (int)threadIdx.x % 32, first = (int)threadIdx.x % 128 / 32 * 16;
     asm volatile("" : "+r"(row)); /* addresses are made here, not kept in registers for all boxes */
     if (col + lane >= t.cols) return;
     float *to = t.c + (row + first) * t.ldc + col + lane;
     const int rows = t.rows - row - first;
-#pragma unroll 1
-    for (int from = 0; from < 16; from += BATCH) {
-        float old[BATCH];
+    float old[16];
 #pragma unroll
-        for (int i = 0; i < BATCH; i++) old[i] = accumulate && from + i < rows ? to[(from + i) * t.ldc] : 0.0f;
+    for (int i = 0; i < 16; i++) old[i] = accumulate && i < rows ? to[i * t.ldc] : 0.0f;
 #pragma unroll
-        for (int i = 0; i < BATCH; i++) {
-            const float sum = *reinterpret_cast<const float *>(box + (first + from + i) * 128 + ((lane / 4 ^ i) * 16) + lane % 4 * 4);
-            if (from + i < rows) to[(from + i) * t.ldc] = accumulate ? old[i] + sum : sum;
-        }
+    for (int i = 0; i < 16; i++) {
+        const float sum = *reinterpret_cast<const float *>(box + (first + i) * 128 + (lane / 4 ^ i % 8) * 16 + lane % 4 * 4);
+        if (i < rows) to[i * t.ldc] = accumulate ? old[i] + sum : sum;
     }
 }
 
@@ -270,7 +267,7 @@ __device__ __forceinline__ void copy_box(const Target &t, const unsigned char *b
  * copy would write to their end. ADD: to what ordinary loads bring, a box ahead. */
 template <bool TURNS, bool ADD>
 __device__ __forceinline__ void store(const void *map_c, const Work &w, Sums<TURNS> &sum, unsigned char *boxes, int64_t row, int64_t col) {
-    constexpr int ACROSS = Sizes<TURNS>::N / BOX_COLS, AHEAD = 1;
+    constexpr int ACROSS = Sizes<TURNS>::N / BOX_COLS, AHEAD = 2;
     const bool first = threadIdx.x % 128 == 0;
     const Target target = {w.c + row * w.ldc + col, w.ldc, at_most_256(w.m - row), at_most_256(w.n - col)};
     float2 old[AHEAD + 1][8];
@@ -287,11 +284,13 @@ __device__ __forceinline__ void store(const void *map_c, const Work &w, Sums<TUR
             own[2 * i] += old[box % (AHEAD + 1)][i].x;
             own[2 * i + 1] += old[box % (AHEAD + 1)][i].y;
         }
+        if (first) hopper::store_wait<1>(); /* the copy before the last one has left this box */
+        hopper::named_wait(3 + (int)threadIdx.x / 128, 128);
         fill_box(own, at);
-        if (first) hopper::store_wait(); /* the other box may be filled after the barrier */
         hopper::fence_copies();
         hopper::named_wait(3 + (int)threadIdx.x / 128, 128);
-        if (!w.reached || (w.n % 4 != 0 && across + BOX_COLS > target.cols)) copy_box(target, at, down, across, w.accumulate && !ADD);
+        const bool ragged = w.n % 4 != 0 && across + BOX_COLS > target.cols;
+        if (!w.reached || ragged || (w.accumulate && !ADD)) copy_box(target, at, down, across, w.accumulate && !ADD);
         else if (first) hopper::store_tensor(map_c, (int)row + down, (int)col + across, at, hopper::evict_first());
     }
 }
@@ -335,7 +334,7 @@ template <tsr_dtype TYPE, bool TURNS> __device__ __forceinline__ void consume(co
         else store<TURNS, false>(map_c, w, sum, boxes, first_row, first_col);
     }
     if (TURNS && turn == group) wait_turn(); /* as often as the other passes it */
-    if (threadIdx.x % 128 == 0) hopper::store_wait();
+    if (threadIdx.x % 128 == 0) hopper::store_wait<0>();
 }
 #endif
 
@@ -450,12 +449,15 @@ tsr_status map_operand(tsr_stream *stream, tsr_dtype type, const void *data, int
 
 /* ---- the kernel as the contract wants it ---------------------------------------------------------------------------------- */
 
-constexpr int LONG = 32;             /* panels from which the groups share a tile */
+constexpr int LONG = 32;             /* panels from which the groups share a tile, */
+constexpr int MANY = 16;             /* where there are more tiles than this */
 constexpr int LEAST_SHARE = 4;       /* panels of a piece, about */
 constexpr int WORTH = 16;            /* panels that a cut must save to be worth its gathering */
 constexpr int64_t FARTHEST = 1 << 30; /* tensor copies count rows and columns in 32 bits, and MOST_BLOCKS times so many panels fit them */
 
-bool takes_turns(int64_t m, int64_t k) { return m <= M || tsr_ceil_div(k, K) < LONG; }
+bool takes_turns(int64_t m, int64_t n, int64_t k) {
+    return m <= M || tsr_ceil_div(k, K) < LONG || tsr_ceil_div(m, 2 * M) * tsr_ceil_div(n, Sizes<false>::N) <= MANY;
+}
 
 /* Enough for every piece of either way: at most two a worker, and no more than there are panels. */
 size_t pieces_bytes(int64_t m, int64_t n, int64_t k) {
@@ -493,7 +495,7 @@ template <tsr_dtype TYPE, bool TURNS> tsr_status launch_as(tsr_stream *stream, c
     w.n = n;
     w.pieces = (float4 *)(room_b + aligned_bytes(k, n));
     w.accumulate = args->accumulate;
-    w.reached = tsr_tensor_map_reaches(args->c, args->ldc, sizeof(float)) && !(TURNS && args->accumulate); /* with turns, loads cost no time */
+    w.reached = tsr_tensor_map_reaches(args->c, args->ldc, sizeof(float));
     TSR_TRY(plan<TURNS>(args, &w));
     TSR_TRY(map_operand(stream, TYPE, args->a, m, k, args->lda, M, room_a, &map_a));
     TSR_TRY(map_operand(stream, TYPE, args->b, k, n, args->ldb, K, room_b, &map_b));
@@ -518,7 +520,7 @@ template <tsr_dtype TYPE, bool TURNS> tsr_status launch_as(tsr_stream *stream, c
 }
 
 template <tsr_dtype TYPE> tsr_status launch_part(tsr_stream *stream, const tsr_gemm_args *args) {
-    return takes_turns(args->m, args->k) ? launch_as<TYPE, true>(stream, args) : launch_as<TYPE, false>(stream, args);
+    return takes_turns(args->m, args->n, args->k) ? launch_as<TYPE, true>(stream, args) : launch_as<TYPE, false>(stream, args);
 }
 
 template <tsr_dtype TYPE> tsr_status launch(tsr_device *, tsr_stream *stream, const tsr_gemm_args *args) {
@@ -555,7 +557,7 @@ template <tsr_dtype TYPE, bool TURNS> tsr_status shape_as(int64_t m, int64_t n, 
 }
 
 template <tsr_dtype TYPE> tsr_status shape(tsr_device *, int64_t m, int64_t n, int64_t k, tsr_gemm_shape *out) {
-    return takes_turns(m, k) ? shape_as<TYPE, true>(m, n, k, out) : shape_as<TYPE, false>(m, n, k, out);
+    return takes_turns(m, n, k) ? shape_as<TYPE, true>(m, n, k, out) : shape_as<TYPE, false>(m, n, k, out);
 }
 
 constexpr char WHAT[] = "tensor cores, 16-bit operands as they stand, tensor copies, persistent clusters";

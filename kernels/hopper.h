@@ -95,13 +95,26 @@ __device__ __forceinline__ void barrier_arrive_at(uint64_t *barrier, uint32_t ra
 }
 
 __device__ __forceinline__ void prefetch_map(const void *map) { asm volatile("prefetch.tensormap [%0];" ::"l"(map) : "memory"); }
-/* What is copied so leaves the L2 cache before other lines. */
+/* What is copied so leaves the L2 cache before other lines, or after them. */
 __device__ __forceinline__ uint64_t evict_first() {
     uint64_t policy;
     asm volatile("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy));
     return policy;
 }
 
+__device__ __forceinline__ uint64_t evict_last() {
+    uint64_t policy;
+    asm volatile("createpolicy.fractional.L2::evict_last.b64 %0, 1.0;" : "=l"(policy));
+    return policy;
+}
+
+/* As copy_tensor, with one of these policies. */
+__device__ __forceinline__ void copy_tensor_keep(void *to, const void *map, int row, int col, uint64_t *barrier, uint64_t policy) {
+    asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint [%0], [%1, {%2, %3}], [%4], %5;" ::"r"(
+                     shared_address(to)),
+                 "l"(map), "r"(col), "r"(row), "r"(shared_address(barrier)), "l"(policy)
+                 : "memory");
+}
 /* As copy_tensor, into the same place of every block of the cluster that `blocks` has a bit for; completes on the barriers there. */
 __device__ __forceinline__ void copy_tensor_to(uint16_t blocks, void *to, const void *map, int row, int col, uint64_t *barrier) {
     asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1, {%2, %3}], [%4], %5;" ::"r"(
@@ -120,8 +133,8 @@ __device__ __forceinline__ void store_tensor(const void *map, int row, int col, 
                  "r"(col), "r"(row), "r"(shared_address(from)), "l"(policy)
                  : "memory");
 }
-/* Until what this thread's stores read from shared memory may be overwritten. */
-__device__ __forceinline__ void store_wait() { asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory"); }
+/* Until what all but the last PENDING of this thread's stores read from shared memory may be overwritten. */
+template <int PENDING> __device__ __forceinline__ void store_wait() { asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(PENDING) : "memory"); }
 /* Makes this thread's writes to shared memory visible to the copy engine and the tensor cores. */
 __device__ __forceinline__ void fence_copies() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 
