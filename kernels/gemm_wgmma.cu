@@ -9,93 +9,12 @@
  * Registers: 232 a thread that multiplies, 40 a thread that does not.
  * Requirements: sm_90a; workspace for the aligned copies, 2·(m·k + k·n) bytes and padding, and for the pieces.
  * Arithmetic intensity: 2·256·256·64 / (2·64·(256 + 256)) = 128 flop/byte for a cluster, 64 for a block that takes turns. */
-#include "kernels/gemm_cuda.h"
 #include "kernels/hopper.h"
 #include "kernels/tensor_map.h"
+#include "kernels/wgmma_store.h"
+#include "kernels/wgmma_work.h"
 
 namespace {
-
-constexpr int M = 128, K = 64; /* rows of a block's tile, and a panel */
-constexpr int GROUPS = 2;      /* warpgroups that multiply */
-constexpr int THREADS = (GROUPS + 1) * 128;
-constexpr int A_BYTES = M * K * 2, SQUARE_BYTES = 64 * K * 2; /* of a panel of A, and of 64 rows or columns of a panel */
-constexpr int BOX_ROWS = 64, BOX_COLS = 32, BOX_BYTES = BOX_ROWS * BOX_COLS * 4, BOXES = 8; /* of a group's part of C */
-constexpr int QUADS = 32;       /* a thread's sums of a tile, in fours */
-constexpr int BAND = 16;        /* rows of tiles that blocks walk together */
-constexpr int MOST_BLOCKS = 132; /* of a device of today */
-
-template <bool TURNS> struct Sizes {
-    static constexpr int N = TURNS ? 128 : 256;
-    static constexpr int CLUSTER = TURNS ? 1 : 2;
-    static constexpr int PARTS = TURNS ? 2 : 1; /* of 64 rows, that a group multiplies */
-    static constexpr int SLOTS = TURNS ? 6 : 4;
-    static constexpr int SLOT_BYTES = A_BYTES + N * K * 2;
-    static constexpr int OWNERS = TURNS ? 128 : 256; /* threads that hold a tile's sums */
-    static constexpr int SHARED_BYTES = 1024 + SLOTS * SLOT_BYTES + GROUPS * 2 * BOX_BYTES + 2 * SLOTS * (int)sizeof(uint64_t);
-};
-template <bool TURNS> using Sums = float[Sizes<TURNS>::PARTS][Sizes<TURNS>::N / 2];
-
-struct Work {
-    float *c;
-    int64_t ldc, m, n;
-    float4 *pieces;               /* [worker][first or second][block of the cluster][quad][owner] */
-    int panels, tiles_m, tiles_n; /* of k, m, n; a tile here is a cluster's */
-    int workers;                  /* clusters */
-    int whole;                    /* tiles made from end to end; the rest is cut along k for so many workers: */
-    int cutters;
-    bool accumulate, reached; /* reached: by tensor copies */
-};
-
-/* Tile `index`: bands of BAND rows of tiles, column by column inside a band. */
-__device__ __forceinline__ void tile_of(const Work &w, int index, int *row, int *col) {
-    const int first = index / (BAND * w.tiles_n) * BAND, within = index - first * w.tiles_n;
-    const int rows = w.tiles_m - first < BAND ? w.tiles_m - first : BAND;
-    *row = first + within % rows;
-    *col = within / rows;
-}
-
-/* Panels of the tiles that are cut, and the first of a cutter's share of them. */
-__device__ __forceinline__ uint32_t cut_panels(const Work &w) { return (uint32_t)(w.tiles_m * w.tiles_n - w.whole) * (uint32_t)w.panels; }
-__device__ __forceinline__ uint32_t begin_of(const Work &w, int worker) {
-    return worker < w.cutters ? (uint32_t)((uint64_t)cut_panels(w) * (uint32_t)worker / (uint32_t)w.cutters) : cut_panels(w);
-}
-
-/* Whose share a panel is. */
-__device__ __forceinline__ int cutter_of(const Work &w, uint32_t panel) {
-    int worker = (int)((uint64_t)panel * (uint32_t)w.cutters / cut_panels(w));
-    while (begin_of(w, worker + 1) <= panel) worker++;
-    return worker;
-}
-
-/* Panels first to last of a tile; piece: of a tile that is cut, this worker's first or second, else -1. */
-struct Item {
-    int tile, first, last, piece;
-};
-
-/* What a worker does, item after item: every workers-th whole tile, then its share of those that are cut. */
-struct Walk {
-    int tile, piece;
-    uint32_t at, end;
-    __device__ __forceinline__ Walk(const Work &w, int worker) {
-        tile = worker;
-        piece = 0;
-        at = begin_of(w, worker);
-        end = begin_of(w, worker + 1);
-    }
-    __device__ __forceinline__ bool next(const Work &w, Item *item) {
-        if (tile < w.whole) {
-            *item = {tile, 0, w.panels, -1};
-            tile += w.workers;
-            return true;
-        }
-        if (at >= end) return false;
-        const int first = (int)(at % (uint32_t)w.panels), left = w.panels - first;
-        const int count = end - at < (uint32_t)left ? (int)(end - at) : left;
-        *item = {w.whole + (int)(at / (uint32_t)w.panels), first, first + count, piece++};
-        at += (uint32_t)count;
-        return true;
-    }
-};
 
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
 /* Where in the ring, and in which turn of it. */
@@ -204,109 +123,6 @@ __device__ __forceinline__ void multiply(Sums<TURNS> &sum, const Ring &ring, Pla
     release<TURNS>(ring, before);
 }
 
-/* ---- C -------------------------------------------------------------------------------------------------------------------- */
-
-/* Where a thread's sums stand in a box (see wgmma_m64n192k16): 4 pairs of neighbours in this row, 4 in the row 8 below. */
-__device__ __forceinline__ int own_row() { return (int)threadIdx.x % 128 / 32 * 16 + (int)threadIdx.x % 32 / 4; }
-
-/* A group's part of C: rows × cols of it exist (at most all; may be ≤ 0). */
-struct Target {
-    float *c;
-    int64_t ldc;
-    int rows, cols;
-};
-__device__ __forceinline__ int at_most_256(int64_t count) { return count < 256 ? (int)count : 256; }
-
-/* What C holds where this thread's 16 sums of the box at (row, col) belong. */
-__device__ __forceinline__ void load_box(const Target &t, float2 (&old)[8], int row, int col) {
-    asm volatile("" : "+r"(row)); /* addresses are made here, not kept in registers for all boxes */
-    row += own_row();
-    col += (int)threadIdx.x % 4 * 2;
-    const float *from = t.c + row * t.ldc + col;
-#pragma unroll
-    for (int i = 0; i < 8; i++) {
-        const float *at = from + i % 2 * 8 * t.ldc + i / 2 * 8;
-        const int left = row + i % 2 * 8 < t.rows ? t.cols - col - i / 2 * 8 : 0;
-        old[i] = left > 1 ? __ldcs(reinterpret_cast<const float2 *>(at)) : make_float2(left > 0 ? at[0] : 0.0f, 0.0f);
-    }
-}
-
-/* This thread's 16 sums of a box to shared memory, swizzled as the tensor map says; rows of either parity begin at other banks. */
-__device__ __forceinline__ void fill_box(const float *sum, unsigned char *box) {
-    const int row = own_row();
-    const bool odd = row & 1;
-#pragma unroll
-    for (int i = 0; i < 4; i++) {
-        const int even_pair = i * 4, odd_pair = (i ^ 2) * 4;
-        const int unit = ((odd ? i ^ 2 : i) * 2 + (int)threadIdx.x % 4 / 2) ^ (row & 7);
-        float2 *to = reinterpret_cast<float2 *>(box + row * 128 + unit * 16 + threadIdx.x % 2 * 8);
-        to[0] = odd ? make_float2(sum[odd_pair], sum[odd_pair + 1]) : make_float2(sum[even_pair], sum[even_pair + 1]);
-        to[8 * 128 / sizeof(float2)] =
-            odd ? make_float2(sum[odd_pair + 2], sum[odd_pair + 3]) : make_float2(sum[even_pair + 2], sum[even_pair + 3]);
-    }
-}
-
-/* A box to its place (row, col) in C by ordinary stores, where tensor copies cannot reach it. A warp takes 16 rows. */
-__device__ __forceinline__ void copy_box(const Target &t, const unsigned char *box, int row, int col, bool accumulate) {
-    const int lane = (int)threadIdx.x % 32, first = (int)threadIdx.x % 128 / 32 * 16;
-    asm volatile("" : "+r"(row)); /* addresses are made here, not kept in registers for all boxes */
-    if (col + lane >= t.cols) return;
-    float *to = t.c + (row + first) * t.ldc + col + lane;
-    const int rows = t.rows - row - first;
-    float old[16];
-#pragma unroll
-    for (int i = 0; i < 16; i++) old[i] = accumulate && i < rows ? to[i * t.ldc] : 0.0f;
-#pragma unroll
-    for (int i = 0; i < 16; i++) {
-        const float sum = *reinterpret_cast<const float *>(box + (first + i) * 128 + (lane / 4 ^ i % 8) * 16 + lane % 4 * 4);
-        if (i < rows) to[i * t.ldc] = accumulate ? old[i] + sum : sum;
-    }
-}
-
-/* This group's sums to C, which begins at (row, col) for it, a box at a time. Boxes that end within 16 bytes go by ordinary stores: a tensor
- * copy would write to their end. ADD: to what ordinary loads bring, a box ahead. */
-template <bool TURNS, bool ADD>
-__device__ __forceinline__ void store(const void *map_c, const Work &w, Sums<TURNS> &sum, unsigned char *boxes, int64_t row, int64_t col) {
-    constexpr int ACROSS = Sizes<TURNS>::N / BOX_COLS, AHEAD = 2;
-    const bool first = threadIdx.x % 128 == 0;
-    const Target target = {w.c + row * w.ldc + col, w.ldc, at_most_256(w.m - row), at_most_256(w.n - col)};
-    float2 old[AHEAD + 1][8];
-#pragma unroll
-    for (int box = 0; ADD && box < AHEAD; box++) load_box(target, old[box], box / ACROSS * BOX_ROWS, box % ACROSS * BOX_COLS);
-#pragma unroll
-    for (int box = 0; box < BOXES; box++) {
-        unsigned char *at = boxes + box % 2 * BOX_BYTES;
-        float *own = sum[box / ACROSS] + box % ACROSS * 16;
-        const int down = box / ACROSS * BOX_ROWS, across = box % ACROSS * BOX_COLS, next = box + AHEAD;
-        if (ADD && next < BOXES) load_box(target, old[next % (AHEAD + 1)], next / ACROSS * BOX_ROWS, next % ACROSS * BOX_COLS);
-#pragma unroll
-        for (int i = 0; ADD && i < 8; i++) {
-            own[2 * i] += old[box % (AHEAD + 1)][i].x;
-            own[2 * i + 1] += old[box % (AHEAD + 1)][i].y;
-        }
-        if (first) hopper::store_wait<1>(); /* the copy before the last one has left this box */
-        hopper::named_wait(3 + (int)threadIdx.x / 128, 128);
-        fill_box(own, at);
-        hopper::fence_copies();
-        hopper::named_wait(3 + (int)threadIdx.x / 128, 128);
-        const bool ragged = w.n % 4 != 0 && across + BOX_COLS > target.cols;
-        if (!w.reached || ragged || (w.accumulate && !ADD)) copy_box(target, at, down, across, w.accumulate && !ADD);
-        else if (first) hopper::store_tensor(map_c, (int)row + down, (int)col + across, at, hopper::evict_first());
-    }
-}
-
-/* This thread's sums of a piece, for gather_pieces. */
-template <bool TURNS> __device__ __forceinline__ void leave(const Work &w, const Sums<TURNS> &sum, int piece) {
-    using S = Sizes<TURNS>;
-    const int worker = (int)blockIdx.x / S::CLUSTER, rank = (int)blockIdx.x % S::CLUSTER;
-    float4 *to = w.pieces + (int64_t)((worker * 2 + piece) * S::CLUSTER + rank) * QUADS * S::OWNERS + threadIdx.x % S::OWNERS;
-#pragma unroll
-    for (int quad = 0; quad < QUADS; quad++) {
-        const float *from = sum[quad / (S::N / 8)] + quad % (S::N / 8) * 4;
-        to[quad * S::OWNERS] = make_float4(from[0], from[1], from[2], from[3]);
-    }
-}
-
 /* A group: its part of every item of this block, or with TURNS every second item. */
 template <tsr_dtype TYPE, bool TURNS> __device__ __forceinline__ void consume(const void *map_c, const Work &w, const Ring &ring) {
     using S = Sizes<TURNS>;
@@ -376,35 +192,6 @@ __global__ void __launch_bounds__(THREADS, 1) gemm_wgmma(const __grid_constant__
     (void)map_a, (void)map_b, (void)map_c, (void)w;
     __trap(); /* built for another device: the registry never gets here */
 #endif
-}
-
-/* Adds up the pieces of a quad of every owner's sums of a tile, in the order of k, and puts them where they belong. */
-template <bool TURNS> __global__ void __launch_bounds__(Sizes<TURNS>::OWNERS) gather_pieces(const __grid_constant__ Work w) {
-    using S = Sizes<TURNS>;
-    const int quad = (int)blockIdx.x % QUADS, rank = (int)blockIdx.x / QUADS % S::CLUSTER, cut = (int)blockIdx.x / (QUADS * S::CLUSTER);
-    const uint32_t begin = (uint32_t)cut * (uint32_t)w.panels;
-    const int first = cutter_of(w, begin), last = cutter_of(w, begin + (uint32_t)w.panels - 1); /* who made its first panel, and its last */
-    const bool second = begin_of(w, first) < begin; /* of its pieces; the others begin here */
-    const float4 *from = w.pieces + ((int64_t)(first * 2 + (second ? 1 : 0)) * S::CLUSTER + rank) * QUADS * S::OWNERS + quad * S::OWNERS + threadIdx.x;
-    float4 sum = *from;
-    from = w.pieces + ((int64_t)(first + 1) * 2 * S::CLUSTER + rank) * QUADS * S::OWNERS + quad * S::OWNERS + threadIdx.x;
-#pragma unroll 16
-    for (int worker = first + 1; worker <= last; worker++, from += 2 * S::CLUSTER * QUADS * S::OWNERS) {
-        const float4 part = *from;
-        sum.x += part.x, sum.y += part.y, sum.z += part.z, sum.w += part.w;
-    }
-    int tile_row, tile_col;
-    tile_of(w, w.whole + cut, &tile_row, &tile_col);
-    const int part_rows = TURNS ? quad / (S::N / 8) * 64 : (int)threadIdx.x / 128 * 64;
-    const int64_t row = (int64_t)(tile_row * S::CLUSTER + rank) * M + part_rows + threadIdx.x % 128 / 32 * 16 + threadIdx.x % 32 / 4;
-    const int64_t col = (int64_t)tile_col * S::N + quad % (S::N / 8) * 8 + threadIdx.x % 4 * 2;
-    const float own[4] = {sum.x, sum.y, sum.z, sum.w};
-#pragma unroll
-    for (int i = 0; i < 4; i++) {
-        const int64_t at_row = row + i / 2 * 8, at_col = col + i % 2;
-        float *to = w.c + at_row * w.ldc + at_col;
-        if (at_row < w.m && at_col < w.n) *to = w.accumulate ? *to + own[i] : own[i];
-    }
 }
 
 /* ---- operands that tensor copies cannot reach -------------------------------------------------------------------------------- */

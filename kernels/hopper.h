@@ -128,12 +128,13 @@ __device__ __forceinline__ void prefetch_tensor(const void *map, int row, int co
 }
 /* A box from shared to global memory; one thread, after fence_copies by those that wrote the box, and a barrier. */
 __device__ __forceinline__ void store_tensor(const void *map, int row, int col, const void *from, uint64_t policy) {
-    asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.bulk_group.L2::cache_hint [%0, {%1, %2}], [%3], %4;\n"
-                 "cp.async.bulk.commit_group;" ::"l"(map),
-                 "r"(col), "r"(row), "r"(shared_address(from)), "l"(policy)
+    asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.bulk_group.L2::cache_hint [%0, {%1, %2}], [%3], %4;" ::"l"(map), "r"(col), "r"(row),
+                 "r"(shared_address(from)), "l"(policy)
                  : "memory");
 }
-/* Until what all but the last PENDING of this thread's stores read from shared memory may be overwritten. */
+/* This thread's stores since the last group are a group. */
+__device__ __forceinline__ void store_commit() { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }
+/* Until what all but the last PENDING groups of this thread's stores read from shared memory may be overwritten. */
 template <int PENDING> __device__ __forceinline__ void store_wait() { asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(PENDING) : "memory"); }
 /* Makes this thread's writes to shared memory visible to the copy engine and the tensor cores. */
 __device__ __forceinline__ void fence_copies() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
