@@ -1,6 +1,6 @@
 /* C = A·B by cuBLAS, the yardstick the other kernels are measured against. cuBLAS counts columns first, so the row-major
- * product is asked for as Cᵀ = Bᵀ·Aᵀ. Pedantic math: no reduced precision. One handle a stream, made at its first launch and
- * kept with the stream; the workspace is the caller's, so a warm launch allocates nothing. Error bound: k·2u. */
+ * product is asked for as Cᵀ = Bᵀ·Aᵀ. f32 and f64 keep IEEE precision; the rest is made by the tensor cores. One handle
+ * a stream, made at its first launch and kept with the stream; the workspace is the caller's, so a warm launch allocates nothing. */
 #include <cublas_v2.h>
 #include <stdlib.h>
 
@@ -36,7 +36,6 @@ static tsr_status create(tsr_stream *stream, cublas_attachment **attachment) {
     own->base.destroy = destroy;
     TSR_TRY_DONE(TSR_CUBLAS(cublasCreate(&own->handle)));
     TSR_TRY_DONE(TSR_CUBLAS(cublasSetStream(own->handle, tsr_cuda_stream(stream))));
-    TSR_TRY_DONE(TSR_CUBLAS(cublasSetMathMode(own->handle, CUBLAS_PEDANTIC_MATH)));
     *attachment = own;
     own = NULL;
 done:
@@ -61,14 +60,17 @@ static size_t workspace_bytes(int64_t m, int64_t n, int64_t k) {
     return workspace_size;
 }
 
+/* What k = 0 asks for. */
+static tsr_status clear(tsr_stream *stream, const tsr_gemm_args *args, size_t bytes) {
+    if (args->accumulate) return TSR_OK;
+    return TSR_CUDA(cudaMemset2DAsync(args->c, (size_t)args->ldc * bytes, 0, (size_t)args->n * bytes, (size_t)args->m, tsr_cuda_stream(stream)));
+}
+
 #define DEFINE_LAUNCH(suffix, type, gemm)                                                                             \
     static tsr_status launch_##suffix(tsr_device *device, tsr_stream *stream, const tsr_gemm_args *args) {            \
         const type one = 1, beta = args->accumulate ? 1 : 0;                                                          \
         cublasHandle_t handle;                                                                                        \
-        if (args->k == 0 && args->accumulate) return TSR_OK;                                                          \
-        if (args->k == 0)                                                                                             \
-            return TSR_CUDA(cudaMemset2DAsync(args->c, (size_t)args->ldc * sizeof(type), 0,                           \
-                                              (size_t)args->n * sizeof(type), (size_t)args->m, tsr_cuda_stream(stream))); \
+        if (args->k == 0) return clear(stream, args, sizeof(type));                                                   \
         TSR_TRY(handle_of(device, stream, args->workspace, &handle));                                                 \
         return TSR_CUBLAS(gemm(handle, CUBLAS_OP_N, CUBLAS_OP_N, args->n, args->m, args->k, &one, args->b, args->ldb, \
                                args->a, args->lda, &beta, args->c, args->ldc));                                       \
@@ -77,25 +79,35 @@ static size_t workspace_bytes(int64_t m, int64_t n, int64_t k) {
 DEFINE_LAUNCH(f32, float, cublasSgemm_64)
 DEFINE_LAUNCH(f64, double, cublasDgemm_64)
 
-#define CUBLAS(suffix, code)                                                                                          \
-    const tsr_gemm_kernel tsr_gemm_cublas_##suffix = {                                                                \
-        .name = "cublas", .what = "NVIDIA's cuBLAS, the yardstick", .device = TSR_DEVICE_CUDA, .input = code, .type = code,          \
-        .min_arch = 50, .accuracy = TSR_ACCURACY_IEEE, .error_factor = 2.0, .error_grows = true, .multiple = 1,       \
-        .speed_rank = 60, .workspace_bytes = workspace_bytes, .shape = tsr_gemm_shape_once_##suffix, .launch = launch_##suffix}
-
-CUBLAS(f32, TSR_F32);
-CUBLAS(f64, TSR_F64);
-
-/* ---- tf32: operands rounded, products on the tensor cores ---- */
-
-static tsr_status launch_tf32(tsr_device *device, tsr_stream *stream, const tsr_gemm_args *args) {
+/* C in fp32 by the tensor cores. */
+static tsr_status launch_tensor(tsr_device *device, tsr_stream *stream, const tsr_gemm_args *args, cudaDataType_t input, cublasComputeType_t compute) {
     const float one = 1, beta = args->accumulate ? 1 : 0;
     cublasHandle_t handle;
-    if (args->k == 0) return launch_f32(device, stream, args);
+    if (args->k == 0) return clear(stream, args, sizeof(float));
     TSR_TRY(handle_of(device, stream, args->workspace, &handle));
-    return TSR_CUBLAS(cublasGemmEx_64(handle, CUBLAS_OP_N, CUBLAS_OP_N, args->n, args->m, args->k, &one, args->b, CUDA_R_32F, args->ldb, args->a,
-                                      CUDA_R_32F, args->lda, &beta, args->c, CUDA_R_32F, args->ldc, CUBLAS_COMPUTE_32F_FAST_TF32, CUBLAS_GEMM_DEFAULT));
+    return TSR_CUBLAS(cublasGemmEx_64(handle, CUBLAS_OP_N, CUBLAS_OP_N, args->n, args->m, args->k, &one, args->b, input, args->ldb, args->a, input,
+                                      args->lda, &beta, args->c, CUDA_R_32F, args->ldc, compute, CUBLAS_GEMM_DEFAULT));
 }
+static tsr_status launch_f16(tsr_device *device, tsr_stream *stream, const tsr_gemm_args *args) {
+    return launch_tensor(device, stream, args, CUDA_R_16F, CUBLAS_COMPUTE_32F);
+}
+static tsr_status launch_bf16(tsr_device *device, tsr_stream *stream, const tsr_gemm_args *args) {
+    return launch_tensor(device, stream, args, CUDA_R_16BF, CUBLAS_COMPUTE_32F);
+}
+static tsr_status launch_tf32(tsr_device *device, tsr_stream *stream, const tsr_gemm_args *args) {
+    return launch_tensor(device, stream, args, CUDA_R_32F, CUBLAS_COMPUTE_32F_FAST_TF32);
+}
+
+#define CUBLAS(suffix, shape_suffix, input_code, code, least_arch, class)                                             \
+    const tsr_gemm_kernel tsr_gemm_cublas_##suffix = {                                                                \
+        .name = "cublas", .what = "NVIDIA's cuBLAS, the yardstick", .device = TSR_DEVICE_CUDA, .input = input_code, .type = code, \
+        .min_arch = least_arch, .accuracy = class, .error_factor = 2.0, .error_grows = true, .multiple = 1,           \
+        .speed_rank = 60, .workspace_bytes = workspace_bytes, .shape = tsr_gemm_shape_once_##shape_suffix, .launch = launch_##suffix}
+
+CUBLAS(f16, half, TSR_F16, TSR_F32, 53, TSR_ACCURACY_FAST);
+CUBLAS(bf16, half, TSR_BF16, TSR_F32, 80, TSR_ACCURACY_FAST);
+CUBLAS(f32, f32, TSR_F32, TSR_F32, 50, TSR_ACCURACY_IEEE);
+CUBLAS(f64, f64, TSR_F64, TSR_F64, 50, TSR_ACCURACY_IEEE);
 
 /* As the kernel `tf32`, for want of a statement by NVIDIA. */
 const tsr_gemm_kernel tsr_gemm_cublas_tf32 = {

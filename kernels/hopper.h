@@ -70,6 +70,75 @@ __device__ __forceinline__ void copy_tensor(void *to, const void *map, int row, 
                  : "memory");
 }
 
+/* ---- clusters and tensor copies that involve more than one block, or go the other way. PTX ISA 8.0. ---- */
+
+__device__ __forceinline__ uint32_t cluster_rank() {
+    uint32_t rank;
+    asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
+    return rank;
+}
+/* All threads of all blocks of the cluster. */
+__device__ __forceinline__ void cluster_barrier() {
+    asm volatile("barrier.cluster.arrive.release.aligned;\n"
+                 "barrier.cluster.wait.acquire.aligned;" ::: "memory");
+}
+/* Arrives at the same barrier of block `rank` of the cluster. Not .release.cluster, which would wait for all stores under way: what is
+ * handed over has been read by then, and nothing written. */
+__device__ __forceinline__ void barrier_arrive_at(uint64_t *barrier, uint32_t rank) {
+    asm volatile("{\n"
+                 ".reg .b32 remote;\n"
+                 "mapa.shared::cluster.u32 remote, %0, %1;\n"
+                 "mbarrier.arrive.shared::cluster.b64 _, [remote];\n"
+                 "}" ::"r"(shared_address(barrier)),
+                 "r"(rank)
+                 : "memory");
+}
+
+__device__ __forceinline__ void prefetch_map(const void *map) { asm volatile("prefetch.tensormap [%0];" ::"l"(map) : "memory"); }
+/* What is copied so leaves the L2 cache before other lines, or after them. */
+__device__ __forceinline__ uint64_t evict_first() {
+    uint64_t policy;
+    asm volatile("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy));
+    return policy;
+}
+
+__device__ __forceinline__ uint64_t evict_last() {
+    uint64_t policy;
+    asm volatile("createpolicy.fractional.L2::evict_last.b64 %0, 1.0;" : "=l"(policy));
+    return policy;
+}
+
+/* As copy_tensor, with one of these policies. */
+__device__ __forceinline__ void copy_tensor_keep(void *to, const void *map, int row, int col, uint64_t *barrier, uint64_t policy) {
+    asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint [%0], [%1, {%2, %3}], [%4], %5;" ::"r"(
+                     shared_address(to)),
+                 "l"(map), "r"(col), "r"(row), "r"(shared_address(barrier)), "l"(policy)
+                 : "memory");
+}
+/* As copy_tensor, into the same place of every block of the cluster that `blocks` has a bit for; completes on the barriers there. */
+__device__ __forceinline__ void copy_tensor_to(uint16_t blocks, void *to, const void *map, int row, int col, uint64_t *barrier) {
+    asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1, {%2, %3}], [%4], %5;" ::"r"(
+                     shared_address(to)),
+                 "l"(map), "r"(col), "r"(row), "r"(shared_address(barrier)), "h"(blocks)
+                 : "memory");
+}
+/* A box of a tensor map from global memory into the L2 cache. One thread. */
+__device__ __forceinline__ void prefetch_tensor(const void *map, int row, int col) {
+    asm volatile("cp.async.bulk.prefetch.tensor.2d.L2.global [%0, {%1, %2}];" ::"l"(map), "r"(col), "r"(row) : "memory");
+}
+/* A box from shared to global memory; one thread, after fence_copies by those that wrote the box, and a barrier. */
+__device__ __forceinline__ void store_tensor(const void *map, int row, int col, const void *from, uint64_t policy) {
+    asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.bulk_group.L2::cache_hint [%0, {%1, %2}], [%3], %4;" ::"l"(map), "r"(col), "r"(row),
+                 "r"(shared_address(from)), "l"(policy)
+                 : "memory");
+}
+/* This thread's stores since the last group are a group. */
+__device__ __forceinline__ void store_commit() { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }
+/* Until what all but the last PENDING groups of this thread's stores read from shared memory may be overwritten. */
+template <int PENDING> __device__ __forceinline__ void store_wait() { asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(PENDING) : "memory"); }
+/* Makes this thread's writes to shared memory visible to the copy engine and the tensor cores. */
+__device__ __forceinline__ void fence_copies() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
+
 /* ---- wgmma: products on the tensor cores by a warpgroup, operands in shared memory. sm_90a only. PTX ISA 8.0, "wgmma". ---- */
 
 /* A whole warpgroup gives registers back, or takes more; once, before its part of the work begins. */
@@ -118,6 +187,61 @@ __device__ __forceinline__ void wgmma_m64n192k16(float (&d)[96], uint64_t a, uin
                    TSR_HOPPER_8(d, 80), TSR_HOPPER_8(d, 88)
                  : "l"(a), "l"(b), "r"((int)add));
 }
+
+/* ---- wgmma of bf16 and f16 with b as it stands in a row-major matrix ---- */
+
+/* Descriptor of an operand that stands k by n: rows of 64 elements (128 bytes) along n, swizzled as above, 8 rows of k a group, groups
+ * one after the other; the next 64 along n begin `apart` bytes further. 16 further along k: descriptor + 128. */
+__device__ __forceinline__ uint64_t wgmma_operand_along_n(uint32_t address, uint32_t apart) {
+    return (uint64_t)((address & 0x3ffff) >> 4) | (uint64_t)(apart >> 4) << 16 | (uint64_t)(1024 >> 4) << 32 | (uint64_t)1 << 62;
+}
+
+/* d (64 x 128 or 64 x 256, fp32) = or, with add, += a (64 x 16) times b (16 x 128 or 16 x 256, see wgmma_operand_along_n). Thread t of the
+ * warpgroup holds in d[4j..4j+3] what wgmma_m64n192k16 says. */
+#define TSR_HOPPER_WGMMA_128(type)                                                                                        \
+    __device__ __forceinline__ void wgmma_m64n128k16_##type(float (&d)[64], uint64_t a, uint64_t b, bool add) {           \
+        asm volatile("{\n"                                                                                                \
+                     ".reg .pred add;\n"                                                                                  \
+                     "setp.ne.b32 add, %66, 0;\n"                                                                         \
+                     "wgmma.mma_async.sync.aligned.m64n128k16.f32." #type "." #type " "                                   \
+                     "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "                            \
+                     " %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "                  \
+                     " %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "                  \
+                     " %48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63}, "                 \
+                     "%64, %65, add, 1, 1, 0, 1;\n"                                                                       \
+                     "}"                                                                                                  \
+                     : TSR_HOPPER_8(d, 0), TSR_HOPPER_8(d, 8), TSR_HOPPER_8(d, 16), TSR_HOPPER_8(d, 24),                  \
+                       TSR_HOPPER_8(d, 32), TSR_HOPPER_8(d, 40), TSR_HOPPER_8(d, 48), TSR_HOPPER_8(d, 56)                 \
+                     : "l"(a), "l"(b), "r"((int)add));                                                                    \
+    }
+#define TSR_HOPPER_WGMMA_256(type)                                                                                        \
+    __device__ __forceinline__ void wgmma_m64n256k16_##type(float (&d)[128], uint64_t a, uint64_t b, bool add) {          \
+        asm volatile("{\n"                                                                                                \
+                     ".reg .pred add;\n"                                                                                  \
+                     "setp.ne.b32 add, %130, 0;\n"                                                                        \
+                     "wgmma.mma_async.sync.aligned.m64n256k16.f32." #type "." #type " "                                   \
+                     "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "                            \
+                     " %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "                  \
+                     " %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "                  \
+                     " %48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63, "                  \
+                     " %64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, "                  \
+                     " %80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95, "                  \
+                     " %96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111, "      \
+                     " %112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, %126, %127}, " \
+                     "%128, %129, add, 1, 1, 0, 1;\n"                                                                     \
+                     "}"                                                                                                  \
+                     : TSR_HOPPER_8(d, 0), TSR_HOPPER_8(d, 8), TSR_HOPPER_8(d, 16), TSR_HOPPER_8(d, 24),                  \
+                       TSR_HOPPER_8(d, 32), TSR_HOPPER_8(d, 40), TSR_HOPPER_8(d, 48), TSR_HOPPER_8(d, 56),                \
+                       TSR_HOPPER_8(d, 64), TSR_HOPPER_8(d, 72), TSR_HOPPER_8(d, 80), TSR_HOPPER_8(d, 88),                \
+                       TSR_HOPPER_8(d, 96), TSR_HOPPER_8(d, 104), TSR_HOPPER_8(d, 112), TSR_HOPPER_8(d, 120)              \
+                     : "l"(a), "l"(b), "r"((int)add));                                                                    \
+    }
+TSR_HOPPER_WGMMA_128(bf16)
+TSR_HOPPER_WGMMA_128(f16)
+TSR_HOPPER_WGMMA_256(bf16)
+TSR_HOPPER_WGMMA_256(f16)
+#undef TSR_HOPPER_WGMMA_128
+#undef TSR_HOPPER_WGMMA_256
 
 #undef TSR_HOPPER_8
 

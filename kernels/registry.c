@@ -33,9 +33,10 @@ static const tsr_gemm_kernel *const kernels[] = {
     &tsr_gemm_split3_f32,
     &tsr_gemm_dmma_f64,
     &tsr_gemm_tf32_f32,
+    &tsr_gemm_wgmma_f16, &tsr_gemm_wgmma_bf16,
 #endif
 #ifdef TSR_HAVE_CUBLAS
-    &tsr_gemm_cublas_f32, &tsr_gemm_cublas_f64,
+    &tsr_gemm_cublas_f16, &tsr_gemm_cublas_bf16, &tsr_gemm_cublas_f32, &tsr_gemm_cublas_f64,
     &tsr_gemm_cublas_tf32,
 #endif
 };
@@ -171,20 +172,25 @@ static tsr_status check_same_shape(const char *what, tsr_view view, tsr_view as)
     return TSR_OK;
 }
 
-static tsr_status shape_once(size_t bytes, int64_t m, int64_t n, int64_t k, tsr_gemm_shape *shape) {
+static tsr_status shape_once(size_t input_bytes, size_t bytes, int64_t m, int64_t n, int64_t k, tsr_gemm_shape *shape) {
     *shape = (tsr_gemm_shape){0};
-    shape->bytes = (double)bytes * ((double)m * (double)k + (double)k * (double)n + (double)m * (double)n);
+    shape->bytes = (double)input_bytes * ((double)m * (double)k + (double)k * (double)n) + (double)bytes * (double)m * (double)n;
     return TSR_OK;
+}
+
+tsr_status tsr_gemm_shape_once_half(tsr_device *device, int64_t m, int64_t n, int64_t k, tsr_gemm_shape *shape) {
+    (void)device;
+    return shape_once(sizeof(uint16_t), sizeof(float), m, n, k, shape);
 }
 
 tsr_status tsr_gemm_shape_once_f32(tsr_device *device, int64_t m, int64_t n, int64_t k, tsr_gemm_shape *shape) {
     (void)device;
-    return shape_once(sizeof(float), m, n, k, shape);
+    return shape_once(sizeof(float), sizeof(float), m, n, k, shape);
 }
 
 tsr_status tsr_gemm_shape_once_f64(tsr_device *device, int64_t m, int64_t n, int64_t k, tsr_gemm_shape *shape) {
     (void)device;
-    return shape_once(sizeof(double), m, n, k, shape);
+    return shape_once(sizeof(double), sizeof(double), m, n, k, shape);
 }
 
 tsr_status tsr_pack_check(const tsr_pack_args *args) {

@@ -23,15 +23,16 @@ extern const tsr_gemm_kernel tsr_gemm_compensated_f32, tsr_gemm_compensated_f64;
 extern const tsr_gemm_kernel tsr_gemm_simt_f32, tsr_gemm_simt_f64;               /* gemm_simt.cu */
 
 /* With CUDA code for sm_90a (TSR_HAVE_HOPPER). */
-extern const tsr_gemm_kernel tsr_gemm_split3_f32; /* gemm_split3.cu */
-extern const tsr_gemm_kernel tsr_gemm_dmma_f64;   /* gemm_dmma.cu */
-extern const tsr_gemm_kernel tsr_gemm_tf32_f32;   /* gemm_tf32.cu */
+extern const tsr_gemm_kernel tsr_gemm_split3_f32;                     /* gemm_split3.cu */
+extern const tsr_gemm_kernel tsr_gemm_dmma_f64;                       /* gemm_dmma.cu */
+extern const tsr_gemm_kernel tsr_gemm_tf32_f32;                       /* gemm_tf32.cu */
+extern const tsr_gemm_kernel tsr_gemm_wgmma_f16, tsr_gemm_wgmma_bf16; /* gemm_wgmma.cu */
 
-/* With cuBLAS (TSR_HAVE_CUBLAS). */
-extern const tsr_gemm_kernel tsr_gemm_cublas_f32, tsr_gemm_cublas_f64; /* gemm_cublas.c */
-extern const tsr_gemm_kernel tsr_gemm_cublas_tf32;                     /* gemm_cublas.c */
+/* With cuBLAS (TSR_HAVE_CUBLAS): gemm_cublas.c */
+extern const tsr_gemm_kernel tsr_gemm_cublas_f16, tsr_gemm_cublas_bf16, tsr_gemm_cublas_f32, tsr_gemm_cublas_f64, tsr_gemm_cublas_tf32;
 
-/* registry.c: `shape` of a library's kernel, whose tiles are its own affair: bytes count each operand once. */
+/* registry.c: `shape` of a library's kernel, whose tiles are its own affair: bytes count each operand once. half: operands of 16 bits. */
+tsr_status tsr_gemm_shape_once_half(tsr_device *device, int64_t m, int64_t n, int64_t k, tsr_gemm_shape *shape);
 tsr_status tsr_gemm_shape_once_f32(tsr_device *device, int64_t m, int64_t n, int64_t k, tsr_gemm_shape *shape);
 tsr_status tsr_gemm_shape_once_f64(tsr_device *device, int64_t m, int64_t n, int64_t k, tsr_gemm_shape *shape);
 

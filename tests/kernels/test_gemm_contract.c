@@ -288,6 +288,52 @@ static void check_shapes(const setup *s) {
     check_shape(s, 3, 5, 997, LAYOUTS[0]);
 }
 
+#ifndef TSR_EMULATE_CUDA
+/* A product too large to be made again here: small integers, and every row and column of C adds up to what A and B say. */
+static void check_sums(const setup *s, int64_t m, int64_t n, int64_t k, layout l, bool accumulate) {
+    product p = product_open(s, m, n, k, l);
+    matrix_fill(&p.a, TSR_FILL_INTEGER, 9);
+    matrix_fill(&p.b, TSR_FILL_INTEGER, 10);
+    if (accumulate) matrix_fill(&p.c, TSR_FILL_INTEGER, 11);
+    int64_t *rows = calloc((size_t)(m + n + 2 * k), sizeof *rows), *cols = rows + m, *of_a = cols + n, *of_b = of_a + k; /* sums of A's columns, B's rows */
+    CHECK(rows != NULL, "no memory");
+    for (int64_t i = 0; i < m; i++)
+        for (int64_t q = 0; q < k; q++) of_a[q] += (int64_t)get(&p.a, at(&p.a, i, q));
+    for (int64_t q = 0; q < k; q++) {
+        for (int64_t j = 0; j < n; j++) {
+            of_b[q] += (int64_t)get(&p.b, at(&p.b, q, j));
+            cols[j] += of_a[q] * (int64_t)get(&p.b, at(&p.b, q, j));
+        }
+    }
+    for (int64_t i = 0; i < m; i++)
+        for (int64_t q = 0; q < k; q++) rows[i] += (int64_t)get(&p.a, at(&p.a, i, q)) * of_b[q];
+    matrix result = multiply(s, &p, accumulate);
+    for (int64_t i = 0; i < m; i++) {
+        for (int64_t j = 0; j < n; j++) {
+            const int64_t made = (int64_t)get(&result, at(&p.c, i, j)) - (accumulate ? (int64_t)get(&p.c, at(&p.c, i, j)) : 0);
+            rows[i] -= made;
+            cols[j] -= made;
+        }
+    }
+    for (int64_t i = 0; i < m + n; i++)
+        CHECK(rows[i] == 0, "%s %s %ldx%ldx%ld accumulate %d: %s %ld of C adds up to %ld too little", s->kernel->name, tsr_dtype_name(s->kernel->input), (long)m,
+              (long)n, (long)k, accumulate, i < m ? "row" : "column", (long)(i < m ? i : i - m), (long)rows[i]);
+    free(result.host);
+    free(rows);
+    product_close(s, &p);
+}
+
+/* Kernels for large products of 16-bit elements may cut k, of all tiles or of the last, or go another way where k is long. */
+static void check_large(const setup *s) {
+    check_exact(s, 129, 65, 2049, LAYOUTS[0], false);
+    check_bound(s, 100, 67, 4099, LAYOUTS[2], TSR_FILL_UNIFORM, true);
+    check_sums(s, 1100, 1030, 257, LAYOUTS[1], true);
+    check_sums(s, 1030, 1540, 2049, LAYOUTS[1], false);
+    check_sums(s, 2304, 1023, 2049, LAYOUTS[2], true);
+    check_sums(s, 4300, 1023, 2112, LAYOUTS[0], false);
+}
+#endif
+
 static void check_kernel(const setup *s) {
     const int64_t edge = s->kernel->multiple;
     check_shapes(s);
@@ -295,6 +341,9 @@ static void check_kernel(const setup *s) {
     for (int i = 0; i < LAYOUT_COUNT; i++) check_special(s, tsr_round_up(19, edge), tsr_round_up(21, edge), tsr_round_up(131, edge), LAYOUTS[i]);
     /* A long sum of terms of one sign: where a bound that grows with k and one that does not part. */
     check_bound(s, edge, edge, tsr_round_up(5003, edge), LAYOUTS[0], TSR_FILL_UNIFORM, false);
+#ifndef TSR_EMULATE_CUDA
+    if (s->kernel->device == TSR_DEVICE_CUDA && s->kernel->input != s->kernel->type) check_large(s);
+#endif
 }
 
 #ifdef TSR_EMULATE_CUDA

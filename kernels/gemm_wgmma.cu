@@ -1,0 +1,365 @@
+/* Operation: C = A·B or C += A·B, A and B bf16 or fp16, C fp32, row-major, any shape, on the tensor cores as they add: exact products,
+ *   sums truncated.
+ * Mapping: blocks stay on their multiprocessor and walk tiles of C; one warp asks for panels of 64 along k by tensor copies, straight from
+ *   A and B where these can reach them (16-byte aligned rows), else from a copy that is aligned; two groups of 4 warps multiply. B's panels
+ *   stay as they stand, k by n. Long products: the groups share a tile of 128 × 256, and two blocks of a cluster, one below the other,
+ *   share the panels of B. Short ones (`TURNS`): each group makes tiles of 128 × 128 of its own, and one stores while the other multiplies.
+ *   Where tiles do not fill the device, the last ones are cut along k, and gather_pieces adds up the pieces in their order.
+ * Shared memory: a ring of 4 slots of 48 KiB or 6 of 32 KiB, and two boxes of 64 × 32 sums for each group, on their way to C.
+ * Registers: 232 a thread that multiplies, 40 a thread that does not.
+ * Requirements: sm_90a; workspace for the aligned copies, 2·(m·k + k·n) bytes and padding, and for the pieces.
+ * Arithmetic intensity: 2·256·256·64 / (2·64·(256 + 256)) = 128 flop/byte for a cluster, 64 for a block that takes turns.
+ * Measured: H200, 2026-11-21, bf16, uniform in [-1, 1), copies included, TFLOP/s, cuBLAS beside it in brackets. A few launches after a pause:
+ *   735 to 755 at n = 4096 (744 to 759), 802 at 8192 (796), 81 % of the bf16 tensor peak, 683 to 689 at 8191 (148), 643 at 8193 (149), 535 at
+ *   8192 × 8192 × 512 (494). Seconds on end, at the power limit: 661 at 4096 (664), 686 at 8192 (669), 696 at 16384 (697).
+ * Reference: PTX ISA 8.0, "Asynchronous Warpgroup Level Matrix Instructions"; Ootomo and Yokota (arXiv 2203.03341) on truncating sums. */
+#include "kernels/hopper.h"
+#include "kernels/tensor_map.h"
+#include "kernels/wgmma_store.h"
+#include "kernels/wgmma_work.h"
+
+namespace {
+
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+/* Where in the ring, and in which turn of it. */
+template <int SLOTS> struct Place {
+    int slot;
+    uint32_t phase;
+    __device__ __forceinline__ void step(int count) {
+        slot += count;
+        phase ^= slot / SLOTS & 1;
+        slot %= SLOTS;
+    }
+    __device__ __forceinline__ void step() {
+        if (++slot == SLOTS) slot = 0, phase ^= 1;
+    }
+};
+
+/* The slots, the barriers that say when each is full and when empty, and the boxes. */
+struct Ring {
+    unsigned char *slots, *boxes;
+    uint64_t *full, *empty;
+};
+
+template <bool TURNS> __device__ __forceinline__ int rank_of() { return TURNS ? 0 : (int)hopper::cluster_rank(); }
+
+/* One thread: asks for every panel in the order of use. The blocks of a cluster bring half of B's panel each, for both. */
+template <bool TURNS> __device__ __forceinline__ void produce(const void *map_a, const void *map_b, const void *map_c, const Work &w, const Ring &ring) {
+    using S = Sizes<TURNS>;
+    const int rank = rank_of<TURNS>();
+    const uint64_t keep = hopper::evict_last();
+    Place<S::SLOTS> place = {0, 0};
+    Walk walk(w, (int)blockIdx.x / S::CLUSTER);
+    for (Item item; walk.next(w, &item);) {
+        int row, col;
+        tile_of(w, item.tile, &row, &col);
+        row = (row * S::CLUSTER + rank) * M;
+        col *= S::N;
+        if (w.accumulate && w.reached && item.piece < 0) {
+            for (int i = 0; i < M / BOX_ROWS * (S::N / BOX_COLS); i++)
+                hopper::prefetch_tensor(map_c, row + i % 2 * BOX_ROWS, col + i / 2 * BOX_COLS);
+        }
+        for (int p = item.first; p < item.last; p++, place.step()) {
+            unsigned char *slot = ring.slots + place.slot * S::SLOT_BYTES;
+            uint64_t *full = ring.full + place.slot;
+            hopper::barrier_wait(ring.empty + place.slot, place.phase ^ 1); /* free from the start */
+            hopper::barrier_expect(full, S::SLOT_BYTES);
+            hopper::copy_tensor_keep(slot, map_a, row, p * K, full, keep); /* blocks beside this one take the same rows, now and next */
+#pragma unroll
+            for (int i = 0; i < S::N / 64 / S::CLUSTER; i++) {
+                const int square = rank * (S::N / 64 / S::CLUSTER) + i;
+                unsigned char *to = slot + A_BYTES + square * SQUARE_BYTES;
+                if (TURNS) hopper::copy_tensor(to, map_b, p * K, col + square * 64, full);
+                else hopper::copy_tensor_to(3, to, map_b, p * K, col + square * 64, full);
+            }
+        }
+    }
+}
+
+/* A warp has read the slot: tell the producers of the cluster. */
+template <bool TURNS> __device__ __forceinline__ void release(const Ring &ring, int slot) {
+    const int lane = (int)threadIdx.x % 32;
+    if (TURNS && lane == 0) hopper::barrier_arrive(ring.empty + slot);
+    if (!TURNS && lane < Sizes<TURNS>::CLUSTER) hopper::barrier_arrive_at(ring.empty + slot, (uint32_t)lane);
+}
+
+template <tsr_dtype TYPE> __device__ __forceinline__ void multiply_16(float (&sum)[64], uint64_t a, uint64_t b, bool add) {
+    if (TYPE == TSR_BF16) hopper::wgmma_m64n128k16_bf16(sum, a, b, add);
+    else hopper::wgmma_m64n128k16_f16(sum, a, b, add);
+}
+template <tsr_dtype TYPE> __device__ __forceinline__ void multiply_16(float (&sum)[128], uint64_t a, uint64_t b, bool add) {
+    if (TYPE == TSR_BF16) hopper::wgmma_m64n256k16_bf16(sum, a, b, add);
+    else hopper::wgmma_m64n256k16_f16(sum, a, b, add);
+}
+
+/* With TURNS: the tensor cores are one group's at a time. */
+__device__ __forceinline__ void wait_turn() { hopper::named_wait(1 + (int)threadIdx.x / 128, GROUPS * 128); }
+__device__ __forceinline__ void pass_turn() { hopper::named_arrive(1 + ((int)threadIdx.x / 128 ^ 1), GROUPS * 128); }
+
+/* sum = this group's rows of the next panels of the ring. One panel's products are under way while the next is waited for. */
+template <tsr_dtype TYPE, bool TURNS>
+__device__ __forceinline__ void multiply(Sums<TURNS> &sum, const Ring &ring, Place<Sizes<TURNS>::SLOTS> &place, int panels) {
+    const uint32_t own = TURNS ? 0 : threadIdx.x / 128 * SQUARE_BYTES;
+    int before = 0;
+    if (TURNS) wait_turn();
+    for (int p = 0; p < panels; p++) {
+        const uint32_t slot = hopper::shared_address(ring.slots) + place.slot * Sizes<TURNS>::SLOT_BYTES;
+        const uint64_t a = hopper::wgmma_operand(slot + own), b = hopper::wgmma_operand_along_n(slot + A_BYTES, SQUARE_BYTES);
+        hopper::barrier_wait(ring.full + place.slot, place.phase);
+        hopper::wgmma_fence();
+#pragma unroll
+        for (int step = 0; step < K / 16; step++)
+#pragma unroll
+            for (int i = 0; i < Sizes<TURNS>::PARTS; i++)
+                multiply_16<TYPE>(sum[i], a + 2 * step + i * (SQUARE_BYTES >> 4), b + 128 * step, p > 0 || step > 0);
+        hopper::wgmma_commit();
+        if (p > 0) {
+            hopper::wgmma_wait<1>();
+            release<TURNS>(ring, before);
+        }
+        before = place.slot;
+        place.step();
+    }
+    if (TURNS) pass_turn();
+    hopper::wgmma_wait<0>();
+#pragma unroll
+    for (int i = 0; i < Sizes<TURNS>::PARTS; i++) hopper::wgmma_hold(sum[i]);
+    release<TURNS>(ring, before);
+}
+
+/* A group: its part of every item of this block, or with TURNS every second item. */
+template <tsr_dtype TYPE, bool TURNS> __device__ __forceinline__ void consume(const void *map_c, const Work &w, const Ring &ring) {
+    using S = Sizes<TURNS>;
+    const int group = (int)threadIdx.x / 128;
+    int turn = 0;
+    Place<S::SLOTS> place = {0, 0};
+    Walk walk(w, (int)blockIdx.x / S::CLUSTER);
+    if (TURNS && group == 1) pass_turn(); /* the other begins */
+    for (Item item; walk.next(w, &item); turn ^= 1) {
+        if (TURNS && turn != group) {
+            place.step(item.last - item.first);
+            continue;
+        }
+        Sums<TURNS> sum;
+        multiply<TYPE, TURNS>(sum, ring, place, item.last - item.first);
+        if (item.piece >= 0) {
+            leave<TURNS>(w, sum, item.piece);
+            continue;
+        }
+        int row, col;
+        tile_of(w, item.tile, &row, &col);
+        const int64_t first_row = (int64_t)(row * S::CLUSTER + rank_of<TURNS>()) * M + (TURNS ? 0 : group * 64), first_col = (int64_t)col * S::N;
+        unsigned char *boxes = ring.boxes + group * 2 * BOX_BYTES;
+        if (!TURNS && w.accumulate && w.reached) store<TURNS, !TURNS>(map_c, w, sum, boxes, first_row, first_col);
+        else store<TURNS, false>(map_c, w, sum, boxes, first_row, first_col);
+    }
+    if (TURNS && turn == group) wait_turn(); /* as often as the other passes it */
+    if (threadIdx.x % 128 == 0) hopper::store_wait<0>();
+}
+#endif
+
+template <tsr_dtype TYPE, bool TURNS>
+__global__ void __launch_bounds__(THREADS, 1) gemm_wgmma(const __grid_constant__ CUtensorMap map_a, const __grid_constant__ CUtensorMap map_b,
+                                                         const __grid_constant__ CUtensorMap map_c, const __grid_constant__ Work w) {
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+    using S = Sizes<TURNS>;
+    TSR_SHARED_DYNAMIC(unsigned char, shared);
+    Ring ring;
+    ring.slots = shared + (1024 - hopper::shared_address(shared) % 1024) % 1024; /* the swizzle goes by address */
+    ring.boxes = ring.slots + S::SLOTS * S::SLOT_BYTES;
+    ring.full = reinterpret_cast<uint64_t *>(ring.boxes + GROUPS * 2 * BOX_BYTES);
+    ring.empty = ring.full + S::SLOTS;
+    if (threadIdx.x == 0) {
+        for (int s = 0; s < S::SLOTS; s++) {
+            hopper::barrier_init(ring.full + s, 1);
+            hopper::barrier_init(ring.empty + s, (TURNS ? 1 : GROUPS) * 4 * S::CLUSTER);
+        }
+        hopper::fence_init();
+    }
+    if (threadIdx.x == GROUPS * 128) {
+        hopper::prefetch_map(&map_a);
+        hopper::prefetch_map(&map_b);
+        if (w.reached) hopper::prefetch_map(&map_c);
+    }
+    __syncthreads();
+    if (!TURNS) hopper::cluster_barrier();
+    if (threadIdx.x >= GROUPS * 128) {
+        hopper::registers_give<40>();
+        if (threadIdx.x == GROUPS * 128) produce<TURNS>(&map_a, &map_b, &map_c, w, ring);
+    } else {
+        hopper::registers_take<232>();
+        consume<TYPE, TURNS>(&map_c, w, ring);
+    }
+    __syncwarp();
+    if (!TURNS) hopper::cluster_barrier(); /* nobody leaves while the other may still write here or arrive */
+#else
+    (void)map_a, (void)map_b, (void)map_c, (void)w;
+    __trap(); /* built for another device: the registry never gets here */
+#endif
+}
+
+/* ---- operands that tensor copies cannot reach -------------------------------------------------------------------------------- */
+
+constexpr int ALIGN_THREADS = 256, ALIGN_PAIRS = 4;
+constexpr int ALIGN_COLS = ALIGN_THREADS * ALIGN_PAIRS * 2; /* of a row, that a block copies at a time */
+
+/* rows × cols from rows ld elements apart to rows to_ld, a multiple of 2, apart. */
+__global__ void __launch_bounds__(ALIGN_THREADS) align_rows(uint16_t *to, int64_t to_ld, const uint16_t *from, int64_t ld, int64_t rows, int64_t cols) {
+    const int64_t across = (cols + ALIGN_COLS - 1) / ALIGN_COLS;
+    for (int64_t work = blockIdx.x; work < rows * across; work += gridDim.x) {
+        const int64_t row = work / across, col = work % across * ALIGN_COLS + threadIdx.x * 2;
+        uint32_t pairs[ALIGN_PAIRS];
+#pragma unroll
+        for (int i = 0; i < ALIGN_PAIRS; i++) {
+            const int64_t at = col + i * ALIGN_THREADS * 2;
+            const uint16_t *pair = from + row * ld + at;
+            pairs[i] = (at < cols ? pair[0] : 0u) | (at + 1 < cols ? (uint32_t)pair[1] << 16 : 0u);
+        }
+#pragma unroll
+        for (int i = 0; i < ALIGN_PAIRS; i++) {
+            const int64_t at = col + i * ALIGN_THREADS * 2;
+            if (at < cols) *reinterpret_cast<uint32_t *>(to + row * to_ld + at) = pairs[i];
+        }
+    }
+}
+
+int64_t aligned_ld(int64_t cols) { return tsr_round_up(cols, 64); } /* rows of whole cache lines: 8 elements would do, slower */
+size_t aligned_bytes(int64_t rows, int64_t cols) { return (size_t)tsr_round_up(rows * aligned_ld(cols) * 2, 1024); }
+
+/* A map of an operand in boxes of box_rows × 64, of its copy in `room` where tensor copies cannot reach the operand itself. */
+tsr_status map_operand(tsr_stream *stream, tsr_dtype type, const void *data, int64_t rows, int64_t cols, int64_t ld, int box_rows, void *room, CUtensorMap *map) {
+    if (!tsr_tensor_map_reaches(data, ld, sizeof(uint16_t))) {
+        const int64_t works = rows * tsr_ceil_div(cols, ALIGN_COLS);
+        TSR_TRY(TSR_LAUNCH(align_rows, (unsigned)tsr_min(works, 1 << 20), ALIGN_THREADS, 0, stream, (uint16_t *)room, aligned_ld(cols),
+                           (const uint16_t *)data, ld, rows, cols));
+        data = room;
+        ld = aligned_ld(cols);
+    }
+    return tsr_tensor_map(data, type, rows, cols, ld, box_rows, 64, 128, map);
+}
+
+/* ---- the kernel as the contract wants it ---------------------------------------------------------------------------------- */
+
+constexpr int LONG = 32;             /* panels from which the groups share a tile, */
+constexpr int MANY = 16;             /* where there are more tiles than this */
+constexpr int LEAST_SHARE = 4;       /* panels of a piece, about */
+constexpr int WORTH = 16;            /* panels that a cut must save to be worth its gathering */
+constexpr int64_t FARTHEST = 1 << 30; /* tensor copies count rows and columns in 32 bits, and MOST_BLOCKS times so many panels fit them */
+
+bool takes_turns(int64_t m, int64_t n, int64_t k) {
+    return m <= M || tsr_ceil_div(k, K) < LONG || tsr_ceil_div(m, 2 * M) * tsr_ceil_div(n, Sizes<false>::N) <= MANY;
+}
+
+/* Enough for every piece of either way: at most two a worker, and no more than there are panels. */
+size_t pieces_bytes(int64_t m, int64_t n, int64_t k) {
+    const int64_t panels = tsr_ceil_div(m, 2 * M) * tsr_ceil_div(n, 2 * M) * tsr_ceil_div(k, K);
+    return k > WORTH * K ? (size_t)tsr_min(panels, MOST_BLOCKS) * 2 * M * 2 * M * sizeof(float) : 0;
+}
+
+size_t workspace_bytes(int64_t m, int64_t n, int64_t k) { return aligned_bytes(m, k) + aligned_bytes(k, n) + pieces_bytes(m, n, k); }
+
+template <bool TURNS> tsr_status plan(const tsr_gemm_args *args, Work *w) {
+    using S = Sizes<TURNS>;
+    int multiprocessors = 0;
+    TSR_TRY(tsr_cuda_attribute(cudaDevAttrMultiProcessorCount, &multiprocessors));
+    const int64_t most = tsr_min(multiprocessors, MOST_BLOCKS) / S::CLUSTER;
+    w->panels = (int)tsr_ceil_div(args->k, K);
+    w->tiles_m = (int)tsr_ceil_div(args->m, M * S::CLUSTER);
+    w->tiles_n = (int)tsr_ceil_div(args->n, S::N);
+    const int64_t tiles = (int64_t)w->tiles_m * w->tiles_n, rest = tiles % most, cutters = tsr_min(most, rest * w->panels / LEAST_SHARE);
+    const bool cut = cutters > rest && w->panels - tsr_ceil_div(rest * w->panels, cutters) >= WORTH;
+    w->whole = (int)(cut ? tiles - rest : tiles);
+    w->cutters = cut ? (int)cutters : 0;
+    w->workers = (int)(w->whole > 0 ? tsr_min(most, tiles) : cutters);
+    return TSR_OK;
+}
+
+template <tsr_dtype TYPE, bool TURNS> tsr_status launch_as(tsr_stream *stream, const tsr_gemm_args *args) {
+    using S = Sizes<TURNS>;
+    const int64_t m = args->m, n = args->n, k = args->k;
+    unsigned char *room_a = (unsigned char *)args->workspace, *room_b = room_a + aligned_bytes(m, k);
+    Work w;
+    CUtensorMap map_a, map_b, map_c = {};
+    w.c = (float *)args->c;
+    w.ldc = args->ldc;
+    w.m = m;
+    w.n = n;
+    w.pieces = (float4 *)(room_b + aligned_bytes(k, n));
+    w.accumulate = args->accumulate;
+    w.reached = tsr_tensor_map_reaches(args->c, args->ldc, sizeof(float));
+    TSR_TRY(plan<TURNS>(args, &w));
+    TSR_TRY(map_operand(stream, TYPE, args->a, m, k, args->lda, M, room_a, &map_a));
+    TSR_TRY(map_operand(stream, TYPE, args->b, k, n, args->ldb, K, room_b, &map_b));
+    if (w.reached) TSR_TRY(tsr_tensor_map(args->c, TSR_F32, m, n, args->ldc, BOX_ROWS, BOX_COLS, 128, &map_c));
+
+    cudaLaunchAttribute cluster;
+    cluster.id = cudaLaunchAttributeClusterDimension;
+    cluster.val.clusterDim.x = S::CLUSTER;
+    cluster.val.clusterDim.y = cluster.val.clusterDim.z = 1;
+    cudaLaunchConfig_t config = {};
+    config.gridDim = dim3((unsigned)(w.workers * S::CLUSTER));
+    config.blockDim = dim3(THREADS);
+    config.dynamicSmemBytes = S::SHARED_BYTES;
+    config.stream = tsr_cuda_stream(stream);
+    config.attrs = &cluster;
+    config.numAttrs = 1;
+    TSR_TRY(TSR_CUDA(cudaFuncSetAttribute(gemm_wgmma<TYPE, TURNS>, cudaFuncAttributeMaxDynamicSharedMemorySize, S::SHARED_BYTES)));
+    TSR_TRY(TSR_CUDA(cudaLaunchKernelEx(&config, gemm_wgmma<TYPE, TURNS>, map_a, map_b, map_c, w)));
+    if (w.cutters == 0) return TSR_OK;
+    const int cuts = w.tiles_m * w.tiles_n - w.whole;
+    return TSR_LAUNCH(gather_pieces<TURNS>, (unsigned)(cuts * S::CLUSTER * QUADS), S::OWNERS, 0, stream, w);
+}
+
+template <tsr_dtype TYPE> tsr_status launch_part(tsr_stream *stream, const tsr_gemm_args *args) {
+    return takes_turns(args->m, args->n, args->k) ? launch_as<TYPE, true>(stream, args) : launch_as<TYPE, false>(stream, args);
+}
+
+template <tsr_dtype TYPE> tsr_status launch(tsr_device *, tsr_stream *stream, const tsr_gemm_args *args) {
+    if (args->k == 0 && args->accumulate) return TSR_OK;
+    if (args->k == 0)
+        return TSR_CUDA(cudaMemset2DAsync(args->c, (size_t)args->ldc * sizeof(float), 0, (size_t)args->n * sizeof(float), (size_t)args->m,
+                                          tsr_cuda_stream(stream)));
+    tsr_gemm_args part = *args;
+    for (int64_t row = 0; row < args->m; row += FARTHEST) {
+        for (int64_t col = 0; col < args->n; col += FARTHEST) {
+            for (int64_t depth = 0; depth < args->k; depth += FARTHEST) {
+                part.m = tsr_min(args->m - row, FARTHEST);
+                part.n = tsr_min(args->n - col, FARTHEST);
+                part.k = tsr_min(args->k - depth, FARTHEST);
+                part.a = (const uint16_t *)args->a + row * args->lda + depth;
+                part.b = (const uint16_t *)args->b + depth * args->ldb + col;
+                part.c = (float *)args->c + row * args->ldc + col;
+                part.accumulate = args->accumulate || depth > 0;
+                TSR_TRY(launch_part<TYPE>(stream, &part));
+            }
+        }
+    }
+    return TSR_OK;
+}
+
+template <tsr_dtype TYPE, bool TURNS> tsr_status shape_as(int64_t m, int64_t n, int64_t k, tsr_gemm_shape *out) {
+    using S = Sizes<TURNS>;
+    TSR_TRY(TSR_CUDA(cudaFuncSetAttribute(gemm_wgmma<TYPE, TURNS>, cudaFuncAttributeMaxDynamicSharedMemorySize, S::SHARED_BYTES)));
+    TSR_TRY(tsr_gemm_describe(gemm_wgmma<TYPE, TURNS>, M, S::N, K, THREADS, S::SHARED_BYTES, sizeof(uint16_t), m, n, k, out));
+    /* C has larger elements, and a cluster reads B once for all its rows. */
+    const double a_bytes = 2.0 * (double)m * (double)k * (double)tsr_ceil_div(n, S::N), b_bytes = 2.0 * (double)k * (double)n * (double)tsr_ceil_div(m, M * S::CLUSTER);
+    out->bytes = a_bytes + b_bytes + 4.0 * (double)m * (double)n;
+    return TSR_OK;
+}
+
+template <tsr_dtype TYPE> tsr_status shape(tsr_device *, int64_t m, int64_t n, int64_t k, tsr_gemm_shape *out) {
+    return takes_turns(m, n, k) ? shape_as<TYPE, true>(m, n, k, out) : shape_as<TYPE, false>(m, n, k, out);
+}
+
+constexpr char WHAT[] = "tensor cores, 16-bit operands as they stand, tensor copies, persistent clusters";
+
+/* The tensor cores align the 16 products and the sum of a step to the largest of them, keep at least 2 bits below fp32's last, and
+ * truncate: at most 17/4 + 1 units of fp32's last place, 10.5·u, every 16 along k; 2·k·u holds that three times. Products are exact. */
+constexpr double ERROR_FACTOR = 2.0;
+
+} // namespace
+
+const tsr_gemm_kernel tsr_gemm_wgmma_bf16 = {"wgmma", WHAT, TSR_DEVICE_CUDA, TSR_BF16, TSR_F32, 90, TSR_ACCURACY_FAST, ERROR_FACTOR, true, 1, 70,
+                                             workspace_bytes, shape<TSR_BF16>, launch<TSR_BF16>, 90};
+const tsr_gemm_kernel tsr_gemm_wgmma_f16 = {"wgmma", WHAT, TSR_DEVICE_CUDA, TSR_F16, TSR_F32, 90, TSR_ACCURACY_FAST, ERROR_FACTOR, true, 1, 70,
+                                            workspace_bytes, shape<TSR_F16>, launch<TSR_F16>, 90};
