@@ -15,6 +15,11 @@
 /* Exact. Without branches, so that loops over it vectorise: the half's exponent and mantissa moved into a float's fields
  * are 2^-112 times the value, subnormals included. */
 TSR_HOST_DEVICE static inline float tsr_half_decode(uint16_t half) {
+#ifdef __CUDA_ARCH__
+    float decoded;
+    asm("cvt.f32.f16 %0, %1;" : "=f"(decoded) : "h"(half));
+    return decoded;
+#else
     uint32_t magnitude = (uint32_t)(half & 0x7fffu) << 13;
     uint32_t sign = (uint32_t)(half & 0x8000u) << 16;
     float scaled;
@@ -27,6 +32,7 @@ TSR_HOST_DEVICE static inline float tsr_half_decode(uint16_t half) {
     float value;
     memcpy(&value, &bits, sizeof value);
     return value;
+#endif
 }
 
 /* Drops `shift` (1…63) low bits of `value`, rounding to nearest even. */
