@@ -154,7 +154,7 @@ template <tsr_dtype D, typename T, bool SHIFTED = false> struct row_unit {
     }
 };
 
-template <tsr_dtype D, typename T> constexpr int UNITS = row_unit<D, T>::BYTES < 32 ? 4 : 2; /* of a thread at once */
+template <tsr_dtype D, typename T> constexpr int UNITS = row_unit<D, T>::BYTES < 32 ? 4 : row_unit<D, T>::BYTES < 64 ? 2 : 1; /* of a thread at once */
 
 /* Elements j… of row i, one by one, zeros where the operand has none. */
 template <tsr_dtype D, typename T> __device__ __forceinline__ unit<T> gather_unit(const operand &from, int64_t i, int64_t j) {
