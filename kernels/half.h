@@ -15,6 +15,11 @@
 /* Exact. Without branches, so that loops over it vectorise: the half's exponent and mantissa moved into a float's fields
  * are 2^-112 times the value, subnormals included. */
 TSR_HOST_DEVICE static inline float tsr_half_decode(uint16_t half) {
+#ifdef __CUDA_ARCH__
+    float decoded; /* the same but for the bits of a NaN */
+    asm("cvt.f32.f16 %0, %1;" : "=f"(decoded) : "h"(half));
+    return decoded;
+#else
     uint32_t magnitude = (uint32_t)(half & 0x7fffu) << 13;
     uint32_t sign = (uint32_t)(half & 0x8000u) << 16;
     float scaled;
@@ -27,6 +32,7 @@ TSR_HOST_DEVICE static inline float tsr_half_decode(uint16_t half) {
     float value;
     memcpy(&value, &bits, sizeof value);
     return value;
+#endif
 }
 
 /* Drops `shift` (1…63) low bits of `value`, rounding to nearest even. */
@@ -68,6 +74,11 @@ TSR_HOST_DEVICE static inline uint16_t tsr_bf16_encode_float(float value) {
 }
 
 TSR_HOST_DEVICE static inline uint16_t tsr_bf16_encode(double value) {
+#ifdef __CUDA_ARCH__
+    /* To the float next to zero, its last bit set where that is not exact: what is rounded next falls on the same side of every tie. */
+    const float near = __double2float_rz(value);
+    return tsr_bf16_encode_float(__uint_as_float(__float_as_uint(near) | (unsigned)((double)near != value)));
+#else
     const uint64_t one = UINT64_C(1) << 52;
     uint64_t bits;
     memcpy(&bits, &value, sizeof bits);
@@ -79,6 +90,7 @@ TSR_HOST_DEVICE static inline uint16_t tsr_bf16_encode(double value) {
     if (exponent >= -126) return (uint16_t)(sign | (tsr_half_shift(magnitude, 45) - ((uint64_t)(1023 - 127) << 7)));
     if (exponent < -134) return sign; /* below half of the smallest subnormal */
     return (uint16_t)(sign | tsr_half_shift((magnitude & (one - 1)) | one, -81 - exponent));
+#endif
 }
 
 #endif

@@ -1,5 +1,5 @@
 /* The memory kernels around a product: `pack` brings an operand as it stood in the file into the layout and type a kernel
- * wants; `finish` turns accumulated C into the bytes of the output; `add` sums partial C over split k. One table a device. */
+ * wants; `finish` turns accumulated C into the bytes of the output. One table a device. */
 #ifndef TSR_KERNELS_PACK_H
 #define TSR_KERNELS_PACK_H
 
@@ -29,8 +29,6 @@ typedef struct tsr_pack_ops {
     tsr_device_kind device;
     tsr_status (*pack)(tsr_device *device, tsr_stream *stream, const tsr_pack_args *args);
     tsr_status (*finish)(tsr_device *device, tsr_stream *stream, const tsr_finish_args *args);
-    /* sum (rows × cols) += part (rows × cols), same type (f32 or f64), native order. */
-    tsr_status (*add)(tsr_device *device, tsr_stream *stream, tsr_view sum, tsr_view part);
 } tsr_pack_ops;
 
 extern const tsr_pack_ops tsr_pack_cpu;

@@ -180,23 +180,4 @@ static tsr_status finish(tsr_device *device, tsr_stream *stream, const tsr_finis
     return TSR_OK;
 }
 
-/* ---- add ------------------------------------------------------------------------------------------------------------ */
-
-static tsr_status add(tsr_device *device, tsr_stream *stream, tsr_view sum, tsr_view part) {
-    (void)device, (void)stream;
-    TSR_TRY(tsr_add_check(sum, part));
-    for (int64_t i = 0; i < sum.rows; i++) {
-        if (sum.element.dtype == TSR_F32) {
-            float *restrict to = (float *)sum.data + i * sum.ld;
-            const float *restrict from = (const float *)part.data + i * part.ld;
-            for (int64_t j = 0; j < sum.cols; j++) to[j] += from[j];
-        } else {
-            double *restrict to = (double *)sum.data + i * sum.ld;
-            const double *restrict from = (const double *)part.data + i * part.ld;
-            for (int64_t j = 0; j < sum.cols; j++) to[j] += from[j];
-        }
-    }
-    return TSR_OK;
-}
-
-const tsr_pack_ops tsr_pack_cpu = {.device = TSR_DEVICE_CPU, .pack = pack, .finish = finish, .add = add};
+const tsr_pack_ops tsr_pack_cpu = {.device = TSR_DEVICE_CPU, .pack = pack, .finish = finish};

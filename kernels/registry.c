@@ -217,14 +217,3 @@ tsr_status tsr_finish_check(const tsr_finish_args *args) {
     TSR_TRY(check_view("finish: c0", args->c0));
     return check_same_shape("finish: c0", args->c0, args->accumulated);
 }
-
-tsr_status tsr_add_check(tsr_view sum, tsr_view part) {
-    TSR_TRY(check_view("add: sum", sum));
-    TSR_TRY(check_type("add: sum", sum.element, false));
-    TSR_TRY(check_view("add: part", part));
-    TSR_TRY(check_same_shape("add: part", part, sum));
-    if (part.element.dtype != sum.element.dtype || part.element.swapped)
-        return tsr_fail(TSR_ERR_UNSUPPORTED, "add: part is %s and sum is %s: pass equal types in this machine's byte order",
-                        tsr_dtype_name(part.element.dtype), tsr_dtype_name(sum.element.dtype));
-    return TSR_OK;
-}

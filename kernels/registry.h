@@ -39,7 +39,6 @@ tsr_status tsr_gemm_shape_once_f64(tsr_device *device, int64_t m, int64_t n, int
 /* registry.c: every pack table checks its arguments against the contract in pack.h with these before anything is read. */
 tsr_status tsr_pack_check(const tsr_pack_args *args);
 tsr_status tsr_finish_check(const tsr_finish_args *args);
-tsr_status tsr_add_check(tsr_view sum, tsr_view part);
 
 #ifdef __cplusplus
 }
