@@ -229,12 +229,13 @@ __device__ __forceinline__ void copy_out(const Work &w, const Ring &ring, int ti
                 *reinterpret_cast<float2 *>(own + buffer + j * 1024 + e * 128 + (unit_of() ^ (row + e)) * 16) =
                     make_float2(sum[(i * OUT_ROWS / 8 + j) * 4 + e], sum[(i * OUT_ROWS / 8 + j) * 4 + 2 + e]);
         hopper::fence_copies();
-        if (threadIdx.x % 128 == 0) hopper::store_wait(); /* the other buffer has been read */
+        if (threadIdx.x % 128 == 0) hopper::store_wait<0>(); /* the other buffer has been read */
         __syncwarp();
         hopper::named_wait(1 + group, 128);
         if (threadIdx.x % 128 != 0) continue;
         for (int box = 0; box < 2; box++)
             hopper::store_tensor(&w.map_c, tile_row * M + i * OUT_ROWS, tile_col * N + group * 64 + box * 32, out + buffer + box * OUT_BOX, hopper::evict_first());
+        hopper::store_commit();
     }
 }
 
@@ -268,7 +269,7 @@ __device__ __forceinline__ void consume(const Work &w, const Ring &ring) {
             else store(w, tile_row, tile_col, sum, 0);
         }
     }
-    if (threadIdx.x % 128 == 0) hopper::store_wait(); /* shared memory ends with the block */
+    if (threadIdx.x % 128 == 0) hopper::store_wait<0>(); /* shared memory ends with the block */
 }
 #endif
 

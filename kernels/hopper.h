@@ -243,29 +243,7 @@ TSR_HOPPER_WGMMA_256(f16)
 #undef TSR_HOPPER_WGMMA_128
 #undef TSR_HOPPER_WGMMA_256
 
-#undef TSR_HOPPER_8
-
-/* What is copied so leaves the L2 cache before other lines. */
-__device__ __forceinline__ uint64_t evict_first() {
-    uint64_t policy;
-    asm volatile("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy));
-    return policy;
-}
-/* A box from shared to global memory; one thread, after fence_copies by those that wrote the box, and a barrier. */
-__device__ __forceinline__ void store_tensor(const void *map, int row, int col, const void *from, uint64_t policy) {
-    asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.bulk_group.L2::cache_hint [%0, {%1, %2}], [%3], %4;\n"
-                 "cp.async.bulk.commit_group;" ::"l"(map),
-                 "r"(col), "r"(row), "r"(shared_address(from)), "l"(policy)
-                 : "memory");
-}
-/* Until what this thread's stores read from shared memory may be overwritten. */
-__device__ __forceinline__ void store_wait() { asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory"); }
-/* Makes this thread's writes to shared memory visible to the copy engine and the tensor cores. */
-__device__ __forceinline__ void fence_copies() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
-
 /* ---- wgmma in tf32: the first operand from registers, the second k-major in shared memory. sm_90a only. ---- */
-
-#define TSR_HOPPER_8(d, i) "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3]), "+f"(d[i + 4]), "+f"(d[i + 5]), "+f"(d[i + 6]), "+f"(d[i + 7])
 
 /* d (64 x 256, fp32) = or, with add, += a (64 x 8) times b (256 x 8) transposed, tf32: the upper 19 bits of a word. Thread t of the warpgroup
  * holds in a: row t / 32 * 16 + t % 32 / 4 and the one 8 below of column t % 4, then of column t % 4 + 4; in d as wgmma_m64n192k16. a's
