@@ -26,6 +26,7 @@ static tsr_cuda_emulation_limits limits = {
     .shared_block_bytes = 48 << 10,
     .shared_block_optin_bytes = 64 << 10,
     .registers_block = 65536,
+    .multiprocessors = 3,
     .threads_multiprocessor = 2048,
     .shared_multiprocessor_bytes = 96 << 10,
     .arch = 75,
@@ -279,7 +280,7 @@ cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr attribute, int) {
     case cudaDevAttrMaxSharedMemoryPerBlock: *value = (int)limits.shared_block_bytes; break;
     case cudaDevAttrMaxSharedMemoryPerBlockOptin: *value = (int)limits.shared_block_optin_bytes; break;
     case cudaDevAttrMaxThreadsPerMultiProcessor: *value = limits.threads_multiprocessor; break;
-    case cudaDevAttrMultiProcessorCount: *value = 1; break;
+    case cudaDevAttrMultiProcessorCount: *value = limits.multiprocessors; break;
     default: return cudaErrorInvalidValue;
     }
     return cudaSuccess;

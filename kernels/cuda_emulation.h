@@ -17,6 +17,7 @@ typedef struct {
     int grid_max[3];
     size_t shared_block_bytes, shared_block_optin_bytes;
     int registers_block;
+    int multiprocessors;
     int threads_multiprocessor;
     size_t shared_multiprocessor_bytes;
     int arch;

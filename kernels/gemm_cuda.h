@@ -72,6 +72,8 @@ static tsr_status tsr_gemm_grids(const tsr_gemm_args *args, int tile_m, int tile
 /* The kernel `coarse` in fp32, run only if *wanted (device memory) is not 0 when its turn on the stream comes; NULL: always. Local.
  * gemm_coarse.cu */
 tsr_status tsr_gemm_coarse_where(tsr_stream *stream, const tsr_gemm_args *args, const unsigned *wanted);
+/* The same of `simt` in fp32, whose workspace args must hold. Local. gemm_simt.cu */
+tsr_status tsr_gemm_simt_where(tsr_stream *stream, const tsr_gemm_args *args, const unsigned *wanted);
 
 /* The widest tile of 16 or 32 whose block of width² threads and two width² tiles of T fit the device. */
 template <typename T> static tsr_status tsr_gemm_tile_width(int *width) {

@@ -12,6 +12,7 @@
  * Reference: Volkov and Demmel, Benchmarking GPUs to tune dense linear algebra, SC 2008; packing: Goto and van de Geijn, Anatomy of
  *   high-performance matrix multiplication, TOMS 2008. */
 #include "kernels/gemm_cuda.h"
+#include "kernels/simt_operands.h"
 
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
 #include "kernels/hopper.h"
@@ -20,22 +21,15 @@
 
 namespace {
 
-constexpr int THREADS = 256;  /* that multiply */
+constexpr int THREADS = 256;   /* that multiply */
 constexpr int PRODUCERS = 128; /* one warpgroup more with bulk copies */
 constexpr int BAND = 8;        /* rows of tiles that blocks walk together */
-constexpr int PACK_K = 32;     /* packed operands hold a multiple of this along k */
-
-/* Of C; and along k of a stage of the ring: PANEL, STAGES of them. With bulk copies and without, PANEL divides PACK_K. */
-template <typename T> struct Tile;
-template <> struct Tile<float> {
-    static constexpr int M = 256, N = 128, WARPS_M = 4, LANES_M = 8, OWN_M = 8, OWN_N = 16;
-    static constexpr int PANEL_BULK = 32, STAGES_BULK = 4, PANEL_PLAIN = 16;
-};
-template <> struct Tile<double> {
-    static constexpr int M = 128, N = 128, WARPS_M = 4, LANES_M = 4, OWN_M = 8, OWN_N = 8;
-    static constexpr int PANEL_BULK = 16, STAGES_BULK = 6, PANEL_PLAIN = 8;
-};
 constexpr int STAGES_PLAIN = 2;
+constexpr int STEPS = 8;          /* along k in the body of the innermost loop: it must stay in the instruction cache */
+constexpr int MOST_SHARERS = 160; /* blocks that may share tiles; each leaves up to two parts */
+constexpr int FEWEST = 4;         /* units of PACK_K in a share */
+constexpr int WORTH = 4;          /* units of PACK_K that a block must save to make gathering worth it */
+
 #ifdef TSR_SIMT_BULK
 constexpr int ALL_THREADS = THREADS + PRODUCERS;
 template <typename T> constexpr int K = Tile<T>::PANEL_BULK;
@@ -47,82 +41,81 @@ template <typename T> constexpr int STAGES = STAGES_PLAIN;
 #endif
 template <typename T> constexpr int LANES_N = 32 / Tile<T>::LANES_M;
 template <typename T> constexpr int GROUP = 16 / (int)sizeof(T); /* elements of 16 bytes */
+template <typename T> constexpr int OWN = Tile<T>::OWN_M * Tile<T>::OWN_N;
 template <typename T> constexpr int A_ELEMENTS = K<T> * Tile<T>::M; /* of a stage */
 template <typename T> constexpr int B_ELEMENTS = K<T> * Tile<T>::N;
 template <typename T> constexpr int STAGE_ELEMENTS = A_ELEMENTS<T> + B_ELEMENTS<T>;
-
-/* ---- packing ------------------------------------------------------------------------------------------------------------ */
-
-constexpr int PACK_THREADS = 256, LOADS = 8; /* loads of a thread in flight */
-
-/* A (m × k) to tiles [m/M][padded k][M]. A block turns M × PACK_K of A at a time in shared memory: reads along k, writes along m. */
-template <typename T>
-__global__ void __launch_bounds__(PACK_THREADS) pack_a(T *to, const T *a, int64_t lda, int64_t m, int64_t k, int64_t works_k, int64_t works) {
-    constexpr int M = Tile<T>::M, ROWS = PACK_THREADS / PACK_K;
-    TSR_SHARED_DYNAMIC(T, square); /* PACK_K × (M + 1) */
-    const int x = (int)threadIdx.x % PACK_K, y = (int)threadIdx.x / PACK_K;
-    for (int64_t work = blockIdx.x; work < works; work += gridDim.x) {
-        const int64_t row = work / works_k * M, col = work % works_k * PACK_K;
-        const T *from = a + (row + y) * lda + col + x;
-        const int rows = (int)(m - row < M ? m - row : M) - y;
-        for (int i = 0; i < M; i += ROWS * LOADS) {
-            T part[LOADS];
-#pragma unroll
-            for (int j = 0; j < LOADS; j++) part[j] = i + j * ROWS < rows && col + x < k ? from[(int64_t)(i + j * ROWS) * lda] : T(0);
-#pragma unroll
-            for (int j = 0; j < LOADS; j++) square[x * (M + 1) + y + i + j * ROWS] = part[j];
-        }
-        __syncthreads();
-        T *out = to + work * PACK_K * M;
-        for (int i = (int)threadIdx.x; i < PACK_K * M; i += PACK_THREADS) out[i] = square[i / M * (M + 1) + i % M];
-        __syncthreads();
-    }
-}
-
-/* B (k × n) to tiles [n/N][padded k][N]: rows stay rows. A block moves PACK_K × N at a time. */
-template <typename T>
-__global__ void __launch_bounds__(PACK_THREADS) pack_b(T *to, const T *b, int64_t ldb, int64_t k, int64_t n, int64_t works_k, int64_t works) {
-    constexpr int N = Tile<T>::N, ROWS = PACK_THREADS / N;
-    const int x = (int)threadIdx.x % N, y = (int)threadIdx.x / N;
-    for (int64_t work = blockIdx.x; work < works; work += gridDim.x) {
-        const int64_t row = work % works_k * PACK_K, col = work / works_k * N + x;
-        const T *from = b + (row + y) * ldb + col;
-        T *out = to + (work * PACK_K + y) * N + x;
-        const int rows = (int)(k - row < PACK_K ? k - row : PACK_K) - y;
-        for (int i = 0; i < PACK_K; i += ROWS * LOADS) {
-            T part[LOADS];
-#pragma unroll
-            for (int j = 0; j < LOADS; j++) part[j] = i + j * ROWS < rows && col < n ? from[(int64_t)(i + j * ROWS) * ldb] : T(0);
-#pragma unroll
-            for (int j = 0; j < LOADS; j++) out[(i + j * ROWS) * N] = part[j];
-        }
-    }
-}
-
-/* ---- multiplying -------------------------------------------------------------------------------------------------------- */
 
 template <typename T> struct alignas(16) Group {
     T at[GROUP<T>];
 };
 
-/* COUNT elements of a thread: groups of 16 bytes, LANES of them side by side. */
-template <typename T, int COUNT, int LANES> __device__ __forceinline__ void load_own(T (&own)[COUNT], const T *row) {
-#pragma unroll
-    for (int g = 0; g < COUNT / GROUP<T>; g++) {
-        const Group<T> group = *reinterpret_cast<const Group<T> *>(row + g * LANES * GROUP<T>);
-#pragma unroll
-        for (int e = 0; e < GROUP<T>; e++) own[g * GROUP<T> + e] = group.at[e];
-    }
+template <typename T> struct Work {
+    const T *a, *b; /* packed */
+    T *partial;     /* [2 a sharer][element of a thread][thread]: sums of a part of k */
+    T *c;
+    int64_t ldc, m, n;
+    int depth;            /* padded k, in units of PACK_K */
+    int tiles_m, tiles_n;
+    int whole;            /* tiles that each block makes, one after the other */
+    int left, sharers;    /* tiles left over, and blocks that share them: as many, a tile each, or more, and equal parts along k */
+    int share, longer;    /* units a sharer makes; one more the first `longer` of them */
+    bool accumulate, wide;
+    const unsigned *wanted; /* as in tsr_gemm_operands */
+};
+
+/* ---- who makes what ------------------------------------------------------------------------------------------------------- */
+
+/* A tile of C and the part of it from `first` to `last` along k in units of PACK_K. */
+struct Segment {
+    int tile, first, last;
+    int part; /* where the sums are kept; < 0: it is all of k, and they go to C */
+};
+
+/* Where the share of a sharer begins, in units of PACK_K from the start of the first shared tile. */
+template <typename T> __device__ __forceinline__ int share_start(const Work<T> &w, int sharer) {
+    return sharer * w.share + (sharer < w.longer ? sharer : w.longer);
 }
 
-/* The ring of stages: where panel t stands, when it is there, and when its place is free again. */
+/* Segment number `index` of a block; false: there is none. After the whole tiles, sharer b gets [b, b + 1) / sharers of what the tiles left
+ * over have along k, one tile after the other: mostly the end of a tile and the start of the next. */
+template <typename T> __device__ __forceinline__ bool segment_of(const Work<T> &w, int index, Segment *s) {
+    const int block = (int)blockIdx.x, blocks = (int)gridDim.x;
+    *s = Segment{index * blocks + block, 0, w.depth, -1};
+    if (index < w.whole) return true;
+    if (block >= w.sharers || index > w.whole + 1) return false;
+    const int from = share_start(w, block), to = share_start(w, block + 1), edge = (from / w.depth + 1) * w.depth;
+    const bool second = index > w.whole;
+    if (second && to <= edge) return false;
+    const int start = second ? edge : from, end = second || to < edge ? to : edge, tile = start / w.depth;
+    *s = Segment{w.whole * blocks + tile, start - tile * w.depth, end - tile * w.depth, 2 * block + second};
+    if (s->last - s->first == w.depth) s->part = -1;
+    return true;
+}
+
+/* Tile of C number `index`: bands of BAND rows of tiles, column by column inside a band. */
+template <typename T> __device__ __forceinline__ void tile_of(const Work<T> &w, int index, int *row, int *col) {
+    const int first = index / (BAND * w.tiles_n) * BAND;
+    const int rows = w.tiles_m - first < BAND ? w.tiles_m - first : BAND, within = index - first * w.tiles_n;
+    *row = first + within % rows;
+    *col = within / rows;
+}
+
+/* ---- bringing panels in --------------------------------------------------------------------------------------------------- */
+
+/* The ring of stages, and where in it, in which turn, a thread is. */
 template <typename T> struct Ring {
     T *stages;
     uint64_t *full, *empty; /* STAGES barriers each, with bulk copies */
-    const T *a, *b;         /* first panels of this block's tiles */
-    int64_t panels;
+    int slot;
+    uint32_t phase;
+    const T *a, *b; /* without: the panel to copy next */
+    int left;       /* panels to copy */
 
-    __device__ __forceinline__ T *stage(int64_t t) const { return stages + t % STAGES<T> * STAGE_ELEMENTS<T>; }
+    __device__ __forceinline__ T *stage() const { return stages + slot * STAGE_ELEMENTS<T>; }
+    __device__ __forceinline__ void step() {
+        if (++slot == STAGES<T>) slot = 0, phase ^= 1;
+    }
 
 #ifdef TSR_SIMT_BULK
     __device__ __forceinline__ void open() const {
@@ -135,158 +128,223 @@ template <typename T> struct Ring {
         }
         __syncthreads();
     }
-    /* The producing thread's life: asks for every panel as soon as its place is free. */
-    __device__ __forceinline__ void produce() const {
-        for (int64_t t = 0; t < panels; t++) {
-            if (t >= STAGES<T>) hopper::barrier_wait(empty + t % STAGES<T>, (uint32_t)(t / STAGES<T> - 1) & 1);
-            hopper::barrier_expect(full + t % STAGES<T>, STAGE_ELEMENTS<T> * sizeof(T));
-            hopper::copy_bulk(stage(t), a + t * A_ELEMENTS<T>, A_ELEMENTS<T> * sizeof(T), full + t % STAGES<T>);
-            hopper::copy_bulk(stage(t) + A_ELEMENTS<T>, b + t * B_ELEMENTS<T>, B_ELEMENTS<T> * sizeof(T), full + t % STAGES<T>);
+    /* The producing thread: asks for `count` panels, each as soon as there is a place for it. */
+    __device__ __forceinline__ void produce(const T *from_a, const T *from_b, int count) {
+        for (int t = 0; t < count; t++, step()) {
+            hopper::barrier_wait(empty + slot, phase ^ 1); /* free from the start */
+            hopper::barrier_expect(full + slot, STAGE_ELEMENTS<T> * sizeof(T));
+            hopper::copy_bulk(stage(), from_a + (int64_t)t * A_ELEMENTS<T>, A_ELEMENTS<T> * sizeof(T), full + slot);
+            hopper::copy_bulk(stage() + A_ELEMENTS<T>, from_b + (int64_t)t * B_ELEMENTS<T>, B_ELEMENTS<T> * sizeof(T), full + slot);
         }
     }
-    __device__ __forceinline__ void fill(int64_t) const {}
-    __device__ __forceinline__ bool arrived(int64_t t) const { return hopper::barrier_test(full + t % STAGES<T>, (uint32_t)(t / STAGES<T>) & 1); }
-    __device__ __forceinline__ void wait(int64_t t) const { hopper::barrier_wait(full + t % STAGES<T>, (uint32_t)(t / STAGES<T>) & 1); }
-    __device__ __forceinline__ void done(int64_t t) const {
+    __device__ __forceinline__ void begin(const T *, const T *, int) {}
+    __device__ __forceinline__ void wait() { hopper::barrier_wait(full + slot, phase); }
+    __device__ __forceinline__ void done() {
         __syncwarp();
-        if (threadIdx.x % 32 == 0) hopper::barrier_arrive(empty + t % STAGES<T>);
+        if (threadIdx.x % 32 == 0) hopper::barrier_arrive(empty + slot);
+        step();
     }
 #else
+    __device__ __forceinline__ void open() const {}
     __device__ __forceinline__ void copy(T *to, const T *from, int elements) const {
         for (int i = (int)threadIdx.x * GROUP<T>; i < elements; i += THREADS * GROUP<T>)
             *reinterpret_cast<Group<T> *>(to + i) = *reinterpret_cast<const Group<T> *>(from + i);
     }
-    __device__ __forceinline__ void open() const { fill(0); }
-    __device__ __forceinline__ void fill(int64_t t) const {
-        if (t >= panels) return;
-        copy(stage(t), a + t * A_ELEMENTS<T>, A_ELEMENTS<T>);
-        copy(stage(t) + A_ELEMENTS<T>, b + t * B_ELEMENTS<T>, B_ELEMENTS<T>);
+    __device__ __forceinline__ void fill(T *to) {
+        if (left-- <= 0) return;
+        copy(to, a, A_ELEMENTS<T>);
+        copy(to + A_ELEMENTS<T>, b, B_ELEMENTS<T>);
+        a += A_ELEMENTS<T>;
+        b += B_ELEMENTS<T>;
     }
-    __device__ __forceinline__ bool arrived(int64_t) const { return false; }
-    /* After this barrier panel t is there, and panel t - 1, whose place the next fill takes, has been used by all. */
-    __device__ __forceinline__ void wait(int64_t) const { __syncthreads(); }
-    __device__ __forceinline__ void done(int64_t) const {}
+    __device__ __forceinline__ void begin(const T *from_a, const T *from_b, int count) {
+        a = from_a;
+        b = from_b;
+        left = count;
+        __syncthreads();
+        fill(stage());
+    }
+    /* After the barrier the panel is there, and the one before, whose place the next gets, has been used by all. */
+    __device__ __forceinline__ void wait() {
+        __syncthreads();
+        fill(stages + (slot ^ 1) * STAGE_ELEMENTS<T>);
+    }
+    __device__ __forceinline__ void done() { step(); }
 #endif
 };
 
-/* Elements of C a thread made, row by row; outside C nothing is touched. */
+/* Where a segment's panels begin, and how many there are. */
+template <typename T> __device__ __forceinline__ int panels_of(const Work<T> &w, const Segment &s, const T **a, const T **b) {
+    int row, col;
+    tile_of(w, s.tile, &row, &col);
+    *a = w.a + ((int64_t)row * w.depth + s.first) * PACK_K * Tile<T>::M;
+    *b = w.b + ((int64_t)col * w.depth + s.first) * PACK_K * Tile<T>::N;
+    return (s.last - s.first) * (PACK_K / K<T>);
+}
+
+/* ---- multiplying ---------------------------------------------------------------------------------------------------------- */
+
+/* COUNT elements of a thread: groups of 16 bytes, LANES of them side by side. */
+template <typename T, int COUNT, int LANES> __device__ __forceinline__ void load_own(T (&own)[COUNT], const T *row) {
+#pragma unroll
+    for (int g = 0; g < COUNT / GROUP<T>; g++) {
+        const Group<T> group = *reinterpret_cast<const Group<T> *>(row + g * LANES * GROUP<T>);
+#pragma unroll
+        for (int e = 0; e < GROUP<T>; e++) own[g * GROUP<T> + e] = group.at[e];
+    }
+}
+
+/* `panels` panels of the ring into `sum`; the next step's elements are loaded while the present ones are multiplied. Consecutive
+ * multiply-adds share an operand, down one column of `sum` and up the next: two register reads a cycle is all there is. */
 template <typename T>
-__device__ __forceinline__ void store(const T (&sum)[Tile<T>::OWN_M][Tile<T>::OWN_N], T *c, int64_t ldc, int64_t rows, int64_t cols, bool accumulate, bool wide) {
+__device__ __forceinline__ void multiply(Ring<T> &ring, int panels, int own_row, int own_col, T (&sum)[Tile<T>::OWN_M][Tile<T>::OWN_N]) {
+    constexpr int M = Tile<T>::M, N = Tile<T>::N, OWN_M = Tile<T>::OWN_M, OWN_N = Tile<T>::OWN_N, LANES_M = Tile<T>::LANES_M;
+#pragma unroll 1
+    for (int t = 0; t < panels; t++) {
+        T own_a[2][OWN_M], own_b[2][OWN_N];
+        ring.wait();
+        const T *a = ring.stage() + own_row, *b = ring.stage() + A_ELEMENTS<T> + own_col;
+        load_own<T, OWN_M, LANES_M>(own_a[0], a);
+        load_own<T, OWN_N, LANES_N<T>>(own_b[0], b);
+#pragma unroll STEPS
+        for (int l = 0; l < K<T>; l++) {
+            const int next = (l + 1) % K<T>; /* at the end the first once more: a branch would keep loads and multiply-adds apart */
+            load_own<T, OWN_M, LANES_M>(own_a[(l + 1) % 2], a + next * M);
+            load_own<T, OWN_N, LANES_N<T>>(own_b[(l + 1) % 2], b + next * N);
+#pragma unroll
+            for (int j = 0; j < OWN_N; j++)
+#pragma unroll
+                for (int i = 0; i < OWN_M; i++) {
+                    const int at = j % 2 ? OWN_M - 1 - i : i;
+                    sum[at][j] = fma(own_a[l % 2][at], own_b[l % 2][j], sum[at][j]);
+                }
+        }
+        ring.done();
+    }
+}
+
+/* ---- storing -------------------------------------------------------------------------------------------------------------- */
+
+/* Where thread `threadIdx.x` owns elements of a tile: the first of them, and row i of its own. */
+template <typename T> __device__ __forceinline__ int first_row() {
+    constexpr int WARPS_N = THREADS / 32 / Tile<T>::WARPS_M;
+    return (int)threadIdx.x / 32 / WARPS_N * Tile<T>::LANES_M * Tile<T>::OWN_M + (int)threadIdx.x % 32 / LANES_N<T> * GROUP<T>;
+}
+template <typename T> __device__ __forceinline__ int first_col() {
+    constexpr int WARPS_N = THREADS / 32 / Tile<T>::WARPS_M;
+    return (int)threadIdx.x / 32 % WARPS_N * LANES_N<T> * Tile<T>::OWN_N + (int)threadIdx.x % LANES_N<T> * GROUP<T>;
+}
+template <typename T> __device__ __forceinline__ int row_of(int i) { return i / GROUP<T> * Tile<T>::LANES_M * GROUP<T> + i % GROUP<T>; }
+
+/* GROUP sums to C, of whose row `cols` elements are left. Always an addition: stored as they are, the sums would have to stand in registers
+ * side by side, like the operands, and meet them in the same register banks all along k. */
+template <typename T> __device__ __forceinline__ void store_group(const T *sum, T *c, int64_t cols, bool accumulate, bool wide) {
+    Group<T> group = {};
+    if (wide && cols >= GROUP<T>) {
+        if (accumulate) group = *reinterpret_cast<const Group<T> *>(c);
+#pragma unroll
+        for (int e = 0; e < GROUP<T>; e++) group.at[e] += sum[e];
+        *reinterpret_cast<Group<T> *>(c) = group;
+    } else {
+#pragma unroll
+        for (int e = 0; e < GROUP<T>; e++)
+            if (e < cols) c[e] = (accumulate ? c[e] : T(0)) + sum[e];
+    }
+}
+
+/* A thread's sums to C. */
+template <typename T> __device__ __forceinline__ void store(const Work<T> &w, int tile, const T (&sum)[Tile<T>::OWN_M][Tile<T>::OWN_N]) {
+    int tile_row, tile_col;
+    tile_of(w, tile, &tile_row, &tile_col);
+    const int64_t row = (int64_t)tile_row * Tile<T>::M + first_row<T>(), col = (int64_t)tile_col * Tile<T>::N + first_col<T>();
 #pragma unroll
     for (int i = 0; i < Tile<T>::OWN_M; i++) {
-        const int64_t row = i / GROUP<T> * Tile<T>::LANES_M * GROUP<T> + i % GROUP<T>;
-        if (row >= rows) continue;
+        if (row + row_of<T>(i) >= w.m) continue;
 #pragma unroll
         for (int g = 0; g < Tile<T>::OWN_N / GROUP<T>; g++) {
-            const int64_t col = g * LANES_N<T> * GROUP<T>;
-            T *at = c + row * ldc + col;
-            if (wide && col + GROUP<T> <= cols) {
-                Group<T> group = {};
-                if (accumulate) group = *reinterpret_cast<const Group<T> *>(at);
-#pragma unroll
-                for (int e = 0; e < GROUP<T>; e++) group.at[e] = accumulate ? group.at[e] + sum[i][g * GROUP<T> + e] : sum[i][g * GROUP<T> + e];
-                *reinterpret_cast<Group<T> *>(at) = group;
-            } else {
-#pragma unroll
-                for (int e = 0; e < GROUP<T>; e++)
-                    if (col + e < cols) at[e] = accumulate ? at[e] + sum[i][g * GROUP<T> + e] : sum[i][g * GROUP<T> + e];
-            }
+            const int64_t at = col + g * LANES_N<T> * GROUP<T>;
+            store_group(sum[i] + g * GROUP<T>, w.c + (row + row_of<T>(i)) * w.ldc + at, w.n - at, w.accumulate, w.wide);
         }
     }
 }
 
-/* Tile of C that block `index` makes: bands of BAND rows of tiles, column by column inside a band. */
-__device__ __forceinline__ void tile_of(int64_t index, int64_t tiles_m, int64_t tiles_n, int64_t *row, int64_t *col) {
-    const int64_t first = index / (BAND * tiles_n) * BAND;
-    const int64_t rows = tiles_m - first < BAND ? tiles_m - first : BAND, within = index - first * tiles_n;
-    *row = first + within % rows;
-    *col = within / rows;
+/* A thread's sums of a part of k, to be added up by gather. */
+template <typename T> __device__ __forceinline__ void keep(const Work<T> &w, int part, const T (&sum)[Tile<T>::OWN_M][Tile<T>::OWN_N]) {
+    T *to = w.partial + (int64_t)part * OWN<T> * THREADS + threadIdx.x;
+#pragma unroll
+    for (int i = 0; i < OWN<T>; i++) to[i * THREADS] = sum[i / Tile<T>::OWN_N][i % Tile<T>::OWN_N];
 }
 
-/* Panels through the ring into `sum`; fragments of the next step of k are loaded while the present ones are multiplied. */
-template <typename T>
-__device__ __forceinline__ void multiply(const Ring<T> &ring, int own_row, int own_col, T (&sum)[Tile<T>::OWN_M][Tile<T>::OWN_N]) {
-    constexpr int M = Tile<T>::M, N = Tile<T>::N, OWN_M = Tile<T>::OWN_M, OWN_N = Tile<T>::OWN_N, LANES_M = Tile<T>::LANES_M;
-    T own_a[2][OWN_M], own_b[2][OWN_N];
-    ring.wait(0);
-    load_own<T, OWN_M, LANES_M>(own_a[0], ring.stage(0) + own_row);
-    load_own<T, OWN_N, LANES_N<T>>(own_b[0], ring.stage(0) + A_ELEMENTS<T> + own_col);
-    for (int64_t t = 0; t < ring.panels; t++) {
-        const T *a = ring.stage(t) + own_row, *b = ring.stage(t) + A_ELEMENTS<T> + own_col;
-        const T *next_a = ring.stage(t + 1) + own_row, *next_b = ring.stage(t + 1) + A_ELEMENTS<T> + own_col;
-        const bool more = t + 1 < ring.panels;
-        bool arrived = true;
-#pragma unroll
-        for (int l = 0; l < K<T>; l++) {
-            if (l == 0) {
-                ring.fill(t + 1);
-                if (more) arrived = ring.arrived(t + 1); /* asked early: the answer takes a while */
-            }
-            if (l == K<T> - 1) {
-                ring.done(t);
-                if (more && !arrived) ring.wait(t + 1);
-            }
-            /* After the last panel this reads what nobody uses: a branch here would keep loads and multiply-adds apart. */
-            load_own<T, OWN_M, LANES_M>(own_a[(l + 1) % 2], l + 1 < K<T> ? a + (l + 1) * M : next_a);
-            load_own<T, OWN_N, LANES_N<T>>(own_b[(l + 1) % 2], l + 1 < K<T> ? b + (l + 1) * N : next_b);
-#pragma unroll
-            for (int i = 0; i < OWN_M; i++)
-#pragma unroll
-                for (int j = 0; j < OWN_N; j++) sum[i][j] = fma(own_a[l % 2][i], own_b[l % 2][j], sum[i][j]);
-        }
-    }
-}
-
-template <typename T>
-__global__ void __launch_bounds__(ALL_THREADS, 1) gemm_simt(const T *packed_a, const T *packed_b, int64_t padded_k, int64_t first_tile, T *c, int64_t ldc,
-                                                            int64_t m, int64_t n, bool accumulate, bool wide) {
-    constexpr int M = Tile<T>::M, N = Tile<T>::N, WARPS_N = THREADS / 32 / Tile<T>::WARPS_M;
+template <typename T> __global__ void __launch_bounds__(ALL_THREADS, 1) gemm_simt(Work<T> w) {
+    if (w.wanted && *w.wanted == 0) return;
     TSR_SHARED_DYNAMIC(T, shared);
     uint64_t *barriers = reinterpret_cast<uint64_t *>(shared + STAGES<T> * STAGE_ELEMENTS<T>);
-    int64_t tile_row, tile_col;
-    tile_of(first_tile + blockIdx.x, (m + M - 1) / M, (n + N - 1) / N, &tile_row, &tile_col);
-    const Ring<T> ring = {shared, barriers, barriers + STAGES<T>, packed_a + tile_row * padded_k * M, packed_b + tile_col * padded_k * N, padded_k / K<T>};
+    Ring<T> ring = {shared, barriers, barriers + STAGES<T>, 0, 0, nullptr, nullptr, 0};
+    Segment s;
+    const T *a, *b;
     ring.open();
 #ifdef TSR_SIMT_BULK
     if (threadIdx.x >= THREADS) {
-        hopper::registers_give<24>();
-        if (threadIdx.x == THREADS) ring.produce();
+        hopper::registers_give<40>();
+        if (threadIdx.x > THREADS) return;
+        for (int i = 0; segment_of(w, i, &s); i++) {
+            const int panels = panels_of(w, s, &a, &b);
+            ring.produce(a, b, panels);
+        }
         return;
     }
-    hopper::registers_take<240>();
+    hopper::registers_take<224>();
 #endif
-    const int warp = (int)threadIdx.x / 32, lane = (int)threadIdx.x % 32;
-    const int own_row = warp / WARPS_N * Tile<T>::LANES_M * Tile<T>::OWN_M + lane / LANES_N<T> * GROUP<T>;
-    const int own_col = warp % WARPS_N * LANES_N<T> * Tile<T>::OWN_N + lane % LANES_N<T> * GROUP<T>;
-    T sum[Tile<T>::OWN_M][Tile<T>::OWN_N] = {};
-    if (padded_k > 0) multiply(ring, own_row, own_col, sum);
-    const int64_t row = tile_row * M + own_row, col = tile_col * N + own_col;
-    if (row < m && col < n) store(sum, c + row * ldc + col, ldc, m - row, n - col, accumulate, wide);
+    const int own_row = first_row<T>(), own_col = first_col<T>();
+    for (int i = 0; segment_of(w, i, &s); i++) {
+        const int panels = panels_of(w, s, &a, &b);
+        T sum[Tile<T>::OWN_M][Tile<T>::OWN_N] = {};
+        ring.begin(a, b, panels);
+        multiply(ring, panels, own_row, own_col, sum);
+        if (s.part < 0) store(w, s.tile, sum);
+        else keep(w, s.part, sum);
+    }
 }
 
-/* ---- the kernel as the contract wants it ------------------------------------------------------------------------------ */
-
-template <typename T> size_t packed_a_bytes(int64_t m, int64_t k) { return (size_t)tsr_round_up(m, Tile<T>::M) * (size_t)tsr_round_up(k, PACK_K) * sizeof(T); }
-template <typename T> size_t packed_b_bytes(int64_t k, int64_t n) { return (size_t)tsr_round_up(n, Tile<T>::N) * (size_t)tsr_round_up(k, PACK_K) * sizeof(T); }
-template <typename T> size_t workspace_bytes(int64_t m, int64_t n, int64_t k) { return packed_a_bytes<T>(m, k) + packed_b_bytes<T>(k, n); }
-
-/* Blocks for `count` pieces of work, of which each does every gridDim.x-th. */
-tsr_status blocks_for(int64_t count, unsigned *blocks) {
-    int most = 0;
-    TSR_TRY(tsr_cuda_attribute(cudaDevAttrMaxGridDimX, &most));
-    *blocks = (unsigned)tsr_min(tsr_min(count, most), 1 << 20);
-    return TSR_OK;
+/* Adds up the parts of the shared tiles, in the order of k; a block GROUP elements of a thread of one tile at a time. */
+template <typename T> __global__ void __launch_bounds__(THREADS) gather(Work<T> w, int whole_tiles) {
+    if (w.wanted && *w.wanted == 0) return;
+    constexpr int PIECES = OWN<T> / GROUP<T>, PIECES_ROW = Tile<T>::OWN_N / GROUP<T>;
+    for (int work = (int)blockIdx.x; work < w.left * PIECES; work += (int)gridDim.x) {
+        const int tile = work / PIECES, piece = work % PIECES, start = tile * w.depth, end = start + w.depth;
+        int sharer = start / (w.share + 1); /* or a later one */
+        while (share_start(w, sharer + 1) <= start) sharer++;
+        if (share_start(w, sharer) == start && share_start(w, sharer + 1) >= end) continue; /* made in one piece */
+        const T *from = w.partial + (int64_t)piece * GROUP<T> * THREADS + threadIdx.x;
+        int part = 2 * sharer + (share_start(w, sharer) < start);
+        T sum[GROUP<T>] = {};
+#pragma unroll 4
+        for (; share_start(w, sharer) < end; part = 2 * ++sharer) {
+#pragma unroll
+            for (int e = 0; e < GROUP<T>; e++) sum[e] += from[((int64_t)part * OWN<T> + e) * THREADS];
+        }
+        int tile_row, tile_col;
+        tile_of(w, whole_tiles + tile, &tile_row, &tile_col);
+        const int64_t row = (int64_t)tile_row * Tile<T>::M + first_row<T>() + row_of<T>(piece / PIECES_ROW);
+        const int64_t col = (int64_t)tile_col * Tile<T>::N + first_col<T>() + piece % PIECES_ROW * LANES_N<T> * GROUP<T>;
+        if (row < w.m) store_group(sum, w.c + row * w.ldc + col, w.n - col, w.accumulate, w.wide);
+    }
 }
 
-template <typename T> tsr_status pack(tsr_stream *stream, const tsr_gemm_args *args, T *packed_a, T *packed_b) {
-    const int64_t works_k = tsr_ceil_div(args->k, PACK_K);
-    const int64_t works_a = tsr_ceil_div(args->m, Tile<T>::M) * works_k, works_b = tsr_ceil_div(args->n, Tile<T>::N) * works_k;
-    const size_t shared_bytes = PACK_K * (Tile<T>::M + 1) * sizeof(T);
-    unsigned blocks;
-    TSR_TRY(blocks_for(works_a, &blocks));
-    TSR_TRY(TSR_LAUNCH(pack_a<T>, blocks, PACK_THREADS, shared_bytes, stream, packed_a, (const T *)args->a, args->lda, args->m, args->k, works_k, works_a));
-    TSR_TRY(blocks_for(works_b, &blocks));
-    return TSR_LAUNCH(pack_b<T>, blocks, PACK_THREADS, 0, stream, packed_b, (const T *)args->b, args->ldb, args->k, args->n, works_k, works_b);
+/* ---- the kernel as the contract wants it ---------------------------------------------------------------------------------- */
+
+template <typename T> size_t part_bytes(int64_t m, int64_t n, int64_t k) {
+    const int64_t shares = tsr_ceil_div(m, Tile<T>::M) * tsr_ceil_div(n, Tile<T>::N) * tsr_ceil_div(k, PACK_K) / FEWEST;
+    return (size_t)tsr_min(shares, MOST_SHARERS) * 2 * OWN<T> * THREADS * sizeof(T);
+}
+template <typename T> size_t workspace_bytes(int64_t m, int64_t n, int64_t k) {
+    return packed_a_bytes<T>(m, k) + packed_b_bytes<T>(k, n) + part_bytes<T>(m, n, k);
+}
+
+/* Blocks for `tiles` tiles, fewer than `blocks`, that are `depth` deep: as many as tiles unless sharing saves time enough to gather. */
+int64_t sharers_of(int64_t tiles, int64_t depth, int64_t blocks) {
+    const int64_t most = tsr_min(tsr_min(blocks, MOST_SHARERS), tiles * depth / FEWEST);
+    return most > tiles && depth - tsr_ceil_div(tiles * depth, most) >= WORTH ? most : tiles;
 }
 
 /* What the code that the device will run was compiled to. */
@@ -307,19 +365,54 @@ template <typename T> tsr_status prepare(Build *build) {
     return TSR_CUDA(cudaFuncSetAttribute(gemm_simt<T>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)build->shared_bytes));
 }
 
-template <typename T> tsr_status launch(tsr_device *, tsr_stream *stream, const tsr_gemm_args *args) {
-    T *packed_a = (T *)args->workspace, *packed_b = packed_a + packed_a_bytes<T>(args->m, args->k) / sizeof(T);
-    if (args->k > 0) TSR_TRY(pack(stream, args, packed_a, packed_b));
+template <typename T> tsr_status multiply_packed(tsr_stream *stream, Work<T> w) {
     Build build;
-    int most = 0;
+    int multiprocessors = 0, most = 0;
     TSR_TRY(prepare<T>(&build));
+    TSR_TRY(tsr_cuda_attribute(cudaDevAttrMultiProcessorCount, &multiprocessors));
     TSR_TRY(tsr_cuda_attribute(cudaDevAttrMaxGridDimX, &most));
-    const bool wide = (uintptr_t)args->c % 16 == 0 && (size_t)args->ldc * sizeof(T) % 16 == 0;
-    const int64_t tiles = tsr_ceil_div(args->m, Tile<T>::M) * tsr_ceil_div(args->n, Tile<T>::N);
-    for (int64_t first = 0; first < tiles; first += most)
-        TSR_TRY(TSR_LAUNCH(gemm_simt<T>, (unsigned)tsr_min(most, tiles - first), build.threads, build.shared_bytes, stream, packed_a, packed_b, tsr_round_up(args->k, PACK_K),
-                           first, (T *)args->c, args->ldc, args->m, args->n, args->accumulate, wide));
-    return TSR_OK;
+    const int64_t tiles = (int64_t)w.tiles_m * w.tiles_n, blocks = tsr_min(multiprocessors, most);
+    w.whole = (int)(tiles / blocks);
+    w.left = (int)(tiles % blocks);
+    if (w.left > 0) {
+        w.sharers = (int)sharers_of(w.left, w.depth, blocks);
+        w.share = w.left * w.depth / w.sharers;
+        w.longer = w.left * w.depth % w.sharers;
+    }
+    TSR_TRY(TSR_LAUNCH(gemm_simt<T>, (unsigned)(w.whole > 0 ? blocks : w.sharers), build.threads, build.shared_bytes, stream, w));
+    if (w.sharers == w.left) return TSR_OK;
+    unsigned gathering;
+    TSR_TRY(blocks_for((int64_t)w.left * (OWN<T> / GROUP<T>), &gathering));
+    return TSR_LAUNCH(gather<T>, gathering, THREADS, 0, stream, w, (int)tiles - w.left);
+}
+
+template <typename T> tsr_status launch_where(tsr_stream *stream, const tsr_gemm_args *args, const unsigned *wanted) {
+    const int64_t m = args->m, n = args->n, k = args->k;
+    T *packed_a = (T *)args->workspace, *packed_b = packed_a + packed_a_bytes<T>(m, k) / sizeof(T);
+    TSR_TRY(pack<T>(stream, {packed_a, packed_b, (const T *)args->a, (const T *)args->b, args->lda, args->ldb, m, n, k, wanted}));
+    Work<T> w = {};
+    w.a = packed_a;
+    w.b = packed_b;
+    w.partial = packed_b + packed_b_bytes<T>(k, n) / sizeof(T);
+    w.c = (T *)args->c;
+    w.ldc = args->ldc;
+    w.m = m;
+    w.n = n;
+    w.depth = (int)tsr_ceil_div(k, PACK_K);
+    w.tiles_m = (int)tsr_ceil_div(m, Tile<T>::M);
+    w.tiles_n = (int)tsr_ceil_div(n, Tile<T>::N);
+    w.accumulate = args->accumulate;
+    w.wide = (uintptr_t)args->c % 16 == 0 && (size_t)args->ldc * sizeof(T) % 16 == 0;
+    w.wanted = wanted;
+    return multiply_packed(stream, w);
+}
+
+/* Whether there is something to add up, and fewer panels of all tiles left over than an int holds. */
+bool ours(int64_t k) { return k > 0 && k <= (int64_t)1 << 28; }
+
+template <typename T> tsr_status launch(tsr_device *device, tsr_stream *stream, const tsr_gemm_args *args) {
+    const tsr_gemm_kernel *coarse = sizeof(T) == sizeof(float) ? &tsr_gemm_coarse_f32 : &tsr_gemm_coarse_f64;
+    return ours(args->k) ? launch_where<T>(stream, args, nullptr) : coarse->launch(device, stream, args);
 }
 
 template <typename T> tsr_status shape(tsr_device *, int64_t m, int64_t n, int64_t k, tsr_gemm_shape *out) {
@@ -331,6 +424,10 @@ template <typename T> tsr_status shape(tsr_device *, int64_t m, int64_t n, int64
 constexpr char WHAT[] = "packed operands, register tiles, asynchronous ring of stages";
 
 } // namespace
+
+tsr_status tsr_gemm_simt_where(tsr_stream *stream, const tsr_gemm_args *args, const unsigned *wanted) {
+    return ours(args->k) ? launch_where<float>(stream, args, wanted) : tsr_gemm_coarse_where(stream, args, wanted);
+}
 
 const tsr_gemm_kernel tsr_gemm_simt_f32 = {"simt", WHAT, TSR_DEVICE_CUDA, TSR_F32, TSR_F32, 0, TSR_ACCURACY_IEEE, TSR_GEMM_PLAIN_ERROR_FACTOR,
                                            true, 1, 55, workspace_bytes<float>, shape<float>, launch<float>, 0, 0, nullptr};

@@ -286,6 +286,7 @@ static void check_shapes(const setup *s) {
     check_shape(s, 307, 3, 11, LAYOUTS[1]);
     check_shape(s, 3, 307, 11, LAYOUTS[2]);
     check_shape(s, 3, 5, 997, LAYOUTS[0]);
+    check_shape(s, tm + 1, 5, 997, LAYOUTS[1]);
 }
 
 #ifndef TSR_EMULATE_CUDA
