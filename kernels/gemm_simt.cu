@@ -46,6 +46,8 @@ template <typename T> constexpr int A_ELEMENTS = K<T> * Tile<T>::M; /* of a stag
 template <typename T> constexpr int B_ELEMENTS = K<T> * Tile<T>::N;
 template <typename T> constexpr int STAGE_ELEMENTS = A_ELEMENTS<T> + B_ELEMENTS<T>;
 
+constexpr int IDLE = 256; /* elements as far as any thread's in a row of a panel */
+
 template <typename T> struct alignas(16) Group {
     T at[GROUP<T>];
 };
@@ -105,7 +107,7 @@ template <typename T> __device__ __forceinline__ void tile_of(const Work<T> &w, 
 
 /* The ring of stages, and where in it, in which turn, a thread is. */
 template <typename T> struct Ring {
-    T *stages;
+    T *stages; /* and IDLE elements behind them, which nobody writes */
     uint64_t *full, *empty; /* STAGES barriers each, with bulk copies */
     int slot;
     uint32_t phase;
@@ -113,6 +115,7 @@ template <typename T> struct Ring {
     int left;       /* panels to copy */
 
     __device__ __forceinline__ T *stage() const { return stages + slot * STAGE_ELEMENTS<T>; }
+    __device__ __forceinline__ const T *idle() const { return stages + STAGES<T> * STAGE_ELEMENTS<T>; }
     __device__ __forceinline__ void step() {
         if (++slot == STAGES<T>) slot = 0, phase ^= 1;
     }
@@ -199,6 +202,7 @@ template <typename T, int COUNT, int LANES> __device__ __forceinline__ void load
 template <typename T>
 __device__ __forceinline__ void multiply(Ring<T> &ring, int panels, int own_row, int own_col, T (&sum)[Tile<T>::OWN_M][Tile<T>::OWN_N]) {
     constexpr int M = Tile<T>::M, N = Tile<T>::N, OWN_M = Tile<T>::OWN_M, OWN_N = Tile<T>::OWN_N, LANES_M = Tile<T>::LANES_M;
+    constexpr int TURN[OWN_M] = {0, 2, 4, 6, 1, 3, 5, 7};
 #pragma unroll 1
     for (int t = 0; t < panels; t++) {
         T own_a[2][OWN_M], own_b[2][OWN_N];
@@ -206,18 +210,23 @@ __device__ __forceinline__ void multiply(Ring<T> &ring, int panels, int own_row,
         const T *a = ring.stage() + own_row, *b = ring.stage() + A_ELEMENTS<T> + own_col;
         load_own<T, OWN_M, LANES_M>(own_a[0], a);
         load_own<T, OWN_N, LANES_N<T>>(own_b[0], b);
-#pragma unroll STEPS
-        for (int l = 0; l < K<T>; l++) {
-            const int next = (l + 1) % K<T>; /* at the end the first once more: a branch would keep loads and multiply-adds apart */
-            load_own<T, OWN_M, LANES_M>(own_a[(l + 1) % 2], a + next * M);
-            load_own<T, OWN_N, LANES_N<T>>(own_b[(l + 1) % 2], b + next * N);
+#pragma unroll 1
+        for (int step = 0; step < K<T>; step += STEPS, a += STEPS * M, b += STEPS * N) {
+            /* At the end of the panel what nobody uses: a branch would keep loads and multiply-adds apart. */
+            const bool more = step + STEPS < K<T>;
+            const T *next_a = more ? a + STEPS * M : ring.idle() + own_row, *next_b = more ? b + STEPS * N : ring.idle() + own_col;
 #pragma unroll
-            for (int j = 0; j < OWN_N; j++)
+            for (int l = 0; l < STEPS; l++) {
+                load_own<T, OWN_M, LANES_M>(own_a[(l + 1) % 2], l + 1 < STEPS ? a + (l + 1) * M : next_a);
+                load_own<T, OWN_N, LANES_N<T>>(own_b[(l + 1) % 2], l + 1 < STEPS ? b + (l + 1) * N : next_b);
 #pragma unroll
-                for (int i = 0; i < OWN_M; i++) {
-                    const int at = j % 2 ? OWN_M - 1 - i : i;
-                    sum[at][j] = fma(own_a[l % 2][at], own_b[l % 2][j], sum[at][j]);
-                }
+                for (int j = 0; j < OWN_N; j++)
+#pragma unroll
+                    for (int i = 0; i < OWN_M; i++) {
+                        const int at = TURN[j % 2 ? OWN_M - 1 - i : i];
+                        sum[at][j] = fma(own_a[l % 2][at], own_b[l % 2][j], sum[at][j]);
+                    }
+            }
         }
         ring.done();
     }
@@ -278,7 +287,7 @@ template <typename T> __device__ __forceinline__ void keep(const Work<T> &w, int
 template <typename T> __global__ void __launch_bounds__(ALL_THREADS, 1) gemm_simt(Work<T> w) {
     if (w.wanted && *w.wanted == 0) return;
     TSR_SHARED_DYNAMIC(T, shared);
-    uint64_t *barriers = reinterpret_cast<uint64_t *>(shared + STAGES<T> * STAGE_ELEMENTS<T>);
+    uint64_t *barriers = reinterpret_cast<uint64_t *>(shared + STAGES<T> * STAGE_ELEMENTS<T> + IDLE);
     Ring<T> ring = {shared, barriers, barriers + STAGES<T>, 0, 0, nullptr, nullptr, 0};
     Segment s;
     const T *a, *b;
@@ -361,7 +370,7 @@ template <typename T> tsr_status prepare(Build *build) {
     const int stages = bulk ? Sizes::STAGES_BULK : STAGES_PLAIN;
     build->threads = bulk ? THREADS + PRODUCERS : THREADS;
     build->panel = bulk ? Sizes::PANEL_BULK : Sizes::PANEL_PLAIN;
-    build->shared_bytes = (size_t)stages * build->panel * (Sizes::M + Sizes::N) * sizeof(T) + (bulk ? 2 * stages * sizeof(uint64_t) : 0);
+    build->shared_bytes = ((size_t)stages * build->panel * (Sizes::M + Sizes::N) + IDLE) * sizeof(T) + (bulk ? 2 * stages * sizeof(uint64_t) : 0);
     return TSR_CUDA(cudaFuncSetAttribute(gemm_simt<T>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)build->shared_bytes));
 }
 
