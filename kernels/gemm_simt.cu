@@ -1,16 +1,19 @@
 /* Operation: C = A·B or C += A·B, fp32 or fp64, row-major, any shape; IEEE multiply-adds on the CUDA cores.
- * Mapping: A and B are first packed into tiles that are the very image shared memory wants, k-major, zero-padded: the boundary
- *   check and the transposition happen there, once. 8 warps make a tile of 256 × 128 (fp32) or 128 × 128 (fp64) of C; a warp's 8 × 4
- *   (4 × 8) lanes own 8 × 16 (8 × 8) elements each. On sm_90a a ring of stages is filled by bulk copies that one thread of a producing
- *   warpgroup asks for and that complete on barriers, and the registers it does not need go to the warps that multiply; elsewhere
- *   all threads copy, between block barriers. Blocks walk C in bands of 8 rows of tiles, which share their panels in the L2 cache.
- * A block uses: 196672 (fp32) or 196704 (fp64) bytes of shared memory and 384 threads of 168 registers, of which 256 get 240, on sm_90a;
- *   48 or 32 KiB, 256 threads and at most 255 registers elsewhere. One block a multiprocessor.
- * Requirements: workspace for the packed operands, (m·k + k·n) elements and padding.
+ * Mapping: A and B are first packed (simt_operands.h) into tiles that are the very image shared memory wants. 8 warps make a tile of
+ *   256 × 128 (fp32) or 128 × 128 (fp64) of C; a warp's 8 × 4 lanes own 8 × 16 (8 × 8) elements each. On sm_90a a ring of stages is filled
+ *   by bulk copies that one thread of a producing warpgroup asks for and that complete on barriers, and registers it does not need go to
+ *   the warps that multiply; elsewhere all threads copy, between block barriers. Blocks stay on their multiprocessor and walk C in bands
+ *   of 8 rows of tiles, which share their panels in the L2 cache; tiles left over in the end are cut along k, in equal shares for all
+ *   blocks, and a second kernel adds up the parts in a fixed order.
+ * The registers' two banks give one operand each a cycle, and a multiply-add wants three: neighbours share one, which the operand cache
+ *   keeps, and what the compiler makes of the loop (registers, order) decides how often the other two stand in one bank.
+ * A block uses: 197696 (fp32) or 198752 (fp64) bytes of shared memory and 384 threads of 168 registers, of which 256 get 224, on sm_90a;
+ *   49 or 34 KiB, 256 threads and at most 255 registers elsewhere. One block a multiprocessor.
+ * Requirements: workspace for the packed operands, (m·k + k·n) elements and padding, and at most 40 MiB for parts of sums.
  * Arithmetic intensity: 256·128/(256+128)/2 = 42.7 flop/byte in fp32; 128·128/(128+128)/4 = 16 in fp64.
- * Measured at 8192 on an H200, 2026-11-21, packing included: fp32 51.3 TFLOP/s, 77 % of the CUDA cores' peak; fp64 25.0, 75 %.
+ * Measured at 8192 on an H200, 2026-11-21, packing included: fp32 55.9 TFLOP/s, 84 % of the CUDA cores' peak; fp64 26.8, 80 %.
  * Reference: Volkov and Demmel, Benchmarking GPUs to tune dense linear algebra, SC 2008; packing: Goto and van de Geijn, Anatomy of
- *   high-performance matrix multiplication, TOMS 2008. */
+ *   high-performance matrix multiplication, TOMS 2008; equal shares: Osama et al., Stream-K, PPoPP 2023 (arXiv 2301.03598). */
 #include "kernels/gemm_cuda.h"
 #include "kernels/simt_operands.h"
 
@@ -28,6 +31,7 @@ constexpr int STAGES_PLAIN = 2;
 constexpr int STEPS = 8;          /* along k in the body of the innermost loop: it must stay in the instruction cache */
 constexpr int MOST_SHARERS = 160; /* blocks that may share tiles; each leaves up to two parts */
 constexpr int FEWEST = 4;         /* units of PACK_K in a share */
+constexpr int IDLE = 256;         /* elements, as many as the longest row of a panel holds */
 constexpr int WORTH = 4;          /* units of PACK_K that a block must save to make gathering worth it */
 
 #ifdef TSR_SIMT_BULK
@@ -45,8 +49,6 @@ template <typename T> constexpr int OWN = Tile<T>::OWN_M * Tile<T>::OWN_N;
 template <typename T> constexpr int A_ELEMENTS = K<T> * Tile<T>::M; /* of a stage */
 template <typename T> constexpr int B_ELEMENTS = K<T> * Tile<T>::N;
 template <typename T> constexpr int STAGE_ELEMENTS = A_ELEMENTS<T> + B_ELEMENTS<T>;
-
-constexpr int IDLE = 256; /* elements as far as any thread's in a row of a panel */
 
 template <typename T> struct alignas(16) Group {
     T at[GROUP<T>];
@@ -197,8 +199,8 @@ template <typename T, int COUNT, int LANES> __device__ __forceinline__ void load
     }
 }
 
-/* `panels` panels of the ring into `sum`; the next step's elements are loaded while the present ones are multiplied. Consecutive
- * multiply-adds share an operand, down one column of `sum` and up the next: two register reads a cycle is all there is. */
+/* `panels` panels of the ring into `sum`; the next step's elements are loaded while the present ones are multiplied. Neighbouring
+ * multiply-adds share an operand, down one column of `sum` and up the next; the order of TURN suits the registers the compiler picks. */
 template <typename T>
 __device__ __forceinline__ void multiply(Ring<T> &ring, int panels, int own_row, int own_col, T (&sum)[Tile<T>::OWN_M][Tile<T>::OWN_N]) {
     constexpr int M = Tile<T>::M, N = Tile<T>::N, OWN_M = Tile<T>::OWN_M, OWN_N = Tile<T>::OWN_N, LANES_M = Tile<T>::LANES_M;
@@ -430,6 +432,9 @@ template <typename T> tsr_status shape(tsr_device *, int64_t m, int64_t n, int64
     return tsr_gemm_describe(gemm_simt<T>, Tile<T>::M, Tile<T>::N, build.panel, build.threads, build.shared_bytes, sizeof(T), m, n, k, out);
 }
 
+/* Multiply-adds below which `coarse` is quicker: on an H200 it is at 256³ in fp32, and no longer at 384³ in fp32 and 256³ in fp64. */
+constexpr double SMALL_F32 = 2.4e7, SMALL_F64 = 1.2e7;
+
 constexpr char WHAT[] = "packed operands, register tiles, asynchronous ring of stages";
 
 } // namespace
@@ -439,6 +444,6 @@ tsr_status tsr_gemm_simt_where(tsr_stream *stream, const tsr_gemm_args *args, co
 }
 
 const tsr_gemm_kernel tsr_gemm_simt_f32 = {"simt", WHAT, TSR_DEVICE_CUDA, TSR_F32, TSR_F32, 0, TSR_ACCURACY_IEEE, TSR_GEMM_PLAIN_ERROR_FACTOR,
-                                           true, 1, 55, workspace_bytes<float>, shape<float>, launch<float>, 0, 0, nullptr};
+                                           true, 1, 55, workspace_bytes<float>, shape<float>, launch<float>, 0, SMALL_F32, &tsr_gemm_coarse_f32};
 const tsr_gemm_kernel tsr_gemm_simt_f64 = {"simt", WHAT, TSR_DEVICE_CUDA, TSR_F64, TSR_F64, 0, TSR_ACCURACY_IEEE, TSR_GEMM_PLAIN_ERROR_FACTOR,
-                                           true, 1, 55, workspace_bytes<double>, shape<double>, launch<double>, 0, 0, nullptr};
+                                           true, 1, 55, workspace_bytes<double>, shape<double>, launch<double>, 0, SMALL_F64, &tsr_gemm_coarse_f64};
