@@ -4,11 +4,12 @@
 #ifndef TSR_KERNELS_SPLIT3_OPERANDS_H
 #define TSR_KERNELS_SPLIT3_OPERANDS_H
 
-#include <cuda_fp16.h>
-
 #include "kernels/gemm_cuda.h"
+#include "kernels/split3_arithmetic.h"
 
 namespace {
+
+using namespace split3;
 
 constexpr int M = 128, N = 192, K = 64; /* a block's tile of C, and a panel */
 constexpr int LINES = 64;               /* rows of A or columns of B a packing block takes */
@@ -22,23 +23,12 @@ struct Lines {
     int64_t count;
 };
 
-constexpr float WEAK = 0.25f; /* from here on high + low errs by 2^-23 relative, below by 2^-25 absolute: low parts become subnormal */
-constexpr float FIRM = 32.0f;
-
-/* x·2^shift puts the line's largest magnitude into [2^14, 2^15); 0 for a line of zeros and for those `judge` refuses. */
-__device__ __forceinline__ int shift_of(unsigned largest) {
-    const int exponent = (int)(largest >> 23) - 127;
-    return exponent < -100 || exponent > 127 ? 0 : 14 - exponent;
-}
 __device__ __forceinline__ int64_t at_most(int64_t x, int64_t most) { return x < most ? x : most; }
-__device__ __forceinline__ float power(int exponent) { return __int_as_float((exponent + 127) << 23); }
 
 /* ---- measuring and packing ------------------------------------------------------------------------------------------------ */
 
 constexpr int MEASURED = 1024;   /* elements of A a warp measures, in 1 row or 4 */
 constexpr int ROWS_THREAD = 128; /* of B, that a thread measures in one column */
-
-__device__ __forceinline__ unsigned size_bits(float x) { return __float_as_uint(x) & 0x7fffffffu; }
 
 /* Largest magnitudes of rows; a warp takes ROWS of them. */
 template <int ROWS> __global__ void __launch_bounds__(256) measure_rows(unsigned *largest, const float *x, int64_t ld, int64_t rows, int64_t cols) {
@@ -74,17 +64,8 @@ __global__ void __launch_bounds__(256) measure_cols(unsigned *largest, const flo
     atomicMax(largest + col, most);
 }
 
-/* x's halves; counts what it is. */
-__device__ __forceinline__ void split(float x, float scale, __half *high, __half *low, int *weak, int *firm) {
-    const float scaled = x * scale, size = fabsf(scaled);
-    *high = __float2half_rn(scaled);
-    *low = __float2half_rn(scaled - __half2float(*high));
-    *weak += x != 0.0f && size < WEAK;
-    *firm += size >= FIRM;
-}
-
 struct alignas(16) Halves {
-    __half at[8];
+    Half at[8];
 };
 
 /* What a thread reads of LINES lines × K: 16 elements, along the lines of A (rows) or across those of B (columns). */
@@ -156,18 +137,13 @@ struct Verdict {
 
 __device__ __forceinline__ void worst_of(const Lines &lines, int64_t i, unsigned k, unsigned *weak, unsigned *soft, unsigned *refused) {
     const unsigned largest = i < lines.count ? lines.largest[i] : 0;
-    const int exponent = (int)(largest >> 23) - 127;
     if (largest == 0) return;
-    if (exponent < -100 || exponent > 127) atomicOr(refused, 1u);
+    if (refuses(largest)) atomicOr(refused, 1u);
     if (lines.weak[i] > 0) atomicMax(weak, lines.weak[i]);
     if (lines.firm[i] < k) atomicMax(soft, k - lines.firm[i]);
 }
 
-/* Whether the split holds A and B to fp32 accuracy. An element of magnitude ≥ WEAK errs by at most 2^-23 relative,
- * a weak one by 2^-25 absolute, which meets elements < 2^15: with S and T weak elements in a row of A and a column of B these come
- * to 2^-10·(S + T) at most. If all but P and Q elements of the two are firm, k - P - Q firm ones meet and |A||B| ≥ 2^10·(k - P - Q).
- * So 4·(S + T) ≤ k - P - Q keeps the weak ones' share of the error within 4·2^-24·(|A||B|), for every element of C and wherever in
- * k they stand. */
+/* Whether the split fails to hold A and B: of all lines the worst. */
 __global__ void __launch_bounds__(256) judge(Verdict *verdict, uint32_t *fallbacks, Lines a, Lines b, int64_t k) {
     __shared__ unsigned worst[5]; /* weak, soft of A; of B; refused */
     if (threadIdx.x < 5) worst[threadIdx.x] = 0;
@@ -186,8 +162,7 @@ __global__ void __launch_bounds__(256) judge(Verdict *verdict, uint32_t *fallbac
     if (atomicAdd(&verdict->done, 1u) + 1 < gridDim.x) return;
     __threadfence(); /* the last block: all others have added theirs */
     const volatile Verdict *v = verdict;
-    const int64_t weak = (int64_t)v->weak[0] + v->weak[1], firm = k - v->soft[0] - v->soft[1];
-    verdict->unfit = v->refused || (weak > 0 && 4 * weak > firm);
+    verdict->unfit = v->refused || unfit(k, (int64_t)v->weak[0] + v->weak[1], (int64_t)v->soft[0] + v->soft[1]);
     if (verdict->unfit && fallbacks) atomicAdd(fallbacks, 1u);
 }
 
