@@ -2,7 +2,7 @@
  * Split: a row of A and a column of B are scaled by a power of two so that the largest magnitude lies in [2^14, 2^15); a scaled x is
  *   then high + low, both fp16. high·low + low·high + high·high is one sum on the tensor cores, of a panel of 64 along k only, because
  *   they truncate where IEEE rounds; panels are added up on the CUDA cores, rounded to nearest.
- * What the split cannot hold is found while packing (see `judge`) and the product is then made by `coarse` instead, all on the device.
+ * What the split cannot hold is found while packing (see `judge`) and the product is then made by `simt` instead, all on the device.
  * Mapping: packing writes tiles that are the image shared memory wants, k-major, swizzled, zero-padded. Blocks stay on their
  *   multiprocessor and walk tiles of 128 × 192 of C; one warp asks for panels by bulk copies, two groups of 4 warps multiply 64 × 192 each.
  * Shared memory: a ring of 5 slots of 40 KiB, each the high or the low part of a panel. Registers: 240 a thread that multiplies.
@@ -295,6 +295,7 @@ Places places_of(int64_t m, int64_t n, int64_t k) {
     p.b = p.a + (size_t)(tiles_m * panels) * 2 * A_PART;
     p.partial = p.b + (size_t)(tiles_n * panels) * 2 * B_PART;
     p.end = p.partial + (p.cuts > 1 ? (size_t)(p.cuts * tiles_m * tiles_n) * M * N * sizeof(float) : 0);
+    p.end = (size_t)tsr_max(p.end, p.a + tsr_gemm_simt_f32.workspace_bytes(m, n, k)); /* which may take the place of it all */
     return p;
 }
 
@@ -339,7 +340,9 @@ tsr_status launch(tsr_device *, tsr_stream *stream, const tsr_gemm_args *args) {
     w.accumulate = args->accumulate;
     w.wide = (uintptr_t)args->c % 8 == 0 && args->ldc % 2 == 0;
     TSR_TRY(multiply_packed(stream, w));
-    return tsr_gemm_coarse_where(stream, args, &verdict->unfit);
+    tsr_gemm_args instead = *args;
+    instead.workspace = base + p.a;
+    return tsr_gemm_simt_where(stream, &instead, &verdict->unfit);
 }
 
 tsr_status shape(tsr_device *, int64_t m, int64_t n, int64_t k, tsr_gemm_shape *out) {
