@@ -29,6 +29,15 @@ static inline tsr_status tsr_cuda_attribute(cudaDeviceAttr attribute, int *value
     return TSR_CUDA(cudaDeviceGetAttribute(value, attribute, device));
 }
 
+/* Row and column of tile `index` of a product of tiles_m × tiles_n tiles: bands of `band` rows of tiles, column by column inside a band, so that
+ * blocks that work at the same time share panels of both operands in the L2 cache. */
+__device__ __forceinline__ void tsr_gemm_band(int index, int tiles_m, int tiles_n, int band, int *row, int *col) {
+    const int first = index / (band * tiles_n) * band, within = index - first * tiles_n;
+    const int rows = tiles_m - first < band ? tiles_m - first : band;
+    *row = first + within % rows;
+    *col = within / rows;
+}
+
 /* Enough blocks of height × width for rows × cols, never more than the device takes: for kernels that stride over the rest. */
 static inline tsr_status tsr_cuda_grid(int64_t rows, int64_t cols, int64_t height, int64_t width, dim3 *grid) {
     int most_x = 0, most_y = 0;

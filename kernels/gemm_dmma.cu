@@ -55,10 +55,7 @@ struct Item {
 };
 
 __device__ __forceinline__ void tile_of(const Work &w, int index, Item *item) {
-    const int first = index / (BAND * w.inner_n) * BAND, within = index - first * w.inner_n;
-    const int rows = min(w.inner_m - first, BAND);
-    item->row = first + within % rows;
-    item->col = within / rows;
+    tsr_gemm_band(index, w.inner_m, w.inner_n, BAND, &item->row, &item->col);
 }
 
 /* A warp's part of the tile, and a lane's place in a slot. */
@@ -125,14 +122,7 @@ __device__ __forceinline__ bool next_item(const Work &w, int *step, Item *item) 
     }
 }
 
-/* Where in the ring, and in which turn of it. */
-struct Place {
-    int slot;
-    uint32_t phase;
-    __device__ __forceinline__ void step() {
-        if (++slot == STAGES) slot = 0, phase ^= 1;
-    }
-};
+typedef hopper::Place<STAGES> Place;
 
 /* The slots, 1024-byte aligned because the swizzle goes by address, and behind them the barriers that say when each is full and when
  * empty; by their addresses in shared memory, which fewer registers hold. */
@@ -332,23 +322,6 @@ __global__ void __launch_bounds__(MULTIPLIERS) gather(const __grid_constant__ Wo
     store_pair(w, (int64_t)item.row * M + row_of(own, pair / 2 / SPANS, pair / SPANS % 2), (int64_t)item.col * N + col_of(own, pair % SPANS), sum);
 }
 
-/* ---- operands the copy engine cannot reach are copied first ------------------------------------------------------------------ */
-
-constexpr int COPIED = 8; /* elements of a row a thread copies */
-
-__global__ void __launch_bounds__(256) align_rows(double *to, int64_t to_ld, const double *from, int64_t ld, int64_t rows, int64_t cols) {
-    for (int64_t row = (int64_t)blockIdx.y * 8 + threadIdx.x / 32; row < rows; row += (int64_t)gridDim.y * 8) {
-        for (int64_t col = (int64_t)blockIdx.x * 32 * COPIED + threadIdx.x % 32; col < cols; col += (int64_t)gridDim.x * 32 * COPIED) {
-            double x[COPIED];
-#pragma unroll
-            for (int i = 0; i < COPIED; i++) x[i] = col + i * 32 < cols ? from[row * ld + col + i * 32] : 0.0;
-#pragma unroll
-            for (int i = 0; i < COPIED; i++)
-                if (col + i * 32 < cols) to[row * to_ld + col + i * 32] = x[i];
-        }
-    }
-}
-
 /* ---- the kernel as the contract wants it ---------------------------------------------------------------------------------- */
 
 int64_t aligned_ld(int64_t cols) { return tsr_round_up(cols, 16); }
@@ -361,15 +334,10 @@ size_t workspace_bytes(int64_t m, int64_t n, int64_t k) {
     return partial_bytes(m, n, k) + sizeof(double) * ((size_t)m * (size_t)aligned_ld(k) + (size_t)k * (size_t)aligned_ld(n));
 }
 
-/* Maps of the even and the odd rows of x, by way of a copy where the copy engine needs one. */
-tsr_status map_rows(tsr_stream *stream, const double *x, int64_t rows, int64_t cols, int64_t ld, double *copy, int box_rows, CUtensorMap *maps) {
-    if (!tsr_tensor_map_reaches(x, ld, sizeof(double)) || ld > INT32_MAX) {
-        dim3 grid;
-        TSR_TRY(tsr_cuda_grid(rows, cols, 8, 32 * COPIED, &grid));
-        TSR_TRY(TSR_LAUNCH(align_rows, grid, 256, 0, stream, copy, aligned_ld(cols), x, ld, rows, cols));
-        x = copy;
-        ld = aligned_ld(cols);
-    }
+/* Maps of the even and the odd rows of an operand, of its copy where the copy engine cannot reach it. */
+tsr_status map_rows(tsr_device *device, tsr_stream *stream, const void *data, int64_t rows, int64_t cols, int64_t ld, double *copy, int box_rows, CUtensorMap *maps) {
+    TSR_TRY(tsr_tensor_align(device, stream, TSR_F64, rows, cols, 16, copy, aligned_ld(cols), &data, &ld));
+    const double *x = (const double *)data;
     for (int odd = 0; odd < 2; odd++) {
         const int first = rows > 1 ? odd : 0; /* a single row's odd neighbour can be anything: it is never stored */
         TSR_TRY(tsr_tensor_map(x + first * ld, TSR_F64, (rows + 1 - first) / 2, cols, 2 * ld, box_rows, SPAN, 128, maps + odd));
@@ -406,8 +374,8 @@ tsr_status launch(tsr_device *device, tsr_stream *stream, const tsr_gemm_args *a
     Work w;
     int multiprocessors = 0;
     double *copy_a = (double *)((unsigned char *)args->workspace + partial_bytes(m, n, k)), *copy_b = copy_a + m * aligned_ld(k);
-    TSR_TRY(map_rows(stream, (const double *)args->a, m, k, args->lda, copy_a, M / 2, w.a));
-    TSR_TRY(map_rows(stream, (const double *)args->b, k, n, args->ldb, copy_b, K / 2, w.b));
+    TSR_TRY(map_rows(device, stream, args->a, m, k, args->lda, copy_a, M / 2, w.a));
+    TSR_TRY(map_rows(device, stream, args->b, k, n, args->ldb, copy_b, K / 2, w.b));
     TSR_TRY(tsr_cuda_attribute(cudaDevAttrMultiProcessorCount, &multiprocessors));
     const int blocks = (int)tsr_min(multiprocessors, MOST_BLOCKS);
     w.partial = (double2 *)args->workspace;

@@ -97,12 +97,8 @@ template <typename T> __device__ __forceinline__ bool segment_of(const Work<T> &
     return true;
 }
 
-/* Tile of C number `index`: bands of BAND rows of tiles, column by column inside a band. */
 template <typename T> __device__ __forceinline__ void tile_of(const Work<T> &w, int index, int *row, int *col) {
-    const int first = index / (BAND * w.tiles_n) * BAND;
-    const int rows = w.tiles_m - first < BAND ? w.tiles_m - first : BAND, within = index - first * w.tiles_n;
-    *row = first + within % rows;
-    *col = within / rows;
+    tsr_gemm_band(index, w.tiles_m, w.tiles_n, BAND, row, col);
 }
 
 /* ---- bringing panels in --------------------------------------------------------------------------------------------------- */

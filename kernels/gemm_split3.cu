@@ -42,12 +42,8 @@ struct Work {
     bool accumulate, wide;
 };
 
-/* Tile `index`: bands of BAND rows of tiles, column by column inside a band. */
 __device__ __forceinline__ void tile_of(const Work &w, int index, int *row, int *col) {
-    const int first = index / (BAND * w.tiles_n) * BAND, within = index - first * w.tiles_n;
-    const int rows = w.tiles_m - first < BAND ? w.tiles_m - first : BAND;
-    *row = first + within % rows;
-    *col = within / rows;
+    tsr_gemm_band(index, w.tiles_m, w.tiles_n, BAND, row, col);
 }
 
 /* 2^-shift as two factors: by itself it may be no float. */
@@ -116,14 +112,7 @@ template <int COUNT> __device__ __forceinline__ void store(const Work &w, int ti
 }
 
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
-/* Where in the ring, and in which turn of it. */
-struct Place {
-    int slot;
-    uint32_t phase;
-    __device__ __forceinline__ void step() {
-        if (++slot == SLOTS) slot = 0, phase ^= 1;
-    }
-};
+typedef hopper::Place<SLOTS> Place;
 
 /* The slots, and the barriers that say when each is full and when empty. */
 struct Ring {

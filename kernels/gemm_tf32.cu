@@ -54,12 +54,8 @@ struct Work {
     bool wide;    /* C can be reached by 8-byte accesses */
 };
 
-/* Tile `index`: bands of BAND rows of tiles, column by column inside a band. */
 __device__ __forceinline__ void tile_of(const Work &w, int index, int *row, int *col) {
-    const int first = (int)(index / ((int64_t)BAND * w.tiles_n)) * BAND, within = index - first * w.tiles_n;
-    const int rows = w.tiles_m - first < BAND ? w.tiles_m - first : BAND;
-    *row = first + within % rows;
-    *col = within / rows;
+    tsr_gemm_band(index, w.tiles_m, w.tiles_n, BAND, row, col);
 }
 
 /* Where part p of the rest begins, in panels of its tiles. */
@@ -153,14 +149,7 @@ struct Ring {
     uint64_t *full, *empty;
 };
 
-/* Where in the ring, and in which turn of it. */
-struct Place {
-    int slot;
-    uint32_t phase;
-    __device__ __forceinline__ void step() {
-        if (++slot == SLOTS) slot = 0, phase ^= 1;
-    }
-};
+typedef hopper::Place<SLOTS> Place;
 
 /* One thread: asks for every panel in the order of use. */
 __device__ __forceinline__ void produce(const Work &w, const Ring &ring) {
@@ -324,24 +313,6 @@ __global__ void __launch_bounds__(MULTIPLIERS) gather_parts(const __grid_constan
     store(w, tile_row, tile_col, sum, from);
 }
 
-/* ---- rows that the copy engine cannot reach, or only slowly ------------------------------------------------------------------ */
-
-constexpr int PACK_THREADS = 256, LOADS = 8; /* loads of a thread in flight */
-
-/* rows × cols of x to rows that begin at multiples of 128 bytes. */
-__global__ void __launch_bounds__(PACK_THREADS) pack_tf32(float *to, int64_t to_ld, const float *x, int64_t ld, int64_t cols, int64_t across, int64_t works) {
-    for (int64_t work = blockIdx.x; work < works; work += gridDim.x) {
-        const int64_t row = work / across, col = work % across * PACK_THREADS * LOADS + threadIdx.x;
-        const float *from = x + row * ld + col;
-        float part[LOADS];
-#pragma unroll
-        for (int i = 0; i < LOADS; i++) part[i] = col + i * PACK_THREADS < cols ? __ldcs(from + i * PACK_THREADS) : 0.0f;
-#pragma unroll
-        for (int i = 0; i < LOADS; i++)
-            if (col + i * PACK_THREADS < cols) to[row * to_ld + col + i * PACK_THREADS] = part[i];
-    }
-}
-
 /* ---- the kernel as the contract wants it ---------------------------------------------------------------------------------- */
 
 int64_t packed_ld(int64_t cols) { return tsr_round_up(cols, 128 / (int64_t)sizeof(float)); }
@@ -362,12 +333,10 @@ Places places_of(int64_t m, int64_t n, int64_t k) {
 
 size_t workspace_bytes(int64_t m, int64_t n, int64_t k) { return places_of(m, n, k).end; }
 
-/* A map of an operand in boxes of box_rows × 32; of its copy where rows do not begin at multiples of 32 bytes. */
-tsr_status map_of(tsr_stream *stream, const float *x, int64_t ld, int64_t rows, int64_t cols, int box_rows, float *copy, CUtensorMap *map) {
-    if ((uintptr_t)x % 32 == 0 && ld % 8 == 0) return tsr_tensor_map_tf32(x, rows, cols, ld, box_rows, 32, 128, map);
-    const int64_t across = tsr_ceil_div(cols, PACK_THREADS * LOADS), works = rows * across, to_ld = packed_ld(cols);
-    TSR_TRY(TSR_LAUNCH(pack_tf32, (unsigned)tsr_min(works, 1 << 16), PACK_THREADS, 0, stream, copy, to_ld, x, ld, cols, across, works));
-    return tsr_tensor_map_tf32(copy, rows, cols, to_ld, box_rows, 32, 128, map);
+/* A map of an operand in boxes of box_rows × 32; of its copy where rows do not begin at multiples of 32 bytes: at 16 the copy engine is slow. */
+tsr_status map_of(tsr_device *device, tsr_stream *stream, const void *x, int64_t ld, int64_t rows, int64_t cols, int box_rows, void *copy, CUtensorMap *map) {
+    TSR_TRY(tsr_tensor_align(device, stream, TSR_F32, rows, cols, 32, copy, packed_ld(cols), &x, &ld));
+    return tsr_tensor_map_tf32(x, rows, cols, ld, box_rows, 32, 128, map);
 }
 
 /* How many blocks make whole tiles, and whether the tiles that remain are cut along k: where what it saves is worth writing and reading parts,
@@ -397,7 +366,7 @@ tsr_status multiply(tsr_stream *stream, Work *w, int64_t multiprocessors) {
     return TSR_OK;
 }
 
-tsr_status launch(tsr_device *, tsr_stream *stream, const tsr_gemm_args *args) {
+tsr_status launch(tsr_device *device, tsr_stream *stream, const tsr_gemm_args *args) {
     const int64_t m = args->m, n = args->n, k = args->k;
     if (k == 0 || m > REACH || n > REACH || k > REACH || tsr_ceil_div(m, M) * tsr_ceil_div(n, N) > REACH) return tsr_gemm_coarse_where(stream, args, nullptr);
     int multiprocessors = 0;
@@ -406,8 +375,8 @@ tsr_status launch(tsr_device *, tsr_stream *stream, const tsr_gemm_args *args) {
     const Places p = places_of(m, n, k);
     unsigned char *base = (unsigned char *)args->workspace;
     Work w;
-    TSR_TRY(map_of(stream, (const float *)args->a, args->lda, m, k, M, (float *)base, &w.map_a));
-    TSR_TRY(map_of(stream, (const float *)args->b, args->ldb, k, n, K, (float *)(base + p.b), &w.map_b));
+    TSR_TRY(map_of(device, stream, args->a, args->lda, m, k, M, base, &w.map_a));
+    TSR_TRY(map_of(device, stream, args->b, args->ldb, k, n, K, base + p.b, &w.map_b));
     w.partial = (float4 *)(base + p.partial);
     w.c = (float *)args->c;
     w.ldc = args->ldc;

@@ -21,19 +21,7 @@
 namespace {
 
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
-/* Where in the ring, and in which turn of it. */
-template <int SLOTS> struct Place {
-    int slot;
-    uint32_t phase;
-    __device__ __forceinline__ void step(int count) {
-        slot += count;
-        phase ^= slot / SLOTS & 1;
-        slot %= SLOTS;
-    }
-    __device__ __forceinline__ void step() {
-        if (++slot == SLOTS) slot = 0, phase ^= 1;
-    }
-};
+using hopper::Place;
 
 /* The slots, the barriers that say when each is full and when empty, and the boxes. */
 struct Ring {
@@ -200,41 +188,13 @@ __global__ void __launch_bounds__(THREADS, 1) gemm_wgmma(const __grid_constant__
 
 /* ---- operands that tensor copies cannot reach -------------------------------------------------------------------------------- */
 
-constexpr int ALIGN_THREADS = 256, ALIGN_PAIRS = 4;
-constexpr int ALIGN_COLS = ALIGN_THREADS * ALIGN_PAIRS * 2; /* of a row, that a block copies at a time */
-
-/* rows × cols from rows ld elements apart to rows to_ld, a multiple of 2, apart. */
-__global__ void __launch_bounds__(ALIGN_THREADS) align_rows(uint16_t *to, int64_t to_ld, const uint16_t *from, int64_t ld, int64_t rows, int64_t cols) {
-    const int64_t across = (cols + ALIGN_COLS - 1) / ALIGN_COLS;
-    for (int64_t work = blockIdx.x; work < rows * across; work += gridDim.x) {
-        const int64_t row = work / across, col = work % across * ALIGN_COLS + threadIdx.x * 2;
-        uint32_t pairs[ALIGN_PAIRS];
-#pragma unroll
-        for (int i = 0; i < ALIGN_PAIRS; i++) {
-            const int64_t at = col + i * ALIGN_THREADS * 2;
-            const uint16_t *pair = from + row * ld + at;
-            pairs[i] = (at < cols ? pair[0] : 0u) | (at + 1 < cols ? (uint32_t)pair[1] << 16 : 0u);
-        }
-#pragma unroll
-        for (int i = 0; i < ALIGN_PAIRS; i++) {
-            const int64_t at = col + i * ALIGN_THREADS * 2;
-            if (at < cols) *reinterpret_cast<uint32_t *>(to + row * to_ld + at) = pairs[i];
-        }
-    }
-}
-
 int64_t aligned_ld(int64_t cols) { return tsr_round_up(cols, 64); } /* rows of whole cache lines: 8 elements would do, slower */
 size_t aligned_bytes(int64_t rows, int64_t cols) { return (size_t)tsr_round_up(rows * aligned_ld(cols) * 2, 1024); }
 
 /* A map of an operand in boxes of box_rows × 64, of its copy in `room` where tensor copies cannot reach the operand itself. */
-tsr_status map_operand(tsr_stream *stream, tsr_dtype type, const void *data, int64_t rows, int64_t cols, int64_t ld, int box_rows, void *room, CUtensorMap *map) {
-    if (!tsr_tensor_map_reaches(data, ld, sizeof(uint16_t))) {
-        const int64_t works = rows * tsr_ceil_div(cols, ALIGN_COLS);
-        TSR_TRY(TSR_LAUNCH(align_rows, (unsigned)tsr_min(works, 1 << 20), ALIGN_THREADS, 0, stream, (uint16_t *)room, aligned_ld(cols),
-                           (const uint16_t *)data, ld, rows, cols));
-        data = room;
-        ld = aligned_ld(cols);
-    }
+tsr_status map_operand(tsr_device *device, tsr_stream *stream, tsr_dtype type, const void *data, int64_t rows, int64_t cols, int64_t ld, int box_rows, void *room,
+                       CUtensorMap *map) {
+    TSR_TRY(tsr_tensor_align(device, stream, type, rows, cols, 16, room, aligned_ld(cols), &data, &ld));
     return tsr_tensor_map(data, type, rows, cols, ld, box_rows, 64, 128, map);
 }
 
@@ -274,7 +234,7 @@ template <bool TURNS> tsr_status plan(const tsr_gemm_args *args, Work *w) {
     return TSR_OK;
 }
 
-template <tsr_dtype TYPE, bool TURNS> tsr_status launch_as(tsr_stream *stream, const tsr_gemm_args *args) {
+template <tsr_dtype TYPE, bool TURNS> tsr_status launch_as(tsr_device *device, tsr_stream *stream, const tsr_gemm_args *args) {
     using S = Sizes<TURNS>;
     const int64_t m = args->m, n = args->n, k = args->k;
     unsigned char *room_a = (unsigned char *)args->workspace, *room_b = room_a + aligned_bytes(m, k);
@@ -288,8 +248,8 @@ template <tsr_dtype TYPE, bool TURNS> tsr_status launch_as(tsr_stream *stream, c
     w.accumulate = args->accumulate;
     w.reached = tsr_tensor_map_reaches(args->c, args->ldc, sizeof(float));
     TSR_TRY(plan<TURNS>(args, &w));
-    TSR_TRY(map_operand(stream, TYPE, args->a, m, k, args->lda, M, room_a, &map_a));
-    TSR_TRY(map_operand(stream, TYPE, args->b, k, n, args->ldb, K, room_b, &map_b));
+    TSR_TRY(map_operand(device, stream, TYPE, args->a, m, k, args->lda, M, room_a, &map_a));
+    TSR_TRY(map_operand(device, stream, TYPE, args->b, k, n, args->ldb, K, room_b, &map_b));
     if (w.reached) TSR_TRY(tsr_tensor_map(args->c, TSR_F32, m, n, args->ldc, BOX_ROWS, BOX_COLS, 128, &map_c));
 
     cudaLaunchAttribute cluster;
@@ -310,11 +270,11 @@ template <tsr_dtype TYPE, bool TURNS> tsr_status launch_as(tsr_stream *stream, c
     return TSR_LAUNCH(gather_pieces<TURNS>, (unsigned)(cuts * S::CLUSTER * QUADS), S::OWNERS, 0, stream, w);
 }
 
-template <tsr_dtype TYPE> tsr_status launch_part(tsr_stream *stream, const tsr_gemm_args *args) {
-    return takes_turns(args->m, args->n, args->k) ? launch_as<TYPE, true>(stream, args) : launch_as<TYPE, false>(stream, args);
+template <tsr_dtype TYPE> tsr_status launch_part(tsr_device *device, tsr_stream *stream, const tsr_gemm_args *args) {
+    return takes_turns(args->m, args->n, args->k) ? launch_as<TYPE, true>(device, stream, args) : launch_as<TYPE, false>(device, stream, args);
 }
 
-template <tsr_dtype TYPE> tsr_status launch(tsr_device *, tsr_stream *stream, const tsr_gemm_args *args) {
+template <tsr_dtype TYPE> tsr_status launch(tsr_device *device, tsr_stream *stream, const tsr_gemm_args *args) {
     if (args->k == 0 && args->accumulate) return TSR_OK;
     if (args->k == 0)
         return TSR_CUDA(cudaMemset2DAsync(args->c, (size_t)args->ldc * sizeof(float), 0, (size_t)args->n * sizeof(float), (size_t)args->m,
@@ -330,7 +290,7 @@ template <tsr_dtype TYPE> tsr_status launch(tsr_device *, tsr_stream *stream, co
                 part.b = (const uint16_t *)args->b + depth * args->ldb + col;
                 part.c = (float *)args->c + row * args->ldc + col;
                 part.accumulate = args->accumulate || depth > 0;
-                TSR_TRY(launch_part<TYPE>(stream, &part));
+                TSR_TRY(launch_part<TYPE>(device, stream, &part));
             }
         }
     }

@@ -51,6 +51,20 @@ __device__ __forceinline__ bool barrier_test(uint64_t *barrier, uint32_t parity)
     return done != 0;
 }
 
+/* Where a thread is in a ring of SLOTS slots, each with a barrier that says when it is full and one when it is empty, and the parity of its turn. */
+template <int SLOTS> struct Place {
+    int slot;
+    uint32_t phase;
+    __device__ __forceinline__ void step() {
+        if (++slot == SLOTS) slot = 0, phase ^= 1;
+    }
+    __device__ __forceinline__ void step(int count) {
+        slot += count;
+        phase ^= slot / SLOTS & 1;
+        slot %= SLOTS;
+    }
+};
+
 /* Named barriers of a block, id 1 to 15: a phase is complete when `threads` threads have waited or only arrived. Whole warps. */
 __device__ __forceinline__ void named_wait(int id, int threads) { asm volatile("barrier.cta.sync.aligned %0, %1;" ::"r"(id), "r"(threads) : "memory"); }
 __device__ __forceinline__ void named_arrive(int id, int threads) { asm volatile("barrier.cta.arrive.aligned %0, %1;" ::"r"(id), "r"(threads) : "memory"); }

@@ -5,6 +5,7 @@
 #include <inttypes.h>
 
 #include "kernels/cuda_compat.h"
+#include "kernels/pack.h"
 
 static tsr_status encoder(PFN_cuTensorMapEncodeTiled_v12000 *encode) {
     enum cudaDriverEntryPointQueryResult found;
@@ -47,6 +48,17 @@ tsr_status tsr_tensor_map(const void *data, tsr_dtype type, int64_t rows, int64_
     return make(data, type, element_of(type), rows, cols, ld, box_rows, box_cols, swizzle, map);
 }
 
-tsr_status tsr_tensor_map_tf32(const float *data, int64_t rows, int64_t cols, int64_t ld, int box_rows, int box_cols, int swizzle, CUtensorMap *map) {
+tsr_status tsr_tensor_map_tf32(const void *data, int64_t rows, int64_t cols, int64_t ld, int box_rows, int box_cols, int swizzle, CUtensorMap *map) {
     return make(data, TSR_F32, CU_TENSOR_MAP_DATA_TYPE_TFLOAT32, rows, cols, ld, box_rows, box_cols, swizzle, map);
+}
+
+tsr_status tsr_tensor_align(tsr_device *device, tsr_stream *stream, tsr_dtype type, int64_t rows, int64_t cols, size_t alignment, void *copy, int64_t copy_ld,
+                            const void **x, int64_t *ld) {
+    const size_t row_bytes = (size_t)*ld * tsr_dtype_bytes(type), farthest = (size_t)1 << 38; /* a map takes less than 2^40 bytes */
+    if ((uintptr_t)*x % alignment == 0 && row_bytes % alignment == 0 && row_bytes <= farthest) return TSR_OK;
+    const tsr_pack_args args = {.from = {(void *)*x, {type, false}, rows, cols, *ld}, .to = copy, .type = type, .ld = copy_ld, .padded_rows = rows, .padded_cols = cols};
+    TSR_TRY(tsr_pack_cuda.pack(device, stream, &args));
+    *x = copy;
+    *ld = copy_ld;
+    return TSR_OK;
 }

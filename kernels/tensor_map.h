@@ -5,7 +5,7 @@
 
 #include <cuda.h>
 
-#include "kernels/base.h"
+#include "kernels/device.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -22,7 +22,13 @@ static inline bool tsr_tensor_map_reaches(const void *data, int64_t ld, size_t b
 tsr_status tsr_tensor_map(const void *data, tsr_dtype type, int64_t rows, int64_t cols, int64_t ld, int box_rows, int box_cols, int swizzle,
                           CUtensorMap *map);
 /* The same of fp32 elements that a copy rounds to tf32, to nearest even; NaN and infinities stay. Local. */
-tsr_status tsr_tensor_map_tf32(const float *data, int64_t rows, int64_t cols, int64_t ld, int box_rows, int box_cols, int swizzle, CUtensorMap *map);
+tsr_status tsr_tensor_map_tf32(const void *data, int64_t rows, int64_t cols, int64_t ld, int box_rows, int box_cols, int swizzle, CUtensorMap *map);
+
+/* Where x (rows × cols elements, *ld apart from row to row) or its rows do not begin at multiples of `alignment` bytes, or these stand
+ * further apart than the copy engine counts, copies it to `copy`, which
+ * does, rows copy_ld elements apart, and makes *x and *ld those of the copy. On the stream. */
+tsr_status tsr_tensor_align(tsr_device *device, tsr_stream *stream, tsr_dtype type, int64_t rows, int64_t cols, size_t alignment, void *copy, int64_t copy_ld,
+                            const void **x, int64_t *ld);
 
 #ifdef __cplusplus
 }

@@ -38,12 +38,8 @@ struct Work {
     bool accumulate, reached; /* reached: by tensor copies */
 };
 
-/* Tile `index`: bands of BAND rows of tiles, column by column inside a band. */
 __device__ __forceinline__ void tile_of(const Work &w, int index, int *row, int *col) {
-    const int first = index / (BAND * w.tiles_n) * BAND, within = index - first * w.tiles_n;
-    const int rows = w.tiles_m - first < BAND ? w.tiles_m - first : BAND;
-    *row = first + within % rows;
-    *col = within / rows;
+    tsr_gemm_band(index, w.tiles_m, w.tiles_n, BAND, row, col);
 }
 
 /* Panels of the tiles that are cut, and the first of a cutter's share of them. */

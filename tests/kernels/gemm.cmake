@@ -1,6 +1,6 @@
 # The kernel contract, three ways from one source: CPU kernels, CUDA kernels in the host emulation, CUDA kernels on a GPU.
 # tsr_kernels_emulated: the .cu files compiled as C++ with TSR_EMULATE_CUDA, always under AddressSanitizer and UBSan.
-tsr_test(test_gemm_contract SOURCES test_gemm_contract.c LIBS tsr_kernels)
+tsr_test(test_gemm_contract SOURCES test_gemm_contract.c LIBS tsr_kernels TIMEOUT 300)
 target_compile_definitions(test_gemm_contract PRIVATE TSR_TEST_DEVICE="cpu")
 
 if(NOT TSR_SANITIZE MATCHES "thread") # cannot be had together with AddressSanitizer

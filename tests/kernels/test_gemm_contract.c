@@ -36,7 +36,15 @@ typedef struct {
     int64_t before; /* elements in front */
 } layout;
 
-static double get(const matrix *x, int64_t index) { return tsr_element_to_double((tsr_element){x->type, false}, x->host + index * x->bytes); }
+static double get(const matrix *x, int64_t index) {
+    const void *from = x->host + index * x->bytes;
+    switch (x->type) {
+    case TSR_F16: return tsr_half_decode(*(const uint16_t *)from);
+    case TSR_BF16: return tsr_bf16_decode(*(const uint16_t *)from);
+    case TSR_F32: return *(const float *)from;
+    default: return *(const double *)from;
+    }
+}
 static void put(matrix *x, int64_t index, double value) {
     void *to = x->host + index * x->bytes;
     switch (x->type) {
