@@ -28,7 +28,6 @@ constexpr int THREADS = 256;   /* that multiply */
 constexpr int PRODUCERS = 128; /* one warpgroup more with bulk copies */
 constexpr int BAND = 8;        /* rows of tiles that blocks walk together */
 constexpr int STAGES_PLAIN = 2;
-constexpr int STEPS = 8;          /* along k in the body of the innermost loop: it must stay in the instruction cache */
 constexpr int MOST_SHARERS = 160; /* blocks that may share tiles; each leaves up to two parts */
 constexpr int FEWEST = 4;         /* units of PACK_K in a share */
 constexpr int IDLE = 256;         /* elements, as many as the longest row of a panel holds */
@@ -43,6 +42,7 @@ constexpr int ALL_THREADS = THREADS;
 template <typename T> constexpr int K = Tile<T>::PANEL_PLAIN;
 template <typename T> constexpr int STAGES = STAGES_PLAIN;
 #endif
+template <typename T> constexpr int STEPS = sizeof(T) == sizeof(float) ? 8 : K<T>; /* along k in the body of the innermost loop: it must stay in the instruction cache */
 template <typename T> constexpr int LANES_N = 32 / Tile<T>::LANES_M;
 template <typename T> constexpr int GROUP = 16 / (int)sizeof(T); /* elements of 16 bytes */
 template <typename T> constexpr int OWN = Tile<T>::OWN_M * Tile<T>::OWN_N;
@@ -209,14 +209,16 @@ __device__ __forceinline__ void multiply(Ring<T> &ring, int panels, int own_row,
         load_own<T, OWN_M, LANES_M>(own_a[0], a);
         load_own<T, OWN_N, LANES_N<T>>(own_b[0], b);
 #pragma unroll 1
-        for (int step = 0; step < K<T>; step += STEPS, a += STEPS * M, b += STEPS * N) {
+        for (int step = 0; step < K<T>; step += STEPS<T>, a += STEPS<T> * M, b += STEPS<T> * N) {
             /* At the end of the panel what nobody uses: a branch would keep loads and multiply-adds apart. */
-            const bool more = step + STEPS < K<T>;
-            const T *next_a = more ? a + STEPS * M : ring.idle() + own_row, *next_b = more ? b + STEPS * N : ring.idle() + own_col;
+            const bool more = step + STEPS<T> < K<T>;
+            const T *next_a = more ? a + STEPS<T> * M : ring.idle() + own_row, *next_b = more ? b + STEPS<T> * N : ring.idle() + own_col;
 #pragma unroll
-            for (int l = 0; l < STEPS; l++) {
-                load_own<T, OWN_M, LANES_M>(own_a[(l + 1) % 2], l + 1 < STEPS ? a + (l + 1) * M : next_a);
-                load_own<T, OWN_N, LANES_N<T>>(own_b[(l + 1) % 2], l + 1 < STEPS ? b + (l + 1) * N : next_b);
+            for (int l = 0; l < STEPS<T>; l++) {
+                if (l + 1 < STEPS<T> || STEPS<T> < K<T>) { /* known to the compiler */
+                    load_own<T, OWN_M, LANES_M>(own_a[(l + 1) % 2], l + 1 < STEPS<T> ? a + (l + 1) * M : next_a);
+                    load_own<T, OWN_N, LANES_N<T>>(own_b[(l + 1) % 2], l + 1 < STEPS<T> ? b + (l + 1) * N : next_b);
+                }
 #pragma unroll
                 for (int j = 0; j < OWN_N; j++)
 #pragma unroll
