@@ -1,14 +1,21 @@
 /* The executor on real ranks: products of small integers are bitwise what the reference says, for every grid that fits the job, small panels, tiny memory
- * limits, transposes, types, alpha and beta, on the device named by the argument (cpu by default) with every transport it can use. With a second
- * argument `each`, the products take every kernel of the device in turn; else the one that auto takes. */
+ * limits, transposes, types, alpha and beta, on the device named by the argument (cpu by default) with every transport it can use; then 200 times for
+ * whatever chance makes of all that, half of the time from HDF5 files of different layouts. With a second argument `each` (and 40 times), the products
+ * take every kernel of the device in turn; else the one that auto takes. */
+#include <hdf5.h>
 #include <math.h>
+#include <unistd.h>
 
+#include "io/hdf5_util.h"
 #include "mpi/execute.h"
 #include "mpi/schedule.h"
 #include "tests/check.h"
 
 /* What no product here can be: C starts full of it on every rank, and every element must be overwritten by exactly one rank. */
 #define UNWRITTEN 1.0e5
+
+/* Where A and B come from. */
+typedef enum { GENERATED, CONTIGUOUS, CHUNKED, COMPRESSED } file_layout;
 
 typedef struct {
     int64_t m, n, k;
@@ -17,7 +24,9 @@ typedef struct {
     double alpha, beta;
     int64_t panel;
     size_t memory;
+    bool any_memory; /* more of it where that is too little */
     int grid[3];
+    file_layout layout; /* of A and B */
 } setup;
 
 /* Communicators take long to make: each grid is opened once a transport. */
@@ -36,6 +45,8 @@ typedef struct {
     opened grids[64];
     int grids_count;
     int runs;
+    char folder[64];         /* for files */
+    tsr_store_desc files[2]; /* A and B of this run, where they are files */
 } bench;
 
 static double at(uint64_t seed, int64_t i, int64_t j) { return tsr_fill_element(TSR_FILL_INTEGER, seed, i, j); }
@@ -69,6 +80,47 @@ static void check_record(const tsr_plan *plan, const tsr_grid *grid, const tsr_r
           (long long)record->tiles, forecast.flops, (long long)forecast.tiles);
 }
 
+/* ---- A and B in files ------------------------------------------------------------------------------------------------ */
+
+/* Element (i, j) is at(seed, i, j), stored as `type`: in the other byte order and compressed, chunked, or plain. */
+static void write_file(const char *name, uint64_t seed, int64_t rows, int64_t cols, tsr_dtype type, file_layout layout) {
+    double *values = malloc((size_t)(rows * cols) * sizeof *values);
+    CHECK(values, "no memory");
+    for (int64_t i = 0; i < rows * cols; i++) values[i] = at(seed, i / cols, i % cols);
+    hsize_t extent[2] = {(hsize_t)rows, (hsize_t)cols}, chunk[2] = {(hsize_t)tsr_min(rows, 17), (hsize_t)tsr_min(cols, 23)};
+    hid_t file = H5Fcreate(name, H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT), space = H5Screate_simple(2, extent, NULL);
+    hid_t element = tsr_h5_memory_type(type), how = H5Pcreate(H5P_DATASET_CREATE);
+    if (layout != CONTIGUOUS) CHECK(H5Pset_chunk(how, 2, chunk) >= 0, "chunks");
+    if (layout == COMPRESSED) CHECK(H5Pset_shuffle(how) >= 0 && H5Pset_deflate(how, 1) >= 0 && H5Tset_order(element, H5T_ORDER_BE) >= 0, "filters");
+    hid_t data = H5Dcreate2(file, "M", element, space, H5P_DEFAULT, how, H5P_DEFAULT);
+    CHECK(data >= 0 && H5Dwrite(data, H5T_NATIVE_DOUBLE, H5S_ALL, H5S_ALL, H5P_DEFAULT, values) >= 0, "%s was not written", name);
+    H5Dclose(data), H5Pclose(how), H5Tclose(element), H5Sclose(space);
+    CHECK(H5Fclose(file) >= 0, "%s was not closed", name);
+    free(values);
+}
+
+/* Collective. Rank 0 writes A and B of the run, all describe them. */
+static void make_files(bench *b, const setup *s, tsr_operand *a, tsr_operand *bb) {
+    tsr_operand *operands[2] = {a, bb};
+    for (int i = 0; i < 2; i++) {
+        char name[80];
+        tsr_matrix_name parsed;
+        snprintf(name, sizeof name, "%s/%c.h5", b->folder, 'a' + i);
+        if (b->world.rank == 0) write_file(name, (uint64_t)i + 1, operands[i]->rows, operands[i]->cols, operands[i]->element.dtype, s->layout);
+        MPI_Barrier(b->world.comm);
+        CHECK_OK(tsr_matrix_name_parse(name, &parsed));
+        CHECK_OK(tsr_hdf5_describe(&parsed, &b->files[i]));
+        operands[i]->element = tsr_hdf5_element(&b->files[i], TSR_IO_AUTO);
+    }
+}
+
+static void open_operand(bench *b, const setup *s, int which, const tsr_operand *operand, tsr_store **store) {
+    if (s->layout == GENERATED) CHECK_OK(tsr_generated_open(TSR_FILL_INTEGER, (uint64_t)which + 1, operand->rows, operand->cols, operand->element.dtype, store));
+    else CHECK_OK(tsr_hdf5_open(&b->files[which], TSR_IO_AUTO, NULL, NULL, store));
+}
+
+/* ---- one run --------------------------------------------------------------------------------------------------------- */
+
 static opened *open_grid(bench *b, const tsr_plan *plan) {
     for (int i = 0; i < b->grids_count; i++) {
         opened *o = &b->grids[i];
@@ -96,8 +148,8 @@ static void execute(bench *b, const setup *s, const tsr_plan *plan, const tsr_ge
     tsr_rank_record record = {0};
     tsr_executor *executor;
     tsr_execution x = {.plan = plan, .grid = &o->grid, .device = b->device, .kernel = kernel, .transport = o->transport, .io_threads = 2};
-    CHECK_OK(tsr_generated_open(TSR_FILL_INTEGER, 1, plan->problem.a.rows, plan->problem.a.cols, s->type_a, &x.a));
-    CHECK_OK(tsr_generated_open(TSR_FILL_INTEGER, 2, plan->problem.b.rows, plan->problem.b.cols, s->type_b, &x.b));
+    open_operand(b, s, 0, &plan->problem.a, &x.a);
+    open_operand(b, s, 1, &plan->problem.b, &x.b);
     if (s->beta != 0) CHECK_OK(tsr_generated_open(TSR_FILL_INTEGER, 3, s->m, s->n, TSR_I16, &x.c0));
     CHECK_OK(tsr_memory_open((tsr_view){c, {TSR_F64, false}, s->m, s->n, s->n}, &x.c));
     CHECK_OK(tsr_executor_open(&x, &executor));
@@ -129,6 +181,7 @@ static void run_one(bench *b, const setup *s) {
     tsr_operand bb = {s->transpose_b ? s->n : s->k, s->transpose_b ? s->k : s->n, {s->type_b, false}, s->transpose_b};
     tsr_operand c0 = {s->m, s->n, {TSR_I16, false}, false};
     tsr_problem problem;
+    if (s->layout != GENERATED) make_files(b, s, &a, &bb);
     CHECK_OK(tsr_problem_make(a, bb, &c0, s->alpha, s->beta, &problem));
     problem.out = TSR_F64; /* what the memory store holds */
     tsr_resources res = {.ranks = b->world.ranks, .host_memory = b->facts.host_memory, .device_exchange = b->ops->device_memory, .device_limit = s->memory,
@@ -143,7 +196,12 @@ static void run_one(bench *b, const setup *s) {
         res.device_limit += kernel->workspace_bytes(tsr_max(1, s->m), tsr_max(1, s->n), tsr_max(1, s->k));
     }
     tsr_plan plan;
-    CHECK_OK(tsr_plan_make(&problem, &res, &plan));
+    tsr_status status = tsr_plan_make(&problem, &res, &plan);
+    for (int tries = 0; s->any_memory && status == TSR_ERR_LIMIT && tries < 10; tries++) {
+        res.device_limit *= 8, res.host_limit *= 8;
+        status = tsr_plan_make(&problem, &res, &plan);
+    }
+    CHECK_OK(status);
     double *c = malloc((size_t)(s->m * s->n + 1) * sizeof *c);
     CHECK(c, "no memory");
     for (int64_t i = 0; i < s->m * s->n; i++) c[i] = UNWRITTEN;
@@ -175,6 +233,49 @@ static void run_shapes(bench *b) {
     }
 }
 
+/* The same numbers on every rank: splitmix64. */
+static int64_t chance(uint64_t *state, int64_t below) {
+    uint64_t z = *state += UINT64_C(0x9e3779b97f4a7c15);
+    z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+    z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
+    return (int64_t)((z ^ z >> 31) % (uint64_t)below);
+}
+
+static void run_random(bench *b, int runs) {
+    static const tsr_dtype types[] = {TSR_F16, TSR_F32, TSR_F64, TSR_I8, TSR_I16, TSR_I32, TSR_I64};
+    uint64_t state = 20261121;
+    for (int i = 0; i < runs; i++) {
+        setup s = {.m = 1 + chance(&state, 130), .n = 1 + chance(&state, 130), .k = 1 + chance(&state, 130), .alpha = (double)(1 + chance(&state, 3)),
+                   .beta = (double)chance(&state, 3) - 1, .type_a = types[chance(&state, 7)], .type_b = types[chance(&state, 7)]};
+        s.transpose_a = chance(&state, 2), s.transpose_b = chance(&state, 2);
+        s.panel = chance(&state, 2) ? 1 + chance(&state, s.k) : 0;
+        s.memory = (size_t)1 << (12 + chance(&state, 9)), s.any_memory = true;
+        s.layout = (file_layout)(chance(&state, 2) ? 1 + chance(&state, 3) : 0);
+        if (chance(&state, 2)) {
+            s.grid[0] = 1 + (int)chance(&state, b->world.ranks);
+            s.grid[1] = 1 + (int)chance(&state, b->world.ranks / s.grid[0]);
+            s.grid[2] = 1 + (int)chance(&state, b->world.ranks / s.grid[0] / s.grid[1]);
+        }
+        run_one(b, &s);
+    }
+}
+
+static void make_folder(bench *b) {
+    snprintf(b->folder, sizeof b->folder, "/tmp/tessera-execute-XXXXXX");
+    if (b->world.rank == 0) CHECK(mkdtemp(b->folder), "no folder %s", b->folder);
+    MPI_Bcast(b->folder, sizeof b->folder, MPI_CHAR, 0, b->world.comm);
+}
+
+static void remove_folder(const bench *b) {
+    char name[80];
+    MPI_Barrier(b->world.comm);
+    for (int i = 0; i < 2 && b->world.rank == 0; i++) {
+        snprintf(name, sizeof name, "%s/%c.h5", b->folder, 'a' + i);
+        unlink(name);
+    }
+    if (b->world.rank == 0) CHECK(rmdir(b->folder) == 0, "%s is not empty", b->folder);
+}
+
 int main(int argc, char **argv) {
     bench b = {0};
     const char *kind = argc > 1 ? argv[1] : "cpu";
@@ -182,6 +283,7 @@ int main(int argc, char **argv) {
     CHECK_OK(tsr_world_open(&b.world));
     CHECK_OK(tsr_device_choose(&b.world, kind, &b.device, &b.shared));
     CHECK_OK(b.device->ops->facts(b.device, &b.facts));
+    make_folder(&b);
     static const char *const transports[] = {"host", "cuda-aware", "nccl"};
     int tried = 0;
     for (size_t i = 0; i < sizeof transports / sizeof *transports; i++) {
@@ -189,9 +291,11 @@ int main(int argc, char **argv) {
         tried++;
         run_grids(&b);
         run_shapes(&b);
+        run_random(&b, b.each ? 40 : 200);
         close_grids(&b);
     }
     CHECK(tried > 0 && b.runs > 100, "%d runs over %d transports", b.runs, tried);
+    remove_folder(&b);
     b.device->ops->close(b.device);
     tsr_world_close(&b.world);
     return 0;
