@@ -8,7 +8,7 @@
 
 enum {
     KEY_ALPHA = 1000, KEY_BETA, KEY_ADD, KEY_TRANSPOSE_A, KEY_TRANSPOSE_B, KEY_TYPE, KEY_ORDER, KEY_ACCURACY, KEY_KERNEL, KEY_DEVICE, KEY_TRANSPORT,
-    KEY_GRID, KEY_PANEL, KEY_MEMORY, KEY_HOST_MEMORY, KEY_IO, KEY_IO_THREADS, KEY_FORCE, KEY_DRY_RUN, KEY_VERIFY, KEY_TRIALS, KEY_LOG, KEY_PROGRESS
+    KEY_GRID, KEY_PANEL, KEY_MEMORY, KEY_HOST_MEMORY, KEY_IO, KEY_IO_THREADS, KEY_FORCE, KEY_DRY_RUN, KEY_VERIFY, KEY_TRIALS, KEY_LOG, KEY_TRACE, KEY_PROGRESS
 };
 
 static const struct argp_option options[] = {
@@ -38,6 +38,7 @@ static const struct argp_option options[] = {
     {"verify", KEY_VERIFY, 0, 0, "Check C against A and B before it gets its name (exit code 3 when wrong)", 0},
     {"trials", KEY_TRIALS, "N", 0, "Random vectors of the check (20): a wrong C passes with probability at most 2^-N", 0},
     {"log", KEY_LOG, "FILE", 0, "Write the run's record as JSON", 0},
+    {"trace", KEY_TRACE, "FILE", 0, "Write when each step of each lane and rank ran as Chrome trace JSON (Perfetto opens it)", 0},
     {"progress", KEY_PROGRESS, "HOW", 0, "auto, bar, plain or off", 0},
     {"version", 'V', 0, OPTION_HIDDEN, 0, -1},
     {0}};
@@ -94,6 +95,7 @@ static tsr_status parse_one(int key, char *arg, parsed *p) {
     case KEY_VERIFY: s->verify = true; return TSR_OK;
     case KEY_TRIALS: s->verify = true; return tsr_parse_int("--trials", arg, 1, 64, &s->trials);
     case KEY_LOG: s->log = arg; return TSR_OK;
+    case KEY_TRACE: s->trace = arg; return TSR_OK;
     case KEY_PROGRESS: return tsr_progress_parse(arg, &s->progress);
     default: return TSR_OK;
     }
@@ -124,6 +126,11 @@ static tsr_status check(parsed *p) {
     if (!p->has_output) return tsr_fail(TSR_ERR_USAGE, "where the product goes is needed: -o FILE.h5 or -o FILE.h5:/path");
     if (!p->has_beta) p->settings.beta = p->settings.has_c0 ? 1 : 0;
     if (p->settings.beta != 0 && !p->settings.has_c0) return tsr_fail(TSR_ERR_USAGE, "--beta scales C0: give that with --add C0");
+    const tsr_multiply_settings *s = &p->settings;
+    const char *const others[] = {s->log, s->c.file, s->a.file, s->b.file, s->has_c0 ? s->c0.file : NULL};
+    for (size_t i = 0; s->trace && i < sizeof others / sizeof *others; i++)
+        if (others[i] && strcmp(s->trace, others[i]) == 0)
+            return tsr_fail(TSR_ERR_USAGE, "--trace %s would overwrite a file the run reads or writes: give the trace a file of its own", s->trace);
     return TSR_OK;
 }
 

@@ -99,6 +99,7 @@ static tsr_status run_command(const tsr_world *world, const tsr_command *command
 int main(int argc, char **argv) {
     const tsr_command *command = NULL;
     tsr_status status = TSR_OK;
+    const double started = tsr_now_seconds();
     signal(SIGXFSZ, SIG_IGN); /* a file over its size limit is an error to report, not a death */
     if (answered_alone(argc, argv, &command, &status))
         return is_first_rank() ? report(status) : tsr_status_exit_code(status);
@@ -106,6 +107,7 @@ int main(int argc, char **argv) {
     tsr_world world;
     status = tsr_world_open(&world);
     if (status != TSR_OK) return report(status);
+    world.started_seconds = started;
 
     char name[64];
     snprintf(name, sizeof name, "tessera %s", command->name);

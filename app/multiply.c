@@ -36,9 +36,14 @@ static void show_progress(void *context, double done) {
 }
 
 static tsr_status open_executor(tsr_job *j) {
+    if (j->settings->trace) {
+        tsr_forecast forecast;
+        TSR_TRY(tsr_plan_forecast(&j->plan, tsr_grid_rank(&j->grid), &forecast));
+        TSR_TRY(tsr_trace_open(forecast.steps, &j->trace));
+    }
     tsr_execution x = {.plan = &j->plan, .grid = &j->grid, .device = j->device, .kernel = j->kernel, .transport = j->transport,
                        .a = j->a, .b = j->b, .c0 = j->c0, .c = j->c, .io_threads = io_threads(j),
-                       .progress = show_progress, .progress_context = &j->progress};
+                       .trace = j->trace, .progress = show_progress, .progress_context = &j->progress};
     return tsr_executor_open(&x, &j->executor);
 }
 
@@ -49,13 +54,18 @@ static tsr_status prepare(tsr_job *j) {
     tsr_status status = j->world->rank == 0 ? tsr_output_create(&j->spec, &j->output) : TSR_OK;
     TSR_TRY(tsr_share(comm, status, &j->output, sizeof j->output));
     tsr_interrupt_guard(&j->output);
+    tsr_job_mark(j, TSR_STARTUP_FILES);
     TSR_TRY(tsr_agree(comm, tsr_grid_open(j->world, j->plan.p, j->plan.q, j->plan.r, &j->grid)));
     status = j->grid.active ? j->transport_ops->open(&j->grid, j->device, &j->transport) : TSR_OK;
     TSR_TRY(tsr_agree(comm, status));
+    tsr_job_mark(j, TSR_STARTUP_TRANSPORT);
     TSR_TRY(tsr_agree(comm, j->grid.active ? open_stores(j) : TSR_OK));
+    tsr_job_mark(j, TSR_STARTUP_FILES);
     double flops = 2.0 * (double)j->problem.m * (double)j->problem.n * (double)j->problem.k;
     tsr_progress_open(&j->progress, j->world->rank == 0 ? j->settings->progress : TSR_PROGRESS_OFF, "multiply", flops, "flop", stderr);
-    return tsr_agree(comm, j->grid.active ? open_executor(j) : TSR_OK);
+    TSR_TRY(tsr_agree(comm, j->grid.active ? open_executor(j) : TSR_OK));
+    tsr_job_mark(j, TSR_STARTUP_ALLOCATION);
+    return TSR_OK;
 }
 
 /* ---- running -------------------------------------------------------------------------------------------------------- */
@@ -68,14 +78,16 @@ static _Noreturn void give_up(tsr_job *j, tsr_status status) {
 
 static tsr_status run(tsr_job *j) {
     tsr_status status = TSR_OK;
-    j->first_read = tsr_now_seconds();
+    j->first_read = j->startup_marked;
     if (j->grid.active) {
         status = tsr_executor_run(j->executor, &j->mine);
         if (status != TSR_OK && j->plan.p * j->plan.q * j->plan.r > 1) give_up(j, status);
         if (status == TSR_OK) {
             double start = tsr_now_seconds();
             status = j->c->ops->sync(j->c);
-            j->mine.lane_seconds[TSR_LANE_WRITE] += tsr_now_seconds() - start;
+            double end = tsr_now_seconds();
+            j->mine.lane_seconds[TSR_LANE_WRITE] += end - start;
+            if (j->trace) tsr_trace_sync(j->trace, start, end);
         }
     }
     status = tsr_agree(j->world->comm, status);
@@ -142,7 +154,8 @@ static void fill_run_record(const tsr_job *j, const tsr_rank_record *ranks, tsr_
         .m = swap ? x->n : x->m, .n = swap ? x->m : x->n, .k = k, .ranks = j->world->ranks,
         .grid = {swap ? j->plan.q : j->plan.p, swap ? j->plan.p : j->plan.q, j->plan.r},
         .super_blocks = {swap ? j->plan.blocks_n : j->plan.blocks_m, swap ? j->plan.blocks_m : j->plan.blocks_n}, .panel = j->plan.panel, .seconds = j->finished - j->first_read,
-        .setup_seconds = j->first_read - j->started, .rank_records = ranks};
+        .setup_seconds = j->first_read - j->world->started_seconds, .rank_records = ranks};
+    memcpy(record->startup_seconds, j->startup_seconds, sizeof record->startup_seconds);
     time_t now = time(NULL);
     struct tm utc;
     strftime(record->started, sizeof record->started, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &utc));
@@ -195,7 +208,8 @@ static tsr_status publish(tsr_job *j) {
         if (status == TSR_OK) tsr_record_print(&record, stdout);
         if (status == TSR_OK && j->settings->log) status = tsr_record_save_json(&record, j->settings->log);
     }
-    status = tsr_agree(world->comm, status);
+    TSR_TRY_DONE(tsr_agree(world->comm, status));
+    if (j->settings->trace) status = tsr_trace_save(j->trace, world->comm, ranks, j->settings->trace, j->settings->command);
 done:
     free(ranks);
     return status;
@@ -219,8 +233,10 @@ static tsr_status produce(tsr_job *j) {
 }
 
 tsr_status tsr_multiply(const tsr_world *world, const tsr_multiply_settings *settings) {
-    tsr_job j = {.world = world, .settings = settings, .started = tsr_now_seconds()};
+    tsr_job j = {.world = world, .settings = settings, .startup_marked = world->started_seconds};
+    tsr_job_mark(&j, TSR_STARTUP_MPI);
     TSR_TRY(tsr_job_describe(&j));
+    tsr_job_mark(&j, TSR_STARTUP_FILES);
     TSR_TRY(tsr_job_choose(&j));
     if (settings->dry_run) {
         tsr_status shown = tsr_job_show_plan(&j);
@@ -228,6 +244,7 @@ tsr_status tsr_multiply(const tsr_world *world, const tsr_multiply_settings *set
         return shown;
     }
     tsr_status status = produce(&j);
+    tsr_trace_close(j.trace);
     if (status != TSR_OK) {
         /* All ranks agreed: only what is this rank's own is released, collective things go with the process. */
         if (world->rank == 0) tsr_output_discard(&j.output);

@@ -27,6 +27,7 @@ typedef struct {
     bool force, dry_run, verify;
     int64_t trials;
     const char *log;            /* JSON file, NULL: none */
+    const char *trace;          /* Chrome trace JSON, NULL: none */
     tsr_progress_mode progress;
     const char *command;        /* the command line, for the record */
 } tsr_multiply_settings;

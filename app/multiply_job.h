@@ -32,9 +32,18 @@ typedef struct {
     tsr_executor *executor;
     tsr_progress progress;
     tsr_rank_record mine;
-    double started, first_read, finished; /* seconds */
+    tsr_trace *trace; /* NULL: not asked for, or this rank is idle */
+    double first_read, finished; /* seconds */
+    double startup_seconds[TSR_STARTUP_COUNT], startup_marked; /* parts so far, and when the last one ended */
     char check[256];
 } tsr_job;
+
+/* A part of the start-up ends now; it began where the last one ended. */
+static inline void tsr_job_mark(tsr_job *j, tsr_startup part) {
+    double now = tsr_now_seconds();
+    j->startup_seconds[part] += now - j->startup_marked;
+    j->startup_marked = now;
+}
 
 /* multiply_plan.c. Collective, the same status on every rank. */
 tsr_status tsr_job_describe(tsr_job *j); /* what is multiplied: the files, the problem, where the product goes */

@@ -7,6 +7,7 @@
 #include "app/inputs.h"
 #include "app/multiply_job.h"
 #include "app/verify.h"
+#include "io/trace_file.h"
 
 /* ---- what is multiplied -------------------------------------------------------------------------------------------- */
 
@@ -57,6 +58,7 @@ tsr_status tsr_job_describe(tsr_job *j) {
     TSR_TRY(make_problem(j)); /* the same answer on every rank */
     status = j->world->rank == 0 ? tsr_output_check(&j->spec) : TSR_OK;
     if (status == TSR_OK && j->world->rank == 0 && j->settings->log) status = tsr_record_check_json(j->settings->log);
+    if (status == TSR_OK && j->world->rank == 0 && j->settings->trace) status = tsr_trace_file_check(j->settings->trace);
     return tsr_agree(j->world->comm, status);
 }
 
@@ -121,15 +123,53 @@ static tsr_status plan_beside_caches(tsr_job *j, const tsr_resources *res) {
     return tsr_plan_make(&j->problem, res, &j->plan);
 }
 
+/* Memory of the check's sums. */
+static double check_bytes(const tsr_job *j) { return tsr_verify_bytes(j->problem.m, j->problem.n, j->problem.k, (int)j->settings->trials); }
+
 /* The check comes when the plan's buffers are gone: its sums may take what its reading, a quarter of the limit, leaves. */
 static tsr_status check_fits(const tsr_job *j, const tsr_resources *res) {
     if (!j->settings->verify) return TSR_OK;
     size_t limit = res->host_memory && res->device_limit < res->host_limit ? res->device_limit : res->host_limit;
-    double need = tsr_verify_bytes(j->problem.m, j->problem.n, j->problem.k, (int)j->settings->trials) / 0.75 + 1;
+    double need = check_bytes(j) / 0.75 + 1;
     char need_text[32], have_text[32];
     if (need <= (double)limit) return TSR_OK;
     return tsr_fail(TSR_ERR_LIMIT, "--verify needs %s of host memory a rank and has %s: use --host-memory %.0f or more (and as much --memory on the CPU), fewer --trials, or no check",
                     tsr_format_bytes(need, need_text), tsr_format_bytes((double)limit, have_text), ceil(need));
+}
+
+/* Memory of the trace that the plan's busiest rank needs. Collective. */
+static tsr_status trace_bytes(const tsr_job *j, double *bytes) {
+    tsr_forecast mine;
+    double own = 0;
+    tsr_status status = tsr_plan_forecast(&j->plan, j->world->rank, &mine);
+    if (status == TSR_OK) own = tsr_trace_bytes(mine.steps);
+    TSR_TRY(tsr_agree(j->world->comm, status));
+    return TSR_MPI(MPI_Allreduce(&own, bytes, 1, MPI_DOUBLE, MPI_MAX, j->world->comm));
+}
+
+/* Whether the limit holds the trace with the plan and what HDF5 keeps, and later with the check, which reads into a quarter of the limit. */
+static bool trace_fits(const tsr_job *j, double bytes, double limit) {
+    double plan = j->plan.host_bytes + (double)j->from.a.cache_bytes + (double)j->from.b.cache_bytes + (double)j->from.c0.cache_bytes;
+    double check = j->settings->verify ? limit / 4 + check_bytes(j) : 0;
+    return plan + bytes <= limit && check + bytes <= limit;
+}
+
+/* A trace grows with the steps, and less memory for matrices makes more of them: planned again with twice of what the last trace would have taken. */
+static tsr_status plan_beside_trace(tsr_job *j, const tsr_resources *res) {
+    size_t limit = res->host_memory && res->device_limit < res->host_limit ? res->device_limit : res->host_limit;
+    double need = 0;
+    for (int tries = 0; tries < 8 && 2 * need < (double)limit; tries++) {
+        tsr_resources rest = *res;
+        rest.host_limit = limit - (size_t)(2 * need);
+        tsr_status status = tsr_agree(j->world->comm, plan_beside_caches(j, &rest));
+        if (status == TSR_ERR_LIMIT && tries > 0) break;
+        TSR_TRY(status);
+        TSR_TRY(trace_bytes(j, &need));
+        if (trace_fits(j, need, (double)limit)) return TSR_OK;
+    }
+    char need_text[32], have_text[32];
+    return tsr_fail(TSR_ERR_LIMIT, "--trace needs %s of host memory a rank beside the matrices, and the limit is %s: use a larger --host-memory (and --memory on the CPU), a larger --panel, or no trace",
+                    tsr_format_bytes(need, need_text), tsr_format_bytes((double)limit, have_text));
 }
 
 /* Every rank plans with the least any of them has, so that all make the same plan. */
@@ -141,6 +181,7 @@ static tsr_status make_plan(tsr_job *j) {
     TSR_TRY(smallest(comm, &res.host_limit));
     TSR_TRY(tsr_broadcast(comm, &res.rates, sizeof res.rates));
     TSR_TRY(tsr_agree(comm, check_fits(j, &res)));
+    if (j->settings->trace) return plan_beside_trace(j, &res);
     return tsr_agree(comm, plan_beside_caches(j, &res));
 }
 
@@ -191,8 +232,12 @@ tsr_status tsr_job_choose(tsr_job *j) {
     tsr_status status = j->device->ops->facts(j->device, &j->facts);
     TSR_TRY(choose_kernel(j, status));
     TSR_TRY(warn_of_sharing(j));
+    tsr_job_mark(j, TSR_STARTUP_DEVICE);
     TSR_TRY(tsr_transport_choose(j->world, s->transport, &j->facts, j->shared, &j->transport_ops));
-    return make_plan(j);
+    tsr_job_mark(j, TSR_STARTUP_TRANSPORT);
+    TSR_TRY(make_plan(j));
+    tsr_job_mark(j, TSR_STARTUP_PLAN);
+    return TSR_OK;
 }
 
 tsr_status tsr_job_show_plan(const tsr_job *j) {

@@ -5,14 +5,20 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
+#include "io/json.h"
 #include "io/record_fields.h"
+#include "io/text_file.h"
 
 static const char *const lane_names[] = {
 #define X(code, name) name,
     TSR_LANE_LIST(X)
+#undef X
+};
+
+static const char *const startup_names[] = {
+#define X(code, name) name,
+    TSR_STARTUP_LIST(X)
 #undef X
 };
 
@@ -62,6 +68,27 @@ static void source_fields(const char *prefix, const tsr_source_record *source, c
     sink->text(to, name, source->type, 0);
 }
 
+static void startup_fields(const tsr_run_record *r, const tsr_field_sink *sink, void *to) {
+    char name[40];
+    sink->real(to, "setup_seconds", r->setup_seconds);
+    for (int part = 0; part < TSR_STARTUP_COUNT; part++) {
+        snprintf(name, sizeof name, "setup_%s_seconds", startup_names[part]);
+        sink->real(to, name, r->startup_seconds[part]);
+    }
+}
+
+static void bounds_fields(const tsr_run_record *r, const tsr_field_sink *sink, void *to) {
+    const tsr_run_bounds bounds = tsr_record_bounds(r);
+    sink->real(to, "limit_seconds", bounds.limit_seconds);
+    sink->real(to, "limit_share", bounds.limit_share);
+    sink->integer(to, "limit_rank", bounds.limit_rank);
+    sink->text(to, "limit_lane", bounds.limit_lane, 0);
+    sink->integer(to, "slowest_rank", bounds.slowest_rank);
+    sink->text(to, "slowest_lane", bounds.slowest_lane, 0);
+    sink->real(to, "slowest_seconds", bounds.slowest_seconds);
+    sink->real(to, "slowest_behind_seconds", bounds.behind_seconds);
+}
+
 void tsr_run_record_fields(const tsr_run_record *r, const tsr_field_sink *sink, void *to) {
     sink->text(to, "command", r->command ? r->command : "", 0);
     sink->text(to, "started", r->started, 0);
@@ -91,8 +118,9 @@ void tsr_run_record_fields(const tsr_run_record *r, const tsr_field_sink *sink, 
     sink->text(to, "io", r->io, 0);
     sink->text(to, "versions", r->versions, 0);
     sink->real(to, "seconds", r->seconds);
-    sink->real(to, "setup_seconds", r->setup_seconds);
+    startup_fields(r, sink, to);
     sink->real(to, "gflops", r->gflops);
+    bounds_fields(r, sink, to);
     sink->text(to, "check", r->check, 0);
 }
 
@@ -103,29 +131,6 @@ typedef struct {
     const char *indent;
     bool first;
 } json_sink;
-
-/* Bytes of the UTF-8 character at `text`; 0 when it is none. */
-static int utf8_bytes(const unsigned char *text) {
-    int bytes = text[0] < 0x80 ? 1 : text[0] >= 0xC2 && text[0] < 0xE0 ? 2 : (text[0] & 0xF0) == 0xE0 ? 3 : text[0] >= 0xF0 && text[0] < 0xF5 ? 4 : 0;
-    for (int i = 1; i < bytes; i++)
-        if ((text[i] & 0xC0) != 0x80) return 0;
-    if (bytes == 3 && ((text[0] == 0xE0 && text[1] < 0xA0) || (text[0] == 0xED && text[1] > 0x9F))) return 0;
-    if (bytes == 4 && ((text[0] == 0xF0 && text[1] < 0x90) || (text[0] == 0xF4 && text[1] > 0x8F))) return 0;
-    return bytes;
-}
-
-static void json_string(FILE *to, const char *value) {
-    fputc('"', to);
-    for (const unsigned char *c = (const unsigned char *)value; *c;) {
-        int bytes = utf8_bytes(c);
-        if (*c == '"' || *c == '\\') fprintf(to, "\\%c", *c);
-        else if (*c < 0x20 || *c == 0x7F) fprintf(to, "\\u%04x", *c);
-        else if (bytes == 0) fputs("\\ufffd", to);
-        else fwrite(c, 1, (size_t)bytes, to);
-        c += bytes ? bytes : 1;
-    }
-    fputc('"', to);
-}
 
 static void json_name(json_sink *s, const char *name) {
     fprintf(s->to, "%s\n%s\"%s\": ", s->first ? "" : ",", s->indent, name);
@@ -149,7 +154,7 @@ static void json_text(void *to, const char *name, const char *value, size_t char
     json_sink *s = to;
     (void)chars;
     json_name(s, name);
-    json_string(s->to, value);
+    tsr_json_string(s->to, value);
 }
 
 static const tsr_field_sink json_fields = {json_integer, json_real, json_text};
@@ -171,50 +176,14 @@ tsr_status tsr_record_write_json(const tsr_run_record *record, FILE *to) {
     return TSR_OK;
 }
 
-static tsr_status save_failed(const char *file, int error) {
-    bool space = error == ENOSPC || error == EDQUOT || error == EFBIG;
-    return tsr_fail(space ? TSR_ERR_SPACE : TSR_ERR_IO, "cannot write the log '%s': %s; choose another place", file, strerror(error));
-}
-
-/* Where the record is written before it gets its name; *special: a pipe or a terminal, which has nothing to rename. */
-static tsr_status temporary_name(const char *file, char *name, size_t chars, bool *special) {
-    struct stat st;
-    *special = stat(file, &st) == 0 && !S_ISREG(st.st_mode);
-    int wanted = *special ? snprintf(name, chars, "%s", file) : snprintf(name, chars, "%s.tessera-%ld.tmp", file, (long)getpid());
-    return wanted < (int)chars ? TSR_OK : save_failed(file, ENAMETOOLONG);
-}
-
-tsr_status tsr_record_check_json(const char *file) {
-    char name[1200];
-    bool special;
-    TSR_TRY(temporary_name(file, name, sizeof name, &special));
-    if (special) return TSR_OK;
-    FILE *to = fopen(name, "we");
-    if (!to) return save_failed(file, errno);
-    fclose(to);
-    unlink(name);
-    return TSR_OK;
-}
+tsr_status tsr_record_check_json(const char *file) { return tsr_text_file_check("log", file); }
 
 tsr_status tsr_record_save_json(const tsr_run_record *record, const char *file) {
-    char name[1200];
-    bool special;
-    TSR_TRY(temporary_name(file, name, sizeof name, &special));
-    FILE *to = fopen(name, "we");
-    if (!to) return save_failed(file, errno);
+    tsr_text_file log;
+    TSR_TRY(tsr_text_file_open("log", file, &log));
     errno = 0;
-    bool ok = tsr_record_write_json(record, to) == TSR_OK && (special || fsync(fileno(to)) == 0);
-    int error = errno;
-    if (fclose(to) != 0 && ok) {
-        ok = false;
-        error = errno;
-    }
-    if (ok && !special && rename(name, file) != 0) {
-        ok = false;
-        error = errno;
-    }
-    if (!ok && !special) unlink(name);
-    return ok ? TSR_OK : save_failed(file, error);
+    tsr_status status = tsr_record_write_json(record, log.to);
+    return tsr_text_file_close(&log, status == TSR_OK ? 0 : errno ? errno : EIO);
 }
 
 /* ---- terminal ------------------------------------------------------------------------------------------------------- */
@@ -241,6 +210,22 @@ static void print_rank(const tsr_rank_record *r, int host, int device, FILE *to)
     fprintf(to, " %10.3f %9.1f\n", r->kernel_seconds, rate(r->flops, r->kernel_seconds));
 }
 
+static void print_startup(const tsr_run_record *record, FILE *to) {
+    fprintf(to, "start-up %.3f s:", record->setup_seconds);
+    for (int part = 0; part < TSR_STARTUP_COUNT; part++) fprintf(to, "%s %s %.3f", part ? "," : "", startup_names[part], record->startup_seconds[part]);
+    fputc('\n', to);
+}
+
+static void print_bounds(const tsr_run_record *record, FILE *to) {
+    const tsr_run_bounds bounds = tsr_record_bounds(record);
+    if (bounds.limit_rank < 0) return;
+    fprintf(to, "limit %.3f s, measured %.3f s: bound by the %s lane of rank %d, busy %.0f%% of the run", bounds.limit_seconds, record->seconds, bounds.limit_lane,
+            bounds.limit_rank, 100 * bounds.limit_share);
+    if (bounds.behind_seconds > 0)
+        fprintf(to, "; slowest: the %s lane of rank %d, %.3f s, %.3f above its mean", bounds.slowest_lane, bounds.slowest_rank, bounds.slowest_seconds, bounds.behind_seconds);
+    fputc('\n', to);
+}
+
 void tsr_record_print(const tsr_run_record *record, FILE *to) {
     int host = width_of(record, offsetof(tsr_rank_record, host), "host");
     int device = width_of(record, offsetof(tsr_rank_record, device), "device");
@@ -253,6 +238,8 @@ void tsr_record_print(const tsr_run_record *record, FILE *to) {
     for (int i = 0; i < record->ranks; i++) tiles += record->rank_records[i].tiles, fallbacks += record->rank_records[i].fallbacks;
     if (fallbacks > 0)
         fprintf(to, "kernel %s could not hold the values of %lld of %lld products: simt made them\n", record->kernel, (long long)fallbacks, (long long)tiles);
+    print_startup(record, to);
+    print_bounds(record, to);
     fprintf(to, "%lldx%lldx%lld (m x n x k) %s on %d rank%s, grid %dx%dx%d, kernel %s (%s): %.3f s, %.1f GFLOP/s, check %s\n", (long long)record->m,
             (long long)record->n, (long long)record->k, record->type, record->ranks, record->ranks == 1 ? "" : "s", record->grid[0],
             record->grid[1], record->grid[2], record->kernel, record->accuracy, record->seconds, record->gflops, record->check);

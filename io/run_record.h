@@ -26,6 +26,22 @@ typedef enum {
 
 const char *tsr_lane_name(tsr_lane lane);
 
+/* The parts of a start-up, main to first read, in the order of the record: code, name. */
+#define TSR_STARTUP_LIST(X)                                                                                           \
+    X(MPI, "mpi")               /* MPI started, options read and agreed */                                            \
+    X(DEVICE, "device")         /* device opened, kernel chosen */                                                    \
+    X(TRANSPORT, "transport")   /* chosen; communicators, NCCL */                                                     \
+    X(PLAN, "plan")                                                                                                   \
+    X(ALLOCATION, "allocation") /* the plan's buffers, streams, the trace's memory */                                 \
+    X(FILES, "files")           /* inputs described, output made, both opened */
+
+typedef enum {
+#define X(code, name) TSR_STARTUP_##code,
+    TSR_STARTUP_LIST(X)
+#undef X
+    TSR_STARTUP_COUNT
+} tsr_startup;
+
 /* Plain memory: gathered to rank 0. */
 typedef struct {
     int32_t rank, row, col, depth;  /* grid coordinates; -1 for a rank the grid leaves idle */
@@ -63,11 +79,25 @@ typedef struct {
     char kernel[32], accuracy[8], input[8], type[8], transport[32], io[16]; /* input: of A and B as the kernel took them; type: of the sums */
     char versions[256];         /* "tessera 0.1.0, HDF5 …, Open MPI …, CUDA …" */
     double seconds;             /* first read to last byte synced */
-    double setup_seconds;       /* main to first read */
+    double setup_seconds;       /* rank 0's main to first read */
+    double startup_seconds[TSR_STARTUP_COUNT]; /* its parts; each ends when the slowest rank is done */
     double gflops;              /* 2·m·n·k / seconds / 1e9 */
     char check[256];            /* "not run", or "PASSED …" / "FAILED …" with the numbers */
     const tsr_rank_record *rank_records; /* ranks of them; not owned */
 } tsr_run_record;
+
+/* What a run waited for, by busy seconds; ranks the grid leaves idle do not count. Rank -1 and lane "none" where nothing was done. */
+typedef struct {
+    int limit_rank;          /* the busiest lane of all: no run with these lanes' measured rates can be shorter */
+    const char *limit_lane;
+    double limit_seconds;    /* its bytes (multiply: flops) over the rate it reached: its busy time */
+    double limit_share;      /* of the run's seconds */
+    int slowest_rank;        /* the straggler: furthest above its lane's mean over the ranks; exchange is left out, because it waits for others */
+    const char *slowest_lane;
+    double slowest_seconds;  /* busy */
+    double behind_seconds;   /* above the mean */
+} tsr_run_bounds;
+tsr_run_bounds tsr_record_bounds(const tsr_run_record *record);
 
 /* One JSON object, two-space indent, a newline at the end. TSR_ERR_IO when the stream fails. */
 tsr_status tsr_record_write_json(const tsr_run_record *record, FILE *to);
@@ -75,7 +105,7 @@ tsr_status tsr_record_write_json(const tsr_run_record *record, FILE *to);
 tsr_status tsr_record_save_json(const tsr_run_record *record, const char *file);
 /* Whether the file could be written now: asked before a long run. Leaves nothing behind. */
 tsr_status tsr_record_check_json(const char *file);
-/* A header, one line a rank, one line for the run. */
+/* A header, a line a rank, one for the start-up, one for what bounded the run, and last one for the run. */
 void tsr_record_print(const tsr_run_record *record, FILE *to);
 
 /* Used by output.c, which holds the lock of io/hdf5_util.h: writes the record into the open HDF5 file `file` (an hid_t) as group `path`. */

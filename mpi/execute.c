@@ -19,6 +19,8 @@ typedef struct {
     pthread_t thread;
     tsr_stream *stream;
     tsr_event *begin[2], *end[2]; /* of the step in flight and of the one being issued */
+    tsr_event *origin;            /* with a trace: ties the stream's clock to the host's */
+    double origin_seconds;        /* tsr_now_seconds() when the origin was put on the idle stream */
     int turn;
     bool in_flight;
     tsr_step flying;
@@ -77,7 +79,7 @@ static tsr_status open_lane(tsr_executor *e, tsr_lane which) {
         TSR_TRY(device->ops->event_create(device, &lane->begin[i]));
         TSR_TRY(device->ops->event_create(device, &lane->end[i]));
     }
-    return TSR_OK;
+    return e->x.trace && lane->asynchronous ? device->ops->event_create(device, &lane->origin) : TSR_OK;
 }
 
 static void close_lane(tsr_device *device, lane_state *lane) {
@@ -85,6 +87,7 @@ static void close_lane(tsr_device *device, lane_state *lane) {
         if (lane->begin[i]) device->ops->event_destroy(device, lane->begin[i]);
         if (lane->end[i]) device->ops->event_destroy(device, lane->end[i]);
     }
+    if (lane->origin) device->ops->event_destroy(device, lane->origin);
     if (lane->stream) device->ops->stream_destroy(device, lane->stream);
 }
 
@@ -125,6 +128,28 @@ static void lane_done(lane_state *lane, const tsr_step *step, double seconds) {
     tsr_clocks_advance(&lane->executor->clocks, step);
 }
 
+/* The first record on a stream may take longer than later ones: the second counts. */
+static tsr_status trace_origin(lane_state *lane) {
+    tsr_device *device = lane->executor->x.device;
+    for (int i = 0; i < 2; i++) {
+        lane->origin_seconds = tsr_now_seconds();
+        TSR_TRY(device->ops->event_record(device, lane->origin, lane->stream));
+        TSR_TRY(device->ops->event_wait(device, lane->origin));
+    }
+    return TSR_OK;
+}
+
+/* Both times from the origin, so that rounding keeps the order in which the stream reached the events. */
+static tsr_status trace_landed(lane_state *lane, int flying) {
+    const tsr_execution *x = &lane->executor->x;
+    double begin, end;
+    if (!x->trace) return TSR_OK;
+    TSR_TRY(x->device->ops->event_seconds(x->device, lane->origin, lane->begin[flying], &begin));
+    TSR_TRY(x->device->ops->event_seconds(x->device, lane->origin, lane->end[flying], &end));
+    tsr_trace_step(x->trace, &lane->flying, lane->origin_seconds + begin, lane->origin_seconds + end);
+    return TSR_OK;
+}
+
 /* Waits for the step in flight, which is the one issued before `turn`. */
 static tsr_status lane_land(lane_state *lane) {
     if (!lane->in_flight) return TSR_OK;
@@ -133,6 +158,7 @@ static tsr_status lane_land(lane_state *lane) {
     double seconds;
     TSR_TRY(device->ops->event_wait(device, lane->end[flying]));
     TSR_TRY(device->ops->event_seconds(device, lane->begin[flying], lane->end[flying], &seconds));
+    TSR_TRY(trace_landed(lane, flying));
     lane->in_flight = false;
     lane_done(lane, &lane->flying, seconds);
     return TSR_OK;
@@ -144,7 +170,9 @@ static tsr_status lane_issue(lane_state *lane, const tsr_step *step) {
     if (!lane->asynchronous) {
         double start = tsr_now_seconds();
         TSR_TRY(tsr_step_run(&e->x, e->buffers, lane->stream, step));
-        lane_done(lane, step, tsr_now_seconds() - start);
+        double end = tsr_now_seconds();
+        if (e->x.trace) tsr_trace_step(e->x.trace, step, start, end);
+        lane_done(lane, step, end - start);
         return TSR_OK;
     }
     TSR_TRY(device->ops->event_record(device, lane->begin[lane->turn], lane->stream));
@@ -172,6 +200,7 @@ static void *lane_thread(void *context) {
     lane_state *lane = context;
     tsr_executor *e = lane->executor;
     tsr_status status = e->x.device->ops->use(e->x.device);
+    if (status == TSR_OK && lane->origin) status = trace_origin(lane);
     if (status == TSR_OK) status = tsr_schedule_summa(e->x.plan, tsr_grid_rank(e->x.grid), lane_step, lane);
     if (status == TSR_OK) status = lane_land(lane);
 
@@ -247,6 +276,10 @@ tsr_status tsr_executor_run(tsr_executor *e, tsr_rank_record *record) {
     tsr_forecast forecast;
     TSR_TRY(tsr_plan_forecast(e->x.plan, tsr_grid_rank(grid), &forecast));
     TSR_TRY(clear_fallbacks(e));
+    if (e->x.trace) {
+        TSR_TRY(TSR_MPI(MPI_Barrier(grid->ranks)));
+        tsr_trace_start(e->x.trace);
+    }
     double start = tsr_now_seconds();
     int started = 0;
     tsr_status status = TSR_OK;

@@ -9,6 +9,7 @@
 #include "kernels/pack.h"
 #include "mpi/grid.h"
 #include "mpi/plan.h"
+#include "mpi/trace.h"
 #include "mpi/transport.h"
 
 /* Everything a run needs; nothing is owned. Stores of operands the plan does not read may be NULL. */
@@ -22,6 +23,7 @@ typedef struct {
     int io_threads; /* that read or write at once on this rank */
     void (*progress)(void *context, double done); /* called by tsr_executor_run's thread, done in [0, 1]; may be NULL */
     void *progress_context;
+    tsr_trace *trace; /* takes every step's begin and end; NULL: nobody asks */
     uint32_t *fallbacks; /* set by the executor: on the device, counts products that a kernel handed to another */
 } tsr_execution;
 

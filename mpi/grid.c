@@ -30,7 +30,7 @@ static tsr_status world_describe(tsr_world *world) {
 }
 
 tsr_status tsr_world_open(tsr_world *world) {
-    tsr_world opened = {.comm = MPI_COMM_NULL, .node = MPI_COMM_NULL};
+    tsr_world opened = {.comm = MPI_COMM_NULL, .node = MPI_COMM_NULL, .started_seconds = tsr_now_seconds()};
     int running = 0, provided = MPI_THREAD_SINGLE;
     TSR_TRY(TSR_MPI(MPI_Initialized(&running)));
     if (running) TSR_TRY(TSR_MPI(MPI_Query_thread(&provided)));

@@ -16,6 +16,7 @@ typedef struct {
     int local_rank, local_ranks;
     bool threads;             /* MPI_THREAD_MULTIPLE was granted */
     char host[64];
+    double started_seconds;   /* tsr_now_seconds() when main began */
 } tsr_world;
 
 /* Collective. Starts MPI (asking for MPI_THREAD_MULTIPLE) unless it runs; TSR_ERR_MPI when not even SERIALIZED is there. */

@@ -21,6 +21,8 @@ static tsr_run_record sample(void) {
                           .n = 4, .k = 5, .grid = {1, 1, 1}, .ranks = 2, .super_blocks = {1, 2}, .panel = 5, .kernel = "blas", .type = "f32",
                           .transport = "host", .io = "direct", .versions = "tessera", .seconds = 2, .gflops = INFINITY, .check = "not run",
                           .rank_records = ranks};
+    run.setup_seconds = 0.75;
+    run.startup_seconds[TSR_STARTUP_MPI] = 0.5, run.startup_seconds[TSR_STARTUP_PLAN] = 0.25;
     snprintf(run.a.name, sizeof run.a.name, "a.h5:/A");
     run.a.rows = 3;
     return run;
@@ -43,6 +45,8 @@ static void test_json(void) {
     expect(text, "\"rank_count\": 2,");
     expect(text, "\"read_GBps\": 2.5,");
     expect(text, "\"kernel_gflops\": 2,");
+    expect(text, "\"setup_seconds\": 0.75,\n  \"setup_mpi_seconds\": 0.5,\n  \"setup_device_seconds\": 0,");
+    expect(text, "\"limit_seconds\": 2,\n  \"limit_share\": 1,\n  \"limit_rank\": 0,\n  \"limit_lane\": \"read\",\n  \"slowest_rank\": 0,\n  \"slowest_lane\": \"read\",");
     expect(text, "\"gflops\": 1,");
     CHECK(!strstr(text, "\"c0\""), "C0 was not used");
     CHECK(strcmp(text + bytes - 7, "\n  ]\n}\n") == 0, "ends with '%s'", text + bytes - 7);
@@ -85,8 +89,8 @@ static void test_print(void) {
     FILE *to = open_memstream(&text, &bytes);
     tsr_record_print(&run, to);
     fclose(to);
-    char *line[4] = {text};
-    for (int i = 1; i < 4; i++) {
+    char *line[6] = {text};
+    for (int i = 1; i < 6; i++) {
         line[i] = strchr(line[i - 1], '\n') + 1;
         line[i][-1] = '\0';
     }
@@ -94,9 +98,36 @@ static void test_print(void) {
     expect(line[0], "rank");
     expect(line[1], "CPU");
     expect(line[2], "idle");
-    expect(line[3], "3x4x5");
-    expect(line[3], "check not run");
+    expect(line[3], "start-up 0.750 s: mpi 0.500, device 0.000, transport 0.000, plan 0.250, allocation 0.000, files 0.000");
+    expect(line[4], "limit 2.000 s, measured 2.000 s: bound by the read lane of rank 0, busy 100% of the run");
+    CHECK(!strstr(line[4], "slowest"), "one active rank cannot be behind others: %s", line[4]);
+    expect(line[5], "3x4x5");
+    expect(line[5], "check not run");
     free(text);
+}
+
+static void check_bounds(const tsr_run_record *run, int limit_rank, const char *limit_lane, double share, int slowest_rank, const char *slowest_lane, double behind) {
+    const tsr_run_bounds got = tsr_record_bounds(run);
+    CHECK(got.limit_rank == limit_rank && strcmp(got.limit_lane, limit_lane) == 0, "bound by the %s lane of rank %d", got.limit_lane, got.limit_rank);
+    CHECK(fabs(got.limit_share - share) < 1e-12, "share %g", got.limit_share);
+    CHECK(got.slowest_rank == slowest_rank && strcmp(got.slowest_lane, slowest_lane) == 0, "slowest is the %s lane of rank %d", got.slowest_lane, got.slowest_rank);
+    CHECK(fabs(got.behind_seconds - behind) < 1e-12, "%g s behind", got.behind_seconds);
+}
+
+/* The busiest lane of all bounds the run; the straggler is the one furthest from its peers, whatever it waits for in exchange. */
+static void test_bounds(void) {
+    tsr_rank_record three[3] = {{.rank = 0}, {.rank = 1}, {.rank = 2}};
+    tsr_run_record run = {.ranks = 3, .seconds = 8, .rank_records = three};
+    check_bounds(&run, -1, "none", 0, -1, "none", 0);
+    for (int i = 0; i < 3; i++) three[i].lane_seconds[TSR_LANE_MULTIPLY] = 6, three[i].lane_seconds[TSR_LANE_READ] = 1;
+    check_bounds(&run, 0, "multiply", 0.75, 0, "multiply", 0);
+    three[1].lane_seconds[TSR_LANE_WRITE] = 3; /* mean 1 */
+    three[2].lane_seconds[TSR_LANE_EXCHANGE] = 7;
+    check_bounds(&run, 2, "exchange", 0.875, 1, "write", 2);
+    three[2].row = -1; /* idle: neither it nor its zeros count */
+    check_bounds(&run, 0, "multiply", 0.75, 1, "write", 1.5);
+    run.seconds = 0;
+    check_bounds(&run, 0, "multiply", 0, 1, "write", 1.5);
 }
 
 int main(void) {
@@ -105,5 +136,6 @@ int main(void) {
     test_failing_stream();
     test_save();
     test_print();
+    test_bounds();
     return 0;
 }

@@ -121,6 +121,32 @@ static void open_operand(bench *b, const setup *s, int which, const tsr_operand 
 
 /* ---- one run --------------------------------------------------------------------------------------------------------- */
 
+
+/* Every step once, on its lane, inside the run; a lane's steps one after another; bytes and flops as the record has them. */
+static void check_trace(const tsr_trace *trace, const tsr_plan *plan, const tsr_grid *grid, const tsr_rank_record *record) {
+    tsr_forecast forecast;
+    double bytes[TSR_LANE_COUNT] = {0}, flops = 0, seconds[TSR_LANE_COUNT] = {0};
+    int64_t count, last[TSR_LANE_COUNT] = {0};
+    CHECK_OK(tsr_plan_forecast(plan, tsr_grid_rank(grid), &forecast));
+    const tsr_trace_event *events = tsr_trace_events(trace, &count);
+    CHECK(count == forecast.steps, "%lld events of %lld steps", (long long)count, (long long)forecast.steps);
+    for (int64_t i = 0; i < count; i++) {
+        const tsr_trace_event *e = &events[i];
+        CHECK(e->lane >= 0 && e->lane < TSR_LANE_COUNT, "lane %d", (int)e->lane);
+        CHECK(e->begin_ns >= last[e->lane] && e->end_ns >= e->begin_ns, "event %lld of the %s lane runs from %lld to %lld ns, the one before until %lld", (long long)i,
+              tsr_lane_name((tsr_lane)e->lane), (long long)e->begin_ns, (long long)e->end_ns, (long long)last[e->lane]);
+        CHECK((e->kind == TSR_STEP_MULTIPLY) == (e->flops > 0) || e->flops == 0, "step of kind %d with %g flops", (int)e->kind, e->flops);
+        last[e->lane] = e->end_ns;
+        bytes[e->lane] += e->bytes, flops += e->flops, seconds[e->lane] += (double)(e->end_ns - e->begin_ns) * 1e-9;
+    }
+    for (int lane = 0; lane < TSR_LANE_COUNT; lane++) {
+        CHECK(bytes[lane] == record->lane_bytes[lane], "the %s lane's events have %g bytes, its record %g", tsr_lane_name((tsr_lane)lane), bytes[lane], record->lane_bytes[lane]);
+        CHECK(fabs(seconds[lane] - record->lane_seconds[lane]) < 1e-5 + 1e-3 * record->wall_seconds, "the %s lane's events took %g s, its record says %g",
+              tsr_lane_name((tsr_lane)lane), seconds[lane], record->lane_seconds[lane]);
+    }
+    CHECK(flops == record->flops, "%g flops, the record has %g", flops, record->flops);
+}
+
 static opened *open_grid(bench *b, const tsr_plan *plan) {
     for (int i = 0; i < b->grids_count; i++) {
         opened *o = &b->grids[i];
@@ -152,10 +178,17 @@ static void execute(bench *b, const setup *s, const tsr_plan *plan, const tsr_ge
     open_operand(b, s, 1, &plan->problem.b, &x.b);
     if (s->beta != 0) CHECK_OK(tsr_generated_open(TSR_FILL_INTEGER, 3, s->m, s->n, TSR_I16, &x.c0));
     CHECK_OK(tsr_memory_open((tsr_view){c, {TSR_F64, false}, s->m, s->n, s->n}, &x.c));
+    if (b->runs % 2) { /* runs without one must work too */
+        tsr_forecast forecast;
+        CHECK_OK(tsr_plan_forecast(plan, tsr_grid_rank(&o->grid), &forecast));
+        CHECK_OK(tsr_trace_open(forecast.steps, &x.trace));
+    }
     CHECK_OK(tsr_executor_open(&x, &executor));
     CHECK_OK(tsr_executor_run(executor, &record));
     check_record(plan, &o->grid, &record);
+    if (x.trace) check_trace(x.trace, plan, &o->grid, &record);
     tsr_executor_close(executor);
+    tsr_trace_close(x.trace);
     tsr_store_close(x.a), tsr_store_close(x.b), tsr_store_close(x.c0), tsr_store_close(x.c);
 }
 

@@ -1,0 +1,26 @@
+/* A text file that is there whole or not at all: written under a temporary name beside its own, brought to stable storage, renamed.
+ * A pipe or a terminal, which has nothing to rename, is written as it stands. */
+#ifndef TSR_IO_TEXT_FILE_H
+#define TSR_IO_TEXT_FILE_H
+
+#include <stdio.h>
+
+#include "kernels/base.h"
+
+typedef struct {
+    FILE *to;         /* write here */
+    const char *what; /* "log", "trace": how messages call it; not owned */
+    const char *file; /* not owned */
+    char temporary[1200];
+    bool special;     /* a pipe, a terminal, a device */
+} tsr_text_file;
+
+/* Whether the file could be written now: asked before a long run. Leaves nothing behind. */
+tsr_status tsr_text_file_check(const char *what, const char *file);
+/* `what` and `file` must live until it is closed. */
+tsr_status tsr_text_file_open(const char *what, const char *file, tsr_text_file *opened);
+/* Closes it in any case. With error 0 and a stream without failures the file gets its name; else nothing is left and what was there stays. `error`:
+ * errno of a write that failed before, 0 when none did. TSR_ERR_SPACE, TSR_ERR_IO. */
+tsr_status tsr_text_file_close(tsr_text_file *file, int error);
+
+#endif
