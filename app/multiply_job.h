@@ -33,6 +33,7 @@ typedef struct {
     tsr_progress progress;
     tsr_rank_record mine;
     tsr_trace *trace; /* NULL: not asked for, or this rank is idle */
+    double trace_bytes; /* of host memory on the rank with the most steps */
     double first_read, finished; /* seconds */
     double startup_seconds[TSR_STARTUP_COUNT], startup_marked; /* parts so far, and when the last one ended */
     char check[256];

@@ -165,6 +165,7 @@ static tsr_status plan_beside_trace(tsr_job *j, const tsr_resources *res) {
         if (status == TSR_ERR_LIMIT && tries > 0) break;
         TSR_TRY(status);
         TSR_TRY(trace_bytes(j, &need));
+        j->trace_bytes = need;
         if (trace_fits(j, need, (double)limit)) return TSR_OK;
     }
     char need_text[32], have_text[32];
@@ -245,5 +246,7 @@ tsr_status tsr_job_show_plan(const tsr_job *j) {
     if (j->settings->order == TSR_ORDER_COL) printf("order          col: planned as the files store it, C' = op(B)' op(A)': the first factor below is B\n");
     printf("kernel         %s (%s) on %s, accuracy %s, transport %s\n", j->kernel->name, j->kernel->what, j->facts.name,
            tsr_accuracy_name(tsr_gemm_loss(j->kernel, j->problem.a.element.dtype, j->problem.b.element.dtype)), j->transport_ops->name);
+    char text[32];
+    if (j->settings->trace) printf("trace          %s of host memory on the rank with the most steps, beside what follows\n", tsr_format_bytes(j->trace_bytes, text));
     return tsr_plan_print(&j->plan, stdout);
 }

@@ -139,7 +139,7 @@ static tsr_status trace_origin(lane_state *lane) {
     return TSR_OK;
 }
 
-/* Both times from the origin, so that rounding keeps the order in which the stream reached the events. */
+/* Both times from the origin, so that rounding (a GPU's differences of events are floats) keeps the order in which the stream reached the events. */
 static tsr_status trace_landed(lane_state *lane, int flying) {
     const tsr_execution *x = &lane->executor->x;
     double begin, end;

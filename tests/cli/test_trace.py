@@ -2,6 +2,7 @@
 import collections
 import json
 import os
+import re
 
 import h5py
 
@@ -44,6 +45,11 @@ def check_lanes(events, log):
         assert sum(event["args"]["flops"] for event in events if event["pid"] == rank["rank"]) == rank["flops"], rank
         tiles = [event for event in events if event["pid"] == rank["rank"] and event["args"]["kind"] == "multiply"]
         assert len(tiles) == rank["tiles"], f"{len(tiles)} products of {rank['tiles']}"
+
+
+def size(what, text):
+    number, unit = re.search(what + r" +([0-9.]+) ([kM]B)", text).groups()
+    return float(number) * {"kB": 1e3, "MB": 1e6}[unit]
 
 
 def names(trace, kind):
@@ -105,6 +111,19 @@ def test_memory():
     os.remove("t.json")
     run("multiply", "a.h5", "b.h5", "-o", "d.h5", "--trace", "t.json", "--device", "cpu", "--dry-run", "--force")
     assert not os.path.exists("t.json")
+
+
+def test_memory_of_both():
+    """Matrices larger than memory fill the limit: with a trace they are planned into less of it."""
+    make_inputs(1000, 1000, 1000)
+    arguments = ["multiply", "a.h5", "b.h5", "-o", "d.h5", "--force", "--device", "cpu", "--host-memory", "2M"]
+    alone, beside = run(*arguments, "--dry-run").out, run(*arguments, "--trace", "t.json", "--dry-run").out
+    trace = size("trace", beside)
+    assert size("host in all", alone) + trace > 2 * 2**20 >= size("host in all", beside) + trace, (alone, beside)
+    run(*arguments, "--trace", "t.json", ranks=1)
+    steps = len([event for event in load("t.json")["traceEvents"] if event.get("cat") == "step"])
+    assert 40 * steps < trace < 40 * steps + 400e3, (steps, trace)
+    assert np.all(read("d.h5") == 1000)
 
 
 def test_failing_trace():
