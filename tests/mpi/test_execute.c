@@ -121,7 +121,6 @@ static void open_operand(bench *b, const setup *s, int which, const tsr_operand 
 
 /* ---- one run --------------------------------------------------------------------------------------------------------- */
 
-
 /* Every step once, on its lane, inside the run; a lane's steps one after another; bytes and flops as the record has them. */
 static void check_trace(const tsr_trace *trace, const tsr_plan *plan, const tsr_grid *grid, const tsr_rank_record *record) {
     tsr_forecast forecast;
