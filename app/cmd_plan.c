@@ -141,7 +141,7 @@ static void print_text(const answer *a) {
         else tsr_format_bytes(a->model.lane_bytes[lane], text);
         printf("  %-10s %14s %14.4g\n", tsr_lane_name((tsr_lane)lane), text, a->model.lane_seconds[lane]);
     }
-    tsr_plan_print_exchange(&a->plan, stdout);
+    tsr_plan_print_exchange(&a->plan, &a->fewest, stdout);
     printf("predicted      %.4g s, bounded by %s; %.1f %% of all GPUs' multiplication rate (%.4g of %.4g TFLOP/s)\n", a->model.seconds, tsr_lane_name(busiest(&a->model)),
            100 * a->efficiency, 2e-12 * (double)o->m * (double)o->n * (double)o->k / a->model.seconds,
            1e-12 * (double)o->ranks * a->plan.resources.rates.lane[TSR_LANE_MULTIPLY]);

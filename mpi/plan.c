@@ -142,7 +142,8 @@ static bool fits_shrunk(tsr_plan *plan, int sums, int shrink) {
 }
 
 /* Tries panels of the current super-block size, the largest first; none when the smallest is too large. */
-static bool try_panels(tsr_plan *plan, int sums, int shrinks) {
+static bool try_panels(tsr_plan *plan, int sums_when_cut, int shrinks) {
+    int sums = plan->blocks_m * plan->blocks_n > 1 ? sums_when_cut : 1;
     if (sums_too_large(plan, sums) || !fits_shrunk(plan, sums, shrinks)) return false;
     for (int shrink = 0; shrink < shrinks; shrink++)
         if (fits_shrunk(plan, sums, shrink)) return true;
@@ -177,10 +178,10 @@ bool tsr_plan_fit(tsr_plan *plan) {
     for (size_t round = 0; round < sizeof rounds / sizeof *rounds; round++) {
         one_block(plan);
         do {
-            if (try_panels(plan, plan->blocks_m * plan->blocks_n > 1 ? rounds[round].sums : 1, rounds[round].shrinks)) return true;
+            if (try_panels(plan, rounds[round].sums, rounds[round].shrinks)) return true;
         } while (split_block(plan, rounds[round].edge));
     }
-    return false;
+    return fits_shrunk(plan, 1, rounds[2].shrinks); /* false, with the memory of the smallest plan counted for the refusal */
 }
 
 /* ---- a plan for one grid ------------------------------------------------------------------------------------------ */

@@ -47,18 +47,16 @@ static void print_ratio(double bytes, double bound, FILE *to) {
     if (bound > 0) fprintf(to, ", %.2f times", bytes / bound);
 }
 
-void tsr_plan_print_exchange(const tsr_plan *plan, FILE *to) {
+void tsr_plan_print_exchange(const tsr_plan *plan, const tsr_plan *fewest, FILE *to) {
     char text[32];
-    tsr_plan fewest;
     tsr_prediction mine, least;
     int active = plan->p * plan->q * plan->r;
     double bound = tsr_exchange_bound(&plan->problem, active);
-    tsr_plan_fewest_bytes(plan, &fewest);
-    tsr_plan_predict(plan, &mine), tsr_plan_predict(&fewest, &least);
+    tsr_plan_predict(plan, &mine), tsr_plan_predict(fewest, &least);
     fprintf(to, "exchange       %s into the busiest rank", tsr_format_bytes(mine.lane_bytes[TSR_LANE_EXCHANGE], text));
     print_ratio(mine.lane_bytes[TSR_LANE_EXCHANGE], bound, to);
     fprintf(to, "%s the least any schedule needs on %d ranks (%s; Al Daas et al., SPAA 2022)\n", bound > 0 ? "" : ";", active, tsr_format_bytes(bound, text));
-    fprintf(to, "fewest bytes   %d x %d x %d of all grids on as many ranks: %s", fewest.p, fewest.q, fewest.r, tsr_format_bytes(least.lane_bytes[TSR_LANE_EXCHANGE], text));
+    fprintf(to, "fewest bytes   %d x %d x %d of all grids on as many ranks: %s", fewest->p, fewest->q, fewest->r, tsr_format_bytes(least.lane_bytes[TSR_LANE_EXCHANGE], text));
     print_ratio(least.lane_bytes[TSR_LANE_EXCHANGE], bound, to);
     fprintf(to, "; predicted to take %.2f of this plan's time\n", least.seconds / mine.seconds);
 }
@@ -100,6 +98,8 @@ tsr_status tsr_plan_print(const tsr_plan *plan, FILE *to) {
                 tsr_format_bytes(all.lane_bytes[lane], all_text));
     }
     fprintf(to, "  %-10s %10.4g GFLOP %9.4g GFLOP\n", "flops", most.flops / 1e9, all.flops / 1e9);
-    tsr_plan_print_exchange(plan, to);
+    tsr_plan fewest;
+    tsr_plan_fewest_bytes(plan, &fewest);
+    tsr_plan_print_exchange(plan, &fewest, to);
     return TSR_OK;
 }

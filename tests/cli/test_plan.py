@@ -40,7 +40,7 @@ def test_choices():
     forced = plan(*PRODUCT, "--ranks", 8, "--grid", "8x1", "--panel", 512)[1]
     assert forced["grid"] == [8, 1, 1] and forced["panel"] == 512, forced
     chosen = plan(*PRODUCT, "--ranks", 8)[1]
-    assert chosen["seconds"] <= forced["seconds"] and chosen["exchange_bytes"] < forced["exchange_bytes"], (chosen, forced)
+    assert chosen["seconds"] <= 1.02 * forced["seconds"] and chosen["exchange_bytes"] < forced["exchange_bytes"], (chosen, forced)
     small = plan(*PRODUCT, "--ranks", 8, "--memory", "2G", "--host-memory", "1G")[1]
     assert small["device_bytes"] <= 2 * 2**30 and small["host_bytes"] <= 2**30 and small["super_blocks"] != [1, 1], small
     double = plan(*PRODUCT, "--ranks", 8, "--type", "f64")[1]
