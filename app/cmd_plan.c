@@ -154,6 +154,8 @@ static void json_number(FILE *to, const char *name, double value) {
     tsr_bench_json_number(to, value);
 }
 
+static void json_bytes(FILE *to, const char *name, double bytes) { fprintf(to, ",\n  \"%s\": %.0f", name, bytes); } /* whole, not rounded to some digits */
+
 static void print_json(const answer *a, FILE *to) {
     const plan_options *o = a->options;
     const tsr_plan *plan = &a->plan;
@@ -164,25 +166,23 @@ static void print_json(const answer *a, FILE *to) {
     json_grid(to, "grid", plan);
     fprintf(to, ", \"super_blocks\": [%" PRId64 ", %" PRId64 "], \"super_block\": [%" PRId64 ", %" PRId64 "], \"panel\": %" PRId64 ", \"strip\": %" PRId64, plan->blocks_m, plan->blocks_n, plan->block_m,
             plan->block_n, plan->panel, plan->strip);
-    json_number(to, "device_bytes", plan->device_bytes);
-    json_number(to, "host_bytes", plan->host_bytes);
+    json_bytes(to, "device_bytes", plan->device_bytes);
+    json_bytes(to, "host_bytes", plan->host_bytes);
     fprintf(to, ",\n  \"lanes\": {");
     for (int lane = 0; lane < TSR_LANE_COUNT; lane++) {
         fprintf(to, "%s\n    \"%s\": {\"seconds\": ", lane ? "," : "", tsr_lane_name((tsr_lane)lane));
         tsr_bench_json_number(to, a->model.lane_seconds[lane]);
-        fprintf(to, ", \"%s\": ", lane == TSR_LANE_MULTIPLY ? "flops" : "bytes");
-        tsr_bench_json_number(to, lane == TSR_LANE_MULTIPLY ? a->model.flops : a->model.lane_bytes[lane]);
-        fprintf(to, "}");
+        fprintf(to, ", \"%s\": %.0f}", lane == TSR_LANE_MULTIPLY ? "flops" : "bytes", lane == TSR_LANE_MULTIPLY ? a->model.flops : a->model.lane_bytes[lane]);
     }
     fprintf(to, "\n  },\n  \"bounded_by\": \"%s\"", tsr_lane_name(busiest(&a->model)));
     json_number(to, "seconds", a->model.seconds);
     json_number(to, "efficiency", a->efficiency);
-    json_number(to, "exchange_bytes", a->model.lane_bytes[TSR_LANE_EXCHANGE]);
-    json_number(to, "exchange_bound_bytes", a->bound_bytes);
+    json_bytes(to, "exchange_bytes", a->model.lane_bytes[TSR_LANE_EXCHANGE]);
+    json_bytes(to, "exchange_bound_bytes", a->bound_bytes);
     json_number(to, "exchange_ratio", a->model.lane_bytes[TSR_LANE_EXCHANGE] / a->bound_bytes); /* null where none is needed */
     fprintf(to, ",\n  \"fewest_bytes\": {");
     json_grid(to, "grid", &a->fewest);
-    json_number(to, "exchange_bytes", a->fewest_model.lane_bytes[TSR_LANE_EXCHANGE]);
+    json_bytes(to, "exchange_bytes", a->fewest_model.lane_bytes[TSR_LANE_EXCHANGE]);
     json_number(to, "seconds", a->fewest_model.seconds);
     fprintf(to, "}\n}\n");
 }

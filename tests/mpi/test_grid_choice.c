@@ -65,12 +65,20 @@ static void every_grid(const tsr_problem *x, const tsr_resources *res, grid_chec
             }
 }
 
+static void find_fastest(const tsr_plan *plan, void *context) {
+    outcome *fastest = context, o = outcome_of(plan);
+    if (o.seconds < fastest->seconds || (o.seconds == fastest->seconds && o.active > fastest->active)) *fastest = o;
+}
+
+typedef struct {
+    outcome chosen, fastest;
+} choice;
+
 static void check_grid(const tsr_plan *plan, void *context) {
-    const outcome *chosen = context;
+    const choice *c = context;
     outcome o = outcome_of(plan);
-    CHECK(chosen->seconds <= AS_FAST * o.seconds * (1 + 1e-9), "%d x %d x %d takes %g s, the choice %g s", plan->p, plan->q, plan->r, o.seconds, chosen->seconds);
-    if (o.seconds <= chosen->seconds && o.active >= chosen->active)
-        CHECK(chosen->bytes <= FEWER * o.bytes, "%d x %d x %d exchanges %g bytes, the choice %g", plan->p, plan->q, plan->r, o.bytes, chosen->bytes);
+    if (o.seconds <= AS_FAST * c->fastest.seconds && o.active >= c->fastest.active)
+        CHECK(c->chosen.bytes <= FEWER * o.bytes, "%d x %d x %d exchanges %g bytes, the choice %g", plan->p, plan->q, plan->r, o.bytes, c->chosen.bytes);
 }
 
 static void check_fewest(const tsr_plan *plan, void *context) {
@@ -82,8 +90,10 @@ static void check_fewest(const tsr_plan *plan, void *context) {
 static void compare(const tsr_problem *problem, const tsr_resources *res) {
     tsr_plan plan, fewest;
     if (tsr_plan_make(problem, res, &plan) != TSR_OK) return;
-    outcome chosen = outcome_of(&plan), least;
-    every_grid(problem, res, check_grid, &chosen);
+    outcome chosen = outcome_of(&plan), least, fastest = {.seconds = INFINITY};
+    every_grid(problem, res, find_fastest, &fastest);
+    CHECK(chosen.seconds <= AS_FAST * fastest.seconds * (1 + 1e-9), "the fastest grid takes %g s, the choice %g", fastest.seconds, chosen.seconds);
+    every_grid(problem, res, check_grid, &(choice){chosen, fastest});
     tsr_plan_fewest_bytes(&plan, &fewest);
     least = outcome_of(&fewest);
     CHECK(least.active >= chosen.active, "fewest bytes on %d ranks, the choice on %d", least.active, chosen.active);
