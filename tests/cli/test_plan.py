@@ -66,7 +66,7 @@ def test_usage():
     fails("plan", *PRODUCT, "--ranks", 4, "--grid", "4x4", ranks=2, code=2, says="needs 16 ranks")
     fails("plan", *PRODUCT, "--ranks", 4, "extra", code=2, says="extra")
     fails("plan", "--shape", "4000000000x4000000000x1", "--machine", SAMPLE, "--ranks", 4, code=1, says="63 bits")
-    fails("plan", *PRODUCT, "--ranks", 4, "--memory", "1K", code=1, says="--memory")
+    fails("plan", *PRODUCT, "--ranks", 4, "--memory", "16", code=1, says="or more")
     fails("plan", *PRODUCT, "--ranks", 4, "--json", "no/such/folder/p.json", code=1, says="no/such/folder")
 
 
