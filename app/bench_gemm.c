@@ -1,7 +1,6 @@
 /* tessera bench gemm: one kernel, or the ladder, on one device: median speed over repeats between device events, what its algorithm
  * moves, how it fills the device, its error against sums in long double, and the vendor library beside it in the same run.
  * Rank 0 measures; A and B are uniform in [0, 1), so that the relative error of an element is also that relative to |A||B|. */
-#include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
@@ -39,34 +38,13 @@ static const struct argp_option options[] = {
     {"json", KEY_JSON, "FILE", 0, "Write the figures to FILE as well", 0},
     {0}};
 
-/* N, or MxNxK. */
-static tsr_status parse_product(const char *text, bench_options *o) {
-    int64_t sizes[3];
-    int count = 0;
-    const char *next = text;
-    while (count < 3 && isdigit((unsigned char)*next)) {
-        char *end;
-        errno = 0;
-        sizes[count++] = strtoll(next, &end, 10);
-        if (errno != 0 || sizes[count - 1] < 1 || (*end && *end != 'x')) break;
-        next = *end ? end + 1 : end;
-        if (!*end && count != 2) {
-            o->m = sizes[0];
-            o->n = count == 3 ? sizes[1] : sizes[0];
-            o->k = count == 3 ? sizes[2] : sizes[0];
-            return TSR_OK;
-        }
-    }
-    return tsr_fail(TSR_ERR_USAGE, "--shape '%s' is no product: write MxNxK such as 4096x4096x1024, or one number for all three", text);
-}
-
 static error_t parse(int key, char *text, struct argp_state *state) {
     bench_options *o = state->input;
     tsr_status status = TSR_OK;
     switch (key) {
     case KEY_KERNEL: o->kernel = text; break;
     case KEY_ALL: o->all = true; break;
-    case KEY_SHAPE: status = parse_product(text, o); break;
+    case KEY_SHAPE: status = tsr_parse_product("--shape", text, &o->m, &o->n, &o->k); break;
     case KEY_TYPE:
         status = tsr_dtype_parse(text, &o->type);
         if (status == TSR_OK && o->type != TSR_F16 && o->type != TSR_BF16 && o->type != TSR_F32 && o->type != TSR_F64)

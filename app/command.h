@@ -15,6 +15,6 @@ typedef struct {
     void (*help)(void);
 } tsr_command;
 
-extern const tsr_command tsr_cmd_multiply, tsr_cmd_generate, tsr_cmd_compare, tsr_cmd_verify, tsr_cmd_info, tsr_cmd_bench;
+extern const tsr_command tsr_cmd_multiply, tsr_cmd_generate, tsr_cmd_compare, tsr_cmd_verify, tsr_cmd_info, tsr_cmd_bench, tsr_cmd_plan;
 
 #endif

@@ -10,7 +10,7 @@
 #include "mpi/grid.h"
 
 static const tsr_command *const commands[] = {&tsr_cmd_multiply, &tsr_cmd_generate, &tsr_cmd_compare,
-                                              &tsr_cmd_verify,   &tsr_cmd_info,     &tsr_cmd_bench};
+                                              &tsr_cmd_verify,   &tsr_cmd_info,     &tsr_cmd_plan,     &tsr_cmd_bench};
 #define COMMANDS (sizeof commands / sizeof *commands)
 
 /* Which rank the launcher says this is: help and wrong usage are answered before MPI runs, by one rank only. */

@@ -182,6 +182,16 @@ tsr_status tsr_parse_shape(const char *option, const char *text, int64_t *rows, 
     return TSR_OK;
 }
 
+tsr_status tsr_parse_product(const char *option, const char *text, int64_t *m, int64_t *n, int64_t *k) {
+    int64_t sizes[3] = {0};
+    int count = parse_times(text, sizes, 3);
+    if (count == 1) sizes[1] = sizes[2] = sizes[0];
+    if (count == 0 || count == 2 || sizes[0] < 1 || sizes[1] < 1 || sizes[2] < 1)
+        return tsr_fail(TSR_ERR_USAGE, "%s '%s' is no product: write MxNxK such as 4096x4096x1024, or one number for all three", option, text);
+    *m = sizes[0], *n = sizes[1], *k = sizes[2];
+    return TSR_OK;
+}
+
 tsr_status tsr_parse_grid(const char *option, const char *text, int grid[3]) {
     int64_t numbers[3] = {0, 0, 1};
     bool automatic = strcmp(text, "auto") == 0;

@@ -17,6 +17,8 @@ void tsr_options_help(const struct argp *argp, const char *name);
 tsr_status tsr_parse_double(const char *option, const char *text, double *value);
 tsr_status tsr_parse_int(const char *option, const char *text, int64_t low, int64_t high, int64_t *value);
 tsr_status tsr_parse_shape(const char *option, const char *text, int64_t *rows, int64_t *cols); /* MxN */
+/* MxNxK of at least 1, or one number for all three. */
+tsr_status tsr_parse_product(const char *option, const char *text, int64_t *m, int64_t *n, int64_t *k);
 /* PxQ or PxQxR; "auto" gives 0, 0, 0. */
 tsr_status tsr_parse_grid(const char *option, const char *text, int grid[3]);
 /* BYTES (tsr_parse_bytes) or PERCENT%: bytes > 0, or percent in (0, 100] and bytes 0. */

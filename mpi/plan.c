@@ -1,8 +1,8 @@
-/* Making a plan: shapes, the memory every choice needs, and the search for grid, super-blocks and panel. */
-#include "mpi/plan.h"
-
+/* Making a plan for a grid: shapes, the memory every choice needs, super-blocks and panel. plan_search.c chooses the grid. */
 #include <math.h>
 #include <string.h>
+
+#include "mpi/plan_private.h"
 
 #define STRIP_BYTES_TARGET (32.0 * 1024 * 1024)
 #define PANEL_BYTES_TARGET_HOST (128.0 * 1024 * 1024)
@@ -11,8 +11,6 @@
 #define PANELS_WANTED_DEVICE 8 /* so that lanes overlap from early on */
 #define PANELS_WANTED_HOST 4   /* there lanes share the cores, and fewer sums of C are worth more */
 #define SLOT_DEPTH 2        /* one being filled, one being used */
-#define REDUCE_COST 4.0     /* bytes handled for each byte summed over ranks */
-#define STEP_SECONDS 50e-6  /* what one panel costs beside its bytes and flops */
 
 tsr_status tsr_problem_make(tsr_operand a, tsr_operand b, const tsr_operand *c0, double alpha, double beta, tsr_problem *problem) {
     int64_t m = a.transpose ? a.cols : a.rows, k = a.transpose ? a.rows : a.cols;
@@ -34,7 +32,7 @@ tsr_status tsr_problem_make(tsr_operand a, tsr_operand b, const tsr_operand *c0,
 
 tsr_rates tsr_rates_typical(bool cuda, bool device_exchange, tsr_dtype type, int threads) {
     double wide = type == TSR_F64 ? 2 : 1;
-    tsr_rates rates;
+    tsr_rates rates = {0};
     rates.lane[TSR_LANE_READ] = 4e9;
     rates.lane[TSR_LANE_UPLOAD] = 50e9;
     rates.lane[TSR_LANE_EXCHANGE] = cuda && device_exchange ? 300e9 : 5e9;
@@ -129,14 +127,27 @@ static void choose_panel(tsr_plan *plan, int shrink) {
     plan->strip = tsr_max(1, (int64_t)strip);
 }
 
-/* Tries panels of the current super-block size, the largest first. */
-static bool try_panels(tsr_plan *plan, int sums, int shrinks) {
-    for (int shrink = 0; shrink <= shrinks; shrink++) {
-        choose_panel(plan, shrink);
-        plan_memory(plan, plan->blocks_m * plan->blocks_n > 1 ? sums : 1);
-        if (plan_fits(plan)) return true;
-    }
-    return false;
+/* Whether the sums of a super-block alone are more than the limit, so that no panel can help. */
+static bool sums_too_large(const tsr_plan *plan, int sums) {
+    const tsr_resources *res = &plan->resources;
+    size_t limit = res->host_memory ? (size_t)fmin((double)res->host_limit, (double)res->device_limit) : res->device_limit;
+    double m = (double)tsr_ceil_div(plan->block_m, plan->p), n = (double)tsr_ceil_div(plan->block_n, plan->q);
+    return sums * m * n * (double)tsr_dtype_bytes(plan->problem.type) > (double)limit;
+}
+
+static bool fits_shrunk(tsr_plan *plan, int sums, int shrink) {
+    choose_panel(plan, shrink);
+    plan_memory(plan, sums);
+    return plan_fits(plan);
+}
+
+/* Tries panels of the current super-block size, the largest first; none when the smallest is too large. */
+static bool try_panels(tsr_plan *plan, int sums_when_cut, int shrinks) {
+    int sums = plan->blocks_m * plan->blocks_n > 1 ? sums_when_cut : 1;
+    if (sums_too_large(plan, sums) || !fits_shrunk(plan, sums, shrinks)) return false;
+    for (int shrink = 0; shrink < shrinks; shrink++)
+        if (fits_shrunk(plan, sums, shrink)) return true;
+    return fits_shrunk(plan, sums, shrinks);
 }
 
 /* More super-blocks along the longer local edge; false when both edges are at most `edge`. */
@@ -153,61 +164,47 @@ static bool split_block(tsr_plan *plan, int64_t edge) {
     return true;
 }
 
+static void one_block(tsr_plan *plan) {
+    plan->block_m = tsr_max(1, plan->problem.m), plan->block_n = tsr_max(1, plan->problem.n);
+    plan->blocks_m = plan->problem.m > 0, plan->blocks_n = plan->problem.n > 0;
+}
+
 /* The fewest super-blocks whose slots fit; small panels are tried before many blocks, tiny ones only when nothing else helps. */
-static bool choose_blocks(tsr_plan *plan) {
+bool tsr_plan_fit(tsr_plan *plan) {
     static const struct {
         int sums, shrinks;
         int64_t edge;
     } rounds[] = {{2, 3, 256}, {1, 3, 32}, {1, 24, 1}};
     for (size_t round = 0; round < sizeof rounds / sizeof *rounds; round++) {
-        plan->block_m = tsr_max(1, plan->problem.m), plan->block_n = tsr_max(1, plan->problem.n);
-        plan->blocks_m = plan->problem.m > 0, plan->blocks_n = plan->problem.n > 0;
+        one_block(plan);
         do {
             if (try_panels(plan, rounds[round].sums, rounds[round].shrinks)) return true;
         } while (split_block(plan, rounds[round].edge));
     }
-    return false;
+    return fits_shrunk(plan, 1, rounds[2].shrinks); /* false, with the memory of the smallest plan counted for the refusal */
 }
 
-/* ---- the grid ---------------------------------------------------------------------------------------------------- */
-
-/* Seconds of the busiest rank in closed form; the forecast counts its bytes exactly for the plan that is chosen. Summing over depth costs
- * more than its bytes: every rank's part is sent, received and added. */
-static double predict(const tsr_plan *plan) {
-    const tsr_problem *x = &plan->problem;
-    const tsr_resources *res = &plan->resources;
-    const double *rate = res->rates.lane;
-    double m = (double)tsr_ceil_div(x->m, plan->p), n = (double)tsr_ceil_div(x->n, plan->q), k = (double)tsr_ceil_div(x->k, plan->r);
-    double type = (double)tsr_dtype_bytes(x->type), input = (double)tsr_dtype_bytes(x->input), blocks = (double)tsr_max(1, plan->blocks_m * plan->blocks_n);
-    double a = m * k * (double)tsr_dtype_bytes(x->a.element.dtype) * (double)plan->blocks_n;
-    double b = k * n * (double)tsr_dtype_bytes(x->b.element.dtype) * (double)plan->blocks_m;
-    double c = m * n * (double)tsr_dtype_bytes(x->out) / plan->r;
-    double c0 = x->add_c0 ? m * n * (double)tsr_dtype_bytes(x->c0.dtype) / plan->r : 0;
-    double read = (a / plan->q + b / plan->p) / rate[TSR_LANE_READ];
-    double gather = (a * (plan->q - 1) / plan->q + b * (plan->p - 1) / plan->p) / rate[TSR_LANE_EXCHANGE];
-    double upload = (res->device_exchange ? a / plan->q + b / plan->p : a + b) / rate[TSR_LANE_UPLOAD];
-    double pack = ((plan->pack_a ? a + m * k * input * (double)plan->blocks_n : 0) + (plan->pack_b ? b + k * n * input * (double)plan->blocks_m : 0)) / rate[TSR_LANE_PACK];
-    double multiply = 2 * m * n * k / rate[TSR_LANE_MULTIPLY];
-    double sum = REDUCE_COST * m * n * type * (plan->r - 1) / plan->r / rate[TSR_LANE_EXCHANGE];
-    double drain = sum + c0 / rate[TSR_LANE_READ] + c / rate[TSR_LANE_DOWNLOAD] + c / rate[TSR_LANE_WRITE];
-    double steps = blocks * ceil(k / (double)plan->panel) * STEP_SECONDS;
-    if (res->host_memory) return read + gather + pack + multiply + drain + steps; /* every lane runs on the same cores */
-    double sweep = fmax(fmax(fmax(read, gather), fmax(upload, pack)), multiply);
-    return fmax(sweep, drain) + drain / blocks + 0.05 * (read + gather + upload + pack) + steps; /* the last block drains alone */
-}
+/* ---- a plan for one grid ------------------------------------------------------------------------------------------ */
 
 static bool needs_pack(const tsr_operand *x, const tsr_problem *problem, int64_t multiple) {
     return x->transpose || x->element.swapped || x->element.dtype != problem->input || multiple > 1;
 }
 
-static void plan_begin(tsr_plan *plan, const tsr_problem *problem, const tsr_resources *res, int p, int q, int r) {
+void tsr_plan_regrid(tsr_plan *plan, int p, int q, int r) {
+    plan->p = p, plan->q = q, plan->r = r;
+    one_block(plan);
+    plan->panel = tsr_max(1, tsr_ceil_div(plan->problem.k, r));
+}
+
+void tsr_plan_begin(const tsr_problem *problem, const tsr_resources *res, int p, int q, int r, tsr_plan *plan) {
     *plan = (tsr_plan){.problem = *problem, .resources = *res, .p = p, .q = q, .r = r};
     plan->resources.multiple = tsr_max(1, res->multiple);
     plan->pack_a = needs_pack(&problem->a, problem, plan->resources.multiple);
     plan->pack_b = needs_pack(&problem->b, problem, plan->resources.multiple);
+    tsr_plan_regrid(plan, p, q, r);
 }
 
-static tsr_status refuse_limit(tsr_plan *plan) {
+tsr_status tsr_plan_refuse(const tsr_plan *plan) {
     const tsr_resources *res = &plan->resources;
     char need_device[32], have_device[32], need_host[32], have_host[32];
     tsr_format_bytes(plan->device_bytes, need_device), tsr_format_bytes((double)res->device_limit, have_device);
@@ -219,42 +216,4 @@ static tsr_status refuse_limit(tsr_plan *plan) {
     }
     return tsr_fail(TSR_ERR_LIMIT, "the smallest plan needs %s of host memory a rank and has %s: use --host-memory %.0f or more, or a smaller --panel",
                     need_host, have_host, plan->host_bytes);
-}
-
-static tsr_status plan_forced(const tsr_problem *problem, const tsr_resources *res, tsr_plan *plan) {
-    const int *g = res->grid;
-    if ((int64_t)g[0] * g[1] * g[2] > res->ranks)
-        return tsr_fail(TSR_ERR_USAGE, "grid %dx%dx%d needs %lld ranks and the job has %d: start more ranks or choose a smaller --grid", g[0], g[1], g[2],
-                        (long long)g[0] * g[1] * g[2], res->ranks);
-    plan_begin(plan, problem, res, g[0], g[1], g[2]);
-    if (!choose_blocks(plan)) return refuse_limit(plan);
-    return TSR_OK;
-}
-
-/* Every p × q not wider than C, with k split over all ranks that leaves, or not at all. Fewer bytes exchanged decide between
- * grids of equal speed because the prediction holds them. */
-static tsr_status plan_search(const tsr_problem *problem, const tsr_resources *res, tsr_plan *plan) {
-    double best = INFINITY;
-    int64_t p_most = tsr_min(res->ranks, tsr_max(1, problem->m));
-    for (int64_t p = 1; p <= p_most; p++) {
-        int64_t q_most = tsr_min(res->ranks / p, tsr_max(1, problem->n));
-        for (int64_t q = 1; q <= q_most; q++) {
-            int64_t r_most = tsr_min(res->ranks / (p * q), tsr_max(1, problem->k));
-            for (int64_t r = 1; r <= r_most; r += tsr_max(1, r_most - 1)) {
-                tsr_plan candidate;
-                plan_begin(&candidate, problem, res, (int)p, (int)q, (int)r);
-                bool fits = choose_blocks(&candidate);
-                double seconds = fits ? predict(&candidate) : INFINITY;
-                if (seconds < best || (!fits && isinf(best))) best = seconds, *plan = candidate;
-            }
-        }
-    }
-    return isinf(best) ? refuse_limit(plan) : TSR_OK;
-}
-
-tsr_status tsr_plan_make(const tsr_problem *problem, const tsr_resources *res, tsr_plan *plan) {
-    tsr_plan made;
-    TSR_TRY(res->grid[0] > 0 ? plan_forced(problem, res, &made) : plan_search(problem, res, &made));
-    *plan = made;
-    return TSR_OK;
 }

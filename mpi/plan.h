@@ -34,9 +34,15 @@ typedef struct {
 /* Sets m, n, k and `type`; TSR_ERR_SHAPE shows both shapes. c0 (rows × cols, may be NULL) is needed exactly when beta ≠ 0. */
 tsr_status tsr_problem_make(tsr_operand a, tsr_operand b, const tsr_operand *c0, double alpha, double beta, tsr_problem *problem);
 
-/* Assumed speed of one rank's lanes: bytes/s, and flop/s for the multiply lane. Only ratios matter for the choice of a grid. */
+/* Assumed speed of one rank's lanes: bytes/s, and flop/s for the multiply lane. Only ratios matter for the choice of a grid. What the ranks of a node
+ * or all ranks share comes on top; 0: no limit beside the lanes'. */
 typedef struct {
     double lane[TSR_LANE_COUNT];
+    int node_ranks;                  /* consecutive ranks stand in one node, whose links lane[EXCHANGE] is; 0: one node holds all */
+    double network_bytes_per_second; /* into a node, which its ranks share; nothing that stays in a node uses it */
+    double network_latency_seconds;  /* from node to node */
+    double node_read_bytes_per_second, node_write_bytes_per_second; /* of files: the ranks of a node together */
+    double all_read_bytes_per_second, all_write_bytes_per_second;   /* of files: all ranks together */
 } tsr_rates;
 
 /* What the plan may use; the same on every rank. */
@@ -118,7 +124,31 @@ typedef struct {
 } tsr_forecast;
 tsr_status tsr_plan_forecast(const tsr_plan *plan, int rank, tsr_forecast *forecast);
 
-/* What --dry-run shows. */
+/* The cost model's answer for a plan: the busiest rank's, in closed form. */
+typedef struct {
+    double lane_bytes[TSR_LANE_COUNT];   /* as the lane's record counts them; exchange: received and used; multiply: 0 */
+    double lane_seconds[TSR_LANE_COUNT]; /* busy */
+    double flops;
+    double steps;                        /* panels of all super-blocks */
+    double seconds;                      /* first read to last byte written */
+} tsr_prediction;
+void tsr_plan_predict(const tsr_plan *plan, tsr_prediction *prediction);
+
+/* Bytes that some rank must receive from others, whatever the schedule, when `ranks` ranks share the work or the data evenly and each element of A and B
+ * is in the memory of one rank at first: a rank that does mnk/P multiplications needs x of A, y of B and z of C with x·y·z ≥ (mnk/P)² (Loomis and Whitney) and at
+ * least 1/P of each (Irony, Toledo, Tiskin 2004; with its best constants, without a memory limit: Al Daas, Ballard, Grigori, Kumar, Rouse,
+ * "Tight memory-independent parallel matrix multiplication communication lower bounds", SPAA 2022). Types of different size weigh their elements. */
+double tsr_exchange_bound(const tsr_problem *problem, int ranks);
+
+/* The plan that exchanges the fewest bytes of all p × q × r with at least as many ranks at work as `plan` has, found by exhaustive search; `plan` itself
+ * when none exchanges fewer. Where it differs from `plan` it is predicted to be slower, or no faster. */
+void tsr_plan_fewest_bytes(const tsr_plan *plan, tsr_plan *fewest);
+
+/* What --dry-run shows: the plan, what its ranks will move, and how that compares with the least possible. */
 tsr_status tsr_plan_print(const tsr_plan *plan, FILE *to);
+/* Parts of it: product, grid, super-blocks, panels, memory; bytes exchanged beside the lower bound and beside
+ * `fewest` (tsr_plan_fewest_bytes). */
+void tsr_plan_print_choices(const tsr_plan *plan, FILE *to);
+void tsr_plan_print_exchange(const tsr_plan *plan, const tsr_plan *fewest, FILE *to);
 
 #endif

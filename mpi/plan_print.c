@@ -1,6 +1,8 @@
 /* A plan as a person reads it (--dry-run). */
 #include "mpi/plan.h"
 
+#define COUNTED_STEPS 2e6 /* panels of all ranks that are walked one by one: a second or so */
+
 static const char *const slot_names[TSR_SLOT_COUNT] = {
 #define X(code, name) name,
     TSR_SLOT_LIST(X)
@@ -22,7 +24,7 @@ static void print_memory(const tsr_plan *plan, FILE *to) {
             tsr_format_bytes((double)plan->resources.host_limit, limit));
 }
 
-tsr_status tsr_plan_print(const tsr_plan *plan, FILE *to) {
+void tsr_plan_print_choices(const tsr_plan *plan, FILE *to) {
     const tsr_problem *x = &plan->problem;
     int active = plan->p * plan->q * plan->r;
     fprintf(to, "product        C (%lld x %lld, %s) = %g op(A) (%lld x %lld) op(B) (%lld x %lld)", (long long)x->m, (long long)x->n,
@@ -39,24 +41,65 @@ tsr_status tsr_plan_print(const tsr_plan *plan, FILE *to) {
     fprintf(to, "panels         %lld of k = %lld for each super-block; strips of %lld rows of C\n", (long long)tsr_ceil_div(k, plan->panel),
             (long long)plan->panel, (long long)plan->strip);
     print_memory(plan, to);
+}
 
-    tsr_forecast most = {0}, all = {0};
-    for (int rank = 0; rank < active; rank++) {
+static void print_ratio(double bytes, double bound, FILE *to) {
+    if (bound > 0) fprintf(to, ", %.2f times", bytes / bound);
+}
+
+void tsr_plan_print_exchange(const tsr_plan *plan, const tsr_plan *fewest, FILE *to) {
+    char text[32];
+    tsr_prediction mine, least;
+    int active = plan->p * plan->q * plan->r;
+    double bound = tsr_exchange_bound(&plan->problem, active);
+    tsr_plan_predict(plan, &mine), tsr_plan_predict(fewest, &least);
+    fprintf(to, "exchange       %s into the busiest rank", tsr_format_bytes(mine.lane_bytes[TSR_LANE_EXCHANGE], text));
+    print_ratio(mine.lane_bytes[TSR_LANE_EXCHANGE], bound, to);
+    fprintf(to, "%s the least any schedule needs on %d ranks (%s; Al Daas et al., SPAA 2022)\n", bound > 0 ? "" : ";", active, tsr_format_bytes(bound, text));
+    fprintf(to, "fewest bytes   %d x %d x %d of all grids on as many ranks: %s", fewest->p, fewest->q, fewest->r, tsr_format_bytes(least.lane_bytes[TSR_LANE_EXCHANGE], text));
+    print_ratio(least.lane_bytes[TSR_LANE_EXCHANGE], bound, to);
+    fprintf(to, "; predicted to take %.2f of this plan's time\n", least.seconds / mine.seconds);
+}
+
+/* ---- what the ranks will move ---------------------------------------------------------------------------------------- */
+
+/* Exact where that takes no longer than a moment, else of the busiest rank by the cost model, and as if all were as busy. */
+static tsr_status count_lanes(const tsr_plan *plan, tsr_forecast *most, tsr_forecast *all, bool *exact) {
+    tsr_prediction model;
+    int active = plan->p * plan->q * plan->r;
+    tsr_plan_predict(plan, &model);
+    *exact = model.steps * active < COUNTED_STEPS;
+    *most = *all = (tsr_forecast){0};
+    for (int rank = 0; rank < active && *exact; rank++) {
         tsr_forecast one;
         TSR_TRY(tsr_plan_forecast(plan, rank, &one));
         for (int lane = 0; lane < TSR_LANE_COUNT; lane++) {
-            all.lane_bytes[lane] += one.lane_bytes[lane];
-            if (one.lane_bytes[lane] > most.lane_bytes[lane]) most.lane_bytes[lane] = one.lane_bytes[lane];
+            all->lane_bytes[lane] += one.lane_bytes[lane];
+            if (one.lane_bytes[lane] > most->lane_bytes[lane]) most->lane_bytes[lane] = one.lane_bytes[lane];
         }
-        all.flops += one.flops;
-        if (one.flops > most.flops) most.flops = one.flops;
+        all->flops += one.flops;
+        if (one.flops > most->flops) most->flops = one.flops;
     }
-    fprintf(to, "lane           busiest rank      all ranks\n");
+    if (*exact) return TSR_OK;
+    for (int lane = 0; lane < TSR_LANE_COUNT; lane++) most->lane_bytes[lane] = model.lane_bytes[lane], all->lane_bytes[lane] = active * model.lane_bytes[lane];
+    most->flops = model.flops, all->flops = active * model.flops;
+    return TSR_OK;
+}
+
+tsr_status tsr_plan_print(const tsr_plan *plan, FILE *to) {
+    tsr_forecast most, all;
+    bool exact;
+    tsr_plan_print_choices(plan, to);
+    TSR_TRY(count_lanes(plan, &most, &all, &exact));
+    fprintf(to, "lane           busiest rank      all ranks%s\n", exact ? "" : " (about)");
     for (int lane = 0; lane < TSR_LANE_COUNT; lane++) {
         char one_text[32], all_text[32];
         fprintf(to, "  %-10s %14s %14s\n", tsr_lane_name((tsr_lane)lane), tsr_format_bytes(most.lane_bytes[lane], one_text),
                 tsr_format_bytes(all.lane_bytes[lane], all_text));
     }
     fprintf(to, "  %-10s %10.4g GFLOP %9.4g GFLOP\n", "flops", most.flops / 1e9, all.flops / 1e9);
+    tsr_plan fewest;
+    tsr_plan_fewest_bytes(plan, &fewest);
+    tsr_plan_print_exchange(plan, &fewest, to);
     return TSR_OK;
 }

@@ -248,7 +248,7 @@ def test_dry_run():
     a, b = integers(300, 200), integers(200, 100)
     write("a.h5", a), write("b.h5", b)
     out = run("multiply", "a.h5", "b.h5", "-o", "dry.h5", "--dry-run", "--device", "cpu", "--log", "dry.json", ranks=2).out
-    for word in ("grid", "panel", "host", "read", "write", "flop"):
+    for word in ("grid", "panel", "host", "read", "write", "flop", "the least any schedule needs on 2 ranks", "fewest bytes"):
         assert word in out.lower(), f"{word}: {out}"
     import os
     assert not os.path.exists("dry.h5") and not os.path.exists("dry.json") and not leftovers(), os.listdir(".")

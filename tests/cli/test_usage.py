@@ -4,7 +4,7 @@ import subprocess
 
 from lib import ENVIRONMENT, TESSERA, command_line, fails, leftovers, main, np, run, write
 
-COMMANDS = ["multiply", "generate", "compare", "verify", "info", "bench"]
+COMMANDS = ["multiply", "generate", "compare", "verify", "info", "plan", "bench"]
 
 
 def test_help():

@@ -23,3 +23,5 @@ assert report.rows("") == []
 assert report.merge([["1", "a"], ["10", "b"]], [[10, "new"], [2, "c"]], 1) == [["1", "a"], ["2", "c"], ["10", "new"]]
 for name in ("cpu-end-to-end", "gpu-ladder", "gpu-multiply", "gpu-multiply-ranks"):
     report.replace_section(report.PERFORMANCE.read_text(), name, "")
+for name in ("strong-scaling", "weak-scaling", "plan-time"):
+    report.replace_section((report.ROOT / "docs" / "scaling.md").read_text(), name, "")

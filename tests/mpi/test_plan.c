@@ -202,14 +202,16 @@ static void test_advice(void) {
     tsr_operand a = {1000, 1000, {TSR_F32, false}, false};
     tsr_problem problem;
     CHECK_OK(tsr_problem_make(a, a, NULL, 1, 0, &problem));
-    tsr_resources res = {.ranks = 1, .device_limit = 16, .host_limit = (size_t)1 << 40, .multiple = 1, .grid = {1, 1, 1}};
-    res.rates = tsr_rates_typical(true, false, TSR_F32, 1);
-    tsr_plan plan;
-    CHECK(tsr_plan_make(&problem, &res, &plan) == TSR_ERR_LIMIT, "16 bytes were enough");
-    const char *at = strstr(tsr_message(), "--memory ");
-    CHECK(at, "message was: %s", tsr_message());
-    res.device_limit = strtoull(at + 9, NULL, 10);
-    CHECK_OK(tsr_plan_make(&problem, &res, &plan));
+    for (size_t limit = 1; limit <= 16; limit *= 16) { /* less than one sum, and more */
+        tsr_resources res = {.ranks = 1, .device_limit = limit, .host_limit = (size_t)1 << 40, .multiple = 1, .grid = {1, 1, 1}};
+        res.rates = tsr_rates_typical(true, false, TSR_F32, 1);
+        tsr_plan plan;
+        CHECK(tsr_plan_make(&problem, &res, &plan) == TSR_ERR_LIMIT, "%zu bytes were enough", limit);
+        const char *at = strstr(tsr_message(), "--memory ");
+        CHECK(at, "message was: %s", tsr_message());
+        res.device_limit = strtoull(at + 9, NULL, 10);
+        CHECK_OK(tsr_plan_make(&problem, &res, &plan));
+    }
 }
 
 static void test_large(void) {

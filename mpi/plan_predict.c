@@ -1,0 +1,221 @@
+/* The cost model, in closed form: bytes and seconds of the busiest rank, and how few bytes any schedule could exchange. The forecast counts
+ * the bytes of a rank exactly; this is quick enough to compare every grid. */
+#include <math.h>
+
+#include "mpi/plan_private.h"
+
+#define REDUCE_COST 4.0    /* bytes handled for each byte summed over ranks: sent, received and added */
+#define STEP_SECONDS 50e-6 /* what one panel costs beside its bytes and flops */
+#define UNHIDDEN 0.05      /* share of the lanes beside the slowest that does not overlap */
+
+/* ---- where the ranks of a group stand ----------------------------------------------------------------------------- */
+
+static int64_t common_divisor(int64_t a, int64_t b) {
+    while (b) {
+        int64_t rest = a % b;
+        a = b, b = rest;
+    }
+    return a;
+}
+
+/* How a grid axis lies on the nodes: `parts` ranks a group, `stride` ranks apart. */
+typedef struct {
+    double groups;    /* that a node's ranks belong to, at most */
+    double nodes;     /* a group lies on, about; 1: no byte of it crosses the network */
+} placement;
+
+/* Node j holds the ranks from j·node; a group's ranks lie in a block of stride·parts. So a node touches a few blocks, and of each as many groups as
+ * it holds ranks of it, at most `stride`. */
+static placement place(const tsr_rates *rates, int64_t ranks, int64_t parts, int64_t stride) {
+    int64_t node = rates->node_ranks > 0 ? tsr_min(rates->node_ranks, ranks) : ranks, block = stride * parts;
+    int64_t blocks = (block - common_divisor(node, block) + node - 1) / block + 1;
+    double groups = fmin((double)node, (double)(stride * blocks));
+    return (placement){groups, fmax(1, (double)parts * groups / (double)node)};
+}
+
+/* One collective lane's seconds for `bytes` that every rank of the groups receives in `calls` rings, over links in the node and between nodes. */
+static double ring_seconds(const tsr_rates *rates, placement at, double bytes, double calls) {
+    double link = bytes / rates->lane[TSR_LANE_EXCHANGE];
+    if (at.nodes <= 1) return link;
+    double network = rates->network_bytes_per_second > 0 ? at.groups * bytes / rates->network_bytes_per_second : 0;
+    return fmax(link, network) + calls * ceil(at.nodes - 1) * rates->network_latency_seconds;
+}
+
+/* Seconds for `bytes` of a file that each of `ranks` ranks moves at once. */
+static double file_seconds(double bytes, double lane, double node, double all, double node_ranks, double ranks) {
+    double seconds = bytes / lane;
+    if (node > 0) seconds = fmax(seconds, bytes * node_ranks / node);
+    if (all > 0) seconds = fmax(seconds, bytes * ranks / all);
+    return seconds;
+}
+
+static double read_seconds(const tsr_rates *r, double bytes, double ranks) {
+    return file_seconds(bytes, r->lane[TSR_LANE_READ], r->node_read_bytes_per_second, r->all_read_bytes_per_second, fmin(ranks, r->node_ranks), ranks);
+}
+
+static double write_seconds(const tsr_rates *r, double bytes, double ranks) {
+    return file_seconds(bytes, r->lane[TSR_LANE_WRITE], r->node_write_bytes_per_second, r->all_write_bytes_per_second, fmin(ranks, r->node_ranks), ranks);
+}
+
+/* ---- work ----------------------------------------------------------------------------------------------------------- */
+
+/* What the busiest rank's part comes to when [0, total) is cut into blocks of `size`, each over `parts` ranks, and its part over `pieces`. */
+static double largest_part(int64_t total, int64_t size, int64_t blocks, int64_t parts, int64_t pieces) {
+    if (blocks < 1) return 0;
+    int64_t last = total - (blocks - 1) * size;
+    return (double)((blocks - 1) * tsr_ceil_div(tsr_ceil_div(size, parts), pieces) + tsr_ceil_div(tsr_ceil_div(last, parts), pieces));
+}
+
+/* One operand over the whole run: `whole` bytes of the panels a rank needs, of which it reads `own`; panels are shared in pieces of equal height. */
+typedef struct {
+    double whole, own, moved, packed;
+} panels;
+
+/* `outer`: rows of op(A) or columns of op(B) over all super-blocks; `k`: of the rank; `rows`: of both, how many the file's rows are, of which `pieces`
+ * are in the pieces of one rank; `sweeps`: how often all is read. */
+static panels panels_of(const tsr_plan *plan, const tsr_operand *x, double outer, double k, double rows, double pieces, int parts, int64_t sweeps, bool pack) {
+    double elements = outer * k * (double)sweeps, bytes = elements * (double)tsr_dtype_bytes(x->element.dtype), own = rows > 0 ? bytes * pieces / rows : 0;
+    return (panels){bytes, own, own * (parts - 1), pack ? bytes + elements * (double)tsr_dtype_bytes(plan->problem.input) : 0};
+}
+
+static double upload_bytes(const tsr_resources *res, const panels *x) { return res->host_memory ? 0 : res->device_exchange ? x->own : x->whole; }
+
+/* Seconds of every lane: of A and of B while k is swept, and of C. */
+typedef struct {
+    double a[TSR_LANE_COUNT], b[TSR_LANE_COUNT], drain[TSR_LANE_COUNT];
+    double bytes_a, bytes_b, bytes_c; /* exchanged */
+    double blocks, steps;
+} lane_work;
+
+static void sweep_of(const tsr_plan *plan, const panels *x, placement at, int parts, double steps, double ranks, double *seconds) {
+    const tsr_rates *rates = &plan->resources.rates;
+    seconds[TSR_LANE_READ] = read_seconds(rates, x->own, ranks);
+    seconds[TSR_LANE_EXCHANGE] = parts > 1 ? ring_seconds(rates, at, x->moved, steps) : 0;
+    seconds[TSR_LANE_UPLOAD] = upload_bytes(&plan->resources, x) / rates->lane[TSR_LANE_UPLOAD];
+    seconds[TSR_LANE_PACK] = x->packed / rates->lane[TSR_LANE_PACK];
+}
+
+static void measure(const tsr_plan *plan, lane_work *work, tsr_prediction *prediction) {
+    const tsr_problem *x = &plan->problem;
+    const tsr_resources *res = &plan->resources;
+    const tsr_rates *rates = &res->rates;
+    int64_t ranks = (int64_t)plan->p * plan->q * plan->r;
+    int64_t k = tsr_ceil_div(x->k, plan->r), panel = tsr_max(1, tsr_min(plan->panel, k)), panels_k = tsr_ceil_div(k, panel);
+    double m = largest_part(x->m, plan->block_m, plan->blocks_m, plan->p, 1), n = largest_part(x->n, plan->block_n, plan->blocks_n, plan->q, 1);
+    bool a_by_k = x->a.transpose, b_by_k = !x->b.transpose; /* whose stored rows lie along k */
+    double a_pieces = a_by_k ? largest_part(k, panel, panels_k, 1, plan->q) : largest_part(x->m, plan->block_m, plan->blocks_m, plan->p, plan->q);
+    double b_pieces = b_by_k ? largest_part(k, panel, panels_k, 1, plan->p) : largest_part(x->n, plan->block_n, plan->blocks_n, plan->q, plan->p);
+    panels a = panels_of(plan, &x->a, m, (double)k, a_by_k ? (double)k : m, a_pieces, plan->q, plan->blocks_n, plan->pack_a);
+    panels b = panels_of(plan, &x->b, n, (double)k, b_by_k ? (double)k : n, b_pieces, plan->p, plan->blocks_m, plan->pack_b);
+    double c = m * n * (double)tsr_dtype_bytes(x->out) / plan->r, c0 = x->add_c0 ? m * n * (double)tsr_dtype_bytes(x->c0.dtype) / plan->r : 0;
+    double sums = m * n * (double)tsr_dtype_bytes(x->type) * (plan->r - 1) / plan->r, c0_up = res->host_memory ? 0 : c0;
+
+    *work = (lane_work){.blocks = (double)tsr_max(1, plan->blocks_m * plan->blocks_n)};
+    work->steps = work->blocks * (double)panels_k;
+    work->bytes_a = a.whole * (plan->q - 1) / plan->q, work->bytes_b = b.whole * (plan->p - 1) / plan->p, work->bytes_c = sums;
+    sweep_of(plan, &a, place(rates, ranks, plan->q, plan->r), plan->q, work->steps, (double)ranks, work->a);
+    sweep_of(plan, &b, place(rates, ranks, plan->p, (int64_t)plan->q * plan->r), plan->p, work->steps, (double)ranks, work->b);
+    double *drain = work->drain;
+    drain[TSR_LANE_READ] = read_seconds(rates, c0, (double)ranks);
+    drain[TSR_LANE_UPLOAD] = c0_up / rates->lane[TSR_LANE_UPLOAD];
+    drain[TSR_LANE_EXCHANGE] = plan->r > 1 ? ring_seconds(rates, place(rates, ranks, plan->r, 1), REDUCE_COST * sums, work->blocks) : 0;
+    drain[TSR_LANE_DOWNLOAD] = c / rates->lane[TSR_LANE_DOWNLOAD];
+    drain[TSR_LANE_WRITE] = write_seconds(rates, c, (double)ranks);
+
+    *prediction = (tsr_prediction){.flops = 2 * m * n * (double)k, .steps = work->steps};
+    double *bytes = prediction->lane_bytes;
+    bytes[TSR_LANE_READ] = a.own + b.own + c0;
+    bytes[TSR_LANE_EXCHANGE] = work->bytes_a + work->bytes_b + sums;
+    bytes[TSR_LANE_UPLOAD] = upload_bytes(res, &a) + upload_bytes(res, &b) + c0_up;
+    bytes[TSR_LANE_PACK] = a.packed + b.packed;
+    bytes[TSR_LANE_DOWNLOAD] = bytes[TSR_LANE_WRITE] = c;
+}
+
+/* ---- the whole run -------------------------------------------------------------------------------------------------- */
+
+static double sum_of(const double *values) {
+    double sum = 0;
+    for (int i = 0; i < TSR_LANE_COUNT; i++) sum += values[i];
+    return sum;
+}
+
+void tsr_plan_predict(const tsr_plan *plan, tsr_prediction *prediction) {
+    lane_work work;
+    measure(plan, &work, prediction);
+    double multiply = prediction->flops / plan->resources.rates.lane[TSR_LANE_MULTIPLY], steps = work.steps * STEP_SECONDS, blocks = work.blocks;
+    double beside = sum_of(work.a) + sum_of(work.b), drain = sum_of(work.drain), sweep = multiply;
+    for (int lane = 0; lane < TSR_LANE_COUNT; lane++) {
+        double seconds = work.a[lane] + work.b[lane];
+        sweep = fmax(sweep, seconds);
+        prediction->lane_seconds[lane] = seconds + work.drain[lane];
+    }
+    prediction->lane_seconds[TSR_LANE_MULTIPLY] = multiply;
+    if (plan->resources.host_memory) prediction->seconds = multiply + beside + drain + steps; /* every lane runs on the same cores */
+    else prediction->seconds = (sweep + drain + (blocks - 1) * fmax(sweep, drain)) / blocks + UNHIDDEN * beside + steps; /* a block drains while the next is swept */
+}
+
+/* The least a·x + b·y with x, y ≥ 1 and x·y ≥ cells: x super-blocks along n read A again, y along m read B. */
+static double least(double a, double b, double cells) {
+    if (cells <= 1) return a + b;
+    double x = a > 0 ? fmin(cells, fmax(1, sqrt(b * cells / a))) : cells;
+    return a * x + b * cells / x;
+}
+
+/* The fewest panels of all super-blocks: two panels of A (mb × panel) and of B (panel × nb) must fit, and the sums (mb × nb), so there are at least
+ * mn/(mb·nb) · k/panel steps with panel ≤ (limit - sums) / 2(mb·a + nb·b): fewest where the sums take a third of the limit, or all of C. */
+static double least_steps(const tsr_problem *x, double m, double n, double k, double limit) {
+    double a = (double)tsr_dtype_bytes(x->a.element.dtype), b = (double)tsr_dtype_bytes(x->b.element.dtype);
+    double type = (double)tsr_dtype_bytes(x->type), cells = fmin(m * n, limit / 3 / type);
+    return cells > 0 ? 2 * m * n * k * 2 * sqrt(a * b / cells) / (limit - cells * type) : 0;
+}
+
+void tsr_plan_promise(const tsr_plan *plan, double *seconds, double *exchange_bytes) {
+    const tsr_resources *res = &plan->resources;
+    const tsr_problem *x = &plan->problem;
+    lane_work work;
+    tsr_prediction whole;
+    measure(plan, &work, &whole);
+    double limit = (double)res->device_limit;
+    if (res->host_memory) limit = fmin(limit, (double)res->host_limit);
+    double m = (double)tsr_ceil_div(x->m, plan->p), n = (double)tsr_ceil_div(x->n, plan->q), k = (double)tsr_ceil_div(x->k, plan->r);
+    double cells = m * n * (double)tsr_dtype_bytes(x->type) / limit; /* the sums of a super-block must fit */
+    double multiply = whole.flops / res->rates.lane[TSR_LANE_MULTIPLY], drain = sum_of(work.drain), sweep = multiply, beside = 0;
+    for (int lane = 0; lane < TSR_LANE_COUNT; lane++) {
+        double lane_seconds = least(work.a[lane], work.b[lane], cells);
+        sweep = fmax(sweep, lane_seconds), beside += lane_seconds;
+    }
+    double steps = fmax(fmax(work.steps, cells), least_steps(x, m, n, k, limit)) * STEP_SECONDS;
+    *seconds = res->host_memory ? multiply + beside + drain + steps : fmax(sweep, drain) + UNHIDDEN * beside + steps;
+    *exchange_bytes = least(work.bytes_a, work.bytes_b, cells) + work.bytes_c;
+}
+
+/* ---- the lower bound of communication ------------------------------------------------------------------------------- */
+
+/* Which of three lengths `values` is the longest, the next, the last. */
+static void order3(const double values[3], int order[3]) {
+    order[0] = 0, order[1] = 1, order[2] = 2;
+    for (int i = 0; i < 2; i++)
+        for (int j = 0; j < 2 - i; j++)
+            if (values[order[j]] < values[order[j + 1]]) {
+                int swap = order[j];
+                order[j] = order[j + 1], order[j + 1] = swap;
+            }
+}
+
+double tsr_exchange_bound(const tsr_problem *x, int ranks) {
+    double m = (double)x->m, n = (double)x->n, k = (double)x->k, p = (double)ranks;
+    double owned[3] = {m * k / p * (double)tsr_dtype_bytes(x->a.element.dtype), k * n / p * (double)tsr_dtype_bytes(x->b.element.dtype),
+                       m * n / p * (double)tsr_dtype_bytes(x->type)};
+    if (m * n * k == 0) return 0;
+    /* x·y·z ≥ P·owned[0]·owned[1]·owned[2] = (mnk / P)² in elements, each at least what is owned: least sum by levelling. */
+    double product = p * owned[0] * owned[1] * owned[2], level = cbrt(product);
+    int order[3];
+    order3(owned, order);
+    double first = owned[order[0]], second = owned[order[1]], least = 3 * level;
+    if (level < first) {
+        level = sqrt(product / first);
+        least = first + 2 * level;
+        if (level < second) least = first + second + product / (first * second);
+    }
+    return fmax(0, least - owned[0] - owned[1] - owned[2]);
+}

@@ -1,0 +1,121 @@
+/* The choice of a grid: of every p × q × r the one predicted to be fastest, and of those as fast the one that exchanges the fewest bytes. Exhaustive,
+ * but a grid is cut into super-blocks only where the prediction for unlimited memory, which is quick, leaves it a chance. */
+#include <math.h>
+
+#include "mpi/plan_private.h"
+
+#define AS_FAST 1.02 /* predictions closer than this are equal */
+
+/* Called for every grid, with a plan that was begun on it. */
+typedef void (*grid_visitor)(void *context, tsr_plan *candidate);
+
+/* Every grid of at least `least` ranks that is not wider than the problem. */
+static void visit_grids(const tsr_problem *x, const tsr_resources *res, int64_t least, grid_visitor visit, void *context) {
+    tsr_plan candidate;
+    int64_t p_most = tsr_min(res->ranks, tsr_max(1, x->m));
+    tsr_plan_begin(x, res, 1, 1, 1, &candidate);
+    for (int64_t p = 1; p <= p_most; p++) {
+        int64_t q_most = tsr_min(res->ranks / p, tsr_max(1, x->n));
+        for (int64_t q = 1; q <= q_most; q++) {
+            int64_t r_most = tsr_min(res->ranks / (p * q), tsr_max(1, x->k));
+            for (int64_t r = tsr_max(1, tsr_ceil_div(least, p * q)); r <= r_most; r++) {
+                tsr_plan_regrid(&candidate, (int)p, (int)q, (int)r);
+                visit(context, &candidate);
+            }
+        }
+    }
+}
+
+/* ---- the fastest ---------------------------------------------------------------------------------------------------- */
+
+typedef struct {
+    double seconds; /* of the best so far */
+    double bytes;
+    bool found;
+    tsr_plan best;
+    tsr_plan unfit; /* the first grid that did not fit */
+    bool has_unfit;
+} search;
+
+/* The grid that promises most without a memory limit. */
+static void visit_promise(void *context, tsr_plan *candidate) {
+    search *s = context;
+    double seconds, bytes;
+    tsr_plan_promise(candidate, &seconds, &bytes);
+    if (seconds < s->seconds) s->seconds = seconds, s->best = *candidate;
+}
+
+static bool fits(search *s, tsr_plan *candidate, tsr_prediction *prediction) {
+    if (!tsr_plan_fit(candidate)) {
+        if (!s->has_unfit) s->unfit = *candidate, s->has_unfit = true;
+        return false;
+    }
+    tsr_plan_predict(candidate, prediction);
+    return true;
+}
+
+static void visit_fastest(void *context, tsr_plan *candidate) {
+    search *s = context;
+    tsr_prediction prediction;
+    double seconds, bytes;
+    tsr_plan_promise(candidate, &seconds, &bytes);
+    if (seconds >= s->seconds) return;
+    tsr_plan fitted = *candidate;
+    if (fits(s, &fitted, &prediction) && prediction.seconds < s->seconds) s->seconds = prediction.seconds, s->best = fitted, s->found = true;
+}
+
+/* Of grids as fast as s->seconds, the fewest bytes; s->seconds stays. */
+static void visit_fewest(void *context, tsr_plan *candidate) {
+    search *s = context;
+    tsr_prediction prediction;
+    double seconds, bytes;
+    tsr_plan_promise(candidate, &seconds, &bytes);
+    if (seconds > s->seconds || bytes >= s->bytes) return;
+    tsr_plan fitted = *candidate;
+    if (!fits(s, &fitted, &prediction) || prediction.seconds > s->seconds || prediction.lane_bytes[TSR_LANE_EXCHANGE] >= s->bytes) return;
+    s->bytes = prediction.lane_bytes[TSR_LANE_EXCHANGE], s->best = fitted;
+}
+
+static tsr_status plan_search(const tsr_problem *problem, const tsr_resources *res, tsr_plan *plan) {
+    search s = {.seconds = INFINITY};
+    tsr_prediction prediction;
+    visit_grids(problem, res, 1, visit_promise, &s);
+    s.seconds = INFINITY;
+    tsr_plan first = s.best;
+    if (fits(&s, &first, &prediction)) s.seconds = prediction.seconds, s.best = first, s.found = true;
+    visit_grids(problem, res, 1, visit_fastest, &s);
+    if (!s.found) return tsr_plan_refuse(&s.unfit);
+    tsr_plan_predict(&s.best, &prediction);
+    s.bytes = prediction.lane_bytes[TSR_LANE_EXCHANGE];
+    s.seconds = prediction.seconds * AS_FAST;
+    visit_grids(problem, res, (int64_t)s.best.p * s.best.q * s.best.r, visit_fewest, &s); /* no rank is left idle to save bytes */
+    *plan = s.best;
+    return TSR_OK;
+}
+
+void tsr_plan_fewest_bytes(const tsr_plan *plan, tsr_plan *fewest) {
+    search s = {.seconds = INFINITY, .best = *plan};
+    tsr_prediction prediction;
+    tsr_plan_predict(plan, &prediction);
+    s.bytes = prediction.lane_bytes[TSR_LANE_EXCHANGE];
+    visit_grids(&plan->problem, &plan->resources, (int64_t)plan->p * plan->q * plan->r, visit_fewest, &s);
+    *fewest = s.best;
+}
+
+/* ---- the plan ------------------------------------------------------------------------------------------------------- */
+
+static tsr_status plan_forced(const tsr_problem *problem, const tsr_resources *res, tsr_plan *plan) {
+    const int *g = res->grid;
+    if ((int64_t)g[0] * g[1] * g[2] > res->ranks)
+        return tsr_fail(TSR_ERR_USAGE, "grid %dx%dx%d needs %lld ranks and the job has %d: start more ranks or choose a smaller --grid", g[0], g[1], g[2],
+                        (long long)g[0] * g[1] * g[2], res->ranks);
+    tsr_plan_begin(problem, res, g[0], g[1], g[2], plan);
+    return tsr_plan_fit(plan) ? TSR_OK : tsr_plan_refuse(plan);
+}
+
+tsr_status tsr_plan_make(const tsr_problem *problem, const tsr_resources *res, tsr_plan *plan) {
+    tsr_plan made;
+    TSR_TRY(res->grid[0] > 0 ? plan_forced(problem, res, &made) : plan_search(problem, res, &made));
+    *plan = made;
+    return TSR_OK;
+}

@@ -1,0 +1,94 @@
+"""Writes the predictions of docs/scaling.md, between its markers, from `tessera plan --json`: weak and strong scaling, and how long a plan takes.
+
+Usage: scaling.py TESSERA [MACHINE]     MACHINE: jobs/h200_example.machine unless given
+"""
+import json
+import os
+import pathlib
+import re
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+
+import report
+
+SCALING = report.ROOT / "docs" / "scaling.md"
+GPUS = [1, 2, 4, 8, 16, 64, 256, 1024, 4096, 16384]
+# Strong: the product stays. m, n, k.
+STRONG = {"square": (262144, 262144, 262144), "tall": (16777216, 8192, 8192), "k-heavy": (32768, 32768, 8388608)}
+# Weak: the work of a GPU stays, 2·65536³ flops; what grows is what gives the shape its name.
+EACH = 65536
+FAST_FILES = {key: 1e9 for key in ("file_read_GBps_per_node", "file_write_GBps_per_node", "file_read_GBps_in_all", "file_write_GBps_in_all")}
+
+
+def weak(shape, gpus):
+    """m, n, k of the same flops a GPU: all edges grow with the cube root, m alone, or k alone."""
+    if shape == "square":
+        edge = round(EACH * gpus ** (1 / 3) / 256) * 256
+        return edge, edge, edge
+    return (gpus * 4 * EACH, EACH // 2, EACH // 2) if shape == "tall" else (EACH // 2, EACH // 2, gpus * 4 * EACH)
+
+
+class Planner:
+    def __init__(self, tessera, machine, folder):
+        self.tessera, self.machine, self.folder = tessera, pathlib.Path(machine), pathlib.Path(folder)
+        text = self.machine.read_text()
+        for key, value in FAST_FILES.items():
+            text, found = re.subn(rf"^{key}\s*=.*$", f"{key} = {value:g}", text, flags=re.M)
+            if found != 1:
+                sys.exit(f"{machine}: {key} stands there {found} times")
+        self.generated = self.folder / "no_files.machine"
+        self.generated.write_text(text)
+
+    def plan(self, shape, gpus, kind, machine):
+        name = self.folder / "plan.json"
+        command = [self.tessera, "plan", "--shape", "x".join(map(str, shape)), "--ranks", str(gpus), "--type", kind, "--machine", str(machine), "--json", str(name)]
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+        with open(name) as file:
+            return json.load(file)
+
+    def row(self, name, kind, shape, gpus):
+        files, memory = self.plan(shape, gpus, kind, self.machine), self.plan(shape, gpus, kind, self.generated)
+        lanes = memory["lanes"]
+        ratio = memory["exchange_ratio"]
+        return [name, kind, gpus, "×".join(map(str, shape)), "×".join(map(str, memory["grid"])), "×".join(map(str, memory["super_blocks"])), f"{memory['device_bytes'] / 1e9:.1f}",
+                f"{lanes['multiply']['seconds']:.3g}", f"{lanes['exchange']['seconds']:.3g}", "-" if ratio is None else f"{ratio:.2f}", f"{memory['seconds']:.3g}", f"{100 * memory['efficiency']:.0f} %",
+                memory["bounded_by"], f"{files['seconds']:.3g}", f"{100 * files['efficiency']:.1f} %", files["bounded_by"]]
+
+
+HEADER = ["shape", "type", "GPUs", "m×n×k", "grid", "super-blocks", "GB a GPU", "multiply s", "exchange s", "÷ bound", "seconds, no files", "efficiency", "bounded by", "seconds, files", "efficiency", "bounded by"]
+
+
+def plan_times(planner):
+    """Planning alone, whole processes; a tight memory limit makes every grid need many super-blocks."""
+    rows = []
+    for gpus, memory in ((4096, "90%"), (4096, "8M"), (16384, "90%")):
+        command = [planner.tessera, "plan", "--shape", "1000000", "--ranks", str(gpus), "--machine", str(planner.machine), "--memory", memory]
+        best = None
+        for _ in range(3):
+            before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
+            subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+            seconds, after = time.monotonic() - start, resource.getrusage(resource.RUSAGE_CHILDREN)
+            busy = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+            best = min(best or (seconds, busy), (seconds, busy))
+        rows.append([gpus, "1000000×1000000×1000000", memory, f"{best[0]:.2f}", f"{best[1]:.2f}", f"≤ {after.ru_maxrss / 1e3:.0f}"])
+    return report.table(["GPUs", "m×n×k", "--memory", "seconds", "processor s", "peak MB"], rows)
+
+
+def main(tessera, machine=str(report.ROOT / "jobs" / "h200_example.machine")):
+    with tempfile.TemporaryDirectory() as folder:
+        planner = Planner(tessera, machine, folder)
+        strong_rows = [planner.row(name, "f32", shape, gpus) for name, shape in STRONG.items() for gpus in GPUS]
+        weak_rows = [planner.row(name, "f32", weak(name, gpus), gpus) for name in STRONG for gpus in GPUS]
+        load = os.getloadavg()[0]
+        times = plan_times(planner)
+    said = f"Predicted {report.today()}, commit {report.commit()}, machine `{pathlib.Path(machine).name}`; no line of this table was run."
+    report.write_section("strong-scaling", f"{said}\n\n{report.table(HEADER, strong_rows)}", SCALING)
+    report.write_section("weak-scaling", f"{said}\n\n{report.table(HEADER, weak_rows)}", SCALING)
+    report.write_section("plan-time", f"Measured {report.today()}, commit {report.commit()}, on one core of {report.cpu_name()}: the whole process, MPI's start included; best of three. Load of the machine before: {load:.1f}.\n\n{times}", SCALING)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
