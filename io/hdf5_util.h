@@ -62,6 +62,11 @@ tsr_status tsr_h5_write_number(hid_t object, const char *name, hid_t native_type
 
 /* The direct path (hdf5_layout.c): pread and pwrite at desc->offset. */
 tsr_status tsr_direct_open(const tsr_store_desc *desc, bool write, tsr_store **store);
+/* Chunks decoded without HDF5 (store_chunks.c), for reading; desc->raw_chunks. TSR_ERR_LIMIT when desc->cache_bytes cannot hold one chunk being decoded. */
+tsr_status tsr_chunks_open(const tsr_store_desc *desc, tsr_store **store);
+/* Memory of such a store that keeps `kept` chunks and decodes `decoders` at once. */
+size_t tsr_chunks_bytes(const tsr_store_desc *desc, int64_t kept, int decoders);
+#define TSR_DECODERS_MAX 8
 /* tsr_hdf5_open for reading, or for reading and writing. */
 tsr_status tsr_hdf5_open_as(const tsr_store_desc *desc, tsr_io_mode mode, const void *comm, bool write, tsr_io_mode *mode_used, tsr_store **store);
 /* TSR_ERR_SHAPE unless rect lies in the store's matrix and ld holds its columns. */
