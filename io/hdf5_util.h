@@ -15,6 +15,9 @@ void tsr_h5_leave(void);
 /* As tsr_fail, with the innermost text of HDF5's error stack after it. Call it before any other HDF5 call. A full disk becomes TSR_ERR_SPACE. */
 tsr_status tsr_h5_fail(tsr_status status, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+/* Whether that innermost text has these words in it. */
+bool tsr_h5_error_says(const char *words);
+
 /* Says whether `file` is there, regular, readable and HDF5, without calling HDF5. *bytes: its size; *user_block: bytes before the
  * HDF5 part. Either may be NULL. */
 tsr_status tsr_h5_probe(const char *file, int64_t *bytes, int64_t *user_block);
