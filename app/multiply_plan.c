@@ -106,7 +106,7 @@ static tsr_status find_resources(const tsr_job *j, tsr_resources *res) {
     return TSR_OK;
 }
 
-/* What HDF5 keeps of chunked files counts as host memory: a quarter of it at most, and nothing where the plan needs it all. */
+/* What stores of chunked files keep and decode counts as host memory: a quarter of it at most, and nothing where the plan needs it all. */
 static tsr_status plan_beside_caches(tsr_job *j, const tsr_resources *res) {
     tsr_store_desc *from[] = {&j->from.a, &j->from.b, &j->from.c0};
     size_t limit = res->host_memory && res->device_limit < res->host_limit ? res->device_limit : res->host_limit, kept = 0, chunked = 0;

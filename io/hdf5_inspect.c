@@ -63,6 +63,18 @@ static bool can_decode(H5Z_filter_t id) {
     return H5Zget_filter_info(id, &config) >= 0 && (config & H5Z_FILTER_CONFIG_DECODE_ENABLED);
 }
 
+/* Adds a filter to those that are undone without HDF5; false for one that cannot be. */
+static bool add_to_pipeline(tsr_pipeline *pipeline, H5Z_filter_t id, const unsigned *values, size_t count) {
+    if (pipeline->count == TSR_FILTERS_MAX) return false;
+    tsr_filter *next = &pipeline->filter[pipeline->count];
+    if (id == H5Z_FILTER_DEFLATE && tsr_have_deflate()) *next = TSR_FILTER_DEFLATE;
+    else if (id == H5Z_FILTER_FLETCHER32) *next = TSR_FILTER_FLETCHER32;
+    else if (id == H5Z_FILTER_SHUFFLE && count == 1) *next = TSR_FILTER_SHUFFLE, pipeline->shuffle_bytes = values[0];
+    else return false;
+    pipeline->count++;
+    return true;
+}
+
 static tsr_status inspect_filters(hid_t properties, tsr_h5_found *found) {
     tsr_store_desc *desc = &found->desc;
     int filters = H5Pget_nfilters(properties);
@@ -74,6 +86,7 @@ static tsr_status inspect_filters(hid_t properties, tsr_h5_found *found) {
         H5Z_filter_t id = H5Pget_filter2(properties, (unsigned)f, &flags, &count, values, sizeof name, name, &config);
         if (id < 0) return tsr_h5_fail(TSR_ERR_FORMAT, "cannot read filter %d of '%s'", f, desc->name.path);
         add_filter(desc->filters, sizeof desc->filters, id, values, name);
+        desc->raw_chunks &= add_to_pipeline(&desc->pipeline, id, values, count);
         if (!can_decode(id))
             refuse(found, TSR_ERR_UNSUPPORTED, "its filter %d%s%.60s%s is not in this HDF5 build, and plugins are not loaded; rewrite it, e.g. h5repack -f GZIP=4",
                    id, name[0] ? " (" : "", name, name[0] ? ")" : "");
@@ -88,6 +101,7 @@ static tsr_status inspect_layout(hid_t dataset, tsr_h5_found *found) {
     if (properties < 0) return tsr_h5_fail(TSR_ERR_FORMAT, "cannot read the properties of '%s'", desc->name.path);
     tsr_status status = TSR_OK;
     hsize_t chunk[H5S_MAX_RANK] = {0};
+    unsigned options = 0;
     int dimensions;
     switch (H5Pget_layout(properties)) {
     case H5D_CONTIGUOUS:
@@ -102,6 +116,8 @@ static tsr_status inspect_layout(hid_t dataset, tsr_h5_found *found) {
             desc->chunk_rows = (int64_t)chunk[0];
             desc->chunk_cols = (int64_t)chunk[1];
         }
+        /* filters may be left out at the edges, without a word in the chunk's own mask */
+        desc->raw_chunks = H5Pget_chunk_opts(properties, &options) >= 0 && !(options & H5D_CHUNK_DONT_FILTER_PARTIAL_CHUNKS);
         status = inspect_filters(properties, found);
         break;
     case H5D_COMPACT: desc->layout = TSR_LAYOUT_COMPACT; break;
@@ -171,11 +187,16 @@ static void inspect_matlab(hid_t dataset, tsr_h5_found *found) {
         if (strcmp(class, others[i]) == 0) refuse(found, TSR_ERR_FORMAT, "it is a MATLAB %s array, not numbers; convert it to double", class);
 }
 
-/* Room for the chunks of one row of them: reads come in rows. */
+/* Room for the chunks of one row of them (reads come in rows), and for decoding more. What HDF5 converts, and chunks beyond one transfer, are left to it. */
 static void plan_cache(tsr_store_desc *desc) {
-    if (desc->chunk_rows <= 0 || desc->chunk_cols <= 0) return;
+    if (desc->chunk_rows <= 0 || desc->chunk_cols <= 0) {
+        desc->raw_chunks = false;
+        return;
+    }
     double chunk = (double)desc->chunk_rows * (double)desc->chunk_cols * (double)tsr_dtype_bytes(desc->element.dtype);
     double row = chunk * (double)tsr_ceil_div(desc->dataset_cols, desc->chunk_cols);
+    desc->raw_chunks &= desc->standard && chunk <= (double)TSR_TRANSFER_BYTES_MAX;
+    if (desc->raw_chunks) row += (double)tsr_chunks_bytes(desc, TSR_DECODERS_MAX, TSR_DECODERS_MAX);
     desc->cache_bytes = row < (double)CACHE_BYTES_MAX ? (size_t)row : CACHE_BYTES_MAX;
 }
 
@@ -209,6 +230,6 @@ tsr_status tsr_h5_inspect(hid_t dataset, const char *path, int64_t file_bytes, b
     if (!allow_incomplete && H5Aexists(dataset, TSR_INCOMPLETE) > 0)
         refuse(found, TSR_ERR_FORMAT, "it is marked incomplete: the run that was writing it did not finish; run it again");
     if (found->status == TSR_OK) TSR_TRY(inspect_offset(dataset, file_bytes, found));
-    if (desc->offset < 0) desc->element.swapped = false; /* HDF5 delivers this machine's order */
+    if (desc->offset < 0 && !desc->raw_chunks) desc->element.swapped = false; /* HDF5 delivers this machine's order */
     return TSR_OK;
 }

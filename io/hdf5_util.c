@@ -44,6 +44,12 @@ static void error_text(char *text) {
         if (*c == '\n' || *c == '\r') *c = ' ';
 }
 
+bool tsr_h5_error_says(const char *words) {
+    char text[400];
+    error_text(text);
+    return strstr(text, words) != NULL;
+}
+
 tsr_status tsr_h5_fail(tsr_status status, const char *format, ...) {
     char hdf5[400], ours[1600];
     error_text(hdf5);

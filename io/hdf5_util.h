@@ -15,6 +15,9 @@ void tsr_h5_leave(void);
 /* As tsr_fail, with the innermost text of HDF5's error stack after it. Call it before any other HDF5 call. A full disk becomes TSR_ERR_SPACE. */
 tsr_status tsr_h5_fail(tsr_status status, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+/* Whether that innermost text has these words in it. */
+bool tsr_h5_error_says(const char *words);
+
 /* Says whether `file` is there, regular, readable and HDF5, without calling HDF5. *bytes: its size; *user_block: bytes before the
  * HDF5 part. Either may be NULL. */
 tsr_status tsr_h5_probe(const char *file, int64_t *bytes, int64_t *user_block);
@@ -62,6 +65,11 @@ tsr_status tsr_h5_write_number(hid_t object, const char *name, hid_t native_type
 
 /* The direct path (hdf5_layout.c): pread and pwrite at desc->offset. */
 tsr_status tsr_direct_open(const tsr_store_desc *desc, bool write, tsr_store **store);
+/* Chunks decoded without HDF5 (store_chunks.c), for reading; desc->raw_chunks. TSR_ERR_LIMIT when desc->cache_bytes cannot hold one chunk being decoded. */
+tsr_status tsr_chunks_open(const tsr_store_desc *desc, tsr_store **store);
+/* Memory of such a store that keeps `kept` chunks and decodes `decoders` at once. */
+size_t tsr_chunks_bytes(const tsr_store_desc *desc, int64_t kept, int decoders);
+#define TSR_DECODERS_MAX 8
 /* tsr_hdf5_open for reading, or for reading and writing. */
 tsr_status tsr_hdf5_open_as(const tsr_store_desc *desc, tsr_io_mode mode, const void *comm, bool write, tsr_io_mode *mode_used, tsr_store **store);
 /* TSR_ERR_SHAPE unless rect lies in the store's matrix and ld holds its columns. */

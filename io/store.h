@@ -3,6 +3,7 @@
 #ifndef TSR_IO_STORE_H
 #define TSR_IO_STORE_H
 
+#include "io/chunk_decode.h"
 #include "io/name.h"
 #include "kernels/base.h"
 #include "kernels/fill.h"
@@ -12,7 +13,7 @@ typedef enum { TSR_STORE_HDF5, TSR_STORE_MEMORY, TSR_STORE_GENERATED } tsr_store
 /* How bytes move. AUTO takes DIRECT where the layout allows it and HDF5 elsewhere. */
 typedef enum {
     TSR_IO_AUTO,
-    TSR_IO_DIRECT, /* pread/pwrite at the dataset's file offset */
+    TSR_IO_DIRECT, /* pread/pwrite at the dataset's file offset; stored chunks, decoded here */
     TSR_IO_HDF5,   /* H5Dread/H5Dwrite, serial driver, each rank on its own */
     TSR_IO_MPIO    /* H5Dread/H5Dwrite through MPI-IO, independent transfers; needs a parallel HDF5 */
 } tsr_io_mode;
@@ -34,7 +35,9 @@ typedef struct {
     tsr_element element;       /* how reads deliver elements (file order on the direct path); an open store's own desc holds for its mode */
     tsr_layout layout;
     int64_t chunk_rows, chunk_cols; /* 0 unless chunked */
-    size_t cache_bytes;        /* of chunks that HDF5 keeps for an open store, 0 unless chunked; the opener may lower it */
+    size_t cache_bytes;        /* that an open store takes to decode and keep chunks, 0 unless chunked; the opener may lower it */
+    bool raw_chunks;           /* chunks can be decoded without HDF5, by `pipeline` */
+    tsr_pipeline pipeline;
     char filters[96];          /* "shuffle gzip(4)", "" for none */
     int64_t offset;            /* of dataset element (0,0) in the file, bytes; -1 when there is no raw access */
     bool standard;             /* element type is one read as it stands; false: HDF5 converts to `element` */
@@ -61,6 +64,7 @@ typedef struct tsr_store_ops {
 struct tsr_store {
     const tsr_store_ops *ops;
     tsr_store_desc desc;
+    int64_t unit_rows, unit_cols; /* threads share a read along these lines of the dataset (its chunks); 0: anywhere */
 };
 
 /* Local, one rank (no MPI needed). Opens the file, finds the dataset (the only two-dimensional numeric one when no path is given; lists

@@ -1,5 +1,5 @@
-/* Matrices in HDF5 files: chooses how bytes move, and holds the path through H5Dread and H5Dwrite (chunked, filtered, converted or never
- * written datasets, and MPI-IO). The library is called by one thread at a time and never for more than 1 GiB. */
+/* Matrices in HDF5 files: chooses how bytes move, and holds the path through H5Dread and H5Dwrite (converted or never written
+ * datasets, filters that only HDF5 undoes, and MPI-IO). The library is called by one thread at a time and never for more than 1 GiB. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -174,22 +174,25 @@ static tsr_status open_mpio(const char *file, bool write, const void *comm, hid_
 }
 #endif
 
+static bool swap_order(hid_t type) { return H5Tset_order(type, H5Tget_order(type) == H5T_ORDER_LE ? H5T_ORDER_BE : H5T_ORDER_LE) >= 0; }
+
 static tsr_status open_dataset(hdf5_store *s) {
     const tsr_store_desc *desc = &s->base.desc;
     hid_t access = dataset_access(desc);
     s->type = tsr_h5_memory_type(desc->element.dtype);
-    if (access >= 0 && s->type >= 0) s->dataset = H5Dopen2(s->file, desc->name.path, access);
+    bool ordered = s->type >= 0 && (!desc->element.swapped || swap_order(s->type));
+    if (access >= 0 && ordered) s->dataset = H5Dopen2(s->file, desc->name.path, access);
     tsr_status status = s->dataset >= 0 ? TSR_OK : tsr_h5_fail(TSR_ERR_IO, "cannot open '%s:%s'", desc->name.file, desc->name.path);
     if (access >= 0) H5Pclose(access);
     return status;
 }
 
-static tsr_status open_through_hdf5(const tsr_store_desc *desc, tsr_io_mode mode, const void *comm, bool write, tsr_store **store) {
+static tsr_status open_through_hdf5(const tsr_store_desc *desc, tsr_io_mode mode, const void *comm, bool write, bool file_order, tsr_store **store) {
     if (mode != TSR_IO_MPIO) TSR_TRY(tsr_h5_probe(desc->name.file, NULL, NULL));
     hdf5_store *s = malloc(sizeof *s);
     if (!s) return tsr_fail(TSR_ERR_MEMORY, "no memory to open '%s'", desc->name.file);
     *s = (hdf5_store){.base = {mode == TSR_IO_MPIO ? &mpio_ops : &hdf5_ops, *desc}, .file = -1, .dataset = -1, .type = -1, .writable = write};
-    s->base.desc.element = tsr_hdf5_element(desc, mode);
+    if (!file_order) s->base.desc.element = tsr_hdf5_element(desc, mode);
     tsr_h5_enter();
     tsr_status status = mode == TSR_IO_MPIO ? open_mpio(desc->name.file, write, comm, &s->file)
                         : write             ? tsr_h5_open_write(desc->name.file, &s->file)
@@ -207,7 +210,10 @@ tsr_element tsr_hdf5_element(const tsr_store_desc *desc, tsr_io_mode mode) {
 }
 
 tsr_status tsr_hdf5_open_as(const tsr_store_desc *desc, tsr_io_mode mode, const void *comm, bool write, tsr_io_mode *mode_used, tsr_store **store) {
-    bool direct = desc->offset >= 0;
+    bool chunks = desc->raw_chunks && !write, direct = desc->offset >= 0 || chunks;
+    /* Reads of a plan that counts on the file's byte order get it from HDF5 too, where no room is left to decode. */
+    bool file_order = mode == TSR_IO_AUTO;
+    if (mode == TSR_IO_AUTO && chunks && desc->cache_bytes < tsr_chunks_bytes(desc, 1, 1)) mode = TSR_IO_HDF5;
     if (mode == TSR_IO_AUTO) mode = direct ? TSR_IO_DIRECT : TSR_IO_HDF5;
     if (mode == TSR_IO_DIRECT && !direct)
         return tsr_fail(TSR_ERR_UNSUPPORTED, "'%s:%s' (%s%s%s) has no raw bytes to read directly; use --io auto or --io hdf5", desc->name.file,
@@ -217,7 +223,8 @@ tsr_status tsr_hdf5_open_as(const tsr_store_desc *desc, tsr_io_mode mode, const 
                         : desc->standard                     ? "contiguous, never written"
                                                              : "contiguous, elements to convert",
                         desc->filters[0] ? ", " : "", desc->filters);
-    TSR_TRY(mode == TSR_IO_DIRECT ? tsr_direct_open(desc, write, store) : open_through_hdf5(desc, mode, comm, write, store));
+    if (mode != TSR_IO_DIRECT) TSR_TRY(open_through_hdf5(desc, mode, comm, write, file_order, store));
+    else TSR_TRY(chunks ? tsr_chunks_open(desc, store) : tsr_direct_open(desc, write, store));
     if (mode_used) *mode_used = mode;
     return TSR_OK;
 }

@@ -11,7 +11,7 @@ case "${1:-}" in
     *) printf 'usage: jobs/setup.sh [--tests]\n' >&2; exit 2 ;;
 esac
 
-build_packages=(g++ cmake ninja-build pkg-config openmpi-bin libopenmpi-dev libhdf5-openmpi-dev libopenblas-dev)
+build_packages=(g++ cmake ninja-build pkg-config openmpi-bin libopenmpi-dev libhdf5-openmpi-dev zlib1g-dev libopenblas-dev)
 test_packages=(python3-h5py python3-numpy hdf5-tools slurm-wlm munge)
 
 # apt-get install, as root or through sudo; fails with a message that names the packages.

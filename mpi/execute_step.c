@@ -5,54 +5,91 @@
 
 #define IO_THREADS_MAX 32
 #define IO_BYTES_A_THREAD ((size_t)4 << 20) /* fewer are not worth a thread */
+#define DECODED_BYTES_A_THREAD ((size_t)256 << 10)
 
 /* ---- reading and writing with several threads ------------------------------------------------------------------ */
 
+/* A transfer cut into blocks, of which each thread takes the next until none is left or one has failed. */
 typedef struct {
     tsr_store *store;
     tsr_rect rect;
     char *memory; /* rect.rows × rect.cols, ld = rect.cols */
     bool write;
-    tsr_status status;
-    char message[512];
+    int64_t unit_rows, unit_cols; /* of a block */
+    int64_t row0, col0;           /* of the rectangle within the first block */
+    int64_t down, across;         /* blocks */
+    _Atomic int64_t next;
+    _Atomic bool stop;
 } transfer;
 
-static tsr_status transfer_run(const transfer *t) {
-    if (tsr_rect_empty(t->rect)) return TSR_OK;
-    return t->write ? t->store->ops->write(t->store, t->rect, t->memory, t->rect.cols)
-                    : t->store->ops->read(t->store, t->rect, t->memory, t->rect.cols);
+typedef struct {
+    transfer *shared;
+    tsr_status status;
+    char message[512];
+} worker;
+
+/* The part [*first, *first + *count) of a side of `length`, `skipped` into block 0, that lies in block `index`. */
+static void block_span(int64_t index, int64_t unit, int64_t skipped, int64_t length, int64_t *first, int64_t *count) {
+    *first = tsr_max(0, index * unit - skipped);
+    *count = tsr_min(length, (index + 1) * unit - skipped) - *first;
+}
+
+static tsr_status transfer_block(const transfer *t, int64_t index) {
+    tsr_rect part;
+    block_span(index / t->across, t->unit_rows, t->row0, t->rect.rows, &part.row, &part.rows);
+    block_span(index % t->across, t->unit_cols, t->col0, t->rect.cols, &part.col, &part.cols);
+    char *memory = t->memory + (size_t)(part.row * t->rect.cols + part.col) * tsr_dtype_bytes(t->store->desc.element.dtype);
+    part.row += t->rect.row;
+    part.col += t->rect.col;
+    return t->write ? t->store->ops->write(t->store, part, memory, t->rect.cols) : t->store->ops->read(t->store, part, memory, t->rect.cols);
 }
 
 static void *transfer_thread(void *context) {
-    transfer *t = context;
-    t->status = transfer_run(t);
-    if (t->status != TSR_OK) snprintf(t->message, sizeof t->message, "%s", tsr_message());
+    worker *w = context;
+    transfer *t = w->shared;
+    for (int64_t index; !t->stop && (index = t->next++) < t->down * t->across;) {
+        w->status = transfer_block(t, index);
+        if (w->status == TSR_OK) continue;
+        snprintf(w->message, sizeof w->message, "%s", tsr_message());
+        t->stop = true;
+    }
     return NULL;
 }
 
-/* Rows are shared out among threads; what a thread cannot be started for, the caller does. */
-static tsr_status transfer_rows(tsr_store *store, tsr_rect rect, void *memory, int threads, bool write) {
-    size_t row_bytes = (size_t)rect.cols * tsr_dtype_bytes(store->desc.element.dtype);
-    int64_t worth = (int64_t)((size_t)rect.rows * row_bytes / IO_BYTES_A_THREAD);
-    int parts = (int)tsr_max(1, tsr_min(tsr_min(threads, IO_THREADS_MAX), tsr_min(worth, rect.rows)));
-    transfer transfers[IO_THREADS_MAX];
+/* Along the store's chunks where it has such, so that no two threads decode the same one; else whole rows, one block a thread. */
+static void cut_blocks(transfer *t, int threads) {
+    const tsr_store *store = t->store;
+    bool chunks = !t->write && store->unit_rows > 0;
+    t->unit_rows = chunks ? store->unit_rows : tsr_ceil_div(t->rect.rows, threads);
+    t->unit_cols = chunks ? store->unit_cols : t->rect.cols;
+    t->row0 = chunks ? (store->desc.row0 + t->rect.row) % t->unit_rows : 0;
+    t->col0 = chunks ? (store->desc.col0 + t->rect.col) % t->unit_cols : 0;
+    t->down = tsr_ceil_div(t->row0 + t->rect.rows, t->unit_rows);
+    t->across = tsr_ceil_div(t->col0 + t->rect.cols, t->unit_cols);
+}
+
+/* Shares the rectangle out among threads; what a thread cannot be started for, the others do. */
+static tsr_status transfer_rect(tsr_store *store, tsr_rect rect, void *memory, int threads, bool write) {
+    if (tsr_rect_empty(rect)) return TSR_OK;
+    transfer t = {.store = store, .rect = rect, .memory = memory, .write = write};
+    worker workers[IO_THREADS_MAX];
     pthread_t ids[IO_THREADS_MAX];
-    bool started[IO_THREADS_MAX] = {false};
-    for (int i = parts - 1; i >= 0; i--) {
-        tsr_span span = tsr_partition(rect.rows, parts, i);
-        transfers[i] = (transfer){store, {rect.row + span.start, rect.col, span.count, rect.cols}, (char *)memory + (size_t)span.start * row_bytes, write, TSR_OK, ""};
-        started[i] = i > 0 && pthread_create(&ids[i], NULL, transfer_thread, &transfers[i]) == 0;
-        if (!started[i]) transfer_thread(&transfers[i]);
-    }
-    tsr_status status = TSR_OK;
+    size_t bytes = (size_t)tsr_rect_elements(rect) * tsr_dtype_bytes(store->desc.element.dtype);
+    size_t worth = store->unit_rows > 0 && !write ? DECODED_BYTES_A_THREAD : IO_BYTES_A_THREAD;
+    int parts = (int)tsr_max(1, tsr_min(tsr_min(threads, IO_THREADS_MAX), (int64_t)(bytes / worth)));
+    cut_blocks(&t, parts);
+    parts = (int)tsr_min(parts, t.down * t.across);
+    int started = 0;
+    for (int i = 0; i < parts; i++) workers[i] = (worker){.shared = &t};
+    while (started < parts - 1 && pthread_create(&ids[started], NULL, transfer_thread, &workers[started + 1]) == 0) started++;
+    transfer_thread(&workers[0]);
+    for (int i = 0; i < started; i++) pthread_join(ids[i], NULL);
     for (int i = 0; i < parts; i++) {
-        if (started[i]) pthread_join(ids[i], NULL);
-        if (status == TSR_OK && transfers[i].status != TSR_OK) {
-            status = transfers[i].status;
-            tsr_message_set(transfers[i].message);
-        }
+        if (workers[i].status == TSR_OK) continue;
+        tsr_message_set(workers[i].message);
+        return workers[i].status;
     }
-    return status;
+    return TSR_OK;
 }
 
 static tsr_store *store_of(const tsr_execution *x, tsr_operand_name name) {
@@ -129,8 +166,8 @@ tsr_status tsr_step_run(const tsr_execution *x, void **buffers, tsr_stream *stre
     tsr_device *device = x->device;
     char *b0 = buffer_of(buffers, step, 0), *b1 = buffer_of(buffers, step, 1), *b2 = buffer_of(buffers, step, 2);
     switch (step->kind) {
-    case TSR_STEP_READ: return transfer_rows(store_of(x, step->operand), step->rect, b0 + step->offset, x->io_threads, false);
-    case TSR_STEP_WRITE: return transfer_rows(x->c, step->rect, b0, x->io_threads, true);
+    case TSR_STEP_READ: return transfer_rect(store_of(x, step->operand), step->rect, b0 + step->offset, x->io_threads, false);
+    case TSR_STEP_WRITE: return transfer_rect(x->c, step->rect, b0, x->io_threads, true);
     case TSR_STEP_UPLOAD: return step->bytes ? device->ops->upload(device, b1 + step->offset, b0, step->bytes, stream) : TSR_OK;
     case TSR_STEP_GATHER:
         return x->transport->ops->all_gather(x->transport, step->operand == TSR_OPERAND_A ? TSR_AXIS_COLS : TSR_AXIS_ROWS, b0, step->bytes, stream);

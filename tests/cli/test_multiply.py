@@ -78,6 +78,8 @@ def test_io_modes():
         for ranks in (1, 3):
             same(product("a.h5", "b.h5", "--io", mode, ranks=ranks), exact(a, b), f"{mode} on {ranks} ranks")
     write("a.h5", a, chunks=(8, 8))
+    same(product("a.h5", "b.h5", "--io", "direct", ranks=3), exact(a, b), "chunks as they are stored")
+    write("a.h5", a.astype("i4"), chunks=(8, 8), scaleoffset=0)
     fails("multiply", "a.h5", "b.h5", "-o", "d.h5", "--io", "direct", ranks=2, code=1, says=["chunked", "--io"])
 
 
@@ -163,6 +165,28 @@ def test_panels_and_memory():
     same(product("a.h5", "b.h5", "--memory", "1M", "--grid", "1x2x2", ranks=4),
          exact(a, b), "memory and split k")
     fails("multiply", "a.h5", "b.h5", "-o", "d.h5", "--memory", "4", "--host-memory", "4", ranks=2, code=1, says="memory")
+
+
+def test_chunks_by_threads():
+    """Reads large enough for several threads, cut along chunks that fit neither panels, slices nor ranks; a damaged chunk ends the run."""
+    a, b = integers(700, 610, ">f4"), integers(610, 530, "<f8")
+    write("a.h5", a, chunks=(96, 70), compression="gzip", shuffle=True)
+    write("b.h5", b, chunks=(61, 530), compression="gzip", fletcher32=True)
+    write("at.h5", a.T, chunks=(50, 300), shuffle=True)
+    for more in (["--io-threads", 8], ["--io-threads", 3, "--panel", 37], ["--io-threads", 8, "--memory", "6M", "--host-memory", "6M"]):
+        for ranks in (0, 3):
+            same(product("a.h5", "b.h5", *more, ranks=ranks), exact(a, b), f"{more} on {ranks} ranks")
+            same(product("at.h5", "b.h5", "--transpose-a", *more, ranks=ranks), exact(a, b), f"transposed, {more} on {ranks} ranks")
+    same(product("a.h5[5:699,11:]", "b.h5[11:,3:500]", "--io-threads", 8), exact(a[5:699, 11:], b[11:, 3:500]), "slices")
+    with h5py.File("b.h5") as file:
+        place = file["C"].id.get_chunk_info(4).byte_offset
+    with open("b.h5", "r+b") as file:
+        file.seek(place + 100)
+        byte = file.read(1)[0]
+        file.seek(place + 100)
+        file.write(bytes([byte ^ 255]))
+    fails("multiply", "a.h5", "b.h5", "-o", "broken.h5", "--device", "cpu", "--io-threads", 8, code=1, says=["b.h5:/C", "may be damaged"])
+    assert not leftovers(), leftovers()
 
 
 def test_memory_of_chunks():

@@ -3,6 +3,7 @@
  *   io_tool describe NAME                          key=value lines
  *   io_tool list FILE                              path TAB refusal
  *   io_tool read NAME MODE ROW COL ROWS COLS OUT   elements in this machine's order to OUT, prints mode and type
+ *   io_tool deflate FILE                           whether this build decodes gzip itself: 1 or 0
  *   io_tool write NAME TYPE ROWS COLS MODE FORCE COMMAND   a generated integer matrix, two ranks' records, published */
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,6 +23,7 @@ static tsr_status describe(char **argv) {
     printf("dtype=%s\nswapped=%d\nlayout=%s\nchunk=%lldx%lld\nfilters=%s\noffset=%lld\nstandard=%d\nmatlab_class=%s\ntype_name=%s\n",
            tsr_dtype_name(d.element.dtype), d.element.swapped, layouts[d.layout], (long long)d.chunk_rows, (long long)d.chunk_cols, d.filters,
            (long long)d.offset, d.standard, d.matlab_class, d.type_name);
+    printf("raw_chunks=%d\n", d.raw_chunks);
     return TSR_OK;
 }
 
@@ -107,6 +109,7 @@ int main(int argc, char **argv) {
     if (strcmp(what, "describe") == 0 && argc == 3) status = describe(argv);
     else if (strcmp(what, "list") == 0 && argc == 3) status = tsr_hdf5_list(argv[2], print_entry, NULL);
     else if (strcmp(what, "read") == 0 && argc == 9) status = read_rect(argv);
+    else if (strcmp(what, "deflate") == 0) status = printf("%d\n", tsr_have_deflate()) > 0 ? TSR_OK : TSR_ERR_IO;
     else if (strcmp(what, "write") == 0 && argc == 9) status = write_matrix(argv);
     else status = tsr_fail(TSR_ERR_USAGE, "see the head of io_tool.c");
     if (status == TSR_OK) return 0;
