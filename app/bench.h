@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "app/command.h"
+#include "io/json.h"
 #include "kernels/device.h"
 
 /* One thing to measure: one file, one table, one line in cmd_bench.c. */
@@ -36,7 +37,6 @@ int tsr_bench_by_size(const void *a, const void *b); /* orders doubles for qsort
 
 tsr_status tsr_bench_json_open(const char *name, FILE **file); /* before anything is measured */
 tsr_status tsr_bench_json_close(FILE *file, const char *name);
-void tsr_bench_json_string(FILE *file, const char *text);
 void tsr_bench_json_number(FILE *file, double value); /* null for what is not finite */
 
 #endif

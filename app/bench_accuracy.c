@@ -176,7 +176,7 @@ static void print_table(const bench *b, const result *results, int count) {
 
 static void write_json(FILE *file, const bench *b, const result *results, int count) {
     fprintf(file, "{\"version\": \"%s\", \"device\": ", TSR_VERSION);
-    tsr_bench_json_string(file, b->facts.name);
+    tsr_json_string(file, b->facts.name);
     fprintf(file, ", \"type\": \"%s\", \"size\": %" PRId64 ", \"samples\": %d, \"eps\": %.17g, \"phi\": %g,\n \"results\": [", tsr_dtype_name(b->o->type),
             b->o->size, b->samples, b->eps, b->o->phi);
     for (int i = 0; i < count; i++) {

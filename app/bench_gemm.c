@@ -259,7 +259,7 @@ static void json_row(FILE *file, const bench *b, const bench_row *row, const ben
     fprintf(file, "{\"kernel\": \"%s\", ", row->kernel->name);
     if (row->why[0]) {
         fprintf(file, "\"cannot_run\": ");
-        tsr_bench_json_string(file, row->why);
+        tsr_json_string(file, row->why);
         fprintf(file, "}");
         return;
     }
@@ -276,7 +276,7 @@ static void json_row(FILE *file, const bench *b, const bench_row *row, const ben
 static void write_json(FILE *file, const bench *b, const bench_row *rows, int count) {
     const bench_options *o = b->o;
     fprintf(file, "{\"version\": \"%s\", \"device\": ", TSR_VERSION);
-    tsr_bench_json_string(file, b->facts.name);
+    tsr_json_string(file, b->facts.name);
     fprintf(file, ", \"type\": \"%s\", \"m\": %" PRId64 ", \"n\": %" PRId64 ", \"k\": %" PRId64 ",\n \"kernels\": [", tsr_dtype_name(o->type), o->m,
             o->n, o->k);
     for (int i = 0; i < count; i++) {

@@ -294,12 +294,12 @@ static void print_table(const bench *b, const memory_row *rows, int count) {
 static void write_json(FILE *file, const bench *b, const memory_row *rows, int count) {
     const double copy = best_of(rows, count, "copy"), read = best_of(rows, count, "read");
     fprintf(file, "{\"version\": \"%s\", \"device\": ", TSR_VERSION);
-    tsr_bench_json_string(file, b->facts.name);
+    tsr_json_string(file, b->facts.name);
     fprintf(file, ", \"n\": %" PRId64 ", \"copy_gbs\": %.6g,\n \"kernels\": [", b->n, copy);
     for (int i = 0; i < count; i++) {
         const memory_row *row = &rows[i];
         fprintf(file, "%s\n  {\"group\": \"%s\", \"kernel\": \"%s\", \"what\": ", i > 0 ? "," : "", row->group, row->name);
-        tsr_bench_json_string(file, row->what);
+        tsr_json_string(file, row->what);
         fprintf(file, ", \"gbs\": %.6g, \"copy_share\": %.6g, \"seconds\": %.9g, \"repeats\": %" PRId64 ", \"bytes\": %.15g", row->gbs,
                 row->gbs / copy, row->seconds, row->repeats, row->bytes);
         if (read_share(row, read) > 0) fprintf(file, ", \"read_share\": %.6g", read_share(row, read));

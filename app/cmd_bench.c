@@ -87,16 +87,6 @@ tsr_status tsr_bench_json_close(FILE *file, const char *name) {
     return TSR_OK;
 }
 
-void tsr_bench_json_string(FILE *file, const char *text) {
-    fputc('"', file);
-    for (; *text; text++) {
-        if (*text == '"' || *text == '\\') fprintf(file, "\\%c", *text);
-        else if ((unsigned char)*text < 0x20) fprintf(file, "\\u%04x", (unsigned)*text);
-        else fputc(*text, file);
-    }
-    fputc('"', file);
-}
-
 void tsr_bench_json_number(FILE *file, double value) {
     if (isfinite(value)) fprintf(file, "%.6g", value);
     else fprintf(file, "null");

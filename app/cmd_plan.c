@@ -160,7 +160,7 @@ static void print_json(const answer *a, FILE *to) {
     const plan_options *o = a->options;
     const tsr_plan *plan = &a->plan;
     fprintf(to, "{\n  \"machine\": ");
-    tsr_bench_json_string(to, o->machine);
+    tsr_json_string(to, o->machine);
     fprintf(to, ",\n  \"m\": %" PRId64 ", \"n\": %" PRId64 ", \"k\": %" PRId64 ", \"type\": \"%s\",\n  \"ranks\": %" PRId64 ", \"ranks_at_work\": %d, \"ranks_a_node\": %d,\n  ", o->m, o->n, o->k,
             tsr_dtype_name(o->type), o->ranks, a->active, plan->resources.rates.node_ranks);
     json_grid(to, "grid", plan);
