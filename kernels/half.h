@@ -43,25 +43,20 @@ TSR_HOST_DEVICE static inline uint64_t tsr_half_shift(uint64_t value, int shift)
     return quotient + (uint64_t)(rest > tie || (rest == tie && (quotient & 1u)));
 }
 
-/* A 16-bit number of `mantissa` bits behind the leading one, whose exponents are stored with `bias` added. */
-TSR_HOST_DEVICE static inline uint16_t tsr_encode_16(double value, int mantissa, int bias) {
+TSR_HOST_DEVICE static inline uint16_t tsr_half_encode(double value) {
     const uint64_t one = UINT64_C(1) << 52;
-    const int lowest = 1 - bias; /* exponent of the smallest normal number */
-    const uint16_t infinity = (uint16_t)(0x7fff >> mantissa << mantissa);
     uint64_t bits;
     memcpy(&bits, &value, sizeof bits);
     uint16_t sign = (uint16_t)((bits >> 48) & 0x8000u);
     uint64_t magnitude = bits & UINT64_C(0x7fffffffffffffff);
     int exponent = (int)(magnitude >> 52) - 1023;
-    if (magnitude > UINT64_C(0x7ff0000000000000)) return (uint16_t)(sign | infinity | 1u << (mantissa - 1));
-    if (exponent > bias) return (uint16_t)(sign | infinity);
-    if (exponent >= lowest) /* what rounds up beyond the largest number becomes infinity by itself */
-        return (uint16_t)(sign | (tsr_half_shift(magnitude, 52 - mantissa) - ((uint64_t)(1023 - bias) << mantissa)));
-    if (exponent < lowest - mantissa - 1) return sign; /* below half of the smallest subnormal */
-    return (uint16_t)(sign | tsr_half_shift((magnitude & (one - 1)) | one, 52 - mantissa + lowest - exponent));
+    if (magnitude > UINT64_C(0x7ff0000000000000)) return (uint16_t)(sign | 0x7e00u);
+    if (magnitude >= UINT64_C(0x40effe0000000000)) return (uint16_t)(sign | 0x7c00u); /* from 65520: infinity */
+    if (exponent >= -14)
+        return (uint16_t)(sign | (tsr_half_shift(magnitude, 42) - ((uint64_t)(1023 - 15) << 10)));
+    if (exponent < -25) return sign; /* below half of the smallest subnormal */
+    return (uint16_t)(sign | tsr_half_shift((magnitude & (one - 1)) | one, 28 - exponent));
 }
-
-TSR_HOST_DEVICE static inline uint16_t tsr_half_encode(double value) { return tsr_encode_16(value, 10, 15); }
 
 /* bfloat16 is the upper half of a float. */
 TSR_HOST_DEVICE static inline float tsr_bf16_decode(uint16_t bf16) {
@@ -78,6 +73,24 @@ TSR_HOST_DEVICE static inline uint16_t tsr_bf16_encode_float(float value) {
     return (uint16_t)((bits + 0x7fffu + (bits >> 16 & 1u)) >> 16);
 }
 
-TSR_HOST_DEVICE static inline uint16_t tsr_bf16_encode(double value) { return tsr_encode_16(value, 7, 127); }
+TSR_HOST_DEVICE static inline uint16_t tsr_bf16_encode(double value) {
+#ifdef __CUDA_ARCH__
+    /* To the float next to zero, its last bit set where that is not exact: what is rounded next falls on the same side of every tie. */
+    const float near = __double2float_rz(value);
+    return tsr_bf16_encode_float(__uint_as_float(__float_as_uint(near) | (unsigned)((double)near != value)));
+#else
+    const uint64_t one = UINT64_C(1) << 52;
+    uint64_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    uint16_t sign = (uint16_t)((bits >> 48) & 0x8000u);
+    uint64_t magnitude = bits & UINT64_C(0x7fffffffffffffff);
+    int exponent = (int)(magnitude >> 52) - 1023;
+    if (magnitude > UINT64_C(0x7ff0000000000000)) return (uint16_t)(sign | 0x7fc0u);
+    if (exponent >= 128) return (uint16_t)(sign | 0x7f80u);
+    if (exponent >= -126) return (uint16_t)(sign | (tsr_half_shift(magnitude, 45) - ((uint64_t)(1023 - 127) << 7)));
+    if (exponent < -134) return sign; /* below half of the smallest subnormal */
+    return (uint16_t)(sign | tsr_half_shift((magnitude & (one - 1)) | one, -81 - exponent));
+#endif
+}
 
 #endif
