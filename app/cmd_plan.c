@@ -91,7 +91,7 @@ typedef struct {
 
 static tsr_status make_problem(const plan_options *o, tsr_problem *problem) {
     tsr_element element = {o->type, false};
-    tsr_operand a = {o->m, o->k, element, false}, b = {o->k, o->n, element, false};
+    tsr_operand a = {o->m, o->k, element, false, TSR_ROAD_HOST}, b = {o->k, o->n, element, false, TSR_ROAD_HOST};
     size_t bytes;
     TSR_TRY(tsr_bytes_checked(o->m, o->k, 8, &bytes));
     TSR_TRY(tsr_bytes_checked(o->k, o->n, 8, &bytes));

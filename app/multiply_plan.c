@@ -12,7 +12,7 @@
 /* ---- what is multiplied -------------------------------------------------------------------------------------------- */
 
 static tsr_operand operand_of(const tsr_job *j, const tsr_store_desc *desc, bool transpose) {
-    return (tsr_operand){desc->rows, desc->cols, tsr_hdf5_element(desc, j->settings->io), transpose};
+    return (tsr_operand){desc->rows, desc->cols, tsr_hdf5_element(desc, j->settings->io), transpose, TSR_ROAD_HOST};
 }
 
 static tsr_status describe_sources(const tsr_job *j, tsr_job_sources *from) {
@@ -30,8 +30,8 @@ static tsr_status describe_sources(const tsr_job *j, tsr_job_sources *from) {
 static tsr_status check_columns_first(const tsr_job *j) {
     const tsr_multiply_settings *s = j->settings;
     const tsr_store_desc *a = &j->from.b, *b = &j->from.a, *c0 = &j->from.c0;
-    tsr_operand seen_a = {a->cols, a->rows, a->element, s->transpose_a}, seen_b = {b->cols, b->rows, b->element, s->transpose_b};
-    tsr_operand seen_c0 = {c0->cols, c0->rows, c0->element, false};
+    tsr_operand seen_a = {a->cols, a->rows, a->element, s->transpose_a, TSR_ROAD_HOST}, seen_b = {b->cols, b->rows, b->element, s->transpose_b, TSR_ROAD_HOST};
+    tsr_operand seen_c0 = {c0->cols, c0->rows, c0->element, false, TSR_ROAD_HOST};
     tsr_problem problem;
     return tsr_problem_make(seen_a, seen_b, s->beta != 0 ? &seen_c0 : NULL, s->alpha, s->beta, &problem);
 }

@@ -120,7 +120,7 @@ static void direct_close(tsr_store *store) {
     free(store);
 }
 
-static const tsr_store_ops direct_ops = {"direct", direct_read, direct_write, direct_sync, direct_close};
+static const tsr_store_ops direct_ops = {"direct", direct_read, direct_write, direct_sync, direct_close, NULL};
 
 tsr_status tsr_direct_open(const tsr_store_desc *desc, bool write, tsr_store **store) {
     direct_store *s = malloc(sizeof *s);

@@ -59,6 +59,9 @@ typedef struct tsr_store_ops {
     tsr_status (*write)(tsr_store *store, tsr_rect rect, const void *from, int64_t ld);
     tsr_status (*sync)(tsr_store *store); /* data on stable storage (fsync); part of a write */
     void (*close)(tsr_store *store);
+    /* Where rect lies in this process's memory, pinned for the device in use, *ld elements from row to row: a device copies from and to it without a
+     * read or write between. NULL: the store has no such memory. */
+    void *(*map)(tsr_store *store, tsr_rect rect, int64_t *ld);
 } tsr_store_ops;
 
 struct tsr_store {
@@ -80,7 +83,7 @@ tsr_status tsr_hdf5_open(const tsr_store_desc *desc, tsr_io_mode mode, const voi
 /* The element a store opened with this mode delivers: known before it is open, and the same on every rank. */
 tsr_element tsr_hdf5_element(const tsr_store_desc *desc, tsr_io_mode mode);
 
-/* A matrix in memory: data (rows × cols, not owned) belongs to the caller. */
+/* A matrix in memory: data (rows × cols, not owned) belongs to the caller, who pins it where a device is to copy from it directly. */
 tsr_status tsr_memory_open(tsr_view data, tsr_store **store);
 /* A matrix computed on the fly (kernels/fill.h). */
 tsr_status tsr_generated_open(tsr_fill_kind fill, uint64_t seed, int64_t rows, int64_t cols, tsr_dtype dtype, tsr_store **store);

@@ -26,7 +26,7 @@ static tsr_status generated_sync(tsr_store *store) {
 
 static void generated_close(tsr_store *store) { free(store); }
 
-static const tsr_store_ops generated_ops = {"generated", generated_read, generated_write, generated_sync, generated_close};
+static const tsr_store_ops generated_ops = {"generated", generated_read, generated_write, generated_sync, generated_close, NULL};
 
 tsr_status tsr_generated_open(tsr_fill_kind fill, uint64_t seed, int64_t rows, int64_t cols, tsr_dtype dtype, tsr_store **store) {
     if (rows < 0 || cols < 0)

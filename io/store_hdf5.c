@@ -139,8 +139,8 @@ static void hdf5_close(tsr_store *store) {
     free(s);
 }
 
-static const tsr_store_ops hdf5_ops = {"hdf5", hdf5_read, hdf5_write, hdf5_sync, hdf5_close};
-static const tsr_store_ops mpio_ops = {"mpio", hdf5_read, hdf5_write, hdf5_sync, hdf5_close};
+static const tsr_store_ops hdf5_ops = {"hdf5", hdf5_read, hdf5_write, hdf5_sync, hdf5_close, NULL};
+static const tsr_store_ops mpio_ops = {"mpio", hdf5_read, hdf5_write, hdf5_sync, hdf5_close, NULL};
 
 /* ---- opening ----------------------------------------------------------------------------------------------------- */
 

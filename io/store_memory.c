@@ -39,9 +39,15 @@ static tsr_status memory_sync(tsr_store *store) {
     return TSR_OK;
 }
 
+static void *memory_map(tsr_store *store, tsr_rect rect, int64_t *ld) {
+    const tsr_view *data = &((memory_store *)store)->data;
+    *ld = data->ld;
+    return element_at(data, rect.row, rect.col);
+}
+
 static void memory_close(tsr_store *store) { free(store); }
 
-static const tsr_store_ops memory_ops = {"memory", memory_read, memory_write, memory_sync, memory_close};
+static const tsr_store_ops memory_ops = {"memory", memory_read, memory_write, memory_sync, memory_close, memory_map};
 
 tsr_status tsr_memory_open(tsr_view data, tsr_store **store) {
     if (data.rows < 0 || data.cols < 0 || data.ld < data.cols)

@@ -58,6 +58,11 @@ typedef struct tsr_device_ops {
     tsr_status (*upload)(tsr_device *device, void *to, const void *from, size_t bytes, tsr_stream *stream);   /* host → device */
     tsr_status (*download)(tsr_device *device, void *to, const void *from, size_t bytes, tsr_stream *stream); /* device → host */
     tsr_status (*copy)(tsr_device *device, void *to, const void *from, size_t bytes, tsr_stream *stream);     /* device → device */
+    /* Rows of row_bytes each, `to_step` and `from_step` bytes apart; device memory, or host memory that is pinned, on either side. */
+    tsr_status (*copy_rows)(tsr_device *device, void *to, size_t to_step, const void *from, size_t from_step, size_t row_bytes, int64_t rows, tsr_stream *stream);
+    /* Pins host memory that is there already, page-aligned, so that copies of it are asynchronous and fast; unpin it before it is freed. */
+    tsr_status (*pin)(tsr_device *device, void *memory, size_t bytes);
+    void (*unpin)(tsr_device *device, void *memory);
     tsr_status (*fill_bytes)(tsr_device *device, void *at, int value, size_t bytes, tsr_stream *stream);
     /* Makes the device current for the calling thread; every thread calls it once before any other use. */
     tsr_status (*use)(tsr_device *device);

@@ -264,6 +264,18 @@ static tsr_status cpu_copy(tsr_device *device, void *to, const void *from, size_
     return TSR_OK;
 }
 
+static tsr_status cpu_copy_rows(tsr_device *device, void *to, size_t to_step, const void *from, size_t from_step, size_t row_bytes, int64_t rows, tsr_stream *stream) {
+    (void)device, (void)stream;
+    for (int64_t row = 0; row < rows; row++) memcpy((char *)to + (size_t)row * to_step, (const char *)from + (size_t)row * from_step, row_bytes);
+    return TSR_OK;
+}
+
+static tsr_status cpu_pin(tsr_device *device, void *memory, size_t bytes) {
+    (void)device, (void)memory, (void)bytes;
+    return TSR_OK;
+}
+static void cpu_unpin(tsr_device *device, void *memory) { (void)device, (void)memory; }
+
 static tsr_status cpu_fill_bytes(tsr_device *device, void *at, int value, size_t bytes, tsr_stream *stream) {
     (void)device, (void)stream;
     if (bytes > 0) memset(at, value, bytes);
@@ -297,6 +309,9 @@ const tsr_device_ops tsr_device_cpu = {
     .upload = cpu_copy,
     .download = cpu_copy,
     .copy = cpu_copy,
+    .copy_rows = cpu_copy_rows,
+    .pin = cpu_pin,
+    .unpin = cpu_unpin,
     .fill_bytes = cpu_fill_bytes,
     .use = cpu_use,
 };

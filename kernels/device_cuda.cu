@@ -259,6 +259,24 @@ static tsr_status cuda_copy(tsr_device *, void *to, const void *from, size_t byt
     return TSR_CUDA(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, tsr_cuda_stream(stream)));
 }
 
+static tsr_status cuda_copy_rows(tsr_device *, void *to, size_t to_step, const void *from, size_t from_step, size_t row_bytes, int64_t rows, tsr_stream *stream) {
+    if (row_bytes == 0 || rows == 0) return TSR_OK;
+    return TSR_CUDA(cudaMemcpy2DAsync(to, to_step, from, from_step, row_bytes, (size_t)rows, cudaMemcpyDefault, tsr_cuda_stream(stream)));
+}
+
+static tsr_status cuda_pin(tsr_device *, void *memory, size_t bytes) {
+    if (bytes == 0) return TSR_OK;
+    const cudaError_t code = cudaHostRegister(memory, bytes, cudaHostRegisterPortable);
+    if (code == cudaSuccess) return TSR_OK;
+    char text[32];
+    return tsr_fail(TSR_ERR_MEMORY, "pinning %s of host memory failed: %s; raise the limit on locked memory (ulimit -l)",
+                    tsr_format_bytes((double)bytes, text), cudaGetErrorString(code));
+}
+
+static void cuda_unpin(tsr_device *, void *memory) {
+    if (memory) (void)cudaHostUnregister(memory);
+}
+
 static tsr_status cuda_fill_bytes(tsr_device *, void *at, int value, size_t bytes, tsr_stream *stream) {
     return TSR_CUDA(cudaMemsetAsync(at, value, bytes, tsr_cuda_stream(stream)));
 }
@@ -285,6 +303,9 @@ const tsr_device_ops tsr_device_cuda = {
     cuda_upload,
     cuda_download,
     cuda_copy,
+    cuda_copy_rows,
+    cuda_pin,
+    cuda_unpin,
     cuda_fill_bytes,
     cuda_use,
 };

@@ -64,6 +64,11 @@ static tsr_status emulated_event_seconds(tsr_device *device, tsr_event *from, ts
 static tsr_status emulated_copy(tsr_device *device, void *to, const void *from, size_t bytes, tsr_stream *stream) {
     return tsr_device_cpu.copy(device, to, from, bytes, stream);
 }
+static tsr_status emulated_copy_rows(tsr_device *device, void *to, size_t to_step, const void *from, size_t from_step, size_t row_bytes, int64_t rows, tsr_stream *stream) {
+    return tsr_device_cpu.copy_rows(device, to, to_step, from, from_step, row_bytes, rows, stream);
+}
+static tsr_status emulated_pin(tsr_device *device, void *memory, size_t bytes) { return tsr_device_cpu.pin(device, memory, bytes); }
+static void emulated_unpin(tsr_device *device, void *memory) { tsr_device_cpu.unpin(device, memory); }
 static tsr_status emulated_fill_bytes(tsr_device *device, void *at, int value, size_t bytes, tsr_stream *stream) {
     return tsr_device_cpu.fill_bytes(device, at, value, bytes, stream);
 }
@@ -91,6 +96,9 @@ const tsr_device_ops tsr_device_cuda = {
     .upload = emulated_copy,
     .download = emulated_copy,
     .copy = emulated_copy,
+    .copy_rows = emulated_copy_rows,
+    .pin = emulated_pin,
+    .unpin = emulated_unpin,
     .fill_bytes = emulated_fill_bytes,
     .use = emulated_use,
 };

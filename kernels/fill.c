@@ -75,3 +75,10 @@ tsr_status tsr_fill_host(tsr_fill_kind kind, uint64_t seed, int64_t row, int64_t
     }
     return TSR_OK;
 }
+
+static tsr_status fill_cpu(tsr_device *device, tsr_stream *stream, tsr_fill_kind kind, uint64_t seed, int64_t row, int64_t col, tsr_view to) {
+    (void)device, (void)stream;
+    return tsr_fill_host(kind, seed, row, col, to);
+}
+
+const tsr_fill_ops tsr_fill_cpu = {TSR_DEVICE_CPU, fill_cpu};

@@ -48,6 +48,10 @@ static const tsr_pack_ops *const packs[] = {
 #endif
 };
 
+static const tsr_fill_ops *const fills[] = {
+    &tsr_fill_cpu,
+};
+
 #define COUNT(table) ((int)(sizeof(table) / sizeof *(table)))
 
 tsr_status tsr_device_find(const char *name, const tsr_device_ops **ops) {
@@ -61,6 +65,12 @@ tsr_status tsr_device_find(const char *name, const tsr_device_ops **ops) {
 const tsr_pack_ops *tsr_pack_find(tsr_device_kind device) {
     for (int i = 0; i < COUNT(packs); i++)
         if (packs[i]->device == device) return packs[i];
+    return NULL;
+}
+
+const tsr_fill_ops *tsr_fill_find(tsr_device_kind device) {
+    for (int i = 0; i < COUNT(fills); i++)
+        if (fills[i]->device == device) return fills[i];
     return NULL;
 }
 

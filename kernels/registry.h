@@ -3,6 +3,7 @@
 #ifndef TSR_KERNELS_REGISTRY_H
 #define TSR_KERNELS_REGISTRY_H
 
+#include "kernels/fill.h"
 #include "kernels/gemm.h"
 #include "kernels/pack.h"
 

@@ -25,7 +25,7 @@ tsr_status tsr_problem_make(tsr_operand a, tsr_operand b, const tsr_operand *c0,
     bool wide = tsr_dtype_compute(a.element.dtype) == TSR_F64 || tsr_dtype_compute(b.element.dtype) == TSR_F64;
     tsr_dtype type = wide ? TSR_F64 : TSR_F32;
     *problem = (tsr_problem){.m = m, .n = n, .k = alpha == 0 ? 0 : k, .a = a, .b = b, .add_c0 = beta != 0, .alpha = alpha, .beta = beta,
-                             .input = type, .type = type, .out = type};
+                             .input = type, .type = type, .out = type, .unit_m = 1, .unit_n = 1};
     if (beta != 0) problem->c0 = c0->element;
     return TSR_OK;
 }

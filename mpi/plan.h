@@ -12,11 +12,19 @@
 #include "kernels/base.h"
 #include "mpi/partition.h"
 
+/* How an operand's elements reach the device, and C's leave it. */
+typedef enum {
+    TSR_ROAD_HOST,   /* the store reads into a host buffer (or writes from one), which is copied to the device (or from it) */
+    TSR_ROAD_MAPPED, /* the store's own memory (its `map`) is copied to the device, or from it */
+    TSR_ROAD_DEVICE  /* A, B: a generated store's elements are made on the device. C: stays in the accumulators */
+} tsr_road;
+
 /* A or B as the file stores it: rows × cols of `element`; the operand is its transpose when `transpose`. */
 typedef struct {
     int64_t rows, cols;
     tsr_element element;
     bool transpose;
+    tsr_road road;
 } tsr_operand;
 
 /* C (m × n) = alpha · op(A) (m × k) · op(B) (k × n) + beta · C0 (m × n) */
@@ -29,6 +37,8 @@ typedef struct {
     tsr_dtype input; /* A and B as the kernel takes them: packed into it unless the file holds it. `type` unless set otherwise */
     tsr_dtype type; /* accumulated in: TSR_F32 or TSR_F64 */
     tsr_dtype out;  /* stored in */
+    tsr_road c_road;
+    int64_t unit_m, unit_n; /* C is cut between ranks and super-blocks at multiples of these; 1 unless its file is chunked */
 } tsr_problem;
 
 /* Sets m, n, k and `type`; TSR_ERR_SHAPE shows both shapes. c0 (rows × cols, may be NULL) is needed exactly when beta ≠ 0. */

@@ -209,9 +209,9 @@ static const tsr_gemm_kernel *choose_kernel(const bench *b, const tsr_problem *p
 }
 
 static void run_one(bench *b, const setup *s) {
-    tsr_operand a = {s->transpose_a ? s->k : s->m, s->transpose_a ? s->m : s->k, {s->type_a, false}, s->transpose_a};
-    tsr_operand bb = {s->transpose_b ? s->n : s->k, s->transpose_b ? s->k : s->n, {s->type_b, false}, s->transpose_b};
-    tsr_operand c0 = {s->m, s->n, {TSR_I16, false}, false};
+    tsr_operand a = {s->transpose_a ? s->k : s->m, s->transpose_a ? s->m : s->k, {s->type_a, false}, s->transpose_a, TSR_ROAD_HOST};
+    tsr_operand bb = {s->transpose_b ? s->n : s->k, s->transpose_b ? s->k : s->n, {s->type_b, false}, s->transpose_b, TSR_ROAD_HOST};
+    tsr_operand c0 = {s->m, s->n, {TSR_I16, false}, false, TSR_ROAD_HOST};
     tsr_problem problem;
     if (s->layout != GENERATED) make_files(b, s, &a, &bb);
     CHECK_OK(tsr_problem_make(a, bb, &c0, s->alpha, s->beta, &problem));

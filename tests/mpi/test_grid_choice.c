@@ -16,7 +16,7 @@ static int64_t pick(int64_t low, int64_t high) {
 }
 
 static tsr_problem problem_of(int64_t m, int64_t n, int64_t k, tsr_dtype type) {
-    tsr_operand a = {m, k, {type, false}, false}, b = {k, n, {type, false}, false};
+    tsr_operand a = {m, k, {type, false}, false, TSR_ROAD_HOST}, b = {k, n, {type, false}, false, TSR_ROAD_HOST};
     tsr_problem problem;
     CHECK_OK(tsr_problem_make(a, b, NULL, 1, 0, &problem));
     return problem;

@@ -137,7 +137,7 @@ static tsr_problem some_problem(void) {
     static const tsr_element types[] = {{TSR_F32, false}, {TSR_F64, false}, {TSR_F16, false}, {TSR_F32, true}, {TSR_I32, false}, {TSR_U8, false}};
     int64_t m = edges[pick(0, 8)], n = edges[pick(0, 8)], k = edges[pick(0, 8)];
     bool ta = pick(0, 1), tb = pick(0, 1);
-    tsr_operand a = {ta ? k : m, ta ? m : k, types[pick(0, 5)], ta}, b = {tb ? n : k, tb ? k : n, types[pick(0, 5)], tb}, c0 = {m, n, types[pick(0, 5)], false};
+    tsr_operand a = {ta ? k : m, ta ? m : k, types[pick(0, 5)], ta, TSR_ROAD_HOST}, b = {tb ? n : k, tb ? k : n, types[pick(0, 5)], tb, TSR_ROAD_HOST}, c0 = {m, n, types[pick(0, 5)], false, TSR_ROAD_HOST};
     tsr_problem problem;
     bool add = pick(0, 2) == 0;
     CHECK_OK(tsr_problem_make(a, b, add ? &c0 : NULL, pick(0, 9) == 0 ? 0 : 1, add ? 2 : 0, &problem));
@@ -180,7 +180,7 @@ static void test_random_plans(void) {
 }
 
 static void test_refusals(void) {
-    tsr_operand a = {3, 4, {TSR_F32, false}, false}, b = {5, 6, {TSR_F32, false}, false}, c0 = {3, 7, {TSR_F32, false}, false};
+    tsr_operand a = {3, 4, {TSR_F32, false}, false, TSR_ROAD_HOST}, b = {5, 6, {TSR_F32, false}, false, TSR_ROAD_HOST}, c0 = {3, 7, {TSR_F32, false}, false, TSR_ROAD_HOST};
     tsr_problem problem;
     CHECK_FAILS(tsr_problem_make(a, b, NULL, 1, 0, &problem), TSR_ERR_SHAPE, "3 x 4");
     b.rows = 4;
@@ -199,7 +199,7 @@ static void test_refusals(void) {
 
 /* What --memory in the refusal says must really work. */
 static void test_advice(void) {
-    tsr_operand a = {1000, 1000, {TSR_F32, false}, false};
+    tsr_operand a = {1000, 1000, {TSR_F32, false}, false, TSR_ROAD_HOST};
     tsr_problem problem;
     CHECK_OK(tsr_problem_make(a, a, NULL, 1, 0, &problem));
     for (size_t limit = 1; limit <= 16; limit *= 16) { /* less than one sum, and more */
@@ -215,7 +215,7 @@ static void test_advice(void) {
 }
 
 static void test_large(void) {
-    tsr_operand a = {(int64_t)1 << 20, (int64_t)1 << 20, {TSR_F64, false}, false};
+    tsr_operand a = {(int64_t)1 << 20, (int64_t)1 << 20, {TSR_F64, false}, false, TSR_ROAD_HOST};
     tsr_problem problem;
     CHECK_OK(tsr_problem_make(a, a, NULL, 1, 0, &problem));
     tsr_resources res = {.ranks = 64, .device_exchange = true, .device_limit = (size_t)120 << 30, .host_limit = (size_t)64 << 30, .multiple = 1};
