@@ -56,6 +56,11 @@ static void check_step(walk *w, const tsr_step *step) {
     switch (step->kind) {
     case TSR_STEP_READ: count_read(w, step); check_room(w, step, 0, step->offset + step->bytes); break;
     case TSR_STEP_UPLOAD: check_room(w, step, 0, step->bytes); check_room(w, step, 1, step->offset + step->bytes); break;
+    case TSR_STEP_COPY_IN:
+    case TSR_STEP_GENERATE:
+        count_read(w, step);
+        check_room(w, step, 0, step->offset + step->bytes);
+        break;
     case TSR_STEP_GATHER: check_room(w, step, 0, step->bytes * (size_t)(step->operand == TSR_OPERAND_A ? w->plan->q : w->plan->p)); break;
     case TSR_STEP_PACK: check_room(w, step, 1, (size_t)(step->m * step->ld) * type); break;
     case TSR_STEP_ZERO: check_room(w, step, 0, step->bytes); break;
@@ -66,6 +71,7 @@ static void check_step(walk *w, const tsr_step *step) {
     case TSR_STEP_REDUCE: check_room(w, step, 0, step->offset + step->bytes * (size_t)w->plan->r); check_room(w, step, 1, step->bytes); break;
     case TSR_STEP_FINISH: check_room(w, step, 0, step->offset + (size_t)(step->m * step->ld) * type); check_room(w, step, 1, step->bytes); break;
     case TSR_STEP_DOWNLOAD: check_room(w, step, 0, step->bytes); check_room(w, step, 1, step->bytes); break;
+    case TSR_STEP_COPY_OUT:
     case TSR_STEP_WRITE:
         for (int64_t r = 0; r < step->rect.rows; r++)
             for (int64_t c = 0; c < step->rect.cols; c++) w->written[(step->rect.row + r) * x->n + step->rect.col + c]++;
