@@ -4,6 +4,7 @@
 #include "mpi/plan_private.h"
 
 #define EDGE 2048             /* kernels lose speed on smaller super-blocks */
+#define EDGE_LEAST 256        /* where memory asks for it */
 #define CUTS_MOST 64          /* super-blocks that memory does not ask for */
 #define SHRINKS 3
 #define PIN_BYTES_PER_SECOND 5e9 /* to allocate and pin host memory: what stays there has to be worth it */
@@ -25,6 +26,8 @@ static double local_bytes(const tsr_plan *plan, const tsr_operand *x, int64_t ou
     return (double)outer * (double)tsr_ceil_div(plan->problem.k, plan->r) * (double)tsr_dtype_bytes(type);
 }
 
+static int64_t edge_wanted(const tsr_plan *plan) { return plan->resources.edge > 0 ? plan->resources.edge : EDGE; }
+
 static double device_limit(const tsr_plan *plan) {
     const tsr_resources *res = &plan->resources;
     return (double)(res->host_memory && res->host_limit < res->device_limit ? res->host_limit : res->device_limit);
@@ -33,7 +36,7 @@ static double device_limit(const tsr_plan *plan) {
 /* The fewest super-blocks that fit beside what stays. */
 static void try_keeping(const tsr_plan *fewest, tsr_keep a, tsr_keep b, choice *best) {
     const int64_t local_m = tsr_partition_largest(fewest->problem.m, fewest->problem.unit_m, fewest->p);
-    const int64_t local_n = tsr_partition_largest(fewest->problem.n, fewest->problem.unit_n, fewest->q), edge = 256;
+    const int64_t local_n = tsr_partition_largest(fewest->problem.n, fewest->problem.unit_n, fewest->q), edge = tsr_min(EDGE_LEAST, edge_wanted(fewest));
     double least = a == TSR_KEEP_BAND ? local_bytes(fewest, &fewest->problem.a, tsr_min(edge, local_m), fewest->pack_a) : 0;
     if (b == TSR_KEEP_ALL) least += local_bytes(fewest, &fewest->problem.b, local_n, fewest->pack_b);
     if (least > device_limit(fewest)) return;
@@ -50,12 +53,11 @@ static void try_keeping(const tsr_plan *fewest, tsr_keep a, tsr_keep b, choice *
 /* All of A and B stays: ever more super-blocks. */
 static void try_cutting(const tsr_plan *fewest, choice *best) {
     const tsr_problem *x = &fewest->problem;
-    const int64_t edge = fewest->resources.edge > 0 ? fewest->resources.edge : EDGE;
     tsr_plan plan = *fewest;
     plan.keep_a = plan.keep_b = TSR_KEEP_ALL;
     tsr_plan_one_block(&plan);
     if (local_bytes(&plan, &x->a, tsr_plan_local_m(&plan), plan.pack_a) + local_bytes(&plan, &x->b, tsr_plan_local_n(&plan), plan.pack_b) > device_limit(&plan)) return;
-    while (tsr_plan_split(&plan, 2 * edge - 1, 1) && plan.blocks_m * plan.blocks_n <= CUTS_MOST)
+    while (tsr_plan_split(&plan, 2 * edge_wanted(fewest) - 1, 1) && plan.blocks_m * plan.blocks_n <= CUTS_MOST)
         if (tsr_plan_fit_panels(&plan, 2, SHRINKS)) take_if_faster(best, &plan);
 }
 

@@ -42,11 +42,11 @@ typedef struct {
     tsr_lane lane;
     tsr_operand_name operand;
     tsr_slot_use slots[TSR_STEP_SLOTS];
-    tsr_rect rect;       /* of the stored matrix: read, write, copy in and out, generate; of the panel as stored: pack */
+    tsr_rect rect;       /* of the stored matrix: read, write, copy in and out, generate; of C: multiply, zero; of the panel as stored: pack */
     size_t offset;       /* bytes into the buffer the kind says */
     size_t bytes;        /* moved, or of a piece */
     int64_t m, n, k;     /* multiply and finish: extents as launched (padded) or finished */
-    int64_t ld;          /* pack: of the packed operand; finish: of the accumulator; multiply: of C */
+    int64_t ld;          /* pack: of the packed operand; finish: of the accumulator; multiply and zero: of C */
     int64_t lda, ldb;    /* multiply */
     int64_t count;       /* reduce: elements of one piece */
     bool accumulate;     /* multiply */

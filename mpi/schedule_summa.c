@@ -191,13 +191,15 @@ static tsr_span block_cols(const emitter *e, int64_t j) {
     return tsr_span_within(whole, tsr_partition_units(whole.count, problem->unit_n, e->plan->q, e->col));
 }
 
+static tsr_rect rect_of(const block *at) { return (tsr_rect){at->rows.start, at->cols.start, at->rows.count, at->cols.count}; }
+
 static tsr_status emit_multiply(emitter *e, tsr_slot_use a, tsr_slot_use b, tsr_slot_use sum, const block *at, tsr_span ks, bool first) {
     const tsr_plan *plan = e->plan;
     const tsr_problem *problem = &plan->problem;
     int64_t multiple = plan->resources.multiple;
     tsr_step step = step_new(TSR_STEP_MULTIPLY, TSR_LANE_MULTIPLY, a, b, sum);
     step.m = tsr_round_up(at->rows.count, multiple), step.n = tsr_round_up(at->cols.count, multiple), step.k = tsr_round_up(ks.count, multiple);
-    step.ld = step.n;
+    step.ld = step.n, step.rect = rect_of(at);
     step.lda = plan->pack_a ? tsr_plan_packed_ld(plan, step.k) : step.k;
     step.ldb = plan->pack_b ? tsr_plan_packed_ld(plan, step.n) : step.n;
     step.accumulate = !first;
@@ -238,7 +240,8 @@ static tsr_status emit_sweep(emitter *e, const block *at, chain *sum) {
     if (at->mine && panels == 0) {
         tsr_step step = step_new(TSR_STEP_ZERO, TSR_LANE_MULTIPLY, chain_next(sum, tsr_plan_keeps_c(plan)), unused, unused);
         int64_t multiple = plan->resources.multiple;
-        step.bytes = (size_t)tsr_round_up(at->rows.count, multiple) * (size_t)tsr_round_up(at->cols.count, multiple) * tsr_dtype_bytes(problem->type);
+        step.ld = tsr_round_up(at->cols.count, multiple), step.rect = rect_of(at);
+        step.bytes = (size_t)tsr_round_up(at->rows.count, multiple) * (size_t)step.ld * tsr_dtype_bytes(problem->type);
         TSR_TRY(emit(e, &step));
     }
     return TSR_OK;
