@@ -30,7 +30,7 @@ size_t tsr_output_encode_bytes(const tsr_output_spec *spec, int encoders);
 
 /* ---- where they were written: a store of tsr_output_open ---- */
 
-/* The chunks this rank's store holds, by number; the caller frees *chunks. TSR_ERR_USAGE when one was written twice. */
+/* The chunks this rank's store holds, by number, before the first is taken; the caller frees *chunks. TSR_ERR_USAGE when one was written twice. */
 tsr_status tsr_chunks_kept(tsr_store *store, tsr_kept_chunk **chunks, int64_t *count);
 /* The most bytes a chunk takes with its head. */
 size_t tsr_encoded_bytes_max(const tsr_output *output);
