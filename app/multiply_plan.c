@@ -153,11 +153,11 @@ static tsr_status plan_beside_caches(tsr_job *j, const tsr_resources *res) {
     return status == TSR_ERR_LIMIT && kept > 0 ? plan_without_caches(j, res) : status;
 }
 
-/* Chunks are placed when the plan's buffers are gone: the list of them must fit what encoding leaves. */
+/* Chunks are placed when the plan's buffers are gone: the list of them must fit what encoding (encode_bytes) leaves. */
 static tsr_status placing_fits(const tsr_job *j, const tsr_resources *res) {
     int64_t chunks = tsr_spec_chunks(&j->spec);
     double chunk = (double)j->spec.chunk_rows * (double)j->spec.chunk_cols * (double)tsr_dtype_bytes(j->spec.dtype), limit = (double)host_limit_of(res);
-    double need = chunks > 0 ? tsr_place_bytes(chunks, chunk) + (double)tsr_output_encode_bytes(&j->spec, 1) : 0;
+    double place = chunks > 0 ? tsr_place_bytes(chunks, chunk) : 0, need = fmax(place * 8 / 7, place + (double)tsr_output_encode_bytes(&j->spec, 1));
     char need_text[32], have_text[32];
     if (need <= limit) return TSR_OK;
     return tsr_fail(TSR_ERR_LIMIT, "%lld chunks of C need %s of host memory a rank to be put in order, and the limit is %s: use larger chunks, or --host-memory %.0f or more (and as much --memory on the CPU)",

@@ -12,6 +12,7 @@ typedef struct {
     const tsr_world *world;
     const tsr_output *output;
     tsr_store *store;       /* NULL: this rank has no chunks */
+    tsr_progress *progress;
     tsr_kept_chunk *kept;   /* by number */
     int64_t kept_count, taken;
     int *owners;            /* of each chunk, on rank 0; -1: nobody's */
@@ -90,13 +91,14 @@ static void place_all(job *p) {
         }
         broken = broken || bytes == 0;
         if (p->status == TSR_OK && !broken) note(p, tsr_placer_put(placer, p->buffer, (size_t)bytes));
+        tsr_progress_update(p->progress, (double)(i + 1) / (double)p->chunks * p->progress->total);
     }
     tsr_status closed = tsr_placer_close(placer);
     if (!broken) note(p, closed); /* it would only say that chunks are missing */
 }
 
-tsr_status tsr_place_chunks(const tsr_world *world, const tsr_output *output, tsr_store *store) {
-    job p = {.world = world, .output = output, .store = store, .chunks = tsr_output_chunks(output)};
+tsr_status tsr_place_chunks(const tsr_world *world, const tsr_output *output, tsr_store *store, tsr_progress *progress) {
+    job p = {.world = world, .output = output, .store = store, .progress = progress, .chunks = tsr_output_chunks(output)};
     if (p.chunks == 0) return TSR_OK;
     tsr_status status;
     TSR_TRY_DONE(tsr_agree(world->comm, prepare(&p)));

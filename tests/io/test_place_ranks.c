@@ -66,7 +66,10 @@ static void one_output(test_filters filters, unsigned seed, failure fails) {
     write_mine(store, seed, fails);
     if (fails == CUT_SHORT && world.rank == world.ranks - 1) cut_short();
     if (fails == GONE && world.rank == 0) unlink(output.desc.name.file);
-    tsr_status status = tsr_place_chunks(&world, &output, store);
+    tsr_progress progress;
+    tsr_progress_open(&progress, TSR_PROGRESS_OFF, "place", 1, "chunk", stderr);
+    tsr_status status = tsr_place_chunks(&world, &output, store, &progress);
+    tsr_progress_close(&progress);
     tsr_store_close(store);
     if (fails != NOTHING) {
         check_failure(status, fails);
