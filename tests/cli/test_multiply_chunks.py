@@ -157,6 +157,17 @@ def test_usage():
         fails("multiply", "a.h5", "b.h5", "-o", "none.h5", *options, code=2, says=says)
 
 
+def test_no_space():
+    """How large compressed chunks become shows when they are written: the run fails, what was there stays. Plain chunks are refused at once."""
+    write("a.h5", np.ones((6000, 1), "f4")), write("b.h5", np.ones((1, 1000), "f4"))
+    for filters, says in ([], "the limit is"), (["--compress", "gzip:0"], "free some space"):
+        write("c.h5", np.full((3, 3), 5.0))
+        arguments = " ".join(command_line(["multiply", "a.h5", "b.h5", "-o", "c.h5", "--force", "--device", "cpu", "--chunk", "250x1000", "--io-threads", "1", *filters]))
+        process = subprocess.run(["bash", "-c", f"ulimit -f 20000; exec {arguments}"], capture_output=True, text=True, env=ENVIRONMENT, timeout=60)
+        assert process.returncode == 1 and says in process.stderr, process
+        assert np.all(read("c.h5") == 5) and not leftovers(), os.listdir(".")
+
+
 def start_long_run():
     """Writes the first rows of a large C early and compresses for long; returns once the temporary file is there."""
     command = command_line(["multiply", "big.h5", "thin.h5", "-o", "c.h5", "--force", "--device", "cpu", "--chunk", "1000x1000", "--compress", "gzip:9", "--grid", "2x1"], ranks=2)
