@@ -5,9 +5,10 @@
 
 #include "app/command.h"
 #include "app/multiply.h"
+#include "io/output_chunks.h"
 
 enum {
-    KEY_ALPHA = 1000, KEY_BETA, KEY_ADD, KEY_TRANSPOSE_A, KEY_TRANSPOSE_B, KEY_TYPE, KEY_ORDER, KEY_ACCURACY, KEY_KERNEL, KEY_DEVICE, KEY_TRANSPORT,
+    KEY_ALPHA = 1000, KEY_BETA, KEY_ADD, KEY_TRANSPOSE_A, KEY_TRANSPOSE_B, KEY_TYPE, KEY_ORDER, KEY_CHUNK, KEY_COMPRESS, KEY_SHUFFLE, KEY_ACCURACY, KEY_KERNEL, KEY_DEVICE, KEY_TRANSPORT,
     KEY_GRID, KEY_PANEL, KEY_MEMORY, KEY_HOST_MEMORY, KEY_IO, KEY_IO_THREADS, KEY_FORCE, KEY_DRY_RUN, KEY_VERIFY, KEY_TRIALS, KEY_LOG, KEY_TRACE, KEY_PROGRESS
 };
 
@@ -21,6 +22,9 @@ static const struct argp_option options[] = {
     {"transpose-b", KEY_TRANSPOSE_B, 0, 0, "Multiply the transpose of B", 0},
     {"type", KEY_TYPE, "TYPE", 0, "Type of C: f16, f32 or f64 (the type the product is computed in)", 0},
     {"order", KEY_ORDER, "ORDER", 0, "row: shapes as h5ls shows them (default); col: as MATLAB, Fortran and Julia do", 0},
+    {"chunk", KEY_CHUNK, "RxC|auto", 0, "Store C in chunks of R rows and C columns, cut to its size; auto: of about 1 MiB", 0},
+    {"compress", KEY_COMPRESS, "gzip[:LEVEL]", 0, "Compress the chunks of C (chosen without --chunk), at level 0 to 9 (4)", 0},
+    {"shuffle", KEY_SHUFFLE, 0, 0, "Sort the bytes of a chunk by their significance before compression, which then saves more", 0},
     {"force", KEY_FORCE, 0, 0, "Replace C where it exists", 0},
     {0, 0, 0, 0, "How it runs", 2},
     {"device", KEY_DEVICE, "KIND", 0, "auto (a GPU where one is visible), cpu or cuda", 0},
@@ -65,6 +69,24 @@ static tsr_status parse_type(const char *text, tsr_multiply_settings *s) {
     return TSR_OK;
 }
 
+static tsr_status parse_chunk(const char *text, tsr_multiply_settings *s) {
+    s->chunk_rows = s->chunk_cols = TSR_CHUNK_AUTO;
+    if (strcmp(text, "auto") == 0) return TSR_OK;
+    TSR_TRY(tsr_parse_shape("--chunk", text, &s->chunk_rows, &s->chunk_cols));
+    if (s->chunk_rows > 0 && s->chunk_cols > 0) return TSR_OK;
+    return tsr_fail(TSR_ERR_USAGE, "--chunk %s: a chunk has at least one row and one column", text);
+}
+
+static tsr_status parse_compress(const char *text, tsr_multiply_settings *s) {
+    int64_t level = 4;
+    bool level_given = strncmp(text, "gzip:", 5) == 0;
+    if (!level_given && strcmp(text, "gzip") != 0)
+        return tsr_fail(TSR_ERR_USAGE, "--compress %s: choose gzip or gzip:LEVEL, with a level from 0 (none) to 9 (smallest)", text);
+    if (level_given) TSR_TRY(tsr_parse_int("--compress gzip:", text + 5, 0, 9, &level));
+    s->gzip = true, s->gzip_level = (int)level;
+    return TSR_OK;
+}
+
 static tsr_status parse_one(int key, char *arg, parsed *p) {
     tsr_multiply_settings *s = &p->settings;
     int64_t number;
@@ -77,6 +99,9 @@ static tsr_status parse_one(int key, char *arg, parsed *p) {
     case KEY_TRANSPOSE_B: s->transpose_b = true; return TSR_OK;
     case KEY_TYPE: return parse_type(arg, s);
     case KEY_ORDER: return tsr_order_parse(arg, &s->order);
+    case KEY_CHUNK: return parse_chunk(arg, s);
+    case KEY_COMPRESS: return parse_compress(arg, s);
+    case KEY_SHUFFLE: s->shuffle = true; return TSR_OK;
     case KEY_FORCE: s->force = true; return TSR_OK;
     case KEY_DEVICE: s->device = arg; return parse_choice("--device", arg, "auto cpu cuda");
     case KEY_ACCURACY: return tsr_accuracy_parse(arg, &s->accuracy);
@@ -127,6 +152,7 @@ static tsr_status check(parsed *p) {
     if (!p->has_beta) p->settings.beta = p->settings.has_c0 ? 1 : 0;
     if (p->settings.beta != 0 && !p->settings.has_c0) return tsr_fail(TSR_ERR_USAGE, "--beta scales C0: give that with --add C0");
     const tsr_multiply_settings *s = &p->settings;
+    if (s->shuffle && !s->gzip) return tsr_fail(TSR_ERR_USAGE, "--shuffle saves nothing by itself: give --compress gzip with it");
     const char *const others[] = {s->log, s->c.file, s->a.file, s->b.file, s->has_c0 ? s->c0.file : NULL};
     for (size_t i = 0; s->trace && i < sizeof others / sizeof *others; i++)
         if (others[i] && strcmp(s->trace, others[i]) == 0)

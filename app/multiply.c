@@ -9,6 +9,7 @@
 
 #include "app/interrupt.h"
 #include "app/multiply_job.h"
+#include "app/place_chunks.h"
 #include "app/verify.h"
 
 /* ---- getting ready -------------------------------------------------------------------------------------------------- */
@@ -76,20 +77,37 @@ static _Noreturn void give_up(tsr_job *j, tsr_status status) {
     tsr_abort(j->world, status);
 }
 
+/* Chunks are placed by all ranks together, with memory for their lists, and with a progress of their own. */
+static tsr_status before_placing(tsr_job *j, tsr_status status) {
+    TSR_TRY(tsr_agree(j->world->comm, status));
+    tsr_executor_close(j->executor);
+    j->executor = NULL;
+    double bytes = (double)j->problem.m * (double)j->problem.n * (double)tsr_dtype_bytes(j->problem.out);
+    tsr_progress_close(&j->progress);
+    tsr_progress_open(&j->progress, j->world->rank == 0 ? j->settings->progress : TSR_PROGRESS_OFF, "place chunks", bytes, "B", stderr);
+    return TSR_OK;
+}
+
+/* What the executor wrote to stable storage: chunks first to their places in the file, where rank 0 alone writes and the others wait for it. */
+static tsr_status settle(tsr_job *j) {
+    double start = tsr_now_seconds(), waited = 0;
+    TSR_TRY(tsr_place_chunks(j->world, &j->output, j->c, &j->progress));
+    if (j->world->rank != 0) waited = tsr_now_seconds() - start;
+    if (!j->grid.active) return TSR_OK;
+    tsr_status status = j->c->ops->sync(j->c);
+    double end = tsr_now_seconds();
+    j->mine.lane_seconds[TSR_LANE_WRITE] += end - start - waited;
+    if (j->trace) tsr_trace_sync(j->trace, start + waited, end);
+    return status;
+}
+
 static tsr_status run(tsr_job *j) {
     tsr_status status = TSR_OK;
     j->first_read = j->startup_marked;
-    if (j->grid.active) {
-        status = tsr_executor_run(j->executor, &j->mine);
-        if (status != TSR_OK && j->plan.p * j->plan.q * j->plan.r > 1) give_up(j, status);
-        if (status == TSR_OK) {
-            double start = tsr_now_seconds();
-            status = j->c->ops->sync(j->c);
-            double end = tsr_now_seconds();
-            j->mine.lane_seconds[TSR_LANE_WRITE] += end - start;
-            if (j->trace) tsr_trace_sync(j->trace, start, end);
-        }
-    }
+    if (j->grid.active) status = tsr_executor_run(j->executor, &j->mine);
+    if (status != TSR_OK && j->plan.p * j->plan.q * j->plan.r > 1) give_up(j, status);
+    if (tsr_output_chunks(&j->output) > 0) status = before_placing(j, status);
+    if (status == TSR_OK) status = settle(j);
     status = tsr_agree(j->world->comm, status);
     j->finished = tsr_now_seconds();
     tsr_progress_close(&j->progress);
@@ -105,7 +123,7 @@ static tsr_status check(tsr_job *j) {
     tsr_status status = tsr_hdf5_open(&j->from.a, TSR_IO_AUTO, NULL, NULL, &a);
     if (status == TSR_OK) status = tsr_hdf5_open(&j->from.b, TSR_IO_AUTO, NULL, NULL, &b);
     if (status == TSR_OK && j->problem.add_c0) status = tsr_hdf5_open(&j->from.c0, TSR_IO_AUTO, NULL, NULL, &c0);
-    if (status == TSR_OK) status = tsr_output_open(&j->output, TSR_IO_AUTO, NULL, &c);
+    if (status == TSR_OK) status = tsr_hdf5_open(&j->output.desc, TSR_IO_AUTO, NULL, NULL, &c);
     status = tsr_agree(comm, status);
     tsr_verify_result result = {0};
     if (status == TSR_OK) {

@@ -16,6 +16,9 @@ typedef struct {
     bool has_type;              /* --type given */
     tsr_dtype type;
     tsr_order order;
+    int64_t chunk_rows, chunk_cols; /* of C as one sees it; 0, 0: contiguous, TSR_CHUNK_AUTO: chosen */
+    bool gzip, shuffle;
+    int gzip_level;
     tsr_accuracy accuracy;      /* the most `auto` may lose */
     const char *kernel, *device, *transport; /* not owned */
     int grid[3];                /* 0, 0, 0: auto */

@@ -6,6 +6,7 @@
 
 #include "app/inputs.h"
 #include "app/multiply_job.h"
+#include "app/place_chunks.h"
 #include "app/verify.h"
 #include "io/trace_file.h"
 
@@ -48,7 +49,11 @@ static tsr_status make_problem(tsr_job *j) {
         j->problem.out = s->type;
         if (s->type == TSR_F64) j->problem.type = TSR_F64; /* C in double is computed in double */
     }
-    j->spec = (tsr_output_spec){.name = s->c, .rows = j->problem.m, .cols = j->problem.n, .dtype = j->problem.out, .force = s->force};
+    j->spec = (tsr_output_spec){.name = s->c, .rows = j->problem.m, .cols = j->problem.n, .dtype = j->problem.out, .force = s->force,
+                                .chunk_rows = swap ? s->chunk_cols : s->chunk_rows, .chunk_cols = swap ? s->chunk_rows : s->chunk_cols,
+                                .shuffle = s->shuffle, .gzip = s->gzip, .gzip_level = s->gzip_level};
+    tsr_output_choose_chunks(&j->spec);
+    j->problem.unit_m = tsr_max(1, j->spec.chunk_rows), j->problem.unit_n = tsr_max(1, j->spec.chunk_cols); /* a chunk is one rank's */
     return TSR_OK;
 }
 
@@ -106,21 +111,57 @@ static tsr_status find_resources(const tsr_job *j, tsr_resources *res) {
     return TSR_OK;
 }
 
-/* What stores of chunked files keep and decode counts as host memory: a quarter of it at most, and nothing where the plan needs it all. */
+static size_t host_limit_of(const tsr_resources *res) {
+    return res->host_memory && res->device_limit < res->host_limit ? res->device_limit : res->host_limit;
+}
+
+/* Memory to encode C's chunks: an eighth of the limit at most, and what one chunk takes in any case. */
+static size_t encode_bytes(const tsr_job *j, size_t limit) {
+    int encoders = j->settings->io_threads > 0 ? j->settings->io_threads : TSR_ENCODERS_USUAL;
+    int64_t most = tsr_min((int64_t)tsr_output_encode_bytes(&j->spec, encoders), (int64_t)(limit / 8));
+    return (size_t)tsr_max((int64_t)tsr_output_encode_bytes(&j->spec, 1), most);
+}
+
+/* With no more memory than the plan leaves: no caches, one encoder. */
+static tsr_status plan_without_caches(tsr_job *j, const tsr_resources *res) {
+    tsr_resources rest = *res;
+    char why[600], need[32];
+    size_t limit = host_limit_of(res), one = tsr_output_encode_bytes(&j->spec, 1);
+    j->from.a.cache_bytes = j->from.b.cache_bytes = j->from.c0.cache_bytes = 0;
+    j->spec.encode_bytes = one;
+    if (one == 0) return tsr_plan_make(&j->problem, res, &j->plan);
+    rest.host_limit = limit > one ? limit - one : 0;
+    tsr_status status = tsr_plan_make(&j->problem, &rest, &j->plan);
+    if (status != TSR_ERR_LIMIT) return status;
+    snprintf(why, sizeof why, "%s", tsr_message());
+    return tsr_fail(status, "%s, and %s (%zu bytes) more of host memory for a chunk of C on its way, or a smaller --chunk", why, tsr_format_bytes((double)one, need), one);
+}
+
+/* What stores of chunked files keep, decode and encode counts as host memory: inputs a quarter of it at most, and nothing where the plan needs it all. */
 static tsr_status plan_beside_caches(tsr_job *j, const tsr_resources *res) {
     tsr_store_desc *from[] = {&j->from.a, &j->from.b, &j->from.c0};
-    size_t limit = res->host_memory && res->device_limit < res->host_limit ? res->device_limit : res->host_limit, kept = 0, chunked = 0;
+    size_t limit = host_limit_of(res), kept = j->spec.encode_bytes = encode_bytes(j, limit), chunked = 0;
     for (int i = 0; i < 3; i++) chunked += from[i]->cache_bytes > 0;
     for (int i = 0; i < 3; i++) {
         if (chunked > 0 && from[i]->cache_bytes > limit / 4 / chunked) from[i]->cache_bytes = limit / 4 / chunked;
         kept += from[i]->cache_bytes;
     }
+    if (kept >= limit) return plan_without_caches(j, res);
     tsr_resources rest = *res;
     rest.host_limit = kept > 0 ? limit - kept : res->host_limit;
     tsr_status status = tsr_plan_make(&j->problem, &rest, &j->plan);
-    if (status != TSR_ERR_LIMIT || kept == 0) return status;
-    for (int i = 0; i < 3; i++) from[i]->cache_bytes = 0;
-    return tsr_plan_make(&j->problem, res, &j->plan);
+    return status == TSR_ERR_LIMIT && kept > 0 ? plan_without_caches(j, res) : status;
+}
+
+/* Chunks are placed when the plan's buffers are gone: the list of them must fit what encoding (encode_bytes) leaves. */
+static tsr_status placing_fits(const tsr_job *j, const tsr_resources *res) {
+    int64_t chunks = tsr_spec_chunks(&j->spec);
+    double chunk = (double)j->spec.chunk_rows * (double)j->spec.chunk_cols * (double)tsr_dtype_bytes(j->spec.dtype), limit = (double)host_limit_of(res);
+    double place = chunks > 0 ? tsr_place_bytes(chunks, chunk) : 0, need = fmax(place * 8 / 7, place + (double)tsr_output_encode_bytes(&j->spec, 1));
+    char need_text[32], have_text[32];
+    if (need <= limit) return TSR_OK;
+    return tsr_fail(TSR_ERR_LIMIT, "%lld chunks of C need %s of host memory a rank to be put in order, and the limit is %s: use larger chunks, or --host-memory %.0f or more (and as much --memory on the CPU)",
+                    (long long)chunks, tsr_format_bytes(need, need_text), tsr_format_bytes(limit, have_text), ceil(need));
 }
 
 /* Memory of the check's sums. */
@@ -129,7 +170,7 @@ static double check_bytes(const tsr_job *j) { return tsr_verify_bytes(j->problem
 /* The check comes when the plan's buffers are gone: its sums may take what its reading, a quarter of the limit, leaves. */
 static tsr_status check_fits(const tsr_job *j, const tsr_resources *res) {
     if (!j->settings->verify) return TSR_OK;
-    size_t limit = res->host_memory && res->device_limit < res->host_limit ? res->device_limit : res->host_limit;
+    size_t limit = host_limit_of(res);
     double need = check_bytes(j) / 0.75 + 1;
     char need_text[32], have_text[32];
     if (need <= (double)limit) return TSR_OK;
@@ -149,14 +190,15 @@ static tsr_status trace_bytes(const tsr_job *j, double *bytes) {
 
 /* Whether the limit holds the trace with the plan and what HDF5 keeps, and later with the check, which reads into a quarter of the limit. */
 static bool trace_fits(const tsr_job *j, double bytes, double limit) {
-    double plan = j->plan.host_bytes + (double)j->from.a.cache_bytes + (double)j->from.b.cache_bytes + (double)j->from.c0.cache_bytes;
+    double plan = j->plan.host_bytes + (double)j->from.a.cache_bytes + (double)j->from.b.cache_bytes + (double)j->from.c0.cache_bytes +
+                  (double)j->spec.encode_bytes;
     double check = j->settings->verify ? limit / 4 + check_bytes(j) : 0;
     return plan + bytes <= limit && check + bytes <= limit;
 }
 
 /* A trace grows with the steps, and less memory for matrices makes more of them: planned again with twice of what the last trace would have taken. */
 static tsr_status plan_beside_trace(tsr_job *j, const tsr_resources *res) {
-    size_t limit = res->host_memory && res->device_limit < res->host_limit ? res->device_limit : res->host_limit;
+    size_t limit = host_limit_of(res);
     double need = 0;
     for (int tries = 0; tries < 8 && 2 * need < (double)limit; tries++) {
         tsr_resources rest = *res;
@@ -182,6 +224,7 @@ static tsr_status make_plan(tsr_job *j) {
     TSR_TRY(smallest(comm, &res.host_limit));
     TSR_TRY(tsr_broadcast(comm, &res.rates, sizeof res.rates));
     TSR_TRY(tsr_agree(comm, check_fits(j, &res)));
+    TSR_TRY(tsr_agree(comm, placing_fits(j, &res)));
     if (j->settings->trace) return plan_beside_trace(j, &res);
     return tsr_agree(comm, plan_beside_caches(j, &res));
 }
@@ -241,12 +284,22 @@ tsr_status tsr_job_choose(tsr_job *j) {
     return TSR_OK;
 }
 
+static void show_chunks(const tsr_job *j) {
+    const tsr_output_spec *c = &j->spec;
+    char filters[32] = "", text[32];
+    if (c->chunk_rows == 0) return;
+    if (c->gzip) snprintf(filters, sizeof filters, ", %sgzip(%d)", c->shuffle ? "shuffle, " : "", c->gzip_level);
+    printf("chunks of C    %lld of %lldx%lld%s; encoding takes %s of host memory beside what follows\n", (long long)tsr_spec_chunks(c), (long long)c->chunk_rows,
+           (long long)c->chunk_cols, filters, tsr_format_bytes((double)c->encode_bytes, text));
+}
+
 tsr_status tsr_job_show_plan(const tsr_job *j) {
     if (j->world->rank != 0) return TSR_OK;
     if (j->settings->order == TSR_ORDER_COL) printf("order          col: planned as the files store it, C' = op(B)' op(A)': the first factor below is B\n");
     printf("kernel         %s (%s) on %s, accuracy %s, transport %s\n", j->kernel->name, j->kernel->what, j->facts.name,
            tsr_accuracy_name(tsr_gemm_loss(j->kernel, j->problem.a.element.dtype, j->problem.b.element.dtype)), j->transport_ops->name);
     char text[32];
+    show_chunks(j);
     if (j->settings->trace) printf("trace          %s of host memory on the rank with the most steps, beside what follows\n", tsr_format_bytes(j->trace_bytes, text));
     return tsr_plan_print(&j->plan, stdout);
 }

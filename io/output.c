@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "io/output_chunks.h"
 #include "io/output_private.h"
 
 #define ALIGNMENT_BYTES ((hsize_t)1 << 20)
@@ -27,15 +28,23 @@ static tsr_status open_temporary(const char *name, bool copied, hid_t *file) {
     return status;
 }
 
-/* Contiguous, allocated at once, never filled. */
+/* Contiguous: allocated at once, never filled. Chunks get their places as they come. */
+static bool set_layout(hid_t properties, const tsr_output_spec *spec) {
+    const hsize_t chunk[2] = {(hsize_t)spec->chunk_rows, (hsize_t)spec->chunk_cols};
+    if (spec->chunk_rows > 0)
+        return H5Pset_chunk(properties, 2, chunk) >= 0 && (!spec->shuffle || H5Pset_shuffle(properties) >= 0) &&
+               (!spec->gzip || H5Pset_deflate(properties, (unsigned)spec->gzip_level) >= 0);
+    return H5Pset_layout(properties, H5D_CONTIGUOUS) >= 0 && H5Pset_alloc_time(properties, H5D_ALLOC_TIME_EARLY) >= 0 &&
+           H5Pset_fill_time(properties, H5D_FILL_TIME_NEVER) >= 0;
+}
+
 static tsr_status create_dataset(hid_t file, const char *path, const tsr_output_spec *spec, hid_t *dataset) {
     tsr_status status = TSR_OK;
     hsize_t dims[2] = {(hsize_t)spec->rows, (hsize_t)spec->cols};
     hid_t space = H5Screate_simple(2, dims, NULL), type = tsr_h5_memory_type(spec->dtype);
     hid_t links = H5Pcreate(H5P_LINK_CREATE), properties = H5Pcreate(H5P_DATASET_CREATE);
     if (space >= 0 && type >= 0 && links >= 0 && properties >= 0 && H5Pset_create_intermediate_group(links, 1) >= 0 &&
-        H5Pset_layout(properties, H5D_CONTIGUOUS) >= 0 && H5Pset_alloc_time(properties, H5D_ALLOC_TIME_EARLY) >= 0 &&
-        H5Pset_fill_time(properties, H5D_FILL_TIME_NEVER) >= 0)
+        set_layout(properties, spec))
         *dataset = H5Dcreate2(file, path, type, space, links, properties, H5P_DEFAULT);
     if (*dataset < 0)
         status = tsr_h5_fail(TSR_ERR_IO, "cannot create the dataset '%s' of %lldx%lld", path, (long long)spec->rows, (long long)spec->cols);
@@ -82,6 +91,7 @@ done:
 static tsr_status secure_bytes(const tsr_target *target, const tsr_output *output) {
     struct stat st;
     const tsr_store_desc *desc = &output->desc;
+    if (desc->chunk_rows > 0) return TSR_OK; /* it is not known where they will be, nor how many bytes */
     if (desc->offset < 0) return tsr_fail(TSR_ERR_IO, "HDF5 gave the dataset in '%s' no place in the file", desc->name.file);
     TSR_TRY(tsr_temporary_allocate(target, desc->name.file, output->lock_fd, desc->offset, target->bytes));
     if (fstat(output->lock_fd, &st) != 0 || st.st_size < desc->offset + (int64_t)target->bytes)
@@ -111,6 +121,8 @@ tsr_status tsr_output_create(const tsr_output_spec *spec, tsr_output *output) {
     made.desc.name.row0 = made.desc.name.col0 = 0;
     made.desc.name.row1 = made.desc.rows;
     made.desc.name.col1 = made.desc.cols;
+    made.gzip_level = spec->gzip_level, made.encode_bytes = spec->encode_bytes;
+    if (made.desc.cache_bytes > spec->encode_bytes) made.desc.cache_bytes = spec->encode_bytes; /* who reads it back takes no more than who wrote it */
     memcpy(made.target, target.file, sizeof made.target);
     made.target_existed = target.exists;
     memcpy(made.target_identity, target.identity, sizeof made.target_identity);
@@ -125,6 +137,7 @@ done:
 }
 
 tsr_status tsr_output_open(const tsr_output *output, tsr_io_mode mode, const void *comm, tsr_store **store) {
+    if (output->desc.chunk_rows > 0) return tsr_encoding_open(output, store);
     return tsr_hdf5_open_as(&output->desc, mode, comm, true, NULL, store);
 }
 

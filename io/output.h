@@ -1,6 +1,6 @@
 /* An output dataset that appears under its name only when it is whole. Rank 0 creates it in a temporary file beside the
  * target (a copy of the target when that holds other things), allocates it, closes the file and hands the offset round;
- * ranks write raw bytes; rank 0 writes the record, syncs and renames. A failure at any point leaves the target as it was. */
+ * ranks write raw bytes (chunks: output_chunks.h); rank 0 writes the record, syncs and renames. A failure at any point leaves the target as it was. */
 #ifndef TSR_IO_OUTPUT_H
 #define TSR_IO_OUTPUT_H
 
@@ -12,12 +12,20 @@ typedef struct {
     int64_t rows, cols;
     tsr_dtype dtype;      /* TSR_F16, TSR_F32, TSR_F64 or an integer type */
     bool force;           /* replace an existing dataset */
+    int64_t chunk_rows, chunk_cols; /* 0, 0: contiguous; TSR_CHUNK_AUTO: see tsr_output_choose_chunks, which must have been called */
+    bool shuffle, gzip;   /* filters of the chunks, in this order */
+    int gzip_level;       /* 0 to 9 */
+    size_t encode_bytes;  /* memory a rank may take to encode chunks; what one chunk takes is taken anyway */
 } tsr_output_spec;
+
+#define TSR_CHUNK_AUTO ((int64_t)-1)
 
 /* Plain memory: broadcast to every rank. */
 typedef struct {
     tsr_store_desc desc;            /* desc.name.file is the temporary file; open it with tsr_output_open */
     char target[TSR_FILE_CHARS];    /* the file's name in the end */
+    int gzip_level;
+    size_t encode_bytes;            /* as in the spec */
     /* Of rank 0 alone, between create and publish. The lock says that the temporary file's run is alive: a run that is killed loses it, and
      * the next create removes the file. It ends with publish or the process. */
     int lock_fd;
@@ -30,9 +38,10 @@ typedef struct {
 tsr_status tsr_output_create(const tsr_output_spec *spec, tsr_output *output);
 /* The checks of tsr_output_create alone, changing nothing: for --dry-run and early refusal. */
 tsr_status tsr_output_check(const tsr_output_spec *spec);
-/* Opens the temporary dataset on this rank for writing (and reading). As tsr_hdf5_open for mode and comm. */
+/* Opens the temporary dataset on this rank for writing (and reading). As tsr_hdf5_open for mode and comm. Chunked ones, whatever the mode: for writing whole
+ * chunks, by any thread, and not for reading (output_chunks.h); TSR_ERR_SHAPE for a rectangle whose edges are neither on chunk lines nor the matrix's. */
 tsr_status tsr_output_open(const tsr_output *output, tsr_io_mode mode, const void *comm, tsr_store **store);
-/* Local, rank 0, after every rank synced and closed its store: writes record (may be NULL: only history attributes) beside the dataset,
+/* Local, rank 0, after every rank synced and closed its store (and chunks were placed): writes record (may be NULL: only history attributes) beside the dataset,
  * marks it complete, syncs, renames onto the target and syncs the folder. On failure the target is untouched and the temporary file is gone. */
 tsr_status tsr_output_publish(const tsr_output *output, const tsr_run_record *record, const char *command);
 /* Removes the temporary file; any rank, any time, also from a signal-handling thread. Never fails. */

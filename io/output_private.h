@@ -1,4 +1,4 @@
-/* What output.c, output_target.c and output_file.c share. Included by them and nothing else. */
+/* What the output*.c share. Included by them and nothing else. */
 #ifndef TSR_IO_OUTPUT_PRIVATE_H
 #define TSR_IO_OUTPUT_PRIVATE_H
 
@@ -11,7 +11,7 @@ typedef struct {
     char folder[TSR_FILE_CHARS];
     char path[TSR_PATH_CHARS];    /* of the dataset */
     char run_path[TSR_PATH_CHARS + 8]; /* of its record */
-    size_t bytes;                 /* of the dataset */
+    size_t bytes;                 /* of the dataset, edges of chunks included; compression takes fewer */
     bool exists;                  /* the file */
     bool others;                  /* it holds more than the dataset and its record */
     int64_t identity[5];          /* of the file, when it exists */
@@ -33,6 +33,8 @@ tsr_status tsr_temporary_allocate(const tsr_target *target, const char *name, in
 tsr_status tsr_folder_sync(const char *folder);
 /* The part of `file` before the last slash, "." when there is none. */
 void tsr_folder_of(const char *file, char *folder);
+/* The store of a chunked output (output_chunks.h). */
+tsr_status tsr_encoding_open(const tsr_output *output, tsr_store **store);
 /* One line for "no space left" about `folder`. */
 tsr_status tsr_space_fail(const char *folder, size_t need_bytes, const char *why);
 

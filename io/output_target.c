@@ -9,6 +9,8 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include "io/chunk_encode.h"
+#include "io/output_chunks.h"
 #include "io/output_private.h"
 
 bool tsr_file_identity(const char *file, int64_t identity[5]) {
@@ -177,6 +179,29 @@ static tsr_status check_existing(const tsr_output_spec *spec, tsr_target *target
     return status;
 }
 
+/* Chunks that HDF5 takes, that can be encoded here, and that can be counted. Sets the bytes they take at most, 0 for what is compressed. */
+static tsr_status check_chunks(const tsr_output_spec *spec, size_t *bytes) {
+    const int64_t rows = spec->chunk_rows, cols = spec->chunk_cols;
+    size_t chunk;
+    if (rows == 0 && cols == 0 && !spec->gzip && !spec->shuffle) return TSR_OK;
+    if (rows < 1 || cols < 1 || rows > tsr_max(1, spec->rows) || cols > tsr_max(1, spec->cols))
+        return tsr_fail(TSR_ERR_USAGE, "chunks of %lldx%lld do not fit a matrix of %lldx%lld: use sides from 1 to the matrix's", (long long)rows, (long long)cols,
+                        (long long)spec->rows, (long long)spec->cols);
+    TSR_TRY(tsr_bytes_checked(rows, cols, tsr_dtype_bytes(spec->dtype), &chunk));
+    if (chunk > TSR_TRANSFER_BYTES_MAX)
+        return tsr_fail(TSR_ERR_LIMIT, "chunks of %lldx%lld take %zu bytes each, and 1 GiB is the most; use smaller ones: about 1 MiB is read well", (long long)rows,
+                        (long long)cols, chunk);
+    if (tsr_spec_chunks(spec) > INT32_MAX)
+        return tsr_fail(TSR_ERR_LIMIT, "a matrix of %lldx%lld in chunks of %lldx%lld has more than 2147483647 of them; use larger ones", (long long)spec->rows,
+                        (long long)spec->cols, (long long)rows, (long long)cols);
+    if (spec->gzip && (spec->gzip_level < 0 || spec->gzip_level > 9)) return tsr_fail(TSR_ERR_USAGE, "gzip has no level %d: use 0 to 9", spec->gzip_level);
+    if (spec->gzip && !tsr_have_deflate())
+        return tsr_fail(TSR_ERR_UNSUPPORTED, "the output cannot be compressed: this build has no zlib; install zlib1g-dev and build again, or leave --compress out");
+    *bytes = 0;
+    if (spec->gzip) return TSR_OK;
+    return tsr_bytes_checked(tsr_spec_chunks(spec), (int64_t)chunk, 1, bytes);
+}
+
 tsr_status tsr_target_check(const tsr_output_spec *spec, tsr_target *target) {
     memset(target, 0, sizeof *target);
     const char *path = spec->name.path[0] ? spec->name.path : "/C";
@@ -185,6 +210,7 @@ tsr_status tsr_target_check(const tsr_output_spec *spec, tsr_target *target) {
         return tsr_fail(TSR_ERR_SHAPE, "the output of %lldx%lld has a negative side", (long long)spec->rows, (long long)spec->cols);
     if (strlen(path) + 8 > TSR_PATH_CHARS) return tsr_fail(TSR_ERR_USAGE, "the output's path '%.60s...' is too long; choose a shorter one", path);
     TSR_TRY(tsr_bytes_checked(spec->rows, spec->cols, tsr_dtype_bytes(spec->dtype), &target->bytes));
+    TSR_TRY(check_chunks(spec, &target->bytes));
     snprintf(target->path, sizeof target->path, "%s", path);
     snprintf(target->run_path, sizeof target->run_path, "%s.run", path);
     TSR_TRY(resolve_file(spec->name.file, target));

@@ -14,7 +14,7 @@ def test_help():
         own = run(command, "--help").out
         assert own.startswith("Usage: ") and f"tessera {command}" in own, own
     for option in ["--alpha", "--beta", "--add", "--transpose-a", "--transpose-b", "--type", "--accuracy", "--kernel", "--device", "--grid", "--panel", "--memory",
-                   "--host-memory", "--dry-run", "--force", "--log", "--trace", "--progress", "--verify", "--order", "--transport", "--io"]:
+                   "--host-memory", "--dry-run", "--force", "--log", "--trace", "--progress", "--verify", "--order", "--transport", "--io", "--chunk", "--compress", "--shuffle"]:
         assert option in run("multiply", "--help").out, option
 
 

@@ -1,0 +1,290 @@
+/* Chunks of an output on their way (output_chunks.h): the store that encodes them into a file without a name. */
+#define _GNU_SOURCE /* mkostemps, fallocate */
+#include "io/output_chunks.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/falloc.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "io/chunk_encode.h"
+#include "io/output_private.h"
+
+#define CHUNK_BYTES_WANTED ((int64_t)1 << 20)
+#define CHUNK_STEP 16 /* chosen sides are multiples of this */
+
+/* ---- shapes -------------------------------------------------------------------------------------------------------- */
+
+/* Parts of about `wanted` that leave little beyond the end: `length` in as many equal parts as it takes. */
+static int64_t even_side(int64_t length, int64_t wanted) {
+    if (length <= wanted) return tsr_max(1, length);
+    return tsr_min(length, tsr_round_up(tsr_ceil_div(length, tsr_ceil_div(length, wanted)), CHUNK_STEP));
+}
+
+void tsr_output_choose_chunks(tsr_output_spec *spec) {
+    if (spec->chunk_rows == 0 && spec->gzip) spec->chunk_rows = TSR_CHUNK_AUTO;
+    if (spec->chunk_rows == 0) return;
+    if (spec->chunk_rows == TSR_CHUNK_AUTO) {
+        int64_t elements = CHUNK_BYTES_WANTED / (int64_t)tsr_dtype_bytes(spec->dtype), side = 1;
+        while (4 * side * side <= elements) side *= 2;
+        int64_t rows = even_side(spec->rows, side);
+        spec->chunk_cols = even_side(spec->cols, tsr_max(side, elements / rows));
+        spec->chunk_rows = even_side(spec->rows, tsr_max(side, elements / spec->chunk_cols));
+    }
+    /* HDF5 refuses chunks larger than a dataset that cannot grow, unless that is empty. */
+    spec->chunk_rows = tsr_min(spec->chunk_rows, tsr_max(1, spec->rows));
+    spec->chunk_cols = tsr_min(spec->chunk_cols, tsr_max(1, spec->cols));
+}
+
+int64_t tsr_spec_chunks(const tsr_output_spec *spec) {
+    if (spec->chunk_rows <= 0 || spec->chunk_cols <= 0) return 0;
+    int64_t count;
+    bool fits = !__builtin_mul_overflow(tsr_ceil_div(spec->rows, spec->chunk_rows), tsr_ceil_div(spec->cols, spec->chunk_cols), &count);
+    return fits ? count : INT64_MAX;
+}
+
+static tsr_output_spec spec_of(const tsr_output *output) {
+    const tsr_store_desc *desc = &output->desc;
+    return (tsr_output_spec){.rows = desc->rows, .cols = desc->cols, .dtype = desc->element.dtype, .chunk_rows = desc->chunk_rows, .chunk_cols = desc->chunk_cols};
+}
+
+int64_t tsr_output_chunks(const tsr_output *output) {
+    tsr_output_spec spec = spec_of(output);
+    return tsr_spec_chunks(&spec);
+}
+
+static size_t chunk_bytes_of(const tsr_output_spec *spec) {
+    return (size_t)spec->chunk_rows * (size_t)spec->chunk_cols * tsr_dtype_bytes(spec->dtype);
+}
+
+/* Two buffers, and zlib's own. */
+static size_t encoder_bytes(size_t chunk_bytes) { return 2 * tsr_chunk_stored_max(chunk_bytes) + TSR_DEFLATE_BYTES; }
+
+size_t tsr_output_encode_bytes(const tsr_output_spec *spec, int encoders) {
+    return spec->chunk_rows > 0 ? (size_t)encoders * encoder_bytes(chunk_bytes_of(spec)) : 0;
+}
+
+size_t tsr_encoded_bytes_max(const tsr_output *output) {
+    tsr_output_spec spec = spec_of(output);
+    return sizeof(tsr_encoded_chunk) + tsr_chunk_stored_max(chunk_bytes_of(&spec));
+}
+
+/* ---- the store ----------------------------------------------------------------------------------------------------- */
+
+typedef struct {
+    tsr_store base;
+    int fd;                /* of the file without a name */
+    char folder[TSR_FILE_CHARS];
+    int level;
+    size_t chunk_bytes;
+    int64_t chunks_across;
+    _Atomic int64_t end;   /* of what is reserved in the file */
+    int encoders;
+    uint8_t *memory;       /* two buffers an encoder */
+    bool encoding[TSR_ENCODERS_MAX];
+    pthread_mutex_t lock;
+    pthread_cond_t freed;  /* an encoder */
+} encoding_store;
+
+static int take_encoder(encoding_store *s) {
+    int free = -1;
+    pthread_mutex_lock(&s->lock);
+    while (free < 0) {
+        for (int i = 0; i < s->encoders && free < 0; i++)
+            if (!s->encoding[i]) free = i;
+        if (free < 0) pthread_cond_wait(&s->freed, &s->lock);
+    }
+    s->encoding[free] = true;
+    pthread_mutex_unlock(&s->lock);
+    return free;
+}
+
+static void give_encoder_back(encoding_store *s, int encoder) {
+    pthread_mutex_lock(&s->lock);
+    s->encoding[encoder] = false;
+    pthread_cond_signal(&s->freed);
+    pthread_mutex_unlock(&s->lock);
+}
+
+static tsr_status spill_failed(const encoding_store *s, const char *what, size_t bytes, int error) {
+    bool space = error == ENOSPC || error == EDQUOT || error == EFBIG;
+    return tsr_fail(space ? TSR_ERR_SPACE : TSR_ERR_IO, "%s %zu bytes of encoded chunks in the output's folder '%s' failed: %s; %s", what, bytes, s->folder,
+                    strerror(error), space ? "free some space or choose another folder" : "check the disk and the file system");
+}
+
+/* Appends head and bytes; threads take turns at reserving only. */
+static tsr_status keep(encoding_store *s, const tsr_encoded_chunk *head, const uint8_t *bytes) {
+    size_t all = sizeof *head + head->bytes;
+    int64_t at = atomic_fetch_add(&s->end, (int64_t)all);
+    for (size_t done = 0; done < all;) {
+        struct iovec parts[2] = {{(char *)head + done, done < sizeof *head ? sizeof *head - done : 0}, {(uint8_t *)bytes, head->bytes}};
+        if (done >= sizeof *head) parts[1] = (struct iovec){(uint8_t *)bytes + (done - sizeof *head), all - done};
+        bool in_head = done < sizeof *head;
+        ssize_t put = pwritev(s->fd, in_head ? parts : parts + 1, in_head ? 2 : 1, at + (int64_t)done);
+        if (put < 0 && errno == EINTR) continue;
+        if (put <= 0) return spill_failed(s, "writing", all, put < 0 ? errno : ENOSPC);
+        done += (size_t)put;
+    }
+    return TSR_OK;
+}
+
+/* Chunk (i, j) of the dataset, whose rectangle rows × cols begins at `from`; what lies beyond the matrix is 0. */
+static tsr_status encode(encoding_store *s, int encoder, int64_t i, int64_t j, int64_t rows, int64_t cols, const char *from, int64_t ld) {
+    const tsr_store_desc *desc = &s->base.desc;
+    size_t element = tsr_dtype_bytes(desc->element.dtype), room = tsr_chunk_stored_max(s->chunk_bytes), stored_bytes;
+    uint8_t *chunk = s->memory + (size_t)encoder * 2 * room;
+    const uint8_t *stored;
+    tsr_encoded_chunk head = {.number = i * s->chunks_across + j};
+    if (rows < desc->chunk_rows || cols < desc->chunk_cols) memset(chunk, 0, s->chunk_bytes);
+    for (int64_t r = 0; r < rows; r++)
+        memcpy(chunk + (size_t)(r * desc->chunk_cols) * element, from + (size_t)(r * ld) * element, (size_t)cols * element);
+    TSR_TRY(tsr_chunk_encode(&desc->pipeline, s->level, chunk, s->chunk_bytes, chunk + room, &stored, &stored_bytes, &head.skipped));
+    head.bytes = (uint32_t)stored_bytes;
+    return keep(s, &head, stored);
+}
+
+/* Whether [start, start + count) of a side consists of whole chunks. */
+static bool whole(int64_t start, int64_t count, int64_t chunk, int64_t length) {
+    return start % chunk == 0 && ((start + count) % chunk == 0 || start + count == length);
+}
+
+static tsr_status encoding_write(tsr_store *store, tsr_rect rect, const void *from, int64_t ld) {
+    encoding_store *s = (encoding_store *)store;
+    const tsr_store_desc *desc = &store->desc;
+    TSR_TRY(tsr_store_check_rect(desc, rect, ld));
+    if (tsr_rect_empty(rect)) return TSR_OK;
+    if (!whole(rect.row, rect.rows, desc->chunk_rows, desc->rows) || !whole(rect.col, rect.cols, desc->chunk_cols, desc->cols))
+        return tsr_fail(TSR_ERR_SHAPE, "%lldx%lld elements at (%lld, %lld) of '%s' are not whole chunks of %lldx%lld: this is a mistake in the program; leave --chunk and --compress out",
+                        (long long)rect.rows, (long long)rect.cols, (long long)rect.row, (long long)rect.col, desc->name.path, (long long)desc->chunk_rows,
+                        (long long)desc->chunk_cols);
+    size_t element = tsr_dtype_bytes(desc->element.dtype);
+    int encoder = take_encoder(s);
+    tsr_status status = TSR_OK;
+    for (int64_t row = 0; row < rect.rows && status == TSR_OK; row += desc->chunk_rows)
+        for (int64_t col = 0; col < rect.cols && status == TSR_OK; col += desc->chunk_cols)
+            status = encode(s, encoder, (rect.row + row) / desc->chunk_rows, (rect.col + col) / desc->chunk_cols, tsr_min(desc->chunk_rows, rect.rows - row),
+                            tsr_min(desc->chunk_cols, rect.cols - col), (const char *)from + (size_t)(row * ld + col) * element, ld);
+    give_encoder_back(s, encoder);
+    return status;
+}
+
+static tsr_status encoding_read(tsr_store *store, tsr_rect rect, void *to, int64_t ld) {
+    (void)rect, (void)to, (void)ld;
+    return tsr_fail(TSR_ERR_USAGE, "the chunks of '%s' cannot be read before they are placed in its file", store->desc.name.path);
+}
+
+/* Once the chunks are taken out again little is left to write: this is about errors the system found later than write. */
+static tsr_status encoding_sync(tsr_store *store) {
+    const encoding_store *s = (const encoding_store *)store;
+    return fsync(s->fd) == 0 ? TSR_OK : spill_failed(s, "keeping", (size_t)s->end, errno);
+}
+
+static void encoding_close(tsr_store *store) {
+    encoding_store *s = (encoding_store *)store;
+    if (s->fd >= 0) close(s->fd);
+    pthread_cond_destroy(&s->freed);
+    pthread_mutex_destroy(&s->lock);
+    free(s->memory);
+    free(s);
+}
+
+static const tsr_store_ops encoding_ops = {"encode", encoding_read, encoding_write, encoding_sync, encoding_close, NULL};
+
+/* The name lives for a moment; should the process die in it, the next run finds a temporary file like any other. */
+static tsr_status open_unnamed(const char *temporary, int *fd) {
+    char name[TSR_FILE_CHARS + 16];
+    size_t chars = strlen(temporary);
+    if (chars > 4 && strcmp(temporary + chars - 4, ".tmp") == 0) chars -= 4;
+    snprintf(name, sizeof name, "%.*s-XXXXXX.tmp", (int)chars, temporary);
+    *fd = mkostemps(name, 4, O_CLOEXEC);
+    if (*fd < 0)
+        return tsr_fail(errno == ENOSPC || errno == EDQUOT ? TSR_ERR_SPACE : TSR_ERR_IO,
+                        "cannot make a temporary file '%s' for encoded chunks: %s; every rank needs the output's folder", name, strerror(errno));
+    unlink(name);
+    return TSR_OK;
+}
+
+tsr_status tsr_encoding_open(const tsr_output *output, tsr_store **store) {
+    const tsr_store_desc *desc = &output->desc;
+    tsr_output_spec spec = spec_of(output);
+    encoding_store *s = calloc(1, sizeof *s);
+    if (!s) return tsr_fail(TSR_ERR_MEMORY, "no memory to open '%s'", desc->name.file);
+    s->base = (tsr_store){&encoding_ops, *desc, desc->chunk_rows, desc->chunk_cols};
+    s->fd = -1, s->level = output->gzip_level, s->chunk_bytes = chunk_bytes_of(&spec), s->chunks_across = tsr_ceil_div(desc->cols, desc->chunk_cols);
+    s->encoders = (int)tsr_max(1, tsr_min(TSR_ENCODERS_MAX, (int64_t)(output->encode_bytes / encoder_bytes(s->chunk_bytes))));
+    tsr_folder_of(output->target, s->folder);
+    pthread_mutex_init(&s->lock, NULL);
+    pthread_cond_init(&s->freed, NULL);
+    tsr_status status = TSR_OK;
+    size_t bytes = (size_t)s->encoders * 2 * tsr_chunk_stored_max(s->chunk_bytes);
+    if (!(s->memory = malloc(bytes))) status = tsr_fail(TSR_ERR_MEMORY, "no memory for %zu bytes of chunks of '%s'; use smaller ones: --chunk", bytes, desc->name.path);
+    if (status == TSR_OK) status = open_unnamed(desc->name.file, &s->fd);
+    if (status == TSR_OK) *store = &s->base;
+    else encoding_close(&s->base);
+    return status;
+}
+
+/* ---- taking them out again ------------------------------------------------------------------------------------------- */
+
+/* 0 or an errno; a file that ends early is EIO. */
+static int read_all(int fd, void *to, size_t bytes, int64_t offset) {
+    while (bytes > 0) {
+        ssize_t got = pread(fd, to, bytes, offset);
+        if (got < 0 && errno == EINTR) continue;
+        if (got <= 0) return got < 0 ? errno : EIO;
+        to = (char *)to + got, bytes -= (size_t)got, offset += got;
+    }
+    return 0;
+}
+
+static int by_number(const void *a, const void *b) {
+    int64_t x = ((const tsr_kept_chunk *)a)->number, y = ((const tsr_kept_chunk *)b)->number;
+    return (x > y) - (x < y);
+}
+
+/* Counts the heads of the file, and keeps them where `chunks` is given. */
+static tsr_status walk(const encoding_store *s, tsr_kept_chunk *chunks, int64_t *count) {
+    int64_t found = 0;
+    tsr_encoded_chunk head;
+    for (int64_t at = 0; at < s->end; at += (int64_t)(sizeof head + head.bytes), found++) {
+        int error = read_all(s->fd, &head, sizeof head, at);
+        if (error) return spill_failed(s, "reading", sizeof head, error);
+        if (chunks) chunks[found] = (tsr_kept_chunk){head.number, at};
+    }
+    *count = found;
+    return TSR_OK;
+}
+
+tsr_status tsr_chunks_kept(tsr_store *store, tsr_kept_chunk **chunks, int64_t *count) {
+    const encoding_store *s = (const encoding_store *)store;
+    int64_t found = 0;
+    TSR_TRY(walk(s, NULL, &found));
+    tsr_kept_chunk *list = malloc((size_t)tsr_max(1, found) * sizeof *list);
+    if (!list) return tsr_fail(TSR_ERR_MEMORY, "no memory to list %lld chunks; use larger ones: --chunk", (long long)found);
+    tsr_status status = walk(s, list, &found);
+    if (status == TSR_OK) qsort(list, (size_t)found, sizeof *list, by_number);
+    for (int64_t i = 1; i < found && status == TSR_OK; i++)
+        if (list[i].number == list[i - 1].number)
+            status = tsr_fail(TSR_ERR_USAGE, "chunk %lld of '%s' was written twice: this is a mistake in the program", (long long)list[i].number, store->desc.name.path);
+    if (status == TSR_OK) *chunks = list, *count = found;
+    else free(list);
+    return status;
+}
+
+tsr_status tsr_chunk_take(tsr_store *store, const tsr_kept_chunk *chunk, void *to) {
+    const encoding_store *s = (const encoding_store *)store;
+    tsr_encoded_chunk *head = to;
+    int error = read_all(s->fd, head, sizeof *head, chunk->offset);
+    if (!error && (head->number != chunk->number || head->bytes > tsr_chunk_stored_max(s->chunk_bytes))) error = EIO; /* not what was written */
+    if (!error) error = read_all(s->fd, head + 1, head->bytes, chunk->offset + (int64_t)sizeof *head);
+    if (error) return spill_failed(s, "reading", sizeof *head, error);
+    /* Best effort: it is as large as the disk then must be, once more. */
+    (void)!fallocate(s->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, chunk->offset, (off_t)(sizeof *head + head->bytes));
+    return TSR_OK;
+}

@@ -1,0 +1,282 @@
+/* Chunked outputs: encoded by threads, kept without a name, placed in order, the same for HDF5 as its own; and what is refused. */
+#define _GNU_SOURCE /* nftw */
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <sys/wait.h>
+
+#include "io/chunk_encode.h"
+#include "tests/io/chunked.h"
+
+enum { THREADS = 8 };
+
+/* ---- the filters alone ----------------------------------------------------------------------------------------------- */
+
+static void round_trip(tsr_pipeline pipeline, int level, size_t bytes, bool noise, uint32_t skipped_wanted) {
+    size_t room = tsr_chunk_stored_max(bytes), stored_bytes;
+    uint8_t *first = malloc(room), *second = malloc(room), *third = malloc(room), *want = malloc(room);
+    const uint8_t *stored;
+    uint32_t skipped, random = 1;
+    for (size_t i = 0; i < bytes; i++) random = random * 1664525 + 1013904223, want[i] = noise ? (uint8_t)(random >> 24) : (uint8_t)(i / 64);
+    memcpy(first, want, bytes);
+    CHECK_OK(tsr_chunk_encode(&pipeline, level, first, bytes, second, &stored, &stored_bytes, &skipped));
+    CHECK(skipped == skipped_wanted, "skipped %x, level %d", skipped, level);
+    CHECK(pipeline.count == 0 || skipped || stored_bytes < bytes || pipeline.filter[pipeline.count - 1] != TSR_FILTER_DEFLATE, "%zu of %zu", stored_bytes, bytes);
+    memcpy(third, stored, stored_bytes);
+    uint8_t *back = malloc(room), *spare = malloc(room);
+    CHECK_OK(tsr_chunk_decode(&pipeline, skipped, third, stored_bytes, spare, back, bytes));
+    CHECK(memcmp(back, want, bytes) == 0, "not the same after a round trip of %zu bytes", bytes);
+    free(first), free(second), free(third), free(want), free(back), free(spare);
+}
+
+static void test_filters_alone(void) {
+    static const uint32_t widths[] = {1, 2, 4, 8, 3};
+    for (size_t w = 0; w < sizeof widths / sizeof *widths; w++) {
+        round_trip((tsr_pipeline){1, {TSR_FILTER_SHUFFLE}, widths[w]}, 0, 1003, true, 0);
+        if (!tsr_have_deflate()) continue;
+        tsr_pipeline both = {2, {TSR_FILTER_SHUFFLE, TSR_FILTER_DEFLATE}, widths[w]};
+        round_trip(both, 6, 4096, false, 0);
+        round_trip(both, 6, 4096, true, 2); /* does not shrink: deflate left out, shuffle not */
+        round_trip(both, 0, 4096, false, 2);
+    }
+    round_trip((tsr_pipeline){0}, 0, 100, true, 0);
+    tsr_pipeline sum = {1, {TSR_FILTER_FLETCHER32}, 0};
+    uint8_t bytes[2048] = {0}, spare[2048];
+    const uint8_t *stored;
+    size_t stored_bytes;
+    uint32_t skipped;
+    CHECK_FAILS(tsr_chunk_encode(&sum, 0, bytes, 64, spare, &stored, &stored_bytes, &skipped), TSR_ERR_UNSUPPORTED, "fletcher32");
+}
+
+/* ---- shapes --------------------------------------------------------------------------------------------------------- */
+
+static void chosen(int64_t rows, int64_t cols, tsr_dtype type, int64_t ask_rows, int64_t ask_cols, int64_t want_rows, int64_t want_cols) {
+    tsr_output_spec spec = {.rows = rows, .cols = cols, .dtype = type, .chunk_rows = ask_rows, .chunk_cols = ask_cols};
+    tsr_output_choose_chunks(&spec);
+    CHECK(spec.chunk_rows == want_rows && spec.chunk_cols == want_cols, "%lldx%lld for %lldx%lld", (long long)spec.chunk_rows, (long long)spec.chunk_cols,
+          (long long)rows, (long long)cols);
+}
+
+static void test_choice(void) {
+    const int64_t automatic = TSR_CHUNK_AUTO;
+    chosen(8192, 8192, TSR_F32, automatic, automatic, 512, 512);
+    chosen(8192, 8192, TSR_F64, automatic, automatic, 256, 512);
+    chosen(8192, 8192, TSR_F16, automatic, automatic, 512, 1024);
+    chosen(1000, 1000, TSR_F32, automatic, automatic, 512, 512); /* halves, in steps of 16 */
+    chosen(1100, 700, TSR_F32, automatic, automatic, 368, 700);
+    chosen(10, 3, TSR_F32, automatic, automatic, 10, 3);
+    chosen(1, 1 << 20, TSR_F32, automatic, automatic, 1, 1 << 18);
+    chosen(1 << 20, 1, TSR_F32, automatic, automatic, 1 << 18, 1);
+    chosen(0, 7, TSR_F32, automatic, automatic, 1, 7);
+    chosen(30, 20, TSR_F32, 100, 5, 30, 5);
+    chosen(0, 0, TSR_F32, 100, 5, 1, 1);
+    chosen(30, 20, TSR_F32, 0, 0, 0, 0);
+    tsr_output_spec spec = {.rows = 30, .cols = 20, .dtype = TSR_F32, .gzip = true};
+    tsr_output_choose_chunks(&spec);
+    CHECK(spec.chunk_rows == 30 && spec.chunk_cols == 20, "gzip alone chunks nothing");
+    CHECK(tsr_output_encode_bytes(&spec, 3) == 3 * tsr_output_encode_bytes(&spec, 1) && tsr_output_encode_bytes(&spec, 1) > 2 * 30 * 20 * 4, "memory");
+    spec.chunk_rows = spec.chunk_cols = 0;
+    CHECK(tsr_output_encode_bytes(&spec, 3) == 0 && tsr_spec_chunks(&spec) == 0, "contiguous outputs encode nothing");
+}
+
+static void refused(int64_t rows, int64_t cols, int64_t chunk_rows, int64_t chunk_cols, int level, tsr_status status, const char *text) {
+    tsr_output_spec spec = chunked_spec("refused.h5", "/C", rows, cols, chunk_rows, chunk_cols, GZIP);
+    tsr_output output;
+    spec.gzip_level = level;
+    CHECK_FAILS(tsr_output_check(&spec), status, text);
+    CHECK_FAILS(tsr_output_create(&spec, &output), status, text);
+}
+
+static void test_refusals(void) {
+    refused(10, 10, 11, 10, 1, TSR_ERR_USAGE, "chunks of 11x10 do not fit a matrix of 10x10");
+    refused(10, 10, 10, 11, 1, TSR_ERR_USAGE, "do not fit");
+    refused(10, 10, 10, 0, 1, TSR_ERR_USAGE, "do not fit");
+    refused(10, 10, TSR_CHUNK_AUTO, TSR_CHUNK_AUTO, 1, TSR_ERR_USAGE, "do not fit"); /* not chosen */
+    refused(1 << 14, 1 << 14, 1 << 14, 1 << 14, 1, TSR_ERR_LIMIT, "1 GiB is the most");
+    refused(1 << 16, 1 << 16, 1, 1, 1, TSR_ERR_LIMIT, "2147483647");
+    if (tsr_have_deflate()) refused(10, 10, 5, 5, 10, TSR_ERR_USAGE, "level 10");
+    tsr_output_spec spec = chunked_spec("refused.h5", "/C", (int64_t)1 << 40, 1000, 1000, 1000, PLAIN);
+    CHECK_FAILS(tsr_output_check(&spec), TSR_ERR_SPACE, "free some space"); /* unlike what is compressed */
+    CHECK(count_ending(scratch, ".tmp") == 0 && access(in_scratch("refused.h5"), F_OK) != 0, "a refusal left something");
+}
+
+/* ---- threads ---------------------------------------------------------------------------------------------------------- */
+
+typedef struct {
+    tsr_store *store;
+    const double *data;
+    _Atomic int64_t next;
+    int64_t down, across; /* blocks of at most 2 × 3 chunks */
+    tsr_status status;
+} writing;
+
+static void *write_blocks(void *context) {
+    writing *w = context;
+    const tsr_store_desc *desc = &w->store->desc;
+    int64_t rows = 2 * desc->chunk_rows, cols = 3 * desc->chunk_cols;
+    for (int64_t block; (block = w->next++) < w->down * w->across;) {
+        int64_t turned = w->down * w->across - 1 - block; /* not in the order of the file */
+        tsr_rect rect = {turned / w->across * rows, turned % w->across * cols, rows, cols};
+        rect.rows = tsr_min(rect.rows, desc->rows - rect.row), rect.cols = tsr_min(rect.cols, desc->cols - rect.col);
+        tsr_status status = w->store->ops->write(w->store, rect, w->data + rect.row * desc->cols + rect.col, desc->cols);
+        if (status != TSR_OK) w->status = status;
+    }
+    return NULL;
+}
+
+static void write_by_threads(tsr_store *store, const double *data) {
+    pthread_t ids[THREADS];
+    const tsr_store_desc *desc = &store->desc;
+    writing w = {.store = store, .data = data, .down = tsr_ceil_div(desc->rows, 2 * desc->chunk_rows), .across = tsr_ceil_div(desc->cols, 3 * desc->chunk_cols)};
+    for (int i = 0; i < THREADS; i++) CHECK(pthread_create(&ids[i], NULL, write_blocks, &w) == 0, "no thread");
+    for (int i = 0; i < THREADS; i++) pthread_join(ids[i], NULL);
+    CHECK(w.status == TSR_OK, "%s", tsr_status_text(w.status));
+}
+
+static void whole_run(const char *path, int64_t rows, int64_t cols, int64_t chunk_rows, int64_t chunk_cols, test_filters filters, int encoders) {
+    tsr_output_spec spec = chunked_spec("t.h5", path, rows, cols, chunk_rows, chunk_cols, filters);
+    tsr_output output;
+    tsr_store *store, *back;
+    double *data = chunked_matrix(rows, cols), element;
+    tsr_output_choose_chunks(&spec);
+    spec.encode_bytes = tsr_output_encode_bytes(&spec, encoders);
+    CHECK_OK(tsr_output_create(&spec, &output));
+    CHECK_OK(tsr_output_open(&output, TSR_IO_AUTO, NULL, &store));
+    CHECK(count_ending(scratch, ".tmp") == 1, "encoded chunks wait in a file with a name");
+    CHECK(store->unit_rows == spec.chunk_rows && store->unit_cols == spec.chunk_cols, "where threads may cut");
+    write_by_threads(store, data);
+    CHECK_OK(place_alone(&output, store));
+    CHECK_OK(store->ops->sync(store));
+    tsr_store_close(store);
+    CHECK_OK(tsr_hdf5_open(&output.desc, TSR_IO_AUTO, NULL, NULL, &back)); /* before it is published, as a check does */
+    if (rows * cols > 0) {
+        CHECK_OK(back->ops->read(back, (tsr_rect){rows - 1, cols - 1, 1, 1}, &element, 1));
+        CHECK(element == chunked_value(rows - 1, cols - 1), "%g", element);
+    }
+    tsr_store_close(back);
+    CHECK_OK(tsr_output_publish(&output, NULL, "test"));
+    check_chunked(&spec.name, TSR_IO_HDF5, rows, cols);
+    check_chunked(&spec.name, TSR_IO_AUTO, rows, cols);
+    free(data);
+}
+
+static void test_whole_runs(void) {
+    for (test_filters filters = PLAIN; filters <= SHUFFLED_GZIP; filters++) {
+        whole_run("/odd", 203, 151, 16, 10, filters, 4);
+        whole_run("/one", 17, 9, 1, 1, filters, 0); /* threads wait for the one encoder there always is */
+        whole_run("/wide", 5, 1000, 5, 64, filters, 1);
+        whole_run("/larger", 10, 12, 4000, 4000, filters, TSR_ENCODERS_MAX + 1);
+        whole_run("/auto", 900, 700, TSR_CHUNK_AUTO, TSR_CHUNK_AUTO, filters, 8);
+        whole_run("/empty/rows", 0, 5, 4, 4, filters, 1);
+        whole_run("/empty/cols", 5, 0, TSR_CHUNK_AUTO, TSR_CHUNK_AUTO, filters, 1);
+    }
+    tsr_output_spec first = chunked_spec("t.h5", "/odd", 203, 151, 16, 10, PLAIN);
+    check_chunked(&first.name, TSR_IO_AUTO, 203, 151); /* what the file held before is still there */
+    CHECK(count_ending(scratch, ".tmp") == 0, "a temporary file is left");
+}
+
+/* ---- mistakes and failures -------------------------------------------------------------------------------------------- */
+
+static tsr_store *open_output(tsr_output *output) {
+    tsr_output_spec spec = chunked_spec("m.h5", "/C", 20, 30, 8, 7, GZIP);
+    tsr_store *store;
+    CHECK_OK(tsr_output_create(&spec, output));
+    CHECK_OK(tsr_output_open(output, TSR_IO_AUTO, NULL, &store));
+    return store;
+}
+
+static void drop(tsr_output *output, tsr_store *store) {
+    tsr_store_close(store);
+    tsr_output_discard(output);
+    close(output->lock_fd);
+    CHECK(count_ending(scratch, ".tmp") == 0 && access(in_scratch("m.h5"), F_OK) != 0, "something is left");
+}
+
+static void test_rectangles(void) {
+    tsr_output output;
+    tsr_store *store = open_output(&output);
+    double data[20 * 30] = {0};
+    static const tsr_rect wrong[] = {{1, 0, 7, 7}, {0, 0, 7, 7}, {0, 0, 8, 8}, {0, 1, 8, 6}, {16, 28, 3, 2}, {16, 28, 4, 1}, {0, 0, 12, 30}};
+    static const tsr_rect right[] = {{0, 0, 8, 7}, {8, 7, 12, 23}, {16, 28, 4, 2}, {0, 0, 20, 30}, {3, 3, 0, 5}};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        CHECK_FAILS(store->ops->write(store, wrong[i], data, 30), TSR_ERR_SHAPE, "not whole chunks of 8x7");
+    for (size_t i = 0; i < sizeof right / sizeof *right; i++) CHECK_OK(store->ops->write(store, right[i], data, 30));
+    CHECK_FAILS(store->ops->write(store, (tsr_rect){16, 28, 8, 7}, data, 30), TSR_ERR_SHAPE, "is not inside");
+    CHECK_FAILS(store->ops->read(store, right[0], data, 30), TSR_ERR_USAGE, "before they are placed");
+    drop(&output, store);
+}
+
+static void test_missing_and_double(void) {
+    tsr_output output;
+    tsr_store *store = open_output(&output);
+    double data[20 * 30] = {0};
+    tsr_kept_chunk *chunks;
+    int64_t count;
+    CHECK_OK(store->ops->write(store, (tsr_rect){0, 0, 8, 30}, data, 30));
+    CHECK_FAILS(place_alone(&output, store), TSR_ERR_IO, "has 15 chunks, and only 5");
+    drop(&output, store);
+    store = open_output(&output);
+    CHECK_OK(store->ops->write(store, (tsr_rect){0, 0, 8, 30}, data, 30));
+    CHECK_OK(store->ops->write(store, (tsr_rect){0, 7, 8, 7}, data, 30));
+    CHECK_FAILS(tsr_chunks_kept(store, &chunks, &count), TSR_ERR_USAGE, "chunk 1 of '/C' was written twice");
+    drop(&output, store);
+}
+
+static void test_wrong_messages(void) {
+    tsr_output output;
+    tsr_store *store = open_output(&output);
+    tsr_placer *placer;
+    struct {
+        tsr_encoded_chunk head;
+        double data[8 * 7];
+    } chunk = {.head = {.number = 1, .bytes = sizeof chunk.data, .skipped = tsr_have_deflate()}};
+    CHECK_OK(tsr_placer_open(&output, &placer));
+    CHECK_FAILS(tsr_placer_put(placer, &chunk, sizeof chunk), TSR_ERR_IO, "is not chunk 0 of 15");
+    chunk.head.number = 0;
+    CHECK_FAILS(tsr_placer_put(placer, &chunk, sizeof chunk - 1), TSR_ERR_IO, "chunk 0");
+    CHECK_FAILS(tsr_placer_put(placer, &chunk, 3), TSR_ERR_IO, "fewer than its head");
+    CHECK_OK(tsr_placer_put(placer, &chunk, sizeof chunk));
+    CHECK_FAILS(tsr_placer_put(placer, &chunk, sizeof chunk), TSR_ERR_IO, "is not chunk 1 of 15");
+    CHECK_FAILS(tsr_placer_close(placer), TSR_ERR_IO, "only 1 were written");
+    unlink(output.desc.name.file);
+    CHECK_FAILS(tsr_placer_open(&output, &placer), TSR_ERR_IO, "cannot open");
+    drop(&output, store);
+}
+
+/* A run that is killed leaves the temporary file of any output, which the next run removes, and nothing of its encoded chunks. */
+static void test_killed(void) {
+    int ready[2], left = count_ending(scratch, ".tmp");
+    char byte;
+    CHECK(pipe(ready) == 0 && left == 0, "pipe");
+    pid_t child = fork();
+    if (child == 0) {
+        tsr_output output;
+        tsr_store *store = open_output(&output);
+        double data[20 * 30] = {0};
+        CHECK_OK(store->ops->write(store, (tsr_rect){0, 0, 20, 30}, data, 30));
+        CHECK(write(ready[1], "x", 1) == 1, "pipe");
+        for (;;) pause();
+    }
+    close(ready[1]);
+    CHECK(read(ready[0], &byte, 1) == 1, "the run failed before it could be killed");
+    close(ready[0]);
+    kill(child, SIGKILL);
+    waitpid(child, NULL, 0);
+    CHECK(count_ending(scratch, ".tmp") == 1, "%d temporary files", count_ending(scratch, ".tmp"));
+    tsr_output output;
+    drop(&output, open_output(&output));
+}
+
+int main(void) {
+    scratch_make();
+    test_filters_alone();
+    test_choice();
+    test_refusals();
+    test_whole_runs();
+    test_rectangles();
+    test_missing_and_double();
+    test_wrong_messages();
+    test_killed();
+    scratch_remove();
+    return 0;
+}
