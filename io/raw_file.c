@@ -14,8 +14,9 @@
 
 #include "io/store.h"
 
-#define TASK_BYTES ((size_t)4 << 20)
+#define TASK_BYTES ((int64_t)4 << 20)
 #define BLOCK ((int64_t)TSR_RAW_BLOCK)
+#define SAMPLES 16 /* of pages, when many may be held */
 
 static int64_t block_down(int64_t at) { return at / BLOCK * BLOCK; }
 static bool block_aligned(const void *memory) { return (uintptr_t)memory % TSR_RAW_BLOCK == 0; }
@@ -33,8 +34,8 @@ tsr_status tsr_raw_open(const char *file, bool write, bool cached, int64_t offse
         return tsr_fail(errno == ENOENT ? TSR_ERR_NOT_FOUND : TSR_ERR_IO, "cannot open '%s' for %s: %s; every rank needs the file at this path", file,
                         write ? "writing" : "reading", strerror(errno));
     *raw = (tsr_raw_file){.name = file, .fd = fd, .direct_fd = -1, .map_offset = block_down(offset)};
-    if (cached || bytes < (int64_t)TSR_RAW_DIRECT_MIN || in_memory(fd)) return TSR_OK;
-    raw->direct_fd = open(file, access | O_DIRECT | O_CLOEXEC);
+    if (bytes < (int64_t)TSR_RAW_DIRECT_MIN || in_memory(fd)) return TSR_OK;
+    if (!cached) raw->direct_fd = open(file, access | O_DIRECT | O_CLOEXEC);
     raw->map_bytes = (size_t)(offset + bytes - raw->map_offset);
     void *map = mmap(NULL, raw->map_bytes, PROT_READ, MAP_SHARED, fd, raw->map_offset);
     if (map != MAP_FAILED) raw->map = map;
@@ -53,13 +54,15 @@ static bool direct_open(const tsr_raw_file *raw) { return raw->direct_fd >= 0 &&
 
 /* Of a file that is somebody else's and read-only the kernel says that all is held. */
 bool tsr_raw_cached(const tsr_raw_file *raw, int64_t offset, size_t bytes) {
-    unsigned char held[TASK_BYTES / TSR_RAW_BLOCK + 1];
+    unsigned char held[SAMPLES];
     int64_t first = block_down(offset) - raw->map_offset, end = offset + (int64_t)bytes - raw->map_offset;
     if (!raw->map || first < 0 || end > (int64_t)raw->map_bytes) return true;
-    int64_t pages = tsr_min(tsr_ceil_div(end - first, BLOCK), (int64_t)sizeof held), found = 0;
-    if (mincore(raw->map + first, (size_t)(pages * BLOCK), held) != 0) return true;
-    for (int64_t i = 0; i < pages; i++) found += held[i] & 1;
-    return 2 * found > pages;
+    int64_t pages = tsr_ceil_div(end - first, BLOCK), asked = tsr_min(pages, SAMPLES), found = 0;
+    bool all = pages <= SAMPLES; /* in one call, else pages here and there */
+    for (int64_t i = 0; i < (all ? 1 : asked); i++)
+        if (mincore(raw->map + first + i * pages / asked * BLOCK, all ? (size_t)(pages * BLOCK) : TSR_RAW_BLOCK, held + i) != 0) return true;
+    for (int64_t i = 0; i < asked; i++) found += held[i] & 1;
+    return 2 * found > asked;
 }
 
 void tsr_raw_ahead(const tsr_raw_file *raw, int64_t offset, size_t bytes) {
@@ -100,7 +103,7 @@ static ssize_t read_direct_once(tsr_raw_file *raw, void *to, size_t bytes, int64
 /* Up to one piece around the page cache; how many bytes of it came, 0 where that way is closed. */
 static size_t read_direct(tsr_raw_file *raw, char *to, size_t bytes, int64_t offset, tsr_raw_bounce *bounce) {
     if (offset % BLOCK == 0 && block_aligned(to) && bytes >= TSR_RAW_BLOCK) {
-        size_t whole = bytes < TASK_BYTES ? bytes / TSR_RAW_BLOCK * TSR_RAW_BLOCK : TASK_BYTES;
+        size_t whole = (size_t)tsr_min((int64_t)bytes / BLOCK * BLOCK, TASK_BYTES);
         return (size_t)tsr_max(0, read_direct_once(raw, to, whole, offset));
     }
     char *memory = bounce_for(bounce, bytes);
@@ -116,7 +119,7 @@ static size_t read_direct(tsr_raw_file *raw, char *to, size_t bytes, int64_t off
 
 static tsr_status read_cached(const tsr_raw_file *raw, char *to, size_t bytes, int64_t offset, size_t *read) {
     ssize_t got;
-    do got = pread(raw->fd, to, bytes < TSR_TRANSFER_BYTES_MAX ? bytes : TSR_TRANSFER_BYTES_MAX, offset);
+    do got = pread(raw->fd, to, bytes, offset);
     while (got < 0 && errno == EINTR);
     if (got < 0)
         return tsr_fail(TSR_ERR_IO, "reading %zu bytes at byte %lld of '%s' failed: %s; check the disk and the file system", bytes, (long long)offset,
@@ -128,15 +131,18 @@ static tsr_status read_cached(const tsr_raw_file *raw, char *to, size_t bytes, i
     return TSR_OK;
 }
 
+/* Large pieces around the page cache when it does not hold them; where that way is closed, through it while the next is on its way from the disk. */
 tsr_status tsr_raw_read(tsr_raw_file *raw, void *to, size_t bytes, int64_t offset, tsr_raw_bounce *bounce) {
     bool large = bytes >= TSR_RAW_DIRECT_MIN;
     for (size_t done = 0, got; done < bytes; done += got) {
         char *at = (char *)to + done;
-        int64_t from = offset + (int64_t)done;
+        int64_t from = offset + (int64_t)done, left = (int64_t)(bytes - done);
+        size_t task = (size_t)tsr_min(left, TASK_BYTES), next = (size_t)tsr_min(left - (int64_t)task, TASK_BYTES);
         bool direct = large && direct_open(raw);
-        size_t task = direct ? (size_t)tsr_min((int64_t)(bytes - done), (int64_t)TASK_BYTES) : bytes - done;
         got = direct && !tsr_raw_cached(raw, from, task) ? read_direct(raw, at, task, from, bounce) : 0;
-        if (got == 0) TSR_TRY(read_cached(raw, at, task, from, &got));
+        if (got > 0) continue;
+        if (!direct && next > 0 && !tsr_raw_cached(raw, from + (int64_t)task, next)) tsr_raw_ahead(raw, from + (int64_t)task, next);
+        TSR_TRY(read_cached(raw, at, task, from, &got));
     }
     return TSR_OK;
 }
@@ -151,7 +157,7 @@ static tsr_status write_failed(const tsr_raw_file *raw, size_t bytes, int64_t of
 
 /* Up to one piece of whole blocks around the page cache; how many bytes went, 0 where that way is closed. */
 static size_t write_direct(tsr_raw_file *raw, const char *from, size_t bytes, int64_t offset, tsr_raw_bounce *bounce) {
-    size_t whole = bytes < TASK_BYTES ? bytes / TSR_RAW_BLOCK * TSR_RAW_BLOCK : TASK_BYTES;
+    size_t whole = (size_t)tsr_min((int64_t)bytes / BLOCK * BLOCK, TASK_BYTES);
     if (!block_aligned(from)) {
         char *memory = bounce_for(bounce, whole);
         if (!memory) return 0;
