@@ -244,9 +244,9 @@ static tsr_status hint_readings(tsr_job *j) {
     return TSR_OK;
 }
 
-tsr_status tsr_job_choose(tsr_job *j) {
+tsr_status tsr_job_choose(tsr_job *j, tsr_device_opening *opening) {
     const tsr_multiply_settings *s = j->settings;
-    TSR_TRY(tsr_device_choose(j->world, s->device, &j->device, &j->shared));
+    TSR_TRY(tsr_device_end(j->world, opening, &j->device, &j->shared));
     tsr_status status = j->device->ops->facts(j->device, &j->facts);
     TSR_TRY(choose_kernel(j, status));
     TSR_TRY(warn_of_sharing(j));
