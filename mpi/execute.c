@@ -8,6 +8,7 @@
 #include <sys/resource.h>
 #include <time.h>
 
+#include "mpi/buffers.h"
 #include "mpi/execute_step.h"
 #include "mpi/slots.h"
 
@@ -42,27 +43,8 @@ struct tsr_executor {
 /* ---- buffers, streams, events ------------------------------------------------------------------------------------ */
 
 static tsr_status open_buffers(tsr_executor *e) {
-    const tsr_plan *plan = e->x.plan;
-    tsr_device *device = e->x.device;
-    e->buffers = calloc((size_t)tsr_max(1, plan->buffers), sizeof *e->buffers);
-    if (!e->buffers) return tsr_fail(TSR_ERR_MEMORY, "no memory for a table of %d buffers", plan->buffers);
-    for (int slot = 0; slot < TSR_SLOT_COUNT; slot++) {
-        const tsr_slots *s = &plan->slots[slot];
-        for (int i = 0; i < s->count; i++)
-            TSR_TRY((s->host ? device->ops->allocate_host : device->ops->allocate)(device, s->bytes, &e->buffers[s->first + i]));
-    }
-    return TSR_OK;
-}
-
-static void close_buffers(tsr_executor *e) {
-    const tsr_plan *plan = e->x.plan;
-    tsr_device *device = e->x.device;
-    if (!e->buffers) return;
-    for (int slot = 0; slot < TSR_SLOT_COUNT; slot++) {
-        const tsr_slots *s = &plan->slots[slot];
-        for (int i = 0; i < s->count; i++) (s->host ? device->ops->release_host : device->ops->release)(device, e->buffers[s->first + i]);
-    }
-    free(e->buffers);
+    e->buffers = e->x.buffers;
+    return e->buffers ? TSR_OK : tsr_buffers_open(e->x.plan, e->x.device, &e->buffers);
 }
 
 static bool lane_asynchronous(const tsr_execution *x, tsr_lane lane) {
@@ -96,7 +78,7 @@ void tsr_executor_close(tsr_executor *e) {
     for (int lane = 0; lane < TSR_LANE_COUNT; lane++) close_lane(e->x.device, &e->lanes[lane]);
     tsr_clocks_close(&e->clocks);
     e->x.device->ops->release(e->x.device, e->x.fallbacks);
-    close_buffers(e);
+    tsr_buffers_close(e->x.plan, e->x.device, e->buffers);
     free(e);
 }
 
@@ -105,8 +87,8 @@ tsr_status tsr_executor_open(const tsr_execution *execution, tsr_executor **exec
     if (!e) return tsr_fail(TSR_ERR_MEMORY, "no memory for an executor");
     e->x = *execution;
     tsr_status status;
-    TSR_TRY_DONE(execution->device->ops->use(execution->device));
     TSR_TRY_DONE(open_buffers(e));
+    TSR_TRY_DONE(execution->device->ops->use(execution->device));
     TSR_TRY_DONE(execution->device->ops->allocate(execution->device, sizeof *e->x.fallbacks, (void **)&e->x.fallbacks));
     TSR_TRY_DONE(tsr_clocks_open(execution->plan->buffers, &e->clocks));
     for (int lane = 0; lane < TSR_LANE_COUNT; lane++) TSR_TRY_DONE(open_lane(e, (tsr_lane)lane));

@@ -12,7 +12,7 @@
 #include "mpi/trace.h"
 #include "mpi/transport.h"
 
-/* Everything a run needs; nothing is owned. Stores of operands the plan does not read may be NULL. */
+/* Everything a run needs; nothing but buffers is owned. Stores of operands the plan does not read may be NULL. */
 typedef struct {
     const tsr_plan *plan;
     const tsr_grid *grid;
@@ -23,6 +23,7 @@ typedef struct {
     int io_threads; /* that read or write at once on this rank */
     void (*progress)(void *context, double done); /* called by tsr_executor_run's thread, done in [0, 1]; may be NULL */
     void *progress_context;
+    void **buffers; /* the plan's, from tsr_buffers_open: the executor's from here on; NULL: it opens them itself */
     tsr_trace *trace; /* takes every step's begin and end; NULL: nobody asks */
     uint32_t *fallbacks; /* set by the executor: on the device, counts products that a kernel handed to another */
 } tsr_execution;
