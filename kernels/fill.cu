@@ -1,6 +1,6 @@
 /* Operation: elements of a generated matrix (fill.h) in device memory: element (i, j) from seed, i and j alone.
- * Mapping: blocks of 32 × 8 threads, an element each, striding over columns and rows, so that no grid limit matters; a warp writes
- *   32 elements of a row side by side.
+ * Mapping: blocks of 32 × 8 threads, an element each at a time, striding over columns and rows, so that no grid limit matters; enough
+ *   blocks that a thread makes up to 4 × 8 elements; a warp writes 32 elements of a row side by side.
  * A block uses: 256 threads, no shared memory.
  * Requirements: none; any type, any ld.
  * Arithmetic intensity: some 60 integer operations (ten rounds of two 32 × 32 → 64-bit products) for the bytes of one element.
@@ -11,7 +11,7 @@
 
 namespace {
 
-constexpr int WIDTH = 32, HEIGHT = 8;
+constexpr int WIDTH = 32, HEIGHT = 8, ACROSS = 4, DOWN = 8;
 
 /* to: rows × cols of `dtype`, row_bytes apart; its first element is (row, col) of the whole matrix. */
 template <tsr_fill_kind KIND>
@@ -24,7 +24,7 @@ __global__ void __launch_bounds__(WIDTH *HEIGHT)
 
 template <tsr_fill_kind KIND> tsr_status launch(tsr_stream *stream, uint64_t seed, int64_t row, int64_t col, const tsr_view &to) {
     dim3 grid, block(WIDTH, HEIGHT);
-    TSR_TRY(tsr_cuda_grid(to.rows, to.cols, HEIGHT, WIDTH, &grid));
+    TSR_TRY(tsr_cuda_grid(to.rows, to.cols, DOWN * HEIGHT, ACROSS * WIDTH, &grid));
     return TSR_LAUNCH(fill<KIND>, grid, block, 0, stream, seed, row, col, to.element.dtype, static_cast<unsigned char *>(to.data), to.rows, to.cols,
                       to.ld * (int64_t)tsr_dtype_bytes(to.element.dtype));
 }

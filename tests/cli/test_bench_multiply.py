@@ -53,12 +53,11 @@ def test_grids():
 
 
 def test_types():
-    for kind in ("f16", "bf16", "f32", "f64"):
-        for distribution in ("uniform", "normal", "identity"):
-            figures, _ = bench("--type", kind, "--data", "memory", "--shape", "65x44x83", "--distribution", distribution)
-            record = figures["record"]
-            assert figures["operands"] == kind and record["type"] == ("f64" if kind == "f64" else "f32"), figures
-            assert ("exact" if distribution == "identity" else "allowed") in record["check"], record["check"]
+    for kind, distribution in (("f16", "uniform"), ("bf16", "normal"), ("f32", "identity"), ("f64", "uniform"), ("f64", "integer")):
+        figures, _ = bench("--type", kind, "--data", "memory", "--shape", "65x44x83", "--distribution", distribution)
+        record = figures["record"]
+        assert figures["operands"] == kind and record["type"] == ("f64" if kind == "f64" else "f32"), figures
+        assert ("exact" if distribution in ("identity", "integer") else "allowed") in record["check"], record["check"]
     figures, _ = bench("--kernel", "reference", "--no-check", "--shape", "20")
     assert figures["record"]["kernel"] == "reference" and figures["record"]["check"] == "not run", figures["record"]
 

@@ -118,6 +118,7 @@ static void check_devices(void) {
     device_under_test under = test_open();
     for (int dtype = 0; dtype < TSR_DTYPE_COUNT; dtype++) {
         check_device(&under, (tsr_dtype)dtype, (tsr_rect){5, 0, 37, 45}, 45);
+        check_device(&under, (tsr_dtype)dtype, (tsr_rect){0, 0, 131, 259}, 260); /* more than a block makes at a time */
         check_device(&under, (tsr_dtype)dtype, (tsr_rect){((int64_t)1 << 33) - 2, ((int64_t)1 << 33) - 1, 9, 70}, 75); /* high words of i and j */
     }
     const tsr_fill_ops *fills = tsr_fill_find(under.ops->kind);
