@@ -185,7 +185,7 @@ static void describe_source(const tsr_matrix_name *name, int64_t rows, int64_t c
     snprintf(source->type, sizeof source->type, "%s", type);
 }
 
-static void describe_versions(const tsr_job *j, char *text, size_t chars) {
+void tsr_job_versions(const tsr_job *j, char *text, size_t chars) {
     char hdf5[64], transports[256];
     snprintf(text, chars, "tessera %s, %s, %s", TSR_VERSION, tsr_hdf5_version(hdf5, sizeof hdf5), tsr_transport_versions(transports, sizeof transports));
     size_t at = strlen(text);
@@ -222,12 +222,12 @@ static void fill_run_record(const tsr_job *j, const tsr_rank_record *ranks, tsr_
     snprintf(record->type, sizeof record->type, "%s", tsr_dtype_name(x->type));
     snprintf(record->transport, sizeof record->transport, "%s", j->transport_ops->name);
     snprintf(record->io, sizeof record->io, "%s", tsr_io_mode_name(x->k > 0 ? j->io_used : s->io));
-    describe_versions(j, record->versions, sizeof record->versions);
+    tsr_job_versions(j, record->versions, sizeof record->versions);
     snprintf(record->check, sizeof record->check, "%s", j->check);
     record->gflops = 2.0 * (double)x->m * (double)x->n * (double)k / record->seconds / 1e9;
 }
 
-static void fill_rank_record(tsr_job *j) {
+void tsr_job_describe_rank(tsr_job *j) {
     tsr_rank_record *r = &j->mine;
     bool active = j->grid.active, swap = j->settings->order == TSR_ORDER_COL;
     r->rank = j->world->rank;
@@ -244,7 +244,7 @@ static tsr_status publish(tsr_job *j) {
     const tsr_world *world = j->world;
     tsr_rank_record *ranks = NULL;
     tsr_status status = TSR_OK;
-    fill_rank_record(j);
+    tsr_job_describe_rank(j);
     if (world->rank == 0) {
         ranks = calloc((size_t)world->ranks, sizeof *ranks);
         if (!ranks) status = tsr_fail(TSR_ERR_MEMORY, "no memory for the records of %d ranks", world->ranks);

@@ -1,4 +1,4 @@
-/* One multiplication while it is under way: what app/multiply.c and app/multiply_plan.c share. */
+/* One multiplication while it is under way: what app/multiply.c and app/multiply_plan.c share with each other and with bench multiply. */
 #ifndef TSR_APP_MULTIPLY_JOB_H
 #define TSR_APP_MULTIPLY_JOB_H
 
@@ -51,5 +51,9 @@ static inline void tsr_job_mark(tsr_job *j, tsr_startup part) {
 tsr_status tsr_job_describe(tsr_job *j); /* what is multiplied: the files, the problem, where the product goes */
 tsr_status tsr_job_choose(tsr_job *j, tsr_device_opening *opening); /* with what: device, kernel, transport, plan */
 tsr_status tsr_job_show_plan(const tsr_job *j);
+
+/* multiply.c, Local. */
+void tsr_job_describe_rank(tsr_job *j); /* rank, place in the grid, host and device in j->mine */
+void tsr_job_versions(const tsr_job *j, char *text, size_t chars); /* "tessera 0.1.0, HDF5 …, Open MPI …, CUDA …" */
 
 #endif
