@@ -128,10 +128,14 @@ static tsr_status pin(tsr_bench_multiply_run *b) {
 static tsr_status prepare(tsr_bench_multiply_run *b) {
     tsr_job *j = &b->job;
     MPI_Comm comm = b->world->comm;
+    tsr_device_opening opening;
     TSR_TRY(make_problem(b)); /* the same answer on every rank */
-    TSR_TRY(tsr_bench_operands_open(b->world, &b->data));
+    tsr_device_begin(b->world, j->settings->device, &opening);
+    tsr_status opened = tsr_bench_operands_open(b->world, &b->data);
+    if (opened != TSR_OK) tsr_device_give_up(&opening);
+    TSR_TRY(opened);
     tsr_job_mark(j, TSR_STARTUP_FILES);
-    TSR_TRY(tsr_job_choose(j));
+    TSR_TRY(tsr_job_choose(j, &opening));
     TSR_TRY(tsr_agree(comm, tsr_grid_open(b->world, j->plan.p, j->plan.q, j->plan.r, &j->grid)));
     TSR_TRY(tsr_agree(comm, j->grid.active ? j->transport_ops->open(&j->grid, j->device, &j->transport) : TSR_OK));
     tsr_job_mark(j, TSR_STARTUP_TRANSPORT);
