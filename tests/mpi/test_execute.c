@@ -388,8 +388,8 @@ int main(int argc, char **argv) {
         close_grids(&b);
     }
     CHECK(b.each || (b.bands > 0 && b.on_device > 0), "%d runs kept bands of A, %d kept C on the device", b.bands, b.on_device);
-    CHECK(!b.emulated || (b.growing > 0 && b.kept_host > 0 && b.mapped > 0), "%d runs kept all and grew, %d kept what they read, %d copied from a store's memory", b.growing,
-          b.kept_host, b.mapped);
+    CHECK(!b.emulated || (b.growing > 0 && b.kept_host > 0 && b.mapped > 0 && b.made > 0), "%d runs kept all and grew, %d kept what they read, %d copied from a store's memory, %d made it", b.growing,
+          b.kept_host, b.mapped, b.made);
     CHECK(tried > 0 && b.runs > 100, "%d runs over %d transports", b.runs, tried);
     remove_folder(&b);
     b.device->ops->close(b.device);
