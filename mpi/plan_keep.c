@@ -50,15 +50,16 @@ static void try_keeping(const tsr_plan *fewest, tsr_keep a, tsr_keep b, choice *
     } while (tsr_plan_split(&plan, edge, 8));
 }
 
-/* All of A and B stays: ever more super-blocks. */
+/* All of A and B that is needed again stays: ever more super-blocks. */
 static void try_cutting(const tsr_plan *fewest, choice *best) {
     const tsr_problem *x = &fewest->problem;
     tsr_plan plan = *fewest;
-    plan.keep_a = plan.keep_b = TSR_KEEP_ALL;
     tsr_plan_one_block(&plan);
-    if (local_bytes(&plan, &x->a, tsr_plan_local_m(&plan), plan.pack_a) + local_bytes(&plan, &x->b, tsr_plan_local_n(&plan), plan.pack_b) > device_limit(&plan)) return;
-    while (tsr_plan_split(&plan, 2 * edge_wanted(fewest) - 1, 1) && plan.blocks_m * plan.blocks_n <= CUTS_MOST)
-        if (tsr_plan_fit_panels(&plan, 2, SHRINKS)) take_if_faster(best, &plan);
+    const double a = local_bytes(&plan, &x->a, tsr_plan_local_m(&plan), plan.pack_a), b = local_bytes(&plan, &x->b, tsr_plan_local_n(&plan), plan.pack_b);
+    while (tsr_plan_split(&plan, 2 * edge_wanted(fewest) - 1, 1) && plan.blocks_m * plan.blocks_n <= CUTS_MOST) {
+        plan.keep_a = plan.blocks_n > 1 ? TSR_KEEP_ALL : TSR_KEEP_NONE, plan.keep_b = plan.blocks_m > 1 ? TSR_KEEP_ALL : TSR_KEEP_NONE;
+        if ((plan.keep_a ? a : 0) + (plan.keep_b ? b : 0) <= device_limit(&plan) && tsr_plan_fit_panels(&plan, 2, SHRINKS)) take_if_faster(best, &plan);
+    }
 }
 
 /* What was read stays in host memory where it is needed again, there is room, and reading it again would take longer than getting the memory. */

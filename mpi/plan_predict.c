@@ -159,13 +159,15 @@ static double drain_of(const double *drain) { return (1 - UNHIDDEN) * most_of(dr
 /* A device beside the host: while one super-block is swept the one before leaves. */
 static double seconds_by_blocks(double blocks, double sweep, double drain) { return (sweep + drain + (blocks - 1) * fmax(sweep, drain)) / blocks; }
 
-/* The same where A and B stay and super-blocks come in growing squares: the first needs one band of each, after the last band there is one row and one column of
- * super-blocks left. */
+/* The same where A and B are loaded once and super-blocks come in growing squares: the first needs one band of each; the last band that comes makes the last
+ * row or column of super-blocks possible, or where there are as many down as across, both. */
 static double seconds_growing(const tsr_plan *plan, const lane_work *work, double multiply, double sweep, double drain) {
-    const double down = (double)plan->blocks_m, across = (double)plan->blocks_n, blocks = work->blocks, left = (down + across - 1) / blocks;
+    const double down = (double)plan->blocks_m, across = (double)plan->blocks_n, blocks = work->blocks;
+    const double left = down == across ? down + across - 1 : fmin(down, across);
     double first = multiply / blocks;
     for (int lane = 0; lane < TSR_LANE_COUNT; lane++) first = fmax(first, work->a[lane] / down + work->b[lane] / across);
-    return fmax(fmax(first + drain, sweep + left * fmax(multiply, drain)), multiply + drain / blocks);
+    double last = fmax((left - 1) * multiply + drain, left * drain) / blocks; /* after the last panel has come */
+    return fmax(fmax(first + drain, sweep + last), multiply + drain / blocks);
 }
 
 void tsr_plan_predict(const tsr_plan *plan, tsr_prediction *prediction) {
@@ -180,7 +182,7 @@ void tsr_plan_predict(const tsr_plan *plan, tsr_prediction *prediction) {
     }
     prediction->lane_seconds[TSR_LANE_MULTIPLY] = multiply;
     if (plan->resources.host_memory) prediction->seconds = multiply + beside + sum_of(work.drain); /* every lane runs on the same cores */
-    else if (tsr_plan_grows(plan)) prediction->seconds = seconds_growing(plan, &work, multiply, sweep, drain) + UNHIDDEN * beside;
+    else if (tsr_plan_loads_a(plan) <= 1 && tsr_plan_loads_b(plan) <= 1) prediction->seconds = seconds_growing(plan, &work, multiply, sweep, drain) + UNHIDDEN * beside;
     else prediction->seconds = seconds_by_blocks(work.blocks, fmax(sweep, multiply), drain) + UNHIDDEN * beside;
     prediction->seconds = fmax(prediction->seconds, most_of(prediction->lane_seconds)) + steps;
 }

@@ -24,16 +24,17 @@ static void print_memory(const tsr_plan *plan, FILE *to) {
             tsr_format_bytes((double)plan->resources.host_limit, limit));
 }
 
-static const char *what_stays(tsr_keep keep, bool host) {
+static const char *what_stays(tsr_keep keep, bool host, int64_t again) {
     if (keep == TSR_KEEP_ALL) return "all panels on the device";
     if (keep == TSR_KEEP_BAND) return "the panels of one row of super-blocks on the device";
-    return host ? "all that was read in host memory" : "nothing, it is read for each";
+    return host ? "all that was read in host memory" : again > 1 ? "nothing, it is read again" : "nothing, it is needed once";
 }
 
 /* What later super-blocks find in memory. */
 static void print_kept(const tsr_plan *plan, FILE *to) {
     if (plan->blocks_m * plan->blocks_n < 2 || plan->problem.k == 0) return;
-    fprintf(to, "what stays     of A %s, of B %s; super-blocks %s\n", what_stays(plan->keep_a, plan->keep_host_a), what_stays(plan->keep_b, plan->keep_host_b),
+    fprintf(to, "what stays     of A %s, of B %s; super-blocks %s\n", what_stays(plan->keep_a, plan->keep_host_a, plan->blocks_n),
+            what_stays(plan->keep_b, plan->keep_host_b, plan->blocks_m),
             tsr_plan_grows(plan) ? "in growing squares" : "row by row");
 }
 

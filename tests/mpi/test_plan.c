@@ -268,7 +268,29 @@ static void test_large(void) {
     CHECK(flops == 2.0 * 1048576.0 * 1048576.0 * 1048576.0, "%g flops", flops);
 }
 
+/* Files as slow to write as to read, on devices with room for all of A and B: C is cut so that most of it is written while the rest is read. Without
+ * room it is not cut further than it must be. */
+static void test_writing_while_reading(void) {
+    tsr_operand a = {49152, 49152, {TSR_F32, false}, false, TSR_ROAD_HOST};
+    tsr_problem problem;
+    CHECK_OK(tsr_problem_make(a, a, NULL, 1, 0, &problem));
+    tsr_resources res = {.ranks = 4, .device_exchange = true, .device_limit = (size_t)100 << 30, .host_limit = (size_t)64 << 30, .multiple = 1};
+    res.rates = tsr_rates_typical(true, true, TSR_F32, 1);
+    tsr_plan plan;
+    tsr_prediction prediction;
+    CHECK_OK(tsr_plan_make(&problem, &res, &plan));
+    tsr_plan_predict(&plan, &prediction);
+    const double read = prediction.lane_seconds[TSR_LANE_READ], write = prediction.lane_seconds[TSR_LANE_WRITE];
+    CHECK(plan.keep_a == TSR_KEEP_ALL && plan.keep_b == TSR_KEEP_ALL && plan.blocks_m > 2 && plan.blocks_n > 2, "%lld x %lld super-blocks", (long long)plan.blocks_m,
+          (long long)plan.blocks_n);
+    CHECK(prediction.seconds < 0.8 * (read + write) && prediction.seconds > fmax(read, write), "%g s, %g to read and %g to write", prediction.seconds, read, write);
+    problem.c_road = TSR_ROAD_DEVICE; /* nothing leaves */
+    CHECK_OK(tsr_plan_make(&problem, &res, &plan));
+    CHECK(plan.blocks_m == 1 && plan.blocks_n == 1, "C stays, and is cut into %lld x %lld", (long long)plan.blocks_m, (long long)plan.blocks_n);
+}
+
 int main(void) {
+    test_writing_while_reading();
     test_refusals();
     test_advice();
     test_large();
