@@ -55,8 +55,14 @@ static void add(tsr_trace *trace, tsr_trace_event event) {
 
 /* Steps that make or move C carry no operand of their own. */
 static tsr_operand_name operand_of(const tsr_step *step) {
-    bool input = step->kind == TSR_STEP_READ || step->kind == TSR_STEP_UPLOAD || step->kind == TSR_STEP_GATHER || step->kind == TSR_STEP_PACK;
-    return input ? step->operand : TSR_OPERAND_C;
+    switch (step->kind) {
+    case TSR_STEP_ZERO:
+    case TSR_STEP_MULTIPLY:
+    case TSR_STEP_REDUCE:
+    case TSR_STEP_FINISH:
+    case TSR_STEP_DOWNLOAD: return TSR_OPERAND_C;
+    default: return step->operand;
+    }
 }
 
 void tsr_trace_step(tsr_trace *trace, const tsr_step *step, double begin_seconds, double end_seconds) {
@@ -78,7 +84,8 @@ const tsr_trace_event *tsr_trace_events(const tsr_trace *trace, int64_t *count) 
 static const char *kind_name(int kind) {
     static const char *const names[] = {
         [TSR_STEP_READ] = "read", [TSR_STEP_UPLOAD] = "upload", [TSR_STEP_GATHER] = "gather", [TSR_STEP_PACK] = "pack", [TSR_STEP_ZERO] = "zero",
-        [TSR_STEP_MULTIPLY] = "multiply", [TSR_STEP_REDUCE] = "reduce", [TSR_STEP_FINISH] = "finish", [TSR_STEP_DOWNLOAD] = "download", [TSR_STEP_WRITE] = "write"};
+        [TSR_STEP_MULTIPLY] = "multiply", [TSR_STEP_REDUCE] = "reduce", [TSR_STEP_FINISH] = "finish", [TSR_STEP_DOWNLOAD] = "download", [TSR_STEP_WRITE] = "write",
+        [TSR_STEP_COPY_IN] = "copy in", [TSR_STEP_GENERATE] = "generate", [TSR_STEP_COPY_OUT] = "copy out"};
     return kind == TSR_TRACE_SYNC ? "sync" : names[kind];
 }
 
