@@ -1,4 +1,5 @@
-/* What the benchmarks of `tessera bench` share: their table, the clock, and the JSON file. Rank 0 measures, on one device. */
+/* What the benchmarks of `tessera bench` share: their table, the clock, and the JSON file. Rank 0 measures, on one
+ * device; bench multiply on all ranks. */
 #ifndef TSR_APP_BENCH_H
 #define TSR_APP_BENCH_H
 
@@ -16,7 +17,7 @@ typedef struct {
     void (*help)(void);
 } tsr_bench;
 
-extern const tsr_bench tsr_bench_gemm, tsr_bench_memory, tsr_bench_accuracy, tsr_bench_speeds;
+extern const tsr_bench tsr_bench_gemm, tsr_bench_multiply, tsr_bench_memory, tsr_bench_accuracy, tsr_bench_speeds;
 
 /* A stream and the events before and after what is timed in it. */
 typedef struct {

@@ -1,39 +1,20 @@
 #include "app/bench_product.h"
 
-#include <inttypes.h>
-#include <stdlib.h>
-
 #include "kernels/fill.h"
 
-#define STAGE_BYTES ((size_t)32 << 20) /* of rows of A and B are made; further rows repeat them */
 #define SEED_A 1
 #define SEED_B 2
 
 tsr_dtype tsr_bench_product_type(tsr_dtype input) { return input == TSR_F64 ? TSR_F64 : TSR_F32; }
 
-/* Device memory for rows × cols random elements, whose rows repeat after *period. */
-static tsr_status make_matrix(const tsr_bench_product *p, uint64_t seed, int64_t rows, int64_t cols, void **memory, int64_t *period) {
-    const tsr_device_ops *ops = p->device->ops;
-    size_t bytes, row_bytes = (size_t)cols * tsr_dtype_bytes(p->input);
+/* Device memory for rows × cols random elements, made there. */
+static tsr_status make_matrix(const tsr_bench_product *p, uint64_t seed, int64_t rows, int64_t cols, void **memory) {
+    const tsr_fill_ops *fills = tsr_fill_find(p->device->ops->kind);
+    size_t bytes;
     TSR_TRY(tsr_bytes_checked(rows, cols, tsr_dtype_bytes(p->input), &bytes));
-    int64_t step = tsr_min(rows, tsr_max(1, (int64_t)(STAGE_BYTES / row_bytes)));
-    unsigned char *stage = malloc((size_t)step * row_bytes), *whole = NULL;
-    tsr_status status = TSR_OK;
-    if (!stage) TSR_TRY_DONE(tsr_fail(TSR_ERR_MEMORY, "no memory for %" PRId64 " rows of a matrix: use a smaller --shape", step));
-    TSR_TRY_DONE(ops->allocate(p->device, bytes, (void **)&whole));
-    TSR_TRY_DONE(tsr_fill_host(TSR_FILL_UNIFORM, seed, 0, 0, (tsr_view){stage, {p->input, false}, step, cols, cols}));
-    for (int64_t row = 0; row < rows; row += step) {
-        size_t count = (size_t)tsr_min(step, rows - row) * row_bytes;
-        TSR_TRY_DONE(ops->upload(p->device, whole + (size_t)row * row_bytes, stage, count, p->clock.stream));
-    }
-    TSR_TRY_DONE(ops->stream_wait(p->device, p->clock.stream));
-    *memory = whole;
-    *period = step;
-    whole = NULL;
-done:
-    ops->release(p->device, whole);
-    free(stage);
-    return status;
+    TSR_TRY(p->device->ops->allocate(p->device, bytes, memory));
+    TSR_TRY(fills->fill(p->device, p->clock.stream, TSR_FILL_UNIFORM, seed, 0, 0, (tsr_view){*memory, {p->input, false}, rows, cols, cols}));
+    return p->device->ops->stream_wait(p->device, p->clock.stream);
 }
 
 /* What `type` holds of element (i, j) of the fill. */
@@ -42,8 +23,8 @@ static double element(uint64_t seed, tsr_dtype type, int64_t i, int64_t j) {
     (void)tsr_fill_host(TSR_FILL_UNIFORM, seed, i, j, (tsr_view){&bytes, {type, false}, 1, 1, 1});
     return tsr_element_to_double((tsr_element){type, false}, &bytes);
 }
-double tsr_bench_product_a(const tsr_bench_product *p, int64_t i, int64_t j) { return element(SEED_A, p->input, i % p->period_a, j); }
-double tsr_bench_product_b(const tsr_bench_product *p, int64_t i, int64_t j) { return element(SEED_B, p->input, i % p->period_b, j); }
+double tsr_bench_product_a(const tsr_bench_product *p, int64_t i, int64_t j) { return element(SEED_A, p->input, i, j); }
+double tsr_bench_product_b(const tsr_bench_product *p, int64_t i, int64_t j) { return element(SEED_B, p->input, i, j); }
 
 tsr_status tsr_bench_product_open(tsr_device *device, tsr_bench_product *p) {
     size_t c_bytes;
@@ -52,8 +33,8 @@ tsr_status tsr_bench_product_open(tsr_device *device, tsr_bench_product *p) {
     TSR_TRY(tsr_bytes_checked(p->m, p->n, tsr_dtype_bytes(p->type), &c_bytes));
     TSR_TRY(device->ops->use(device));
     TSR_TRY(tsr_bench_clock_open(device, &p->clock));
-    TSR_TRY(make_matrix(p, SEED_A, p->m, p->k, &p->a, &p->period_a));
-    TSR_TRY(make_matrix(p, SEED_B, p->k, p->n, &p->b, &p->period_b));
+    TSR_TRY(make_matrix(p, SEED_A, p->m, p->k, &p->a));
+    TSR_TRY(make_matrix(p, SEED_B, p->k, p->n, &p->b));
     return device->ops->allocate(device, c_bytes, &p->c);
 }
 

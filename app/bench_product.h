@@ -12,7 +12,6 @@ typedef struct {
     tsr_dtype input;    /* of A and B */
     tsr_dtype type;     /* of C */
     void *a, *b, *c;    /* device memory; A and B uniform in [0, 1): tsr_bench_product_a, _b */
-    int64_t period_a, period_b; /* rows after which those of A, of B repeat: large matrices are made quickly */
 } tsr_bench_product;
 
 /* Type of C for operands of a type: f64 for f64, else f32. */
@@ -20,7 +19,7 @@ tsr_dtype tsr_bench_product_type(tsr_dtype input);
 /* Local. m, n, k and input are set; on failure the product is to be closed, too. */
 tsr_status tsr_bench_product_open(tsr_device *device, tsr_bench_product *product);
 void tsr_bench_product_close(tsr_bench_product *product);
-/* Element (i, j) of A or B, in its input type; while m, n and k are as they were when the product was opened. */
+/* Element (i, j) of A or B, as its input type holds it; while m, n and k are as they were when the product was opened. */
 double tsr_bench_product_a(const tsr_bench_product *product, int64_t i, int64_t j);
 double tsr_bench_product_b(const tsr_bench_product *product, int64_t i, int64_t j);
 /* Median seconds of `repeat` launches (tsr_bench_time). C is NaN before: an element the kernel leaves out shows. */

@@ -13,7 +13,7 @@
 #define EACH_SECONDS 2e-3 /* between two events at least: quick launches follow each other as they would in a run */
 #define MOST_LAUNCHES 200
 
-static const tsr_bench *const benches[] = {&tsr_bench_gemm, &tsr_bench_memory, &tsr_bench_accuracy, &tsr_bench_speeds};
+static const tsr_bench *const benches[] = {&tsr_bench_gemm, &tsr_bench_multiply, &tsr_bench_memory, &tsr_bench_accuracy, &tsr_bench_speeds};
 #define BENCHES (sizeof benches / sizeof *benches)
 
 /* ---- the clock -------------------------------------------------------------------------------------------------- */
@@ -98,9 +98,9 @@ static tsr_status find(int argc, char **argv, const tsr_bench **found) {
     for (size_t i = 0; i < BENCHES && argc > 1; i++)
         if (strcmp(argv[1], benches[i]->name) == 0) return *found = benches[i], TSR_OK;
     if (argc > 1 && argv[1][0] == '-')
-        return tsr_fail(TSR_ERR_USAGE, "bench: option '%s' before what is to be measured: use tessera bench gemm, memory, accuracy or speeds, then "
+        return tsr_fail(TSR_ERR_USAGE, "bench: option '%s' before what is to be measured: use tessera bench gemm, multiply, memory, accuracy or speeds, then "
                         "options (tessera bench --help explains them)", argv[1]);
-    return tsr_fail(TSR_ERR_USAGE, "bench: cannot measure '%s': use tessera bench gemm, memory, accuracy or speeds", argc > 1 ? argv[1] : "nothing");
+    return tsr_fail(TSR_ERR_USAGE, "bench: cannot measure '%s': use tessera bench gemm, multiply, memory, accuracy or speeds", argc > 1 ? argv[1] : "nothing");
 }
 
 static tsr_status run(const tsr_world *world, int argc, char **argv) {
@@ -119,4 +119,4 @@ static void help(void) {
     }
 }
 
-const tsr_command tsr_cmd_bench = {"bench", "speed and error of this machine's kernels: gemm, memory, accuracy, speeds", run, help};
+const tsr_command tsr_cmd_bench = {"bench", "what this machine reaches: gemm, multiply, memory, accuracy, speeds", run, help};

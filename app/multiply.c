@@ -11,6 +11,7 @@
 #include "app/multiply_job.h"
 #include "app/place_chunks.h"
 #include "app/verify.h"
+#include "mpi/buffers.h"
 
 /* ---- getting ready -------------------------------------------------------------------------------------------------- */
 
@@ -44,22 +45,54 @@ static tsr_status open_executor(tsr_job *j) {
     }
     tsr_execution x = {.plan = &j->plan, .grid = &j->grid, .device = j->device, .kernel = j->kernel, .transport = j->transport,
                        .a = j->a, .b = j->b, .c0 = j->c0, .c = j->c, .io_threads = io_threads(j),
-                       .trace = j->trace, .progress = show_progress, .progress_context = &j->progress};
+                       .buffers = j->buffers, .trace = j->trace, .progress = show_progress, .progress_context = &j->progress};
+    j->buffers = NULL;
     return tsr_executor_open(&x, &j->executor);
+}
+
+static tsr_status create_output(void *context) {
+    tsr_job *j = context;
+    TSR_TRY(tsr_output_create(&j->spec, &j->output));
+    tsr_interrupt_guard(&j->output);
+    return TSR_OK;
+}
+
+static tsr_status allocate(void *context) {
+    tsr_job *j = context;
+    TSR_TRY(j->device->ops->use(j->device));
+    return tsr_buffers_open(&j->plan, j->device, &j->buffers);
+}
+
+static tsr_status connect_ranks(tsr_job *j) {
+    MPI_Comm comm = j->world->comm;
+    TSR_TRY(tsr_agree(comm, tsr_grid_open(j->world, j->plan.p, j->plan.q, j->plan.r, &j->grid)));
+    return tsr_agree(comm, j->grid.active ? j->transport_ops->open(&j->grid, j->device, &j->transport) : TSR_OK);
+}
+
+/* The output is made and memory allocated while the ranks connect: each takes about as long as the others. */
+static tsr_status prepare_parts(tsr_job *j) {
+    tsr_task output = {0}, memory = {0};
+    bool first = j->world->rank == 0;
+    if (first) tsr_task_start(&output, create_output, j);
+    if (j->world->rank < j->plan.p * j->plan.q * j->plan.r) tsr_task_start(&memory, allocate, j);
+    tsr_status status = connect_ranks(j);
+    tsr_job_mark(j, TSR_STARTUP_TRANSPORT);
+    tsr_task_wait(&output);
+    tsr_job_mark(j, TSR_STARTUP_FILES);
+    tsr_task_wait(&memory);
+    tsr_job_mark(j, TSR_STARTUP_ALLOCATION);
+    TSR_TRY(status);
+    TSR_TRY(tsr_share(j->world->comm, tsr_task_status(&output), &j->output, sizeof j->output));
+    if (!first) tsr_interrupt_guard(&j->output);
+    return tsr_agree(j->world->comm, tsr_task_status(&memory));
 }
 
 static tsr_status prepare(tsr_job *j) {
     MPI_Comm comm = j->world->comm;
     if (j->settings->io == TSR_IO_MPIO && !j->world->threads)
         return tsr_fail(TSR_ERR_UNSUPPORTED, "--io mpio needs an MPI library with MPI_THREAD_MULTIPLE: use --io direct");
-    tsr_status status = j->world->rank == 0 ? tsr_output_create(&j->spec, &j->output) : TSR_OK;
-    TSR_TRY(tsr_share(comm, status, &j->output, sizeof j->output));
-    tsr_interrupt_guard(&j->output);
-    tsr_job_mark(j, TSR_STARTUP_FILES);
-    TSR_TRY(tsr_agree(comm, tsr_grid_open(j->world, j->plan.p, j->plan.q, j->plan.r, &j->grid)));
-    status = j->grid.active ? j->transport_ops->open(&j->grid, j->device, &j->transport) : TSR_OK;
-    TSR_TRY(tsr_agree(comm, status));
-    tsr_job_mark(j, TSR_STARTUP_TRANSPORT);
+    TSR_TRY(prepare_parts(j));
+    tsr_job_mark(j, TSR_STARTUP_ALLOCATION);
     TSR_TRY(tsr_agree(comm, j->grid.active ? open_stores(j) : TSR_OK));
     tsr_job_mark(j, TSR_STARTUP_FILES);
     double flops = 2.0 * (double)j->problem.m * (double)j->problem.n * (double)j->problem.k;
@@ -152,7 +185,7 @@ static void describe_source(const tsr_matrix_name *name, int64_t rows, int64_t c
     snprintf(source->type, sizeof source->type, "%s", type);
 }
 
-static void describe_versions(const tsr_job *j, char *text, size_t chars) {
+void tsr_job_versions(const tsr_job *j, char *text, size_t chars) {
     char hdf5[64], transports[256];
     snprintf(text, chars, "tessera %s, %s, %s", TSR_VERSION, tsr_hdf5_version(hdf5, sizeof hdf5), tsr_transport_versions(transports, sizeof transports));
     size_t at = strlen(text);
@@ -189,12 +222,12 @@ static void fill_run_record(const tsr_job *j, const tsr_rank_record *ranks, tsr_
     snprintf(record->type, sizeof record->type, "%s", tsr_dtype_name(x->type));
     snprintf(record->transport, sizeof record->transport, "%s", j->transport_ops->name);
     snprintf(record->io, sizeof record->io, "%s", tsr_io_mode_name(x->k > 0 ? j->io_used : s->io));
-    describe_versions(j, record->versions, sizeof record->versions);
+    tsr_job_versions(j, record->versions, sizeof record->versions);
     snprintf(record->check, sizeof record->check, "%s", j->check);
     record->gflops = 2.0 * (double)x->m * (double)x->n * (double)k / record->seconds / 1e9;
 }
 
-static void fill_rank_record(tsr_job *j) {
+void tsr_job_describe_rank(tsr_job *j) {
     tsr_rank_record *r = &j->mine;
     bool active = j->grid.active, swap = j->settings->order == TSR_ORDER_COL;
     r->rank = j->world->rank;
@@ -211,7 +244,7 @@ static tsr_status publish(tsr_job *j) {
     const tsr_world *world = j->world;
     tsr_rank_record *ranks = NULL;
     tsr_status status = TSR_OK;
-    fill_rank_record(j);
+    tsr_job_describe_rank(j);
     if (world->rank == 0) {
         ranks = calloc((size_t)world->ranks, sizeof *ranks);
         if (!ranks) status = tsr_fail(TSR_ERR_MEMORY, "no memory for the records of %d ranks", world->ranks);
@@ -253,9 +286,13 @@ static tsr_status produce(tsr_job *j) {
 tsr_status tsr_multiply(const tsr_world *world, const tsr_multiply_settings *settings) {
     tsr_job j = {.world = world, .settings = settings, .startup_marked = world->started_seconds};
     tsr_job_mark(&j, TSR_STARTUP_MPI);
-    TSR_TRY(tsr_job_describe(&j));
+    tsr_device_opening opening;
+    tsr_device_begin(world, settings->device, &opening);
+    tsr_status described = tsr_job_describe(&j);
+    if (described != TSR_OK) tsr_device_give_up(&opening);
+    TSR_TRY(described);
     tsr_job_mark(&j, TSR_STARTUP_FILES);
-    TSR_TRY(tsr_job_choose(&j));
+    TSR_TRY(tsr_job_choose(&j, &opening));
     if (settings->dry_run) {
         tsr_status shown = tsr_job_show_plan(&j);
         j.device->ops->close(j.device);
@@ -266,6 +303,7 @@ tsr_status tsr_multiply(const tsr_world *world, const tsr_multiply_settings *set
     if (status != TSR_OK) {
         /* All ranks agreed: only what is this rank's own is released, collective things go with the process. */
         if (world->rank == 0) tsr_output_discard(&j.output);
+        tsr_buffers_close(&j.plan, j.device, j.buffers);
         return status;
     }
     if (j.grid.active) j.transport_ops->close(j.transport);

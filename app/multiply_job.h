@@ -1,4 +1,4 @@
-/* One multiplication while it is under way: what app/multiply.c and app/multiply_plan.c share. */
+/* One multiplication while it is under way: what app/multiply.c and app/multiply_plan.c share with each other and with bench multiply. */
 #ifndef TSR_APP_MULTIPLY_JOB_H
 #define TSR_APP_MULTIPLY_JOB_H
 
@@ -29,6 +29,7 @@ typedef struct {
     tsr_transport *transport;
     tsr_store *a, *b, *c0, *c;
     tsr_io_mode io_used;
+    void **buffers; /* the plan's, until the executor has them */
     tsr_executor *executor;
     tsr_progress progress;
     tsr_rank_record mine;
@@ -39,7 +40,7 @@ typedef struct {
     char check[256];
 } tsr_job;
 
-/* A part of the start-up ends now; it began where the last one ended. */
+/* A part of the start-up ends now; it began where the last one ended. What others do meanwhile counts only when it is waited for. */
 static inline void tsr_job_mark(tsr_job *j, tsr_startup part) {
     double now = tsr_now_seconds();
     j->startup_seconds[part] += now - j->startup_marked;
@@ -48,7 +49,11 @@ static inline void tsr_job_mark(tsr_job *j, tsr_startup part) {
 
 /* multiply_plan.c. Collective, the same status on every rank. */
 tsr_status tsr_job_describe(tsr_job *j); /* what is multiplied: the files, the problem, where the product goes */
-tsr_status tsr_job_choose(tsr_job *j);   /* with what: device, kernel, transport, plan */
+tsr_status tsr_job_choose(tsr_job *j, tsr_device_opening *opening); /* with what: device, kernel, transport, plan */
 tsr_status tsr_job_show_plan(const tsr_job *j);
+
+/* multiply.c, Local. */
+void tsr_job_describe_rank(tsr_job *j); /* rank, place in the grid, host and device in j->mine */
+void tsr_job_versions(const tsr_job *j, char *text, size_t chars); /* "tessera 0.1.0, HDF5 …, Open MPI …, CUDA …" */
 
 #endif

@@ -270,9 +270,26 @@ static tsr_status warn_of_sharing(const tsr_job *j) {
     return TSR_OK;
 }
 
-tsr_status tsr_job_choose(tsr_job *j) {
+/* How the plan's sweeps over k read a file whose disk may be slower than memory. Panels along stored columns take a piece of every row, too short for a
+ * disk, so the page cache gets what follows, too; what many sweeps read stays there. Either takes a quarter of what is free at most. */
+static void hint_reading(tsr_store_desc *desc, bool along_columns, int64_t sweeps, size_t host_free) {
+    const int64_t many = 4, window = 256 << 10, page = 4096;
+    int64_t rows = tsr_max(1, desc->rows), bytes = rows * desc->cols * (int64_t)tsr_dtype_bytes(desc->element.dtype);
+    desc->keep_cached = sweeps >= many && bytes <= (int64_t)(host_free / 4);
+    if (along_columns) desc->row_ahead_bytes = tsr_min(window, (int64_t)(host_free / 4) / rows / page * page);
+}
+
+static tsr_status hint_readings(tsr_job *j) {
+    size_t host_free = 0;
+    TSR_TRY(host_memory_free(&host_free));
+    hint_reading(&j->from.a, !j->transpose_a, j->plan.blocks_n, host_free);
+    hint_reading(&j->from.b, j->transpose_b, j->plan.blocks_m, host_free);
+    return TSR_OK;
+}
+
+tsr_status tsr_job_choose(tsr_job *j, tsr_device_opening *opening) {
     const tsr_multiply_settings *s = j->settings;
-    TSR_TRY(tsr_device_choose(j->world, s->device, &j->device, &j->shared));
+    TSR_TRY(tsr_device_end(j->world, opening, &j->device, &j->shared));
     tsr_status status = j->device->ops->facts(j->device, &j->facts);
     TSR_TRY(choose_kernel(j, status));
     TSR_TRY(warn_of_sharing(j));
@@ -280,6 +297,7 @@ tsr_status tsr_job_choose(tsr_job *j) {
     TSR_TRY(tsr_transport_choose(j->world, s->transport, &j->facts, j->shared, &j->transport_ops));
     tsr_job_mark(j, TSR_STARTUP_TRANSPORT);
     TSR_TRY(make_plan(j));
+    TSR_TRY(tsr_agree(j->world->comm, hint_readings(j)));
     tsr_job_mark(j, TSR_STARTUP_PLAN);
     return TSR_OK;
 }

@@ -1,57 +1,18 @@
 /* The direct path: a contiguous dataset is bytes at an offset of its file, read with pread and written with pwrite by every rank and
  * thread without HDF5. Elements come and go in the file's byte order. */
-#include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "io/hdf5_util.h"
+#include "io/raw_file.h"
+
+#define AHEAD_BYTES (4 << 20) /* of small segments that a thread has asked for and not read */
+#define WRITE_DIRECT_MIN ((size_t)1 << 20) /* of a segment that begins or ends within a block, which goes through the page cache */
 
 typedef struct {
     tsr_store base;
-    int fd;
+    tsr_raw_file raw;
     bool writable;
 } direct_store;
-
-/* ---- whole transfers ------------------------------------------------------------------------------------------- */
-
-static tsr_status read_bytes(const direct_store *s, char *to, size_t bytes, int64_t offset) {
-    while (bytes > 0) {
-        ssize_t got = pread(s->fd, to, bytes < TSR_TRANSFER_BYTES_MAX ? bytes : TSR_TRANSFER_BYTES_MAX, offset);
-        if (got < 0 && errno == EINTR) continue;
-        if (got < 0)
-            return tsr_fail(TSR_ERR_IO, "reading %zu bytes at byte %lld of '%s' failed: %s; check the disk and the file system", bytes,
-                            (long long)offset, s->base.desc.name.file, strerror(errno));
-        if (got == 0)
-            return tsr_fail(TSR_ERR_IO, "'%s' ends at byte %lld, %zu bytes early: it was cut short while being read; copy it again",
-                            s->base.desc.name.file, (long long)offset, bytes);
-        to += got;
-        bytes -= (size_t)got;
-        offset += got;
-    }
-    return TSR_OK;
-}
-
-static tsr_status write_failed(const direct_store *s, size_t bytes, int64_t offset, int error) {
-    bool space = error == ENOSPC || error == EDQUOT || error == EFBIG;
-    return tsr_fail(space ? TSR_ERR_SPACE : TSR_ERR_IO, "writing %zu bytes at byte %lld of '%s' failed: %s; %s", bytes, (long long)offset,
-                    s->base.desc.name.file, strerror(error),
-                    space ? "free some space or choose another folder" : "check the disk and the file system");
-}
-
-static tsr_status write_bytes(const direct_store *s, const char *from, size_t bytes, int64_t offset) {
-    while (bytes > 0) {
-        ssize_t put = pwrite(s->fd, from, bytes < TSR_TRANSFER_BYTES_MAX ? bytes : TSR_TRANSFER_BYTES_MAX, offset);
-        if (put < 0 && errno == EINTR) continue;
-        if (put <= 0) return write_failed(s, bytes, offset, put < 0 ? errno : ENOSPC);
-        from += put;
-        bytes -= (size_t)put;
-        offset += put;
-    }
-    return TSR_OK;
-}
 
 /* ---- rectangles ------------------------------------------------------------------------------------------------ */
 
@@ -89,34 +50,80 @@ static segments cut(const tsr_store_desc *desc, tsr_rect rect, int64_t ld) {
     return cut;
 }
 
+/* Small segments that the page cache does not hold are asked for some megabytes ahead, and the columns with them that are read next. Once that much is
+ * held, the rest is taken to be. */
+typedef struct {
+    int64_t next; /* segment to ask for */
+    int64_t held; /* in a row up to it */
+    int64_t depth;
+    size_t bytes; /* of each */
+} look_ahead;
+
+static look_ahead look_ahead_for(const tsr_store_desc *desc, tsr_rect rect, const segments *c) {
+    int64_t row_left = (desc->cols - rect.col) * (int64_t)tsr_dtype_bytes(desc->element.dtype);
+    int64_t bytes = tsr_min(row_left, tsr_max((int64_t)c->bytes, desc->row_ahead_bytes));
+    return (look_ahead){.depth = AHEAD_BYTES / tsr_max(bytes, TSR_RAW_BLOCK), .bytes = (size_t)bytes};
+}
+
+static void look(const direct_store *s, const segments *c, int64_t reading, look_ahead *ahead) {
+    while (ahead->next < c->segments && ahead->next <= reading + ahead->depth && ahead->held <= ahead->depth) {
+        int64_t offset = c->file_offset + ahead->next++ * c->file_step;
+        if (tsr_raw_cached(&s->raw, offset, c->bytes)) {
+            ahead->held++;
+            continue;
+        }
+        tsr_raw_ahead(&s->raw, offset, ahead->bytes);
+        ahead->held = 0;
+    }
+}
+
 static tsr_status direct_read(tsr_store *store, tsr_rect rect, void *to, int64_t ld) {
-    const direct_store *s = (const direct_store *)store;
+    direct_store *s = (direct_store *)store;
     TSR_TRY(tsr_store_check_rect(&store->desc, rect, ld));
     if (tsr_rect_empty(rect)) return TSR_OK;
     segments c = cut(&store->desc, rect, ld);
-    for (int64_t i = 0; i < c.segments; i++) TSR_TRY(read_bytes(s, (char *)to + (size_t)i * c.memory_step, c.bytes, c.file_offset + i * c.file_step));
-    return TSR_OK;
+    bool small = c.bytes < TSR_RAW_DIRECT_MIN;
+    look_ahead ahead = look_ahead_for(&store->desc, rect, &c);
+    tsr_raw_bounce bounce = {0};
+    tsr_status status = TSR_OK;
+    for (int64_t i = 0; i < c.segments && status == TSR_OK; i++) {
+        if (small) look(s, &c, i, &ahead);
+        status = tsr_raw_read(&s->raw, (char *)to + (size_t)i * c.memory_step, c.bytes, c.file_offset + i * c.file_step, &bounce);
+    }
+    tsr_raw_done(&bounce);
+    return status;
+}
+
+/* Around the page cache where few blocks are cut: long segments, and such that begin and end with a block. */
+static bool write_around(const segments *c) {
+    bool whole = c->bytes % TSR_RAW_BLOCK == 0 && c->file_offset % TSR_RAW_BLOCK == 0 && (c->segments == 1 || c->file_step % TSR_RAW_BLOCK == 0);
+    return c->bytes >= (whole ? TSR_RAW_DIRECT_MIN : WRITE_DIRECT_MIN);
 }
 
 static tsr_status direct_write(tsr_store *store, tsr_rect rect, const void *from, int64_t ld) {
-    const direct_store *s = (const direct_store *)store;
+    direct_store *s = (direct_store *)store;
     if (!s->writable) return tsr_fail(TSR_ERR_USAGE, "'%s' was opened for reading only", store->desc.name.file);
     TSR_TRY(tsr_store_check_rect(&store->desc, rect, ld));
     if (tsr_rect_empty(rect)) return TSR_OK;
     segments c = cut(&store->desc, rect, ld);
-    for (int64_t i = 0; i < c.segments; i++)
-        TSR_TRY(write_bytes(s, (const char *)from + (size_t)i * c.memory_step, c.bytes, c.file_offset + i * c.file_step));
-    return TSR_OK;
+    bool around = write_around(&c);
+    tsr_raw_bounce bounce = {0};
+    tsr_status status = TSR_OK;
+    for (int64_t i = 0; i < c.segments && status == TSR_OK; i++)
+        status = tsr_raw_write(&s->raw, (const char *)from + (size_t)i * c.memory_step, c.bytes, c.file_offset + i * c.file_step, around, &bounce);
+    tsr_raw_done(&bounce);
+    if (status == TSR_OK && (int64_t)c.bytes * c.segments >= (int64_t)WRITE_DIRECT_MIN)
+        tsr_raw_start_writing(&s->raw, c.file_offset, (c.segments - 1) * c.file_step + (int64_t)c.bytes);
+    return status;
 }
 
 static tsr_status direct_sync(tsr_store *store) {
     const direct_store *s = (const direct_store *)store;
-    if (!s->writable || fsync(s->fd) == 0) return TSR_OK;
-    return write_failed(s, 0, 0, errno);
+    return s->writable ? tsr_raw_sync(&s->raw) : TSR_OK;
 }
 
 static void direct_close(tsr_store *store) {
-    close(((direct_store *)store)->fd);
+    tsr_raw_close(&((direct_store *)store)->raw);
     free(store);
 }
 
@@ -125,14 +132,10 @@ static const tsr_store_ops direct_ops = {"direct", direct_read, direct_write, di
 tsr_status tsr_direct_open(const tsr_store_desc *desc, bool write, tsr_store **store) {
     direct_store *s = malloc(sizeof *s);
     if (!s) return tsr_fail(TSR_ERR_MEMORY, "no memory to open '%s'", desc->name.file);
-    *s = (direct_store){.base = {&direct_ops, *desc}, .writable = write};
-    s->fd = open(desc->name.file, (write ? O_RDWR : O_RDONLY) | O_CLOEXEC);
-    if (s->fd < 0) {
-        int error = errno;
-        free(s);
-        return tsr_fail(error == ENOENT ? TSR_ERR_NOT_FOUND : TSR_ERR_IO, "cannot open '%s' for %s: %s; every rank needs the file at this path",
-                        desc->name.file, write ? "writing" : "reading", strerror(error));
-    }
-    *store = &s->base;
-    return TSR_OK;
+    *s = (direct_store){.base = {.ops = &direct_ops, .desc = *desc}, .writable = write};
+    int64_t bytes = desc->dataset_rows * desc->dataset_cols * (int64_t)tsr_dtype_bytes(desc->element.dtype);
+    tsr_status status = tsr_raw_open(s->base.desc.name.file, write, desc->keep_cached, desc->offset, bytes, &s->raw);
+    if (status == TSR_OK) *store = &s->base;
+    else free(s);
+    return status;
 }

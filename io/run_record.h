@@ -26,14 +26,15 @@ typedef enum {
 
 const char *tsr_lane_name(tsr_lane lane);
 
-/* The parts of a start-up, main to first read, in the order of the record: code, name. */
+/* The parts of a start-up, main to first read, in the order of the record: code, name. Parts run at the same time; the seconds of one are those in which
+ * the run waited for it and for nothing named before it here, so that they add up to the whole. */
 #define TSR_STARTUP_LIST(X)                                                                                           \
     X(MPI, "mpi")               /* MPI started, options read and agreed */                                            \
-    X(DEVICE, "device")         /* device opened, kernel chosen */                                                    \
+    X(DEVICE, "device")         /* opened since MPI runs, while files are described; kernel chosen */                 \
     X(TRANSPORT, "transport")   /* chosen; communicators, NCCL */                                                     \
     X(PLAN, "plan")                                                                                                   \
-    X(ALLOCATION, "allocation") /* the plan's buffers, streams, the trace's memory */                                 \
-    X(FILES, "files")           /* inputs described, output made, both opened */
+    X(ALLOCATION, "allocation") /* the plan's buffers, while ranks connect; streams, the trace's memory */            \
+    X(FILES, "files")           /* inputs described; output made while ranks connect; both opened */
 
 typedef enum {
 #define X(code, name) TSR_STARTUP_##code,

@@ -2,6 +2,7 @@
  * instead of spinning: a rank has several lanes and often few cores. */
 #include "kernels/cuda_compat.h"
 #include "kernels/device_cuda.h"
+#include "kernels/host_pages.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -171,8 +172,16 @@ static tsr_status cuda_allocate(tsr_device *device, size_t bytes, void **memory)
 
 static void cuda_release(tsr_device *, void *memory) { (void)cudaFree(memory); }
 
-/* Registered rather than cudaHostAlloc'ed: small blocks of that are not on a page. */
-static tsr_status cuda_allocate_host(tsr_device *, size_t bytes, void **memory) {
+/* Where the device hangs on a host of several NUMA nodes, else -1. */
+static int device_node(tsr_device *device) {
+    char bus_id[32];
+    if (cudaDeviceGetPCIBusId(bus_id, (int)sizeof bus_id, cuda_device(device)->ordinal) == cudaSuccess) return tsr_pci_node("/sys", bus_id);
+    (void)cudaGetLastError();
+    return -1;
+}
+
+/* Registered rather than cudaHostAlloc'ed: small blocks of that are not on a page, and its pages are made by one thread. */
+static tsr_status cuda_allocate_host(tsr_device *device, size_t bytes, void **memory) {
     const size_t page = 4096, huge_page = (size_t)2 << 20;
     void *block = nullptr;
     char need[32], have[32];
@@ -183,6 +192,7 @@ static tsr_status cuda_allocate_host(tsr_device *, size_t bytes, void **memory) 
     if (bytes <= host.memory_free_bytes) block = aligned_alloc(align, size); /* pinning more would push everything else out */
     if (block) {
         if (align == huge_page) (void)madvise(block, size, MADV_HUGEPAGE);
+        tsr_touch_pages(block, size, device_node(device));
         code = cudaHostRegister(block, size, cudaHostRegisterPortable);
     }
     if (code != cudaSuccess) free(block);

@@ -22,13 +22,15 @@ double tsr_fill_element(tsr_fill_kind kind, uint64_t seed, int64_t i, int64_t j)
 /* Fills `to` (host memory, any dtype, native order) with the elements whose first one is (row, col) of the whole matrix. */
 tsr_status tsr_fill_host(tsr_fill_kind kind, uint64_t seed, int64_t row, int64_t col, tsr_view to);
 
-/* The same in a device's memory, asynchronous on the stream; one table a device. The CPU's fills at once. */
+/* The same in a device's memory, asynchronous on the stream; one table a device. The CPU's fills at once. Elements are the same bits on every device but for
+ * those of TSR_FILL_NORMAL, whose logarithm and cosine may differ in the last ones. */
 typedef struct {
     tsr_device_kind device;
     tsr_status (*fill)(tsr_device *device, tsr_stream *stream, tsr_fill_kind kind, uint64_t seed, int64_t row, int64_t col, tsr_view to);
 } tsr_fill_ops;
 
 extern const tsr_fill_ops tsr_fill_cpu;
+extern const tsr_fill_ops tsr_fill_cuda; /* with CUDA (TSR_HAVE_CUDA) or its emulation: fill.cu */
 
 const tsr_fill_ops *tsr_fill_find(tsr_device_kind device); /* registry.c; NULL where a device has none */
 

@@ -5,8 +5,10 @@
 
 #include <stdint.h>
 
+#include "kernels/half.h" /* TSR_HOST_DEVICE */
+
 /* Replaces the counter with the random words. */
-static inline void tsr_philox4x32_10(uint32_t counter[4], uint32_t key0, uint32_t key1) {
+TSR_HOST_DEVICE static inline void tsr_philox4x32_10(uint32_t counter[4], uint32_t key0, uint32_t key1) {
     for (int round = 0; round < 10; round++) {
         uint64_t product0 = (uint64_t)0xD2511F53u * counter[0];
         uint64_t product1 = (uint64_t)0xCD9E8D57u * counter[2];

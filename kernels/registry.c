@@ -50,6 +50,9 @@ static const tsr_pack_ops *const packs[] = {
 
 static const tsr_fill_ops *const fills[] = {
     &tsr_fill_cpu,
+#ifdef TSR_CUDA_TABLES
+    &tsr_fill_cuda,
+#endif
 };
 
 #define COUNT(table) ((int)(sizeof(table) / sizeof *(table)))

@@ -8,6 +8,7 @@
 #include <sys/resource.h>
 #include <time.h>
 
+#include "mpi/buffers.h"
 #include "mpi/execute_step.h"
 #include "mpi/slots.h"
 
@@ -42,27 +43,8 @@ struct tsr_executor {
 /* ---- buffers, streams, events ------------------------------------------------------------------------------------ */
 
 static tsr_status open_buffers(tsr_executor *e) {
-    const tsr_plan *plan = e->x.plan;
-    tsr_device *device = e->x.device;
-    e->buffers = calloc((size_t)tsr_max(1, plan->buffers), sizeof *e->buffers);
-    if (!e->buffers) return tsr_fail(TSR_ERR_MEMORY, "no memory for a table of %d buffers", plan->buffers);
-    for (int slot = 0; slot < TSR_SLOT_COUNT; slot++) {
-        const tsr_slots *s = &plan->slots[slot];
-        for (int i = 0; i < s->count; i++)
-            TSR_TRY((s->host ? device->ops->allocate_host : device->ops->allocate)(device, s->bytes, &e->buffers[s->first + i]));
-    }
-    return TSR_OK;
-}
-
-static void close_buffers(tsr_executor *e) {
-    const tsr_plan *plan = e->x.plan;
-    tsr_device *device = e->x.device;
-    if (!e->buffers) return;
-    for (int slot = 0; slot < TSR_SLOT_COUNT; slot++) {
-        const tsr_slots *s = &plan->slots[slot];
-        for (int i = 0; i < s->count; i++) (s->host ? device->ops->release_host : device->ops->release)(device, e->buffers[s->first + i]);
-    }
-    free(e->buffers);
+    e->buffers = e->x.buffers;
+    return e->buffers ? TSR_OK : tsr_buffers_open(e->x.plan, e->x.device, &e->buffers);
 }
 
 static bool lane_asynchronous(const tsr_execution *x, tsr_lane lane) {
@@ -96,7 +78,7 @@ void tsr_executor_close(tsr_executor *e) {
     for (int lane = 0; lane < TSR_LANE_COUNT; lane++) close_lane(e->x.device, &e->lanes[lane]);
     tsr_clocks_close(&e->clocks);
     e->x.device->ops->release(e->x.device, e->x.fallbacks);
-    close_buffers(e);
+    tsr_buffers_close(e->x.plan, e->x.device, e->buffers);
     free(e);
 }
 
@@ -105,8 +87,8 @@ tsr_status tsr_executor_open(const tsr_execution *execution, tsr_executor **exec
     if (!e) return tsr_fail(TSR_ERR_MEMORY, "no memory for an executor");
     e->x = *execution;
     tsr_status status;
-    TSR_TRY_DONE(execution->device->ops->use(execution->device));
     TSR_TRY_DONE(open_buffers(e));
+    TSR_TRY_DONE(execution->device->ops->use(execution->device));
     TSR_TRY_DONE(execution->device->ops->allocate(execution->device, sizeof *e->x.fallbacks, (void **)&e->x.fallbacks));
     TSR_TRY_DONE(tsr_clocks_open(execution->plan->buffers, &e->clocks));
     for (int lane = 0; lane < TSR_LANE_COUNT; lane++) TSR_TRY_DONE(open_lane(e, (tsr_lane)lane));
@@ -242,6 +224,17 @@ static tsr_status watch(tsr_executor *e, int started, int64_t steps) {
     return status;
 }
 
+/* As before the first run. */
+static void begin_anew(tsr_executor *e) {
+    memset(e->clocks.clock, 0, (size_t)e->x.plan->buffers * sizeof *e->clocks.clock);
+    atomic_store(&e->steps_done, 0);
+    e->lanes_done = 0;
+    for (int i = 0; i < TSR_LANE_COUNT; i++) {
+        lane_state *lane = &e->lanes[i];
+        lane->seconds = lane->bytes = lane->flops = 0, lane->tiles = 0;
+    }
+}
+
 /* The counter that kernels add to, before the lanes start and after they have ended. */
 static tsr_status clear_fallbacks(tsr_executor *e) {
     tsr_stream *stream = e->lanes[TSR_LANE_MULTIPLY].stream;
@@ -275,6 +268,7 @@ tsr_status tsr_executor_run(tsr_executor *e, tsr_rank_record *record) {
     const tsr_grid *grid = e->x.grid;
     tsr_forecast forecast;
     TSR_TRY(tsr_plan_forecast(e->x.plan, tsr_grid_rank(grid), &forecast));
+    begin_anew(e);
     TSR_TRY(clear_fallbacks(e));
     if (e->x.trace) {
         TSR_TRY(TSR_MPI(MPI_Barrier(grid->ranks)));
@@ -297,4 +291,56 @@ tsr_status tsr_executor_run(tsr_executor *e, tsr_rank_record *record) {
         if (e->lanes[i].started) pthread_join(e->lanes[i].thread, NULL);
     fill_record(e, tsr_now_seconds() - start, record);
     return status == TSR_OK ? count_fallbacks(e, record) : status;
+}
+
+/* ---- C where it stays on the device ---------------------------------------------------------------------------------- */
+
+typedef struct {
+    tsr_part_sink sink;
+    void *context;
+} part_search;
+
+static bool begins_part(const tsr_step *step) { return step->kind == TSR_STEP_ZERO || (step->kind == TSR_STEP_MULTIPLY && !step->accumulate); }
+
+static tsr_status see_part(void *context, const tsr_step *step) {
+    const part_search *search = context;
+    return begins_part(step) ? search->sink(search->context, step->rect) : TSR_OK;
+}
+
+tsr_status tsr_executor_parts(const tsr_executor *e, tsr_part_sink sink, void *context) {
+    part_search search = {sink, context};
+    if (!tsr_plan_keeps_c(e->x.plan)) return tsr_fail(TSR_ERR_USAGE, "C left the device: plan it for TSR_ROAD_DEVICE");
+    return tsr_schedule_summa(e->x.plan, tsr_grid_rank(e->x.grid), see_part, &search);
+}
+
+typedef struct {
+    tsr_rect wanted, part;
+    int buffer; /* -1: not found */
+    int64_t ld;
+} buffer_search;
+
+static tsr_status see_buffer(void *context, const tsr_step *step) {
+    buffer_search *s = context;
+    const tsr_rect *part = &step->rect, *wanted = &s->wanted;
+    if (!begins_part(step) || wanted->row < part->row || wanted->col < part->col || wanted->row + wanted->rows > part->row + part->rows ||
+        wanted->col + wanted->cols > part->col + part->cols)
+        return TSR_OK;
+    s->part = *part, s->ld = step->ld, s->buffer = step->slots[step->kind == TSR_STEP_ZERO ? 0 : 2].buffer;
+    return TSR_OK;
+}
+
+tsr_status tsr_executor_fetch(tsr_executor *e, tsr_rect rect, void *to, int64_t ld) {
+    tsr_device *device = e->x.device;
+    tsr_stream *stream = e->lanes[TSR_LANE_DOWNLOAD].stream;
+    const size_t element = tsr_dtype_bytes(e->x.plan->problem.type);
+    buffer_search found = {.wanted = rect, .buffer = -1};
+    if (!tsr_plan_keeps_c(e->x.plan)) return tsr_fail(TSR_ERR_USAGE, "C left the device: plan it for TSR_ROAD_DEVICE");
+    TSR_TRY(tsr_schedule_summa(e->x.plan, tsr_grid_rank(e->x.grid), see_buffer, &found));
+    if (found.buffer < 0)
+        return tsr_fail(TSR_ERR_USAGE, "%lldx%lld elements at (%lld, %lld) of C lie in no part of this rank", (long long)rect.rows, (long long)rect.cols, (long long)rect.row,
+                        (long long)rect.col);
+    const char *from = (const char *)e->buffers[found.buffer] + (size_t)((rect.row - found.part.row) * found.ld + rect.col - found.part.col) * element;
+    TSR_TRY(device->ops->use(device));
+    TSR_TRY(device->ops->copy_rows(device, to, (size_t)ld * element, from, (size_t)found.ld * element, (size_t)rect.cols * element, rect.rows, stream));
+    return device->ops->stream_wait(device, stream);
 }

@@ -12,7 +12,7 @@
 #include "mpi/trace.h"
 #include "mpi/transport.h"
 
-/* Everything a run needs; nothing is owned. Stores of operands the plan does not read may be NULL. */
+/* Everything a run needs; nothing but buffers is owned. Stores of operands the plan does not read may be NULL. */
 typedef struct {
     const tsr_plan *plan;
     const tsr_grid *grid;
@@ -23,6 +23,7 @@ typedef struct {
     int io_threads; /* that read or write at once on this rank */
     void (*progress)(void *context, double done); /* called by tsr_executor_run's thread, done in [0, 1]; may be NULL */
     void *progress_context;
+    void **buffers; /* the plan's, from tsr_buffers_open: the executor's from here on; NULL: it opens them itself */
     tsr_trace *trace; /* takes every step's begin and end; NULL: nobody asks */
     uint32_t *fallbacks; /* set by the executor: on the device, counts products that a kernel handed to another */
 } tsr_execution;
@@ -31,9 +32,16 @@ typedef struct tsr_executor tsr_executor;
 
 /* Local. Allocates every buffer, stream and event of the plan; nothing is allocated later. */
 tsr_status tsr_executor_open(const tsr_execution *execution, tsr_executor **executor);
-/* Collective over the grid. Runs all steps and fills the lanes' part of the record. On failure of a job with several ranks other ranks may be inside
+/* Collective over the grid. Runs all steps and fills the lanes' part of the record; can be called again, and then computes all of C anew. On failure of a job with several ranks other ranks may be inside
  * communication: the caller can only tsr_abort, and must not close the executor. */
 tsr_status tsr_executor_run(tsr_executor *executor, tsr_rank_record *record);
 void tsr_executor_close(tsr_executor *executor); /* NULL is fine */
+
+/* Local, after a run whose C stays on the device (TSR_ROAD_DEVICE): calls `sink` for each super-block's part of C that this rank holds, in rows and columns
+ * of C. Stops at the first status other than TSR_OK and returns it. */
+typedef tsr_status (*tsr_part_sink)(void *context, tsr_rect part);
+tsr_status tsr_executor_parts(const tsr_executor *executor, tsr_part_sink sink, void *context);
+/* Local, likewise. Copies `rect` of C, which lies in one of those parts, to to[r·ld + c], elements of the problem's `type`; ready when it returns. */
+tsr_status tsr_executor_fetch(tsr_executor *executor, tsr_rect rect, void *to, int64_t ld);
 
 #endif

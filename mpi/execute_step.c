@@ -103,6 +103,27 @@ static tsr_store *store_of(const tsr_execution *x, tsr_operand_name name) {
 
 /* ---- steps on the device and between ranks ---------------------------------------------------------------------- */
 
+/* Between the device and a store's own memory. */
+static tsr_status run_copy(const tsr_execution *x, const tsr_step *step, char *device_memory, bool in, tsr_stream *stream) {
+    tsr_store *store = store_of(x, step->operand);
+    const tsr_device_ops *ops = x->device->ops;
+    size_t element = tsr_dtype_bytes(store->desc.element.dtype), row_bytes = (size_t)step->rect.cols * element;
+    int64_t ld;
+    if (tsr_rect_empty(step->rect)) return TSR_OK;
+    char *memory = store->ops->map ? store->ops->map(store, step->rect, &ld) : NULL;
+    if (!memory) return tsr_fail(TSR_ERR_UNSUPPORTED, "a %s store has no memory that a device could copy: plan it for TSR_ROAD_HOST", store->ops->name);
+    if (in) return ops->copy_rows(x->device, device_memory, row_bytes, memory, (size_t)ld * element, row_bytes, step->rect.rows, stream);
+    return ops->copy_rows(x->device, memory, (size_t)ld * element, device_memory, row_bytes, row_bytes, step->rect.rows, stream);
+}
+
+static tsr_status run_generate(const tsr_execution *x, const tsr_step *step, char *to, tsr_stream *stream) {
+    const tsr_store_desc *desc = &store_of(x, step->operand)->desc;
+    const tsr_fill_ops *ops = tsr_fill_find(x->device->ops->kind);
+    if (desc->kind != TSR_STORE_GENERATED || !ops)
+        return tsr_fail(TSR_ERR_UNSUPPORTED, "elements of '%s' cannot be made on a %s device: plan it for TSR_ROAD_HOST", desc->name.file, x->device->ops->name);
+    return ops->fill(x->device, stream, desc->fill, desc->seed, step->rect.row, step->rect.col, (tsr_view){to, desc->element, step->rect.rows, step->rect.cols, step->rect.cols});
+}
+
 static tsr_status run_pack(const tsr_execution *x, void *from, void *to, tsr_stream *stream, const tsr_step *step) {
     const tsr_operand *operand = step->operand == TSR_OPERAND_A ? &x->plan->problem.a : &x->plan->problem.b;
     tsr_pack_args args = {
@@ -169,6 +190,9 @@ tsr_status tsr_step_run(const tsr_execution *x, void **buffers, tsr_stream *stre
     case TSR_STEP_READ: return transfer_rect(store_of(x, step->operand), step->rect, b0 + step->offset, x->io_threads, false);
     case TSR_STEP_WRITE: return transfer_rect(x->c, step->rect, b0, x->io_threads, true);
     case TSR_STEP_UPLOAD: return step->bytes ? device->ops->upload(device, b1 + step->offset, b0, step->bytes, stream) : TSR_OK;
+    case TSR_STEP_COPY_IN: return run_copy(x, step, b0 + step->offset, true, stream);
+    case TSR_STEP_COPY_OUT: return run_copy(x, step, b0, false, stream);
+    case TSR_STEP_GENERATE: return run_generate(x, step, b0 + step->offset, stream);
     case TSR_STEP_GATHER:
         return x->transport->ops->all_gather(x->transport, step->operand == TSR_OPERAND_A ? TSR_AXIS_COLS : TSR_AXIS_ROWS, b0, step->bytes, stream);
     case TSR_STEP_PACK: return run_pack(x, b0, b1, stream, step);

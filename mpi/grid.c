@@ -146,39 +146,50 @@ static tsr_status cpu_threads(const tsr_world *world, int *threads) {
     return TSR_OK;
 }
 
-/* How many GPUs this rank sees; 0 with the reason in why (256 chars). */
-static void gpus_visible(const tsr_device_ops **cuda, int *devices, char *why) {
-    *devices = 0;
-    snprintf(why, 256, "no CUDA driver answered");
-    tsr_status status = tsr_device_find("cuda", cuda);
-    if (status == TSR_OK) status = (*cuda)->count(devices, why);
+/* How many GPUs this rank sees; 0 with the reason in why. */
+static void gpus_visible(tsr_device_opening *o) {
+    snprintf(o->why, sizeof o->why, "no CUDA driver answered");
+    tsr_status status = tsr_device_find("cuda", &o->cuda);
+    if (status == TSR_OK) status = o->cuda->count(&o->devices, o->why);
     if (status != TSR_OK) {
-        snprintf(why, 256, "%s", tsr_message());
-        *devices = 0;
+        snprintf(o->why, sizeof o->why, "%s", tsr_message());
+        o->devices = 0;
     }
     tsr_message_set("");
 }
 
+static tsr_status open_gpu(void *context) {
+    tsr_device_opening *o = context;
+    gpus_visible(o);
+    return o->devices > 0 ? o->cuda->open(o->local_rank % o->devices, &o->device) : TSR_OK;
+}
+
+void tsr_device_begin(const tsr_world *world, const char *kind, tsr_device_opening *opening) {
+    *opening = (tsr_device_opening){.kind = kind, .local_rank = world->local_rank};
+    if (strcmp(kind, "cuda") == 0 || strcmp(kind, "auto") == 0) tsr_task_start(&opening->task, open_gpu, opening);
+}
+
+void tsr_device_give_up(tsr_device_opening *opening) {
+    tsr_task_wait(&opening->task);
+    if (opening->device) opening->device->ops->close(opening->device);
+    opening->device = NULL;
+}
+
 /* "cuda" or "cpu" for this rank; "auto" must come out the same everywhere, because one plan holds for all ranks. */
-static tsr_status device_kind(const tsr_world *world, const char *kind, const tsr_device_ops **ops, int *devices) {
-    char why[256];
-    const tsr_device_ops *cuda = NULL;
+static tsr_status device_kind(const tsr_world *world, const tsr_device_opening *o, const tsr_device_ops **ops) {
     tsr_status status = TSR_OK;
-    bool automatic = strcmp(kind, "auto") == 0;
-    if (!automatic && strcmp(kind, "cuda") != 0 && strcmp(kind, "cpu") != 0)
-        status = tsr_fail(TSR_ERR_USAGE, "unknown device '%s': use auto, cpu or cuda", kind);
+    bool automatic = strcmp(o->kind, "auto") == 0;
+    if (!automatic && strcmp(o->kind, "cuda") != 0 && strcmp(o->kind, "cpu") != 0)
+        status = tsr_fail(TSR_ERR_USAGE, "unknown device '%s': use auto, cpu or cuda", o->kind);
     TSR_TRY(tsr_agree(world->comm, status));
-    *devices = 0;
-    if (strcmp(kind, "cpu") != 0) gpus_visible(&cuda, devices, why);
-    int sees = *devices > 0, any = 0;
+    int sees = o->devices > 0, any = 0;
     TSR_TRY(TSR_MPI(MPI_Allreduce(&sees, &any, 1, MPI_INT, MPI_MAX, world->comm)));
-    if (!sees && strcmp(kind, "cuda") == 0)
-        status = tsr_fail(TSR_ERR_DEVICE, "no GPU to run on (%.200s): make one visible, or use --device cpu", why);
+    if (!sees && strcmp(o->kind, "cuda") == 0)
+        status = tsr_fail(TSR_ERR_DEVICE, "no GPU to run on (%.200s): make one visible, or use --device cpu", o->why);
     else if (!sees && any)
-        status = tsr_fail(TSR_ERR_DEVICE, "no GPU visible here (%.200s) while other ranks see one: give every rank a GPU, or use --device cpu", why);
+        status = tsr_fail(TSR_ERR_DEVICE, "no GPU visible here (%.200s) while other ranks see one: give every rank a GPU, or use --device cpu", o->why);
     TSR_TRY(tsr_agree(world->comm, status));
-    if (any) return *ops = cuda, TSR_OK;
-    *devices = 1;
+    if (any) return *ops = o->cuda, TSR_OK;
     return tsr_device_find("cpu", ops);
 }
 
@@ -199,24 +210,37 @@ done:
     return status;
 }
 
-tsr_status tsr_device_choose(const tsr_world *world, const char *kind, tsr_device **device, int *shared) {
+/* The device of the opening, or the CPU. */
+static tsr_status take_device(tsr_device_opening *o, const tsr_device_ops *ops, tsr_device_facts *facts) {
+    TSR_TRY(tsr_task_status(&o->task));
+    if (!o->device) TSR_TRY(ops->open(0, &o->device));
+    TSR_TRY(ops->use(o->device)); /* another thread opened it */
+    return ops->facts(o->device, facts);
+}
+
+tsr_status tsr_device_end(const tsr_world *world, tsr_device_opening *opening, tsr_device **device, int *shared) {
     const tsr_device_ops *ops = NULL;
-    tsr_device *opened = NULL;
     tsr_device_facts facts = {0};
-    int devices = 0, threads = 1, same = 1;
-    TSR_TRY(tsr_agree(world->comm, device_kind(world, kind, &ops, &devices)));
-    tsr_status status = ops->open(world->local_rank % devices, &opened);
-    if (status == TSR_OK) status = ops->facts(opened, &facts);
-    TSR_TRY_DONE(tsr_agree(world->comm, status));
+    int threads = 1, same = 1;
+    tsr_status status;
+    tsr_task_wait(&opening->task);
+    TSR_TRY_DONE(tsr_agree(world->comm, device_kind(world, opening, &ops)));
+    TSR_TRY_DONE(tsr_agree(world->comm, take_device(opening, ops, &facts)));
     TSR_TRY_DONE(cpu_threads(world, &threads));
     if (ops->kind == TSR_DEVICE_CPU) tsr_cpu_set_threads(threads);
     else TSR_TRY_DONE(device_shared(world, &facts, &same));
-    *device = opened;
+    *device = opening->device;
     *shared = same;
-    opened = NULL;
+    opening->device = NULL;
 done:
-    if (opened) ops->close(opened);
+    tsr_device_give_up(opening);
     return status;
+}
+
+tsr_status tsr_device_choose(const tsr_world *world, const char *kind, tsr_device **device, int *shared) {
+    tsr_device_opening opening;
+    tsr_device_begin(world, kind, &opening);
+    return tsr_device_end(world, &opening, device, shared);
 }
 
 /* ---- the process grid --------------------------------------------------------------------------------------- */

@@ -7,6 +7,7 @@
 
 #include "kernels/base.h"
 #include "kernels/device.h"
+#include "mpi/task.h"
 
 /* All ranks of the job. */
 typedef struct {
@@ -40,6 +41,21 @@ tsr_status tsr_mpi_check(int code, const char *call);
 /* Opens the device for this rank: `kind` "auto" (CUDA when a GPU is visible, else CPU), "cpu" or "cuda". GPUs by node-local rank over what is
  * visible; *shared is how many ranks of this node use the same GPU. Collective over world. */
 tsr_status tsr_device_choose(const tsr_world *world, const char *kind, tsr_device **device, int *shared);
+
+/* tsr_device_choose in two parts: a GPU takes most of a second to open, in a thread of its own while this one does something else (of MPI, too). It begins
+ * after MPI has started: MPI libraries patch the functions that allocate memory then, under the feet of threads that call them. */
+typedef struct {
+    tsr_task task;
+    const char *kind; /* not owned */
+    int local_rank;
+    const tsr_device_ops *cuda;
+    int devices;      /* GPUs this rank sees */
+    char why[256];    /* it sees none */
+    tsr_device *device;
+} tsr_device_opening;
+void tsr_device_begin(const tsr_world *world, const char *kind, tsr_device_opening *opening); /* Local. No call of CUDA for "cpu" */
+tsr_status tsr_device_end(const tsr_world *world, tsr_device_opening *opening, tsr_device **device, int *shared); /* Collective over world */
+void tsr_device_give_up(tsr_device_opening *opening); /* Local, in place of the end */
 
 /* Coordinates of rank = (row·q + col)·r + depth. Idle ranks (rank ≥ p·q·r) have active = false and no communicators. */
 typedef struct {

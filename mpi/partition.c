@@ -6,6 +6,16 @@ tsr_span tsr_partition(int64_t total, int64_t parts, int64_t index) {
     return (tsr_span){index * each + tsr_min(index, more), each + (index < more)};
 }
 
+tsr_span tsr_partition_units(int64_t total, int64_t unit, int64_t parts, int64_t index) {
+    tsr_span units = tsr_partition(tsr_ceil_div(total, unit), parts, index);
+    int64_t start = tsr_min(total, units.start * unit);
+    return (tsr_span){start, tsr_min(total, (units.start + units.count) * unit) - start};
+}
+
+int64_t tsr_partition_largest(int64_t total, int64_t unit, int64_t parts) {
+    return tsr_min(total, tsr_ceil_div(tsr_ceil_div(total, unit), parts) * unit);
+}
+
 tsr_span tsr_block(int64_t total, int64_t size, int64_t index) {
     int64_t start = tsr_min(total, index * size);
     return (tsr_span){start, tsr_min(size, total - start)};

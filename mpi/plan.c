@@ -11,6 +11,7 @@
 #define PANELS_WANTED_DEVICE 8 /* so that lanes overlap from early on */
 #define PANELS_WANTED_HOST 4   /* there lanes share the cores, and fewer sums of C are worth more */
 #define SLOT_DEPTH 2        /* one being filled, one being used */
+#define BUFFERS_MOST 8192   /* of one class */
 
 tsr_status tsr_problem_make(tsr_operand a, tsr_operand b, const tsr_operand *c0, double alpha, double beta, tsr_problem *problem) {
     int64_t m = a.transpose ? a.cols : a.rows, k = a.transpose ? a.rows : a.cols;
@@ -45,55 +46,86 @@ tsr_rates tsr_rates_typical(bool cuda, bool device_exchange, tsr_dtype type, int
 
 /* ---- memory ----------------------------------------------------------------------------------------------------- */
 
-static void slots_set(tsr_plan *plan, tsr_slot_class slot, bool host, int count, double bytes) {
+/* More buffers than the executor should have to open count as all the memory there is. */
+static void slots_set(tsr_plan *plan, tsr_slot_class slot, bool host, double count, double bytes) {
     tsr_slots *s = &plan->slots[slot];
-    *s = (tsr_slots){.host = host, .count = count, .first = plan->buffers, .bytes = (size_t)fmax(bytes, 1)};
-    plan->buffers += count;
+    if (count > BUFFERS_MOST) bytes = INFINITY, count = 1;
+    *s = (tsr_slots){.host = host, .count = (int)count, .first = plan->buffers, .bytes = isinf(bytes) ? SIZE_MAX : (size_t)fmax(bytes, 1)};
+    plan->buffers += (int)count;
     *(host ? &plan->host_bytes : &plan->device_bytes) += count * fmax(bytes, 1);
 }
 
-static void operand_slots(tsr_plan *plan, const tsr_operand *x, bool k_is_cols, int64_t outer, int parts, bool pack, tsr_slot_class host_slot,
-                          tsr_slot_class panel_slot, tsr_slot_class packed_slot) {
+/* One operand's buffers: `outer` of m or n on a rank, in panels that `parts` ranks share. */
+typedef struct {
+    const tsr_operand *operand;
+    int64_t outer, blocks; /* super-blocks along it */
+    int parts;
+    bool k_is_cols, pack, keep_host;
+    tsr_keep keep;
+    tsr_slot_class host, panel, packed;
+} operand_use;
+
+/* Buffers for what stays, or two that take turns. */
+static double buffers_kept(const tsr_plan *plan, const operand_use *x, tsr_keep keep) {
+    double panels = (double)tsr_ceil_div(tsr_ceil_div(plan->problem.k, plan->r), plan->panel);
+    if (keep == TSR_KEEP_NONE) return SLOT_DEPTH;
+    return fmax(SLOT_DEPTH, keep == TSR_KEEP_ALL ? panels * (double)x->blocks : panels);
+}
+
+static void operand_slots(tsr_plan *plan, const operand_use *x) {
     const tsr_resources *res = &plan->resources;
-    int64_t rows = k_is_cols ? outer : plan->panel, cols = k_is_cols ? plan->panel : outer;
-    double piece = (double)tsr_ceil_div(rows, parts) * (double)cols * (double)tsr_dtype_bytes(x->element.dtype);
-    if (!res->host_memory) slots_set(plan, host_slot, true, SLOT_DEPTH, res->device_exchange ? piece : piece * parts);
-    slots_set(plan, panel_slot, res->host_memory, SLOT_DEPTH, piece * parts);
-    int64_t m_or_n = tsr_round_up(outer, res->multiple), k = tsr_round_up(plan->panel, res->multiple);
-    double packed = packed_slot == TSR_SLOT_PACKED_A ? (double)m_or_n * (double)tsr_plan_packed_ld(plan, k) : (double)k * (double)tsr_plan_packed_ld(plan, m_or_n);
-    if (pack) slots_set(plan, packed_slot, res->host_memory, SLOT_DEPTH, packed * (double)tsr_dtype_bytes(plan->problem.input));
+    const tsr_road road = tsr_plan_road(plan, x->operand->road);
+    int parts = road == TSR_ROAD_HOST || res->device_exchange ? x->parts : 1;
+    int64_t rows = x->k_is_cols ? x->outer : plan->panel, cols = x->k_is_cols ? plan->panel : x->outer;
+    double piece = (double)tsr_ceil_div(rows, parts) * (double)cols * (double)tsr_dtype_bytes(x->operand->element.dtype);
+    if (road == TSR_ROAD_HOST && !res->host_memory)
+        slots_set(plan, x->host, true, buffers_kept(plan, x, x->keep_host ? TSR_KEEP_ALL : TSR_KEEP_NONE), res->device_exchange ? piece : piece * parts);
+    slots_set(plan, x->panel, res->host_memory, buffers_kept(plan, x, x->pack ? TSR_KEEP_NONE : x->keep), piece * parts);
+    if (!x->pack) return;
+    int64_t m_or_n = tsr_round_up(x->outer, res->multiple), k = tsr_round_up(plan->panel, res->multiple);
+    double packed = x->packed == TSR_SLOT_PACKED_A ? (double)m_or_n * (double)tsr_plan_packed_ld(plan, k) : (double)k * (double)tsr_plan_packed_ld(plan, m_or_n);
+    slots_set(plan, x->packed, res->host_memory, buffers_kept(plan, x, x->keep), packed * (double)tsr_dtype_bytes(plan->problem.input));
+}
+
+/* From the accumulators to the file. */
+static void drain_slots(tsr_plan *plan, double local_n, double ld) {
+    const tsr_problem *problem = &plan->problem;
+    const tsr_resources *res = &plan->resources;
+    const bool host = res->host_memory;
+    double strip = (double)plan->strip, bytes = (double)tsr_dtype_bytes(problem->type);
+    if (plan->r > 1) {
+        slots_set(plan, TSR_SLOT_PART, host, SLOT_DEPTH, strip * ld * bytes);
+        if (!host && !res->device_exchange) slots_set(plan, TSR_SLOT_PART_HOST, true, 1, (plan->r + 1) * strip * ld * bytes);
+    }
+    if (problem->add_c0) {
+        double c0 = strip * local_n * (double)tsr_dtype_bytes(problem->c0.dtype);
+        slots_set(plan, TSR_SLOT_C0, host, SLOT_DEPTH, c0);
+        if (!host) slots_set(plan, TSR_SLOT_C0_HOST, true, SLOT_DEPTH, c0);
+    }
+    double out = strip * local_n * (double)tsr_dtype_bytes(problem->out);
+    slots_set(plan, TSR_SLOT_OUT, host, SLOT_DEPTH, out);
+    if (!host && problem->c_road == TSR_ROAD_HOST) slots_set(plan, TSR_SLOT_OUT_HOST, true, SLOT_DEPTH, out);
 }
 
 /* Fills slots and bytes from the choices already in the plan. Sizes are sums of exact integers below 2^53. */
 static void plan_memory(tsr_plan *plan, int sums) {
     const tsr_problem *problem = &plan->problem;
     const tsr_resources *res = &plan->resources;
-    bool host = res->host_memory;
-    int64_t m = tsr_ceil_div(plan->block_m, plan->p), n = tsr_ceil_div(plan->block_n, plan->q);
-    double ld = (double)tsr_round_up(n, res->multiple), bytes = (double)tsr_dtype_bytes(problem->type);
+    int64_t m = tsr_plan_local_m(plan), n = tsr_plan_local_n(plan);
+    double ld = (double)tsr_round_up(n, res->multiple);
     memset(plan->slots, 0, sizeof plan->slots);
     plan->buffers = 0, plan->device_bytes = plan->host_bytes = 0;
     if (problem->k > 0) {
-        operand_slots(plan, &problem->a, !problem->a.transpose, m, plan->q, plan->pack_a, TSR_SLOT_HOST_A, TSR_SLOT_PANEL_A, TSR_SLOT_PACKED_A);
-        operand_slots(plan, &problem->b, problem->b.transpose, n, plan->p, plan->pack_b, TSR_SLOT_HOST_B, TSR_SLOT_PANEL_B, TSR_SLOT_PACKED_B);
+        const operand_use a = {&problem->a, m, plan->blocks_m, plan->q, !problem->a.transpose, plan->pack_a, plan->keep_host_a, plan->keep_a, TSR_SLOT_HOST_A, TSR_SLOT_PANEL_A, TSR_SLOT_PACKED_A};
+        const operand_use b = {&problem->b, n, plan->blocks_n, plan->p, problem->b.transpose, plan->pack_b, plan->keep_host_b, plan->keep_b, TSR_SLOT_HOST_B, TSR_SLOT_PANEL_B, TSR_SLOT_PACKED_B};
+        operand_slots(plan, &a), operand_slots(plan, &b);
     }
     size_t workspace = res->workspace_bytes ? res->workspace_bytes(tsr_round_up(m, res->multiple), (int64_t)ld, tsr_round_up(plan->panel, res->multiple)) : 0;
-    if (workspace > 0) slots_set(plan, TSR_SLOT_WORKSPACE, host, 1, (double)workspace);
+    if (workspace > 0) slots_set(plan, TSR_SLOT_WORKSPACE, res->host_memory, 1, (double)workspace);
     int64_t sum_rows = tsr_max(tsr_round_up(m, res->multiple), tsr_round_up(m, plan->strip * plan->r));
-    slots_set(plan, TSR_SLOT_SUM, host, sums, (double)sum_rows * ld * bytes);
-    double strip = (double)plan->strip;
-    if (plan->r > 1) {
-        slots_set(plan, TSR_SLOT_PART, host, SLOT_DEPTH, strip * ld * bytes);
-        if (!host && !res->device_exchange) slots_set(plan, TSR_SLOT_PART_HOST, true, 1, (plan->r + 1) * strip * ld * bytes);
-    }
-    if (problem->add_c0) {
-        double c0 = strip * (double)n * (double)tsr_dtype_bytes(problem->c0.dtype);
-        slots_set(plan, TSR_SLOT_C0, host, SLOT_DEPTH, c0);
-        if (!host) slots_set(plan, TSR_SLOT_C0_HOST, true, SLOT_DEPTH, c0);
-    }
-    double out = strip * (double)n * (double)tsr_dtype_bytes(problem->out);
-    slots_set(plan, TSR_SLOT_OUT, host, SLOT_DEPTH, out);
-    if (!host) slots_set(plan, TSR_SLOT_OUT_HOST, true, SLOT_DEPTH, out);
+    double all = (double)tsr_max(1, plan->blocks_m * plan->blocks_n);
+    slots_set(plan, TSR_SLOT_SUM, res->host_memory, tsr_plan_keeps_c(plan) ? all : sums, (double)sum_rows * ld * (double)tsr_dtype_bytes(problem->type));
+    if (!tsr_plan_keeps_c(plan)) drain_slots(plan, (double)n, ld);
 }
 
 static bool plan_fits(const tsr_plan *plan) {
@@ -103,13 +135,18 @@ static bool plan_fits(const tsr_plan *plan) {
     return plan->device_bytes <= (double)res->device_limit && plan->host_bytes <= host_limit;
 }
 
+bool tsr_plan_fits_counted(tsr_plan *plan) {
+    plan_memory(plan, plan->slots[TSR_SLOT_SUM].count);
+    return plan_fits(plan);
+}
+
 /* ---- super-blocks and panels ------------------------------------------------------------------------------------ */
 
 /* Sets panel and strip for the super-block chosen; every `shrink` halves them. */
 static void choose_panel(tsr_plan *plan, int shrink) {
     const tsr_problem *problem = &plan->problem;
     const tsr_resources *res = &plan->resources;
-    int64_t m = tsr_ceil_div(plan->block_m, plan->p), n = tsr_ceil_div(plan->block_n, plan->q);
+    int64_t m = tsr_plan_local_m(plan), n = tsr_plan_local_n(plan);
     double scale = 1.0 / (double)((int64_t)1 << shrink);
     int64_t k = tsr_max(1, tsr_ceil_div(problem->k, plan->r));
     double row = (double)m * (double)tsr_dtype_bytes(problem->a.element.dtype) + (double)n * (double)tsr_dtype_bytes(problem->b.element.dtype);
@@ -124,14 +161,15 @@ static void choose_panel(tsr_plan *plan, int shrink) {
     }
     double out_row = (double)n * (double)(tsr_dtype_bytes(problem->type) > tsr_dtype_bytes(problem->out) ? tsr_dtype_bytes(problem->type) : tsr_dtype_bytes(problem->out));
     double strip = fmin(STRIP_BYTES_TARGET * scale / out_row, (double)tsr_ceil_div(m, plan->r));
-    plan->strip = tsr_max(1, (int64_t)strip);
+    plan->strip = tsr_round_up(tsr_max(1, (int64_t)strip), problem->unit_m);
 }
 
 /* Whether the sums of a super-block alone are more than the limit, so that no panel can help. */
 static bool sums_too_large(const tsr_plan *plan, int sums) {
     const tsr_resources *res = &plan->resources;
     size_t limit = res->host_memory ? (size_t)fmin((double)res->host_limit, (double)res->device_limit) : res->device_limit;
-    double m = (double)tsr_ceil_div(plan->block_m, plan->p), n = (double)tsr_ceil_div(plan->block_n, plan->q);
+    double m = (double)tsr_plan_local_m(plan), n = (double)tsr_plan_local_n(plan);
+    if (tsr_plan_keeps_c(plan)) sums = (int)tsr_max(1, plan->blocks_m * plan->blocks_n);
     return sums * m * n * (double)tsr_dtype_bytes(plan->problem.type) > (double)limit;
 }
 
@@ -142,7 +180,7 @@ static bool fits_shrunk(tsr_plan *plan, int sums, int shrink) {
 }
 
 /* Tries panels of the current super-block size, the largest first; none when the smallest is too large. */
-static bool try_panels(tsr_plan *plan, int sums_when_cut, int shrinks) {
+bool tsr_plan_fit_panels(tsr_plan *plan, int sums_when_cut, int shrinks) {
     int sums = plan->blocks_m * plan->blocks_n > 1 ? sums_when_cut : 1;
     if (sums_too_large(plan, sums) || !fits_shrunk(plan, sums, shrinks)) return false;
     for (int shrink = 0; shrink < shrinks; shrink++)
@@ -150,36 +188,39 @@ static bool try_panels(tsr_plan *plan, int sums_when_cut, int shrinks) {
     return fits_shrunk(plan, sums, shrinks);
 }
 
-/* More super-blocks along the longer local edge; false when both edges are at most `edge`. */
-static bool split_block(tsr_plan *plan, int64_t edge) {
-    int64_t m = plan->problem.m, n = plan->problem.n;
-    int64_t local_m = tsr_ceil_div(plan->block_m, plan->p), local_n = tsr_ceil_div(plan->block_n, plan->q);
-    if (local_m <= edge && local_n <= edge) return false;
-    bool along_m = local_m >= local_n;
-    int64_t *block = along_m ? &plan->block_m : &plan->block_n, *blocks = along_m ? &plan->blocks_m : &plan->blocks_n;
-    int64_t total = along_m ? m : n;
-    int64_t parts = *blocks + tsr_max(1, *blocks / 8);
-    *block = tsr_min(tsr_ceil_div(total, parts), tsr_max(1, *block - 1));
+/* Cuts one side of C into at least `parts` super-blocks of whole units, more than there are. */
+static void cut_side(int64_t total, int64_t unit, int64_t parts, int64_t *block, int64_t *blocks) {
+    int64_t size = tsr_round_up(tsr_ceil_div(total, parts), unit);
+    *block = tsr_max(unit, tsr_min(size, tsr_round_up(*block, unit) - unit));
     *blocks = tsr_ceil_div(total, *block);
+}
+
+bool tsr_plan_split(tsr_plan *plan, int64_t edge, int64_t more) {
+    const tsr_problem *x = &plan->problem;
+    int64_t local_m = tsr_plan_local_m(plan), local_n = tsr_plan_local_n(plan);
+    bool can_m = local_m > edge && plan->block_m > x->unit_m, can_n = local_n > edge && plan->block_n > x->unit_n;
+    if (!can_m && !can_n) return false;
+    if (can_m && (local_m >= local_n || !can_n)) cut_side(x->m, x->unit_m, plan->blocks_m + tsr_max(1, plan->blocks_m / more), &plan->block_m, &plan->blocks_m);
+    else cut_side(x->n, x->unit_n, plan->blocks_n + tsr_max(1, plan->blocks_n / more), &plan->block_n, &plan->blocks_n);
     return true;
 }
 
-static void one_block(tsr_plan *plan) {
+void tsr_plan_one_block(tsr_plan *plan) {
     plan->block_m = tsr_max(1, plan->problem.m), plan->block_n = tsr_max(1, plan->problem.n);
     plan->blocks_m = plan->problem.m > 0, plan->blocks_n = plan->problem.n > 0;
 }
 
 /* The fewest super-blocks whose slots fit; small panels are tried before many blocks, tiny ones only when nothing else helps. */
-bool tsr_plan_fit(tsr_plan *plan) {
+bool tsr_plan_fit_fewest(tsr_plan *plan) {
     static const struct {
         int sums, shrinks;
         int64_t edge;
     } rounds[] = {{2, 3, 256}, {1, 3, 32}, {1, 24, 1}};
     for (size_t round = 0; round < sizeof rounds / sizeof *rounds; round++) {
-        one_block(plan);
+        tsr_plan_one_block(plan);
         do {
-            if (try_panels(plan, rounds[round].sums, rounds[round].shrinks)) return true;
-        } while (split_block(plan, rounds[round].edge));
+            if (tsr_plan_fit_panels(plan, rounds[round].sums, rounds[round].shrinks)) return true;
+        } while (tsr_plan_split(plan, rounds[round].edge, 8));
     }
     return fits_shrunk(plan, 1, rounds[2].shrinks); /* false, with the memory of the smallest plan counted for the refusal */
 }
@@ -192,7 +233,7 @@ static bool needs_pack(const tsr_operand *x, const tsr_problem *problem, int64_t
 
 void tsr_plan_regrid(tsr_plan *plan, int p, int q, int r) {
     plan->p = p, plan->q = q, plan->r = r;
-    one_block(plan);
+    tsr_plan_one_block(plan);
     plan->panel = tsr_max(1, tsr_ceil_div(plan->problem.k, r));
 }
 

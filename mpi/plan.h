@@ -55,6 +55,13 @@ typedef struct {
     double all_read_bytes_per_second, all_write_bytes_per_second;   /* of files: all ranks together */
 } tsr_rates;
 
+/* Which panels of an operand stay in memory after they were multiplied, for the super-blocks that need them again. */
+typedef enum {
+    TSR_KEEP_NONE, /* each super-block loads its own */
+    TSR_KEEP_BAND, /* of one row of super-blocks, which are swept one after another: op(A) is loaded once */
+    TSR_KEEP_ALL   /* of the whole run */
+} tsr_keep;
+
 /* What the plan may use; the same on every rank. */
 typedef struct {
     int ranks;
@@ -64,6 +71,7 @@ typedef struct {
     size_t host_limit;    /* bytes of host memory a rank may allocate (with host_memory: both together) */
     int grid[3];          /* forced p, q, r; 0, 0, 0: chosen */
     int64_t panel;        /* forced k of a step; 0: chosen */
+    int64_t edge;         /* super-blocks that memory does not ask for, so that C leaves while it is computed, are no smaller on a rank; 0: 2048 */
     int64_t multiple;     /* the kernel's operands are padded to multiples of this */
     size_t (*workspace_bytes)(int64_t m, int64_t n, int64_t k); /* device memory the kernel wants for a product of at most m, n, k; NULL: none */
     tsr_rates rates;
@@ -112,10 +120,21 @@ typedef struct {
     int64_t panel;              /* k of one step, ≥ 1 */
     int64_t strip;              /* rows of C one download carries on one rank, ≥ 1 */
     bool pack_a, pack_b;        /* false: the kernel reads the panel as it is */
+    tsr_keep keep_a, keep_b;    /* on the device, as the kernel reads them; B: none or all */
+    bool keep_host_a, keep_host_b; /* all that was read stays in host memory, too */
     tsr_slots slots[TSR_SLOT_COUNT];
     int buffers;                /* of all classes */
     double device_bytes, host_bytes; /* a rank allocates; with host_memory all is host_bytes */
 } tsr_plan;
+
+/* Rows and columns of a super-block on the rank that has most of it. */
+static inline int64_t tsr_plan_local_m(const tsr_plan *plan) { return tsr_partition_largest(plan->block_m, plan->problem.unit_m, plan->p); }
+static inline int64_t tsr_plan_local_n(const tsr_plan *plan) { return tsr_partition_largest(plan->block_n, plan->problem.unit_n, plan->q); }
+/* How A and B reach the device, and C leaves it: where that is the host's memory, the stores read and write it. */
+static inline tsr_road tsr_plan_road(const tsr_plan *plan, tsr_road road) { return plan->resources.host_memory ? TSR_ROAD_HOST : road; }
+static inline bool tsr_plan_keeps_c(const tsr_plan *plan) { return plan->problem.c_road == TSR_ROAD_DEVICE; }
+/* Whether super-blocks come in growing squares, so that each new row or column of them needs one new band of A or B; else row by row. */
+static inline bool tsr_plan_grows(const tsr_plan *plan) { return plan->keep_a == TSR_KEEP_ALL && plan->keep_b == TSR_KEEP_ALL; }
 
 /* Elements from row to row of a packed operand with `cols` columns: rows begin at multiples of 16 bytes, which kernels read fastest. */
 static inline int64_t tsr_plan_packed_ld(const tsr_plan *plan, int64_t cols) {

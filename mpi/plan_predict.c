@@ -59,26 +59,32 @@ static double write_seconds(const tsr_rates *r, double bytes, double ranks) {
 
 /* ---- work ----------------------------------------------------------------------------------------------------------- */
 
-/* What the busiest rank's part comes to when [0, total) is cut into blocks of `size`, each over `parts` ranks, and its part over `pieces`. */
-static double largest_part(int64_t total, int64_t size, int64_t blocks, int64_t parts, int64_t pieces) {
+/* What the busiest rank's part comes to when [0, total) is cut into blocks of `size`, each over `parts` ranks in whole units, and its part over `pieces`. */
+static double largest_part(int64_t total, int64_t unit, int64_t size, int64_t blocks, int64_t parts, int64_t pieces) {
     if (blocks < 1) return 0;
     int64_t last = total - (blocks - 1) * size;
-    return (double)((blocks - 1) * tsr_ceil_div(tsr_ceil_div(size, parts), pieces) + tsr_ceil_div(tsr_ceil_div(last, parts), pieces));
+    return (double)((blocks - 1) * tsr_ceil_div(tsr_partition_largest(size, unit, parts), pieces) + tsr_ceil_div(tsr_partition_largest(last, unit, parts), pieces));
 }
 
-/* One operand over the whole run: `whole` bytes of the panels a rank needs, of which it reads `own`; panels are shared in pieces of equal height. */
+/* One operand over the whole run, in bytes of the busiest rank: its panels, and what its lanes do for them. Panels are shared in pieces of equal height;
+ * `shared` of them are exchanged. */
 typedef struct {
-    double whole, own, moved, packed;
+    double whole, read, upload, moved, packed, shared;
 } panels;
 
 /* `outer`: rows of op(A) or columns of op(B) over all super-blocks; `k`: of the rank; `rows`: of both, how many the file's rows are, of which `pieces`
- * are in the pieces of one rank; `sweeps`: how often all is read. */
-static panels panels_of(const tsr_plan *plan, const tsr_operand *x, double outer, double k, double rows, double pieces, int parts, int64_t sweeps, bool pack) {
-    double elements = outer * k * (double)sweeps, bytes = elements * (double)tsr_dtype_bytes(x->element.dtype), own = rows > 0 ? bytes * pieces / rows : 0;
-    return (panels){bytes, own, own * (parts - 1), pack ? bytes + elements * (double)tsr_dtype_bytes(plan->problem.input) : 0};
+ * are in the pieces of one rank; `loads`: how often all is loaded; `kept`: it stays in host memory. */
+static panels panels_of(const tsr_plan *plan, const tsr_operand *x, double outer, double k, double rows, double pieces, int parts, int64_t loads, bool kept, bool pack) {
+    const tsr_resources *res = &plan->resources;
+    const tsr_road road = tsr_plan_road(plan, x->road);
+    const double elements = outer * k * (double)loads, bytes = elements * (double)tsr_dtype_bytes(x->element.dtype), own = rows > 0 ? bytes * pieces / rows : 0;
+    const double once = kept && loads > 0 ? 1.0 / (double)loads : 1;
+    panels all = {.whole = bytes, .read = road == TSR_ROAD_HOST ? own * once : 0, .upload = res->host_memory ? 0 : res->device_exchange ? own : bytes,
+                  .packed = pack ? bytes + elements * (double)tsr_dtype_bytes(plan->problem.input) : 0};
+    all.shared = res->host_memory || res->device_exchange ? 1 : road == TSR_ROAD_HOST ? once : 0; /* exchanged on the device, or once in host memory */
+    all.moved = own * (parts - 1) * all.shared;
+    return all;
 }
-
-static double upload_bytes(const tsr_resources *res, const panels *x) { return res->host_memory ? 0 : res->device_exchange ? x->own : x->whole; }
 
 /* Seconds of every lane: of A and of B while k is swept, and of C. */
 typedef struct {
@@ -87,11 +93,12 @@ typedef struct {
     double blocks, steps;
 } lane_work;
 
-static void sweep_of(const tsr_plan *plan, const panels *x, placement at, int parts, double steps, double ranks, double *seconds) {
+static void sweep_of(const tsr_plan *plan, const tsr_operand *operand, const panels *x, placement at, int parts, double steps, double ranks, double *seconds) {
     const tsr_rates *rates = &plan->resources.rates;
-    seconds[TSR_LANE_READ] = read_seconds(rates, x->own, ranks);
-    seconds[TSR_LANE_EXCHANGE] = parts > 1 ? ring_seconds(rates, at, x->moved, steps) : 0;
-    seconds[TSR_LANE_UPLOAD] = upload_bytes(&plan->resources, x) / rates->lane[TSR_LANE_UPLOAD];
+    const tsr_lane made = operand->road == TSR_ROAD_DEVICE ? TSR_LANE_PACK : TSR_LANE_UPLOAD; /* what is made on the device crosses no link */
+    seconds[TSR_LANE_READ] = read_seconds(rates, x->read, ranks);
+    seconds[TSR_LANE_EXCHANGE] = parts > 1 && x->moved > 0 ? ring_seconds(rates, at, x->moved, steps * x->shared) : 0;
+    seconds[TSR_LANE_UPLOAD] = x->upload / rates->lane[made];
     seconds[TSR_LANE_PACK] = x->packed / rates->lane[TSR_LANE_PACK];
 }
 
@@ -101,34 +108,35 @@ static void measure(const tsr_plan *plan, lane_work *work, tsr_prediction *predi
     const tsr_rates *rates = &res->rates;
     int64_t ranks = (int64_t)plan->p * plan->q * plan->r;
     int64_t k = tsr_ceil_div(x->k, plan->r), panel = tsr_max(1, tsr_min(plan->panel, k)), panels_k = tsr_ceil_div(k, panel);
-    double m = largest_part(x->m, plan->block_m, plan->blocks_m, plan->p, 1), n = largest_part(x->n, plan->block_n, plan->blocks_n, plan->q, 1);
+    double m = largest_part(x->m, x->unit_m, plan->block_m, plan->blocks_m, plan->p, 1), n = largest_part(x->n, x->unit_n, plan->block_n, plan->blocks_n, plan->q, 1);
     bool a_by_k = x->a.transpose, b_by_k = !x->b.transpose; /* whose stored rows lie along k */
-    double a_pieces = a_by_k ? largest_part(k, panel, panels_k, 1, plan->q) : largest_part(x->m, plan->block_m, plan->blocks_m, plan->p, plan->q);
-    double b_pieces = b_by_k ? largest_part(k, panel, panels_k, 1, plan->p) : largest_part(x->n, plan->block_n, plan->blocks_n, plan->q, plan->p);
-    panels a = panels_of(plan, &x->a, m, (double)k, a_by_k ? (double)k : m, a_pieces, plan->q, plan->blocks_n, plan->pack_a);
-    panels b = panels_of(plan, &x->b, n, (double)k, b_by_k ? (double)k : n, b_pieces, plan->p, plan->blocks_m, plan->pack_b);
-    double c = m * n * (double)tsr_dtype_bytes(x->out) / plan->r, c0 = x->add_c0 ? m * n * (double)tsr_dtype_bytes(x->c0.dtype) / plan->r : 0;
+    double a_pieces = a_by_k ? largest_part(k, 1, panel, panels_k, 1, plan->q) : largest_part(x->m, x->unit_m, plan->block_m, plan->blocks_m, plan->p, plan->q);
+    double b_pieces = b_by_k ? largest_part(k, 1, panel, panels_k, 1, plan->p) : largest_part(x->n, x->unit_n, plan->block_n, plan->blocks_n, plan->q, plan->p);
+    panels a = panels_of(plan, &x->a, m, (double)k, a_by_k ? (double)k : m, a_pieces, plan->q, tsr_plan_loads_a(plan), plan->keep_host_a, plan->pack_a);
+    panels b = panels_of(plan, &x->b, n, (double)k, b_by_k ? (double)k : n, b_pieces, plan->p, tsr_plan_loads_b(plan), plan->keep_host_b, plan->pack_b);
+    double c = tsr_plan_keeps_c(plan) ? 0 : m * n * (double)tsr_dtype_bytes(x->out) / plan->r, written = tsr_plan_road(plan, x->c_road) == TSR_ROAD_HOST ? c : 0, c0 = x->add_c0 ? m * n * (double)tsr_dtype_bytes(x->c0.dtype) / plan->r : 0;
     double sums = m * n * (double)tsr_dtype_bytes(x->type) * (plan->r - 1) / plan->r, c0_up = res->host_memory ? 0 : c0;
 
     *work = (lane_work){.blocks = (double)tsr_max(1, plan->blocks_m * plan->blocks_n)};
     work->steps = work->blocks * (double)panels_k;
-    work->bytes_a = a.whole * (plan->q - 1) / plan->q, work->bytes_b = b.whole * (plan->p - 1) / plan->p, work->bytes_c = sums;
-    sweep_of(plan, &a, place(rates, ranks, plan->q, plan->r), plan->q, work->steps, (double)ranks, work->a);
-    sweep_of(plan, &b, place(rates, ranks, plan->p, (int64_t)plan->q * plan->r), plan->p, work->steps, (double)ranks, work->b);
+    work->bytes_a = a.whole * a.shared * (plan->q - 1) / plan->q, work->bytes_b = b.whole * b.shared * (plan->p - 1) / plan->p, work->bytes_c = sums;
+    const double panels_a = (double)(panels_k * plan->blocks_m * tsr_plan_loads_a(plan)), panels_b = (double)(panels_k * plan->blocks_n * tsr_plan_loads_b(plan));
+    sweep_of(plan, &x->a, &a, place(rates, ranks, plan->q, plan->r), plan->q, panels_a, (double)ranks, work->a);
+    sweep_of(plan, &x->b, &b, place(rates, ranks, plan->p, (int64_t)plan->q * plan->r), plan->p, panels_b, (double)ranks, work->b);
     double *drain = work->drain;
     drain[TSR_LANE_READ] = read_seconds(rates, c0, (double)ranks);
     drain[TSR_LANE_UPLOAD] = c0_up / rates->lane[TSR_LANE_UPLOAD];
     drain[TSR_LANE_EXCHANGE] = plan->r > 1 ? ring_seconds(rates, place(rates, ranks, plan->r, 1), REDUCE_COST * sums, work->blocks) : 0;
     drain[TSR_LANE_DOWNLOAD] = c / rates->lane[TSR_LANE_DOWNLOAD];
-    drain[TSR_LANE_WRITE] = write_seconds(rates, c, (double)ranks);
+    drain[TSR_LANE_WRITE] = write_seconds(rates, written, (double)ranks);
 
     *prediction = (tsr_prediction){.flops = 2 * m * n * (double)k, .steps = work->steps};
     double *bytes = prediction->lane_bytes;
-    bytes[TSR_LANE_READ] = a.own + b.own + c0;
+    bytes[TSR_LANE_READ] = a.read + b.read + c0;
     bytes[TSR_LANE_EXCHANGE] = work->bytes_a + work->bytes_b + sums;
-    bytes[TSR_LANE_UPLOAD] = upload_bytes(res, &a) + upload_bytes(res, &b) + c0_up;
+    bytes[TSR_LANE_UPLOAD] = a.upload + b.upload + c0_up;
     bytes[TSR_LANE_PACK] = a.packed + b.packed;
-    bytes[TSR_LANE_DOWNLOAD] = bytes[TSR_LANE_WRITE] = c;
+    bytes[TSR_LANE_DOWNLOAD] = c, bytes[TSR_LANE_WRITE] = written;
 }
 
 /* ---- the whole run -------------------------------------------------------------------------------------------------- */
@@ -139,19 +147,44 @@ static double sum_of(const double *values) {
     return sum;
 }
 
+static double most_of(const double *values) {
+    double most = 0;
+    for (int i = 0; i < TSR_LANE_COUNT; i++) most = fmax(most, values[i]);
+    return most;
+}
+
+/* C leaves strip by strip: its slowest lane hides most of the others. */
+static double drain_of(const double *drain) { return (1 - UNHIDDEN) * most_of(drain) + UNHIDDEN * sum_of(drain); }
+
+/* A device beside the host: while one super-block is swept the one before leaves. */
+static double seconds_by_blocks(double blocks, double sweep, double drain) { return (sweep + drain + (blocks - 1) * fmax(sweep, drain)) / blocks; }
+
+/* The same where A and B are loaded once and super-blocks come in growing squares: the first needs one band of each; the last band that comes makes the last
+ * row or column of super-blocks possible, or where there are as many down as across, both. */
+static double seconds_growing(const tsr_plan *plan, const lane_work *work, double multiply, double sweep, double drain) {
+    const double down = (double)plan->blocks_m, across = (double)plan->blocks_n, blocks = work->blocks;
+    const double left = down == across ? down + across - 1 : fmin(down, across);
+    double first = multiply / blocks;
+    for (int lane = 0; lane < TSR_LANE_COUNT; lane++) first = fmax(first, work->a[lane] / down + work->b[lane] / across);
+    double last = fmax((left - 1) * multiply + drain, left * drain) / blocks; /* after the last panel has come */
+    return fmax(fmax(first + drain, sweep + last), multiply + drain / blocks);
+}
+
 void tsr_plan_predict(const tsr_plan *plan, tsr_prediction *prediction) {
     lane_work work;
     measure(plan, &work, prediction);
-    double multiply = prediction->flops / plan->resources.rates.lane[TSR_LANE_MULTIPLY], steps = work.steps * STEP_SECONDS, blocks = work.blocks;
-    double beside = sum_of(work.a) + sum_of(work.b), drain = sum_of(work.drain), sweep = multiply;
+    double multiply = prediction->flops / plan->resources.rates.lane[TSR_LANE_MULTIPLY], steps = work.steps * STEP_SECONDS;
+    double beside = sum_of(work.a) + sum_of(work.b), drain = drain_of(work.drain), sweep = 0;
     for (int lane = 0; lane < TSR_LANE_COUNT; lane++) {
         double seconds = work.a[lane] + work.b[lane];
         sweep = fmax(sweep, seconds);
         prediction->lane_seconds[lane] = seconds + work.drain[lane];
     }
     prediction->lane_seconds[TSR_LANE_MULTIPLY] = multiply;
-    if (plan->resources.host_memory) prediction->seconds = multiply + beside + drain + steps; /* every lane runs on the same cores */
-    else prediction->seconds = (sweep + drain + (blocks - 1) * fmax(sweep, drain)) / blocks + UNHIDDEN * beside + steps; /* a block drains while the next is swept */
+    if (plan->resources.host_memory) prediction->seconds = multiply + beside + sum_of(work.drain); /* every lane runs on the same cores */
+    else if (tsr_plan_loads_a(plan) <= 1 && tsr_plan_loads_b(plan) <= 1) prediction->seconds = seconds_growing(plan, &work, multiply, sweep, drain) + UNHIDDEN * beside;
+    else prediction->seconds = seconds_by_blocks(work.blocks, fmax(sweep, multiply), drain) + UNHIDDEN * beside;
+    prediction->seconds = fmax(prediction->seconds, most_of(prediction->lane_seconds)) + steps;
 }
 
 /* The least a·x + b·y with x, y ≥ 1 and x·y ≥ cells: x super-blocks along n read A again, y along m read B. */
@@ -169,6 +202,12 @@ static double least_steps(const tsr_problem *x, double m, double n, double k, do
     return cells > 0 ? 2 * m * n * k * 2 * sqrt(a * b / cells) / (limit - cells * type) : 0;
 }
 
+/* The least that loading takes, `a` and `b` of it once: again for every super-block, or A once where a band of it stays, or both once where B stays. */
+static double least_loaded(double a, double b, double cells, double bands_a, double bands_b) {
+    double again = least(a, b, cells), kept = bands_b <= 1 ? a + b : a + b * fmax(1, bands_a);
+    return fmin(again, kept);
+}
+
 void tsr_plan_promise(const tsr_plan *plan, double *seconds, double *exchange_bytes) {
     const tsr_resources *res = &plan->resources;
     const tsr_problem *x = &plan->problem;
@@ -179,14 +218,17 @@ void tsr_plan_promise(const tsr_plan *plan, double *seconds, double *exchange_by
     if (res->host_memory) limit = fmin(limit, (double)res->host_limit);
     double m = (double)tsr_ceil_div(x->m, plan->p), n = (double)tsr_ceil_div(x->n, plan->q), k = (double)tsr_ceil_div(x->k, plan->r);
     double cells = m * n * (double)tsr_dtype_bytes(x->type) / limit; /* the sums of a super-block must fit */
-    double multiply = whole.flops / res->rates.lane[TSR_LANE_MULTIPLY], drain = sum_of(work.drain), sweep = multiply, beside = 0;
+    double bands_a = m * k * (double)tsr_dtype_bytes(plan->pack_a ? x->input : x->a.element.dtype) / limit;
+    double bands_b = n * k * (double)tsr_dtype_bytes(plan->pack_b ? x->input : x->b.element.dtype) / limit;
+    double multiply = whole.flops / res->rates.lane[TSR_LANE_MULTIPLY], drain = drain_of(work.drain), sweep = multiply, beside = 0;
     for (int lane = 0; lane < TSR_LANE_COUNT; lane++) {
-        double lane_seconds = least(work.a[lane], work.b[lane], cells);
+        bool once = lane == TSR_LANE_READ && !res->host_memory; /* what was read may stay in host memory */
+        double lane_seconds = once ? work.a[lane] + work.b[lane] : least_loaded(work.a[lane], work.b[lane], cells, bands_a, bands_b);
         sweep = fmax(sweep, lane_seconds), beside += lane_seconds;
     }
     double steps = fmax(fmax(work.steps, cells), least_steps(x, m, n, k, limit)) * STEP_SECONDS;
-    *seconds = res->host_memory ? multiply + beside + drain + steps : fmax(sweep, drain) + UNHIDDEN * beside + steps;
-    *exchange_bytes = least(work.bytes_a, work.bytes_b, cells) + work.bytes_c;
+    *seconds = steps + (res->host_memory ? multiply + beside + sum_of(work.drain) : fmax(sweep, drain) + UNHIDDEN * beside);
+    *exchange_bytes = least_loaded(work.bytes_a, work.bytes_b, cells, bands_a, bands_b) + work.bytes_c;
 }
 
 /* ---- the lower bound of communication ------------------------------------------------------------------------------- */

@@ -24,6 +24,20 @@ static void print_memory(const tsr_plan *plan, FILE *to) {
             tsr_format_bytes((double)plan->resources.host_limit, limit));
 }
 
+static const char *what_stays(tsr_keep keep, bool host, int64_t again) {
+    if (keep == TSR_KEEP_ALL) return "all panels on the device";
+    if (keep == TSR_KEEP_BAND) return "the panels of one row of super-blocks on the device";
+    return host ? "all that was read in host memory" : again > 1 ? "nothing, it is read again" : "nothing, it is needed once";
+}
+
+/* What later super-blocks find in memory. */
+static void print_kept(const tsr_plan *plan, FILE *to) {
+    if (plan->blocks_m * plan->blocks_n < 2 || plan->problem.k == 0) return;
+    fprintf(to, "what stays     of A %s, of B %s; super-blocks %s\n", what_stays(plan->keep_a, plan->keep_host_a, plan->blocks_n),
+            what_stays(plan->keep_b, plan->keep_host_b, plan->blocks_m),
+            tsr_plan_grows(plan) ? "in growing squares" : "row by row");
+}
+
 void tsr_plan_print_choices(const tsr_plan *plan, FILE *to) {
     const tsr_problem *x = &plan->problem;
     int active = plan->p * plan->q * plan->r;
@@ -35,11 +49,12 @@ void tsr_plan_print_choices(const tsr_plan *plan, FILE *to) {
     fprintf(to, "\n");
     fprintf(to, "grid           %d x %d x %d over m, n, k: %d of %d ranks\n", plan->p, plan->q, plan->r, active, plan->resources.ranks);
     fprintf(to, "super-blocks   %lld x %lld of at most %lld x %lld; %lld x %lld on a rank\n", (long long)plan->blocks_m, (long long)plan->blocks_n,
-            (long long)plan->block_m, (long long)plan->block_n, (long long)tsr_ceil_div(plan->block_m, plan->p),
-            (long long)tsr_ceil_div(plan->block_n, plan->q));
+            (long long)plan->block_m, (long long)plan->block_n, (long long)tsr_plan_local_m(plan),
+            (long long)tsr_plan_local_n(plan));
     int64_t k = tsr_ceil_div(x->k, plan->r);
     fprintf(to, "panels         %lld of k = %lld for each super-block; strips of %lld rows of C\n", (long long)tsr_ceil_div(k, plan->panel),
             (long long)plan->panel, (long long)plan->strip);
+    print_kept(plan, to);
     print_memory(plan, to);
 }
 

@@ -8,8 +8,22 @@
 void tsr_plan_begin(const tsr_problem *problem, const tsr_resources *res, int p, int q, int r, tsr_plan *plan);
 /* The same on another grid. */
 void tsr_plan_regrid(tsr_plan *plan, int p, int q, int r);
-/* Cuts a plan that was begun into super-blocks and panels that fit; false when the smallest do not. */
+/* Cuts a plan that was begun into super-blocks and panels that fit, and chooses what stays in memory, so that it is predicted to be fastest; false when the
+ * smallest do not fit. */
 bool tsr_plan_fit(tsr_plan *plan);
+/* The fewest super-blocks that fit when nothing stays that need not. */
+bool tsr_plan_fit_fewest(tsr_plan *plan);
+/* The largest panels that fit the super-blocks and what the plan keeps, halved at most `shrinks` times; false when none does. */
+bool tsr_plan_fit_panels(tsr_plan *plan, int sums_when_cut, int shrinks);
+/* The memory of a plan that was fitted and keeps more now; false when that is too much. */
+bool tsr_plan_fits_counted(tsr_plan *plan);
+/* All of C in one super-block. */
+void tsr_plan_one_block(tsr_plan *plan);
+/* Cuts the longer side of the local super-block into one part more, or where there are many into one in `more` more; false when both are at most `edge`. */
+bool tsr_plan_split(tsr_plan *plan, int64_t edge, int64_t more);
+/* How often the device loads all of a rank's part of A, and of B. */
+static inline int64_t tsr_plan_loads_a(const tsr_plan *plan) { return plan->keep_a == TSR_KEEP_NONE ? plan->blocks_n : tsr_min(1, plan->blocks_n); }
+static inline int64_t tsr_plan_loads_b(const tsr_plan *plan) { return plan->keep_b == TSR_KEEP_NONE ? plan->blocks_m : tsr_min(1, plan->blocks_m); }
 /* What tsr_plan_predict cannot be below, however a plan that was begun is cut; quick. */
 void tsr_plan_promise(const tsr_plan *plan, double *seconds, double *exchange_bytes);
 /* Error of a plan that does not fit. */

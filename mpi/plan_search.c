@@ -17,7 +17,7 @@ static void visit_grids(const tsr_problem *x, const tsr_resources *res, int64_t 
     for (int64_t p = 1; p <= p_most; p++) {
         int64_t q_most = tsr_min(res->ranks / p, tsr_max(1, x->n));
         for (int64_t q = 1; q <= q_most; q++) {
-            int64_t r_most = tsr_min(res->ranks / (p * q), tsr_max(1, x->k));
+            int64_t r_most = x->c_road == TSR_ROAD_DEVICE ? 1 : tsr_min(res->ranks / (p * q), tsr_max(1, x->k));
             for (int64_t r = tsr_max(1, tsr_ceil_div(least, p * q)); r <= r_most; r++) {
                 tsr_plan_regrid(&candidate, (int)p, (int)q, (int)r);
                 visit(context, &candidate);
@@ -113,8 +113,16 @@ static tsr_status plan_forced(const tsr_problem *problem, const tsr_resources *r
     return tsr_plan_fit(plan) ? TSR_OK : tsr_plan_refuse(plan);
 }
 
+/* What stays in the accumulators is neither summed over ranks nor scaled. */
+static tsr_status check_kept(const tsr_problem *x, const tsr_resources *res) {
+    if (x->c_road != TSR_ROAD_DEVICE || (x->alpha == 1 && !x->add_c0 && res->grid[2] <= 1)) return TSR_OK;
+    return tsr_fail(TSR_ERR_USAGE, "C can stay on the device where it is op(A) op(B) alone and k is not split: alpha is %g, %s, r is %d", x->alpha,
+                    x->add_c0 ? "C0 is added" : "no C0 is added", (int)tsr_max(1, res->grid[2]));
+}
+
 tsr_status tsr_plan_make(const tsr_problem *problem, const tsr_resources *res, tsr_plan *plan) {
     tsr_plan made;
+    TSR_TRY(check_kept(problem, res));
     TSR_TRY(res->grid[0] > 0 ? plan_forced(problem, res, &made) : plan_search(problem, res, &made));
     *plan = made;
     return TSR_OK;

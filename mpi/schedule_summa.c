@@ -17,11 +17,12 @@ typedef struct {
     int64_t clock;
 } chain;
 
-static chain chain_begin(emitter *e, tsr_slot_class slot) {
+/* The buffer that content `v` of a class lives in, when its use begins. */
+static chain chain_at(const emitter *e, tsr_slot_class slot, int64_t v) {
     const tsr_slots *s = &e->plan->slots[slot];
-    int64_t v = e->contents[slot]++;
     return (chain){s->first + (int)(v % s->count), v / s->count * TSR_SLOT_STAGES};
 }
+static chain chain_begin(emitter *e, tsr_slot_class slot) { return chain_at(e, slot, e->contents[slot]++); }
 static tsr_slot_use chain_hold(const chain *c) { return (tsr_slot_use){c->buffer, c->clock, -1}; }
 static tsr_slot_use chain_touch(chain *c) {
     c->clock++;
@@ -43,13 +44,42 @@ static tsr_status emit(emitter *e, const tsr_step *step) { return e->sink(e->con
 
 /* ---- A and B: one panel to where the kernel reads it ---------------------------------------------------------- */
 
+/* One operand, as this rank sees it. */
 typedef struct {
     tsr_operand_name name;
     const tsr_operand *operand;
+    tsr_road road;
     tsr_slot_class host, panel, packed;
     int parts, part; /* ranks that share the panel, and which of them this one is */
-    bool pack;
+    bool pack, keep, keep_host;
 } side;
+
+/* One panel in one super-block: its number when each is counted once, whether an earlier super-block had it, whether this is the last that this rank
+ * multiplies with it, and the last of all. */
+typedef struct {
+    int64_t number;
+    bool again, last, final;
+} visit;
+
+/* What of a panel this rank fetches. Rows are shared out in pieces of equal height, so that the pieces one after another are the panel. */
+typedef struct {
+    tsr_rect stored, mine;          /* of the file */
+    size_t piece, own, whole, at;   /* bytes of a piece, of mine, of the panel; where mine begins */
+    bool gather;
+} cut;
+
+static cut cut_panel(const emitter *e, const side *s, tsr_rect stored) {
+    /* memory that every rank of the node maps, or elements that any rank makes, need no exchange in host memory */
+    int parts = s->road == TSR_ROAD_HOST || e->plan->resources.device_exchange ? s->parts : 1, part = parts > 1 ? s->part : 0;
+    size_t row_bytes = (size_t)stored.cols * tsr_dtype_bytes(s->operand->element.dtype);
+    int64_t height = tsr_ceil_div(stored.rows, parts), start = tsr_min(stored.rows, part * height);
+    tsr_rect mine = {stored.row + start, stored.col, tsr_min(height, stored.rows - start), stored.cols};
+    return (cut){stored, mine, (size_t)height * row_bytes, (size_t)mine.rows * row_bytes, (size_t)stored.rows * row_bytes, (size_t)(part * height) * row_bytes, parts > 1};
+}
+
+/* What is kept has a content number of its own, the rest is counted as it comes. */
+static chain chain_kept(emitter *e, tsr_slot_class slot, bool keep, const visit *v) { return keep ? chain_at(e, slot, v->number) : chain_begin(e, slot); }
+static tsr_slot_use chain_next(chain *c, bool end) { return end ? chain_end(c) : chain_touch(c); }
 
 static tsr_status emit_read(emitter *e, tsr_operand_name name, tsr_rect rect, size_t offset, size_t bytes, tsr_slot_use to) {
     tsr_step step = step_new(TSR_STEP_READ, TSR_LANE_READ, to, unused, unused);
@@ -63,58 +93,76 @@ static tsr_status emit_upload(emitter *e, tsr_operand_name name, size_t offset, 
     return emit(e, &step);
 }
 
-static tsr_status emit_gather(emitter *e, const side *s, size_t piece, size_t received, tsr_slot_use in) {
+static tsr_status emit_gather(emitter *e, const side *s, const cut *c, tsr_slot_use in) {
     tsr_step step = step_new(TSR_STEP_GATHER, TSR_LANE_EXCHANGE, in, unused, unused);
-    step.operand = s->name, step.bytes = piece, step.lane_bytes = (double)received;
+    step.operand = s->name, step.bytes = c->piece, step.lane_bytes = (double)(c->whole - c->own);
     return emit(e, &step);
 }
 
-/* `stored`: the panel as rows and columns of the file. Rows are shared out in pieces of equal height, so that the pieces one
- * after another are the panel. `wanted`: this rank multiplies it (false: it only helps to read). */
-static tsr_status emit_panel(emitter *e, const side *s, tsr_rect stored, bool wanted, chain *ready) {
-    const tsr_resources *res = &e->plan->resources;
-    size_t row_bytes = (size_t)stored.cols * tsr_dtype_bytes(s->operand->element.dtype);
-    int64_t height = tsr_ceil_div(stored.rows, s->parts);
-    int64_t start = tsr_min(stored.rows, s->part * height);
-    tsr_rect mine = {stored.row + start, stored.col, tsr_min(height, stored.rows - start), stored.cols};
-    size_t piece = (size_t)height * row_bytes, own = (size_t)mine.rows * row_bytes;
-    size_t whole = (size_t)stored.rows * row_bytes, at = (size_t)s->part * piece;
-    bool gather = s->parts > 1;
+/* What was read, in a host buffer: this rank's piece, or the whole panel where ranks exchange host memory. */
+static tsr_status emit_host(emitter *e, const side *s, const cut *c, const visit *v, bool wanted, chain *host) {
+    const bool exchange = c->gather && !e->plan->resources.device_exchange;
+    *host = chain_kept(e, s->host, s->keep_host, v);
+    if (s->keep_host && v->again) {
+        host->clock += 1 + exchange;
+        return TSR_OK;
+    }
+    TSR_TRY(emit_read(e, s->name, c->mine, exchange ? c->at : 0, c->own, chain_next(host, !exchange && !wanted)));
+    return exchange ? emit_gather(e, s, c, chain_next(host, !wanted)) : TSR_OK;
+}
 
-    chain panel = {-1, 0};
+/* The panel where the device can read it, as it is stored. */
+static tsr_status emit_load(emitter *e, const side *s, const cut *c, const visit *v, bool wanted, chain *panel) {
+    const tsr_resources *res = &e->plan->resources;
+    const bool gather = c->gather && (res->host_memory || res->device_exchange), keep = s->keep && !s->pack;
+    if (!gather && !wanted) { /* ranks that share host memory need this one's piece all the same */
+        chain host;
+        return c->gather ? emit_host(e, s, c, v, false, &host) : TSR_OK;
+    }
     if (res->host_memory) {
-        panel = chain_begin(e, s->panel);
-        TSR_TRY(emit_read(e, s->name, mine, at, own, gather || wanted ? chain_touch(&panel) : chain_end(&panel)));
-        if (gather) TSR_TRY(emit_gather(e, s, piece, whole - own, wanted ? chain_touch(&panel) : chain_end(&panel)));
-    } else if (res->device_exchange) {
-        chain host = chain_begin(e, s->host);
-        panel = chain_begin(e, s->panel);
-        TSR_TRY(emit_read(e, s->name, mine, 0, own, chain_touch(&host)));
-        TSR_TRY(emit_upload(e, s->name, at, own, chain_end(&host), gather || wanted ? chain_touch(&panel) : chain_end(&panel)));
-        if (gather) TSR_TRY(emit_gather(e, s, piece, whole - own, wanted ? chain_touch(&panel) : chain_end(&panel)));
+        *panel = chain_kept(e, s->panel, keep, v);
+        TSR_TRY(emit_read(e, s->name, c->mine, c->at, c->own, chain_touch(panel)));
+    } else if (s->road == TSR_ROAD_HOST) {
+        chain host;
+        TSR_TRY(emit_host(e, s, c, v, true, &host));
+        *panel = chain_kept(e, s->panel, keep, v);
+        bool later = !(gather ? v->final : v->last); /* the piece is for others, too */
+        tsr_slot_use from = s->keep_host && later ? chain_hold(&host) : chain_end(&host);
+        TSR_TRY(emit_upload(e, s->name, gather ? c->at : 0, gather ? c->own : c->whole, from, chain_touch(panel)));
     } else {
-        chain host = chain_begin(e, s->host);
-        TSR_TRY(emit_read(e, s->name, mine, at, own, gather || wanted ? chain_touch(&host) : chain_end(&host)));
-        if (gather) TSR_TRY(emit_gather(e, s, piece, whole - own, wanted ? chain_touch(&host) : chain_end(&host)));
-        if (wanted) {
-            panel = chain_begin(e, s->panel);
-            TSR_TRY(emit_upload(e, s->name, 0, whole, chain_end(&host), chain_touch(&panel)));
-        }
-    }
-    if (wanted && s->pack) {
-        chain packed = chain_begin(e, s->packed);
-        tsr_step step = step_new(TSR_STEP_PACK, TSR_LANE_PACK, chain_end(&panel), chain_touch(&packed), unused);
-        step.operand = s->name, step.rect = (tsr_rect){0, 0, stored.rows, stored.cols};
-        int64_t multiple = res->multiple;
-        step.m = tsr_round_up(s->operand->transpose ? stored.cols : stored.rows, multiple);
-        step.n = tsr_round_up(s->operand->transpose ? stored.rows : stored.cols, multiple);
-        step.ld = tsr_plan_packed_ld(e->plan, step.n);
-        step.lane_bytes = (double)whole + (double)step.m * (double)step.n * (double)tsr_dtype_bytes(e->plan->problem.input);
+        *panel = chain_kept(e, s->panel, keep, v);
+        bool mapped = s->road == TSR_ROAD_MAPPED;
+        tsr_step step = step_new(mapped ? TSR_STEP_COPY_IN : TSR_STEP_GENERATE, TSR_LANE_UPLOAD, chain_touch(panel), unused, unused);
+        step.operand = s->name, step.rect = c->mine, step.offset = c->at, step.bytes = c->own, step.lane_bytes = (double)c->own;
         TSR_TRY(emit(e, &step));
-        panel = packed;
     }
-    *ready = panel;
-    return TSR_OK;
+    return gather ? emit_gather(e, s, c, chain_next(panel, !wanted)) : TSR_OK;
+}
+
+static tsr_status emit_pack(emitter *e, const side *s, const cut *c, const visit *v, chain *panel) {
+    const int64_t multiple = e->plan->resources.multiple;
+    chain packed = chain_kept(e, s->packed, s->keep, v);
+    tsr_step step = step_new(TSR_STEP_PACK, TSR_LANE_PACK, chain_end(panel), chain_touch(&packed), unused);
+    step.operand = s->name, step.rect = (tsr_rect){0, 0, c->stored.rows, c->stored.cols};
+    step.m = tsr_round_up(s->operand->transpose ? c->stored.cols : c->stored.rows, multiple);
+    step.n = tsr_round_up(s->operand->transpose ? c->stored.rows : c->stored.cols, multiple);
+    step.ld = tsr_plan_packed_ld(e->plan, step.n);
+    step.lane_bytes = (double)c->whole + (double)step.m * (double)step.n * (double)tsr_dtype_bytes(e->plan->problem.input);
+    *panel = packed;
+    return emit(e, &step);
+}
+
+/* `stored`: the panel as rows and columns of the file. `wanted`: this rank multiplies it (false: it only helps to read). */
+static tsr_status emit_panel(emitter *e, const side *s, tsr_rect stored, const visit *v, bool wanted, chain *ready) {
+    const cut c = cut_panel(e, s, stored);
+    if (s->keep && v->again) {
+        bool gathered = !s->pack && c.gather && (e->plan->resources.host_memory || e->plan->resources.device_exchange);
+        *ready = chain_at(e, s->pack ? s->packed : s->panel, v->number);
+        ready->clock += 1 + gathered;
+        return TSR_OK;
+    }
+    TSR_TRY(emit_load(e, s, &c, v, wanted, ready));
+    return wanted && s->pack ? emit_pack(e, s, &c, v, ready) : TSR_OK;
 }
 
 /* The part of a stored operand that covers `outer` (of m or n) and `inner` (of k); `k_is_cols`: stored with k along columns. */
@@ -125,44 +173,75 @@ static tsr_rect stored_rect(bool k_is_cols, tsr_span outer, tsr_span inner) {
 
 /* ---- one super-block ------------------------------------------------------------------------------------------- */
 
-static tsr_status emit_multiply(emitter *e, chain *a, chain *b, tsr_slot_use sum, tsr_span rows, tsr_span cols, tsr_span ks, bool first) {
+/* One super-block on this rank: which one, and its rows and columns of C. */
+typedef struct {
+    int64_t i, j;
+    tsr_span rows, cols;
+    bool mine; /* neither is empty */
+} block;
+
+static tsr_span block_rows(const emitter *e, int64_t i) {
+    const tsr_problem *problem = &e->plan->problem;
+    tsr_span whole = tsr_block(problem->m, e->plan->block_m, i);
+    return tsr_span_within(whole, tsr_partition_units(whole.count, problem->unit_m, e->plan->p, e->row));
+}
+static tsr_span block_cols(const emitter *e, int64_t j) {
+    const tsr_problem *problem = &e->plan->problem;
+    tsr_span whole = tsr_block(problem->n, e->plan->block_n, j);
+    return tsr_span_within(whole, tsr_partition_units(whole.count, problem->unit_n, e->plan->q, e->col));
+}
+
+static tsr_rect rect_of(const block *at) { return (tsr_rect){at->rows.start, at->cols.start, at->rows.count, at->cols.count}; }
+
+static tsr_status emit_multiply(emitter *e, tsr_slot_use a, tsr_slot_use b, tsr_slot_use sum, const block *at, tsr_span ks, bool first) {
     const tsr_plan *plan = e->plan;
     const tsr_problem *problem = &plan->problem;
     int64_t multiple = plan->resources.multiple;
-    tsr_step step = step_new(TSR_STEP_MULTIPLY, TSR_LANE_MULTIPLY, chain_end(a), chain_end(b), sum);
-    step.m = tsr_round_up(rows.count, multiple), step.n = tsr_round_up(cols.count, multiple), step.k = tsr_round_up(ks.count, multiple);
-    step.ld = step.n;
+    tsr_step step = step_new(TSR_STEP_MULTIPLY, TSR_LANE_MULTIPLY, a, b, sum);
+    step.m = tsr_round_up(at->rows.count, multiple), step.n = tsr_round_up(at->cols.count, multiple), step.k = tsr_round_up(ks.count, multiple);
+    step.ld = step.n, step.rect = rect_of(at);
     step.lda = plan->pack_a ? tsr_plan_packed_ld(plan, step.k) : step.k;
     step.ldb = plan->pack_b ? tsr_plan_packed_ld(plan, step.n) : step.n;
     step.accumulate = !first;
-    step.flops = 2.0 * (double)rows.count * (double)cols.count * (double)ks.count;
+    step.flops = 2.0 * (double)at->rows.count * (double)at->cols.count * (double)ks.count;
     step.lane_bytes = ((double)step.m * (double)step.k + (double)step.k * (double)step.n) * (double)tsr_dtype_bytes(problem->input) +
                       (first ? 1.0 : 2.0) * (double)step.m * (double)step.n * (double)tsr_dtype_bytes(problem->type);
     return emit(e, &step);
 }
 
-static tsr_status emit_sweep(emitter *e, tsr_span rows, tsr_span cols, chain *sum) {
+/* Blocks come in an order in which j grows along every row of them and i along every column: a band of A is there from j = 0 on, one of B from i = 0
+ * on. Blocks at the end may hold nothing of this rank: the last that does ends the use. */
+static tsr_status emit_sweep(emitter *e, const block *at, chain *sum) {
     const tsr_plan *plan = e->plan;
     const tsr_problem *problem = &plan->problem;
-    const side a = {TSR_OPERAND_A, &problem->a, TSR_SLOT_HOST_A, TSR_SLOT_PANEL_A, TSR_SLOT_PACKED_A, plan->q, e->col, plan->pack_a};
-    const side b = {TSR_OPERAND_B, &problem->b, TSR_SLOT_HOST_B, TSR_SLOT_PANEL_B, TSR_SLOT_PACKED_B, plan->p, e->row, plan->pack_b};
+    const side a = {TSR_OPERAND_A, &problem->a, tsr_plan_road(plan, problem->a.road), TSR_SLOT_HOST_A, TSR_SLOT_PANEL_A, TSR_SLOT_PACKED_A, plan->q, e->col,
+                    plan->pack_a, plan->keep_a != TSR_KEEP_NONE, plan->keep_host_a};
+    const side b = {TSR_OPERAND_B, &problem->b, tsr_plan_road(plan, problem->b.road), TSR_SLOT_HOST_B, TSR_SLOT_PANEL_B, TSR_SLOT_PACKED_B, plan->p, e->row,
+                    plan->pack_b, plan->keep_b != TSR_KEEP_NONE, plan->keep_host_b};
+    const int64_t end_i = plan->blocks_m - (block_rows(e, plan->blocks_m - 1).count > 0 ? 1 : 2);
+    const int64_t end_j = plan->blocks_n - (block_cols(e, plan->blocks_n - 1).count > 0 ? 1 : 2);
     tsr_span range = tsr_partition(problem->k, plan->r, e->depth);
     int64_t panels = tsr_ceil_div(range.count, plan->panel);
-    bool mine = rows.count > 0 && cols.count > 0;
 
     for (int64_t t = 0; t < panels; t++) {
         tsr_span ks = tsr_span_within(range, tsr_block(range.count, plan->panel, t));
+        const visit va = {at->i * panels + t, at->j > 0, at->j == end_j, at->j + 1 == plan->blocks_n};
+        const visit vb = {at->j * panels + t, at->i > 0, at->i == end_i, at->i + 1 == plan->blocks_m};
         chain ready_a = {-1, 0}, ready_b = {-1, 0};
-        if (rows.count > 0) TSR_TRY(emit_panel(e, &a, stored_rect(!problem->a.transpose, rows, ks), mine, &ready_a));
-        if (cols.count > 0) TSR_TRY(emit_panel(e, &b, stored_rect(problem->b.transpose, cols, ks), mine, &ready_b));
-        if (!mine) continue;
-        tsr_slot_use use = t + 1 == panels ? chain_touch(sum) : chain_hold(sum);
-        TSR_TRY(emit_multiply(e, &ready_a, &ready_b, use, rows, cols, ks, t == 0));
+        if (at->rows.count > 0) TSR_TRY(emit_panel(e, &a, stored_rect(!problem->a.transpose, at->rows, ks), &va, at->mine, &ready_a));
+        if (at->cols.count > 0) TSR_TRY(emit_panel(e, &b, stored_rect(problem->b.transpose, at->cols, ks), &vb, at->mine, &ready_b));
+        if (!at->mine) continue;
+        bool end = t + 1 == panels;
+        tsr_slot_use use = !end ? chain_hold(sum) : chain_next(sum, tsr_plan_keeps_c(plan));
+        tsr_slot_use use_a = a.keep && !va.last ? chain_hold(&ready_a) : chain_end(&ready_a);
+        tsr_slot_use use_b = b.keep && !vb.last ? chain_hold(&ready_b) : chain_end(&ready_b);
+        TSR_TRY(emit_multiply(e, use_a, use_b, use, at, ks, t == 0));
     }
-    if (mine && panels == 0) {
-        tsr_step step = step_new(TSR_STEP_ZERO, TSR_LANE_MULTIPLY, chain_touch(sum), unused, unused);
+    if (at->mine && panels == 0) {
+        tsr_step step = step_new(TSR_STEP_ZERO, TSR_LANE_MULTIPLY, chain_next(sum, tsr_plan_keeps_c(plan)), unused, unused);
         int64_t multiple = plan->resources.multiple;
-        step.bytes = (size_t)tsr_round_up(rows.count, multiple) * (size_t)tsr_round_up(cols.count, multiple) * tsr_dtype_bytes(problem->type);
+        step.ld = tsr_round_up(at->cols.count, multiple), step.rect = rect_of(at);
+        step.bytes = (size_t)tsr_round_up(at->rows.count, multiple) * (size_t)step.ld * tsr_dtype_bytes(problem->type);
         TSR_TRY(emit(e, &step));
     }
     return TSR_OK;
@@ -193,6 +272,11 @@ static tsr_status emit_strip(emitter *e, tsr_span rows, tsr_span cols, tsr_slot_
     finish.offset = offset, finish.ld = ld, finish.m = rows.count, finish.n = cols.count;
     finish.bytes = bytes, finish.lane_bytes = host_memory ? (double)bytes : 0;
     TSR_TRY(emit(e, &finish));
+    if (tsr_plan_road(plan, problem->c_road) == TSR_ROAD_MAPPED) {
+        tsr_step copy = step_new(TSR_STEP_COPY_OUT, TSR_LANE_DOWNLOAD, chain_end(&out), unused, unused);
+        copy.operand = TSR_OPERAND_C, copy.rect = rect, copy.bytes = bytes, copy.lane_bytes = (double)bytes;
+        return emit(e, &copy);
+    }
     if (!host_memory) {
         chain host = chain_begin(e, TSR_SLOT_OUT_HOST);
         tsr_step download = step_new(TSR_STEP_DOWNLOAD, TSR_LANE_DOWNLOAD, chain_end(&out), chain_touch(&host), unused);
@@ -241,21 +325,31 @@ static tsr_status emit_finish(emitter *e, tsr_span rows, tsr_span cols, chain *s
     return TSR_OK;
 }
 
+static tsr_status emit_block(emitter *e, int64_t i, int64_t j) {
+    block at = {i, j, block_rows(e, i), block_cols(e, j), false};
+    at.mine = at.rows.count > 0 && at.cols.count > 0;
+    chain sum = {-1, 0};
+    if (at.mine) sum = chain_begin(e, TSR_SLOT_SUM);
+    TSR_TRY(emit_sweep(e, &at, &sum));
+    return at.mine && !tsr_plan_keeps_c(e->plan) ? emit_finish(e, at.rows, at.cols, &sum) : TSR_OK;
+}
+
+/* In growing squares: with each new band of A or B, all super-blocks that it makes possible. */
+static tsr_status emit_growing(emitter *e) {
+    const int64_t down = e->plan->blocks_m, across = e->plan->blocks_n;
+    for (int64_t edge = 0; edge < tsr_max(down, across); edge++) {
+        for (int64_t j = 0; edge < down && j < tsr_min(edge, across); j++) TSR_TRY(emit_block(e, edge, j));
+        for (int64_t i = 0; edge < across && i < tsr_min(edge, down); i++) TSR_TRY(emit_block(e, i, edge));
+        if (edge < down && edge < across) TSR_TRY(emit_block(e, edge, edge));
+    }
+    return TSR_OK;
+}
+
 tsr_status tsr_schedule_summa(const tsr_plan *plan, int rank, tsr_step_sink sink, void *context) {
     emitter e = {.plan = plan, .sink = sink, .context = context};
     e.row = rank / (plan->q * plan->r), e.col = rank / plan->r % plan->q, e.depth = rank % plan->r;
-    for (int64_t i = 0; i < plan->blocks_m; i++) {
-        tsr_span block_rows = tsr_block(plan->problem.m, plan->block_m, i);
-        tsr_span rows = tsr_span_within(block_rows, tsr_partition(block_rows.count, plan->p, e.row));
-        for (int64_t j = 0; j < plan->blocks_n; j++) {
-            tsr_span block_cols = tsr_block(plan->problem.n, plan->block_n, j);
-            tsr_span cols = tsr_span_within(block_cols, tsr_partition(block_cols.count, plan->q, e.col));
-            bool mine = rows.count > 0 && cols.count > 0;
-            chain sum = {-1, 0};
-            if (mine) sum = chain_begin(&e, TSR_SLOT_SUM);
-            TSR_TRY(emit_sweep(&e, rows, cols, &sum));
-            if (mine) TSR_TRY(emit_finish(&e, rows, cols, &sum));
-        }
-    }
+    if (tsr_plan_grows(plan)) return emit_growing(&e);
+    for (int64_t i = 0; i < plan->blocks_m; i++)
+        for (int64_t j = 0; j < plan->blocks_n; j++) TSR_TRY(emit_block(&e, i, j));
     return TSR_OK;
 }

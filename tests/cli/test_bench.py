@@ -78,7 +78,7 @@ def test_speeds():
 
 
 def test_usage():
-    fails("bench", code=2, says=["gemm", "memory", "accuracy", "speeds"])
+    fails("bench", code=2, says=["gemm", "multiply", "memory", "accuracy", "speeds"])
     fails("bench", "disk", ranks=2, code=2, says=["'disk'", "memory"])
     fails("bench", "--size", "64", "memory", code=2, says="'--size'")
     fails("bench", "memory", "64", code=2, says="'64'")

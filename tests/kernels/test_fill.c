@@ -1,10 +1,10 @@
 /* Generated matrices: the published vectors of Philox4x32-10 (Random123, kat_vectors), independence of how a matrix is cut,
- * and the distributions' moments. */
+ * the distributions' moments, and the device's fill beside the host's. One source for the CPU, the host emulation of CUDA, and a GPU. */
 #include <math.h>
 
 #include "kernels/fill.h"
 #include "kernels/philox.h"
-#include "tests/check.h"
+#include "tests/kernels/device_under_test.h"
 
 static void check_known_answers(void) {
     const struct {
@@ -73,6 +73,61 @@ static void check_moments(void) {
     for (int v = 0; v < 9; v++) CHECK(fabs(counts[v] - n / 9) < 5 * sqrt(n / 9), "%d occurs %d times", v - 4, counts[v]);
 }
 
+/* ---- the device's fill beside the host's ------------------------------------------------------------------------ */
+
+enum { GUARD = 64 }; /* bytes before and after the matrix */
+
+/* Equal to the bit; numbers of the normal distribution, stored in `dtype`, within the last bits of logarithm and cosine or, where rounded, one step. */
+static void check_same(tsr_fill_kind kind, tsr_view host, tsr_view device) {
+    const size_t bytes = tsr_dtype_bytes(host.element.dtype);
+    for (int64_t at = 0; at < host.rows * host.ld; at++) {
+        const char *expected = (const char *)host.data + (size_t)at * bytes, *got = (const char *)device.data + (size_t)at * bytes;
+        if (kind != TSR_FILL_NORMAL || at % host.ld >= host.cols) {
+            CHECK(memcmp(expected, got, bytes) == 0, "%s %s: element %lld differs", tsr_fill_name(kind), tsr_dtype_name(host.element.dtype), (long long)at);
+            continue;
+        }
+        static const double steps[TSR_DTYPE_COUNT] = {[TSR_F16] = 0x1p-10, [TSR_BF16] = 0x1p-7, [TSR_F32] = 0x1p-23, [TSR_F64] = 0x1p-48};
+        const double a = tsr_element_to_double(host.element, expected), b = tsr_element_to_double(device.element, got), step = steps[host.element.dtype];
+        CHECK(fabs(a - b) <= (step > 0 ? step * fabs(a) + 0x1p-40 : 1), "normal %s: %.17g and %.17g", tsr_dtype_name(host.element.dtype), a, b);
+    }
+}
+
+static void check_device(const device_under_test *under, tsr_dtype dtype, tsr_rect part, int64_t ld) {
+    const tsr_fill_ops *fills = tsr_fill_find(under->ops->kind);
+    CHECK(fills != NULL, "no fill for %s", under->ops->name);
+    const size_t bytes = (size_t)(part.rows * ld) * tsr_dtype_bytes(dtype), all = bytes + 2 * GUARD;
+    unsigned char *expected = malloc(all), *got = malloc(all);
+    CHECK(expected != NULL && got != NULL, "no memory");
+    for (int kind = TSR_FILL_UNIFORM; kind <= TSR_FILL_IDENTITY; kind++) {
+        memset(expected, 0xa5, all);
+        unsigned char *device = test_upload(under, expected, all);
+        tsr_view host = {expected + GUARD, {dtype, false}, part.rows, part.cols, ld}, there = host, back = host;
+        there.data = device + GUARD, back.data = got + GUARD;
+        CHECK_OK(tsr_fill_host((tsr_fill_kind)kind, 77, part.row, part.col, host));
+        CHECK_OK(fills->fill(under->device, under->stream, (tsr_fill_kind)kind, 77, part.row, part.col, there));
+        test_download(under, got, device, all);
+        check_same((tsr_fill_kind)kind, host, back);
+        CHECK(memcmp(got, expected, GUARD) == 0 && memcmp(got + all - GUARD, expected + all - GUARD, GUARD) == 0, "%s %s: bytes around it written",
+              tsr_fill_name((tsr_fill_kind)kind), tsr_dtype_name(dtype));
+    }
+    free(expected);
+    free(got);
+}
+
+static void check_devices(void) {
+    device_under_test under = test_open();
+    for (int dtype = 0; dtype < TSR_DTYPE_COUNT; dtype++) {
+        check_device(&under, (tsr_dtype)dtype, (tsr_rect){5, 0, 37, 45}, 45);
+        check_device(&under, (tsr_dtype)dtype, (tsr_rect){0, 0, 131, 259}, 260); /* more than a block makes at a time */
+        check_device(&under, (tsr_dtype)dtype, (tsr_rect){((int64_t)1 << 33) - 2, ((int64_t)1 << 33) - 1, 9, 70}, 75); /* high words of i and j */
+    }
+    const tsr_fill_ops *fills = tsr_fill_find(under.ops->kind);
+    CHECK_OK(fills->fill(under.device, under.stream, TSR_FILL_UNIFORM, 1, 0, 0, (tsr_view){NULL, {TSR_F32, false}, 0, 5, 5}));
+    CHECK_FAILS(fills->fill(under.device, under.stream, TSR_FILL_UNIFORM, 1, 0, 0, (tsr_view){NULL, {TSR_F32, true}, 2, 2, 2}), TSR_ERR_UNSUPPORTED, "byte order");
+    CHECK_FAILS(fills->fill(under.device, under.stream, TSR_FILL_UNIFORM, 1, 0, 0, (tsr_view){NULL, {TSR_F32, false}, 2, 3, 2}), TSR_ERR_SHAPE, "ld");
+    test_close(&under);
+}
+
 int main(void) {
     check_known_answers();
     check_names();
@@ -81,5 +136,7 @@ int main(void) {
     CHECK(tsr_fill_element(TSR_FILL_UNIFORM, 1, (int64_t)1 << 32, 0) != tsr_fill_element(TSR_FILL_UNIFORM, 1, 0, 0), "high words of i unused");
     CHECK(tsr_fill_element(TSR_FILL_UNIFORM, 1, 1, 2) != tsr_fill_element(TSR_FILL_UNIFORM, 1, 2, 1), "i and j alike");
     CHECK_FAILS(tsr_fill_host(TSR_FILL_UNIFORM, 1, 0, 0, (tsr_view){NULL, {TSR_F32, true}, 0, 0, 0}), TSR_ERR_UNSUPPORTED, "byte order");
+    CHECK_FAILS(tsr_fill_host(TSR_FILL_UNIFORM, 1, 0, 0, (tsr_view){NULL, {TSR_F32, false}, 2, 3, 2}), TSR_ERR_SHAPE, "ld");
+    check_devices();
     return 0;
 }

@@ -15,7 +15,7 @@
 #define UNWRITTEN 1.0e5
 
 /* Where A and B come from. */
-typedef enum { GENERATED, CONTIGUOUS, CHUNKED, COMPRESSED } file_layout;
+typedef enum { GENERATED, CONTIGUOUS, CHUNKED, COMPRESSED, MEMORY } file_layout;
 
 typedef struct {
     int64_t m, n, k;
@@ -27,6 +27,10 @@ typedef struct {
     bool any_memory; /* more of it where that is too little */
     int grid[3];
     file_layout layout; /* of A and B */
+    bool direct;        /* generated or in memory: made on the device or copied from there */
+    tsr_road c_road;
+    bool exchange;      /* where device memory is host memory: exchanged on the device */
+    int64_t edge;       /* of super-blocks that memory does not ask for */
 } setup;
 
 /* Communicators take long to make: each grid is opened once a transport. */
@@ -42,11 +46,14 @@ typedef struct {
     int shared;
     const tsr_transport_ops *ops;
     bool each; /* kernels in turn */
+    bool emulated; /* the device's memory is the host's, but is treated as if it were not */
     opened grids[64];
     int grids_count;
     int runs;
+    int growing, bands, kept_host, mapped, made, on_device; /* runs that took these ways */
     char folder[64];         /* for files */
     tsr_store_desc files[2]; /* A and B of this run, where they are files */
+    void *memory[2];         /* or in memory */
 } bench;
 
 static double at(uint64_t seed, int64_t i, int64_t j) { return tsr_fill_element(TSR_FILL_INTEGER, seed, i, j); }
@@ -114,8 +121,18 @@ static void make_files(bench *b, const setup *s, tsr_operand *a, tsr_operand *bb
     }
 }
 
+static void open_memory(bench *b, int which, const tsr_operand *operand, tsr_store **store) {
+    int64_t ld = operand->cols + 3;
+    tsr_view view = {malloc((size_t)(operand->rows * ld + 1) * tsr_dtype_bytes(operand->element.dtype)), operand->element, operand->rows, operand->cols, ld};
+    CHECK(view.data, "no memory");
+    CHECK_OK(tsr_fill_host(TSR_FILL_INTEGER, (uint64_t)which + 1, 0, 0, view));
+    b->memory[which] = view.data;
+    CHECK_OK(tsr_memory_open(view, store));
+}
+
 static void open_operand(bench *b, const setup *s, int which, const tsr_operand *operand, tsr_store **store) {
-    if (s->layout == GENERATED) CHECK_OK(tsr_generated_open(TSR_FILL_INTEGER, (uint64_t)which + 1, operand->rows, operand->cols, operand->element.dtype, store));
+    if (s->layout == MEMORY) open_memory(b, which, operand, store);
+    else if (s->layout == GENERATED) CHECK_OK(tsr_generated_open(TSR_FILL_INTEGER, (uint64_t)which + 1, operand->rows, operand->cols, operand->element.dtype, store));
     else CHECK_OK(tsr_hdf5_open(&b->files[which], TSR_IO_AUTO, NULL, NULL, store));
 }
 
@@ -167,6 +184,28 @@ static void close_grids(bench *b) {
     b->grids_count = 0;
 }
 
+typedef struct {
+    tsr_executor *executor;
+    const tsr_plan *plan;
+    double *c;
+} fetched;
+
+static tsr_status fetch_part(void *context, tsr_rect part) {
+    const fetched *f = context;
+    const int64_t n = f->plan->problem.n;
+    double *sums = malloc((size_t)tsr_rect_elements(part) * sizeof *sums); /* floats in its front where the type is f32 */
+    CHECK(sums, "no memory");
+    CHECK_OK(tsr_executor_fetch(f->executor, part, sums, part.cols));
+    for (int64_t i = 0; i < part.rows; i++)
+        for (int64_t j = 0; j < part.cols; j++) {
+            double *to = &f->c[(part.row + i) * n + part.col + j];
+            CHECK(*to == UNWRITTEN, "two parts of C overlap");
+            *to = f->plan->problem.type == TSR_F32 ? ((float *)sums)[i * part.cols + j] : sums[i * part.cols + j];
+        }
+    free(sums);
+    return TSR_OK;
+}
+
 static void execute(bench *b, const setup *s, const tsr_plan *plan, const tsr_gemm_kernel *kernel, double *c) {
     opened *o = open_grid(b, plan);
     if (!o->grid.active) return;
@@ -183,12 +222,22 @@ static void execute(bench *b, const setup *s, const tsr_plan *plan, const tsr_ge
         CHECK_OK(tsr_trace_open(forecast.steps, &x.trace));
     }
     CHECK_OK(tsr_executor_open(&x, &executor));
+    if (b->runs % 3 == 0 && !x.trace) { /* a run before, of which nothing may be left */
+        CHECK_OK(tsr_executor_run(executor, &record));
+        for (int64_t i = 0; i < s->m * s->n; i++) c[i] = UNWRITTEN;
+        record = (tsr_rank_record){0};
+    }
     CHECK_OK(tsr_executor_run(executor, &record));
     check_record(plan, &o->grid, &record);
+    fetched f = {executor, plan, c};
+    if (tsr_plan_keeps_c(plan)) CHECK_OK(tsr_executor_parts(executor, fetch_part, &f));
+    else CHECK_FAILS(tsr_executor_parts(executor, fetch_part, &f), TSR_ERR_USAGE, "TSR_ROAD_DEVICE");
     if (x.trace) check_trace(x.trace, plan, &o->grid, &record);
     tsr_executor_close(executor);
     tsr_trace_close(x.trace);
     tsr_store_close(x.a), tsr_store_close(x.b), tsr_store_close(x.c0), tsr_store_close(x.c);
+    free(b->memory[0]), free(b->memory[1]);
+    b->memory[0] = b->memory[1] = NULL;
 }
 
 /* All ranks count the same runs, so they take the same kernel. Small integers are exact in every type: any kernel will do. */
@@ -213,12 +262,17 @@ static void run_one(bench *b, const setup *s) {
     tsr_operand bb = {s->transpose_b ? s->n : s->k, s->transpose_b ? s->k : s->n, {s->type_b, false}, s->transpose_b, TSR_ROAD_HOST};
     tsr_operand c0 = {s->m, s->n, {TSR_I16, false}, false, TSR_ROAD_HOST};
     tsr_problem problem;
-    if (s->layout != GENERATED) make_files(b, s, &a, &bb);
+    if (s->layout != GENERATED && s->layout != MEMORY) make_files(b, s, &a, &bb);
+    if (s->direct && s->layout == MEMORY) a.road = bb.road = TSR_ROAD_MAPPED;
+    if (s->direct && s->layout == GENERATED && tsr_fill_find(b->facts.kind)) a.road = bb.road = TSR_ROAD_DEVICE;
     CHECK_OK(tsr_problem_make(a, bb, &c0, s->alpha, s->beta, &problem));
     problem.out = TSR_F64; /* what the memory store holds */
-    tsr_resources res = {.ranks = b->world.ranks, .host_memory = b->facts.host_memory, .device_exchange = b->ops->device_memory, .device_limit = s->memory,
+    problem.c_road = s->c_road;
+    tsr_resources res = {.ranks = b->world.ranks, .host_memory = b->facts.host_memory, .device_limit = s->memory, .edge = s->edge,
+                         .device_exchange = b->ops->device_memory || (s->exchange && b->emulated),
                          .host_limit = s->memory, .panel = s->panel, .multiple = 1, .grid = {s->grid[0], s->grid[1], s->grid[2]}};
     res.rates = tsr_rates_typical(b->facts.kind == TSR_DEVICE_CUDA, b->ops->device_memory, problem.type, 1);
+    for (int lane = 0; lane < TSR_LANE_COUNT && s->edge > 0; lane++) res.rates.lane[lane] *= lane == TSR_LANE_DOWNLOAD ? 1e-8 : 1e-6; /* bytes count, C's most */
     const tsr_gemm_kernel *kernel = choose_kernel(b, &problem);
     problem.input = kernel->input;
     res.multiple = kernel->multiple;
@@ -241,6 +295,8 @@ static void run_one(bench *b, const setup *s) {
     check_product(b, s, &plan, c);
     free(c);
     b->runs++;
+    b->growing += tsr_plan_grows(&plan) && plan.blocks_m > 1 && plan.blocks_n > 1, b->bands += plan.keep_a == TSR_KEEP_BAND, b->kept_host += plan.keep_host_a || plan.keep_host_b;
+    b->mapped += tsr_plan_road(&plan, a.road) == TSR_ROAD_MAPPED, b->made += tsr_plan_road(&plan, a.road) == TSR_ROAD_DEVICE, b->on_device += tsr_plan_keeps_c(&plan);
 }
 
 static void run_grids(bench *b) {
@@ -288,6 +344,10 @@ static void run_random(bench *b, int runs) {
             s.grid[1] = 1 + (int)chance(&state, b->world.ranks / s.grid[0]);
             s.grid[2] = 1 + (int)chance(&state, b->world.ranks / s.grid[0] / s.grid[1]);
         }
+        s.exchange = chance(&state, 2), s.direct = chance(&state, 2), s.edge = chance(&state, 2) ? 1 + chance(&state, 60) : 0;
+        if (chance(&state, 4) == 0) s.layout = MEMORY;
+        s.c_road = (tsr_road)chance(&state, 3);
+        if (s.c_road == TSR_ROAD_DEVICE) s.alpha = 1, s.beta = 0, s.grid[2] = s.grid[0] > 0;
         run_one(b, &s);
     }
 }
@@ -315,6 +375,7 @@ int main(int argc, char **argv) {
     CHECK_OK(tsr_world_open(&b.world));
     CHECK_OK(tsr_device_choose(&b.world, kind, &b.device, &b.shared));
     CHECK_OK(b.device->ops->facts(b.device, &b.facts));
+    b.emulated = strncmp(b.facts.name, "emulated", 8) == 0;
     make_folder(&b);
     static const char *const transports[] = {"host", "cuda-aware", "nccl"};
     int tried = 0;
@@ -326,6 +387,9 @@ int main(int argc, char **argv) {
         run_random(&b, b.each ? 40 : 200);
         close_grids(&b);
     }
+    CHECK(b.each || (b.bands > 0 && b.on_device > 0), "%d runs kept bands of A, %d kept C on the device", b.bands, b.on_device);
+    CHECK(!b.emulated || (b.growing > 0 && b.kept_host > 0 && b.mapped > 0 && b.made > 0), "%d runs kept all and grew, %d kept what they read, %d copied from a store's memory, %d made it", b.growing,
+          b.kept_host, b.mapped, b.made);
     CHECK(tried > 0 && b.runs > 100, "%d runs over %d transports", b.runs, tried);
     remove_folder(&b);
     b.device->ops->close(b.device);

@@ -1,12 +1,14 @@
 /* Plans for 1 to 64 ranks, simulated in one process: every element of C is written once and summed over all of k once, every element of A and B is read once
- * a sweep, no step leaves its buffer, the order of steps can be executed one by one, ranks of an axis make the same collective calls,
+ * a sweep or, where it stays, once in all, no step leaves its buffer, cuts lie on whole units, the order of steps can be executed one by one, ranks of an axis make the same collective calls,
  * and memory stays within the limits. */
+#include <math.h>
+
 #include "mpi/schedule.h"
 #include "tests/check.h"
 
 typedef struct {
     const tsr_plan *plan;
-    int64_t clock[128];
+    int64_t *clock;                     /* of every buffer */
     unsigned char *written;             /* m × n */
     int *read_a, *read_b, *read_c0;     /* as stored */
     double flops;
@@ -42,6 +44,12 @@ static void check_clocks(walk *w, const tsr_step *step) {
     }
 }
 
+/* `at` and `at + count` on whole units of a side, or at its end. */
+static void check_units(int64_t at, int64_t count, int64_t unit, int64_t side) {
+    CHECK(at % unit == 0 && ((at + count) % unit == 0 || at + count == side), "%lld elements from %lld on are no whole units of %lld", (long long)count, (long long)at,
+          (long long)unit);
+}
+
 static void count_read(walk *w, const tsr_step *step) {
     const tsr_problem *x = &w->plan->problem;
     int *count = step->operand == TSR_OPERAND_A ? w->read_a : step->operand == TSR_OPERAND_B ? w->read_b : w->read_c0;
@@ -56,6 +64,11 @@ static void check_step(walk *w, const tsr_step *step) {
     switch (step->kind) {
     case TSR_STEP_READ: count_read(w, step); check_room(w, step, 0, step->offset + step->bytes); break;
     case TSR_STEP_UPLOAD: check_room(w, step, 0, step->bytes); check_room(w, step, 1, step->offset + step->bytes); break;
+    case TSR_STEP_COPY_IN:
+    case TSR_STEP_GENERATE:
+        count_read(w, step);
+        check_room(w, step, 0, step->offset + step->bytes);
+        break;
     case TSR_STEP_GATHER: check_room(w, step, 0, step->bytes * (size_t)(step->operand == TSR_OPERAND_A ? w->plan->q : w->plan->p)); break;
     case TSR_STEP_PACK: check_room(w, step, 1, (size_t)(step->m * step->ld) * type); break;
     case TSR_STEP_ZERO: check_room(w, step, 0, step->bytes); break;
@@ -66,7 +79,9 @@ static void check_step(walk *w, const tsr_step *step) {
     case TSR_STEP_REDUCE: check_room(w, step, 0, step->offset + step->bytes * (size_t)w->plan->r); check_room(w, step, 1, step->bytes); break;
     case TSR_STEP_FINISH: check_room(w, step, 0, step->offset + (size_t)(step->m * step->ld) * type); check_room(w, step, 1, step->bytes); break;
     case TSR_STEP_DOWNLOAD: check_room(w, step, 0, step->bytes); check_room(w, step, 1, step->bytes); break;
+    case TSR_STEP_COPY_OUT:
     case TSR_STEP_WRITE:
+        check_units(step->rect.row, step->rect.rows, x->unit_m, x->m), check_units(step->rect.col, step->rect.cols, x->unit_n, x->n);
         for (int64_t r = 0; r < step->rect.rows; r++)
             for (int64_t c = 0; c < step->rect.cols; c++) w->written[(step->rect.row + r) * x->n + step->rect.col + c]++;
         break;
@@ -88,6 +103,15 @@ static void check_all(const int *counts, int64_t elements, int64_t expected, con
     for (int64_t i = 0; i < elements; i++) CHECK(counts[i] == expected, "element %lld of %s was read %d times, not %lld", (long long)i, what, counts[i], (long long)expected);
 }
 
+/* Elements of A or B come from the file or the store's memory once where they stay, else once for each of the super-blocks across; where ranks do not exchange
+ * what they map or make, each of the `parts` that has something of the super-block takes them. */
+static int64_t times_read(const tsr_plan *plan, tsr_road road, bool kept, int64_t side, int64_t block, int64_t unit, int parts) {
+    bool alone = tsr_plan_road(plan, road) != TSR_ROAD_HOST && !plan->resources.device_exchange;
+    int64_t times = 0;
+    for (int64_t at = 0; at < (kept ? 1 : side); at += block) times += alone ? tsr_min(parts, tsr_ceil_div(tsr_min(block, side - at), unit)) : 1;
+    return times;
+}
+
 /* calls[axis] of every rank; ranks of one axis group must agree. */
 static void check_calls(const tsr_plan *plan, uint64_t (*calls)[3]) {
     int p = plan->p, q = plan->q, r = plan->r;
@@ -106,24 +130,24 @@ static void simulate(const tsr_plan *plan) {
     walk w = {.plan = plan};
     w.written = calloc((size_t)c + 1, 1);
     w.read_a = calloc((size_t)a + 1, sizeof(int)), w.read_b = calloc((size_t)b + 1, sizeof(int)), w.read_c0 = calloc((size_t)c + 1, sizeof(int));
+    w.clock = calloc((size_t)plan->buffers + 1, sizeof *w.clock);
     uint64_t(*calls)[3] = calloc((size_t)active, sizeof *calls);
     for (int rank = 0; rank < active; rank++) {
-        memset(w.clock, 0, sizeof w.clock);
+        memset(w.clock, 0, (size_t)plan->buffers * sizeof *w.clock);
         memset(w.calls, 0, sizeof w.calls);
-        CHECK(plan->buffers <= 128, "%d buffers", plan->buffers);
         CHECK_OK(tsr_schedule_summa(plan, rank, see, &w));
         for (int i = 0; i < plan->buffers; i++) CHECK(w.clock[i] % TSR_SLOT_STAGES == 0, "buffer %d of rank %d is left undrained", i, rank);
         memcpy(calls[rank], w.calls, sizeof w.calls);
     }
-    for (int64_t i = 0; i < c; i++) CHECK(w.written[i] == 1, "element %lld of C was written %d times", (long long)i, w.written[i]);
+    for (int64_t i = 0; i < c; i++) CHECK(w.written[i] == !tsr_plan_keeps_c(plan), "element %lld of C was written %d times", (long long)i, w.written[i]);
     CHECK(w.flops == 2.0 * (double)x->m * (double)x->n * (double)x->k, "%g flops for %lld x %lld x %lld", w.flops, (long long)x->m, (long long)x->n, (long long)x->k);
     if (x->k > 0 && c > 0) {
-        check_all(w.read_a, a, plan->blocks_n, "A");
-        check_all(w.read_b, b, plan->blocks_m, "B");
+        check_all(w.read_a, a, times_read(plan, x->a.road, plan->keep_a != TSR_KEEP_NONE || plan->keep_host_a, x->n, plan->block_n, x->unit_n, plan->q), "A");
+        check_all(w.read_b, b, times_read(plan, x->b.road, plan->keep_b != TSR_KEEP_NONE || plan->keep_host_b, x->m, plan->block_m, x->unit_m, plan->p), "B");
     }
     if (x->add_c0) check_all(w.read_c0, c, 1, "C0");
     check_calls(plan, calls);
-    free(calls), free(w.written), free(w.read_a), free(w.read_b), free(w.read_c0);
+    free(calls), free(w.clock), free(w.written), free(w.read_a), free(w.read_b), free(w.read_c0);
 }
 
 static uint64_t state = 1;
@@ -141,14 +165,18 @@ static tsr_problem some_problem(void) {
     tsr_problem problem;
     bool add = pick(0, 2) == 0;
     CHECK_OK(tsr_problem_make(a, b, add ? &c0 : NULL, pick(0, 9) == 0 ? 0 : 1, add ? 2 : 0, &problem));
+    if (pick(0, 1)) problem.a.road = (tsr_road)pick(0, 2), problem.b.road = (tsr_road)pick(0, 2), problem.c_road = pick(0, 1) ? TSR_ROAD_MAPPED : TSR_ROAD_HOST;
+    if (problem.alpha == 1 && !add && pick(0, 3) == 0) problem.c_road = TSR_ROAD_DEVICE;
+    if (pick(0, 2) == 0) problem.unit_m = pick(1, 20), problem.unit_n = pick(1, 20);
     return problem;
 }
 
 static tsr_resources some_resources(void) {
     tsr_resources res = {.ranks = (int)pick(1, 64), .host_memory = pick(0, 1), .device_limit = (size_t)1 << pick(6, 26), .host_limit = (size_t)1 << pick(6, 26),
-                         .panel = pick(0, 1) ? 0 : pick(1, 40), .multiple = pick(0, 4) == 0 ? 16 : 1};
+                         .panel = pick(0, 1) ? 0 : pick(1, 40), .multiple = pick(0, 4) == 0 ? 16 : 1, .edge = pick(0, 16)};
     res.device_exchange = !res.host_memory && pick(0, 1);
     res.rates = tsr_rates_typical(!res.host_memory, res.device_exchange, TSR_F32, 1);
+    for (int lane = 0; lane < TSR_LANE_COUNT; lane++) res.rates.lane[lane] *= pow(10, -(double)pick(4, 8)); /* so that bytes count beside steps */
     if (pick(0, 1)) {
         res.grid[0] = (int)pick(1, res.ranks), res.grid[1] = (int)pick(1, res.ranks / res.grid[0]);
         res.grid[2] = (int)pick(1, res.ranks / (res.grid[0] * res.grid[1]));
@@ -157,11 +185,12 @@ static tsr_resources some_resources(void) {
 }
 
 static void test_random_plans(void) {
-    int made = 0, refused = 0;
+    int made = 0, refused = 0, ways[5] = {0};
     for (int i = 0; i < 4000; i++) {
         tsr_problem problem = some_problem();
         tsr_resources res = some_resources();
         tsr_plan plan;
+        if (problem.c_road == TSR_ROAD_DEVICE) res.grid[2] = res.grid[0] > 0;
         tsr_status status = tsr_plan_make(&problem, &res, &plan);
         if (status == TSR_ERR_LIMIT) {
             CHECK(strstr(tsr_message(), "memory") && strstr(tsr_message(), "or more"), "message was: %s", tsr_message());
@@ -175,7 +204,10 @@ static void test_random_plans(void) {
         CHECK(plan.p * plan.q * plan.r <= res.ranks, "%d x %d x %d on %d ranks", plan.p, plan.q, plan.r, res.ranks);
         simulate(&plan);
         made++;
+        ways[0] += plan.keep_a == TSR_KEEP_BAND, ways[1] += tsr_plan_grows(&plan) && plan.blocks_m > 1 && plan.blocks_n > 1, ways[2] += plan.keep_a == TSR_KEEP_NONE && plan.keep_b == TSR_KEEP_ALL;
+        ways[3] += plan.keep_host_a, ways[4] += plan.keep_host_b;
     }
+    for (int i = 0; i < 5; i++) CHECK(ways[i] > 10, "way %d of keeping panels was taken %d times: the cases no longer cover it", i, ways[i]);
     CHECK(made > 1000 && refused > 10, "%d plans made, %d refused: the cases no longer cover both", made, refused);
 }
 
@@ -191,7 +223,11 @@ static void test_refusals(void) {
     res.rates = tsr_rates_typical(false, false, TSR_F32, 1);
     tsr_plan plan;
     CHECK_FAILS(tsr_plan_make(&problem, &res, &plan), TSR_ERR_USAGE, "needs 4 ranks");
-    res.grid[0] = res.grid[1] = 1, res.grid[2] = 1, res.host_limit = 10;
+    res.grid[0] = res.grid[1] = 1, res.grid[2] = 2, problem.c_road = TSR_ROAD_DEVICE;
+    CHECK_FAILS(tsr_plan_make(&problem, &res, &plan), TSR_ERR_USAGE, "r is 2");
+    res.grid[2] = 1, problem.alpha = 2;
+    CHECK_FAILS(tsr_plan_make(&problem, &res, &plan), TSR_ERR_USAGE, "alpha is 2");
+    problem.alpha = 1, problem.c_road = TSR_ROAD_HOST, res.host_limit = 10;
     CHECK_FAILS(tsr_plan_make(&problem, &res, &plan), TSR_ERR_LIMIT, "--host-memory");
     res.host_limit = 1 << 30, res.device_limit = 10;
     CHECK_FAILS(tsr_plan_make(&problem, &res, &plan), TSR_ERR_LIMIT, "--memory");
@@ -232,7 +268,29 @@ static void test_large(void) {
     CHECK(flops == 2.0 * 1048576.0 * 1048576.0 * 1048576.0, "%g flops", flops);
 }
 
+/* Files as slow to write as to read, on devices with room for all of A and B: C is cut so that most of it is written while the rest is read. Without
+ * room it is not cut further than it must be. */
+static void test_writing_while_reading(void) {
+    tsr_operand a = {49152, 49152, {TSR_F32, false}, false, TSR_ROAD_HOST};
+    tsr_problem problem;
+    CHECK_OK(tsr_problem_make(a, a, NULL, 1, 0, &problem));
+    tsr_resources res = {.ranks = 4, .device_exchange = true, .device_limit = (size_t)100 << 30, .host_limit = (size_t)64 << 30, .multiple = 1};
+    res.rates = tsr_rates_typical(true, true, TSR_F32, 1);
+    tsr_plan plan;
+    tsr_prediction prediction;
+    CHECK_OK(tsr_plan_make(&problem, &res, &plan));
+    tsr_plan_predict(&plan, &prediction);
+    const double read = prediction.lane_seconds[TSR_LANE_READ], write = prediction.lane_seconds[TSR_LANE_WRITE];
+    CHECK(plan.keep_a == TSR_KEEP_ALL && plan.keep_b == TSR_KEEP_ALL && plan.blocks_m > 2 && plan.blocks_n > 2, "%lld x %lld super-blocks", (long long)plan.blocks_m,
+          (long long)plan.blocks_n);
+    CHECK(prediction.seconds < 0.8 * (read + write) && prediction.seconds > fmax(read, write), "%g s, %g to read and %g to write", prediction.seconds, read, write);
+    problem.c_road = TSR_ROAD_DEVICE; /* nothing leaves */
+    CHECK_OK(tsr_plan_make(&problem, &res, &plan));
+    CHECK(plan.blocks_m == 1 && plan.blocks_n == 1, "C stays, and is cut into %lld x %lld", (long long)plan.blocks_m, (long long)plan.blocks_n);
+}
+
 int main(void) {
+    test_writing_while_reading();
     test_refusals();
     test_advice();
     test_large();

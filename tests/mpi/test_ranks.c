@@ -67,12 +67,36 @@ static void test_choice(const tsr_world *w, tsr_device *device) {
     if (w->rank == 0) CHECK(strstr(tsr_message(), "host"), "message was: %s", tsr_message());
 }
 
+/* A GPU where one is, in its own thread; given up, whether it has come or not; and what is no device is refused on every rank. */
+static void test_opening(const tsr_world *w) {
+    static const char *const kinds[] = {"auto", "cuda", "cpu", "abacus"};
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        tsr_device_opening opening;
+        tsr_device *device;
+        int shared;
+        tsr_device_begin(w, kinds[i], &opening);
+        tsr_device_give_up(&opening);
+        CHECK(opening.device == NULL && !opening.task.running, "'%s' is still open", kinds[i]);
+        tsr_device_begin(w, kinds[i], &opening);
+        if (i == 3) {
+            CHECK(tsr_device_end(w, &opening, &device, &shared) == TSR_ERR_USAGE, "an abacus was opened");
+            if (w->rank == 0) CHECK(strstr(tsr_message(), "abacus"), "message was: %s", tsr_message());
+        } else if (i != 1) {
+            CHECK_OK(tsr_device_end(w, &opening, &device, &shared));
+            device->ops->close(device);
+        } else {
+            tsr_device_give_up(&opening);
+        }
+    }
+}
+
 int main(void) {
     tsr_world world;
     tsr_device *device;
     int shared;
     CHECK_OK(tsr_world_open(&world));
     CHECK_OK(tsr_device_choose(&world, "cpu", &device, &shared));
+    test_opening(&world);
     test_agreement(&world);
     test_share(&world);
     test_grids(&world, device);

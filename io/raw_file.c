@@ -1,0 +1,197 @@
+/* Reading and writing around the page cache (raw_file.h): 4 MiB pieces between the disk and the caller's memory where both are aligned alike,
+ * and 1 MiB pieces over a bounce buffer, whole blocks around what is wanted, where they are not. */
+#define _GNU_SOURCE /* O_DIRECT, sync_file_range */
+#include "io/raw_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include "io/store.h"
+
+#define TASK_BYTES ((int64_t)4 << 20)
+#define BLOCK ((int64_t)TSR_RAW_BLOCK)
+#define SAMPLES 16 /* of pages, when many may be held */
+
+static int64_t block_down(int64_t at) { return at / BLOCK * BLOCK; }
+static bool block_aligned(const void *memory) { return (uintptr_t)memory % TSR_RAW_BLOCK == 0; }
+
+/* ---- opening --------------------------------------------------------------------------------------------------- */
+
+static bool in_memory(int fd) {
+    struct statfs fs;
+    return fstatfs(fd, &fs) == 0 && fs.f_type == TMPFS_MAGIC;
+}
+
+tsr_status tsr_raw_open(const char *file, bool write, bool cached, int64_t offset, int64_t bytes, tsr_raw_file *raw) {
+    int access = write ? O_RDWR : O_RDONLY, fd = open(file, access | O_CLOEXEC);
+    if (fd < 0)
+        return tsr_fail(errno == ENOENT ? TSR_ERR_NOT_FOUND : TSR_ERR_IO, "cannot open '%s' for %s: %s; every rank needs the file at this path", file,
+                        write ? "writing" : "reading", strerror(errno));
+    *raw = (tsr_raw_file){.name = file, .fd = fd, .direct_fd = -1, .map_offset = block_down(offset)};
+    if (bytes < (int64_t)TSR_RAW_DIRECT_MIN || in_memory(fd)) return TSR_OK;
+    if (!cached) raw->direct_fd = open(file, access | O_DIRECT | O_CLOEXEC);
+    raw->map_bytes = (size_t)(offset + bytes - raw->map_offset);
+    void *map = mmap(NULL, raw->map_bytes, PROT_READ, MAP_SHARED, fd, raw->map_offset);
+    if (map != MAP_FAILED) raw->map = map;
+    return TSR_OK;
+}
+
+void tsr_raw_close(tsr_raw_file *raw) {
+    if (raw->map) munmap(raw->map, raw->map_bytes);
+    if (raw->direct_fd >= 0) close(raw->direct_fd);
+    close(raw->fd);
+}
+
+static bool direct_open(const tsr_raw_file *raw) { return raw->direct_fd >= 0 && !atomic_load(&raw->refused); }
+
+/* ---- the page cache -------------------------------------------------------------------------------------------- */
+
+/* Of a file that is somebody else's and read-only the kernel says that all is held. */
+bool tsr_raw_cached(const tsr_raw_file *raw, int64_t offset, size_t bytes) {
+    unsigned char held[SAMPLES];
+    int64_t first = block_down(offset) - raw->map_offset, end = offset + (int64_t)bytes - raw->map_offset;
+    if (!raw->map || first < 0 || end > (int64_t)raw->map_bytes) return true;
+    int64_t pages = tsr_ceil_div(end - first, BLOCK), asked = tsr_min(pages, SAMPLES), found = 0;
+    bool all = pages <= SAMPLES; /* in one call, else pages here and there */
+    for (int64_t i = 0; i < (all ? 1 : asked); i++)
+        if (mincore(raw->map + first + i * pages / asked * BLOCK, all ? (size_t)(pages * BLOCK) : TSR_RAW_BLOCK, held + i) != 0) return true;
+    for (int64_t i = 0; i < asked; i++) found += held[i] & 1;
+    return 2 * found > asked;
+}
+
+void tsr_raw_ahead(const tsr_raw_file *raw, int64_t offset, size_t bytes) {
+    (void)posix_fadvise(raw->fd, offset, (off_t)bytes, POSIX_FADV_WILLNEED);
+}
+
+void tsr_raw_start_writing(const tsr_raw_file *raw, int64_t offset, int64_t bytes) {
+    (void)sync_file_range(raw->fd, offset, bytes, SYNC_FILE_RANGE_WRITE);
+}
+
+/* ---- bounce buffers -------------------------------------------------------------------------------------------- */
+
+/* Room for `bytes` and the blocks at both ends, as far as one piece goes. NULL without memory: the page cache does it then. */
+static char *bounce_for(tsr_raw_bounce *bounce, size_t bytes) {
+    size_t need = (size_t)tsr_min(tsr_round_up((int64_t)bytes, BLOCK) + BLOCK, (int64_t)TSR_RAW_BOUNCE_BYTES);
+    if (bounce->bytes >= need) return bounce->memory;
+    tsr_raw_done(bounce);
+    bounce->memory = aligned_alloc(TSR_RAW_BLOCK, need);
+    if (bounce->memory) bounce->bytes = need;
+    return bounce->memory;
+}
+
+void tsr_raw_done(tsr_raw_bounce *bounce) {
+    free(bounce->memory);
+    *bounce = (tsr_raw_bounce){0};
+}
+
+/* ---- reading --------------------------------------------------------------------------------------------------- */
+
+static ssize_t read_direct_once(tsr_raw_file *raw, void *to, size_t bytes, int64_t offset) {
+    ssize_t got;
+    do got = pread(raw->direct_fd, to, bytes, offset);
+    while (got < 0 && errno == EINTR);
+    if (got < 0) atomic_store(&raw->refused, true); /* a failing disk fails the other way, too, which then says so */
+    return got;
+}
+
+/* Up to one piece around the page cache; how many bytes of it came, 0 where that way is closed. */
+static size_t read_direct(tsr_raw_file *raw, char *to, size_t bytes, int64_t offset, tsr_raw_bounce *bounce) {
+    if (offset % BLOCK == 0 && block_aligned(to) && bytes >= TSR_RAW_BLOCK) {
+        size_t whole = (size_t)tsr_min((int64_t)bytes / BLOCK * BLOCK, TASK_BYTES);
+        return (size_t)tsr_max(0, read_direct_once(raw, to, whole, offset));
+    }
+    char *memory = bounce_for(bounce, bytes);
+    if (!memory) return 0;
+    int64_t skip = offset % BLOCK;
+    size_t whole = (size_t)tsr_min(tsr_round_up(skip + (int64_t)bytes, BLOCK), (int64_t)bounce->bytes);
+    int64_t got = read_direct_once(raw, memory, whole, offset - skip) - skip;
+    if (got <= 0) return 0;
+    size_t useful = (size_t)tsr_min(got, (int64_t)bytes);
+    memcpy(to, memory + skip, useful);
+    return useful;
+}
+
+static tsr_status read_cached(const tsr_raw_file *raw, char *to, size_t bytes, int64_t offset, size_t *read) {
+    ssize_t got;
+    do got = pread(raw->fd, to, bytes, offset);
+    while (got < 0 && errno == EINTR);
+    if (got < 0)
+        return tsr_fail(TSR_ERR_IO, "reading %zu bytes at byte %lld of '%s' failed: %s; check the disk and the file system", bytes, (long long)offset,
+                        raw->name, strerror(errno));
+    if (got == 0)
+        return tsr_fail(TSR_ERR_IO, "'%s' ends at byte %lld, %zu bytes early: it was cut short while being read; copy it again", raw->name,
+                        (long long)offset, bytes);
+    *read = (size_t)got;
+    return TSR_OK;
+}
+
+/* Large pieces around the page cache when it does not hold them; where that way is closed, through it while the next is on its way from the disk. */
+tsr_status tsr_raw_read(tsr_raw_file *raw, void *to, size_t bytes, int64_t offset, tsr_raw_bounce *bounce) {
+    bool large = bytes >= TSR_RAW_DIRECT_MIN;
+    for (size_t done = 0, got; done < bytes; done += got) {
+        char *at = (char *)to + done;
+        int64_t from = offset + (int64_t)done, left = (int64_t)(bytes - done);
+        size_t task = (size_t)tsr_min(left, TASK_BYTES), next = (size_t)tsr_min(left - (int64_t)task, TASK_BYTES);
+        bool direct = large && direct_open(raw);
+        got = direct && !tsr_raw_cached(raw, from, task) ? read_direct(raw, at, task, from, bounce) : 0;
+        if (got > 0) continue;
+        if (!direct && next > 0 && !tsr_raw_cached(raw, from + (int64_t)task, next)) tsr_raw_ahead(raw, from + (int64_t)task, next);
+        TSR_TRY(read_cached(raw, at, task, from, &got));
+    }
+    return TSR_OK;
+}
+
+/* ---- writing --------------------------------------------------------------------------------------------------- */
+
+static tsr_status write_failed(const tsr_raw_file *raw, size_t bytes, int64_t offset, int error) {
+    bool space = error == ENOSPC || error == EDQUOT || error == EFBIG;
+    return tsr_fail(space ? TSR_ERR_SPACE : TSR_ERR_IO, "writing %zu bytes at byte %lld of '%s' failed: %s; %s", bytes, (long long)offset, raw->name,
+                    strerror(error), space ? "free some space or choose another folder" : "check the disk and the file system");
+}
+
+/* Up to one piece of whole blocks around the page cache; how many bytes went, 0 where that way is closed. */
+static size_t write_direct(tsr_raw_file *raw, const char *from, size_t bytes, int64_t offset, tsr_raw_bounce *bounce) {
+    size_t whole = (size_t)tsr_min((int64_t)bytes / BLOCK * BLOCK, TASK_BYTES);
+    if (!block_aligned(from)) {
+        char *memory = bounce_for(bounce, whole);
+        if (!memory) return 0;
+        whole = (size_t)tsr_min((int64_t)whole, (int64_t)bounce->bytes);
+        from = memcpy(memory, from, whole);
+    }
+    ssize_t put;
+    do put = pwrite(raw->direct_fd, from, whole, offset);
+    while (put < 0 && errno == EINTR);
+    if (put <= 0) atomic_store(&raw->refused, true); /* a full disk is full the other way, too, which then says so */
+    return (size_t)tsr_max(0, put);
+}
+
+static tsr_status write_cached(const tsr_raw_file *raw, const char *from, size_t bytes, int64_t offset, size_t *written) {
+    ssize_t put;
+    do put = pwrite(raw->fd, from, bytes < TSR_TRANSFER_BYTES_MAX ? bytes : TSR_TRANSFER_BYTES_MAX, offset);
+    while (put < 0 && errno == EINTR);
+    if (put <= 0) return write_failed(raw, bytes, offset, put < 0 ? errno : ENOSPC);
+    *written = (size_t)put;
+    return TSR_OK;
+}
+
+tsr_status tsr_raw_write(tsr_raw_file *raw, const void *from, size_t bytes, int64_t offset, bool direct, tsr_raw_bounce *bounce) {
+    for (size_t done = 0, put; done < bytes; done += put) {
+        const char *at = (const char *)from + done;
+        int64_t to = offset + (int64_t)done;
+        size_t left = bytes - done, part = left;
+        bool around = direct && direct_open(raw);
+        put = 0;
+        if (around && to % BLOCK != 0) part = (size_t)tsr_min((int64_t)left, BLOCK - to % BLOCK);
+        else if (around && left >= TSR_RAW_BLOCK) put = write_direct(raw, at, left, to, bounce);
+        if (put == 0) TSR_TRY(write_cached(raw, at, part, to, &put));
+    }
+    return TSR_OK;
+}
+
+tsr_status tsr_raw_sync(const tsr_raw_file *raw) { return fsync(raw->fd) == 0 ? TSR_OK : write_failed(raw, 0, 0, errno); }

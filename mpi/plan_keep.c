@@ -1,0 +1,96 @@
+/* What a plan keeps in memory between super-blocks, and how finely it cuts C. The fewest super-blocks load A and B least often when nothing stays; where
+ * panels can stay, A and B come once however C is cut, and cutting it lets finished parts leave while the rest is computed. Of the ways that fit, the
+ * one predicted to be fastest. */
+#include "mpi/plan_private.h"
+
+#define EDGE 2048             /* kernels lose speed on smaller super-blocks */
+#define EDGE_LEAST 256        /* where memory asks for it */
+#define CUTS_MOST 64          /* super-blocks that memory does not ask for */
+#define SHRINKS 3
+#define PIN_BYTES_PER_SECOND 5e9 /* to allocate and pin host memory: what stays there has to be worth it */
+
+typedef struct {
+    tsr_plan plan;
+    double seconds;
+} choice;
+
+static void take_if_faster(choice *best, const tsr_plan *plan) {
+    tsr_prediction prediction;
+    tsr_plan_predict(plan, &prediction);
+    if (prediction.seconds < best->seconds) *best = (choice){*plan, prediction.seconds};
+}
+
+/* Bytes of the part of an operand that a rank multiplies, as the kernel reads it: `outer` of m or n. */
+static double local_bytes(const tsr_plan *plan, const tsr_operand *x, int64_t outer, bool pack) {
+    tsr_dtype type = pack ? plan->problem.input : x->element.dtype;
+    return (double)outer * (double)tsr_ceil_div(plan->problem.k, plan->r) * (double)tsr_dtype_bytes(type);
+}
+
+static int64_t edge_wanted(const tsr_plan *plan) { return plan->resources.edge > 0 ? plan->resources.edge : EDGE; }
+
+static double device_limit(const tsr_plan *plan) {
+    const tsr_resources *res = &plan->resources;
+    return (double)(res->host_memory && res->host_limit < res->device_limit ? res->host_limit : res->device_limit);
+}
+
+/* The fewest super-blocks that fit beside what stays. */
+static void try_keeping(const tsr_plan *fewest, tsr_keep a, tsr_keep b, choice *best) {
+    const int64_t local_m = tsr_partition_largest(fewest->problem.m, fewest->problem.unit_m, fewest->p);
+    const int64_t local_n = tsr_partition_largest(fewest->problem.n, fewest->problem.unit_n, fewest->q), edge = tsr_min(EDGE_LEAST, edge_wanted(fewest));
+    double least = a == TSR_KEEP_BAND ? local_bytes(fewest, &fewest->problem.a, tsr_min(edge, local_m), fewest->pack_a) : 0;
+    if (b == TSR_KEEP_ALL) least += local_bytes(fewest, &fewest->problem.b, local_n, fewest->pack_b);
+    if (least > device_limit(fewest)) return;
+    tsr_plan plan = *fewest;
+    plan.keep_a = a, plan.keep_b = b;
+    tsr_plan_one_block(&plan);
+    do {
+        if (!tsr_plan_fit_panels(&plan, 2, SHRINKS)) continue;
+        take_if_faster(best, &plan);
+        return;
+    } while (tsr_plan_split(&plan, edge, 8));
+}
+
+/* All of A and B that is needed again stays: ever more super-blocks. */
+static void try_cutting(const tsr_plan *fewest, choice *best) {
+    const tsr_problem *x = &fewest->problem;
+    tsr_plan plan = *fewest;
+    tsr_plan_one_block(&plan);
+    const double a = local_bytes(&plan, &x->a, tsr_plan_local_m(&plan), plan.pack_a), b = local_bytes(&plan, &x->b, tsr_plan_local_n(&plan), plan.pack_b);
+    while (tsr_plan_split(&plan, 2 * edge_wanted(fewest) - 1, 1) && plan.blocks_m * plan.blocks_n <= CUTS_MOST) {
+        plan.keep_a = plan.blocks_n > 1 ? TSR_KEEP_ALL : TSR_KEEP_NONE, plan.keep_b = plan.blocks_m > 1 ? TSR_KEEP_ALL : TSR_KEEP_NONE;
+        if ((plan.keep_a ? a : 0) + (plan.keep_b ? b : 0) <= device_limit(&plan) && tsr_plan_fit_panels(&plan, 2, SHRINKS)) take_if_faster(best, &plan);
+    }
+}
+
+/* What was read stays in host memory where it is needed again, there is room, and reading it again would take longer than getting the memory. */
+static void try_host(tsr_plan *plan, bool *keep, const tsr_operand *x, double loads, double read_bytes) {
+    const double again = (loads - 1) * read_bytes / plan->resources.rates.lane[TSR_LANE_READ];
+    if (plan->resources.host_memory || x->road != TSR_ROAD_HOST || again <= read_bytes / PIN_BYTES_PER_SECOND) return;
+    const tsr_plan before = *plan;
+    *keep = true;
+    if (!tsr_plan_fits_counted(plan)) *plan = before;
+}
+
+static void keep_in_host_memory(tsr_plan *plan) {
+    const tsr_problem *x = &plan->problem;
+    const double a = local_bytes(plan, &x->a, tsr_partition_largest(x->m, x->unit_m, plan->p), false), b = local_bytes(plan, &x->b, tsr_partition_largest(x->n, x->unit_n, plan->q), false);
+    try_host(plan, &plan->keep_host_a, &x->a, (double)tsr_plan_loads_a(plan), a / plan->q);
+    try_host(plan, &plan->keep_host_b, &x->b, (double)tsr_plan_loads_b(plan), b / plan->p);
+}
+
+bool tsr_plan_fit(tsr_plan *plan) {
+    tsr_prediction prediction;
+    if (!tsr_plan_fit_fewest(plan)) return false;
+    if (plan->problem.k == 0) return true;
+    tsr_plan_predict(plan, &prediction);
+    const tsr_plan fewest = *plan;
+    choice best = {fewest, prediction.seconds};
+    const bool several = fewest.blocks_m * fewest.blocks_n > 1;
+    if (fewest.blocks_n > 1) try_keeping(&fewest, TSR_KEEP_BAND, TSR_KEEP_NONE, &best);
+    if (fewest.blocks_m > 1) try_keeping(&fewest, TSR_KEEP_NONE, TSR_KEEP_ALL, &best);
+    if (several) try_keeping(&fewest, TSR_KEEP_BAND, TSR_KEEP_ALL, &best);
+    if (several || (!fewest.resources.host_memory && !tsr_plan_keeps_c(&fewest))) try_cutting(&fewest, &best);
+    *plan = best.plan;
+    keep_in_host_memory(plan);
+    return true;
+}

@@ -1,0 +1,30 @@
+#!/usr/bin/env bash
+# What the engine reaches of its targets, from generated data, host memory and files, case by case; the table goes to docs/performance.md, where rows of cases
+# that are not run this time stay. Usage: tests/bench/gpu_engine.sh RANKS [CASE[=SIZE]]...
+# RANKS: as many as the machine has GPUs. CASE: a name or a pattern such as 'device-*'; all unless given; gpu_engine.py lists them. SIZE: N or MxNxK.
+# TSR_DISK: a folder on the local disk (/var/tmp). TSR_SHM: one in memory (/dev/shm). TSR_DEVICE: cpu for a trial run. TSR_PAGE: the page to write.
+# TSR_TOUCH: GiB of memory to touch first (0), on machines whose memory grows as it is used.
+. "$(dirname "${BASH_SOURCE[0]}")/../../jobs/common.sh"
+cd "$TSR_HOME"
+tsr_need_program
+ranks=${1:?usage: gpu_engine.sh RANKS [CASE[=SIZE]]...}
+shift
+launcher=(mpirun --bind-to none --oversubscribe)
+[ "$(id -u)" != 0 ] || launcher+=(--allow-run-as-root)
+
+# The Python of the h5py + torch script; without one the rows beside it are left out.
+torch=
+for python in ${TSR_PYTHON:-} python3 /usr/bin/python3; do
+    if "$python" -c 'import h5py, torch' >/dev/null 2>&1; then
+        torch=$python
+        break
+    fi
+done
+
+for ((i = 0; i < ${TSR_TOUCH:-0}; i += 8)); do
+    python3 -c 'b"1" * (8 << 30)' &
+done
+wait
+
+tsr_run python3 tests/bench/gpu_engine.py --program "$TSR_BIN" --launcher "${launcher[*]}" --torch "$torch" --ranks "$ranks" --device "${TSR_DEVICE:-cuda}" \
+    --disk "${TSR_DISK:-/var/tmp}" --shm "${TSR_SHM:-/dev/shm}" ${TSR_PAGE:+--page "$TSR_PAGE"} "$@"

@@ -1,0 +1,78 @@
+"""tessera bench multiply on the CPU: data in shared memory and made in place, on 1, 2 and 3 ranks; what it shows, checks and refuses."""
+import json
+import math
+import os
+
+from lib import fails, main, run
+
+OPTIONS = ["--device", "cpu", "--repeat", "3"]
+
+
+def bench(*args, ranks=0, **more):
+    out = run("bench", "multiply", *OPTIONS, *args, "-o", "bench.json", ranks=ranks, timeout=120, **more).out
+    with open("bench.json") as file:
+        return json.load(file), out
+
+
+def check_figures(figures, out, m, n, k, ranks):
+    record = figures["record"]
+    assert [record[key] for key in "mnk"] == [m, n, k] and record["rank_count"] == ranks, record
+    assert len(figures["seconds"]) == 3 and all(seconds > 0 for seconds in figures["seconds"]), figures
+    assert figures["best_seconds"] == sorted(figures["seconds"]), figures
+    best = min(figures["seconds"])
+    assert math.isclose(figures["tflops"], 2e-12 * m * n * k / best, rel_tol=1e-4) and math.isclose(record["seconds"], best, rel_tol=1e-6), figures
+    assert math.isclose(figures["first_share"], best / figures["seconds"][0], rel_tol=1e-4), figures
+    assert math.isclose(figures["alone"]["ratio"], figures["tflops"] / figures["alone"]["tflops"], rel_tol=1e-4), figures
+    assert 0 < figures["alone"]["slowest_tflops"] <= figures["alone"]["tflops"], figures
+    assert figures["limit"]["lane"] != "none" and math.isclose(figures["limit"]["share"], figures["limit"]["seconds"] / best, rel_tol=1e-4), figures
+    # the record is of one repetition, not of all: every multiplication once
+    assert sum(rank["flops"] for rank in record["ranks"]) == 2 * m * n * k, record["ranks"]
+    busy = [rank[f"{lane}_seconds"] for rank in record["ranks"] for lane in ("read", "multiply", "download", "write")]
+    assert max(busy) <= best, (busy, best)
+    for text in ("repetition   3", "best 3:", "alone", "limit", figures["record"]["check"]):
+        assert text in out, f"no '{text}' in {out}"
+
+
+def test_data_and_ranks():
+    for ranks in (1, 2, 3):
+        for data in ("memory", "device"):
+            figures, out = bench("--data", data, "--shape", "301x211x167", "--distribution", "integer", "--grid", f"{ranks}x1", ranks=ranks)
+            check_figures(figures, out, 301, 211, 167, ranks)
+            assert figures["data"] == data and figures["record"]["check"] == f"PASSED: {144 * ranks} elements of C exact", figures["record"]["check"]
+
+
+def test_grids():
+    """k split over ranks, several super-blocks, idle ranks."""
+    figures, _ = bench("--data", "memory", "--shape", "50x40x900", "--grid", "1x1x2", ranks=2)
+    assert figures["record"]["grid_k"] == 2 and figures["record"]["check"].startswith("PASSED"), figures["record"]
+    figures, _ = bench("--data", "memory", "--shape", "700x600x500", "--memory", "1500K", "--host-memory", "1500K", ranks=2)
+    record = figures["record"]
+    assert record["super_blocks_m"] * record["super_blocks_n"] > 1 and record["check"].startswith("PASSED"), record
+    figures, _ = bench("--data", "memory", "--shape", "64x48x32", "--grid", "1x2", ranks=3)
+    assert [rank["row"] for rank in figures["record"]["ranks"]] == [0, 0, -1] and figures["record"]["check"].startswith("PASSED"), figures["record"]
+
+
+def test_types():
+    for kind, distribution in (("f16", "uniform"), ("bf16", "normal"), ("f32", "identity"), ("f64", "uniform"), ("f64", "integer")):
+        figures, _ = bench("--type", kind, "--data", "memory", "--shape", "65x44x83", "--distribution", distribution)
+        record = figures["record"]
+        assert figures["operands"] == kind and record["type"] == ("f64" if kind == "f64" else "f32"), figures
+        assert ("exact" if distribution in ("identity", "integer") else "allowed") in record["check"], record["check"]
+    figures, _ = bench("--kernel", "reference", "--no-check", "--shape", "20")
+    assert figures["record"]["kernel"] == "reference" and figures["record"]["check"] == "not run", figures["record"]
+
+
+def test_usage():
+    for wrong in (["--data", "disk"], ["--type", "i16"], ["--shape", "2x3"], ["--distribution", "zipf"], ["--repeat", "0"], ["--peer", "cosma"], ["--grid", "3"],
+                  ["--blocks", "1,,2"], ["--blocks", "1,2,3,4,5,6,7,8,9"], ["--accuracy", "most"], ["--memory", "0"]):
+        fails("bench", "multiply", *wrong, code=2, says=wrong[0] if wrong[0] != "--distribution" else wrong[1])
+    fails("bench", "multiply", "--peer", "cublasxt", code=2, says="--data memory")
+    fails("bench", "multiply", "--peer", "cublasxt", "--data", "memory", "--type", "bf16", code=2, says="bf16")
+    fails("bench", "multiply", "--peer", "cublasxt", "--data", "memory", "--shape", "8", "--device", "cpu", ranks=2, code=1, says="needs GPUs")
+    fails("bench", "multiply", "--data", "memory", "--shape", "10000000", ranks=2, code=1, says=["free", "--shape"])
+    fails("bench", "multiply", "-o", "no/such/folder/x.json", "--shape", "8", ranks=2, code=1, says="no/such/folder")
+    fails("bench", "multiply", "--grid", "2x2", "--shape", "8", "--device", "cpu", code=2, says="4")
+    assert not os.path.exists("no") and "bench multiply" in run("bench", "multiply", "--help").out
+
+
+main(globals())
