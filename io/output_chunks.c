@@ -10,7 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
 #include "io/chunk_encode.h"
@@ -93,16 +92,16 @@ typedef struct {
 } encoding_store;
 
 static int take_encoder(encoding_store *s) {
-    int free = -1;
+    int idle = -1;
     pthread_mutex_lock(&s->lock);
-    while (free < 0) {
-        for (int i = 0; i < s->encoders && free < 0; i++)
-            if (!s->encoding[i]) free = i;
-        if (free < 0) pthread_cond_wait(&s->freed, &s->lock);
+    while (idle < 0) {
+        for (int i = 0; i < s->encoders && idle < 0; i++)
+            if (!s->encoding[i]) idle = i;
+        if (idle < 0) pthread_cond_wait(&s->freed, &s->lock);
     }
-    s->encoding[free] = true;
+    s->encoding[idle] = true;
     pthread_mutex_unlock(&s->lock);
-    return free;
+    return idle;
 }
 
 static void give_encoder_back(encoding_store *s, int encoder) {
@@ -118,20 +117,23 @@ static tsr_status spill_failed(const encoding_store *s, const char *what, size_t
                     strerror(error), space ? "free some space or choose another folder" : "check the disk and the file system");
 }
 
+/* 0 or an errno. */
+static int write_all(int fd, const void *from, size_t bytes, int64_t offset) {
+    while (bytes > 0) {
+        ssize_t put = pwrite(fd, from, bytes, offset);
+        if (put < 0 && errno == EINTR) continue;
+        if (put <= 0) return put < 0 ? errno : ENOSPC;
+        from = (const char *)from + put, bytes -= (size_t)put, offset += put;
+    }
+    return 0;
+}
+
 /* Appends head and bytes; threads take turns at reserving only. */
 static tsr_status keep(encoding_store *s, const tsr_encoded_chunk *head, const uint8_t *bytes) {
-    size_t all = sizeof *head + head->bytes;
-    int64_t at = atomic_fetch_add(&s->end, (int64_t)all);
-    for (size_t done = 0; done < all;) {
-        struct iovec parts[2] = {{(char *)head + done, done < sizeof *head ? sizeof *head - done : 0}, {(uint8_t *)bytes, head->bytes}};
-        if (done >= sizeof *head) parts[1] = (struct iovec){(uint8_t *)bytes + (done - sizeof *head), all - done};
-        bool in_head = done < sizeof *head;
-        ssize_t put = pwritev(s->fd, in_head ? parts : parts + 1, in_head ? 2 : 1, at + (int64_t)done);
-        if (put < 0 && errno == EINTR) continue;
-        if (put <= 0) return spill_failed(s, "writing", all, put < 0 ? errno : ENOSPC);
-        done += (size_t)put;
-    }
-    return TSR_OK;
+    int64_t at = atomic_fetch_add(&s->end, (int64_t)(sizeof *head + head->bytes));
+    int error = write_all(s->fd, head, sizeof *head, at);
+    if (!error) error = write_all(s->fd, bytes, head->bytes, at + (int64_t)sizeof *head);
+    return error ? spill_failed(s, "writing", head->bytes, error) : TSR_OK;
 }
 
 /* Chunk (i, j) of the dataset, whose rectangle rows × cols begins at `from`; what lies beyond the matrix is 0. */

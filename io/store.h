@@ -69,7 +69,7 @@ typedef struct tsr_store_ops {
 struct tsr_store {
     const tsr_store_ops *ops;
     tsr_store_desc desc;
-    int64_t unit_rows, unit_cols; /* threads share a read along these lines of the dataset (its chunks); 0: anywhere */
+    int64_t unit_rows, unit_cols; /* threads share a read or a write along these lines of the dataset (its chunks); 0: anywhere */
 };
 
 /* Local, one rank (no MPI needed). Opens the file, finds the dataset (the only two-dimensional numeric one when no path is given; lists
