@@ -6,6 +6,7 @@
 #include "app/command.h"
 #include "app/multiply.h"
 #include "io/output_chunks.h"
+#include "io/text_file.h"
 
 enum {
     KEY_ALPHA = 1000, KEY_BETA, KEY_ADD, KEY_TRANSPOSE_A, KEY_TRANSPOSE_B, KEY_TYPE, KEY_ORDER, KEY_CHUNK, KEY_COMPRESS, KEY_SHUFFLE, KEY_ACCURACY, KEY_KERNEL, KEY_DEVICE, KEY_TRANSPORT,
@@ -146,6 +147,15 @@ static const struct argp argp = {options, parse, "A B -o C",
                                  "A matrix is file.h5:/path, or file.h5 where that holds one matrix; a trailing [r0:r1,c0:c1] selects a part.",
                                  NULL, NULL, NULL};
 
+/* What a run says of itself goes to a file that it neither reads nor writes besides. */
+static tsr_status check_own_file(const tsr_multiply_settings *s, const char *option, const char *file, const char *other) {
+    const char *const taken[] = {other, s->c.file, s->a.file, s->b.file, s->has_c0 ? s->c0.file : NULL};
+    for (size_t i = 0; file && i < sizeof taken / sizeof *taken; i++)
+        if (taken[i] && tsr_same_file(file, taken[i]))
+            return tsr_fail(TSR_ERR_USAGE, "%s %s would overwrite '%s', which the run reads or writes: give it a file of its own", option, file, taken[i]);
+    return TSR_OK;
+}
+
 static tsr_status check(parsed *p) {
     if (p->matrices < 2) return tsr_fail(TSR_ERR_USAGE, "two matrices are needed: tessera multiply A B -o C");
     if (!p->has_output) return tsr_fail(TSR_ERR_USAGE, "where the product goes is needed: -o FILE.h5 or -o FILE.h5:/path");
@@ -153,11 +163,8 @@ static tsr_status check(parsed *p) {
     if (p->settings.beta != 0 && !p->settings.has_c0) return tsr_fail(TSR_ERR_USAGE, "--beta scales C0: give that with --add C0");
     const tsr_multiply_settings *s = &p->settings;
     if (s->shuffle && !s->gzip) return tsr_fail(TSR_ERR_USAGE, "--shuffle saves nothing by itself: give --compress gzip with it");
-    const char *const others[] = {s->log, s->c.file, s->a.file, s->b.file, s->has_c0 ? s->c0.file : NULL};
-    for (size_t i = 0; s->trace && i < sizeof others / sizeof *others; i++)
-        if (others[i] && strcmp(s->trace, others[i]) == 0)
-            return tsr_fail(TSR_ERR_USAGE, "--trace %s would overwrite a file the run reads or writes: give the trace a file of its own", s->trace);
-    return TSR_OK;
+    TSR_TRY(check_own_file(s, "--log", s->log, NULL));
+    return check_own_file(s, "--trace", s->trace, s->log);
 }
 
 static tsr_status run(const tsr_world *world, int argc, char **argv) {

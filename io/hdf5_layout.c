@@ -6,6 +6,7 @@
 #include "io/raw_file.h"
 
 #define AHEAD_BYTES (4 << 20) /* of small segments that a thread has asked for and not read */
+#define TOGETHER_BYTES (1 << 20) /* of whole rows asked for at once */
 #define WRITE_DIRECT_MIN ((size_t)1 << 20) /* of a segment that begins or ends within a block, which goes through the page cache */
 
 typedef struct {
@@ -50,30 +51,31 @@ static segments cut(const tsr_store_desc *desc, tsr_rect rect, int64_t ld) {
     return cut;
 }
 
-/* Small segments that the page cache does not hold are asked for some megabytes ahead, and the columns with them that are read next. Once that much is
- * held, the rest is taken to be. */
+/* Small segments that the page cache does not hold are asked for some megabytes ahead, and the columns with them that are read next: whole rows
+ * together where that is all of them. Once that much is held, the rest is taken to be. */
 typedef struct {
     int64_t next; /* segment to ask for */
     int64_t held; /* in a row up to it */
     int64_t depth;
+    int64_t together;
     size_t bytes; /* of each */
 } look_ahead;
 
 static look_ahead look_ahead_for(const tsr_store_desc *desc, tsr_rect rect, const segments *c) {
     int64_t row_left = (desc->cols - rect.col) * (int64_t)tsr_dtype_bytes(desc->element.dtype);
     int64_t bytes = tsr_min(row_left, tsr_max((int64_t)c->bytes, desc->row_ahead_bytes));
-    return (look_ahead){.depth = AHEAD_BYTES / tsr_max(bytes, TSR_RAW_BLOCK), .bytes = (size_t)bytes};
+    int64_t together = desc->row_ahead_bytes > 0 && bytes == row_left && desc->cols == desc->dataset_cols ? tsr_max(1, TOGETHER_BYTES / c->file_step) : 1;
+    return (look_ahead){.depth = AHEAD_BYTES / tsr_max(bytes, TSR_RAW_BLOCK), .together = together, .bytes = (size_t)bytes};
 }
 
 static void look(const direct_store *s, const segments *c, int64_t reading, look_ahead *ahead) {
     while (ahead->next < c->segments && ahead->next <= reading + ahead->depth && ahead->held <= ahead->depth) {
-        int64_t offset = c->file_offset + ahead->next++ * c->file_step;
-        if (tsr_raw_cached(&s->raw, offset, c->bytes)) {
-            ahead->held++;
-            continue;
-        }
-        tsr_raw_ahead(&s->raw, offset, ahead->bytes);
-        ahead->held = 0;
+        int64_t offset = c->file_offset + ahead->next * c->file_step;
+        bool held = tsr_raw_cached(&s->raw, offset, c->bytes);
+        int64_t rows = held ? 1 : tsr_min(ahead->together, c->segments - ahead->next);
+        if (!held) tsr_raw_ahead(&s->raw, offset, ahead->bytes + (size_t)((rows - 1) * c->file_step));
+        ahead->held = held ? ahead->held + 1 : 0;
+        ahead->next += rows;
     }
 }
 

@@ -15,6 +15,9 @@ typedef struct {
     bool special;     /* a pipe, a terminal, a device */
 } tsr_text_file;
 
+/* Whether two names lead to one file, there or still to come: by links, or by another way to its folder. What can be written twice, a pipe or a
+ * terminal, is no such file. */
+bool tsr_same_file(const char *a, const char *b);
 /* Whether the file could be written now: asked before a long run. Leaves nothing behind. */
 tsr_status tsr_text_file_check(const char *what, const char *file);
 /* `what` and `file` must live until it is closed. */

@@ -110,6 +110,15 @@ static double flops_per_second(const tsr_machine *machine, tsr_dtype input) {
     }
 }
 
+/* A kernel for GPUs wants room for aligned or packed copies of both operands and for parts of sums: no kernel of this program wants more than this. */
+static size_t workspace(int64_t element, int64_t m, int64_t n, int64_t k) {
+    const int64_t parts = 64 << 20, depth = tsr_round_up(k, 128);
+    return (size_t)(element * depth * (tsr_round_up(m, 256) + tsr_round_up(n, 256)) + parts);
+}
+static size_t workspace_2(int64_t m, int64_t n, int64_t k) { return workspace(2, m, n, k); }
+static size_t workspace_4(int64_t m, int64_t n, int64_t k) { return workspace(4, m, n, k); }
+static size_t workspace_8(int64_t m, int64_t n, int64_t k) { return workspace(8, m, n, k); }
+
 tsr_status tsr_machine_resources(const tsr_machine *machine, const char *file, int ranks, tsr_dtype input, tsr_resources *resources) {
     double flops = flops_per_second(machine, input);
     int node_ranks = (int)machine->gpus_per_node < ranks ? (int)machine->gpus_per_node : ranks;
@@ -121,6 +130,7 @@ tsr_status tsr_machine_resources(const tsr_machine *machine, const char *file, i
         .device_limit = (size_t)(machine->device_memory_GB * GIGA),
         .host_limit = (size_t)(machine->host_memory_GB_per_node * GIGA / node_ranks),
         .multiple = 1,
+        .workspace_bytes = tsr_dtype_bytes(input) == 2 ? workspace_2 : tsr_dtype_bytes(input) == 4 ? workspace_4 : workspace_8,
         .rates = {.node_ranks = node_ranks,
                   .network_bytes_per_second = machine->network_GBps_per_node * GIGA,
                   .network_latency_seconds = machine->network_latency_us * MICRO,

@@ -34,7 +34,8 @@ typedef struct {
 /* TSR_ERR_NOT_FOUND or TSR_ERR_IO for the file; TSR_ERR_FORMAT with file and line for what it says. */
 tsr_status tsr_machine_read(const char *file, tsr_machine *machine);
 
-/* Resources of `ranks` ranks, one a GPU, that multiply operands of `input`, sharing panels from device to device; all of the memories is theirs. TSR_ERR_FORMAT
+/* Resources of `ranks` ranks, one a GPU, that multiply operands of `input`, sharing panels from device to device; all of the memories is theirs, with as much of
+ * it set aside for the kernel's workspace as any kernel wants. TSR_ERR_FORMAT
  * when the machine has no rate for `input`; `file` is for that message. */
 tsr_status tsr_machine_resources(const tsr_machine *machine, const char *file, int ranks, tsr_dtype input, tsr_resources *resources);
 

@@ -33,6 +33,7 @@ def test_text_and_json():
     assert abs(said["exchange_ratio"] - said["exchange_bytes"] / said["exchange_bound_bytes"]) < 1e-4, said
     assert said["fewest_bytes"]["exchange_bytes"] <= said["exchange_bytes"], said
     assert f"{said['exchange_ratio']:.2f} times the least any schedule needs on 64 ranks" in out and "Al Daas" in out, out
+    assert "kernel workspace" in out, out
     assert "device in all" in out and said["device_bytes"] <= 0.9 * 141e9, out
 
 

@@ -94,10 +94,17 @@ def test_refusals():
     make_inputs(20, 30, 10)
     for name in ("no/such/folder/t.json", "."):
         fails("multiply", "a.h5", "b.h5", "-o", "d.h5", "--trace", name, "--device", "cpu", ranks=2, code=1, says=["trace", name])
-    for same in ("a.h5", "b.h5", "d.h5", "log.json"):
-        before = os.path.exists(same)
-        fails("multiply", "a.h5", "b.h5", "-o", "d.h5", "--log", "log.json", "--trace", same, ranks=2, code=2, says=["--trace", same])
-        assert os.path.exists(same) == before
+    write("c0.h5", np.ones((20, 10), "f4"))
+    os.symlink("a.h5", "link.h5"), os.symlink(".", "here")
+    arguments = ["multiply", "a.h5", "b.h5", "-o", "d.h5", "--device", "cpu"]
+    inputs = {name: open(name, "rb").read() for name in ("a.h5", "b.h5", "c0.h5")}
+    for same in ("a.h5", "b.h5", "d.h5", "c0.h5", "./a.h5", "here/d.h5", "link.h5", os.path.abspath("b.h5"), os.path.abspath("d.h5")):
+        for option in ("--trace", "--log"):
+            fails(*arguments, "--add", "c0.h5", option, same, code=2, says=[option, same])
+    for trace in ("own.json", "here/own.json"):
+        fails(*arguments, "--log", "own.json", "--trace", trace, ranks=2, code=2, says=["--trace", trace])
+    assert all(open(name, "rb").read() == content for name, content in inputs.items()) and not os.path.exists("own.json")
+    run(*arguments, "--log", "/dev/null", "--trace", "/dev/null", "-o", "n.h5")
     assert not os.path.exists("d.h5") and not leftovers(), os.listdir(".")
 
 

@@ -2,6 +2,7 @@
 #include <math.h>
 #include <unistd.h>
 
+#include "kernels/registry.h"
 #include "mpi/machine.h"
 #include "tests/check.h"
 
@@ -48,6 +49,29 @@ static void test_read(void) {
     CHECK_FAILS(tsr_machine_resources(&machine, FILE_NAME, 2, TSR_BF16, &res), TSR_ERR_FORMAT, "bf16_tflops");
 }
 
+/* As much as any kernel of this build wants that a GPU of such a machine would be given. */
+static void test_workspace(void) {
+    static const tsr_dtype inputs[] = {TSR_F64, TSR_F32, TSR_F16, TSR_BF16};
+    static const int64_t sides[] = {1, 129, 1000, 2560, 24577};
+    tsr_machine machine;
+    tsr_resources res;
+    int count;
+    const tsr_gemm_kernel *const *kernels = tsr_gemm_kernels(&count);
+    write_file(-1, NULL, "f64_tflops = 1\nf16_tflops = 1\nbf16_tflops = 1");
+    CHECK_OK(tsr_machine_read(FILE_NAME, &machine));
+    for (int input = 0; input < 4; input++) {
+        CHECK_OK(tsr_machine_resources(&machine, FILE_NAME, 4, inputs[input], &res));
+        int64_t element = (int64_t)tsr_dtype_bytes(inputs[input]);
+        CHECK(res.workspace_bytes(1000, 1, 130) == (size_t)(element * 256 * (1024 + 256) + (64 << 20)), "%zu bytes", res.workspace_bytes(1000, 1, 130));
+        for (int i = 0; i < count; i++)
+            for (int shape = 0; shape < 125 && kernels[i]->workspace_bytes && kernels[i]->input == inputs[input]; shape++) {
+                int64_t m = sides[shape % 5], n = sides[shape / 5 % 5], k = sides[shape / 25];
+                CHECK(kernels[i]->workspace_bytes(m, n, k) <= res.workspace_bytes(m, n, k), "%s wants %zu bytes for %lld x %lld x %lld", kernels[i]->name,
+                      kernels[i]->workspace_bytes(m, n, k), (long long)m, (long long)n, (long long)k);
+            }
+    }
+}
+
 static void test_refusals(void) {
     tsr_machine machine;
     refused(2, "device_memry_GB = 141", NULL, FILE_NAME ":3: unknown key 'device_memry_GB'");
@@ -80,6 +104,7 @@ static void test_refusals(void) {
 
 int main(void) {
     test_read();
+    test_workspace();
     test_refusals();
     unlink(FILE_NAME);
     return 0;
