@@ -71,7 +71,7 @@ static void print_peer(const tsr_bench_multiply_run *b) {
     const double ours = b->seconds[b->fastest];
     printf("%s on %d GPU%s, best of %" PRId64 ":\n", o->peer, b->peer.devices, b->peer.devices == 1 ? "" : "s", o->repeat);
     for (int i = 0; i < o->block_count; i++)
-        printf("  block %5" PRId64 " %10.4f s %9.2f TFLOP/s, tessera %.2f times as fast\n", o->blocks[i], b->peer.best[i], tsr_bench_flops(o) / b->peer.best[i] / 1e12,
+        printf("  block %5" PRId64 " %10.4f s %9.4g TFLOP/s, tessera %.2f times as fast\n", o->blocks[i], b->peer.best[i], tsr_bench_flops(o) / b->peer.best[i] / 1e12,
                b->peer.best[i] / ours);
     printf("  check %s\n", b->peer.check);
 }
@@ -84,13 +84,13 @@ void tsr_bench_multiply_print(const tsr_bench_multiply_run *b, const tsr_rank_re
     tsr_run_record record;
     fill_record(b, ranks, &record);
     printf("multiply %s, %s data %s\n", tsr_dtype_name(o->type), tsr_fill_name(o->fill), o->memory ? "in host memory, C too" : "made on the device, C left there");
-    for (int64_t i = 0; i < o->repeat; i++) printf("repetition %3" PRId64 " %10.4f s %9.2f TFLOP/s\n", i + 1, b->seconds[i], flops / b->seconds[i] / 1e12);
+    for (int64_t i = 0; i < o->repeat; i++) printf("repetition %3" PRId64 " %10.4f s %9.4g TFLOP/s\n", i + 1, b->seconds[i], flops / b->seconds[i] / 1e12);
     const int count = best_of(b, best);
     printf("best %d:", count);
-    for (int i = 0; i < count; i++) printf(" %.2f", flops / best[i] / 1e12);
+    for (int i = 0; i < count; i++) printf(" %.4g", flops / best[i] / 1e12);
     printf(" TFLOP/s; the first reached %.0f%% of the best. The best in full:\n", 100 * seconds / b->seconds[0]);
     tsr_record_print(&record, stdout);
-    printf("kernel %s alone, %" PRId64 "x%" PRId64 "x%" PRId64 " on every rank at once: %.2f TFLOP/s in all, %.2f on the slowest; the run reached %.1f%% of it\n",
+    printf("kernel %s alone, %" PRId64 "x%" PRId64 "x%" PRId64 " on every rank at once: %.4g TFLOP/s in all, %.4g on the slowest; the run reached %.1f%% of it\n",
            b->job.kernel->name, b->alone.m, b->alone.n, b->alone.k, b->alone.gflops / 1e3, b->alone.slowest / 1e3, 100 * flops / seconds / 1e9 / b->alone.gflops);
     printf("limit with the kernel's rate alone %.4f s, the %s lane of rank %d: %.1f%% of the run\n", bound.seconds, bound.lane, bound.rank, 100 * bound.seconds / seconds);
     if (o->peer) print_peer(b);

@@ -98,8 +98,9 @@ def beside_limit(case, folder, target, *arguments):
 
 def generate(case, folder):
     m, n, k = case.shape()
+    ranks = max(case.options.ranks, (os.cpu_count() or 2) // 2) # it is work for cores alone
     for seed, (name, shape) in enumerate([("A", f"{m}x{k}"), ("B", f"{k}x{n}")], 1):
-        case.run("generate", "-o", f"{folder}/{name}.h5:/{name}", "--shape", shape, "--type", "f32", "--distribution", "uniform", "--seed", seed, "--force", ranks=case.options.ranks)
+        case.run("generate", "-o", f"{folder}/{name}.h5:/{name}", "--shape", shape, "--type", "f32", "--distribution", "uniform", "--seed", seed, "--force", ranks=ranks)
 
 
 def multiply(case, folder, *arguments):

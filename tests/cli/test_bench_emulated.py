@@ -1,0 +1,35 @@
+"""tessera bench multiply on the host emulation of CUDA, under sanitizers: data pinned in host memory or made in the device's, packed or not, in one part or
+several, on 1 to 3 ranks."""
+import json
+
+from lib import main, run
+
+
+def bench(*args, ranks):
+    run("bench", "multiply", "--device", "cuda", "--repeat", "2", "--distribution", "integer", *args, "-o", "bench.json", ranks=ranks, timeout=120)
+    with open("bench.json") as file:
+        return json.load(file)
+
+
+def test_roads():
+    for ranks in (1, 3):
+        for data in ("memory", "device"):
+            for more in (["--kernel", "coarse"], ["--kernel", "tiled", "--type", "f64"]): # tiled takes padded operands
+                figures = bench("--data", data, "--shape", "61x71x50", *more, ranks=ranks)
+                record = figures["record"]
+                assert record["kernel"] == more[1] and record["check"].endswith("elements of C exact"), record
+                # nothing is read or written: the data is in memory, or made where it is used
+                assert all(rank["read_bytes"] == rank["write_bytes"] == 0 for rank in record["ranks"]), record["ranks"]
+                downloaded = sum(rank["download_bytes"] for rank in record["ranks"])
+                assert downloaded == (0 if data == "device" else 61 * 71 * (8 if "f64" in more else 4)), record["ranks"]
+
+
+def test_several_parts():
+    for ranks, data in ((1, "memory"), (2, "memory"), (2, "device")):
+        figures = bench("--data", data, "--shape", "130x110x90", "--kernel", "coarse", "--panel", "16", *(["--memory", "60K"] if data == "memory" else []), ranks=ranks)
+        record = figures["record"]
+        assert record["check"].endswith("elements of C exact"), record
+        assert data == "device" or record["super_blocks_m"] * record["super_blocks_n"] > 1, record
+
+
+main(globals())
