@@ -64,4 +64,14 @@ def test_halves():
         assert np.array_equal(c, a.astype("f8") @ b.astype("f8")), record
 
 
+def test_large_parts():
+    """Parts of more than 2^31 elements on one rank: C, then A, each in one super-block and one panel."""
+    for shape, panel in (("65536x65536x256", "256"), ("65536x512x65536", "65536")):
+        out = run("bench", "multiply", "--device", "cuda", "--data", "device", "--type", "f32", "--kernel", "simt", "--shape", shape, "--panel", panel, "--repeat", "1",
+                  "-o", "bench.json").out
+        with open("bench.json") as file:
+            record = json.load(file)["record"]
+        assert "PASSED" in record["check"] and record["super_blocks_m"] * record["super_blocks_n"] == 1 and record["panel"] == int(panel), (out, record)
+
+
 main(globals())
