@@ -64,7 +64,7 @@ HEADER = ["shape", "type", "GPUs", "m×n×k", "grid", "super-blocks", "GB a GPU"
 def plan_times(planner):
     """Planning alone, whole processes; a tight memory limit makes every grid need many super-blocks."""
     rows = []
-    for gpus, memory in ((4096, "90%"), (4096, "8M"), (16384, "90%")):
+    for gpus, memory in ((4096, "90%"), (4096, "256M"), (16384, "90%")):
         command = [planner.tessera, "plan", "--shape", "1000000", "--ranks", str(gpus), "--machine", str(planner.machine), "--memory", memory]
         best = None
         for _ in range(3):
