@@ -6,6 +6,8 @@
 #include "io/raw_file.h"
 
 #define AHEAD_BYTES (4 << 20) /* of small segments that a thread has asked for and not read */
+#define HELD_MANY 64 /* segments that the page cache holds, from which on one in HELD_STEP is asked about */
+#define HELD_STEP 16
 #define TOGETHER_BYTES (1 << 20) /* of whole rows asked for at once */
 #define WRITE_DIRECT_MIN ((size_t)1 << 20) /* of a segment that begins or ends within a block, which goes through the page cache */
 
@@ -52,10 +54,10 @@ static segments cut(const tsr_store_desc *desc, tsr_rect rect, int64_t ld) {
 }
 
 /* Small segments that the page cache does not hold are asked for some megabytes ahead, and the columns with them that are read next: whole rows
- * together where that is all of them. Once that much is held, the rest is taken to be. */
+ * together where that is all of them. After many in a row that are held, few are asked about, because asking costs half as much as reading. */
 typedef struct {
     int64_t next; /* segment to ask for */
-    int64_t held; /* in a row up to it */
+    int64_t held; /* in a row of those asked about */
     int64_t depth;
     int64_t together;
     size_t bytes; /* of each */
@@ -69,10 +71,10 @@ static look_ahead look_ahead_for(const tsr_store_desc *desc, tsr_rect rect, cons
 }
 
 static void look(const direct_store *s, const segments *c, int64_t reading, look_ahead *ahead) {
-    while (ahead->next < c->segments && ahead->next <= reading + ahead->depth && ahead->held <= ahead->depth) {
+    while (ahead->next < c->segments && ahead->next <= reading + ahead->depth) {
         int64_t offset = c->file_offset + ahead->next * c->file_step;
         bool held = tsr_raw_cached(&s->raw, offset, c->bytes);
-        int64_t rows = held ? 1 : tsr_min(ahead->together, c->segments - ahead->next);
+        int64_t rows = held ? (ahead->held < HELD_MANY ? 1 : HELD_STEP) : tsr_min(ahead->together, c->segments - ahead->next);
         if (!held) tsr_raw_ahead(&s->raw, offset, ahead->bytes + (size_t)((rows - 1) * c->file_step));
         ahead->held = held ? ahead->held + 1 : 0;
         ahead->next += rows;
