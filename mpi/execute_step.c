@@ -56,10 +56,10 @@ static void *transfer_thread(void *context) {
     return NULL;
 }
 
-/* Along the store's chunks where it has such, so that no two threads decode the same one; else whole rows, one block a thread. */
+/* Along the store's chunks where it has such, so that no two threads decode or encode the same one; else whole rows, one block a thread. */
 static void cut_blocks(transfer *t, int threads) {
     const tsr_store *store = t->store;
-    bool chunks = !t->write && store->unit_rows > 0;
+    bool chunks = store->unit_rows > 0;
     t->unit_rows = chunks ? store->unit_rows : tsr_ceil_div(t->rect.rows, threads);
     t->unit_cols = chunks ? store->unit_cols : t->rect.cols;
     t->row0 = chunks ? (store->desc.row0 + t->rect.row) % t->unit_rows : 0;
@@ -75,7 +75,7 @@ static tsr_status transfer_rect(tsr_store *store, tsr_rect rect, void *memory, i
     worker workers[IO_THREADS_MAX];
     pthread_t ids[IO_THREADS_MAX];
     size_t bytes = (size_t)tsr_rect_elements(rect) * tsr_dtype_bytes(store->desc.element.dtype);
-    size_t worth = store->unit_rows > 0 && !write ? DECODED_BYTES_A_THREAD : IO_BYTES_A_THREAD;
+    size_t worth = store->unit_rows > 0 ? DECODED_BYTES_A_THREAD : IO_BYTES_A_THREAD;
     int parts = (int)tsr_max(1, tsr_min(tsr_min(threads, IO_THREADS_MAX), (int64_t)(bytes / worth)));
     cut_blocks(&t, parts);
     parts = (int)tsr_min(parts, t.down * t.across);

@@ -52,6 +52,16 @@ def test_empty():
             assert file["C"].shape == (m, n) and file["C"].compression == "gzip" and np.all(file["C"][:] == 0)
 
 
+def test_threads():
+    """Strips large enough that several threads write one."""
+    a, b = integers(2100, 5), integers(5, 1500)
+    write("a.h5", a), write("b.h5", b)
+    for chunk in ((200, 300), (64, 1500), (2100, 64)):
+        for ranks in (0, 2):
+            check(a, b, "--chunk", f"{chunk[0]}x{chunk[1]}", "--compress", "gzip:1", "--io-threads", 8, ranks=ranks, chunks=chunk, gzip=1)
+    check(a, b, "--compress", "gzip:1", "--io-threads", 3, "--memory", "16M", "--host-memory", "16M", ranks=2, chunks=(432, 512), gzip=1)
+
+
 def test_memory():
     """Encoding counts: the limit that a refusal names, and what it says to add to it, are enough, and a little less is not."""
     a, b = integers(64, 32), integers(32, 64)

@@ -306,6 +306,7 @@ static void run_grids(bench *b) {
                 const setup all[] = {
                     {.m = 37, .n = 29, .k = 53, .alpha = 1, .type_a = TSR_F32, .type_b = TSR_F32, .panel = 7, .memory = 1 << 20, .grid = {p, q, r}},
                     {.m = 37, .n = 29, .k = 53, .alpha = 2, .beta = -3, .type_a = TSR_I8, .type_b = TSR_F64, .transpose_a = true, .memory = 1 << 14, .grid = {p, q, r}},
+                    {.m = 64, .n = 61, .k = 33, .alpha = 2, .type_a = TSR_F32, .type_b = TSR_F32, .panel = 9, .memory = 1 << 20, .grid = {p, q, r}, .exchange = q % 2, .edge = 3},
                     {.m = 2, .n = 61, .k = 1, .alpha = 1, .type_a = TSR_F16, .type_b = TSR_F32, .transpose_b = true, .memory = 1 << 16, .grid = {p, q, r}},
                 };
                 for (size_t i = 0; i < sizeof all / sizeof *all; i++) run_one(b, &all[i]);
