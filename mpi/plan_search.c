@@ -64,15 +64,17 @@ static void visit_fastest(void *context, tsr_plan *candidate) {
     if (fits(s, &fitted, &prediction) && prediction.seconds < s->seconds) s->seconds = prediction.seconds, s->best = fitted, s->found = true;
 }
 
-/* Of grids as fast as s->seconds, the fewest bytes; s->seconds stays. */
+/* Of grids as fast as s->seconds, the fewest bytes, and of those that exchange as many the one that cuts k least: panels are only moved, sums added, too.
+ * s->seconds stays. */
 static void visit_fewest(void *context, tsr_plan *candidate) {
     search *s = context;
     tsr_prediction prediction;
     double seconds, bytes;
+    const double least = candidate->r < s->best.r ? nextafter(s->bytes, INFINITY) : s->bytes; /* below which a grid is better */
     tsr_plan_promise(candidate, &seconds, &bytes);
-    if (seconds > s->seconds || bytes >= s->bytes) return;
+    if (seconds > s->seconds || bytes >= least) return;
     tsr_plan fitted = *candidate;
-    if (!fits(s, &fitted, &prediction) || prediction.seconds > s->seconds || prediction.lane_bytes[TSR_LANE_EXCHANGE] >= s->bytes) return;
+    if (!fits(s, &fitted, &prediction) || prediction.seconds > s->seconds || prediction.lane_bytes[TSR_LANE_EXCHANGE] >= least) return;
     s->bytes = prediction.lane_bytes[TSR_LANE_EXCHANGE], s->best = fitted;
 }
 

@@ -284,6 +284,9 @@ static void test_writing_while_reading(void) {
     CHECK(plan.keep_a == TSR_KEEP_ALL && plan.keep_b == TSR_KEEP_ALL && plan.blocks_m > 2 && plan.blocks_n > 2, "%lld x %lld super-blocks", (long long)plan.blocks_m,
           (long long)plan.blocks_n);
     CHECK(prediction.seconds < 0.8 * (read + write) && prediction.seconds > fmax(read, write), "%g s, %g to read and %g to write", prediction.seconds, read, write);
+    problem.a.road = problem.b.road = problem.c_road = TSR_ROAD_MAPPED; /* 2 x 2 x 1 and 1 x 2 x 2 exchange as many bytes and take as long */
+    CHECK_OK(tsr_plan_make(&problem, &res, &plan));
+    CHECK(plan.r == 1 && plan.p == 2 && plan.q == 2, "grid %d x %d x %d", plan.p, plan.q, plan.r);
     problem.c_road = TSR_ROAD_DEVICE; /* nothing leaves */
     CHECK_OK(tsr_plan_make(&problem, &res, &plan));
     CHECK(plan.blocks_m == 1 && plan.blocks_n == 1, "C stays, and is cut into %lld x %lld", (long long)plan.blocks_m, (long long)plan.blocks_n);
