@@ -39,18 +39,20 @@ static void in_nodes(tsr_rates *rates, int node) {
 
 typedef struct {
     double seconds, bytes;
-    int active;
+    int p, q, r, active;
 } outcome;
 
 static outcome outcome_of(const tsr_plan *plan) {
     tsr_prediction prediction;
     tsr_plan_predict(plan, &prediction);
-    return (outcome){prediction.seconds, prediction.lane_bytes[TSR_LANE_EXCHANGE], plan->p * plan->q * plan->r};
+    return (outcome){prediction.seconds, prediction.lane_bytes[TSR_LANE_EXCHANGE], plan->p, plan->q, plan->r, plan->p * plan->q * plan->r};
 }
 
-typedef void (*grid_check)(const tsr_plan *fitted, void *context);
-
-static void every_grid(const tsr_problem *x, const tsr_resources *res, grid_check check, void *context) {
+/* Every grid that fits; the caller frees. */
+static outcome *every_grid(const tsr_problem *x, const tsr_resources *res, int *count) {
+    int room = 0;
+    outcome *all = NULL;
+    *count = 0;
     for (int p = 1; p <= res->ranks && p <= x->m; p++)
         for (int q = 1; p * q <= res->ranks && q <= x->n; q++)
             for (int r = 1; p * q * r <= res->ranks && r <= x->k; r++) {
@@ -61,44 +63,31 @@ static void every_grid(const tsr_problem *x, const tsr_resources *res, grid_chec
                 if (!tsr_plan_fit(&plan)) continue;
                 outcome o = outcome_of(&plan);
                 CHECK(seconds <= o.seconds * (1 + 1e-9) && bytes <= o.bytes * (1 + 1e-9) + 1, "%d x %d x %d promised %g s, %g bytes and takes %g, %g", p, q, r, seconds, bytes, o.seconds, o.bytes);
-                check(&plan, context);
+                if (*count == room) all = realloc(all, (size_t)(room = 2 * room + 64) * sizeof *all);
+                CHECK(all, "no memory");
+                all[(*count)++] = o;
             }
-}
-
-static void find_fastest(const tsr_plan *plan, void *context) {
-    outcome *fastest = context, o = outcome_of(plan);
-    if (o.seconds < fastest->seconds || (o.seconds == fastest->seconds && o.active > fastest->active)) *fastest = o;
-}
-
-typedef struct {
-    outcome chosen, fastest;
-} choice;
-
-static void check_grid(const tsr_plan *plan, void *context) {
-    const choice *c = context;
-    outcome o = outcome_of(plan);
-    if (o.seconds <= AS_FAST * c->fastest.seconds && o.active >= c->fastest.active)
-        CHECK(c->chosen.bytes <= FEWER * o.bytes, "%d x %d x %d exchanges %g bytes, the choice %g", plan->p, plan->q, plan->r, o.bytes, c->chosen.bytes);
-}
-
-static void check_fewest(const tsr_plan *plan, void *context) {
-    const outcome *fewest = context;
-    outcome o = outcome_of(plan);
-    if (o.active >= fewest->active) CHECK(fewest->bytes <= o.bytes, "%d x %d x %d exchanges %g bytes, the fewest are said to be %g", plan->p, plan->q, plan->r, o.bytes, fewest->bytes);
+    return all;
 }
 
 static void compare(const tsr_problem *problem, const tsr_resources *res) {
     tsr_plan plan, fewest;
+    int count;
     if (tsr_plan_make(problem, res, &plan) != TSR_OK) return;
-    outcome chosen = outcome_of(&plan), least, fastest = {.seconds = INFINITY};
-    every_grid(problem, res, find_fastest, &fastest);
-    CHECK(chosen.seconds <= AS_FAST * fastest.seconds * (1 + 1e-9), "the fastest grid takes %g s, the choice %g", fastest.seconds, chosen.seconds);
-    every_grid(problem, res, check_grid, &(choice){chosen, fastest});
     tsr_plan_fewest_bytes(&plan, &fewest);
-    least = outcome_of(&fewest);
+    outcome *all = every_grid(problem, res, &count), chosen = outcome_of(&plan), least = outcome_of(&fewest), fastest = {.seconds = INFINITY};
+    for (int i = 0; i < count; i++)
+        if (all[i].seconds < fastest.seconds || (all[i].seconds == fastest.seconds && all[i].active > fastest.active)) fastest = all[i];
+    CHECK(chosen.seconds <= AS_FAST * fastest.seconds * (1 + 1e-9), "the fastest grid takes %g s, the choice %g", fastest.seconds, chosen.seconds);
     CHECK(least.active >= chosen.active, "fewest bytes on %d ranks, the choice on %d", least.active, chosen.active);
-    least.active = chosen.active;
-    every_grid(problem, res, check_fewest, &least);
+    for (int i = 0; i < count; i++) {
+        const outcome *o = &all[i];
+        if (o->seconds <= AS_FAST * fastest.seconds && o->active >= fastest.active)
+            CHECK(chosen.bytes <= FEWER * o->bytes, "%d x %d x %d exchanges %g bytes, the choice %g", o->p, o->q, o->r, o->bytes, chosen.bytes);
+        if (o->active >= chosen.active)
+            CHECK(least.bytes <= o->bytes, "%d x %d x %d exchanges %g bytes, the fewest are said to be %g", o->p, o->q, o->r, o->bytes, least.bytes);
+    }
+    free(all);
 }
 
 static void test_choice(void) {
