@@ -40,12 +40,7 @@ struct tsr_executor {
     char message[1024];
 };
 
-/* ---- buffers, streams, events ------------------------------------------------------------------------------------ */
-
-static tsr_status open_buffers(tsr_executor *e) {
-    e->buffers = e->x.buffers;
-    return e->buffers ? TSR_OK : tsr_buffers_open(e->x.plan, e->x.device, &e->buffers);
-}
+/* ---- streams, events --------------------------------------------------------------------------------------------- */
 
 static bool lane_asynchronous(const tsr_execution *x, tsr_lane lane) {
     if (lane == TSR_LANE_READ || lane == TSR_LANE_WRITE) return false;
@@ -86,9 +81,10 @@ tsr_status tsr_executor_open(const tsr_execution *execution, tsr_executor **exec
     tsr_executor *e = calloc(1, sizeof *e);
     if (!e) return tsr_fail(TSR_ERR_MEMORY, "no memory for an executor");
     e->x = *execution;
+    e->buffers = execution->buffers;
     tsr_status status;
-    TSR_TRY_DONE(open_buffers(e));
     TSR_TRY_DONE(execution->device->ops->use(execution->device));
+    if (!e->buffers) TSR_TRY_DONE(tsr_buffers_open(execution->plan, execution->device, &e->buffers));
     TSR_TRY_DONE(execution->device->ops->allocate(execution->device, sizeof *e->x.fallbacks, (void **)&e->x.fallbacks));
     TSR_TRY_DONE(tsr_clocks_open(execution->plan->buffers, &e->clocks));
     for (int lane = 0; lane < TSR_LANE_COUNT; lane++) TSR_TRY_DONE(open_lane(e, (tsr_lane)lane));

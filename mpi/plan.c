@@ -198,7 +198,7 @@ static void cut_side(int64_t total, int64_t unit, int64_t parts, int64_t *block,
 bool tsr_plan_split(tsr_plan *plan, int64_t edge, int64_t more) {
     const tsr_problem *x = &plan->problem;
     int64_t local_m = tsr_plan_local_m(plan), local_n = tsr_plan_local_n(plan);
-    bool can_m = local_m > edge && plan->block_m > x->unit_m, can_n = local_n > edge && plan->block_n > x->unit_n;
+    bool can_m = local_m > edge && local_m > x->unit_m, can_n = local_n > edge && local_n > x->unit_n;
     if (!can_m && !can_n) return false;
     if (can_m && (local_m >= local_n || !can_n)) cut_side(x->m, x->unit_m, plan->blocks_m + tsr_max(1, plan->blocks_m / more), &plan->block_m, &plan->blocks_m);
     else cut_side(x->n, x->unit_n, plan->blocks_n + tsr_max(1, plan->blocks_n / more), &plan->block_n, &plan->blocks_n);

@@ -4,10 +4,10 @@
 #include "mpi/plan_private.h"
 
 #define EDGE 2048             /* kernels lose speed on smaller super-blocks */
-#define EDGE_LEAST 256        /* where memory asks for it */
+#define EDGE_LEAST 256        /* where that is what lets more stay */
 #define CUTS_MOST 64          /* super-blocks that memory does not ask for */
 #define SHRINKS 3
-#define PIN_BYTES_PER_SECOND 5e9 /* to allocate and pin host memory: what stays there has to be worth it */
+#define PIN_BYTES_PER_SECOND 5e9 /* to allocate and pin host memory */
 
 typedef struct {
     tsr_plan plan;
@@ -62,20 +62,17 @@ static void try_cutting(const tsr_plan *fewest, choice *best) {
     }
 }
 
-/* What was read stays in host memory where it is needed again, there is room, and reading it again would take longer than getting the memory. */
-static void try_host(tsr_plan *plan, bool *keep, const tsr_operand *x, double loads, double read_bytes) {
-    const double again = (loads - 1) * read_bytes / plan->resources.rates.lane[TSR_LANE_READ];
-    if (plan->resources.host_memory || x->road != TSR_ROAD_HOST || again <= read_bytes / PIN_BYTES_PER_SECOND) return;
+/* What was read of an operand stays in host memory where there is room and it saves more than it takes to get the memory. */
+static void try_host(tsr_plan *plan, bool *keep, tsr_slot_class slot, int64_t loads) {
+    tsr_prediction again, kept;
+    if (plan->resources.host_memory || plan->slots[slot].count == 0 || loads < 2) return;
     const tsr_plan before = *plan;
+    tsr_plan_predict(plan, &again);
     *keep = true;
-    if (!tsr_plan_fits_counted(plan)) *plan = before;
-}
-
-static void keep_in_host_memory(tsr_plan *plan) {
-    const tsr_problem *x = &plan->problem;
-    const double a = local_bytes(plan, &x->a, tsr_partition_largest(x->m, x->unit_m, plan->p), false), b = local_bytes(plan, &x->b, tsr_partition_largest(x->n, x->unit_n, plan->q), false);
-    try_host(plan, &plan->keep_host_a, &x->a, (double)tsr_plan_loads_a(plan), a / plan->q);
-    try_host(plan, &plan->keep_host_b, &x->b, (double)tsr_plan_loads_b(plan), b / plan->p);
+    const bool fits = tsr_plan_fits_counted(plan);
+    tsr_plan_predict(plan, &kept);
+    const double pinned = (double)(plan->slots[slot].count - before.slots[slot].count) * (double)plan->slots[slot].bytes;
+    if (!fits || kept.seconds + pinned / PIN_BYTES_PER_SECOND >= again.seconds) *plan = before;
 }
 
 bool tsr_plan_fit(tsr_plan *plan) {
@@ -91,6 +88,7 @@ bool tsr_plan_fit(tsr_plan *plan) {
     if (several) try_keeping(&fewest, TSR_KEEP_BAND, TSR_KEEP_ALL, &best);
     if (several || (!fewest.resources.host_memory && !tsr_plan_keeps_c(&fewest))) try_cutting(&fewest, &best);
     *plan = best.plan;
-    keep_in_host_memory(plan);
+    try_host(plan, &plan->keep_host_a, TSR_SLOT_HOST_A, tsr_plan_loads_a(plan));
+    try_host(plan, &plan->keep_host_b, TSR_SLOT_HOST_B, tsr_plan_loads_b(plan));
     return true;
 }

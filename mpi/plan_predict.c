@@ -6,6 +6,7 @@
 
 #define REDUCE_COST 4.0    /* bytes handled for each byte summed over ranks: sent, received and added */
 #define STEP_SECONDS 50e-6 /* what one panel costs beside its bytes and flops */
+#define SMALL_EDGE 150.0   /* a product of m × n takes 1 + SMALL_EDGE / sqrt(mn) times what its flops take in a large one: simt and tf32 at 4096 beside 8192, H200, 2026-11-21 */
 #define UNHIDDEN 0.05      /* share of the lanes beside the slowest that does not overlap */
 
 /* ---- where the ranks of a group stand ----------------------------------------------------------------------------- */
@@ -159,21 +160,32 @@ static double drain_of(const double *drain) { return (1 - UNHIDDEN) * most_of(dr
 /* A device beside the host: while one super-block is swept the one before leaves. */
 static double seconds_by_blocks(double blocks, double sweep, double drain) { return (sweep + drain + (blocks - 1) * fmax(sweep, drain)) / blocks; }
 
-/* The same where A and B are loaded once and super-blocks come in growing squares: the first needs one band of each; the last band that comes makes the last
- * row or column of super-blocks possible, or where there are as many down as across, both. */
-static double seconds_growing(const tsr_plan *plan, const lane_work *work, double multiply, double sweep, double drain) {
-    const double down = (double)plan->blocks_m, across = (double)plan->blocks_n, blocks = work->blocks;
-    const double left = down == across ? down + across - 1 : fmin(down, across);
+/* How many super-blocks need the last band of A or B that comes. In growing squares: the last row or column of them, or where there are as many down as
+ * across, both. */
+static double blocks_left(const tsr_plan *plan) {
+    const double down = (double)plan->blocks_m, across = (double)plan->blocks_n;
+    if (!tsr_plan_grows(plan)) return down > 1 ? across : 1;
+    return down == across ? down + across - 1 : fmin(down, across);
+}
+
+/* The same where A and B are loaded once: the first super-block needs one band of each, and few are left when the last band has come. */
+static double seconds_loaded_once(const tsr_plan *plan, const lane_work *work, double multiply, double sweep, double drain) {
+    const double down = (double)plan->blocks_m, across = (double)plan->blocks_n, blocks = work->blocks, left = blocks_left(plan);
     double first = multiply / blocks;
     for (int lane = 0; lane < TSR_LANE_COUNT; lane++) first = fmax(first, work->a[lane] / down + work->b[lane] / across);
     double last = fmax((left - 1) * multiply + drain, left * drain) / blocks; /* after the last panel has come */
     return fmax(fmax(first + drain, sweep + last), multiply + drain / blocks);
 }
 
+static double multiply_seconds(const tsr_plan *plan, double flops) {
+    const double seconds = flops / plan->resources.rates.lane[TSR_LANE_MULTIPLY], cells = (double)tsr_plan_local_m(plan) * (double)tsr_plan_local_n(plan);
+    return plan->resources.host_memory || cells < 1 ? seconds : seconds * (1 + SMALL_EDGE / sqrt(cells));
+}
+
 void tsr_plan_predict(const tsr_plan *plan, tsr_prediction *prediction) {
     lane_work work;
     measure(plan, &work, prediction);
-    double multiply = prediction->flops / plan->resources.rates.lane[TSR_LANE_MULTIPLY], steps = work.steps * STEP_SECONDS;
+    double multiply = multiply_seconds(plan, prediction->flops), steps = work.steps * STEP_SECONDS;
     double beside = sum_of(work.a) + sum_of(work.b), drain = drain_of(work.drain), sweep = 0;
     for (int lane = 0; lane < TSR_LANE_COUNT; lane++) {
         double seconds = work.a[lane] + work.b[lane];
@@ -181,8 +193,9 @@ void tsr_plan_predict(const tsr_plan *plan, tsr_prediction *prediction) {
         prediction->lane_seconds[lane] = seconds + work.drain[lane];
     }
     prediction->lane_seconds[TSR_LANE_MULTIPLY] = multiply;
-    if (plan->resources.host_memory) prediction->seconds = multiply + beside + sum_of(work.drain); /* every lane runs on the same cores */
-    else if (tsr_plan_loads_a(plan) <= 1 && tsr_plan_loads_b(plan) <= 1) prediction->seconds = seconds_growing(plan, &work, multiply, sweep, drain) + UNHIDDEN * beside;
+    multiply += work.drain[TSR_LANE_EXCHANGE] * (work.blocks - 1) / work.blocks; /* panels of the next super-block come after the sums over k of this one */
+    if (plan->resources.host_memory) prediction->seconds = prediction->lane_seconds[TSR_LANE_MULTIPLY] + beside + sum_of(work.drain); /* every lane runs on the same cores */
+    else if (tsr_plan_loads_a(plan) <= 1 && tsr_plan_loads_b(plan) <= 1) prediction->seconds = seconds_loaded_once(plan, &work, multiply, sweep, drain) + UNHIDDEN * beside;
     else prediction->seconds = seconds_by_blocks(work.blocks, fmax(sweep, multiply), drain) + UNHIDDEN * beside;
     prediction->seconds = fmax(prediction->seconds, most_of(prediction->lane_seconds)) + steps;
 }
@@ -208,7 +221,10 @@ static double least_loaded(double a, double b, double cells, double bands_a, dou
     return fmin(again, kept);
 }
 
-void tsr_plan_promise(const tsr_plan *plan, double *seconds, double *exchange_bytes) {
+void tsr_plan_promise(const tsr_plan *begun, double *seconds, double *exchange_bytes) {
+    tsr_plan even = *begun;
+    even.problem.unit_m = even.problem.unit_n = 1; /* super-blocks may share units out better than one block does */
+    const tsr_plan *plan = &even;
     const tsr_resources *res = &plan->resources;
     const tsr_problem *x = &plan->problem;
     lane_work work;
@@ -222,13 +238,14 @@ void tsr_plan_promise(const tsr_plan *plan, double *seconds, double *exchange_by
     double bands_b = n * k * (double)tsr_dtype_bytes(plan->pack_b ? x->input : x->b.element.dtype) / limit;
     double multiply = whole.flops / res->rates.lane[TSR_LANE_MULTIPLY], drain = drain_of(work.drain), sweep = multiply, beside = 0;
     for (int lane = 0; lane < TSR_LANE_COUNT; lane++) {
-        bool once = lane == TSR_LANE_READ && !res->host_memory; /* what was read may stay in host memory */
+        bool once = !res->host_memory && (lane == TSR_LANE_READ || (lane == TSR_LANE_EXCHANGE && !res->device_exchange)); /* and may stay in host memory */
         double lane_seconds = once ? work.a[lane] + work.b[lane] : least_loaded(work.a[lane], work.b[lane], cells, bands_a, bands_b);
         sweep = fmax(sweep, lane_seconds), beside += lane_seconds;
     }
     double steps = fmax(fmax(work.steps, cells), least_steps(x, m, n, k, limit)) * STEP_SECONDS;
     *seconds = steps + (res->host_memory ? multiply + beside + sum_of(work.drain) : fmax(sweep, drain) + UNHIDDEN * beside);
-    *exchange_bytes = least_loaded(work.bytes_a, work.bytes_b, cells, bands_a, bands_b) + work.bytes_c;
+    bool stays = !res->host_memory && !res->device_exchange;
+    *exchange_bytes = work.bytes_c + (stays ? work.bytes_a + work.bytes_b : least_loaded(work.bytes_a, work.bytes_b, cells, bands_a, bands_b));
 }
 
 /* ---- the lower bound of communication ------------------------------------------------------------------------------- */

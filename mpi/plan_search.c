@@ -1,5 +1,5 @@
 /* The choice of a grid: of every p × q × r the one predicted to be fastest, and of those as fast the one that exchanges the fewest bytes. Exhaustive,
- * but a grid is cut into super-blocks only where the prediction for unlimited memory, which is quick, leaves it a chance. */
+ * but a grid is cut into super-blocks only where a lower bound of its prediction, which is quick, leaves it a chance. */
 #include <math.h>
 
 #include "mpi/plan_private.h"
@@ -35,9 +35,10 @@ typedef struct {
     tsr_plan best;
     tsr_plan unfit; /* the first grid that did not fit */
     bool has_unfit;
+    bool split_less; /* of grids that exchange as many bytes, the one that cuts k least */
 } search;
 
-/* The grid that promises most without a memory limit. */
+/* The grid that promises most. */
 static void visit_promise(void *context, tsr_plan *candidate) {
     search *s = context;
     double seconds, bytes;
@@ -64,13 +65,12 @@ static void visit_fastest(void *context, tsr_plan *candidate) {
     if (fits(s, &fitted, &prediction) && prediction.seconds < s->seconds) s->seconds = prediction.seconds, s->best = fitted, s->found = true;
 }
 
-/* Of grids as fast as s->seconds, the fewest bytes, and of those that exchange as many the one that cuts k least: panels are only moved, sums added, too.
- * s->seconds stays. */
+/* Of grids as fast as s->seconds, the fewest bytes. s->seconds stays. */
 static void visit_fewest(void *context, tsr_plan *candidate) {
     search *s = context;
     tsr_prediction prediction;
     double seconds, bytes;
-    const double least = candidate->r < s->best.r ? nextafter(s->bytes, INFINITY) : s->bytes; /* below which a grid is better */
+    const double least = s->split_less && candidate->r < s->best.r ? nextafter(s->bytes, INFINITY) : s->bytes; /* below which a grid is better */
     tsr_plan_promise(candidate, &seconds, &bytes);
     if (seconds > s->seconds || bytes >= least) return;
     tsr_plan fitted = *candidate;
@@ -90,6 +90,7 @@ static tsr_status plan_search(const tsr_problem *problem, const tsr_resources *r
     tsr_plan_predict(&s.best, &prediction);
     s.bytes = prediction.lane_bytes[TSR_LANE_EXCHANGE];
     s.seconds = prediction.seconds * AS_FAST;
+    s.split_less = true; /* its bytes are panels', which are moved; those of sums are also added */
     visit_grids(problem, res, (int64_t)s.best.p * s.best.q * s.best.r, visit_fewest, &s); /* no rank is left idle to save bytes */
     *plan = s.best;
     return TSR_OK;

@@ -55,7 +55,7 @@ static outcome *every_grid(const tsr_problem *x, const tsr_resources *res, int *
     *count = 0;
     for (int p = 1; p <= res->ranks && p <= x->m; p++)
         for (int q = 1; p * q <= res->ranks && q <= x->n; q++)
-            for (int r = 1; p * q * r <= res->ranks && r <= x->k; r++) {
+            for (int r = 1; p * q * r <= res->ranks && r <= x->k && (r == 1 || x->c_road != TSR_ROAD_DEVICE); r++) {
                 tsr_plan plan;
                 tsr_plan_begin(x, res, p, q, r, &plan);
                 double seconds, bytes;
@@ -79,6 +79,8 @@ static void compare(const tsr_problem *problem, const tsr_resources *res) {
     for (int i = 0; i < count; i++)
         if (all[i].seconds < fastest.seconds || (all[i].seconds == fastest.seconds && all[i].active > fastest.active)) fastest = all[i];
     CHECK(chosen.seconds <= AS_FAST * fastest.seconds * (1 + 1e-9), "the fastest grid takes %g s, the choice %g", fastest.seconds, chosen.seconds);
+    CHECK(least.bytes < chosen.bytes || (least.p == chosen.p && least.q == chosen.q && least.r == chosen.r), "%d x %d x %d exchanges no fewer bytes than %d x %d x %d", least.p, least.q,
+          least.r, chosen.p, chosen.q, chosen.r);
     CHECK(least.active >= chosen.active, "fewest bytes on %d ranks, the choice on %d", least.active, chosen.active);
     for (int i = 0; i < count; i++) {
         const outcome *o = &all[i];
@@ -90,11 +92,21 @@ static void compare(const tsr_problem *problem, const tsr_resources *res) {
     free(all);
 }
 
+/* Whatever else may be: transports, host memory, roads, chunks. */
+static void vary(tsr_problem *problem, tsr_resources *res) {
+    res->device_exchange = pick(0, 1), res->host_limit = (size_t)pow(2, (double)pick(20, 40));
+    res->host_memory = pick(0, 4) == 0;
+    res->rates = tsr_rates_typical(!res->host_memory, res->device_exchange, TSR_F32, 8);
+    problem->a.road = (tsr_road)pick(0, 2), problem->b.road = (tsr_road)pick(0, 2), problem->c_road = (tsr_road)pick(0, 2);
+    if (pick(0, 1)) problem->unit_m = pick(1, tsr_max(1, problem->m / 2)), problem->unit_n = pick(1, tsr_max(1, problem->n / 2));
+}
+
 static void test_choice(void) {
     for (int i = 0; i < 300; i++) {
         tsr_problem problem = problem_of(pick(1, 1 << pick(1, 20)), pick(1, 1 << pick(1, 20)), pick(1, 1 << pick(1, 20)), pick(0, 1) ? TSR_F32 : TSR_F64);
         tsr_resources res = gpus((int)pick(1, 100), pow(2, (double)pick(20, 37)));
         if (pick(0, 1)) in_nodes(&res.rates, (int)pick(1, 8));
+        if (i % 2) vary(&problem, &res);
         compare(&problem, &res);
     }
     static const int64_t shapes[][3] = {{1000000, 1000000, 1000000}, {65536, 65536, 65536}, {2000000, 512, 512}, {512, 3000001, 700}, {4096, 4096, 1000000}, {65536, 65536, 1024}};
