@@ -160,12 +160,12 @@ static double drain_of(const double *drain) { return (1 - UNHIDDEN) * most_of(dr
 /* A device beside the host: while one super-block is swept the one before leaves. */
 static double seconds_by_blocks(double blocks, double sweep, double drain) { return (sweep + drain + (blocks - 1) * fmax(sweep, drain)) / blocks; }
 
-/* How many super-blocks need the last band of A or B that comes. In growing squares: the last row or column of them, or where there are as many down as
- * across, both. */
+/* How many super-blocks need the last band of A or B that comes. In growing squares that is one more row or column of the shorter length; of the last square B's band
+ * comes after A's. */
 static double blocks_left(const tsr_plan *plan) {
     const double down = (double)plan->blocks_m, across = (double)plan->blocks_n;
     if (!tsr_plan_grows(plan)) return down > 1 ? across : 1;
-    return down == across ? down + across - 1 : fmin(down, across);
+    return fmin(down, across);
 }
 
 /* The same where A and B are loaded once: the first super-block needs one band of each, and few are left when the last band has come. */
