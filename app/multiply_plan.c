@@ -270,20 +270,21 @@ static tsr_status warn_of_sharing(const tsr_job *j) {
     return TSR_OK;
 }
 
-/* How the plan's sweeps over k read a file whose disk may be slower than memory. Panels along stored columns take a piece of every row, too short for a
- * disk, so the page cache gets what follows, too; what many sweeps read stays there. Either takes a quarter of what is free at most. */
-static void hint_reading(tsr_store_desc *desc, bool along_columns, int64_t sweeps, size_t host_free) {
+/* How the plan reads a file whose disk may be slower than memory. Panels along stored columns take a piece of every row, too short for a
+ * disk, so the page cache gets what follows, too; a file that is read many times stays there. Either takes a quarter of what is free at most. */
+static void hint_reading(tsr_store_desc *desc, bool along_columns, int64_t reads, int64_t host_free) {
     const int64_t many = 4, window = 256 << 10, page = 4096;
     int64_t rows = tsr_max(1, desc->rows), bytes = rows * desc->cols * (int64_t)tsr_dtype_bytes(desc->element.dtype);
-    desc->keep_cached = sweeps >= many && bytes <= (int64_t)(host_free / 4);
-    if (along_columns) desc->row_ahead_bytes = tsr_min(window, (int64_t)(host_free / 4) / rows / page * page);
+    desc->keep_cached = reads >= many && bytes <= host_free / 4;
+    if (along_columns) desc->row_ahead_bytes = tsr_min(window, host_free / 4 / rows / page * page);
 }
 
 static tsr_status hint_readings(tsr_job *j) {
     size_t host_free = 0;
     TSR_TRY(host_memory_free(&host_free));
-    hint_reading(&j->from.a, !j->transpose_a, j->plan.blocks_n, host_free);
-    hint_reading(&j->from.b, j->transpose_b, j->plan.blocks_m, host_free);
+    const int64_t left = (int64_t)fmax(0, (double)host_free - j->plan.host_bytes * j->world->local_ranks); /* what the plans of this node's ranks will not take */
+    hint_reading(&j->from.a, !j->transpose_a, tsr_plan_reads_a(&j->plan), left);
+    hint_reading(&j->from.b, j->transpose_b, tsr_plan_reads_b(&j->plan), left);
     return TSR_OK;
 }
 
