@@ -34,7 +34,8 @@ size_t tsr_output_encode_bytes(const tsr_output_spec *spec, int encoders);
 tsr_status tsr_chunks_kept(tsr_store *store, tsr_kept_chunk **chunks, int64_t *count);
 /* The most bytes a chunk takes with its head. */
 size_t tsr_encoded_bytes_max(const tsr_output *output);
-/* Takes a chunk out of the store, once: head and bytes to `to`, tsr_encoded_bytes_max. Gives its place on the disk back. */
+/* Takes a chunk out of the store, once: head and bytes to `to`, tsr_encoded_bytes_max. Gives its place on the disk back where
+ * that may lack room for this chunk and those of higher numbers. Once all are taken, the store's sync gives back the rest. */
 tsr_status tsr_chunk_take(tsr_store *store, const tsr_kept_chunk *chunk, void *to);
 
 /* ---- where they go: rank 0 ---- */
