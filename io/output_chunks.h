@@ -1,6 +1,6 @@
 /* Chunked output. Only one process may add chunks to a file through a serial HDF5, so there are two steps: each rank's threads encode whole chunks and
- * keep them in a file of the rank's own, without a name and so gone with the process; when all are written, rank 0 places them in the dataset, in
- * its order. Taking them from rank to rank in between is the caller's (app/place_chunks). */
+ * keep them in a file of the rank's own, without a name and so gone with the process (NFS names it .nfs… until then, and keeps it where the machine goes
+ * down); when all are written, rank 0 places them in the dataset, in its order. Taking them from rank to rank in between is the caller's (app/place_chunks). */
 #ifndef TSR_IO_OUTPUT_CHUNKS_H
 #define TSR_IO_OUTPUT_CHUNKS_H
 
