@@ -110,11 +110,18 @@ static _Noreturn void give_up(tsr_job *j, tsr_status status) {
     tsr_abort(j->world, status);
 }
 
+/* Collective over the active ranks with --io mpio. */
+static void close_inputs(tsr_job *j) {
+    tsr_store_close(j->a), tsr_store_close(j->b), tsr_store_close(j->c0);
+    j->a = j->b = j->c0 = NULL;
+}
+
 /* Chunks are placed by all ranks together, with memory for their lists, and with a progress of their own. */
 static tsr_status before_placing(tsr_job *j, tsr_status status) {
     TSR_TRY(tsr_agree(j->world->comm, status));
     tsr_executor_close(j->executor);
     j->executor = NULL;
+    close_inputs(j);
     double bytes = (double)j->problem.m * (double)j->problem.n * (double)tsr_dtype_bytes(j->problem.out);
     tsr_progress_close(&j->progress);
     tsr_progress_open(&j->progress, j->world->rank == 0 ? j->settings->progress : TSR_PROGRESS_OFF, "place chunks", bytes, "B", stderr);
@@ -268,17 +275,14 @@ done:
 
 /* ---- the job --------------------------------------------------------------------------------------------------------- */
 
-static void close_stores(tsr_job *j) {
-    tsr_store_close(j->a), tsr_store_close(j->b), tsr_store_close(j->c0), tsr_store_close(j->c);
-    j->a = j->b = j->c0 = j->c = NULL;
-}
-
 static tsr_status produce(tsr_job *j) {
     TSR_TRY(prepare(j));
     TSR_TRY(run(j));
     tsr_executor_close(j->executor);
     j->executor = NULL;
-    close_stores(j);
+    close_inputs(j);
+    tsr_store_close(j->c);
+    j->c = NULL;
     TSR_TRY(check(j));
     return publish(j);
 }

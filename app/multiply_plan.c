@@ -153,11 +153,16 @@ static tsr_status plan_beside_caches(tsr_job *j, const tsr_resources *res) {
     return status == TSR_ERR_LIMIT && kept > 0 ? plan_without_caches(j, res) : status;
 }
 
-/* Chunks are placed when the plan's buffers are gone: the list of them must fit what encoding (encode_bytes) leaves. */
+/* Memory that placing C's chunks takes, 0 for a contiguous C. */
+static double place_bytes(const tsr_job *j) {
+    int64_t chunks = tsr_spec_chunks(&j->spec);
+    return chunks > 0 ? tsr_place_bytes(chunks, (double)j->spec.chunk_rows * (double)j->spec.chunk_cols * (double)tsr_dtype_bytes(j->spec.dtype)) : 0;
+}
+
+/* Chunks are placed when the plan's buffers and the inputs are gone: the list of them must fit what encoding (encode_bytes) leaves. */
 static tsr_status placing_fits(const tsr_job *j, const tsr_resources *res) {
     int64_t chunks = tsr_spec_chunks(&j->spec);
-    double chunk = (double)j->spec.chunk_rows * (double)j->spec.chunk_cols * (double)tsr_dtype_bytes(j->spec.dtype), limit = (double)host_limit_of(res);
-    double place = chunks > 0 ? tsr_place_bytes(chunks, chunk) : 0, need = fmax(place * 8 / 7, place + (double)tsr_output_encode_bytes(&j->spec, 1));
+    double limit = (double)host_limit_of(res), place = place_bytes(j), need = fmax(place * 8 / 7, place + (double)tsr_output_encode_bytes(&j->spec, 1));
     char need_text[32], have_text[32];
     if (need <= limit) return TSR_OK;
     return tsr_fail(TSR_ERR_LIMIT, "%lld chunks of C need %s of host memory a rank to be put in order, and the limit is %s: use larger chunks, or --host-memory %.0f or more (and as much --memory on the CPU)",
@@ -188,12 +193,13 @@ static tsr_status trace_bytes(const tsr_job *j, double *bytes) {
     return TSR_MPI(MPI_Allreduce(&own, bytes, 1, MPI_DOUBLE, MPI_MAX, j->world->comm));
 }
 
-/* Whether the limit holds the trace with the plan and what HDF5 keeps, and later with the check, which reads into a quarter of the limit. */
+/* Whether the limit holds the trace with the plan and what HDF5 keeps, and later with placing, and with the check, which reads into a quarter of the limit. */
 static bool trace_fits(const tsr_job *j, double bytes, double limit) {
     double plan = j->plan.host_bytes + (double)j->from.a.cache_bytes + (double)j->from.b.cache_bytes + (double)j->from.c0.cache_bytes +
                   (double)j->spec.encode_bytes;
     double check = j->settings->verify ? limit / 4 + check_bytes(j) : 0;
-    return plan + bytes <= limit && check + bytes <= limit;
+    double placing = place_bytes(j) + (double)j->spec.encode_bytes;
+    return plan + bytes <= limit && placing + bytes <= limit && check + bytes <= limit;
 }
 
 /* A trace grows with the steps, and less memory for matrices makes more of them: planned again with twice of what the last trace would have taken. */
@@ -270,20 +276,21 @@ static tsr_status warn_of_sharing(const tsr_job *j) {
     return TSR_OK;
 }
 
-/* How the plan's sweeps over k read a file whose disk may be slower than memory. Panels along stored columns take a piece of every row, too short for a
- * disk, so the page cache gets what follows, too; what many sweeps read stays there. Either takes a quarter of what is free at most. */
-static void hint_reading(tsr_store_desc *desc, bool along_columns, int64_t sweeps, size_t host_free) {
+/* How the plan reads a file whose disk may be slower than memory. Panels along stored columns take a piece of every row, too short for a
+ * disk, so the page cache gets what follows, too; a file that is read many times stays there. Either takes a quarter of what is free at most. */
+static void hint_reading(tsr_store_desc *desc, bool along_columns, int64_t reads, int64_t host_free) {
     const int64_t many = 4, window = 256 << 10, page = 4096;
     int64_t rows = tsr_max(1, desc->rows), bytes = rows * desc->cols * (int64_t)tsr_dtype_bytes(desc->element.dtype);
-    desc->keep_cached = sweeps >= many && bytes <= (int64_t)(host_free / 4);
-    if (along_columns) desc->row_ahead_bytes = tsr_min(window, (int64_t)(host_free / 4) / rows / page * page);
+    desc->keep_cached = reads >= many && bytes <= host_free / 4;
+    if (along_columns) desc->row_ahead_bytes = tsr_min(window, host_free / 4 / rows / page * page);
 }
 
 static tsr_status hint_readings(tsr_job *j) {
     size_t host_free = 0;
     TSR_TRY(host_memory_free(&host_free));
-    hint_reading(&j->from.a, !j->transpose_a, j->plan.blocks_n, host_free);
-    hint_reading(&j->from.b, j->transpose_b, j->plan.blocks_m, host_free);
+    const int64_t left = (int64_t)fmax(0, (double)host_free - j->plan.host_bytes * j->world->local_ranks); /* what the plans of this node's ranks will not take */
+    hint_reading(&j->from.a, !j->transpose_a, tsr_plan_reads_a(&j->plan), left);
+    hint_reading(&j->from.b, j->transpose_b, tsr_plan_reads_b(&j->plan), left);
     return TSR_OK;
 }
 

@@ -1,5 +1,5 @@
 /* Chunks to rank 0 (place_chunks.h). All ranks send theirs by number, and rank 0 takes the next number from whoever has it: no rank waits for one that
- * waits for it, and no more than a chunk is held at a time. What fails on the way is counted, not passed on at once, so that every chunk
+ * waits for it, and no more than a chunk is held at a time: a send ends when rank 0 takes it, so that small chunks do not pile up there, either. What fails on the way is counted, not passed on at once, so that every chunk
  * expected is sent and taken; then all agree. */
 #include "app/place_chunks.h"
 
@@ -23,8 +23,9 @@ typedef struct {
     char message[1024];     /* its message */
 } job;
 
+/* The list and the copy it is sorted through, the owners and what MPI reduces them through. */
 double tsr_place_bytes(int64_t chunks, double chunk_bytes) {
-    return (double)chunks * (double)(sizeof(tsr_kept_chunk) + sizeof(int)) + chunk_bytes * (1 + 1.0 / 64) + 4096;
+    return (double)chunks * (double)(2 * sizeof(tsr_kept_chunk) + 2 * sizeof(int)) + chunk_bytes * (1 + 1.0 / 64) + 4096;
 }
 
 static void note(job *p, tsr_status status) {
@@ -71,14 +72,14 @@ static size_t take_next(job *p) {
 static void send_all(job *p) {
     while (p->taken < p->kept_count) {
         size_t bytes = take_next(p);
-        note(p, TSR_MPI(MPI_Send(p->buffer, (int)bytes, MPI_BYTE, 0, TAG, p->world->comm)));
+        note(p, TSR_MPI(MPI_Ssend(p->buffer, (int)bytes, MPI_BYTE, 0, TAG, p->world->comm)));
     }
 }
 
-/* An empty message comes from a rank that failed and will say so. */
+/* An empty message comes from a rank that failed and will say so. The first failure ends the output: its name goes at once, its space with the job. */
 static void place_all(job *p) {
     tsr_placer *placer = NULL;
-    bool broken = false;
+    bool failed = false;
     note(p, tsr_placer_open(p->output, &placer));
     for (int64_t i = 0; i < p->chunks; i++) {
         int bytes = 0;
@@ -89,12 +90,15 @@ static void place_all(job *p) {
             tsr_status received = TSR_MPI(MPI_Recv(p->buffer, (int)p->room, MPI_BYTE, p->owners[i], TAG, p->world->comm, &from));
             note(p, received == TSR_OK ? TSR_MPI(MPI_Get_count(&from, MPI_BYTE, &bytes)) : received);
         }
-        broken = broken || bytes == 0;
-        if (p->status == TSR_OK && !broken) note(p, tsr_placer_put(placer, p->buffer, (size_t)bytes));
+        if (!failed && p->status == TSR_OK && bytes > 0) note(p, tsr_placer_put(placer, p->buffer, (size_t)bytes));
+        if (!failed && (p->status != TSR_OK || bytes == 0)) {
+            failed = true;
+            tsr_output_discard(p->output);
+        }
         tsr_progress_update(p->progress, (double)(i + 1) / (double)p->chunks * p->progress->total);
     }
     tsr_status closed = tsr_placer_close(placer);
-    if (!broken) note(p, closed); /* it would only say that chunks are missing */
+    if (!failed) note(p, closed); /* else it would only say that chunks are missing */
 }
 
 tsr_status tsr_place_chunks(const tsr_world *world, const tsr_output *output, tsr_store *store, tsr_progress *progress) {

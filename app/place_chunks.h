@@ -9,7 +9,7 @@
 /* Host memory that placing takes on a rank, which has `chunks` at most, the largest of `chunk_bytes`. */
 double tsr_place_bytes(int64_t chunks, double chunk_bytes);
 /* Collective over world, the same status on every rank. `store`: what this rank wrote the output to, NULL on a rank that wrote nothing. When it
- * returns TSR_OK the temporary file holds every chunk and is on stable storage. Nothing to do for an output without chunks. `progress` advances
+ * returns TSR_OK the temporary file holds every chunk and is on stable storage; where a chunk cannot be taken or placed it is gone. Nothing to do for an output without chunks. `progress` advances
  * on rank 0; not owned. */
 tsr_status tsr_place_chunks(const tsr_world *world, const tsr_output *output, tsr_store *store, tsr_progress *progress);
 

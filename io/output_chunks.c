@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "io/chunk_encode.h"
@@ -82,8 +83,9 @@ typedef struct {
     char folder[TSR_FILE_CHARS];
     int level;
     size_t chunk_bytes;
-    int64_t chunks_across;
+    int64_t chunks, chunks_across; /* of the dataset */
     _Atomic int64_t end;   /* of what is reserved in the file */
+    _Atomic int64_t held;  /* chunks in it that were not taken */
     int encoders;
     uint8_t *memory;       /* two buffers an encoder */
     bool encoding[TSR_ENCODERS_MAX];
@@ -133,6 +135,7 @@ static tsr_status keep(encoding_store *s, const tsr_encoded_chunk *head, const u
     int64_t at = atomic_fetch_add(&s->end, (int64_t)(sizeof *head + head->bytes));
     int error = write_all(s->fd, head, sizeof *head, at);
     if (!error) error = write_all(s->fd, bytes, head->bytes, at + (int64_t)sizeof *head);
+    if (!error) atomic_fetch_add(&s->held, 1);
     return error ? spill_failed(s, "writing", head->bytes, error) : TSR_OK;
 }
 
@@ -181,9 +184,10 @@ static tsr_status encoding_read(tsr_store *store, tsr_rect rect, void *to, int64
     return tsr_fail(TSR_ERR_USAGE, "the chunks of '%s' cannot be read before they are placed in its file", store->desc.name.path);
 }
 
-/* Once the chunks are taken out again little is left to write: this is about errors the system found later than write. */
+/* Once all chunks are taken out again the disk need not have them. */
 static tsr_status encoding_sync(tsr_store *store) {
     const encoding_store *s = (const encoding_store *)store;
+    if (s->held == 0 && ftruncate(s->fd, 0) != 0) return spill_failed(s, "giving back", (size_t)s->end, errno);
     return fsync(s->fd) == 0 ? TSR_OK : spill_failed(s, "keeping", (size_t)s->end, errno);
 }
 
@@ -218,7 +222,7 @@ tsr_status tsr_encoding_open(const tsr_output *output, tsr_store **store) {
     encoding_store *s = calloc(1, sizeof *s);
     if (!s) return tsr_fail(TSR_ERR_MEMORY, "no memory to open '%s'", desc->name.file);
     s->base = (tsr_store){&encoding_ops, *desc, desc->chunk_rows, desc->chunk_cols};
-    s->fd = -1, s->level = output->gzip_level, s->chunk_bytes = chunk_bytes_of(&spec), s->chunks_across = tsr_ceil_div(desc->cols, desc->chunk_cols);
+    s->fd = -1, s->level = output->gzip_level, s->chunk_bytes = chunk_bytes_of(&spec), s->chunks = tsr_spec_chunks(&spec), s->chunks_across = tsr_ceil_div(desc->cols, desc->chunk_cols);
     s->encoders = (int)tsr_max(1, tsr_min(TSR_ENCODERS_MAX, (int64_t)(output->encode_bytes / encoder_bytes(s->chunk_bytes))));
     tsr_folder_of(output->target, s->folder);
     pthread_mutex_init(&s->lock, NULL);
@@ -250,43 +254,50 @@ static int by_number(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-/* Counts the heads of the file, and keeps them where `chunks` is given. */
-static tsr_status walk(const encoding_store *s, tsr_kept_chunk *chunks, int64_t *count) {
-    int64_t found = 0;
+/* Reads the heads of `count` chunks, in the order in which they were written. */
+static tsr_status read_heads(const encoding_store *s, tsr_kept_chunk *chunks, int64_t count) {
     tsr_encoded_chunk head;
-    for (int64_t at = 0; at < s->end; at += (int64_t)(sizeof head + head.bytes), found++) {
+    int64_t at = 0;
+    for (int64_t i = 0; i < count; i++, at += (int64_t)(sizeof head + head.bytes)) {
         int error = read_all(s->fd, &head, sizeof head, at);
         if (error) return spill_failed(s, "reading", sizeof head, error);
-        if (chunks) chunks[found] = (tsr_kept_chunk){head.number, at};
+        chunks[i] = (tsr_kept_chunk){head.number, at};
     }
-    *count = found;
     return TSR_OK;
 }
 
 tsr_status tsr_chunks_kept(tsr_store *store, tsr_kept_chunk **chunks, int64_t *count) {
     const encoding_store *s = (const encoding_store *)store;
-    int64_t found = 0;
-    TSR_TRY(walk(s, NULL, &found));
-    tsr_kept_chunk *list = malloc((size_t)tsr_max(1, found) * sizeof *list);
-    if (!list) return tsr_fail(TSR_ERR_MEMORY, "no memory to list %lld chunks; use larger ones: --chunk", (long long)found);
-    tsr_status status = walk(s, list, &found);
-    if (status == TSR_OK) qsort(list, (size_t)found, sizeof *list, by_number);
-    for (int64_t i = 1; i < found && status == TSR_OK; i++)
+    int64_t held = s->held;
+    tsr_kept_chunk *list = malloc((size_t)tsr_max(1, held) * sizeof *list);
+    if (!list) return tsr_fail(TSR_ERR_MEMORY, "no memory to list %lld chunks; use larger ones: --chunk", (long long)held);
+    tsr_status status = read_heads(s, list, held);
+    if (status == TSR_OK) qsort(list, (size_t)held, sizeof *list, by_number);
+    for (int64_t i = 1; i < held && status == TSR_OK; i++)
         if (list[i].number == list[i - 1].number)
             status = tsr_fail(TSR_ERR_USAGE, "chunk %lld of '%s' was written twice: this is a mistake in the program", (long long)list[i].number, store->desc.name.path);
-    if (status == TSR_OK) *chunks = list, *count = found;
+    if (status == TSR_OK) *chunks = list, *count = held;
     else free(list);
     return status;
 }
 
+/* Whether the disk may lack room for the chunks from `number` on, which are still to be placed. */
+static bool disk_short(const encoding_store *s, int64_t number) {
+    struct statvfs fs;
+    double placed = (double)(s->chunks - number) * (double)tsr_chunk_stored_max(s->chunk_bytes);
+    return fstatvfs(s->fd, &fs) != 0 || (double)fs.f_bavail * (double)fs.f_frsize < placed;
+}
+
 tsr_status tsr_chunk_take(tsr_store *store, const tsr_kept_chunk *chunk, void *to) {
-    const encoding_store *s = (const encoding_store *)store;
+    encoding_store *s = (encoding_store *)store;
     tsr_encoded_chunk *head = to;
     int error = read_all(s->fd, head, sizeof *head, chunk->offset);
     if (!error && (head->number != chunk->number || head->bytes > tsr_chunk_stored_max(s->chunk_bytes))) error = EIO; /* not what was written */
     if (!error) error = read_all(s->fd, head + 1, head->bytes, chunk->offset + (int64_t)sizeof *head);
     if (error) return spill_failed(s, "reading", sizeof *head, error);
-    /* Best effort: it is as large as the disk then must be, once more. */
+    atomic_fetch_sub(&s->held, 1);
+    if (!disk_short(s, chunk->number)) return TSR_OK;
+    /* Best effort: not every file system can, and then the disk must hold the chunks twice. */
     (void)!fallocate(s->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, chunk->offset, (off_t)(sizeof *head + head->bytes));
     return TSR_OK;
 }

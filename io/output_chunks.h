@@ -1,6 +1,6 @@
 /* Chunked output. Only one process may add chunks to a file through a serial HDF5, so there are two steps: each rank's threads encode whole chunks and
- * keep them in a file of the rank's own, without a name and so gone with the process; when all are written, rank 0 places them in the dataset, in
- * its order. Taking them from rank to rank in between is the caller's (app/place_chunks). */
+ * keep them in a file of the rank's own, without a name and so gone with the process (NFS names it .nfs… until then, and keeps it where the machine goes
+ * down); when all are written, rank 0 places them in the dataset, in its order. Taking them from rank to rank in between is the caller's (app/place_chunks). */
 #ifndef TSR_IO_OUTPUT_CHUNKS_H
 #define TSR_IO_OUTPUT_CHUNKS_H
 
@@ -34,7 +34,8 @@ size_t tsr_output_encode_bytes(const tsr_output_spec *spec, int encoders);
 tsr_status tsr_chunks_kept(tsr_store *store, tsr_kept_chunk **chunks, int64_t *count);
 /* The most bytes a chunk takes with its head. */
 size_t tsr_encoded_bytes_max(const tsr_output *output);
-/* Takes a chunk out of the store, once: head and bytes to `to`, tsr_encoded_bytes_max. Gives its place on the disk back. */
+/* Takes a chunk out of the store, once: head and bytes to `to`, tsr_encoded_bytes_max. Gives its place on the disk back where
+ * that may lack room for this chunk and those of higher numbers. Once all are taken, the store's sync gives back the rest. */
 tsr_status tsr_chunk_take(tsr_store *store, const tsr_kept_chunk *chunk, void *to);
 
 /* ---- where they go: rank 0 ---- */

@@ -23,9 +23,10 @@ static bool block_aligned(const void *memory) { return (uintptr_t)memory % TSR_R
 
 /* ---- opening --------------------------------------------------------------------------------------------------- */
 
-static bool in_memory(int fd) {
+/* Memory-backed files are read where they are; on NFS direct and cached transfers of one file hinder each other. */
+static long file_system(int fd) {
     struct statfs fs;
-    return fstatfs(fd, &fs) == 0 && fs.f_type == TMPFS_MAGIC;
+    return fstatfs(fd, &fs) == 0 ? (long)fs.f_type : 0;
 }
 
 tsr_status tsr_raw_open(const char *file, bool write, bool cached, int64_t offset, int64_t bytes, tsr_raw_file *raw) {
@@ -34,8 +35,9 @@ tsr_status tsr_raw_open(const char *file, bool write, bool cached, int64_t offse
         return tsr_fail(errno == ENOENT ? TSR_ERR_NOT_FOUND : TSR_ERR_IO, "cannot open '%s' for %s: %s; every rank needs the file at this path", file,
                         write ? "writing" : "reading", strerror(errno));
     *raw = (tsr_raw_file){.name = file, .fd = fd, .direct_fd = -1, .map_offset = block_down(offset)};
-    if (bytes < (int64_t)TSR_RAW_DIRECT_MIN || in_memory(fd)) return TSR_OK;
-    if (!cached) raw->direct_fd = open(file, access | O_DIRECT | O_CLOEXEC);
+    const long kind = file_system(fd);
+    if (bytes < (int64_t)TSR_RAW_DIRECT_MIN || kind == TMPFS_MAGIC || sysconf(_SC_PAGESIZE) != TSR_RAW_BLOCK) return TSR_OK;
+    if (!cached && kind != NFS_SUPER_MAGIC) raw->direct_fd = open(file, access | O_DIRECT | O_CLOEXEC);
     raw->map_bytes = (size_t)(offset + bytes - raw->map_offset);
     void *map = mmap(NULL, raw->map_bytes, PROT_READ, MAP_SHARED, fd, raw->map_offset);
     if (map != MAP_FAILED) raw->map = map;

@@ -26,8 +26,8 @@ typedef enum {
 
 const char *tsr_lane_name(tsr_lane lane);
 
-/* The parts of a start-up, main to first read, in the order of the record: code, name. Parts run at the same time; the seconds of one are those in which
- * the run waited for it and for nothing named before it here, so that they add up to the whole. */
+/* The parts of a start-up, main to first read, in the order of the record: code, name. Parts run at the same time; rank 0 waits
+ * for them one after the other, and the seconds of one are those from the end of the wait before to the end of its own, so that they add up to the whole. */
 #define TSR_STARTUP_LIST(X)                                                                                           \
     X(MPI, "mpi")               /* MPI started, options read and agreed */                                            \
     X(DEVICE, "device")         /* opened since MPI runs, while files are described; kernel chosen */                 \

@@ -135,6 +135,12 @@ static inline tsr_road tsr_plan_road(const tsr_plan *plan, tsr_road road) { retu
 static inline bool tsr_plan_keeps_c(const tsr_plan *plan) { return plan->problem.c_road == TSR_ROAD_DEVICE; }
 /* Whether super-blocks come in growing squares, so that each new row or column of them needs one new band of A or B; else row by row. */
 static inline bool tsr_plan_grows(const tsr_plan *plan) { return plan->keep_a == TSR_KEEP_ALL && plan->keep_b == TSR_KEEP_ALL; }
+/* How often the device loads all of a rank's part of A, and of B. */
+static inline int64_t tsr_plan_loads_a(const tsr_plan *plan) { return plan->keep_a == TSR_KEEP_NONE ? plan->blocks_n : tsr_min(1, plan->blocks_n); }
+static inline int64_t tsr_plan_loads_b(const tsr_plan *plan) { return plan->keep_b == TSR_KEEP_NONE ? plan->blocks_m : tsr_min(1, plan->blocks_m); }
+/* How often its file is read: once where what was read stays in host memory. */
+static inline int64_t tsr_plan_reads_a(const tsr_plan *plan) { return plan->keep_host_a ? tsr_min(1, plan->blocks_n) : tsr_plan_loads_a(plan); }
+static inline int64_t tsr_plan_reads_b(const tsr_plan *plan) { return plan->keep_host_b ? tsr_min(1, plan->blocks_m) : tsr_plan_loads_b(plan); }
 
 /* Elements from row to row of a packed operand with `cols` columns: rows begin at multiples of 16 bytes, which kernels read fastest. */
 static inline int64_t tsr_plan_packed_ld(const tsr_plan *plan, int64_t cols) {

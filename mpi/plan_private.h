@@ -21,9 +21,6 @@ bool tsr_plan_fits_counted(tsr_plan *plan);
 void tsr_plan_one_block(tsr_plan *plan);
 /* Cuts the longer side of the local super-block into one part more, or where there are many into one in `more` more; false when both are at most `edge`. */
 bool tsr_plan_split(tsr_plan *plan, int64_t edge, int64_t more);
-/* How often the device loads all of a rank's part of A, and of B. */
-static inline int64_t tsr_plan_loads_a(const tsr_plan *plan) { return plan->keep_a == TSR_KEEP_NONE ? plan->blocks_n : tsr_min(1, plan->blocks_n); }
-static inline int64_t tsr_plan_loads_b(const tsr_plan *plan) { return plan->keep_b == TSR_KEEP_NONE ? plan->blocks_m : tsr_min(1, plan->blocks_m); }
 /* What tsr_plan_predict cannot be below, however a plan that was begun is cut; quick. */
 void tsr_plan_promise(const tsr_plan *plan, double *seconds, double *exchange_bytes);
 /* Error of a plan that does not fit. */

@@ -12,6 +12,7 @@ import numpy as np
 TESSERA, MPIRUN = sys.argv[1], sys.argv[2]
 FOLDER = tempfile.mkdtemp(prefix="tessera-cli-")
 os.chdir(FOLDER)
+random = np.random.default_rng(5)
 
 ENVIRONMENT = dict(
     os.environ,
@@ -79,6 +80,26 @@ def read(name, dataset="C"):
 def leftovers():
     """Files an unfinished output leaves: none are allowed after tessera ended by itself."""
     return [name for name in os.listdir(".") if "tessera" in name or name.startswith(".")]
+
+
+def integers(rows, cols, dtype="f4"):
+    return random.integers(-4, 5, size=(rows, cols)).astype(dtype)
+
+
+def check_chunked(a, b, *options, ranks=0, chunks, gzip=None, shuffle=False, out="c.h5", transposed=False):
+    """multiply of a.h5 and b.h5, which hold the integers a and b: C is exact and stored as asked for. Returns the bytes it takes."""
+    run("multiply", "a.h5", "b.h5", "-o", out, "--force", "--device", "cpu", *options, ranks=ranks)
+    with h5py.File(out) as file:
+        c = file["C"]
+        found = (c.chunks, c.compression, c.compression_opts, c.shuffle, c.fletcher32)
+        assert found == (chunks, "gzip" if gzip is not None else None, gzip, shuffle, False), f"{options} on {ranks} ranks: {found}"
+        expected = a.astype("f8") @ b.astype("f8")
+        assert np.array_equal(c[:].T if transposed else c[:], expected), f"{options} on {ranks} ranks: wrong values"
+        assert c.id.get_num_chunks() == -(-c.shape[0] // chunks[0]) * -(-c.shape[1] // chunks[1]), "chunks are missing"
+        assert "tessera_incomplete" not in c.attrs and "history" in c.attrs and "C.run" in file, list(file)
+        size = c.id.get_storage_size()
+    assert not leftovers(), leftovers()
+    return size
 
 
 def main(names):

@@ -7,41 +7,19 @@ import time
 
 import h5py
 
-from lib import ENVIRONMENT, command_line, fails, leftovers, main, np, read, run, write
-
-random = np.random.default_rng(5)
-
-
-def integers(rows, cols, dtype="f4"):
-    return random.integers(-4, 5, size=(rows, cols)).astype(dtype)
-
-
-def check(a, b, *options, ranks=0, chunks, gzip=None, shuffle=False, out="c.h5", transposed=False):
-    """C as exact integers, stored as asked for."""
-    run("multiply", "a.h5", "b.h5", "-o", out, "--force", "--device", "cpu", *options, ranks=ranks)
-    with h5py.File(out) as file:
-        c = file["C"]
-        found = (c.chunks, c.compression, c.compression_opts, c.shuffle, c.fletcher32)
-        assert found == (chunks, "gzip" if gzip is not None else None, gzip, shuffle, False), f"{options} on {ranks} ranks: {found}"
-        expected = a.astype("f8") @ b.astype("f8")
-        assert np.array_equal(c[:].T if transposed else c[:], expected), f"{options} on {ranks} ranks: wrong values"
-        assert c.id.get_num_chunks() == -(-c.shape[0] // chunks[0]) * -(-c.shape[1] // chunks[1]), "chunks are missing"
-        assert "tessera_incomplete" not in c.attrs and "history" in c.attrs and "C.run" in file, list(file)
-        size = c.id.get_storage_size()
-    assert not leftovers(), leftovers()
-    return size
+from lib import ENVIRONMENT, FOLDER, check_chunked, command_line, fails, integers, leftovers, main, np, random, read, run, write
 
 
 def test_filters():
     a, b = integers(123, 40), integers(40, 77)
     write("a.h5", a), write("b.h5", b)
-    plain = check(a, b, "--chunk", "20x30", chunks=(20, 30))
+    plain = check_chunked(a, b, "--chunk", "20x30", chunks=(20, 30))
     assert plain == 7 * 3 * 20 * 30 * 4, plain
     sizes = {}
     for level, ranks in ((0, 0), (1, 1), (4, 0), (9, 0)):
-        sizes[level] = check(a, b, "--chunk", "20x30", "--compress", f"gzip:{level}", ranks=ranks, chunks=(20, 30), gzip=level)
+        sizes[level] = check_chunked(a, b, "--chunk", "20x30", "--compress", f"gzip:{level}", ranks=ranks, chunks=(20, 30), gzip=level)
     assert sizes[0] == plain and sizes[9] <= sizes[1] < plain, sizes
-    shuffled = check(a, b, "--chunk", "20x30", "--compress", "gzip", "--shuffle", chunks=(20, 30), gzip=4, shuffle=True)
+    shuffled = check_chunked(a, b, "--chunk", "20x30", "--compress", "gzip", "--shuffle", chunks=(20, 30), gzip=4, shuffle=True)
     assert shuffled < sizes[4], (shuffled, sizes)
 
 
@@ -49,11 +27,11 @@ def test_chunk_shapes():
     a, b = integers(97, 31), integers(31, 53)
     write("a.h5", a), write("b.h5", b)
     for asked, chunks in (("1x1", (1, 1)), ("1x53", (1, 53)), ("97x1", (97, 1)), ("1000x1000", (97, 53)), ("32x4000", (32, 53)), ("auto", (97, 53)), ("13x7", (13, 7))):
-        check(a, b, "--chunk", asked, "--compress", "gzip:1", "--shuffle", "--verify", chunks=chunks, gzip=1, shuffle=True)
-    check(a, b, "--compress", "gzip", chunks=(97, 53), gzip=4)
+        check_chunked(a, b, "--chunk", asked, "--compress", "gzip:1", "--shuffle", "--verify", chunks=chunks, gzip=1, shuffle=True)
+    check_chunked(a, b, "--compress", "gzip", chunks=(97, 53), gzip=4)
     a, b = integers(1100, 3), integers(3, 900)
     write("a.h5", a), write("b.h5", b)
-    check(a, b, "--compress", "gzip", "--io-threads", 1, chunks=(560, 464), gzip=4)
+    check_chunked(a, b, "--compress", "gzip", "--io-threads", 1, chunks=(560, 464), gzip=4)
 
 
 def test_types():
@@ -61,7 +39,7 @@ def test_types():
         a, b = integers(45, 21, "f8"), integers(21, 38, "f8")
         write("a.h5", a), write("b.h5", b)
         for filters, gzip, shuffle in ([], None, False), (["--compress", "gzip:2", "--shuffle"], 2, True):
-            check(a, b, "--type", name, "--chunk", "16x16", *filters, "--verify", chunks=(16, 16), gzip=gzip, shuffle=shuffle)
+            check_chunked(a, b, "--type", name, "--chunk", "16x16", *filters, "--verify", chunks=(16, 16), gzip=gzip, shuffle=shuffle)
             assert read("c.h5").dtype == np.dtype(dtype)
 
 
@@ -93,7 +71,7 @@ def test_beside_others():
     if os.path.exists("c.h5"):
         os.remove("c.h5")
     write("c.h5", np.arange(12.0), "other")
-    check(a, b, chunks=(7, 10), gzip=4, *["--chunk", "7x99", "--compress", "gzip"])
+    check_chunked(a, b, chunks=(7, 10), gzip=4, *["--chunk", "7x99", "--compress", "gzip"])
     assert np.array_equal(read("c.h5", "other"), np.arange(12.0))
     fails("multiply", "a.h5", "b.h5", "-o", "c.h5", "--chunk", "7x9", code=1, says="--force")
     run("multiply", "a.h5", "b.h5", "-o", "c.h5", "--force")
@@ -105,7 +83,7 @@ def test_reads_itself():
     """A compressed C is an input like any other."""
     a, b = integers(60, 60), integers(60, 60)
     write("a.h5", a), write("b.h5", b)
-    check(a, b, "--chunk", "16x24", "--compress", "gzip", "--shuffle", chunks=(16, 24), gzip=4, shuffle=True)
+    check_chunked(a, b, "--chunk", "16x24", "--compress", "gzip", "--shuffle", chunks=(16, 24), gzip=4, shuffle=True)
     run("multiply", "c.h5", "b.h5", "-o", "d.h5", "--force", "--device", "cpu", "--verify", ranks=2)
     assert np.array_equal(read("d.h5"), (a.astype("f8") @ b) @ b)
     assert "gzip(4)" in run("info", "c.h5").out
@@ -115,11 +93,11 @@ def test_ranks():
     a, b = integers(96, 41), integers(41, 60)
     write("a.h5", a), write("b.h5", b)
     for ranks, grid, chunk in ((2, "2x1", (16, 7)), (2, "1x2", (9, 15)), (3, "3x1", (32, 60)), (3, "1x3", (50, 10)), (3, "2x1", (12, 60))):
-        check(a, b, "--grid", grid, "--chunk", f"{chunk[0]}x{chunk[1]}", "--compress", "gzip:3", "--verify", ranks=ranks, chunks=chunk, gzip=3)
+        check_chunked(a, b, "--grid", grid, "--chunk", f"{chunk[0]}x{chunk[1]}", "--compress", "gzip:3", "--verify", ranks=ranks, chunks=chunk, gzip=3)
     for mode in ("direct", "hdf5", "mpio"):
-        check(a, b, "--grid", "2x1", "--chunk", "16x7", "--compress", "gzip:3", "--verify", "--io", mode, ranks=2, chunks=(16, 7), gzip=3)
+        check_chunked(a, b, "--grid", "2x1", "--chunk", "16x7", "--compress", "gzip:3", "--verify", "--io", mode, ranks=2, chunks=(16, 7), gzip=3)
     log = "run.json"
-    check(a, b, "--grid", "2x1", "--chunk", "16x60", "--compress", "gzip", "--log", log, "--trace", "trace.json", ranks=2, chunks=(16, 60), gzip=4)
+    check_chunked(a, b, "--grid", "2x1", "--chunk", "16x60", "--compress", "gzip", "--log", log, "--trace", "trace.json", ranks=2, chunks=(16, 60), gzip=4)
     seconds = [rank["write_seconds"] for rank in json.load(open(log))["ranks"]]
     assert all(s > 0 for s in seconds), seconds
     synced = [event["pid"] for event in json.load(open("trace.json"))["traceEvents"] if event.get("cat") == "file"]
@@ -131,8 +109,8 @@ def test_column_order():
     """As one sees it who counts column by column: 8 rows and 30 columns of a chunk are 30 rows and 8 columns of the file's."""
     a, b = integers(24, 22), integers(22, 90)
     write("a.h5", a.T), write("b.h5", b.T)
-    check(a, b, "--order", "col", "--chunk", "8x30", "--compress", "gzip", "--verify", chunks=(30, 8), gzip=4, transposed=True)
-    check(a, b, "--order", "col", "--chunk", "8x30", "--grid", "3x1", ranks=3, chunks=(30, 8), transposed=True)
+    check_chunked(a, b, "--order", "col", "--chunk", "8x30", "--compress", "gzip", "--verify", chunks=(30, 8), gzip=4, transposed=True)
+    check_chunked(a, b, "--order", "col", "--chunk", "8x30", "--grid", "3x1", ranks=3, chunks=(30, 8), transposed=True)
 
 
 def test_dry_run():
@@ -168,19 +146,36 @@ def test_no_space():
         assert np.all(read("c.h5") == 5) and not leftovers(), os.listdir(".")
 
 
+def children(process):
+    with open(f"/proc/{process.pid}/task/{process.pid}/children") as file:
+        return [int(child) for child in file.read().split()]
+
+
+def encoded_bytes(rank):
+    """Of chunks in the file without a name of a rank's process; 0 when it has none yet, or has ended."""
+    held = 0
+    try:
+        for fd in os.listdir(f"/proc/{rank}/fd"):
+            link = f"/proc/{rank}/fd/{fd}"
+            if os.readlink(link).startswith(FOLDER) and os.readlink(link).endswith("(deleted)"):
+                held += os.stat(link).st_size
+    except FileNotFoundError:
+        pass
+    return held
+
+
 def start_long_run():
-    """Writes the first rows of a large C early and compresses for long; returns once the temporary file is there."""
-    command = command_line(["multiply", "big.h5", "thin.h5", "-o", "c.h5", "--force", "--device", "cpu", "--chunk", "1000x1000", "--compress", "gzip:9", "--grid", "2x1"], ranks=2)
+    """Compresses a large C for long; returns once both ranks hold encoded chunks."""
+    command = command_line(["multiply", "big.h5", "thin.h5", "-o", "c.h5", "--force", "--device", "cpu", "--chunk", "1000x1000", "--compress", "gzip:9", "--io-threads", 1, "--grid", "2x1"], ranks=2)
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=ENVIRONMENT, start_new_session=True)
     for _ in range(600):
         if process.poll() is not None:
             raise AssertionError(f"the run ended early: {process.communicate()}")
-        if [name for name in os.listdir(".") if name.endswith(".tmp")]:
-            time.sleep(0.3)
+        if sum(encoded_bytes(rank) > 0 for rank in children(process)) == 2:
             return process
         time.sleep(0.05)
     os.killpg(process.pid, signal.SIGKILL)
-    raise AssertionError(f"no temporary file: {os.listdir('.')}, {process.communicate()}")
+    raise AssertionError(f"no encoded chunks: {os.listdir('.')}, {process.communicate()}")
 
 
 def test_stopped():
@@ -194,9 +189,7 @@ def test_stopped():
     process.communicate(timeout=60)
     assert process.returncode != 0 and np.all(read("c.h5") == 5) and not leftovers(), os.listdir(".")
     process = start_long_run()
-    with open(f"/proc/{process.pid}/task/{process.pid}/children") as file:
-        ranks = [int(child) for child in file.read().split()]
-    for one in ranks + [process.pid]:
+    for one in children(process) + [process.pid]:
         os.kill(one, signal.SIGKILL)
     process.communicate(timeout=60)
     left = leftovers()

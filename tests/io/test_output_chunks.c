@@ -145,6 +145,7 @@ static void whole_run(const char *path, int64_t rows, int64_t cols, int64_t chun
     CHECK(count_ending(scratch, ".tmp") == 1, "encoded chunks wait in a file with a name");
     CHECK(store->unit_rows == spec.chunk_rows && store->unit_cols == spec.chunk_cols, "where threads may cut");
     write_by_threads(store, data);
+    CHECK_OK(store->ops->sync(store)); /* keeps what was not placed */
     CHECK_OK(place_alone(&output, store));
     CHECK_OK(store->ops->sync(store));
     tsr_store_close(store);

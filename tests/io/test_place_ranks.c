@@ -7,7 +7,7 @@
 #include "tests/io/chunked.h"
 
 enum { ROWS = 131, COLS = 97, CHUNK_ROWS = 10, CHUNK_COLS = 8 };
-typedef enum { NOTHING, MISSING, DOUBLE, CUT_SHORT, GONE, FAILURES } failure;
+typedef enum { NOTHING, MISSING, DOUBLE, CUT_SHORT, LAST_BYTE, GONE, FAILURES } failure;
 
 static tsr_world world;
 
@@ -32,8 +32,8 @@ static void write_mine(tsr_store *store, unsigned seed, failure fails) {
     free(data);
 }
 
-/* Half of the encoded chunks of this process are lost: the file that has no name. */
-static void cut_short(void) {
+/* Half of the encoded chunks of this process are lost, or the last byte, which shows when its chunk is taken: the file that has no name. */
+static void cut_short(failure how) {
     char link[64], target[700];
     struct stat st;
     int found = 0;
@@ -43,7 +43,7 @@ static void cut_short(void) {
         if (chars < 0) continue;
         target[chars] = '\0';
         if (strncmp(target, scratch, strlen(scratch)) != 0 || !strstr(target, "(deleted)") || fstat(fd, &st) != 0) continue;
-        CHECK(st.st_size > 0 && ftruncate(fd, st.st_size / 2) == 0, "ftruncate");
+        CHECK(st.st_size > 0 && ftruncate(fd, how == CUT_SHORT ? st.st_size / 2 : st.st_size - 1) == 0, "ftruncate");
         found++;
     }
     CHECK(found == 1, "%d files without a name", found);
@@ -51,7 +51,7 @@ static void cut_short(void) {
 
 /* What the ranks see is the same on all, its text on rank 0 alone. */
 static void check_failure(tsr_status status, failure fails) {
-    static const char *const texts[] = {"", "181 of 182", "were written", "encoded chunks", "cannot open"};
+    static const char *const texts[] = {"", "181 of 182", "were written", "encoded chunks", "encoded chunks", "cannot open"};
     CHECK(status == TSR_ERR_IO, "failure %d: %s", (int)fails, tsr_status_text(status));
     if (world.rank == 0) CHECK(strstr(tsr_message(), texts[fails]) != NULL, "failure %d: %s", (int)fails, tsr_message());
 }
@@ -64,12 +64,13 @@ static void one_output(test_filters filters, unsigned seed, failure fails) {
     MPI_Bcast(&output, (int)sizeof output, MPI_BYTE, 0, world.comm);
     CHECK_OK(tsr_output_open(&output, TSR_IO_AUTO, NULL, &store));
     write_mine(store, seed, fails);
-    if (fails == CUT_SHORT && world.rank == world.ranks - 1) cut_short();
+    if ((fails == CUT_SHORT || fails == LAST_BYTE) && world.rank == world.ranks - 1) cut_short(fails);
     if (fails == GONE && world.rank == 0) unlink(output.desc.name.file);
     tsr_progress progress;
     tsr_progress_open(&progress, TSR_PROGRESS_OFF, "place", 1, "chunk", stderr);
     tsr_status status = tsr_place_chunks(&world, &output, store, &progress);
     tsr_progress_close(&progress);
+    if (fails == LAST_BYTE && world.rank == 0) CHECK(access(output.desc.name.file, F_OK) != 0, "an output that cannot be whole is still there");
     tsr_store_close(store);
     if (fails != NOTHING) {
         check_failure(status, fails);

@@ -1,6 +1,7 @@
 /* Ranks write one output together and read it back, in every mode this HDF5 build has. Run under mpirun. */
 #define _GNU_SOURCE
 #include <mpi.h>
+#include <pthread.h>
 
 #include "io/output.h"
 #include "tests/io/scratch.h"
@@ -53,6 +54,86 @@ static void one_mode(tsr_io_mode mode, int rank, int ranks) {
     MPI_Barrier(comm);
 }
 
+/* ---- long rows ------------------------------------------------------------------------------------------------------ */
+
+/* Rows of 1 MiB and 24 bytes: those written around the page cache begin and end within blocks that others write through it, at the same time. */
+enum { EDGE = 1 << 17, LONG_ROWS = 24, LONG_COLS = EDGE + 3, THREADS = 2 };
+
+static double long_expected(int64_t i, int64_t j) { return (double)(i * 1000003 + j); }
+
+/* Piece 2·i or 2·i + 1 of row i: whole rows are one piece, others are cut where the left part is just long enough for the way around the cache, just too short,
+ * or half; the rows of a column half are one rectangle. */
+static tsr_rect piece_of(int64_t piece) {
+    int64_t i = piece / 2, half = EDGE / 2 + 1, cut = i < 8 ? LONG_COLS : i < 16 ? EDGE - i % 2 : half;
+    tsr_rect left = {i, 0, 1, cut}, right = {i, cut, 1, LONG_COLS - cut};
+    if (i == 16) left.rows = right.rows = LONG_ROWS - 16;
+    if (i > 16) left.rows = right.rows = 0;
+    return piece % 2 == 0 ? left : right;
+}
+
+typedef struct {
+    tsr_store *store;
+    int worker, workers;
+} long_writer;
+
+static void *write_pieces(void *context) {
+    const long_writer *w = context;
+    for (int64_t piece = w->worker; piece < 2 * LONG_ROWS; piece += w->workers) {
+        tsr_rect rect = piece_of(piece);
+        double *data = malloc((size_t)(rect.rows * rect.cols + 1) * sizeof *data);
+        CHECK(data != NULL, "no memory");
+        for (int64_t i = 0; i < rect.rows; i++)
+            for (int64_t j = 0; j < rect.cols; j++) data[i * rect.cols + j] = long_expected(rect.row + i, rect.col + j);
+        CHECK_OK(w->store->ops->write(w->store, rect, data, rect.cols));
+        free(data);
+    }
+    return NULL;
+}
+
+static void check_long(const tsr_store_desc *desc, tsr_io_mode mode) {
+    tsr_store *store;
+    double *row = malloc(LONG_COLS * sizeof *row);
+    CHECK(row != NULL, "no memory");
+    CHECK_OK(tsr_hdf5_open(desc, mode, NULL, NULL, &store));
+    for (int64_t i = 0; i < LONG_ROWS; i++) {
+        CHECK_OK(store->ops->read(store, (tsr_rect){i, 0, 1, LONG_COLS}, row, LONG_COLS));
+        for (int64_t j = 0; j < LONG_COLS; j++) CHECK(row[j] == long_expected(i, j), "(%d, %d) is %g", (int)i, (int)j, row[j]);
+    }
+    tsr_store_close(store);
+    free(row);
+}
+
+static void long_rows(int rank, int ranks) {
+    MPI_Comm comm = MPI_COMM_WORLD;
+    tsr_output output;
+    tsr_output_spec spec = {.rows = LONG_ROWS, .cols = LONG_COLS, .dtype = TSR_F64, .force = true};
+    tsr_store *store;
+    tsr_store_desc desc;
+    if (rank == 0) {
+        CHECK_OK(tsr_matrix_name_parse(in_scratch("long.h5"), &spec.name));
+        CHECK_OK(tsr_output_create(&spec, &output));
+    }
+    MPI_Bcast(&output, (int)sizeof output, MPI_BYTE, 0, comm);
+    CHECK_OK(tsr_output_open(&output, TSR_IO_DIRECT, NULL, &store));
+    pthread_t threads[THREADS];
+    long_writer writers[THREADS];
+    for (int t = 0; t < THREADS; t++) {
+        writers[t] = (long_writer){store, rank * THREADS + t, ranks * THREADS};
+        CHECK(pthread_create(&threads[t], NULL, write_pieces, &writers[t]) == 0, "no thread");
+    }
+    for (int t = 0; t < THREADS; t++) pthread_join(threads[t], NULL);
+    CHECK_OK(store->ops->sync(store));
+    tsr_store_close(store);
+    MPI_Barrier(comm);
+    if (rank == 0) {
+        CHECK_OK(tsr_output_publish(&output, NULL, "test"));
+        CHECK_OK(tsr_hdf5_describe(&spec.name, &desc));
+        check_long(&desc, TSR_IO_DIRECT);
+        check_long(&desc, TSR_IO_HDF5);
+    }
+    MPI_Barrier(comm);
+}
+
 int main(int argc, char **argv) {
     int rank, ranks, granted;
     MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &granted);
@@ -62,6 +143,7 @@ int main(int argc, char **argv) {
     MPI_Bcast(scratch, (int)sizeof scratch, MPI_BYTE, 0, MPI_COMM_WORLD);
     one_mode(TSR_IO_DIRECT, rank, ranks);
     one_mode(TSR_IO_HDF5, rank, ranks);
+    for (int round = 0; round < 3; round++) long_rows(rank, ranks);
     if (tsr_hdf5_is_parallel()) {
         one_mode(TSR_IO_MPIO, rank, ranks);
     } else {

@@ -144,6 +144,8 @@ static void simulate(const tsr_plan *plan) {
     if (x->k > 0 && c > 0) {
         check_all(w.read_a, a, times_read(plan, x->a.road, plan->keep_a != TSR_KEEP_NONE || plan->keep_host_a, x->n, plan->block_n, x->unit_n, plan->q), "A");
         check_all(w.read_b, b, times_read(plan, x->b.road, plan->keep_b != TSR_KEEP_NONE || plan->keep_host_b, x->m, plan->block_m, x->unit_m, plan->p), "B");
+        if (tsr_plan_road(plan, x->a.road) == TSR_ROAD_HOST) CHECK(w.read_a[0] == tsr_plan_reads_a(plan), "A's file is read %d times, not %lld", w.read_a[0], (long long)tsr_plan_reads_a(plan));
+        if (tsr_plan_road(plan, x->b.road) == TSR_ROAD_HOST) CHECK(w.read_b[0] == tsr_plan_reads_b(plan), "B's file is read %d times, not %lld", w.read_b[0], (long long)tsr_plan_reads_b(plan));
     }
     if (x->add_c0) check_all(w.read_c0, c, 1, "C0");
     check_calls(plan, calls);
