@@ -2,7 +2,8 @@
 # What the engine reaches of its targets, from generated data, host memory and files, case by case; the table goes to docs/performance.md, where rows of cases
 # that are not run this time stay. Usage: tests/bench/gpu_engine.sh RANKS [CASE[=SIZE]]...
 # RANKS: as many as the machine has GPUs. CASE: a name or a pattern such as 'device-*'; all unless given; gpu_engine.py lists them. SIZE: N or MxNxK.
-# TSR_DISK: a folder on the local disk (/var/tmp). TSR_SHM: one in memory (/dev/shm). TSR_DEVICE: cpu for a trial run. TSR_PAGE: the page to write.
+# TSR_DISK: a folder on the local disk (/var/tmp). TSR_SHM: one in memory (/dev/shm). TSR_DEVICE: cpu for a trial run. TSR_PAGE: the page to write, made from docs/performance.md
+# where it is not there.
 # TSR_TOUCH: GiB of memory to touch first (0), on machines whose memory grows as it is used.
 . "$(dirname "${BASH_SOURCE[0]}")/../../jobs/common.sh"
 cd "$TSR_HOME"
@@ -21,10 +22,18 @@ for python in ${TSR_PYTHON:-} python3 /usr/bin/python3; do
     fi
 done
 
+touchers=()
 for ((i = 0; i < ${TSR_TOUCH:-0}; i += 8)); do
     python3 -c 'b"1" * (8 << 30)' &
+    touchers+=($!)
 done
-wait
+for pid in "${touchers[@]}"; do
+    wait "$pid" || printf 'gpu_engine.sh: touching memory: process %s ended with %s: there is less memory than TSR_TOUCH=%s GiB\n' "$pid" "$?" "$TSR_TOUCH" >&2
+done
 
-tsr_run python3 tests/bench/gpu_engine.py --program "$TSR_BIN" --launcher "${launcher[*]}" --torch "$torch" --ranks "$ranks" --device "${TSR_DEVICE:-cuda}" \
-    --disk "${TSR_DISK:-/var/tmp}" --shm "${TSR_SHM:-/dev/shm}" ${TSR_PAGE:+--page "$TSR_PAGE"} "$@"
+[ -z "${TSR_PAGE:-}" ] || [ -e "$TSR_PAGE" ] || cp docs/performance.md "$TSR_PAGE"
+
+command=(python3 tests/bench/gpu_engine.py --program "$TSR_BIN" --launcher "${launcher[*]}" --torch "$torch" --ranks "$ranks" --device "${TSR_DEVICE:-cuda}" \
+    --disk "${TSR_DISK:-/var/tmp}" --shm "${TSR_SHM:-/dev/shm}" ${TSR_PAGE:+--page "$TSR_PAGE"} "$@")
+tsr_show "${command[@]}"
+exec "${command[@]}" # which then gets the signals
