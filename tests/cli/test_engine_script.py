@@ -40,7 +40,9 @@ def test_cases():
     assert row["m × n × k"] == "96 × 96 × 96" and row["GPUs"] == "2" and row["check"] == "PASSED" and row["commit"] == "abc", row
     assert row["reached"] == ("yes" if float(row["ratio"].strip("*")) >= 0.95 else "no") and "tessera bench multiply" in row["command"], row
     assert out.count("engine: ") == 2, out
+    assert "; making A and B alone " in row["beside"], row
     first = rows["tall", "of the limit"]
+    assert " lane of rank " in first["beside"], first
     rows, _ = engine("startup=64", "device-simt=80")
     assert list(rows) == [("device-simt", "of the kernel alone"), ("tall", "of the limit"), ("startup", "start-up, main to first read")], rows
     assert rows["tall", "of the limit"] == first and rows["device-simt", "of the kernel alone"]["m × n × k"] == "80 × 80 × 80", rows
@@ -75,6 +77,31 @@ def test_page_is_made_or_refused():
     assert process.returncode == 1 and "no markers '<!-- begin gpu-engine -->'" in process.stderr and "bench" not in process.stdout, process.stdout + process.stderr
 
 
+def record_of(**more):
+    return dict({"m": 8, "n": 8, "k": 8, "rank_count": 2, "kernel": "simt", "check": "PASSED", "ranks": [{"rank": 0, "device": "x", "upload_seconds": 2.0, "upload_bytes": 3e9}]}, **more)
+
+
+def test_not_compared():
+    """What was not measured, or on other GPUs than ours, gives no ratio but the reason; a lane that moves bytes says how fast."""
+    options = type("Options", (), {"device": "cuda", "ranks": 2})
+    figures = {"record": record_of(), "seconds": [1.0], "tflops": 1.0, "first_share": 0.9, "limit": {"lane": "upload", "rank": 0, "seconds": 2.0, "share": 0.95},
+               "alone": {"ratio": None, "tflops": None, "not_measured": "no memory"}, "peer": {"ratio": None, "devices": 8, "blocks": []}}
+    old, gpu_engine.bench = gpu_engine.bench, lambda *_: (figures, "command", "1 TFLOP/s")
+    try:
+        case = gpu_engine.Case(options, "x", "8", 2)
+        gpu_engine.beside_kernel(case, None, "simt", 0.9)
+        gpu_engine.beside_cublasxt(case, None, "simt", "f32", 1.05)
+        gpu_engine.beside_limit(case, None, 0.9)
+        figures["alone"] = {"ratio": 0.5, "tflops": 2.0, "m": 8, "n": 8, "k": 8, "making_seconds": 0.25}
+        gpu_engine.beside_kernel(case, None, "simt", 0.9)
+    finally:
+        gpu_engine.bench = old
+    rows = [dict(zip(gpu_engine.HEADER, row)) for row in case.rows]
+    assert [(row["ratio"], row["reached"]) for row in rows] == [("-", "no"), ("-", "no"), ("**0.900**", "yes"), ("**0.950**", "yes"), ("0.500", "no")], rows
+    assert "no memory" in rows[0]["beside"] and "8 GPUs" in rows[1]["beside"] and rows[3]["beside"].endswith("2 s, 1.5 GB/s"), rows
+    assert rows[4]["beside"].endswith("making A and B alone 0.25 s: 0.250 of both one after the other"), rows[4]
+
+
 def run_main(measure, *arguments):
     """gpu_engine.main() with one case of ours, in this process; returns its exit."""
     old, argv = gpu_engine.CASES["tall"], sys.argv
@@ -92,8 +119,7 @@ def run_main(measure, *arguments):
 def test_rows_before_a_failure():
     """A row that was made before any exception is written; a process that takes too long is one."""
     def measure(case, folder):
-        record = {"rank_count": 2, "kernel": "blas", "check": "PASSED", "ranks": [{"device": "x"}]}
-        case.at_least("half of it", "1 s", "-", 2.0, 1, record, "none")
+        case.at_least("half of it", "1 s", "-", 2.0, 1, record_of(), "none")
         gpu_engine.run_process(["sleep", "60"], 0.2)
 
     began = time.monotonic()
