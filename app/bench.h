@@ -29,10 +29,10 @@ typedef struct {
 /* Local. On failure the clock is to be closed, too. */
 tsr_status tsr_bench_clock_open(tsr_device *device, tsr_bench_clock *clock);
 void tsr_bench_clock_close(tsr_bench_clock *clock); /* one that is all zeros is fine */
-/* Median seconds of a launch over `repeat` measurements after a warm-up of 0.2 s (at least one launch); quick launches are measured several in a
+/* Median and, where `best` is not NULL, least seconds of a launch over `repeat` measurements after a warm-up of 0.2 s (at least one launch); quick launches are measured several in a
  * row; fewer repeats where they would take over 30 s. */
 tsr_status tsr_bench_time(const tsr_bench_clock *clock, tsr_status (*launch)(void *context), void *context, int64_t repeat, double *seconds,
-                          int64_t *repeats);
+                          double *best, int64_t *repeats);
 
 int tsr_bench_by_size(const void *a, const void *b); /* orders doubles for qsort */
 

@@ -121,7 +121,7 @@ static tsr_status begin(const bench *b, bench_row *row) {
     const bench_options *o = b->o;
     int64_t once;
     if (row->kernel->shape) TSR_TRY(row->kernel->shape(b->product.device, o->m, o->n, o->k, &row->shape));
-    TSR_TRY(tsr_bench_product_time(&b->product, row->kernel, 1, &row->seconds, &once));
+    TSR_TRY(tsr_bench_product_time(&b->product, row->kernel, 1, &row->seconds, NULL, &once));
     return largest_error(b, &row->error);
 }
 
@@ -142,7 +142,7 @@ static tsr_status measure(const bench *b, bench_row *rows, int count) {
         if (!rows[i].why[0]) TSR_TRY(begin(b, &rows[i]));
     for (int64_t round = 0; round < b->o->rounds; round++)
         for (int i = 0; i < count; i++)
-            if (!rows[i].why[0]) TSR_TRY(tsr_bench_product_time(&b->product, rows[i].kernel, b->o->repeat, &rows[i].rounds[round], &rows[i].repeats));
+            if (!rows[i].why[0]) TSR_TRY(tsr_bench_product_time(&b->product, rows[i].kernel, b->o->repeat, &rows[i].rounds[round], NULL, &rows[i].repeats));
     for (int i = 0; i < count; i++)
         if (!rows[i].why[0]) finish(b, &rows[i]);
     return TSR_OK;

@@ -253,7 +253,7 @@ static tsr_status measure(const bench *b, memory_row *row) {
     int paint = row->kernel ? tsr_memory_paint(row->kernel) : 0xff;
     TSR_TRY(b->device->ops->fill_bytes(b->device, b->out, paint, b->bytes, b->clock.stream));
     if (row->transfer) prepare_transfer(b, row->transfer);
-    TSR_TRY(tsr_bench_time(&b->clock, launch, &context, b->o->repeat, &row->seconds, &row->repeats));
+    TSR_TRY(tsr_bench_time(&b->clock, launch, &context, b->o->repeat, &row->seconds, NULL, &row->repeats));
     row->gbs = row->bytes / row->seconds / 1e9;
     return row->check(b, row);
 }

@@ -21,7 +21,7 @@ enum {
 static const struct argp_option options[] = {
     {"shape", KEY_SHAPE, "MxNxK", 0, "C (M x N) = A (M x K) B (K x N); one number N means NxNxN (default 1024)", 0},
     {"type", KEY_TYPE, "TYPE", 0, "Type of A and B: f16, bf16 (C is f32), f32 (default) or f64", 0},
-    {"data", KEY_DATA, "device|memory", 0, "A and B made on the devices, C left there (default), or all three in pinned host memory of the one node", 0},
+    {"data", KEY_DATA, "device|memory", 0, "A and B made on the devices, anew in every repetition, which counts, C left there (default); or all three in pinned host memory of the one node", 0},
     {"distribution", KEY_DISTRIBUTION, "NAME", 0, "uniform (default), normal, integer or identity", 0},
     {"repeat", KEY_REPEAT, "N", 0, "Multiplications, all shown (default 5)", 0},
     {"no-check", KEY_NO_CHECK, 0, 0, "Do not check elements of C (exit code 3 when one is wrong)", 0},
@@ -96,8 +96,10 @@ static error_t parse(int key, char *text, struct argp_state *state) {
 
 static const struct argp argp = {options, parse, NULL,
     "Measures whole multiplications on all ranks of the job, without files.\v"
-    "Each repetition counts from the moment all ranks are ready to when the slowest is done; data is made, touched and pinned before. The limit is what the busiest "
-    "lane needs at the rate it reached, and the multiply lane at the rate of the same kernel alone on the same shape, measured on all ranks at once.",
+    "Each repetition counts from the moment all ranks are ready to when the slowest is done. With --data memory data is made, touched and pinned before; with --data device "
+    "each repetition makes A and B, and what that takes alone is shown. The limit is what the busiest lane needs at the rate it reached, and the multiply lane at the rate "
+    "of the same kernel alone on the same shape, measured on all ranks at once, best of as many as there are repetitions; the exchange lane, whose time is also waiting "
+    "for the slowest rank, is left out.",
     NULL, NULL, NULL};
 
 static void help(void) { tsr_options_help(&argp, "tessera bench multiply"); }
@@ -157,8 +159,8 @@ static tsr_status for_parts(tsr_bench_multiply_run *b, tsr_status (*visit)(tsr_b
     for (int64_t row = 0; row < plan->blocks_m; row++)
         for (int64_t col = 0; col < plan->blocks_n; col++) {
             const tsr_span down = tsr_block(b->o->m, plan->block_m, row), across = tsr_block(b->o->n, plan->block_n, col);
-            const tsr_span rows = tsr_span_within(down, tsr_partition(down.count, plan->p, j->grid.row));
-            const tsr_span cols = tsr_span_within(across, tsr_partition(across.count, plan->q, j->grid.col));
+            const tsr_span rows = tsr_span_within(down, tsr_partition_units(down.count, plan->problem.unit_m, plan->p, j->grid.row));
+            const tsr_span cols = tsr_span_within(across, tsr_partition_units(across.count, plan->problem.unit_n, plan->q, j->grid.col));
             TSR_TRY(visit(b, (tsr_rect){rows.start, cols.start, rows.count, cols.count}, side, context));
         }
     return TSR_OK;
@@ -259,38 +261,6 @@ static tsr_status multiply(tsr_bench_multiply_run *b) {
     return tsr_agree(b->world->comm, status);
 }
 
-/* The kernel on the largest part a rank has of a super-block, over its whole k, or as much of it as memory holds. */
-static tsr_status time_alone(tsr_bench_multiply_run *b, tsr_bench_product *p, double *gflops) {
-    const tsr_job *j = &b->job;
-    const int64_t multiple = j->kernel->multiple;
-    const double input = (double)tsr_dtype_bytes(p->input), type = (double)tsr_dtype_bytes(j->problem.type);
-    tsr_device_facts facts;
-    double seconds;
-    int64_t repeats;
-    p->m = tsr_round_up(tsr_ceil_div(tsr_min(j->plan.block_m, b->o->m), j->plan.p), multiple);
-    p->n = tsr_round_up(tsr_ceil_div(tsr_min(j->plan.block_n, b->o->n), j->plan.q), multiple);
-    p->k = tsr_round_up(tsr_ceil_div(b->o->k, j->plan.r), multiple);
-    TSR_TRY(j->device->ops->facts(j->device, &facts));
-    const double room = 0.8 * (double)facts.memory_free_bytes / (facts.kind == TSR_DEVICE_CUDA ? j->shared : b->world->local_ranks) - type * (double)p->m * (double)p->n;
-    while (p->k > multiple && input * (double)p->k * (double)(p->m + p->n) > room) p->k = tsr_round_up(p->k / 2, multiple);
-    TSR_TRY(tsr_bench_product_open(j->device, p));
-    TSR_TRY(tsr_bench_product_time(p, j->kernel, 3, &seconds, &repeats));
-    *gflops = 2.0 * (double)p->m * (double)p->n * (double)p->k / seconds / 1e9;
-    return TSR_OK;
-}
-
-static tsr_status measure_alone(tsr_bench_multiply_run *b) {
-    tsr_bench_product product = {.input = b->job.kernel->input};
-    double mine = 0, least;
-    tsr_status status = b->job.grid.active ? time_alone(b, &product, &mine) : TSR_OK;
-    b->alone.m = product.m, b->alone.n = product.n, b->alone.k = product.k;
-    tsr_bench_product_close(&product);
-    TSR_TRY(tsr_agree(b->world->comm, status));
-    least = b->job.grid.active ? mine : INFINITY;
-    TSR_TRY(TSR_MPI(MPI_Allreduce(&mine, &b->alone.gflops, 1, MPI_DOUBLE, MPI_SUM, b->world->comm)));
-    return TSR_MPI(MPI_Allreduce(&least, &b->alone.slowest, 1, MPI_DOUBLE, MPI_MIN, b->world->comm));
-}
-
 /* ---- the command ------------------------------------------------------------------------------------------------------ */
 
 /* Rank 0 prints and writes what all have brought. */
@@ -320,7 +290,7 @@ static tsr_status measure(tsr_bench_multiply_run *b) {
     TSR_TRY(tsr_bench_judge(b, error_bound(b), b->check));
     tsr_executor_close(b->job.executor);
     b->job.executor = NULL;
-    TSR_TRY(measure_alone(b));
+    TSR_TRY(tsr_bench_alone_run(b));
     return o->peer ? tsr_bench_peer_run(b) : TSR_OK;
 }
 

@@ -1,5 +1,5 @@
-/* `tessera bench multiply` while it runs: what its files share. bench_multiply.c measures, bench_multiply_report.c prints, bench_peer.c measures what people
- * use instead. */
+/* `tessera bench multiply` while it runs: what its files share. bench_multiply.c measures, bench_multiply_alone.c what its parts need alone;
+ * bench_multiply_report.c prints, bench_peer.c measures what people use instead. */
 #ifndef TSR_APP_BENCH_MULTIPLY_H
 #define TSR_APP_BENCH_MULTIPLY_H
 
@@ -28,11 +28,13 @@ typedef struct {
     char check[160];
 } tsr_bench_peer;
 
-/* The multiplication lane's speed without the rest: the same kernel on the same shape, on all ranks at the same time. */
+/* The multiplication lane's speed without the rest: the same kernel on the same shape, on all ranks at the same time, best of `repeat`. NaN: not measured. */
 typedef struct {
     int64_t m, n, k;
-    double gflops; /* all ranks together */
-    double slowest; /* of one rank, GFLOP/s */
+    double gflops;         /* all ranks together */
+    double slowest;        /* of one rank, GFLOP/s */
+    double making_seconds; /* of the slowest rank's share of A and B; NaN too where they are in memory */
+    char why[256];         /* on rank 0: what was not measured, and why; "" */
 } tsr_bench_alone;
 
 typedef struct {
@@ -54,6 +56,9 @@ static inline double tsr_bench_flops(const tsr_bench_multiply_options *o) { retu
 void tsr_bench_poison(tsr_bench_multiply_run *b);
 /* Collective: checks C as it is in memory, or on the devices; `text` (160 chars) says how, on rank 0. TSR_ERR_CHECK when it is wrong. */
 tsr_status tsr_bench_judge(tsr_bench_multiply_run *b, double bound, char *text);
+
+/* bench_multiply_alone.c. Collective; the executor is closed. Fills b->alone; fails only where ranks cannot talk to each other. */
+tsr_status tsr_bench_alone_run(tsr_bench_multiply_run *b);
 
 /* bench_peer.c. Collective; the executor is closed. */
 tsr_status tsr_bench_peer_run(tsr_bench_multiply_run *b);

@@ -59,7 +59,8 @@ static tsr_status launch(void *context) {
     return tsr_gemm_launch(c->kernel, c->product->device, c->product->clock.stream, c->args);
 }
 
-tsr_status tsr_bench_product_time(const tsr_bench_product *p, const tsr_gemm_kernel *kernel, int64_t repeat, double *seconds, int64_t *repeats) {
+tsr_status tsr_bench_product_time(const tsr_bench_product *p, const tsr_gemm_kernel *kernel, int64_t repeat, double *seconds, double *best,
+                                  int64_t *repeats) {
     const tsr_device_ops *ops = p->device->ops;
     void *workspace = NULL;
     size_t workspace_bytes = kernel->workspace_bytes ? kernel->workspace_bytes(p->m, p->n, p->k) : 0;
@@ -68,7 +69,7 @@ tsr_status tsr_bench_product_time(const tsr_bench_product *p, const tsr_gemm_ker
     TSR_TRY_DONE(ops->fill_bytes(p->device, p->c, 0xff, (size_t)(p->m * p->n) * tsr_dtype_bytes(p->type), p->clock.stream)); /* NaN */
     const tsr_gemm_args args = {.m = p->m, .n = p->n, .k = p->k, .a = p->a, .lda = p->k, .b = p->b, .ldb = p->n, .c = p->c, .ldc = p->n, .workspace = workspace};
     launch_context context = {kernel, p, &args};
-    status = tsr_bench_time(&p->clock, launch, &context, repeat, seconds, repeats);
+    status = tsr_bench_time(&p->clock, launch, &context, repeat, seconds, best, repeats);
 done:
     ops->release(p->device, workspace);
     return status;

@@ -22,7 +22,8 @@ void tsr_bench_product_close(tsr_bench_product *product);
 /* Element (i, j) of A or B, as its input type holds it; while m, n and k are as they were when the product was opened. */
 double tsr_bench_product_a(const tsr_bench_product *product, int64_t i, int64_t j);
 double tsr_bench_product_b(const tsr_bench_product *product, int64_t i, int64_t j);
-/* Median seconds of `repeat` launches (tsr_bench_time). C is NaN before: an element the kernel leaves out shows. */
-tsr_status tsr_bench_product_time(const tsr_bench_product *product, const tsr_gemm_kernel *kernel, int64_t repeat, double *seconds, int64_t *repeats);
+/* Median and, where `best` is not NULL, least seconds of `repeat` launches (tsr_bench_time). C is NaN before: an element the kernel leaves out shows. */
+tsr_status tsr_bench_product_time(const tsr_bench_product *product, const tsr_gemm_kernel *kernel, int64_t repeat, double *seconds, double *best,
+                                  int64_t *repeats);
 
 #endif

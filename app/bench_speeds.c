@@ -51,7 +51,7 @@ static tsr_status measure_sizes(tsr_bench_product *p, const tsr_gemm_kernel *ker
         double seconds;
         int64_t repeats;
         p->m = p->n = p->k = edge;
-        TSR_TRY(tsr_bench_product_time(p, kernel, repeat, &seconds, &repeats));
+        TSR_TRY(tsr_bench_product_time(p, kernel, repeat, &seconds, NULL, &repeats));
         tflops[i] = 2.0 * (double)edge * (double)edge * (double)edge / seconds / 1e12;
     }
     return TSR_OK;

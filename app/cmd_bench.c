@@ -50,7 +50,7 @@ int tsr_bench_by_size(const void *a, const void *b) {
 }
 
 tsr_status tsr_bench_time(const tsr_bench_clock *clock, tsr_status (*launch)(void *context), void *context, int64_t repeat, double *seconds,
-                          int64_t *repeats) {
+                          double *best, int64_t *repeats) {
     double warm = 0, last = 0, *times = malloc((size_t)repeat * sizeof *times);
     int64_t count = 0;
     int launches = 1;
@@ -65,6 +65,7 @@ tsr_status tsr_bench_time(const tsr_bench_clock *clock, tsr_status (*launch)(voi
     for (int64_t i = 0; i < count; i++) TSR_TRY_DONE(time_some(clock, launch, context, launches, &times[i]));
     qsort(times, (size_t)count, sizeof *times, tsr_bench_by_size);
     *seconds = (times[(count - 1) / 2] + times[count / 2]) / 2;
+    if (best) *best = times[0];
     *repeats = count;
 done:
     free(times);

@@ -271,6 +271,8 @@ static tsr_status cuda_copy(tsr_device *, void *to, const void *from, size_t byt
 
 static tsr_status cuda_copy_rows(tsr_device *, void *to, size_t to_step, const void *from, size_t from_step, size_t row_bytes, int64_t rows, tsr_stream *stream) {
     if (row_bytes == 0 || rows == 0) return TSR_OK;
+    if (to_step == row_bytes && from_step == row_bytes) /* no gaps: one long row */
+        return TSR_CUDA(cudaMemcpyAsync(to, from, row_bytes * (size_t)rows, cudaMemcpyDefault, tsr_cuda_stream(stream)));
     return TSR_CUDA(cudaMemcpy2DAsync(to, to_step, from, from_step, row_bytes, (size_t)rows, cudaMemcpyDefault, tsr_cuda_stream(stream)));
 }
 
@@ -278,6 +280,7 @@ static tsr_status cuda_pin(tsr_device *, void *memory, size_t bytes) {
     if (bytes == 0) return TSR_OK;
     const cudaError_t code = cudaHostRegister(memory, bytes, cudaHostRegisterPortable);
     if (code == cudaSuccess) return TSR_OK;
+    (void)cudaGetLastError(); /* it is told here, and not by the next launch */
     char text[32];
     return tsr_fail(TSR_ERR_MEMORY, "pinning %s of host memory failed: %s; raise the limit on locked memory (ulimit -l)",
                     tsr_format_bytes((double)bytes, text), cudaGetErrorString(code));

@@ -1,7 +1,7 @@
 """Measures what the engine reaches of its targets and writes section gpu-engine of docs/performance.md; used by gpu_engine.sh.
 
 Every case gives rows: what was measured, what stands beside it, their ratio and the target. The page is written after each case, so that a session that ends
-early keeps what it has measured; rows of other cases stay as they are.
+early keeps what it has measured; rows of other cases stay as they are. A case that fails keeps the rows it had made, and the next one goes on.
 """
 import argparse
 import concurrent.futures
@@ -11,6 +11,8 @@ import mmap
 import os
 import pathlib
 import shlex
+import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -24,8 +26,29 @@ RUNS = 5        # repetitions in memory, all in one process
 FILE_RUNS = 3   # from files, after one that is not counted
 PEER_RUNS = 2
 BLOCK = 16 << 20
+MOST_SECONDS = 120 # a process may take, or it is ended and the case fails
+MOST_SECONDS_OF = {"files": 300, "disk": 300}
+PREFIX = "tessera-engine."
 
 SELF = pathlib.Path(__file__).resolve().parent
+
+
+def run_process(command, seconds, **more):
+    """What the command printed, where stdout is a pipe. One that takes longer, or that we end before, is asked to go: mpirun takes its ranks along."""
+    command = [str(word) for word in command]
+    with subprocess.Popen(command, text=True, **more) as process:
+        try:
+            output, _ = process.communicate(timeout=seconds)
+        except BaseException:
+            process.terminate()
+            try:
+                process.wait(10)
+            except subprocess.TimeoutExpired:
+                process.kill()
+            raise
+    if process.returncode:
+        raise subprocess.CalledProcessError(process.returncode, command)
+    return output
 
 
 class Case:
@@ -33,7 +56,7 @@ class Case:
 
     def __init__(self, options, name, size, ranks):
         self.options, self.name, self.size, self.ranks, self.rows = options, name, size, min(ranks, options.ranks), []
-        self.cpu = options.device == "cpu"
+        self.cpu, self.seconds = options.device == "cpu", MOST_SECONDS_OF.get(name, MOST_SECONDS)
 
     def shape(self):
         parts = self.size.split("x")
@@ -44,7 +67,7 @@ class Case:
         arguments = [str(argument) for argument in arguments]
         command = [*shlex.split(self.options.launcher), "-n", str(ranks or self.ranks), self.options.program, *arguments]
         start = time.monotonic()
-        subprocess.run(command, check=True, stdout=sys.stderr)
+        run_process(command, self.seconds, stdout=sys.stderr)
         shown = [argument for argument, previous in zip(arguments, ["", *arguments]) if "-o" not in (argument, previous) and "--log" not in (argument, previous)]
         return f"mpirun -n {self.ranks} tessera " + shlex.join(shown), time.monotonic() - start
 
@@ -55,6 +78,16 @@ class Case:
 
     def at_least(self, what, measured, beside, ratio, target, record, command, also=True):
         self.row(what, measured, beside, f"**{ratio:.3f}**" if ratio >= target and also else f"{ratio:.3f}", f"≥ {target}", ratio >= target and also, record, command)
+
+
+    def not_compared(self, what, measured, why, target, record, command):
+        self.row(what, measured, f"not compared: {why}", "-", f"≥ {target}", False, record, command)
+
+
+def lane_text(lane, rank, seconds, record):
+    """A lane that bounds a run, and what it reached: bytes/s of all but the multiply lane."""
+    busy, moved = next((one[f"{lane}_seconds"], one[f"{lane}_bytes"]) for one in record["ranks"] if one["rank"] == rank)
+    return f"{lane} lane of rank {rank}, {seconds:.4g} s" + (f", {moved / busy / 1e9:.3g} GB/s" if moved > 0 and busy > 0 and lane != "multiply" else "")
 
 
 # ---- data in memory: tessera bench multiply -------------------------------------------------------------------------------
@@ -74,15 +107,22 @@ def kernel_option(case, kernel):
 
 def beside_kernel(case, folder, kernel, target):
     figures, command, speeds = bench(case, folder, "--data", "device", *kernel_option(case, kernel))
-    alone = figures["alone"]
-    case.at_least("of the kernel alone", speeds, f"{alone['tflops']:.4g} TFLOP/s, {alone['m']}×{alone['n']}×{alone['k']} on every GPU at once", alone["ratio"], target,
-                  figures["record"], command)
+    alone, record = figures["alone"], figures["record"]
+    if alone["ratio"] is None:
+        return case.not_compared("of the kernel alone", speeds, alone["not_measured"], target, record, command)
+    beside = f"{alone['tflops']:.4g} TFLOP/s, {alone['m']}×{alone['n']}×{alone['k']} on every GPU at once"
+    if alone["making_seconds"] is not None: # which is work of a run, too
+        needed = 2e-12 * record["m"] * record["n"] * record["k"] / alone["tflops"] + alone["making_seconds"]
+        beside += f"; making A and B alone {alone['making_seconds']:.4g} s: {needed / min(figures['seconds']):.3f} of both one after the other"
+    case.at_least("of the kernel alone", speeds, beside, alone["ratio"], target, record, command)
 
 
 def beside_cublasxt(case, folder, kernel, kind, target):
     peer = [] if case.cpu else ["--peer", "cublasxt"]
     figures, command, speeds = bench(case, folder, "--data", "memory", "--type", kind, *kernel_option(case, kernel), *peer)
-    if peer:
+    if peer and figures["peer"]["ratio"] is None:
+        case.not_compared("beside cublasXt", speeds, f"{figures['peer']['devices']} GPUs were visible to it", target, figures["record"], command)
+    elif peer:
         blocks = ", ".join(f"{block['block']}: {block['tflops']:.4g}" for block in figures["peer"]["blocks"])
         case.at_least("beside cublasXt", speeds, f"cublasXt TFLOP/s, block {blocks}", figures["peer"]["ratio"], target, figures["record"], command)
     case.at_least("first repetition of the best", speeds, f"first {figures['first_share'] * figures['tflops']:.4g} TFLOP/s", figures["first_share"], 0.8, figures["record"], command)
@@ -91,7 +131,7 @@ def beside_cublasxt(case, folder, kernel, kind, target):
 def beside_limit(case, folder, target, *arguments):
     figures, command, speeds = bench(case, folder, "--data", "memory", *arguments)
     limit = figures["limit"]
-    case.at_least("of the limit", speeds, f"{limit['lane']} lane of rank {limit['rank']}, {limit['seconds']:.4g} s", limit["share"], target, figures["record"], command)
+    case.at_least("of the limit", speeds, lane_text(limit["lane"], limit["rank"], limit["seconds"], figures["record"]), limit["share"], target, figures["record"], command)
 
 
 # ---- files ----------------------------------------------------------------------------------------------------------------
@@ -104,7 +144,9 @@ def generate(case, folder):
 
 
 def multiply(case, folder, *arguments):
+    """One run; C is written anew, not over what an earlier run left."""
     log = folder / "log.json"
+    (folder / "C.h5").unlink(missing_ok=True)
     command, whole = case.run("multiply", f"{folder}/A.h5", f"{folder}/B.h5", "-o", f"{folder}/C.h5:/C", "--force", "--device", case.options.device, "--log", log,
                               "--progress", "off", *arguments)
     with open(log) as file:
@@ -128,23 +170,29 @@ def startup_row(case, run):
     case.row("start-up, main to first read", f"{start['setup_seconds']:.2f} s", parts, "-", "< 2 s", start["setup_seconds"] < 2, run, run["typed"])
 
 
+def beside_torch(case, folder, run):
+    (folder / "C.h5").unlink()
+    peers = []
+    for _ in range(PEER_RUNS):
+        (folder / "P.h5").unlink(missing_ok=True)
+        start = time.monotonic()
+        output = run_process([case.options.torch, SELF / "peer_h5py_torch.py", *(folder / f"{name}.h5" for name in "ABP")], case.seconds, stdout=subprocess.PIPE)
+        peers.append(dict(json.loads(output), whole=time.monotonic() - start))
+    peer = min(peers, key=lambda one: one["total"])
+    beside = f"h5py + torch {peer['total']:.2f} s: read {peer['read']:.2f}, multiply {peer['multiply']:.2f}, write {peer['write']:.2f}"
+    case.at_least("beside h5py + torch, first read to last byte", f"{run['all']} s", beside, peer["total"] / run["seconds"], 6, run, run["typed"])
+    whole = min(one["whole"] for one in peers)
+    case.at_least("beside h5py + torch, whole processes", f"{run['whole']:.2f} s", f"h5py + torch {whole:.2f} s", whole / run["whole"], 4, run, run["typed"])
+
+
 def in_memory(case, folder):
     generate(case, folder)
     run = fastest(case, folder)
-    measured = f"{run['all']} s"
-    if case.options.torch:
-        peers = []
-        for _ in range(PEER_RUNS):
-            start = time.monotonic()
-            output = subprocess.run([case.options.torch, SELF / "peer_h5py_torch.py", *(folder / f"{name}.h5" for name in "ABP")], check=True, stdout=subprocess.PIPE, text=True).stdout
-            peers.append(dict(json.loads(output), whole=time.monotonic() - start))
-        peer = min(peers, key=lambda one: one["total"])
-        beside = f"h5py + torch {peer['total']:.2f} s: read {peer['read']:.2f}, multiply {peer['multiply']:.2f}, write {peer['write']:.2f}"
-        case.at_least("beside h5py + torch, first read to last byte", measured, beside, peer["total"] / run["seconds"], 6, run, run["typed"])
-        whole = min(one["whole"] for one in peers)
-        case.at_least("beside h5py + torch, whole processes", f"{run['whole']:.2f} s", f"h5py + torch {whole:.2f} s", whole / run["whole"], 4, run, run["typed"])
-    case.at_least("of the limit", measured, f"{run['limit_lane']} lane of rank {run['limit_rank']}, {run['limit_seconds']:.4g} s", run["limit_share"], 0.8, run, run["typed"])
+    beside = lane_text(run["limit_lane"], run["limit_rank"], run["limit_seconds"], run)
+    case.at_least("of the limit", f"{run['all']} s", beside, run["limit_share"], 0.8, run, run["typed"])
     startup_row(case, run)
+    if case.options.torch:
+        beside_torch(case, folder, run)
 
 
 def start(case, folder):
@@ -248,6 +296,55 @@ def write(page, rows):
     report.write_section("gpu-engine", f"Written {report.today()}; each row says when and from which commit it was measured.\n\n{table}", page)
 
 
+def remove_stale(places):
+    """Folders that a killed run left; those of one that is still there stay."""
+    for folder in [found for place in places for found in pathlib.Path(place).glob(f"{PREFIX}*")]:
+        process = folder.name[len(PREFIX):].partition(".")[0]
+        if process.isdigit() and not os.path.exists(f"/proc/{process}"):
+            print(f"engine: removing {folder}, whose process is gone", flush=True)
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def show_space(name, when, folder):
+    """What there is for a case's files: a run that is short of it says so only by failing."""
+    disk = shutil.disk_usage(folder)
+    with open("/proc/meminfo") as file:
+        memory = {line.split(":")[0]: int(line.split()[1]) * 1024 for line in file if line.startswith(("MemTotal", "MemAvailable"))}
+    print(f"engine: {name}: {when}: {folder} {disk.free / 1e9:.1f} GB free of {disk.total / 1e9:.1f}, MemAvailable {memory['MemAvailable'] / 1e9:.1f} GB of MemTotal "
+          f"{memory['MemTotal'] / 1e9:.1f}", flush=True)
+
+
+def measure_case(options, name, size):
+    """Whether it worked. Its rows, also those before a failure, are on the page and printed."""
+    _, ranks, kind, measure = CASES[name]
+    case = Case(options, name, size, ranks or options.ranks)
+    place = getattr(options, kind) if kind else None
+    began, worked = time.monotonic(), True
+    try:
+        with tempfile.TemporaryDirectory(prefix=f"{PREFIX}{os.getpid()}.", dir=place) as folder:
+            if place:
+                show_space(name, "before", place)
+            try:
+                measure(case, pathlib.Path(folder))
+            finally:
+                if place:
+                    show_space(name, "after", place)
+    except subprocess.CalledProcessError as error:
+        worked = False
+        print(f"engine: {name}: failed with exit code {error.returncode}: {shlex.join(error.cmd)}", flush=True)
+    except subprocess.TimeoutExpired as error:
+        worked = False
+        print(f"engine: {name}: failed: not done after {error.timeout} s: {shlex.join(error.cmd)}", flush=True)
+    except Exception as error:
+        worked = False
+        print(f"engine: {name}: failed: {type(error).__name__}: {error}", flush=True)
+    if case.rows:
+        write(options.page, case.rows)
+    for row in case.rows:
+        print(f"engine: {name}: {row[1]}: {row[2]}, ratio {row[4]} ({row[5]}), reached: {row[6]} [{time.monotonic() - began:.0f} s]", flush=True)
+    return worked
+
+
 def main():
     parser = argparse.ArgumentParser()
     for name in ("program", "launcher", "torch", "device", "disk", "shm"):
@@ -256,21 +353,14 @@ def main():
     parser.add_argument("--page", type=pathlib.Path, default=report.PERFORMANCE)
     parser.add_argument("cases", nargs="*")
     options = parser.parse_args()
-    failed = []
-    for name, size in chosen(options.cases).items():
-        _, ranks, place, measure = CASES[name]
-        case = Case(options, name, size, ranks or options.ranks)
-        began = time.monotonic()
-        with tempfile.TemporaryDirectory(prefix="tessera-engine.", dir=getattr(options, place) if place else None) as folder:
-            try:
-                measure(case, pathlib.Path(folder))
-            except subprocess.CalledProcessError as error:
-                failed.append(name)
-                print(f"engine: {name}: failed with exit code {error.returncode}: {shlex.join(map(str, error.cmd))}", flush=True)
-                continue
-        write(options.page, case.rows)
-        for row in case.rows:
-            print(f"engine: {name}: {row[1]}: {row[2]}, ratio {row[4]} ({row[5]}), reached: {row[6]} [{time.monotonic() - began:.0f} s]", flush=True)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143)) # so that folders go
+    cases = chosen(options.cases)
+    try:
+        report.replace_section(options.page.read_text(), "gpu-engine", "")
+    except (OSError, ValueError) as error:
+        sys.exit(f"{options.page}: {error}: name a page with them, such as a copy of docs/performance.md")
+    remove_stale({options.disk, options.shm})
+    failed = [name for name, size in cases.items() if not measure_case(options, name, size)]
     sys.exit(f"failed: {', '.join(failed)}" if failed else 0)
 
 

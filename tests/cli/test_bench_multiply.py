@@ -2,8 +2,9 @@
 import json
 import math
 import os
+import subprocess
 
-from lib import fails, main, run
+from lib import ENVIRONMENT, TESSERA, fails, main, run
 
 OPTIONS = ["--device", "cpu", "--repeat", "3"]
 
@@ -24,11 +25,16 @@ def check_figures(figures, out, m, n, k, ranks):
     assert math.isclose(figures["first_share"], best / figures["seconds"][0], rel_tol=1e-4), figures
     assert math.isclose(figures["alone"]["ratio"], figures["tflops"] / figures["alone"]["tflops"], rel_tol=1e-4), figures
     assert 0 < figures["alone"]["slowest_tflops"] <= figures["alone"]["tflops"], figures
-    assert figures["limit"]["lane"] != "none" and math.isclose(figures["limit"]["share"], figures["limit"]["seconds"] / best, rel_tol=1e-4), figures
+    assert figures["alone"]["not_measured"] == "", figures["alone"]
+    assert figures["limit"]["lane"] not in ("none", "exchange") and math.isclose(figures["limit"]["share"], figures["limit"]["seconds"] / best, rel_tol=1e-4), figures
     # the record is of one repetition, not of all: every multiplication once
     assert sum(rank["flops"] for rank in record["ranks"]) == 2 * m * n * k, record["ranks"]
     busy = [rank[f"{lane}_seconds"] for rank in record["ranks"] for lane in ("read", "multiply", "download", "write")]
     assert max(busy) <= best, (busy, best)
+    # what lanes waited for is no limit: the largest of the others is, the multiply lane's at the rate alone
+    rate = figures["alone"]["tflops"] * 1e12 / ranks
+    lanes = [seconds for rank in record["ranks"] for seconds in [rank["flops"] / rate] + [rank[f"{lane}_seconds"] for lane in ("read", "upload", "pack", "download", "write")]]
+    assert math.isclose(figures["limit"]["seconds"], max(lanes), rel_tol=1e-4), (figures["limit"], lanes)
     for text in ("repetition   3", "best 3:", "alone", "limit", figures["record"]["check"]):
         assert text in out, f"no '{text}' in {out}"
 
@@ -39,6 +45,9 @@ def test_data_and_ranks():
             figures, out = bench("--data", data, "--shape", "301x211x167", "--distribution", "integer", "--grid", f"{ranks}x1", ranks=ranks)
             check_figures(figures, out, 301, 211, 167, ranks)
             assert figures["data"] == data and figures["record"]["check"] == f"PASSED: {144 * ranks} elements of C exact", figures["record"]["check"]
+            making = figures["alone"]["making_seconds"]
+            assert making is None if data == "memory" else 0 < making < 60, making
+            assert ("making A and B alone" in out) == (data == "device"), out
 
 
 def test_grids():
@@ -50,6 +59,20 @@ def test_grids():
     assert record["super_blocks_m"] * record["super_blocks_n"] > 1 and record["check"].startswith("PASSED"), record
     figures, _ = bench("--data", "memory", "--shape", "64x48x32", "--grid", "1x2", ranks=3)
     assert [rank["row"] for rank in figures["record"]["ranks"]] == [0, 0, -1] and figures["record"]["check"].startswith("PASSED"), figures["record"]
+
+
+def test_alone_without_memory():
+    """What is measured beside the run does not fit into memory: it says so, and what was measured before stays."""
+    limited = ["prlimit", f"--as={2 << 30}", TESSERA] # A of the kernel alone would take 2.25 GB; the run takes panels
+    command = [*limited, "bench", "multiply", *OPTIONS, "--repeat", "1", "--no-check", "--type", "f64", "--distribution", "identity", "--shape", "128x1x2200000",
+               "--memory", "32M", "--host-memory", "32M", "-o", "bench.json"]
+    process = subprocess.run(command, capture_output=True, text=True, timeout=120, env=ENVIRONMENT)
+    assert process.returncode == 0 and "not measured alone: " in process.stdout and "on every rank at once" not in process.stdout, process.stdout + process.stderr
+    with open("bench.json") as file:
+        figures = json.load(file)
+    alone = figures["alone"]
+    assert alone["ratio"] is alone["tflops"] is None and alone["not_measured"], alone
+    assert figures["tflops"] > 0 and 0 < figures["limit"]["share"] <= 1, figures
 
 
 def test_types():
