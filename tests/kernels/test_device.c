@@ -31,6 +31,50 @@ static void check_copies(const device_under_test *under) {
     ops->release_host(under->device, NULL);
 }
 
+/* Rows with gaps on either side, or none, up and down again; what lies between rows is not touched. */
+static void check_rows(const device_under_test *under) {
+    enum { ROWS = 37, ROW = 100, WIDE = 256 };
+    const tsr_device_ops *ops = under->ops;
+    static const size_t steps[][2] = {{ROW, ROW}, {WIDE, ROW}, {ROW, WIDE}, {WIDE, ROW + 1}};
+    void *memory, *host;
+    CHECK_OK(ops->allocate(under->device, (size_t)ROWS * WIDE, &memory));
+    CHECK_OK(ops->allocate_host(under->device, (size_t)2 * ROWS * WIDE, &host));
+    unsigned char *from = host, *back = from + ROWS * WIDE;
+    for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
+        const size_t outside = steps[i][0], inside = steps[i][1]; /* from row to row on the host and on the device */
+        for (int at = 0; at < ROWS * WIDE; at++) from[at] = (unsigned char)(at * 5 + (at >> 8)), back[at] = 0xee;
+        CHECK_OK(ops->copy_rows(under->device, memory, inside, from, outside, ROW, ROWS, under->stream));
+        CHECK_OK(ops->copy_rows(under->device, back, outside, memory, inside, ROW, ROWS, under->stream));
+        CHECK_OK(ops->copy_rows(under->device, back, outside, memory, inside, ROW, 0, under->stream));
+        CHECK_OK(ops->stream_wait(under->device, under->stream));
+        for (size_t at = 0; at < outside * ROWS; at++) {
+            const int expected = at % outside < ROW ? from[at] : 0xee;
+            CHECK(back[at] == expected, "rows of %zu and %zu bytes: byte %zu is %02x", outside, inside, at, back[at]);
+        }
+    }
+    ops->release(under->device, memory);
+    ops->release_host(under->device, host);
+}
+
+/* Memory that was there before, of which a part is used as pinned memory. */
+static void check_pin(const device_under_test *under) {
+    const size_t bytes = (size_t)64 << 10;
+    void *memory = aligned_alloc(4096, bytes), *device;
+    CHECK(memory, "no memory");
+    memset(memory, 7, bytes);
+    CHECK_OK(under->ops->pin(under->device, memory, bytes));
+    CHECK_OK(under->ops->allocate(under->device, bytes, &device));
+    CHECK_OK(under->ops->upload(under->device, device, memory, bytes, under->stream));
+    CHECK_OK(under->ops->fill_bytes(under->device, device, 9, 10, under->stream));
+    CHECK_OK(under->ops->download(under->device, memory, device, bytes, under->stream));
+    CHECK_OK(under->ops->stream_wait(under->device, under->stream));
+    for (size_t i = 0; i < bytes; i++) CHECK(((char *)memory)[i] == (i < 10 ? 9 : 7), "byte %zu", i);
+    under->ops->unpin(under->device, memory);
+    under->ops->unpin(under->device, NULL);
+    under->ops->release(under->device, device);
+    free(memory);
+}
+
 static void check_small(const device_under_test *under) {
     for (size_t bytes = 0; bytes <= 4097; bytes = bytes * 3 + 1) {
         void *memory, *host, *neighbour; /* two at once: small blocks may share a page */
@@ -98,6 +142,8 @@ static void check_refusals(const device_under_test *under) {
 int main(void) {
     device_under_test under = test_open();
     check_copies(&under);
+    check_rows(&under);
+    check_pin(&under);
     check_small(&under);
     check_events(&under);
     check_facts(&under);
