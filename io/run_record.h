@@ -89,7 +89,7 @@ typedef struct {
 
 /* What a run waited for, by busy seconds; ranks the grid leaves idle do not count. Rank -1 and lane "none" where nothing was done. */
 typedef struct {
-    int limit_rank;          /* the busiest lane of all (of exchange, where ranks wait for each other, the least busy): no run with these lanes' measured rates can be shorter */
+    int limit_rank;          /* the busiest lane of all: no run with these lanes' measured rates can be shorter */
     const char *limit_lane;
     double limit_seconds;    /* its bytes (multiply: flops) over the rate it reached: its busy time */
     double limit_share;      /* of the run's seconds */
