@@ -9,8 +9,8 @@ if python=$(tsr_python); then export TSR_PYTHON=$python; fi
 # Several small MPI jobs share the cores: let ranks that wait yield, and bind none of them.
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 export OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_hwloc_base_binding_policy=none OMPI_MCA_mpi_yield_when_idle=1
-# Looking for networks takes MPI longer than most of them run; one process alone needs no daemon.
-export OMPI_MCA_pml=ob1 OMPI_MCA_ess_singleton_isolated=1
+# Looking for networks takes MPI longer than most of them run.
+export OMPI_MCA_pml=ob1
 export LSAN_OPTIONS=suppressions=$TSR_HOME/tests/lsan.supp:print_suppressions=0
 export ASAN_OPTIONS=${ASAN_OPTIONS:-detect_leaks=1:halt_on_error=1} UBSAN_OPTIONS=${UBSAN_OPTIONS:-halt_on_error=1:print_stacktrace=1}
 

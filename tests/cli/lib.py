@@ -22,7 +22,6 @@ ENVIRONMENT = dict(
     OMPI_MCA_hwloc_base_binding_policy="none",
     OMPI_MCA_mpi_yield_when_idle="1",
     OMPI_MCA_pml="ob1",  # looking for networks takes longer than most runs here
-    OMPI_MCA_ess_singleton_isolated="1",  # one process alone needs no daemon
     OPENBLAS_NUM_THREADS="2",
 )
 
