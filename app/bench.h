@@ -34,6 +34,9 @@ void tsr_bench_clock_close(tsr_bench_clock *clock); /* one that is all zeros is 
 tsr_status tsr_bench_time(const tsr_bench_clock *clock, tsr_status (*launch)(void *context), void *context, int64_t repeat, double *seconds,
                           double *best, int64_t *repeats);
 
+/* --type of A and B: one that kernels multiply. */
+tsr_status tsr_bench_parse_type(const char *text, tsr_dtype *type);
+
 int tsr_bench_by_size(const void *a, const void *b); /* orders doubles for qsort */
 
 tsr_status tsr_bench_json_open(const char *name, FILE **file); /* before anything is measured */

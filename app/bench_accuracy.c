@@ -319,11 +319,7 @@ static error_t parse(int key, char *text, struct argp_state *state) {
     tsr_status status = TSR_OK;
     switch (key) {
     case KEY_KERNEL: o->kernel = text; break;
-    case KEY_TYPE:
-        status = tsr_dtype_parse(text, &o->type);
-        if (status == TSR_OK && o->type != TSR_F16 && o->type != TSR_BF16 && o->type != TSR_F32 && o->type != TSR_F64)
-            status = tsr_fail(TSR_ERR_USAGE, "--type %s: kernels multiply f16, bf16, f32 and f64, use one of them", text);
-        break;
+    case KEY_TYPE: status = tsr_bench_parse_type(text, &o->type); break;
     case KEY_SIZE: status = tsr_parse_int("--size", text, 1, 8192, &o->size); break;
     case KEY_K: status = parse_lengths(text, o); break;
     case KEY_INPUT:

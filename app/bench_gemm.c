@@ -45,11 +45,7 @@ static error_t parse(int key, char *text, struct argp_state *state) {
     case KEY_KERNEL: o->kernel = text; break;
     case KEY_ALL: o->all = true; break;
     case KEY_SHAPE: status = tsr_parse_product("--shape", text, &o->m, &o->n, &o->k); break;
-    case KEY_TYPE:
-        status = tsr_dtype_parse(text, &o->type);
-        if (status == TSR_OK && o->type != TSR_F16 && o->type != TSR_BF16 && o->type != TSR_F32 && o->type != TSR_F64)
-            status = tsr_fail(TSR_ERR_USAGE, "--type %s: kernels multiply f16, bf16, f32 and f64, use one of them", text);
-        break;
+    case KEY_TYPE: status = tsr_bench_parse_type(text, &o->type); break;
     case KEY_DEVICE: o->device = text; break;
     case KEY_REPEAT: status = tsr_parse_int("--repeat", text, 1, 1000000, &o->repeat); break;
     case KEY_ROUNDS: status = tsr_parse_int("--rounds", text, 1, MOST_ROUNDS, &o->rounds); break;

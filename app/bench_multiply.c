@@ -38,12 +38,6 @@ static const struct argp_option options[] = {
     {"json", 'o', "FILE", 0, "Write the figures to FILE as well", 0},
     {0}};
 
-static tsr_status parse_type(const char *text, tsr_dtype *type) {
-    TSR_TRY(tsr_dtype_parse(text, type));
-    if (*type == TSR_F16 || *type == TSR_BF16 || *type == TSR_F32 || *type == TSR_F64) return TSR_OK;
-    return tsr_fail(TSR_ERR_USAGE, "--type %s: kernels multiply f16, bf16, f32 and f64, use one of them", text);
-}
-
 static tsr_status parse_blocks(const char *text, tsr_bench_multiply_options *o) {
     for (o->block_count = 0;; text++) {
         char one[32];
@@ -59,7 +53,7 @@ static tsr_status parse_one(int key, char *text, tsr_bench_multiply_options *o) 
     tsr_multiply_settings *run = &o->run;
     switch (key) {
     case KEY_SHAPE: return tsr_parse_product("--shape", text, &o->m, &o->n, &o->k);
-    case KEY_TYPE: return parse_type(text, &o->type);
+    case KEY_TYPE: return tsr_bench_parse_type(text, &o->type);
     case KEY_DATA:
         o->memory = strcmp(text, "memory") == 0;
         return o->memory || strcmp(text, "device") == 0 ? TSR_OK : tsr_fail(TSR_ERR_USAGE, "--data %s: use device or memory", text);
@@ -118,7 +112,7 @@ static tsr_status make_problem(tsr_bench_multiply_run *b) {
 static tsr_status open_executor(tsr_bench_multiply_run *b) {
     tsr_job *j = &b->job;
     const tsr_execution x = {.plan = &j->plan, .grid = &j->grid, .device = j->device, .kernel = j->kernel, .transport = j->transport, .a = b->data.store_a,
-                             .b = b->data.store_b, .c = b->data.store_c, .io_threads = (int)tsr_max(1, tsr_min(8, tsr_cpu_cores() / b->world->local_ranks / 2))};
+                             .b = b->data.store_b, .c = b->data.store_c, .io_threads = tsr_job_io_threads(j)};
     return tsr_executor_open(&x, &j->executor);
 }
 

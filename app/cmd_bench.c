@@ -44,6 +44,12 @@ static tsr_status time_some(const tsr_bench_clock *clock, tsr_status (*launch)(v
     return TSR_OK;
 }
 
+tsr_status tsr_bench_parse_type(const char *text, tsr_dtype *type) {
+    TSR_TRY(tsr_dtype_parse(text, type));
+    if (*type == TSR_F16 || *type == TSR_BF16 || *type == TSR_F32 || *type == TSR_F64) return TSR_OK;
+    return tsr_fail(TSR_ERR_USAGE, "--type %s: kernels multiply f16, bf16, f32 and f64, use one of them", text);
+}
+
 int tsr_bench_by_size(const void *a, const void *b) {
     double x = *(const double *)a, y = *(const double *)b;
     return (x > y) - (x < y);

@@ -27,7 +27,7 @@ static tsr_status open_stores(tsr_job *j) {
     return tsr_output_open(&j->output, io, comm, &j->c);
 }
 
-static int io_threads(const tsr_job *j) {
+int tsr_job_io_threads(const tsr_job *j) {
     if (j->settings->io_threads > 0) return j->settings->io_threads;
     return (int)tsr_max(1, tsr_min(8, tsr_cpu_cores() / j->world->local_ranks / 2));
 }
@@ -44,7 +44,7 @@ static tsr_status open_executor(tsr_job *j) {
         TSR_TRY(tsr_trace_open(forecast.steps, &j->trace));
     }
     tsr_execution x = {.plan = &j->plan, .grid = &j->grid, .device = j->device, .kernel = j->kernel, .transport = j->transport,
-                       .a = j->a, .b = j->b, .c0 = j->c0, .c = j->c, .io_threads = io_threads(j),
+                       .a = j->a, .b = j->b, .c0 = j->c0, .c = j->c, .io_threads = tsr_job_io_threads(j),
                        .buffers = j->buffers, .trace = j->trace, .progress = show_progress, .progress_context = &j->progress};
     j->buffers = NULL;
     return tsr_executor_open(&x, &j->executor);

@@ -53,6 +53,7 @@ tsr_status tsr_job_choose(tsr_job *j, tsr_device_opening *opening); /* with what
 tsr_status tsr_job_show_plan(const tsr_job *j);
 
 /* multiply.c, Local. */
+int tsr_job_io_threads(const tsr_job *j); /* that read or write at once on this rank: the setting, or half of its share of the cores, 8 at most */
 void tsr_job_describe_rank(tsr_job *j); /* rank, place in the grid, host and device in j->mine */
 void tsr_job_versions(const tsr_job *j, char *text, size_t chars); /* "tessera 0.1.0, HDF5 …, Open MPI …, CUDA …" */
 

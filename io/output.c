@@ -207,16 +207,18 @@ static tsr_status keep_beside(const tsr_output *output) {
                     output->target, kept);
 }
 
+tsr_status tsr_temporary_sync(const tsr_output *output) {
+    if (fsync(output->lock_fd) == 0) return TSR_OK;
+    return tsr_fail(errno == ENOSPC || errno == EDQUOT ? TSR_ERR_SPACE : TSR_ERR_IO, "cannot sync '%s': %s; the output was not made", output->desc.name.file,
+                    strerror(errno));
+}
+
 tsr_status tsr_output_publish(const tsr_output *output, const tsr_run_record *record, const char *command) {
     tsr_h5_enter();
     tsr_status status = complete(output, record, command);
     tsr_h5_leave();
     if (status != TSR_OK) goto done;
-    if (fsync(output->lock_fd) != 0) {
-        status = tsr_fail(errno == ENOSPC || errno == EDQUOT ? TSR_ERR_SPACE : TSR_ERR_IO, "cannot sync '%s': %s; the output was not made",
-                          output->desc.name.file, strerror(errno));
-        goto done;
-    }
+    TSR_TRY_DONE(tsr_temporary_sync(output));
     status = target_unchanged(output) ? rename_to(output, output->target) : keep_beside(output);
 done:
     if (status != TSR_OK) unlink(output->desc.name.file); /* gone already when it was renamed */

@@ -1,8 +1,6 @@
 /* Encoded chunks into the dataset of a temporary file, by one process (output_chunks.h). */
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "io/output_chunks.h"
 #include "io/output_private.h"
@@ -69,9 +67,7 @@ tsr_status tsr_placer_close(tsr_placer *p) {
     tsr_status status = close_file(p);
     if (status == TSR_OK && p->next < p->count)
         status = tsr_fail(TSR_ERR_IO, "'%s' has %lld chunks, and only %lld were written", desc->name.path, (long long)p->count, (long long)p->next);
-    if (status == TSR_OK && fsync(p->output->lock_fd) != 0)
-        status = tsr_fail(errno == ENOSPC || errno == EDQUOT ? TSR_ERR_SPACE : TSR_ERR_IO, "cannot sync '%s': %s; the output was not made", desc->name.file,
-                          strerror(errno));
+    if (status == TSR_OK) status = tsr_temporary_sync(p->output);
     free(p);
     return status;
 }
