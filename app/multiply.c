@@ -149,9 +149,11 @@ static tsr_status run(tsr_job *j) {
     if (tsr_output_chunks(&j->output) > 0) status = before_placing(j, status);
     if (status == TSR_OK) status = settle(j);
     status = tsr_agree(j->world->comm, status);
-    j->finished = tsr_now_seconds();
+    j->seconds = tsr_now_seconds() - j->first_read;
     tsr_progress_close(&j->progress);
-    return status;
+    TSR_TRY(status);
+    /* Ranks do not begin at once: only the longest span is as long as any rank's busiest lane. */
+    return TSR_MPI(MPI_Allreduce(MPI_IN_PLACE, &j->seconds, 1, MPI_DOUBLE, MPI_MAX, j->world->comm));
 }
 
 static tsr_status check(tsr_job *j) {
@@ -211,7 +213,7 @@ static void fill_run_record(const tsr_job *j, const tsr_rank_record *ranks, tsr_
         .command = s->command, .transpose_a = s->transpose_a, .transpose_b = s->transpose_b, .alpha = s->alpha, .beta = s->beta,
         .m = swap ? x->n : x->m, .n = swap ? x->m : x->n, .k = k, .ranks = j->world->ranks,
         .grid = {swap ? j->plan.q : j->plan.p, swap ? j->plan.p : j->plan.q, j->plan.r},
-        .super_blocks = {swap ? j->plan.blocks_n : j->plan.blocks_m, swap ? j->plan.blocks_m : j->plan.blocks_n}, .panel = j->plan.panel, .seconds = j->finished - j->first_read,
+        .super_blocks = {swap ? j->plan.blocks_n : j->plan.blocks_m, swap ? j->plan.blocks_m : j->plan.blocks_n}, .panel = j->plan.panel, .seconds = j->seconds,
         .setup_seconds = j->first_read - j->world->started_seconds, .rank_records = ranks};
     memcpy(record->startup_seconds, j->startup_seconds, sizeof record->startup_seconds);
     time_t now = time(NULL);

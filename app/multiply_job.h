@@ -35,7 +35,7 @@ typedef struct {
     tsr_rank_record mine;
     tsr_trace *trace; /* NULL: not asked for, or this rank is idle */
     double trace_bytes; /* of host memory on the rank with the most steps */
-    double first_read, finished; /* seconds */
+    double first_read, seconds; /* when this rank began, and the run's length: first read to last byte synced, of the rank that took longest */
     double startup_seconds[TSR_STARTUP_COUNT], startup_marked; /* parts so far, and when the last one ended */
     char check[256];
 } tsr_job;

@@ -79,7 +79,7 @@ typedef struct {
     int64_t panel;              /* k of one step */
     char kernel[32], accuracy[8], input[8], type[8], transport[32], io[16]; /* input: of A and B as the kernel took them; type: of the sums */
     char versions[256];         /* "tessera 0.1.0, HDF5 …, Open MPI …, CUDA …" */
-    double seconds;             /* first read to last byte synced */
+    double seconds;             /* first read to last byte synced, of the rank that took longest */
     double setup_seconds;       /* rank 0's main to first read */
     double startup_seconds[TSR_STARTUP_COUNT]; /* its parts; each ends when the slowest rank is done */
     double gflops;              /* 2·m·n·k / seconds / 1e9 */
@@ -89,7 +89,7 @@ typedef struct {
 
 /* What a run waited for, by busy seconds; ranks the grid leaves idle do not count. Rank -1 and lane "none" where nothing was done. */
 typedef struct {
-    int limit_rank;          /* the busiest lane of all: no run with these lanes' measured rates can be shorter */
+    int limit_rank;          /* the busiest lane of all (of exchange, where ranks wait for each other, the least busy): no run with these lanes' measured rates can be shorter */
     const char *limit_lane;
     double limit_seconds;    /* its bytes (multiply: flops) over the rate it reached: its busy time */
     double limit_share;      /* of the run's seconds */

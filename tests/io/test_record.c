@@ -123,7 +123,10 @@ static void test_bounds(void) {
     check_bounds(&run, 0, "multiply", 0.75, 0, "multiply", 0);
     three[1].lane_seconds[TSR_LANE_WRITE] = 3; /* mean 1 */
     three[2].lane_seconds[TSR_LANE_EXCHANGE] = 7;
-    check_bounds(&run, 2, "exchange", 0.875, 1, "write", 2);
+    check_bounds(&run, 0, "multiply", 0.75, 1, "write", 2); /* rank 2 waited for the others */
+    three[0].lane_seconds[TSR_LANE_EXCHANGE] = 6.5, three[1].lane_seconds[TSR_LANE_EXCHANGE] = 7.5;
+    check_bounds(&run, 0, "exchange", 0.8125, 1, "write", 2);
+    three[0].lane_seconds[TSR_LANE_EXCHANGE] = three[1].lane_seconds[TSR_LANE_EXCHANGE] = 0;
     three[2].row = -1; /* idle: neither it nor its zeros count */
     check_bounds(&run, 0, "multiply", 0.75, 1, "write", 1.5);
     run.seconds = 0;
