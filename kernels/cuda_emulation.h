@@ -34,6 +34,7 @@ tsr_cuda_emulation_limits *tsr_cuda_emulation(void); /* the calling process's, n
 /* ---- words of the language ---------------------------------------------------------------------------------- */
 
 #define __global__
+#define __grid_constant__
 #define __device__
 #define __host__
 #define __constant__ static

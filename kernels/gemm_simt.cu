@@ -1,17 +1,17 @@
 /* Operation: C = A·B or C += A·B, fp32 or fp64, row-major, any shape; IEEE multiply-adds on the CUDA cores.
- * Mapping: A and B are first packed (simt_operands.h) into tiles that are the very image shared memory wants. 8 warps make a tile of
- *   256 × 128 (fp32) or 128 × 128 (fp64) of C; a warp's 8 × 4 lanes own 8 × 16 (8 × 8) elements each. On sm_90a a ring of stages is filled
- *   by bulk copies that one thread of a producing warpgroup asks for and that complete on barriers, and registers it does not need go to
- *   the warps that multiply; elsewhere all threads copy, between block barriers. Blocks stay on their multiprocessor and walk C in bands
- *   of 8 rows of tiles, which share their panels in the L2 cache; tiles left over in the end are cut along k, in equal shares for all
- *   blocks, and a second kernel adds up the parts in a fixed order.
+ * Mapping: 8 warps make a tile of 256 × 128 (fp32) or 128 × 128 (fp64) of C; a warp's 8 × 4 lanes own 8 × 16 (8 × 8) elements each. Shared memory
+ *   holds columns of A and rows of B (simt_operands.h): A is packed so beforehand, or turned on the way where few columns of C would pay for that;
+ *   B stays as it is. On sm_90a a warpgroup of its own fills a ring of stages, by the copy engine and, where A turns, by asynchronous copies of
+ *   single elements that complete on the same barriers, and gives registers to the warps that multiply; elsewhere all threads copy, between
+ *   block barriers. Blocks stay on their multiprocessor and walk C in bands of 8 rows of tiles, which share their panels in the L2 cache; tiles
+ *   left over in the end are cut along k, in equal shares for all blocks, and a second kernel adds up the parts in a fixed order.
  * The registers' two banks give one operand each a cycle, and a multiply-add wants three: neighbours share one, which the operand cache
  *   keeps, and what the compiler makes of the loop (registers, order) decides how often the other two stand in one bank.
- * A block uses: 197696 (fp32) or 198752 (fp64) bytes of shared memory and 384 threads of 168 registers, of which 256 get 224, on sm_90a;
- *   49 or 34 KiB, 256 threads and at most 255 registers elsewhere. One block a multiprocessor.
- * Requirements: workspace for the packed operands, (m·k + k·n) elements and padding, and at most 40 MiB for parts of sums.
+ * A block uses: 199872 (fp32) or 200416 (fp64) bytes of shared memory and 384 threads of 168 registers, of which 256 get 224, on sm_90a;
+ *   50 or 35 KiB, 256 threads and at most 255 registers elsewhere. One block a multiprocessor.
+ * Requirements: workspace for a packed A and a copy of B, (m·k + k·n) elements and padding, and at most 40 MiB for parts of sums.
  * Arithmetic intensity: 256·128/(256+128)/2 = 42.7 flop/byte in fp32; 128·128/(128+128)/4 = 16 in fp64.
- * Measured at 8192 on an H200, 2026-11-21, packing included: fp32 55.9 TFLOP/s, 84 % of the CUDA cores' peak; fp64 26.8, 80 %.
+ * Measured at 8192 on an H200, 2026-11-21, when B was packed as well: fp32 55.9 TFLOP/s, 84 % of the CUDA cores' peak; fp64 26.8, 80 %.
  * Reference: Volkov and Demmel, Benchmarking GPUs to tune dense linear algebra, SC 2008; packing: Goto and van de Geijn, Anatomy of
  *   high-performance matrix multiplication, TOMS 2008; equal shares: Osama et al., Stream-K, PPoPP 2023 (arXiv 2301.03598). */
 #include "kernels/gemm_cuda.h"
@@ -19,24 +19,24 @@
 
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
 #include "kernels/hopper.h"
-#define TSR_SIMT_BULK 1
+#define TSR_SIMT_ENGINE 1
 #endif
 
 namespace {
 
 constexpr int THREADS = 256;   /* that multiply */
-constexpr int PRODUCERS = 128; /* one warpgroup more with bulk copies */
+constexpr int PRODUCERS = 128; /* one warpgroup more with the copy engine */
 constexpr int BAND = 8;        /* rows of tiles that blocks walk together */
 constexpr int STAGES_PLAIN = 2;
 constexpr int MOST_SHARERS = 160; /* blocks that may share tiles; each leaves up to two parts */
-constexpr int FEWEST = 4;         /* units of PACK_K in a share */
+constexpr int FEWEST = 4;         /* units in a share */
 constexpr int IDLE = 256;         /* elements, as many as the longest row of a panel holds */
-constexpr int WORTH = 4;          /* units of PACK_K that a block must save to make gathering worth it */
+constexpr int WORTH = 4;          /* units that a block must save to make gathering worth it */
 
-#ifdef TSR_SIMT_BULK
+#ifdef TSR_SIMT_ENGINE
 constexpr int ALL_THREADS = THREADS + PRODUCERS;
-template <typename T> constexpr int K = Tile<T>::PANEL_BULK;
-template <typename T> constexpr int STAGES = Tile<T>::STAGES_BULK;
+template <typename T> constexpr int K = Tile<T>::PANEL_ENGINE;
+template <typename T> constexpr int STAGES = Tile<T>::STAGES_ENGINE;
 #else
 constexpr int ALL_THREADS = THREADS;
 template <typename T> constexpr int K = Tile<T>::PANEL_PLAIN;
@@ -44,9 +44,8 @@ template <typename T> constexpr int STAGES = STAGES_PLAIN;
 #endif
 template <typename T> constexpr int STEPS = sizeof(T) == sizeof(float) ? 8 : K<T>; /* along k in the body of the innermost loop: it must stay in the instruction cache */
 template <typename T> constexpr int LANES_N = 32 / Tile<T>::LANES_M;
-template <typename T> constexpr int GROUP = 16 / (int)sizeof(T); /* elements of 16 bytes */
 template <typename T> constexpr int OWN = Tile<T>::OWN_M * Tile<T>::OWN_N;
-template <typename T> constexpr int A_ELEMENTS = K<T> * Tile<T>::M; /* of a stage */
+template <typename T> constexpr int A_ELEMENTS = K<T> * PITCH<T>; /* of a stage: columns of A, then rows of B */
 template <typename T> constexpr int B_ELEMENTS = K<T> * Tile<T>::N;
 template <typename T> constexpr int STAGE_ELEMENTS = A_ELEMENTS<T> + B_ELEMENTS<T>;
 
@@ -55,28 +54,31 @@ template <typename T> struct alignas(16) Group {
 };
 
 template <typename T> struct Work {
-    const T *a, *b; /* packed */
+    const T *a, *b; /* a: packed or not; b is for devices without a copy engine */
+    int64_t lda, ldb;
+    bool packed; /* A */
+    bool wide_b; /* 16 bytes can be reached at once */
     T *partial;     /* [2 a sharer][element of a thread][thread]: sums of a part of k */
     T *c;
-    int64_t ldc, m, n;
-    int depth;            /* padded k, in units of PACK_K */
+    int64_t ldc, m, n, k;
+    int depth;            /* units of k */
     int tiles_m, tiles_n;
     int whole;            /* tiles that each block makes, one after the other */
     int left, sharers;    /* tiles left over, and blocks that share them: as many, a tile each, or more, and equal parts along k */
     int share, longer;    /* units a sharer makes; one more the first `longer` of them */
-    bool accumulate, wide;
+    bool accumulate, wide_c;
     const unsigned *wanted; /* as in tsr_gemm_operands */
 };
 
 /* ---- who makes what ------------------------------------------------------------------------------------------------------- */
 
-/* A tile of C and the part of it from `first` to `last` along k in units of PACK_K. */
+/* A tile of C and the part of it from `first` to `last` along k in units. */
 struct Segment {
     int tile, first, last;
     int part; /* where the sums are kept; < 0: it is all of k, and they go to C */
 };
 
-/* Where the share of a sharer begins, in units of PACK_K from the start of the first shared tile. */
+/* Where the share of a sharer begins, in units from the start of the first shared tile. */
 template <typename T> __device__ __forceinline__ int share_start(const Work<T> &w, int sharer) {
     return sharer * w.share + (sharer < w.longer ? sharer : w.longer);
 }
@@ -103,85 +105,142 @@ template <typename T> __device__ __forceinline__ void tile_of(const Work<T> &w, 
 
 /* ---- bringing panels in --------------------------------------------------------------------------------------------------- */
 
+/* The panels of a segment: the first row of A and column of B, the first of k, and how many panels from there. */
+struct Panels {
+    int64_t row, col, k;
+    int count;
+};
+
+template <typename T> __device__ __forceinline__ Panels panels_of(const Work<T> &w, const Segment &s) {
+    int row, col;
+    tile_of(w, s.tile, &row, &col);
+    return {(int64_t)row * Tile<T>::M, (int64_t)col * Tile<T>::N, (int64_t)s.first * UNIT, (s.last - s.first) * (UNIT / K<T>)};
+}
+
+/* A panel of a packed A. */
+template <typename T> __device__ __forceinline__ const T *packed_at(const Work<T> &w, int64_t row, int64_t k) {
+    return w.a + (row / Tile<T>::M * w.depth * UNIT + k) * PITCH<T>;
+}
+
 /* The ring of stages, and where in it, in which turn, a thread is. */
 template <typename T> struct Ring {
     T *stages; /* and IDLE elements behind them, which nobody writes */
-    uint64_t *full, *empty; /* STAGES barriers each, with bulk copies */
     int slot;
-    uint32_t phase;
-    const T *a, *b; /* without: the panel to copy next */
-    int left;       /* panels to copy */
 
     __device__ __forceinline__ T *stage() const { return stages + slot * STAGE_ELEMENTS<T>; }
     __device__ __forceinline__ const T *idle() const { return stages + STAGES<T> * STAGE_ELEMENTS<T>; }
+
+#ifdef TSR_SIMT_ENGINE
+    uint64_t *full, *empty; /* STAGES barriers each */
+    uint32_t phase;
+
     __device__ __forceinline__ void step() {
         if (++slot == STAGES<T>) slot = 0, phase ^= 1;
     }
-
-#ifdef TSR_SIMT_BULK
-    __device__ __forceinline__ void open() const {
+    __device__ __forceinline__ void open(const Work<T> &w, unsigned char *shared) {
+        stages = reinterpret_cast<T *>(shared + (BOX_ALIGNMENT - hopper::shared_address(shared) % BOX_ALIGNMENT) % BOX_ALIGNMENT);
+        full = reinterpret_cast<uint64_t *>(stages + STAGES<T> * STAGE_ELEMENTS<T> + IDLE);
+        empty = full + STAGES<T>;
+        slot = 0, phase = 0;
         if (threadIdx.x == 0) {
             for (int s = 0; s < STAGES<T>; s++) {
-                hopper::barrier_init(full + s, 1);
+                hopper::barrier_init(full + s, w.packed ? 1 : 1 + PRODUCERS);
                 hopper::barrier_init(empty + s, THREADS / 32);
             }
             hopper::fence_init();
         }
         __syncthreads();
     }
-    /* The producing thread: asks for `count` panels, each as soon as there is a place for it. */
-    __device__ __forceinline__ void produce(const T *from_a, const T *from_b, int count) {
-        for (int t = 0; t < count; t++, step()) {
-            hopper::barrier_wait(empty + slot, phase ^ 1); /* free from the start */
-            hopper::barrier_expect(full + slot, STAGE_ELEMENTS<T> * sizeof(T));
-            hopper::copy_bulk(stage(), from_a + (int64_t)t * A_ELEMENTS<T>, A_ELEMENTS<T> * sizeof(T), full + slot);
-            hopper::copy_bulk(stage() + A_ELEMENTS<T>, from_b + (int64_t)t * B_ELEMENTS<T>, B_ELEMENTS<T> * sizeof(T), full + slot);
+    /* A's panel at row and k, turned: a warp takes 8 elements along k of 4 rows at a time. WHOLE: all of it lies in A. */
+    template <bool WHOLE> __device__ __forceinline__ void turn(const Work<T> &w, int64_t row, int64_t k) const {
+        constexpr int ALONG = 8, ROWS = PRODUCERS / ALONG;
+        const int x = (int)threadIdx.x % ALONG, y = ((int)threadIdx.x - THREADS) / ALONG;
+        const T *from = w.a + (row + y) * w.lda + k + x;
+        T *to = stage() + x * PITCH<T> + y;
+#pragma unroll 4
+        for (int i = 0; i < Tile<T>::M; i += ROWS, from += ROWS * w.lda, to += ROWS) {
+#pragma unroll
+            for (int l = 0; l < K<T>; l += ALONG) {
+                const bool inside = WHOLE || (row + y + i < w.m && k + x + l < w.k);
+                hopper::copy_async<sizeof(T)>(to + l * PITCH<T>, inside ? from + l : w.a, inside);
+            }
         }
     }
-    __device__ __forceinline__ void begin(const T *, const T *, int) {}
-    __device__ __forceinline__ void wait() { hopper::barrier_wait(full + slot, phase); }
+    /* The producing warpgroup, or its first thread alone where A is packed: asks for panels, each as soon as there is a place for it. */
+    __device__ __forceinline__ void produce(const Work<T> &w, const Map &map_b, Panels p) {
+        for (; p.count > 0; p.count--, p.k += K<T>, step()) {
+            hopper::barrier_wait(empty + slot, phase ^ 1); /* free from the start */
+            if (threadIdx.x == THREADS) {
+                hopper::barrier_expect(full + slot, ((w.packed ? A_ELEMENTS<T> : 0) + B_ELEMENTS<T>) * sizeof(T));
+                if (w.packed) hopper::copy_bulk(stage(), packed_at(w, p.row, p.k), A_ELEMENTS<T> * sizeof(T), full + slot);
+                hopper::copy_tensor(stage() + A_ELEMENTS<T>, &map_b, (int)p.k, (int)p.col, full + slot);
+            }
+            if (w.packed) continue;
+            if (p.row + Tile<T>::M <= w.m && p.k + K<T> <= w.k) turn<true>(w, p.row, p.k);
+            else turn<false>(w, p.row, p.k);
+            hopper::copies_arrive(full + slot);
+        }
+    }
+    __device__ __forceinline__ void begin(const Work<T> &, const Panels &) {}
+    __device__ __forceinline__ void wait(const Work<T> &) { hopper::barrier_wait(full + slot, phase); }
     __device__ __forceinline__ void done() {
         __syncwarp();
         if (threadIdx.x % 32 == 0) hopper::barrier_arrive(empty + slot);
         step();
     }
 #else
-    __device__ __forceinline__ void open() const {}
-    __device__ __forceinline__ void copy(T *to, const T *from, int elements) const {
-        for (int i = (int)threadIdx.x * GROUP<T>; i < elements; i += THREADS * GROUP<T>)
-            *reinterpret_cast<Group<T> *>(to + i) = *reinterpret_cast<const Group<T> *>(from + i);
+    Panels next; /* to copy */
+
+    __device__ __forceinline__ void open(const Work<T> &, unsigned char *shared) {
+        stages = reinterpret_cast<T *>(shared);
+        slot = 0;
     }
-    __device__ __forceinline__ void fill(T *to) {
-        if (left-- <= 0) return;
-        copy(to, a, A_ELEMENTS<T>);
-        copy(to + A_ELEMENTS<T>, b, B_ELEMENTS<T>);
-        a += A_ELEMENTS<T>;
-        b += B_ELEMENTS<T>;
+    __device__ __forceinline__ void fill_a(const Work<T> &w, T *to) {
+        if (w.packed) {
+            const T *from = packed_at(w, next.row, next.k);
+            for (int i = (int)threadIdx.x * GROUP<T>; i < A_ELEMENTS<T>; i += THREADS * GROUP<T>)
+                *reinterpret_cast<Group<T> *>(to + i) = *reinterpret_cast<const Group<T> *>(from + i);
+        } else {
+            constexpr int ROWS = THREADS / K<T>;
+            const int x = (int)threadIdx.x % K<T>, y = (int)threadIdx.x / K<T>;
+            const T *from = w.a + (next.row + y) * w.lda + next.k + x;
+#pragma unroll 8
+            for (int i = y; i < Tile<T>::M; i += ROWS, from += ROWS * w.lda) to[x * PITCH<T> + i] = next.row + i < w.m && next.k + x < w.k ? *from : T(0);
+        }
     }
-    __device__ __forceinline__ void begin(const T *from_a, const T *from_b, int count) {
-        a = from_a;
-        b = from_b;
-        left = count;
+    __device__ __forceinline__ void fill_b(const Work<T> &w, T *to) {
+        constexpr int GROUPS = Tile<T>::N / GROUP<T>;
+        for (int i = (int)threadIdx.x; i < K<T> * GROUPS; i += THREADS) {
+            const int64_t row = next.k + i / GROUPS, col = next.col + i % GROUPS * GROUP<T>, left = row < w.k ? w.n - col : 0;
+            const T *from = w.b + row * w.ldb + col;
+            Group<T> group;
+            if (w.wide_b && left >= GROUP<T>) group = *reinterpret_cast<const Group<T> *>(from);
+            else {
+#pragma unroll
+                for (int e = 0; e < GROUP<T>; e++) group.at[e] = e < left ? from[e] : T(0);
+            }
+            *reinterpret_cast<Group<T> *>(to + i * GROUP<T>) = group;
+        }
+    }
+    __device__ __forceinline__ void fill(const Work<T> &w, T *to) {
+        if (next.count <= 0) return;
+        fill_a(w, to);
+        fill_b(w, to + A_ELEMENTS<T>);
+        next.k += K<T>, next.count--;
+    }
+    __device__ __forceinline__ void begin(const Work<T> &w, const Panels &p) {
+        next = p;
         __syncthreads();
-        fill(stage());
+        fill(w, stage());
     }
     /* After the barrier the panel is there, and the one before, whose place the next gets, has been used by all. */
-    __device__ __forceinline__ void wait() {
+    __device__ __forceinline__ void wait(const Work<T> &w) {
         __syncthreads();
-        fill(stages + (slot ^ 1) * STAGE_ELEMENTS<T>);
+        fill(w, stages + (slot ^ 1) * STAGE_ELEMENTS<T>);
     }
-    __device__ __forceinline__ void done() { step(); }
+    __device__ __forceinline__ void done() { slot ^= 1; }
 #endif
 };
-
-/* Where a segment's panels begin, and how many there are. */
-template <typename T> __device__ __forceinline__ int panels_of(const Work<T> &w, const Segment &s, const T **a, const T **b) {
-    int row, col;
-    tile_of(w, s.tile, &row, &col);
-    *a = w.a + ((int64_t)row * w.depth + s.first) * PACK_K * Tile<T>::M;
-    *b = w.b + ((int64_t)col * w.depth + s.first) * PACK_K * Tile<T>::N;
-    return (s.last - s.first) * (PACK_K / K<T>);
-}
 
 /* ---- multiplying ---------------------------------------------------------------------------------------------------------- */
 
@@ -198,13 +257,13 @@ template <typename T, int COUNT, int LANES> __device__ __forceinline__ void load
 /* `panels` panels of the ring into `sum`; the next step's elements are loaded while the present ones are multiplied. Neighbouring
  * multiply-adds share an operand, down one column of `sum` and up the next; the order of TURN suits the registers the compiler picks. */
 template <typename T>
-__device__ __forceinline__ void multiply(Ring<T> &ring, int panels, int own_row, int own_col, T (&sum)[Tile<T>::OWN_M][Tile<T>::OWN_N]) {
-    constexpr int M = Tile<T>::M, N = Tile<T>::N, OWN_M = Tile<T>::OWN_M, OWN_N = Tile<T>::OWN_N, LANES_M = Tile<T>::LANES_M;
-    constexpr int TURN[OWN_M] = {0, 2, 4, 6, 1, 3, 5, 7};
+__device__ __forceinline__ void multiply(const Work<T> &w, Ring<T> &ring, int panels, int own_row, int own_col, T (&sum)[Tile<T>::OWN_M][Tile<T>::OWN_N]) {
+    constexpr int M = PITCH<T>, N = Tile<T>::N, OWN_M = Tile<T>::OWN_M, OWN_N = Tile<T>::OWN_N, LANES_M = Tile<T>::LANES_M;
+    constexpr int TURN[OWN_M] = {2, 4, 7, 3, 6, 0, 5, 1};
 #pragma unroll 1
     for (int t = 0; t < panels; t++) {
         T own_a[2][OWN_M], own_b[2][OWN_N];
-        ring.wait();
+        ring.wait(w);
         const T *a = ring.stage() + own_row, *b = ring.stage() + A_ELEMENTS<T> + own_col;
         load_own<T, OWN_M, LANES_M>(own_a[0], a);
         load_own<T, OWN_N, LANES_N<T>>(own_b[0], b);
@@ -272,7 +331,7 @@ template <typename T> __device__ __forceinline__ void store(const Work<T> &w, in
 #pragma unroll
         for (int g = 0; g < Tile<T>::OWN_N / GROUP<T>; g++) {
             const int64_t at = col + g * LANES_N<T> * GROUP<T>;
-            store_group(sum[i] + g * GROUP<T>, w.c + (row + row_of<T>(i)) * w.ldc + at, w.n - at, w.accumulate, w.wide);
+            store_group(sum[i] + g * GROUP<T>, w.c + (row + row_of<T>(i)) * w.ldc + at, w.n - at, w.accumulate, w.wide_c);
         }
     }
 }
@@ -284,32 +343,30 @@ template <typename T> __device__ __forceinline__ void keep(const Work<T> &w, int
     for (int i = 0; i < OWN<T>; i++) to[i * THREADS] = sum[i / Tile<T>::OWN_N][i % Tile<T>::OWN_N];
 }
 
-template <typename T> __global__ void __launch_bounds__(ALL_THREADS, 1) gemm_simt(Work<T> w) {
+template <typename T> __global__ void __launch_bounds__(ALL_THREADS, 1) gemm_simt(const __grid_constant__ Work<T> w, const __grid_constant__ Map map_b) {
     if (w.wanted && *w.wanted == 0) return;
-    TSR_SHARED_DYNAMIC(T, shared);
-    uint64_t *barriers = reinterpret_cast<uint64_t *>(shared + STAGES<T> * STAGE_ELEMENTS<T> + IDLE);
-    Ring<T> ring = {shared, barriers, barriers + STAGES<T>, 0, 0, nullptr, nullptr, 0};
+    TSR_SHARED_DYNAMIC(unsigned char, shared);
+    Ring<T> ring;
     Segment s;
-    const T *a, *b;
-    ring.open();
-#ifdef TSR_SIMT_BULK
+    ring.open(w, shared);
+#ifdef TSR_SIMT_ENGINE
     if (threadIdx.x >= THREADS) {
         hopper::registers_give<40>();
-        if (threadIdx.x > THREADS) return;
-        for (int i = 0; segment_of(w, i, &s); i++) {
-            const int panels = panels_of(w, s, &a, &b);
-            ring.produce(a, b, panels);
-        }
+        if (w.packed && threadIdx.x > THREADS) return;
+        for (int i = 0; segment_of(w, i, &s); i++) ring.produce(w, map_b, panels_of(w, s));
+        hopper::copies_wait();
         return;
     }
     hopper::registers_take<224>();
+#else
+    (void)map_b;
 #endif
     const int own_row = first_row<T>(), own_col = first_col<T>();
     for (int i = 0; segment_of(w, i, &s); i++) {
-        const int panels = panels_of(w, s, &a, &b);
+        const Panels panels = panels_of(w, s);
         T sum[Tile<T>::OWN_M][Tile<T>::OWN_N] = {};
-        ring.begin(a, b, panels);
-        multiply(ring, panels, own_row, own_col, sum);
+        ring.begin(w, panels);
+        multiply(w, ring, panels.count, own_row, own_col, sum);
         if (s.part < 0) store(w, s.tile, sum);
         else keep(w, s.part, sum);
     }
@@ -336,18 +393,18 @@ template <typename T> __global__ void __launch_bounds__(THREADS) gather(Work<T> 
         tile_of(w, whole_tiles + tile, &tile_row, &tile_col);
         const int64_t row = (int64_t)tile_row * Tile<T>::M + first_row<T>() + row_of<T>(piece / PIECES_ROW);
         const int64_t col = (int64_t)tile_col * Tile<T>::N + first_col<T>() + piece % PIECES_ROW * LANES_N<T> * GROUP<T>;
-        if (row < w.m) store_group(sum, w.c + row * w.ldc + col, w.n - col, w.accumulate, w.wide);
+        if (row < w.m) store_group(sum, w.c + row * w.ldc + col, w.n - col, w.accumulate, w.wide_c);
     }
 }
 
 /* ---- the kernel as the contract wants it ---------------------------------------------------------------------------------- */
 
 template <typename T> size_t part_bytes(int64_t m, int64_t n, int64_t k) {
-    const int64_t shares = tsr_ceil_div(m, Tile<T>::M) * tsr_ceil_div(n, Tile<T>::N) * tsr_ceil_div(k, PACK_K) / FEWEST;
+    const int64_t shares = tsr_ceil_div(m, Tile<T>::M) * tsr_ceil_div(n, Tile<T>::N) * tsr_ceil_div(k, UNIT) / FEWEST;
     return (size_t)tsr_min(shares, MOST_SHARERS) * 2 * OWN<T> * THREADS * sizeof(T);
 }
 template <typename T> size_t workspace_bytes(int64_t m, int64_t n, int64_t k) {
-    return packed_a_bytes<T>(m, k) + packed_b_bytes<T>(k, n) + part_bytes<T>(m, n, k);
+    return packed_a_bytes<T>(m, k) + copied_b_bytes<T>(k, n) + part_bytes<T>(m, n, k);
 }
 
 /* Blocks for `tiles` tiles, fewer than `blocks`, that are `depth` deep: as many as tiles unless sharing saves time enough to gather. */
@@ -358,6 +415,7 @@ int64_t sharers_of(int64_t tiles, int64_t depth, int64_t blocks) {
 
 /* What the code that the device will run was compiled to. */
 struct Build {
+    bool engine; /* B's panels come by the copy engine */
     int threads, panel;
     size_t shared_bytes;
 };
@@ -366,18 +424,16 @@ template <typename T> tsr_status prepare(Build *build) {
     using Sizes = Tile<T>;
     cudaFuncAttributes attributes;
     TSR_TRY(TSR_CUDA(cudaFuncGetAttributes(&attributes, gemm_simt<T>)));
-    const bool bulk = attributes.ptxVersion >= 90 && attributes.maxThreadsPerBlock > THREADS; /* as __launch_bounds__ says */
-    const int stages = bulk ? Sizes::STAGES_BULK : STAGES_PLAIN;
-    build->threads = bulk ? THREADS + PRODUCERS : THREADS;
-    build->panel = bulk ? Sizes::PANEL_BULK : Sizes::PANEL_PLAIN;
-    build->shared_bytes = ((size_t)stages * build->panel * (Sizes::M + Sizes::N) + IDLE) * sizeof(T) + (bulk ? 2 * stages * sizeof(uint64_t) : 0);
+    build->engine = attributes.ptxVersion >= 90 && attributes.maxThreadsPerBlock > THREADS; /* as __launch_bounds__ says */
+    const int stages = build->engine ? Sizes::STAGES_ENGINE : STAGES_PLAIN;
+    build->threads = build->engine ? THREADS + PRODUCERS : THREADS;
+    build->panel = build->engine ? Sizes::PANEL_ENGINE : Sizes::PANEL_PLAIN;
+    build->shared_bytes = ((size_t)stages * build->panel * (PITCH<T> + Sizes::N) + IDLE) * sizeof(T) + (build->engine ? 2 * stages * sizeof(uint64_t) + BOX_ALIGNMENT : 0);
     return TSR_CUDA(cudaFuncSetAttribute(gemm_simt<T>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)build->shared_bytes));
 }
 
-template <typename T> tsr_status multiply_packed(tsr_stream *stream, Work<T> w) {
-    Build build;
+template <typename T> tsr_status multiply_tiles(tsr_stream *stream, const Build &build, Work<T> w, const Map &map_b) {
     int multiprocessors = 0, most = 0;
-    TSR_TRY(prepare<T>(&build));
     TSR_TRY(tsr_cuda_attribute(cudaDevAttrMultiProcessorCount, &multiprocessors));
     TSR_TRY(tsr_cuda_attribute(cudaDevAttrMaxGridDimX, &most));
     const int64_t tiles = (int64_t)w.tiles_m * w.tiles_n, blocks = tsr_min(multiprocessors, most);
@@ -388,7 +444,7 @@ template <typename T> tsr_status multiply_packed(tsr_stream *stream, Work<T> w) 
         w.share = w.left * w.depth / w.sharers;
         w.longer = w.left * w.depth % w.sharers;
     }
-    TSR_TRY(TSR_LAUNCH(gemm_simt<T>, (unsigned)(w.whole > 0 ? blocks : w.sharers), build.threads, build.shared_bytes, stream, w));
+    TSR_TRY(TSR_LAUNCH(gemm_simt<T>, (unsigned)(w.whole > 0 ? blocks : w.sharers), build.threads, build.shared_bytes, stream, w, map_b));
     if (w.sharers == w.left) return TSR_OK;
     unsigned gathering;
     TSR_TRY(blocks_for((int64_t)w.left * (OWN<T> / GROUP<T>), &gathering));
@@ -397,31 +453,41 @@ template <typename T> tsr_status multiply_packed(tsr_stream *stream, Work<T> w) 
 
 template <typename T> tsr_status launch_where(tsr_stream *stream, const tsr_gemm_args *args, const unsigned *wanted) {
     const int64_t m = args->m, n = args->n, k = args->k;
-    T *packed_a = (T *)args->workspace, *packed_b = packed_a + packed_a_bytes<T>(m, k) / sizeof(T);
-    TSR_TRY(pack<T>(stream, {packed_a, packed_b, (const T *)args->a, (const T *)args->b, args->lda, args->ldb, m, n, k, wanted}));
+    unsigned char *at_b = (unsigned char *)args->workspace + packed_a_bytes<T>(m, k);
+    Build build;
+    TSR_TRY(prepare<T>(&build));
     Work<T> w = {};
-    w.a = packed_a;
-    w.b = packed_b;
-    w.partial = packed_b + packed_b_bytes<T>(k, n) / sizeof(T);
-    w.c = (T *)args->c;
-    w.ldc = args->ldc;
-    w.m = m;
-    w.n = n;
-    w.depth = (int)tsr_ceil_div(k, PACK_K);
+    Preparing<T> p = {};
+    w.a = (const T *)args->a, w.lda = args->lda;
+    w.b = (const T *)args->b, w.ldb = args->ldb;
+    w.c = (T *)args->c, w.ldc = args->ldc;
+    w.partial = (T *)(at_b + copied_b_bytes<T>(k, n));
+    w.m = m, w.n = n, w.k = k;
+    p.m = m, p.n = n, p.k = k, p.lda = w.lda, p.ldb = w.ldb;
+    p.wanted = w.wanted = wanted;
+    w.packed = n >= PACKED_FROM;
+    if (w.packed) p.a = w.a, w.a = p.to_a = (T *)args->workspace;
+    if (build.engine && !reached(w.b, w.ldb)) p.b = w.b, w.b = p.to_b = (T *)at_b, w.ldb = p.ld_to_b = copied_ld<T>(n);
+    TSR_TRY(prepare_where(stream, p));
+    w.depth = (int)tsr_ceil_div(k, UNIT);
     w.tiles_m = (int)tsr_ceil_div(m, Tile<T>::M);
     w.tiles_n = (int)tsr_ceil_div(n, Tile<T>::N);
     w.accumulate = args->accumulate;
-    w.wide = (uintptr_t)args->c % 16 == 0 && (size_t)args->ldc * sizeof(T) % 16 == 0;
-    w.wanted = wanted;
-    return multiply_packed(stream, w);
+    w.wide_b = aligned(w.b, w.ldb);
+    w.wide_c = aligned(w.c, w.ldc);
+    Map map_b = {};
+#ifdef TSR_HAVE_HOPPER
+    if (build.engine) TSR_TRY(tsr_tensor_map(w.b, Tile<T>::TYPE, k, n, w.ldb, build.panel, Tile<T>::N, 0, &map_b));
+#endif
+    return multiply_tiles(stream, build, w, map_b);
 }
 
-/* Whether there is something to add up, and fewer panels of all tiles left over than an int holds. */
-bool ours(int64_t k) { return k > 0 && k <= (int64_t)1 << 28; }
+/* Whether there is something to add up, and no more of k and n than the copy engine and an int of panels count. */
+bool ours(int64_t n, int64_t k) { return k > 0 && k <= (int64_t)1 << 28 && n <= 1 << 30; }
 
 template <typename T> tsr_status launch(tsr_device *device, tsr_stream *stream, const tsr_gemm_args *args) {
     const tsr_gemm_kernel *coarse = sizeof(T) == sizeof(float) ? &tsr_gemm_coarse_f32 : &tsr_gemm_coarse_f64;
-    return ours(args->k) ? launch_where<T>(stream, args, nullptr) : coarse->launch(device, stream, args);
+    return ours(args->n, args->k) ? launch_where<T>(stream, args, nullptr) : coarse->launch(device, stream, args);
 }
 
 template <typename T> tsr_status shape(tsr_device *, int64_t m, int64_t n, int64_t k, tsr_gemm_shape *out) {
@@ -433,12 +499,12 @@ template <typename T> tsr_status shape(tsr_device *, int64_t m, int64_t n, int64
 /* Multiply-adds below which `coarse` is quicker: on an H200 it is at 256³ in fp32, and no longer at 384³ in fp32 and 256³ in fp64. */
 constexpr double SMALL_F32 = 2.4e7, SMALL_F64 = 1.2e7;
 
-constexpr char WHAT[] = "packed operands, register tiles, asynchronous ring of stages";
+constexpr char WHAT[] = "register tiles, asynchronous ring of stages";
 
 } // namespace
 
 tsr_status tsr_gemm_simt_where(tsr_stream *stream, const tsr_gemm_args *args, const unsigned *wanted) {
-    return ours(args->k) ? launch_where<float>(stream, args, wanted) : tsr_gemm_coarse_where(stream, args, wanted);
+    return ours(args->n, args->k) ? launch_where<float>(stream, args, wanted) : tsr_gemm_coarse_where(stream, args, wanted);
 }
 
 const tsr_gemm_kernel tsr_gemm_simt_f32 = {"simt", WHAT, TSR_DEVICE_CUDA, TSR_F32, TSR_F32, 0, TSR_ACCURACY_IEEE, TSR_GEMM_PLAIN_ERROR_FACTOR,

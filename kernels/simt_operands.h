@@ -1,42 +1,58 @@
-/* Tiles of the kernel `simt`, and the packing of its operands: A (m × k) to [m/M][padded k][M], B (k × n) to [n/N][padded k][N], padded
- * with zeros, so that every panel of a tile is one piece of memory and the image shared memory wants. The boundary check and the
- * transposition happen here, once. Included by gemm_simt.cu alone. */
+/* Tiles of the kernel `simt`, and its operands as it wants them. Of a panel of A (m × k) it wants columns, which stand PITCH elements apart in
+ * shared memory: packed like that beforehand, [m/M][padded k][PITCH], where enough columns of tiles share the work; otherwise each block turns
+ * what it reads. Of B (k × n) it wants rows: the copy engine brings them from B itself or, where they do not begin at multiples of 16 bytes, from
+ * a copy. Included by gemm_simt.cu alone. */
 #ifndef TSR_KERNELS_SIMT_OPERANDS_H
 #define TSR_KERNELS_SIMT_OPERANDS_H
 
 #include "kernels/gemm_cuda.h"
+#ifndef TSR_EMULATE_CUDA
+#include "kernels/tensor_map.h"
+#endif
 
 namespace {
 
-constexpr int PACK_K = 32; /* packed operands hold a multiple of this along k */
-
 /* Of C: a tile; rows and columns a thread owns, of a warp's LANES_M rows of lanes and WARPS_M rows of warps. Along k: a stage of the ring
- * holds PANEL, which divides PACK_K; with bulk copies there are STAGES_BULK of them. */
+ * holds a panel; with the copy engine there are STAGES_ENGINE of them. */
 template <typename T> struct Tile;
 template <> struct Tile<float> {
     static constexpr int M = 256, N = 128, WARPS_M = 4, LANES_M = 8, OWN_M = 8, OWN_N = 16;
-    static constexpr int PANEL_BULK = 32, STAGES_BULK = 4, PANEL_PLAIN = 16;
+    static constexpr int PANEL_ENGINE = 32, STAGES_ENGINE = 4, PANEL_PLAIN = 16;
+    static constexpr tsr_dtype TYPE = TSR_F32;
 };
 template <> struct Tile<double> {
     static constexpr int M = 128, N = 128, WARPS_M = 2, LANES_M = 8, OWN_M = 8, OWN_N = 8;
-    static constexpr int PANEL_BULK = 16, STAGES_BULK = 6, PANEL_PLAIN = 8;
+    static constexpr int PANEL_ENGINE = 16, STAGES_ENGINE = 6, PANEL_PLAIN = 8;
+    static constexpr tsr_dtype TYPE = TSR_F64;
 };
 
-constexpr int PACK_THREADS = 256, LOADS = 8; /* loads of a thread in flight */
-template <typename T> constexpr size_t PACK_SHARED_BYTES = PACK_K * (Tile<T>::M + 1) * sizeof(T);
+template <typename T> constexpr int GROUP = 16 / (int)sizeof(T);        /* elements of 16 bytes */
+template <typename T> constexpr int PITCH = Tile<T>::M + GROUP<T>;      /* of A's panel: writes along k meet no bank conflicts */
+constexpr int UNIT = 32;                                                /* along k: a multiple of every panel */
+constexpr int64_t PACKED_FROM = 3072; /* columns of C: below, packing A costs more than 1.5 % of the product, turning it in the blocks about that */
 
-template <typename T> struct Packing {
-    T *to_a, *to_b; /* packed */
-    const T *a, *b;
-    int64_t lda, ldb, m, n, k;
+#ifdef TSR_EMULATE_CUDA
+struct Map {}; /* no copy engine */
+#else
+typedef CUtensorMap Map;
+#endif
+constexpr int BOX_ALIGNMENT = 128; /* of the place in shared memory that the copy engine fills */
+
+constexpr int OPERAND_THREADS = 256, LOADS = 8; /* loads of a thread in flight */
+template <typename T> constexpr size_t SQUARE_BYTES = UNIT * (Tile<T>::M + 1) * sizeof(T);
+
+template <typename T> struct Preparing {
+    const T *a, *b; /* null: as it stands */
+    T *to_a, *to_b;
+    int64_t lda, ldb, ld_to_b, m, n, k;
     const unsigned *wanted; /* as in tsr_gemm_operands */
 };
 
-/* M × PACK_K of A, turned in shared memory: reads along k, writes along m. */
-template <typename T> __device__ __forceinline__ void pack_a(const Packing<T> &p, int64_t work, int64_t works_k, T *square) {
-    constexpr int M = Tile<T>::M, ROWS = PACK_THREADS / PACK_K;
-    const int x = (int)threadIdx.x % PACK_K, y = (int)threadIdx.x / PACK_K;
-    const int64_t row = work / works_k * M, col = work % works_k * PACK_K;
+/* M × UNIT of A, turned in shared memory: reads along k, writes along m. */
+template <typename T> __device__ __forceinline__ void pack_a(const Preparing<T> &p, int64_t work, T *square) {
+    constexpr int M = Tile<T>::M, ROWS = OPERAND_THREADS / UNIT;
+    const int x = (int)threadIdx.x % UNIT, y = (int)threadIdx.x / UNIT;
+    const int64_t units = (p.k + UNIT - 1) / UNIT, row = work / units * M, col = work % units * UNIT;
     const T *from = p.a + (row + y) * p.lda + col + x;
     const int rows = (int)(p.m - row < M ? p.m - row : M) - y;
     for (int i = 0; i < M; i += ROWS * LOADS) {
@@ -47,34 +63,29 @@ template <typename T> __device__ __forceinline__ void pack_a(const Packing<T> &p
         for (int j = 0; j < LOADS; j++) square[x * (M + 1) + y + i + j * ROWS] = part[j];
     }
     __syncthreads();
-    T *to = p.to_a + work * PACK_K * M;
-    for (int i = (int)threadIdx.x; i < PACK_K * M; i += PACK_THREADS) to[i] = square[i / M * (M + 1) + i % M];
+    T *to = p.to_a + work * UNIT * PITCH<T>;
+    for (int i = (int)threadIdx.x; i < UNIT * M; i += OPERAND_THREADS) to[i / M * PITCH<T> + i % M] = square[i / M * (M + 1) + i % M];
     __syncthreads();
 }
 
-/* PACK_K × N of B: rows stay rows. */
-template <typename T> __device__ __forceinline__ void pack_b(const Packing<T> &p, int64_t work, int64_t works_k) {
-    constexpr int N = Tile<T>::N, ROWS = PACK_THREADS / N;
-    const int x = (int)threadIdx.x % N, y = (int)threadIdx.x / N;
-    const int64_t row = work % works_k * PACK_K, col = work / works_k * N + x;
-    const T *from = p.b + (row + y) * p.ldb + col;
-    T *to = p.to_b + (work * PACK_K + y) * N + x;
-    const int rows = (int)(p.k - row < PACK_K ? p.k - row : PACK_K) - y;
-    for (int i = 0; i < PACK_K; i += ROWS * LOADS) {
-        T part[LOADS];
+/* LOADS rows of B, as many columns as threads. */
+template <typename T> __device__ __forceinline__ void copy_b(const Preparing<T> &p, int64_t work) {
+    const int64_t across = (p.n + OPERAND_THREADS - 1) / OPERAND_THREADS, row = work / across * LOADS, col = work % across * OPERAND_THREADS + (int)threadIdx.x;
+    if (col >= p.n) return;
+    T part[LOADS];
 #pragma unroll
-        for (int j = 0; j < LOADS; j++) part[j] = i + j * ROWS < rows && col < p.n ? from[(int64_t)(i + j * ROWS) * p.ldb] : T(0);
+    for (int i = 0; i < LOADS; i++) part[i] = row + i < p.k ? p.b[(row + i) * p.ldb + col] : T(0);
 #pragma unroll
-        for (int j = 0; j < LOADS; j++) to[(i + j * ROWS) * N] = part[j];
-    }
+    for (int i = 0; i < LOADS; i++)
+        if (row + i < p.k) p.to_b[(row + i) * p.ld_to_b + col] = part[i];
 }
 
-template <typename T> __global__ void __launch_bounds__(PACK_THREADS) pack_operands(Packing<T> p, int64_t works_k, int64_t works_a, int64_t works) {
+template <typename T> __global__ void __launch_bounds__(OPERAND_THREADS) prepare_operands(Preparing<T> p, int64_t works_a, int64_t works) {
     if (p.wanted && *p.wanted == 0) return;
-    TSR_SHARED_DYNAMIC(T, square); /* PACK_K × (M + 1) */
+    TSR_SHARED_DYNAMIC(T, square); /* UNIT × (M + 1) */
     for (int64_t work = blockIdx.x; work < works; work += gridDim.x) {
-        if (work < works_a) pack_a(p, work, works_k, square);
-        else pack_b(p, work - works_a, works_k);
+        if (work < works_a) pack_a(p, work, square);
+        else copy_b(p, work - works_a);
     }
 }
 
@@ -86,16 +97,24 @@ tsr_status blocks_for(int64_t count, unsigned *blocks) {
     return TSR_OK;
 }
 
-template <typename T> tsr_status pack(tsr_stream *stream, const Packing<T> &p) {
-    const int64_t works_k = tsr_ceil_div(p.k, PACK_K);
-    const int64_t works_a = tsr_ceil_div(p.m, Tile<T>::M) * works_k, works = works_a + tsr_ceil_div(p.n, Tile<T>::N) * works_k;
+template <typename T> tsr_status prepare_where(tsr_stream *stream, const Preparing<T> &p) {
+    const int64_t works_a = p.a ? tsr_ceil_div(p.m, Tile<T>::M) * tsr_ceil_div(p.k, UNIT) : 0;
+    const int64_t works = works_a + (p.b ? tsr_ceil_div(p.k, LOADS) * tsr_ceil_div(p.n, OPERAND_THREADS) : 0);
     unsigned blocks;
+    if (works == 0) return TSR_OK;
     TSR_TRY(blocks_for(works, &blocks));
-    return TSR_LAUNCH(pack_operands<T>, blocks, PACK_THREADS, PACK_SHARED_BYTES<T>, stream, p, works_k, works_a, works);
+    return TSR_LAUNCH(prepare_operands<T>, blocks, OPERAND_THREADS, SQUARE_BYTES<T>, stream, p, works_a, works);
 }
 
-template <typename T> size_t packed_a_bytes(int64_t m, int64_t k) { return (size_t)tsr_round_up(m, Tile<T>::M) * (size_t)tsr_round_up(k, PACK_K) * sizeof(T); }
-template <typename T> size_t packed_b_bytes(int64_t k, int64_t n) { return (size_t)tsr_round_up(n, Tile<T>::N) * (size_t)tsr_round_up(k, PACK_K) * sizeof(T); }
+/* Bytes of a packed A, and of a copy of B, whose rows begin at multiples of 32 bytes. */
+template <typename T> size_t packed_a_bytes(int64_t m, int64_t k) { return (size_t)tsr_round_up(tsr_ceil_div(m, Tile<T>::M) * PITCH<T> * tsr_round_up(k, UNIT) * (int64_t)sizeof(T), 128); }
+template <typename T> int64_t copied_ld(int64_t n) { return tsr_round_up(n, 32 / (int64_t)sizeof(T)); }
+template <typename T> size_t copied_b_bytes(int64_t k, int64_t n) { return (size_t)tsr_round_up(k * copied_ld<T>(n) * (int64_t)sizeof(T), 128); }
+
+/* Whether rows begin at multiples of 16 bytes. */
+template <typename T> bool aligned(const T *x, int64_t ld) { return (uintptr_t)x % 16 == 0 && (size_t)ld * sizeof(T) % 16 == 0; }
+/* Whether the copy engine reaches them; it counts rows that are less than 2^40 bytes apart. */
+template <typename T> bool reached(const T *x, int64_t ld) { return aligned(x, ld) && ld < ((int64_t)1 << 38) / (int64_t)sizeof(T); }
 
 } // namespace
 

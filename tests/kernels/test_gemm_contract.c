@@ -300,6 +300,7 @@ static void check_shapes(const setup *s) {
     check_shape(s, 3, 307, 11, LAYOUTS[2]);
     check_shape(s, 3, 5, 997, LAYOUTS[0]);
     check_shape(s, tm + 1, 5, 997, LAYOUTS[1]);
+    for (int i = 0; i < 2; i++) check_shape(s, 3, 3083, tk + 1, LAYOUTS[i]); /* so wide that kernels may prepare A in another way */
 }
 
 #ifndef TSR_EMULATE_CUDA
