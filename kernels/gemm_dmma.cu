@@ -285,13 +285,7 @@ __global__ void __launch_bounds__(THREADS, 1) gemm_dmma(const __grid_constant__ 
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
     TSR_SHARED_DYNAMIC(unsigned char, shared);
     const Ring ring = {(hopper::shared_address(shared) + 1023) / 1024 * 1024};
-    if (threadIdx.x == 0) {
-        for (int s = 0; s < STAGES; s++) {
-            hopper::barrier_init(ring.full(s), 1);
-            hopper::barrier_init(ring.empty(s), WARPS);
-        }
-        hopper::fence_init();
-    }
+    hopper::ring_init<STAGES>(ring.full(0), ring.empty(0), 1, WARPS);
     __syncthreads();
     if (threadIdx.x >= MULTIPLIERS) {
         hopper::registers_give<24>();

@@ -138,17 +138,11 @@ template <typename T> struct Ring {
         if (++slot == STAGES<T>) slot = 0, phase ^= 1;
     }
     __device__ __forceinline__ void open(const Work<T> &w, unsigned char *shared) {
-        stages = reinterpret_cast<T *>(shared + (BOX_ALIGNMENT - hopper::shared_address(shared) % BOX_ALIGNMENT) % BOX_ALIGNMENT);
+        stages = reinterpret_cast<T *>(hopper::shared_aligned(shared, BOX_ALIGNMENT));
         full = reinterpret_cast<uint64_t *>(stages + STAGES<T> * STAGE_ELEMENTS<T> + IDLE);
         empty = full + STAGES<T>;
         slot = 0, phase = 0;
-        if (threadIdx.x == 0) {
-            for (int s = 0; s < STAGES<T>; s++) {
-                hopper::barrier_init(full + s, w.packed ? 1 : 1 + PRODUCERS);
-                hopper::barrier_init(empty + s, THREADS / 32);
-            }
-            hopper::fence_init();
-        }
+        hopper::ring_init<STAGES<T>>(full, empty, w.packed ? 1 : 1 + PRODUCERS, THREADS / 32);
         __syncthreads();
     }
     /* A's panel at row and k, turned: a warp takes 8 elements along k of 4 rows at a time. WHOLE: all of it lies in A. */

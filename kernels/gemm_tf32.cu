@@ -266,16 +266,10 @@ __global__ void __launch_bounds__(THREADS, 1) gemm_tf32(const __grid_constant__ 
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
     TSR_SHARED_DYNAMIC(unsigned char, shared);
     Ring ring;
-    ring.slots = shared + (1024 - hopper::shared_address(shared) % 1024) % 1024; /* the swizzle goes by address */
+    ring.slots = hopper::shared_aligned(shared, 1024);
     ring.full = reinterpret_cast<uint64_t *>(ring.slots + BARRIERS_AT);
     ring.empty = ring.full + SLOTS;
-    if (threadIdx.x == 0) {
-        for (int s = 0; s < SLOTS; s++) {
-            hopper::barrier_init(ring.full + s, 1);
-            hopper::barrier_init(ring.empty + s, GROUPS * 4);
-        }
-        hopper::fence_init();
-    }
+    hopper::ring_init<SLOTS>(ring.full, ring.empty, 1, GROUPS * 4);
     __syncthreads();
     if (threadIdx.x >= MULTIPLIERS) {
         hopper::registers_give<40>();

@@ -153,17 +153,11 @@ __global__ void __launch_bounds__(THREADS, 1) gemm_wgmma(const __grid_constant__
     using S = Sizes<TURNS>;
     TSR_SHARED_DYNAMIC(unsigned char, shared);
     Ring ring;
-    ring.slots = shared + (1024 - hopper::shared_address(shared) % 1024) % 1024; /* the swizzle goes by address */
+    ring.slots = hopper::shared_aligned(shared, 1024);
     ring.boxes = ring.slots + S::SLOTS * S::SLOT_BYTES;
     ring.full = reinterpret_cast<uint64_t *>(ring.boxes + GROUPS * 2 * BOX_BYTES);
     ring.empty = ring.full + S::SLOTS;
-    if (threadIdx.x == 0) {
-        for (int s = 0; s < S::SLOTS; s++) {
-            hopper::barrier_init(ring.full + s, 1);
-            hopper::barrier_init(ring.empty + s, (TURNS ? 1 : GROUPS) * 4 * S::CLUSTER);
-        }
-        hopper::fence_init();
-    }
+    hopper::ring_init<S::SLOTS>(ring.full, ring.empty, 1, (TURNS ? 1 : GROUPS) * 4 * S::CLUSTER);
     if (threadIdx.x == GROUPS * 128) {
         hopper::prefetch_map(&map_a);
         hopper::prefetch_map(&map_b);

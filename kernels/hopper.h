@@ -51,6 +51,22 @@ __device__ __forceinline__ bool barrier_test(uint64_t *barrier, uint32_t parity)
     return done != 0;
 }
 
+/* The barriers of a ring, which say of each slot when it is full, after `filling` arrivals and all expected bytes, and when it is empty, after `emptying`
+ * arrivals. All threads of the block, before a barrier of the block or cluster. */
+template <int SLOTS> __device__ __forceinline__ void ring_init(uint64_t *full, uint64_t *empty, uint32_t filling, uint32_t emptying) {
+    if (threadIdx.x == 0) {
+        for (int s = 0; s < SLOTS; s++) {
+            barrier_init(full + s, filling);
+            barrier_init(empty + s, emptying);
+        }
+        fence_init();
+    }
+}
+/* The first address in a block's dynamic shared memory that is a multiple of `alignment`; swizzles go by address. */
+__device__ __forceinline__ unsigned char *shared_aligned(unsigned char *shared, uint32_t alignment) {
+    return shared + (alignment - shared_address(shared) % alignment) % alignment;
+}
+
 /* Where a thread is in a ring of SLOTS slots, each with a barrier that says when it is full and one when it is empty, and the parity of its turn. */
 template <int SLOTS> struct Place {
     int slot;
