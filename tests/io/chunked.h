@@ -3,7 +3,7 @@
 #define TSR_TESTS_IO_CHUNKED_H
 
 #include "io/output_chunks.h"
-#include "tests/io/scratch.h"
+#include "tests/io/unfinished.h"
 
 typedef enum { PLAIN, GZIP, SHUFFLED_GZIP } test_filters;
 

@@ -61,32 +61,25 @@ static void test_chunks(const char *before, size_t bytes) {
     tsr_status status = TSR_OK;
     if (tsr_have_deflate()) { /* which takes little off these numbers: the disk fills while they are written */
         spec.gzip = true, spec.gzip_level = 1;
-        CHECK_OK(tsr_output_create(&spec, &output));
-        CHECK_OK(tsr_output_open(&output, TSR_IO_AUTO, NULL, &store));
+        store = begin_output(&spec, TSR_IO_AUTO, &output);
         for (int64_t row = 0; row < 1024 && status == TSR_OK; row += 64)
             status = store->ops->write(store, (tsr_rect){row, 0, 64, 512}, data + row * 512, 512);
         CHECK(status == TSR_ERR_SPACE && strstr(tsr_message(), "free some space") && strstr(tsr_message(), scratch), "%s: %s", tsr_status_text(status), tsr_message());
-        tsr_store_close(store);
-        tsr_output_discard(&output);
-        close(output.lock_fd);
+        drop_output(&output, store);
         check_kept(before, bytes);
     }
 
     /* 2.25 MiB: as encoded chunks they fit once, not twice, and need not */
     spec = chunked_spec("c.h5", "/C", 576, 512, 64, 512, PLAIN);
-    CHECK_OK(tsr_output_create(&spec, &output));
-    CHECK_OK(tsr_output_open(&output, TSR_IO_AUTO, NULL, &store));
+    store = begin_output(&spec, TSR_IO_AUTO, &output);
     CHECK_OK(store->ops->write(store, (tsr_rect){0, 0, 576, 512}, data, 512));
     CHECK_OK(place_alone(&output, store));
-    tsr_store_close(store);
-    tsr_output_discard(&output);
-    close(output.lock_fd);
+    drop_output(&output, store);
     check_kept(before, bytes);
 
     /* and where the disk fills before they are placed, placing fails */
     spec = chunked_spec("c.h5", "/C", 64, 512, 64, 512, PLAIN);
-    CHECK_OK(tsr_output_create(&spec, &output));
-    CHECK_OK(tsr_output_open(&output, TSR_IO_AUTO, NULL, &store));
+    store = begin_output(&spec, TSR_IO_AUTO, &output);
     CHECK_OK(store->ops->write(store, (tsr_rect){0, 0, 64, 512}, data, 512));
     tsr_kept_chunk *chunks;
     int64_t count;
@@ -99,9 +92,7 @@ static void test_chunks(const char *before, size_t bytes) {
     status = tsr_placer_put(placer, encoded, tsr_encoded_bytes_max(&output));
     tsr_status closed = tsr_placer_close(placer);
     CHECK((status != TSR_OK ? status : closed) == TSR_ERR_SPACE, "%s, %s: %s", tsr_status_text(status), tsr_status_text(closed), tsr_message());
-    tsr_store_close(store);
-    tsr_output_discard(&output);
-    close(output.lock_fd);
+    drop_output(&output, store);
     CHECK(unlink(in_scratch("filler")) == 0, "unlink");
     check_kept(before, bytes);
     free(encoded), free(chunks), free(data);

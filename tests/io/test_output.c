@@ -2,12 +2,10 @@
 #define _GNU_SOURCE
 #include "io/output.h"
 
-#include <signal.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 
-#include "tests/io/scratch.h"
+#include "tests/io/unfinished.h"
 
 static tsr_output_spec spec_of(const char *file, const char *path, int64_t rows, int64_t cols, bool force) {
     tsr_output_spec spec = {.rows = rows, .cols = cols, .dtype = TSR_F32, .force = force};
@@ -21,10 +19,8 @@ static tsr_output_spec spec_of(const char *file, const char *path, int64_t rows,
 static void run(const char *file, const char *path, int64_t rows, int64_t cols, bool force, float value) {
     tsr_output_spec spec = spec_of(file, path, rows, cols, force);
     tsr_output output;
-    tsr_store *store;
     CHECK_OK(tsr_output_check(&spec));
-    CHECK_OK(tsr_output_create(&spec, &output));
-    CHECK_OK(tsr_output_open(&output, TSR_IO_AUTO, NULL, &store));
+    tsr_store *store = begin_output(&spec, TSR_IO_AUTO, &output);
     float *data = malloc((size_t)(rows * cols + 1) * sizeof *data);
     for (int64_t i = 0; i < rows * cols; i++) data[i] = value;
     CHECK_OK(store->ops->write(store, (tsr_rect){0, 0, rows, cols}, data, cols));
@@ -81,8 +77,7 @@ static void test_shapes(void) {
     struct stat st;
     CHECK(stat(output.desc.name.file, &st) == 0 && st.st_size >= output.desc.offset + (2 << 20), "not full length");
     CHECK(st.st_blocks * 512 >= 2 << 20, "not allocated: %lld blocks", (long long)st.st_blocks);
-    tsr_output_discard(&output);
-    close(output.lock_fd);
+    drop_output(&output, NULL);
     CHECK(access(in_scratch("big.h5"), F_OK) != 0 && access(output.desc.name.file, F_OK) != 0, "something is left");
     spec.rows = -1;
     CHECK_FAILS(tsr_output_check(&spec), TSR_ERR_SHAPE, "negative");
@@ -102,32 +97,19 @@ static void test_incomplete(void) {
     tsr_output other;
     CHECK_FAILS(tsr_output_create(&spec, &other), TSR_ERR_EXISTS, "another run is writing");
     CHECK(access(output.desc.name.file, F_OK) == 0, "the living run's file was removed");
-    tsr_output_discard(&output);
-    close(output.lock_fd);
+    drop_output(&output, NULL);
 }
 
 /* A run killed between create and publish. */
+static void write_row(const tsr_output_spec *spec) {
+    tsr_output output;
+    tsr_store *store = begin_output(spec, TSR_IO_DIRECT, &output);
+    const float data[100] = {9};
+    CHECK_OK(store->ops->write(store, (tsr_rect){0, 0, 1, 100}, data, 100));
+}
 static void kill_run(const char *file, const char *path, bool force) {
-    int ready[2];
-    char byte;
-    CHECK(pipe(ready) == 0, "pipe");
-    pid_t child = fork();
-    if (child == 0) {
-        tsr_output_spec spec = spec_of(file, path, 100, 100, force);
-        tsr_output output;
-        tsr_store *store;
-        float data[100] = {9};
-        CHECK_OK(tsr_output_create(&spec, &output));
-        CHECK_OK(tsr_output_open(&output, TSR_IO_DIRECT, NULL, &store));
-        CHECK_OK(store->ops->write(store, (tsr_rect){0, 0, 1, 100}, data, 100));
-        CHECK(write(ready[1], "x", 1) == 1, "pipe");
-        for (;;) pause();
-    }
-    close(ready[1]);
-    CHECK(read(ready[0], &byte, 1) == 1, "the run failed before it could be killed");
-    close(ready[0]);
-    kill(child, SIGKILL);
-    waitpid(child, NULL, 0);
+    const tsr_output_spec spec = spec_of(file, path, 100, 100, force);
+    kill_after(write_row, &spec);
 }
 
 static void test_killed(void) {

@@ -1,9 +1,7 @@
 /* Chunked outputs: encoded by threads, kept without a name, placed in order, the same for HDF5 as its own; and what is refused. */
 #define _GNU_SOURCE /* nftw */
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
-#include <sys/wait.h>
 
 #include "io/chunk_encode.h"
 #include "tests/io/chunked.h"
@@ -136,12 +134,11 @@ static void write_by_threads(tsr_store *store, const double *data) {
 static void whole_run(const char *path, int64_t rows, int64_t cols, int64_t chunk_rows, int64_t chunk_cols, test_filters filters, int encoders) {
     tsr_output_spec spec = chunked_spec("t.h5", path, rows, cols, chunk_rows, chunk_cols, filters);
     tsr_output output;
-    tsr_store *store, *back;
+    tsr_store *back;
     double *data = chunked_matrix(rows, cols), element;
     tsr_output_choose_chunks(&spec);
     spec.encode_bytes = tsr_output_encode_bytes(&spec, encoders);
-    CHECK_OK(tsr_output_create(&spec, &output));
-    CHECK_OK(tsr_output_open(&output, TSR_IO_AUTO, NULL, &store));
+    tsr_store *store = begin_output(&spec, TSR_IO_AUTO, &output);
     CHECK(count_ending(scratch, ".tmp") == 1, "encoded chunks wait in a file with a name");
     CHECK(store->unit_rows == spec.chunk_rows && store->unit_cols == spec.chunk_cols, "where threads may cut");
     write_by_threads(store, data);
@@ -178,18 +175,14 @@ static void test_whole_runs(void) {
 
 /* ---- mistakes and failures -------------------------------------------------------------------------------------------- */
 
+static tsr_output_spec small_spec(void) { return chunked_spec("m.h5", "/C", 20, 30, 8, 7, GZIP); }
 static tsr_store *open_output(tsr_output *output) {
-    tsr_output_spec spec = chunked_spec("m.h5", "/C", 20, 30, 8, 7, GZIP);
-    tsr_store *store;
-    CHECK_OK(tsr_output_create(&spec, output));
-    CHECK_OK(tsr_output_open(output, TSR_IO_AUTO, NULL, &store));
-    return store;
+    const tsr_output_spec spec = small_spec();
+    return begin_output(&spec, TSR_IO_AUTO, output);
 }
 
 static void drop(tsr_output *output, tsr_store *store) {
-    tsr_store_close(store);
-    tsr_output_discard(output);
-    close(output->lock_fd);
+    drop_output(output, store);
     CHECK(count_ending(scratch, ".tmp") == 0 && access(in_scratch("m.h5"), F_OK) != 0, "something is left");
 }
 
@@ -244,25 +237,18 @@ static void test_wrong_messages(void) {
     drop(&output, store);
 }
 
+static void write_all(const tsr_output_spec *spec) {
+    tsr_output output;
+    tsr_store *store = begin_output(spec, TSR_IO_AUTO, &output);
+    double data[20 * 30] = {0};
+    CHECK_OK(store->ops->write(store, (tsr_rect){0, 0, 20, 30}, data, 30));
+}
+
 /* A run that is killed leaves the temporary file of any output, which the next run removes, and nothing of its encoded chunks. */
 static void test_killed(void) {
-    int ready[2], left = count_ending(scratch, ".tmp");
-    char byte;
-    CHECK(pipe(ready) == 0 && left == 0, "pipe");
-    pid_t child = fork();
-    if (child == 0) {
-        tsr_output output;
-        tsr_store *store = open_output(&output);
-        double data[20 * 30] = {0};
-        CHECK_OK(store->ops->write(store, (tsr_rect){0, 0, 20, 30}, data, 30));
-        CHECK(write(ready[1], "x", 1) == 1, "pipe");
-        for (;;) pause();
-    }
-    close(ready[1]);
-    CHECK(read(ready[0], &byte, 1) == 1, "the run failed before it could be killed");
-    close(ready[0]);
-    kill(child, SIGKILL);
-    waitpid(child, NULL, 0);
+    const tsr_output_spec spec = small_spec();
+    CHECK(count_ending(scratch, ".tmp") == 0, "something is left");
+    kill_after(write_all, &spec);
     CHECK(count_ending(scratch, ".tmp") == 1, "%d temporary files", count_ending(scratch, ".tmp"));
     tsr_output output;
     drop(&output, open_output(&output));
