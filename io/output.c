@@ -193,7 +193,7 @@ static bool target_unchanged(const tsr_output *output) {
 static tsr_status rename_to(const tsr_output *output, const char *target) {
     char folder[TSR_FILE_CHARS];
     if (rename(output->desc.name.file, target) != 0)
-        return tsr_fail(errno == ENOSPC ? TSR_ERR_SPACE : TSR_ERR_IO, "cannot rename '%s' to '%s': %s", output->desc.name.file, target, strerror(errno));
+        return tsr_fail(tsr_write_status(errno), "cannot rename '%s' to '%s': %s", output->desc.name.file, target, strerror(errno));
     tsr_folder_of(target, folder);
     return tsr_folder_sync(folder);
 }
@@ -209,7 +209,7 @@ static tsr_status keep_beside(const tsr_output *output) {
 
 tsr_status tsr_temporary_sync(const tsr_output *output) {
     if (fsync(output->lock_fd) == 0) return TSR_OK;
-    return tsr_fail(errno == ENOSPC || errno == EDQUOT ? TSR_ERR_SPACE : TSR_ERR_IO, "cannot sync '%s': %s; the output was not made", output->desc.name.file,
+    return tsr_fail(tsr_write_status(errno), "cannot sync '%s': %s; the output was not made", output->desc.name.file,
                     strerror(errno));
 }
 

@@ -114,9 +114,9 @@ static void give_encoder_back(encoding_store *s, int encoder) {
 }
 
 static tsr_status spill_failed(const encoding_store *s, const char *what, size_t bytes, int error) {
-    bool space = error == ENOSPC || error == EDQUOT || error == EFBIG;
-    return tsr_fail(space ? TSR_ERR_SPACE : TSR_ERR_IO, "%s %zu bytes of encoded chunks in the output's folder '%s' failed: %s; %s", what, bytes, s->folder,
-                    strerror(error), space ? "free some space or choose another folder" : "check the disk and the file system");
+    tsr_status status = tsr_write_status(error);
+    return tsr_fail(status, "%s %zu bytes of encoded chunks in the output's folder '%s' failed: %s; %s", what, bytes, s->folder,
+                    strerror(error), status == TSR_ERR_SPACE ? "free some space or choose another folder" : "check the disk and the file system");
 }
 
 /* 0 or an errno. */
@@ -210,8 +210,7 @@ static tsr_status open_unnamed(const char *temporary, int *fd) {
     snprintf(name, sizeof name, "%.*s-XXXXXX.tmp", (int)chars, temporary);
     *fd = mkostemps(name, 4, O_CLOEXEC);
     if (*fd < 0)
-        return tsr_fail(errno == ENOSPC || errno == EDQUOT ? TSR_ERR_SPACE : TSR_ERR_IO,
-                        "cannot make a temporary file '%s' for encoded chunks: %s; every rank needs the output's folder", name, strerror(errno));
+        return tsr_fail(tsr_write_status(errno), "cannot make a temporary file '%s' for encoded chunks: %s; every rank needs the output's folder", name, strerror(errno));
     unlink(name);
     return TSR_OK;
 }

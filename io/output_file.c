@@ -54,8 +54,7 @@ static tsr_status remove_stale(const tsr_target *target) {
 }
 
 static tsr_status create_fail(const char *name, int error) {
-    bool space = error == ENOSPC || error == EDQUOT;
-    return tsr_fail(space ? TSR_ERR_SPACE : TSR_ERR_IO, "cannot make the temporary file '%s': %s; choose another folder or name", name, strerror(error));
+    return tsr_fail(tsr_write_status(error), "cannot make the temporary file '%s': %s; choose another folder or name", name, strerror(error));
 }
 
 /* Another run may take a file not yet locked for a stale one: what counts is that the name still leads to it. */
@@ -122,7 +121,7 @@ static int copy_all(int from, int to, int64_t bytes) {
         size_t left = (size_t)(bytes - offset);
         ssize_t copied = copy_file_range(from, &in, to, &out, left < TSR_TRANSFER_BYTES_MAX ? left : TSR_TRANSFER_BYTES_MAX, 0);
         if (copied < 0 && errno == EINTR) continue;
-        if (copied < 0 && (errno == ENOSPC || errno == EDQUOT || errno == EIO || errno == EFBIG)) return errno;
+        if (copied < 0 && (errno == EIO || tsr_write_status(errno) == TSR_ERR_SPACE)) return errno;
         if (copied <= 0) return copy_through_memory(from, to, offset);
         offset += copied;
     }
@@ -134,7 +133,7 @@ tsr_status tsr_temporary_copy(const tsr_target *target, const char *name, int fd
     if (from < 0) return tsr_fail(TSR_ERR_IO, "cannot read '%s' to keep what it holds: %s", target->file, strerror(errno));
     int error = copy_all(from, fd, target->file_bytes);
     close(from);
-    if (error == ENOSPC || error == EDQUOT || error == EFBIG)
+    if (tsr_write_status(error) == TSR_ERR_SPACE)
         return tsr_space_fail(target->folder, target->bytes + (size_t)target->file_bytes, "what the file holds already is copied first");
     if (error) return tsr_fail(TSR_ERR_IO, "cannot copy '%s' to '%s': %s", target->file, name, strerror(error));
     return TSR_OK;
@@ -148,7 +147,7 @@ tsr_status tsr_temporary_allocate(const tsr_target *target, const char *name, in
     do error = fallocate(fd, 0, offset, (off_t)bytes) == 0 ? 0 : errno;
     while (error == EINTR);
     if (error == 0 || error == EOPNOTSUPP || error == ENOSYS) return TSR_OK; /* then the check of free space has to do */
-    if (error == ENOSPC || error == EDQUOT || error == EFBIG) return tsr_space_fail(target->folder, bytes, strerror(error));
+    if (tsr_write_status(error) == TSR_ERR_SPACE) return tsr_space_fail(target->folder, bytes, strerror(error));
     return tsr_fail(TSR_ERR_IO, "cannot allocate %zu bytes of '%s': %s", bytes, name, strerror(error));
 }
 

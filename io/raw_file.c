@@ -152,9 +152,9 @@ tsr_status tsr_raw_read(tsr_raw_file *raw, void *to, size_t bytes, int64_t offse
 /* ---- writing --------------------------------------------------------------------------------------------------- */
 
 static tsr_status write_failed(const tsr_raw_file *raw, size_t bytes, int64_t offset, int error) {
-    bool space = error == ENOSPC || error == EDQUOT || error == EFBIG;
-    return tsr_fail(space ? TSR_ERR_SPACE : TSR_ERR_IO, "writing %zu bytes at byte %lld of '%s' failed: %s; %s", bytes, (long long)offset, raw->name,
-                    strerror(error), space ? "free some space or choose another folder" : "check the disk and the file system");
+    tsr_status status = tsr_write_status(error);
+    return tsr_fail(status, "writing %zu bytes at byte %lld of '%s' failed: %s; %s", bytes, (long long)offset, raw->name,
+                    strerror(error), status == TSR_ERR_SPACE ? "free some space or choose another folder" : "check the disk and the file system");
 }
 
 /* Up to one piece of whole blocks around the page cache; how many bytes went, 0 where that way is closed. */

@@ -126,7 +126,7 @@ static tsr_status hdf5_sync(tsr_store *store) {
     int error = fd < 0 || fsync(fd) != 0 ? errno : 0;
     if (fd >= 0) close(fd);
     if (error == 0) return TSR_OK;
-    return tsr_fail(error == ENOSPC || error == EDQUOT ? TSR_ERR_SPACE : TSR_ERR_IO, "cannot sync '%s': %s; check the disk", file, strerror(error));
+    return tsr_fail(tsr_write_status(error), "cannot sync '%s': %s; check the disk", file, strerror(error));
 }
 
 static void hdf5_close(tsr_store *store) {

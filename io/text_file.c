@@ -8,8 +8,7 @@
 #include <unistd.h>
 
 static tsr_status failed(const tsr_text_file *f, int error) {
-    bool space = error == ENOSPC || error == EDQUOT || error == EFBIG;
-    return tsr_fail(space ? TSR_ERR_SPACE : TSR_ERR_IO, "cannot write the %s '%s': %s; choose another place", f->what, f->file, strerror(error));
+    return tsr_fail(tsr_write_status(error), "cannot write the %s '%s': %s; choose another place", f->what, f->file, strerror(error));
 }
 
 tsr_status tsr_text_file_open(const char *what, const char *file, tsr_text_file *opened) {

@@ -3,6 +3,7 @@
 #include "kernels/base.h"
 
 #include <ctype.h>
+#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -54,6 +55,8 @@ tsr_status tsr_fail(tsr_status status, const char *format, ...) {
     tsr_message_set(text);
     return status;
 }
+
+tsr_status tsr_write_status(int error) { return error == ENOSPC || error == EDQUOT || error == EFBIG ? TSR_ERR_SPACE : TSR_ERR_IO; }
 
 /* ---- element types ------------------------------------------------------------------------------------------ */
 

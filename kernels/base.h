@@ -48,6 +48,8 @@ int tsr_status_exit_code(tsr_status status);     /* what app/main.c returns for 
 /* Records what went wrong (what, values, where, what to do: one line, no newline) for the calling thread and returns
  * `status`. Only the function that first detects an error calls it; callers pass the status on with TSR_TRY. */
 tsr_status tsr_fail(tsr_status status, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* What an errno of something written means: TSR_ERR_SPACE where the disk, a quota or the limit of a file's size leaves no room, else TSR_ERR_IO. */
+tsr_status tsr_write_status(int error);
 const char *tsr_message(void);               /* the calling thread's last message; "" when there is none */
 void tsr_message_set(const char *message);   /* hands a message from one thread or rank to another */
 

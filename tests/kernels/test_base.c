@@ -1,4 +1,5 @@
 /* Status and message, element types and their parsers, half precision, sizes. */
+#include <errno.h>
 #include <math.h>
 #include <pthread.h>
 
@@ -29,6 +30,8 @@ static void check_messages(void) {
 
 static void check_statuses(void) {
     CHECK(tsr_status_exit_code(TSR_OK) == 0 && tsr_status_exit_code(TSR_ERR_USAGE) == 2, "exit codes");
+    CHECK(tsr_write_status(ENOSPC) == TSR_ERR_SPACE && tsr_write_status(EDQUOT) == TSR_ERR_SPACE && tsr_write_status(EFBIG) == TSR_ERR_SPACE, "no room");
+    CHECK(tsr_write_status(EIO) == TSR_ERR_IO && tsr_write_status(0) == TSR_ERR_IO, "room");
     CHECK(tsr_status_exit_code(TSR_ERR_CHECK) == 3 && tsr_status_exit_code(TSR_ERR_STOPPED) == 75, "exit codes");
     CHECK(tsr_status_exit_code((tsr_status)1000) == 1, "unknown status");
     CHECK(strcmp(tsr_status_text(TSR_ERR_SPACE), "no space left") == 0, "%s", tsr_status_text(TSR_ERR_SPACE));
