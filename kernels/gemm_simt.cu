@@ -398,7 +398,7 @@ template <typename T> size_t part_bytes(int64_t m, int64_t n, int64_t k) {
     return (size_t)tsr_min(shares, MOST_SHARERS) * 2 * OWN<T> * THREADS * sizeof(T);
 }
 template <typename T> size_t workspace_bytes(int64_t m, int64_t n, int64_t k) {
-    return packed_a_bytes<T>(m, k) + copied_b_bytes<T>(k, n) + part_bytes<T>(m, n, k);
+    return packed_a_bytes<T>(m, n, k) + copied_b_bytes<T>(k, n) + part_bytes<T>(m, n, k);
 }
 
 /* Blocks for `tiles` tiles, fewer than `blocks`, that are `depth` deep: as many as tiles unless sharing saves time enough to gather. */
@@ -447,7 +447,7 @@ template <typename T> tsr_status multiply_tiles(tsr_stream *stream, const Build 
 
 template <typename T> tsr_status launch_where(tsr_stream *stream, const tsr_gemm_args *args, const unsigned *wanted) {
     const int64_t m = args->m, n = args->n, k = args->k;
-    unsigned char *at_b = (unsigned char *)args->workspace + packed_a_bytes<T>(m, k);
+    unsigned char *at_b = (unsigned char *)args->workspace + packed_a_bytes<T>(m, n, k);
     Build build;
     TSR_TRY(prepare<T>(&build));
     Work<T> w = {};
@@ -459,7 +459,7 @@ template <typename T> tsr_status launch_where(tsr_stream *stream, const tsr_gemm
     w.m = m, w.n = n, w.k = k;
     p.m = m, p.n = n, p.k = k, p.lda = w.lda, p.ldb = w.ldb;
     p.wanted = w.wanted = wanted;
-    w.packed = n >= PACKED_FROM;
+    w.packed = packs(n);
     if (w.packed) p.a = w.a, w.a = p.to_a = (T *)args->workspace;
     if (build.engine && !reached(w.b, w.ldb)) p.b = w.b, w.b = p.to_b = (T *)at_b, w.ldb = p.ld_to_b = copied_ld<T>(n);
     TSR_TRY(prepare_where(stream, p));

@@ -106,8 +106,12 @@ template <typename T> tsr_status prepare_where(tsr_stream *stream, const Prepari
     return TSR_LAUNCH(prepare_operands<T>, blocks, OPERAND_THREADS, SQUARE_BYTES<T>, stream, p, works_a, works);
 }
 
+/* Whether A is packed. */
+bool packs(int64_t n) { return n >= PACKED_FROM; }
 /* Bytes of a packed A, and of a copy of B, whose rows begin at multiples of 32 bytes. */
-template <typename T> size_t packed_a_bytes(int64_t m, int64_t k) { return (size_t)tsr_round_up(tsr_ceil_div(m, Tile<T>::M) * PITCH<T> * tsr_round_up(k, UNIT) * (int64_t)sizeof(T), 128); }
+template <typename T> size_t packed_a_bytes(int64_t m, int64_t n, int64_t k) {
+    return !packs(n) ? 0 : (size_t)tsr_round_up(tsr_ceil_div(m, Tile<T>::M) * PITCH<T> * tsr_round_up(k, UNIT) * (int64_t)sizeof(T), 128);
+}
 template <typename T> int64_t copied_ld(int64_t n) { return tsr_round_up(n, 32 / (int64_t)sizeof(T)); }
 template <typename T> size_t copied_b_bytes(int64_t k, int64_t n) { return (size_t)tsr_round_up(k * copied_ld<T>(n) * (int64_t)sizeof(T), 128); }
 

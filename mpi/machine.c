@@ -110,10 +110,10 @@ static double flops_per_second(const tsr_machine *machine, tsr_dtype input) {
     }
 }
 
-/* A kernel for GPUs wants room for aligned or packed copies of both operands and for parts of sums: no kernel of this program wants more than this. */
+/* A kernel for GPUs wants room for aligned or packed copies of both operands, with up to 1/64 of padding, and for parts of sums: no kernel of this program wants more than this. */
 static size_t workspace(int64_t element, int64_t m, int64_t n, int64_t k) {
     const int64_t parts = 64 << 20, depth = tsr_round_up(k, 128);
-    return (size_t)(element * depth * (tsr_round_up(m, 256) + tsr_round_up(n, 256)) + parts);
+    return (size_t)(element * depth * (tsr_round_up(m, 256) / 64 * 65 + tsr_round_up(n, 256)) + parts);
 }
 static size_t workspace_2(int64_t m, int64_t n, int64_t k) { return workspace(2, m, n, k); }
 static size_t workspace_4(int64_t m, int64_t n, int64_t k) { return workspace(4, m, n, k); }

@@ -65,11 +65,11 @@ typedef struct {
     tsr_slot_class host, panel, packed;
 } operand_use;
 
-/* Buffers for what stays, or two that take turns. */
+/* Buffers for what stays, or two that take turns; no more than there are panels in all. */
 static double buffers_kept(const tsr_plan *plan, const operand_use *x, tsr_keep keep) {
-    double panels = (double)tsr_ceil_div(tsr_ceil_div(plan->problem.k, plan->r), plan->panel);
-    if (keep == TSR_KEEP_NONE) return SLOT_DEPTH;
-    return fmax(SLOT_DEPTH, keep == TSR_KEEP_ALL ? panels * (double)x->blocks : panels);
+    const double panels = (double)tsr_ceil_div(tsr_ceil_div(plan->problem.k, plan->r), plan->panel), all = panels * (double)(plan->blocks_m * plan->blocks_n);
+    if (keep == TSR_KEEP_NONE) return fmin(SLOT_DEPTH, all);
+    return fmax(fmin(SLOT_DEPTH, all), keep == TSR_KEEP_ALL ? panels * (double)x->blocks : panels);
 }
 
 static void operand_slots(tsr_plan *plan, const operand_use *x) {

@@ -75,6 +75,22 @@ static void try_host(tsr_plan *plan, bool *keep, tsr_slot_class slot, int64_t lo
     if (!fits || kept.seconds + pinned / PIN_BYTES_PER_SECOND >= again.seconds) *plan = before;
 }
 
+/* Fewer panels, where no host memory is pinned for them: sums are read and written once a panel, and the first panel is waited for. */
+static void try_widening(tsr_plan *plan) {
+    const int64_t k = tsr_ceil_div(plan->problem.k, plan->r);
+    if (plan->resources.host_memory || plan->resources.panel > 0 || plan->slots[TSR_SLOT_HOST_A].count > 0 || plan->slots[TSR_SLOT_HOST_B].count > 0) return;
+    tsr_prediction prediction;
+    tsr_plan_predict(plan, &prediction);
+    choice best = {*plan, prediction.seconds};
+    tsr_plan wide = *plan;
+    while (wide.panel < k) {
+        wide.panel = tsr_min(2 * wide.panel, k);
+        if (!tsr_plan_fits_counted(&wide)) break;
+        take_if_faster(&best, &wide);
+    }
+    *plan = best.plan;
+}
+
 bool tsr_plan_fit(tsr_plan *plan) {
     tsr_prediction prediction;
     if (!tsr_plan_fit_fewest(plan)) return false;
@@ -88,6 +104,7 @@ bool tsr_plan_fit(tsr_plan *plan) {
     if (several) try_keeping(&fewest, TSR_KEEP_BAND, TSR_KEEP_ALL, &best);
     if (several || (!fewest.resources.host_memory && !tsr_plan_keeps_c(&fewest))) try_cutting(&fewest, &best);
     *plan = best.plan;
+    try_widening(plan);
     try_host(plan, &plan->keep_host_a, TSR_SLOT_HOST_A, tsr_plan_loads_a(plan));
     try_host(plan, &plan->keep_host_b, TSR_SLOT_HOST_B, tsr_plan_loads_b(plan));
     return true;

@@ -7,7 +7,7 @@
 #define REDUCE_COST 4.0    /* bytes handled for each byte summed over ranks: sent, received and added */
 #define STEP_SECONDS 50e-6 /* what one panel costs beside its bytes and flops */
 #define SMALL_EDGE 150.0   /* a product of m × n takes 1 + SMALL_EDGE / sqrt(mn) times what its flops take in a large one: simt and tf32 at 4096 beside 8192, H200, 2026-11-21 */
-#define UNHIDDEN 0.05      /* share of the lanes beside the slowest that does not overlap */
+#define UNHIDDEN 0.05      /* share of the lanes beside the slowest that does not overlap; at least what the first panels take */
 
 /* ---- where the ranks of a group stand ----------------------------------------------------------------------------- */
 
@@ -91,6 +91,8 @@ static panels panels_of(const tsr_plan *plan, const tsr_operand *x, double outer
 typedef struct {
     double a[TSR_LANE_COUNT], b[TSR_LANE_COUNT], drain[TSR_LANE_COUNT];
     double bytes_a, bytes_b, bytes_c; /* exchanged */
+    double first;   /* seconds of the first panel of A and of B, before which nothing is multiplied */
+    double sums;    /* bytes of C that the kernel reads and writes again, panel after panel */
     double blocks, steps;
 } lane_work;
 
@@ -124,6 +126,8 @@ static void measure(const tsr_plan *plan, lane_work *work, tsr_prediction *predi
     const double panels_a = (double)(panels_k * plan->blocks_m * tsr_plan_loads_a(plan)), panels_b = (double)(panels_k * plan->blocks_n * tsr_plan_loads_b(plan));
     sweep_of(plan, &x->a, &a, place(rates, ranks, plan->q, plan->r), plan->q, panels_a, (double)ranks, work->a);
     sweep_of(plan, &x->b, &b, place(rates, ranks, plan->p, (int64_t)plan->q * plan->r), plan->p, panels_b, (double)ranks, work->b);
+    for (int lane = 0; lane < TSR_LANE_COUNT; lane++) work->first += work->a[lane] / fmax(1, panels_a) + work->b[lane] / fmax(1, panels_b);
+    work->sums = 2 * m * n * (double)tsr_dtype_bytes(x->type) * (double)tsr_max(0, panels_k - 1);
     double *drain = work->drain;
     drain[TSR_LANE_READ] = read_seconds(rates, c0, (double)ranks);
     drain[TSR_LANE_UPLOAD] = c0_up / rates->lane[TSR_LANE_UPLOAD];
@@ -177,16 +181,18 @@ static double seconds_loaded_once(const tsr_plan *plan, const lane_work *work, d
     return fmax(fmax(first + drain, sweep + last), multiply + drain / blocks);
 }
 
-static double multiply_seconds(const tsr_plan *plan, double flops) {
-    const double seconds = flops / plan->resources.rates.lane[TSR_LANE_MULTIPLY], cells = (double)tsr_plan_local_m(plan) * (double)tsr_plan_local_n(plan);
-    return plan->resources.host_memory || cells < 1 ? seconds : seconds * (1 + SMALL_EDGE / sqrt(cells));
+/* The rate is that of large products, each made at once. */
+static double multiply_seconds(const tsr_plan *plan, const lane_work *work, double flops) {
+    const tsr_resources *res = &plan->resources;
+    const double seconds = flops / res->rates.lane[TSR_LANE_MULTIPLY], cells = (double)tsr_plan_local_m(plan) * (double)tsr_plan_local_n(plan);
+    return res->host_memory || cells < 1 ? seconds : seconds * (1 + SMALL_EDGE / sqrt(cells)) + work->sums / res->rates.lane[TSR_LANE_PACK];
 }
 
 void tsr_plan_predict(const tsr_plan *plan, tsr_prediction *prediction) {
     lane_work work;
     measure(plan, &work, prediction);
-    double multiply = multiply_seconds(plan, prediction->flops), steps = work.steps * STEP_SECONDS;
-    double beside = sum_of(work.a) + sum_of(work.b), drain = drain_of(work.drain), sweep = 0;
+    double multiply = multiply_seconds(plan, &work, prediction->flops), steps = work.steps * STEP_SECONDS;
+    double beside = sum_of(work.a) + sum_of(work.b), unhidden = fmax(UNHIDDEN * beside, work.first), drain = drain_of(work.drain), sweep = 0;
     for (int lane = 0; lane < TSR_LANE_COUNT; lane++) {
         double seconds = work.a[lane] + work.b[lane];
         sweep = fmax(sweep, seconds);
@@ -195,8 +201,8 @@ void tsr_plan_predict(const tsr_plan *plan, tsr_prediction *prediction) {
     prediction->lane_seconds[TSR_LANE_MULTIPLY] = multiply;
     multiply += work.drain[TSR_LANE_EXCHANGE] * (work.blocks - 1) / work.blocks; /* panels of the next super-block come after the sums over k of this one */
     if (plan->resources.host_memory) prediction->seconds = prediction->lane_seconds[TSR_LANE_MULTIPLY] + beside + sum_of(work.drain); /* every lane runs on the same cores */
-    else if (tsr_plan_loads_a(plan) <= 1 && tsr_plan_loads_b(plan) <= 1) prediction->seconds = seconds_loaded_once(plan, &work, multiply, sweep, drain) + UNHIDDEN * beside;
-    else prediction->seconds = seconds_by_blocks(work.blocks, fmax(sweep, multiply), drain) + UNHIDDEN * beside;
+    else if (tsr_plan_loads_a(plan) <= 1 && tsr_plan_loads_b(plan) <= 1) prediction->seconds = seconds_loaded_once(plan, &work, multiply, sweep, drain) + unhidden;
+    else prediction->seconds = seconds_by_blocks(work.blocks, fmax(sweep, multiply), drain) + unhidden;
     prediction->seconds = fmax(prediction->seconds, most_of(prediction->lane_seconds)) + steps;
 }
 
@@ -207,12 +213,14 @@ static double least(double a, double b, double cells) {
     return a * x + b * cells / x;
 }
 
-/* The fewest panels of all super-blocks: two panels of A (mb × panel) and of B (panel × nb) must fit, and the sums (mb × nb), so there are at least
- * mn/(mb·nb) · k/panel steps with panel ≤ (limit - sums) / 2(mb·a + nb·b): fewest where the sums take a third of the limit, or all of C. */
+/* The fewest panels of all super-blocks: a panel of A (mb × panel) and of B (panel × nb) must fit beside the sums (mb × nb), and two of each where there are
+ * more than one, so there are at least mn/(mb·nb) · k/panel steps with panel ≤ (limit - sums) / 2(mb·a + nb·b): fewest where the sums take a third of the
+ * limit, or all of C. */
 static double least_steps(const tsr_problem *x, double m, double n, double k, double limit) {
     double a = (double)tsr_dtype_bytes(x->a.element.dtype), b = (double)tsr_dtype_bytes(x->b.element.dtype);
     double type = (double)tsr_dtype_bytes(x->type), cells = fmin(m * n, limit / 3 / type);
-    return cells > 0 ? 2 * m * n * k * 2 * sqrt(a * b / cells) / (limit - cells * type) : 0;
+    const double alone = cells > 0 ? 2 * m * n * k * sqrt(a * b / cells) / (limit - cells * type) : 0;
+    return alone <= 1 ? alone : 2 * alone;
 }
 
 /* The least that loading takes, `a` and `b` of it once: again for every super-block, or A once where a band of it stays, or both once where B stays. */

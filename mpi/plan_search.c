@@ -4,7 +4,7 @@
 
 #include "mpi/plan_private.h"
 
-#define AS_FAST 1.02 /* predictions closer than this are equal */
+#define AS_FAST 1.05 /* predictions closer than this are equal: they are not more exact */
 
 /* Called for every grid, with a plan that was begun on it. */
 typedef void (*grid_visitor)(void *context, tsr_plan *candidate);

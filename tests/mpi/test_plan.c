@@ -294,7 +294,35 @@ static void test_writing_while_reading(void) {
     CHECK(plan.blocks_m == 1 && plan.blocks_n == 1, "C stays, and is cut into %lld x %lld", (long long)plan.blocks_m, (long long)plan.blocks_n);
 }
 
+/* Where nothing is read into host memory, one panel of all of k, which is added to no sums; as few as fit; and as many as before where files are read. */
+static void test_wide_panels(void) {
+    const int64_t side = 32768;
+    tsr_operand a = {side, side, {TSR_F32, false}, false, TSR_ROAD_DEVICE};
+    tsr_problem problem;
+    CHECK_OK(tsr_problem_make(a, a, NULL, 1, 0, &problem));
+    problem.c_road = TSR_ROAD_DEVICE;
+    tsr_resources res = {.ranks = 1, .device_exchange = true, .device_limit = (size_t)100 << 30, .host_limit = (size_t)64 << 30, .multiple = 1};
+    res.rates = tsr_rates_typical(true, true, TSR_F32, 1);
+    tsr_plan plan;
+    tsr_prediction wide, forced;
+    CHECK_OK(tsr_plan_make(&problem, &res, &plan));
+    tsr_plan_predict(&plan, &wide);
+    CHECK(plan.panel == side && plan.slots[TSR_SLOT_PANEL_A].count == 1 && plan.slots[TSR_SLOT_PANEL_B].count == 1, "panels of k = %lld", (long long)plan.panel);
+    res.panel = 2048;
+    CHECK_OK(tsr_plan_make(&problem, &res, &plan));
+    tsr_plan_predict(&plan, &forced);
+    CHECK(plan.panel == 2048 && forced.seconds > wide.seconds, "%g s in 16 panels, %g in one", forced.seconds, wide.seconds);
+    res.panel = 0, res.device_limit = (size_t)8 << 30;
+    CHECK_OK(tsr_plan_make(&problem, &res, &plan));
+    CHECK(plan.panel < side && plan.device_bytes <= (double)res.device_limit && plan.slots[TSR_SLOT_PANEL_A].count == 2, "panels of k = %lld in 8 GiB", (long long)plan.panel);
+    res.device_limit = (size_t)100 << 30;
+    problem.a.road = problem.b.road = problem.c_road = TSR_ROAD_HOST;
+    CHECK_OK(tsr_plan_make(&problem, &res, &plan));
+    CHECK(plan.panel <= side / 8, "files are read in panels of k = %lld", (long long)plan.panel);
+}
+
 int main(void) {
+    test_wide_panels();
     test_writing_while_reading();
     test_refusals();
     test_advice();
