@@ -5,8 +5,8 @@
 #include "mpi/plan_private.h"
 
 #define STRIP_BYTES_TARGET (32.0 * 1024 * 1024)
-#define PANEL_BYTES_TARGET_HOST (128.0 * 1024 * 1024)
-#define PANEL_BYTES_TARGET_DEVICE (512.0 * 1024 * 1024)
+#define PANEL_BYTES_HOST (128.0 * 1024 * 1024)
+#define PANEL_BYTES_DEVICE (512.0 * 1024 * 1024)
 #define PANEL_STEP 256      /* panels are multiples of this where k allows */
 #define PANELS_WANTED_DEVICE 8 /* so that lanes overlap from early on */
 #define PANELS_WANTED_HOST 4   /* there lanes share the cores, and fewer sums of C are worth more */
@@ -153,7 +153,7 @@ static void choose_panel(tsr_plan *plan, int shrink) {
     if (res->panel > 0) {
         plan->panel = tsr_min(res->panel, k);
     } else {
-        double target = res->host_memory ? PANEL_BYTES_TARGET_HOST : PANEL_BYTES_TARGET_DEVICE;
+        double target = plan->wider * (res->host_memory ? PANEL_BYTES_HOST : PANEL_BYTES_DEVICE);
         int64_t wanted = res->host_memory ? PANELS_WANTED_HOST : PANELS_WANTED_DEVICE;
         int64_t panel = (int64_t)fmin(target / row, 1 << 20) / PANEL_STEP * PANEL_STEP;
         panel = tsr_max(PANEL_STEP, tsr_min(panel, tsr_round_up(tsr_ceil_div(k, wanted), PANEL_STEP)));
@@ -238,7 +238,7 @@ void tsr_plan_regrid(tsr_plan *plan, int p, int q, int r) {
 }
 
 void tsr_plan_begin(const tsr_problem *problem, const tsr_resources *res, int p, int q, int r, tsr_plan *plan) {
-    *plan = (tsr_plan){.problem = *problem, .resources = *res, .p = p, .q = q, .r = r};
+    *plan = (tsr_plan){.problem = *problem, .resources = *res, .p = p, .q = q, .r = r, .wider = 1};
     plan->resources.multiple = tsr_max(1, res->multiple);
     plan->pack_a = needs_pack(&problem->a, problem, plan->resources.multiple);
     plan->pack_b = needs_pack(&problem->b, problem, plan->resources.multiple);

@@ -118,6 +118,7 @@ typedef struct {
     int64_t block_m, block_n;   /* super-block of C, over all ranks */
     int64_t blocks_m, blocks_n; /* how many; 0 when C is empty */
     int64_t panel;              /* k of one step, ≥ 1 */
+    int wider;                  /* how many times the usual bytes panels were looked for with */
     int64_t strip;              /* rows of C one download carries on one rank, ≥ 1 */
     bool pack_a, pack_b;        /* false: the kernel reads the panel as it is */
     tsr_keep keep_a, keep_b;    /* on the device, as the kernel reads them; B: none or all */
@@ -163,6 +164,7 @@ tsr_status tsr_plan_forecast(const tsr_plan *plan, int rank, tsr_forecast *forec
 typedef struct {
     double lane_bytes[TSR_LANE_COUNT];   /* as the lane's record counts them; exchange: received and used; multiply: 0 */
     double lane_seconds[TSR_LANE_COUNT]; /* busy */
+    double sums_seconds;    /* of the multiply lane: every panel but the first of a super-block reads and writes its sums again */
     double flops;
     double steps;                        /* panels of all super-blocks */
     double seconds;                      /* first read to last byte written */

@@ -8,16 +8,24 @@
 #define CUTS_MOST 64          /* super-blocks that memory does not ask for */
 #define SHRINKS 3
 #define PIN_BYTES_PER_SECOND 5e9 /* to allocate and pin host memory */
+#define WIDER 16              /* times the usual bytes of panels, where sums are a larger part of the run than SUMS_MOST */
+#define SUMS_MOST 0.02
 
 typedef struct {
     tsr_plan plan;
     double seconds;
 } choice;
 
-static void take_if_faster(choice *best, const tsr_plan *plan) {
+/* Predicted, with what it takes to get the host memory. */
+static double seconds_of(const tsr_plan *plan) {
     tsr_prediction prediction;
     tsr_plan_predict(plan, &prediction);
-    if (prediction.seconds < best->seconds) *best = (choice){*plan, prediction.seconds};
+    return prediction.seconds + (plan->resources.host_memory ? 0 : plan->host_bytes / PIN_BYTES_PER_SECOND);
+}
+
+static void take_if_faster(choice *best, const tsr_plan *plan) {
+    const double seconds = seconds_of(plan);
+    if (seconds < best->seconds) *best = (choice){*plan, seconds};
 }
 
 /* Bytes of the part of an operand that a rank multiplies, as the kernel reads it: `outer` of m or n. */
@@ -64,26 +72,17 @@ static void try_cutting(const tsr_plan *fewest, choice *best) {
 
 /* What was read of an operand stays in host memory where there is room and it saves more than it takes to get the memory. */
 static void try_host(tsr_plan *plan, bool *keep, tsr_slot_class slot, int64_t loads) {
-    tsr_prediction again, kept;
     if (plan->resources.host_memory || plan->slots[slot].count == 0 || loads < 2) return;
     const tsr_plan before = *plan;
-    tsr_plan_predict(plan, &again);
     *keep = true;
-    const bool fits = tsr_plan_fits_counted(plan);
-    tsr_plan_predict(plan, &kept);
-    const double pinned = (double)(plan->slots[slot].count - before.slots[slot].count) * (double)plan->slots[slot].bytes;
-    if (!fits || kept.seconds + pinned / PIN_BYTES_PER_SECOND >= again.seconds) *plan = before;
+    if (!tsr_plan_fits_counted(plan) || seconds_of(plan) >= seconds_of(&before)) *plan = before;
 }
 
-/* Fewer panels, where no host memory is pinned for them: sums are read and written once a panel, and the first panel is waited for. */
+/* Ever fewer panels: sums are read and written once a panel, but the first is waited for. */
 static void try_widening(tsr_plan *plan) {
     const int64_t k = tsr_ceil_div(plan->problem.k, plan->r);
-    if (plan->resources.host_memory || plan->resources.panel > 0 || plan->slots[TSR_SLOT_HOST_A].count > 0 || plan->slots[TSR_SLOT_HOST_B].count > 0) return;
-    tsr_prediction prediction;
-    tsr_plan_predict(plan, &prediction);
-    choice best = {*plan, prediction.seconds};
-    tsr_plan wide = *plan;
-    while (wide.panel < k) {
+    choice best = {*plan, seconds_of(plan)};
+    for (tsr_plan wide = *plan; wide.panel < k;) {
         wide.panel = tsr_min(2 * wide.panel, k);
         if (!tsr_plan_fits_counted(&wide)) break;
         take_if_faster(&best, &wide);
@@ -91,20 +90,41 @@ static void try_widening(tsr_plan *plan) {
     *plan = best.plan;
 }
 
-bool tsr_plan_fit(tsr_plan *plan) {
-    tsr_prediction prediction;
+/* Super-blocks and what stays, for panels of as many bytes as the plan says. */
+static bool fit_blocks(tsr_plan *plan) {
     if (!tsr_plan_fit_fewest(plan)) return false;
     if (plan->problem.k == 0) return true;
-    tsr_plan_predict(plan, &prediction);
     const tsr_plan fewest = *plan;
-    choice best = {fewest, prediction.seconds};
+    choice best = {fewest, seconds_of(&fewest)};
     const bool several = fewest.blocks_m * fewest.blocks_n > 1;
     if (fewest.blocks_n > 1) try_keeping(&fewest, TSR_KEEP_BAND, TSR_KEEP_NONE, &best);
     if (fewest.blocks_m > 1) try_keeping(&fewest, TSR_KEEP_NONE, TSR_KEEP_ALL, &best);
     if (several) try_keeping(&fewest, TSR_KEEP_BAND, TSR_KEEP_ALL, &best);
     if (several || (!fewest.resources.host_memory && !tsr_plan_keeps_c(&fewest))) try_cutting(&fewest, &best);
     *plan = best.plan;
+    return true;
+}
+
+/* Wider panels than usual, in smaller super-blocks where there is no other room, if sums cost much; then fewer. */
+static void choose_panels(const tsr_plan *begun, tsr_plan *plan) {
+    tsr_prediction prediction;
+    if (plan->resources.host_memory || plan->resources.panel > 0) return;
+    tsr_plan_predict(plan, &prediction);
+    if (prediction.sums_seconds > SUMS_MOST * prediction.seconds) {
+        choice best = {*plan, seconds_of(plan)};
+        tsr_plan wide = *begun;
+        wide.wider = WIDER;
+        if (fit_blocks(&wide)) take_if_faster(&best, &wide);
+        *plan = best.plan;
+    }
     try_widening(plan);
+}
+
+bool tsr_plan_fit(tsr_plan *plan) {
+    const tsr_plan begun = *plan;
+    if (!fit_blocks(plan)) return false;
+    if (plan->problem.k == 0) return true;
+    choose_panels(&begun, plan);
     try_host(plan, &plan->keep_host_a, TSR_SLOT_HOST_A, tsr_plan_loads_a(plan));
     try_host(plan, &plan->keep_host_b, TSR_SLOT_HOST_B, tsr_plan_loads_b(plan));
     return true;

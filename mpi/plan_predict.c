@@ -181,17 +181,17 @@ static double seconds_loaded_once(const tsr_plan *plan, const lane_work *work, d
     return fmax(fmax(first + drain, sweep + last), multiply + drain / blocks);
 }
 
-/* The rate is that of large products, each made at once. */
-static double multiply_seconds(const tsr_plan *plan, const lane_work *work, double flops) {
-    const tsr_resources *res = &plan->resources;
-    const double seconds = flops / res->rates.lane[TSR_LANE_MULTIPLY], cells = (double)tsr_plan_local_m(plan) * (double)tsr_plan_local_n(plan);
-    return res->host_memory || cells < 1 ? seconds : seconds * (1 + SMALL_EDGE / sqrt(cells)) + work->sums / res->rates.lane[TSR_LANE_PACK];
+/* The rate is that of large products. */
+static double multiply_seconds(const tsr_plan *plan, double flops) {
+    const double seconds = flops / plan->resources.rates.lane[TSR_LANE_MULTIPLY], cells = (double)tsr_plan_local_m(plan) * (double)tsr_plan_local_n(plan);
+    return plan->resources.host_memory || cells < 1 ? seconds : seconds * (1 + SMALL_EDGE / sqrt(cells));
 }
 
 void tsr_plan_predict(const tsr_plan *plan, tsr_prediction *prediction) {
     lane_work work;
     measure(plan, &work, prediction);
-    double multiply = multiply_seconds(plan, &work, prediction->flops), steps = work.steps * STEP_SECONDS;
+    prediction->sums_seconds = plan->resources.host_memory ? 0 : work.sums / plan->resources.rates.lane[TSR_LANE_PACK];
+    double multiply = multiply_seconds(plan, prediction->flops) + prediction->sums_seconds, steps = work.steps * STEP_SECONDS;
     double beside = sum_of(work.a) + sum_of(work.b), unhidden = fmax(UNHIDDEN * beside, work.first), drain = drain_of(work.drain), sweep = 0;
     for (int lane = 0; lane < TSR_LANE_COUNT; lane++) {
         double seconds = work.a[lane] + work.b[lane];
