@@ -13,6 +13,7 @@ tsr_span tsr_partition_units(int64_t total, int64_t unit, int64_t parts, int64_t
 }
 
 int64_t tsr_partition_largest(int64_t total, int64_t unit, int64_t parts) {
+    if (unit == 1) return tsr_ceil_div(total, parts); /* plans ask for it all the time */
     return tsr_min(total, tsr_ceil_div(tsr_ceil_div(total, unit), parts) * unit);
 }
 

@@ -12,6 +12,7 @@
 #define PANELS_WANTED_HOST 4   /* there lanes share the cores, and fewer sums of C are worth more */
 #define SLOT_DEPTH 2        /* one being filled, one being used */
 #define BUFFERS_MOST 8192   /* of one class */
+#define FAR 4               /* sums that are as many times the limit are halved at once */
 
 tsr_status tsr_problem_make(tsr_operand a, tsr_operand b, const tsr_operand *c0, double alpha, double beta, tsr_problem *problem) {
     int64_t m = a.transpose ? a.cols : a.rows, k = a.transpose ? a.rows : a.cols;
@@ -164,13 +165,13 @@ static void choose_panel(tsr_plan *plan, int shrink) {
     plan->strip = tsr_round_up(tsr_max(1, (int64_t)strip), problem->unit_m);
 }
 
-/* Whether the sums of a super-block alone are more than the limit, so that no panel can help. */
-static bool sums_too_large(const tsr_plan *plan, int sums) {
+/* How many times the limit the sums of a super-block are: above 1 no panel can help. */
+static double sums_to_limit(const tsr_plan *plan, int sums) {
     const tsr_resources *res = &plan->resources;
     size_t limit = res->host_memory ? (size_t)fmin((double)res->host_limit, (double)res->device_limit) : res->device_limit;
     double m = (double)tsr_plan_local_m(plan), n = (double)tsr_plan_local_n(plan);
     if (tsr_plan_keeps_c(plan)) sums = (int)tsr_max(1, plan->blocks_m * plan->blocks_n);
-    return sums * m * n * (double)tsr_dtype_bytes(plan->problem.type) > (double)limit;
+    return sums * m * n * (double)tsr_dtype_bytes(plan->problem.type) / (double)limit;
 }
 
 static bool fits_shrunk(tsr_plan *plan, int sums, int shrink) {
@@ -182,7 +183,7 @@ static bool fits_shrunk(tsr_plan *plan, int sums, int shrink) {
 /* Tries panels of the current super-block size, the largest first; none when the smallest is too large. */
 bool tsr_plan_fit_panels(tsr_plan *plan, int sums_when_cut, int shrinks) {
     int sums = plan->blocks_m * plan->blocks_n > 1 ? sums_when_cut : 1;
-    if (sums_too_large(plan, sums) || !fits_shrunk(plan, sums, shrinks)) return false;
+    if (sums_to_limit(plan, sums) > 1 || !fits_shrunk(plan, sums, shrinks)) return false;
     for (int shrink = 0; shrink < shrinks; shrink++)
         if (fits_shrunk(plan, sums, shrink)) return true;
     return fits_shrunk(plan, sums, shrinks);
@@ -220,7 +221,7 @@ bool tsr_plan_fit_fewest(tsr_plan *plan) {
         tsr_plan_one_block(plan);
         do {
             if (tsr_plan_fit_panels(plan, rounds[round].sums, rounds[round].shrinks)) return true;
-        } while (tsr_plan_split(plan, rounds[round].edge, 8));
+        } while (tsr_plan_split(plan, rounds[round].edge, sums_to_limit(plan, rounds[round].sums) > FAR ? 1 : 8));
     }
     return fits_shrunk(plan, 1, rounds[2].shrinks); /* false, with the memory of the smallest plan counted for the refusal */
 }
