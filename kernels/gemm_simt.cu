@@ -1,6 +1,6 @@
 /* Operation: C = A·B or C += A·B, fp32 or fp64, row-major, any shape; IEEE multiply-adds on the CUDA cores.
  * Mapping: 8 warps make a tile of 256 × 128 (fp32) or 128 × 128 (fp64) of C; a warp's 8 × 4 lanes own 8 × 16 (8 × 8) elements each. Shared memory
- *   holds columns of A and rows of B (simt_operands.h): A is packed so beforehand, or turned on the way where few columns of C would pay for that;
+ *   holds columns of A and rows of B (simt_operands.h, simt_ring.h): A is packed so beforehand, or turned on the way where few columns of C would pay for that;
  *   B stays as it is. On sm_90a a warpgroup of its own fills a ring of stages, by the copy engine and, where A turns, by asynchronous copies of
  *   single elements that complete on the same barriers, and gives registers to the warps that multiply; elsewhere all threads copy, between
  *   block barriers. Blocks stay on their multiprocessor and walk C in bands of 8 rows of tiles, which share their panels in the L2 cache; tiles
@@ -9,232 +9,21 @@
  *   keeps, and what the compiler makes of the loop (registers, order) decides how often the other two stand in one bank.
  * A block uses: 199872 (fp32) or 200416 (fp64) bytes of shared memory and 384 threads of 168 registers, of which 256 get 224, on sm_90a;
  *   50 or 35 KiB, 256 threads and at most 255 registers elsewhere. One block a multiprocessor.
- * Requirements: workspace for a packed A and a copy of B, (m·k + k·n) elements and padding, and at most 40 MiB for parts of sums.
+ * Requirements: workspace for a copy of B, where A is packed (n ≥ 2560) for that, too, k·n and m·k elements and padding, and at most 40 MiB for parts of sums.
  * Arithmetic intensity: 256·128/(256+128)/2 = 42.7 flop/byte in fp32; 128·128/(128+128)/4 = 16 in fp64.
  * Measured at 8192 on an H200, 2026-11-21, when B was packed as well: fp32 55.9 TFLOP/s, 84 % of the CUDA cores' peak; fp64 26.8, 80 %.
  * Reference: Volkov and Demmel, Benchmarking GPUs to tune dense linear algebra, SC 2008; packing: Goto and van de Geijn, Anatomy of
  *   high-performance matrix multiplication, TOMS 2008; equal shares: Osama et al., Stream-K, PPoPP 2023 (arXiv 2301.03598). */
-#include "kernels/gemm_cuda.h"
-#include "kernels/simt_operands.h"
-
-#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
-#include "kernels/hopper.h"
-#define TSR_SIMT_ENGINE 1
-#endif
+#include "kernels/simt_ring.h"
 
 namespace {
 
-constexpr int THREADS = 256;   /* that multiply */
-constexpr int PRODUCERS = 128; /* one warpgroup more with the copy engine */
-constexpr int BAND = 8;        /* rows of tiles that blocks walk together */
-constexpr int STAGES_PLAIN = 2;
 constexpr int MOST_SHARERS = 160; /* blocks that may share tiles; each leaves up to two parts */
 constexpr int FEWEST = 4;         /* units in a share */
-constexpr int IDLE = 256;         /* elements, as many as the longest row of a panel holds */
 constexpr int WORTH = 4;          /* units that a block must save to make gathering worth it */
-
-#ifdef TSR_SIMT_ENGINE
-constexpr int ALL_THREADS = THREADS + PRODUCERS;
-template <typename T> constexpr int K = Tile<T>::PANEL_ENGINE;
-template <typename T> constexpr int STAGES = Tile<T>::STAGES_ENGINE;
-#else
-constexpr int ALL_THREADS = THREADS;
-template <typename T> constexpr int K = Tile<T>::PANEL_PLAIN;
-template <typename T> constexpr int STAGES = STAGES_PLAIN;
-#endif
 template <typename T> constexpr int STEPS = sizeof(T) == sizeof(float) ? 8 : K<T>; /* along k in the body of the innermost loop: it must stay in the instruction cache */
 template <typename T> constexpr int LANES_N = 32 / Tile<T>::LANES_M;
 template <typename T> constexpr int OWN = Tile<T>::OWN_M * Tile<T>::OWN_N;
-template <typename T> constexpr int A_ELEMENTS = K<T> * PITCH<T>; /* of a stage: columns of A, then rows of B */
-template <typename T> constexpr int B_ELEMENTS = K<T> * Tile<T>::N;
-template <typename T> constexpr int STAGE_ELEMENTS = A_ELEMENTS<T> + B_ELEMENTS<T>;
-
-template <typename T> struct alignas(16) Group {
-    T at[GROUP<T>];
-};
-
-template <typename T> struct Work {
-    const T *a, *b; /* a: packed or not; b is for devices without a copy engine */
-    int64_t lda, ldb;
-    bool packed; /* A */
-    bool wide_b; /* 16 bytes can be reached at once */
-    T *partial;     /* [2 a sharer][element of a thread][thread]: sums of a part of k */
-    T *c;
-    int64_t ldc, m, n, k;
-    int depth;            /* units of k */
-    int tiles_m, tiles_n;
-    int whole;            /* tiles that each block makes, one after the other */
-    int left, sharers;    /* tiles left over, and blocks that share them: as many, a tile each, or more, and equal parts along k */
-    int share, longer;    /* units a sharer makes; one more the first `longer` of them */
-    bool accumulate, wide_c;
-    const unsigned *wanted; /* as in tsr_gemm_operands */
-};
-
-/* ---- who makes what ------------------------------------------------------------------------------------------------------- */
-
-/* A tile of C and the part of it from `first` to `last` along k in units. */
-struct Segment {
-    int tile, first, last;
-    int part; /* where the sums are kept; < 0: it is all of k, and they go to C */
-};
-
-/* Where the share of a sharer begins, in units from the start of the first shared tile. */
-template <typename T> __device__ __forceinline__ int share_start(const Work<T> &w, int sharer) {
-    return sharer * w.share + (sharer < w.longer ? sharer : w.longer);
-}
-
-/* Segment number `index` of a block; false: there is none. After the whole tiles, sharer b gets [b, b + 1) / sharers of what the tiles left
- * over have along k, one tile after the other: mostly the end of a tile and the start of the next. */
-template <typename T> __device__ __forceinline__ bool segment_of(const Work<T> &w, int index, Segment *s) {
-    const int block = (int)blockIdx.x, blocks = (int)gridDim.x;
-    *s = Segment{index * blocks + block, 0, w.depth, -1};
-    if (index < w.whole) return true;
-    if (block >= w.sharers || index > w.whole + 1) return false;
-    const int from = share_start(w, block), to = share_start(w, block + 1), edge = (from / w.depth + 1) * w.depth;
-    const bool second = index > w.whole;
-    if (second && to <= edge) return false;
-    const int start = second ? edge : from, end = second || to < edge ? to : edge, tile = start / w.depth;
-    *s = Segment{w.whole * blocks + tile, start - tile * w.depth, end - tile * w.depth, 2 * block + second};
-    if (s->last - s->first == w.depth) s->part = -1;
-    return true;
-}
-
-template <typename T> __device__ __forceinline__ void tile_of(const Work<T> &w, int index, int *row, int *col) {
-    tsr_gemm_band(index, w.tiles_m, w.tiles_n, BAND, row, col);
-}
-
-/* ---- bringing panels in --------------------------------------------------------------------------------------------------- */
-
-/* The panels of a segment: the first row of A and column of B, the first of k, and how many panels from there. */
-struct Panels {
-    int64_t row, col, k;
-    int count;
-};
-
-template <typename T> __device__ __forceinline__ Panels panels_of(const Work<T> &w, const Segment &s) {
-    int row, col;
-    tile_of(w, s.tile, &row, &col);
-    return {(int64_t)row * Tile<T>::M, (int64_t)col * Tile<T>::N, (int64_t)s.first * UNIT, (s.last - s.first) * (UNIT / K<T>)};
-}
-
-/* A panel of a packed A. */
-template <typename T> __device__ __forceinline__ const T *packed_at(const Work<T> &w, int64_t row, int64_t k) {
-    return w.a + (row / Tile<T>::M * w.depth * UNIT + k) * PITCH<T>;
-}
-
-/* The ring of stages, and where in it, in which turn, a thread is. */
-template <typename T> struct Ring {
-    T *stages; /* and IDLE elements behind them, which nobody writes */
-    int slot;
-
-    __device__ __forceinline__ T *stage() const { return stages + slot * STAGE_ELEMENTS<T>; }
-    __device__ __forceinline__ const T *idle() const { return stages + STAGES<T> * STAGE_ELEMENTS<T>; }
-
-#ifdef TSR_SIMT_ENGINE
-    uint64_t *full, *empty; /* STAGES barriers each */
-    uint32_t phase;
-
-    __device__ __forceinline__ void step() {
-        if (++slot == STAGES<T>) slot = 0, phase ^= 1;
-    }
-    __device__ __forceinline__ void open(const Work<T> &w, unsigned char *shared) {
-        stages = reinterpret_cast<T *>(hopper::shared_aligned(shared, BOX_ALIGNMENT));
-        full = reinterpret_cast<uint64_t *>(stages + STAGES<T> * STAGE_ELEMENTS<T> + IDLE);
-        empty = full + STAGES<T>;
-        slot = 0, phase = 0;
-        hopper::ring_init<STAGES<T>>(full, empty, w.packed ? 1 : 1 + PRODUCERS, THREADS / 32);
-        __syncthreads();
-    }
-    /* A's panel at row and k, turned: a warp takes 8 elements along k of 4 rows at a time. WHOLE: all of it lies in A. */
-    template <bool WHOLE> __device__ __forceinline__ void turn(const Work<T> &w, int64_t row, int64_t k) const {
-        constexpr int ALONG = 8, ROWS = PRODUCERS / ALONG;
-        const int x = (int)threadIdx.x % ALONG, y = ((int)threadIdx.x - THREADS) / ALONG;
-        const T *from = w.a + (row + y) * w.lda + k + x;
-        T *to = stage() + x * PITCH<T> + y;
-#pragma unroll 4
-        for (int i = 0; i < Tile<T>::M; i += ROWS, from += ROWS * w.lda, to += ROWS) {
-#pragma unroll
-            for (int l = 0; l < K<T>; l += ALONG) {
-                const bool inside = WHOLE || (row + y + i < w.m && k + x + l < w.k);
-                hopper::copy_async<sizeof(T)>(to + l * PITCH<T>, inside ? from + l : w.a, inside);
-            }
-        }
-    }
-    /* The producing warpgroup, or its first thread alone where A is packed: asks for panels, each as soon as there is a place for it. */
-    __device__ __forceinline__ void produce(const Work<T> &w, const Map &map_b, Panels p) {
-        for (; p.count > 0; p.count--, p.k += K<T>, step()) {
-            hopper::barrier_wait(empty + slot, phase ^ 1); /* free from the start */
-            if (threadIdx.x == THREADS) {
-                hopper::barrier_expect(full + slot, ((w.packed ? A_ELEMENTS<T> : 0) + B_ELEMENTS<T>) * sizeof(T));
-                if (w.packed) hopper::copy_bulk(stage(), packed_at(w, p.row, p.k), A_ELEMENTS<T> * sizeof(T), full + slot);
-                hopper::copy_tensor(stage() + A_ELEMENTS<T>, &map_b, (int)p.k, (int)p.col, full + slot);
-            }
-            if (w.packed) continue;
-            if (p.row + Tile<T>::M <= w.m && p.k + K<T> <= w.k) turn<true>(w, p.row, p.k);
-            else turn<false>(w, p.row, p.k);
-            hopper::copies_arrive(full + slot);
-        }
-    }
-    __device__ __forceinline__ void begin(const Work<T> &, const Panels &) {}
-    __device__ __forceinline__ void wait(const Work<T> &) { hopper::barrier_wait(full + slot, phase); }
-    __device__ __forceinline__ void done() {
-        __syncwarp();
-        if (threadIdx.x % 32 == 0) hopper::barrier_arrive(empty + slot);
-        step();
-    }
-#else
-    Panels next; /* to copy */
-
-    __device__ __forceinline__ void open(const Work<T> &, unsigned char *shared) {
-        stages = reinterpret_cast<T *>(shared);
-        slot = 0;
-    }
-    __device__ __forceinline__ void fill_a(const Work<T> &w, T *to) {
-        if (w.packed) {
-            const T *from = packed_at(w, next.row, next.k);
-            for (int i = (int)threadIdx.x * GROUP<T>; i < A_ELEMENTS<T>; i += THREADS * GROUP<T>)
-                *reinterpret_cast<Group<T> *>(to + i) = *reinterpret_cast<const Group<T> *>(from + i);
-        } else {
-            constexpr int ROWS = THREADS / K<T>;
-            const int x = (int)threadIdx.x % K<T>, y = (int)threadIdx.x / K<T>;
-            const T *from = w.a + (next.row + y) * w.lda + next.k + x;
-#pragma unroll 8
-            for (int i = y; i < Tile<T>::M; i += ROWS, from += ROWS * w.lda) to[x * PITCH<T> + i] = next.row + i < w.m && next.k + x < w.k ? *from : T(0);
-        }
-    }
-    __device__ __forceinline__ void fill_b(const Work<T> &w, T *to) {
-        constexpr int GROUPS = Tile<T>::N / GROUP<T>;
-        for (int i = (int)threadIdx.x; i < K<T> * GROUPS; i += THREADS) {
-            const int64_t row = next.k + i / GROUPS, col = next.col + i % GROUPS * GROUP<T>, left = row < w.k ? w.n - col : 0;
-            const T *from = w.b + row * w.ldb + col;
-            Group<T> group;
-            if (w.wide_b && left >= GROUP<T>) group = *reinterpret_cast<const Group<T> *>(from);
-            else {
-#pragma unroll
-                for (int e = 0; e < GROUP<T>; e++) group.at[e] = e < left ? from[e] : T(0);
-            }
-            *reinterpret_cast<Group<T> *>(to + i * GROUP<T>) = group;
-        }
-    }
-    __device__ __forceinline__ void fill(const Work<T> &w, T *to) {
-        if (next.count <= 0) return;
-        fill_a(w, to);
-        fill_b(w, to + A_ELEMENTS<T>);
-        next.k += K<T>, next.count--;
-    }
-    __device__ __forceinline__ void begin(const Work<T> &w, const Panels &p) {
-        next = p;
-        __syncthreads();
-        fill(w, stage());
-    }
-    /* After the barrier the panel is there, and the one before, whose place the next gets, has been used by all. */
-    __device__ __forceinline__ void wait(const Work<T> &w) {
-        __syncthreads();
-        fill(w, stages + (slot ^ 1) * STAGE_ELEMENTS<T>);
-    }
-    __device__ __forceinline__ void done() { slot ^= 1; }
-#endif
-};
 
 /* ---- multiplying ---------------------------------------------------------------------------------------------------------- */
 
@@ -252,7 +41,7 @@ template <typename T, int COUNT, int LANES> __device__ __forceinline__ void load
  * multiply-adds share an operand, down one column of `sum` and up the next; the order of TURN suits the registers the compiler picks. */
 template <typename T>
 __device__ __forceinline__ void multiply(const Work<T> &w, Ring<T> &ring, int panels, int own_row, int own_col, T (&sum)[Tile<T>::OWN_M][Tile<T>::OWN_N]) {
-    constexpr int M = PITCH<T>, N = Tile<T>::N, OWN_M = Tile<T>::OWN_M, OWN_N = Tile<T>::OWN_N, LANES_M = Tile<T>::LANES_M;
+    constexpr int PITCH_A = PITCH<T>, N = Tile<T>::N, OWN_M = Tile<T>::OWN_M, OWN_N = Tile<T>::OWN_N, LANES_M = Tile<T>::LANES_M;
     constexpr int TURN[OWN_M] = {2, 4, 7, 3, 6, 0, 5, 1};
 #pragma unroll 1
     for (int t = 0; t < panels; t++) {
@@ -262,14 +51,14 @@ __device__ __forceinline__ void multiply(const Work<T> &w, Ring<T> &ring, int pa
         load_own<T, OWN_M, LANES_M>(own_a[0], a);
         load_own<T, OWN_N, LANES_N<T>>(own_b[0], b);
 #pragma unroll 1
-        for (int step = 0; step < K<T>; step += STEPS<T>, a += STEPS<T> * M, b += STEPS<T> * N) {
+        for (int step = 0; step < K<T>; step += STEPS<T>, a += STEPS<T> * PITCH_A, b += STEPS<T> * N) {
             /* At the end of the panel what nobody uses: a branch would keep loads and multiply-adds apart. */
             const bool more = step + STEPS<T> < K<T>;
-            const T *next_a = more ? a + STEPS<T> * M : ring.idle() + own_row, *next_b = more ? b + STEPS<T> * N : ring.idle() + own_col;
+            const T *next_a = more ? a + STEPS<T> * PITCH_A : ring.idle() + own_row, *next_b = more ? b + STEPS<T> * N : ring.idle() + own_col;
 #pragma unroll
             for (int l = 0; l < STEPS<T>; l++) {
                 if (l + 1 < STEPS<T> || STEPS<T> < K<T>) { /* known to the compiler */
-                    load_own<T, OWN_M, LANES_M>(own_a[(l + 1) % 2], l + 1 < STEPS<T> ? a + (l + 1) * M : next_a);
+                    load_own<T, OWN_M, LANES_M>(own_a[(l + 1) % 2], l + 1 < STEPS<T> ? a + (l + 1) * PITCH_A : next_a);
                     load_own<T, OWN_N, LANES_N<T>>(own_b[(l + 1) % 2], l + 1 < STEPS<T> ? b + (l + 1) * N : next_b);
                 }
 #pragma unroll

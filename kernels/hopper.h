@@ -85,9 +85,9 @@ template <int SLOTS> struct Place {
 __device__ __forceinline__ void named_wait(int id, int threads) { asm volatile("barrier.cta.sync.aligned %0, %1;" ::"r"(id), "r"(threads) : "memory"); }
 __device__ __forceinline__ void named_arrive(int id, int threads) { asm volatile("barrier.cta.arrive.aligned %0, %1;" ::"r"(id), "r"(threads) : "memory"); }
 
-/* BYTES (4, 8) from global to shared memory, or, unless `inside`, as many zeros; under way on return. */
-template <int BYTES> __device__ __forceinline__ void copy_async(void *to, const void *from, bool inside) {
-    asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" ::"r"(shared_address(to)), "l"(from), "n"(BYTES), "r"(inside ? BYTES : 0) : "memory");
+/* BYTES (4, 8) from global memory to an address of shared memory, or, unless `inside`, as many zeros; under way on return. */
+template <int BYTES> __device__ __forceinline__ void copy_async(uint32_t to, const void *from, bool inside) {
+    asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" ::"r"(to), "l"(from), "n"(BYTES), "r"(inside ? BYTES : 0) : "memory");
 }
 /* This thread arrives when all it asked copy_async for is there. */
 __device__ __forceinline__ void copies_arrive(uint64_t *barrier) {

@@ -27,9 +27,9 @@ template <> struct Tile<double> {
 };
 
 template <typename T> constexpr int GROUP = 16 / (int)sizeof(T);        /* elements of 16 bytes */
-template <typename T> constexpr int PITCH = Tile<T>::M + GROUP<T>;      /* of A's panel: writes along k meet no bank conflicts */
+template <typename T> constexpr int PITCH = Tile<T>::M + GROUP<T>;      /* of A's panel: 8 elements along k of 4 rows are written without bank conflicts */
 constexpr int UNIT = 32;                                                /* along k: a multiple of every panel */
-constexpr int64_t PACKED_FROM = 3072; /* columns of C: below, packing A costs more than 1.5 % of the product, turning it in the blocks about that */
+constexpr int64_t PACKED_FROM = 2560; /* columns of C from which packing A should cost less than turning it in the blocks; not measured yet */
 
 #ifdef TSR_EMULATE_CUDA
 struct Map {}; /* no copy engine */
@@ -45,6 +45,7 @@ template <typename T> struct Preparing {
     const T *a, *b; /* null: as it stands */
     T *to_a, *to_b;
     int64_t lda, ldb, ld_to_b, m, n, k;
+    int across; /* threads along a row of B */
     const unsigned *wanted; /* as in tsr_gemm_operands */
 };
 
@@ -68,16 +69,18 @@ template <typename T> __device__ __forceinline__ void pack_a(const Preparing<T> 
     __syncthreads();
 }
 
-/* LOADS rows of B, as many columns as threads. */
+/* Of B p.across columns, and LOADS rows for each row of threads. */
 template <typename T> __device__ __forceinline__ void copy_b(const Preparing<T> &p, int64_t work) {
-    const int64_t across = (p.n + OPERAND_THREADS - 1) / OPERAND_THREADS, row = work / across * LOADS, col = work % across * OPERAND_THREADS + (int)threadIdx.x;
+    const int rows = OPERAND_THREADS / p.across;
+    const int64_t strips = (p.n + p.across - 1) / p.across;
+    const int64_t row = work / strips * LOADS * rows + (int)threadIdx.x / p.across, col = work % strips * p.across + (int)threadIdx.x % p.across;
     if (col >= p.n) return;
     T part[LOADS];
 #pragma unroll
-    for (int i = 0; i < LOADS; i++) part[i] = row + i < p.k ? p.b[(row + i) * p.ldb + col] : T(0);
+    for (int i = 0; i < LOADS; i++) part[i] = row + i * rows < p.k ? p.b[(row + i * rows) * p.ldb + col] : T(0);
 #pragma unroll
     for (int i = 0; i < LOADS; i++)
-        if (row + i < p.k) p.to_b[(row + i) * p.ld_to_b + col] = part[i];
+        if (row + i * rows < p.k) p.to_b[(row + i * rows) * p.ld_to_b + col] = part[i];
 }
 
 template <typename T> __global__ void __launch_bounds__(OPERAND_THREADS) prepare_operands(Preparing<T> p, int64_t works_a, int64_t works) {
@@ -97,13 +100,15 @@ tsr_status blocks_for(int64_t count, unsigned *blocks) {
     return TSR_OK;
 }
 
-template <typename T> tsr_status prepare_where(tsr_stream *stream, const Preparing<T> &p) {
+template <typename T> tsr_status prepare_where(tsr_stream *stream, Preparing<T> p) {
+    p.across = OPERAND_THREADS;
+    while (p.across / 2 >= p.n && p.across > 1) p.across /= 2;
     const int64_t works_a = p.a ? tsr_ceil_div(p.m, Tile<T>::M) * tsr_ceil_div(p.k, UNIT) : 0;
-    const int64_t works = works_a + (p.b ? tsr_ceil_div(p.k, LOADS) * tsr_ceil_div(p.n, OPERAND_THREADS) : 0);
+    const int64_t works = works_a + (p.b ? tsr_ceil_div(p.k, LOADS * (OPERAND_THREADS / p.across)) * tsr_ceil_div(p.n, p.across) : 0);
     unsigned blocks;
     if (works == 0) return TSR_OK;
     TSR_TRY(blocks_for(works, &blocks));
-    return TSR_LAUNCH(prepare_operands<T>, blocks, OPERAND_THREADS, SQUARE_BYTES<T>, stream, p, works_a, works);
+    return TSR_LAUNCH(prepare_operands<T>, blocks, OPERAND_THREADS, p.a ? SQUARE_BYTES<T> : 0, stream, p, works_a, works);
 }
 
 /* Whether A is packed. */
@@ -117,7 +122,7 @@ template <typename T> size_t copied_b_bytes(int64_t k, int64_t n) { return (size
 
 /* Whether rows begin at multiples of 16 bytes. */
 template <typename T> bool aligned(const T *x, int64_t ld) { return (uintptr_t)x % 16 == 0 && (size_t)ld * sizeof(T) % 16 == 0; }
-/* Whether the copy engine reaches them; it counts rows that are less than 2^40 bytes apart. */
+/* Whether the copy engine reaches them: rows may be less than 2^40 bytes apart, and are taken up to 2^38. */
 template <typename T> bool reached(const T *x, int64_t ld) { return aligned(x, ld) && ld < ((int64_t)1 << 38) / (int64_t)sizeof(T); }
 
 } // namespace

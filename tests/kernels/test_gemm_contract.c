@@ -286,7 +286,7 @@ static sizes tile_of(const setup *s) {
 /* 0, 1, t - 1, t, t + 1 and a prime along every dimension, tall, wide and deep, around the kernel's own tile. */
 static void check_shapes(const setup *s) {
     const sizes tile = tile_of(s);
-    const int64_t tm = tile.m, tn = tile.n, tk = tile.k;
+    const int64_t tm = tile.m, tn = tile.n, tk = tile.k, edge = s->kernel->multiple;
     const int64_t ms[] = {0, 1, tm - 1, tm, tm + 1, 37}, ns[] = {0, 1, tn - 1, tn, tn + 1, 41}, ks[] = {0, 1, tk - 1, tk, tk + 1, 2 * tk, 43};
     const int count = 6, deep = 7;
     for (int i = 0; i < count; i++) check_shape(s, ms[i], 5, 7, LAYOUTS[i % LAYOUT_COUNT]);
@@ -301,6 +301,7 @@ static void check_shapes(const setup *s) {
     check_shape(s, 3, 5, 997, LAYOUTS[0]);
     check_shape(s, tm + 1, 5, 997, LAYOUTS[1]);
     for (int i = 0; i < 2; i++) check_shape(s, 3, 3083, tk + 1, LAYOUTS[i]); /* so wide that kernels may prepare A in another way */
+    check_exact(s, tsr_round_up(3, edge), tsr_round_up(3083, edge), tsr_round_up(300, edge), LAYOUTS[1], false);
 }
 
 #ifndef TSR_EMULATE_CUDA
@@ -352,6 +353,7 @@ static void check_large(const setup *s) {
     check_sums(s, 1030, 1540, 2049, LAYOUTS[1], false);
     check_sums(s, 2304, 1023, 2049, LAYOUTS[2], true);
     check_sums(s, 4300, 1023, 2112, LAYOUTS[0], false);
+    for (int i = 0; i < 2; i++) check_sums(s, 1030, 3100, 2049, LAYOUTS[i], i == 1);
 }
 #endif
 

@@ -1,0 +1,222 @@
+/* What each block of the kernel `simt` makes, and how its panels come into shared memory: a ring of stages that a warpgroup of its own fills on sm_90a,
+ * all threads elsewhere. Included by gemm_simt.cu alone. */
+#ifndef TSR_KERNELS_SIMT_RING_H
+#define TSR_KERNELS_SIMT_RING_H
+
+#include "kernels/simt_operands.h"
+
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+#include "kernels/hopper.h"
+#define TSR_SIMT_ENGINE 1
+#endif
+
+namespace {
+
+constexpr int THREADS = 256;   /* that multiply */
+constexpr int PRODUCERS = 128; /* one warpgroup more with the copy engine */
+constexpr int BAND = 8;        /* rows of tiles that blocks walk together */
+constexpr int STAGES_PLAIN = 2;
+constexpr int IDLE = 256;      /* elements, as many as the longest row of a panel holds */
+
+#ifdef TSR_SIMT_ENGINE
+constexpr int ALL_THREADS = THREADS + PRODUCERS;
+template <typename T> constexpr int K = Tile<T>::PANEL_ENGINE;
+template <typename T> constexpr int STAGES = Tile<T>::STAGES_ENGINE;
+#else
+constexpr int ALL_THREADS = THREADS;
+template <typename T> constexpr int K = Tile<T>::PANEL_PLAIN;
+template <typename T> constexpr int STAGES = STAGES_PLAIN;
+#endif
+template <typename T> constexpr int A_ELEMENTS = K<T> * PITCH<T>; /* of a stage: columns of A, then rows of B */
+template <typename T> constexpr int B_ELEMENTS = K<T> * Tile<T>::N;
+template <typename T> constexpr int STAGE_ELEMENTS = A_ELEMENTS<T> + B_ELEMENTS<T>;
+
+template <typename T> struct alignas(16) Group {
+    T at[GROUP<T>];
+};
+
+template <typename T> struct Work {
+    const T *a, *b; /* a: packed or not; b is for devices without a copy engine */
+    T *c;
+    int64_t lda, ldb, ldc, m, n, k;
+    bool packed;         /* A */
+    bool wide_b, wide_c; /* 16 bytes can be reached at once */
+    bool accumulate;
+    int depth;           /* units of k */
+    int tiles_m, tiles_n;
+    int whole;           /* tiles that each block makes, one after the other */
+    int left, sharers;   /* tiles left over, and blocks that share them: as many, a tile each, or more, and equal parts along k */
+    int share, longer;   /* units a sharer makes; one more the first `longer` of them */
+    T *partial;          /* [2 a sharer][element of a thread][thread]: sums of a part of k */
+    const unsigned *wanted; /* as in tsr_gemm_operands */
+};
+
+/* ---- who makes what ------------------------------------------------------------------------------------------------------- */
+
+/* A tile of C and the part of it from `first` to `last` along k in units. */
+struct Segment {
+    int tile, first, last;
+    int part; /* where the sums are kept; < 0: it is all of k, and they go to C */
+};
+
+/* Where the share of a sharer begins, in units from the start of the first shared tile. */
+template <typename T> __device__ __forceinline__ int share_start(const Work<T> &w, int sharer) {
+    return sharer * w.share + (sharer < w.longer ? sharer : w.longer);
+}
+
+/* Segment number `index` of a block; false: there is none. After the whole tiles, sharer b gets [b, b + 1) / sharers of what the tiles left
+ * over have along k, one tile after the other: mostly the end of a tile and the start of the next. */
+template <typename T> __device__ __forceinline__ bool segment_of(const Work<T> &w, int index, Segment *s) {
+    const int block = (int)blockIdx.x, blocks = (int)gridDim.x;
+    *s = Segment{index * blocks + block, 0, w.depth, -1};
+    if (index < w.whole) return true;
+    if (block >= w.sharers || index > w.whole + 1) return false;
+    const int from = share_start(w, block), to = share_start(w, block + 1), edge = (from / w.depth + 1) * w.depth;
+    const bool second = index > w.whole;
+    if (second && to <= edge) return false;
+    const int start = second ? edge : from, end = second || to < edge ? to : edge, tile = start / w.depth;
+    *s = Segment{w.whole * blocks + tile, start - tile * w.depth, end - tile * w.depth, 2 * block + second};
+    if (s->last - s->first == w.depth) s->part = -1;
+    return true;
+}
+
+template <typename T> __device__ __forceinline__ void tile_of(const Work<T> &w, int index, int *row, int *col) {
+    tsr_gemm_band(index, w.tiles_m, w.tiles_n, BAND, row, col);
+}
+
+/* ---- bringing panels in --------------------------------------------------------------------------------------------------- */
+
+/* The panels of a segment: the first row of A and column of B, the first of k, and how many panels from there. */
+struct Panels {
+    int64_t row, col, k;
+    int count;
+};
+
+template <typename T> __device__ __forceinline__ Panels panels_of(const Work<T> &w, const Segment &s) {
+    int row, col;
+    tile_of(w, s.tile, &row, &col);
+    return {(int64_t)row * Tile<T>::M, (int64_t)col * Tile<T>::N, (int64_t)s.first * UNIT, (s.last - s.first) * (UNIT / K<T>)};
+}
+
+/* A panel of a packed A. */
+template <typename T> __device__ __forceinline__ const T *packed_at(const Work<T> &w, int64_t row, int64_t k) {
+    return w.a + (row / Tile<T>::M * w.depth * UNIT + k) * PITCH<T>;
+}
+
+/* The ring of stages, and where in it, in which turn, a thread is. */
+template <typename T> struct Ring {
+    T *stages; /* and IDLE elements behind them, which nobody writes */
+    int slot;
+
+    __device__ __forceinline__ T *stage() const { return stages + slot * STAGE_ELEMENTS<T>; }
+    __device__ __forceinline__ const T *idle() const { return stages + STAGES<T> * STAGE_ELEMENTS<T>; }
+
+#ifdef TSR_SIMT_ENGINE
+    uint64_t *full, *empty; /* STAGES barriers each */
+    uint32_t phase;
+
+    __device__ __forceinline__ void step() {
+        if (++slot == STAGES<T>) slot = 0, phase ^= 1;
+    }
+    __device__ __forceinline__ void open(const Work<T> &w, unsigned char *shared) {
+        stages = reinterpret_cast<T *>(hopper::shared_aligned(shared, BOX_ALIGNMENT));
+        full = reinterpret_cast<uint64_t *>(stages + STAGES<T> * STAGE_ELEMENTS<T> + IDLE);
+        empty = full + STAGES<T>;
+        slot = 0, phase = 0;
+        hopper::ring_init<STAGES<T>>(full, empty, w.packed ? 1 : 1 + PRODUCERS, THREADS / 32);
+        __syncthreads();
+    }
+    /* A's panel at row and k, transposed: a warp takes 8 elements along k of 4 rows at a time. WHOLE: all of it lies in A. */
+    template <bool WHOLE> __device__ __forceinline__ void transpose(const Work<T> &w, int64_t row, int64_t k) const {
+        constexpr int ALONG = 8, ROWS = PRODUCERS / ALONG;
+        const int x = (int)threadIdx.x % ALONG, y = ((int)threadIdx.x - THREADS) / ALONG;
+        const T *from = w.a + (row + y) * w.lda + k + x;
+        const uint32_t to = hopper::shared_address(stage() + x * PITCH<T> + y);
+#pragma unroll(WHOLE ? Tile<T>::M / ROWS : 1)
+        for (int i = 0; i < Tile<T>::M; i += ROWS, from += ROWS * w.lda) {
+#pragma unroll
+            for (int l = 0; l < K<T>; l += ALONG) {
+                const bool inside = WHOLE || (row + y + i < w.m && k + x + l < w.k);
+                hopper::copy_async<sizeof(T)>(to + (l * PITCH<T> + i) * (int)sizeof(T), inside ? from + l : w.a, inside);
+            }
+        }
+    }
+    /* The producing warpgroup, or its first thread alone where A is packed: asks for panels, each as soon as there is a place for it. */
+    __device__ __forceinline__ void produce(const Work<T> &w, const Map &map_b, Panels p) {
+        for (; p.count > 0; p.count--, p.k += K<T>, step()) {
+            hopper::barrier_wait(empty + slot, phase ^ 1); /* free from the start */
+            if (threadIdx.x == THREADS) {
+                hopper::barrier_expect(full + slot, ((w.packed ? A_ELEMENTS<T> : 0) + B_ELEMENTS<T>) * sizeof(T));
+                if (w.packed) hopper::copy_bulk(stage(), packed_at(w, p.row, p.k), A_ELEMENTS<T> * sizeof(T), full + slot);
+                hopper::copy_tensor(stage() + A_ELEMENTS<T>, &map_b, (int)p.k, (int)p.col, full + slot);
+            }
+            if (w.packed) continue;
+            if (p.row + Tile<T>::M <= w.m && p.k + K<T> <= w.k) transpose<true>(w, p.row, p.k);
+            else transpose<false>(w, p.row, p.k);
+            hopper::copies_arrive(full + slot);
+        }
+    }
+    __device__ __forceinline__ void begin(const Work<T> &, const Panels &) {}
+    __device__ __forceinline__ void wait(const Work<T> &) { hopper::barrier_wait(full + slot, phase); }
+    __device__ __forceinline__ void done() {
+        __syncwarp();
+        if (threadIdx.x % 32 == 0) hopper::barrier_arrive(empty + slot);
+        step();
+    }
+#else
+    Panels next; /* to copy */
+
+    __device__ __forceinline__ void open(const Work<T> &, unsigned char *shared) {
+        stages = reinterpret_cast<T *>(shared);
+        slot = 0;
+    }
+    __device__ __forceinline__ void fill_a(const Work<T> &w, T *to) {
+        if (w.packed) {
+            const T *from = packed_at(w, next.row, next.k);
+            for (int i = (int)threadIdx.x * GROUP<T>; i < A_ELEMENTS<T>; i += THREADS * GROUP<T>)
+                *reinterpret_cast<Group<T> *>(to + i) = *reinterpret_cast<const Group<T> *>(from + i);
+        } else {
+            constexpr int ROWS = THREADS / K<T>;
+            const int x = (int)threadIdx.x % K<T>, y = (int)threadIdx.x / K<T>;
+            const T *from = w.a + (next.row + y) * w.lda + next.k + x;
+#pragma unroll 8
+            for (int i = y; i < Tile<T>::M; i += ROWS, from += ROWS * w.lda) to[x * PITCH<T> + i] = next.row + i < w.m && next.k + x < w.k ? *from : T(0);
+        }
+    }
+    __device__ __forceinline__ void fill_b(const Work<T> &w, T *to) {
+        constexpr int GROUPS = Tile<T>::N / GROUP<T>;
+        for (int i = (int)threadIdx.x; i < K<T> * GROUPS; i += THREADS) {
+            const int64_t row = next.k + i / GROUPS, col = next.col + i % GROUPS * GROUP<T>, left = row < w.k ? w.n - col : 0;
+            const T *from = w.b + row * w.ldb + col;
+            Group<T> group;
+            if (w.wide_b && left >= GROUP<T>) group = *reinterpret_cast<const Group<T> *>(from);
+            else {
+#pragma unroll
+                for (int e = 0; e < GROUP<T>; e++) group.at[e] = e < left ? from[e] : T(0);
+            }
+            *reinterpret_cast<Group<T> *>(to + i * GROUP<T>) = group;
+        }
+    }
+    __device__ __forceinline__ void fill(const Work<T> &w, T *to) {
+        if (next.count <= 0) return;
+        fill_a(w, to);
+        fill_b(w, to + A_ELEMENTS<T>);
+        next.k += K<T>, next.count--;
+    }
+    __device__ __forceinline__ void begin(const Work<T> &w, const Panels &p) {
+        next = p;
+        __syncthreads();
+        fill(w, stage());
+    }
+    /* After the barrier the panel is there, and the one before, whose place the next gets, has been used by all. */
+    __device__ __forceinline__ void wait(const Work<T> &w) {
+        __syncthreads();
+        fill(w, stages + (slot ^ 1) * STAGE_ELEMENTS<T>);
+    }
+    __device__ __forceinline__ void done() { slot ^= 1; }
+#endif
+};
+
+} // namespace
+
+#endif
