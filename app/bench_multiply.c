@@ -132,8 +132,7 @@ static tsr_status prepare(tsr_bench_multiply_run *b) {
     TSR_TRY(opened);
     tsr_job_mark(j, TSR_STARTUP_FILES);
     TSR_TRY(tsr_job_choose(j, &opening));
-    TSR_TRY(tsr_agree(comm, tsr_grid_open(b->world, j->plan.p, j->plan.q, j->plan.r, &j->grid)));
-    TSR_TRY(tsr_agree(comm, j->grid.active ? j->transport_ops->open(&j->grid, j->device, &j->transport) : TSR_OK));
+    TSR_TRY(tsr_job_connect(j));
     tsr_job_mark(j, TSR_STARTUP_TRANSPORT);
     TSR_TRY(tsr_agree(comm, pin(b)));
     TSR_TRY(tsr_agree(comm, j->grid.active ? open_executor(b) : TSR_OK));

@@ -63,7 +63,7 @@ static tsr_status allocate(void *context) {
     return tsr_buffers_open(&j->plan, j->device, &j->buffers);
 }
 
-static tsr_status connect_ranks(tsr_job *j) {
+tsr_status tsr_job_connect(tsr_job *j) {
     MPI_Comm comm = j->world->comm;
     TSR_TRY(tsr_agree(comm, tsr_grid_open(j->world, j->plan.p, j->plan.q, j->plan.r, &j->grid)));
     return tsr_agree(comm, j->grid.active ? j->transport_ops->open(&j->grid, j->device, &j->transport) : TSR_OK);
@@ -75,7 +75,7 @@ static tsr_status prepare_parts(tsr_job *j) {
     bool first = j->world->rank == 0;
     if (first) tsr_task_start(&output, create_output, j);
     if (j->world->rank < j->plan.p * j->plan.q * j->plan.r) tsr_task_start(&memory, allocate, j);
-    tsr_status status = connect_ranks(j);
+    tsr_status status = tsr_job_connect(j);
     tsr_job_mark(j, TSR_STARTUP_TRANSPORT);
     tsr_task_wait(&output);
     tsr_job_mark(j, TSR_STARTUP_FILES);

@@ -52,6 +52,8 @@ tsr_status tsr_job_describe(tsr_job *j); /* what is multiplied: the files, the p
 tsr_status tsr_job_choose(tsr_job *j, tsr_device_opening *opening); /* with what: device, kernel, transport, plan */
 tsr_status tsr_job_show_plan(const tsr_job *j);
 
+/* multiply.c. Collective, the same status on every rank: the grid and the transport of the plan. */
+tsr_status tsr_job_connect(tsr_job *j);
 /* multiply.c, Local. */
 int tsr_job_io_threads(const tsr_job *j); /* that read or write at once on this rank: the setting, or half of its share of the cores, 8 at most */
 void tsr_job_describe_rank(tsr_job *j); /* rank, place in the grid, host and device in j->mine */

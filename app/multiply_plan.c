@@ -111,10 +111,6 @@ static tsr_status find_resources(const tsr_job *j, tsr_resources *res) {
     return TSR_OK;
 }
 
-static size_t host_limit_of(const tsr_resources *res) {
-    return res->host_memory && res->device_limit < res->host_limit ? res->device_limit : res->host_limit;
-}
-
 /* Memory to encode C's chunks: an eighth of the limit at most, and what one chunk takes in any case. */
 static size_t encode_bytes(const tsr_job *j, size_t limit) {
     int encoders = j->settings->io_threads > 0 ? j->settings->io_threads : TSR_ENCODERS_USUAL;
@@ -126,7 +122,7 @@ static size_t encode_bytes(const tsr_job *j, size_t limit) {
 static tsr_status plan_without_caches(tsr_job *j, const tsr_resources *res) {
     tsr_resources rest = *res;
     char why[600], need[32];
-    size_t limit = host_limit_of(res), one = tsr_output_encode_bytes(&j->spec, 1);
+    size_t limit = tsr_host_limit(res), one = tsr_output_encode_bytes(&j->spec, 1);
     j->from.a.cache_bytes = j->from.b.cache_bytes = j->from.c0.cache_bytes = 0;
     j->spec.encode_bytes = one;
     if (one == 0) return tsr_plan_make(&j->problem, res, &j->plan);
@@ -140,7 +136,7 @@ static tsr_status plan_without_caches(tsr_job *j, const tsr_resources *res) {
 /* What stores of chunked files keep, decode and encode counts as host memory: inputs a quarter of it at most, and nothing where the plan needs it all. */
 static tsr_status plan_beside_caches(tsr_job *j, const tsr_resources *res) {
     tsr_store_desc *from[] = {&j->from.a, &j->from.b, &j->from.c0};
-    size_t limit = host_limit_of(res), kept = j->spec.encode_bytes = encode_bytes(j, limit), chunked = 0;
+    size_t limit = tsr_host_limit(res), kept = j->spec.encode_bytes = encode_bytes(j, limit), chunked = 0;
     for (int i = 0; i < 3; i++) chunked += from[i]->cache_bytes > 0;
     for (int i = 0; i < 3; i++) {
         if (chunked > 0 && from[i]->cache_bytes > limit / 4 / chunked) from[i]->cache_bytes = limit / 4 / chunked;
@@ -162,7 +158,7 @@ static double place_bytes(const tsr_job *j) {
 /* Chunks are placed when the plan's buffers and the inputs are gone: the list of them must fit what encoding (encode_bytes) leaves. */
 static tsr_status placing_fits(const tsr_job *j, const tsr_resources *res) {
     int64_t chunks = tsr_spec_chunks(&j->spec);
-    double limit = (double)host_limit_of(res), place = place_bytes(j), need = fmax(place * 8 / 7, place + (double)tsr_output_encode_bytes(&j->spec, 1));
+    double limit = (double)tsr_host_limit(res), place = place_bytes(j), need = fmax(place * 8 / 7, place + (double)tsr_output_encode_bytes(&j->spec, 1));
     char need_text[32], have_text[32];
     if (need <= limit) return TSR_OK;
     return tsr_fail(TSR_ERR_LIMIT, "%lld chunks of C need %s of host memory a rank to be put in order, and the limit is %s: use larger chunks, or --host-memory %.0f or more (and as much --memory on the CPU)",
@@ -175,7 +171,7 @@ static double check_bytes(const tsr_job *j) { return tsr_verify_bytes(j->problem
 /* The check comes when the plan's buffers are gone: its sums may take what its reading, a quarter of the limit, leaves. */
 static tsr_status check_fits(const tsr_job *j, const tsr_resources *res) {
     if (!j->settings->verify) return TSR_OK;
-    size_t limit = host_limit_of(res);
+    size_t limit = tsr_host_limit(res);
     double need = check_bytes(j) / 0.75 + 1;
     char need_text[32], have_text[32];
     if (need <= (double)limit) return TSR_OK;
@@ -204,7 +200,7 @@ static bool trace_fits(const tsr_job *j, double bytes, double limit) {
 
 /* A trace grows with the steps, and less memory for matrices makes more of them: planned again with twice of what the last trace would have taken. */
 static tsr_status plan_beside_trace(tsr_job *j, const tsr_resources *res) {
-    size_t limit = host_limit_of(res);
+    size_t limit = tsr_host_limit(res);
     double need = 0;
     for (int tries = 0; tries < 8 && 2 * need < (double)limit; tries++) {
         tsr_resources rest = *res;

@@ -1,6 +1,6 @@
 /* Chunks to rank 0 (place_chunks.h). All ranks send theirs by number, and rank 0 takes the next number from whoever has it: no rank waits for one that
- * waits for it, and no more than a chunk is held at a time: a send ends when rank 0 takes it, so that small chunks do not pile up there, either. What fails on the way is counted, not passed on at once, so that every chunk
- * expected is sent and taken; then all agree. */
+ * waits for it, and no more than a chunk is held at a time: a send ends when rank 0 takes it, so that small chunks do not pile up there, either. What
+ * fails on the way is kept, not passed on at once, so that every chunk expected is sent and taken; then all agree. */
 #include "app/place_chunks.h"
 
 #include <stdlib.h>

@@ -119,22 +119,11 @@ static tsr_status spill_failed(const encoding_store *s, const char *what, size_t
                     strerror(error), status == TSR_ERR_SPACE ? "free some space or choose another folder" : "check the disk and the file system");
 }
 
-/* 0 or an errno. */
-static int write_all(int fd, const void *from, size_t bytes, int64_t offset) {
-    while (bytes > 0) {
-        ssize_t put = pwrite(fd, from, bytes, offset);
-        if (put < 0 && errno == EINTR) continue;
-        if (put <= 0) return put < 0 ? errno : ENOSPC;
-        from = (const char *)from + put, bytes -= (size_t)put, offset += put;
-    }
-    return 0;
-}
-
 /* Appends head and bytes; threads take turns at reserving only. */
 static tsr_status keep(encoding_store *s, const tsr_encoded_chunk *head, const uint8_t *bytes) {
     int64_t at = atomic_fetch_add(&s->end, (int64_t)(sizeof *head + head->bytes));
-    int error = write_all(s->fd, head, sizeof *head, at);
-    if (!error) error = write_all(s->fd, bytes, head->bytes, at + (int64_t)sizeof *head);
+    int error = tsr_write_all(s->fd, head, sizeof *head, at);
+    if (!error) error = tsr_write_all(s->fd, bytes, head->bytes, at + (int64_t)sizeof *head);
     if (!error) atomic_fetch_add(&s->held, 1);
     return error ? spill_failed(s, "writing", head->bytes, error) : TSR_OK;
 }

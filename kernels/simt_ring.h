@@ -103,26 +103,31 @@ template <typename T> __device__ __forceinline__ const T *packed_at(const Work<T
     return w.a + (row / Tile<T>::M * w.depth * UNIT + k) * PITCH<T>;
 }
 
-/* The ring of stages, and where in it, in which turn, a thread is. */
+#ifdef TSR_SIMT_ENGINE
+template <typename T> using Place = hopper::Place<STAGES<T>>;
+#else
+template <typename T> struct Place {
+    int slot;
+    __device__ __forceinline__ void step() { slot = (slot + 1) % STAGES<T>; }
+};
+#endif
+
+/* The ring of stages, and where in it a thread is. */
 template <typename T> struct Ring {
     T *stages; /* and IDLE elements behind them, which nobody writes */
-    int slot;
+    Place<T> place;
 
-    __device__ __forceinline__ T *stage() const { return stages + slot * STAGE_ELEMENTS<T>; }
+    __device__ __forceinline__ T *stage() const { return stages + place.slot * STAGE_ELEMENTS<T>; }
     __device__ __forceinline__ const T *idle() const { return stages + STAGES<T> * STAGE_ELEMENTS<T>; }
 
 #ifdef TSR_SIMT_ENGINE
     uint64_t *full, *empty; /* STAGES barriers each */
-    uint32_t phase;
 
-    __device__ __forceinline__ void step() {
-        if (++slot == STAGES<T>) slot = 0, phase ^= 1;
-    }
     __device__ __forceinline__ void open(const Work<T> &w, unsigned char *shared) {
         stages = reinterpret_cast<T *>(hopper::shared_aligned(shared, BOX_ALIGNMENT));
         full = reinterpret_cast<uint64_t *>(stages + STAGES<T> * STAGE_ELEMENTS<T> + IDLE);
         empty = full + STAGES<T>;
-        slot = 0, phase = 0;
+        place = {0, 0};
         hopper::ring_init<STAGES<T>>(full, empty, w.packed ? 1 : 1 + PRODUCERS, THREADS / 32);
         __syncthreads();
     }
@@ -143,32 +148,32 @@ template <typename T> struct Ring {
     }
     /* The producing warpgroup, or its first thread alone where A is packed: asks for panels, each as soon as there is a place for it. */
     __device__ __forceinline__ void produce(const Work<T> &w, const Map &map_b, Panels p) {
-        for (; p.count > 0; p.count--, p.k += K<T>, step()) {
-            hopper::barrier_wait(empty + slot, phase ^ 1); /* free from the start */
+        for (; p.count > 0; p.count--, p.k += K<T>, place.step()) {
+            hopper::barrier_wait(empty + place.slot, place.phase ^ 1); /* free from the start */
             if (threadIdx.x == THREADS) {
-                hopper::barrier_expect(full + slot, ((w.packed ? A_ELEMENTS<T> : 0) + B_ELEMENTS<T>) * sizeof(T));
-                if (w.packed) hopper::copy_bulk(stage(), packed_at(w, p.row, p.k), A_ELEMENTS<T> * sizeof(T), full + slot);
-                hopper::copy_tensor(stage() + A_ELEMENTS<T>, &map_b, (int)p.k, (int)p.col, full + slot);
+                hopper::barrier_expect(full + place.slot, ((w.packed ? A_ELEMENTS<T> : 0) + B_ELEMENTS<T>) * sizeof(T));
+                if (w.packed) hopper::copy_bulk(stage(), packed_at(w, p.row, p.k), A_ELEMENTS<T> * sizeof(T), full + place.slot);
+                hopper::copy_tensor(stage() + A_ELEMENTS<T>, &map_b, (int)p.k, (int)p.col, full + place.slot);
             }
             if (w.packed) continue;
             if (p.row + Tile<T>::M <= w.m && p.k + K<T> <= w.k) transpose<true>(w, p.row, p.k);
             else transpose<false>(w, p.row, p.k);
-            hopper::copies_arrive(full + slot);
+            hopper::copies_arrive(full + place.slot);
         }
     }
     __device__ __forceinline__ void begin(const Work<T> &, const Panels &) {}
-    __device__ __forceinline__ void wait(const Work<T> &) { hopper::barrier_wait(full + slot, phase); }
+    __device__ __forceinline__ void wait(const Work<T> &) { hopper::barrier_wait(full + place.slot, place.phase); }
     __device__ __forceinline__ void done() {
         __syncwarp();
-        if (threadIdx.x % 32 == 0) hopper::barrier_arrive(empty + slot);
-        step();
+        if (threadIdx.x % 32 == 0) hopper::barrier_arrive(empty + place.slot);
+        place.step();
     }
 #else
     Panels next; /* to copy */
 
     __device__ __forceinline__ void open(const Work<T> &, unsigned char *shared) {
         stages = reinterpret_cast<T *>(shared);
-        slot = 0;
+        place = {0};
     }
     __device__ __forceinline__ void fill_a(const Work<T> &w, T *to) {
         if (w.packed) {
@@ -211,9 +216,9 @@ template <typename T> struct Ring {
     /* After the barrier the panel is there, and the one before, whose place the next gets, has been used by all. */
     __device__ __forceinline__ void wait(const Work<T> &w) {
         __syncthreads();
-        fill(w, stages + (slot ^ 1) * STAGE_ELEMENTS<T>);
+        fill(w, stages + (place.slot ^ 1) * STAGE_ELEMENTS<T>);
     }
-    __device__ __forceinline__ void done() { slot ^= 1; }
+    __device__ __forceinline__ void done() { place.step(); }
 #endif
 };
 

@@ -131,9 +131,7 @@ static void plan_memory(tsr_plan *plan, int sums) {
 
 static bool plan_fits(const tsr_plan *plan) {
     const tsr_resources *res = &plan->resources;
-    double host_limit = (double)res->host_limit;
-    if (res->host_memory) host_limit = fmin(host_limit, (double)res->device_limit);
-    return plan->device_bytes <= (double)res->device_limit && plan->host_bytes <= host_limit;
+    return plan->device_bytes <= (double)res->device_limit && plan->host_bytes <= (double)tsr_host_limit(res);
 }
 
 bool tsr_plan_fits_counted(tsr_plan *plan) {
@@ -167,11 +165,9 @@ static void choose_panel(tsr_plan *plan, int shrink) {
 
 /* How many times the limit the sums of a super-block are: above 1 no panel can help. */
 static double sums_to_limit(const tsr_plan *plan, int sums) {
-    const tsr_resources *res = &plan->resources;
-    size_t limit = res->host_memory ? (size_t)fmin((double)res->host_limit, (double)res->device_limit) : res->device_limit;
     double m = (double)tsr_plan_local_m(plan), n = (double)tsr_plan_local_n(plan);
     if (tsr_plan_keeps_c(plan)) sums = (int)tsr_max(1, plan->blocks_m * plan->blocks_n);
-    return sums * m * n * (double)tsr_dtype_bytes(plan->problem.type) / (double)limit;
+    return sums * m * n * (double)tsr_dtype_bytes(plan->problem.type) / (double)tsr_device_limit(&plan->resources);
 }
 
 static bool fits_shrunk(tsr_plan *plan, int sums, int shrink) {

@@ -77,6 +77,10 @@ typedef struct {
     tsr_rates rates;
 } tsr_resources;
 
+/* Bytes that a rank may have on its device, and in host memory: where the device works in host memory both are one, and the less counts. */
+static inline size_t tsr_device_limit(const tsr_resources *res) { return res->host_memory && res->host_limit < res->device_limit ? res->host_limit : res->device_limit; }
+static inline size_t tsr_host_limit(const tsr_resources *res) { return res->host_memory ? tsr_device_limit(res) : res->host_limit; }
+
 /* Typical rates for a kind of device and transport. `threads`: of the CPU kernel. */
 tsr_rates tsr_rates_typical(bool cuda, bool device_exchange, tsr_dtype type, int threads);
 

@@ -36,18 +36,13 @@ static double local_bytes(const tsr_plan *plan, const tsr_operand *x, int64_t ou
 
 static int64_t edge_wanted(const tsr_plan *plan) { return plan->resources.edge > 0 ? plan->resources.edge : EDGE; }
 
-static double device_limit(const tsr_plan *plan) {
-    const tsr_resources *res = &plan->resources;
-    return (double)(res->host_memory && res->host_limit < res->device_limit ? res->host_limit : res->device_limit);
-}
-
 /* The fewest super-blocks that fit beside what stays. */
 static void try_keeping(const tsr_plan *fewest, tsr_keep a, tsr_keep b, choice *best) {
     const int64_t local_m = tsr_partition_largest(fewest->problem.m, fewest->problem.unit_m, fewest->p);
     const int64_t local_n = tsr_partition_largest(fewest->problem.n, fewest->problem.unit_n, fewest->q), edge = tsr_min(EDGE_LEAST, edge_wanted(fewest));
     double least = a == TSR_KEEP_BAND ? local_bytes(fewest, &fewest->problem.a, tsr_min(edge, local_m), fewest->pack_a) : 0;
     if (b == TSR_KEEP_ALL) least += local_bytes(fewest, &fewest->problem.b, local_n, fewest->pack_b);
-    if (least > device_limit(fewest)) return;
+    if (least > (double)tsr_device_limit(&fewest->resources)) return;
     tsr_plan plan = *fewest;
     plan.keep_a = a, plan.keep_b = b;
     tsr_plan_one_block(&plan);
@@ -66,7 +61,7 @@ static void try_cutting(const tsr_plan *fewest, choice *best) {
     const double a = local_bytes(&plan, &x->a, tsr_plan_local_m(&plan), plan.pack_a), b = local_bytes(&plan, &x->b, tsr_plan_local_n(&plan), plan.pack_b);
     while (tsr_plan_split(&plan, 2 * edge_wanted(fewest) - 1, 1) && plan.blocks_m * plan.blocks_n <= CUTS_MOST) {
         plan.keep_a = plan.blocks_n > 1 ? TSR_KEEP_ALL : TSR_KEEP_NONE, plan.keep_b = plan.blocks_m > 1 ? TSR_KEEP_ALL : TSR_KEEP_NONE;
-        if ((plan.keep_a ? a : 0) + (plan.keep_b ? b : 0) <= device_limit(&plan) && tsr_plan_fit_panels(&plan, 2, SHRINKS)) take_if_faster(best, &plan);
+        if ((plan.keep_a ? a : 0) + (plan.keep_b ? b : 0) <= (double)tsr_device_limit(&plan.resources) && tsr_plan_fit_panels(&plan, 2, SHRINKS)) take_if_faster(best, &plan);
     }
 }
 
@@ -76,18 +71,6 @@ static void try_host(tsr_plan *plan, bool *keep, tsr_slot_class slot, int64_t lo
     const tsr_plan before = *plan;
     *keep = true;
     if (!tsr_plan_fits_counted(plan) || seconds_of(plan) >= seconds_of(&before)) *plan = before;
-}
-
-/* Ever fewer panels: sums are read and written once a panel, but the first is waited for. */
-static void try_widening(tsr_plan *plan) {
-    const int64_t k = tsr_ceil_div(plan->problem.k, plan->r);
-    choice best = {*plan, seconds_of(plan)};
-    for (tsr_plan wide = *plan; wide.panel < k;) {
-        wide.panel = tsr_min(2 * wide.panel, k);
-        if (!tsr_plan_fits_counted(&wide)) break;
-        take_if_faster(&best, &wide);
-    }
-    *plan = best.plan;
 }
 
 /* Super-blocks and what stays, for panels of as many bytes as the plan says. */
@@ -105,26 +88,30 @@ static bool fit_blocks(tsr_plan *plan) {
     return true;
 }
 
-/* Wider panels than usual, in smaller super-blocks where there is no other room, if sums cost much; then fewer. */
-static void choose_panels(const tsr_plan *begun, tsr_plan *plan) {
+/* Wider panels than usual, in smaller super-blocks where there is no other room, if sums cost much; then ever fewer: sums are read and written once a panel, but the
+ * first is waited for. */
+static void try_wider(const tsr_plan *begun, tsr_plan *plan) {
+    const int64_t k = tsr_ceil_div(plan->problem.k, plan->r);
     tsr_prediction prediction;
     if (plan->resources.host_memory || plan->resources.panel > 0) return;
     tsr_plan_predict(plan, &prediction);
-    if (prediction.sums_seconds > SUMS_MOST * prediction.seconds) {
-        choice best = {*plan, seconds_of(plan)};
-        tsr_plan wide = *begun;
-        wide.wider = WIDER;
-        if (fit_blocks(&wide)) take_if_faster(&best, &wide);
-        *plan = best.plan;
+    choice best = {*plan, seconds_of(plan)};
+    tsr_plan wide = *begun;
+    wide.wider = WIDER;
+    if (prediction.sums_seconds > SUMS_MOST * prediction.seconds && fit_blocks(&wide)) take_if_faster(&best, &wide);
+    for (wide = best.plan; wide.panel < k;) {
+        wide.panel = tsr_min(2 * wide.panel, k);
+        if (!tsr_plan_fits_counted(&wide)) break;
+        take_if_faster(&best, &wide);
     }
-    try_widening(plan);
+    *plan = best.plan;
 }
 
 bool tsr_plan_fit(tsr_plan *plan) {
     const tsr_plan begun = *plan;
     if (!fit_blocks(plan)) return false;
     if (plan->problem.k == 0) return true;
-    choose_panels(&begun, plan);
+    try_wider(&begun, plan);
     try_host(plan, &plan->keep_host_a, TSR_SLOT_HOST_A, tsr_plan_loads_a(plan));
     try_host(plan, &plan->keep_host_b, TSR_SLOT_HOST_B, tsr_plan_loads_b(plan));
     return true;

@@ -238,8 +238,7 @@ void tsr_plan_promise(const tsr_plan *begun, double *seconds, double *exchange_b
     lane_work work;
     tsr_prediction whole;
     measure(plan, &work, &whole);
-    double limit = (double)res->device_limit;
-    if (res->host_memory) limit = fmin(limit, (double)res->host_limit);
+    const double limit = (double)tsr_device_limit(res);
     double m = (double)tsr_ceil_div(x->m, plan->p), n = (double)tsr_ceil_div(x->n, plan->q), k = (double)tsr_ceil_div(x->k, plan->r);
     double cells = m * n * (double)tsr_dtype_bytes(x->type) / limit; /* the sums of a super-block must fit */
     double bands_a = m * k * (double)tsr_dtype_bytes(plan->pack_a ? x->input : x->a.element.dtype) / limit;

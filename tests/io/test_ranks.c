@@ -27,17 +27,32 @@ static void check_all(tsr_store *store) {
         for (int64_t j = 0; j < COLS; j++) CHECK(all[i * COLS + j] == expected(i, j), "(%d, %d) is %g", (int)i, (int)j, all[i * COLS + j]);
 }
 
-static void one_mode(tsr_io_mode mode, int rank, int ranks) {
-    MPI_Comm comm = MPI_COMM_WORLD;
+/* Rank 0 makes it, all know it. */
+static tsr_output create_for_all(const char *file, int64_t rows, int64_t cols, int rank) {
     tsr_output output;
-    tsr_output_spec spec = {.rows = ROWS, .cols = COLS, .dtype = TSR_F64, .force = true};
-    tsr_store *store;
-    tsr_store_desc desc;
+    tsr_output_spec spec = {.rows = rows, .cols = cols, .dtype = TSR_F64, .force = true};
     if (rank == 0) {
-        CHECK_OK(tsr_matrix_name_parse(in_scratch("c.h5"), &spec.name));
+        CHECK_OK(tsr_matrix_name_parse(in_scratch(file), &spec.name));
         CHECK_OK(tsr_output_create(&spec, &output));
     }
-    MPI_Bcast(&output, (int)sizeof output, MPI_BYTE, 0, comm);
+    MPI_Bcast(&output, (int)sizeof output, MPI_BYTE, 0, MPI_COMM_WORLD);
+    return output;
+}
+
+/* What rank 0 has published. */
+static tsr_store_desc published(const char *file) {
+    tsr_matrix_name name;
+    tsr_store_desc desc;
+    CHECK_OK(tsr_matrix_name_parse(in_scratch(file), &name));
+    CHECK_OK(tsr_hdf5_describe(&name, &desc));
+    return desc;
+}
+
+static void one_mode(tsr_io_mode mode, int rank, int ranks) {
+    MPI_Comm comm = MPI_COMM_WORLD;
+    tsr_output output = create_for_all("c.h5", ROWS, COLS, rank);
+    tsr_store *store;
+    tsr_store_desc desc;
     CHECK_OK(tsr_output_open(&output, mode, &comm, &store));
     CHECK(strcmp(store->ops->name, tsr_io_mode_name(mode)) == 0, "%s", store->ops->name);
     write_rows(store, rank, ranks);
@@ -45,7 +60,7 @@ static void one_mode(tsr_io_mode mode, int rank, int ranks) {
     MPI_Barrier(comm);
     if (rank == 0) {
         CHECK_OK(tsr_output_publish(&output, NULL, "test"));
-        CHECK_OK(tsr_hdf5_describe(&spec.name, &desc));
+        desc = published("c.h5");
     }
     MPI_Bcast(&desc, (int)sizeof desc, MPI_BYTE, 0, comm);
     CHECK_OK(tsr_hdf5_open(&desc, mode, &comm, NULL, &store));
@@ -105,15 +120,8 @@ static void check_long(const tsr_store_desc *desc, tsr_io_mode mode) {
 
 static void long_rows(int rank, int ranks) {
     MPI_Comm comm = MPI_COMM_WORLD;
-    tsr_output output;
-    tsr_output_spec spec = {.rows = LONG_ROWS, .cols = LONG_COLS, .dtype = TSR_F64, .force = true};
+    tsr_output output = create_for_all("long.h5", LONG_ROWS, LONG_COLS, rank);
     tsr_store *store;
-    tsr_store_desc desc;
-    if (rank == 0) {
-        CHECK_OK(tsr_matrix_name_parse(in_scratch("long.h5"), &spec.name));
-        CHECK_OK(tsr_output_create(&spec, &output));
-    }
-    MPI_Bcast(&output, (int)sizeof output, MPI_BYTE, 0, comm);
     CHECK_OK(tsr_output_open(&output, TSR_IO_DIRECT, NULL, &store));
     pthread_t threads[THREADS];
     long_writer writers[THREADS];
@@ -127,7 +135,7 @@ static void long_rows(int rank, int ranks) {
     MPI_Barrier(comm);
     if (rank == 0) {
         CHECK_OK(tsr_output_publish(&output, NULL, "test"));
-        CHECK_OK(tsr_hdf5_describe(&spec.name, &desc));
+        const tsr_store_desc desc = published("long.h5");
         check_long(&desc, TSR_IO_DIRECT);
         check_long(&desc, TSR_IO_HDF5);
     }
