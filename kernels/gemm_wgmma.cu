@@ -195,13 +195,16 @@ tsr_status map_operand(tsr_device *device, tsr_stream *stream, tsr_dtype type, c
 /* ---- the kernel as the contract wants it ---------------------------------------------------------------------------------- */
 
 constexpr int LONG = 32;             /* panels from which the groups share a tile, */
-constexpr int MANY = 16;             /* where there are more tiles than this */
+constexpr int MANY = 16;             /* where there are more tiles than this, */
+constexpr int ENOUGH = 1320;         /* or panels of all tiles: half the reads from the L2 cache then outweigh pieces twice as large */
+constexpr int MANY_PIECES = 8;       /* of a tile, from which gather_pieces reads them in MOST_STRANDS strands */
 constexpr int LEAST_SHARE = 4;       /* panels of a piece, about */
 constexpr int WORTH = 16;            /* panels that a cut must save to be worth its gathering */
 constexpr int64_t FARTHEST = 1 << 30; /* tensor copies count rows and columns in 32 bits, and MOST_BLOCKS times so many panels fit them */
 
 bool takes_turns(int64_t m, int64_t n, int64_t k) {
-    return m <= M || tsr_ceil_div(k, K) < LONG || tsr_ceil_div(m, 2 * M) * tsr_ceil_div(n, Sizes<false>::N) <= MANY;
+    const int64_t panels = tsr_ceil_div(k, K), tiles = tsr_ceil_div(m, 2 * M) * tsr_ceil_div(n, Sizes<false>::N);
+    return m <= M || panels < LONG || (tiles <= MANY && tiles * panels < ENOUGH);
 }
 
 /* Enough for every piece of either way: at most two a worker, and no more than there are panels. */
@@ -261,7 +264,8 @@ template <tsr_dtype TYPE, bool TURNS> tsr_status launch_as(tsr_device *device, t
     TSR_TRY(TSR_CUDA(cudaLaunchKernelEx(&config, gemm_wgmma<TYPE, TURNS>, map_a, map_b, map_c, w)));
     if (w.cutters == 0) return TSR_OK;
     const int cuts = w.tiles_m * w.tiles_n - w.whole;
-    return TSR_LAUNCH(gather_pieces<TURNS>, (unsigned)(cuts * S::CLUSTER * QUADS), S::OWNERS, 0, stream, w);
+    const int strands = w.cutters >= cuts * MANY_PIECES ? MOST_STRANDS : 1;
+    return TSR_LAUNCH(gather_pieces<TURNS>, (unsigned)(cuts * S::CLUSTER * QUADS * (S::OWNERS / GATHERERS)), GATHERERS * strands, 0, stream, w);
 }
 
 template <tsr_dtype TYPE> tsr_status launch_part(tsr_device *device, tsr_stream *stream, const tsr_gemm_args *args) {

@@ -128,7 +128,7 @@ template <typename T> struct Ring {
         full = reinterpret_cast<uint64_t *>(stages + STAGES<T> * STAGE_ELEMENTS<T> + IDLE);
         empty = full + STAGES<T>;
         place = {0, 0};
-        hopper::ring_init<STAGES<T>>(full, empty, w.packed ? 1 : 1 + PRODUCERS, THREADS / 32);
+        hopper::ring_init<STAGES<T>>(full, empty, w.packed ? 1 : 1 + PRODUCERS, THREADS);
         __syncthreads();
     }
     /* A's panel at row and k, transposed: a warp takes 8 elements along k of 4 rows at a time. WHOLE: all of it lies in A. */
@@ -163,9 +163,9 @@ template <typename T> struct Ring {
     }
     __device__ __forceinline__ void begin(const Work<T> &, const Panels &) {}
     __device__ __forceinline__ void wait(const Work<T> &) { hopper::barrier_wait(full + place.slot, place.phase); }
+    /* Every thread arrives: racecheck does not follow a warp's reads through one lane to the asynchronous copies that write next. */
     __device__ __forceinline__ void done() {
-        __syncwarp();
-        if (threadIdx.x % 32 == 0) hopper::barrier_arrive(empty + place.slot);
+        hopper::barrier_arrive(empty + place.slot);
         place.step();
     }
 #else

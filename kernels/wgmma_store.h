@@ -112,26 +112,40 @@ template <bool TURNS> __device__ __forceinline__ void leave(const Work &w, const
 }
 #endif
 
-/* Adds up the pieces of a quad of every owner's sums of a tile, in the order of k, and puts them where they belong. */
-template <bool TURNS> __global__ void __launch_bounds__(Sizes<TURNS>::OWNERS) gather_pieces(const __grid_constant__ Work w) {
+/* Adds up the pieces of a quad of GATHERERS owners' sums of a tile, in the order of k, and puts them where they belong. The pieces are shared
+ * out among the block's strands of GATHERERS threads, whose sums are then added. */
+template <bool TURNS> __global__ void __launch_bounds__(GATHERERS *MOST_STRANDS) gather_pieces(const __grid_constant__ Work w) {
     using S = Sizes<TURNS>;
-    const int quad = (int)blockIdx.x % QUADS, rank = (int)blockIdx.x / QUADS % S::CLUSTER, cut = (int)blockIdx.x / (QUADS * S::CLUSTER);
+    constexpr int SHARES = S::OWNERS / GATHERERS;
+    __shared__ float4 sums[MOST_STRANDS][GATHERERS];
+    const int strands = (int)blockDim.x / GATHERERS, strand = (int)threadIdx.x / GATHERERS;
+    const int owner = (int)blockIdx.x % SHARES * GATHERERS + (int)threadIdx.x % GATHERERS, quad = (int)blockIdx.x / SHARES % QUADS;
+    const int rank = (int)blockIdx.x / SHARES / QUADS % S::CLUSTER, cut = (int)blockIdx.x / (SHARES * QUADS * S::CLUSTER);
     const uint32_t begin = (uint32_t)cut * (uint32_t)w.panels;
     const int first = cutter_of(w, begin), last = cutter_of(w, begin + (uint32_t)w.panels - 1); /* who made its first panel, and its last */
     const bool second = begin_of(w, first) < begin; /* of its pieces; the others begin here */
-    const float4 *from = w.pieces + ((int64_t)(first * 2 + (second ? 1 : 0)) * S::CLUSTER + rank) * QUADS * S::OWNERS + quad * S::OWNERS + threadIdx.x;
-    float4 sum = *from;
-    from = w.pieces + ((int64_t)(first + 1) * 2 * S::CLUSTER + rank) * QUADS * S::OWNERS + quad * S::OWNERS + threadIdx.x;
+    const int from = first + (last + 1 - first) * strand / strands, to = first + (last + 1 - first) * (strand + 1) / strands;
+    float4 sum = {};
 #pragma unroll 16
-    for (int worker = first + 1; worker <= last; worker++, from += 2 * S::CLUSTER * QUADS * S::OWNERS) {
-        const float4 part = *from;
+    for (int worker = from; worker < to; worker++) {
+        const int piece = worker * 2 + (worker == first && second ? 1 : 0);
+        const float4 part = w.pieces[(int64_t)((piece * S::CLUSTER + rank) * QUADS + quad) * S::OWNERS + owner];
         sum.x += part.x, sum.y += part.y, sum.z += part.z, sum.w += part.w;
+    }
+    if (strands > 1) {
+        sums[strand][threadIdx.x % GATHERERS] = sum;
+        __syncthreads();
+        if (strand > 0) return;
+        for (int other = 1; other < strands; other++) {
+            const float4 part = sums[other][threadIdx.x];
+            sum.x += part.x, sum.y += part.y, sum.z += part.z, sum.w += part.w;
+        }
     }
     int tile_row, tile_col;
     tile_of(w, w.whole + cut, &tile_row, &tile_col);
-    const int part_rows = TURNS ? quad / (S::N / 8) * 64 : (int)threadIdx.x / 128 * 64;
-    const int64_t row = (int64_t)(tile_row * S::CLUSTER + rank) * M + part_rows + threadIdx.x % 128 / 32 * 16 + threadIdx.x % 32 / 4;
-    const int64_t col = (int64_t)tile_col * S::N + quad % (S::N / 8) * 8 + threadIdx.x % 4 * 2;
+    const int part_rows = TURNS ? quad / (S::N / 8) * 64 : owner / 128 * 64;
+    const int64_t row = (int64_t)(tile_row * S::CLUSTER + rank) * M + part_rows + owner % 128 / 32 * 16 + owner % 32 / 4;
+    const int64_t col = (int64_t)tile_col * S::N + quad % (S::N / 8) * 8 + owner % 4 * 2;
     const float own[4] = {sum.x, sum.y, sum.z, sum.w};
 #pragma unroll
     for (int i = 0; i < 4; i++) {

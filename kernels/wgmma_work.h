@@ -13,6 +13,7 @@ constexpr int THREADS = (GROUPS + 1) * 128;
 constexpr int A_BYTES = M * K * 2, SQUARE_BYTES = 64 * K * 2; /* of a panel of A, and of 64 rows or columns of a panel */
 constexpr int BOX_ROWS = 64, BOX_COLS = 32, BOX_BYTES = BOX_ROWS * BOX_COLS * 4, BOXES = 8; /* of a group's part of C */
 constexpr int QUADS = 32;       /* a thread's sums of a tile, in fours */
+constexpr int GATHERERS = 128, MOST_STRANDS = 4; /* threads of gather_pieces that add up a quad each, and how many such groups share the pieces */
 constexpr int BAND = 16;        /* rows of tiles that blocks walk together */
 constexpr int MOST_BLOCKS = 132; /* of a device of today */
 

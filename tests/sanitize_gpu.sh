@@ -10,7 +10,7 @@ trap 'rm -rf "$folder"' EXIT
 for kernel in $kernels; do
   for tool in memcheck racecheck synccheck; do
     log=$folder/$kernel-$tool
-    (timeout 300 compute-sanitizer --tool $tool --error-exitcode 9 "$build/tests/kernels/test_gemm_contract_gpu" "$kernel" quick >"$log" 2>&1; echo $? >"$log.code") &
+    (timeout 300 compute-sanitizer --tool $tool --error-exitcode 9 "$build/tests/kernels/test_gemm_contract_gpu" "$kernel" quick >"$log" 2>&1 && code=0 || code=$?; echo $code >"$log.code") &
   done
 done
 wait

@@ -53,7 +53,7 @@ def test_fallback():
     assert record["ranks"][0]["fallbacks"] == 0 and "could not hold" not in out, out
     a[7, 9], a[8, 3] = np.inf, np.nan
     c, record, out = multiply(a, b, "--kernel", "split3")
-    assert record["ranks"][0]["fallbacks"] == record["ranks"][0]["tiles"] > 0 and "could not hold" in out, out
+    assert 0 < record["ranks"][0]["fallbacks"] <= record["ranks"][0]["tiles"] and "could not hold" in out, out # of the products, those with these rows
     assert not np.isfinite(c[7:9]).any() and np.isfinite(np.delete(c, [7, 8], axis=0)).all()
 
 
