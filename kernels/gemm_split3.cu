@@ -2,7 +2,8 @@
  * Split: a row of A and a column of B are scaled by a power of two so that the largest magnitude lies in [2^14, 2^15); a scaled x is
  *   then high + low, both fp16. high·low + low·high + high·high is one sum on the tensor cores, of a panel of 64 along k only, because
  *   they truncate where IEEE rounds; panels are added up on the CUDA cores, rounded to nearest.
- * What the split cannot hold is found while packing (see `judge`) and the product is then made by `simt` instead, all on the device.
+ * What the split cannot hold is found while packing (see `judge`) and the product is then made by `simt` instead, all on the device. So are
+ *   products whose packing would take longer than what it saves: of few rows or few columns.
  * Mapping: packing writes tiles that are the image shared memory wants, k-major, swizzled, zero-padded. Blocks stay on their
  *   multiprocessor and walk tiles of 128 × 192 of C; one warp asks for panels by bulk copies, two groups of 4 warps multiply 64 × 192 each.
  * Shared memory: a ring of 5 slots of 40 KiB, each the high or the low part of a panel. Registers: 240 a thread that multiplies.
@@ -26,7 +27,8 @@ constexpr int SLOT_BYTES = A_PART + B_PART;
 constexpr size_t SHARED_BYTES = 1024 + SLOTS * SLOT_BYTES + 2 * SLOTS * sizeof(uint64_t);
 constexpr int BAND = 16;        /* rows of tiles that blocks walk together */
 constexpr int SHORTEST = 64;    /* along k; below it the stated error would not cover the split's own */
-constexpr double SMALL = 350.0 * 350.0 * 350.0; /* multiply-adds below which `coarse` is quicker: measured */
+constexpr double SMALL = 350.0 * 350.0 * 350.0; /* multiply-adds below which `coarse` or `simt` is quicker: measured */
+constexpr double THIN = 160;    /* m·n / (m + n) below which packing costs more than the product gains: from times at 256 × 256 × 100000, which `simt` makes in 0.85 of them */
 constexpr int MOST_ITEMS = 132; /* work a device of today does at a time: where tiles are fewer, k is cut */
 
 /* ---- multiplying ---------------------------------------------------------------------------------------------------------- */
@@ -239,7 +241,7 @@ __global__ void __launch_bounds__(THREADS, 1) gemm_split3(const __grid_constant_
 #endif
 }
 
-constexpr int GATHERED = 8; /* elements of a thread a block of gather_cuts takes */
+constexpr int GATHERED = 4; /* elements of a thread a block of gather_cuts takes */
 
 /* Adds up what the cuts of k made, in their order. */
 __global__ void __launch_bounds__(GROUPS * 128) gather_cuts(const __grid_constant__ Work w) {
@@ -247,6 +249,7 @@ __global__ void __launch_bounds__(GROUPS * 128) gather_cuts(const __grid_constan
     const int tile = (int)blockIdx.x / (96 / GATHERED);
     const int from = (int)(blockIdx.x % (96 / GATHERED)) * GATHERED;
     float sum[GATHERED] = {};
+#pragma unroll 8
     for (int cut = 0; cut < w.cuts; cut++) {
         const float *part = w.partial + ((int64_t)cut * w.tiles_m * w.tiles_n + tile) * M * N + from * GROUPS * 128 + threadIdx.x;
 #pragma unroll
@@ -282,7 +285,7 @@ Places places_of(int64_t m, int64_t n, int64_t k) {
     return p;
 }
 
-size_t workspace_bytes(int64_t m, int64_t n, int64_t k) { return k < SHORTEST ? 0 : places_of(m, n, k).end; }
+size_t workspace_bytes(int64_t m, int64_t n, int64_t k) { return k < SHORTEST ? tsr_gemm_simt_f32.workspace_bytes(m, n, k) : places_of(m, n, k).end; }
 
 tsr_status multiply_packed(tsr_stream *stream, const Work &w) {
     int multiprocessors = 0;
@@ -295,7 +298,7 @@ tsr_status multiply_packed(tsr_stream *stream, const Work &w) {
 }
 
 tsr_status launch(tsr_device *, tsr_stream *stream, const tsr_gemm_args *args) {
-    if (args->k < SHORTEST) return tsr_gemm_coarse_where(stream, args, nullptr);
+    if (args->k < SHORTEST) return tsr_gemm_simt_where(stream, args, nullptr);
     const int64_t m = args->m, n = args->n, k = args->k;
     const Places p = places_of(m, n, k);
     unsigned char *base = (unsigned char *)args->workspace;
@@ -335,7 +338,7 @@ tsr_status shape(tsr_device *, int64_t m, int64_t n, int64_t k, tsr_gemm_shape *
 
 } // namespace
 
-/* k·u covers the split's own error, 8·u and at most 4·u of weak elements, because shorter products than SHORTEST go to `coarse`. */
+/* k·u covers the split's own error, 8·u and at most 4·u of weak elements, because shorter products than SHORTEST go to `simt`. */
 const tsr_gemm_kernel tsr_gemm_split3_f32 = {"split3", "fp32 accuracy from three fp16 tensor-core products", TSR_DEVICE_CUDA, TSR_F32, TSR_F32, 90,
                                              TSR_ACCURACY_IEEE, TSR_GEMM_PLAIN_ERROR_FACTOR, true, 1, 70, workspace_bytes, shape, launch, 90, SMALL,
-                                             &tsr_gemm_coarse_f32};
+                                             &tsr_gemm_simt_f32, THIN};

@@ -150,7 +150,9 @@ tsr_status tsr_gemm_launch(const tsr_gemm_kernel *kernel, tsr_device *device, ts
         return tsr_fail(TSR_ERR_MEMORY, "kernel '%s' needs a workspace of %zu bytes and got none: pass it", kernel->name,
                         kernel->workspace_bytes(m, n, k));
     if (m == 0 || n == 0) return TSR_OK;
-    if (kernel->small && (double)m * (double)n * (double)k < kernel->small_below) return kernel->small->launch(device, stream, args);
+    const double products = (double)m * (double)n;
+    if (kernel->small && (products * (double)k < kernel->small_below || products < kernel->thin_below * (double)(m + n)))
+        return tsr_gemm_launch(kernel->small, device, stream, args);
     return kernel->launch(device, stream, args);
 }
 

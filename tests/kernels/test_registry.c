@@ -7,6 +7,20 @@
 
 static const tsr_device_facts cpu = {.kind = TSR_DEVICE_CPU, .name = "a CPU"};
 
+/* What is launched in a kernel's place must be content with its workspace: also small products, thin ones and such that it would refuse. */
+static void check_room(const tsr_gemm_kernel *kernel, const tsr_gemm_kernel *small) {
+    enum { EDGES = 13 };
+    static const int64_t edges[EDGES] = {1, 2, 63, 64, 65, 129, 257, 350, 1000, 2559, 2560, 4097, 100000};
+    for (int i = 0; i < EDGES; i++)
+        for (int j = 0; j < EDGES; j++)
+            for (int l = 0; l < EDGES; l++) {
+                const int64_t m = edges[i], n = edges[j], k = edges[l];
+                const size_t room = kernel->workspace_bytes ? kernel->workspace_bytes(m, n, k) : 0, wanted = small->workspace_bytes ? small->workspace_bytes(m, n, k) : 0;
+                CHECK(wanted <= room, "%s in place of %s wants %zu bytes for %lld x %lld x %lld, and there are %zu", small->name, kernel->name, wanted, (long long)m,
+                      (long long)n, (long long)k, room);
+            }
+}
+
 static void check_names(void) {
     const tsr_gemm_kernel *kernel = NULL;
     int count;
@@ -21,8 +35,9 @@ static void check_names(void) {
         CHECK(kernel == kernels[i], "%s found %s", kernels[i]->name, kernel->name);
         const tsr_gemm_kernel *small = kernel->small;
         CHECK(!small || (small->device == kernel->device && small->input == input && small->type == type && small->accuracy <= kernel->accuracy &&
-                         small->multiple == 1 && small->min_arch <= kernel->min_arch && !small->workspace_bytes && !small->small),
+                         small->multiple == 1 && small->min_arch <= kernel->min_arch),
               "%s cannot be %s for small products", kernel->name, small->name);
+        if (small) check_room(kernel, small);
         if (kernel->device == TSR_DEVICE_CPU) continue;
         facts.arch = kernel->min_arch - 1;
         CHECK_FAILS(tsr_gemm_find(kernel->name, &facts, input, type, &kernel), TSR_ERR_UNSUPPORTED, "sm_");
