@@ -217,6 +217,6 @@ tsr_status tsr_gemm_coarse_where(tsr_stream *stream, const tsr_gemm_args *args, 
 }
 
 const tsr_gemm_kernel tsr_gemm_coarse_f32 = {"coarse", WHAT, TSR_DEVICE_CUDA, TSR_F32, TSR_F32, 0, TSR_ACCURACY_IEEE, TSR_GEMM_PLAIN_ERROR_FACTOR,
-                                             true, 1, 50, nullptr, shape<float>, launch<float>, 0, 0, nullptr};
+                                             true, 1, 50, nullptr, shape<float>, launch<float>, 0, 0, nullptr, 0};
 const tsr_gemm_kernel tsr_gemm_coarse_f64 = {"coarse", WHAT, TSR_DEVICE_CUDA, TSR_F64, TSR_F64, 0, TSR_ACCURACY_IEEE, TSR_GEMM_PLAIN_ERROR_FACTOR,
-                                             true, 1, 50, nullptr, shape<double>, launch<double>, 0, 0, nullptr};
+                                             true, 1, 50, nullptr, shape<double>, launch<double>, 0, 0, nullptr, 0};

@@ -42,6 +42,6 @@ constexpr double FACTOR = 4;
 } // namespace
 
 const tsr_gemm_kernel tsr_gemm_compensated_f32 = {"compensated", WHAT, TSR_DEVICE_CUDA, TSR_F32, TSR_F32, 0, TSR_ACCURACY_IEEE, FACTOR,
-                                                  false, 1, 15, nullptr, shape<kahan_sum, float>, launch<kahan_sum, float>, 0, 0, nullptr};
+                                                  false, 1, 15, nullptr, shape<kahan_sum, float>, launch<kahan_sum, float>, 0, 0, nullptr, 0};
 const tsr_gemm_kernel tsr_gemm_compensated_f64 = {"compensated", WHAT, TSR_DEVICE_CUDA, TSR_F64, TSR_F64, 0, TSR_ACCURACY_IEEE, FACTOR,
-                                                  false, 1, 15, nullptr, shape<kahan_sum, double>, launch<kahan_sum, double>, 0, 0, nullptr};
+                                                  false, 1, 15, nullptr, shape<kahan_sum, double>, launch<kahan_sum, double>, 0, 0, nullptr, 0};

@@ -395,4 +395,4 @@ tsr_status shape(tsr_device *, int64_t m, int64_t n, int64_t k, tsr_gemm_shape *
 } // namespace
 
 const tsr_gemm_kernel tsr_gemm_dmma_f64 = {"dmma", "fp64 tensor cores, tiles brought by the copy engine", TSR_DEVICE_CUDA, TSR_F64, TSR_F64, 90,
-                                           TSR_ACCURACY_IEEE, TSR_GEMM_PLAIN_ERROR_FACTOR, true, 1, 70, workspace_bytes, shape, launch, 90, 0, nullptr};
+                                           TSR_ACCURACY_IEEE, TSR_GEMM_PLAIN_ERROR_FACTOR, true, 1, 70, workspace_bytes, shape, launch, 90, 0, nullptr, 0};

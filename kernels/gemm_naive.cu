@@ -41,6 +41,6 @@ constexpr char WHAT[] = "one thread an element, straight from global memory";
 } // namespace
 
 const tsr_gemm_kernel tsr_gemm_naive_f32 = {"naive", WHAT, TSR_DEVICE_CUDA, TSR_F32, TSR_F32, 0, TSR_ACCURACY_IEEE, TSR_GEMM_PLAIN_ERROR_FACTOR,
-                                            true, 1, 10, nullptr, shape<float>, launch<float>, 0, 0, nullptr};
+                                            true, 1, 10, nullptr, shape<float>, launch<float>, 0, 0, nullptr, 0};
 const tsr_gemm_kernel tsr_gemm_naive_f64 = {"naive", WHAT, TSR_DEVICE_CUDA, TSR_F64, TSR_F64, 0, TSR_ACCURACY_IEEE, TSR_GEMM_PLAIN_ERROR_FACTOR,
-                                            true, 1, 10, nullptr, shape<double>, launch<double>, 0, 0, nullptr};
+                                            true, 1, 10, nullptr, shape<double>, launch<double>, 0, 0, nullptr, 0};

@@ -291,6 +291,6 @@ tsr_status tsr_gemm_simt_where(tsr_stream *stream, const tsr_gemm_args *args, co
 }
 
 const tsr_gemm_kernel tsr_gemm_simt_f32 = {"simt", WHAT, TSR_DEVICE_CUDA, TSR_F32, TSR_F32, 0, TSR_ACCURACY_IEEE, TSR_GEMM_PLAIN_ERROR_FACTOR,
-                                           true, 1, 55, workspace_bytes<float>, shape<float>, launch<float>, 0, SMALL_F32, &tsr_gemm_coarse_f32};
+                                           true, 1, 55, workspace_bytes<float>, shape<float>, launch<float>, 0, SMALL_F32, &tsr_gemm_coarse_f32, 0};
 const tsr_gemm_kernel tsr_gemm_simt_f64 = {"simt", WHAT, TSR_DEVICE_CUDA, TSR_F64, TSR_F64, 0, TSR_ACCURACY_IEEE, TSR_GEMM_PLAIN_ERROR_FACTOR,
-                                           true, 1, 55, workspace_bytes<double>, shape<double>, launch<double>, 0, SMALL_F64, &tsr_gemm_coarse_f64};
+                                           true, 1, 55, workspace_bytes<double>, shape<double>, launch<double>, 0, SMALL_F64, &tsr_gemm_coarse_f64, 0};

@@ -397,4 +397,4 @@ tsr_status shape(tsr_device *, int64_t m, int64_t n, int64_t k, tsr_gemm_shape *
  * errs by less than 6.5 u, 0.8 u a term, and at most 2·LONGEST panels are one sum. */
 const tsr_gemm_kernel tsr_gemm_tf32_f32 = {"tf32", "operands rounded to tf32, tensor cores", TSR_DEVICE_CUDA, TSR_F32, TSR_F32, 90,
                                            TSR_ACCURACY_TF32, 43000, false, 1, 80, workspace_bytes, shape, launch, 90,
-                                           SMALL, &tsr_gemm_coarse_f32};
+                                           SMALL, &tsr_gemm_coarse_f32, 0};

@@ -103,7 +103,7 @@ static tsr_store *store_of(const tsr_execution *x, tsr_operand_name name) {
 
 /* ---- steps on the device and between ranks ---------------------------------------------------------------------- */
 
-/* Between the device and a store's own memory. */
+/* Between the device, where rows follow each other or lie step->ld apart, and a store's own memory. */
 static tsr_status run_copy(const tsr_execution *x, const tsr_step *step, char *device_memory, bool in, tsr_stream *stream) {
     tsr_store *store = store_of(x, step->operand);
     const tsr_device_ops *ops = x->device->ops;
@@ -113,7 +113,12 @@ static tsr_status run_copy(const tsr_execution *x, const tsr_step *step, char *d
     char *memory = store->ops->map ? store->ops->map(store, step->rect, &ld) : NULL;
     if (!memory) return tsr_fail(TSR_ERR_UNSUPPORTED, "a %s store has no memory that a device could copy: plan it for TSR_ROAD_HOST", store->ops->name);
     if (in) return ops->copy_rows(x->device, device_memory, row_bytes, memory, (size_t)ld * element, row_bytes, step->rect.rows, stream);
-    return ops->copy_rows(x->device, memory, (size_t)ld * element, device_memory, row_bytes, row_bytes, step->rect.rows, stream);
+    return ops->copy_rows(x->device, memory, (size_t)ld * element, device_memory, (size_t)step->ld * element, row_bytes, step->rect.rows, stream);
+}
+
+static tsr_status run_download(const tsr_execution *x, const tsr_step *step, const char *from, char *to, tsr_stream *stream) {
+    const size_t element = tsr_dtype_bytes(x->plan->problem.out), row_bytes = (size_t)step->rect.cols * element;
+    return x->device->ops->copy_rows(x->device, to, row_bytes, from, (size_t)step->ld * element, row_bytes, step->rect.rows, stream);
 }
 
 static tsr_status run_generate(const tsr_execution *x, const tsr_step *step, char *to, tsr_stream *stream) {
@@ -191,7 +196,7 @@ tsr_status tsr_step_run(const tsr_execution *x, void **buffers, tsr_stream *stre
     case TSR_STEP_WRITE: return transfer_rect(x->c, step->rect, b0, x->io_threads, true);
     case TSR_STEP_UPLOAD: return step->bytes ? device->ops->upload(device, b1 + step->offset, b0, step->bytes, stream) : TSR_OK;
     case TSR_STEP_COPY_IN: return run_copy(x, step, b0 + step->offset, true, stream);
-    case TSR_STEP_COPY_OUT: return run_copy(x, step, b0, false, stream);
+    case TSR_STEP_COPY_OUT: return run_copy(x, step, b0 + step->offset, false, stream);
     case TSR_STEP_GENERATE: return run_generate(x, step, b0 + step->offset, stream);
     case TSR_STEP_GATHER:
         return x->transport->ops->all_gather(x->transport, step->operand == TSR_OPERAND_A ? TSR_AXIS_COLS : TSR_AXIS_ROWS, b0, step->bytes, stream);
@@ -200,7 +205,7 @@ tsr_status tsr_step_run(const tsr_execution *x, void **buffers, tsr_stream *stre
     case TSR_STEP_MULTIPLY: return run_multiply(x, buffers, b0, b1, b2, stream, step);
     case TSR_STEP_REDUCE: return run_reduce(x, b0 + step->offset, b1, b2, stream, step);
     case TSR_STEP_FINISH: return run_finish(x, b0 + step->offset, b1, b2, stream, step);
-    case TSR_STEP_DOWNLOAD: return device->ops->download(device, b1, b0, step->bytes, stream);
+    case TSR_STEP_DOWNLOAD: return run_download(x, step, b0 + step->offset, b1, stream);
     }
     return tsr_fail(TSR_ERR_USAGE, "step of unknown kind %d", (int)step->kind);
 }

@@ -76,7 +76,7 @@ static double buffers_kept(const tsr_plan *plan, const operand_use *x, tsr_keep 
 static void operand_slots(tsr_plan *plan, const operand_use *x) {
     const tsr_resources *res = &plan->resources;
     const tsr_road road = tsr_plan_road(plan, x->operand->road);
-    int parts = road == TSR_ROAD_HOST || res->device_exchange ? x->parts : 1;
+    int parts = tsr_plan_exchanges(plan, x->operand->road) ? x->parts : 1;
     int64_t rows = x->k_is_cols ? x->outer : plan->panel, cols = x->k_is_cols ? plan->panel : x->outer;
     double piece = (double)tsr_ceil_div(rows, parts) * (double)cols * (double)tsr_dtype_bytes(x->operand->element.dtype);
     if (road == TSR_ROAD_HOST && !res->host_memory)
@@ -104,7 +104,7 @@ static void drain_slots(tsr_plan *plan, double local_n, double ld) {
         if (!host) slots_set(plan, TSR_SLOT_C0_HOST, true, SLOT_DEPTH, c0);
     }
     double out = strip * local_n * (double)tsr_dtype_bytes(problem->out);
-    slots_set(plan, TSR_SLOT_OUT, host, SLOT_DEPTH, out);
+    if (tsr_plan_finishes(plan)) slots_set(plan, TSR_SLOT_OUT, host, SLOT_DEPTH, out);
     if (!host && problem->c_road == TSR_ROAD_HOST) slots_set(plan, TSR_SLOT_OUT_HOST, true, SLOT_DEPTH, out);
 }
 
@@ -159,7 +159,8 @@ static void choose_panel(tsr_plan *plan, int shrink) {
         plan->panel = tsr_min(k, tsr_max(1, (int64_t)((double)panel * scale)));
     }
     double out_row = (double)n * (double)(tsr_dtype_bytes(problem->type) > tsr_dtype_bytes(problem->out) ? tsr_dtype_bytes(problem->type) : tsr_dtype_bytes(problem->out));
-    double strip = fmin(STRIP_BYTES_TARGET * scale / out_row, (double)tsr_ceil_div(m, plan->r));
+    const bool at_once = problem->c_road == TSR_ROAD_MAPPED && plan->r == 1 && !tsr_plan_finishes(plan); /* nothing lies between the accumulators and the store */
+    double strip = fmin(at_once ? INFINITY : STRIP_BYTES_TARGET * scale / out_row, (double)tsr_ceil_div(m, plan->r));
     plan->strip = tsr_round_up(tsr_max(1, (int64_t)strip), problem->unit_m);
 }
 

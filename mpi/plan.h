@@ -125,6 +125,7 @@ typedef struct {
     int wider;                  /* how many times the usual bytes panels were looked for with */
     int64_t strip;              /* rows of C one download carries on one rank, ≥ 1 */
     bool pack_a, pack_b;        /* false: the kernel reads the panel as it is */
+    bool apart;                 /* each rank copies whole panels out of the stores' own memory; false: pieces of them, which are exchanged */
     tsr_keep keep_a, keep_b;    /* on the device, as the kernel reads them; B: none or all */
     bool keep_host_a, keep_host_b; /* all that was read stays in host memory, too */
     tsr_slots slots[TSR_SLOT_COUNT];
@@ -138,6 +139,16 @@ static inline int64_t tsr_plan_local_n(const tsr_plan *plan) { return tsr_partit
 /* How A and B reach the device, and C leaves it: where that is the host's memory, the stores read and write it. */
 static inline tsr_road tsr_plan_road(const tsr_plan *plan, tsr_road road) { return plan->resources.host_memory ? TSR_ROAD_HOST : road; }
 static inline bool tsr_plan_keeps_c(const tsr_plan *plan) { return plan->problem.c_road == TSR_ROAD_DEVICE; }
+/* Whether ranks that multiply the same panel of an operand fetch a piece each and exchange them: on the device, or in host memory. */
+static inline bool tsr_plan_exchanges(const tsr_plan *plan, tsr_road road) {
+    road = tsr_plan_road(plan, road);
+    return road == TSR_ROAD_HOST || (plan->resources.device_exchange && !(road == TSR_ROAD_MAPPED && plan->apart));
+}
+/* Whether C is more than the accumulators as they are: scaled, added to, or of another type. Otherwise a device's are copied out at once. */
+static inline bool tsr_plan_finishes(const tsr_plan *plan) {
+    const tsr_problem *x = &plan->problem;
+    return plan->resources.host_memory || x->alpha != 1 || x->add_c0 || x->out != x->type;
+}
 /* Whether super-blocks come in growing squares, so that each new row or column of them needs one new band of A or B; else row by row. */
 static inline bool tsr_plan_grows(const tsr_plan *plan) { return plan->keep_a == TSR_KEEP_ALL && plan->keep_b == TSR_KEEP_ALL; }
 /* How often the device loads all of a rank's part of A, and of B. */

@@ -77,12 +77,12 @@ typedef struct {
  * are in the pieces of one rank; `loads`: how often all is loaded; `kept`: it stays in host memory. */
 static panels panels_of(const tsr_plan *plan, const tsr_operand *x, double outer, double k, double rows, double pieces, int parts, int64_t loads, bool kept, bool pack) {
     const tsr_resources *res = &plan->resources;
-    const tsr_road road = tsr_plan_road(plan, x->road);
+    const bool exchanged = tsr_plan_exchanges(plan, x->road), read = tsr_plan_road(plan, x->road) == TSR_ROAD_HOST;
     const double elements = outer * k * (double)loads, bytes = elements * (double)tsr_dtype_bytes(x->element.dtype), own = rows > 0 ? bytes * pieces / rows : 0;
     const double once = kept && loads > 0 ? 1.0 / (double)loads : 1;
-    panels all = {.whole = bytes, .read = road == TSR_ROAD_HOST ? own * once : 0, .upload = res->host_memory ? 0 : res->device_exchange ? own : bytes,
+    panels all = {.whole = bytes, .read = read ? own * once : 0, .upload = res->host_memory ? 0 : exchanged && res->device_exchange ? own : bytes,
                   .packed = pack ? bytes + elements * (double)tsr_dtype_bytes(plan->problem.input) : 0};
-    all.shared = res->host_memory || res->device_exchange ? 1 : road == TSR_ROAD_HOST ? once : 0; /* exchanged on the device, or once in host memory */
+    all.shared = !exchanged ? 0 : res->host_memory || res->device_exchange ? 1 : once; /* exchanged on the device, or once in host memory */
     all.moved = own * (parts - 1) * all.shared;
     return all;
 }

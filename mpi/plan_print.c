@@ -54,6 +54,7 @@ void tsr_plan_print_choices(const tsr_plan *plan, FILE *to) {
     int64_t k = tsr_ceil_div(x->k, plan->r);
     fprintf(to, "panels         %lld of k = %lld for each super-block; strips of %lld rows of C\n", (long long)tsr_ceil_div(k, plan->panel),
             (long long)plan->panel, (long long)plan->strip);
+    if (plan->apart) fprintf(to, "panels         copied whole by every rank that multiplies them: copies have the time, exchanges would hold up the kernels\n");
     print_kept(plan, to);
     print_memory(plan, to);
 }

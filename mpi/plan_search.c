@@ -5,6 +5,7 @@
 #include "mpi/plan_private.h"
 
 #define AS_FAST 1.05 /* predictions closer than this are equal: they are not more exact */
+#define LEISURE 0.5  /* share of the run that the upload lane may take where it does the exchange's work */
 
 /* Called for every grid, with a plan that was begun on it. */
 typedef void (*grid_visitor)(void *context, tsr_plan *candidate);
@@ -35,7 +36,7 @@ typedef struct {
     tsr_plan best;
     tsr_plan unfit; /* the first grid that did not fit */
     bool has_unfit;
-    bool split_less; /* of grids that exchange as many bytes, the one that cuts k least */
+    bool cut_less; /* of grids that exchange as many bytes, the one that cuts k least, then n: whole rows are long pieces of files */
 } search;
 
 /* The grid that promises most. */
@@ -70,7 +71,8 @@ static void visit_fewest(void *context, tsr_plan *candidate) {
     search *s = context;
     tsr_prediction prediction;
     double seconds, bytes;
-    const double least = s->split_less && candidate->r < s->best.r ? nextafter(s->bytes, INFINITY) : s->bytes; /* below which a grid is better */
+    const bool rather = s->cut_less && (candidate->r < s->best.r || (candidate->r == s->best.r && candidate->q < s->best.q));
+    const double least = rather ? nextafter(s->bytes, INFINITY) : s->bytes; /* below which a grid is better */
     tsr_plan_promise(candidate, &seconds, &bytes);
     if (seconds > s->seconds || bytes >= least) return;
     tsr_plan fitted = *candidate;
@@ -90,7 +92,7 @@ static tsr_status plan_search(const tsr_problem *problem, const tsr_resources *r
     tsr_plan_predict(&s.best, &prediction);
     s.bytes = prediction.lane_bytes[TSR_LANE_EXCHANGE];
     s.seconds = prediction.seconds * AS_FAST;
-    s.split_less = true; /* its bytes are panels', which are moved; those of sums are also added */
+    s.cut_less = true; /* its bytes are panels', which are moved; those of sums are also added */
     visit_grids(problem, res, (int64_t)s.best.p * s.best.q * s.best.r, visit_fewest, &s); /* no rank is left idle to save bytes */
     *plan = s.best;
     return TSR_OK;
@@ -123,10 +125,25 @@ static tsr_status check_kept(const tsr_problem *x, const tsr_resources *res) {
                     x->add_c0 ? "C0 is added" : "no C0 is added", (int)tsr_max(1, res->grid[2]));
 }
 
+/* Where copying whole panels takes no more than LEISURE of a run that is as fast, nothing is exchanged. The model does not know what that saves: exchanges
+ * want multiprocessors, of which kernels hold all, so that each waits for the end of a kernel, and the next kernel for it. */
+static void come_apart(tsr_plan *plan) {
+    const tsr_problem *x = &plan->problem;
+    const bool mapped = x->a.road == TSR_ROAD_MAPPED || x->b.road == TSR_ROAD_MAPPED;
+    tsr_prediction prediction, before;
+    tsr_plan apart = *plan;
+    if (!mapped || plan->resources.host_memory || !plan->resources.device_exchange || plan->p * plan->q == 1 || x->k == 0) return;
+    apart.apart = true;
+    if (!tsr_plan_fits_counted(&apart)) return;
+    tsr_plan_predict(plan, &before), tsr_plan_predict(&apart, &prediction);
+    if (prediction.seconds <= AS_FAST * before.seconds && prediction.lane_seconds[TSR_LANE_UPLOAD] <= LEISURE * prediction.seconds) *plan = apart;
+}
+
 tsr_status tsr_plan_make(const tsr_problem *problem, const tsr_resources *res, tsr_plan *plan) {
     tsr_plan made;
     TSR_TRY(check_kept(problem, res));
     TSR_TRY(res->grid[0] > 0 ? plan_forced(problem, res, &made) : plan_search(problem, res, &made));
+    come_apart(&made);
     *plan = made;
     return TSR_OK;
 }

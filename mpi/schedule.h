@@ -22,8 +22,8 @@ typedef enum {
     TSR_STEP_MULTIPLY, /* buffer 0 · buffer 1 → buffer 2: m × k · k × n, accumulating unless first */
     TSR_STEP_REDUCE,   /* buffer 0 at offset: r pieces of count elements → my piece summed in buffer 1 (staging: buffer 2) */
     TSR_STEP_FINISH,   /* m × n rows of buffer 0 at offset (ld), C0 in buffer 2 → buffer 1 */
-    TSR_STEP_DOWNLOAD, /* buffer 0 (device) → buffer 1 (host), bytes */
-    TSR_STEP_COPY_OUT, /* buffer 0 (device) → rect of C, in the store's own memory */
+    TSR_STEP_DOWNLOAD, /* rect of C: rows of buffer 0 (device) at offset (ld) → buffer 1 (host), row after row */
+    TSR_STEP_COPY_OUT, /* rect of C: rows of buffer 0 (device) at offset (ld) → the store's own memory */
     TSR_STEP_WRITE     /* buffer 0 → rect of C */
 } tsr_step_kind;
 
@@ -42,11 +42,11 @@ typedef struct {
     tsr_lane lane;
     tsr_operand_name operand;
     tsr_slot_use slots[TSR_STEP_SLOTS];
-    tsr_rect rect;       /* of the stored matrix: read, write, copy in and out, generate; of C: multiply, zero; of the panel as stored: pack */
+    tsr_rect rect;       /* of the stored matrix: read, write, copy in and out, download, generate; of C: multiply, zero; of the panel as stored: pack */
     size_t offset;       /* bytes into the buffer the kind says */
     size_t bytes;        /* moved, or of a piece */
     int64_t m, n, k;     /* multiply and finish: extents as launched (padded) or finished */
-    int64_t ld;          /* pack: of the packed operand; finish: of the accumulator; multiply and zero: of C */
+    int64_t ld;          /* pack: of the packed operand; finish, download and copy out: of buffer 0; multiply and zero: of C */
     int64_t lda, ldb;    /* multiply */
     int64_t count;       /* reduce: elements of one piece */
     bool accumulate;     /* multiply */

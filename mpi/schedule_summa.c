@@ -69,8 +69,7 @@ typedef struct {
 } cut;
 
 static cut cut_panel(const emitter *e, const side *s, tsr_rect stored) {
-    /* memory that every rank of the node maps, or elements that any rank makes, need no exchange in host memory */
-    int parts = s->road == TSR_ROAD_HOST || e->plan->resources.device_exchange ? s->parts : 1, part = parts > 1 ? s->part : 0;
+    int parts = tsr_plan_exchanges(e->plan, s->road) ? s->parts : 1, part = parts > 1 ? s->part : 0;
     size_t row_bytes = (size_t)stored.cols * tsr_dtype_bytes(s->operand->element.dtype);
     int64_t height = tsr_ceil_div(stored.rows, parts), start = tsr_min(stored.rows, part * height);
     tsr_rect mine = {stored.row + start, stored.col, tsr_min(height, stored.rows - start), stored.cols};
@@ -267,24 +266,24 @@ static tsr_status emit_strip(emitter *e, tsr_span rows, tsr_span cols, tsr_slot_
         c0_use = chain_end(&c0);
     }
     size_t bytes = (size_t)tsr_rect_elements(rect) * tsr_dtype_bytes(problem->out);
-    chain out = chain_begin(e, TSR_SLOT_OUT);
-    tsr_step finish = step_new(TSR_STEP_FINISH, TSR_LANE_DOWNLOAD, from, chain_touch(&out), c0_use);
-    finish.offset = offset, finish.ld = ld, finish.m = rows.count, finish.n = cols.count;
-    finish.bytes = bytes, finish.lane_bytes = host_memory ? (double)bytes : 0;
-    TSR_TRY(emit(e, &finish));
-    if (tsr_plan_road(plan, problem->c_road) == TSR_ROAD_MAPPED) {
-        tsr_step copy = step_new(TSR_STEP_COPY_OUT, TSR_LANE_DOWNLOAD, chain_end(&out), unused, unused);
-        copy.operand = TSR_OPERAND_C, copy.rect = rect, copy.bytes = bytes, copy.lane_bytes = (double)bytes;
-        return emit(e, &copy);
+    if (tsr_plan_finishes(plan)) {
+        chain out = chain_begin(e, TSR_SLOT_OUT);
+        tsr_step finish = step_new(TSR_STEP_FINISH, TSR_LANE_DOWNLOAD, from, chain_touch(&out), c0_use);
+        finish.offset = offset, finish.ld = ld, finish.m = rows.count, finish.n = cols.count;
+        finish.bytes = bytes, finish.lane_bytes = host_memory ? (double)bytes : 0;
+        TSR_TRY(emit(e, &finish));
+        from = chain_end(&out), offset = 0, ld = cols.count;
     }
     if (!host_memory) {
-        chain host = chain_begin(e, TSR_SLOT_OUT_HOST);
-        tsr_step download = step_new(TSR_STEP_DOWNLOAD, TSR_LANE_DOWNLOAD, chain_end(&out), chain_touch(&host), unused);
-        download.bytes = bytes, download.lane_bytes = (double)bytes;
-        TSR_TRY(emit(e, &download));
-        out = host;
+        bool mapped = problem->c_road == TSR_ROAD_MAPPED;
+        chain host = mapped ? (chain){-1, 0} : chain_begin(e, TSR_SLOT_OUT_HOST);
+        tsr_step copy = step_new(mapped ? TSR_STEP_COPY_OUT : TSR_STEP_DOWNLOAD, TSR_LANE_DOWNLOAD, from, mapped ? unused : chain_touch(&host), unused);
+        copy.operand = TSR_OPERAND_C, copy.rect = rect, copy.offset = offset, copy.ld = ld, copy.bytes = bytes, copy.lane_bytes = (double)bytes;
+        TSR_TRY(emit(e, &copy));
+        if (mapped) return TSR_OK;
+        from = chain_end(&host);
     }
-    tsr_step write = step_new(TSR_STEP_WRITE, TSR_LANE_WRITE, chain_end(&out), unused, unused);
+    tsr_step write = step_new(TSR_STEP_WRITE, TSR_LANE_WRITE, from, unused, unused);
     write.operand = TSR_OPERAND_C, write.rect = rect, write.bytes = bytes, write.lane_bytes = (double)bytes;
     return emit(e, &write);
 }

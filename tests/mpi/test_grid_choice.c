@@ -74,6 +74,7 @@ static void compare(const tsr_problem *problem, const tsr_resources *res) {
     tsr_plan plan, fewest;
     int count;
     if (tsr_plan_make(problem, res, &plan) != TSR_OK) return;
+    plan.apart = false; /* the grid was chosen as if panels were exchanged */
     tsr_plan_fewest_bytes(&plan, &fewest);
     outcome *all = every_grid(problem, res, &count), chosen = outcome_of(&plan), least = outcome_of(&fewest), fastest = {.seconds = INFINITY};
     for (int i = 0; i < count; i++)

@@ -78,8 +78,12 @@ static void check_step(walk *w, const tsr_step *step) {
         break;
     case TSR_STEP_REDUCE: check_room(w, step, 0, step->offset + step->bytes * (size_t)w->plan->r); check_room(w, step, 1, step->bytes); break;
     case TSR_STEP_FINISH: check_room(w, step, 0, step->offset + (size_t)(step->m * step->ld) * type); check_room(w, step, 1, step->bytes); break;
-    case TSR_STEP_DOWNLOAD: check_room(w, step, 0, step->bytes); check_room(w, step, 1, step->bytes); break;
+    case TSR_STEP_DOWNLOAD:
+        check_room(w, step, 0, step->offset + (size_t)((step->rect.rows - 1) * step->ld + step->rect.cols) * tsr_dtype_bytes(x->out));
+        check_room(w, step, 1, step->bytes);
+        break;
     case TSR_STEP_COPY_OUT:
+        check_room(w, step, 0, step->offset + (size_t)((step->rect.rows - 1) * step->ld + step->rect.cols) * tsr_dtype_bytes(x->out)); /* fall through */
     case TSR_STEP_WRITE:
         check_units(step->rect.row, step->rect.rows, x->unit_m, x->m), check_units(step->rect.col, step->rect.cols, x->unit_n, x->n);
         for (int64_t r = 0; r < step->rect.rows; r++)
@@ -106,7 +110,7 @@ static void check_all(const int *counts, int64_t elements, int64_t expected, con
 /* Elements of A or B come from the file or the store's memory once where they stay, else once for each of the super-blocks across; where ranks do not exchange
  * what they map or make, each of the `parts` that has something of the super-block takes them. */
 static int64_t times_read(const tsr_plan *plan, tsr_road road, bool kept, int64_t side, int64_t block, int64_t unit, int parts) {
-    bool alone = tsr_plan_road(plan, road) != TSR_ROAD_HOST && !plan->resources.device_exchange;
+    bool alone = !tsr_plan_exchanges(plan, road);
     int64_t times = 0;
     for (int64_t at = 0; at < (kept ? 1 : side); at += block) times += alone ? tsr_min(parts, tsr_ceil_div(tsr_min(block, side - at), unit)) : 1;
     return times;
@@ -321,7 +325,31 @@ static void test_wide_panels(void) {
     CHECK(plan.panel <= side / 8, "files are read in panels of k = %lld", (long long)plan.panel);
 }
 
+/* Matrices in the node's memory: each rank copies whole panels where a slow kernel leaves the time, and pieces of them, which are exchanged, where none does. */
+static void test_apart(void) {
+    const double bytes = 4.0 * 32768 * 32768;
+    tsr_operand a = {32768, 32768, {TSR_F32, false}, false, TSR_ROAD_MAPPED};
+    tsr_problem problem;
+    CHECK_OK(tsr_problem_make(a, a, NULL, 1, 0, &problem));
+    problem.c_road = TSR_ROAD_MAPPED;
+    tsr_resources res = {.ranks = 4, .device_exchange = true, .device_limit = (size_t)100 << 30, .host_limit = (size_t)64 << 30, .multiple = 1, .grid = {2, 2, 1}};
+    res.rates = tsr_rates_typical(true, true, TSR_F32, 1);
+    for (int way = 0; way < 4; way++) { /* a slow kernel, a fast one, files, host staging */
+        tsr_plan plan;
+        tsr_forecast rank;
+        res.rates.lane[TSR_LANE_MULTIPLY] = way == 1 ? 900e12 : 50e12, res.device_exchange = way < 3;
+        problem.a.road = problem.b.road = way == 2 ? TSR_ROAD_HOST : TSR_ROAD_MAPPED;
+        CHECK_OK(tsr_plan_make(&problem, &res, &plan));
+        CHECK_OK(tsr_plan_forecast(&plan, 3, &rank));
+        const bool whole = way == 0 || way == 3, exchanged = way == 1 || way == 2;
+        CHECK(plan.apart == (way == 0), "way %d: apart is %d", way, plan.apart);
+        CHECK(rank.lane_bytes[TSR_LANE_UPLOAD] == (whole ? bytes : bytes / 2), "way %d: %g bytes uploaded", way, rank.lane_bytes[TSR_LANE_UPLOAD]);
+        CHECK((rank.lane_bytes[TSR_LANE_EXCHANGE] > 0) == exchanged, "way %d: %g bytes exchanged", way, rank.lane_bytes[TSR_LANE_EXCHANGE]);
+    }
+}
+
 int main(void) {
+    test_apart();
     test_wide_panels();
     test_writing_while_reading();
     test_refusals();
