@@ -72,8 +72,9 @@ typedef struct tsr_gemm_kernel {
     tsr_status (*shape)(tsr_device *device, int64_t m, int64_t n, int64_t k, tsr_gemm_shape *shape);
     tsr_status (*launch)(tsr_device *device, tsr_stream *stream, const tsr_gemm_args *args);
     int max_arch;                /* highest compute capability ·10; 0: no limit. Code for sm_90a runs on sm_90 alone. */
-    double small_below;          /* products of fewer multiply-adds (m·n·k) are launched as `small`, which is quicker there */
-    const struct tsr_gemm_kernel *small; /* for the same input and type, as accurate, content with this kernel's workspace; NULL: none */
+    double small_below;          /* products of fewer multiply-adds (m·n·k), and k³ fewer, too, are launched as `small`, which is quicker there */
+    const struct tsr_gemm_kernel *small; /* for the same input and type, as accurate, content with this kernel's workspace; NULL: none. Where m, n or k is not
+                                          * its `multiple`, its own `small` takes its place */
     double thin_below;           /* and so are products whose m·n / (m + n), half the uses of an element of A or B on average, is less */
 } tsr_gemm_kernel;
 

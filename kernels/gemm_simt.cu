@@ -279,8 +279,9 @@ template <typename T> tsr_status shape(tsr_device *, int64_t m, int64_t n, int64
     return tsr_gemm_describe(gemm_simt<T>, Tile<T>::M, Tile<T>::N, build.panel, build.threads, build.shared_bytes, sizeof(T), m, n, k, out);
 }
 
-/* Multiply-adds below which `coarse` is quicker: on an H200 it is at 256³ in fp32, and no longer at 384³ in fp32 and 256³ in fp64. */
-constexpr double SMALL_F32 = 2.4e7, SMALL_F64 = 1.2e7;
+/* Multiply-adds below which `tiled` or `checked` is quicker. On an H200 they take 11 and 12 µs at 256³ and 34 and 36 µs at 512³ in fp32, 17 and 18 µs at 256³ and
+ * 61 and 62 µs at 512³ in fp64, and `simt` 28 to 30 µs at all of these. */
+constexpr double SMALL_F32 = 440.0 * 440.0 * 440.0, SMALL_F64 = 330.0 * 330.0 * 330.0;
 
 constexpr char WHAT[] = "register tiles, asynchronous ring of stages";
 
@@ -291,6 +292,6 @@ tsr_status tsr_gemm_simt_where(tsr_stream *stream, const tsr_gemm_args *args, co
 }
 
 const tsr_gemm_kernel tsr_gemm_simt_f32 = {"simt", WHAT, TSR_DEVICE_CUDA, TSR_F32, TSR_F32, 0, TSR_ACCURACY_IEEE, TSR_GEMM_PLAIN_ERROR_FACTOR,
-                                           true, 1, 55, workspace_bytes<float>, shape<float>, launch<float>, 0, SMALL_F32, &tsr_gemm_coarse_f32, 0};
+                                           true, 1, 55, workspace_bytes<float>, shape<float>, launch<float>, 0, SMALL_F32, &tsr_gemm_tiled_f32, 0};
 const tsr_gemm_kernel tsr_gemm_simt_f64 = {"simt", WHAT, TSR_DEVICE_CUDA, TSR_F64, TSR_F64, 0, TSR_ACCURACY_IEEE, TSR_GEMM_PLAIN_ERROR_FACTOR,
-                                           true, 1, 55, workspace_bytes<double>, shape<double>, launch<double>, 0, SMALL_F64, &tsr_gemm_coarse_f64, 0};
+                                           true, 1, 55, workspace_bytes<double>, shape<double>, launch<double>, 0, SMALL_F64, &tsr_gemm_tiled_f64, 0};

@@ -132,6 +132,16 @@ static tsr_status check_operand(const tsr_gemm_kernel *kernel, char operand, con
     return tsr_bytes_checked(rows, ld, tsr_dtype_bytes(operand == 'C' ? kernel->type : kernel->input), &bytes);
 }
 
+static bool divides(int64_t multiple, int64_t m, int64_t n, int64_t k) { return m % multiple == 0 && n % multiple == 0 && k % multiple == 0; }
+
+/* The kernel that is quicker than this one for such a product; NULL: none. */
+static const tsr_gemm_kernel *smaller(const tsr_gemm_kernel *kernel, int64_t m, int64_t n, int64_t k) {
+    const double products = (double)m * (double)n, depth = (double)k;
+    const bool is_small = products * depth < kernel->small_below && depth * depth * depth < kernel->small_below;
+    if (!kernel->small || (!is_small && products >= kernel->thin_below * (double)(m + n))) return NULL;
+    return divides(kernel->small->multiple, m, n, k) ? kernel->small : kernel->small->small;
+}
+
 tsr_status tsr_gemm_launch(const tsr_gemm_kernel *kernel, tsr_device *device, tsr_stream *stream, const tsr_gemm_args *args) {
     int64_t m = args->m, n = args->n, k = args->k;
     if (kernel->device != device->ops->kind)
@@ -140,7 +150,7 @@ tsr_status tsr_gemm_launch(const tsr_gemm_kernel *kernel, tsr_device *device, ts
     if (m < 0 || n < 0 || k < 0)
         return tsr_fail(TSR_ERR_SHAPE, "kernel '%s': m, n, k are %" PRId64 ", %" PRId64 ", %" PRId64 ": none may be negative",
                         kernel->name, m, n, k);
-    if (m % kernel->multiple || n % kernel->multiple || k % kernel->multiple)
+    if (!divides(kernel->multiple, m, n, k))
         return tsr_fail(TSR_ERR_SHAPE, "kernel '%s' needs multiples of %" PRId64 " and m, n, k are %" PRId64 ", %" PRId64 ", %" PRId64
                         ": use another kernel or pad", kernel->name, kernel->multiple, m, n, k);
     TSR_TRY(check_operand(kernel, 'A', args->a, m, k, args->lda));
@@ -150,10 +160,8 @@ tsr_status tsr_gemm_launch(const tsr_gemm_kernel *kernel, tsr_device *device, ts
         return tsr_fail(TSR_ERR_MEMORY, "kernel '%s' needs a workspace of %zu bytes and got none: pass it", kernel->name,
                         kernel->workspace_bytes(m, n, k));
     if (m == 0 || n == 0) return TSR_OK;
-    const double products = (double)m * (double)n;
-    if (kernel->small && (products * (double)k < kernel->small_below || products < kernel->thin_below * (double)(m + n)))
-        return tsr_gemm_launch(kernel->small, device, stream, args);
-    return kernel->launch(device, stream, args);
+    const tsr_gemm_kernel *small = smaller(kernel, m, n, k);
+    return small ? tsr_gemm_launch(small, device, stream, args) : kernel->launch(device, stream, args);
 }
 
 double tsr_gemm_error_bound(const tsr_gemm_kernel *kernel, int64_t k) {

@@ -1,4 +1,5 @@
-"""Writes the predictions of docs/scaling.md, between its markers, from `tessera plan --json`: weak and strong scaling, and how long a plan takes.
+"""Writes the predictions of docs/scaling.md, between its markers, from `tessera plan --json`: weak and strong scaling, predictions beside what docs/performance.md
+has as measured, and how long a plan takes.
 
 Usage: scaling.py TESSERA [MACHINE]     MACHINE: jobs/h200_example.machine unless given
 """
@@ -6,7 +7,6 @@ import json
 import os
 import pathlib
 import re
-import resource
 import subprocess
 import sys
 import tempfile
@@ -42,9 +42,9 @@ class Planner:
         self.generated = self.folder / "no_files.machine"
         self.generated.write_text(text)
 
-    def plan(self, shape, gpus, kind, machine):
+    def plan(self, shape, gpus, kind, machine, *more):
         name = self.folder / "plan.json"
-        command = [self.tessera, "plan", "--shape", "x".join(map(str, shape)), "--ranks", str(gpus), "--type", kind, "--machine", str(machine), "--json", str(name)]
+        command = [self.tessera, "plan", "--shape", "x".join(map(str, shape)), "--ranks", str(gpus), "--type", kind, "--machine", str(machine), "--json", str(name), *more]
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
         with open(name) as file:
             return json.load(file)
@@ -61,19 +61,47 @@ class Planner:
 HEADER = ["shape", "type", "GPUs", "m×n×k", "grid", "super-blocks", "GB a GPU", "multiply s", "exchange s", "÷ bound", "seconds, no files", "efficiency", "bounded by", "seconds, files", "efficiency", "bounded by"]
 
 
+# Cases of gpu_engine.py whose kernel is the one that the machine's f32_tflops are for: (with files, options of the plan).
+MEASURED = {"device-split3": (False, []), "memory-4G": (False, ["--memory", "4G"]), "tall": (False, []), "k-heavy": (False, []), "flat": (False, []), "files": (True, [])}
+
+
+def measured_rows(planner):
+    """The best run of each of these cases on the page, whatever its size and GPUs, beside the prediction for the same."""
+    rows, seen = [], set()
+    for row in report.rows(report.section(report.PERFORMANCE.read_text(), "gpu-engine")):
+        case, _, measured, gpus, kernel, date, commit = row[0], row[1], row[2], int(row[8]), row[9], row[12], row[13]
+        if case not in MEASURED or case in seen or kernel != "split3":
+            continue
+        seen.add(case)
+        shape = tuple(int(edge) for edge in row[7].split(" × "))
+        best = float(measured.split(",")[0])
+        seconds = best if measured.endswith(" s") else 2e-12 * shape[0] * shape[1] * shape[2] / best
+        files, more = MEASURED[case]
+        plan = planner.plan(shape, gpus, "f32", planner.machine if files else planner.generated, *more)
+        off = plan["seconds"] / seconds - 1
+        rows.append([case, gpus, "×".join(map(str, shape)), "×".join(map(str, plan["grid"])), plan["bounded_by"], f"{plan['seconds']:.3g}", f"{seconds:.3g}", f"{100 * off:+.0f} %",
+                     "yes" if abs(off) <= 0.15 else "no", date, commit])
+    return rows
+
+
+def run_measured(command):
+    """Seconds, processor seconds and peak MB of the process."""
+    start = time.monotonic()
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        raise subprocess.CalledProcessError(process.returncode, command)
+    return time.monotonic() - start, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1e3
+
+
 def plan_times(planner):
-    """Planning alone, whole processes; a tight memory limit makes every grid need many super-blocks."""
+    """Planning alone, whole processes, beside one that does nothing; a tight memory limit makes every grid need many super-blocks."""
     rows = []
-    for gpus, memory in ((4096, "90%"), (4096, "256M"), (16384, "90%")):
-        command = [planner.tessera, "plan", "--shape", "1000000", "--ranks", str(gpus), "--machine", str(planner.machine), "--memory", memory]
-        best = None
-        for _ in range(3):
-            before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
-            subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-            seconds, after = time.monotonic() - start, resource.getrusage(resource.RUSAGE_CHILDREN)
-            busy = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-            best = min(best or (seconds, busy), (seconds, busy))
-        rows.append([gpus, "1000000×1000000×1000000", memory, f"{best[0]:.2f}", f"{best[1]:.2f}", f"≤ {after.ru_maxrss / 1e3:.0f}"])
+    for gpus, memory in ((None, None), (4096, "90%"), (4096, "256M"), (16384, "90%")):
+        plan = ["plan", "--shape", "1000000", "--ranks", str(gpus), "--machine", str(planner.machine), "--memory", memory]
+        best = min(run_measured([planner.tessera, *(plan if gpus else ["--version"])]) for _ in range(3))
+        rows.append([gpus or "-", "1000000×1000000×1000000" if gpus else "`--version`", memory or "-", f"{best[0]:.2f}", f"{best[1]:.2f}", f"{best[2]:.0f}"])
     return report.table(["GPUs", "m×n×k", "--memory", "seconds", "processor s", "peak MB"], rows)
 
 
@@ -82,11 +110,14 @@ def main(tessera, machine=str(report.ROOT / "jobs" / "h200_example.machine")):
         planner = Planner(tessera, machine, folder)
         strong_rows = [planner.row(name, "f32", shape, gpus) for name, shape in STRONG.items() for gpus in GPUS]
         weak_rows = [planner.row(name, "f32", weak(name, gpus), gpus) for name in STRONG for gpus in GPUS]
+        beside = measured_rows(planner)
         load = os.getloadavg()[0]
         times = plan_times(planner)
     said = f"Predicted {report.today()}, commit {report.commit()}, machine `{pathlib.Path(machine).name}`; no line of this table was run."
     report.write_section("strong-scaling", f"{said}\n\n{report.table(HEADER, strong_rows)}", SCALING)
     report.write_section("weak-scaling", f"{said}\n\n{report.table(HEADER, weak_rows)}", SCALING)
+    report.write_section("measured", f"Predicted {report.today()}, commit {report.commit()}, machine `{pathlib.Path(machine).name}`, for rows of section gpu-engine of performance.md.\n\n"
+                         + report.table(["case", "GPUs", "m×n×k", "grid", "bounded by", "predicted s", "measured s", "off", "within 15 %", "measured on", "commit"], beside), SCALING)
     report.write_section("plan-time", f"Measured {report.today()}, commit {report.commit()}, on one core of {report.cpu_name()}: the whole process, MPI's start included; best of three. Load of the machine before: {load:.1f}.\n\n{times}", SCALING)
 
 

@@ -35,9 +35,10 @@ static void check_names(void) {
         CHECK(kernel == kernels[i], "%s found %s", kernels[i]->name, kernel->name);
         const tsr_gemm_kernel *small = kernel->small;
         CHECK(!small || (small->device == kernel->device && small->input == input && small->type == type && small->accuracy <= kernel->accuracy &&
-                         small->multiple == 1 && small->min_arch <= kernel->min_arch),
+                         small->min_arch <= kernel->min_arch && (small->multiple == 1 || (small->small && small->small->multiple == 1))),
               "%s cannot be %s for small products", kernel->name, small->name);
         if (small) check_room(kernel, small);
+        if (small && small->multiple > 1) check_room(kernel, small->small);
         if (kernel->device == TSR_DEVICE_CPU) continue;
         facts.arch = kernel->min_arch - 1;
         CHECK_FAILS(tsr_gemm_find(kernel->name, &facts, input, type, &kernel), TSR_ERR_UNSUPPORTED, "sm_");
@@ -92,8 +93,9 @@ static void check_speeds(void) {
             CHECK(between >= 0.999e12 * low && between <= 1.001e12 * high, "%s at %ld: %g", row->kernel, (long)(3 * edge / 2), between);
             CHECK(odd >= 0.9e12 * row->odd[i] && odd <= 1.2e12 * fmax(row->odd[i], row->odd[next]), "%s at %ld, odd: %g", row->kernel, (long)edge, odd);
         }
-        CHECK(tsr_gemm_speed(&kernel, row->arch, 1, 1, 8) == 1e12 * row->odd[0], "%s: small", row->kernel);
-        CHECK(tsr_gemm_speed(&kernel, row->arch, 1 << 20, 1 << 20, 1 << 20) == 1e12 * row->round[TSR_GEMM_SPEED_SIZES - 1], "%s: large", row->kernel);
+        const double least = tsr_gemm_speed(&kernel, row->arch, 1, 1, 8), most = tsr_gemm_speed(&kernel, row->arch, 1 << 20, 1 << 20, 1 << 20);
+        CHECK(fabs(least / row->odd[0] / 1e12 - 1) < 1e-9, "%s, small: %g", row->kernel, least);
+        CHECK(fabs(most / row->round[TSR_GEMM_SPEED_SIZES - 1] / 1e12 - 1) < 1e-9, "%s, large: %g", row->kernel, most);
         kernel.name = "nothing";
         CHECK(tsr_gemm_speed(&kernel, row->arch, 1, 1, 1) == 0 && tsr_gemm_speed(&kernel, -1, 1, 1, 1) == 0, "speed of what nobody measured");
     }
@@ -157,10 +159,20 @@ static void check_launch(void) {
     tsr_gemm_kernel picky = *kernel;
     picky.multiple = 2;
     CHECK_FAILS(tsr_gemm_launch(&picky, device, stream, &good), TSR_ERR_SHAPE, "multiples of 2");
-    picky = *kernel;
-    picky.small = &tsr_gemm_blas_f32, picky.small_below = 2 * 2 * 3 + 1, picky.launch = NULL; /* never called */
+    tsr_gemm_kernel never = *kernel, even = *kernel;
+    never.launch = NULL; /* it would end the test */
+    even.multiple = 2, even.launch = NULL, even.small = &tsr_gemm_blas_f32;
+    picky = never;
+    picky.small = &tsr_gemm_blas_f32, picky.small_below = 3 * 3 * 3 + 1; /* small */
     CHECK_OK(tsr_gemm_launch(&picky, device, stream, &good));
     CHECK(c[0] == 4, "c[0] = %g", (double)c[0]);
+    picky.small = &even; /* which does not divide k */
+    CHECK_OK(tsr_gemm_launch(&picky, device, stream, &good));
+    picky.small = &tsr_gemm_blas_f32, picky.small_below = 0, picky.thin_below = 1.01; /* 2·2 / (2 + 2) uses */
+    CHECK_OK(tsr_gemm_launch(&picky, device, stream, &good));
+    picky = *kernel;
+    picky.small = &never, picky.small_below = 2 * 2 * 3 + 1, picky.thin_below = 1; /* long, and not thin */
+    CHECK_OK(tsr_gemm_launch(&picky, device, stream, &good));
     picky.device = TSR_DEVICE_CUDA;
     CHECK_FAILS(tsr_gemm_launch(&picky, device, stream, &good), TSR_ERR_DEVICE, "cuda");
     args = good, args.m = 0, args.a = NULL, args.c = NULL;
