@@ -10,12 +10,13 @@
 
 #include "app/bench_product.h"
 #include "app/options.h"
+#include "io/trace_file.h"
 
 /* ---- options ------------------------------------------------------------------------------------------------------- */
 
 enum {
     KEY_SHAPE = 256, KEY_TYPE, KEY_DATA, KEY_DISTRIBUTION, KEY_REPEAT, KEY_NO_CHECK, KEY_DEVICE, KEY_ACCURACY, KEY_KERNEL, KEY_GRID, KEY_PANEL, KEY_MEMORY,
-    KEY_HOST_MEMORY, KEY_TRANSPORT, KEY_PEER, KEY_BLOCKS
+    KEY_HOST_MEMORY, KEY_TRANSPORT, KEY_TRACE, KEY_PEER, KEY_BLOCKS
 };
 
 static const struct argp_option options[] = {
@@ -33,6 +34,7 @@ static const struct argp_option options[] = {
     {"memory", KEY_MEMORY, "BYTES|PERCENT", 0, "Device memory a rank may use (90%)", 0},
     {"host-memory", KEY_HOST_MEMORY, "BYTES|PERCENT", 0, "Host memory a rank may use beside A, B and C (80% of its share of what is free)", 0},
     {"transport", KEY_TRANSPORT, "NAME", 0, "How ranks share panels: auto, nccl, cuda-aware or host", 0},
+    {"trace", KEY_TRACE, "FILE", 0, "Write when each step of each lane and rank of the last multiplication ran, as multiply does", 0},
     {"peer", KEY_PEER, "cublasxt", 0, "With --data memory: the same product by NVIDIA's cublasXt, over all GPUs of the node, from rank 0", 0},
     {"blocks", KEY_BLOCKS, "N,...", 0, "Its block sizes, of which the best counts (default 2048,4096,8192,16384)", 0},
     {"json", 'o', "FILE", 0, "Write the figures to FILE as well", 0},
@@ -68,6 +70,7 @@ static tsr_status parse_one(int key, char *text, tsr_bench_multiply_options *o) 
     case KEY_MEMORY: return tsr_parse_memory("--memory", text, &run->memory_bytes, &run->memory_percent);
     case KEY_HOST_MEMORY: return tsr_parse_memory("--host-memory", text, &run->host_memory_bytes, &run->host_memory_percent);
     case KEY_TRANSPORT: run->transport = text; return TSR_OK;
+    case KEY_TRACE: run->trace = text; return TSR_OK;
     case KEY_PEER: o->peer = text; return strcmp(text, "cublasxt") == 0 ? TSR_OK : tsr_fail(TSR_ERR_USAGE, "--peer %s: there is cublasxt", text);
     case KEY_BLOCKS: return parse_blocks(text, o);
     case 'o': o->json = text; return TSR_OK;
@@ -111,8 +114,9 @@ static tsr_status make_problem(tsr_bench_multiply_run *b) {
 
 static tsr_status open_executor(tsr_bench_multiply_run *b) {
     tsr_job *j = &b->job;
+    TSR_TRY(tsr_job_open_trace(j));
     const tsr_execution x = {.plan = &j->plan, .grid = &j->grid, .device = j->device, .kernel = j->kernel, .transport = j->transport, .a = b->data.store_a,
-                             .b = b->data.store_b, .c = b->data.store_c, .io_threads = tsr_job_io_threads(j)};
+                             .b = b->data.store_b, .c = b->data.store_c, .io_threads = tsr_job_io_threads(j), .trace = j->trace};
     return tsr_executor_open(&x, &j->executor);
 }
 
@@ -271,6 +275,7 @@ static tsr_status report(tsr_bench_multiply_run *b, FILE *json) {
         tsr_bench_multiply_print(b, ranks);
         if (json) tsr_bench_multiply_json(b, ranks, json);
     }
+    if (b->o->run.trace) status = tsr_trace_save(b->job.trace, world->comm, ranks, b->o->run.trace, b->o->run.command);
 done:
     free(ranks);
     return status;
@@ -292,6 +297,7 @@ static tsr_status run_bench(tsr_bench_multiply_run *b, FILE **json) {
     tsr_status status = TSR_OK;
     b->seconds = calloc((size_t)o->repeat, sizeof *b->seconds);
     if (!b->seconds) status = tsr_fail(TSR_ERR_MEMORY, "no memory for %" PRId64 " times: lower --repeat", o->repeat);
+    if (status == TSR_OK && o->run.trace && b->world->rank == 0) status = tsr_trace_file_check(o->run.trace);
     if (status == TSR_OK && o->json && b->world->rank == 0) status = tsr_bench_json_open(o->json, json);
     TSR_TRY(tsr_agree(b->world->comm, status));
     TSR_TRY(measure(b));
@@ -318,6 +324,7 @@ static tsr_status run(const tsr_world *world, int argc, char **argv) {
     if (json) fclose(json);
     tsr_executor_close(b.job.executor);
     tsr_bench_operands_close(&b.data);
+    tsr_trace_close(b.job.trace);
     if (status == TSR_OK) { /* else what is collective, and the device it uses, go with the process */
         if (b.job.grid.active) b.job.transport_ops->close(b.job.transport);
         tsr_grid_close(&b.job.grid);

@@ -37,12 +37,15 @@ static void show_progress(void *context, double done) {
     tsr_progress_update(progress, done * progress->total);
 }
 
+tsr_status tsr_job_open_trace(tsr_job *j) {
+    tsr_forecast forecast;
+    if (!j->settings->trace) return TSR_OK;
+    TSR_TRY(tsr_plan_forecast(&j->plan, tsr_grid_rank(&j->grid), &forecast));
+    return tsr_trace_open(forecast.steps, &j->trace);
+}
+
 static tsr_status open_executor(tsr_job *j) {
-    if (j->settings->trace) {
-        tsr_forecast forecast;
-        TSR_TRY(tsr_plan_forecast(&j->plan, tsr_grid_rank(&j->grid), &forecast));
-        TSR_TRY(tsr_trace_open(forecast.steps, &j->trace));
-    }
+    TSR_TRY(tsr_job_open_trace(j));
     tsr_execution x = {.plan = &j->plan, .grid = &j->grid, .device = j->device, .kernel = j->kernel, .transport = j->transport,
                        .a = j->a, .b = j->b, .c0 = j->c0, .c = j->c, .io_threads = tsr_job_io_threads(j),
                        .buffers = j->buffers, .trace = j->trace, .progress = show_progress, .progress_context = &j->progress};

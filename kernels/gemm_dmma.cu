@@ -8,9 +8,9 @@
  * Shared memory: a ring of 6 slots of 32 KiB. Registers: 240 a thread that multiplies, 128 of them sums.
  * Requirements: sm_90a; workspace for sums of cut tiles, at most 33 MiB, and for aligned copies, 8·(m·k + k·n) bytes and padding.
  * Arithmetic intensity: 128·128/(128+128)/4 = 16 flop/byte.
- * Measured: H200, 2026-11-21, copies included, at the 700 W limit, which decides; in brackets cuBLAS DGEMM in turns with it: 56 to 58 TFLOP/s at
- *   n = 4096 (51 to 54), 58 to 59 at 8192 (54 to 56), 55 to 58 at 16384 (51 to 54), 55 to 58 at 8191 (42 to 43), 54 to 57 at 8193 (42). Of
- *   the fp64 tensor peak 87 % at 8192.
+ * Measured: H200, 2026-11-21, copies included, at the 700 W limit, which decides, TFLOP/s, cuBLAS DGEMM in turns with it in brackets: 60.5 (55.4) at n = 4096,
+ *   60.4 (57.6) at 8192, 90 % of the fp64 tensor peak, 55.5 (54.8) at 16384, 57.5 (43.0) at 8191, 55.4 (42.4) at 8193; rectangles 49 to 60, 1.03 to 1.16
+ *   of the vendor's.
  * Reference: PTX ISA 8.0, mma.m16n8k16 with .f64; cutting along k: Osama et al., Stream-K, PPoPP 2023 (arXiv 2301.03598). */
 #include "kernels/gemm_cuda.h"
 #include "kernels/hopper.h"

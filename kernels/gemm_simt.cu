@@ -11,7 +11,8 @@
  *   50 or 35 KiB, 256 threads and at most 255 registers elsewhere. One block a multiprocessor.
  * Requirements: workspace for a copy of B, where A is packed (n ≥ 2560) for that, too, k·n and m·k elements and padding, and at most 40 MiB for parts of sums.
  * Arithmetic intensity: 256·128/(256+128)/2 = 42.7 flop/byte in fp32; 128·128/(128+128)/4 = 16 in fp64.
- * Measured at 8192 on an H200, 2026-11-21, when B was packed as well: fp32 55.9 TFLOP/s, 84 % of the CUDA cores' peak; fp64 26.8, 80 %.
+ * Measured on an H200, 2026-11-21, TFLOP/s, cuBLAS SGEMM in turns with it in brackets: fp32 54.7 (50.3) at 4096, 56.1 (50.9) at 8192, 84 % of the CUDA cores'
+ *   peak, 57.0 (54.0) at 16384, 55.6 (47.8) at 8191; 512 × 8192 × 8192 54 (50), 256 × 256 × 100000 49 (47). fp64 26.5 at 4096, 26.3 at 8192, 78 %.
  * Reference: Volkov and Demmel, Benchmarking GPUs to tune dense linear algebra, SC 2008; packing: Goto and van de Geijn, Anatomy of
  *   high-performance matrix multiplication, TOMS 2008; equal shares: Osama et al., Stream-K, PPoPP 2023 (arXiv 2301.03598). */
 #include "kernels/simt_ring.h"

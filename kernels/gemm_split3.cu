@@ -9,8 +9,9 @@
  * Shared memory: a ring of 5 slots of 40 KiB, each the high or the low part of a panel. Registers: 240 a thread that multiplies.
  * Requirements: sm_90a; workspace for the packed operands, 4·(m·k + k·n) bytes and padding.
  * Arithmetic intensity: 6·128·192·64 / (4·64·(128 + 192)) = 115 fp16 flop/byte.
- * Measured: H200, 2026-11-21, packing included: 205 to 236 TFLOP/s at n = 8192 (the power limit decides), 214 to 226 at 16384, 191 to 195
- *   at 4096, 203 to 235 at 8191; cuBLAS SGEMM beside it 51, 54, 51, 48. Of the fp16 tensor peak, three products counted: 71 % at 8192.
+ * Measured: H200, 2026-11-21, packing included, TFLOP/s, cuBLAS SGEMM in turns with it in brackets: 185 (50) at n = 4096, 220 (51) at 8192, 219 (54) at 16384,
+ *   210 (48) at 8191; 8192 × 8192 × 512 168 (48), 512 × 8192 × 8192 114 (51), 100000 × 256 × 256 56 (46). Of the fp16 tensor peak, three products
+ *   counted: 67 % at 8192.
  *   Error |ΔC|/(|A||B|), worst of 4096 samples, k = 8192, normal data: 0.23 eps, SGEMM 1.43; uniform in [0, 1): 6.1, SGEMM 39.
  * Reference: Ootomo and Yokota, Recovering single precision accuracy from Tensor Cores, IJHPCA 2022 (arXiv 2203.03341). */
 #include "kernels/gemm_cuda.h"

@@ -10,9 +10,9 @@
  *   Registers: 232 a thread that multiplies, of which 128 hold sums and 32 two panels' fragments of B.
  * Requirements: sm_90a; workspace for parts of sums, and for copies of operands whose rows do not begin at multiples of 32 bytes.
  * Arithmetic intensity: 2·256·128·32 / (4·32·(256 + 128)) = 43 flop/byte.
- * Measured: H200, 2026-11-21, uniform data in [0, 1), at the power limit of 700 W: 375 TFLOP/s at n = 8192, 366 at 4096, 376 at 2048, cuBLAS
- *   tf32 beside it 369, 355, 348; of the tensor cores' tf32 peak 76 % at 8192. 332 at 8191, 314 at 8193 (packing included, 10 % of the time),
- *   cuBLAS 134, 128. 8192 × 8192 × 512 (m, n, k): 284, 276; 512 × 8192 × 8192: 368, 337; 100000 × 256 × 256: 211, 164; 256 × 256 × 100000: 166, 167.
+ * Measured: H200, 2026-11-21, uniform data in [0, 1), packing included, TFLOP/s, cuBLAS tf32 in turns with it in brackets: 385 (381) at n = 4096, 384 (368)
+ *   at 8192, 78 % of the tensor cores' tf32 peak, 347 (138) at 8191, 321 (131) at 8193; 8192 × 8192 × 512 314 (286), 512 × 8192 × 8192 391 (351),
+ *   100000 × 256 × 256 206 (162), 256 × 256 × 100000 156 to 165 (166).
  * Reference: Osama, Merrill, Cecka, Garland, Owens, Stream-K: work-centric parallel decomposition for dense matrix-matrix multiplication on
  *   the GPU, PPoPP 2023 (the cut of the last tiles). */
 #include "kernels/gemm_cuda.h"

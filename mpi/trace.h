@@ -24,7 +24,7 @@ double tsr_trace_bytes(int64_t steps);
 /* Local. Room for that many steps and one sync. */
 tsr_status tsr_trace_open(int64_t steps, tsr_trace **trace);
 void tsr_trace_close(tsr_trace *trace); /* NULL is fine */
-/* Local. The run begins now: events count from here. */
+/* Local. The run begins now: events count from here, and those of an earlier one are forgotten. */
 void tsr_trace_start(tsr_trace *trace);
 /* Local, from any lane's thread; seconds as tsr_now_seconds gives them. Of more events than there is room for only the number is kept. */
 void tsr_trace_step(tsr_trace *trace, const tsr_step *step, double begin_seconds, double end_seconds);

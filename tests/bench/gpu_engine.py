@@ -68,7 +68,7 @@ class Case:
         command = [*shlex.split(self.options.launcher), "-n", str(ranks or self.ranks), self.options.program, *arguments]
         start = time.monotonic()
         run_process(command, self.seconds, stdout=sys.stderr)
-        shown = [argument for argument, previous in zip(arguments, ["", *arguments]) if "-o" not in (argument, previous) and "--log" not in (argument, previous)]
+        shown = [argument for argument, previous in zip(arguments, ["", *arguments]) if not {"-o", "--log", "--trace"} & {argument, previous}]
         return f"mpirun -n {self.ranks} tessera " + shlex.join(shown), time.monotonic() - start
 
     def row(self, what, measured, beside, ratio, target, reached, record, command):
@@ -117,9 +117,23 @@ def beside_kernel(case, folder, kernel, target):
     case.at_least("of the kernel alone", speeds, beside, alone["ratio"], target, record, command)
 
 
+def multiply_row(case, name, record, command):
+    """What of the time from a rank's first product to the end of its last one it spends on products, of the rank with the longest gaps; in the run that was traced, the last."""
+    with open(name) as file:
+        products = [event for event in json.load(file)["traceEvents"] if event["name"] == "multiply C"]
+    spans = []
+    for rank in {event["pid"] for event in products}:
+        row = sorted((event["ts"], event["ts"] + event["dur"]) for event in products if event["pid"] == rank)
+        gaps = [after[0] - before[1] for before, after in zip(row, row[1:])]
+        spans.append((sum(end - begin for begin, end in row) / (row[-1][1] - row[0][0]), len(row), max(gaps, default=0)))
+    busy, count, longest = min(spans)
+    case.at_least("multiply lane without gaps", f"{count} products a rank", f"longest gap {longest / 1e3:.3g} ms", busy, 0.99, record, command)
+
+
 def beside_cublasxt(case, folder, kernel, kind, target):
-    peer = [] if case.cpu else ["--peer", "cublasxt"]
-    figures, command, speeds = bench(case, folder, "--data", "memory", "--type", kind, *kernel_option(case, kernel), *peer)
+    peer, trace = [] if case.cpu else ["--peer", "cublasxt"], folder / "trace.json"
+    figures, command, speeds = bench(case, folder, "--data", "memory", "--type", kind, *kernel_option(case, kernel), *peer, "--trace", trace)
+    multiply_row(case, trace, figures["record"], command)
     if peer and figures["peer"]["ratio"] is None:
         case.not_compared("beside cublasXt", speeds, f"{figures['peer']['devices']} GPUs were visible to it", target, figures["record"], command)
     elif peer:

@@ -85,6 +85,20 @@ def test_types():
     assert figures["record"]["kernel"] == "reference" and figures["record"]["check"] == "not run", figures["record"]
 
 
+def test_trace():
+    """The last multiplication alone, every rank's: all products, one after the other."""
+    m, n, k = 150, 140, 130
+    bench("--data", "memory", "--shape", f"{m}x{n}x{k}", "--panel", "40", "--grid", "2x1", "--trace", "trace.json", ranks=3)
+    with open("trace.json") as file:
+        events = [event for event in json.load(file)["traceEvents"] if event["ph"] == "X"]
+    products = [event for event in events if event["name"] == "multiply C"]
+    assert sum(event["args"]["flops"] for event in products) == 2 * m * n * k and {event["pid"] for event in products} == {0, 1}, products
+    for rank in (0, 1):
+        row = sorted(((event["ts"], event["ts"] + event["dur"]) for event in products if event["pid"] == rank))
+        assert len(row) == 4 and all(before[1] <= after[0] + 1e-3 for before, after in zip(row, row[1:])), row
+    fails("bench", "multiply", "--trace", "no/such/folder/x.json", "--shape", "8", ranks=2, code=1, says="no/such/folder")
+
+
 def test_usage():
     for wrong in (["--data", "disk"], ["--type", "i16"], ["--shape", "2x3"], ["--distribution", "zipf"], ["--repeat", "0"], ["--peer", "cosma"], ["--grid", "3"],
                   ["--blocks", "1,,2"], ["--blocks", "1,2,3,4,5,6,7,8,9"], ["--accuracy", "most"], ["--memory", "0"]):

@@ -1,4 +1,5 @@
 """tests/bench/gpu_engine.sh on the CPU with small sizes: rows of the cases that run replace theirs, others stay, and the page is written after each case."""
+import json
 import os
 import pathlib
 import signal
@@ -86,20 +87,24 @@ def test_not_compared():
     options = type("Options", (), {"device": "cuda", "ranks": 2})
     figures = {"record": record_of(), "seconds": [1.0], "tflops": 1.0, "first_share": 0.9, "limit": {"lane": "upload", "rank": 0, "seconds": 2.0, "share": 0.95},
                "alone": {"ratio": None, "tflops": None, "not_measured": "no memory"}, "peer": {"ratio": None, "devices": 8, "blocks": []}}
+    spans = [(0, 0, 10), (0, 10, 10), (1, 0, 10), (1, 15, 5)] # rank, microseconds: rank 1 waits a quarter of its time
+    folder = pathlib.Path(".").resolve()
+    (folder / "trace.json").write_text(json.dumps({"traceEvents": [{"name": "multiply C", "ph": "X", "pid": rank, "ts": begin, "dur": took} for rank, begin, took in spans]}))
     old, gpu_engine.bench = gpu_engine.bench, lambda *_: (figures, "command", "1 TFLOP/s")
     try:
         case = gpu_engine.Case(options, "x", "8", 2)
         gpu_engine.beside_kernel(case, None, "simt", 0.9)
-        gpu_engine.beside_cublasxt(case, None, "simt", "f32", 1.05)
+        gpu_engine.beside_cublasxt(case, folder, "simt", "f32", 1.05)
         gpu_engine.beside_limit(case, None, 0.9)
         figures["alone"] = {"ratio": 0.5, "tflops": 2.0, "m": 8, "n": 8, "k": 8, "making_seconds": 0.25}
         gpu_engine.beside_kernel(case, None, "simt", 0.9)
     finally:
         gpu_engine.bench = old
     rows = [dict(zip(gpu_engine.HEADER, row)) for row in case.rows]
-    assert [(row["ratio"], row["reached"]) for row in rows] == [("-", "no"), ("-", "no"), ("**0.900**", "yes"), ("**0.950**", "yes"), ("0.500", "no")], rows
-    assert "no memory" in rows[0]["beside"] and "8 GPUs" in rows[1]["beside"] and rows[3]["beside"].endswith("2 s, 1.5 GB/s"), rows
-    assert rows[4]["beside"].endswith("making A and B alone 0.25 s: 0.250 of both one after the other"), rows[4]
+    assert [(row["ratio"], row["reached"]) for row in rows] == [("-", "no"), ("0.750", "no"), ("-", "no"), ("**0.900**", "yes"), ("**0.950**", "yes"), ("0.500", "no")], rows
+    assert "no memory" in rows[0]["beside"] and "8 GPUs" in rows[2]["beside"] and rows[4]["beside"].endswith("2 s, 1.5 GB/s"), rows
+    assert rows[1]["measured"] == "2 products a rank" and rows[1]["beside"] == "longest gap 0.005 ms", rows[1]
+    assert rows[5]["beside"].endswith("making A and B alone 0.25 s: 0.250 of both one after the other"), rows[5]
 
 
 def run_main(measure, *arguments):
