@@ -1,21 +1,14 @@
 /* C = A·B by cuBLAS, the yardstick the other kernels are measured against. cuBLAS counts columns first, so the row-major
  * product is asked for as Cᵀ = Bᵀ·Aᵀ. f32 and f64 keep IEEE precision; the rest is made by the tensor cores. One handle
  * a stream, made at its first launch and kept with the stream; the workspace is the caller's, so a warm launch allocates nothing. */
-#include <cublas_v2.h>
 #include <stdlib.h>
 
+#include "kernels/cublas.h"
 #include "kernels/cuda_compat.h"
 #include "kernels/device_cuda.h"
 #include "kernels/registry.h"
 
 static const size_t workspace_size = (size_t)32 << 20; /* what NVIDIA recommends for Hopper, the most of any */
-
-static tsr_status check(cublasStatus_t code, const char *call) {
-    if (code == CUBLAS_STATUS_SUCCESS) return TSR_OK;
-    return tsr_fail(code == CUBLAS_STATUS_ALLOC_FAILED ? TSR_ERR_MEMORY : TSR_ERR_DEVICE,
-                    "%s failed: %s (cuBLAS status %d): use another --kernel", call, cublasGetStatusString(code), (int)code);
-}
-#define TSR_CUBLAS(expr) check((expr), #expr)
 
 typedef struct {
     tsr_cuda_attachment base; /* first */
@@ -24,12 +17,13 @@ typedef struct {
 
 static void destroy(tsr_cuda_attachment *attachment) {
     cublas_attachment *own = (cublas_attachment *)attachment;
-    if (own->handle) cublasDestroy(own->handle);
+    if (own->handle) tsr_cublas.cublasDestroy(own->handle);
     free(own);
 }
 
 static tsr_status create(tsr_stream *stream, cublas_attachment **attachment) {
     tsr_status status = TSR_OK;
+    TSR_TRY(tsr_cublas_load());
     cublas_attachment *own = calloc(1, sizeof *own);
     if (!own) return tsr_fail(TSR_ERR_MEMORY, "cuBLAS handle: no host memory (%zu bytes): close other programs", sizeof *own);
     own->base.stream = stream;

@@ -1,9 +1,9 @@
 /* The peer of gemm_cublasxt.h. cublasXt counts columns first, so the row-major product is asked for as Cᵀ = Bᵀ·Aᵀ. */
 #include "kernels/gemm_cublasxt.h"
 
-#include <cublasXt.h>
 #include <stdlib.h>
 
+#include "kernels/cublas.h"
 #include "kernels/cuda_compat.h"
 
 #define MOST_DEVICES 64
@@ -12,15 +12,9 @@ struct tsr_cublasxt {
     cublasXtHandle_t handle;
 };
 
-static tsr_status check(cublasStatus_t code, const char *call) {
-    if (code == CUBLAS_STATUS_SUCCESS) return TSR_OK;
-    return tsr_fail(code == CUBLAS_STATUS_ALLOC_FAILED ? TSR_ERR_MEMORY : TSR_ERR_DEVICE, "%s failed: %s (cuBLAS status %d): leave --peer out", call,
-                    cublasGetStatusString(code), (int)code);
-}
-#define TSR_CUBLAS(expr) check((expr), #expr)
-
 tsr_status tsr_cublasxt_open(tsr_cublasxt **library, int *devices) {
     int ids[MOST_DEVICES], count = 0;
+    TSR_TRY(tsr_cublas_load());
     tsr_cublasxt *opened = calloc(1, sizeof *opened);
     if (!opened) return tsr_fail(TSR_ERR_MEMORY, "cublasXt: no host memory: close other programs");
     *library = opened;
@@ -51,6 +45,6 @@ tsr_status tsr_cublasxt_multiply(tsr_cublasxt *library, tsr_dtype type, int64_t 
 
 void tsr_cublasxt_close(tsr_cublasxt *library) {
     if (!library) return;
-    if (library->handle) cublasXtDestroy(library->handle);
+    if (library->handle) tsr_cublas.cublasXtDestroy(library->handle);
     free(library);
 }

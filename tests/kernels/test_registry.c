@@ -1,6 +1,9 @@
 /* Devices and kernels by name, `auto`, and the arguments a launch refuses. */
 #include <math.h>
 
+#ifdef TSR_HAVE_CUBLAS
+#include "kernels/cublas.h"
+#endif
 #include "kernels/gemm_speeds.h"
 #include "kernels/registry.h"
 #include "tests/check.h"
@@ -139,6 +142,19 @@ static void check_devices(void) {
 #endif
 }
 
+/* Where the build has cuBLAS it can be loaded, whole, without a GPU. */
+static void check_cublas(void) {
+#ifdef TSR_HAVE_CUBLAS
+    CHECK_OK(tsr_cublas_load());
+    CHECK_OK(tsr_cublas_load());
+    CHECK_OK(tsr_cublas_check(CUBLAS_STATUS_SUCCESS, "nothing"));
+    CHECK_FAILS(tsr_cublas_check(CUBLAS_STATUS_ALLOC_FAILED, "x()"), TSR_ERR_MEMORY, "x() failed: ");
+#define X(name) CHECK(tsr_cublas.name, "%s", #name);
+    TSR_CUBLAS_FUNCTIONS(X)
+#undef X
+#endif
+}
+
 static void check_launch(void) {
     tsr_device *device;
     tsr_stream *stream;
@@ -197,6 +213,7 @@ int main(void) {
     check_speeds();
     check_auto_everywhere();
     check_devices();
+    check_cublas();
     check_launch();
     check_bounds();
     return 0;
