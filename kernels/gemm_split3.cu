@@ -7,7 +7,7 @@
  * Mapping: packing writes tiles that are the image shared memory wants, k-major, swizzled, zero-padded. Blocks stay on their
  *   multiprocessor and walk tiles of 128 × 192 of C; one warp asks for panels by bulk copies, two groups of 4 warps multiply 64 × 192 each.
  * Shared memory: a ring of 5 slots of 40 KiB, each the high or the low part of a panel. Registers: 240 a thread that multiplies.
- * Requirements: sm_90a; workspace for the packed operands, 4·(m·k + k·n) bytes and padding.
+ * Requirements: sm_90a; workspace for the packed operands, 4·(m·k + k·n) bytes and padding, and 13 MB for parts of sums, or what `simt` wants.
  * Arithmetic intensity: 6·128·192·64 / (4·64·(128 + 192)) = 115 fp16 flop/byte.
  * Measured: H200, 2026-11-21, packing included, TFLOP/s, cuBLAS SGEMM in turns with it in brackets: 185 (50) at n = 4096, 220 (51) at 8192, 219 (54) at 16384,
  *   210 (48) at 8191; 8192 × 8192 × 512 168 (48), 512 × 8192 × 8192 114 (51), 100000 × 256 × 256 56 (46). Of the fp16 tensor peak, three products
@@ -281,7 +281,8 @@ Places places_of(int64_t m, int64_t n, int64_t k) {
     p.a = p.counts + (size_t)tsr_round_up(3 * (m + n) * (int64_t)sizeof(unsigned), 1024);
     p.b = p.a + (size_t)(tiles_m * panels) * 2 * A_PART;
     p.partial = p.b + (size_t)(tiles_n * panels) * 2 * B_PART;
-    p.end = p.partial + (p.cuts > 1 ? (size_t)(p.cuts * tiles_m * tiles_n) * M * N * sizeof(float) : 0);
+    /* no less than a product of fewer tiles, which are cut, wants: a plan counts the largest one's */
+    p.end = p.partial + (panels >= 8 ? (size_t)tsr_min(MOST_ITEMS, tiles_m * tiles_n * (panels / 4)) * M * N * sizeof(float) : 0);
     p.end = (size_t)tsr_max(p.end, p.a + tsr_gemm_simt_f32.workspace_bytes(m, n, k)); /* which may take the place of it all */
     return p;
 }

@@ -3,7 +3,7 @@
  * Mapping: blocks stay on their multiprocessor and walk tiles of C; one warp asks for panels of 64 along k by tensor copies, straight from
  *   A and B where these can reach them (16-byte aligned rows), else from a copy that is aligned; two groups of 4 warps multiply. B's panels
  *   stay as they stand, k by n. Long products: the groups share a tile of 128 × 256, and two blocks of a cluster, one below the other,
- *   share the panels of B. Short ones (`TURNS`): each group makes tiles of 128 × 128 of its own, and one stores while the other multiplies.
+ *   share the panels of B. Short ones, and those of few rows or tiles (`TURNS`): each group makes tiles of 128 × 128 of its own, and one stores while the other multiplies.
  *   Where tiles do not fill the device, the last ones are cut along k, and gather_pieces adds up the pieces in their order.
  * Shared memory: a ring of 4 slots of 48 KiB or 6 of 32 KiB, and two boxes of 64 × 32 sums for each group, on their way to C.
  * Registers: 232 a thread that multiplies, 40 a thread that does not.

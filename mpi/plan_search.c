@@ -129,10 +129,10 @@ static tsr_status check_kept(const tsr_problem *x, const tsr_resources *res) {
  * want multiprocessors, of which kernels hold all, so that each waits for the end of a kernel, and the next kernel for it. */
 static void come_apart(tsr_plan *plan) {
     const tsr_problem *x = &plan->problem;
-    const bool mapped = x->a.road == TSR_ROAD_MAPPED || x->b.road == TSR_ROAD_MAPPED;
+    const bool shared = (x->a.road == TSR_ROAD_MAPPED && plan->q > 1) || (x->b.road == TSR_ROAD_MAPPED && plan->p > 1);
     tsr_prediction prediction, before;
     tsr_plan apart = *plan;
-    if (!mapped || plan->resources.host_memory || !plan->resources.device_exchange || plan->p * plan->q == 1 || x->k == 0) return;
+    if (!shared || plan->resources.host_memory || !plan->resources.device_exchange || x->k == 0) return;
     apart.apart = true;
     if (!tsr_plan_fits_counted(&apart)) return;
     tsr_plan_predict(plan, &before), tsr_plan_predict(&apart, &prediction);

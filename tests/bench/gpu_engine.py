@@ -117,9 +117,11 @@ def beside_kernel(case, folder, kernel, target):
     case.at_least("of the kernel alone", speeds, beside, alone["ratio"], target, record, command)
 
 
-def multiply_row(case, name, record, command):
-    """What of the time from a rank's first product to the end of its last one it spends on products, of the rank with the longest gaps; in the run that was traced, the last."""
-    with open(name) as file:
+def multiply_row(case, folder, *arguments):
+    """What of the time from a rank's first product to the end of its last one it spends on products, of the rank that spends least; in runs that only this is measured in."""
+    trace = folder / "trace.json"
+    figures, command, _ = bench(case, folder, *arguments, "--trace", trace)
+    with open(trace) as file:
         products = [event for event in json.load(file)["traceEvents"] if event["name"] == "multiply C"]
     spans = []
     for rank in {event["pid"] for event in products}:
@@ -127,19 +129,19 @@ def multiply_row(case, name, record, command):
         gaps = [after[0] - before[1] for before, after in zip(row, row[1:])]
         spans.append((sum(end - begin for begin, end in row) / (row[-1][1] - row[0][0]), len(row), max(gaps, default=0)))
     busy, count, longest = min(spans)
-    case.at_least("multiply lane without gaps", f"{count} products a rank", f"longest gap {longest / 1e3:.3g} ms", busy, 0.99, record, command)
+    case.at_least("multiply lane without gaps", f"{count} products a rank", f"longest gap {longest / 1e3:.3g} ms", busy, 0.99, figures["record"], command)
 
 
 def beside_cublasxt(case, folder, kernel, kind, target):
-    peer, trace = [] if case.cpu else ["--peer", "cublasxt"], folder / "trace.json"
-    figures, command, speeds = bench(case, folder, "--data", "memory", "--type", kind, *kernel_option(case, kernel), *peer, "--trace", trace)
-    multiply_row(case, trace, figures["record"], command)
+    arguments, peer = ["--data", "memory", "--type", kind, *kernel_option(case, kernel)], [] if case.cpu else ["--peer", "cublasxt"]
+    figures, command, speeds = bench(case, folder, *arguments, *peer)
     if peer and figures["peer"]["ratio"] is None:
         case.not_compared("beside cublasXt", speeds, f"{figures['peer']['devices']} GPUs were visible to it", target, figures["record"], command)
     elif peer:
         blocks = ", ".join(f"{block['block']}: {block['tflops']:.4g}" for block in figures["peer"]["blocks"])
         case.at_least("beside cublasXt", speeds, f"cublasXt TFLOP/s, block {blocks}", figures["peer"]["ratio"], target, figures["record"], command)
     case.at_least("first repetition of the best", speeds, f"first {figures['first_share'] * figures['tflops']:.4g} TFLOP/s", figures["first_share"], 0.8, figures["record"], command)
+    multiply_row(case, folder, *arguments)
 
 
 def beside_limit(case, folder, target, *arguments):

@@ -26,7 +26,7 @@ def test_roads():
 
 def test_several_parts():
     for ranks, data in ((1, "memory"), (2, "memory"), (2, "device")):
-        figures = bench("--data", data, "--shape", "130x110x90", "--kernel", "coarse", "--panel", "16", *(["--memory", "60K"] if data == "memory" else []), ranks=ranks)
+        figures = bench("--data", data, "--shape", "130x110x90", "--kernel", "coarse", "--panel", "16", *(["--memory", "40K"] if data == "memory" else []), ranks=ranks)
         record = figures["record"]
         assert record["check"].endswith("elements of C exact"), record
         assert data == "device" or record["super_blocks_m"] * record["super_blocks_n"] > 1, record

@@ -24,6 +24,24 @@ static void check_room(const tsr_gemm_kernel *kernel, const tsr_gemm_kernel *sma
             }
 }
 
+/* A plan counts a kernel's workspace once, for the largest of its products: none of the smaller ones may want more. */
+static void check_room_grows(const tsr_gemm_kernel *kernel) {
+    enum { EDGES = 22 };
+    static const int64_t edges[EDGES] = {1, 2, 63, 64, 65, 128, 129, 256, 257, 576, 1024, 1025, 1408, 1409, 2559, 2560, 2816, 2817, 4096, 4097, 8192, 100000};
+    if (!kernel->workspace_bytes) return;
+    for (int i = 0; i < EDGES * EDGES * EDGES; i++) {
+        const int at[3] = {i % EDGES, i / EDGES % EDGES, i / EDGES / EDGES};
+        const size_t room = kernel->workspace_bytes(edges[at[0]], edges[at[1]], edges[at[2]]);
+        for (int edge = 0; edge < 3; edge++) {
+            int less[3] = {at[0], at[1], at[2]};
+            if (less[edge]-- == 0) continue;
+            const size_t wanted = kernel->workspace_bytes(edges[less[0]], edges[less[1]], edges[less[2]]);
+            CHECK(wanted <= room, "%s %s wants %zu bytes for %lld x %lld x %lld and %zu for %lld x %lld x %lld", kernel->name, tsr_dtype_name(kernel->input), wanted,
+                  (long long)edges[less[0]], (long long)edges[less[1]], (long long)edges[less[2]], room, (long long)edges[at[0]], (long long)edges[at[1]], (long long)edges[at[2]]);
+        }
+    }
+}
+
 static void check_names(void) {
     const tsr_gemm_kernel *kernel = NULL;
     int count;
@@ -42,6 +60,7 @@ static void check_names(void) {
               "%s cannot be %s for small products", kernel->name, small->name);
         if (small) check_room(kernel, small);
         if (small && small->multiple > 1) check_room(kernel, small->small);
+        check_room_grows(kernel);
         if (kernel->device == TSR_DEVICE_CPU) continue;
         facts.arch = kernel->min_arch - 1;
         CHECK_FAILS(tsr_gemm_find(kernel->name, &facts, input, type, &kernel), TSR_ERR_UNSUPPORTED, "sm_");
@@ -178,17 +197,15 @@ static void check_launch(void) {
     tsr_gemm_kernel never = *kernel, even = *kernel;
     never.launch = NULL; /* it would end the test */
     even.multiple = 2, even.launch = NULL, even.small = &tsr_gemm_blas_f32;
-    picky = never;
-    picky.small = &tsr_gemm_blas_f32, picky.small_below = 3 * 3 * 3 + 1; /* small */
-    CHECK_OK(tsr_gemm_launch(&picky, device, stream, &good));
-    CHECK(c[0] == 4, "c[0] = %g", (double)c[0]);
-    picky.small = &even; /* which does not divide k */
-    CHECK_OK(tsr_gemm_launch(&picky, device, stream, &good));
-    picky.small = &tsr_gemm_blas_f32, picky.small_below = 0, picky.thin_below = 1.01; /* 2·2 / (2 + 2) uses */
-    CHECK_OK(tsr_gemm_launch(&picky, device, stream, &good));
-    picky = *kernel;
-    picky.small = &never, picky.small_below = 2 * 2 * 3 + 1, picky.thin_below = 1; /* long, and not thin */
-    CHECK_OK(tsr_gemm_launch(&picky, device, stream, &good));
+    for (int way = 0; way < 4; way++) { /* small; small, and even does not divide k; 2·2 / (2 + 2) uses; long, and not thin */
+        picky = way == 3 ? *kernel : never;
+        picky.small = way == 3 ? &never : way == 1 ? &even : &tsr_gemm_blas_f32;
+        picky.small_below = way == 3 ? 2 * 2 * 3 + 1 : way == 2 ? 0 : 3 * 3 * 3 + 1;
+        picky.thin_below = way == 3 ? 1 : way == 2 ? 1.01 : 0;
+        c[0] = 9;
+        CHECK_OK(tsr_gemm_launch(&picky, device, stream, &good));
+        CHECK(c[0] == 4, "way %d: c[0] = %g", way, (double)c[0]);
+    }
     picky.device = TSR_DEVICE_CUDA;
     CHECK_FAILS(tsr_gemm_launch(&picky, device, stream, &good), TSR_ERR_DEVICE, "cuda");
     args = good, args.m = 0, args.a = NULL, args.c = NULL;

@@ -30,6 +30,7 @@ typedef struct {
     bool direct;        /* generated or in memory: made on the device or copied from there */
     tsr_road c_road;
     bool exchange;      /* where device memory is host memory: exchanged on the device */
+    bool padded;        /* by a kernel that wants whole tiles, where the device has one */
     int64_t edge;       /* of super-blocks that memory does not ask for */
 } setup;
 
@@ -50,7 +51,7 @@ typedef struct {
     opened grids[64];
     int grids_count;
     int runs;
-    int growing, bands, kept_host, mapped, made, on_device; /* runs that took these ways */
+    int growing, bands, kept_host, mapped, pieces, made, on_device, wider; /* runs that took these ways */
     char folder[64];         /* for files */
     tsr_store_desc files[2]; /* A and B of this run, where they are files */
     void *memory[2];         /* or in memory */
@@ -241,13 +242,14 @@ static void execute(bench *b, const setup *s, const tsr_plan *plan, const tsr_ge
 }
 
 /* All ranks count the same runs, so they take the same kernel. Small integers are exact in every type: any kernel will do. */
-static const tsr_gemm_kernel *choose_kernel(const bench *b, const tsr_problem *problem) {
+static const tsr_gemm_kernel *choose_kernel(const bench *b, const setup *s, const tsr_problem *problem) {
     const tsr_gemm_request request = {problem->a.element.dtype, problem->b.element.dtype, problem->type, TSR_ACCURACY_IEEE, problem->m, problem->n, problem->k};
     const tsr_gemm_kernel *kernel;
     int count;
     const tsr_gemm_kernel *const *kernels = tsr_gemm_kernels(&count);
-    for (int i = 0; b->each && i < count; i++) {
+    for (int i = 0; (b->each || s->padded) && i < count; i++) {
         const tsr_gemm_kernel *candidate = kernels[(b->runs + i) % count];
+        if (s->padded && candidate->multiple == 1) continue;
         const bool halves = request.a == TSR_F16 && request.b == TSR_F16;
         if (candidate->device == b->facts.kind && candidate->type == problem->type && (candidate->input != TSR_F16 || halves) &&
             tsr_gemm_runs_on(candidate, b->facts.arch))
@@ -273,7 +275,8 @@ static void run_one(bench *b, const setup *s) {
                          .host_limit = s->memory, .panel = s->panel, .multiple = 1, .grid = {s->grid[0], s->grid[1], s->grid[2]}};
     res.rates = tsr_rates_typical(b->facts.kind == TSR_DEVICE_CUDA, b->ops->device_memory, problem.type, 1);
     for (int lane = 0; lane < TSR_LANE_COUNT && s->edge > 0; lane++) res.rates.lane[lane] *= lane == TSR_LANE_DOWNLOAD ? 1e-8 : 1e-6; /* bytes count, C's most */
-    const tsr_gemm_kernel *kernel = choose_kernel(b, &problem);
+    if (s->exchange) res.rates.lane[TSR_LANE_UPLOAD] *= 1e-6; /* too slow for every rank to copy all of it */
+    const tsr_gemm_kernel *kernel = choose_kernel(b, s, &problem);
     problem.input = kernel->input;
     res.multiple = kernel->multiple;
     if (kernel->multiple > 1) res.device_limit += (size_t)1 << 20, res.host_limit += (size_t)1 << 20; /* whole tiles have to fit */
@@ -296,7 +299,10 @@ static void run_one(bench *b, const setup *s) {
     free(c);
     b->runs++;
     b->growing += tsr_plan_grows(&plan) && plan.blocks_m > 1 && plan.blocks_n > 1, b->bands += plan.keep_a == TSR_KEEP_BAND, b->kept_host += plan.keep_host_a || plan.keep_host_b;
-    b->mapped += tsr_plan_road(&plan, a.road) == TSR_ROAD_MAPPED, b->made += tsr_plan_road(&plan, a.road) == TSR_ROAD_DEVICE, b->on_device += tsr_plan_keeps_c(&plan);
+    const bool mapped = tsr_plan_road(&plan, a.road) == TSR_ROAD_MAPPED;
+    b->mapped += mapped, b->pieces += mapped && tsr_plan_exchanges(&plan, a.road) && plan.q > 1;
+    b->wider += kernel->multiple > 1 && !tsr_plan_finishes(&plan) && tsr_round_up(s->n, kernel->multiple) > s->n;
+    b->made += tsr_plan_road(&plan, a.road) == TSR_ROAD_DEVICE, b->on_device += tsr_plan_keeps_c(&plan);
 }
 
 static void run_grids(bench *b) {
@@ -308,6 +314,9 @@ static void run_grids(bench *b) {
                     {.m = 37, .n = 29, .k = 53, .alpha = 2, .beta = -3, .type_a = TSR_I8, .type_b = TSR_F64, .transpose_a = true, .memory = 1 << 14, .grid = {p, q, r}},
                     {.m = 64, .n = 61, .k = 33, .alpha = 2, .type_a = TSR_F32, .type_b = TSR_F32, .panel = 9, .memory = 1 << 20, .grid = {p, q, r}, .exchange = q % 2, .edge = 3},
                     {.m = 2, .n = 61, .k = 1, .alpha = 1, .type_a = TSR_F16, .type_b = TSR_F32, .transpose_b = true, .memory = 1 << 16, .grid = {p, q, r}},
+                    {.m = 67, .n = 61, .k = 40, .alpha = 1, .type_a = TSR_F64, .type_b = TSR_F64, .panel = 33, .memory = 1 << 20, .grid = {p, q, r}, .padded = true},
+                    {.m = 67, .n = 61, .k = 40, .alpha = 1, .type_a = TSR_F64, .type_b = TSR_F64, .layout = MEMORY, .c_road = TSR_ROAD_MAPPED, .memory = 1 << 20, .grid = {p, q, r},
+                     .direct = true, .exchange = true, .padded = true},
                 };
                 for (size_t i = 0; i < sizeof all / sizeof *all; i++) run_one(b, &all[i]);
             }
@@ -391,6 +400,8 @@ int main(int argc, char **argv) {
     CHECK(b.each || (b.bands > 0 && b.on_device > 0), "%d runs kept bands of A, %d kept C on the device", b.bands, b.on_device);
     CHECK(!b.emulated || (b.growing > 0 && b.kept_host > 0 && b.mapped > 0 && b.made > 0), "%d runs kept all and grew, %d kept what they read, %d copied from a store's memory, %d made it", b.growing,
           b.kept_host, b.mapped, b.made);
+    CHECK(!b.emulated || b.world.ranks == 1 || (b.pieces > 0 && b.pieces < b.mapped), "%d of %d runs exchanged pieces of a store's memory", b.pieces, b.mapped);
+    CHECK(!b.emulated || b.wider > 0, "no run copied C out of wider accumulators");
     CHECK(tried > 0 && b.runs > 100, "%d runs over %d transports", b.runs, tried);
     remove_folder(&b);
     b.device->ops->close(b.device);
