@@ -55,8 +55,7 @@ tsr_status tsr_job_show_plan(const tsr_job *j);
 /* multiply.c. Collective, the same status on every rank: the grid and the transport of the plan. */
 tsr_status tsr_job_connect(tsr_job *j);
 /* multiply.c, Local. */
-/* Where the settings ask for a trace: one for all steps of this rank's plan, j->trace. Local, an active rank. */
-tsr_status tsr_job_open_trace(tsr_job *j);
+tsr_status tsr_job_open_trace(tsr_job *j); /* an active rank: j->trace with room for all steps of its plan, where the settings ask for one */
 int tsr_job_io_threads(const tsr_job *j); /* that read or write at once on this rank: the setting, or half of its share of the cores, 8 at most */
 void tsr_job_describe_rank(tsr_job *j); /* rank, place in the grid, host and device in j->mine */
 void tsr_job_versions(const tsr_job *j, char *text, size_t chars); /* "tessera 0.1.0, HDF5 …, Open MPI …, CUDA …" */

@@ -263,10 +263,14 @@ __global__ void __launch_bounds__(GROUPS * 128) gather_cuts(const __grid_constan
 
 /* ---- the kernel as the contract wants it ---------------------------------------------------------------------------------- */
 
-/* Parts of k for tiles that alone would leave multiprocessors idle; of 4 panels at least. */
+constexpr int SHORTEST_CUT = 4; /* panels */
+
+/* Parts of k for tiles that alone would leave multiprocessors idle. */
 int cuts_of(int64_t tiles, int64_t panels) {
-    return (int)tsr_max(1, tsr_min(MOST_ITEMS / tiles, panels / 4));
+    return (int)tsr_max(1, tsr_min(MOST_ITEMS / tiles, panels / SHORTEST_CUT));
 }
+/* Tiles' sums of parts of k at most: of these tiles, or of fewer, which are cut where these are not. A plan counts the workspace of its largest product alone. */
+int64_t parts_of(int64_t tiles, int64_t panels) { return cuts_of(1, panels) > 1 ? tsr_min(MOST_ITEMS, tiles * (panels / SHORTEST_CUT)) : 0; }
 
 /* How the workspace is cut; offsets in bytes. */
 struct Places {
@@ -281,8 +285,7 @@ Places places_of(int64_t m, int64_t n, int64_t k) {
     p.a = p.counts + (size_t)tsr_round_up(3 * (m + n) * (int64_t)sizeof(unsigned), 1024);
     p.b = p.a + (size_t)(tiles_m * panels) * 2 * A_PART;
     p.partial = p.b + (size_t)(tiles_n * panels) * 2 * B_PART;
-    /* no less than a product of fewer tiles, which are cut, wants: a plan counts the largest one's */
-    p.end = p.partial + (panels >= 8 ? (size_t)tsr_min(MOST_ITEMS, tiles_m * tiles_n * (panels / 4)) * M * N * sizeof(float) : 0);
+    p.end = p.partial + (size_t)parts_of(tiles_m * tiles_n, panels) * M * N * sizeof(float);
     p.end = (size_t)tsr_max(p.end, p.a + tsr_gemm_simt_f32.workspace_bytes(m, n, k)); /* which may take the place of it all */
     return p;
 }

@@ -12,6 +12,7 @@ import sys
 import tempfile
 import time
 
+import gpu_engine
 import report
 
 SCALING = report.ROOT / "docs" / "scaling.md"
@@ -69,18 +70,19 @@ def measured_rows(planner):
     """The best run of each of these cases on the page, whatever its size and GPUs, beside the prediction for the same."""
     rows, seen = [], set()
     for row in report.rows(report.section(report.PERFORMANCE.read_text(), "gpu-engine")):
-        case, _, measured, gpus, kernel, date, commit = row[0], row[1], row[2], int(row[8]), row[9], row[12], row[13]
-        if case not in MEASURED or case in seen or kernel != "split3":
+        row = dict(zip(gpu_engine.HEADER, row))
+        case, gpus = row["case"], int(row["GPUs"])
+        if case not in MEASURED or case in seen or row["kernel"] != "split3":
             continue
         seen.add(case)
-        shape = tuple(int(edge) for edge in row[7].split(" × "))
-        best = float(measured.split(",")[0])
-        seconds = best if measured.endswith(" s") else 2e-12 * shape[0] * shape[1] * shape[2] / best
+        shape = tuple(int(edge) for edge in row["m × n × k"].split(" × "))
+        best = float(row["measured"].split(",")[0])
+        seconds = best if row["measured"].endswith(" s") else 2e-12 * shape[0] * shape[1] * shape[2] / best
         files, more = MEASURED[case]
         plan = planner.plan(shape, gpus, "f32", planner.machine if files else planner.generated, *more)
         off = plan["seconds"] / seconds - 1
         rows.append([case, gpus, "×".join(map(str, shape)), "×".join(map(str, plan["grid"])), plan["bounded_by"], f"{plan['seconds']:.3g}", f"{seconds:.3g}", f"{100 * off:+.0f} %",
-                     "yes" if abs(off) <= 0.15 else "no", date, commit])
+                     "yes" if abs(off) <= 0.15 else "no", row["date"], row["commit"]])
     return rows
 
 

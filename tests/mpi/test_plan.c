@@ -61,6 +61,7 @@ static void count_read(walk *w, const tsr_step *step) {
 static void check_step(walk *w, const tsr_step *step) {
     const tsr_problem *x = &w->plan->problem;
     size_t type = tsr_dtype_bytes(x->type);
+    const size_t copied = (size_t)((step->rect.rows - 1) * step->ld + step->rect.cols) * tsr_dtype_bytes(x->out); /* bytes that rows of C span: download and copy out */
     switch (step->kind) {
     case TSR_STEP_READ: count_read(w, step); check_room(w, step, 0, step->offset + step->bytes); break;
     case TSR_STEP_UPLOAD: check_room(w, step, 0, step->bytes); check_room(w, step, 1, step->offset + step->bytes); break;
@@ -78,12 +79,8 @@ static void check_step(walk *w, const tsr_step *step) {
         break;
     case TSR_STEP_REDUCE: check_room(w, step, 0, step->offset + step->bytes * (size_t)w->plan->r); check_room(w, step, 1, step->bytes); break;
     case TSR_STEP_FINISH: check_room(w, step, 0, step->offset + (size_t)(step->m * step->ld) * type); check_room(w, step, 1, step->bytes); break;
-    case TSR_STEP_DOWNLOAD:
-        check_room(w, step, 0, step->offset + (size_t)((step->rect.rows - 1) * step->ld + step->rect.cols) * tsr_dtype_bytes(x->out));
-        check_room(w, step, 1, step->bytes);
-        break;
-    case TSR_STEP_COPY_OUT:
-        check_room(w, step, 0, step->offset + (size_t)((step->rect.rows - 1) * step->ld + step->rect.cols) * tsr_dtype_bytes(x->out)); /* fall through */
+    case TSR_STEP_DOWNLOAD: check_room(w, step, 0, step->offset + copied); check_room(w, step, 1, step->bytes); break;
+    case TSR_STEP_COPY_OUT: check_room(w, step, 0, step->offset + copied); /* fall through */
     case TSR_STEP_WRITE:
         check_units(step->rect.row, step->rect.rows, x->unit_m, x->m), check_units(step->rect.col, step->rect.cols, x->unit_n, x->n);
         for (int64_t r = 0; r < step->rect.rows; r++)
