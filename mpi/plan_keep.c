@@ -16,11 +16,13 @@ typedef struct {
     double seconds;
 } choice;
 
-/* Predicted, with what it takes to get the host memory. */
+/* What it takes to get the host memory, beside the predicted seconds. */
+static double pin_seconds(const tsr_plan *plan) { return plan->resources.host_memory ? 0 : plan->host_bytes / PIN_BYTES_PER_SECOND; }
+
 static double seconds_of(const tsr_plan *plan) {
     tsr_prediction prediction;
     tsr_plan_predict(plan, &prediction);
-    return prediction.seconds + (plan->resources.host_memory ? 0 : plan->host_bytes / PIN_BYTES_PER_SECOND);
+    return prediction.seconds + pin_seconds(plan);
 }
 
 static void take_if_faster(choice *best, const tsr_plan *plan) {
@@ -95,7 +97,7 @@ static void try_wider(const tsr_plan *begun, tsr_plan *plan) {
     tsr_prediction prediction;
     if (plan->resources.host_memory || plan->resources.panel > 0) return;
     tsr_plan_predict(plan, &prediction);
-    choice best = {*plan, seconds_of(plan)};
+    choice best = {*plan, prediction.seconds + pin_seconds(plan)};
     tsr_plan wide = *begun;
     wide.wider = WIDER;
     if (prediction.sums_seconds > SUMS_MOST * prediction.seconds && fit_blocks(&wide)) take_if_faster(&best, &wide);
