@@ -53,10 +53,13 @@ static tsr_status open_executor(tsr_job *j) {
     return tsr_executor_open(&x, &j->executor);
 }
 
+static tsr_status allocate_output(void *context) { return tsr_output_allocate(&((const tsr_job *)context)->output); }
+
 static tsr_status create_output(void *context) {
     tsr_job *j = context;
-    TSR_TRY(tsr_output_create(&j->spec, &j->output));
+    TSR_TRY(tsr_output_begin(&j->spec, &j->output));
     tsr_interrupt_guard(&j->output);
+    tsr_task_start(&j->allocation, allocate_output, j);
     return TSR_OK;
 }
 
@@ -87,7 +90,10 @@ static tsr_status prepare_parts(tsr_job *j) {
     TSR_TRY(status);
     TSR_TRY(tsr_share(j->world->comm, tsr_task_status(&output), &j->output, sizeof j->output));
     if (!first) tsr_interrupt_guard(&j->output);
-    return tsr_agree(j->world->comm, tsr_task_status(&memory));
+    status = tsr_task_status(&memory);
+    /* A disk says at once whether it has the room; memory-backed files take their pages while the run goes on, and settle() asks again. */
+    if (status == TSR_OK && tsr_task_done(&j->allocation)) status = tsr_task_status(&j->allocation);
+    return tsr_agree(j->world->comm, status);
 }
 
 static tsr_status prepare(tsr_job *j) {
@@ -136,6 +142,7 @@ static tsr_status settle(tsr_job *j) {
     double start = tsr_now_seconds(), waited = 0;
     TSR_TRY(tsr_place_chunks(j->world, &j->output, j->c, &j->progress));
     if (j->world->rank != 0) waited = tsr_now_seconds() - start;
+    TSR_TRY(tsr_task_status(&j->allocation));
     if (!j->grid.active) return TSR_OK;
     tsr_status status = j->c->ops->sync(j->c);
     double end = tsr_now_seconds();
@@ -311,6 +318,7 @@ tsr_status tsr_multiply(const tsr_world *world, const tsr_multiply_settings *set
     tsr_trace_close(j.trace);
     if (status != TSR_OK) {
         /* All ranks agreed: only what is this rank's own is released, collective things go with the process. */
+        tsr_task_wait(&j.allocation);
         if (world->rank == 0) tsr_output_discard(&j.output);
         tsr_buffers_close(&j.plan, j.device, j.buffers);
         return status;

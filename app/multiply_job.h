@@ -5,6 +5,7 @@
 #include "app/multiply.h"
 #include "app/progress.h"
 #include "mpi/execute.h"
+#include "mpi/task.h"
 
 /* What rank 0 finds in the files, handed to all. */
 typedef struct {
@@ -18,6 +19,7 @@ typedef struct {
     tsr_job_sources from;
     tsr_output_spec spec;
     tsr_output output;
+    tsr_task allocation; /* rank 0: of the output's bytes on the disk */
     tsr_device *device;
     tsr_device_facts facts;
     int shared; /* ranks on this rank's device */

@@ -117,7 +117,8 @@ static tsr_status direct_write(tsr_store *store, tsr_rect rect, const void *from
         status = tsr_raw_write(&s->raw, (const char *)from + (size_t)i * c.memory_step, c.bytes, c.file_offset + i * c.file_step, around, &bounce);
     tsr_raw_done(&bounce);
     /* short segments wait in the page cache for their neighbours: sent at once, a disk wrote pieces of 8 KiB at a quarter of its speed */
-    if (status == TSR_OK && c.bytes >= TSR_RAW_DIRECT_MIN && (int64_t)c.bytes * c.segments >= (int64_t)WRITE_DIRECT_MIN)
+    bool much = c.bytes >= TSR_RAW_DIRECT_MIN && (int64_t)c.bytes * c.segments >= (int64_t)WRITE_DIRECT_MIN;
+    if (status == TSR_OK && (much || s->raw.mapped))
         tsr_raw_start_writing(&s->raw, c.file_offset, (c.segments - 1) * c.file_step + (int64_t)c.bytes);
     return status;
 }

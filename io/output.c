@@ -87,14 +87,16 @@ done:
     return status;
 }
 
-/* The offset is known, the bytes are there and the disk has room for them. */
-static tsr_status secure_bytes(const tsr_target *target, const tsr_output *output) {
+tsr_status tsr_output_allocate(const tsr_output *output) {
     struct stat st;
+    char folder[TSR_FILE_CHARS];
     const tsr_store_desc *desc = &output->desc;
+    const size_t bytes = (size_t)(desc->rows * desc->cols) * tsr_dtype_bytes(desc->element.dtype);
     if (desc->chunk_rows > 0) return TSR_OK; /* it is not known where they will be, nor how many bytes */
     if (desc->offset < 0) return tsr_fail(TSR_ERR_IO, "HDF5 gave the dataset in '%s' no place in the file", desc->name.file);
-    TSR_TRY(tsr_temporary_allocate(target, desc->name.file, output->lock_fd, desc->offset, target->bytes));
-    if (fstat(output->lock_fd, &st) != 0 || st.st_size < desc->offset + (int64_t)target->bytes)
+    tsr_folder_of(output->target, folder);
+    TSR_TRY(tsr_temporary_allocate(folder, desc->name.file, output->lock_fd, desc->offset, bytes));
+    if (fstat(output->lock_fd, &st) != 0 || st.st_size < desc->offset + (int64_t)bytes)
         return tsr_fail(TSR_ERR_IO, "the temporary file '%s' is shorter than its dataset; choose another folder", desc->name.file);
     return TSR_OK;
 }
@@ -104,7 +106,7 @@ tsr_status tsr_output_check(const tsr_output_spec *spec) {
     return tsr_target_check(spec, &target);
 }
 
-tsr_status tsr_output_create(const tsr_output_spec *spec, tsr_output *output) {
+tsr_status tsr_output_begin(const tsr_output_spec *spec, tsr_output *output) {
     tsr_target target;
     tsr_output made;
     char name[TSR_FILE_CHARS];
@@ -126,13 +128,25 @@ tsr_status tsr_output_create(const tsr_output_spec *spec, tsr_output *output) {
     memcpy(made.target, target.file, sizeof made.target);
     made.target_existed = target.exists;
     memcpy(made.target_identity, target.identity, sizeof made.target_identity);
-    TSR_TRY_DONE(secure_bytes(&target, &made));
     *output = made;
 done:
     if (status != TSR_OK) {
         unlink(name);
         close(made.lock_fd);
     }
+    return status;
+}
+
+tsr_status tsr_output_create(const tsr_output_spec *spec, tsr_output *output) {
+    tsr_output made;
+    TSR_TRY(tsr_output_begin(spec, &made));
+    tsr_status status = tsr_output_allocate(&made);
+    if (status == TSR_OK) {
+        *output = made;
+        return TSR_OK;
+    }
+    tsr_output_discard(&made);
+    close(made.lock_fd);
     return status;
 }
 

@@ -36,6 +36,10 @@ typedef struct {
 /* Local, rank 0. Refuses an existing dataset without force, a missing, read-only or full directory, a slice; removes what a killed earlier run
  * left beside the target. */
 tsr_status tsr_output_create(const tsr_output_spec *spec, tsr_output *output);
+/* The two parts of tsr_output_create: the dataset without bytes of its own, and room on the disk for them, which takes 0.1 s for each GB of a memory-backed file
+ * and may go on beside whoever writes them. Local, rank 0; where the second fails, the output is still to be discarded. */
+tsr_status tsr_output_begin(const tsr_output_spec *spec, tsr_output *output);
+tsr_status tsr_output_allocate(const tsr_output *output);
 /* The checks of tsr_output_create alone, changing nothing: for --dry-run and early refusal. */
 tsr_status tsr_output_check(const tsr_output_spec *spec);
 /* Opens the temporary dataset on this rank for writing (and reading). As tsr_hdf5_open for mode and comm. Chunked ones, whatever the mode: for writing whole

@@ -147,13 +147,13 @@ tsr_status tsr_temporary_copy(const tsr_target *target, const char *name, int fd
 
 /* ---- disk ------------------------------------------------------------------------------------------------------------ */
 
-tsr_status tsr_temporary_allocate(const tsr_target *target, const char *name, int fd, int64_t offset, size_t bytes) {
+tsr_status tsr_temporary_allocate(const char *folder, const char *name, int fd, int64_t offset, size_t bytes) {
     if (bytes == 0) return TSR_OK;
     int error;
     do error = fallocate(fd, 0, offset, (off_t)bytes) == 0 ? 0 : errno;
     while (error == EINTR);
     if (error == 0 || error == EOPNOTSUPP || error == ENOSYS) return TSR_OK; /* then the check of free space has to do */
-    if (tsr_write_status(error) == TSR_ERR_SPACE) return tsr_space_fail(target->folder, bytes, strerror(error));
+    if (tsr_write_status(error) == TSR_ERR_SPACE) return tsr_space_fail(folder, bytes, strerror(error));
     return tsr_fail(TSR_ERR_IO, "cannot allocate %zu bytes of '%s': %s", bytes, name, strerror(error));
 }
 

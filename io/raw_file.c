@@ -1,6 +1,7 @@
 /* Reading and writing around the page cache (raw_file.h): 4 MiB pieces between the disk and the caller's memory where both are aligned alike,
- * and 1 MiB pieces over a bounce buffer, whole blocks around what is wanted, where they are not. */
-#define _GNU_SOURCE /* O_DIRECT, sync_file_range */
+ * and 1 MiB pieces over a bounce buffer, whole blocks around what is wanted, where they are not. Threads and ranks that write one file of a memory-backed
+ * file system wait for each other in every call; what they copy to a mapping of it does not. */
+#define _GNU_SOURCE /* O_DIRECT, sync_file_range, madvise */
 #include "io/raw_file.h"
 
 #include <errno.h>
@@ -16,7 +17,12 @@
 
 #define TASK_BYTES ((int64_t)4 << 20)
 #define BLOCK ((int64_t)TSR_RAW_BLOCK)
+#define MAPPED_BYTES ((int64_t)256 << 10) /* fresh pages are still in the processor's cache when they are written */
 #define SAMPLES 16 /* of pages, when many may be held */
+
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23 /* Linux 5.14; systems before it answer EINVAL */
+#endif
 
 static int64_t block_down(int64_t at) { return at / BLOCK * BLOCK; }
 static bool block_aligned(const void *memory) { return (uintptr_t)memory % TSR_RAW_BLOCK == 0; }
@@ -36,11 +42,14 @@ tsr_status tsr_raw_open(const char *file, bool write, bool cached, int64_t offse
                         write ? "writing" : "reading", strerror(errno));
     *raw = (tsr_raw_file){.name = file, .fd = fd, .direct_fd = -1, .map_offset = block_down(offset)};
     const long kind = file_system(fd);
-    if (bytes < (int64_t)TSR_RAW_DIRECT_MIN || kind == TMPFS_MAGIC || sysconf(_SC_PAGESIZE) != TSR_RAW_BLOCK) return TSR_OK;
-    if (!cached && kind != NFS_SUPER_MAGIC) raw->direct_fd = open(file, access | O_DIRECT | O_CLOEXEC);
+    const bool in_memory = kind == TMPFS_MAGIC;
+    if (bytes < (int64_t)TSR_RAW_DIRECT_MIN || (in_memory && !write) || sysconf(_SC_PAGESIZE) != TSR_RAW_BLOCK) return TSR_OK;
+    if (!cached && !in_memory && kind != NFS_SUPER_MAGIC) raw->direct_fd = open(file, access | O_DIRECT | O_CLOEXEC);
     raw->map_bytes = (size_t)(offset + bytes - raw->map_offset);
-    void *map = mmap(NULL, raw->map_bytes, PROT_READ, MAP_SHARED, fd, raw->map_offset);
-    if (map != MAP_FAILED) raw->map = map;
+    void *map = mmap(NULL, raw->map_bytes, in_memory ? PROT_READ | PROT_WRITE : PROT_READ, MAP_SHARED, fd, raw->map_offset);
+    if (map == MAP_FAILED) return TSR_OK;
+    raw->map = map;
+    raw->mapped = in_memory;
     return TSR_OK;
 }
 
@@ -54,11 +63,15 @@ static bool direct_open(const tsr_raw_file *raw) { return raw->direct_fd >= 0 &&
 
 /* ---- the page cache -------------------------------------------------------------------------------------------- */
 
+static bool in_map(const tsr_raw_file *raw, int64_t offset, size_t bytes) {
+    return raw->map && offset >= raw->map_offset && offset + (int64_t)bytes <= raw->map_offset + (int64_t)raw->map_bytes;
+}
+
 /* Of a file that is somebody else's and read-only the kernel says that all is held. */
 bool tsr_raw_cached(const tsr_raw_file *raw, int64_t offset, size_t bytes) {
     unsigned char held[SAMPLES];
     int64_t first = block_down(offset) - raw->map_offset, end = offset + (int64_t)bytes - raw->map_offset;
-    if (!raw->map || first < 0 || end > (int64_t)raw->map_bytes) return true;
+    if (!in_map(raw, offset, bytes)) return true;
     int64_t pages = tsr_ceil_div(end - first, BLOCK), asked = tsr_min(pages, SAMPLES), found = 0;
     bool all = pages <= SAMPLES; /* in one call, else pages here and there */
     for (int64_t i = 0; i < (all ? 1 : asked); i++)
@@ -72,7 +85,9 @@ void tsr_raw_ahead(const tsr_raw_file *raw, int64_t offset, size_t bytes) {
 }
 
 void tsr_raw_start_writing(const tsr_raw_file *raw, int64_t offset, int64_t bytes) {
-    (void)sync_file_range(raw->fd, offset, bytes, SYNC_FILE_RANGE_WRITE);
+    const int64_t first = block_down(offset);
+    if (!atomic_load(&raw->mapped)) (void)sync_file_range(raw->fd, offset, bytes, SYNC_FILE_RANGE_WRITE);
+    else if (in_map(raw, offset, (size_t)bytes)) (void)madvise(raw->map + (first - raw->map_offset), (size_t)(offset + bytes - first), MADV_DONTNEED);
 }
 
 /* ---- bounce buffers -------------------------------------------------------------------------------------------- */
@@ -182,13 +197,28 @@ static tsr_status write_cached(const tsr_raw_file *raw, const char *from, size_t
     return TSR_OK;
 }
 
+/* Up to one piece to the mapping; how many bytes went, 0 where that way is closed. Its pages are asked for first: a file system without room for them answers
+ * that, where touching them would be a signal. */
+static size_t write_mapped(tsr_raw_file *raw, const char *from, size_t bytes, int64_t offset) {
+    const size_t piece = (size_t)tsr_min((int64_t)bytes, MAPPED_BYTES), skip = (size_t)(offset % BLOCK);
+    if (!in_map(raw, offset, piece)) return 0;
+    char *to = raw->map + (offset - raw->map_offset);
+    if (madvise(to - skip, skip + piece, MADV_POPULATE_WRITE) != 0) {
+        atomic_store(&raw->mapped, false); /* a full file system is full the other way, too, which then says so */
+        return 0;
+    }
+    memcpy(to, from, piece);
+    return piece;
+}
+
 tsr_status tsr_raw_write(tsr_raw_file *raw, const void *from, size_t bytes, int64_t offset, bool direct, tsr_raw_bounce *bounce) {
     for (size_t done = 0, put; done < bytes; done += put) {
         const char *at = (const char *)from + done;
         int64_t to = offset + (int64_t)done;
         size_t left = bytes - done, part = left;
         bool around = direct && direct_open(raw);
-        put = 0;
+        put = atomic_load(&raw->mapped) ? write_mapped(raw, at, left, to) : 0;
+        if (put > 0) continue;
         if (around && to % BLOCK != 0) part = (size_t)tsr_min((int64_t)left, BLOCK - to % BLOCK);
         else if (around && left >= TSR_RAW_BLOCK) put = write_direct(raw, at, left, to, bounce);
         if (put == 0) TSR_TRY(write_cached(raw, at, part, to, &put));

@@ -1,6 +1,6 @@
 /* Bytes of a file at offsets, as fast as its disk has them: large pieces that the page cache does not hold go around it (O_DIRECT), as does
  * what is written; small pieces go through it and are asked for ahead of time. File systems that refuse O_DIRECT, NFS, and systems
- * with other pages than 4 KiB read and write through the cache. Included by io/ and its tests. */
+ * with other pages than 4 KiB read and write through the cache. Memory-backed files are written through a mapping. Included by io/ and its tests. */
 #ifndef TSR_IO_RAW_FILE_H
 #define TSR_IO_RAW_FILE_H
 
@@ -17,6 +17,7 @@ typedef struct {
     int fd, direct_fd; /* direct_fd: the same file with O_DIRECT, -1 where that is refused or not wanted */
     atomic_bool refused; /* O_DIRECT failed on the way */
     char *map;        /* of the bytes that are read, never touched: what the page cache holds is asked of it; NULL: not known, and taken as held */
+    atomic_bool mapped; /* what is written goes to `map`: a memory-backed file */
     size_t map_bytes;
     int64_t map_offset;
 } tsr_raw_file;
@@ -33,7 +34,7 @@ void tsr_raw_close(tsr_raw_file *raw);
 
 /* Safe from several threads, each with its own bounce, which tsr_raw_done frees. */
 tsr_status tsr_raw_read(tsr_raw_file *raw, void *to, size_t bytes, int64_t offset, tsr_raw_bounce *bounce);
-/* `direct`: whole blocks go around the page cache, the rest through it. */
+/* `direct`: whole blocks go around the page cache, the rest through it; of no meaning for memory-backed files. */
 tsr_status tsr_raw_write(tsr_raw_file *raw, const void *from, size_t bytes, int64_t offset, bool direct, tsr_raw_bounce *bounce);
 void tsr_raw_done(tsr_raw_bounce *bounce);
 
@@ -41,7 +42,7 @@ void tsr_raw_done(tsr_raw_bounce *bounce);
 bool tsr_raw_cached(const tsr_raw_file *raw, int64_t offset, size_t bytes);
 /* Asks for bytes that will be read soon. */
 void tsr_raw_ahead(const tsr_raw_file *raw, int64_t offset, size_t bytes);
-/* Written bytes start on their way to the disk; the sync at the end waits for what is left. */
+/* Written bytes start on their way to the disk; the sync at the end waits for what is left. Those of a mapping leave the process's page tables. */
 void tsr_raw_start_writing(const tsr_raw_file *raw, int64_t offset, int64_t bytes);
 tsr_status tsr_raw_sync(const tsr_raw_file *raw);
 

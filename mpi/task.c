@@ -7,6 +7,7 @@ static void *run(void *context) {
     tsr_task *task = context;
     task->status = task->call(task->context);
     if (task->status != TSR_OK) snprintf(task->message, sizeof task->message, "%s", tsr_message());
+    atomic_store(&task->done, true);
     return NULL;
 }
 
@@ -15,6 +16,8 @@ void tsr_task_start(tsr_task *task, tsr_status (*call)(void *context), void *con
     task->running = pthread_create(&task->thread, NULL, run, task) == 0;
     if (!task->running) run(task);
 }
+
+bool tsr_task_done(const tsr_task *task) { return !task->running || atomic_load(&task->done); }
 
 void tsr_task_wait(tsr_task *task) {
     if (task->running) pthread_join(task->thread, NULL);

@@ -4,6 +4,7 @@
 #define TSR_MPI_TASK_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 #include "kernels/base.h"
 
@@ -12,13 +13,16 @@ typedef struct {
     tsr_status (*call)(void *context);
     void *context; /* not owned */
     pthread_t thread;
-    bool running;
+    bool running;     /* to be waited for */
+    atomic_bool done;
     tsr_status status;
     char message[1024];
 } tsr_task;
 
 /* Without a thread to be had, calls it here and now. */
 void tsr_task_start(tsr_task *task, tsr_status (*call)(void *context), void *context);
+/* Whether the call has returned, or was never to run. */
+bool tsr_task_done(const tsr_task *task);
 /* Until the call has returned. Again is fine. */
 void tsr_task_wait(tsr_task *task);
 /* Waits; the call's status, and the caller's message is the call's where that failed. */

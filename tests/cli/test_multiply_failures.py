@@ -81,6 +81,18 @@ def test_file_size_limit():
     assert content("c.h5") == before and not leftovers(), os.listdir(".")
 
 
+def test_late_allocation():
+    """A file system that takes its time to say that there is no room for C: the ranks are multiplying or done by then."""
+    make_inputs()
+    write("c.h5", np.full((3, 3), 5.0))
+    for ranks in (0, 2):
+        start = time.monotonic()
+        fails("multiply", "a.h5", "b.h5", "-o", "c.h5", "--force", "--device", "cpu", ranks=ranks, code=1, says="free some space",
+              environment={"LD_PRELOAD": os.environ["TSR_LATE_ALLOCATION"]})
+        assert time.monotonic() - start > 1
+        assert np.all(read("c.h5") == 5) and not leftovers(), os.listdir(".")
+
+
 def start_long_run():
     """A product of small panels that takes long enough to be ended on the way; returns once its temporary file is there."""
     command = command_line(["multiply", "big.h5", "big.h5", "-o", "c.h5", "--force", "--device", "cpu", "--panel", "1", "--kernel", "reference"], ranks=2)

@@ -10,6 +10,7 @@
 #include <sys/mount.h>
 #include <sys/stat.h>
 
+#include "io/raw_file.h"
 #include "tests/io/chunked.h"
 
 static bool mount_small(void) {
@@ -98,6 +99,27 @@ static void test_chunks(const char *before, size_t bytes) {
     free(encoded), free(chunks), free(data);
 }
 
+/* A mapping of a file that the disk has no room for fails as a write does, and is no signal; what fits is written. */
+static void test_mapping(void) {
+    enum { BYTES = 6 << 20 };
+    char *data = malloc(BYTES);
+    memset(data, 7, BYTES);
+    int fd = open(in_scratch("sparse"), O_RDWR | O_CREAT, 0666);
+    CHECK(fd >= 0 && ftruncate(fd, BYTES) == 0, "sparse");
+    tsr_raw_bounce bounce = {0};
+    tsr_raw_file raw;
+    CHECK_OK(tsr_raw_open(in_scratch("sparse"), true, false, 0, BYTES, &raw));
+    CHECK(raw.mapped, "a memory-backed file is not mapped");
+    CHECK_OK(tsr_raw_write(&raw, data, 1 << 20, 0, true, &bounce));
+    CHECK_FAILS(tsr_raw_write(&raw, data, BYTES, 0, true, &bounce), TSR_ERR_SPACE, "free some space");
+    char back = 0;
+    CHECK(pread(fd, &back, 1, (1 << 20) - 1) == 1 && back == 7, "what fits was not written");
+    tsr_raw_done(&bounce);
+    tsr_raw_close(&raw);
+    CHECK(close(fd) == 0 && unlink(in_scratch("sparse")) == 0, "unlink");
+    free(data);
+}
+
 int main(void) {
     signal(SIGXFSZ, SIG_IGN);
     scratch_make();
@@ -116,6 +138,7 @@ int main(void) {
     check_kept(before, bytes);
 
     test_chunks(before, bytes);
+    test_mapping();
 
     /* the copy fits and the dataset alone would fit, not both: refused when bytes are allocated */
     spec = spec_of("/D", 700, false);

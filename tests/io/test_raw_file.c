@@ -1,5 +1,5 @@
-/* Bytes of files around the page cache and through it are the same for every alignment of offset, length and memory; what refuses O_DIRECT is read and
- * written through the cache; and a file that ends early says so. */
+/* Bytes of files around the page cache, through it and through a mapping are the same for every alignment of offset, length and memory; what refuses O_DIRECT
+ * is read and written through the cache; and a file that ends early says so. */
 #define _GNU_SOURCE /* O_DIRECT */
 #include "io/raw_file.h"
 
@@ -98,9 +98,28 @@ static void test_reading(bool refuses) {
     free(to);
 }
 
-/* Neighbours of what is written keep their bytes. */
-static void test_writing(bool refuses) {
-    const char *name = in_scratch("written");
+/* Whether the system populates mappings for writing (Linux 5.14). */
+static bool populates(void) {
+    void *page = mmap(NULL, TSR_RAW_BLOCK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    CHECK(page != MAP_FAILED, "no memory");
+    bool can = madvise(page, TSR_RAW_BLOCK, 23) == 0;
+    munmap(page, TSR_RAW_BLOCK);
+    return can;
+}
+
+/* Pages of files of the memory-backed kind in this process's tables, KiB. */
+static long mapped_kib(void) {
+    char line[256];
+    long kib = -1;
+    FILE *status = fopen("/proc/self/status", "r");
+    CHECK(status != NULL, "/proc/self/status");
+    while (kib < 0 && fgets(line, sizeof line, status)) (void)!sscanf(line, "RssShmem: %ld", &kib);
+    fclose(status);
+    return kib;
+}
+
+/* Neighbours of what is written keep their bytes. in_memory: the file is memory-backed, where it is written through a mapping whose pages do not stay. */
+static void test_writing(const char *name, bool in_memory, bool refuses) {
     unsigned char *from = memory(), *back = memory();
     for (int direct = 0; direct < 2; direct++)
         EACH(o, offsets) EACH(l, lengths) EACH(m, memories) {
@@ -115,7 +134,10 @@ static void test_writing(bool refuses) {
             memset(from, 0x55, ROOM); /* what lies around in memory is not what lies around in the file */
             for (int64_t i = 0; i < bytes; i++) from[memories[m] + i] = pattern(offsets[o] + i);
             CHECK_OK(tsr_raw_write(&raw, from + memories[m], (size_t)bytes, offsets[o], direct == 1, &bounce));
+            if (in_memory) CHECK(raw.direct_fd == -1 && raw.mapped == populates(), "mapped: %d", (int)raw.mapped);
+            if (raw.mapped) CHECK(mapped_kib() * 1024 >= bytes, "%ld KiB mapped for %lld bytes", mapped_kib(), (long long)bytes);
             tsr_raw_start_writing(&raw, offsets[o], bytes);
+            if (raw.mapped) CHECK(mapped_kib() == 0, "%ld KiB stay mapped", mapped_kib());
             if (o == 0 && (o + l) % 4 == m) CHECK_OK(tsr_raw_sync(&raw)); /* once a length: the page cache and what went around it agree anyway */
             CHECK(!raw.refused || refuses, "O_DIRECT was refused");
             back[0] = 0xee;
@@ -169,7 +191,7 @@ static void test_refused(void) {
     free(to);
 }
 
-/* Memory-backed files are read where they are; and a file that is kept in the cache is, too. */
+/* Memory-backed files are read where they are, and written through a mapping; a file that is kept in the cache is read from there. */
 static void test_not_wanted(void) {
     tsr_raw_file raw;
     char shared[] = "/dev/shm/tessera-test-XXXXXX";
@@ -177,8 +199,9 @@ static void test_not_wanted(void) {
     if (fd >= 0) {
         CHECK(ftruncate(fd, FILE_BYTES) == 0, "ftruncate");
         CHECK_OK(tsr_raw_open(shared, false, false, 0, FILE_BYTES, &raw));
-        CHECK(raw.direct_fd == -1, "a memory-backed file is opened with O_DIRECT");
+        CHECK(raw.direct_fd == -1 && !raw.map, "a memory-backed file is opened with O_DIRECT, or mapped");
         tsr_raw_close(&raw);
+        test_writing(shared, true, false);
         close(fd);
         unlink(shared);
     }
@@ -244,7 +267,7 @@ int main(void) {
     scratch_make();
     bool refuses = refuses_later();
     test_reading(refuses);
-    test_writing(refuses);
+    test_writing(in_scratch("written"), false, refuses);
     test_refused();
     test_not_wanted();
     test_cut_short();

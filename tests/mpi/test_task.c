@@ -21,10 +21,13 @@ int main(void) {
     tsr_task first = {0}, second = {0}, never = {0};
     int result = 0;
     CHECK_OK(tsr_task_status(&never));
+    CHECK(tsr_task_done(&never), "what never ran goes on");
     tsr_task_start(&first, answer, &result);
     while (turn != 1) continue;
     CHECK(result == 0, "%d before the call could end", result);
+    CHECK(!tsr_task_done(&first), "done before the call could end");
     turn = 2;
+    while (!tsr_task_done(&first)) continue;
     CHECK_OK(tsr_task_status(&first));
     CHECK(result == 42, "%d", result);
 
