@@ -84,13 +84,24 @@ template <tsr_dtype TYPE> __device__ __forceinline__ void multiply_16(float (&su
 __device__ __forceinline__ void wait_turn() { hopper::named_wait(1 + (int)threadIdx.x / 128, GROUPS * 128); }
 __device__ __forceinline__ void pass_turn() { hopper::named_arrive(1 + ((int)threadIdx.x / 128 ^ 1), GROUPS * 128); }
 
+/* Without TURNS: group 1 leaves the last panels of an item, whose slots nobody has to free for the other, to group 0 first. So one stores while the other
+ * multiplies. Once an item by each, group 0 when its last panel is under way. */
+constexpr int LAST_PANELS = Sizes<false>::SLOTS - 1;
+__device__ __forceinline__ void take_turn() {
+    wait_turn();
+    pass_turn();
+}
+
 /* sum = this group's rows of the next panels of the ring. One panel's products are under way while the next is waited for. */
 template <tsr_dtype TYPE, bool TURNS>
 __device__ __forceinline__ void multiply(Sums<TURNS> &sum, const Ring &ring, Place<Sizes<TURNS>::SLOTS> &place, int panels) {
     const uint32_t own = TURNS ? 0 : threadIdx.x / 128 * SQUARE_BYTES;
     int before = 0;
+    const bool leads = !TURNS && threadIdx.x < 128, follows = !TURNS && !leads;
+    const int last = panels > LAST_PANELS ? panels - LAST_PANELS : 0;
     if (TURNS) wait_turn();
     for (int p = 0; p < panels; p++) {
+        if (follows && p == last) take_turn();
         const uint32_t slot = hopper::shared_address(ring.slots) + place.slot * Sizes<TURNS>::SLOT_BYTES;
         const uint64_t a = hopper::wgmma_operand(slot + own), b = hopper::wgmma_operand_along_n(slot + A_BYTES, SQUARE_BYTES);
         hopper::barrier_wait(ring.full + place.slot, place.phase);
@@ -108,6 +119,7 @@ __device__ __forceinline__ void multiply(Sums<TURNS> &sum, const Ring &ring, Pla
         before = place.slot;
         place.step();
     }
+    if (leads) take_turn();
     if (TURNS) pass_turn();
     hopper::wgmma_wait<0>();
 #pragma unroll
@@ -122,7 +134,7 @@ template <tsr_dtype TYPE, bool TURNS> __device__ __forceinline__ void consume(co
     int turn = 0;
     Place<S::SLOTS> place = {0, 0};
     Walk walk(w, (int)blockIdx.x / S::CLUSTER);
-    if (TURNS && group == 1) pass_turn(); /* the other begins */
+    if (group == 1) pass_turn(); /* the other begins */
     for (Item item; walk.next(w, &item); turn ^= 1) {
         if (TURNS && turn != group) {
             place.step(item.last - item.first);
@@ -141,7 +153,7 @@ template <tsr_dtype TYPE, bool TURNS> __device__ __forceinline__ void consume(co
         if (!TURNS && w.accumulate && w.reached) store<TURNS, !TURNS>(map_c, w, sum, boxes, first_row, first_col);
         else store<TURNS, false>(map_c, w, sum, boxes, first_row, first_col);
     }
-    if (TURNS && turn == group) wait_turn(); /* as often as the other passes it */
+    if (TURNS ? turn == group : group == 0) wait_turn(); /* as often as the other passes it */
     if (threadIdx.x % 128 == 0) hopper::store_wait<0>();
 }
 #endif
