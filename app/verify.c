@@ -1,6 +1,6 @@
 /* Freivalds' check (verify.h). T sign vectors X (n × T) go through at once: Y = op(B)·X, R = alpha·op(A)·Y, and each row of R is compared
- * with (C - beta·C0)·X. All sums in double; each matrix is read once, in bands of its stored rows over the ranks. C is taken in
- * blocks of rows when R (m × T) would be too large.
+ * with (C - beta·C0)·X. All sums in double; each matrix is read once, in bands of its stored rows over the ranks, and by the threads of a
+ * rank in parts that add to other rows of the sums. C is taken in blocks of rows when R (m × T) would be too large.
  * What is judged row by row is in verify_rows.c. */
 #include "app/verify_private.h"
 
@@ -13,10 +13,13 @@
 #include "app/strips.h"
 #include "kernels/fill.h"
 #include "kernels/registry.h"
+#include "mpi/task.h"
 
 #define FALSE_ALARM 1e-9
 #define TRIALS_MAX 64
 #define BLOCK_BYTES ((size_t)256 << 20) /* of R */
+#define WORKERS_MAX 32
+#define WORKER_BYTES ((size_t)1 << 20) /* of rows of the matrices, that are worth a thread */
 #define PIECE_ELEMENTS ((int64_t)1 << 27) /* 1 GiB of doubles in one MPI call */
 
 /* ---- memory and sums over ranks ------------------------------------------------------------------------------ */
@@ -61,17 +64,23 @@ static tsr_status reduce(const tsr_world *world, double *data, int64_t count, MP
 typedef struct {
     tsr_store *store;
     tsr_strips strips;
-    int64_t row0, col0; /* of the part walked */
+    int64_t row0, col0; /* of the part walked, in the store */
+    int64_t shift;      /* columns of the pass before it */
     void *raw;
     double *values;     /* rect.rows × rect.cols */
 } tiles;
 
-/* The band of this rank in the part rows × cols of the store that begins at (row0, col0). */
-static tsr_status tiles_open(const verifier *v, tsr_store *store, tsr_rect part, size_t budget, tiles *t) {
-    size_t bytes = tsr_dtype_bytes(store->desc.element.dtype);
-    int64_t multiple = part.row == 0 ? tsr_strips_multiple(&store->desc) : 1;
-    *t = (tiles){.store = store, .row0 = part.row, .col0 = part.col};
-    t->strips = tsr_strips_make(part.rows, part.cols, multiple, bytes + sizeof(double), budget, v->world->ranks, v->world->rank);
+/* Worker `index`'s share of a part of the store: of this rank's band of rows as many, or with `by_cols` some columns of the whole band. */
+static tsr_status tiles_open(const verifier *v, tsr_store *store, tsr_rect part, bool by_cols, int index, size_t budget, tiles *t) {
+    const tsr_store_desc *desc = &store->desc;
+    const bool chunks = desc->layout == TSR_LAYOUT_CHUNKED;
+    size_t bytes = tsr_dtype_bytes(desc->element.dtype);
+    int64_t multiple = part.row == 0 ? tsr_strips_multiple(desc) : 1, unit = chunks && desc->col0 == 0 && part.col == 0 ? desc->chunk_cols : 1;
+    int down = by_cols ? 1 : v->workers;
+    tsr_span units = by_cols ? tsr_partition(tsr_ceil_div(part.cols, unit), v->workers, index) : (tsr_span){0, tsr_ceil_div(part.cols, unit)};
+    *t = (tiles){.store = store, .row0 = part.row, .col0 = part.col + units.start * unit, .shift = units.start * unit};
+    int64_t cols = tsr_max(0, tsr_min(part.cols - t->shift, units.count * unit));
+    t->strips = tsr_strips_make(part.rows, cols, multiple, bytes + sizeof(double), budget / (size_t)v->workers, v->world->ranks * down, v->world->rank * down + (by_cols ? 0 : index));
     size_t elements = (size_t)(t->strips.step_rows * t->strips.step_cols);
     t->raw = malloc(elements * bytes);
     t->values = malloc(elements * sizeof(double));
@@ -85,7 +94,15 @@ static void tiles_close(tiles *t) {
     free(t->raw);
 }
 
-static tsr_status tiles_load(tiles *t, tsr_rect rect) {
+/* The next tile, by its place in the pass; false: there is none. */
+static bool tiles_next(tiles *t, tsr_rect *rect) {
+    if (!tsr_strips_next(&t->strips, rect)) return false;
+    rect->col += t->shift;
+    return true;
+}
+
+static tsr_status tiles_load(const tiles *t, tsr_rect rect) {
+    rect.col -= t->shift;
     tsr_rect stored = {t->row0 + rect.row, t->col0 + rect.col, rect.rows, rect.cols};
     TSR_TRY(t->store->ops->read(t->store, stored, t->raw, rect.cols));
     tsr_pack_args args = {.from = {t->raw, t->store->desc.element, rect.rows, rect.cols, rect.cols},
@@ -95,6 +112,12 @@ static tsr_status tiles_load(tiles *t, tsr_rect rect) {
 
 /* ---- one pass over an operand --------------------------------------------------------------------------------- */
 
+/* Other workers may mark the same column. */
+static void mark(double *flag) {
+    const double yes = 1;
+    __atomic_store(flag, &yes, __ATOMIC_RELAXED);
+}
+
 /* Marks rows and columns of op(X) with a non-finite value and puts 0 in its place. bad_cols may be NULL. */
 static void sanitize(double *values, tsr_rect rect, bool transpose, double *bad_rows, double *bad_cols) {
     for (int64_t i = 0; i < rect.rows; i++)
@@ -102,8 +125,8 @@ static void sanitize(double *values, tsr_rect rect, bool transpose, double *bad_
             double *at = values + i * rect.cols + j;
             if (isfinite(*at)) continue;
             *at = 0;
-            bad_rows[transpose ? rect.col + j : rect.row + i] = 1;
-            if (bad_cols) bad_cols[transpose ? rect.row + i : rect.col + j] = 1;
+            mark(bad_rows + (transpose ? rect.col + j : rect.row + i));
+            if (bad_cols) mark(bad_cols + (transpose ? rect.row + i : rect.col + j));
         }
 }
 
@@ -146,13 +169,37 @@ static void finish_norms(row_sums *y, int64_t rows, int64_t count) {
     }
 }
 
-/* Local. This rank's part of Y. */
-static tsr_status pass_b(verifier *v) {
+/* What a worker does of a pass. */
+typedef struct {
+    verifier *v;
+    int index;               /* of v->workers */
+    int64_t first, rows;     /* A and C: the block of rows */
+    row_facts *facts;        /* C: of the block, shared */
+    tsr_verify_result found; /* C: in this worker's rows */
+} share;
+
+/* Local. Calls pass(share) for each worker in a thread of its own. */
+static tsr_status work_together(verifier *v, tsr_status (*pass)(void *share), share *shares) {
+    tsr_task tasks[WORKERS_MAX];
+    tsr_status status = TSR_OK;
+    for (int i = 0; i < v->workers; i++) {
+        shares[i].v = v, shares[i].index = i;
+        tsr_task_start(&tasks[i], pass, &shares[i]);
+    }
+    for (int i = 0; i < v->workers; i++) tsr_task_wait(&tasks[i]);
+    for (int i = 0; i < v->workers && status == TSR_OK; i++) status = tsr_task_status(&tasks[i]);
+    return status;
+}
+
+/* Local. A worker's part of Y. */
+static tsr_status pass_b(void *context) {
+    const share *s = context;
+    verifier *v = s->v;
     const tsr_verify_args *a = v->args;
     tiles t = {0};
     tsr_rect rect, all = {0, 0, a->transpose_b ? v->n : v->k, a->transpose_b ? v->k : v->n};
-    tsr_status status = tiles_open(v, a->b, all, a->buffer_bytes, &t);
-    while (status == TSR_OK && tsr_strips_next(&t.strips, &rect)) {
+    tsr_status status = tiles_open(v, a->b, all, a->transpose_b, s->index, a->buffer_bytes, &t);
+    while (status == TSR_OK && tiles_next(&t, &rect)) {
         TSR_TRY_DONE(tiles_load(&t, rect));
         sanitize(t.values, rect, a->transpose_b, v->y.bad, v->column_bad);
         multiply_tile(t.values, rect, a->transpose_b, v->signs, v->y.sums, v->trials);
@@ -163,14 +210,16 @@ done:
     return status;
 }
 
-/* Local. This rank's part of rows [row, row + rows) of R. */
-static tsr_status pass_a(verifier *v, int64_t row, int64_t rows) {
+/* Local. A worker's part of the block's rows of R. */
+static tsr_status pass_a(void *context) {
+    const share *s = context;
+    verifier *v = s->v;
     const tsr_verify_args *a = v->args;
     tiles t = {0};
-    tsr_rect rect, part = {row, 0, rows, v->k};
-    if (a->transpose_a) part = (tsr_rect){0, row, v->k, rows};
-    tsr_status status = tiles_open(v, a->a, part, a->buffer_bytes, &t);
-    while (status == TSR_OK && tsr_strips_next(&t.strips, &rect)) {
+    tsr_rect rect, part = {s->first, 0, s->rows, v->k};
+    if (a->transpose_a) part = (tsr_rect){0, s->first, v->k, s->rows};
+    tsr_status status = tiles_open(v, a->a, part, a->transpose_a, s->index, a->buffer_bytes, &t);
+    while (status == TSR_OK && tiles_next(&t, &rect)) {
         TSR_TRY_DONE(tiles_load(&t, rect));
         sanitize(t.values, rect, a->transpose_a, v->r.bad, NULL);
         multiply_tile(t.values, rect, a->transpose_a, v->y.sums, v->r.sums, v->trials);
@@ -193,7 +242,8 @@ static tsr_status make_y(verifier *v) {
     if (v->k == 0) return TSR_OK;
     for (int reading = 0; reading < 2; reading++) {
         row_sums_clear(&v->y, v->k, v->trials);
-        TSR_TRY(tsr_agree(v->world->comm, pass_b(v)));
+        share shares[WORKERS_MAX] = {0};
+        TSR_TRY(tsr_agree(v->world->comm, work_together(v, pass_b, shares)));
         TSR_TRY(reduce(v->world, v->column_bad, v->n, MPI_MAX));
         bool finite = true;
         v->summed = false;
@@ -226,32 +276,52 @@ static void take_rect(const verifier *v, tsr_rect rect, const double *c, const d
     }
 }
 
-/* Local. This rank's band of rows of C within the block. */
-static tsr_status pass_c(verifier *v, int64_t first, int64_t rows, tsr_verify_result *result) {
+/* Local. A worker's rows of C within the block. */
+static tsr_status pass_c(void *context) {
+    share *s = context;
+    verifier *v = s->v;
     const tsr_verify_args *a = v->args;
     bool with_c0 = a->beta != 0;
     tiles c = {0}, c0 = {0};
-    tsr_rect rect, part = {first, 0, rows, v->n};
-    row_facts *facts = calloc((size_t)rows + 1, sizeof *facts);
-    tsr_status status = TSR_OK;
-    if (!facts) TSR_TRY_DONE(tsr_fail(TSR_ERR_MEMORY, "no memory for facts about %" PRId64 " rows: free some", rows));
-    TSR_TRY_DONE(tiles_open(v, a->c, part, a->buffer_bytes / (with_c0 ? 2 : 1), &c));
+    tsr_rect rect, part = {s->first, 0, s->rows, v->n};
+    tsr_status status;
+    TSR_TRY_DONE(tiles_open(v, a->c, part, false, s->index, a->buffer_bytes / (with_c0 ? 2 : 1), &c));
     if (with_c0) {
         size_t bytes = tsr_dtype_bytes(a->c0->desc.element.dtype), elements = (size_t)(c.strips.step_rows * c.strips.step_cols);
-        c0 = (tiles){.store = a->c0, .row0 = first, .raw = malloc(elements * bytes), .values = malloc(elements * sizeof(double))};
+        c0 = (tiles){.store = a->c0, .row0 = s->first, .raw = malloc(elements * bytes), .values = malloc(elements * sizeof(double))};
         if (!c0.raw || !c0.values) TSR_TRY_DONE(tsr_fail(TSR_ERR_MEMORY, "no memory for %zu elements of C0: give the check less host memory", elements));
     }
     tsr_span band = c.strips.rows;
-    while (tsr_strips_next(&c.strips, &rect)) {
+    while (tiles_next(&c, &rect)) {
         TSR_TRY_DONE(tiles_load(&c, rect));
         if (with_c0) TSR_TRY_DONE(tiles_load(&c0, rect));
-        take_rect(v, rect, c.values, c0.values, facts);
+        take_rect(v, rect, c.values, c0.values, s->facts);
     }
     for (int64_t i = band.start; i < band.start + band.count; i++)
-        tsr_verify_judge_row(v, &facts[i], v->r.sums + i * v->trials, v->r.norm[i], first + i, result);
+        tsr_verify_judge_row(v, &s->facts[i], v->r.sums + i * v->trials, v->r.norm[i], s->first + i, &s->found);
 done:
     tiles_close(&c0);
     tiles_close(&c);
+    return status;
+}
+
+/* What was found in other rows. */
+static void merge(tsr_verify_result *into, const tsr_verify_result *from) {
+    if (from->worst_row >= 0 && (into->worst_row < 0 || from->worst_ratio > into->worst_ratio))
+        into->worst_row = from->worst_row, into->worst_ratio = from->worst_ratio;
+    into->rows_failed += from->rows_failed;
+    into->rows_skipped += from->rows_skipped;
+    into->largest_bound = fmax(into->largest_bound, from->largest_bound);
+}
+
+/* Local. This rank's rows of C within the block. */
+static tsr_status judge_block(verifier *v, int64_t first, int64_t rows, tsr_verify_result *result) {
+    share shares[WORKERS_MAX];
+    row_facts *facts = calloc((size_t)rows + 1, sizeof *facts);
+    if (!facts) return tsr_fail(TSR_ERR_MEMORY, "no memory for facts about %" PRId64 " rows: free some", rows);
+    for (int i = 0; i < v->workers; i++) shares[i] = (share){.first = first, .rows = rows, .facts = facts, .found = {.worst_row = -1}};
+    tsr_status status = work_together(v, pass_c, shares);
+    for (int i = 0; i < v->workers; i++) merge(result, &shares[i].found);
     free(facts);
     return status;
 }
@@ -266,11 +336,13 @@ static void scale(double *values, int64_t count, double factor) {
 static tsr_status check_block(verifier *v, int64_t first, int64_t rows, tsr_verify_result *result) {
     row_sums_clear(&v->r, rows, v->trials);
     if (v->k > 0) {
-        TSR_TRY(tsr_agree(v->world->comm, pass_a(v, first, rows)));
+        share shares[WORKERS_MAX];
+        for (int i = 0; i < v->workers; i++) shares[i] = (share){.first = first, .rows = rows};
+        TSR_TRY(tsr_agree(v->world->comm, work_together(v, pass_a, shares)));
         TSR_TRY(share_sums(v, &v->r, rows, MPI_SUM));
         scale(v->r.sums, rows * v->trials, v->args->alpha);
     }
-    return tsr_agree(v->world->comm, pass_c(v, first, rows, result));
+    return tsr_agree(v->world->comm, judge_block(v, first, rows, result));
 }
 
 /* Collective. Every rank gets the sum of what the ranks found. */
@@ -280,13 +352,7 @@ static tsr_status combine(const tsr_world *world, tsr_verify_result *mine) {
     TSR_TRY_DONE(tsr_agree(world->comm, status));
     TSR_TRY_DONE(TSR_MPI(MPI_Allgather(mine, sizeof *mine, MPI_BYTE, all, sizeof *mine, MPI_BYTE, world->comm)));
     *mine = all[0];
-    for (int i = 1; i < world->ranks; i++) {
-        if (all[i].worst_row >= 0 && (mine->worst_row < 0 || all[i].worst_ratio > mine->worst_ratio))
-            mine->worst_row = all[i].worst_row, mine->worst_ratio = all[i].worst_ratio;
-        mine->rows_failed += all[i].rows_failed;
-        mine->rows_skipped += all[i].rows_skipped;
-        mine->largest_bound = fmax(mine->largest_bound, all[i].largest_bound);
-    }
+    for (int i = 1; i < world->ranks; i++) merge(mine, &all[i]);
 done:
     free(all);
     return status;
@@ -333,6 +399,7 @@ static tsr_status verifier_open(const tsr_world *world, const tsr_verify_args *a
     TSR_TRY(check_shapes(args, v));
     v->lambda = sqrt(2 * log(2 * fmax(1, (double)v->m) * v->trials / FALSE_ALARM));
     v->block = block_of(v->m, v->trials);
+    v->workers = (int)tsr_max(1, tsr_min(tsr_min(WORKERS_MAX, tsr_cpu_cores() / world->local_ranks), (int64_t)(args->buffer_bytes / WORKER_BYTES)));
     TSR_TRY(allocate(v->n, v->trials, &v->signs));
     TSR_TRY(allocate(v->n, 1, &v->column_bad));
     TSR_TRY(row_sums_allocate(v->k, v->trials, &v->y));

@@ -17,6 +17,7 @@ typedef struct {
     const tsr_verify_args *args;
     int64_t m, n, k;
     int trials;
+    int workers;         /* threads of this rank that share a pass */
     double lambda;
     double *signs;       /* n × trials: -1, 1, or 0 for a column of op(B) that is not finite */
     double *column_bad;  /* n: > 0 for such a column */
