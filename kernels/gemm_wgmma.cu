@@ -3,15 +3,16 @@
  * Mapping: blocks stay on their multiprocessor and walk tiles of C; one warp asks for panels of 64 along k by tensor copies, straight from
  *   A and B where these can reach them (16-byte aligned rows), else from a copy that is aligned; two groups of 4 warps multiply. B's panels
  *   stay as they stand, k by n. Long products: the groups share a tile of 128 × 256, and two blocks of a cluster, one below the other,
- *   share the panels of B. Short ones, and those of few rows or tiles (`TURNS`): each group makes tiles of 128 × 128 of its own, and one stores while the other multiplies.
+ *   share the panels of B; the groups end a tile one after the other, so that one stores while the other multiplies. Short ones, and those of few
+ *   rows or tiles (`TURNS`): each group makes tiles of 128 × 128 of its own, in turns.
  *   Where tiles do not fill the device, the last ones are cut along k, and gather_pieces adds up the pieces in their order.
  * Shared memory: a ring of 4 slots of 48 KiB or 6 of 32 KiB, and two boxes of 64 × 32 sums for each group, on their way to C.
  * Registers: 232 a thread that multiplies, 40 a thread that does not.
  * Requirements: sm_90a; workspace for the aligned copies, 2·(m·k + k·n) bytes and padding, and for the pieces.
  * Arithmetic intensity: 2·256·256·64 / (2·64·(256 + 256)) = 128 flop/byte for a cluster, 64 for a block that takes turns.
- * Measured: H200, 2026-11-21, bf16, uniform in [0, 1), copies included, TFLOP/s, cuBLAS in turns with it in brackets: 706 (731) at n = 4096, 747 (704) at
- *   8192, 75 % of the bf16 tensor peak at the power limit, 747 (754) at 16384, 650 (147) at 8191, 613 (148) at 8193; 8192 × 8192 × 512 491 (511),
- *   512 × 8192 × 8192 714 (738), 100000 × 256 × 256 287 (286), 256 × 256 × 100000 305 (399). The same two kernels differ by up to 5 % from run to run.
+ * Measured: H200, 2026-11-22, bf16, uniform in [0, 1), copies included, TFLOP/s, cuBLAS in turns with it in brackets: 692 (708) at n = 4096, 742 (746) at
+ *   8192, 75 % of the bf16 tensor peak at the power limit, 743 (735) at 16384, 635 (148) at 8191, 602 (149) at 8193; 8192 × 8192 × 512 491 (497),
+ *   512 × 8192 × 8192 692 (731), 100000 × 256 × 256 292 (294), 256 × 256 × 100000 303 (387). The same two kernels differ by up to 5 % from run to run.
  * Reference: PTX ISA 8.0, "Asynchronous Warpgroup Level Matrix Instructions"; Ootomo and Yokota (arXiv 2203.03341) on truncating sums. */
 #include "kernels/hopper.h"
 #include "kernels/tensor_map.h"
