@@ -98,7 +98,7 @@ static tsr_view rows_of(tsr_view view, tsr_span rows) {
 /* This rank's rows, in as many threads as it has cores; what a thread cannot be started for, the caller does. */
 static tsr_status fill_mine(const tsr_world *world, tsr_view matrix, tsr_fill_kind fill, uint64_t seed) {
     const tsr_span mine = tsr_partition(matrix.rows, world->ranks, world->rank);
-    const int threads = (int)tsr_max(1, tsr_min(MOST_THREADS, tsr_cpu_cores() / world->local_ranks));
+    const int threads = (int)tsr_min(MOST_THREADS, world->cores);
     filling parts[MOST_THREADS];
     pthread_t ids[MOST_THREADS];
     bool started[MOST_THREADS] = {false};

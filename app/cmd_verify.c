@@ -21,9 +21,10 @@ typedef struct {
     tsr_accuracy accuracy;
     tsr_order order;
     tsr_io_mode io;
+    int64_t threads;
 } verify_options;
 
-enum { KEY_ADD = 256, KEY_ALPHA, KEY_BETA, KEY_TRANSPOSE_A, KEY_TRANSPOSE_B, KEY_TRIALS, KEY_SEED, KEY_ACCUMULATED, KEY_ACCURACY, KEY_ORDER, KEY_IO };
+enum { KEY_ADD = 256, KEY_ALPHA, KEY_BETA, KEY_TRANSPOSE_A, KEY_TRANSPOSE_B, KEY_TRIALS, KEY_SEED, KEY_ACCUMULATED, KEY_ACCURACY, KEY_ORDER, KEY_IO, KEY_THREADS };
 
 static const struct argp_option options[] = {
     {"add", KEY_ADD, "C0", 0, "The matrix that was added, beta times", 0},
@@ -37,6 +38,7 @@ static const struct argp_option options[] = {
     {"accuracy", KEY_ACCURACY, "CLASS", 0, "What C was allowed to lose: ieee (default), fast, tf32 or bf16", 0},
     {"order", KEY_ORDER, "row|col", 0, "row: shapes as h5ls shows them (default); col: as MATLAB, Fortran and Julia do", 0},
     {"io", KEY_IO, "MODE", 0, "auto (default), direct, hdf5 or mpio", 0},
+    {"threads", KEY_THREADS, "N", 0, "Threads of a rank, 1 to 32 (as many as it has cores)", 0},
     {0}};
 
 static tsr_status parse_type(const char *text, verify_options *o) {
@@ -68,6 +70,7 @@ static error_t parse(int key, char *text, struct argp_state *state) {
     case KEY_ACCURACY: status = tsr_accuracy_parse(text, &o->accuracy); break;
     case KEY_ORDER: status = tsr_order_parse(text, &o->order); break;
     case KEY_IO: status = tsr_io_mode_parse(text, &o->io); break;
+    case KEY_THREADS: status = tsr_parse_int("--threads", text, 1, 32, &o->threads); break;
     case ARGP_KEY_ARG:
         if (o->count == 3) return ARGP_ERR_UNKNOWN;
         o->names[o->count++] = text;
@@ -96,7 +99,7 @@ static tsr_status verify(const tsr_world *world, const verify_options *o, tsr_st
     tsr_verify_result result;
     tsr_verify_args args = {.a = stores[swap], .b = stores[!swap], .c = stores[2], .c0 = stores[3],
                             .transpose_a = swap ? o->transpose_b : o->transpose_a, .transpose_b = swap ? o->transpose_a : o->transpose_b,
-                            .alpha = o->alpha, .beta = o->beta, .trials = (int)o->trials, .seed = (uint64_t)o->seed, .accuracy = o->accuracy, .buffer_bytes = BUFFER_BYTES};
+                            .alpha = o->alpha, .beta = o->beta, .trials = (int)o->trials, .seed = (uint64_t)o->seed, .accuracy = o->accuracy, .threads = (int)o->threads, .buffer_bytes = BUFFER_BYTES};
     args.type = o->has_type ? o->type : accumulated(args.a, args.b, args.c);
     TSR_TRY(tsr_verify_product(world, &args, &result));
     char text[512];

@@ -29,7 +29,7 @@ static tsr_status open_stores(tsr_job *j) {
 
 int tsr_job_io_threads(const tsr_job *j) {
     if (j->settings->io_threads > 0) return j->settings->io_threads;
-    return (int)tsr_max(1, tsr_min(8, tsr_cpu_cores() / j->world->local_ranks / 2));
+    return (int)tsr_max(1, tsr_min(8, j->world->cores / 2));
 }
 
 static void show_progress(void *context, double done) {
@@ -59,6 +59,7 @@ static tsr_status create_output(void *context) {
     tsr_job *j = context;
     TSR_TRY(tsr_output_begin(&j->spec, &j->output));
     tsr_interrupt_guard(&j->output);
+    if (!j->output.in_memory) return tsr_output_allocate(&j->output);
     tsr_task_start(&j->allocation, allocate_output, j);
     return TSR_OK;
 }
@@ -75,7 +76,8 @@ tsr_status tsr_job_connect(tsr_job *j) {
     return tsr_agree(comm, j->grid.active ? j->transport_ops->open(&j->grid, j->device, &j->transport) : TSR_OK);
 }
 
-/* The output is made and memory allocated while the ranks connect: each takes about as long as the others. */
+/* The output is made and memory allocated while the ranks connect: each takes about as long as the others. Only the room for a memory-backed output, page by page,
+ * takes longer for large ones: it is taken while the run goes on. */
 static tsr_status prepare_parts(tsr_job *j) {
     tsr_task output = {0}, memory = {0};
     bool first = j->world->rank == 0;
@@ -90,10 +92,7 @@ static tsr_status prepare_parts(tsr_job *j) {
     TSR_TRY(status);
     TSR_TRY(tsr_share(j->world->comm, tsr_task_status(&output), &j->output, sizeof j->output));
     if (!first) tsr_interrupt_guard(&j->output);
-    status = tsr_task_status(&memory);
-    /* A disk says at once whether it has the room; memory-backed files take their pages while the run goes on, and settle() asks again. */
-    if (status == TSR_OK && tsr_task_done(&j->allocation)) status = tsr_task_status(&j->allocation);
-    return tsr_agree(j->world->comm, status);
+    return tsr_agree(j->world->comm, tsr_task_status(&memory));
 }
 
 static tsr_status prepare(tsr_job *j) {
@@ -106,7 +105,9 @@ static tsr_status prepare(tsr_job *j) {
     tsr_job_mark(j, TSR_STARTUP_FILES);
     double flops = 2.0 * (double)j->problem.m * (double)j->problem.n * (double)j->problem.k;
     tsr_progress_open(&j->progress, j->world->rank == 0 ? j->settings->progress : TSR_PROGRESS_OFF, "multiply", flops, "flop", stderr);
-    TSR_TRY(tsr_agree(comm, j->grid.active ? open_executor(j) : TSR_OK));
+    tsr_status status = j->grid.active ? open_executor(j) : TSR_OK;
+    if (status == TSR_OK && tsr_task_done(&j->allocation)) status = tsr_task_status(&j->allocation); /* else settle() asks */
+    TSR_TRY(tsr_agree(comm, status));
     tsr_job_mark(j, TSR_STARTUP_ALLOCATION);
     return TSR_OK;
 }

@@ -1,6 +1,6 @@
 /* Freivalds' check (verify.h). T sign vectors X (n × T) go through at once: Y = op(B)·X, R = alpha·op(A)·Y, and each row of R is compared
  * with (C - beta·C0)·X. All sums in double; each matrix is read once, in bands of its stored rows over the ranks, and by the threads of a
- * rank in parts that add to other rows of the sums. C is taken in blocks of rows when R (m × T) would be too large.
+ * rank in parts that add to other rows of the sums (verify_tiles.c). C is taken in blocks of rows when R (m × T) would be too large.
  * What is judged row by row is in verify_rows.c. */
 #include "app/verify_private.h"
 
@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "app/strips.h"
 #include "kernels/fill.h"
 #include "kernels/registry.h"
 #include "mpi/task.h"
@@ -19,7 +18,7 @@
 #define TRIALS_MAX 64
 #define BLOCK_BYTES ((size_t)256 << 20) /* of R */
 #define WORKERS_MAX 32
-#define WORKER_BYTES ((size_t)1 << 20) /* of rows of the matrices, that are worth a thread */
+#define WORKER_BYTES ((size_t)4 << 20) /* of rows of the matrices, that are worth a thread */
 #define PIECE_ELEMENTS ((int64_t)1 << 27) /* 1 GiB of doubles in one MPI call */
 
 /* ---- memory and sums over ranks ------------------------------------------------------------------------------ */
@@ -57,57 +56,6 @@ static tsr_status reduce(const tsr_world *world, double *data, int64_t count, MP
     for (int64_t at = 0; at < count; at += PIECE_ELEMENTS)
         TSR_TRY(TSR_MPI(MPI_Allreduce(MPI_IN_PLACE, data + at, (int)tsr_min(PIECE_ELEMENTS, count - at), MPI_DOUBLE, op, world->comm)));
     return TSR_OK;
-}
-
-/* ---- reading tiles as doubles -------------------------------------------------------------------------------- */
-
-typedef struct {
-    tsr_store *store;
-    tsr_strips strips;
-    int64_t row0, col0; /* of the part walked, in the store */
-    int64_t shift;      /* columns of the pass before it */
-    void *raw;
-    double *values;     /* rect.rows × rect.cols */
-} tiles;
-
-/* Worker `index`'s share of a part of the store: of this rank's band of rows as many, or with `by_cols` some columns of the whole band. */
-static tsr_status tiles_open(const verifier *v, tsr_store *store, tsr_rect part, bool by_cols, int index, size_t budget, tiles *t) {
-    const tsr_store_desc *desc = &store->desc;
-    const bool chunks = desc->layout == TSR_LAYOUT_CHUNKED;
-    size_t bytes = tsr_dtype_bytes(desc->element.dtype);
-    int64_t multiple = part.row == 0 ? tsr_strips_multiple(desc) : 1, unit = chunks && desc->col0 == 0 && part.col == 0 ? desc->chunk_cols : 1;
-    int down = by_cols ? 1 : v->workers;
-    tsr_span units = by_cols ? tsr_partition(tsr_ceil_div(part.cols, unit), v->workers, index) : (tsr_span){0, tsr_ceil_div(part.cols, unit)};
-    *t = (tiles){.store = store, .row0 = part.row, .col0 = part.col + units.start * unit, .shift = units.start * unit};
-    int64_t cols = tsr_max(0, tsr_min(part.cols - t->shift, units.count * unit));
-    t->strips = tsr_strips_make(part.rows, cols, multiple, bytes + sizeof(double), budget / (size_t)v->workers, v->world->ranks * down, v->world->rank * down + (by_cols ? 0 : index));
-    size_t elements = (size_t)(t->strips.step_rows * t->strips.step_cols);
-    t->raw = malloc(elements * bytes);
-    t->values = malloc(elements * sizeof(double));
-    if (!t->raw || !t->values)
-        return tsr_fail(TSR_ERR_MEMORY, "no memory for %zu elements of a matrix to check: give the check less host memory, or free some", elements);
-    return TSR_OK;
-}
-
-static void tiles_close(tiles *t) {
-    free(t->values);
-    free(t->raw);
-}
-
-/* The next tile, by its place in the pass; false: there is none. */
-static bool tiles_next(tiles *t, tsr_rect *rect) {
-    if (!tsr_strips_next(&t->strips, rect)) return false;
-    rect->col += t->shift;
-    return true;
-}
-
-static tsr_status tiles_load(const tiles *t, tsr_rect rect) {
-    rect.col -= t->shift;
-    tsr_rect stored = {t->row0 + rect.row, t->col0 + rect.col, rect.rows, rect.cols};
-    TSR_TRY(t->store->ops->read(t->store, stored, t->raw, rect.cols));
-    tsr_pack_args args = {.from = {t->raw, t->store->desc.element, rect.rows, rect.cols, rect.cols},
-                          .to = t->values, .type = TSR_F64, .ld = rect.cols, .padded_rows = rect.rows, .padded_cols = rect.cols};
-    return tsr_pack_cpu.pack(NULL, NULL, &args);
 }
 
 /* ---- one pass over an operand --------------------------------------------------------------------------------- */
@@ -178,10 +126,12 @@ typedef struct {
     tsr_verify_result found; /* C: in this worker's rows */
 } share;
 
-/* Local. Calls pass(share) for each worker in a thread of its own. */
+/* Local. Calls pass(share) for each worker, several in threads of their own. */
 static tsr_status work_together(verifier *v, tsr_status (*pass)(void *share), share *shares) {
     tsr_task tasks[WORKERS_MAX];
     tsr_status status = TSR_OK;
+    shares[0].v = v;
+    if (v->workers == 1) return pass(shares); /* which may call MPI */
     for (int i = 0; i < v->workers; i++) {
         shares[i].v = v, shares[i].index = i;
         tsr_task_start(&tasks[i], pass, &shares[i]);
@@ -196,17 +146,17 @@ static tsr_status pass_b(void *context) {
     const share *s = context;
     verifier *v = s->v;
     const tsr_verify_args *a = v->args;
-    tiles t = {0};
+    tsr_tiles t = {0};
     tsr_rect rect, all = {0, 0, a->transpose_b ? v->n : v->k, a->transpose_b ? v->k : v->n};
-    tsr_status status = tiles_open(v, a->b, all, a->transpose_b, s->index, a->buffer_bytes, &t);
-    while (status == TSR_OK && tiles_next(&t, &rect)) {
-        TSR_TRY_DONE(tiles_load(&t, rect));
+    tsr_status status = tsr_tiles_open(v, a->b, all, a->transpose_b, s->index, a->buffer_bytes, &t);
+    while (status == TSR_OK && tsr_tiles_next(&t, &rect)) {
+        TSR_TRY_DONE(tsr_tiles_load(&t, rect));
         sanitize(t.values, rect, a->transpose_b, v->y.bad, v->column_bad);
         multiply_tile(t.values, rect, a->transpose_b, v->signs, v->y.sums, v->trials);
         measure_b(t.values, rect, a->transpose_b, &v->y);
     }
 done:
-    tiles_close(&t);
+    tsr_tiles_close(&t);
     return status;
 }
 
@@ -215,18 +165,18 @@ static tsr_status pass_a(void *context) {
     const share *s = context;
     verifier *v = s->v;
     const tsr_verify_args *a = v->args;
-    tiles t = {0};
+    tsr_tiles t = {0};
     tsr_rect rect, part = {s->first, 0, s->rows, v->k};
     if (a->transpose_a) part = (tsr_rect){0, s->first, v->k, s->rows};
-    tsr_status status = tiles_open(v, a->a, part, a->transpose_a, s->index, a->buffer_bytes, &t);
-    while (status == TSR_OK && tiles_next(&t, &rect)) {
-        TSR_TRY_DONE(tiles_load(&t, rect));
+    tsr_status status = tsr_tiles_open(v, a->a, part, a->transpose_a, s->index, a->buffer_bytes, &t);
+    while (status == TSR_OK && tsr_tiles_next(&t, &rect)) {
+        TSR_TRY_DONE(tsr_tiles_load(&t, rect));
         sanitize(t.values, rect, a->transpose_a, v->r.bad, NULL);
         multiply_tile(t.values, rect, a->transpose_a, v->y.sums, v->r.sums, v->trials);
         measure_a(t.values, rect, a->transpose_a, &v->y, &v->r);
     }
 done:
-    tiles_close(&t);
+    tsr_tiles_close(&t);
     return status;
 }
 
@@ -282,26 +232,26 @@ static tsr_status pass_c(void *context) {
     verifier *v = s->v;
     const tsr_verify_args *a = v->args;
     bool with_c0 = a->beta != 0;
-    tiles c = {0}, c0 = {0};
+    tsr_tiles c = {0}, c0 = {0};
     tsr_rect rect, part = {s->first, 0, s->rows, v->n};
     tsr_status status;
-    TSR_TRY_DONE(tiles_open(v, a->c, part, false, s->index, a->buffer_bytes / (with_c0 ? 2 : 1), &c));
+    TSR_TRY_DONE(tsr_tiles_open(v, a->c, part, false, s->index, a->buffer_bytes / (with_c0 ? 2 : 1), &c));
     if (with_c0) {
         size_t bytes = tsr_dtype_bytes(a->c0->desc.element.dtype), elements = (size_t)(c.strips.step_rows * c.strips.step_cols);
-        c0 = (tiles){.store = a->c0, .row0 = s->first, .raw = malloc(elements * bytes), .values = malloc(elements * sizeof(double))};
+        c0 = (tsr_tiles){.store = a->c0, .row0 = s->first, .raw = malloc(elements * bytes), .values = malloc(elements * sizeof(double))};
         if (!c0.raw || !c0.values) TSR_TRY_DONE(tsr_fail(TSR_ERR_MEMORY, "no memory for %zu elements of C0: give the check less host memory", elements));
     }
     tsr_span band = c.strips.rows;
-    while (tiles_next(&c, &rect)) {
-        TSR_TRY_DONE(tiles_load(&c, rect));
-        if (with_c0) TSR_TRY_DONE(tiles_load(&c0, rect));
+    while (tsr_tiles_next(&c, &rect)) {
+        TSR_TRY_DONE(tsr_tiles_load(&c, rect));
+        if (with_c0) TSR_TRY_DONE(tsr_tiles_load(&c0, rect));
         take_rect(v, rect, c.values, c0.values, s->facts);
     }
     for (int64_t i = band.start; i < band.start + band.count; i++)
         tsr_verify_judge_row(v, &s->facts[i], v->r.sums + i * v->trials, v->r.norm[i], s->first + i, &s->found);
 done:
-    tiles_close(&c0);
-    tiles_close(&c);
+    tsr_tiles_close(&c0);
+    tsr_tiles_close(&c);
     return status;
 }
 
@@ -399,7 +349,8 @@ static tsr_status verifier_open(const tsr_world *world, const tsr_verify_args *a
     TSR_TRY(check_shapes(args, v));
     v->lambda = sqrt(2 * log(2 * fmax(1, (double)v->m) * v->trials / FALSE_ALARM));
     v->block = block_of(v->m, v->trials);
-    v->workers = (int)tsr_max(1, tsr_min(tsr_min(WORKERS_MAX, tsr_cpu_cores() / world->local_ranks), (int64_t)(args->buffer_bytes / WORKER_BYTES)));
+    v->workers = (int)tsr_max(1, tsr_min(tsr_min(WORKERS_MAX, args->threads > 0 ? args->threads : world->cores), (int64_t)(args->buffer_bytes / WORKER_BYTES)));
+    if (strcmp(args->c->ops->name, "mpio") == 0) v->workers = 1;
     TSR_TRY(allocate(v->n, v->trials, &v->signs));
     TSR_TRY(allocate(v->n, 1, &v->column_bad));
     TSR_TRY(row_sums_allocate(v->k, v->trials, &v->y));

@@ -17,6 +17,7 @@ typedef struct {
     tsr_accuracy accuracy;       /* what the kernel was allowed to lose */
     int trials;                  /* independent sign vectors; a wrong product passes with probability ≤ 2^-trials */
     uint64_t seed;
+    int threads;                 /* of a rank; 0: as many as it has cores */
     size_t buffer_bytes;         /* host memory one rank may use for rows of the matrices */
 } tsr_verify_args;
 

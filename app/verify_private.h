@@ -1,7 +1,8 @@
-/* What the two halves of the check share: verify.c reads the matrices, verify_rows.c judges the rows of C. */
+/* What the parts of the check share: verify.c makes the sums, verify_tiles.c reads the matrices, verify_rows.c judges the rows of C. */
 #ifndef TSR_APP_VERIFY_PRIVATE_H
 #define TSR_APP_VERIFY_PRIVATE_H
 
+#include "app/strips.h"
 #include "app/verify.h"
 
 /* What a pass over op(A) or op(B) needs and makes: for each row, sums with signs, and bounds. */
@@ -26,6 +27,24 @@ typedef struct {
     int64_t block;       /* rows of R at a time */
     row_sums r;          /* block rows: op(A)·y, norm S_i, largest Σ_l |op(A)_il|·max_j |op(B)_lj| */
 } verifier;
+
+/* A matrix as a worker reads it, tile by tile, in double. */
+typedef struct {
+    tsr_store *store;
+    tsr_strips strips;
+    int64_t row0, col0; /* of the part walked, in the store */
+    int64_t shift;      /* columns of the pass before it */
+    void *raw;
+    double *values;     /* rect.rows × rect.cols of the tile loaded */
+} tsr_tiles;
+
+/* Worker `index`'s share of a part of the store: some columns of this rank's band of rows with `by_cols`, else rows of it; it may be empty. Takes at most its
+ * share of `budget` bytes. Local, as what follows; tsr_tiles_close also after a failure. */
+tsr_status tsr_tiles_open(const verifier *v, tsr_store *store, tsr_rect part, bool by_cols, int index, size_t budget, tsr_tiles *t);
+void tsr_tiles_close(tsr_tiles *t);
+/* The next tile, by its place in the part; false: there is none. */
+bool tsr_tiles_next(tsr_tiles *t, tsr_rect *rect);
+tsr_status tsr_tiles_load(const tsr_tiles *t, tsr_rect rect);
 
 /* What rows of C add to R, kept until the row is whole. */
 typedef struct {

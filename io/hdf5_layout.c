@@ -118,7 +118,7 @@ static tsr_status direct_write(tsr_store *store, tsr_rect rect, const void *from
     tsr_raw_done(&bounce);
     /* short segments wait in the page cache for their neighbours: sent at once, a disk wrote pieces of 8 KiB at a quarter of its speed */
     bool much = c.bytes >= TSR_RAW_DIRECT_MIN && (int64_t)c.bytes * c.segments >= (int64_t)WRITE_DIRECT_MIN;
-    if (status == TSR_OK && (much || s->raw.mapped))
+    if (status == TSR_OK && (much || atomic_load(&s->raw.mapped)))
         tsr_raw_start_writing(&s->raw, c.file_offset, (c.segments - 1) * c.file_step + (int64_t)c.bytes);
     return status;
 }

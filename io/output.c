@@ -12,6 +12,7 @@
 
 #include "io/output_chunks.h"
 #include "io/output_private.h"
+#include "io/raw_file.h"
 
 #define ALIGNMENT_BYTES ((hsize_t)1 << 20)
 
@@ -128,6 +129,7 @@ tsr_status tsr_output_begin(const tsr_output_spec *spec, tsr_output *output) {
     memcpy(made.target, target.file, sizeof made.target);
     made.target_existed = target.exists;
     memcpy(made.target_identity, target.identity, sizeof made.target_identity);
+    made.in_memory = tsr_raw_in_memory(made.lock_fd);
     *output = made;
 done:
     if (status != TSR_OK) {

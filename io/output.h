@@ -1,5 +1,5 @@
 /* An output dataset that appears under its name only when it is whole. Rank 0 creates it in a temporary file beside the
- * target (a copy of the target when that holds other things), allocates it, closes the file and hands the offset round;
+ * target (a copy of the target when that holds other things), closes the file, takes the disk's room for it and hands the offset round;
  * ranks write raw bytes (chunks: output_chunks.h); rank 0 writes the record, syncs and renames. A failure at any point leaves the target as it was. */
 #ifndef TSR_IO_OUTPUT_H
 #define TSR_IO_OUTPUT_H
@@ -26,6 +26,7 @@ typedef struct {
     char target[TSR_FILE_CHARS];    /* the file's name in the end */
     int gzip_level;
     size_t encode_bytes;            /* as in the spec */
+    bool in_memory;                 /* the file system keeps files in memory */
     /* Of rank 0 alone, between create and publish. The lock says that the temporary file's run is alive: a run that is killed loses it, and
      * the next create removes the file. It ends with publish or the process. */
     int lock_fd;
@@ -37,7 +38,7 @@ typedef struct {
  * left beside the target. */
 tsr_status tsr_output_create(const tsr_output_spec *spec, tsr_output *output);
 /* The two parts of tsr_output_create: the dataset without bytes of its own, and room on the disk for them, which takes 0.1 s for each GB of a memory-backed file
- * and may go on beside whoever writes them. Local, rank 0; where the second fails, the output is still to be discarded. */
+ * (`in_memory`) and may go on beside whoever writes them. Local, rank 0; where the second fails, the output is still to be discarded. */
 tsr_status tsr_output_begin(const tsr_output_spec *spec, tsr_output *output);
 tsr_status tsr_output_allocate(const tsr_output *output);
 /* The checks of tsr_output_create alone, changing nothing: for --dry-run and early refusal. */

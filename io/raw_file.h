@@ -1,6 +1,7 @@
 /* Bytes of a file at offsets, as fast as its disk has them: large pieces that the page cache does not hold go around it (O_DIRECT), as does
  * what is written; small pieces go through it and are asked for ahead of time. File systems that refuse O_DIRECT, NFS, and systems
- * with other pages than 4 KiB read and write through the cache. Memory-backed files are written through a mapping. Included by io/ and its tests. */
+ * with other pages than 4 KiB read and write through the cache. Memory-backed files are written through a mapping. Included by io/, its tests, and who counts
+ * the memory of a transfer. */
 #ifndef TSR_IO_RAW_FILE_H
 #define TSR_IO_RAW_FILE_H
 
@@ -16,8 +17,8 @@ typedef struct {
     const char *name; /* not owned; for messages */
     int fd, direct_fd; /* direct_fd: the same file with O_DIRECT, -1 where that is refused or not wanted */
     atomic_bool refused; /* O_DIRECT failed on the way */
-    char *map;        /* of the bytes that are read, never touched: what the page cache holds is asked of it; NULL: not known, and taken as held */
-    atomic_bool mapped; /* what is written goes to `map`: a memory-backed file */
+    char *map;        /* of the part: what the page cache holds is asked of it; NULL: not known, and taken as held */
+    atomic_bool mapped; /* what is written goes to `map`, which nobody touches otherwise: a memory-backed file */
     size_t map_bytes;
     int64_t map_offset;
 } tsr_raw_file;
@@ -38,6 +39,8 @@ tsr_status tsr_raw_read(tsr_raw_file *raw, void *to, size_t bytes, int64_t offse
 tsr_status tsr_raw_write(tsr_raw_file *raw, const void *from, size_t bytes, int64_t offset, bool direct, tsr_raw_bounce *bounce);
 void tsr_raw_done(tsr_raw_bounce *bounce);
 
+/* Whether the open file is one of a memory-backed file system. */
+bool tsr_raw_in_memory(int fd);
 /* Whether the page cache holds more than half of the bytes (or nobody can tell). */
 bool tsr_raw_cached(const tsr_raw_file *raw, int64_t offset, size_t bytes);
 /* Asks for bytes that will be read soon. */

@@ -81,7 +81,7 @@ template <tsr_dtype TYPE> __device__ __forceinline__ void multiply_16(float (&su
     else hopper::wgmma_m64n256k16_f16(sum, a, b, add);
 }
 
-/* With TURNS: the tensor cores are one group's at a time. */
+/* With TURNS the tensor cores are one group's at a time. */
 __device__ __forceinline__ void wait_turn() { hopper::named_wait(1 + (int)threadIdx.x / 128, GROUPS * 128); }
 __device__ __forceinline__ void pass_turn() { hopper::named_arrive(1 + ((int)threadIdx.x / 128 ^ 1), GROUPS * 128); }
 

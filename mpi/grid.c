@@ -15,6 +15,28 @@
 
 /* ---- the world ---------------------------------------------------------------------------------------------- */
 
+/* This rank's part of the cores it may run on, when every core is shared evenly by the node's ranks that may run on it. */
+static tsr_status share_cores(tsr_world *world) {
+    cpu_set_t mine;
+    CPU_ZERO(&mine);
+    bool known = sched_getaffinity(0, sizeof mine, &mine) == 0; /* false above 1024 processors */
+    int wanted = (int)known, all_known = 0;
+    TSR_TRY(TSR_MPI(MPI_Allreduce(&wanted, &all_known, 1, MPI_INT, MPI_MIN, world->node)));
+    double share = 1.0 / world->local_ranks;
+    if (all_known) {
+        unsigned char has[CPU_SETSIZE];
+        int users[CPU_SETSIZE], counts[CPU_SETSIZE];
+        for (int cpu = 0; cpu < CPU_SETSIZE; cpu++) has[cpu] = CPU_ISSET(cpu, &mine) ? 1 : 0, counts[cpu] = has[cpu];
+        TSR_TRY(TSR_MPI(MPI_Allreduce(counts, users, CPU_SETSIZE, MPI_INT, MPI_SUM, world->node)));
+        double part = 0;
+        for (int cpu = 0; cpu < CPU_SETSIZE; cpu++)
+            if (has[cpu]) part += 1.0 / users[cpu];
+        share = part / CPU_COUNT(&mine);
+    }
+    world->cores = (int)tsr_max(1, (int64_t)(tsr_cpu_cores() * share + 1e-6));
+    return TSR_OK;
+}
+
 static tsr_status world_describe(tsr_world *world) {
     TSR_TRY(TSR_MPI(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN)));
     TSR_TRY(TSR_MPI(MPI_Comm_dup(MPI_COMM_WORLD, &world->comm)));
@@ -26,7 +48,7 @@ static tsr_status world_describe(tsr_world *world) {
     TSR_TRY(TSR_MPI(MPI_Comm_size(world->node, &world->local_ranks)));
     if (gethostname(world->host, sizeof world->host) != 0) snprintf(world->host, sizeof world->host, "unknown-host");
     world->host[sizeof world->host - 1] = '\0';
-    return TSR_OK;
+    return share_cores(world);
 }
 
 tsr_status tsr_world_open(tsr_world *world) {
@@ -124,28 +146,6 @@ _Noreturn void tsr_abort(const tsr_world *world, tsr_status status) {
 
 /* ---- the device of a rank ----------------------------------------------------------------------------------- */
 
-/* This rank's part of the cores it may run on, when every core is shared evenly by the node's ranks that may run on it. */
-static tsr_status cpu_threads(const tsr_world *world, int *threads) {
-    cpu_set_t mine;
-    CPU_ZERO(&mine);
-    bool known = sched_getaffinity(0, sizeof mine, &mine) == 0; /* false above 1024 processors */
-    int wanted = (int)known, all_known = 0;
-    TSR_TRY(TSR_MPI(MPI_Allreduce(&wanted, &all_known, 1, MPI_INT, MPI_MIN, world->node)));
-    double share = 1.0 / world->local_ranks;
-    if (all_known) {
-        unsigned char has[CPU_SETSIZE];
-        int users[CPU_SETSIZE], counts[CPU_SETSIZE];
-        for (int cpu = 0; cpu < CPU_SETSIZE; cpu++) has[cpu] = CPU_ISSET(cpu, &mine) ? 1 : 0, counts[cpu] = has[cpu];
-        TSR_TRY(TSR_MPI(MPI_Allreduce(counts, users, CPU_SETSIZE, MPI_INT, MPI_SUM, world->node)));
-        double part = 0;
-        for (int cpu = 0; cpu < CPU_SETSIZE; cpu++)
-            if (has[cpu]) part += 1.0 / users[cpu];
-        share = part / CPU_COUNT(&mine);
-    }
-    *threads = (int)tsr_max(1, (int64_t)(tsr_cpu_cores() * share + 1e-6));
-    return TSR_OK;
-}
-
 /* How many GPUs this rank sees; 0 with the reason in why. */
 static void gpus_visible(tsr_device_opening *o) {
     snprintf(o->why, sizeof o->why, "no CUDA driver answered");
@@ -221,13 +221,12 @@ static tsr_status take_device(tsr_device_opening *o, const tsr_device_ops *ops, 
 tsr_status tsr_device_end(const tsr_world *world, tsr_device_opening *opening, tsr_device **device, int *shared) {
     const tsr_device_ops *ops = NULL;
     tsr_device_facts facts = {0};
-    int threads = 1, same = 1;
+    int same = 1;
     tsr_status status;
     tsr_task_wait(&opening->task);
     TSR_TRY_DONE(tsr_agree(world->comm, device_kind(world, opening, &ops)));
     TSR_TRY_DONE(tsr_agree(world->comm, take_device(opening, ops, &facts)));
-    TSR_TRY_DONE(cpu_threads(world, &threads));
-    if (ops->kind == TSR_DEVICE_CPU) tsr_cpu_set_threads(threads);
+    if (ops->kind == TSR_DEVICE_CPU) tsr_cpu_set_threads(world->cores);
     else TSR_TRY_DONE(device_shared(world, &facts, &same));
     *device = opening->device;
     *shared = same;

@@ -15,6 +15,7 @@ typedef struct {
     int rank, ranks;
     MPI_Comm node;            /* the ranks that share this host */
     int local_rank, local_ranks;
+    int cores;                /* this rank's share of those it may run on, ≥ 1 */
     bool threads;             /* MPI_THREAD_MULTIPLE was granted */
     char host[64];
     double started_seconds;   /* tsr_now_seconds() when main began */

@@ -80,6 +80,24 @@ def test_transposes():
             fails("verify", *names, *flags, ranks=3, code=3, says="worst row 12 ")
 
 
+def test_threads():
+    """However many threads share rows or columns, whole or in chunks: each entry is checked once, and the sums are those of one thread."""
+    a, b, _ = single(1501, 2203, 1103)
+    b[5, 1000] = np.inf
+    c = a @ b
+    wrong = c.copy()
+    wrong[1499, 3] += 100
+    for ta, tb, how in ((False, False, {}), (True, True, {}), (False, True, {"chunks": (64, 96)}), (True, False, {"chunks": (700, 3)})):
+        names = files(a.T if ta else a, b.T if tb else b, c, **how)
+        flags = ["--transpose-a"] * ta + ["--transpose-b"] * tb
+        texts = {run("verify", *names, *flags, "--threads", threads, ranks=ranks).out for threads, ranks in ((1, 0), (3, 0), (7, 0), (3, 2))}
+        assert len({text.partition("(")[0] for text in texts}) == 1 and len(texts) <= 2, texts  # over ranks sums are added in another order
+        write("c.h5", wrong, **how)
+        for threads in (2, 5):
+            fails("verify", *names, *flags, "--threads", threads, code=3, says=["FAILED: 1 of 1501 rows", "worst row 1499 "])
+    fails("verify", *names, "--threads", 0, code=2, says="--threads")
+
+
 def test_scaled_and_added():
     a, b, _ = single()
     c0 = random.normal(size=(61, 47)).astype("f4")

@@ -4,10 +4,10 @@
 #include "io/raw_file.h"
 
 #include <fcntl.h>
-#include <sys/mman.h>
 #include <time.h>
 
 #include "io/hdf5_util.h"
+#include "tests/io/mapped.h"
 #include "tests/io/scratch.h"
 
 enum { FILE_BYTES = (3 << 20) + 1234, ROOM = FILE_BYTES + 3 * 4096 };
@@ -98,26 +98,6 @@ static void test_reading(bool refuses) {
     free(to);
 }
 
-/* Whether the system populates mappings for writing (Linux 5.14). */
-static bool populates(void) {
-    void *page = mmap(NULL, TSR_RAW_BLOCK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    CHECK(page != MAP_FAILED, "no memory");
-    bool can = madvise(page, TSR_RAW_BLOCK, 23) == 0;
-    munmap(page, TSR_RAW_BLOCK);
-    return can;
-}
-
-/* Pages of files of the memory-backed kind in this process's tables, KiB. */
-static long mapped_kib(void) {
-    char line[256];
-    long kib = -1;
-    FILE *status = fopen("/proc/self/status", "r");
-    CHECK(status != NULL, "/proc/self/status");
-    while (kib < 0 && fgets(line, sizeof line, status)) (void)!sscanf(line, "RssShmem: %ld", &kib);
-    fclose(status);
-    return kib;
-}
-
 /* Neighbours of what is written keep their bytes. in_memory: the file is memory-backed, where it is written through a mapping whose pages do not stay. */
 static void test_writing(const char *name, bool in_memory, bool refuses) {
     unsigned char *from = memory(), *back = memory();
@@ -135,9 +115,9 @@ static void test_writing(const char *name, bool in_memory, bool refuses) {
             for (int64_t i = 0; i < bytes; i++) from[memories[m] + i] = pattern(offsets[o] + i);
             CHECK_OK(tsr_raw_write(&raw, from + memories[m], (size_t)bytes, offsets[o], direct == 1, &bounce));
             if (in_memory) CHECK(raw.direct_fd == -1 && raw.mapped == populates(), "mapped: %d", (int)raw.mapped);
-            if (raw.mapped) CHECK(mapped_kib() * 1024 >= bytes, "%ld KiB mapped for %lld bytes", mapped_kib(), (long long)bytes);
+            if (raw.mapped) CHECK(mapped_kib(name) * 1024 >= bytes, "%ld KiB mapped for %lld bytes", mapped_kib(name), (long long)bytes);
             tsr_raw_start_writing(&raw, offsets[o], bytes);
-            if (raw.mapped) CHECK(mapped_kib() == 0, "%ld KiB stay mapped", mapped_kib());
+            if (raw.mapped) CHECK(mapped_kib(name) == 0, "%ld KiB stay mapped", mapped_kib(name));
             if (o == 0 && (o + l) % 4 == m) CHECK_OK(tsr_raw_sync(&raw)); /* once a length: the page cache and what went around it agree anyway */
             CHECK(!raw.refused || refuses, "O_DIRECT was refused");
             back[0] = 0xee;
@@ -191,6 +171,25 @@ static void test_refused(void) {
     free(to);
 }
 
+/* Rows of a rectangle that are no whole row of the file, through a store: what they are is there, and their pages do not stay. */
+static void test_store_in_memory(const char *name) {
+    enum { ROWS = 300, COLS = 1000, WIDTH = 333 }; /* of 4 bytes */
+    tsr_store_desc desc = {.rows = ROWS, .cols = COLS, .dataset_rows = ROWS, .dataset_cols = COLS, .element = {TSR_F32, false}, .offset = 2048};
+    snprintf(desc.name.file, sizeof desc.name.file, "%s", name);
+    float *from = malloc(sizeof(float) * ROWS * WIDTH), back = 0;
+    for (int64_t i = 0; i < ROWS * WIDTH; i++) from[i] = (float)i;
+    tsr_store *store;
+    CHECK_OK(tsr_direct_open(&desc, true, &store));
+    CHECK_OK(store->ops->write(store, (tsr_rect){0, 500, ROWS, WIDTH}, from, WIDTH));
+    if (populates()) CHECK(mapped_kib(name) == 0, "%ld KiB stay mapped", mapped_kib(name));
+    for (int64_t row = 0; row < ROWS; row += 13) {
+        CHECK_OK(store->ops->read(store, (tsr_rect){row, 500 + WIDTH - 1, 1, 1}, &back, 1));
+        CHECK(back == from[row * WIDTH + WIDTH - 1], "row %lld ends with %g", (long long)row, (double)back);
+    }
+    tsr_store_close(store);
+    free(from);
+}
+
 /* Memory-backed files are read where they are, and written through a mapping; a file that is kept in the cache is read from there. */
 static void test_not_wanted(void) {
     tsr_raw_file raw;
@@ -202,6 +201,7 @@ static void test_not_wanted(void) {
         CHECK(raw.direct_fd == -1 && !raw.map, "a memory-backed file is opened with O_DIRECT, or mapped");
         tsr_raw_close(&raw);
         test_writing(shared, true, false);
+        test_store_in_memory(shared);
         close(fd);
         unlink(shared);
     }

@@ -1,0 +1,66 @@
+/* How the check of a product reads a matrix (verify_private.h): each rank a band of its stored rows, each worker of the rank a part of the band, tile by tile. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "app/verify_private.h"
+#include "io/raw_file.h"
+#include "kernels/registry.h"
+
+#define PIECE_BYTES 4096 /* of a row, that a worker takes at least where rows are shared out */
+
+/* The columns of worker `index`: whole chunks, or pieces worth reading. */
+static tsr_span columns_of(const tsr_store_desc *desc, tsr_rect part, int workers, int index) {
+    const bool along_chunks = desc->layout == TSR_LAYOUT_CHUNKED && desc->col0 == 0 && part.col == 0;
+    const int64_t unit = along_chunks ? desc->chunk_cols : PIECE_BYTES / (int64_t)tsr_dtype_bytes(desc->element.dtype);
+    const tsr_span units = tsr_partition(tsr_ceil_div(part.cols, unit), workers, index);
+    const int64_t start = tsr_min(part.cols, units.start * unit);
+    return (tsr_span){start, tsr_min(part.cols - start, units.count * unit)};
+}
+
+/* The rows of worker `index` of a rank's band, which end with rows of chunks where the band's strips do. */
+static tsr_span rows_of(tsr_span band, int64_t multiple, int workers, int index) {
+    const tsr_span units = tsr_partition(tsr_ceil_div(band.count, multiple), workers, index);
+    const int64_t start = tsr_min(band.count, units.start * multiple);
+    return (tsr_span){band.start + start, tsr_min(band.count - start, units.count * multiple)};
+}
+
+tsr_status tsr_tiles_open(const verifier *v, tsr_store *store, tsr_rect part, bool by_cols, int index, size_t budget, tsr_tiles *t) {
+    const tsr_store_desc *desc = &store->desc;
+    const size_t bytes = tsr_dtype_bytes(desc->element.dtype), one = bytes + sizeof(double);
+    const int64_t multiple = part.row == 0 ? tsr_strips_multiple(desc) : 1;
+    /* Strips of less than a row of chunks would decode each chunk again and again. */
+    const double chunk_row = desc->layout == TSR_LAYOUT_CHUNKED ? (double)desc->chunk_rows * (double)part.cols * (double)one : 1;
+    const int workers = by_cols ? v->workers : (int)fmax(1, fmin(v->workers, (double)budget / chunk_row));
+    const tsr_span cols = by_cols ? columns_of(desc, part, workers, index) : (tsr_span){0, part.cols};
+    size_t mine = budget / (size_t)workers;
+    mine -= (size_t)tsr_min((int64_t)TSR_RAW_BOUNCE_BYTES, (int64_t)mine / 4); /* what reading takes on the way */
+    *t = (tsr_tiles){.store = store, .row0 = part.row, .col0 = part.col + cols.start, .shift = cols.start};
+    t->strips = tsr_strips_make(part.rows, cols.count, multiple, one, mine, v->world->ranks, v->world->rank);
+    if (!by_cols) t->strips.rows = index < workers ? rows_of(t->strips.rows, tsr_min(multiple, tsr_max(1, part.rows)), workers, index) : (tsr_span){0, 0};
+    size_t elements = (size_t)(t->strips.step_rows * t->strips.step_cols);
+    t->raw = malloc(elements * bytes);
+    t->values = malloc(elements * sizeof(double));
+    if (!t->raw || !t->values)
+        return tsr_fail(TSR_ERR_MEMORY, "no memory for %zu elements of a matrix to check: give the check less host memory, or free some", elements);
+    return TSR_OK;
+}
+
+void tsr_tiles_close(tsr_tiles *t) {
+    free(t->values);
+    free(t->raw);
+}
+
+bool tsr_tiles_next(tsr_tiles *t, tsr_rect *rect) {
+    if (!tsr_strips_next(&t->strips, rect)) return false;
+    rect->col += t->shift;
+    return true;
+}
+
+tsr_status tsr_tiles_load(const tsr_tiles *t, tsr_rect rect) {
+    rect.col -= t->shift;
+    tsr_rect stored = {t->row0 + rect.row, t->col0 + rect.col, rect.rows, rect.cols};
+    TSR_TRY(t->store->ops->read(t->store, stored, t->raw, rect.cols));
+    tsr_pack_args args = {.from = {t->raw, t->store->desc.element, rect.rows, rect.cols, rect.cols},
+                          .to = t->values, .type = TSR_F64, .ld = rect.cols, .padded_rows = rect.rows, .padded_cols = rect.cols};
+    return tsr_pack_cpu.pack(NULL, NULL, &args);
+}
