@@ -350,7 +350,7 @@ static tsr_status verifier_open(const tsr_world *world, const tsr_verify_args *a
     v->lambda = sqrt(2 * log(2 * fmax(1, (double)v->m) * v->trials / FALSE_ALARM));
     v->block = block_of(v->m, v->trials);
     v->workers = (int)tsr_max(1, tsr_min(tsr_min(WORKERS_MAX, args->threads > 0 ? args->threads : world->cores), (int64_t)(args->buffer_bytes / WORKER_BYTES)));
-    if (strcmp(args->c->ops->name, "mpio") == 0) v->workers = 1;
+    if (strcmp(args->c->ops->name, "mpio") == 0) v->workers = 1; /* MPI may grant this thread alone the right to call it */
     TSR_TRY(allocate(v->n, v->trials, &v->signs));
     TSR_TRY(allocate(v->n, 1, &v->column_bad));
     TSR_TRY(row_sums_allocate(v->k, v->trials, &v->y));
