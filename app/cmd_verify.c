@@ -70,7 +70,7 @@ static error_t parse(int key, char *text, struct argp_state *state) {
     case KEY_ACCURACY: status = tsr_accuracy_parse(text, &o->accuracy); break;
     case KEY_ORDER: status = tsr_order_parse(text, &o->order); break;
     case KEY_IO: status = tsr_io_mode_parse(text, &o->io); break;
-    case KEY_THREADS: status = tsr_parse_int("--threads", text, 1, 32, &o->threads); break;
+    case KEY_THREADS: status = tsr_parse_int("--threads", text, 1, TSR_VERIFY_THREADS_MAX, &o->threads); break;
     case ARGP_KEY_ARG:
         if (o->count == 3) return ARGP_ERR_UNKNOWN;
         o->names[o->count++] = text;
@@ -99,7 +99,8 @@ static tsr_status verify(const tsr_world *world, const verify_options *o, tsr_st
     tsr_verify_result result;
     tsr_verify_args args = {.a = stores[swap], .b = stores[!swap], .c = stores[2], .c0 = stores[3],
                             .transpose_a = swap ? o->transpose_b : o->transpose_a, .transpose_b = swap ? o->transpose_a : o->transpose_b,
-                            .alpha = o->alpha, .beta = o->beta, .trials = (int)o->trials, .seed = (uint64_t)o->seed, .accuracy = o->accuracy, .threads = (int)o->threads, .buffer_bytes = BUFFER_BYTES};
+                            .alpha = o->alpha, .beta = o->beta, .trials = (int)o->trials, .seed = (uint64_t)o->seed, .accuracy = o->accuracy,
+                            .threads = (int)o->threads, .buffer_bytes = BUFFER_BYTES};
     args.type = o->has_type ? o->type : accumulated(args.a, args.b, args.c);
     TSR_TRY(tsr_verify_product(world, &args, &result));
     char text[512];

@@ -18,10 +18,7 @@ typedef struct {
 static inline tsr_strips tsr_strips_make(int64_t rows, int64_t cols, int64_t multiple, size_t element_bytes, size_t budget, int ranks, int rank) {
     int64_t most = tsr_max(1, (int64_t)(budget / element_bytes));
     if (multiple < 1 || multiple > rows) multiple = 1;
-    tsr_span units = tsr_partition(tsr_ceil_div(rows, multiple), ranks, rank);
-    tsr_strips s = {.cols = cols};
-    s.rows.start = tsr_min(rows, units.start * multiple);
-    s.rows.count = tsr_min(rows, (units.start + units.count) * multiple) - s.rows.start;
+    tsr_strips s = {.cols = cols, .rows = tsr_partition_units(rows, multiple, ranks, rank)};
     s.step_cols = tsr_max(1, tsr_min(cols, most));
     s.step_rows = tsr_max(1, tsr_min(s.rows.count, most / s.step_cols));
     if (s.step_rows > multiple) s.step_rows -= s.step_rows % multiple;

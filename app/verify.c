@@ -17,7 +17,6 @@
 #define FALSE_ALARM 1e-9
 #define TRIALS_MAX 64
 #define BLOCK_BYTES ((size_t)256 << 20) /* of R */
-#define WORKERS_MAX 32
 #define WORKER_BYTES ((size_t)4 << 20) /* of rows of the matrices, that are worth a thread */
 #define PIECE_ELEMENTS ((int64_t)1 << 27) /* 1 GiB of doubles in one MPI call */
 
@@ -126,18 +125,27 @@ typedef struct {
     tsr_verify_result found; /* C: in this worker's rows */
 } share;
 
-/* Local. Calls pass(share) for each worker, several in threads of their own. */
-static tsr_status work_together(verifier *v, tsr_status (*pass)(void *share), share *shares) {
-    tsr_task tasks[WORKERS_MAX];
-    tsr_status status = TSR_OK;
-    shares[0].v = v;
-    if (v->workers == 1) return pass(shares); /* which may call MPI */
-    for (int i = 0; i < v->workers; i++) {
-        shares[i].v = v, shares[i].index = i;
-        tsr_task_start(&tasks[i], pass, &shares[i]);
+/* What was found in other rows. */
+static void merge(tsr_verify_result *into, const tsr_verify_result *from) {
+    if (from->worst_row >= 0 && (into->worst_row < 0 || from->worst_ratio > into->worst_ratio))
+        into->worst_row = from->worst_row, into->worst_ratio = from->worst_ratio;
+    into->rows_failed += from->rows_failed;
+    into->rows_skipped += from->rows_skipped;
+    into->largest_bound = fmax(into->largest_bound, from->largest_bound);
+}
+
+/* Local. Calls pass(share) for each worker, all but the first in threads of their own, and adds to v->found what they find. `facts` for C alone. */
+static tsr_status work_together(verifier *v, tsr_status (*pass)(void *share), int64_t first, int64_t rows, row_facts *facts) {
+    share shares[TSR_VERIFY_THREADS_MAX];
+    tsr_task tasks[TSR_VERIFY_THREADS_MAX];
+    for (int i = 0; i < v->workers; i++) shares[i] = (share){v, i, first, rows, facts, .found = {.worst_row = -1}};
+    for (int i = 1; i < v->workers; i++) tsr_task_start(&tasks[i], pass, &shares[i]);
+    tsr_status status = pass(&shares[0]);
+    for (int i = 1; i < v->workers; i++) {
+        tsr_task_wait(&tasks[i]);
+        if (status == TSR_OK) status = tsr_task_status(&tasks[i]);
     }
-    for (int i = 0; i < v->workers; i++) tsr_task_wait(&tasks[i]);
-    for (int i = 0; i < v->workers && status == TSR_OK; i++) status = tsr_task_status(&tasks[i]);
+    for (int i = 0; i < v->workers; i++) merge(&v->found, &shares[i].found);
     return status;
 }
 
@@ -192,8 +200,7 @@ static tsr_status make_y(verifier *v) {
     if (v->k == 0) return TSR_OK;
     for (int reading = 0; reading < 2; reading++) {
         row_sums_clear(&v->y, v->k, v->trials);
-        share shares[WORKERS_MAX] = {0};
-        TSR_TRY(tsr_agree(v->world->comm, work_together(v, pass_b, shares)));
+        TSR_TRY(tsr_agree(v->world->comm, work_together(v, pass_b, 0, v->k, NULL)));
         TSR_TRY(reduce(v->world, v->column_bad, v->n, MPI_MAX));
         bool finite = true;
         v->summed = false;
@@ -255,23 +262,11 @@ done:
     return status;
 }
 
-/* What was found in other rows. */
-static void merge(tsr_verify_result *into, const tsr_verify_result *from) {
-    if (from->worst_row >= 0 && (into->worst_row < 0 || from->worst_ratio > into->worst_ratio))
-        into->worst_row = from->worst_row, into->worst_ratio = from->worst_ratio;
-    into->rows_failed += from->rows_failed;
-    into->rows_skipped += from->rows_skipped;
-    into->largest_bound = fmax(into->largest_bound, from->largest_bound);
-}
-
 /* Local. This rank's rows of C within the block. */
-static tsr_status judge_block(verifier *v, int64_t first, int64_t rows, tsr_verify_result *result) {
-    share shares[WORKERS_MAX];
+static tsr_status judge_block(verifier *v, int64_t first, int64_t rows) {
     row_facts *facts = calloc((size_t)rows + 1, sizeof *facts);
     if (!facts) return tsr_fail(TSR_ERR_MEMORY, "no memory for facts about %" PRId64 " rows: free some", rows);
-    for (int i = 0; i < v->workers; i++) shares[i] = (share){.first = first, .rows = rows, .facts = facts, .found = {.worst_row = -1}};
-    tsr_status status = work_together(v, pass_c, shares);
-    for (int i = 0; i < v->workers; i++) merge(result, &shares[i].found);
+    tsr_status status = work_together(v, pass_c, first, rows, facts);
     free(facts);
     return status;
 }
@@ -283,16 +278,14 @@ static void scale(double *values, int64_t count, double factor) {
 }
 
 /* Collective. One block of rows of C. */
-static tsr_status check_block(verifier *v, int64_t first, int64_t rows, tsr_verify_result *result) {
+static tsr_status check_block(verifier *v, int64_t first, int64_t rows) {
     row_sums_clear(&v->r, rows, v->trials);
     if (v->k > 0) {
-        share shares[WORKERS_MAX];
-        for (int i = 0; i < v->workers; i++) shares[i] = (share){.first = first, .rows = rows};
-        TSR_TRY(tsr_agree(v->world->comm, work_together(v, pass_a, shares)));
+        TSR_TRY(tsr_agree(v->world->comm, work_together(v, pass_a, first, rows, NULL)));
         TSR_TRY(share_sums(v, &v->r, rows, MPI_SUM));
         scale(v->r.sums, rows * v->trials, v->args->alpha);
     }
-    return tsr_agree(v->world->comm, judge_block(v, first, rows, result));
+    return tsr_agree(v->world->comm, judge_block(v, first, rows));
 }
 
 /* Collective. Every rank gets the sum of what the ranks found. */
@@ -345,11 +338,11 @@ double tsr_verify_bytes(int64_t m, int64_t n, int64_t k, int trials) {
 }
 
 static tsr_status verifier_open(const tsr_world *world, const tsr_verify_args *args, verifier *v) {
-    *v = (verifier){.world = world, .args = args, .trials = args->trials, .summed = true};
+    *v = (verifier){.world = world, .args = args, .trials = args->trials, .summed = true, .found = {.worst_row = -1}};
     TSR_TRY(check_shapes(args, v));
     v->lambda = sqrt(2 * log(2 * fmax(1, (double)v->m) * v->trials / FALSE_ALARM));
     v->block = block_of(v->m, v->trials);
-    v->workers = (int)tsr_max(1, tsr_min(tsr_min(WORKERS_MAX, args->threads > 0 ? args->threads : world->cores), (int64_t)(args->buffer_bytes / WORKER_BYTES)));
+    v->workers = (int)tsr_max(1, tsr_min(tsr_min(TSR_VERIFY_THREADS_MAX, args->threads > 0 ? args->threads : world->cores), (int64_t)(args->buffer_bytes / WORKER_BYTES)));
     if (strcmp(args->c->ops->name, "mpio") == 0) v->workers = 1; /* MPI may grant this thread alone the right to call it */
     TSR_TRY(allocate(v->n, v->trials, &v->signs));
     TSR_TRY(allocate(v->n, 1, &v->column_bad));
@@ -368,19 +361,16 @@ static void verifier_close(verifier *v) {
 
 tsr_status tsr_verify_product(const tsr_world *world, const tsr_verify_args *args, tsr_verify_result *result) {
     verifier v;
-    tsr_verify_result found;
-    memset(&found, 0, sizeof found);
-    found.worst_row = -1;
     tsr_status status = tsr_agree(world->comm, verifier_open(world, args, &v));
     if (status == TSR_OK) status = make_y(&v);
     for (int64_t row = 0; status == TSR_OK && row < v.m && v.n > 0; row += v.block)
-        status = check_block(&v, row, tsr_min(v.block, v.m - row), &found);
-    if (status == TSR_OK) status = combine(world, &found);
-    found.passed = found.rows_failed == 0;
-    found.rows = v.m;
-    found.failure_probability = ldexp(1, -args->trials);
+        status = check_block(&v, row, tsr_min(v.block, v.m - row));
+    if (status == TSR_OK) status = combine(world, &v.found);
+    v.found.passed = v.found.rows_failed == 0;
+    v.found.rows = v.m;
+    v.found.failure_probability = ldexp(1, -args->trials);
     verifier_close(&v);
-    if (status == TSR_OK) *result = found;
+    if (status == TSR_OK) *result = v.found;
     return status;
 }
 

@@ -9,6 +9,8 @@
 #include "kernels/gemm.h"
 #include "mpi/grid.h"
 
+#define TSR_VERIFY_THREADS_MAX 32
+
 typedef struct {
     tsr_store *a, *b, *c, *c0;   /* open on this rank; c0 NULL when beta = 0 */
     bool transpose_a, transpose_b;
@@ -17,7 +19,7 @@ typedef struct {
     tsr_accuracy accuracy;       /* what the kernel was allowed to lose */
     int trials;                  /* independent sign vectors; a wrong product passes with probability ≤ 2^-trials */
     uint64_t seed;
-    int threads;                 /* of a rank; 0: as many as it has cores */
+    int threads;                 /* of a rank, at most TSR_VERIFY_THREADS_MAX; 0: as many as it has cores */
     size_t buffer_bytes;         /* host memory one rank may use for rows of the matrices */
 } tsr_verify_args;
 

@@ -25,6 +25,7 @@ typedef struct {
     bool summed;         /* some column is finite: sums check something */
     row_sums y;          /* k rows: op(B)·signs, norm ‖op(B)_l‖₂, largest |op(B)_lj| */
     int64_t block;       /* rows of R at a time */
+    tsr_verify_result found; /* so far, in this rank's rows */
     row_sums r;          /* block rows: op(A)·y, norm S_i, largest Σ_l |op(A)_il|·max_j |op(B)_lj| */
 } verifier;
 

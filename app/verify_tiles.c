@@ -11,17 +11,7 @@
 /* The columns of worker `index`: whole chunks, or pieces worth reading. */
 static tsr_span columns_of(const tsr_store_desc *desc, tsr_rect part, int workers, int index) {
     const bool along_chunks = desc->layout == TSR_LAYOUT_CHUNKED && desc->col0 == 0 && part.col == 0;
-    const int64_t unit = along_chunks ? desc->chunk_cols : PIECE_BYTES / (int64_t)tsr_dtype_bytes(desc->element.dtype);
-    const tsr_span units = tsr_partition(tsr_ceil_div(part.cols, unit), workers, index);
-    const int64_t start = tsr_min(part.cols, units.start * unit);
-    return (tsr_span){start, tsr_min(part.cols - start, units.count * unit)};
-}
-
-/* The rows of worker `index` of a rank's band, which end with rows of chunks where the band's strips do. */
-static tsr_span rows_of(tsr_span band, int64_t multiple, int workers, int index) {
-    const tsr_span units = tsr_partition(tsr_ceil_div(band.count, multiple), workers, index);
-    const int64_t start = tsr_min(band.count, units.start * multiple);
-    return (tsr_span){band.start + start, tsr_min(band.count - start, units.count * multiple)};
+    return tsr_partition_units(part.cols, along_chunks ? desc->chunk_cols : PIECE_BYTES / (int64_t)tsr_dtype_bytes(desc->element.dtype), workers, index);
 }
 
 tsr_status tsr_tiles_open(const verifier *v, tsr_store *store, tsr_rect part, bool by_cols, int index, size_t budget, tsr_tiles *t) {
@@ -35,8 +25,8 @@ tsr_status tsr_tiles_open(const verifier *v, tsr_store *store, tsr_rect part, bo
     size_t mine = budget / (size_t)workers;
     mine -= (size_t)tsr_min((int64_t)TSR_RAW_BOUNCE_BYTES, (int64_t)mine / 4); /* what reading takes on the way */
     *t = (tsr_tiles){.store = store, .row0 = part.row, .col0 = part.col + cols.start, .shift = cols.start};
-    t->strips = tsr_strips_make(part.rows, cols.count, multiple, one, mine, v->world->ranks, v->world->rank);
-    if (!by_cols) t->strips.rows = index < workers ? rows_of(t->strips.rows, tsr_min(multiple, tsr_max(1, part.rows)), workers, index) : (tsr_span){0, 0};
+    t->strips = tsr_strips_make(index < workers ? part.rows : 0, cols.count, multiple, one, mine, v->world->ranks, v->world->rank);
+    if (!by_cols) t->strips.rows = tsr_span_within(t->strips.rows, tsr_partition_units(t->strips.rows.count, multiple, workers, index));
     size_t elements = (size_t)(t->strips.step_rows * t->strips.step_cols);
     t->raw = malloc(elements * bytes);
     t->values = malloc(elements * sizeof(double));

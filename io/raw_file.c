@@ -43,9 +43,10 @@ tsr_status tsr_raw_open(const char *file, bool write, bool cached, int64_t offse
         return tsr_fail(errno == ENOENT ? TSR_ERR_NOT_FOUND : TSR_ERR_IO, "cannot open '%s' for %s: %s; every rank needs the file at this path", file,
                         write ? "writing" : "reading", strerror(errno));
     *raw = (tsr_raw_file){.name = file, .fd = fd, .direct_fd = -1, .map_offset = block_down(offset)};
-    const bool in_memory = tsr_raw_in_memory(fd);
+    const long kind = file_system(fd);
+    const bool in_memory = kind == TMPFS_MAGIC;
     if (bytes < (int64_t)TSR_RAW_DIRECT_MIN || (in_memory && !write) || sysconf(_SC_PAGESIZE) != TSR_RAW_BLOCK) return TSR_OK;
-    if (!cached && !in_memory && file_system(fd) != NFS_SUPER_MAGIC) raw->direct_fd = open(file, access | O_DIRECT | O_CLOEXEC);
+    if (!cached && !in_memory && kind != NFS_SUPER_MAGIC) raw->direct_fd = open(file, access | O_DIRECT | O_CLOEXEC);
     raw->map_bytes = (size_t)(offset + bytes - raw->map_offset);
     void *map = mmap(NULL, raw->map_bytes, in_memory ? PROT_READ | PROT_WRITE : PROT_READ, MAP_SHARED, fd, raw->map_offset);
     if (map == MAP_FAILED) return TSR_OK;
