@@ -14,21 +14,14 @@
  *   8192, 75 % of the bf16 tensor peak at the power limit, 743 (735) at 16384, 635 (148) at 8191, 602 (149) at 8193; 8192 × 8192 × 512 491 (497),
  *   512 × 8192 × 8192 692 (731), 100000 × 256 × 256 292 (294), 256 × 256 × 100000 303 (387). The same two kernels differ by up to 5 % from run to run.
  * Reference: PTX ISA 8.0, "Asynchronous Warpgroup Level Matrix Instructions"; Ootomo and Yokota (arXiv 2203.03341) on truncating sums. */
-#include "kernels/hopper.h"
 #include "kernels/tensor_map.h"
+#include "kernels/wgmma_slices.h"
 #include "kernels/wgmma_store.h"
-#include "kernels/wgmma_work.h"
 
 namespace {
 
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
 using hopper::Place;
-
-/* The slots, the barriers that say when each is full and when empty, and the boxes. */
-struct Ring {
-    unsigned char *slots, *boxes;
-    uint64_t *full, *empty;
-};
 
 template <bool TURNS> __device__ __forceinline__ int rank_of() { return TURNS ? 0 : (int)hopper::cluster_rank(); }
 
@@ -65,22 +58,6 @@ template <bool TURNS> __device__ __forceinline__ void produce(const void *map_a,
     }
 }
 
-/* A warp has read the slot: tell the producers of the cluster. */
-template <bool TURNS> __device__ __forceinline__ void release(const Ring &ring, int slot) {
-    const int lane = (int)threadIdx.x % 32;
-    if (TURNS && lane == 0) hopper::barrier_arrive(ring.empty + slot);
-    if (!TURNS && lane < Sizes<TURNS>::CLUSTER) hopper::barrier_arrive_at(ring.empty + slot, (uint32_t)lane);
-}
-
-template <tsr_dtype TYPE> __device__ __forceinline__ void multiply_16(float (&sum)[64], uint64_t a, uint64_t b, bool add) {
-    if (TYPE == TSR_BF16) hopper::wgmma_m64n128k16_bf16(sum, a, b, add);
-    else hopper::wgmma_m64n128k16_f16(sum, a, b, add);
-}
-template <tsr_dtype TYPE> __device__ __forceinline__ void multiply_16(float (&sum)[128], uint64_t a, uint64_t b, bool add) {
-    if (TYPE == TSR_BF16) hopper::wgmma_m64n256k16_bf16(sum, a, b, add);
-    else hopper::wgmma_m64n256k16_f16(sum, a, b, add);
-}
-
 /* With TURNS the tensor cores are one group's at a time. */
 __device__ __forceinline__ void wait_turn() { hopper::named_wait(1 + (int)threadIdx.x / 128, GROUPS * 128); }
 __device__ __forceinline__ void pass_turn() { hopper::named_arrive(1 + ((int)threadIdx.x / 128 ^ 1), GROUPS * 128); }
@@ -115,7 +92,7 @@ __device__ __forceinline__ void multiply(Sums<TURNS> &sum, const Ring &ring, Pla
         hopper::wgmma_commit();
         if (p > 0) {
             hopper::wgmma_wait<1>();
-            release<TURNS>(ring, before);
+            release<Sizes<TURNS>::CLUSTER>(ring, before);
         }
         before = place.slot;
         place.step();
@@ -125,7 +102,7 @@ __device__ __forceinline__ void multiply(Sums<TURNS> &sum, const Ring &ring, Pla
     hopper::wgmma_wait<0>();
 #pragma unroll
     for (int i = 0; i < Sizes<TURNS>::PARTS; i++) hopper::wgmma_hold(sum[i]);
-    release<TURNS>(ring, before);
+    release<Sizes<TURNS>::CLUSTER>(ring, before);
 }
 
 /* A group: its part of every item of this block, or with TURNS every second item. */
@@ -207,23 +184,24 @@ tsr_status map_operand(tsr_device *device, tsr_stream *stream, tsr_dtype type, c
 
 /* ---- the kernel as the contract wants it ---------------------------------------------------------------------------------- */
 
-constexpr int LONG = 32;             /* panels from which the groups share a tile, */
-constexpr int MANY = 16;             /* where there are more tiles than this, */
-constexpr int ENOUGH = 1320;         /* or panels of all tiles: half the reads from the L2 cache then outweigh pieces twice as large */
+constexpr int LONG = 32;             /* panels from which the groups share a tile */
 constexpr int MANY_PIECES = 8;       /* of a tile, from which gather_pieces reads them in MOST_STRANDS strands */
 constexpr int LEAST_SHARE = 4;       /* panels of a piece, about */
 constexpr int WORTH = 16;            /* panels that a cut must save to be worth its gathering */
 constexpr int64_t FARTHEST = 1 << 30; /* tensor copies count rows and columns in 32 bits, and MOST_BLOCKS times so many panels fit them */
 
-bool takes_turns(int64_t m, int64_t n, int64_t k) {
-    const int64_t panels = tsr_ceil_div(k, K), tiles = tsr_ceil_div(m, 2 * M) * tsr_ceil_div(n, Sizes<false>::N);
-    return m <= M || panels < LONG || (tiles <= MANY && tiles * panels < ENOUGH);
-}
+/* Blocks that make a slice of all of C: few enough to run at once where a product is made so. */
+int64_t slice_blocks(int64_t m, int64_t n) { return SLICE_CLUSTER * tsr_ceil_div(m, SLICE_CLUSTER * SLICE_M) * tsr_ceil_div(n, SLICE_N); }
+bool in_slices(int64_t m, int64_t n) { return m > SLICE_M && slice_blocks(m, n) <= MOST_BLOCKS; }
 
-/* Enough for every piece of either way: at most two a worker, and no more than there are panels. */
+bool takes_turns(int64_t m, int64_t k) { return m <= M || tsr_ceil_div(k, K) < LONG; }
+
+/* Enough for every piece of either way that cuts its last tiles: at most two a worker, and no more than there are panels. Enough for all slices, too. */
 size_t pieces_bytes(int64_t m, int64_t n, int64_t k) {
-    const int64_t panels = tsr_ceil_div(m, 2 * M) * tsr_ceil_div(n, 2 * M) * tsr_ceil_div(k, K);
-    return k > WORTH * K ? (size_t)tsr_min(panels, MOST_BLOCKS) * 2 * M * 2 * M * sizeof(float) : 0;
+    const int64_t panels = tsr_ceil_div(m, 2 * M) * tsr_ceil_div(n, 2 * M) * tsr_ceil_div(k, K), slices = tsr_max(1, tsr_ceil_div(k, K) / LEAST_SHARE);
+    const size_t cut = k > WORTH * K ? (size_t)tsr_min(panels, MOST_BLOCKS) * 2 * M * 2 * M * sizeof(float) : 0;
+    const size_t sliced = (size_t)tsr_min(slice_blocks(m, n) * slices, MOST_BLOCKS) * SLICE_M * SLICE_N * sizeof(float);
+    return cut > sliced ? cut : sliced;
 }
 
 size_t workspace_bytes(int64_t m, int64_t n, int64_t k) { return aligned_bytes(m, k) + aligned_bytes(k, n) + pieces_bytes(m, n, k); }
@@ -242,6 +220,21 @@ template <bool TURNS> tsr_status plan(const tsr_gemm_args *args, Work *w) {
     w->cutters = cut ? (int)cutters : 0;
     w->workers = (int)(w->whole > 0 ? tsr_min(most, tiles) : cutters);
     return TSR_OK;
+}
+
+/* config of a kernel of clusters. */
+cudaLaunchConfig_t config_of(tsr_stream *stream, int64_t blocks, int shared_bytes, int cluster_blocks, cudaLaunchAttribute *cluster) {
+    cluster->id = cudaLaunchAttributeClusterDimension;
+    cluster->val.clusterDim.x = (unsigned)cluster_blocks;
+    cluster->val.clusterDim.y = cluster->val.clusterDim.z = 1;
+    cudaLaunchConfig_t config = {};
+    config.gridDim = dim3((unsigned)blocks);
+    config.blockDim = dim3(THREADS);
+    config.dynamicSmemBytes = (size_t)shared_bytes;
+    config.stream = tsr_cuda_stream(stream);
+    config.attrs = cluster;
+    config.numAttrs = 1;
+    return config;
 }
 
 template <tsr_dtype TYPE, bool TURNS> tsr_status launch_as(tsr_device *device, tsr_stream *stream, const tsr_gemm_args *args) {
@@ -263,16 +256,7 @@ template <tsr_dtype TYPE, bool TURNS> tsr_status launch_as(tsr_device *device, t
     if (w.reached) TSR_TRY(tsr_tensor_map(args->c, TSR_F32, m, n, args->ldc, BOX_ROWS, BOX_COLS, 128, &map_c));
 
     cudaLaunchAttribute cluster;
-    cluster.id = cudaLaunchAttributeClusterDimension;
-    cluster.val.clusterDim.x = S::CLUSTER;
-    cluster.val.clusterDim.y = cluster.val.clusterDim.z = 1;
-    cudaLaunchConfig_t config = {};
-    config.gridDim = dim3((unsigned)(w.workers * S::CLUSTER));
-    config.blockDim = dim3(THREADS);
-    config.dynamicSmemBytes = S::SHARED_BYTES;
-    config.stream = tsr_cuda_stream(stream);
-    config.attrs = &cluster;
-    config.numAttrs = 1;
+    const cudaLaunchConfig_t config = config_of(stream, (int64_t)w.workers * S::CLUSTER, S::SHARED_BYTES, S::CLUSTER, &cluster);
     TSR_TRY(TSR_CUDA(cudaFuncSetAttribute(gemm_wgmma<TYPE, TURNS>, cudaFuncAttributeMaxDynamicSharedMemorySize, S::SHARED_BYTES)));
     TSR_TRY(TSR_CUDA(cudaLaunchKernelEx(&config, gemm_wgmma<TYPE, TURNS>, map_a, map_b, map_c, w)));
     if (w.cutters == 0) return TSR_OK;
@@ -281,8 +265,38 @@ template <tsr_dtype TYPE, bool TURNS> tsr_status launch_as(tsr_device *device, t
     return TSR_LAUNCH(gather_pieces<TURNS>, (unsigned)(cuts * S::CLUSTER * QUADS * (S::OWNERS / GATHERERS)), GATHERERS * strands, 0, stream, w);
 }
 
+template <tsr_dtype TYPE> tsr_status launch_slices(tsr_device *device, tsr_stream *stream, const tsr_gemm_args *args) {
+    const int64_t m = args->m, n = args->n, k = args->k, blocks = slice_blocks(m, n), panels = tsr_ceil_div(k, K);
+    unsigned char *room_a = (unsigned char *)args->workspace, *room_b = room_a + aligned_bytes(m, k);
+    float *pieces = (float *)(room_b + aligned_bytes(k, n));
+    int multiprocessors = 0;
+    TSR_TRY(tsr_cuda_attribute(cudaDevAttrMultiProcessorCount, &multiprocessors));
+    const int64_t most = tsr_max(1, tsr_min(tsr_min(multiprocessors, MOST_BLOCKS) / blocks, panels / LEAST_SHARE));
+    SliceWork w = {};
+    w.panels = (int)panels;
+    w.slices = (int)(panels - tsr_ceil_div(panels, most) >= WORTH ? most : 1);
+    w.pairs = (int)tsr_ceil_div(m, SLICE_CLUSTER * SLICE_M);
+    w.tiles_n = (int)tsr_ceil_div(n, SLICE_N);
+    w.rows = w.pairs * SLICE_CLUSTER * SLICE_M;
+    w.kept = w.slices > 1 || args->accumulate || n % 4 != 0 || !tsr_tensor_map_reaches(args->c, args->ldc, sizeof(float));
+    const int64_t piece_ld = (int64_t)w.tiles_n * SLICE_N;
+    CUtensorMap map_a, map_b, map_to;
+    TSR_TRY(map_operand(device, stream, TYPE, args->a, m, k, args->lda, SLICE_M, room_a, &map_a));
+    TSR_TRY(map_operand(device, stream, TYPE, args->b, k, n, args->ldb, K, room_b, &map_b));
+    if (w.kept) TSR_TRY(tsr_tensor_map(pieces, TSR_F32, (int64_t)w.slices * w.rows, piece_ld, piece_ld, BOX_ROWS, BOX_COLS, 128, &map_to));
+    else TSR_TRY(tsr_tensor_map(args->c, TSR_F32, m, n, args->ldc, BOX_ROWS, BOX_COLS, 128, &map_to));
+    cudaLaunchAttribute cluster;
+    const cudaLaunchConfig_t config = config_of(stream, blocks * w.slices, SLICE_SHARED_BYTES, SLICE_CLUSTER, &cluster);
+    TSR_TRY(TSR_CUDA(cudaFuncSetAttribute(gemm_wgmma_slices<TYPE>, cudaFuncAttributeMaxDynamicSharedMemorySize, SLICE_SHARED_BYTES)));
+    TSR_TRY(TSR_CUDA(cudaLaunchKernelEx(&config, gemm_wgmma_slices<TYPE>, map_a, map_b, map_to, w)));
+    if (!w.kept) return TSR_OK;
+    return TSR_LAUNCH(add_slices, (unsigned)tsr_ceil_div(m * tsr_ceil_div(n, 4), ADDERS), ADDERS, 0, stream, pieces, w.slices, (int64_t)w.rows, piece_ld,
+                      (float *)args->c, args->ldc, (int)m, (int)n, args->accumulate);
+}
+
 template <tsr_dtype TYPE> tsr_status launch_part(tsr_device *device, tsr_stream *stream, const tsr_gemm_args *args) {
-    return takes_turns(args->m, args->n, args->k) ? launch_as<TYPE, true>(device, stream, args) : launch_as<TYPE, false>(device, stream, args);
+    if (in_slices(args->m, args->n)) return launch_slices<TYPE>(device, stream, args);
+    return takes_turns(args->m, args->k) ? launch_as<TYPE, true>(device, stream, args) : launch_as<TYPE, false>(device, stream, args);
 }
 
 template <tsr_dtype TYPE> tsr_status launch(tsr_device *device, tsr_stream *stream, const tsr_gemm_args *args) {
@@ -308,18 +322,29 @@ template <tsr_dtype TYPE> tsr_status launch(tsr_device *device, tsr_stream *stre
     return TSR_OK;
 }
 
+/* C has larger elements than A and B, and a cluster reads B once for all its rows. */
+double bytes_of(int64_t m, int64_t n, int64_t k, int64_t rows, int64_t cols) {
+    return 2.0 * (double)m * (double)k * (double)tsr_ceil_div(n, cols) + 2.0 * (double)k * (double)n * (double)tsr_ceil_div(m, rows) + 4.0 * (double)m * (double)n;
+}
+
 template <tsr_dtype TYPE, bool TURNS> tsr_status shape_as(int64_t m, int64_t n, int64_t k, tsr_gemm_shape *out) {
     using S = Sizes<TURNS>;
     TSR_TRY(TSR_CUDA(cudaFuncSetAttribute(gemm_wgmma<TYPE, TURNS>, cudaFuncAttributeMaxDynamicSharedMemorySize, S::SHARED_BYTES)));
     TSR_TRY(tsr_gemm_describe(gemm_wgmma<TYPE, TURNS>, M, S::N, K, THREADS, S::SHARED_BYTES, sizeof(uint16_t), m, n, k, out));
-    /* C has larger elements, and a cluster reads B once for all its rows. */
-    const double a_bytes = 2.0 * (double)m * (double)k * (double)tsr_ceil_div(n, S::N), b_bytes = 2.0 * (double)k * (double)n * (double)tsr_ceil_div(m, M * S::CLUSTER);
-    out->bytes = a_bytes + b_bytes + 4.0 * (double)m * (double)n;
+    out->bytes = bytes_of(m, n, k, M * S::CLUSTER, S::N);
+    return TSR_OK;
+}
+
+template <tsr_dtype TYPE> tsr_status shape_of_slices(int64_t m, int64_t n, int64_t k, tsr_gemm_shape *out) {
+    TSR_TRY(TSR_CUDA(cudaFuncSetAttribute(gemm_wgmma_slices<TYPE>, cudaFuncAttributeMaxDynamicSharedMemorySize, SLICE_SHARED_BYTES)));
+    TSR_TRY(tsr_gemm_describe(gemm_wgmma_slices<TYPE>, SLICE_M, SLICE_N, K, THREADS, SLICE_SHARED_BYTES, sizeof(uint16_t), m, n, k, out));
+    out->bytes = bytes_of(m, n, k, SLICE_CLUSTER * SLICE_M, SLICE_N);
     return TSR_OK;
 }
 
 template <tsr_dtype TYPE> tsr_status shape(tsr_device *, int64_t m, int64_t n, int64_t k, tsr_gemm_shape *out) {
-    return takes_turns(m, n, k) ? shape_as<TYPE, true>(m, n, k, out) : shape_as<TYPE, false>(m, n, k, out);
+    if (in_slices(m, n)) return shape_of_slices<TYPE>(m, n, k, out);
+    return takes_turns(m, k) ? shape_as<TYPE, true>(m, n, k, out) : shape_as<TYPE, false>(m, n, k, out);
 }
 
 constexpr char WHAT[] = "tensor cores, 16-bit operands as they stand, tensor copies, persistent clusters";

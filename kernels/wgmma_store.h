@@ -3,7 +3,6 @@
 #ifndef TSR_KERNELS_WGMMA_STORE_H
 #define TSR_KERNELS_WGMMA_STORE_H
 
-#include "kernels/hopper.h"
 #include "kernels/wgmma_work.h"
 
 namespace {

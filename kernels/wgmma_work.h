@@ -1,9 +1,10 @@
-/* How `wgmma` shares a product out among blocks: the sizes of its two ways, tiles that are made whole, one after the other, and the last
- * tiles, which may be cut along k into pieces. Device code, for gemm_wgmma.cu and wgmma_store.h alone. */
+/* How `wgmma` shares a product out among blocks that stay: the sizes of its two ways, tiles that are made whole, one after the other, and the last
+ * tiles, which may be cut along k into pieces. Device code, for gemm_wgmma.cu, wgmma_store.h and wgmma_slices.h alone. */
 #ifndef TSR_KERNELS_WGMMA_WORK_H
 #define TSR_KERNELS_WGMMA_WORK_H
 
 #include "kernels/gemm_cuda.h"
+#include "kernels/hopper.h"
 
 namespace {
 
@@ -85,6 +86,30 @@ struct Walk {
         return true;
     }
 };
+
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+/* The slots, the barriers that say when each is full and when empty, and the boxes. */
+struct Ring {
+    unsigned char *slots, *boxes;
+    uint64_t *full, *empty;
+};
+
+/* A warp has read the slot: tell the producers of the cluster. */
+template <int CLUSTER> __device__ __forceinline__ void release(const Ring &ring, int slot) {
+    const int lane = (int)threadIdx.x % 32;
+    if (CLUSTER == 1 && lane == 0) hopper::barrier_arrive(ring.empty + slot);
+    if (CLUSTER > 1 && lane < CLUSTER) hopper::barrier_arrive_at(ring.empty + slot, (uint32_t)lane);
+}
+
+template <tsr_dtype TYPE> __device__ __forceinline__ void multiply_16(float (&sum)[64], uint64_t a, uint64_t b, bool add) {
+    if (TYPE == TSR_BF16) hopper::wgmma_m64n128k16_bf16(sum, a, b, add);
+    else hopper::wgmma_m64n128k16_f16(sum, a, b, add);
+}
+template <tsr_dtype TYPE> __device__ __forceinline__ void multiply_16(float (&sum)[128], uint64_t a, uint64_t b, bool add) {
+    if (TYPE == TSR_BF16) hopper::wgmma_m64n256k16_bf16(sum, a, b, add);
+    else hopper::wgmma_m64n256k16_f16(sum, a, b, add);
+}
+#endif
 
 } // namespace
 

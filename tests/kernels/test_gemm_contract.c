@@ -349,6 +349,8 @@ static void check_large(const setup *s) {
     if (!s->kernel->workspace_bytes) return; /* it cuts nothing */
     check_exact(s, 129, 65, 2049, LAYOUTS[0], false);
     check_bound(s, 100, 67, 4099, LAYOUTS[2], TSR_FILL_UNIFORM, true);
+    check_sums(s, 1000, 1000, 520, LAYOUTS[2], false); /* tiles that just fill the device */
+    check_sums(s, 256, 250, 20000, LAYOUTS[1], true);
     check_sums(s, 1100, 1030, 257, LAYOUTS[1], true);
     check_sums(s, 1030, 1540, 2049, LAYOUTS[1], false);
     check_sums(s, 2304, 1023, 2049, LAYOUTS[2], true);

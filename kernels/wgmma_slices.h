@@ -1,0 +1,157 @@
+/* The way of `wgmma` for products of few tiles: a block makes one tile of 64 × 128, or a slice of it along k, and is done. 1024 × 1024 fills the device so, and the
+ * slices of a long sum are few and small: 16 of 256 × 256 × 100000, 4 MB, where tiles of 256 × 256 leave 17. Two blocks of a cluster, one below the other, share
+ * the panels of B. The groups of a block take panels in turns; in the end each adds up what both made of half of the columns. Slices, and a C that
+ * tensor copies cannot store as it is wanted, go through the workspace; add_slices takes them from there. Device code, for gemm_wgmma.cu alone. */
+#ifndef TSR_KERNELS_WGMMA_SLICES_H
+#define TSR_KERNELS_WGMMA_SLICES_H
+
+#include "kernels/wgmma_store.h"
+
+namespace {
+
+constexpr int SLICE_M = 64, SLICE_N = 128, SLICE_CLUSTER = 2, SLICE_SLOTS = 8;
+constexpr int SLICE_A_BYTES = SLICE_M * K * 2, SLICE_SLOT_BYTES = SLICE_A_BYTES + SLICE_N * K * 2;
+constexpr int SLICE_SHARED_BYTES = 1024 + SLICE_SLOTS * SLICE_SLOT_BYTES + GROUPS * 2 * BOX_BYTES + 2 * SLICE_SLOTS * (int)sizeof(uint64_t);
+constexpr int ADDERS = 128; /* threads of a block of add_slices, each four columns of a row */
+
+struct SliceWork {
+    int panels, slices;   /* of k */
+    int pairs, tiles_n;   /* clusters below and beside one another */
+    int rows;             /* of the target from slice to slice */
+    bool kept;            /* the target is read again at once */
+};
+
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+/* What this block makes: panels first to last of the tile at (row, col). */
+struct Slice {
+    int index, row, col, first, last;
+    __device__ __forceinline__ explicit Slice(const SliceWork &w) {
+        const int cluster = (int)blockIdx.x / SLICE_CLUSTER, tiles = w.pairs * w.tiles_n, tile = cluster % tiles;
+        index = cluster / tiles;
+        row = (tile % w.pairs * SLICE_CLUSTER + (int)hopper::cluster_rank()) * SLICE_M;
+        col = tile / w.pairs * SLICE_N;
+        first = (int)((int64_t)w.panels * index / w.slices);
+        last = (int)((int64_t)w.panels * (index + 1) / w.slices);
+    }
+};
+
+/* One thread. The blocks of a cluster bring half of B's panel each, for both. */
+__device__ __forceinline__ void produce_slice(const void *map_a, const void *map_b, const Slice &slice, const Ring &ring) {
+    const int rank = (int)hopper::cluster_rank();
+    hopper::Place<SLICE_SLOTS> place = {0, 0};
+    for (int p = slice.first; p < slice.last; p++, place.step()) {
+        unsigned char *slot = ring.slots + place.slot * SLICE_SLOT_BYTES;
+        uint64_t *full = ring.full + place.slot;
+        hopper::barrier_wait(ring.empty + place.slot, place.phase ^ 1); /* free from the start */
+        hopper::barrier_expect(full, SLICE_SLOT_BYTES);
+        hopper::copy_tensor(slot, map_a, slice.row, p * K, full);
+        hopper::copy_tensor_to(3, slot + SLICE_A_BYTES + rank * SQUARE_BYTES, map_b, p * K, slice.col + rank * 64, full);
+    }
+}
+
+/* sum = this group's panels of the slice: every second one. One panel's products are under way while the next is waited for. */
+template <tsr_dtype TYPE> __device__ __forceinline__ void multiply_slice(float (&sum)[64], const Slice &slice, const Ring &ring) {
+    const int group = (int)threadIdx.x / 128;
+    hopper::Place<SLICE_SLOTS> place = {group, 0};
+    int before = -1;
+#pragma unroll
+    for (int i = 0; i < 64; i++) sum[i] = 0.0f;
+    for (int p = slice.first + group; p < slice.last; p += GROUPS) {
+        const uint32_t slot = hopper::shared_address(ring.slots) + place.slot * SLICE_SLOT_BYTES;
+        const uint64_t a = hopper::wgmma_operand(slot), b = hopper::wgmma_operand_along_n(slot + SLICE_A_BYTES, SQUARE_BYTES);
+        hopper::barrier_wait(ring.full + place.slot, place.phase);
+        hopper::wgmma_fence();
+#pragma unroll
+        for (int step = 0; step < K / 16; step++) multiply_16<TYPE>(sum, a + 2 * step, b + 128 * step, true);
+        hopper::wgmma_commit();
+        if (before >= 0) {
+            hopper::wgmma_wait<1>();
+            release<SLICE_CLUSTER>(ring, before);
+        }
+        before = place.slot;
+        place.step(GROUPS);
+    }
+    hopper::wgmma_wait<0>();
+    hopper::wgmma_hold(sum);
+    if (before >= 0) release<SLICE_CLUSTER>(ring, before);
+}
+
+/* GROUP gives the other its sums of the other's half of the columns, adds what it is given to its own, and stores them. */
+template <int GROUP> __device__ __forceinline__ void finish_slice(const void *map_to, const SliceWork &w, float (&sum)[64], const Slice &slice, unsigned char *boxes) {
+    unsigned char *own = boxes + GROUP * 2 * BOX_BYTES;
+    const int thread = (int)threadIdx.x % 128;
+    float4 *given = reinterpret_cast<float4 *>(own) + thread, *gives = reinterpret_cast<float4 *>(boxes + (1 - GROUP) * 2 * BOX_BYTES) + thread;
+    float *kept = sum + GROUP * 32;
+    const float *left = sum + (1 - GROUP) * 32;
+#pragma unroll
+    for (int i = 0; i < 8; i++) gives[i * 128] = make_float4(left[4 * i], left[4 * i + 1], left[4 * i + 2], left[4 * i + 3]);
+    hopper::named_wait(1, GROUPS * 128);
+#pragma unroll
+    for (int i = 0; i < 8; i++) {
+        const float4 part = given[i * 128];
+        kept[4 * i] += part.x, kept[4 * i + 1] += part.y, kept[4 * i + 2] += part.z, kept[4 * i + 3] += part.w;
+    }
+    hopper::named_wait(3 + GROUP, 128); /* all of it is read: its place takes the boxes */
+    fill_box(kept, own);
+    fill_box(kept + 16, own + BOX_BYTES);
+    hopper::fence_copies();
+    hopper::named_wait(3 + GROUP, 128);
+    if (thread > 0) return;
+    const uint64_t policy = w.kept ? hopper::evict_last() : hopper::evict_first();
+    for (int box = 0; box < 2; box++)
+        hopper::store_tensor(map_to, slice.index * w.rows + slice.row, slice.col + GROUP * 64 + box * BOX_COLS, own + box * BOX_BYTES, policy);
+    hopper::store_commit();
+    hopper::store_wait<0>();
+}
+#endif
+
+/* map_to: of C, or of the slices one below the other. */
+template <tsr_dtype TYPE>
+__global__ void __launch_bounds__(THREADS, 1) gemm_wgmma_slices(const __grid_constant__ CUtensorMap map_a, const __grid_constant__ CUtensorMap map_b,
+                                                                const __grid_constant__ CUtensorMap map_to, const __grid_constant__ SliceWork w) {
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+    TSR_SHARED_DYNAMIC(unsigned char, shared);
+    Ring ring;
+    ring.slots = hopper::shared_aligned(shared, 1024);
+    ring.boxes = ring.slots + SLICE_SLOTS * SLICE_SLOT_BYTES;
+    ring.full = reinterpret_cast<uint64_t *>(ring.boxes + GROUPS * 2 * BOX_BYTES);
+    ring.empty = ring.full + SLICE_SLOTS;
+    hopper::ring_init<SLICE_SLOTS>(ring.full, ring.empty, 1, 4 * SLICE_CLUSTER);
+    const Slice slice(w);
+    __syncthreads();
+    hopper::cluster_barrier();
+    if (threadIdx.x < GROUPS * 128) {
+        float sum[64];
+        multiply_slice<TYPE>(sum, slice, ring);
+        if (threadIdx.x < 128) finish_slice<0>(&map_to, w, sum, slice, ring.boxes);
+        else finish_slice<1>(&map_to, w, sum, slice, ring.boxes);
+    } else if (threadIdx.x == GROUPS * 128) produce_slice(&map_a, &map_b, slice, ring);
+    __syncwarp();
+    hopper::cluster_barrier(); /* nobody leaves while the other may still write here or arrive */
+#else
+    (void)map_a, (void)map_b, (void)map_to, (void)w;
+    __trap(); /* built for another device: the registry never gets here */
+#endif
+}
+
+/* C (m × n) = or += the sum of the slices, each `rows` × ld elements, in the order of k. */
+__global__ void __launch_bounds__(ADDERS) add_slices(const float *slices, int count, int64_t rows, int64_t ld, float *c, int64_t ldc, int m, int n, bool accumulate) {
+    const int index = (int)(blockIdx.x * ADDERS + threadIdx.x), quads = (n + 3) / 4, row = index / quads, col = index % quads * 4;
+    if (row >= m) return;
+    const float *from = slices + row * ld + col;
+    float4 sum = {};
+#pragma unroll 16
+    for (int i = 0; i < count; i++) {
+        const float4 part = *reinterpret_cast<const float4 *>(from + i * rows * ld);
+        sum.x += part.x, sum.y += part.y, sum.z += part.z, sum.w += part.w;
+    }
+    const float own[4] = {sum.x, sum.y, sum.z, sum.w};
+    float *to = c + row * ldc + col;
+#pragma unroll
+    for (int i = 0; i < 4; i++)
+        if (col + i < n) to[i] = accumulate ? to[i] + own[i] : own[i];
+}
+
+} // namespace
+
+#endif
