@@ -4,12 +4,13 @@
  *   A and B where these can reach them (16-byte aligned rows), else from a copy that is aligned; two groups of 4 warps multiply. B's panels
  *   stay as they stand, k by n. Long products: the groups share a tile of 128 × 256, and two blocks of a cluster, one below the other,
  *   share the panels of B; the groups end a tile one after the other, so that one stores while the other multiplies. Short ones, and those of few
- *   rows or tiles (`TURNS`): each group makes tiles of 128 × 128 of its own, in turns.
+ *   rows (`TURNS`): each group makes tiles of 128 × 128 of its own, in turns.
  *   Where tiles do not fill the device, the last ones are cut along k, and gather_pieces adds up the pieces in their order.
- * Shared memory: a ring of 4 slots of 48 KiB or 6 of 32 KiB, and two boxes of 64 × 32 sums for each group, on their way to C.
+ *   C of at most 132 tiles of 64 × 128: a block for each, or for a slice of it along k (wgmma_slices.h).
+ * Shared memory: a ring of 4 slots of 48 KiB, 6 of 32 KiB or 8 of 24 KiB, and two boxes of 64 × 32 sums for each group, on their way to C.
  * Registers: 232 a thread that multiplies, 40 a thread that does not.
  * Requirements: sm_90a; workspace for the aligned copies, 2·(m·k + k·n) bytes and padding, and for the pieces.
- * Arithmetic intensity: 2·256·256·64 / (2·64·(256 + 256)) = 128 flop/byte for a cluster, 64 for a block that takes turns.
+ * Arithmetic intensity: 2·256·256·64 / (2·64·(256 + 256)) = 128 flop/byte for a cluster, 64 for a block that takes turns, and for a cluster of slices.
  * Measured: H200, 2026-11-22, bf16, uniform in [0, 1), copies included, TFLOP/s, cuBLAS in turns with it in brackets: 692 (708) at n = 4096, 742 (746) at
  *   8192, 75 % of the bf16 tensor peak at the power limit, 743 (735) at 16384, 635 (148) at 8191, 602 (149) at 8193; 8192 × 8192 × 512 491 (497),
  *   512 × 8192 × 8192 692 (731), 100000 × 256 × 256 292 (294), 256 × 256 × 100000 303 (387). The same two kernels differ by up to 5 % from run to run.
@@ -175,11 +176,11 @@ __global__ void __launch_bounds__(THREADS, 1) gemm_wgmma(const __grid_constant__
 int64_t aligned_ld(int64_t cols) { return tsr_round_up(cols, 64); } /* rows of whole cache lines: 8 elements would do, slower */
 size_t aligned_bytes(int64_t rows, int64_t cols) { return (size_t)tsr_round_up(rows * aligned_ld(cols) * 2, 1024); }
 
-/* A map of an operand in boxes of box_rows × 64, of its copy in `room` where tensor copies cannot reach the operand itself. */
+/* A map of an operand in boxes of box_rows × 64, of its copy in `room` where tensor copies cannot reach the operand itself. `make` makes it. */
 tsr_status map_operand(tsr_device *device, tsr_stream *stream, tsr_dtype type, const void *data, int64_t rows, int64_t cols, int64_t ld, int box_rows, void *room,
-                       CUtensorMap *map) {
+                       decltype(tsr_tensor_map) *make, CUtensorMap *map) {
     TSR_TRY(tsr_tensor_align(device, stream, type, rows, cols, 16, room, aligned_ld(cols), &data, &ld));
-    return tsr_tensor_map(data, type, rows, cols, ld, box_rows, 64, 128, map);
+    return make(data, type, rows, cols, ld, box_rows, 64, 128, map);
 }
 
 /* ---- the kernel as the contract wants it ---------------------------------------------------------------------------------- */
@@ -187,6 +188,7 @@ tsr_status map_operand(tsr_device *device, tsr_stream *stream, tsr_dtype type, c
 constexpr int LONG = 32;             /* panels from which the groups share a tile */
 constexpr int MANY_PIECES = 8;       /* of a tile, from which gather_pieces reads them in MOST_STRANDS strands */
 constexpr int LEAST_SHARE = 4;       /* panels of a piece, about */
+constexpr int APART = 8;             /* clusters of one slice start so far apart: near each other on the device, it seems, where reads of the same lines meet */
 constexpr int WORTH = 16;            /* panels that a cut must save to be worth its gathering */
 constexpr int64_t FARTHEST = 1 << 30; /* tensor copies count rows and columns in 32 bits, and MOST_BLOCKS times so many panels fit them */
 
@@ -251,8 +253,8 @@ template <tsr_dtype TYPE, bool TURNS> tsr_status launch_as(tsr_device *device, t
     w.accumulate = args->accumulate;
     w.reached = tsr_tensor_map_reaches(args->c, args->ldc, sizeof(float));
     TSR_TRY(plan<TURNS>(args, &w));
-    TSR_TRY(map_operand(device, stream, TYPE, args->a, m, k, args->lda, M, room_a, &map_a));
-    TSR_TRY(map_operand(device, stream, TYPE, args->b, k, n, args->ldb, K, room_b, &map_b));
+    TSR_TRY(map_operand(device, stream, TYPE, args->a, m, k, args->lda, M, room_a, tsr_tensor_map, &map_a));
+    TSR_TRY(map_operand(device, stream, TYPE, args->b, k, n, args->ldb, K, room_b, tsr_tensor_map, &map_b));
     if (w.reached) TSR_TRY(tsr_tensor_map(args->c, TSR_F32, m, n, args->ldc, BOX_ROWS, BOX_COLS, 128, &map_c));
 
     cudaLaunchAttribute cluster;
@@ -272,17 +274,18 @@ template <tsr_dtype TYPE> tsr_status launch_slices(tsr_device *device, tsr_strea
     int multiprocessors = 0;
     TSR_TRY(tsr_cuda_attribute(cudaDevAttrMultiProcessorCount, &multiprocessors));
     const int64_t most = tsr_max(1, tsr_min(tsr_min(multiprocessors, MOST_BLOCKS) / blocks, panels / LEAST_SHARE));
-    SliceWork w = {};
+    SliceWork w;
     w.panels = (int)panels;
     w.slices = (int)(panels - tsr_ceil_div(panels, most) >= WORTH ? most : 1);
     w.pairs = (int)tsr_ceil_div(m, SLICE_CLUSTER * SLICE_M);
     w.tiles_n = (int)tsr_ceil_div(n, SLICE_N);
     w.rows = w.pairs * SLICE_CLUSTER * SLICE_M;
+    w.apart = w.slices >= APART && blocks / SLICE_CLUSTER * w.slices % APART == 0 ? APART : 1;
     w.kept = w.slices > 1 || args->accumulate || n % 4 != 0 || !tsr_tensor_map_reaches(args->c, args->ldc, sizeof(float));
     const int64_t piece_ld = (int64_t)w.tiles_n * SLICE_N;
     CUtensorMap map_a, map_b, map_to;
-    TSR_TRY(map_operand(device, stream, TYPE, args->a, m, k, args->lda, SLICE_M, room_a, &map_a));
-    TSR_TRY(map_operand(device, stream, TYPE, args->b, k, n, args->ldb, K, room_b, &map_b));
+    TSR_TRY(map_operand(device, stream, TYPE, args->a, m, k, args->lda, SLICE_M, room_a, tsr_tensor_map_alone, &map_a));
+    TSR_TRY(map_operand(device, stream, TYPE, args->b, k, n, args->ldb, K, room_b, tsr_tensor_map_alone, &map_b));
     if (w.kept) TSR_TRY(tsr_tensor_map(pieces, TSR_F32, (int64_t)w.slices * w.rows, piece_ld, piece_ld, BOX_ROWS, BOX_COLS, 128, &map_to));
     else TSR_TRY(tsr_tensor_map(args->c, TSR_F32, m, n, args->ldc, BOX_ROWS, BOX_COLS, 128, &map_to));
     cudaLaunchAttribute cluster;

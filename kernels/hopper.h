@@ -118,10 +118,11 @@ __device__ __forceinline__ uint32_t cluster_rank() {
     asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
     return rank;
 }
-/* All threads of all blocks of the cluster. */
+/* All threads of all blocks of the cluster. It orders nothing in memory, a release would wait for all stores under way: barriers are made visible by fence_init,
+ * and at the end a block only waits for the others to be done with its shared memory. */
 __device__ __forceinline__ void cluster_barrier() {
-    asm volatile("barrier.cluster.arrive.release.aligned;\n"
-                 "barrier.cluster.wait.acquire.aligned;" ::: "memory");
+    asm volatile("barrier.cluster.arrive.relaxed.aligned;\n"
+                 "barrier.cluster.wait.aligned;" ::: "memory");
 }
 /* Arrives at the same barrier of block `rank` of the cluster. Not .release.cluster, which would wait for all stores under way: what is
  * handed over has been read by then, and nothing written. */

@@ -21,7 +21,10 @@ static inline bool tsr_tensor_map_reaches(const void *data, int64_t ld, size_t b
  * `swizzle` bytes (0: not; 32, 64, 128: box_cols elements are at most as many bytes). Local. */
 tsr_status tsr_tensor_map(const void *data, tsr_dtype type, int64_t rows, int64_t cols, int64_t ld, int box_rows, int box_cols, int swizzle,
                           CUtensorMap *map);
-/* The same of fp32 elements that a copy rounds to tf32, to nearest even; NaN and infinities stay. Local. */
+/* The same; the L2 cache fetches 128 bytes for it, not the 256 around them. Local. */
+tsr_status tsr_tensor_map_alone(const void *data, tsr_dtype type, int64_t rows, int64_t cols, int64_t ld, int box_rows, int box_cols, int swizzle,
+                                CUtensorMap *map);
+/* As tsr_tensor_map, of fp32 elements that a copy rounds to tf32, to nearest even; NaN and infinities stay. Local. */
 tsr_status tsr_tensor_map_tf32(const void *data, int64_t rows, int64_t cols, int64_t ld, int box_rows, int box_cols, int swizzle, CUtensorMap *map);
 
 /* Where x (rows × cols elements, *ld apart from row to row) or its rows do not begin at multiples of `alignment` bytes, or these stand

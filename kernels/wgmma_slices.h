@@ -17,6 +17,7 @@ constexpr int ADDERS = 128; /* threads of a block of add_slices, each four colum
 struct SliceWork {
     int panels, slices;   /* of k */
     int pairs, tiles_n;   /* clusters below and beside one another */
+    int apart;            /* the next cluster in the order of tiles and slices is this many further in the order of starting; divides their number */
     int rows;             /* of the target from slice to slice */
     bool kept;            /* the target is read again at once */
 };
@@ -26,7 +27,8 @@ struct SliceWork {
 struct Slice {
     int index, row, col, first, last;
     __device__ __forceinline__ explicit Slice(const SliceWork &w) {
-        const int cluster = (int)blockIdx.x / SLICE_CLUSTER, tiles = w.pairs * w.tiles_n, tile = cluster % tiles;
+        const int started = (int)blockIdx.x / SLICE_CLUSTER, clusters = (int)gridDim.x / SLICE_CLUSTER;
+        const int cluster = started % w.apart * (clusters / w.apart) + started / w.apart, tiles = w.pairs * w.tiles_n, tile = cluster % tiles;
         index = cluster / tiles;
         row = (tile % w.pairs * SLICE_CLUSTER + (int)hopper::cluster_rank()) * SLICE_M;
         col = tile / w.pairs * SLICE_N;
@@ -35,17 +37,19 @@ struct Slice {
     }
 };
 
-/* One thread. The blocks of a cluster bring half of B's panel each, for both. */
-__device__ __forceinline__ void produce_slice(const void *map_a, const void *map_b, const Slice &slice, const Ring &ring) {
-    const int rank = (int)hopper::cluster_rank();
-    hopper::Place<SLICE_SLOTS> place = {0, 0};
-    for (int p = slice.first; p < slice.last; p++, place.step()) {
-        unsigned char *slot = ring.slots + place.slot * SLICE_SLOT_BYTES;
-        uint64_t *full = ring.full + place.slot;
-        hopper::barrier_wait(ring.empty + place.slot, place.phase ^ 1); /* free from the start */
-        hopper::barrier_expect(full, SLICE_SLOT_BYTES);
-        hopper::copy_tensor(slot, map_a, slice.row, p * K, full);
-        hopper::copy_tensor_to(3, slot + SLICE_A_BYTES + rank * SQUARE_BYTES, map_b, p * K, slice.col + rank * 64, full);
+/* One thread: asks for panels of one operand, copy(slot, k, full) each, of which `bytes` come to this block. Two such threads, for A and for B: one alone would
+ * take longer to ask than the tensor cores to multiply. The slots are unrolled so that their addresses are ready. */
+template <typename Copy> __device__ __forceinline__ void produce_slice(const Slice &slice, const Ring &ring, uint32_t bytes, Copy copy) {
+    uint32_t phase = 1; /* free from the start */
+#pragma unroll 1
+    for (int panel = slice.first; panel < slice.last; panel += SLICE_SLOTS, phase ^= 1) {
+#pragma unroll
+        for (int s = 0; s < SLICE_SLOTS; s++) {
+            if (panel + s >= slice.last) break;
+            hopper::barrier_wait(ring.empty + s, phase);
+            hopper::barrier_expect(ring.full + s, bytes);
+            copy(ring.slots + s * SLICE_SLOT_BYTES, (panel + s) * K, ring.full + s);
+        }
     }
 }
 
@@ -116,7 +120,9 @@ __global__ void __launch_bounds__(THREADS, 1) gemm_wgmma_slices(const __grid_con
     ring.boxes = ring.slots + SLICE_SLOTS * SLICE_SLOT_BYTES;
     ring.full = reinterpret_cast<uint64_t *>(ring.boxes + GROUPS * 2 * BOX_BYTES);
     ring.empty = ring.full + SLICE_SLOTS;
-    hopper::ring_init<SLICE_SLOTS>(ring.full, ring.empty, 1, 4 * SLICE_CLUSTER);
+    hopper::ring_init<SLICE_SLOTS>(ring.full, ring.empty, 2, 4 * SLICE_CLUSTER);
+    if (threadIdx.x == GROUPS * 128) hopper::prefetch_map(&map_a);
+    if (threadIdx.x == GROUPS * 128 + 32) hopper::prefetch_map(&map_b);
     const Slice slice(w);
     __syncthreads();
     hopper::cluster_barrier();
@@ -125,7 +131,14 @@ __global__ void __launch_bounds__(THREADS, 1) gemm_wgmma_slices(const __grid_con
         multiply_slice<TYPE>(sum, slice, ring);
         if (threadIdx.x < 128) finish_slice<0>(&map_to, w, sum, slice, ring.boxes);
         else finish_slice<1>(&map_to, w, sum, slice, ring.boxes);
-    } else if (threadIdx.x == GROUPS * 128) produce_slice(&map_a, &map_b, slice, ring);
+    } else if (threadIdx.x == GROUPS * 128) {
+        produce_slice(slice, ring, SLICE_A_BYTES, [&](unsigned char *slot, int k, uint64_t *full) { hopper::copy_tensor(slot, &map_a, slice.row, k, full); });
+    } else if (threadIdx.x == GROUPS * 128 + 32) { /* half of the columns, for both blocks of the cluster, of which the other brings the other half */
+        const int half = (int)hopper::cluster_rank();
+        produce_slice(slice, ring, SLICE_SLOT_BYTES - SLICE_A_BYTES, [&](unsigned char *slot, int k, uint64_t *full) {
+            hopper::copy_tensor_to(3, slot + SLICE_A_BYTES + half * SQUARE_BYTES, &map_b, k, slice.col + half * 64, full);
+        });
+    }
     __syncwarp();
     hopper::cluster_barrier(); /* nobody leaves while the other may still write here or arrive */
 #else
