@@ -80,16 +80,19 @@ template <tsr_dtype TYPE> __device__ __forceinline__ void multiply_slice(float (
     if (before >= 0) release<SLICE_CLUSTER>(ring, before);
 }
 
-/* GROUP gives the other its sums of the other's half of the columns, adds what it is given to its own, and stores them. */
-template <int GROUP> __device__ __forceinline__ void finish_slice(const void *map_to, const SliceWork &w, float (&sum)[64], const Slice &slice, unsigned char *boxes) {
-    unsigned char *own = boxes + GROUP * 2 * BOX_BYTES;
-    const int thread = (int)threadIdx.x % 128;
-    float4 *given = reinterpret_cast<float4 *>(own) + thread, *gives = reinterpret_cast<float4 *>(boxes + (1 - GROUP) * 2 * BOX_BYTES) + thread;
-    float *kept = sum + GROUP * 32;
-    const float *left = sum + (1 - GROUP) * 32;
+/* GROUP's sums of the half of the columns that the other group keeps, to where that looks for them. */
+template <int GROUP> __device__ __forceinline__ void give_half(const float (&sum)[64], unsigned char *boxes) {
+    float4 *to = reinterpret_cast<float4 *>(boxes + (1 - GROUP) * 2 * BOX_BYTES) + threadIdx.x % 128;
+    const float *from = sum + (1 - GROUP) * 32;
 #pragma unroll
-    for (int i = 0; i < 8; i++) gives[i * 128] = make_float4(left[4 * i], left[4 * i + 1], left[4 * i + 2], left[4 * i + 3]);
-    hopper::named_wait(1, GROUPS * 128);
+    for (int i = 0; i < 8; i++) to[i * 128] = make_float4(from[4 * i], from[4 * i + 1], from[4 * i + 2], from[4 * i + 3]);
+}
+
+/* GROUP's own half: the other's sums are added to it, and it is stored. */
+template <int GROUP> __device__ __forceinline__ void store_half(const void *map_to, const SliceWork &w, float (&sum)[64], const Slice &slice, unsigned char *boxes) {
+    unsigned char *own = boxes + GROUP * 2 * BOX_BYTES;
+    const float4 *given = reinterpret_cast<const float4 *>(own) + threadIdx.x % 128;
+    float *kept = sum + GROUP * 32;
 #pragma unroll
     for (int i = 0; i < 8; i++) {
         const float4 part = given[i * 128];
@@ -100,7 +103,7 @@ template <int GROUP> __device__ __forceinline__ void finish_slice(const void *ma
     fill_box(kept + 16, own + BOX_BYTES);
     hopper::fence_copies();
     hopper::named_wait(3 + GROUP, 128);
-    if (thread > 0) return;
+    if (threadIdx.x % 128 > 0) return;
     const uint64_t policy = w.kept ? hopper::evict_last() : hopper::evict_first();
     for (int box = 0; box < 2; box++)
         hopper::store_tensor(map_to, slice.index * w.rows + slice.row, slice.col + GROUP * 64 + box * BOX_COLS, own + box * BOX_BYTES, policy);
@@ -129,8 +132,11 @@ __global__ void __launch_bounds__(THREADS, 1) gemm_wgmma_slices(const __grid_con
     if (threadIdx.x < GROUPS * 128) {
         float sum[64];
         multiply_slice<TYPE>(sum, slice, ring);
-        if (threadIdx.x < 128) finish_slice<0>(&map_to, w, sum, slice, ring.boxes);
-        else finish_slice<1>(&map_to, w, sum, slice, ring.boxes);
+        if (threadIdx.x < 128) give_half<0>(sum, ring.boxes);
+        else give_half<1>(sum, ring.boxes);
+        hopper::named_wait(1, GROUPS * 128);
+        if (threadIdx.x < 128) store_half<0>(&map_to, w, sum, slice, ring.boxes);
+        else store_half<1>(&map_to, w, sum, slice, ring.boxes);
     } else if (threadIdx.x == GROUPS * 128) {
         produce_slice(slice, ring, SLICE_A_BYTES, [&](unsigned char *slot, int k, uint64_t *full) { hopper::copy_tensor(slot, &map_a, slice.row, k, full); });
     } else if (threadIdx.x == GROUPS * 128 + 32) { /* half of the columns, for both blocks of the cluster, of which the other brings the other half */
