@@ -61,10 +61,13 @@ tsr_status tsr_job_describe(tsr_job *j) {
     tsr_status status = j->world->rank == 0 ? describe_sources(j, &j->from) : TSR_OK;
     TSR_TRY(tsr_share(j->world->comm, status, &j->from, sizeof j->from));
     TSR_TRY(make_problem(j)); /* the same answer on every rank */
-    status = j->world->rank == 0 ? tsr_output_check(&j->spec) : TSR_OK;
+    bool on_disk = false;
+    status = j->world->rank == 0 ? tsr_output_check(&j->spec, &on_disk) : TSR_OK;
     if (status == TSR_OK && j->world->rank == 0 && j->settings->log) status = tsr_record_check_json(j->settings->log);
     if (status == TSR_OK && j->world->rank == 0 && j->settings->trace) status = tsr_trace_file_check(j->settings->trace);
-    return tsr_agree(j->world->comm, status);
+    TSR_TRY(tsr_share(j->world->comm, status, &on_disk, sizeof on_disk));
+    j->problem.c_on_disk = on_disk && j->spec.chunk_rows == 0; /* chunks are written whole */
+    return TSR_OK;
 }
 
 /* ---- with what ----------------------------------------------------------------------------------------------------- */

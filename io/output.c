@@ -102,9 +102,14 @@ tsr_status tsr_output_allocate(const tsr_output *output) {
     return TSR_OK;
 }
 
-tsr_status tsr_output_check(const tsr_output_spec *spec) {
+tsr_status tsr_output_check(const tsr_output_spec *spec, bool *on_disk) {
     tsr_target target;
-    return tsr_target_check(spec, &target);
+    TSR_TRY(tsr_target_check(spec, &target));
+    if (!on_disk) return TSR_OK;
+    const int folder = open(target.folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    *on_disk = folder < 0 || !tsr_raw_in_memory(folder);
+    if (folder >= 0) close(folder);
+    return TSR_OK;
 }
 
 tsr_status tsr_output_begin(const tsr_output_spec *spec, tsr_output *output) {

@@ -41,8 +41,9 @@ tsr_status tsr_output_create(const tsr_output_spec *spec, tsr_output *output);
  * (`in_memory`) and may go on beside whoever writes them. Local, rank 0; where the second fails, the output is still to be discarded. */
 tsr_status tsr_output_begin(const tsr_output_spec *spec, tsr_output *output);
 tsr_status tsr_output_allocate(const tsr_output *output);
-/* The checks of tsr_output_create alone, changing nothing: for --dry-run and early refusal. */
-tsr_status tsr_output_check(const tsr_output_spec *spec);
+/* The checks of tsr_output_create alone, changing nothing: for --dry-run and early refusal. *on_disk (may be NULL): whether the target's file system is
+ * anything but memory. */
+tsr_status tsr_output_check(const tsr_output_spec *spec, bool *on_disk);
 /* Opens the temporary dataset on this rank for writing (and reading). As tsr_hdf5_open for mode and comm. Chunked ones, whatever the mode: for writing whole
  * chunks, by any thread, and not for reading (output_chunks.h); TSR_ERR_SHAPE for a rectangle whose edges are neither on chunk lines nor the matrix's. */
 tsr_status tsr_output_open(const tsr_output *output, tsr_io_mode mode, const void *comm, tsr_store **store);

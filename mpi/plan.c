@@ -203,6 +203,14 @@ bool tsr_plan_split(tsr_plan *plan, int64_t edge, int64_t more) {
     return true;
 }
 
+bool tsr_plan_split_rows(tsr_plan *plan, int64_t edge) {
+    const tsr_problem *x = &plan->problem;
+    const int64_t local_m = tsr_plan_local_m(plan);
+    if (local_m <= edge || local_m <= x->unit_m) return false;
+    cut_side(x->m, x->unit_m, plan->blocks_m + 1, &plan->block_m, &plan->blocks_m);
+    return true;
+}
+
 void tsr_plan_one_block(tsr_plan *plan) {
     plan->block_m = tsr_max(1, plan->problem.m), plan->block_n = tsr_max(1, plan->problem.n);
     plan->blocks_m = plan->problem.m > 0, plan->blocks_n = plan->problem.n > 0;

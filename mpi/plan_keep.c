@@ -5,6 +5,7 @@
 
 #define EDGE 2048             /* kernels lose speed on smaller super-blocks */
 #define EDGE_LEAST 256        /* where that is what lets more stay */
+#define BAND_LEAST 512        /* rows of a super-block as wide as C */
 #define CUTS_MOST 64          /* super-blocks that memory does not ask for */
 #define SHRINKS 3
 #define PIN_BYTES_PER_SECOND 5e9 /* to allocate and pin host memory */
@@ -67,6 +68,16 @@ static void try_cutting(const tsr_plan *fewest, choice *best) {
     }
 }
 
+/* All of B stays, and C is cut into bands of whole rows, which a disk takes as they come. */
+static void try_bands(const tsr_plan *fewest, choice *best) {
+    tsr_plan plan = *fewest;
+    tsr_plan_one_block(&plan);
+    plan.keep_a = TSR_KEEP_NONE, plan.keep_b = TSR_KEEP_ALL;
+    if (local_bytes(&plan, &plan.problem.b, tsr_plan_local_n(&plan), plan.pack_b) > (double)tsr_device_limit(&plan.resources)) return;
+    while (tsr_plan_split_rows(&plan, 2 * BAND_LEAST - 1) && plan.blocks_m <= CUTS_MOST)
+        if (tsr_plan_fit_panels(&plan, 2, SHRINKS)) take_if_faster(best, &plan);
+}
+
 /* What was read of an operand stays in host memory where there is room and it saves more than it takes to get the memory. */
 static void try_host(tsr_plan *plan, bool *keep, tsr_slot_class slot, int64_t loads) {
     if (plan->resources.host_memory || plan->slots[slot].count == 0 || loads < 2) return;
@@ -86,6 +97,7 @@ static bool fit_blocks(tsr_plan *plan) {
     if (fewest.blocks_m > 1) try_keeping(&fewest, TSR_KEEP_NONE, TSR_KEEP_ALL, &best);
     if (several) try_keeping(&fewest, TSR_KEEP_BAND, TSR_KEEP_ALL, &best);
     if (several || (!fewest.resources.host_memory && !tsr_plan_keeps_c(&fewest))) try_cutting(&fewest, &best);
+    if (fewest.problem.c_on_disk && !fewest.resources.host_memory) try_bands(&fewest, &best);
     *plan = best.plan;
     return true;
 }

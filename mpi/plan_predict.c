@@ -7,6 +7,7 @@
 #define REDUCE_COST 4.0    /* bytes handled for each byte summed over ranks: sent, received and added */
 #define STEP_SECONDS 50e-6 /* what one panel costs beside its bytes and flops */
 #define SMALL_EDGE 150.0   /* a product of m × n takes 1 + SMALL_EDGE / sqrt(mn) times what its flops take in a large one: simt and tf32 at 4096 beside 8192, H200, 2026-11-21 */
+#define SHORT_ROW 8192.0   /* bytes: what each piece of a row of C costs a disk beside its own; rows of 4, 8 and 32 KiB took 2.7, 1.8 and 1.0 times as long as whole ones, 2026-11-22 */
 #define UNHIDDEN 0.05      /* share of the lanes beside the slowest that does not overlap; at least what the first panels take */
 
 /* ---- where the ranks of a group stand ----------------------------------------------------------------------------- */
@@ -56,6 +57,13 @@ static double read_seconds(const tsr_rates *r, double bytes, double ranks) {
 
 static double write_seconds(const tsr_rates *r, double bytes, double ranks) {
     return file_seconds(bytes, r->lane[TSR_LANE_WRITE], r->node_write_bytes_per_second, r->all_write_bytes_per_second, fmin(ranks, r->node_ranks), ranks);
+}
+
+/* What short pieces of rows multiply C's writing by. */
+static double short_rows(const tsr_plan *plan) {
+    const double row = (double)tsr_plan_local_n(plan) * (double)tsr_dtype_bytes(plan->problem.out);
+    const bool whole = plan->q == 1 && plan->blocks_n <= 1;
+    return plan->problem.c_on_disk && !whole && row > 0 ? 1 + SHORT_ROW / row : 1;
 }
 
 /* ---- work ----------------------------------------------------------------------------------------------------------- */
@@ -133,7 +141,7 @@ static void measure(const tsr_plan *plan, lane_work *work, tsr_prediction *predi
     drain[TSR_LANE_UPLOAD] = c0_up / rates->lane[TSR_LANE_UPLOAD];
     drain[TSR_LANE_EXCHANGE] = plan->r > 1 ? ring_seconds(rates, place(rates, ranks, plan->r, 1), REDUCE_COST * sums, work->blocks) : 0;
     drain[TSR_LANE_DOWNLOAD] = c / rates->lane[TSR_LANE_DOWNLOAD];
-    drain[TSR_LANE_WRITE] = write_seconds(rates, written, (double)ranks);
+    drain[TSR_LANE_WRITE] = write_seconds(rates, written, (double)ranks) * short_rows(plan);
 
     *prediction = (tsr_prediction){.flops = 2 * m * n * (double)k, .steps = work->steps};
     double *bytes = prediction->lane_bytes;

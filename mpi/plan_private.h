@@ -21,6 +21,8 @@ bool tsr_plan_fits_counted(tsr_plan *plan);
 void tsr_plan_one_block(tsr_plan *plan);
 /* Cuts the longer side of the local super-block into one part more, or where there are many into one in `more` more; false when both are at most `edge`. */
 bool tsr_plan_split(tsr_plan *plan, int64_t edge, int64_t more);
+/* Cuts the rows of the super-blocks into one part more; false when a rank has at most `edge` of them. */
+bool tsr_plan_split_rows(tsr_plan *plan, int64_t edge);
 /* What tsr_plan_predict cannot be below, however a plan that was begun is cut; quick. */
 void tsr_plan_promise(const tsr_plan *plan, double *seconds, double *exchange_bytes);
 /* Error of a plan that does not fit. */

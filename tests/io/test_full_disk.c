@@ -59,7 +59,7 @@ static void test_chunks(const char *before, size_t bytes) {
     tsr_store *store;
     tsr_output_spec spec = chunked_spec("c.h5", "/C", 1024, 512, 64, 512, PLAIN); /* 4 MiB */
     double *data = chunked_matrix(1024, 512);
-    CHECK_FAILS(tsr_output_check(&spec), TSR_ERR_SPACE, "the disk is too full");
+    CHECK_FAILS(tsr_output_check(&spec, NULL), TSR_ERR_SPACE, "the disk is too full");
     tsr_status status = TSR_OK;
     if (tsr_have_deflate()) { /* which takes little off these numbers: the disk fills while they are written */
         spec.gzip = true, spec.gzip_level = 1;
@@ -135,7 +135,7 @@ int main(void) {
 
     /* too large for the disk at all: refused by arithmetic */
     tsr_output_spec spec = spec_of("/C", 2048, true);
-    CHECK_FAILS(tsr_output_check(&spec), TSR_ERR_SPACE, "free some space");
+    CHECK_FAILS(tsr_output_check(&spec, NULL), TSR_ERR_SPACE, "free some space");
     check_kept(before, bytes);
 
     test_chunks(before, bytes);
@@ -166,7 +166,7 @@ int main(void) {
     CHECK(mount("none", scratch, NULL, MS_REMOUNT | MS_RDONLY | MS_BIND, NULL) == 0 || mount("none", scratch, NULL, MS_REMOUNT | MS_RDONLY, NULL) == 0,
           "remount: %s", strerror(errno));
     spec = spec_of("/D", 1, false);
-    CHECK_FAILS(tsr_output_check(&spec), TSR_ERR_IO, "Read-only file system");
+    CHECK_FAILS(tsr_output_check(&spec, NULL), TSR_ERR_IO, "Read-only file system");
     CHECK_FAILS(tsr_output_create(&spec, &output), TSR_ERR_IO, "choose another folder");
     check_kept(before, bytes);
     free(before);

@@ -13,9 +13,9 @@ int main(void) {
     tsr_output_spec spec = chunked_spec("c.h5", "/C", 10, 10, 5, 5, PLAIN);
     CHECK(!tsr_have_deflate(), "this test was built with zlib");
     CHECK_FAILS(tsr_chunk_encode(&gzip, 1, bytes, 64, spare, &stored, &stored_bytes, &skipped), TSR_ERR_UNSUPPORTED, "zlib1g-dev");
-    CHECK_OK(tsr_output_check(&spec));
+    CHECK_OK(tsr_output_check(&spec, NULL));
     spec.gzip = true;
-    CHECK_FAILS(tsr_output_check(&spec), TSR_ERR_UNSUPPORTED, "install zlib1g-dev and build again, or leave --compress out");
+    CHECK_FAILS(tsr_output_check(&spec, NULL), TSR_ERR_UNSUPPORTED, "install zlib1g-dev and build again, or leave --compress out");
     scratch_remove();
     return 0;
 }

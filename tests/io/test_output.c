@@ -19,7 +19,7 @@ static tsr_output_spec spec_of(const char *file, const char *path, int64_t rows,
 static void run(const char *file, const char *path, int64_t rows, int64_t cols, bool force, float value) {
     tsr_output_spec spec = spec_of(file, path, rows, cols, force);
     tsr_output output;
-    CHECK_OK(tsr_output_check(&spec));
+    CHECK_OK(tsr_output_check(&spec, NULL));
     tsr_store *store = begin_output(&spec, TSR_IO_AUTO, &output);
     float *data = malloc((size_t)(rows * cols + 1) * sizeof *data);
     for (int64_t i = 0; i < rows * cols; i++) data[i] = value;
@@ -51,7 +51,7 @@ static void test_life(void) {
     CHECK(last_element("c.h5", "/C", 5, 7) == 1, "the default path is not /C");
     tsr_output output;
     tsr_output_spec spec = spec_of("c.h5", "", 2, 2, false);
-    CHECK_FAILS(tsr_output_check(&spec), TSR_ERR_EXISTS, "--force");
+    CHECK_FAILS(tsr_output_check(&spec, NULL), TSR_ERR_EXISTS, "--force");
     CHECK_FAILS(tsr_output_create(&spec, &output), TSR_ERR_EXISTS, "--force");
     run("c.h5", "", 2, 3, true, 2);
     CHECK(last_element("c.h5", "", 2, 3) == 2, "not replaced");
@@ -80,9 +80,9 @@ static void test_shapes(void) {
     drop_output(&output, NULL);
     CHECK(access(in_scratch("big.h5"), F_OK) != 0 && access(output.desc.name.file, F_OK) != 0, "something is left");
     spec.rows = -1;
-    CHECK_FAILS(tsr_output_check(&spec), TSR_ERR_SHAPE, "negative");
+    CHECK_FAILS(tsr_output_check(&spec, NULL), TSR_ERR_SHAPE, "negative");
     spec.rows = INT64_MAX;
-    CHECK(tsr_output_check(&spec) == TSR_ERR_LIMIT, "2^63 rows passed");
+    CHECK(tsr_output_check(&spec, NULL) == TSR_ERR_LIMIT, "2^63 rows passed");
 }
 
 /* Before publish the file cannot be taken for a result. */
@@ -139,7 +139,7 @@ static void put_text(const char *file, const char *text) {
 static void refuse(const char *file, const char *path, bool force, tsr_status status, const char *text) {
     tsr_output_spec spec = spec_of(file, path, 2, 2, force);
     tsr_output output;
-    CHECK_FAILS(tsr_output_check(&spec), status, text);
+    CHECK_FAILS(tsr_output_check(&spec, NULL), status, text);
     CHECK_FAILS(tsr_output_create(&spec, &output), status, text);
 }
 
@@ -161,7 +161,7 @@ static void test_refusals(void) {
     refuse("dangling.h5", "", false, TSR_ERR_NOT_FOUND, "symbolic link");
     tsr_output_spec spec = spec_of("s.h5", "", 2, 2, false);
     spec.name.sliced = true;
-    CHECK_FAILS(tsr_output_check(&spec), TSR_ERR_USAGE, "slice");
+    CHECK_FAILS(tsr_output_check(&spec, NULL), TSR_ERR_USAGE, "slice");
     CHECK(count_ending(scratch, ".tmp") == 0, "a refusal left a temporary file");
 }
 
@@ -214,7 +214,7 @@ static void test_size_limit(void) {
     CHECK_FAILS(tsr_output_create(&spec, &output), TSR_ERR_SPACE, "ulimit -f");
     CHECK(setrlimit(RLIMIT_FSIZE, &old) == 0, "setrlimit");
     spec.rows = (int64_t)1 << 40;
-    CHECK_FAILS(tsr_output_check(&spec), TSR_ERR_SPACE, "free some space");
+    CHECK_FAILS(tsr_output_check(&spec, NULL), TSR_ERR_SPACE, "free some space");
     CHECK(access(in_scratch("limit.h5"), F_OK) != 0 && count_ending(scratch, ".tmp") == 0, "something is left");
 }
 

@@ -81,7 +81,7 @@ static void refused(int64_t rows, int64_t cols, int64_t chunk_rows, int64_t chun
     tsr_output_spec spec = chunked_spec("refused.h5", "/C", rows, cols, chunk_rows, chunk_cols, GZIP);
     tsr_output output;
     spec.gzip_level = level;
-    CHECK_FAILS(tsr_output_check(&spec), status, text);
+    CHECK_FAILS(tsr_output_check(&spec, NULL), status, text);
     CHECK_FAILS(tsr_output_create(&spec, &output), status, text);
 }
 
@@ -94,7 +94,7 @@ static void test_refusals(void) {
     refused(1 << 16, 1 << 16, 1, 1, 1, TSR_ERR_LIMIT, "2147483647");
     if (tsr_have_deflate()) refused(10, 10, 5, 5, 10, TSR_ERR_USAGE, "level 10");
     tsr_output_spec spec = chunked_spec("refused.h5", "/C", (int64_t)1 << 40, 1000, 1000, 1000, PLAIN);
-    CHECK_FAILS(tsr_output_check(&spec), TSR_ERR_SPACE, "free some space"); /* unlike what is compressed */
+    CHECK_FAILS(tsr_output_check(&spec, NULL), TSR_ERR_SPACE, "free some space"); /* unlike what is compressed */
     CHECK(count_ending(scratch, ".tmp") == 0 && access(in_scratch("refused.h5"), F_OK) != 0, "a refusal left something");
 }
 
