@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "io/hdf5_util.h"
+#include "io/raw_file.h"
 
 /* ---- every dataset of a file ----------------------------------------------------------------------------------- */
 
@@ -213,6 +214,7 @@ tsr_status tsr_hdf5_describe(const tsr_matrix_name *name, tsr_store_desc *desc) 
     TSR_TRY(status);
     memcpy(found.desc.name.file, name->file, TSR_FILE_CHARS);
     TSR_TRY(resolve_slice(name, &found.desc));
+    found.desc.on_disk = found.desc.offset >= 0 && tsr_raw_on_disk(name->file);
     *desc = found.desc;
     return TSR_OK;
 }

@@ -105,10 +105,7 @@ tsr_status tsr_output_allocate(const tsr_output *output) {
 tsr_status tsr_output_check(const tsr_output_spec *spec, bool *on_disk) {
     tsr_target target;
     TSR_TRY(tsr_target_check(spec, &target));
-    if (!on_disk) return TSR_OK;
-    const int folder = open(target.folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    *on_disk = folder < 0 || !tsr_raw_in_memory(folder);
-    if (folder >= 0) close(folder);
+    if (on_disk) *on_disk = tsr_raw_on_disk(target.folder);
     return TSR_OK;
 }
 

@@ -37,6 +37,11 @@ static long file_system(int fd) {
 
 bool tsr_raw_in_memory(int fd) { return file_system(fd) == TMPFS_MAGIC; }
 
+bool tsr_raw_on_disk(const char *path) {
+    struct statfs fs;
+    return statfs(path, &fs) == 0 && fs.f_type != TMPFS_MAGIC;
+}
+
 tsr_status tsr_raw_open(const char *file, bool write, bool cached, int64_t offset, int64_t bytes, tsr_raw_file *raw) {
     int access = write ? O_RDWR : O_RDONLY, fd = open(file, access | O_CLOEXEC);
     if (fd < 0)

@@ -39,8 +39,9 @@ tsr_status tsr_raw_read(tsr_raw_file *raw, void *to, size_t bytes, int64_t offse
 tsr_status tsr_raw_write(tsr_raw_file *raw, const void *from, size_t bytes, int64_t offset, bool direct, tsr_raw_bounce *bounce);
 void tsr_raw_done(tsr_raw_bounce *bounce);
 
-/* Whether the open file or folder is one of a memory-backed file system. */
+/* Whether the open file is one of a memory-backed file system, and whether the file or folder at a path is one of any other. */
 bool tsr_raw_in_memory(int fd);
+bool tsr_raw_on_disk(const char *path);
 /* Whether the page cache holds more than half of the bytes (or nobody can tell). */
 bool tsr_raw_cached(const tsr_raw_file *raw, int64_t offset, size_t bytes);
 /* Asks for bytes that will be read soon. */

@@ -40,6 +40,7 @@ typedef struct {
     tsr_pipeline pipeline;
     char filters[96];          /* "shuffle gzip(4)", "" for none */
     int64_t offset;            /* of dataset element (0,0) in the file, bytes; -1 when there is no raw access */
+    bool on_disk;              /* raw access: in a file system that is not memory */
     bool keep_cached;          /* raw access: read again soon, so through the page cache even where the disk alone were faster; the opener's choice */
     int64_t row_ahead_bytes;   /* raw access: of each row after the columns read, which are read next, ask this much with them; the opener's choice */
     bool standard;             /* element type is one read as it stands; false: HDF5 converts to `element` */

@@ -38,7 +38,7 @@ typedef struct {
     tsr_dtype type; /* accumulated in: TSR_F32 or TSR_F64 */
     tsr_dtype out;  /* stored in */
     tsr_road c_road;
-    bool c_on_disk; /* C's rows are bytes of a file on a disk, which takes short pieces of them slowly */
+    bool a_on_disk, b_on_disk, c_on_disk; /* rows are bytes of a file on a disk, which is slow with short pieces of them */
     int64_t unit_m, unit_n; /* C is cut between ranks and super-blocks at multiples of these; 1 unless its file is chunked */
 } tsr_problem;
 

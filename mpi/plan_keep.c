@@ -74,7 +74,7 @@ static void try_bands(const tsr_plan *fewest, choice *best) {
     tsr_plan_one_block(&plan);
     plan.keep_a = TSR_KEEP_NONE, plan.keep_b = TSR_KEEP_ALL;
     if (local_bytes(&plan, &plan.problem.b, tsr_plan_local_n(&plan), plan.pack_b) > (double)tsr_device_limit(&plan.resources)) return;
-    while (tsr_plan_split_rows(&plan, 2 * BAND_LEAST - 1) && plan.blocks_m <= CUTS_MOST)
+    while (tsr_plan_split_rows(&plan, 2 * tsr_min(BAND_LEAST, edge_wanted(fewest)) - 1) && plan.blocks_m <= CUTS_MOST)
         if (tsr_plan_fit_panels(&plan, 2, SHRINKS)) take_if_faster(best, &plan);
 }
 

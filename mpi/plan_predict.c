@@ -7,7 +7,8 @@
 #define REDUCE_COST 4.0    /* bytes handled for each byte summed over ranks: sent, received and added */
 #define STEP_SECONDS 50e-6 /* what one panel costs beside its bytes and flops */
 #define SMALL_EDGE 150.0   /* a product of m × n takes 1 + SMALL_EDGE / sqrt(mn) times what its flops take in a large one: simt and tf32 at 4096 beside 8192, H200, 2026-11-21 */
-#define SHORT_ROW 8192.0   /* bytes: what each piece of a row of C costs a disk beside its own; rows of 4, 8 and 32 KiB took 2.7, 1.8 and 1.0 times as long as whole ones, 2026-11-22 */
+#define SHORT_ROW 8192.0   /* bytes: what each piece of a row costs a disk beside its own. Written in pieces of 4, 8 and 32 KiB: 2.7, 1.8 and 1.0 times as long as
+                            * whole rows; read in pieces of 12 KiB: 1.4 times, 2026-11-22 */
 #define UNHIDDEN 0.05      /* share of the lanes beside the slowest that does not overlap; at least what the first panels take */
 
 /* ---- where the ranks of a group stand ----------------------------------------------------------------------------- */
@@ -59,11 +60,9 @@ static double write_seconds(const tsr_rates *r, double bytes, double ranks) {
     return file_seconds(bytes, r->lane[TSR_LANE_WRITE], r->node_write_bytes_per_second, r->all_write_bytes_per_second, fmin(ranks, r->node_ranks), ranks);
 }
 
-/* What short pieces of rows multiply C's writing by. */
-static double short_rows(const tsr_plan *plan) {
-    const double row = (double)tsr_plan_local_n(plan) * (double)tsr_dtype_bytes(plan->problem.out);
-    const bool whole = plan->q == 1 && plan->blocks_n <= 1;
-    return plan->problem.c_on_disk && !whole && row > 0 ? 1 + SHORT_ROW / row : 1;
+/* What moving rows in pieces of `part` of `all` elements multiplies a file's seconds by. */
+static double short_rows(bool on_disk, int64_t part, int64_t all, tsr_dtype type) {
+    return on_disk && part > 0 && part < all ? 1 + SHORT_ROW / ((double)part * (double)tsr_dtype_bytes(type)) : 1;
 }
 
 /* ---- work ----------------------------------------------------------------------------------------------------------- */
@@ -102,6 +101,7 @@ typedef struct {
     double first;   /* seconds of the first panel of A and of B, before which nothing is multiplied */
     double sums;    /* bytes of C that the kernel reads and writes again, panel after panel */
     double blocks, steps;
+    bool in_turn;   /* C's file is written when nothing is read: pieces of rows go through the page cache, and a disk that is read from leaves them there */
 } lane_work;
 
 static void sweep_of(const tsr_plan *plan, const tsr_operand *operand, const panels *x, placement at, int parts, double steps, double ranks, double *seconds) {
@@ -134,6 +134,9 @@ static void measure(const tsr_plan *plan, lane_work *work, tsr_prediction *predi
     const double panels_a = (double)(panels_k * plan->blocks_m * tsr_plan_loads_a(plan)), panels_b = (double)(panels_k * plan->blocks_n * tsr_plan_loads_b(plan));
     sweep_of(plan, &x->a, &a, place(rates, ranks, plan->q, plan->r), plan->q, panels_a, (double)ranks, work->a);
     sweep_of(plan, &x->b, &b, place(rates, ranks, plan->p, (int64_t)plan->q * plan->r), plan->p, panels_b, (double)ranks, work->b);
+    const int64_t local_m = tsr_plan_local_m(plan), local_n = tsr_plan_local_n(plan), rows_a = a_by_k ? x->m : x->k, rows_b = b_by_k ? x->n : x->k;
+    work->a[TSR_LANE_READ] *= short_rows(x->a_on_disk, a_by_k ? local_m : panel, rows_a, x->a.element.dtype);
+    work->b[TSR_LANE_READ] *= short_rows(x->b_on_disk, b_by_k ? local_n : panel, rows_b, x->b.element.dtype);
     for (int lane = 0; lane < TSR_LANE_COUNT; lane++) work->first += work->a[lane] / fmax(1, panels_a) + work->b[lane] / fmax(1, panels_b);
     work->sums = 2 * m * n * (double)tsr_dtype_bytes(x->type) * (double)tsr_max(0, panels_k - 1);
     double *drain = work->drain;
@@ -141,7 +144,8 @@ static void measure(const tsr_plan *plan, lane_work *work, tsr_prediction *predi
     drain[TSR_LANE_UPLOAD] = c0_up / rates->lane[TSR_LANE_UPLOAD];
     drain[TSR_LANE_EXCHANGE] = plan->r > 1 ? ring_seconds(rates, place(rates, ranks, plan->r, 1), REDUCE_COST * sums, work->blocks) : 0;
     drain[TSR_LANE_DOWNLOAD] = c / rates->lane[TSR_LANE_DOWNLOAD];
-    drain[TSR_LANE_WRITE] = write_seconds(rates, written, (double)ranks) * short_rows(plan);
+    drain[TSR_LANE_WRITE] = write_seconds(rates, written, (double)ranks) * short_rows(x->c_on_disk, local_n, x->n, x->out);
+    work->in_turn = x->c_on_disk && local_n < x->n;
 
     *prediction = (tsr_prediction){.flops = 2 * m * n * (double)k, .steps = work->steps};
     double *bytes = prediction->lane_bytes;
@@ -211,7 +215,8 @@ void tsr_plan_predict(const tsr_plan *plan, tsr_prediction *prediction) {
     if (plan->resources.host_memory) prediction->seconds = prediction->lane_seconds[TSR_LANE_MULTIPLY] + beside + sum_of(work.drain); /* every lane runs on the same cores */
     else if (tsr_plan_loads_a(plan) <= 1 && tsr_plan_loads_b(plan) <= 1) prediction->seconds = seconds_loaded_once(plan, &work, multiply, sweep, drain) + unhidden;
     else prediction->seconds = seconds_by_blocks(work.blocks, fmax(sweep, multiply), drain) + unhidden;
-    prediction->seconds = fmax(prediction->seconds, most_of(prediction->lane_seconds)) + steps;
+    const double *lanes = prediction->lane_seconds, files = lanes[TSR_LANE_READ] + lanes[TSR_LANE_WRITE];
+    prediction->seconds = fmax(fmax(prediction->seconds, most_of(lanes)), work.in_turn ? files : 0) + steps;
 }
 
 /* The least a·x + b·y with x, y ≥ 1 and x·y ≥ cells: x super-blocks along n read A again, y along m read B. */

@@ -197,6 +197,7 @@ static void test_not_wanted(void) {
     int fd = mkstemp(shared);
     if (fd >= 0) {
         CHECK(ftruncate(fd, FILE_BYTES) == 0, "ftruncate");
+        CHECK(tsr_raw_in_memory(fd) && !tsr_raw_on_disk(shared), "a memory-backed file on a disk");
         CHECK_OK(tsr_raw_open(shared, false, false, 0, FILE_BYTES, &raw));
         CHECK(raw.direct_fd == -1 && !raw.map, "a memory-backed file is opened with O_DIRECT, or mapped");
         tsr_raw_close(&raw);
@@ -208,6 +209,11 @@ static void test_not_wanted(void) {
     CHECK_OK(tsr_raw_open(in_scratch("read"), false, true, 0, FILE_BYTES, &raw));
     CHECK(raw.direct_fd == -1, "a file to keep is opened with O_DIRECT");
     tsr_raw_close(&raw);
+}
+
+static void test_on_disk(void) {
+    CHECK(tsr_raw_on_disk("/proc"), "a file system other than tmpfs is memory");
+    CHECK(!tsr_raw_on_disk("/nowhere/at/all"), "what is not there is on a disk");
 }
 
 static void test_cut_short(void) {
@@ -270,6 +276,7 @@ int main(void) {
     test_writing(in_scratch("written"), false, refuses);
     test_refused();
     test_not_wanted();
+    test_on_disk();
     test_cut_short();
     test_columns();
     scratch_remove();

@@ -171,6 +171,7 @@ static tsr_problem some_problem(void) {
     if (pick(0, 1)) problem.a.road = (tsr_road)pick(0, 2), problem.b.road = (tsr_road)pick(0, 2), problem.c_road = pick(0, 1) ? TSR_ROAD_MAPPED : TSR_ROAD_HOST;
     if (problem.alpha == 1 && !add && pick(0, 3) == 0) problem.c_road = TSR_ROAD_DEVICE;
     if (pick(0, 2) == 0) problem.unit_m = pick(1, 20), problem.unit_n = pick(1, 20);
+    problem.a_on_disk = pick(0, 1), problem.b_on_disk = pick(0, 1), problem.c_on_disk = pick(0, 1);
     return problem;
 }
 
@@ -188,7 +189,7 @@ static tsr_resources some_resources(void) {
 }
 
 static void test_random_plans(void) {
-    int made = 0, refused = 0, ways[5] = {0};
+    int made = 0, refused = 0, ways[6] = {0};
     for (int i = 0; i < 4000; i++) {
         tsr_problem problem = some_problem();
         tsr_resources res = some_resources();
@@ -209,8 +210,9 @@ static void test_random_plans(void) {
         made++;
         ways[0] += plan.keep_a == TSR_KEEP_BAND, ways[1] += tsr_plan_grows(&plan) && plan.blocks_m > 1 && plan.blocks_n > 1, ways[2] += plan.keep_a == TSR_KEEP_NONE && plan.keep_b == TSR_KEEP_ALL;
         ways[3] += plan.keep_host_a, ways[4] += plan.keep_host_b;
+        ways[5] += problem.c_on_disk && plan.keep_a == TSR_KEEP_NONE && plan.keep_b == TSR_KEEP_ALL && plan.blocks_m > 1 && plan.blocks_n == 1;
     }
-    for (int i = 0; i < 5; i++) CHECK(ways[i] > 10, "way %d of keeping panels was taken %d times: the cases no longer cover it", i, ways[i]);
+    for (int i = 0; i < 6; i++) CHECK(ways[i] > 10, "way %d of keeping panels was taken %d times: the cases no longer cover it", i, ways[i]);
     CHECK(made > 1000 && refused > 10, "%d plans made, %d refused: the cases no longer cover both", made, refused);
 }
 
@@ -295,6 +297,40 @@ static void test_writing_while_reading(void) {
     CHECK(plan.blocks_m == 1 && plan.blocks_n == 1, "C stays, and is cut into %lld x %lld", (long long)plan.blocks_m, (long long)plan.blocks_n);
 }
 
+/* Files on a disk: C in bands of whole rows, which can be written while A is read; where a slow kernel leaves the disk time, in squares as from memory. Pieces of
+ * rows are read slowly, and written when nothing is read. */
+static void test_on_disk(void) {
+    tsr_operand a = {24576, 24576, {TSR_F32, false}, false, TSR_ROAD_HOST};
+    tsr_problem problem;
+    CHECK_OK(tsr_problem_make(a, a, NULL, 1, 0, &problem));
+    tsr_resources res = {.ranks = 2, .device_exchange = true, .device_limit = (size_t)100 << 30, .host_limit = (size_t)64 << 30, .multiple = 1};
+    res.rates = tsr_rates_typical(true, true, TSR_F32, 1);
+    res.rates.lane[TSR_LANE_MULTIPLY] = 200e12;
+    tsr_plan memory, disk, forced;
+    tsr_prediction from_memory, from_disk, cut;
+    CHECK_OK(tsr_plan_make(&problem, &res, &memory));
+    tsr_plan_predict(&memory, &from_memory);
+    problem.a_on_disk = problem.b_on_disk = problem.c_on_disk = true;
+    CHECK_OK(tsr_plan_make(&problem, &res, &disk));
+    tsr_plan_predict(&disk, &from_disk);
+    CHECK(memory.blocks_n > 2, "%lld super-blocks across in memory", (long long)memory.blocks_n);
+    CHECK(disk.q == 1 && disk.blocks_n == 1 && disk.blocks_m > 4 && disk.keep_b == TSR_KEEP_ALL, "grid %d x %d x %d, %lld x %lld super-blocks on a disk", disk.p, disk.q, disk.r,
+          (long long)disk.blocks_m, (long long)disk.blocks_n);
+    const double *lanes = from_disk.lane_seconds;
+    CHECK(lanes[TSR_LANE_WRITE] < 1.01 * from_memory.lane_seconds[TSR_LANE_WRITE] && from_disk.seconds < lanes[TSR_LANE_READ] + lanes[TSR_LANE_WRITE],
+          "%g s, of which %g to read and %g to write", from_disk.seconds, lanes[TSR_LANE_READ], lanes[TSR_LANE_WRITE]);
+    CHECK(lanes[TSR_LANE_READ] > from_memory.lane_seconds[TSR_LANE_READ], "pieces of %lld elements are read as fast as whole rows", (long long)disk.panel);
+    res.grid[0] = 1, res.grid[1] = 2, res.grid[2] = 1; /* halves of rows */
+    CHECK_OK(tsr_plan_make(&problem, &res, &forced));
+    tsr_plan_predict(&forced, &cut);
+    CHECK(cut.seconds >= cut.lane_seconds[TSR_LANE_READ] + cut.lane_seconds[TSR_LANE_WRITE], "%g s with %g to read and %g to write", cut.seconds,
+          cut.lane_seconds[TSR_LANE_READ], cut.lane_seconds[TSR_LANE_WRITE]);
+    res.grid[0] = res.grid[1] = res.grid[2] = 0;
+    res.rates.lane[TSR_LANE_MULTIPLY] = 8e12;
+    CHECK_OK(tsr_plan_make(&problem, &res, &disk));
+    CHECK(disk.blocks_m > 1 && disk.blocks_n > 1, "a slow kernel waits for all of B: %lld x %lld super-blocks", (long long)disk.blocks_m, (long long)disk.blocks_n);
+}
+
 /* Where nothing is read into host memory, one panel of all of k, which is added to no sums; as few as fit; and as many as before where files are read. */
 static void test_wide_panels(void) {
     const int64_t side = 32768;
@@ -349,6 +385,7 @@ int main(void) {
     test_apart();
     test_wide_panels();
     test_writing_while_reading();
+    test_on_disk();
     test_refusals();
     test_advice();
     test_large();
