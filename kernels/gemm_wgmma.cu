@@ -11,9 +11,9 @@
  * Registers: 232 a thread that multiplies, 40 a thread that does not.
  * Requirements: sm_90a; workspace for the aligned copies, 2·(m·k + k·n) bytes and padding, and for the pieces.
  * Arithmetic intensity: 2·256·256·64 / (2·64·(256 + 256)) = 128 flop/byte for a cluster, 64 for a block that takes turns, and for a cluster of slices.
- * Measured: H200, 2026-11-22, bf16, uniform in [0, 1), copies included, TFLOP/s, cuBLAS in turns with it in brackets: 692 (708) at n = 4096, 742 (746) at
- *   8192, 75 % of the bf16 tensor peak at the power limit, 743 (735) at 16384, 635 (148) at 8191, 602 (149) at 8193; 8192 × 8192 × 512 491 (497),
- *   512 × 8192 × 8192 692 (731), 100000 × 256 × 256 292 (294), 256 × 256 × 100000 303 (387). The same two kernels differ by up to 5 % from run to run.
+ * Measured: H200, 2026-11-22, bf16, uniform in [0, 1), copies included, TFLOP/s, cuBLAS in turns with it in brackets: 718 (718) at n = 4096, 714 (704) at
+ *   8192, 72 % of the bf16 tensor peak at the power limit, 726 (740) at 16384, 651 (148) at 8191, 613 (149) at 8193; 8192 × 8192 × 512 508 (515),
+ *   512 × 8192 × 8192 710 (714), 100000 × 256 × 256 293 (296), 256 × 256 × 100000 336 (384). The same two kernels differ by up to 5 % from run to run.
  * Reference: PTX ISA 8.0, "Asynchronous Warpgroup Level Matrix Instructions"; Ootomo and Yokota (arXiv 2203.03341) on truncating sums. */
 #include "kernels/tensor_map.h"
 #include "kernels/wgmma_slices.h"
