@@ -74,7 +74,7 @@ static error_t parse(int key, char *text, struct argp_state *state) {
 }
 
 static const struct argp argp = {options, parse, "", "Predicts C = A B from files to a file on a machine that need not be there: grid, memory, bytes, seconds a lane and in "
-                                 "all. A prediction, from the machine's description alone.", NULL, NULL, NULL};
+                                 "all. A prediction, from the machine's description alone, for files that take pieces of rows as fast as whole ones.", NULL, NULL, NULL};
 
 static void help(void) { tsr_options_help(&argp, "tessera plan"); }
 

@@ -53,7 +53,7 @@ static tsr_status make_problem(tsr_job *j) {
                                 .chunk_rows = swap ? s->chunk_cols : s->chunk_rows, .chunk_cols = swap ? s->chunk_rows : s->chunk_cols,
                                 .shuffle = s->shuffle, .gzip = s->gzip, .gzip_level = s->gzip_level};
     tsr_output_choose_chunks(&j->spec);
-    j->problem.a_on_disk = j->from.a.on_disk, j->problem.b_on_disk = j->from.b.on_disk;
+    j->problem.a_on_disk = j->from.a.on_disk, j->problem.b_on_disk = j->from.b.on_disk, j->problem.c0_on_disk = j->from.c0.on_disk;
     j->problem.unit_m = tsr_max(1, j->spec.chunk_rows), j->problem.unit_n = tsr_max(1, j->spec.chunk_cols); /* a chunk is one rank's */
     return TSR_OK;
 }

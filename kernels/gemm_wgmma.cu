@@ -8,7 +8,7 @@
  *   Where tiles do not fill the device, the last ones are cut along k, and gather_pieces adds up the pieces in their order.
  *   C of at most 132 tiles of 64 × 128: a block for each, or for a slice of it along k (wgmma_slices.h).
  * Shared memory: a ring of 4 slots of 48 KiB, 6 of 32 KiB or 8 of 24 KiB, and two boxes of 64 × 32 sums for each group, on their way to C.
- * Registers: 232 a thread that multiplies, 40 a thread that does not.
+ * Registers: 232 a thread that multiplies, 40 a thread that does not; small tiles: 64 a thread.
  * Requirements: sm_90a; workspace for the aligned copies, 2·(m·k + k·n) bytes and padding, and for the pieces.
  * Arithmetic intensity: 2·256·256·64 / (2·64·(256 + 256)) = 128 flop/byte for a cluster, 64 for a block that takes turns, and for a cluster of slices.
  * Measured: H200, 2026-11-22, bf16, uniform in [0, 1), copies included, TFLOP/s, cuBLAS in turns with it in brackets: 718 (718) at n = 4096, 714 (704) at
@@ -57,6 +57,7 @@ template <bool TURNS> __device__ __forceinline__ void produce(const void *map_a,
             }
         }
     }
+    for (int i = 0; !TURNS && i < S::SLOTS; i++, place.step()) hopper::barrier_wait(ring.empty + place.slot, place.phase ^ 1); /* the other block's arrivals: none comes when this one is gone */
 }
 
 /* With TURNS the tensor cores are one group's at a time. */
@@ -163,8 +164,6 @@ __global__ void __launch_bounds__(THREADS, 1) gemm_wgmma(const __grid_constant__
         hopper::registers_take<232>();
         consume<TYPE, TURNS>(&map_c, w, ring);
     }
-    __syncwarp();
-    if (!TURNS) hopper::cluster_barrier(); /* nobody leaves while the other may still write here or arrive */
 #else
     (void)map_a, (void)map_b, (void)map_c, (void)w;
     __trap(); /* built for another device: the registry never gets here */
@@ -350,7 +349,7 @@ template <tsr_dtype TYPE> tsr_status shape(tsr_device *, int64_t m, int64_t n, i
     return takes_turns(m, k) ? shape_as<TYPE, true>(m, n, k, out) : shape_as<TYPE, false>(m, n, k, out);
 }
 
-constexpr char WHAT[] = "tensor cores, 16-bit operands as they stand, tensor copies, persistent clusters";
+constexpr char WHAT[] = "tensor cores, 16-bit operands as they stand, tensor copies, clusters";
 
 /* The tensor cores align the 16 products and the sum of a step to the largest of them, keep at least 2 bits below fp32's last, and
  * truncate: at most 17/4 + 1 units of fp32's last place, 10.5·u, every 16 along k; 2·k·u holds that three times. Products are exact. */

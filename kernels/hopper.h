@@ -118,8 +118,8 @@ __device__ __forceinline__ uint32_t cluster_rank() {
     asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
     return rank;
 }
-/* All threads of all blocks of the cluster. It orders nothing in memory, a release would wait for all stores under way: barriers are made visible by fence_init,
- * and at the end a block only waits for the others to be done with its shared memory. */
+/* All threads of all blocks of the cluster, after fence_init: from here on the blocks may use each other's barriers. It orders nothing else in memory, as a release
+ * would, which waits for all stores under way. */
 __device__ __forceinline__ void cluster_barrier() {
     asm volatile("barrier.cluster.arrive.relaxed.aligned;\n"
                  "barrier.cluster.wait.aligned;" ::: "memory");

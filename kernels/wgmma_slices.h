@@ -51,6 +51,8 @@ template <typename Copy> __device__ __forceinline__ void produce_slice(const Sli
             copy(ring.slots + s * SLICE_SLOT_BYTES, (panel + s) * K, ring.full + s);
         }
     }
+    for (int i = slice.last - slice.first, end = i + SLICE_SLOTS; i < end; i++) /* the other block's arrivals: none comes when this one is gone */
+        hopper::barrier_wait(ring.empty + i % SLICE_SLOTS, (uint32_t)(i / SLICE_SLOTS & 1) ^ 1);
 }
 
 /* sum = this group's panels of the slice: every second one. One panel's products are under way while the next is waited for. */
@@ -145,8 +147,6 @@ __global__ void __launch_bounds__(THREADS, 1) gemm_wgmma_slices(const __grid_con
             hopper::copy_tensor_to(3, slot + SLICE_A_BYTES + half * SQUARE_BYTES, &map_b, k, slice.col + half * 64, full);
         });
     }
-    __syncwarp();
-    hopper::cluster_barrier(); /* nobody leaves while the other may still write here or arrive */
 #else
     (void)map_a, (void)map_b, (void)map_to, (void)w;
     __trap(); /* built for another device: the registry never gets here */

@@ -1,5 +1,5 @@
 /* The way of `wgmma`'s sums to C: through boxes in shared memory and tensor copies where these can reach C, else by ordinary stores; and of
- * pieces of tiles that are cut along k, which are added up in their order. Device code, for gemm_wgmma.cu alone. */
+ * pieces of tiles that are cut along k, which are added up in their order. Device code, for gemm_wgmma.cu and wgmma_slices.h alone. */
 #ifndef TSR_KERNELS_WGMMA_STORE_H
 #define TSR_KERNELS_WGMMA_STORE_H
 

@@ -38,7 +38,7 @@ typedef struct {
     tsr_dtype type; /* accumulated in: TSR_F32 or TSR_F64 */
     tsr_dtype out;  /* stored in */
     tsr_road c_road;
-    bool a_on_disk, b_on_disk, c_on_disk; /* rows are bytes of a file on a disk, which is slow with short pieces of them */
+    bool a_on_disk, b_on_disk, c0_on_disk, c_on_disk; /* rows are bytes of a file on a disk, which is slow with short pieces of them */
     int64_t unit_m, unit_n; /* C is cut between ranks and super-blocks at multiples of these; 1 unless its file is chunked */
 } tsr_problem;
 
@@ -72,7 +72,7 @@ typedef struct {
     size_t host_limit;    /* bytes of host memory a rank may allocate (with host_memory: both together) */
     int grid[3];          /* forced p, q, r; 0, 0, 0: chosen */
     int64_t panel;        /* forced k of a step; 0: chosen */
-    int64_t edge;         /* super-blocks that memory does not ask for, so that C leaves while it is computed, are no smaller on a rank; 0: 2048 */
+    int64_t edge;         /* super-blocks that memory does not ask for, so that C leaves while it is computed, are no smaller on a rank; 0: 2048. Bands of whole rows: 512 at most */
     int64_t multiple;     /* the kernel's operands are padded to multiples of this */
     size_t (*workspace_bytes)(int64_t m, int64_t n, int64_t k); /* device memory the kernel wants for a product of at most m, n, k; NULL: none */
     tsr_rates rates;

@@ -7,8 +7,9 @@
 #define REDUCE_COST 4.0    /* bytes handled for each byte summed over ranks: sent, received and added */
 #define STEP_SECONDS 50e-6 /* what one panel costs beside its bytes and flops */
 #define SMALL_EDGE 150.0   /* a product of m × n takes 1 + SMALL_EDGE / sqrt(mn) times what its flops take in a large one: simt and tf32 at 4096 beside 8192, H200, 2026-11-21 */
-#define SHORT_ROW 8192.0   /* bytes: what each piece of a row costs a disk beside its own. Written in pieces of 4, 8 and 32 KiB: 2.7, 1.8 and 1.0 times as long as
+#define SHORT_ROW 6144.0   /* bytes: what each piece of a row costs a disk beside its own. Written in pieces of 4, 8 and 32 KiB: 2.7, 1.8 and 1.0 times as long as
                             * whole rows; read in pieces of 12 KiB: 1.4 times, 2026-11-22 */
+#define CACHED_ROW 65536.0 /* bytes: shorter pieces are written through the page cache */
 #define UNHIDDEN 0.05      /* share of the lanes beside the slowest that does not overlap; at least what the first panels take */
 
 /* ---- where the ranks of a group stand ----------------------------------------------------------------------------- */
@@ -140,12 +141,12 @@ static void measure(const tsr_plan *plan, lane_work *work, tsr_prediction *predi
     for (int lane = 0; lane < TSR_LANE_COUNT; lane++) work->first += work->a[lane] / fmax(1, panels_a) + work->b[lane] / fmax(1, panels_b);
     work->sums = 2 * m * n * (double)tsr_dtype_bytes(x->type) * (double)tsr_max(0, panels_k - 1);
     double *drain = work->drain;
-    drain[TSR_LANE_READ] = read_seconds(rates, c0, (double)ranks);
+    drain[TSR_LANE_READ] = read_seconds(rates, c0, (double)ranks) * short_rows(x->c0_on_disk, local_n, x->n, x->c0.dtype);
     drain[TSR_LANE_UPLOAD] = c0_up / rates->lane[TSR_LANE_UPLOAD];
     drain[TSR_LANE_EXCHANGE] = plan->r > 1 ? ring_seconds(rates, place(rates, ranks, plan->r, 1), REDUCE_COST * sums, work->blocks) : 0;
     drain[TSR_LANE_DOWNLOAD] = c / rates->lane[TSR_LANE_DOWNLOAD];
     drain[TSR_LANE_WRITE] = write_seconds(rates, written, (double)ranks) * short_rows(x->c_on_disk, local_n, x->n, x->out);
-    work->in_turn = x->c_on_disk && local_n < x->n;
+    work->in_turn = x->c_on_disk && (x->a_on_disk || x->b_on_disk) && local_n < x->n && (double)local_n * (double)tsr_dtype_bytes(x->out) < CACHED_ROW;
 
     *prediction = (tsr_prediction){.flops = 2 * m * n * (double)k, .steps = work->steps};
     double *bytes = prediction->lane_bytes;
@@ -244,6 +245,7 @@ static double least_loaded(double a, double b, double cells, double bands_a, dou
 
 void tsr_plan_promise(const tsr_plan *begun, double *seconds, double *exchange_bytes) {
     tsr_plan even = *begun;
+    if (even.problem.unit_m > 1 || even.problem.unit_n > 1) even.problem.a_on_disk = even.problem.b_on_disk = even.problem.c0_on_disk = false; /* whole units may be longer pieces of rows */
     even.problem.unit_m = even.problem.unit_n = 1; /* super-blocks may share units out better than one block does */
     const tsr_plan *plan = &even;
     const tsr_resources *res = &plan->resources;

@@ -23,7 +23,7 @@ def beside(benches, kernel, vendor, size):
         found = {(result["input"], result["kernel"]): result for result in bench["results"] if bench["size"] == size and result["k"] == size}
         for (kind, name), own in found.items():
             other = found.get((kind, vendor))
-            if name == kernel and other and own["component_max"] is not None and other["component_max"]:
+            if name == kernel and other and own["component_max"] is not None and other["component_max"] and other["component_median"]:
                 rows.append([kind, f"{own['component_max'] / other['component_max']:.2f}", f"{own['component_median'] / other['component_median']:.2f}"])
     return rows
 

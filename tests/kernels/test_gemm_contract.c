@@ -351,6 +351,9 @@ static void check_large(const setup *s) {
     check_bound(s, 100, 67, 4099, LAYOUTS[2], TSR_FILL_UNIFORM, true);
     check_sums(s, 1000, 1000, 520, LAYOUTS[2], false); /* tiles that just fill the device */
     check_sums(s, 256, 250, 20000, LAYOUTS[1], true);
+    check_sums(s, 300, 200, 5000, LAYOUTS[0], true); /* 11 slices and 4 of `wgmma` */
+    check_sums(s, 500, 500, 3000, LAYOUTS[2], false);
+    check_sums(s, 64, 300, 2049, LAYOUTS[2], false); /* few rows, and pieces of two tiles a block */
     check_sums(s, 1100, 1030, 257, LAYOUTS[1], true);
     check_sums(s, 1030, 1540, 2049, LAYOUTS[1], false);
     check_sums(s, 2304, 1023, 2049, LAYOUTS[2], true);
@@ -377,6 +380,7 @@ static void check_quickly(const setup *s) {
     const int64_t edge = s->kernel->multiple;
     check_shape(s, tile.m + 1, tile.n + 1, 2 * tile.k + 1, LAYOUTS[1]);
     check_shape(s, 5, 7, 40 * tile.k, LAYOUTS[0]);
+    check_exact(s, tsr_round_up(tile.m + 1, edge), edge, tsr_round_up(40 * tile.k, edge), LAYOUTS[0], false);
     check_special(s, tsr_round_up(19, edge), tsr_round_up(21, edge), tsr_round_up(131, edge), LAYOUTS[2]);
 }
 

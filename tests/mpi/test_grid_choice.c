@@ -101,6 +101,10 @@ static void vary(tsr_problem *problem, tsr_resources *res) {
     res->rates = tsr_rates_typical(!res->host_memory, res->device_exchange, TSR_F32, 8);
     problem->a.road = (tsr_road)pick(0, 2), problem->b.road = (tsr_road)pick(0, 2), problem->c_road = (tsr_road)pick(0, 2);
     if (pick(0, 1)) problem->unit_m = pick(1, tsr_max(1, problem->m / 2)), problem->unit_n = pick(1, tsr_max(1, problem->n / 2));
+    if (pick(0, 3) == 0) problem->unit_m = tsr_max(1, problem->m), problem->unit_n = tsr_max(1, problem->n);
+    problem->a_on_disk = pick(0, 1), problem->b_on_disk = pick(0, 1), problem->c0_on_disk = pick(0, 1), problem->c_on_disk = pick(0, 1);
+    if (pick(0, 1)) problem->a = (tsr_operand){problem->k, problem->m, problem->a.element, true, problem->a.road};
+    if (pick(0, 1)) problem->b = (tsr_operand){problem->n, problem->k, problem->b.element, true, problem->b.road};
 }
 
 static void test_choice(void) {
