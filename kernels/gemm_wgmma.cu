@@ -187,13 +187,18 @@ tsr_status map_operand(tsr_device *device, tsr_stream *stream, tsr_dtype type, c
 constexpr int LONG = 32;             /* panels from which the groups share a tile */
 constexpr int MANY_PIECES = 8;       /* of a tile, from which gather_pieces reads them in MOST_STRANDS strands */
 constexpr int LEAST_SHARE = 4;       /* panels of a piece, about */
+constexpr int PATIENT = 128;         /* panels up to which 72 blocks are as fast as tiles that are cut for all (768 × 768 × 8192) */
 constexpr int APART = 8;             /* clusters of one slice start so far apart: near each other on the device, it seems, where reads of the same lines meet */
 constexpr int WORTH = 16;            /* panels that a cut must save to be worth its gathering */
 constexpr int64_t FARTHEST = 1 << 30; /* tensor copies count rows and columns in 32 bits, and MOST_BLOCKS times so many panels fit them */
 
-/* Blocks that make a slice of all of C: few enough to run at once where a product is made so. */
+/* Blocks that make a slice of all of C. A product is made so where they can run at once and, if it is long, several slices leave few multiprocessors idle. */
 int64_t slice_blocks(int64_t m, int64_t n) { return SLICE_CLUSTER * tsr_ceil_div(m, SLICE_CLUSTER * SLICE_M) * tsr_ceil_div(n, SLICE_N); }
-bool in_slices(int64_t m, int64_t n) { return m > SLICE_M && slice_blocks(m, n) <= MOST_BLOCKS; }
+bool in_slices(int64_t m, int64_t n, int64_t k) {
+    const int64_t blocks = slice_blocks(m, n);
+    if (m <= SLICE_M || blocks > MOST_BLOCKS) return false;
+    return tsr_ceil_div(k, K) <= PATIENT || 4 * (MOST_BLOCKS / blocks * blocks) >= 3 * MOST_BLOCKS;
+}
 
 bool takes_turns(int64_t m, int64_t k) { return m <= M || tsr_ceil_div(k, K) < LONG; }
 
@@ -297,7 +302,7 @@ template <tsr_dtype TYPE> tsr_status launch_slices(tsr_device *device, tsr_strea
 }
 
 template <tsr_dtype TYPE> tsr_status launch_part(tsr_device *device, tsr_stream *stream, const tsr_gemm_args *args) {
-    if (in_slices(args->m, args->n)) return launch_slices<TYPE>(device, stream, args);
+    if (in_slices(args->m, args->n, args->k)) return launch_slices<TYPE>(device, stream, args);
     return takes_turns(args->m, args->k) ? launch_as<TYPE, true>(device, stream, args) : launch_as<TYPE, false>(device, stream, args);
 }
 
@@ -345,7 +350,7 @@ template <tsr_dtype TYPE> tsr_status shape_of_slices(int64_t m, int64_t n, int64
 }
 
 template <tsr_dtype TYPE> tsr_status shape(tsr_device *, int64_t m, int64_t n, int64_t k, tsr_gemm_shape *out) {
-    if (in_slices(m, n)) return shape_of_slices<TYPE>(m, n, k, out);
+    if (in_slices(m, n, k)) return shape_of_slices<TYPE>(m, n, k, out);
     return takes_turns(m, k) ? shape_as<TYPE, true>(m, n, k, out) : shape_as<TYPE, false>(m, n, k, out);
 }
 
