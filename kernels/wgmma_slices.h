@@ -37,8 +37,8 @@ struct Slice {
     }
 };
 
-/* One thread: asks for panels of one operand, copy(slot, k, full) each, of which `bytes` come to this block. Two such threads, for A and for B: one alone would
- * take longer to ask than the tensor cores to multiply. The slots are unrolled so that their addresses are ready. */
+/* One thread: asks for panels of one operand, copy(slot, k, full) each, of which `bytes` come to this block. There are two, for A and for B, and little time:
+ * the tensor cores make a panel in 256 cycles. So the slots are unrolled, and their addresses ready. */
 template <typename Copy> __device__ __forceinline__ void produce_slice(const Slice &slice, const Ring &ring, uint32_t bytes, Copy copy) {
     uint32_t phase = 1; /* free from the start */
 #pragma unroll 1
