@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "app/bench.h"
 #include "app/options.h"
@@ -10,7 +11,7 @@
 
 #define RANKS_MOST 65536 /* every grid is looked at: beyond, that takes long */
 
-enum { KEY_SHAPE = 1000, KEY_TYPE, KEY_RANKS, KEY_MACHINE, KEY_MEMORY, KEY_HOST_MEMORY, KEY_GRID, KEY_PANEL, KEY_JSON };
+enum { KEY_SHAPE = 1000, KEY_TYPE, KEY_RANKS, KEY_MACHINE, KEY_FILES, KEY_MEMORY, KEY_HOST_MEMORY, KEY_GRID, KEY_PANEL, KEY_JSON };
 
 static const struct argp_option options[] = {
     {0, 0, 0, 0, "The product and the machine", 1},
@@ -18,6 +19,7 @@ static const struct argp_option options[] = {
     {"type", KEY_TYPE, "TYPE", 0, "Type of A, B: f64, f32 (default), f16 or bf16; C is f64 or f32", 0},
     {"ranks", KEY_RANKS, "N", 0, "GPUs, one rank each", 0},
     {"machine", KEY_MACHINE, "FILE", 0, "Its description, such as jobs/h200_example.machine", 0},
+    {"files", KEY_FILES, "KIND", 0, "What A, B and C lie in: memory (default), where a piece of a row takes what its bytes take, or disk, any other file system", 0},
     {0, 0, 0, 0, "How (chosen unless given)", 2},
     {"memory", KEY_MEMORY, "SIZE", 0, "Device memory a rank may use: bytes, 4G or 80% (90%)", 0},
     {"host-memory", KEY_HOST_MEMORY, "SIZE", 0, "Host memory a rank may use: bytes, 4G or a share of its part of the node's (80%)", 0},
@@ -30,6 +32,7 @@ static const struct argp_option options[] = {
 typedef struct {
     int64_t m, n, k, ranks, panel;
     tsr_dtype type;
+    bool on_disk;
     const char *machine, *json; /* not owned */
     size_t memory_bytes, host_memory_bytes;
     double memory_percent, host_memory_percent;
@@ -43,12 +46,19 @@ static tsr_status parse_type(const char *text, tsr_dtype *type) {
     return TSR_OK;
 }
 
+static tsr_status parse_files(const char *text, bool *on_disk) {
+    if (strcmp(text, "disk") != 0 && strcmp(text, "memory") != 0) return tsr_fail(TSR_ERR_USAGE, "--files '%s': use disk or memory", text);
+    *on_disk = *text == 'd';
+    return TSR_OK;
+}
+
 static tsr_status parse_one(int key, char *text, plan_options *o) {
     switch (key) {
     case KEY_SHAPE: return tsr_parse_product("--shape", text, &o->m, &o->n, &o->k);
     case KEY_TYPE: return parse_type(text, &o->type);
     case KEY_RANKS: return tsr_parse_int("--ranks", text, 1, RANKS_MOST, &o->ranks);
     case KEY_MACHINE: o->machine = text; return TSR_OK;
+    case KEY_FILES: return parse_files(text, &o->on_disk);
     case KEY_MEMORY: return tsr_parse_memory("--memory", text, &o->memory_bytes, &o->memory_percent);
     case KEY_HOST_MEMORY: return tsr_parse_memory("--host-memory", text, &o->host_memory_bytes, &o->host_memory_percent);
     case KEY_GRID: return tsr_parse_grid("--grid", text, o->grid);
@@ -74,7 +84,7 @@ static error_t parse(int key, char *text, struct argp_state *state) {
 }
 
 static const struct argp argp = {options, parse, "", "Predicts C = A B from files to a file on a machine that need not be there: grid, memory, bytes, seconds a lane and in "
-                                 "all. A prediction, from the machine's description alone, for files that take pieces of rows as fast as whole ones.", NULL, NULL, NULL};
+                                 "all. A prediction, from the machine's description alone.", NULL, NULL, NULL};
 
 static void help(void) { tsr_options_help(&argp, "tessera plan"); }
 
@@ -98,6 +108,7 @@ static tsr_status make_problem(const plan_options *o, tsr_problem *problem) {
     TSR_TRY(tsr_bytes_checked(o->m, o->n, 8, &bytes));
     TSR_TRY(tsr_problem_make(a, b, NULL, 1, 0, problem));
     problem->input = o->type;
+    problem->a_on_disk = problem->b_on_disk = problem->c_on_disk = o->on_disk;
     return TSR_OK;
 }
 
@@ -132,7 +143,8 @@ static tsr_lane busiest(const tsr_prediction *model) {
 
 static void print_text(const answer *a) {
     const plan_options *o = a->options;
-    printf("machine        %s: %" PRId64 " GPUs, %d a node; a prediction, nothing was run\n", o->machine, o->ranks, a->plan.resources.rates.node_ranks);
+    printf("machine        %s: %" PRId64 " GPUs, %d a node, files %s; a prediction, nothing was run\n", o->machine, o->ranks, a->plan.resources.rates.node_ranks,
+           o->on_disk ? "on a disk" : "in memory");
     tsr_plan_print_choices(&a->plan, stdout);
     printf("lane           busiest rank        seconds\n");
     for (int lane = 0; lane < TSR_LANE_COUNT; lane++) {
@@ -161,8 +173,8 @@ static void print_json(const answer *a, FILE *to) {
     const tsr_plan *plan = &a->plan;
     fprintf(to, "{\n  \"machine\": ");
     tsr_json_string(to, o->machine);
-    fprintf(to, ",\n  \"m\": %" PRId64 ", \"n\": %" PRId64 ", \"k\": %" PRId64 ", \"type\": \"%s\",\n  \"ranks\": %" PRId64 ", \"ranks_at_work\": %d, \"ranks_a_node\": %d,\n  ", o->m, o->n, o->k,
-            tsr_dtype_name(o->type), o->ranks, a->active, plan->resources.rates.node_ranks);
+    fprintf(to, ",\n  \"m\": %" PRId64 ", \"n\": %" PRId64 ", \"k\": %" PRId64 ", \"type\": \"%s\", \"files\": \"%s\",\n  \"ranks\": %" PRId64 ", \"ranks_at_work\": %d, \"ranks_a_node\": %d,\n  ", o->m, o->n, o->k,
+            tsr_dtype_name(o->type), o->on_disk ? "disk" : "memory", o->ranks, a->active, plan->resources.rates.node_ranks);
     json_grid(to, "grid", plan);
     fprintf(to, ", \"super_blocks\": [%" PRId64 ", %" PRId64 "], \"super_block\": [%" PRId64 ", %" PRId64 "], \"panel\": %" PRId64 ", \"strip\": %" PRId64, plan->blocks_m, plan->blocks_n, plan->block_m,
             plan->block_n, plan->panel, plan->strip);

@@ -52,6 +52,14 @@ def test_choices():
     assert one["exchange_bytes"] == 0 and one["exchange_ratio"] is None and one["ranks_a_node"] == 1, one
 
 
+def test_files():
+    """On a disk C goes in whole rows; in memory, the default, it is cut both ways."""
+    memory, disk = (plan("--shape", 24576, "--machine", SAMPLE, "--ranks", 2, "--files", kind) for kind in ("memory", "disk"))
+    assert memory[1]["files"] == "memory" and memory[1]["super_blocks"][1] > 1 and "files in memory" in memory[0], memory
+    assert disk[1]["files"] == "disk" and disk[1]["super_blocks"][1] == disk[1]["grid"][1] == 1 and disk[1]["super_blocks"][0] > 1 and "files on a disk" in disk[0], disk
+    assert plan("--shape", 24576, "--machine", SAMPLE, "--ranks", 2) == memory
+
+
 def test_under_mpirun():
     assert run("plan", *PRODUCT, "--ranks", 64, ranks=2).out == run("plan", *PRODUCT, "--ranks", 64).out
 
@@ -61,7 +69,7 @@ def test_usage():
     fails("plan", "--ranks", 4, "--machine", SAMPLE, code=2, says="--shape")
     fails("plan", "--ranks", 4, "--shape", 4, code=2, says="--machine FILE")
     wrong = [("--shape", "3x4"), ("--shape", "0"), ("--shape", "x"), ("--ranks", "0"), ("--ranks", "65537"), ("--ranks", "many"), ("--type", "i8"), ("--type", "f31"),
-             ("--memory", "lots"), ("--host-memory", "0"), ("--grid", "2"), ("--panel", "0")]
+             ("--files", "tape"), ("--memory", "lots"), ("--host-memory", "0"), ("--grid", "2"), ("--panel", "0")]
     for option, value in wrong:
         fails("plan", *PRODUCT, "--ranks", 4, option, value, code=2, says=value)
     fails("plan", *PRODUCT, "--ranks", 4, "--grid", "4x4", ranks=2, code=2, says="needs 16 ranks")
