@@ -1,7 +1,7 @@
 /* Bytes of a file at offsets, as fast as its disk has them: large pieces that the page cache does not hold go around it (O_DIRECT), as does
  * what is written; small pieces go through it and are asked for ahead of time. File systems that refuse O_DIRECT, NFS, and systems
  * with other pages than 4 KiB read and write through the cache. Memory-backed files are written through a mapping. Included by io/, its tests, and who counts
- * the memory of a transfer. */
+ * the memory or the time of a transfer. */
 #ifndef TSR_IO_RAW_FILE_H
 #define TSR_IO_RAW_FILE_H
 

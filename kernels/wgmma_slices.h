@@ -120,11 +120,7 @@ __global__ void __launch_bounds__(THREADS, 1) gemm_wgmma_slices(const __grid_con
                                                                 const __grid_constant__ CUtensorMap map_to, const __grid_constant__ SliceWork w) {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
     TSR_SHARED_DYNAMIC(unsigned char, shared);
-    Ring ring;
-    ring.slots = hopper::shared_aligned(shared, 1024);
-    ring.boxes = ring.slots + SLICE_SLOTS * SLICE_SLOT_BYTES;
-    ring.full = reinterpret_cast<uint64_t *>(ring.boxes + GROUPS * 2 * BOX_BYTES);
-    ring.empty = ring.full + SLICE_SLOTS;
+    const Ring ring(shared, SLICE_SLOTS, SLICE_SLOT_BYTES);
     hopper::ring_init<SLICE_SLOTS>(ring.full, ring.empty, 2, 4 * SLICE_CLUSTER);
     if (threadIdx.x == GROUPS * 128) hopper::prefetch_map(&map_a);
     if (threadIdx.x == GROUPS * 128 + 32) hopper::prefetch_map(&map_b);

@@ -92,6 +92,12 @@ struct Walk {
 struct Ring {
     unsigned char *slots, *boxes;
     uint64_t *full, *empty;
+    __device__ __forceinline__ Ring(unsigned char *shared, int count, int slot_bytes) {
+        slots = hopper::shared_aligned(shared, 1024);
+        boxes = slots + count * slot_bytes;
+        full = reinterpret_cast<uint64_t *>(boxes + GROUPS * 2 * BOX_BYTES);
+        empty = full + count;
+    }
 };
 
 /* A warp has read the slot: tell the producers of the cluster. */

@@ -2,6 +2,7 @@
  * the bytes of a rank exactly; this is quick enough to compare every grid. */
 #include <math.h>
 
+#include "io/raw_file.h"
 #include "mpi/plan_private.h"
 
 #define REDUCE_COST 4.0    /* bytes handled for each byte summed over ranks: sent, received and added */
@@ -9,7 +10,6 @@
 #define SMALL_EDGE 150.0   /* a product of m × n takes 1 + SMALL_EDGE / sqrt(mn) times what its flops take in a large one: simt and tf32 at 4096 beside 8192, H200, 2026-11-21 */
 #define SHORT_ROW 6144.0   /* bytes: what each piece of a row costs a disk beside its own. Written in pieces of 4, 8 and 32 KiB: 2.7, 1.8 and 1.0 times as long as
                             * whole rows; read in pieces of 12 KiB: 1.4 times, 2026-11-22 */
-#define CACHED_ROW 65536.0 /* bytes: shorter pieces are written through the page cache */
 #define UNHIDDEN 0.05      /* share of the lanes beside the slowest that does not overlap; at least what the first panels take */
 
 /* ---- where the ranks of a group stand ----------------------------------------------------------------------------- */
@@ -146,7 +146,7 @@ static void measure(const tsr_plan *plan, lane_work *work, tsr_prediction *predi
     drain[TSR_LANE_EXCHANGE] = plan->r > 1 ? ring_seconds(rates, place(rates, ranks, plan->r, 1), REDUCE_COST * sums, work->blocks) : 0;
     drain[TSR_LANE_DOWNLOAD] = c / rates->lane[TSR_LANE_DOWNLOAD];
     drain[TSR_LANE_WRITE] = write_seconds(rates, written, (double)ranks) * short_rows(x->c_on_disk, local_n, x->n, x->out);
-    work->in_turn = x->c_on_disk && (x->a_on_disk || x->b_on_disk) && local_n < x->n && (double)local_n * (double)tsr_dtype_bytes(x->out) < CACHED_ROW;
+    work->in_turn = x->c_on_disk && (x->a_on_disk || x->b_on_disk) && local_n < x->n && (size_t)local_n * tsr_dtype_bytes(x->out) < TSR_RAW_DIRECT_MIN;
 
     *prediction = (tsr_prediction){.flops = 2 * m * n * (double)k, .steps = work->steps};
     double *bytes = prediction->lane_bytes;

@@ -272,14 +272,26 @@ static void test_large(void) {
     CHECK(flops == 2.0 * 1048576.0 * 1048576.0 * 1048576.0, "%g flops", flops);
 }
 
+/* side × side × side in fp32; A, B and C go the same way. */
+static tsr_problem square(int64_t side, tsr_road road) {
+    tsr_operand a = {side, side, {TSR_F32, false}, false, road};
+    tsr_problem problem;
+    CHECK_OK(tsr_problem_make(a, a, NULL, 1, 0, &problem));
+    problem.c_road = road;
+    return problem;
+}
+
+/* Devices with room, that exchange panels among them, at typical rates. */
+static tsr_resources gpus(int ranks) {
+    return (tsr_resources){.ranks = ranks, .device_exchange = true, .device_limit = (size_t)100 << 30, .host_limit = (size_t)64 << 30, .multiple = 1,
+                           .rates = tsr_rates_typical(true, true, TSR_F32, 1)};
+}
+
 /* Files as slow to write as to read, on devices with room for all of A and B: C is cut so that most of it is written while the rest is read. Without
  * room it is not cut further than it must be. */
 static void test_writing_while_reading(void) {
-    tsr_operand a = {49152, 49152, {TSR_F32, false}, false, TSR_ROAD_HOST};
-    tsr_problem problem;
-    CHECK_OK(tsr_problem_make(a, a, NULL, 1, 0, &problem));
-    tsr_resources res = {.ranks = 4, .device_exchange = true, .device_limit = (size_t)100 << 30, .host_limit = (size_t)64 << 30, .multiple = 1};
-    res.rates = tsr_rates_typical(true, true, TSR_F32, 1);
+    tsr_problem problem = square(49152, TSR_ROAD_HOST);
+    tsr_resources res = gpus(4);
     tsr_plan plan;
     tsr_prediction prediction;
     CHECK_OK(tsr_plan_make(&problem, &res, &plan));
@@ -299,11 +311,8 @@ static void test_writing_while_reading(void) {
 /* Files on a disk: C in bands of whole rows, which can be written while A is read; where a slow kernel leaves the disk time, in squares as from memory. Pieces of
  * rows are read slowly, and written when nothing is read. */
 static void test_on_disk(void) {
-    tsr_operand a = {24576, 24576, {TSR_F32, false}, false, TSR_ROAD_HOST};
-    tsr_problem problem;
-    CHECK_OK(tsr_problem_make(a, a, NULL, 1, 0, &problem));
-    tsr_resources res = {.ranks = 2, .device_exchange = true, .device_limit = (size_t)100 << 30, .host_limit = (size_t)64 << 30, .multiple = 1};
-    res.rates = tsr_rates_typical(true, true, TSR_F32, 1);
+    tsr_problem problem = square(24576, TSR_ROAD_HOST);
+    tsr_resources res = gpus(2);
     res.rates.lane[TSR_LANE_MULTIPLY] = 200e12;
     tsr_plan memory, disk, forced;
     tsr_prediction from_memory, from_disk, cut;
@@ -333,12 +342,8 @@ static void test_on_disk(void) {
 /* Where nothing is read into host memory, one panel of all of k, which is added to no sums; as few as fit; and as many as before where files are read. */
 static void test_wide_panels(void) {
     const int64_t side = 32768;
-    tsr_operand a = {side, side, {TSR_F32, false}, false, TSR_ROAD_DEVICE};
-    tsr_problem problem;
-    CHECK_OK(tsr_problem_make(a, a, NULL, 1, 0, &problem));
-    problem.c_road = TSR_ROAD_DEVICE;
-    tsr_resources res = {.ranks = 1, .device_exchange = true, .device_limit = (size_t)100 << 30, .host_limit = (size_t)64 << 30, .multiple = 1};
-    res.rates = tsr_rates_typical(true, true, TSR_F32, 1);
+    tsr_problem problem = square(side, TSR_ROAD_DEVICE);
+    tsr_resources res = gpus(1);
     tsr_plan plan;
     tsr_prediction wide, forced;
     CHECK_OK(tsr_plan_make(&problem, &res, &plan));
@@ -360,12 +365,9 @@ static void test_wide_panels(void) {
 /* Matrices in the node's memory: each rank copies whole panels where a slow kernel leaves the time, and pieces of them, which are exchanged, where none does. */
 static void test_apart(void) {
     const double bytes = 4.0 * 32768 * 32768;
-    tsr_operand a = {32768, 32768, {TSR_F32, false}, false, TSR_ROAD_MAPPED};
-    tsr_problem problem;
-    CHECK_OK(tsr_problem_make(a, a, NULL, 1, 0, &problem));
-    problem.c_road = TSR_ROAD_MAPPED;
-    tsr_resources res = {.ranks = 4, .device_exchange = true, .device_limit = (size_t)100 << 30, .host_limit = (size_t)64 << 30, .multiple = 1, .grid = {2, 2, 1}};
-    res.rates = tsr_rates_typical(true, true, TSR_F32, 1);
+    tsr_problem problem = square(32768, TSR_ROAD_MAPPED);
+    tsr_resources res = gpus(4);
+    res.grid[0] = res.grid[1] = 2, res.grid[2] = 1;
     for (int way = 0; way < 4; way++) { /* a slow kernel, a fast one, files, host staging */
         tsr_plan plan;
         tsr_forecast rank;
