@@ -244,6 +244,7 @@ static void fill_run_record(const tsr_job *j, const tsr_rank_record *ranks, tsr_
     snprintf(record->io, sizeof record->io, "%s", tsr_io_mode_name(x->k > 0 ? j->io_used : s->io));
     tsr_job_versions(j, record->versions, sizeof record->versions);
     snprintf(record->check, sizeof record->check, "%s", j->check);
+    record->warnings = j->world->warnings ? j->world->warnings->text : NULL;
     record->gflops = 2.0 * (double)x->m * (double)x->n * (double)k / record->seconds / 1e9;
 }
 

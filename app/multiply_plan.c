@@ -271,8 +271,7 @@ static tsr_status choose_kernel(tsr_job *j, tsr_status status) {
 static tsr_status warn_of_sharing(const tsr_job *j) {
     int mine = j->facts.kind == TSR_DEVICE_CUDA ? j->shared : 1, most = 1;
     TSR_TRY(TSR_MPI(MPI_Allreduce(&mine, &most, 1, MPI_INT, MPI_MAX, j->world->comm)));
-    if (most > 1 && j->world->rank == 0)
-        fprintf(stderr, "tessera: warning: up to %d ranks share a GPU and its memory; one rank a GPU is faster\n", most);
+    if (most > 1) tsr_warn(j->world->warnings, "up to %d ranks share a GPU and its memory; one rank a GPU is faster", most);
     return TSR_OK;
 }
 

@@ -122,6 +122,7 @@ void tsr_run_record_fields(const tsr_run_record *r, const tsr_field_sink *sink, 
     sink->real(to, "gflops", r->gflops);
     bounds_fields(r, sink, to);
     sink->text(to, "check", r->check, 0);
+    sink->text(to, "warnings", r->warnings ? r->warnings : "", 0);
 }
 
 /* ---- JSON ----------------------------------------------------------------------------------------------------------- */

@@ -85,6 +85,7 @@ typedef struct {
     double gflops;              /* 2·m·n·k / seconds / 1e9 */
     char check[256];            /* "not run", or "PASSED …" / "FAILED …" with the numbers */
     const tsr_rank_record *rank_records; /* ranks of them; not owned */
+    const char *warnings;       /* a line each (io/warnings.h); NULL: none; not owned */
 } tsr_run_record;
 
 /* What a run waited for, by busy seconds; ranks the grid leaves idle do not count. Rank -1 and lane "none" where nothing was done. */

@@ -61,7 +61,9 @@ tsr_status tsr_world_open(tsr_world *world) {
         return tsr_fail(TSR_ERR_MPI, "MPI grants thread level %d, less than MPI_THREAD_SERIALIZED (%d): use an MPI library built with threads",
                         provided, MPI_THREAD_SERIALIZED);
     opened.threads = provided == MPI_THREAD_MULTIPLE;
+    opened.warnings = calloc(1, sizeof *opened.warnings); /* without memory for them there are none */
     TSR_TRY(world_describe(&opened));
+    if (opened.warnings && opened.rank == 0) opened.warnings->to = stderr;
     *world = opened;
     return TSR_OK;
 }
@@ -72,6 +74,8 @@ void tsr_world_close(tsr_world *world) {
     if (finalized) return;
     if (world->node != MPI_COMM_NULL) MPI_Comm_free(&world->node);
     if (world->comm != MPI_COMM_NULL) MPI_Comm_free(&world->comm);
+    free(world->warnings);
+    world->warnings = NULL;
     MPI_Finalize();
 }
 

@@ -5,6 +5,7 @@
 
 #include <mpi.h>
 
+#include "io/warnings.h"
 #include "kernels/base.h"
 #include "kernels/device.h"
 #include "mpi/task.h"
@@ -19,6 +20,7 @@ typedef struct {
     bool threads;             /* MPI_THREAD_MULTIPLE was granted */
     char host[64];
     double started_seconds;   /* tsr_now_seconds() when main began */
+    tsr_warnings *warnings;   /* tsr_warn(world->warnings, ...) speaks on rank 0, and nowhere else */
 } tsr_world;
 
 /* Collective. Starts MPI (asking for MPI_THREAD_MULTIPLE) unless it runs; TSR_ERR_MPI when not even SERIALIZED is there. */

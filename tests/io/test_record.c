@@ -20,7 +20,7 @@ static tsr_run_record sample(void) {
     tsr_run_record run = {.command = "tessera multiply \"a b\" \\ \n\x01 \xc3\xa9 \xff end", .started = "2026-01-02T03:04:05Z", .alpha = 1.5, .beta = NAN, .m = 3,
                           .n = 4, .k = 5, .grid = {1, 1, 1}, .ranks = 2, .super_blocks = {1, 2}, .panel = 5, .kernel = "blas", .type = "f32",
                           .transport = "host", .io = "direct", .versions = "tessera", .seconds = 2, .gflops = INFINITY, .check = "not run",
-                          .rank_records = ranks};
+                          .rank_records = ranks, .warnings = "one\ntwo"};
     run.setup_seconds = 0.75;
     run.startup_seconds[TSR_STARTUP_MPI] = 0.5, run.startup_seconds[TSR_STARTUP_PLAN] = 0.25;
     snprintf(run.a.name, sizeof run.a.name, "a.h5:/A");
@@ -48,6 +48,7 @@ static void test_json(void) {
     expect(text, "\"setup_seconds\": 0.75,\n  \"setup_mpi_seconds\": 0.5,\n  \"setup_device_seconds\": 0,");
     expect(text, "\"limit_seconds\": 2,\n  \"limit_share\": 1,\n  \"limit_rank\": 0,\n  \"limit_lane\": \"read\",\n  \"slowest_rank\": 0,\n  \"slowest_lane\": \"read\",");
     expect(text, "\"gflops\": 1,");
+    expect(text, "\"check\": \"not run\",\n  \"warnings\": \"one\\u000atwo\"");
     CHECK(!strstr(text, "\"c0\""), "C0 was not used");
     CHECK(strcmp(text + bytes - 7, "\n  ]\n}\n") == 0, "ends with '%s'", text + bytes - 7);
     free(text);
