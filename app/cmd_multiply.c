@@ -10,7 +10,7 @@
 
 enum {
     KEY_ALPHA = 1000, KEY_BETA, KEY_ADD, KEY_TRANSPOSE_A, KEY_TRANSPOSE_B, KEY_TYPE, KEY_ORDER, KEY_CHUNK, KEY_COMPRESS, KEY_SHUFFLE, KEY_ACCURACY, KEY_KERNEL, KEY_DEVICE, KEY_TRANSPORT,
-    KEY_GRID, KEY_PANEL, KEY_MEMORY, KEY_HOST_MEMORY, KEY_IO, KEY_IO_THREADS, KEY_FORCE, KEY_DRY_RUN, KEY_VERIFY, KEY_TRIALS, KEY_LOG, KEY_TRACE, KEY_PROGRESS
+    KEY_GRID, KEY_PANEL, KEY_MEMORY, KEY_HOST_MEMORY, KEY_IO, KEY_IO_THREADS, KEY_FORCE, KEY_DRY_RUN, KEY_VERIFY, KEY_TRIALS, KEY_LOG, KEY_TRACE, KEY_RANKS, KEY_QUIET, KEY_PROGRESS
 };
 
 static const struct argp_option options[] = {
@@ -45,6 +45,8 @@ static const struct argp_option options[] = {
     {"log", KEY_LOG, "FILE", 0, "Write the run's record as JSON", 0},
     {"trace", KEY_TRACE, "FILE", 0, "Write when each step of each lane and rank ran as Chrome trace JSON (Perfetto opens it)", 0},
     {"progress", KEY_PROGRESS, "HOW", 0, "auto, bar, plain or off", 0},
+    {"quiet", KEY_QUIET, 0, 0, "Neither progress nor a summary; errors and warnings remain", 0},
+    {"ranks", KEY_RANKS, 0, 0, "Also print the table of ranks: each rank's lanes, as wide as that is", 0},
     {"version", 'V', 0, OPTION_HIDDEN, 0, -1},
     {0}};
 
@@ -123,6 +125,8 @@ static tsr_status parse_one(int key, char *arg, parsed *p) {
     case KEY_LOG: s->log = arg; return TSR_OK;
     case KEY_TRACE: s->trace = arg; return TSR_OK;
     case KEY_PROGRESS: return tsr_progress_parse(arg, &s->progress);
+    case KEY_QUIET: s->quiet = true; return TSR_OK;
+    case KEY_RANKS: s->ranks = true; return TSR_OK;
     default: return TSR_OK;
     }
 }
@@ -159,6 +163,7 @@ static tsr_status check_own_file(const tsr_multiply_settings *s, const char *opt
 static tsr_status check(parsed *p) {
     if (p->matrices < 2) return tsr_fail(TSR_ERR_USAGE, "two matrices are needed: tessera multiply A B -o C");
     if (!p->has_output) return tsr_fail(TSR_ERR_USAGE, "where the product goes is needed: -o FILE.h5 or -o FILE.h5:/path");
+    if (p->settings.quiet) p->settings.progress = TSR_PROGRESS_OFF;
     if (!p->has_beta) p->settings.beta = p->settings.has_c0 ? 1 : 0;
     if (p->settings.beta != 0 && !p->settings.has_c0) return tsr_fail(TSR_ERR_USAGE, "--beta scales C0: give that with --add C0");
     const tsr_multiply_settings *s = &p->settings;

@@ -277,7 +277,8 @@ static tsr_status publish(tsr_job *j) {
         fill_run_record(j, ranks, &record);
         status = tsr_output_publish(&j->output, &record, j->settings->command);
         if (status == TSR_OK) tsr_interrupt_release();
-        if (status == TSR_OK) tsr_record_print(&record, stdout);
+        if (status == TSR_OK && j->settings->ranks) tsr_record_print_ranks(&record, stdout), putchar('\n');
+        if (status == TSR_OK && !j->settings->quiet) tsr_record_print(&record, j->settings->log, stdout);
         if (status == TSR_OK && j->settings->log) status = tsr_record_save_json(&record, j->settings->log);
     }
     TSR_TRY_DONE(tsr_agree(world->comm, status));

@@ -1,4 +1,4 @@
-/* What a run leaves behind (run_record.h): the list of fields, JSON, and the lines on the terminal. */
+/* What a run leaves behind (run_record.h): the list of fields, and JSON. */
 #include "io/run_record.h"
 
 #include <errno.h>
@@ -23,6 +23,7 @@ static const char *const startup_names[] = {
 };
 
 const char *tsr_lane_name(tsr_lane lane) { return lane_names[lane]; }
+const char *tsr_startup_name(tsr_startup part) { return startup_names[part]; }
 
 /* ---- fields ------------------------------------------------------------------------------------------------------- */
 
@@ -185,63 +186,4 @@ tsr_status tsr_record_save_json(const tsr_run_record *record, const char *file) 
     errno = 0;
     tsr_status status = tsr_record_write_json(record, log.to);
     return tsr_text_file_close(&log, status == TSR_OK ? 0 : errno ? errno : EIO);
-}
-
-/* ---- terminal ------------------------------------------------------------------------------------------------------- */
-
-/* Width of a column of texts: the longest of them and of its heading. */
-static int width_of(const tsr_run_record *record, size_t field, const char *heading) {
-    size_t width = strlen(heading);
-    for (int i = 0; i < record->ranks; i++) {
-        size_t chars = strlen((const char *)&record->rank_records[i] + field);
-        if (chars > width) width = chars;
-    }
-    return (int)width;
-}
-
-static void print_rank(const tsr_rank_record *r, int host, int device, FILE *to) {
-    char place[40];
-    if (r->row < 0) snprintf(place, sizeof place, "idle");
-    else snprintf(place, sizeof place, "%d,%d,%d", r->row, r->col, r->depth);
-    fprintf(to, "%5d  %-9s  %-*s  %-*s %7lld %10.4g", r->rank, place, host, r->host, device, r->device, (long long)r->tiles, r->flops / 1e9);
-    for (int lane = 0; lane < TSR_LANE_COUNT; lane++) {
-        if (lane == TSR_LANE_MULTIPLY || lane == TSR_LANE_PACK) continue;
-        fprintf(to, " %10.3f %6.2f", r->lane_seconds[lane], rate(r->lane_bytes[lane], r->lane_seconds[lane]));
-    }
-    fprintf(to, " %10.3f %9.1f\n", r->kernel_seconds, rate(r->flops, r->kernel_seconds));
-}
-
-static void print_startup(const tsr_run_record *record, FILE *to) {
-    fprintf(to, "start-up %.3f s:", record->setup_seconds);
-    for (int part = 0; part < TSR_STARTUP_COUNT; part++) fprintf(to, "%s %s %.3f", part ? "," : "", startup_names[part], record->startup_seconds[part]);
-    fputc('\n', to);
-}
-
-static void print_bounds(const tsr_run_record *record, FILE *to) {
-    const tsr_run_bounds bounds = tsr_record_bounds(record);
-    if (bounds.limit_rank < 0) return;
-    fprintf(to, "limit %.3f s, measured %.3f s: bound by the %s lane of rank %d, busy %.0f%% of the run", bounds.limit_seconds, record->seconds, bounds.limit_lane,
-            bounds.limit_rank, 100 * bounds.limit_share);
-    if (bounds.behind_seconds > 0)
-        fprintf(to, "; slowest: the %s lane of rank %d, %.3f s, %.3f above its mean", bounds.slowest_lane, bounds.slowest_rank, bounds.slowest_seconds, bounds.behind_seconds);
-    fputc('\n', to);
-}
-
-void tsr_record_print(const tsr_run_record *record, FILE *to) {
-    int host = width_of(record, offsetof(tsr_rank_record, host), "host");
-    int device = width_of(record, offsetof(tsr_rank_record, device), "device");
-    fprintf(to, "%5s  %-9s  %-*s  %-*s %7s %10s", "rank", "row,col,k", host, "host", device, "device", "tiles", "GFLOP");
-    for (int lane = 0; lane < TSR_LANE_COUNT; lane++)
-        if (lane != TSR_LANE_MULTIPLY && lane != TSR_LANE_PACK) fprintf(to, " %8s s %6s", lane_names[lane], "GB/s");
-    fprintf(to, " %8s s %9s\n", "kernel", "GFLOP/s");
-    for (int i = 0; i < record->ranks; i++) print_rank(&record->rank_records[i], host, device, to);
-    int64_t tiles = 0, fallbacks = 0;
-    for (int i = 0; i < record->ranks; i++) tiles += record->rank_records[i].tiles, fallbacks += record->rank_records[i].fallbacks;
-    if (fallbacks > 0)
-        fprintf(to, "kernel %s could not hold the values of %lld of %lld products: simt made them\n", record->kernel, (long long)fallbacks, (long long)tiles);
-    print_startup(record, to);
-    print_bounds(record, to);
-    fprintf(to, "%lldx%lldx%lld (m x n x k) %s on %d rank%s, grid %dx%dx%d, kernel %s (%s): %.3f s, %.1f GFLOP/s, check %s\n", (long long)record->m,
-            (long long)record->n, (long long)record->k, record->type, record->ranks, record->ranks == 1 ? "" : "s", record->grid[0],
-            record->grid[1], record->grid[2], record->kernel, record->accuracy, record->seconds, record->gflops, record->check);
 }

@@ -43,6 +43,8 @@ typedef enum {
     TSR_STARTUP_COUNT
 } tsr_startup;
 
+const char *tsr_startup_name(tsr_startup part);
+
 /* Plain memory: gathered to rank 0. */
 typedef struct {
     int32_t rank, row, col, depth;  /* grid coordinates; -1 for a rank the grid leaves idle */
@@ -107,8 +109,12 @@ tsr_status tsr_record_write_json(const tsr_run_record *record, FILE *to);
 tsr_status tsr_record_save_json(const tsr_run_record *record, const char *file);
 /* Whether the file could be written now: asked before a long run. Leaves nothing behind. */
 tsr_status tsr_record_check_json(const char *file);
-/* A header, a line a rank, one for the start-up, one for what bounded the run, and last one for the run. */
-void tsr_record_print(const tsr_run_record *record, FILE *to);
+
+/* record_print.c. The summary of a run: what was multiplied, how long each lane was busy, what bounded the run, and last its time and speed. Lines are
+ * at most 80 columns wide, but a file's name that is longer has a line of its own. `log`: the JSON file that was written; NULL: none. */
+void tsr_record_print(const tsr_run_record *record, const char *log, FILE *to);
+/* The table of ranks: a header and a line a rank, as wide as it needs to be. */
+void tsr_record_print_ranks(const tsr_run_record *record, FILE *to);
 
 /* Used by output.c, which holds the lock of io/hdf5_util.h: writes the record into the open HDF5 file `file` (an hid_t) as group `path`. */
 tsr_status tsr_record_write_hdf5(const tsr_run_record *record, int64_t file, const char *path);

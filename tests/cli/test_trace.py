@@ -141,7 +141,7 @@ def test_failing_trace():
 
 
 def test_bounds():
-    """What bounded the run, and the parts of the start-up: the same in JSON, in the file, and one line each on the terminal."""
+    """What bounded the run, and the parts of the start-up: the same in JSON, in the file, and on the terminal."""
     make_inputs()
     for ranks in (1, 3):
         result = run("multiply", "a.h5", "b.h5", "-o", "c.h5", "--force", "--device", "cpu", "--grid", f"{ranks}x1", "--log", "log.json", ranks=ranks)
@@ -165,9 +165,10 @@ def test_bounds():
                 assert attributes[name] == log[name], name
             assert attributes["limit_lane"] in (log["limit_lane"], log["limit_lane"].encode()), attributes["limit_lane"]
         lines = result.out.splitlines()
-        assert [line for line in lines if line.startswith("start-up ")] and "GFLOP/s, check" in lines[-1], result.out
-        line = [line for line in lines if line.startswith("limit ")]
-        assert len(line) == 1 and f"bound by the {bound[1]} lane of rank {bound[0]}" in line[0] and ("slowest" in line[0]) == (ranks > 1), result.out
+        said = {line[:12].strip(): line[12:] for line in lines if line[:1] > " "}
+        assert said["start-up"].startswith(f"{log['setup_seconds']:.3f} s: mpi ") and "FLOP/s" in said["time"] and said["check"] == "not run", result.out
+        assert said["bottleneck"].startswith(f"{bound[1]} of rank {bound[0]}, busy for {100 * log['limit_share']:.0f} % of the run"), result.out
+        assert ("slowest" in said) == (ranks > 1), result.out
 
 
 main(globals())

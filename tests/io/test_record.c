@@ -1,4 +1,4 @@
-/* The run's record as JSON and as lines: complete, valid, aligned; saved whole or not at all. */
+/* The run's record as JSON and as lines: complete, valid, aligned, within 80 columns; saved whole or not at all. */
 #define _GNU_SOURCE
 #include "io/run_record.h"
 
@@ -83,27 +83,124 @@ static void test_save(void) {
     scratch_remove();
 }
 
-static void test_print(void) {
-    tsr_run_record run = sample();
+/* The text of one of the two printers; free it. */
+static char *printed(const tsr_run_record *run, const char *log, bool ranks_too) {
     char *text = NULL;
     size_t bytes;
     FILE *to = open_memstream(&text, &bytes);
-    tsr_record_print(&run, to);
+    if (ranks_too) tsr_record_print_ranks(run, to);
+    else tsr_record_print(run, log, to);
     fclose(to);
-    char *line[6] = {text};
-    for (int i = 1; i < 6; i++) {
+    CHECK(bytes > 0 && text[bytes - 1] == '\n', "ends without a newline: %s", text);
+    return text;
+}
+
+/* Characters of the line that begins at `line`. */
+static int columns(const char *line) {
+    int count = 0;
+    for (; *line && *line != '\n'; line++) count += ((unsigned char)*line & 0xc0) != 0x80;
+    return count;
+}
+
+/* No line is wider than 80 columns but those that hold nothing but `name` or `log`. */
+static void check_width(const char *text, const char *name, const char *log) {
+    for (const char *line = text; *line; line += strcspn(line, "\n"), line += *line == '\n') {
+        const size_t bytes = strcspn(line, "\n");
+        const bool file = (bytes == strlen(name) && strncmp(line, name, bytes) == 0) || (bytes == strlen(log) && strncmp(line, log, bytes) == 0);
+        CHECK(file || columns(line) <= 80, "%d columns: %.*s", columns(line), (int)bytes, line);
+        CHECK(bytes == 0 || line[bytes - 1] != ' ', "ends with a space: '%.*s'", (int)bytes, line);
+    }
+}
+
+/* Values as wide as they come: every lane busy for days, devices and types with long names. */
+static tsr_run_record wide(tsr_rank_record *many, int count) {
+    tsr_run_record run = sample();
+    for (int i = 0; i < count; i++) {
+        many[i] = (tsr_rank_record){.rank = i, .row = i / 64, .col = i % 64, .tiles = 123456789 + i, .fallbacks = 12345678, .flops = 9.87e17};
+        snprintf(many[i].host, sizeof many[i].host, "a-host-with-a-long-name-%d.cluster.example.org", i);
+        snprintf(many[i].device, sizeof many[i].device, "NVIDIA H200 with a name that fills the room there is for it #%d (0000:18:00.0)", i);
+        for (int lane = 0; lane < TSR_LANE_COUNT; lane++) many[i].lane_seconds[lane] = 123456.7 + i * lane, many[i].lane_bytes[lane] = 9.9e18;
+    }
+    run.rank_records = many, run.ranks = count, run.grid[0] = count, run.seconds = 234567.891, run.gflops = 1.23456e7, run.setup_seconds = 12345.678;
+    run.m = run.n = run.k = 1000000000000, run.alpha = -1.234567e-101, run.beta = -9.87654e101, run.transpose_a = run.transpose_b = true;
+    for (int part = 0; part < TSR_STARTUP_COUNT; part++) run.startup_seconds[part] = 12345.678;
+    snprintf(run.c0.name, sizeof run.c0.name, "c0.h5:/C0");
+    snprintf(run.a.type, sizeof run.a.type, "f64 big-endian and more of it"), run.b = run.c = run.a, snprintf(run.c0.type, sizeof run.c0.type, "%s", run.a.type);
+    snprintf(run.check, sizeof run.check, "PASSED: every row within its rounding bound (largest |r|/bound 0.00239, largest bound 3.71); a larger error passes with "
+             "probability at most 9.54e-07; 1234567 of 1234567890 rows hold NaN or Inf and were checked only for where these are");
+    return run;
+}
+
+static void test_widths(void) {
+    static const int counts[] = {1, 2, 3, 4096};
+    tsr_rank_record *many = calloc(4096, sizeof *many);
+    CHECK(many, "no memory");
+    for (int i = 0; i < 4; i++) {
+        tsr_run_record run = wide(many, counts[i]);
+        for (int chars = 1; chars <= 200; chars += chars < 60 || chars > 90 ? 20 : 1) {
+            char log[256] = "";
+            for (int c = 0; c < chars; c++) strcat(log, c % 10 == 4 && c + 1 < chars ? " " : c == 7 ? "\xc3\xa9" : "x"); /* spaces in a path are its own */
+            snprintf(run.c.name, sizeof run.c.name, "%s:/C", log);
+            char *text = printed(&run, log, false);
+            check_width(text, run.c.name, log);
+            expect(text, run.c.name);
+            expect(text, log);
+            for (int lane = 0; lane < TSR_LANE_COUNT; lane++) {
+                char start[40];
+                snprintf(start, sizeof start, "\n%s  ", tsr_lane_name((tsr_lane)lane));
+                expect(text, start);
+            }
+            free(text);
+        }
+    }
+    free(many);
+}
+
+static void test_print(void) {
+    tsr_run_record run = sample();
+    snprintf(run.c.name, sizeof run.c.name, "c.h5:/C");
+    snprintf(run.c.type, sizeof run.c.type, "f32");
+    run.alpha = 0.5, run.transpose_b = true, run.gflops = 1234.5, run.check[0] = 0;
+    snprintf(run.check, sizeof run.check, "not run");
+    snprintf(run.accuracy, sizeof run.accuracy, "ieee");
+    ranks[0].lane_seconds[TSR_LANE_MULTIPLY] = 1.5;
+    char *text = printed(&run, "run.json", false);
+    expect(text, "product     C = 0.5 A B^T, 3 x 4 x 5 (m x n x k), A , C f32\n");
+    expect(text, "on          2 ranks (1 idle), grid 1 x 1 x 1, several kinds of devices\n");
+    expect(text, "kernel      blas (ieee), sums in f32\n");
+    expect(text, "read            2.000      0       2.000       100 %  2.5 GB/s\n");
+    expect(text, "multiply        1.500      0       1.500        75 %  2 GFLOP/s\n");
+    expect(text, "write               -\n");
+    expect(text, "bottleneck  read of rank 0, busy for 100 % of the run: reading the files\n");
+    CHECK(!strstr(text, "slowest"), "one active rank cannot be behind others: %s", text);
+    expect(text, "start-up    0.750 s: mpi 0.500, device 0.000, transport 0.000, plan 0.250,\n            allocation 0.000, files 0.000\n");
+    expect(text, "check       not run\nC           c.h5:/C\nlog         run.json\ntime        2.000 s, 1.234 TFLOP/s, 100 % of the limit\n");
+    check_width(text, "", "");
+    free(text);
+    run.seconds = 8, run.gflops = 0.5, ranks[1] = ranks[0], ranks[1].rank = 1, ranks[1].fallbacks = 3, ranks[1].lane_seconds[TSR_LANE_WRITE] = 1;
+    text = printed(&run, NULL, false);
+    expect(text, "bottleneck  read of rank 0, busy for 25 % of the run: lanes waited for others\n");
+    expect(text, "slowest     write of rank 1, 1.000 s: 0.500 above the mean of all ranks\n");
+    expect(text, "            simt made 3 of 14 products, whose values blas cannot hold\n");
+    expect(text, "time        8.000 s, 0.5 GFLOP/s, 25 % of the limit\n");
+    CHECK(!strstr(text, "\nlog"), "no log was written: %s", text);
+    free(text);
+}
+
+static void test_table(void) {
+    tsr_run_record run = sample();
+    char *text = printed(&run, NULL, true);
+    char *line[3] = {text};
+    for (int i = 1; i < 3; i++) {
         line[i] = strchr(line[i - 1], '\n') + 1;
         line[i][-1] = '\0';
     }
+    line[2][strcspn(line[2], "\n")] = '\0';
     CHECK(strlen(line[0]) == strlen(line[1]) && strlen(line[1]) == strlen(line[2]), "lines differ in length:\n%s\n%s\n%s", line[0], line[1], line[2]);
     expect(line[0], "rank");
+    for (int lane = 0; lane < TSR_LANE_COUNT; lane++) expect(line[0], tsr_lane_name((tsr_lane)lane));
     expect(line[1], "CPU");
     expect(line[2], "idle");
-    expect(line[3], "start-up 0.750 s: mpi 0.500, device 0.000, transport 0.000, plan 0.250, allocation 0.000, files 0.000");
-    expect(line[4], "limit 2.000 s, measured 2.000 s: bound by the read lane of rank 0, busy 100% of the run");
-    CHECK(!strstr(line[4], "slowest"), "one active rank cannot be behind others: %s", line[4]);
-    expect(line[5], "3x4x5");
-    expect(line[5], "check not run");
     free(text);
 }
 
@@ -140,6 +237,8 @@ int main(void) {
     test_failing_stream();
     test_save();
     test_print();
+    test_widths();
+    test_table();
     test_bounds();
     return 0;
 }
