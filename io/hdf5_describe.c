@@ -70,8 +70,11 @@ static tsr_status visit_all(hid_t file, listing *list, bool (*each)(void *, cons
 static bool to_sink(void *context, const tsr_h5_found *found) {
     listing *list = context;
     tsr_store_desc desc = found->desc;
+    char refused[sizeof found->refused + TSR_FILE_CHARS + TSR_PATH_CHARS + 64];
+    snprintf(refused, sizeof refused, "%s", found->refused);
+    if (found->filter) snprintf(refused, sizeof refused, "%s; how to rewrite it: tessera info %s:%s", found->refused, list->file_name, desc.name.path);
     snprintf(desc.name.file, sizeof desc.name.file, "%s", list->file_name);
-    list->sink(list->context, &desc, desc.name.path, found->status == TSR_OK ? NULL : found->refused);
+    list->sink(list->context, &desc, desc.name.path, found->status == TSR_OK ? NULL : refused);
     return true;
 }
 
@@ -165,8 +168,11 @@ static tsr_status inspect_path(hid_t file, const char *file_name, const char *pa
     else status = tsr_fail(TSR_ERR_FORMAT, "'%s': '%s' is a %s, not a dataset; name a dataset (tessera info %s lists them)", file_name, path,
                            kind == H5I_GROUP ? "group" : "named type", file_name);
     H5Oclose(object);
-    if (status == TSR_OK && found->status != TSR_OK)
-        status = tsr_fail(found->status, "'%s:%s' cannot be read as a matrix: %s", file_name, path, found->refused);
+    if (status == TSR_OK && found->status != TSR_OK) {
+        char advice[TSR_ADVICE_CHARS] = "";
+        if (found->filter) tsr_h5_filter_advice(found->filter, file_name, path, advice, sizeof advice);
+        status = tsr_fail(found->status, "'%s:%s' cannot be read as a matrix: %s%s%s", file_name, path, found->refused, found->filter ? "; " : "", advice);
+    }
     return status;
 }
 

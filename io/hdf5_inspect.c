@@ -87,9 +87,11 @@ static tsr_status inspect_filters(hid_t properties, tsr_h5_found *found) {
         if (id < 0) return tsr_h5_fail(TSR_ERR_FORMAT, "cannot read filter %d of '%s'", f, desc->name.path);
         add_filter(desc->filters, sizeof desc->filters, id, values, name);
         desc->raw_chunks &= add_to_pipeline(&desc->pipeline, id, values, count);
-        if (!can_decode(id))
-            refuse(found, TSR_ERR_UNSUPPORTED, "its filter %d%s%.60s%s is not in this HDF5 build, and plugins are not loaded; rewrite it, e.g. h5repack -f GZIP=4",
-                   id, name[0] ? " (" : "", name, name[0] ? ")" : "");
+        if (can_decode(id)) continue;
+        if (found->status == TSR_OK) found->filter = id;
+        name[strcspn(name, ";")] = '\0'; /* some are followed by an address */
+        refuse(found, TSR_ERR_UNSUPPORTED, "its filter %d%s%s%s is not in this HDF5 build, and plugins are not loaded", id, name[0] ? " (" : "", name,
+               name[0] ? ")" : "");
     }
     return TSR_OK;
 }
@@ -107,7 +109,7 @@ static tsr_status inspect_layout(hid_t dataset, tsr_h5_found *found) {
     case H5D_CONTIGUOUS:
         desc->layout = TSR_LAYOUT_CONTIGUOUS;
         if (H5Pget_external_count(properties) > 0)
-            refuse(found, TSR_ERR_FORMAT, "its data is in external files (external storage), which are not read; copy it with h5repack");
+            refuse(found, TSR_ERR_FORMAT, "its data is in external files (external storage), which are not read; copy it: h5repack -l CONTI OLD.h5 NEW.h5");
         break;
     case H5D_CHUNKED:
         desc->layout = TSR_LAYOUT_CHUNKED;
@@ -125,7 +127,7 @@ static tsr_status inspect_layout(hid_t dataset, tsr_h5_found *found) {
         desc->layout = TSR_LAYOUT_VIRTUAL;
         refuse(found, TSR_ERR_FORMAT, "it is a virtual dataset, a view of other datasets and files, which are not read; copy it into one dataset");
         break;
-    default: refuse(found, TSR_ERR_FORMAT, "its storage layout is unknown to this HDF5 build; rewrite it with h5repack"); break;
+    default: refuse(found, TSR_ERR_FORMAT, "its storage layout is unknown to this HDF5 build; it needs a newer one"); break;
     }
     H5Pclose(properties);
     return status;
@@ -226,6 +228,7 @@ tsr_status tsr_h5_inspect(hid_t dataset, const char *path, int64_t file_bytes, b
     inspect_matlab(dataset, found);
     plan_cache(desc);
     found->matrix = found->status == TSR_OK;
+    if (found->status != TSR_OK) found->filter = 0;
     if (storage.status != TSR_OK) refuse(found, storage.status, "%s", storage.refused);
     if (!allow_incomplete && H5Aexists(dataset, TSR_INCOMPLETE) > 0)
         refuse(found, TSR_ERR_FORMAT, "it is marked incomplete: the run that was writing it did not finish; run it again");

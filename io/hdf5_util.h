@@ -39,10 +39,16 @@ typedef struct {
     bool matrix;           /* two dimensions of numbers, readable or not */
     tsr_status status;     /* TSR_OK, or why it is refused */
     char refused[400];     /* "" when it is not */
+    int filter;            /* the one this HDF5 lacks where that is the reason, which then has no advice in it; else 0 */
 } tsr_h5_found;
 
 /* Describes the open dataset. Fails only where HDF5 itself fails. file_bytes: the file's size. */
 tsr_status tsr_h5_inspect(hid_t dataset, const char *path, int64_t file_bytes, bool allow_incomplete, tsr_h5_found *found);
+
+/* What to do about a dataset with a filter that this HDF5 lacks: text of TSR_ADVICE_CHARS. Where h5py can read it that is a command for the shell,
+ * which writes a copy beside the file. Calls no HDF5. */
+#define TSR_ADVICE_CHARS 2048
+void tsr_h5_filter_advice(int filter, const char *file, const char *path, char *text, size_t chars);
 
 /* Element type. `usable` false: name says what it is, and hint what to do. */
 typedef struct {

@@ -454,7 +454,7 @@ class Files(unittest.TestCase):
         """lzf is h5py's own; no plugin may be loaded for it, even when a path offers one."""
         with h5py.File(self.file, "w") as f:
             f.create_dataset("lzf", data=np.ones((20, 20)), chunks=(5, 5), compression="lzf")
-        self.refused(f"{self.file}:/lzf", "filter 32000 (lzf)", "plugins are not loaded", "h5repack")
+        self.refused(f"{self.file}:/lzf", "filter 32000 (lzf)", "plugins are not loaded", "h5py")
         self.refused(self.file, "filter 32000")  # the only matrix, even though it cannot be read
 
     def test_bad_files(self):
