@@ -295,7 +295,7 @@ static const struct argp_option options[] = {
     {"k", KEY_K, "K,...", 0, "Inner lengths (default 64,1024,8192,65536)", 0},
     {"input", KEY_INPUT, "NAME", 0, "uniform, normal, wide, cancelling or graded (default: all)", 0},
     {"phi", KEY_PHI, "X", 0, "Spread of wide input, normal times exp(X normal): 0 to 6 (default 2)", 0},
-    {"device", KEY_DEVICE, "auto|cpu|cuda", 0, "Where to run (default auto: a GPU where there is one)", 0},
+    {"device", KEY_DEVICE, "KIND", 0, "auto (a GPU where one is visible; default), cpu or cuda", 0},
     {"json", KEY_JSON, "FILE", 0, "Write the figures to FILE as well", 0},
     {0}};
 
@@ -330,7 +330,7 @@ static error_t parse(int key, char *text, struct argp_state *state) {
         status = tsr_parse_double("--phi", text, &o->phi);
         if (status == TSR_OK && !(o->phi >= 0 && o->phi <= 6)) status = tsr_fail(TSR_ERR_USAGE, "--phi %s is out of range: use 0 to 6", text);
         break;
-    case KEY_DEVICE: o->device = text; break;
+    case KEY_DEVICE: status = tsr_device_parse(text, &o->device); break;
     case KEY_JSON: o->json = text; break;
     default: return ARGP_ERR_UNKNOWN;
     }
@@ -343,7 +343,7 @@ static const struct argp argp = {options, parse, NULL,
     "bound that the kernel states; a kernel beyond it is an error (exit code 3).",
     NULL, NULL, NULL};
 
-static void help(void) { tsr_options_help(&argp, "tessera bench accuracy"); }
+static void help(void) { tsr_options_help(&argp, "tessera bench accuracy", "tessera bench accuracy --kernel auto --type f32 --k 64,1024"); }
 
 static tsr_status run(const tsr_world *world, int argc, char **argv) {
     accuracy_options o = {.device = "auto", .type = TSR_F32, .last_input = TSR_INPUT_COUNT - 1, .size = 256, .k = {64, 1024, 8192, 65536},

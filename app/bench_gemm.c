@@ -32,7 +32,7 @@ static const struct argp_option options[] = {
     {"all", KEY_ALL, NULL, 0, "Every kernel of the device, in ladder order", 0},
     {"shape", KEY_SHAPE, "MxNxK", 0, "C (M x N) = A (M x K) B (K x N); one number N means NxNxN (default 1024)", 0},
     {"type", KEY_TYPE, "TYPE", 0, "Type of A and B: f16, bf16 (C is f32), f32 (default) or f64", 0},
-    {"device", KEY_DEVICE, "auto|cpu|cuda", 0, "Where to run (default auto: a GPU where there is one)", 0},
+    {"device", KEY_DEVICE, "KIND", 0, "auto (a GPU where one is visible; default), cpu or cuda", 0},
     {"repeat", KEY_REPEAT, "N", 0, "Timed launches a kernel, of which the median counts (default 10; fewer where they take over 30 s)", 0},
     {"rounds", KEY_ROUNDS, "N", 0, "Rounds over the kernels, of whose medians the median counts (default 1): what drifts, such as power, then meets all alike", 0},
     {"json", KEY_JSON, "FILE", 0, "Write the figures to FILE as well", 0},
@@ -46,7 +46,7 @@ static error_t parse(int key, char *text, struct argp_state *state) {
     case KEY_ALL: o->all = true; break;
     case KEY_SHAPE: status = tsr_parse_product("--shape", text, &o->m, &o->n, &o->k); break;
     case KEY_TYPE: status = tsr_bench_parse_type(text, &o->type); break;
-    case KEY_DEVICE: o->device = text; break;
+    case KEY_DEVICE: status = tsr_device_parse(text, &o->device); break;
     case KEY_REPEAT: status = tsr_parse_int("--repeat", text, 1, 1000000, &o->repeat); break;
     case KEY_ROUNDS: status = tsr_parse_int("--rounds", text, 1, MOST_ROUNDS, &o->rounds); break;
     case KEY_JSON: o->json = text; break;
@@ -65,7 +65,7 @@ static const struct argp argp = {options, parse, NULL,
     "relative one among 64 elements recomputed in long double, shown beside the kernel's stated bound.",
     NULL, NULL, NULL};
 
-static void help(void) { tsr_options_help(&argp, "tessera bench gemm"); }
+static void help(void) { tsr_options_help(&argp, "tessera bench gemm", "tessera bench gemm --all --shape 4096 --type f32"); }
 
 /* ---- measuring ------------------------------------------------------------------------------------------------- */
 

@@ -371,7 +371,7 @@ enum { KEY_SIZE = 256, KEY_DEVICE, KEY_REPEAT, KEY_JSON };
 
 static const struct argp_option options[] = {
     {"size", KEY_SIZE, "N", 0, "Kernels work on N x N floats; a multiple of 32 (default 8192)", 0},
-    {"device", KEY_DEVICE, "auto|cpu|cuda", 0, "Where to run (default auto: a GPU where there is one)", 0},
+    {"device", KEY_DEVICE, "KIND", 0, "auto (a GPU where one is visible; default), cpu or cuda", 0},
     {"repeat", KEY_REPEAT, "N", 0, "Timed launches each, of which the median counts (default 20; fewer where they take over 30 s)", 0},
     {"json", KEY_JSON, "FILE", 0, "Write the figures to FILE as well", 0},
     {0}};
@@ -385,7 +385,7 @@ static error_t parse(int key, char *text, struct argp_state *state) {
         if (status == TSR_OK && o->size % TSR_MEMORY_MULTIPLE != 0)
             status = tsr_fail(TSR_ERR_USAGE, "--size %s: use a multiple of %d, such as 8192", text, TSR_MEMORY_MULTIPLE);
         break;
-    case KEY_DEVICE: o->device = text; break;
+    case KEY_DEVICE: status = tsr_device_parse(text, &o->device); break;
     case KEY_REPEAT: status = tsr_parse_int("--repeat", text, 1, 1000000, &o->repeat); break;
     case KEY_JSON: o->json = text; break;
     default: return ARGP_ERR_UNKNOWN;
@@ -400,7 +400,7 @@ static const struct argp argp = {options, parse, NULL,
     "above 1, lanes share them.",
     NULL, NULL, NULL};
 
-static void help(void) { tsr_options_help(&argp, "tessera bench memory"); }
+static void help(void) { tsr_options_help(&argp, "tessera bench memory", "tessera bench memory --size 8192"); }
 
 static tsr_status run(const tsr_world *world, int argc, char **argv) {
     memory_options o = {.device = "auto", .size = 8192, .repeat = 20};

@@ -62,7 +62,7 @@ static tsr_status parse_one(int key, char *text, tsr_bench_multiply_options *o) 
     case KEY_DISTRIBUTION: return tsr_fill_parse(text, &o->fill);
     case KEY_REPEAT: return tsr_parse_int("--repeat", text, 1, 10000, &o->repeat);
     case KEY_NO_CHECK: o->check = false; return TSR_OK;
-    case KEY_DEVICE: run->device = text; return TSR_OK;
+    case KEY_DEVICE: return tsr_device_parse(text, &run->device);
     case KEY_ACCURACY: return tsr_accuracy_parse(text, &run->accuracy);
     case KEY_KERNEL: run->kernel = text; return TSR_OK;
     case KEY_GRID: return tsr_parse_grid("--grid", text, run->grid);
@@ -99,7 +99,7 @@ static const struct argp argp = {options, parse, NULL,
     "for the slowest rank, is left out.",
     NULL, NULL, NULL};
 
-static void help(void) { tsr_options_help(&argp, "tessera bench multiply"); }
+static void help(void) { tsr_options_help(&argp, "tessera bench multiply", "mpirun -n 2 tessera bench multiply --shape 16384 --data memory"); }
 
 /* ---- getting ready --------------------------------------------------------------------------------------------------- */
 

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "app/bench.h"
+#include "io/nearest.h"
 
 #define WARM_SECONDS 0.2  /* clocks and caches settle; at least one launch */
 #define MOST_SECONDS 30.0 /* a measurement: slow ones repeat less often */
@@ -101,13 +102,24 @@ void tsr_bench_json_number(FILE *file, double value) {
 
 /* ---- the command ------------------------------------------------------------------------------------------------ */
 
+#define WHAT "use tessera bench gemm, multiply, memory, accuracy or speeds"
+
+static const tsr_bench *find_bench(const char *name) {
+    for (size_t i = 0; i < BENCHES; i++)
+        if (strcmp(name, benches[i]->name) == 0) return benches[i];
+    return NULL;
+}
+
 static tsr_status find(int argc, char **argv, const tsr_bench **found) {
-    for (size_t i = 0; i < BENCHES && argc > 1; i++)
-        if (strcmp(argv[1], benches[i]->name) == 0) return *found = benches[i], TSR_OK;
-    if (argc > 1 && argv[1][0] == '-')
-        return tsr_fail(TSR_ERR_USAGE, "bench: option '%s' before what is to be measured: use tessera bench gemm, multiply, memory, accuracy or speeds, then "
-                        "options (tessera bench --help explains them)", argv[1]);
-    return tsr_fail(TSR_ERR_USAGE, "bench: cannot measure '%s': use tessera bench gemm, multiply, memory, accuracy or speeds", argc > 1 ? argv[1] : "nothing");
+    char meant[160];
+    if (argc < 2) return tsr_fail(TSR_ERR_USAGE, "bench: what is to be measured is missing: " WHAT);
+    *found = find_bench(argv[1]);
+    if (*found) return TSR_OK;
+    if (argv[1][0] == '-')
+        return tsr_fail(TSR_ERR_USAGE, "bench: option '%s' before what is to be measured: " WHAT ", then options (tessera bench --help explains them)", argv[1]);
+    tsr_nearest nearest = {.wanted = argv[1]};
+    for (size_t i = 0; i < BENCHES; i++) tsr_nearest_offer(&nearest, benches[i]->name);
+    return tsr_fail(TSR_ERR_USAGE, "bench: cannot measure '%s'%s (" WHAT ")", argv[1], tsr_did_you_mean(&nearest, "", meant, sizeof meant));
 }
 
 static tsr_status run(const tsr_world *world, int argc, char **argv) {
@@ -119,9 +131,12 @@ static tsr_status run(const tsr_world *world, int argc, char **argv) {
     return bench->run(world, argc - 1, argv + 1);
 }
 
-static void help(void) {
+/* One of them, or all. */
+static void help(const char *part) {
+    const tsr_bench *one = part ? find_bench(part) : NULL;
     for (size_t i = 0; i < BENCHES; i++) {
-        if (i > 0) printf("\n");
+        if (one && benches[i] != one) continue;
+        if (!one && i > 0) printf("\n");
         benches[i]->help();
     }
 }

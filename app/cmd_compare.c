@@ -57,7 +57,10 @@ static const struct argp argp = {options, parse, "X Y",
     "against NaN agree; any other pair with NaN or Inf is a mismatch and fails.\vExit code 0: agreement; 3: an error above the tolerance, or a mismatch.",
     NULL, NULL, NULL};
 
-static void help(void) { tsr_options_help(&argp, "tessera compare"); }
+static void help(const char *part) {
+    (void)part;
+    tsr_options_help(&argp, "tessera compare", "tessera compare C.h5:/C reference.h5:/C --tolerance 1e-5");
+}
 
 /* An error and the element it belongs to. error < 0: none yet. */
 typedef struct {

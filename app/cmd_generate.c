@@ -71,7 +71,10 @@ static error_t parse(int key, char *text, struct argp_state *state) {
 static const struct argp argp = {options, parse, NULL,
     "Writes a matrix whose element (i, j) depends on seed, i and j alone: the same file for any number of ranks.", NULL, NULL, NULL};
 
-static void help(void) { tsr_options_help(&argp, "tessera generate"); }
+static void help(const char *part) {
+    (void)part;
+    tsr_options_help(&argp, "tessera generate", "mpirun -n 4 tessera generate -o A.h5:/A --shape 20000x10000 --seed 1");
+}
 
 /* to[c][r] for rows × cols elements of `bytes` each: the transpose of from[r][c]. */
 static void transpose(const char *from, char *to, int64_t rows, int64_t cols, size_t bytes) {

@@ -28,7 +28,7 @@ static error_t parse(int key, char *text, struct argp_state *state) {
     tsr_status status = TSR_OK;
     switch (key) {
     case KEY_DEVICES: o->devices = true; break;
-    case KEY_DEVICE: o->device = text; break;
+    case KEY_DEVICE: status = tsr_device_parse(text, &o->device); break;
     case ARGP_KEY_ARG:
         if (o->name) return ARGP_ERR_UNKNOWN;
         o->name = text;
@@ -44,7 +44,10 @@ static error_t parse(int key, char *text, struct argp_state *state) {
 static const struct argp argp = {options, parse, "[FILE[:/path]]",
     "Lists the matrices of a file with shape, type, layout and filters, and says of the other datasets why they cannot be multiplied.", NULL, NULL, NULL};
 
-static void help(void) { tsr_options_help(&argp, "tessera info"); }
+static void help(const char *part) {
+    (void)part;
+    tsr_options_help(&argp, "tessera info", "tessera info C.h5\n  mpirun -n 4 tessera info --devices");
+}
 
 /* ---- a file ---------------------------------------------------------------------------------------------------- */
 

@@ -47,7 +47,6 @@ static const struct argp_option options[] = {
     {"progress", KEY_PROGRESS, "HOW", 0, "auto, bar, plain or off", 0},
     {"quiet", KEY_QUIET, 0, 0, "Neither progress nor a summary; errors and warnings remain", 0},
     {"ranks", KEY_RANKS, 0, 0, "Also print the table of ranks: each rank's lanes, as wide as that is", 0},
-    {"version", 'V', 0, OPTION_HIDDEN, 0, -1},
     {0}};
 
 typedef struct {
@@ -56,13 +55,6 @@ typedef struct {
     bool has_beta, has_output;
     int matrices;
 } parsed;
-
-static tsr_status parse_choice(const char *option, const char *text, const char *choices) {
-    size_t length = strlen(text);
-    for (const char *at = choices; *at; at += strcspn(at, " "), at += strspn(at, " "))
-        if (strcspn(at, " ") == length && strncmp(at, text, length) == 0) return TSR_OK;
-    return tsr_fail(TSR_ERR_USAGE, "%s %s: choose one of %s", option, text, choices);
-}
 
 static tsr_status parse_type(const char *text, tsr_multiply_settings *s) {
     TSR_TRY(tsr_dtype_parse(text, &s->type));
@@ -106,7 +98,7 @@ static tsr_status parse_one(int key, char *arg, parsed *p) {
     case KEY_COMPRESS: return parse_compress(arg, s);
     case KEY_SHUFFLE: s->shuffle = true; return TSR_OK;
     case KEY_FORCE: s->force = true; return TSR_OK;
-    case KEY_DEVICE: s->device = arg; return parse_choice("--device", arg, "auto cpu cuda");
+    case KEY_DEVICE: return tsr_device_parse(arg, &s->device);
     case KEY_ACCURACY: return tsr_accuracy_parse(arg, &s->accuracy);
     case KEY_KERNEL: s->kernel = arg; return TSR_OK;
     case KEY_GRID: return tsr_parse_grid("--grid", arg, s->grid);
@@ -185,6 +177,9 @@ static tsr_status run(const tsr_world *world, int argc, char **argv) {
     return status;
 }
 
-static void help(void) { tsr_options_help(&argp, "tessera multiply"); }
+static void help(const char *part) {
+    (void)part;
+    tsr_options_help(&argp, "tessera multiply", "mpirun -n 4 tessera multiply A.h5:/A B.h5:/B -o C.h5:/C --verify\n  tessera multiply A.h5 B.h5 -o C.h5 --transpose-b --dry-run");
+}
 
 const tsr_command tsr_cmd_multiply = {"multiply", "C = alpha op(A) op(B) + beta C0, from HDF5 files to an HDF5 file", run, help};

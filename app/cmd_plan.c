@@ -86,7 +86,10 @@ static error_t parse(int key, char *text, struct argp_state *state) {
 static const struct argp argp = {options, parse, "", "Predicts C = A B from files to a file on a machine that need not be there: grid, memory, bytes, seconds a lane and in "
                                  "all. A prediction, from the machine's description alone.", NULL, NULL, NULL};
 
-static void help(void) { tsr_options_help(&argp, "tessera plan"); }
+static void help(const char *part) {
+    (void)part;
+    tsr_options_help(&argp, "tessera plan", "tessera plan --shape 100000 --ranks 64 --machine jobs/h200_example.machine");
+}
 
 /* ---- the prediction -------------------------------------------------------------------------------------------------- */
 

@@ -85,7 +85,10 @@ static const struct argp argp = {options, parse, "A B C",
     "Checks that C = alpha op(A) op(B) + beta C0 with random sign vectors, in time that grows with the size of the files and not with the product. Every row "
     "must lie within a bound that rounding alone stays under.\vExit code 0: passed; 3: failed.", NULL, NULL, NULL};
 
-static void help(void) { tsr_options_help(&argp, "tessera verify"); }
+static void help(const char *part) {
+    (void)part;
+    tsr_options_help(&argp, "tessera verify", "mpirun -n 4 tessera verify A.h5 B.h5 C.h5");
+}
 
 /* What multiply accumulates in for these types. */
 static tsr_dtype accumulated(const tsr_store *a, const tsr_store *b, const tsr_store *c) {

@@ -11,8 +11,8 @@ typedef struct {
     const char *what; /* one line for `tessera --help` */
     /* argv[0] is "tessera NAME". The world is open; --help and --version were answered before it was. */
     tsr_status (*run)(const tsr_world *world, int argc, char **argv);
-    /* Prints the command's --help to stdout (argp). */
-    void (*help)(void);
+    /* Prints the command's --help to stdout (argp). `part`: the word after the command, NULL for none; commands without parts ignore it. */
+    void (*help)(const char *part);
 } tsr_command;
 
 extern const tsr_command tsr_cmd_multiply, tsr_cmd_generate, tsr_cmd_compare, tsr_cmd_verify, tsr_cmd_info, tsr_cmd_bench, tsr_cmd_plan;

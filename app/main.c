@@ -1,4 +1,4 @@
-/* The program `tessera`: finds the subcommand, answers --help and --version before MPI starts, opens the job's ranks, runs the
+/* The program `tessera`: finds the subcommand, answers help and --version before MPI starts, opens the job's ranks, runs the
  * command on all of them, and prints the message of a failure once. The only file that prints errors or decides exit codes. */
 #include <signal.h>
 #include <stdio.h>
@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "app/command.h"
+#include "app/version.h"
+#include "io/nearest.h"
 #include "kernels/base.h"
 #include "mpi/grid.h"
 
@@ -24,14 +26,20 @@ static bool is_first_rank(void) {
 }
 
 static void print_help(void) {
-    printf("tessera %s: products of matrices in HDF5 files, on as many ranks and GPUs as the launcher gives\n\n"
+    printf("tessera %s: products of matrices in HDF5 files,\non as many ranks and GPUs as the launcher gives\n\n"
            "Usage: [mpirun -n RANKS] tessera COMMAND [OPTION...] ...\n\nCommands:\n", TSR_VERSION);
     for (size_t i = 0; i < COMMANDS; i++) printf("  %-10s %s\n", commands[i]->name, commands[i]->what);
     printf("\nOptions:\n"
-           "  --help     this text; after a command, what that command takes\n"
-           "  --version  the program's version\n\n"
-           "A matrix is named file.h5:/group/dataset, or file.h5 when the file holds one; a trailing [r0:r1,c0:c1] selects a part.\n"
-           "Exit codes: 0 done, 1 failure, 2 wrong usage, 3 the result failed its check, 75 stopped on request.\n");
+           "  -h, --help     this text; after a command, what that command takes\n"
+           "  -V, --version  versions of the program and of the libraries it uses\n\n"
+           "A matrix is named file.h5:/group/dataset, or file.h5 when the file holds one;\n"
+           "a trailing [r0:r1,c0:c1] selects a part, as numpy does.\n\n"
+           "Examples:\n"
+           "  mpirun -n 4 tessera multiply A.h5 B.h5 -o C.h5:/C --verify\n"
+           "  tessera info C.h5\n"
+           "  tessera help multiply\n\n"
+           "Exit codes: 0 done, 1 failure, 2 wrong usage, 3 the result failed its check,\n"
+           "75 stopped on request.\n");
 }
 
 static const tsr_command *find_command(const char *name) {
@@ -41,18 +49,28 @@ static const tsr_command *find_command(const char *name) {
 }
 
 static tsr_status no_command(const char *name) {
-    char list[256] = "";
+    char list[256] = "", meant[160];
+    tsr_nearest nearest = {.wanted = name ? name : ""};
     for (size_t i = 0; i < COMMANDS; i++) {
         size_t used = strlen(list);
         snprintf(list + used, sizeof list - used, " %s", commands[i]->name);
+        tsr_nearest_offer(&nearest, commands[i]->name);
     }
     if (!name) return tsr_fail(TSR_ERR_USAGE, "no command given: use one of%s, or --help", list);
-    return tsr_fail(TSR_ERR_USAGE, "unknown command '%s': use one of%s, or --help", name, list);
+    tsr_nearest_offer(&nearest, "help");
+    tsr_nearest_offer(&nearest, "--help");
+    tsr_nearest_offer(&nearest, "--version");
+    return tsr_fail(TSR_ERR_USAGE, "unknown command '%s'%s (commands:%s; --help explains them)", name,
+                    tsr_did_you_mean(&nearest, "", meant, sizeof meant), list);
 }
 
-static bool asks(int argc, char **argv, const char *option) {
-    for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++)
-        if (strcmp(argv[i], option) == 0) return true;
+static bool is_help(const char *argument) { return strcmp(argument, "--help") == 0 || strcmp(argument, "-h") == 0; }
+static bool is_version(const char *argument) { return strcmp(argument, "--version") == 0 || strcmp(argument, "-V") == 0; }
+
+/* Whether one of the arguments before a "--" asks so. */
+static bool asks(int argc, char **argv, bool (*is)(const char *)) {
+    for (int i = 0; i < argc && strcmp(argv[i], "--") != 0; i++)
+        if (is(argv[i])) return true;
     return false;
 }
 
@@ -68,24 +86,48 @@ static tsr_status flush_output(void) {
     return TSR_OK;
 }
 
+/* What a command line asks for that needs no ranks. */
+typedef struct {
+    const tsr_command *command; /* NULL: the program itself */
+    const char *unknown;        /* was named as a command and is none */
+    const char *part;           /* of the command that help is wanted for, NULL: all of it */
+    bool help, version;
+} request;
+
+static request read_request(int argc, char **argv) {
+    request r = {0};
+    if (argc < 2) return r;
+    int at = 1; /* where the command is */
+    if (is_help(argv[1]) || strcmp(argv[1], "help") == 0) r.help = true, at = 2;
+    else if (is_version(argv[1]) || strcmp(argv[1], "version") == 0) r.version = true;
+    if (r.version || at >= argc || (r.help && argv[at][0] == '-')) return r;
+    r.command = find_command(argv[at]);
+    if (!r.command) {
+        r.unknown = argv[at];
+        return r;
+    }
+    r.help = r.help || asks(argc - at - 1, argv + at + 1, is_help);
+    r.version = asks(argc - at - 1, argv + at + 1, is_version);
+    if (at + 1 < argc && argv[at + 1][0] != '-') r.part = argv[at + 1];
+    return r;
+}
+
+static tsr_status answer(const request *r) {
+    if (r->unknown) return no_command(r->unknown);
+    if (r->help && r->command) r->command->help(r->part);
+    else if (r->help) print_help();
+    else if (r->version) tsr_version_print(r->command ? r->command->name : NULL, stdout);
+    else return no_command(NULL);
+    return flush_output();
+}
+
 /* What needs no ranks. True when `*status` is the answer. */
 static bool answered_alone(int argc, char **argv, const tsr_command **command, tsr_status *status) {
-    *command = argc > 1 ? find_command(argv[1]) : NULL;
-    bool version = argc > 1 && asks(*command ? argc - 1 : 2, argv + (*command != NULL), "--version");
-    bool help = argc > 1 && asks(*command ? argc - 1 : 2, argv + (*command != NULL), "--help");
-    if (*command && !help && !version) return false;
-    *status = TSR_OK;
+    const request r = read_request(argc, argv);
+    *command = r.command;
+    if (r.command && !r.help && !r.version) return false;
     /* The others are silent and content: a launcher that saw one of them fail might end the first rank before it has spoken. */
-    if (!is_first_rank()) return true;
-    if (help) {
-        if (*command) (*command)->help();
-        else print_help();
-    } else if (version) {
-        printf("tessera%s%s %s\n", *command ? " " : "", *command ? (*command)->name : "", TSR_VERSION);
-    } else {
-        *status = no_command(argc > 1 ? argv[1] : NULL);
-    }
-    if (*status == TSR_OK) *status = flush_output();
+    *status = is_first_rank() ? answer(&r) : TSR_OK;
     return true;
 }
 

@@ -9,6 +9,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
+
+#include "io/nearest.h"
 
 #define LIST_CHARS 1200
 
@@ -32,8 +35,22 @@ static void list_options(const struct argp *argp, char *text, size_t chars) {
     for (const struct argp_child *c = argp->children; c && c->argp; c++) list_options(c->argp, text, chars);
 }
 
+static void offer_options(const struct argp *argp, tsr_nearest *nearest) {
+    for (const struct argp_option *o = argp->options; o && !is_end(o); o++)
+        if (is_option(o) && o->name && !(o->flags & OPTION_HIDDEN)) tsr_nearest_offer(nearest, o->name);
+    for (const struct argp_child *c = argp->children; c && c->argp; c++) offer_options(c->argp, nearest);
+}
+
 static tsr_status unknown_option(const struct argp *argp, const char *program, const char *what, int length, const char *option) {
-    char list[LIST_CHARS] = "";
+    char list[LIST_CHARS] = "", wanted[TSR_NEAREST_CHARS] = "", meant[160];
+    tsr_nearest nearest = {.wanted = wanted};
+    if (length > 2) snprintf(wanted, sizeof wanted, "%.*s", length - 2, option + 2);
+    offer_options(argp, &nearest);
+    tsr_nearest_offer(&nearest, "help");
+    tsr_nearest_offer(&nearest, "version");
+    tsr_did_you_mean(&nearest, "--", meant, sizeof meant);
+    if (*meant && strcmp(what, "unknown") == 0)
+        return tsr_fail(TSR_ERR_USAGE, "%s option '%.*s'%s (%s --help lists the options)", what, length, option, meant, program);
     list_options(argp, list, sizeof list);
     return tsr_fail(TSR_ERR_USAGE, "%s option '%.*s': %s has%s (%s --help explains them)", what, length, option, program, list, program);
 }
@@ -129,9 +146,10 @@ tsr_status tsr_options_parse(const struct argp *argp, int argc, char **argv, voi
     return status;
 }
 
-void tsr_options_help(const struct argp *argp, const char *name) {
+void tsr_options_help(const struct argp *argp, const char *name, const char *example) {
     char *program = strdup(name); /* argp_help wants it writable */
     if (program) argp_help(argp, stdout, ARGP_HELP_SHORT_USAGE | ARGP_HELP_LONG | ARGP_HELP_PRE_DOC | ARGP_HELP_POST_DOC, program);
+    printf("\nExample:\n  %s\n", example);
     free(program);
 }
 
@@ -158,17 +176,23 @@ tsr_status tsr_parse_int(const char *option, const char *text, int64_t low, int6
     return TSR_OK;
 }
 
-/* Reads up to `most` whole numbers separated by x; returns how many, 0 when the text is anything else. */
+static const char *skip_blanks(const char *text) { return text + strspn(text, " "); }
+
+/* Reads up to `most` whole numbers separated by x or a comma; returns how many, 0 when the text is anything else. */
 static int parse_times(const char *text, int64_t *numbers, int most) {
+    bool inside = *(text = skip_blanks(text)) == '(';
+    if (inside) text = skip_blanks(text + 1);
     for (int count = 0; count < most; count++) {
         char *end = NULL;
         if (!isdigit((unsigned char)*text)) return 0;
         errno = 0;
         numbers[count] = strtoll(text, &end, 10);
         if (errno == ERANGE) return 0;
-        if (!*end) return count + 1;
-        if (*end != 'x' && *end != 'X') return 0;
-        text = end + 1;
+        text = skip_blanks(end);
+        if (*text == ')' && inside) return *skip_blanks(text + 1) == '\0' ? count + 1 : 0;
+        if (!*text) return inside ? 0 : count + 1;
+        if (*text != 'x' && *text != 'X' && *text != ',') return 0;
+        text = skip_blanks(text + 1);
     }
     return 0;
 }
@@ -224,10 +248,21 @@ tsr_status tsr_parse_memory(const char *option, const char *text, size_t *bytes,
     return TSR_OK;
 }
 
+tsr_status tsr_device_parse(const char *text, const char **kind) {
+    static const char *const kinds[][2] = {{"auto", "auto"}, {"cpu", "cpu"}, {"cuda", "cuda"}, {"gpu", "cuda"}};
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        if (strcasecmp(text, kinds[i][0]) == 0) return *kind = kinds[i][1], TSR_OK;
+    return tsr_fail(TSR_ERR_USAGE, "unknown --device '%s': use auto, cpu or cuda (gpu is cuda)", text);
+}
+
 tsr_status tsr_order_parse(const char *text, tsr_order *order) {
-    if (strcmp(text, "row") == 0) return *order = TSR_ORDER_ROW, TSR_OK;
-    if (strcmp(text, "col") == 0) return *order = TSR_ORDER_COL, TSR_OK;
-    return tsr_fail(TSR_ERR_USAGE, "unknown --order '%s': use row (as h5ls shows the data) or col (as MATLAB, Fortran and Julia do)", text);
+    static const struct {
+        const char *name;
+        tsr_order order;
+    } names[] = {{"row", TSR_ORDER_ROW}, {"C", TSR_ORDER_ROW}, {"col", TSR_ORDER_COL}, {"column", TSR_ORDER_COL}, {"F", TSR_ORDER_COL}};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcasecmp(text, names[i].name) == 0) return *order = names[i].order, TSR_OK;
+    return tsr_fail(TSR_ERR_USAGE, "unknown --order '%s': use row or C (as h5ls shows the data), or col or F (as MATLAB, Fortran and Julia do)", text);
 }
 
 /* ---- the command line ---------------------------------------------------------------------------------------- */

@@ -1,6 +1,7 @@
 /* Deflate, shuffle and fletcher32 undone (chunk_decode.h). */
 #include "io/chunk_decode.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #ifdef TSR_HAVE_ZLIB
@@ -13,6 +14,15 @@ bool tsr_have_deflate(void) {
 #else
     return false;
 #endif
+}
+
+const char *tsr_zlib_version(char *text, size_t chars) {
+#ifdef TSR_HAVE_ZLIB
+    snprintf(text, chars, "%s", zlibVersion());
+#else
+    if (chars > 0) text[0] = '\0';
+#endif
+    return text;
 }
 
 /* *to_bytes: room on entry, what came out on return. */

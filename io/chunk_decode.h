@@ -17,6 +17,8 @@ typedef struct {
 } tsr_pipeline;
 
 bool tsr_have_deflate(void);
+/* The zlib that is loaded, "" where this build has none. Returns text. */
+const char *tsr_zlib_version(char *text, size_t chars);
 
 /* The most bytes a chunk of `chunk_bytes` can take in a file: deflate and checksums add a little to what does not shrink. */
 static inline size_t tsr_chunk_stored_max(size_t chunk_bytes) { return chunk_bytes + chunk_bytes / 64 + 1024; }

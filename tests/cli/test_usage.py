@@ -1,8 +1,9 @@
 """Wrong usage of everything: one line that says what to do, exit code 2 (1 for missing or bad files), no hang on any number of ranks."""
 import os
+import re
 import subprocess
 
-from lib import ENVIRONMENT, TESSERA, command_line, fails, leftovers, main, np, run, write
+from lib import ENVIRONMENT, TESSERA, command_line, fails, leftovers, main, np, read, run, write
 
 COMMANDS = ["multiply", "generate", "compare", "verify", "info", "plan", "bench"]
 
@@ -24,6 +25,42 @@ def test_version():
         assert run(command, "--version").out.startswith(f"tessera {command} 0."), command
 
 
+def test_ways_to_ask():
+    """-h, -V and `help` say what --help and --version say."""
+    general, version = run("--help").out, run("--version").out
+    assert run("-h").out == run("help").out == general and run("-V").out == run("version").out == version
+    for command in COMMANDS:
+        own = run(command, "--help").out
+        assert run(command, "-h").out == run("help", command).out == run("--help", command).out == own != general, command
+        assert run(command, "a", "b", "-V").out == run(command, "--version").out, command
+    one = run("bench", "gemm", "--help").out
+    assert one == run("help", "bench", "gemm").out and "tessera bench gemm" in one and "tessera bench memory" not in one, one
+    fails("help", "multiplly", code=2, says=["'multiplly'", "did you mean 'multiply'"])
+    fails("multiplly", "--help", code=2, says="did you mean 'multiply'")
+
+
+def test_help_width():
+    """80 columns, whatever is asked for, and an example that names the command."""
+    parts = [["bench", part] for part in ("gemm", "multiply", "memory", "accuracy", "speeds")]
+    for arguments in [[]] + [[command] for command in COMMANDS] + parts:
+        text = run("help", *arguments).out
+        for line in text.splitlines():
+            assert len(line) <= 80, f"{len(line)} columns: {line}"
+        example = text[text.rindex("Example"):]
+        assert " ".join(["tessera"] + arguments) in example, f"{arguments}: {example}"
+
+
+def test_versions():
+    lines = run("--version").out.splitlines()
+    assert lines[0] == "tessera 0.1.0", lines
+    said = {line.split()[0]: line.split(None, 1)[1] for line in lines[1:]}
+    assert list(said) == ["commit", "HDF5", "MPI", "CUDA", "NCCL", "zlib"], said
+    assert re.match(r"[0-9a-f]{7,}|unknown", said["commit"]), said
+    assert re.match(r"1\.\d+\.\d+ \((parallel|serial)\)", said["HDF5"]) and "(built for MPI " in said["MPI"], said
+    for library in ("CUDA", "NCCL", "zlib"):
+        assert re.match(r"\d+\.\d+|not in this build", said[library]), said
+
+
 def test_help_once():
     for arguments in (["--help"], ["multiply", "--help"], ["--version"]):
         alone, together = run(*arguments).out, run(*arguments, ranks=3).out
@@ -37,6 +74,8 @@ def test_commands():
     for ranks in (0, 1, 3):
         fails("multiplly", ranks=ranks, code=2, says=["'multiplly'"] + COMMANDS)
     fails("--bogus", code=2, says="'--bogus'")
+    fails("genrate", code=2, says="did you mean 'generate'?")
+    fails("bench", "gem", code=2, says="did you mean 'gemm'?")
 
 
 def test_options():
@@ -46,6 +85,18 @@ def test_options():
     fails("multiply", "--transpose-a=yes", "a", "b", "-o", "c", code=2, says="takes no value")
     fails("multiply", "--transpose", "a", "b", code=2, says="ambiguous")
     fails("compare", "x", "y", "z", code=2, says="'z'")
+    fails("multiply", "--transpose_b", "a", "b", "-o", "c", code=2, says="did you mean '--transpose-b'?")
+
+
+def test_aliases():
+    run("generate", "-o", "n.h5", "--shape", "12,10", "--type", "float32", "--order", "C")
+    assert read("n.h5").shape == (12, 10) and read("n.h5").dtype == np.float32
+    run("generate", "-o", "n.h5:/F", "--shape", "12,10", "--type", "fp64", "--order", "F")
+    assert read("n.h5", "F").shape == (10, 12) and read("n.h5", "F").dtype == np.float64
+    run("multiply", "n.h5:/C", "n.h5:/C", "--transpose-b", "-o", "named.h5", "--type", "double", "--grid", "1,1", "--host-memory", "1Gi", "--device", "CPU")
+    assert read("named.h5").dtype == np.float64
+    hidden = {"CUDA_VISIBLE_DEVICES": ""}
+    fails("multiply", "n.h5:/C", "n.h5:/C", "--transpose-b", "-o", "p.h5", "--device", "gpu", environment=hidden, code=1, says="--device cpu")
 
 
 def test_values():
