@@ -179,7 +179,7 @@ static tsr_status generate(const tsr_world *world, const generate_options *o, co
     tsr_status status = tsr_matrix_name_parse(o->output, &spec.name);
     if (status == TSR_OK && world->rank == 0) status = tsr_output_create(&spec, &output);
     TSR_TRY(tsr_share(world->comm, status, &output, sizeof output));
-    tsr_interrupt_guard(&output);
+    tsr_interrupt_guard(world, &output);
     status = write_dataset(world, o, &output);
     tsr_interrupt_release();
     if (status != TSR_OK) {

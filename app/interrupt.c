@@ -6,14 +6,23 @@
 #include <unistd.h>
 
 static const int stop_signals[] = {SIGTERM, SIGINT, SIGHUP};
-static char temporary[TSR_FILE_CHARS]; /* written before the handler is installed */
+/* Written before the handler is installed. */
+static char temporary[TSR_FILE_CHARS];
+static tsr_once *once;
+
+/* Nodes do not know of each other: of all that are stopped, the one with rank 0 speaks. */
+static void say(const char *text, size_t chars) {
+    if ((once && !once->has_first_rank) || !tsr_once_begin(once)) return;
+    ssize_t written = write(STDERR_FILENO, text, chars);
+    (void)written;
+    tsr_once_end(once);
+}
 
 static void stop(int number) {
     static const char text[] = "tessera: stopped on request; nothing under the output's name has changed, run the command again\n";
     (void)number;
     unlink(temporary);
-    ssize_t written = write(STDERR_FILENO, text, sizeof text - 1);
-    (void)written;
+    say(text, sizeof text - 1);
     _exit(75);
 }
 
@@ -24,7 +33,8 @@ static void handle(void (*handler)(int)) {
     for (size_t i = 0; i < sizeof stop_signals / sizeof *stop_signals; i++) sigaction(stop_signals[i], &action, NULL);
 }
 
-void tsr_interrupt_guard(const tsr_output *output) {
+void tsr_interrupt_guard(const tsr_world *world, const tsr_output *output) {
+    once = world->once;
     memcpy(temporary, output->desc.name.file, sizeof temporary);
     handle(stop);
 }

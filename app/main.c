@@ -4,8 +4,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "app/command.h"
+#include "app/interrupt.h"
 #include "app/version.h"
 #include "io/nearest.h"
 #include "kernels/base.h"
@@ -148,13 +150,17 @@ int main(int argc, char **argv) {
 
     tsr_world world;
     status = tsr_world_open(&world);
-    if (status != TSR_OK) return report(status);
+    if (status != TSR_OK) {
+        if (!is_first_rank()) sleep(1); /* where all fail alike the launcher ends the job when the first has spoken */
+        return report(status);
+    }
     world.started_seconds = started;
 
     char name[64];
     snprintf(name, sizeof name, "tessera %s", command->name);
     argv[1] = name;
     status = run_command(&world, command, argc - 1, argv + 1);
+    tsr_interrupt_release(); /* the handler's flag goes with the world */
     int code = world.rank == 0 ? report(status) : tsr_status_exit_code(status);
     tsr_world_close(&world);
     return code;

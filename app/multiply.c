@@ -58,7 +58,7 @@ static tsr_status allocate_output(void *context) { return tsr_output_allocate(&(
 static tsr_status create_output(void *context) {
     tsr_job *j = context;
     TSR_TRY(tsr_output_begin(&j->spec, &j->output));
-    tsr_interrupt_guard(&j->output);
+    tsr_interrupt_guard(j->world, &j->output);
     if (!j->output.in_memory) return tsr_output_allocate(&j->output);
     tsr_task_start(&j->allocation, allocate_output, j);
     return TSR_OK;
@@ -91,7 +91,7 @@ static tsr_status prepare_parts(tsr_job *j) {
     tsr_job_mark(j, TSR_STARTUP_ALLOCATION);
     TSR_TRY(status);
     TSR_TRY(tsr_share(j->world->comm, tsr_task_status(&output), &j->output, sizeof j->output));
-    if (!first) tsr_interrupt_guard(&j->output);
+    if (!first) tsr_interrupt_guard(j->world, &j->output);
     return tsr_agree(j->world->comm, tsr_task_status(&memory));
 }
 

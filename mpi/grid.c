@@ -3,7 +3,9 @@
 #define _GNU_SOURCE /* sched_getaffinity */
 #include "mpi/grid.h"
 
+#include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -48,11 +50,12 @@ static tsr_status world_describe(tsr_world *world) {
     TSR_TRY(TSR_MPI(MPI_Comm_size(world->node, &world->local_ranks)));
     if (gethostname(world->host, sizeof world->host) != 0) snprintf(world->host, sizeof world->host, "unknown-host");
     world->host[sizeof world->host - 1] = '\0';
+    TSR_TRY(tsr_once_open(world->node, world->rank, &world->once_window, &world->once));
     return share_cores(world);
 }
 
 tsr_status tsr_world_open(tsr_world *world) {
-    tsr_world opened = {.comm = MPI_COMM_NULL, .node = MPI_COMM_NULL, .started_seconds = tsr_now_seconds()};
+    tsr_world opened = {.comm = MPI_COMM_NULL, .node = MPI_COMM_NULL, .once_window = MPI_WIN_NULL, .started_seconds = tsr_now_seconds()};
     int running = 0, provided = MPI_THREAD_SINGLE;
     TSR_TRY(TSR_MPI(MPI_Initialized(&running)));
     if (running) TSR_TRY(TSR_MPI(MPI_Query_thread(&provided)));
@@ -72,6 +75,7 @@ void tsr_world_close(tsr_world *world) {
     int finalized = 0;
     MPI_Finalized(&finalized);
     if (finalized) return;
+    tsr_once_close(&world->once_window);
     if (world->node != MPI_COMM_NULL) MPI_Comm_free(&world->node);
     if (world->comm != MPI_COMM_NULL) MPI_Comm_free(&world->comm);
     free(world->warnings);
@@ -141,9 +145,16 @@ tsr_status tsr_share(MPI_Comm comm, tsr_status status, void *data, size_t bytes)
 
 _Noreturn void tsr_abort(const tsr_world *world, tsr_status status) {
     const char *message = *tsr_message() ? tsr_message() : tsr_status_text(status);
-    if (world->ranks > 1) fprintf(stderr, "tessera: error: rank %d on %s: %s\n", world->rank, world->host, message);
-    else fprintf(stderr, "tessera: error: %s\n", message);
-    fflush(stderr);
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, &before); /* a handler in this thread would wait for what it interrupted */
+    if (tsr_once_begin(world->once)) {
+        if (world->ranks > 1) fprintf(stderr, "tessera: error: rank %d on %s: %s\n", world->rank, world->host, message);
+        else fprintf(stderr, "tessera: error: %s\n", message);
+        fflush(stderr);
+        tsr_once_end(world->once);
+    }
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
     MPI_Abort(world->comm, tsr_status_exit_code(status));
     _Exit(tsr_status_exit_code(status));
 }

@@ -8,6 +8,7 @@
 #include "io/warnings.h"
 #include "kernels/base.h"
 #include "kernels/device.h"
+#include "mpi/once.h"
 #include "mpi/task.h"
 
 /* All ranks of the job. */
@@ -20,6 +21,8 @@ typedef struct {
     bool threads;             /* MPI_THREAD_MULTIPLE was granted */
     char host[64];
     double started_seconds;   /* tsr_now_seconds() when main began */
+    tsr_once *once;           /* the last words of the node's ranks */
+    MPI_Win once_window;
     tsr_warnings *warnings;   /* tsr_warn(world->warnings, ...) speaks on rank 0, and nowhere else */
 } tsr_world;
 
@@ -35,7 +38,8 @@ tsr_status tsr_agree(MPI_Comm comm, tsr_status status);
 tsr_status tsr_broadcast(MPI_Comm comm, void *data, size_t bytes);
 /* Rank 0 did something the others wait for: agreement on its status, then its result to all. Collective. */
 tsr_status tsr_share(MPI_Comm comm, tsr_status status, void *data, size_t bytes);
-/* Local. One rank fails while others may be inside communication: prints the message and ends the job with the status's exit code. */
+/* Local. One rank fails while others may be inside communication: prints the message, unless another rank of
+ * the node has spoken, and ends the job with the status's exit code. */
 _Noreturn void tsr_abort(const tsr_world *world, tsr_status status);
 /* An MPI call's return code as a status with MPI's own text. */
 tsr_status tsr_mpi_check(int code, const char *call);

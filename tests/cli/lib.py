@@ -2,9 +2,11 @@
 exit code; and a scratch folder that goes away with the test."""
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 
 import h5py
 import numpy as np
@@ -79,6 +81,27 @@ def read(name, dataset="C"):
 def leftovers():
     """Files an unfinished output leaves: none are allowed after tessera ended by itself."""
     return [name for name in os.listdir(".") if "tessera" in name or name.startswith(".")]
+
+
+def start_long_run(ranks=2, options=()):
+    """A product of big.h5 in small panels into c.h5, which takes long enough to be ended on the way; returns once its temporary file is there."""
+    command = command_line(["multiply", "big.h5", "big.h5", "-o", "c.h5", "--force", "--device", "cpu", "--panel", "1", "--kernel", "reference", *options], ranks)
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=ENVIRONMENT, start_new_session=True)
+    for _ in range(600):
+        if process.poll() is not None:
+            raise AssertionError(f"the run ended early: {process.communicate()}")
+        if [name for name in os.listdir(".") if name.startswith(".c.h5")]:
+            time.sleep(0.3)
+            return process
+        time.sleep(0.05)
+    os.killpg(process.pid, signal.SIGKILL)
+    raise AssertionError(f"no temporary file: {os.listdir('.')}, {process.communicate()}")
+
+
+def ranks_of(process):
+    """Children of mpirun."""
+    with open(f"/proc/{process.pid}/task/{process.pid}/children") as file:
+        return [int(child) for child in file.read().split()]
 
 
 def integers(rows, cols, dtype="f4"):

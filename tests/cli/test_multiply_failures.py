@@ -3,11 +3,10 @@ import os
 import signal
 import subprocess
 import tempfile
-import time
 
 import h5py
 
-from lib import ENVIRONMENT, command_line, fails, leftovers, main, np, read, run, write
+from lib import ENVIRONMENT, command_line, fails, leftovers, main, np, ranks_of, read, run, start_long_run, write
 
 
 def content(name):
@@ -91,28 +90,6 @@ def test_late_allocation():
             fails("multiply", "wide.h5", "long.h5", "-o", f"{folder}/c.h5", "--force", "--device", "cpu", ranks=ranks, code=1, says="free some space",
                   environment={"LD_PRELOAD": os.environ["TSR_LATE_ALLOCATION"]})
             assert np.all(read(f"{folder}/c.h5") == 5) and os.listdir(folder) == ["c.h5"], os.listdir(folder)
-
-
-def start_long_run():
-    """A product of small panels that takes long enough to be ended on the way; returns once its temporary file is there."""
-    command = command_line(["multiply", "big.h5", "big.h5", "-o", "c.h5", "--force", "--device", "cpu", "--panel", "1", "--kernel", "reference"], ranks=2)
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=ENVIRONMENT, start_new_session=True)
-    known = {"a.h5", "b.h5", "c.h5", "big.h5"}
-    for _ in range(600):
-        if process.poll() is not None:
-            raise AssertionError(f"the run ended early: {process.communicate()}")
-        if [name for name in os.listdir(".") if name not in known and "c.h5" in name]:
-            time.sleep(0.3)
-            return process
-        time.sleep(0.05)
-    os.killpg(process.pid, signal.SIGKILL)
-    raise AssertionError(f"no temporary file: {os.listdir('.')}, {process.communicate()}")
-
-
-def ranks_of(process):
-    """Children of mpirun."""
-    with open(f"/proc/{process.pid}/task/{process.pid}/children") as file:
-        return [int(child) for child in file.read().split()]
 
 
 def clean_folder():
