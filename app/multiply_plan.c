@@ -37,6 +37,19 @@ static tsr_status check_columns_first(const tsr_job *j) {
     return tsr_problem_make(seen_a, seen_b, s->beta != 0 ? &seen_c0 : NULL, s->alpha, s->beta, &problem);
 }
 
+/* What is read keeps its place: the output may only take that of C0. */
+static void name_sources(tsr_job *j) {
+    const tsr_multiply_settings *s = j->settings;
+    bool swap = s->order == TSR_ORDER_COL;
+    tsr_output_spec *spec = &j->spec;
+    spec->sources[spec->source_count++] =
+        (tsr_output_source){"A", &s->a, swap ? j->from.b.name.path : j->from.a.name.path, false};
+    spec->sources[spec->source_count++] =
+        (tsr_output_source){"B", &s->b, swap ? j->from.a.name.path : j->from.b.name.path, false};
+    if (s->beta != 0)
+        spec->sources[spec->source_count++] = (tsr_output_source){"C0", &s->c0, j->from.c0.name.path, true};
+}
+
 static tsr_status make_problem(tsr_job *j) {
     const tsr_multiply_settings *s = j->settings;
     bool swap = s->order == TSR_ORDER_COL;
@@ -52,6 +65,7 @@ static tsr_status make_problem(tsr_job *j) {
     j->spec = (tsr_output_spec){.name = s->c, .rows = j->problem.m, .cols = j->problem.n, .dtype = j->problem.out, .force = s->force,
                                 .chunk_rows = swap ? s->chunk_cols : s->chunk_rows, .chunk_cols = swap ? s->chunk_rows : s->chunk_cols,
                                 .shuffle = s->shuffle, .gzip = s->gzip, .gzip_level = s->gzip_level};
+    name_sources(j);
     tsr_output_choose_chunks(&j->spec);
     j->problem.a_on_disk = j->from.a.on_disk, j->problem.b_on_disk = j->from.b.on_disk, j->problem.c0_on_disk = j->from.c0.on_disk;
     j->problem.unit_m = tsr_max(1, j->spec.chunk_rows), j->problem.unit_n = tsr_max(1, j->spec.chunk_cols); /* a chunk is one rank's */

@@ -180,7 +180,8 @@ static tsr_status check_link(hid_t file, const char *file_name, const char *link
     return tsr_fail(TSR_ERR_FORMAT, "'%s': '%s' is an external link to %s, which is not followed; name that file instead", file_name, link, where);
 }
 
-tsr_status tsr_h5_resolve(hid_t file, const char *file_name, const char *path, char *resolved) {
+tsr_status tsr_h5_walk(hid_t file, const char *file_name, const char *path, tsr_h5_link_sink each, void *context,
+                       char *resolved) {
     char walk[TSR_PATH_CHARS], link[TSR_PATH_CHARS];
     snprintf(walk, sizeof walk, "%s", path);
     size_t done = 0; /* walk[0 … done) is free of soft links */
@@ -192,6 +193,7 @@ tsr_status tsr_h5_resolve(hid_t file, const char *file_name, const char *path, c
         bool soft;
         memcpy(link, walk, end);
         link[end] = '\0';
+        if (each) each(context, file, link, walk + end);
         tsr_status status = check_link(file, file_name, link, path, &soft);
         if (status == TSR_ERR_NOT_FOUND && jumps > 0)
             return tsr_fail(status, "'%s': '%s' is a soft link to '%s', which is not there", file_name, path, link);
@@ -209,6 +211,23 @@ tsr_status tsr_h5_resolve(hid_t file, const char *file_name, const char *path, c
     walk[done] = '\0';
     snprintf(resolved, TSR_PATH_CHARS, "%s", done ? walk : "/");
     return TSR_OK;
+}
+
+tsr_status tsr_h5_resolve(hid_t file, const char *file_name, const char *path, char *resolved) {
+    return tsr_h5_walk(file, file_name, path, NULL, NULL, resolved);
+}
+
+bool tsr_h5_same_object(hid_t a, hid_t b) {
+#if H5_VERSION_GE(1, 12, 0)
+    H5O_info2_t one, other;
+    int order = 1;
+    return H5Oget_info3(a, &one, H5O_INFO_BASIC) >= 0 && H5Oget_info3(b, &other, H5O_INFO_BASIC) >= 0 &&
+           H5Otoken_cmp(a, &one.token, &other.token, &order) >= 0 && order == 0;
+#else
+    H5O_info_t one, other;
+    return H5Oget_info2(a, &one, H5O_INFO_BASIC) >= 0 && H5Oget_info2(b, &other, H5O_INFO_BASIC) >= 0 &&
+           one.addr == other.addr;
+#endif
 }
 
 /* ---- attributes ------------------------------------------------------------------------------------------------ */

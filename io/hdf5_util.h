@@ -32,6 +32,13 @@ tsr_status tsr_h5_open_write(const char *file, hid_t *id);
 /* Follows `path` (absolute) link by link. Hard links and soft links inside the file only: TSR_ERR_FORMAT for external and
  * user-defined links, TSR_ERR_NOT_FOUND for what is not there. `resolved` (TSR_PATH_CHARS) is free of soft links. */
 tsr_status tsr_h5_resolve(hid_t file, const char *file_name, const char *path, char *resolved);
+/* The same, showing every link on the way before it is followed: an absolute path whose groups are free of soft links,
+ * and what of the path comes behind it. */
+typedef void (*tsr_h5_link_sink)(void *context, hid_t file, const char *link, const char *rest);
+tsr_status tsr_h5_walk(hid_t file, const char *file_name, const char *path, tsr_h5_link_sink each, void *context,
+                       char *resolved);
+/* Whether two open objects of one open file are one, whatever links led to them. */
+bool tsr_h5_same_object(hid_t a, hid_t b);
 
 /* A dataset as found: what was refused about it, if anything. */
 typedef struct {

@@ -7,6 +7,17 @@
 #include "io/run_record.h"
 #include "io/store.h"
 
+/* A matrix that the run reads. Its file gets the output only under a path that was named, and the output does not take
+ * its place. */
+typedef struct {
+    const char *role; /* "A": how messages call it */
+    const tsr_matrix_name *asked; /* as a person named it: path "" where the file's only matrix was meant */
+    const char *path; /* of the dataset found */
+    bool replaceable; /* C0: the output may replace it */
+} tsr_output_source;
+
+#define TSR_SOURCES_MAX 3
+
 typedef struct {
     tsr_matrix_name name; /* path "" means /C */
     int64_t rows, cols;
@@ -16,6 +27,8 @@ typedef struct {
     bool shuffle, gzip;   /* filters of the chunks, in this order */
     int gzip_level;       /* 0 to 9 */
     size_t encode_bytes;  /* memory a rank may take to encode chunks; what one chunk takes is taken anyway */
+    tsr_output_source sources[TSR_SOURCES_MAX]; /* nothing in them is owned */
+    int source_count;
 } tsr_output_spec;
 
 #define TSR_CHUNK_AUTO ((int64_t)-1)
@@ -34,8 +47,8 @@ typedef struct {
     int64_t target_identity[5];     /* device, inode, bytes, seconds and nanoseconds of the last change */
 } tsr_output;
 
-/* Local, rank 0. Refuses an existing dataset without force, a missing, read-only or full directory, a slice; removes what a killed earlier run
- * left beside the target. */
+/* Local, rank 0. Refuses an existing dataset without force, one that is read or holds what is read, a missing,
+ * read-only or full directory, a slice; removes what a killed earlier run left beside the target. */
 tsr_status tsr_output_create(const tsr_output_spec *spec, tsr_output *output);
 /* The two parts of tsr_output_create: the dataset without bytes of its own, and room on the disk for them, which takes 0.1 s for each GB of a memory-backed file
  * (`in_memory`) and may go on beside whoever writes them. Local, rank 0; where the second fails, the output is still to be discarded. */

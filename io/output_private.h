@@ -20,6 +20,11 @@ typedef struct {
 
 /* The checks of tsr_output_check; calls HDF5 and takes the lock itself. */
 tsr_status tsr_target_check(const tsr_output_spec *spec, tsr_target *target);
+/* output_sources.c. TSR_ERR_USAGE where the path was not named and the target's file is one that is read. */
+tsr_status tsr_sources_check_file(const tsr_output_spec *spec, const tsr_target *target);
+/* Likewise where putting the output and its record into the open target would take away what is read. The lock is
+ * taken. */
+tsr_status tsr_sources_check(const tsr_output_spec *spec, const tsr_target *target, hid_t file);
 /* Device, inode, size and time of change of a file; false when it is not there. */
 bool tsr_file_identity(const char *file, int64_t identity[5]);
 

@@ -152,10 +152,11 @@ static tsr_status check_dataset(hid_t file, const tsr_target *target, bool force
     return tsr_fail(TSR_ERR_EXISTS, "'%s:%s' is not a dataset, and --force replaces datasets only; name another output", target->file, target->path);
 }
 
-static tsr_status check_inside(hid_t file, bool force, tsr_target *target) {
+static tsr_status check_inside(hid_t file, const tsr_output_spec *spec, tsr_target *target) {
     bool parents;
     TSR_TRY(check_parents(file, target, &parents));
-    if (parents) TSR_TRY(check_dataset(file, target, force));
+    if (parents) TSR_TRY(tsr_sources_check(spec, target, file));
+    if (parents) TSR_TRY(check_dataset(file, target, spec->force));
     other_search search = {file, target};
     target->others = target->others || has_attributes(file, "/") || H5Lvisit(file, H5_INDEX_NAME, H5_ITER_NATIVE, find_other, &search) != 0;
     return TSR_OK;
@@ -173,7 +174,7 @@ static tsr_status check_existing(const tsr_output_spec *spec, tsr_target *target
     target->others = user_block > 0;
     tsr_h5_enter();
     status = tsr_h5_open_read(target->file, &file);
-    if (status == TSR_OK) status = check_inside(file, spec->force, target);
+    if (status == TSR_OK) status = check_inside(file, spec, target);
     if (file >= 0) H5Fclose(file);
     tsr_h5_leave();
     return status;
@@ -216,6 +217,7 @@ tsr_status tsr_target_check(const tsr_output_spec *spec, tsr_target *target) {
     TSR_TRY(resolve_file(spec->name.file, target));
     TSR_TRY(check_folder(target));
     target->exists = tsr_file_identity(target->file, target->identity);
+    TSR_TRY(tsr_sources_check_file(spec, target));
     if (target->exists) TSR_TRY(check_existing(spec, target));
     return check_space(target);
 }

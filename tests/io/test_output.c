@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "io/output.h"
 
+#include <hdf5.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 
@@ -165,6 +166,42 @@ static void test_refusals(void) {
     CHECK(count_ending(scratch, ".tmp") == 0, "a refusal left a temporary file");
 }
 
+/* A dataset that is read, under every name it has here and from another file. */
+static void test_sources(void) {
+    run("o.h5", "/g/A", 2, 2, false, 7);
+    run("l.h5", "/D", 2, 2, false, 8);
+    hid_t file = H5Fopen(in_scratch("o.h5"), H5F_ACC_RDWR, H5P_DEFAULT),
+          other = H5Fopen(in_scratch("l.h5"), H5F_ACC_RDWR, H5P_DEFAULT);
+    CHECK(H5Lcreate_hard(file, "/g/A", file, "/hard", H5P_DEFAULT, H5P_DEFAULT) >= 0 &&
+              H5Lcreate_soft("/g", file, "/soft", H5P_DEFAULT, H5P_DEFAULT) >= 0,
+          "links");
+    CHECK(H5Lcreate_hard(file, "/g", file, "/X.run", H5P_DEFAULT, H5P_DEFAULT) >= 0, "a group under another name");
+    CHECK(H5Lcreate_external("o.h5", "soft/A", other, "/out", H5P_DEFAULT, H5P_DEFAULT) >= 0, "external link");
+    CHECK(H5Fclose(file) >= 0 && H5Fclose(other) >= 0, "close");
+    static const struct {
+        const char *file, *path;
+    } targets[] = {{"o.h5", "/g/A"},  {"o.h5", "/hard"}, {"o.h5", "/soft/A"},
+                   {"o.h5", "/soft"}, {"o.h5", "/X"},    {"l.h5", "/out"}};
+    tsr_matrix_name asked = spec_of("o.h5", "/soft/A", 2, 2, false).name;
+    for (size_t i = 0; i < sizeof targets / sizeof *targets; i++) {
+        tsr_output_spec spec = spec_of(targets[i].file, targets[i].path, 2, 2, true);
+        spec.sources[spec.source_count++] = (tsr_output_source){"A", &asked, "/g/A", false};
+        CHECK_FAILS(tsr_output_check(&spec, NULL), TSR_ERR_USAGE, "would replace A ");
+        spec.sources[0].replaceable = true; /* the dataset is, groups on the way to it are not */
+        bool dataset = strcmp(targets[i].path, "/soft") != 0 && strcmp(targets[i].path, "/X") != 0;
+        if (dataset)
+            CHECK_OK(tsr_output_check(&spec, NULL));
+        else
+            CHECK_FAILS(tsr_output_check(&spec, NULL), TSR_ERR_USAGE, "would replace A ");
+    }
+    tsr_output_spec spec = spec_of("o.h5", "", 2, 2, true);
+    spec.sources[spec.source_count++] = (tsr_output_source){"A", &asked, "/g/A", true};
+    CHECK_FAILS(tsr_output_check(&spec, NULL), TSR_ERR_USAGE, "no dataset was named");
+    snprintf(spec.name.path, sizeof spec.name.path, "/C");
+    CHECK_OK(tsr_output_check(&spec, NULL));
+    CHECK(last_element("o.h5", "/g/A", 2, 2) == 7, "a check changed the file");
+}
+
 /* The file a symbolic link names is replaced, not the link; permissions stay. */
 static void test_link_and_mode(void) {
     struct stat st;
@@ -225,6 +262,7 @@ int main(void) {
     test_incomplete();
     test_killed();
     test_refusals();
+    test_sources();
     test_link_and_mode();
     test_changed_target();
     test_publish_fails();

@@ -1,0 +1,226 @@
+"""What multiply reads stays as it is: C goes into a file that is read only where its dataset is named, and takes the
+place of C0 alone."""
+
+import os
+import subprocess
+
+import h5py
+
+from lib import ENVIRONMENT, command_line, fails, leftovers, main, np, random, read, run, write
+
+A, B, C0 = np.arange(12.0).reshape(3, 4), np.arange(8.0).reshape(4, 2), np.arange(6.0).reshape(3, 2)
+
+
+def content(name):
+    with open(name, "rb") as file:
+        return file.read()
+
+
+def fresh():
+    """a.h5:/A and b.h5:/B, and data.h5 that holds A, B and C0 under many names."""
+    for name in os.listdir("."):
+        if os.path.isfile(name) or os.path.islink(name):
+            os.remove(name)
+    write("a.h5", A, "A"), write("b.h5", B, "B")
+    with h5py.File("data.h5", "w") as file:
+        file["A"], file["g/B"], file["C"] = A, B, C0
+        file["other"] = np.zeros((2, 2))
+        file["A_hard"] = file["A"]
+        file["h"] = file["g"]  # one group, two names
+        for name, to in (("A_soft", "/A"), ("A_twice", "/A_soft"), ("s", "/g"), ("C_soft", "/C")):
+            file[name] = h5py.SoftLink(to)
+        for name, to, path in (
+            ("A_here", "data.h5", "/A"),
+            ("B_there", "b.h5", "/B"),
+            ("A_round", "data.h5", "/A_twice"),
+            ("elsewhere", "other.h5", "/X"),
+            ("out", "b.h5", "/"),
+        ):
+            file[name] = h5py.ExternalLink(to, path)
+        file["B_soft_there"] = h5py.SoftLink("/B_there")
+        file["P.run/A"] = A
+        file["Q.run"] = A
+        file["R.run/a"] = file["A"]
+        file["S.run/a"] = h5py.SoftLink("/A")
+
+
+def refused(*args, says, file, ranks=0):
+    before = content(file)
+    fails("multiply", *args, code=2, says=says, ranks=ranks)
+    assert content(file) == before and not leftovers(), f"{args} changed {file}: {os.listdir('.')}"
+
+
+def test_file_without_a_dataset_named():
+    fresh()
+    os.symlink("a.h5", "soft.h5")
+    os.link("a.h5", "hard.h5")
+    os.makedirs("folder", exist_ok=True)
+    if not os.path.islink("folder/here"):
+        os.symlink("..", "folder/here")
+    for output in ("a.h5", "b.h5", "./a.h5", "soft.h5", "hard.h5", "folder/here/b.h5", "a.h5:/"):
+        for force in ((), ("--force",)):
+            refused(
+                "a.h5",
+                "b.h5",
+                "-o",
+                output,
+                *force,
+                file="a.h5" if "b.h5" not in output else "b.h5",
+                says=["is read from", ":/C"],
+                ranks=2 if output == "b.h5" else 0,
+            )
+    refused("a.h5[0:2,:]", "b.h5", "-o", "a.h5", "--dry-run", file="a.h5", says=":/C")
+    write("c.h5", C0)
+    refused("a.h5", "b.h5", "--add", "c.h5", "-o", "c.h5", "--force", file="c.h5", says=["C0", "c.h5:/C"])
+    run("multiply", "a.h5", "b.h5", "-o", "a.h5:/C")
+    assert np.array_equal(read("a.h5"), A @ B) and np.array_equal(read("a.h5", "A"), A)
+    run("multiply", "a.h5:/A", "b.h5", "-o", "b.h5:/x/C", ranks=2)
+    assert np.array_equal(read("b.h5", "x/C"), A @ B) and np.array_equal(read("b.h5", "B"), B)
+
+
+def test_operands_are_not_replaced():
+    """By any name, in any file that leads to them; with --force, and without it no advice to use it."""
+    fresh()
+    outputs = {
+        "A": "A",
+        "/A": "A",
+        "//A": "A",
+        "A_hard": "A",
+        "A_soft": "A",
+        "A_twice": "A",
+        "A_here": "A",
+        "A_round": "A",
+        "g/B": "B",
+        "h/B": "B",
+        "s/B": "B",
+        "s/./B": "B",
+        "g": "B",
+        "h": "B",
+        "s": "B",
+        "Q": "Q",
+        "R": "A",
+    }
+    for path, role in outputs.items():
+        a = "data.h5:/Q.run" if role == "Q" else "data.h5:/A"
+        says = f"would replace {'A' if role == 'Q' else role} "
+        output = "data.h5:" + (path if path.startswith("/") else "/" + path)
+        refused(a, "data.h5:/s/B", "-o", output, "--force", file="data.h5", says=says)
+        refused(a, "data.h5:/s/B", "-o", output, file="data.h5", says=says)
+    refused(
+        "data.h5:/A[0:2,:]",
+        "data.h5:/g/B[:,1:2]",
+        "-o",
+        "data.h5:/A",
+        "--force",
+        file="data.h5",
+        says="would replace A ",
+        ranks=3,
+    )
+    refused("data.h5:/A", "b.h5", "-o", "data.h5:/B_there", "--force", file="data.h5", says="would replace B ")
+    refused("data.h5:/A", "b.h5", "-o", "data.h5:/B_soft_there", "--force", file="data.h5", says="would replace B ")
+    refused(
+        "data.h5:/P.run/A", "b.h5", "-o", "data.h5:/P", "--force", file="data.h5", says=["record", "would replace A "]
+    )
+    refused(
+        "data.h5:/S.run/a", "b.h5", "-o", "data.h5:/S", "--force", file="data.h5", says=["record", "would replace A "]
+    )
+    refused("data.h5:/A_twice", "b.h5", "-o", "data.h5:/A_soft", "--force", file="data.h5", says="would replace A ")
+    refused(
+        "data.h5:/A",
+        "data.h5:/g/B",
+        "--order",
+        "col",
+        "--transpose-a",
+        "--transpose-b",
+        "-o",
+        "data.h5:/g/B",
+        "--force",
+        file="data.h5",
+        says="would replace B ",
+    )
+    os.link("data.h5", "hard.h5")
+    refused("data.h5:/A", "b.h5", "-o", "hard.h5:/A", "--force", file="data.h5", says="would replace A ")
+
+
+def test_links_to_other_things_are_replaced():
+    fresh()
+    for path in ("elsewhere", "B_there", "C_soft", "other", "S"):
+        run("multiply", "data.h5:/A", "data.h5:/g/B", "-o", f"data.h5:/{path}", "--force")
+        assert np.array_equal(read("data.h5", path), A @ B), path
+    assert (
+        np.array_equal(read("data.h5", "A"), A)
+        and np.array_equal(read("data.h5", "g/B"), B)
+        and np.array_equal(read("data.h5"), C0)
+    )
+
+
+def test_c0_in_place():
+    fresh()
+    fails("multiply", "a.h5", "b.h5", "--add", "data.h5:/C", "-o", "data.h5:/C", code=1, says="--force")
+    for times, ranks in ((1, 0), (2, 2), (3, 3)):
+        run("multiply", "a.h5", "b.h5", "--add", "data.h5:/C", "-o", "data.h5:/C", "--force", "--verify", ranks=ranks)
+        assert np.array_equal(read("data.h5"), C0 + times * (A @ B))
+    assert np.array_equal(read("data.h5", "A"), A) and not leftovers()
+    write("c.h5", C0)  # alone in its file
+    for chunks in ((), ("--chunk", "2x1")):
+        run("multiply", "a.h5", "b.h5", "--add", "c.h5", "-o", "c.h5:/C", "--force", *chunks, ranks=2)
+    assert np.array_equal(read("c.h5"), C0 + 2 * (A @ B))
+    # C0 is also A, or would be lost instead of replaced
+    write("square.h5", np.eye(3))
+    refused(
+        "square.h5",
+        "square.h5",
+        "--add",
+        "square.h5",
+        "-o",
+        "square.h5:/C",
+        "--force",
+        file="square.h5",
+        says="would replace A ",
+    )
+    with h5py.File("data.h5", "a") as file:
+        file["T.run"], file["t/C"], file["u"] = C0, C0, h5py.SoftLink("/t")
+    refused(
+        "a.h5",
+        "b.h5",
+        "--add",
+        "data.h5:/T.run",
+        "-o",
+        "data.h5:/T",
+        "--force",
+        file="data.h5",
+        says="would replace C0 ",
+    )
+    refused(
+        "a.h5", "b.h5", "--add", "data.h5:/u/C", "-o", "data.h5:/u", "--force", file="data.h5", says="would replace C0 "
+    )
+
+
+def test_c0_in_place_fails_whole():
+    """As on a disk that fills up on the way: C0 is as it was."""
+    fresh()
+    write("wide.h5", random.random((2000, 2))), write("long.h5", random.random((2, 2000))), write(
+        "c.h5", random.random((2000, 2000))
+    )
+    before = content("c.h5")
+    arguments = [
+        "multiply",
+        "wide.h5",
+        "long.h5",
+        "--add",
+        "c.h5",
+        "-o",
+        "c.h5:/C",
+        "--force",
+        "--device",
+        "cpu",
+        "--compress",
+        "gzip:1",
+    ]
+    command = f"ulimit -f 20000; exec {' '.join(command_line(arguments))}"
+    process = subprocess.run(["bash", "-c", command], capture_output=True, text=True, env=ENVIRONMENT, timeout=60)
+    assert process.returncode == 1 and "File too large" in process.stderr, process
+    assert content("c.h5") == before and not leftovers(), os.listdir(".")
+
+
+main(globals())
