@@ -7,6 +7,7 @@
 #include "app/inputs.h"
 #include "app/options.h"
 #include "app/verify.h"
+#include "mpi/plan.h"
 
 #define BUFFER_BYTES ((size_t)64 << 20)
 
@@ -90,10 +91,11 @@ static void help(const char *part) {
     tsr_options_help(&argp, "tessera verify", "mpirun -n 4 tessera verify A.h5 B.h5 C.h5");
 }
 
-/* What multiply accumulates in for these types. */
+/* What multiply accumulates in to make such a C. */
 static tsr_dtype accumulated(const tsr_store *a, const tsr_store *b, const tsr_store *c) {
-    bool wide = tsr_dtype_compute(a->desc.element.dtype) == TSR_F64 || tsr_dtype_compute(b->desc.element.dtype) == TSR_F64;
-    return wide || c->desc.element.dtype == TSR_F64 ? TSR_F64 : TSR_F32;
+    tsr_problem problem = {.a = {.element = a->desc.element}, .b = {.element = b->desc.element}};
+    tsr_problem_store_as(&problem, c->desc.element.dtype);
+    return problem.type;
 }
 
 /* Collective. In column order a person's A is the transpose of the dataset, so the datasets multiply the other way round: Cᵀ = op(B)ᵀ·op(A)ᵀ. */

@@ -311,6 +311,7 @@ tsr_status tsr_multiply(const tsr_world *world, const tsr_multiply_settings *set
     if (described != TSR_OK) tsr_device_give_up(&opening);
     TSR_TRY(described);
     tsr_job_mark(&j, TSR_STARTUP_FILES);
+    tsr_job_say_types(&j);
     TSR_TRY(tsr_job_choose(&j, &opening));
     if (settings->dry_run) {
         tsr_status shown = tsr_job_show_plan(&j);

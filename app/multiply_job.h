@@ -52,6 +52,8 @@ static inline void tsr_job_mark(tsr_job *j, tsr_startup part) {
 /* multiply_plan.c. Collective, the same status on every rank. */
 tsr_status tsr_job_describe(tsr_job *j); /* what is multiplied: the files, the problem, where the product goes */
 tsr_status tsr_job_choose(tsr_job *j, tsr_device_opening *opening); /* with what: device, kernel, transport, plan */
+/* Local. Rank 0 says why C is f64 where nobody asked for that, and warns that C may not be exact. */
+void tsr_job_say_types(const tsr_job *j);
 tsr_status tsr_job_show_plan(const tsr_job *j);
 
 /* multiply.c. Collective, the same status on every rank: the grid and the transport of the plan. */

@@ -50,6 +50,34 @@ static void name_sources(tsr_job *j) {
         spec->sources[spec->source_count++] = (tsr_output_source){"C0", &s->c0, j->from.c0.name.path, true};
 }
 
+/* A kernel asked for by name may make fp32 alone, on whatever device. */
+static bool makes_f32_alone(const char *name) {
+    bool makes[TSR_DTYPE_COUNT] = {false};
+    int count;
+    const tsr_gemm_kernel *const *kernels = tsr_gemm_kernels(&count);
+    for (int i = 0; i < count; i++) makes[kernels[i]->type] |= strcmp(kernels[i]->name, name) == 0;
+    return makes[TSR_F32] && !makes[TSR_F64];
+}
+
+/* Sums of integers make C f64 where nobody asked for a type, or for something that f64 does not give. */
+static void choose_types(tsr_job *j) {
+    const tsr_multiply_settings *s = j->settings;
+    char why[128];
+    if (s->has_type) tsr_problem_store_as(&j->problem, s->type);
+    else if (tsr_problem_widened(&j->problem, why) && (s->accuracy != TSR_ACCURACY_IEEE || makes_f32_alone(s->kernel)))
+        tsr_problem_store_as(&j->problem, TSR_F32);
+}
+
+void tsr_job_say_types(const tsr_job *j) {
+    char why[512];
+    const tsr_multiply_settings *s = j->settings;
+    if (j->world->rank != 0) return;
+    if (tsr_problem_inexact(&j->problem, why)) tsr_warn(j->world->warnings, "%s", why);
+    if (s->has_type || (s->quiet && !s->dry_run) || !tsr_problem_widened(&j->problem, why)) return;
+    printf("C is f64: %s\n", why);
+    fflush(stdout); /* what takes long comes after */
+}
+
 static tsr_status make_problem(tsr_job *j) {
     const tsr_multiply_settings *s = j->settings;
     bool swap = s->order == TSR_ORDER_COL;
@@ -58,10 +86,7 @@ static tsr_status make_problem(tsr_job *j) {
     j->transpose_b = swap ? s->transpose_a : s->transpose_b;
     tsr_operand c0 = operand_of(j, &j->from.c0, false);
     TSR_TRY(tsr_problem_make(operand_of(j, &j->from.a, j->transpose_a), operand_of(j, &j->from.b, j->transpose_b), s->beta != 0 ? &c0 : NULL, s->alpha, s->beta, &j->problem));
-    if (s->has_type) {
-        j->problem.out = s->type;
-        if (s->type == TSR_F64) j->problem.type = TSR_F64; /* C in double is computed in double */
-    }
+    choose_types(j);
     j->spec = (tsr_output_spec){.name = s->c, .rows = j->problem.m, .cols = j->problem.n, .dtype = j->problem.out, .force = s->force,
                                 .chunk_rows = swap ? s->chunk_cols : s->chunk_rows, .chunk_cols = swap ? s->chunk_rows : s->chunk_cols,
                                 .shuffle = s->shuffle, .gzip = s->gzip, .gzip_level = s->gzip_level};

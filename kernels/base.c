@@ -97,6 +97,22 @@ tsr_dtype tsr_dtype_compute(tsr_dtype dtype) {
     return dtypes[dtype].bytes <= 2 ? TSR_F32 : TSR_F64;
 }
 
+double tsr_dtype_largest(tsr_dtype dtype) {
+    const int bits = (int)(8 * dtypes[dtype].bytes);
+    if (dtypes[dtype].kind == 'f') return 0;
+    return dtypes[dtype].kind == 'i' ? ldexp(1, bits - 1) : ldexp(1, bits) - 1;
+}
+
+double tsr_dtype_integers(tsr_dtype dtype) {
+    switch (dtype) {
+    case TSR_F16: return 0x1p11;
+    case TSR_BF16: return 0x1p8;
+    case TSR_F32: return 0x1p24;
+    case TSR_F64: return 0x1p53;
+    default: return 0;
+    }
+}
+
 float tsr_half_to_float(uint16_t half) { return tsr_half_decode(half); }
 uint16_t tsr_float_to_half(float value) { return tsr_half_encode((double)value); }
 

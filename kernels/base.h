@@ -96,6 +96,8 @@ tsr_status tsr_dtype_parse(const char *name, tsr_dtype *dtype); /* also float32,
 /* The type a matrix of this type is multiplied in: fp32 for f16, f32 and integers up to 16 bits; fp64 for the rest,
  * whose values fp32 would round. */
 tsr_dtype tsr_dtype_compute(tsr_dtype dtype);
+double tsr_dtype_largest(tsr_dtype dtype);   /* magnitude an integer type can hold; 0 for floating types */
+double tsr_dtype_integers(tsr_dtype dtype);  /* up to which a floating type holds all whole numbers; 0 for integers */
 
 /* How an element stands in a file or a buffer that came from one. */
 typedef struct {

@@ -14,6 +14,65 @@
 #define BUFFERS_MOST 8192   /* of one class */
 #define FAR 4               /* sums that are as many times the limit are halved at once */
 
+/* ---- types ------------------------------------------------------------------------------------------------------ */
+
+/* The type that A's and B's values ask for. */
+static tsr_dtype operands_type(const tsr_problem *problem) {
+    const tsr_dtype a = tsr_dtype_compute(problem->a.element.dtype), b = tsr_dtype_compute(problem->b.element.dtype);
+    return a == TSR_F64 || b == TSR_F64 ? TSR_F64 : TSR_F32;
+}
+
+void tsr_problem_store_as(tsr_problem *problem, tsr_dtype out) {
+    problem->out = out;
+    problem->type = problem->input = out == TSR_F64 ? TSR_F64 : operands_type(problem);
+}
+
+/* Sums of products lie within k·max|a|·max|b| whatever their order. They are scaled and added to in fp64. */
+double tsr_problem_reach(const tsr_problem *problem) {
+    const double a = tsr_dtype_largest(problem->a.element.dtype), b = tsr_dtype_largest(problem->b.element.dtype);
+    const double c0 = problem->add_c0 ? fabs(problem->beta) * tsr_dtype_largest(problem->c0.dtype) : 0;
+    return a > 0 && b > 0 ? fmax(1, fabs(problem->alpha)) * (double)problem->k * a * b + c0 : 0;
+}
+
+/* "u8 x i16", or "u8 x i16 + i32": what the reach is of. */
+static void name_sums(const tsr_problem *problem, char *text, size_t chars) {
+    const bool c0 = problem->add_c0 && tsr_dtype_largest(problem->c0.dtype) > 0;
+    snprintf(text, chars, "%s x %s%s%s", tsr_dtype_name(problem->a.element.dtype),
+             tsr_dtype_name(problem->b.element.dtype), c0 ? " + " : "", c0 ? tsr_dtype_name(problem->c0.dtype) : "");
+}
+
+bool tsr_problem_widened(const tsr_problem *problem, char *text) {
+    char sums[32];
+    text[0] = '\0';
+    if (problem->type != TSR_F64 || operands_type(problem) == TSR_F64) return false;
+    if (!(tsr_problem_reach(problem) > tsr_dtype_integers(TSR_F32))) return false;
+    name_sums(problem, sums, sizeof sums);
+    snprintf(text, 128, "f32 would round sums of %s beyond 2^24 (k = %lld)", sums, (long long)problem->k);
+    return true;
+}
+
+bool tsr_problem_inexact(const tsr_problem *problem, char *text) {
+    const bool narrower = tsr_dtype_integers(problem->out) < tsr_dtype_integers(problem->type);
+    const tsr_dtype least = narrower ? problem->out : problem->type;
+    const double reach = tsr_problem_reach(problem), holds = tsr_dtype_integers(least);
+    char sums[32], rounded[64] = "";
+    text[0] = '\0';
+    if (!(reach > holds)) return false;
+    name_sums(problem, sums, sizeof sums);
+    for (int i = 0; i < 2; i++) {
+        const tsr_dtype type = i ? problem->b.element.dtype : problem->a.element.dtype;
+        if (tsr_dtype_bytes(type) < 8) continue;
+        snprintf(rounded, sizeof rounded, "values of %s beyond 2^53 are rounded, and ", tsr_dtype_name(type));
+    }
+    const char *advice = "C is exact where sums stay below that";
+    if (reach <= tsr_dtype_integers(TSR_F64)) advice = "--type f64 holds all of them";
+    snprintf(text, 512, "C may not be exact: %ssums of %s over k = %lld may reach %.2g, and %s holds whole numbers up "
+             "to 2^%d; %s", rounded, sums, (long long)problem->k, reach, tsr_dtype_name(least), ilogb(holds), advice);
+    return true;
+}
+
+/* ---- the problem ------------------------------------------------------------------------------------------------ */
+
 tsr_status tsr_problem_make(tsr_operand a, tsr_operand b, const tsr_operand *c0, double alpha, double beta, tsr_problem *problem) {
     int64_t m = a.transpose ? a.cols : a.rows, k = a.transpose ? a.rows : a.cols;
     int64_t kb = b.transpose ? b.cols : b.rows, n = b.transpose ? b.rows : b.cols;
@@ -24,11 +83,11 @@ tsr_status tsr_problem_make(tsr_operand a, tsr_operand b, const tsr_operand *c0,
     if (beta != 0 && (c0->rows != m || c0->cols != n))
         return tsr_fail(TSR_ERR_SHAPE, "C0 is %lld x %lld but the product is %lld x %lld: they must be the same", (long long)c0->rows,
                         (long long)c0->cols, (long long)m, (long long)n);
-    bool wide = tsr_dtype_compute(a.element.dtype) == TSR_F64 || tsr_dtype_compute(b.element.dtype) == TSR_F64;
-    tsr_dtype type = wide ? TSR_F64 : TSR_F32;
     *problem = (tsr_problem){.m = m, .n = n, .k = alpha == 0 ? 0 : k, .a = a, .b = b, .add_c0 = beta != 0, .alpha = alpha, .beta = beta,
-                             .input = type, .type = type, .out = type, .unit_m = 1, .unit_n = 1};
+                             .unit_m = 1, .unit_n = 1};
     if (beta != 0) problem->c0 = c0->element;
+    const bool wide = operands_type(problem) == TSR_F64 || tsr_problem_reach(problem) > tsr_dtype_integers(TSR_F32);
+    tsr_problem_store_as(problem, wide ? TSR_F64 : TSR_F32);
     return TSR_OK;
 }
 

@@ -42,8 +42,20 @@ typedef struct {
     int64_t unit_m, unit_n; /* C is cut between ranks and super-blocks at multiples of these; 1 unless its file is chunked */
 } tsr_problem;
 
-/* Sets m, n, k and `type`; TSR_ERR_SHAPE shows both shapes. c0 (rows × cols, may be NULL) is needed exactly when beta ≠ 0. */
+/* Sets m, n, k and the types; TSR_ERR_SHAPE shows both shapes. c0 (rows × cols, may be NULL) is needed exactly when
+ * beta ≠ 0. The product is made and C stored in fp64 where an operand's type asks for it (tsr_dtype_compute), or where
+ * a product of integers may come to more than fp32 holds exactly; else in fp32. */
 tsr_status tsr_problem_make(tsr_operand a, tsr_operand b, const tsr_operand *c0, double alpha, double beta, tsr_problem *problem);
+/* C is stored as `out`, because somebody said so. The product is made in fp64 for an f64 and where an operand's type
+ * asks for it, whatever sums come to. */
+void tsr_problem_store_as(tsr_problem *problem, tsr_dtype out);
+/* The magnitude that sums of a product of integers, and elements of C, can reach, as far as k, alpha, beta and the
+ * ranges of the types say (of C0's type where that is an integer one). 0 where A or B is floating: there nothing is exact. */
+double tsr_problem_reach(const tsr_problem *problem);
+/* Whether fp64 is taken for the sums' sake alone, and why: 60 characters or so, of `text`'s at least 128. Else "". */
+bool tsr_problem_widened(const tsr_problem *problem, char *text);
+/* Whether C is a product of integers and may not be exact, why, and what to do, in `text` of at least 512. Else "". */
+bool tsr_problem_inexact(const tsr_problem *problem, char *text);
 
 /* Assumed speed of one rank's lanes: bytes/s, and flop/s for the multiply lane. Only ratios matter for the choice of a grid. What the ranks of a node
  * or all ranks share comes on top; 0: no limit beside the lanes'. */

@@ -57,6 +57,15 @@ static void check_dtypes(void) {
     const tsr_dtype single[] = {TSR_F16, TSR_F32, TSR_I8, TSR_U8, TSR_I16, TSR_U16}, twice[] = {TSR_F64, TSR_I32, TSR_U32, TSR_I64, TSR_U64};
     for (int i = 0; i < 6; i++) CHECK(tsr_dtype_compute(single[i]) == TSR_F32, "%s", tsr_dtype_name(single[i]));
     for (int i = 0; i < 5; i++) CHECK(tsr_dtype_compute(twice[i]) == TSR_F64, "%s", tsr_dtype_name(twice[i]));
+    const double largest[TSR_DTYPE_COUNT] = {
+        [TSR_I8] = 128, [TSR_I16] = 32768, [TSR_I32] = 2147483648.0, [TSR_I64] = 0x1p63,
+        [TSR_U8] = 255, [TSR_U16] = 65535, [TSR_U32] = 4294967295.0, [TSR_U64] = 0x1p64};
+    const double whole[TSR_DTYPE_COUNT] = {
+        [TSR_F16] = 2048, [TSR_BF16] = 256, [TSR_F32] = 16777216, [TSR_F64] = 9007199254740992.0};
+    for (int i = 0; i < TSR_DTYPE_COUNT; i++) {
+        const double most = tsr_dtype_largest((tsr_dtype)i), all = tsr_dtype_integers((tsr_dtype)i);
+        CHECK(most == largest[i] && all == whole[i], "%s: %g, %g", tsr_dtype_name((tsr_dtype)i), most, all);
+    }
 }
 
 /* The definition, without bit tricks. */

@@ -237,6 +237,83 @@ static void test_refusals(void) {
     CHECK_FAILS(tsr_plan_make(&problem, &res, &plan), TSR_ERR_LIMIT, "--memory");
 }
 
+static tsr_problem typed(tsr_dtype a, tsr_dtype b, int64_t k, double alpha, double beta, tsr_dtype c0) {
+    const tsr_operand to_a = {2, k, {a, false}, false, TSR_ROAD_HOST}, to_b = {k, 3, {b, false}, false, TSR_ROAD_HOST};
+    const tsr_operand to_c0 = {2, 3, {c0, false}, false, TSR_ROAD_HOST};
+    tsr_problem problem;
+    CHECK_OK(tsr_problem_make(to_a, to_b, &to_c0, alpha, beta, &problem));
+    return problem;
+}
+
+#define FAR ((int64_t)1 << 40)
+
+typedef struct {
+    tsr_dtype a, b;
+    int64_t k;
+    double alpha, beta;
+    tsr_dtype c0;
+    enum { F32, WIDENED, F64 } made; /* in fp64 for the sums' sake; for an operand's */
+    bool inexact;                    /* even so */
+} typed_case;
+
+static const typed_case typed_cases[] = {
+    {TSR_F32, TSR_F32, FAR, 1, 0, TSR_F32, F32, false},
+    {TSR_F16, TSR_BF16, FAR, 1, 0, TSR_F32, F32, false},
+    {TSR_F64, TSR_U8, 1, 1, 0, TSR_F32, F64, false},
+    {TSR_I16, TSR_F32, FAR, 1, 0, TSR_F32, F32, false},
+    {TSR_F16, TSR_I32, FAR, 1, 0, TSR_F32, F64, false},
+    {TSR_F32, TSR_F32, 9, 1, 1, TSR_I64, F32, false},
+    {TSR_U8, TSR_U8, 258, 1, 0, TSR_F32, F32, false},
+    {TSR_U8, TSR_U8, 259, 1, 0, TSR_F32, WIDENED, false},
+    {TSR_I8, TSR_I8, 1024, -1, 0, TSR_F32, F32, false},
+    {TSR_I8, TSR_I8, 1025, 0.5, 0, TSR_F32, WIDENED, false},
+    {TSR_I8, TSR_I8, 1024, -1.5, 0, TSR_F32, WIDENED, false},
+    {TSR_U16, TSR_I16, 1, 1, 0, TSR_F32, WIDENED, false},
+    {TSR_U8, TSR_U8, 9, 1, 1, TSR_F64, F32, false},
+    {TSR_U8, TSR_U8, 9, 1, 1, TSR_I8, F32, false},
+    {TSR_U8, TSR_U8, 9, 1, -1, TSR_U32, WIDENED, false},
+    {TSR_U8, TSR_U8, 9, 0, 300, TSR_U16, WIDENED, false},
+    {TSR_U8, TSR_U8, FAR, 0, 0, TSR_U16, F32, false},
+    {TSR_U8, TSR_U8, FAR, 1, 0, TSR_F32, WIDENED, true},
+    {TSR_I32, TSR_U8, 1 << 14, 1, 0, TSR_F32, F64, false},
+    {TSR_I32, TSR_I32, 1, 1, 0, TSR_F32, F64, true},
+    {TSR_I64, TSR_U8, 1, 1, 0, TSR_F32, F64, true},
+    {TSR_U8, TSR_U8, 1, 1, 1, TSR_I64, WIDENED, true}};
+
+static void check_case(int i, const typed_case *one) {
+    char why[512];
+    tsr_problem problem = typed(one->a, one->b, one->k, one->alpha, one->beta, one->c0);
+    const tsr_dtype made = one->made == F32 ? TSR_F32 : TSR_F64;
+    const bool widened = one->made == WIDENED;
+    CHECK(problem.type == made && problem.out == made && problem.input == made, "case %d is made in %s, C is %s", i,
+          tsr_dtype_name(problem.type), tsr_dtype_name(problem.out));
+    CHECK(tsr_problem_widened(&problem, why) == widened && !why[0] == !widened, "case %d: '%s'", i, why);
+    CHECK(tsr_problem_inexact(&problem, why) == one->inexact && !why[0] == !one->inexact, "case %d: '%s'", i, why);
+    /* As f32: made in f64 only where an operand asks for it, and said to be inexact where sums wanted it. */
+    tsr_problem_store_as(&problem, TSR_F32);
+    CHECK(problem.out == TSR_F32 && problem.type == (one->made == F64 ? TSR_F64 : TSR_F32), "case %d as f32", i);
+    CHECK(!tsr_problem_widened(&problem, why), "case %d as f32: '%s'", i, why);
+    if (widened) {
+        CHECK(tsr_problem_inexact(&problem, why), "case %d as f32 is exact", i);
+        CHECK(strstr(why, "f32 holds whole numbers up to 2^24"), "case %d as f32: '%s'", i, why);
+        CHECK(!strstr(why, "--type f64") == one->inexact, "case %d as f32: '%s'", i, why);
+    }
+    tsr_problem_store_as(&problem, TSR_F64);
+    CHECK(problem.out == TSR_F64 && problem.type == TSR_F64 && problem.input == TSR_F64, "case %d as f64", i);
+}
+
+/* In what a product is made, and what is said of it: by the types alone, or for what sums of integers may come to. */
+static void test_types(void) {
+    char why[512];
+    for (int i = 0; i < (int)(sizeof typed_cases / sizeof *typed_cases); i++) check_case(i, &typed_cases[i]);
+    tsr_problem problem = typed(TSR_U8, TSR_U8, 1, 1, 0, TSR_F32);
+    tsr_problem_store_as(&problem, TSR_F16);
+    CHECK(problem.type == TSR_F32 && tsr_problem_inexact(&problem, why), "f16: '%s'", why);
+    CHECK(strstr(why, "f16 holds whole numbers up to 2^11"), "f16: '%s'", why);
+    problem = typed(TSR_U64, TSR_I64, INT64_MAX, -1e300, 1e300, TSR_U64); /* the longest text */
+    CHECK(tsr_problem_inexact(&problem, why) && strstr(why, "stay below that") && strlen(why) < 300, "'%s'", why);
+}
+
 /* What --memory in the refusal says must really work. */
 static void test_advice(void) {
     tsr_operand a = {1000, 1000, {TSR_F32, false}, false, TSR_ROAD_HOST};
@@ -388,6 +465,7 @@ int main(void) {
     test_writing_while_reading();
     test_on_disk();
     test_refusals();
+    test_types();
     test_advice();
     test_large();
     test_random_plans();
