@@ -1,8 +1,8 @@
 # Sourced by the scripts of jobs/ and tests/: prints every command exactly as it runs, and knows how to start ranks here.
-# TSR_HOME: the repository (under sbatch: where it was submitted from). TSR_BIN: the program, build/tessera by default.
+# TSR_HOME: the repository. TSR_BIN: the program, build/tessera by default.
 set -euo pipefail
 
-TSR_HOME=${TSR_HOME:-${SLURM_SUBMIT_DIR:-$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)}}
+TSR_HOME=${TSR_HOME:-$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)}
 TSR_BIN=${TSR_BIN:-$TSR_HOME/build/tessera}
 
 tsr_die() {
@@ -55,14 +55,53 @@ tsr_srun() {
     tsr_run srun "${flags[@]}" "$@"
 }
 
-# Prints a Python that has h5py and numpy; fails when there is none.
+# Prints a Python that has h5py and numpy: TSR_PYTHON where that is set, else the system's, else the first of PATH; fails
+# when there is none. tsr_no_python prints what to do then.
 tsr_python() {
-    local python
-    for python in ${TSR_PYTHON:-} /usr/bin/python3 python3; do
+    local python candidates=("${TSR_PYTHON:-/usr/bin/python3}")
+    [ -n "${TSR_PYTHON:-}" ] || mapfile -t -O 1 candidates < <(type -ap python3 python)
+    for python in "${candidates[@]}"; do
         if "$python" -c 'import h5py, numpy' >/dev/null 2>&1; then
             command -v "$python"
             return
         fi
     done
     return 1
+}
+tsr_no_python() {
+    if [ -n "${TSR_PYTHON:-}" ]; then
+        printf 'TSR_PYTHON=%s has no h5py and numpy: name a Python that has both, or unset it' "$TSR_PYTHON"
+    else
+        printf 'no Python here has h5py and numpy: run jobs/setup.sh --tests, or set TSR_PYTHON to one that has both'
+    fi
+}
+
+# What the Slurm test starts a Slurm of its own with.
+tsr_have_slurm() { PATH=$PATH:/usr/sbin:/sbin tsr_have slurmctld slurmd munged sbatch srun scontrol sinfo; }
+
+# tsr_have COMMAND...: every one of them.
+tsr_have() {
+    local name
+    for name in "$@"; do command -v "$name" >/dev/null || return 1; done
+}
+
+# tsr_build FOLDER CMAKE_OPTION...: compiles what changed; before that configures the folder, where that was not done to its end.
+tsr_build() {
+    local folder=$1
+    tsr_configured "$folder" || tsr_configure "$@" ||
+        tsr_die "CMake found no way to build (all of it: $folder/configure.log)"
+    tsr_logged "$folder/build.log" cmake --build "$folder" --parallel "$(nproc)" ||
+        tsr_die "the build in $folder failed (all of it: $folder/build.log). If this machine changed since it was configured, remove $folder and run this again"
+}
+
+tsr_configured() { [ -f "$1/build.ninja" ] || [ -f "$1/Makefile" ]; }
+
+# tsr_configure FOLDER CMAKE_OPTION...: from nothing, because CMake remembers what it did not find.
+tsr_configure() {
+    local folder=$1 generator=()
+    shift
+    if tsr_have ninja; then generator=(-G Ninja); fi
+    rm -rf "$folder/CMakeCache.txt" "$folder/CMakeFiles"
+    mkdir -p "$folder"
+    tsr_logged "$folder/configure.log" cmake -S . -B "$folder" "${generator[@]}" "$@"
 }

@@ -10,9 +10,11 @@ case "${1:-}" in
     --tests) with_tests=yes ;;
     *) printf 'usage: jobs/setup.sh [--tests]\n' >&2; exit 2 ;;
 esac
+[ $with_tests = no ] || [ -z "${TSR_PYTHON:-}" ] || tsr_python >/dev/null || tsr_die "$(tsr_no_python)"
 
 build_packages=(g++ cmake ninja-build pkg-config openmpi-bin libopenmpi-dev libhdf5-openmpi-dev zlib1g-dev libopenblas-dev)
-test_packages=(python3-h5py python3-numpy hdf5-tools slurm-wlm munge)
+python_packages=(python3-h5py python3-numpy hdf5-tools)
+slurm_packages=(slurm-wlm munge)
 
 # apt-get install, as root or through sudo; fails with a message that names the packages.
 install_packages() {
@@ -32,33 +34,27 @@ install_packages() {
         tsr_run "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q install -y --no-install-recommends "$@"
 }
 
-have() { # every command named
-    local name
-    for name in "$@"; do command -v "$name" >/dev/null || return 1; done
-}
-
-have_slurm() { PATH=$PATH:/usr/sbin have slurmctld slurmd munged sbatch; }
-
-configure() {
-    local generator=()
-    if have ninja; then generator=(-G Ninja); fi
-    mkdir -p "$build"
-    tsr_logged "$build/configure.log" cmake -S . -B "$build" "${generator[@]}"
-}
-
 # A machine that can configure has what it needs, however it got it; only else packages are installed.
-if [ ! -f "$build/build.ninja" ] && [ ! -f "$build/Makefile" ]; then
-    if ! have cmake c++ mpicc mpirun || ! configure; then
-        rm -rf "$build/CMakeCache.txt" "$build/CMakeFiles" # what was not found is remembered there
+if ! tsr_configured "$build"; then
+    if ! tsr_have cmake c++ mpicc mpirun || ! tsr_configure "$build"; then
         install_packages "${build_packages[@]}" || tsr_die "something Tessera needs is missing on this machine"
-        configure || tsr_die "CMake found no way to build (all of it: $build/configure.log)"
+        tsr_configure "$build" || tsr_die "CMake found no way to build (all of it: $build/configure.log)"
     fi
     grep '^-- tessera:' "$build/configure.log"
 fi
 
-if [ $with_tests = yes ] && ! { tsr_python && have_slurm; } >/dev/null; then
-    install_packages "${test_packages[@]}" || printf 'setup: going on without; tests that need Slurm are skipped\n' >&2
+# Python is needed by most tests, Slurm by one: that one may be left out.
+if [ $with_tests = yes ]; then
+    tsr_python >/dev/null || install_packages "${python_packages[@]}" || true
+    tsr_python >/dev/null || tsr_die "$(tsr_no_python)"
+    if ! tsr_have_slurm; then
+        if ! install_packages "${slurm_packages[@]}"; then
+            printf 'setup: going on without; the test that needs Slurm is left out\n' >&2
+        else
+            tsr_have_slurm || tsr_die "Slurm is not found, although ${slurm_packages[*]} are installed"
+        fi
+    fi
 fi
 
-tsr_logged "$build/build.log" cmake --build "$build" || tsr_die "the build failed (all of it: $build/build.log)"
+tsr_build "$build"
 printf '%s is ready\n' "$("$TSR_BIN" --version | head -n 1)"

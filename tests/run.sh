@@ -1,10 +1,15 @@
 #!/usr/bin/env bash
 # Sets up what is missing and runs every test: the unit tests under AddressSanitizer and UBSan (build-asan/), then all of
-# them in the ordinary build (build/). GPU tests run where nvidia-smi shows a GPU, the Slurm test where Slurm is.
+# them in the ordinary build (build/). The last line counts the tests that ran, and those left out with the reason, such as no GPU.
 . "$(dirname "${BASH_SOURCE[0]}")/../jobs/common.sh"
 cd "$TSR_HOME"
 jobs/setup.sh --tests
-if python=$(tsr_python); then export TSR_PYTHON=$python; fi
+TSR_PYTHON=$(tsr_python) || tsr_die "$(tsr_no_python)"
+export TSR_PYTHON
+if grep -qiE '^BUILD_TESTING:[A-Z]+=(OFF|NO|FALSE|0)$' build/CMakeCache.txt; then # configured by hand, without tests
+    tsr_logged build/configure.log cmake -DBUILD_TESTING=ON build || tsr_die "CMake found no way to build (all of it: build/configure.log)"
+    tsr_build build
+fi
 
 # Several small MPI jobs share the cores: let ranks that wait yield, and bind none of them.
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
@@ -14,20 +19,18 @@ export OMPI_MCA_pml=ob1
 export LSAN_OPTIONS=suppressions=$TSR_HOME/tests/lsan.supp:print_suppressions=0
 export ASAN_OPTIONS=${ASAN_OPTIONS:-detect_leaks=1:halt_on_error=1} UBSAN_OPTIONS=${UBSAN_OPTIONS:-halt_on_error=1:print_stacktrace=1}
 
-generator=()
-if command -v ninja >/dev/null; then generator=(-G Ninja); fi
-if [ ! -f build-asan/build.ninja ] && [ ! -f build-asan/Makefile ]; then
-    mkdir -p build-asan
-    tsr_logged build-asan/configure.log cmake -S . -B build-asan "${generator[@]}" -DCMAKE_BUILD_TYPE=Debug \
-        -DCMAKE_C_FLAGS=-O1 -DCMAKE_CXX_FLAGS=-O1 -DTSR_CUDA=OFF -DTSR_SANITIZE=address,undefined
-fi
-tsr_logged build-asan/build.log cmake --build build-asan || tsr_die "the sanitizer build failed (all of it: build-asan/build.log)"
+# run_tests FOLDER OPTION...: fails when a test failed. What ctest prints is kept for the summary.
+run_tests() {
+    local folder=$1
+    shift
+    rm -f "$folder/tests.log" "$folder/Testing/Temporary/LastTest.log"
+    tsr_show ctest --output-on-failure -j2 --no-tests=error "$@"
+    (cd "$folder" && ctest --output-on-failure -j2 --no-tests=error "$@" 2>&1 | tee tests.log)
+}
 
-tsr_ctest() { tsr_run ctest --test-dir "$1" --output-on-failure -j2 --no-tests=error "${@:2}"; }
-tsr_ctest build-asan -L '^unit$'
-if nvidia-smi >/dev/null 2>&1; then
-    tsr_ctest build
-else
-    printf 'tests: no GPU here, tests labelled gpu are left out\n'
-    tsr_ctest build -LE '^gpu$'
-fi
+tsr_build build-asan -DCMAKE_BUILD_TYPE=Debug -DCMAKE_C_FLAGS=-O1 -DCMAKE_CXX_FLAGS=-O1 -DTSR_CUDA=OFF -DTSR_SANITIZE=address,undefined
+failed=0
+run_tests build-asan -L '^unit$' || failed=1
+run_tests build || failed=1
+tests/python.sh tests/summary.py build-asan build || failed=1
+exit $failed

@@ -29,18 +29,20 @@ else
 fi
 export CUDA_VISIBLE_DEVICES
 
+python=$(tsr_python) || python=python3 # for the table any will do
+
 # The Python of the h5py + torch script; without one the rows beside it are left out.
 torch=
-for python in ${TSR_PYTHON:-} python3 /usr/bin/python3; do
-    if "$python" -c 'import h5py, torch' >/dev/null 2>&1; then
-        torch=$python
+for candidate in ${TSR_PYTHON:-} python3 /usr/bin/python3; do
+    if "$candidate" -c 'import h5py, torch' >/dev/null 2>&1; then
+        torch=$candidate
         break
     fi
 done
 
 touchers=()
 for ((i = 0; i < ${TSR_TOUCH:-0}; i += 8)); do
-    python3 -c 'b"1" * (8 << 30)' &
+    "$python" -c 'b"1" * (8 << 30)' &
     touchers+=($!)
 done
 for pid in "${touchers[@]}"; do
@@ -49,7 +51,7 @@ done
 
 [ -z "${TSR_PAGE:-}" ] || [ -e "$TSR_PAGE" ] || cp docs/performance.md "$TSR_PAGE"
 
-command=(python3 tests/bench/gpu_engine.py --program "$TSR_BIN" --launcher "${launcher[*]}" --torch "$torch" --ranks "$ranks" --device "${TSR_DEVICE:-cuda}" \
+command=("$python" tests/bench/gpu_engine.py --program "$TSR_BIN" --launcher "${launcher[*]}" --torch "$torch" --ranks "$ranks" --device "${TSR_DEVICE:-cuda}" \
     --disk "${TSR_DISK:-/var/tmp}" --shm "${TSR_SHM:-/dev/shm}" ${TSR_PAGE:+--page "$TSR_PAGE"} "$@")
 tsr_show "${command[@]}"
 exec "${command[@]}" # which then gets the signals

@@ -2,13 +2,6 @@
 # munge of its own, so that nothing of a Slurm that may be installed here is touched. Works as root and as anyone else.
 PATH=$PATH:/usr/sbin:/sbin
 
-slurm_installed() {
-    local program
-    for program in slurmctld slurmd munged sbatch srun scontrol sinfo; do
-        command -v "$program" >/dev/null || return 1
-    done
-}
-
 # slurm_free_port: a TCP port nobody listens on.
 slurm_free_port() {
     local port

@@ -5,7 +5,7 @@ set -u
 export TSR_HOME=$1 TSR_BIN=$2
 . "$TSR_HOME/jobs/common.sh"
 set +e
-python=$(tsr_python) || tsr_die "needs a Python with h5py and numpy (jobs/setup.sh --tests)"
+python=$(tsr_python) || tsr_die "$(tsr_no_python)"
 scratch=$(mktemp -d "${TMPDIR:-/tmp}/tessera-quickstart.XXXXXX")
 trap 'rm -rf "$scratch"' EXIT
 

@@ -4,11 +4,11 @@
 # Usage: test_slurm.sh REPOSITORY PROGRAM. Exit 77: no Slurm on this machine.
 set -u
 export TSR_HOME=$1 TSR_BIN=$2
-. "$TSR_HOME/tests/jobs/slurm.sh"
-slurm_installed || { echo "slurm-wlm and munge are not installed: skipped"; exit 77; }
 . "$TSR_HOME/jobs/common.sh"
+. "$TSR_HOME/tests/jobs/slurm.sh"
 set +e
-python=$(tsr_python) || tsr_die "needs a Python with h5py and numpy (jobs/setup.sh --tests)"
+tsr_have_slurm || { echo "skipped: no Slurm (slurm-wlm and munge)"; exit 77; }
+python=$(tsr_python) || tsr_die "$(tsr_no_python)"
 
 scratch=$(mktemp -d "${TMPDIR:-/tmp}/tessera-slurm.XXXXXX")
 finish() {

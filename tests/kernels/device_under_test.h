@@ -19,7 +19,7 @@ static inline device_under_test test_open(void) {
     CHECK_OK(tsr_device_find(TSR_TEST_DEVICE, &under.ops));
     CHECK_OK(under.ops->count(&devices, why));
     if (devices == 0) {
-        fprintf(stderr, "skipped: %s\n", why);
+        fprintf(stderr, "skipped: no GPU: %s\n", why);
         exit(77);
     }
     CHECK_OK(under.ops->open(0, &under.device));

@@ -1,7 +1,6 @@
 # The kernel contract, three ways from one source: CPU kernels, CUDA kernels in the host emulation, CUDA kernels on a GPU.
 # tsr_kernels_emulated: the .cu files compiled as C++ with TSR_EMULATE_CUDA, always under AddressSanitizer and UBSan.
-tsr_test(test_gemm_contract SOURCES test_gemm_contract.c LIBS tsr_kernels TIMEOUT 300)
-target_compile_definitions(test_gemm_contract PRIVATE TSR_TEST_DEVICE="cpu")
+tsr_test(test_gemm_contract SOURCES test_gemm_contract.c LIBS tsr_kernels TIMEOUT 300 DEFINES TSR_TEST_DEVICE="cpu")
 
 if(NOT TSR_SANITIZE MATCHES "thread") # cannot be had together with AddressSanitizer
   set(root ${PROJECT_SOURCE_DIR})
@@ -17,15 +16,10 @@ if(NOT TSR_SANITIZE MATCHES "thread") # cannot be had together with AddressSanit
   target_link_options(tsr_kernels_emulated PUBLIC -fsanitize=address,undefined)
   target_link_libraries(tsr_kernels_emulated PUBLIC ${BLAS_LIBRARIES} Threads::Threads m)
 
-  tsr_test(test_gemm_contract_emulated SOURCES test_gemm_contract.c LIBS tsr_kernels_emulated TIMEOUT 600)
-  target_compile_definitions(test_gemm_contract_emulated PRIVATE TSR_TEST_DEVICE="cuda")
+  tsr_test(test_gemm_contract_emulated SOURCES test_gemm_contract.c LIBS tsr_kernels_emulated TIMEOUT 600 DEFINES TSR_TEST_DEVICE="cuda")
   set_target_properties(test_gemm_contract_emulated PROPERTIES LINKER_LANGUAGE CXX)
 
   tsr_test(test_cuda_emulation SOURCES test_cuda_emulation.cc LIBS tsr_kernels_emulated)
 endif()
 
-if(TSR_HAVE_CUDA)
-  tsr_test(test_gemm_contract_gpu LABEL gpu SOURCES test_gemm_contract.c LIBS tsr_kernels TIMEOUT 600)
-  target_compile_definitions(test_gemm_contract_gpu PRIVATE TSR_TEST_DEVICE="cuda")
-  set_tests_properties(test_gemm_contract_gpu PROPERTIES SKIP_RETURN_CODE 77)
-endif()
+tsr_test(test_gemm_contract_gpu LABEL gpu SOURCES test_gemm_contract.c LIBS tsr_kernels TIMEOUT 600 DEFINES TSR_TEST_DEVICE="cuda")
