@@ -90,7 +90,7 @@ static tsr_status print_file(const char *text) {
     tsr_store_desc desc;
     listing list = {0, 0};
     TSR_TRY(tsr_matrix_name_parse(text, &name));
-    if (*name.path || name.sliced) {
+    if (*name.path || *name.slice) {
         TSR_TRY(tsr_hdf5_describe(&name, &desc));
         print_matrix(&desc, desc.name.path);
         return TSR_OK;

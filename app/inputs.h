@@ -9,10 +9,8 @@
 
 /* A slice is written rows first by those who count column by column, too: the file shows these as columns. */
 static inline tsr_matrix_name tsr_name_as_stored(tsr_order order, tsr_matrix_name name) {
-    if (order == TSR_ORDER_ROW) return name;
-    tsr_matrix_name stored = name;
-    stored.row0 = name.col0, stored.row1 = name.col1, stored.col0 = name.row0, stored.col1 = name.row1;
-    return stored;
+    name.columns_first = order == TSR_ORDER_COL;
+    return name;
 }
 
 /* Collective over world; the same status everywhere. `text` is what a person wrote. The store is owned by the caller: close it. */

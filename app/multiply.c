@@ -196,11 +196,9 @@ static tsr_status check(tsr_job *j) {
 /* ---- the record ----------------------------------------------------------------------------------------------------- */
 
 static void describe_source(const tsr_matrix_name *name, int64_t rows, int64_t cols, const char *type, tsr_source_record *source) {
-    if (name->sliced)
-        snprintf(source->name, sizeof source->name, "%s:%s[%lld:%lld,%lld:%lld]", name->file, name->path, (long long)name->row0, (long long)name->row1,
-                 (long long)name->col0, (long long)name->col1);
-    else
-        snprintf(source->name, sizeof source->name, "%s:%s", name->file, name->path);
+    tsr_matrix_name stored = *name;
+    stored.columns_first = false;
+    tsr_matrix_name_text(&stored, source->name, sizeof source->name);
     source->rows = rows, source->cols = cols;
     snprintf(source->type, sizeof source->type, "%s", type);
 }

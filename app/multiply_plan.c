@@ -7,6 +7,7 @@
 #include "app/inputs.h"
 #include "app/multiply_job.h"
 #include "app/place_chunks.h"
+#include "app/shapes.h"
 #include "app/verify.h"
 #include "io/trace_file.h"
 
@@ -25,16 +26,6 @@ static tsr_status describe_sources(const tsr_job *j, tsr_job_sources *from) {
     TSR_TRY(tsr_hdf5_describe(swap ? &a : &b, &from->b));
     if (s->beta != 0) TSR_TRY(tsr_hdf5_describe(&c0, &from->c0));
     return TSR_OK;
-}
-
-/* The product as one sees it who counts column by column, so that a refusal shows that person's shapes. */
-static tsr_status check_columns_first(const tsr_job *j) {
-    const tsr_multiply_settings *s = j->settings;
-    const tsr_store_desc *a = &j->from.b, *b = &j->from.a, *c0 = &j->from.c0;
-    tsr_operand seen_a = {a->cols, a->rows, a->element, s->transpose_a, TSR_ROAD_HOST}, seen_b = {b->cols, b->rows, b->element, s->transpose_b, TSR_ROAD_HOST};
-    tsr_operand seen_c0 = {c0->cols, c0->rows, c0->element, false, TSR_ROAD_HOST};
-    tsr_problem problem;
-    return tsr_problem_make(seen_a, seen_b, s->beta != 0 ? &seen_c0 : NULL, s->alpha, s->beta, &problem);
 }
 
 /* What is read keeps its place: the output may only take that of C0. */
@@ -81,7 +72,8 @@ void tsr_job_say_types(const tsr_job *j) {
 static tsr_status make_problem(tsr_job *j) {
     const tsr_multiply_settings *s = j->settings;
     bool swap = s->order == TSR_ORDER_COL;
-    if (swap) TSR_TRY(check_columns_first(j));
+    TSR_TRY(tsr_shapes_check(s->order, swap ? &j->from.b : &j->from.a, s->transpose_a, swap ? &j->from.a : &j->from.b, s->transpose_b, NULL,
+                             s->beta != 0 ? &j->from.c0 : NULL));
     j->transpose_a = swap ? s->transpose_b : s->transpose_a;
     j->transpose_b = swap ? s->transpose_a : s->transpose_b;
     tsr_operand c0 = operand_of(j, &j->from.c0, false);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "io/hdf5_util.h"
+#include "io/nearest.h"
 #include "io/raw_file.h"
 
 /* ---- every dataset of a file ----------------------------------------------------------------------------------- */
@@ -98,7 +99,22 @@ typedef struct {
     char path[TSR_PATH_CHARS];  /* the first matrix */
     char matrix_text[600], other_text[600];
     int shown[2];
+    tsr_nearest by_path, by_name; /* the matrix whose path, or the last part of it, is most like what was asked for */
 } census;
+
+static const char *last_part(const char *path) {
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+/* Keeps the whole path of a matrix whose last part is near. */
+static void offer_by_name(tsr_nearest *nearest, const char *path) {
+    tsr_nearest one = {.wanted = nearest->wanted};
+    tsr_nearest_offer(&one, last_part(path));
+    if (!one.name[0] || strlen(path) >= sizeof one.name || (nearest->name[0] && one.distance >= nearest->distance)) return;
+    nearest->distance = one.distance;
+    snprintf(nearest->name, sizeof nearest->name, "%s", path);
+}
 
 static void add_text(char *text, size_t chars, int *shown, const char *one) {
     size_t used = strlen(text);
@@ -115,6 +131,8 @@ static bool count(void *context, const tsr_h5_found *found) {
         if (c->matrices++ == 0) snprintf(c->path, sizeof c->path, "%s", desc->name.path);
         snprintf(one, sizeof one, "%.200s (%lldx%lld %s)", desc->name.path, (long long)desc->rows, (long long)desc->cols, desc->type_name);
         add_text(c->matrix_text, sizeof c->matrix_text, &c->shown[0], one);
+        tsr_nearest_offer(&c->by_path, desc->name.path);
+        offer_by_name(&c->by_name, desc->name.path);
         return true;
     }
     c->others++;
@@ -124,9 +142,12 @@ static bool count(void *context, const tsr_h5_found *found) {
     return true;
 }
 
-static tsr_status take_census(hid_t file, const char *file_name, int64_t file_bytes, census *c) {
+/* `wanted`: the path that was asked for, "" for none. */
+static tsr_status take_census(hid_t file, const char *file_name, int64_t file_bytes, const char *wanted, census *c) {
     listing list = {.file_name = file_name, .file_bytes = file_bytes};
     memset(c, 0, sizeof *c);
+    c->by_path.wanted = wanted;
+    c->by_name.wanted = last_part(wanted);
     return visit_all(file, &list, count, c);
 }
 
@@ -135,7 +156,7 @@ static const char *more(int all, int shown) { return all > shown ? ", ..." : "";
 /* No path was given: the only matrix there is. */
 static tsr_status choose_path(hid_t file, const char *file_name, int64_t file_bytes, char *path) {
     census c;
-    TSR_TRY(take_census(file, file_name, file_bytes, &c));
+    TSR_TRY(take_census(file, file_name, file_bytes, "", &c));
     if (c.matrices == 1) {
         memcpy(path, c.path, TSR_PATH_CHARS);
         return TSR_OK;
@@ -149,14 +170,14 @@ static tsr_status choose_path(hid_t file, const char *file_name, int64_t file_by
 }
 
 /* The path is not there: adds what is to the message. */
-static tsr_status not_found(hid_t file, const char *file_name, int64_t file_bytes) {
-    char message[600];
+static tsr_status not_found(hid_t file, const tsr_matrix_name *name, int64_t file_bytes) {
+    char message[600], meant[200];
     census c;
     snprintf(message, sizeof message, "%s", tsr_message());
-    TSR_TRY(take_census(file, file_name, file_bytes, &c));
-    if (c.matrices > 0)
-        return tsr_fail(TSR_ERR_NOT_FOUND, "%s; it holds %s%s", message, c.matrix_text, more(c.matrices, c.shown[0]));
-    return tsr_fail(TSR_ERR_NOT_FOUND, "%s; it holds no matrix at all", message);
+    TSR_TRY(take_census(file, name->file, file_bytes, name->path, &c));
+    if (c.matrices == 0) return tsr_fail(TSR_ERR_NOT_FOUND, "%s; it holds no matrix at all", message);
+    tsr_did_you_mean(c.by_path.name[0] ? &c.by_path : &c.by_name, "", meant, sizeof meant);
+    return tsr_fail(TSR_ERR_NOT_FOUND, "%s%s %s %s%s", message, *meant ? meant : ";", *meant ? "It holds" : "it holds", c.matrix_text, more(c.matrices, c.shown[0]));
 }
 
 static tsr_status inspect_path(hid_t file, const char *file_name, const char *path, int64_t file_bytes, tsr_h5_found *found) {
@@ -176,18 +197,13 @@ static tsr_status inspect_path(hid_t file, const char *file_name, const char *pa
     return status;
 }
 
-/* The bounds of a slice that were left out; desc->rows, cols become those of the part. */
-static tsr_status resolve_slice(const tsr_matrix_name *asked, tsr_store_desc *desc) {
+/* desc->rows, cols become those of the part. */
+static tsr_status apply_slice(const tsr_matrix_name *asked, tsr_store_desc *desc) {
     tsr_matrix_name *name = &desc->name;
-    name->sliced = asked->sliced;
-    name->row0 = asked->row0 < 0 ? 0 : asked->row0;
-    name->col0 = asked->col0 < 0 ? 0 : asked->col0;
-    name->row1 = asked->row1 < 0 ? desc->dataset_rows : asked->row1;
-    name->col1 = asked->col1 < 0 ? desc->dataset_cols : asked->col1;
-    if (name->row0 > name->row1 || name->row1 > desc->dataset_rows || name->col0 > name->col1 || name->col1 > desc->dataset_cols)
-        return tsr_fail(TSR_ERR_SHAPE, "'%s:%s' is %lldx%lld: the slice [%lld:%lld,%lld:%lld] is not inside it; choose smaller bounds", name->file,
-                        name->path, (long long)desc->dataset_rows, (long long)desc->dataset_cols, (long long)name->row0, (long long)name->row1,
-                        (long long)name->col0, (long long)name->col1);
+    memcpy(name->slice, asked->slice, sizeof name->slice);
+    name->columns_first = asked->columns_first;
+    TSR_TRY(tsr_matrix_name_slice(name, desc->dataset_rows, desc->dataset_cols));
+    if (!name->sliced) return TSR_OK;
     desc->row0 = name->row0;
     desc->col0 = name->col0;
     desc->rows = name->row1 - name->row0;
@@ -195,31 +211,41 @@ static tsr_status resolve_slice(const tsr_matrix_name *asked, tsr_store_desc *de
     return TSR_OK;
 }
 
-static tsr_status describe(hid_t file, const tsr_matrix_name *name, int64_t file_bytes, tsr_h5_found *found) {
+/* A dataset may be called as a slice is written: where "/A[0]" is there, that is meant. */
+static bool is_called_so(hid_t file, const tsr_matrix_name *name, char *path) {
+    char whole[TSR_PATH_CHARS];
+    if (!*name->path || !*name->slice || snprintf(whole, sizeof whole, "%s%s", name->path, name->slice) >= (int)sizeof whole) return false;
+    return tsr_h5_resolve(file, name->file, whole, path) == TSR_OK;
+}
+
+static tsr_status describe(hid_t file, tsr_matrix_name *name, int64_t file_bytes, tsr_h5_found *found) {
     char path[TSR_PATH_CHARS];
-    if (name->path[0] == '\0') {
+    if (is_called_so(file, name, path)) {
+        name->slice[0] = '\0';
+    } else if (name->path[0] == '\0') {
         TSR_TRY(choose_path(file, name->file, file_bytes, path));
     } else {
         tsr_status status = tsr_h5_resolve(file, name->file, name->path, path);
-        if (status == TSR_ERR_NOT_FOUND) return not_found(file, name->file, file_bytes);
+        if (status == TSR_ERR_NOT_FOUND) return not_found(file, name, file_bytes);
         TSR_TRY(status);
     }
     return inspect_path(file, name->file, path, file_bytes, found);
 }
 
 tsr_status tsr_hdf5_describe(const tsr_matrix_name *name, tsr_store_desc *desc) {
+    tsr_matrix_name asked = *name;
     tsr_h5_found found;
     int64_t file_bytes;
     hid_t file = -1;
     TSR_TRY(tsr_h5_probe(name->file, &file_bytes, NULL));
     tsr_h5_enter();
     tsr_status status = tsr_h5_open_read(name->file, &file);
-    if (status == TSR_OK) status = describe(file, name, file_bytes, &found);
+    if (status == TSR_OK) status = describe(file, &asked, file_bytes, &found);
     if (file >= 0) H5Fclose(file);
     tsr_h5_leave();
     TSR_TRY(status);
     memcpy(found.desc.name.file, name->file, TSR_FILE_CHARS);
-    TSR_TRY(resolve_slice(name, &found.desc));
+    TSR_TRY(apply_slice(&asked, &found.desc));
     found.desc.on_disk = found.desc.offset >= 0 && tsr_raw_on_disk(name->file);
     *desc = found.desc;
     return TSR_OK;

@@ -205,9 +205,7 @@ static void plan_cache(tsr_store_desc *desc) {
 tsr_status tsr_h5_inspect(hid_t dataset, const char *path, int64_t file_bytes, bool allow_incomplete, tsr_h5_found *found) {
     memset(found, 0, sizeof *found);
     tsr_store_desc *desc = &found->desc;
-    tsr_matrix_name whole = {.row0 = -1, .row1 = -1, .col0 = -1, .col1 = -1};
     desc->kind = TSR_STORE_HDF5;
-    desc->name = whole;
     desc->offset = -1;
     snprintf(desc->name.path, sizeof desc->name.path, "%s", path);
     tsr_h5_type type;

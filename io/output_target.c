@@ -206,7 +206,9 @@ static tsr_status check_chunks(const tsr_output_spec *spec, size_t *bytes) {
 tsr_status tsr_target_check(const tsr_output_spec *spec, tsr_target *target) {
     memset(target, 0, sizeof *target);
     const char *path = spec->name.path[0] ? spec->name.path : "/C";
-    if (spec->name.sliced) return tsr_fail(TSR_ERR_USAGE, "the output '%s:%s' cannot be a slice; leave the [...] out", spec->name.file, path);
+    if (*spec->name.slice)
+        return tsr_fail(TSR_ERR_USAGE, "the output '%s:%s%s' cannot be a slice; leave the brackets out, or put a '/' behind them if the dataset is to be called so",
+                        spec->name.file, path, spec->name.slice);
     if (spec->rows < 0 || spec->cols < 0)
         return tsr_fail(TSR_ERR_SHAPE, "the output of %lldx%lld has a negative side", (long long)spec->rows, (long long)spec->cols);
     if (strlen(path) + 8 > TSR_PATH_CHARS) return tsr_fail(TSR_ERR_USAGE, "the output's path '%.60s...' is too long; choose a shorter one", path);

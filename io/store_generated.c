@@ -37,7 +37,6 @@ tsr_status tsr_generated_open(tsr_fill_kind fill, uint64_t seed, int64_t rows, i
     s->ops = &generated_ops;
     desc->kind = TSR_STORE_GENERATED;
     snprintf(desc->name.file, sizeof desc->name.file, "generated");
-    desc->name.row0 = desc->name.row1 = desc->name.col0 = desc->name.col1 = -1;
     desc->rows = desc->dataset_rows = rows;
     desc->cols = desc->dataset_cols = cols;
     desc->element.dtype = dtype;

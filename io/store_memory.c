@@ -60,7 +60,6 @@ tsr_status tsr_memory_open(tsr_view data, tsr_store **store) {
     s->data = data;
     desc->kind = TSR_STORE_MEMORY;
     snprintf(desc->name.file, sizeof desc->name.file, "memory");
-    desc->name.row0 = desc->name.row1 = desc->name.col0 = desc->name.col1 = -1;
     desc->rows = desc->dataset_rows = data.rows;
     desc->cols = desc->dataset_cols = data.cols;
     desc->element = data.element;

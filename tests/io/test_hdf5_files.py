@@ -300,8 +300,42 @@ class Files(unittest.TestCase):
             d = self.describe(f"{self.file}:/{name}[3:11,5:]")
             self.assertEqual((d["rows"], d["cols"], d["row0"], d["col0"], d["dataset_rows"]), ("8", "25", "3", "5", "20"))
             self.check(f"{self.file}:/{name}[3:11,5:]", data[3:11, 5:], [(mode, mode)])
-        self.refused(f"{self.file}:/A[3:21,:]", "20x30", "[3:21,0:30]", "not inside")
-        self.refused(f"{self.file}:/A[:,31:]", "not inside")
+        self.refused(f"{self.file}:/A[20:21,:]", "shapes do not agree", ":/A[20:21,:]", "none of the 20 rows")
+        self.refused(f"{self.file}:/A[:,31:]", "none of the 30 columns")
+        self.refused(f"{self.file}:/A[3]", "wrong usage", "write 3:4 for that row")
+        self.refused(f"{self.file}:/A[::2,:]", "wrong usage", "is not 1")
+
+    def test_slices_are_numpy_s(self):
+        """Any bounds: what numpy selects, or a refusal where that is nothing."""
+        data = np.arange(12 * 9, dtype="<f8").reshape(12, 9)
+        with h5py.File(self.file, "w") as f:
+            f["A"] = data
+        rng = np.random.default_rng(3)
+        bounds = ["", *map(str, range(-14, 15))]
+        for _ in range(150):
+            rows, cols = (":".join(rng.choice(bounds, 2)) for _ in range(2))
+            slice_text = str(rng.choice([f"[{rows},{cols}]", f"[{rows}, {cols}]", f"[{rows}]", f"[...,{cols}]", f"[{rows},...]"]))
+            want = eval(f"data{slice_text}")
+            same = any(first and first == last for first, last in (rows.split(":"), cols.split(":")))
+            if want.size:
+                d = self.describe(f"{self.file}:A{slice_text}")
+                self.assertEqual((int(d["rows"]), int(d["cols"])), want.shape, slice_text)
+                self.assertEqual(data[int(d["row0"]), int(d["col0"])], want[0, 0], slice_text)
+            elif not same:
+                self.refused(f"{self.file}:A{slice_text}", "selects none")
+
+    def test_called_like_a_slice(self):
+        """An exact name wins over the slice it looks like; a slash behind it says so in any case."""
+        with h5py.File(self.file, "w") as f:
+            f["A"] = np.zeros((4, 5))
+            f["A[0]"] = np.ones((2, 3))
+            f["g/B[0:1,0:2]"] = np.ones((7, 8))
+            f["g/B"] = np.ones((9, 9))
+        for name, shape in {"/A[0]": (2, 3), "/A[0]/": (2, 3), "A[0]": (2, 3), "/A[0][0:1]": (1, 3), "/g/B[0:1,0:2]": (7, 8), "/A[0:1]": (1, 5), "/g/B[0:1,0:3]": (1, 3)}.items():
+            d = self.describe(f"{self.file}:{name}")
+            self.assertEqual((int(d["rows"]), int(d["cols"])), shape, name)
+        self.refused(f"{self.file}:/A[1]", "write 1:2 for that row")
+        self.refused(f"{self.file}:/A[1]/", "has no '/A[1]'; did you mean '/A[0]'?")
 
     def test_matlab(self):
         """As MATLAB -v7.3 writes: 512 bytes of user block, classes as attributes, cells behind references, text as numbers."""
@@ -357,7 +391,10 @@ class Files(unittest.TestCase):
         with h5py.File(self.file, "a") as f:
             f["second"] = np.ones((5, 5), dtype="f4")
         self.refused(self.file, "2 matrices", "/deep/er/only (2x3 f64)", "/second (5x5 f32)", "name one of them")
-        self.refused(f"{self.file}:/absent", "not found", "has no '/absent'", "it holds /deep/er/only (2x3 f64), /second")
+        self.refused(f"{self.file}:/absent", "not found", "has no '/absent'; it holds /deep/er/only (2x3 f64), /second")
+        self.refused(f"{self.file}:/secnd", "has no '/secnd'; did you mean '/second'? It holds /deep")
+        self.refused(f"{self.file}:only", "has no '/only'; did you mean '/deep/er/only'?")
+        self.refused(f"{self.file}:/Deep/ER/onyl", "did you mean '/deep/er/only'?")
         self.refused(f"{self.file}:/vector/x", "not found", "not a group")
         self.refused(f"{self.file}:/deep", "is a group, not a dataset")
         with h5py.File(self.file, "w") as f:

@@ -1,30 +1,31 @@
-/* The forms of a matrix name, slices, and what is wrong with bad ones. */
+/* The forms of a matrix name, slices as numpy reads them, and what is wrong with bad ones. */
 #define _GNU_SOURCE
 #include "io/name.h"
 
 #include "tests/io/scratch.h"
 
-static void expect(const char *text, const char *file, const char *path) {
+static void expect_with(const char *text, const char *file, const char *path, const char *slice) {
     tsr_matrix_name name;
     CHECK_OK(tsr_matrix_name_parse(text, &name));
     CHECK(strcmp(name.file, file) == 0, "'%s': file '%s'", text, name.file);
     CHECK(strcmp(name.path, path) == 0, "'%s': path '%s'", text, name.path);
-    CHECK(!name.sliced && name.row0 == -1 && name.row1 == -1 && name.col0 == -1 && name.col1 == -1, "'%s' has a slice", text);
+    CHECK(strcmp(name.slice, slice) == 0, "'%s': slice '%s'", text, name.slice);
+    CHECK(!name.sliced && !name.columns_first, "'%s': a slice was applied", text);
 }
 
-static void expect_slice(const char *text, const char *path, int64_t r0, int64_t r1, int64_t c0, int64_t c1) {
-    tsr_matrix_name name;
-    CHECK_OK(tsr_matrix_name_parse(text, &name));
-    CHECK(strcmp(name.file, "x.h5") == 0 && strcmp(name.path, path) == 0, "'%s': '%s' '%s'", text, name.file, name.path);
-    CHECK(name.sliced && name.row0 == r0 && name.row1 == r1 && name.col0 == c0 && name.col1 == c1, "'%s': %lld:%lld,%lld:%lld", text,
-          (long long)name.row0, (long long)name.row1, (long long)name.col0, (long long)name.col1);
-}
+static void expect(const char *text, const char *file, const char *path) { expect_with(text, file, path, ""); }
 
 static void refuse(const char *text, const char *what) {
     tsr_matrix_name name;
     memset(&name, 7, sizeof name);
     CHECK_FAILS(tsr_matrix_name_parse(text, &name), TSR_ERR_USAGE, what);
     CHECK(name.file[0] == 7, "'%s' set the output", text);
+}
+
+static void touch(const char *name) {
+    FILE *made = fopen(in_scratch(name), "w");
+    CHECK(made, "cannot make a file");
+    fclose(made);
 }
 
 static void test_forms(void) {
@@ -42,53 +43,118 @@ static void test_forms(void) {
     expect("x.h5:/A b", "x.h5", "/A b");
     expect("x.h5:/A:/B", "x.h5", "/A:/B");
     expect("a:b.h5", "a:b.h5", "");
+    expect("./-", "./-", "");
+    expect("x.h5:/A]", "x.h5", "/A]");
+}
+
+/* A path without its slash. */
+static void test_without_slash(void) {
+    expect("x.h5:A", "x.h5", "/A");
+    expect("x.h5::A", "x.h5", "/A");
+    expect("dir/x.hdf5:g/A/", "dir/x.hdf5", "/g/A");
+    expect("x.h5:A:B", "x.h5", "/A:B");
+    expect("x.h5/A:B", "x.h5", "/A:B");
+    expect("a:b/x.h5:A", "a:b/x.h5", "/A");
+    expect("host:out", "host:out", ""); /* neither a file nor called like one */
+    expect_with("x.h5:A[:10]", "x.h5", "/A", "[:10]");
 }
 
 /* What is on disk decides where the file ends. */
 static void test_on_disk(void) {
     char text[700];
     scratch_make();
-    FILE *made = fopen(in_scratch("data"), "w");
-    CHECK(made, "cannot make a file");
-    fclose(made);
+    touch("data");
     snprintf(text, sizeof text, "%s/g/A", in_scratch("data"));
     expect(text, in_scratch("data"), "/g/A");
     CHECK(mkdir(in_scratch("folder.h5"), 0777) == 0, "mkdir");
-    made = fopen(in_scratch("folder.h5/y.h5"), "w");
-    CHECK(made, "cannot make a file");
-    fclose(made);
+    touch("folder.h5/y.h5");
     snprintf(text, sizeof text, "%s/A", in_scratch("folder.h5/y.h5"));
     expect(text, in_scratch("folder.h5/y.h5"), "/A");
     snprintf(text, sizeof text, "%s:A", in_scratch("data"));
-    refuse(text, "must begin with '/'");
-    made = fopen(in_scratch("odd[1:2,3:4]"), "w");
-    CHECK(made, "cannot make a file");
-    fclose(made);
+    expect(text, in_scratch("data"), "/A");
+    touch("data:A");
+    expect(text, in_scratch("data:A"), "");
+    snprintf(text, sizeof text, "%s:", in_scratch("data"));
+    refuse(text, "name after ':' is missing");
+    touch("odd[1:2,3:4]");
     expect(in_scratch("odd[1:2,3:4]"), in_scratch("odd[1:2,3:4]"), "");
     scratch_remove();
 }
 
+/* The slice is split off as text, whatever it says: a dataset may be called so. A slash behind it makes it part of the path. */
+static void test_slice_text(void) {
+    expect_with("x.h5[0:10,2:3]", "x.h5", "", "[0:10,2:3]");
+    expect_with("x.h5:/A[ :10 ]", "x.h5", "/A", "[ :10 ]");
+    expect_with("x.h5:/A[0]", "x.h5", "/A", "[0]");
+    expect_with("x.h5:/A[0][:,1:2]", "x.h5", "/A[0]", "[:,1:2]");
+    expect("x.h5:/A[0]/", "x.h5", "/A[0]");
+    expect("x.h5:/A[0]/B", "x.h5", "/A[0]/B");
+}
+
+static tsr_status slice(const char *text, bool columns_first, int64_t rows, int64_t cols, tsr_matrix_name *name) {
+    *name = (tsr_matrix_name){.file = "x.h5", .path = "/A", .columns_first = columns_first};
+    snprintf(name->slice, sizeof name->slice, "%s", text);
+    return tsr_matrix_name_slice(name, rows, cols);
+}
+
+/* Of 20 rows and 10 columns. */
 static void test_slices(void) {
-    expect_slice("x.h5[0:10,2:3]", "", 0, 10, 2, 3);
-    expect_slice("x.h5:/A[0:10,2:3]", "/A", 0, 10, 2, 3);
-    expect_slice("x.h5/A[:,:]", "/A", -1, -1, -1, -1);
-    expect_slice("x.h5::/A[5:,:7]", "/A", 5, -1, -1, 7);
-    expect_slice("x.h5:/A[3:3,0:0]", "/A", 3, 3, 0, 0);
-    expect_slice("x.h5:/A[0:9223372036854775807,:]", "/A", 0, INT64_MAX, -1, -1);
+    static const struct {
+        const char *text;
+        int64_t row0, row1, col0, col1;
+    } cases[] = {{"[0:10,2:3]", 0, 10, 2, 3}, {"[:,:]", 0, 20, 0, 10}, {"[5:,:7]", 5, 20, 0, 7}, {"[:10]", 0, 10, 0, 10}, {"[-10:, :]", 10, 20, 0, 10},
+                 {"[-4:-2,-1:]", 16, 18, 9, 10}, {"[ 1 : 3 , 4 : 5 ]", 1, 3, 4, 5}, {"[...]", 0, 20, 0, 10}, {"[..., 3:4]", 0, 20, 3, 4}, {"[2:3, ...]", 2, 3, 0, 10},
+                 {"[2:3,...,3:4]", 2, 3, 3, 4}, {"[...,2:3,3:4]", 2, 3, 3, 4}, {"[2:3,]", 2, 3, 0, 10}, {"[::1,0:5:1]", 0, 20, 0, 5}, {"[::,::]", 0, 20, 0, 10},
+                 {"[+1:+2,:]", 1, 2, 0, 10}, {"[0:99,-99:99]", 0, 20, 0, 10}, {"[0:9223372036854775807,:]", 0, 20, 0, 10}, {"[-9223372036854775808:99999999999999999999]", 0, 20, 0, 10},
+                 {"[3:3,0:0]", 3, 3, 0, 0}, {"[20:20,-1:-1]", 20, 20, 9, 9}};
+    tsr_matrix_name name;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        CHECK_OK(slice(cases[i].text, false, 20, 10, &name));
+        CHECK(name.sliced && !name.slice[0], "'%s' was not applied", cases[i].text);
+        CHECK(name.row0 == cases[i].row0 && name.row1 == cases[i].row1 && name.col0 == cases[i].col0 && name.col1 == cases[i].col1, "'%s': %lld:%lld,%lld:%lld", cases[i].text,
+              (long long)name.row0, (long long)name.row1, (long long)name.col0, (long long)name.col1);
+        CHECK_OK(slice(cases[i].text, true, 10, 20, &name)); /* the transpose is stored */
+        CHECK(name.col0 == cases[i].row0 && name.col1 == cases[i].row1 && name.row0 == cases[i].col0 && name.row1 == cases[i].col1, "'%s' of columns: %lld:%lld,%lld:%lld", cases[i].text,
+              (long long)name.row0, (long long)name.row1, (long long)name.col0, (long long)name.col1);
+    }
+    CHECK_OK(slice("", false, 20, 10, &name));
+    CHECK(!name.sliced, "no slice was applied");
+    CHECK_OK(slice("[5:9,-3:]", false, 0, 10, &name)); /* nothing is there anyway */
+    CHECK(name.row0 == 0 && name.row1 == 0 && name.col0 == 7 && name.col1 == 10, "of no rows");
+}
+
+static void refuse_slice(const char *text, tsr_status status, const char *what) {
+    tsr_matrix_name name;
+    tsr_status got = slice(text, false, 20, 10, &name);
+    CHECK(got == status && strstr(tsr_message(), what) && strstr(tsr_message(), "x.h5:/A["), "'%s': status %d: %s", text, got, tsr_message());
+    CHECK(!name.sliced && strcmp(name.slice, text) == 0, "'%s' changed the name", text);
+}
+
+static void test_bad_slices(void) {
+    static const char *const numbers[][2] = {{"[3]", "write 3:4 for that row"}, {"[3, :]", "write 3:4 for that row"}, {"[:,2]", "write 2:3 for that column"},
+                                             {"[-1]", "write -1: for that row"}, {"[-2,:]", "write -2:-1 for that row"}, {"[1,2]", "write 1:2 for that row"}};
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) refuse_slice(numbers[i][0], TSR_ERR_USAGE, numbers[i][1]);
+    static const char *const steps[] = {"[::2]", "[::2,:]", "[:,::-1]", "[0:10:3,:]", "[::0]"};
+    for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) refuse_slice(steps[i], TSR_ERR_USAGE, "is not 1");
+    static const char *const unreadable[] = {"[a:b,c:d]", "[1:2,x]", "[1;2,:]", "[1.5:2,:]", "[1:2:3:4]", "[- 1:2]", "[,3:4]", "[1:2,,3:4]", "[:]]", "[None,:]", "[1:2 3,:]", "[0x1:2,:]"};
+    for (size_t i = 0; i < sizeof unreadable / sizeof *unreadable; i++)
+        refuse_slice(unreadable[i], TSR_ERR_USAGE, strcmp(unreadable[i], "[1:2,,3:4]") == 0 ? "a part for rows and one for columns" : "cannot read");
+    static const char *const parts[] = {"[]", "[ ]", "[:,:,:]", "[...,...]", "[1:2,3:4,5:6]", "[:,:,...,:]", "[:,:,:,:,:,:]"};
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) refuse_slice(parts[i], TSR_ERR_USAGE, "a part for rows and one for columns");
+    static const char *const empty[][2] = {{"[2:1,3:4]", "'2:1' selects none of the 20 rows"}, {"[1:2,4:3]", "none of the 10 columns"}, {"[20:,:]", "none of the 20 rows"},
+                                           {"[30:40,:]", "none of the 20 rows"}, {"[:-20]", "none of the 20 rows"}, {"[:,-1:-3]", "none of the 10 columns"},
+                                           {"[21:21,:]", "none of the 20 rows"}, {"[:0]", "none of the 20 rows"}};
+    for (size_t i = 0; i < sizeof empty / sizeof *empty; i++) refuse_slice(empty[i][0], TSR_ERR_SHAPE, empty[i][1]);
 }
 
 static void test_bad(void) {
-    static const char *const slices[] = {"x.h5:/A[]", "x.h5:/A[1,2]", "x.h5:/A[1:2]", "x.h5:/A[1:2,3:4,5:6]", "x.h5:/A[-1:2,3:4]",
-                                         "x.h5:/A[2:1,3:4]", "x.h5:/A[1:2,4:3]", "x.h5:/A[a:b,c:d]", "x.h5:/A[1:2, 3:4]",
-                                         "x.h5:/A[0:9223372036854775808,:]", "x.h5:/A]"};
-    for (size_t i = 0; i + 1 < sizeof slices / sizeof *slices; i++) refuse(slices[i], "cannot read the slice");
-    expect("x.h5:/A]", "x.h5", "/A]");
     refuse("", "file's name is missing");
     refuse(":/A", "file's name is missing");
     refuse("[0:1,0:1]", "file's name is missing");
-    refuse("x.h5:A", "must begin with '/'");
-    refuse("x.h5:", "must begin with '/'");
-    refuse("x.h5::", "must begin with '/'");
+    refuse("-", "name a file");
+    refuse("x.h5:", "name after ':' is missing");
+    refuse("x.h5::", "name after ':' is missing");
+    refuse("x.h5:[0:1,:]", "name after ':' is missing");
     char lengthy[3000];
     memset(lengthy, 'a', sizeof lengthy - 1);
     lengthy[sizeof lengthy - 1] = '\0';
@@ -98,12 +164,18 @@ static void test_bad(void) {
     memcpy(lengthy, "x.h5:/", 6);
     lengthy[700] = '\0';
     refuse(lengthy, "longer than");
+    memcpy(lengthy, "x.h5[", 5);
+    lengthy[5 + TSR_SLICE_CHARS] = ']', lengthy[6 + TSR_SLICE_CHARS] = '\0';
+    refuse(lengthy, "slice of");
 }
 
 int main(void) {
     test_forms();
+    test_without_slash();
     test_on_disk();
+    test_slice_text();
     test_slices();
+    test_bad_slices();
     test_bad();
     return 0;
 }

@@ -92,7 +92,7 @@ static void test_incomplete(void) {
     tsr_output output;
     tsr_store_desc desc;
     CHECK_OK(tsr_output_create(&spec, &output));
-    tsr_matrix_name name = {.row0 = -1, .row1 = -1, .col0 = -1, .col1 = -1};
+    tsr_matrix_name name = {.sliced = false};
     snprintf(name.file, sizeof name.file, "%s", output.desc.name.file);
     CHECK_FAILS(tsr_hdf5_describe(&name, &desc), TSR_ERR_FORMAT, "incomplete");
     tsr_output other;
@@ -161,7 +161,7 @@ static void test_refusals(void) {
     CHECK(symlink("nowhere.h5", in_scratch("dangling.h5")) == 0, "symlink");
     refuse("dangling.h5", "", false, TSR_ERR_NOT_FOUND, "symbolic link");
     tsr_output_spec spec = spec_of("s.h5", "", 2, 2, false);
-    spec.name.sliced = true;
+    snprintf(spec.name.slice, sizeof spec.name.slice, "[0:1,:]");
     CHECK_FAILS(tsr_output_check(&spec, NULL), TSR_ERR_USAGE, "slice");
     CHECK(count_ending(scratch, ".tmp") == 0, "a refusal left a temporary file");
 }
