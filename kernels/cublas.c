@@ -1,38 +1,31 @@
 /* Loading cuBLAS (cublas.h). */
 #include "kernels/cublas.h"
 
-#include <dlfcn.h>
 #include <pthread.h>
-#include <stdio.h>
+
+#include "kernels/library.h"
 
 #define TEXT_OF(x) #x
 #define TEXT(x) TEXT_OF(x)
-#define LIBRARY "libcublas.so." TEXT(CUBLAS_VER_MAJOR)
 
 tsr_cublas_functions tsr_cublas;
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
-static char failure[256]; /* "": none */
+static bool loaded;
+static char why[TSR_LIBRARY_WHY_CHARS];
 
-/* As the process finds libraries, else where it was at build time. */
 static void load(void) {
-    void *library = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
-    if (!library) library = dlopen(TSR_CUBLAS_FILE, RTLD_NOW | RTLD_LOCAL);
-    if (!library) {
-        snprintf(failure, sizeof failure, "%s", dlerror());
-        return;
-    }
-#define X(name)                                                                                                       \
-    *(void **)&tsr_cublas.name = dlsym(library, TEXT(name));                                                          \
-    if (!tsr_cublas.name) snprintf(failure, sizeof failure, "%s has no %s", LIBRARY, TEXT(name));
-    TSR_CUBLAS_FUNCTIONS(X)
+#define X(name) TEXT(name),
+    static const char *const symbols[] = {TSR_CUBLAS_FUNCTIONS(X)};
 #undef X
+    loaded = tsr_library_load("libcublas.so." TEXT(CUBLAS_VER_MAJOR), TSR_CUBLAS_FILE, symbols, (void **)&tsr_cublas,
+                              sizeof symbols / sizeof *symbols, why);
 }
 
 tsr_status tsr_cublas_load(void) {
     pthread_once(&once, load);
-    if (failure[0] == '\0') return TSR_OK;
-    return tsr_fail(TSR_ERR_UNSUPPORTED, "cuBLAS cannot be loaded: %s: add its folder to LD_LIBRARY_PATH, or do without (--kernel, --peer)", failure);
+    if (loaded) return TSR_OK;
+    return tsr_fail(TSR_ERR_UNSUPPORTED, "cuBLAS cannot be loaded: %s: add its folder to LD_LIBRARY_PATH, or do without (--kernel, --peer)", why);
 }
 
 tsr_status tsr_cublas_check(cublasStatus_t code, const char *call) {

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #ifdef TSR_HAVE_NCCL
-#include <nccl.h>
+#include "mpi/nccl_library.h"
 #endif
 
 /* Fastest first. */
@@ -40,14 +40,14 @@ tsr_status tsr_transport_choose(const tsr_world *world, const char *name, const 
     if (!automatic) {
         char why[256] = "";
         tsr_status status = TSR_OK;
-        if (!transports[wanted]->available(facts, shared, why))
+        if (!transports[wanted]->available(world->ranks, facts, shared, why))
             status = tsr_fail(TSR_ERR_UNSUPPORTED, "--transport %s: %s; --transport auto takes what works", name, why);
         TSR_TRY(tsr_agree(world->comm, status));
     }
     /* The host transport at the end is always available, so the loop always ends with a choice. */
     for (int i = wanted; i < TRANSPORTS; i++) {
         char why[256] = "";
-        int mine = transports[i]->available(facts, shared, why), everywhere = 0;
+        int mine = transports[i]->available(world->ranks, facts, shared, why), everywhere = 0;
         TSR_TRY(TSR_MPI(MPI_Allreduce(&mine, &everywhere, 1, MPI_INT, MPI_MIN, world->comm)));
         if (!everywhere) continue;
         *ops = transports[i];
@@ -63,10 +63,10 @@ const char *tsr_transport_versions(char *text, size_t chars) {
     library[strcspn(library, ",\n")] = '\0';
     snprintf(text, chars, "%s (CUDA-aware: %s)", library, tsr_mpi_cuda_aware() ? "yes" : "no");
 #ifdef TSR_HAVE_NCCL
-    int version = 0;
-    ncclGetVersion(&version);
+    bool loaded;
+    const int version = tsr_nccl_version(&loaded);
     size_t at = strlen(text);
-    snprintf(text + at, chars - at, ", NCCL %d.%d.%d", version / 10000, version / 100 % 100, version % 100);
+    snprintf(text + at, chars - at, ", NCCL %d.%d.%d%s", version / 10000, version / 100 % 100, version % 100, loaded ? "" : " (not loaded)");
 #else
     size_t at = strlen(text);
     snprintf(text + at, chars - at, ", no NCCL");

@@ -15,8 +15,8 @@ bool tsr_mpi_cuda_aware(void) {
 #endif
 }
 
-static bool cuda_aware_available(const tsr_device_facts *facts, int shared, char *why) {
-    (void)shared;
+static bool cuda_aware_available(int ranks, const tsr_device_facts *facts, int shared, char *why) {
+    (void)ranks, (void)shared;
     if (facts->kind != TSR_DEVICE_CUDA) {
         snprintf(why, 256, "the device is not a GPU");
         return false;

@@ -52,8 +52,8 @@ tsr_status tsr_mpi_reduce_scatter(tsr_transport *transport, tsr_axis axis, const
     return TSR_MPI(MPI_Reduce_scatter_block(from, to, (int)count, element, MPI_SUM, comm));
 }
 
-static bool host_available(const tsr_device_facts *facts, int shared, char *why) {
-    (void)facts, (void)shared, (void)why;
+static bool host_available(int ranks, const tsr_device_facts *facts, int shared, char *why) {
+    (void)ranks, (void)facts, (void)shared, (void)why;
     return true;
 }
 

@@ -1,9 +1,9 @@
-/* NCCL: panels go from GPU to GPU on the exchange lane's stream. Needs one GPU a rank. */
+/* NCCL: panels go from GPU to GPU on the exchange lane's stream. Needs one GPU a rank, and the library (nccl_library.h). */
 #include <cuda_runtime_api.h>
-#include <nccl.h>
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "mpi/nccl_library.h"
 #include "mpi/transport.h"
 
 typedef struct {
@@ -12,14 +12,7 @@ typedef struct {
     int rank[TSR_AXIS_COUNT];         /* in comm */
 } nccl_transport;
 
-static tsr_status nccl_check(ncclResult_t result, const char *call) {
-    if (result == ncclSuccess) return TSR_OK;
-    return tsr_fail(TSR_ERR_DEVICE, "%s: %s (%s): NCCL_DEBUG=WARN shows more; --transport host does without NCCL", call, ncclGetErrorString(result),
-                    ncclGetLastError(NULL));
-}
-#define TSR_NCCL(expr) nccl_check((expr), #expr)
-
-static bool nccl_available(const tsr_device_facts *facts, int shared, char *why) {
+static bool nccl_available(int ranks, const tsr_device_facts *facts, int shared, char *why) {
     if (facts->kind != TSR_DEVICE_CUDA) {
         snprintf(why, 256, "the device is not a GPU");
         return false;
@@ -28,7 +21,7 @@ static bool nccl_available(const tsr_device_facts *facts, int shared, char *why)
         snprintf(why, 256, "%d ranks share a GPU, and NCCL needs one for each rank", shared);
         return false;
     }
-    return true;
+    return ranks == 1 || tsr_nccl_load(why); /* one rank has nobody to send to */
 }
 
 static tsr_status open_axis(nccl_transport *t, const tsr_grid *grid, tsr_axis axis) {
@@ -102,7 +95,7 @@ static tsr_status nccl_open(const tsr_grid *grid, tsr_device *device, tsr_transp
 static void nccl_close(tsr_transport *transport) {
     nccl_transport *t = (nccl_transport *)transport;
     for (int axis = 0; axis < TSR_AXIS_COUNT; axis++)
-        if (t->comm[axis]) ncclCommDestroy(t->comm[axis]);
+        if (t->comm[axis]) tsr_nccl.ncclCommDestroy(t->comm[axis]);
     free(t);
 }
 
