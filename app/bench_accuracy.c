@@ -209,7 +209,7 @@ static tsr_status judge(const result *results, int count) {
 /* ---- the command ------------------------------------------------------------------------------------------------- */
 
 static tsr_status choose_one(bench *b) {
-    const tsr_gemm_request request = {b->input, b->input, b->type, TSR_ACCURACY_IEEE, b->o->size, b->o->size, b->most_k};
+    const tsr_gemm_request request = {b->input, b->input, b->type, TSR_ACCURACY_IEEE, b->o->size, b->o->size, b->most_k, 0};
     if (strcmp(b->o->kernel, "auto") == 0) return tsr_gemm_choose("auto", &b->facts, &request, &b->one);
     return tsr_gemm_find(b->o->kernel, &b->facts, b->input, b->type, &b->one);
 }
@@ -293,7 +293,7 @@ static const struct argp_option options[] = {
     {"type", KEY_TYPE, "TYPE", 0, "Type of A and B: f16, bf16 (C is f32), f32 (default) or f64", 0},
     {"size", KEY_SIZE, "N", 0, "Rows of A and columns of B (default 256)", 0},
     {"k", KEY_K, "K,...", 0, "Inner lengths (default 64,1024,8192,65536)", 0},
-    {"input", KEY_INPUT, "NAME", 0, "uniform, normal, wide, cancelling or graded (default: all)", 0},
+    {"input", KEY_INPUT, "NAME", 0, "uniform, normal, wide, cancelling, graded, sparse or banded (default: all)", 0},
     {"phi", KEY_PHI, "X", 0, "Spread of wide input, normal times exp(X normal): 0 to 6 (default 2)", 0},
     {"device", KEY_DEVICE, "KIND", 0, "auto (a GPU where one is visible; default), cpu or cuda", 0},
     {"json", KEY_JSON, "FILE", 0, "Write the figures to FILE as well", 0},

@@ -174,7 +174,7 @@ static const tsr_gemm_kernel *vendor_of(const bench *b, const tsr_gemm_kernel *k
 /* The kernel called `name`, in the type that is measured. */
 static tsr_status choose_one(const bench *b, const char *name, const tsr_gemm_kernel **one) {
     const tsr_bench_product *p = &b->product;
-    const tsr_gemm_request request = {p->input, p->input, p->type, TSR_ACCURACY_FAST, p->m, p->n, p->k};
+    const tsr_gemm_request request = {p->input, p->input, p->type, TSR_ACCURACY_FAST, p->m, p->n, p->k, 0};
     if (strcmp(name, "auto") != 0) return tsr_gemm_find(name, &b->facts, p->input, p->type, one);
     TSR_TRY(tsr_gemm_choose(name, &b->facts, &request, one));
     if ((*one)->input == p->input) return TSR_OK;

@@ -1,5 +1,6 @@
 /* tessera bench speeds: measures what `auto` chooses by and writes it as the table the program is built with, kernels/gemm_speeds.inc: lines for
- * this device's architecture are made anew, those of others stay. */
+ * this device's architecture and this build's code are made anew, those of others stay. Then it tells how near `auto`, by the table that this
+ * program was built with, comes to the fastest kernel. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -16,6 +17,13 @@ typedef struct {
     const char *output;
     int64_t repeat;
 } speeds_options;
+
+#define MOST_ROWS 16 /* kernels of one type */
+
+typedef struct {
+    const tsr_gemm_kernel *kernel;
+    tsr_gemm_speed_row row;
+} measured;
 
 enum { KEY_REPEAT = 256 };
 
@@ -63,31 +71,67 @@ static void write_numbers(FILE *file, const double *tflops) {
 }
 
 static void write_row(FILE *file, const tsr_gemm_speed_row *row) {
-    fprintf(file, "{%d, \"%s\", \"%s\", \"%s\", ", row->arch, row->kernel, row->input, row->type);
+    fprintf(file, "{%d, \"%s\", \"%s\", \"%s\", \"%s\", ", row->arch, row->code, row->kernel, row->input, row->type);
     write_numbers(file, row->round);
     fprintf(file, ", ");
     write_numbers(file, row->odd);
     fprintf(file, "},\n");
 }
 
+/* Libraries bring their own code. */
+static bool of_library(const tsr_gemm_kernel *kernel) { return strncmp(kernel->name, "cublas", strlen("cublas")) == 0; }
+
+/* Of the kernels measured, how near the one that `auto` takes for the class comes to the fastest, at every size; less: 0 for round sizes, 1 for odd. */
+static tsr_status print_auto(const tsr_device_facts *facts, const measured *rows, int count, tsr_accuracy class, int64_t less) {
+    printf("auto, %s, %s, of the fastest:", tsr_dtype_name(rows[0].kernel->input), tsr_accuracy_name(class));
+    for (int size = 0; size < TSR_GEMM_SPEED_SIZES; size++) {
+        const int64_t edge = ((int64_t)TSR_GEMM_SPEED_SMALLEST << size) - less;
+        const tsr_dtype input = rows[0].kernel->input;
+        const tsr_gemm_request request = {input, input, rows[0].kernel->type, class, edge, edge, edge, 0};
+        const tsr_gemm_kernel *chosen;
+        double fastest = 0, own = 0;
+        TSR_TRY(tsr_gemm_choose("auto", facts, &request, &chosen));
+        for (int i = 0; i < count; i++) {
+            const double tflops = less ? rows[i].row.odd[size] : rows[i].row.round[size];
+            if (tsr_gemm_loss(rows[i].kernel, input, input) <= class && tflops > fastest) fastest = tflops;
+            if (rows[i].kernel == chosen) own = tflops;
+        }
+        printf("  %lld %s %.2f", (long long)edge, chosen->name, fastest > 0 ? own / fastest : 0);
+    }
+    printf("\n");
+    return TSR_OK;
+}
+
 /* Every kernel of this device for operands of `input`, into the file and on the terminal. */
 static tsr_status measure_type(tsr_device *device, const tsr_device_facts *facts, tsr_dtype input, int64_t repeat, FILE *file) {
     tsr_bench_product p = {.m = LARGEST, .n = LARGEST, .k = LARGEST, .input = input};
-    int count;
+    measured rows[MOST_ROWS];
+    int count, made = 0;
     const tsr_gemm_kernel *const *kernels = tsr_gemm_kernels(&count);
     tsr_status status = tsr_bench_product_open(device, &p);
-    for (int i = 0; i < count && status == TSR_OK; i++) {
+    for (int i = 0; i < count && made < MOST_ROWS && status == TSR_OK; i++) {
         const tsr_gemm_kernel *kernel = kernels[i];
         if (kernel->device != facts->kind || kernel->input != input || kernel->type != p.type || kernel->speed_rank < LEAST_RANK || !tsr_gemm_runs_on(kernel, facts->arch)) continue;
-        tsr_gemm_speed_row row = {.arch = facts->arch, .kernel = kernel->name, .input = tsr_dtype_name(input), .type = tsr_dtype_name(p.type)};
-        status = measure_sizes(&p, kernel, repeat, 0, row.round);
-        if (status == TSR_OK) status = measure_sizes(&p, kernel, repeat, 1, row.odd);
+        tsr_gemm_speed_row *row = &rows[made].row;
+        rows[made].kernel = kernel;
+        *row = (tsr_gemm_speed_row){.arch = facts->arch, .code = of_library(kernel) ? "" : facts->code, .kernel = kernel->name,
+                                    .input = tsr_dtype_name(input), .type = tsr_dtype_name(p.type)};
+        status = measure_sizes(&p, kernel, repeat, 0, row->round);
+        if (status == TSR_OK) status = measure_sizes(&p, kernel, repeat, 1, row->odd);
         if (status != TSR_OK) break;
-        write_row(file, &row);
-        write_row(stdout, &row);
+        made++;
+        write_row(file, row);
+        write_row(stdout, row);
     }
+    for (int class = 0; class < TSR_ACCURACY_TF32 && made > 0 && status == TSR_OK; class++)
+        for (int64_t less = 0; less < 2 && status == TSR_OK; less++) status = print_auto(facts, rows, made, (tsr_accuracy)class, less);
     tsr_bench_product_close(&p);
     return status;
+}
+
+/* Lines that this device and build measure anew. */
+static bool made_anew(const tsr_gemm_speed_row *row, const tsr_device_facts *facts) {
+    return row->arch == facts->arch && (*row->code == '\0' || strcmp(row->code, facts->code) == 0);
 }
 
 static tsr_status write_table(const speeds_options *o, tsr_device *device) {
@@ -100,7 +144,7 @@ static tsr_status write_table(const speeds_options *o, tsr_device *device) {
     if (!file) return tsr_fail(TSR_ERR_IO, "-o %s cannot be written: %s: name a file in a folder you may write to", o->output, strerror(errno));
     fprintf(file, "/* Written by `tessera bench speeds`; the last lines on %s, tessera %s. */\n", facts.name, TSR_VERSION);
     for (int i = 0; i < TSR_GEMM_SPEED_ROWS; i++)
-        if (tsr_gemm_speeds[i].arch != facts.arch) write_row(file, &tsr_gemm_speeds[i]);
+        if (!made_anew(&tsr_gemm_speeds[i], &facts)) write_row(file, &tsr_gemm_speeds[i]);
     tsr_status status = TSR_OK;
     for (size_t i = 0; i < sizeof inputs / sizeof *inputs && status == TSR_OK; i++) status = measure_type(device, &facts, inputs[i], o->repeat, file);
     const bool failed = ferror(file) != 0;

@@ -119,7 +119,7 @@ static void print_device(int rank, const rank_device *d) {
            tsr_format_bytes((double)f->memory_bytes, memory), tsr_format_bytes((double)f->memory_free_bytes, available));
     if (f->clock_khz > 0) printf(", %.2f GHz", f->clock_khz / 1e6);
     if (cuda) {
-        printf(", sm_%d, shared memory %zu bytes a block (%zu on request), %d registers a block, %d threads a block", f->arch, f->shared_block_bytes,
+        printf(", sm_%d, code for %s, shared memory %zu bytes a block (%zu on request), %d registers a block, %d threads a block", f->arch, f->code, f->shared_block_bytes,
                f->shared_block_optin_bytes, f->registers_block, f->threads_block);
         printf(", link PCI %s, driver %d.%d, runtime %d.%d", f->bus_id, f->driver_version / 1000, f->driver_version % 1000 / 10, f->runtime_version / 1000,
                f->runtime_version % 1000 / 10);

@@ -141,7 +141,7 @@ static tsr_status find_resources(const tsr_job *j, tsr_resources *res) {
         .workspace_bytes = j->kernel->workspace_bytes,
         .rates = tsr_rates_typical(cuda, j->transport_ops->device_memory, j->problem.type, (int)tsr_max(1, tsr_cpu_cores())),
     };
-    const double measured = tsr_gemm_speed(j->kernel, j->facts.arch, j->problem.m, j->problem.n, j->problem.k);
+    const double measured = tsr_gemm_speed(j->kernel, &j->facts, j->problem.m, j->problem.n, j->problem.k);
     if (measured > 0) res->rates.lane[TSR_LANE_MULTIPLY] = measured;
     return TSR_OK;
 }
@@ -279,7 +279,8 @@ static tsr_status choose_kernel(tsr_job *j, tsr_status status) {
     const double share = cbrt((double)j->world->ranks);
     const tsr_gemm_request request = {
         .a = x->a.element.dtype, .b = x->b.element.dtype, .type = x->type, .accuracy = j->settings->accuracy,
-        .m = part_of(x->m, share), .n = part_of(x->n, share), .k = part_of(x->k, share)};
+        .m = part_of(x->m, share), .n = part_of(x->n, share), .k = part_of(x->k, share),
+        .flops = 2.0 * (double)x->m * (double)x->n * (double)x->k / j->world->ranks};
     struct {
         int speed, rank;
     } mine = {0, j->world->rank}, slowest = {0, 0};

@@ -99,12 +99,28 @@ static void print_ranks_used(const tsr_run_record *r, FILE *to) {
     print_line(to, "on", "%d rank%s%s, grid %d x %d x %d, %s", r->ranks, r->ranks == 1 ? "" : "s", idle, r->grid[0], r->grid[1], r->grid[2], device_of(r, device));
 }
 
+/* The kernels that ran and, where that is not only the chosen one, why. */
 static void print_kernel(const tsr_run_record *r, FILE *to) {
-    int64_t tiles = 0, fallbacks = 0;
-    for (int i = 0; i < r->ranks; i++) tiles += r->rank_records[i].tiles, fallbacks += r->rank_records[i].fallbacks;
-    print_line(to, "kernel", "%s (%s), sums in %s", r->kernel, r->accuracy, r->type);
-    if (fallbacks > 0)
-        print_line(to, "", "simt made %lld of %lld products, whose values %s cannot hold", (long long)fallbacks, (long long)tiles, r->kernel);
+    tsr_kernel_share shares[TSR_KERNELS_RAN];
+    char names[256] = "";
+    int64_t tiles = 0, fallbacks = 0, few = 0;
+    double all = 0;
+    size_t at = 0;
+    tsr_record_kernels(r, shares);
+    for (int i = 0; i < r->ranks; i++) {
+        const tsr_rank_record *one = &r->rank_records[i];
+        tiles += one->tiles, fallbacks += one->fallbacks, few += one->few;
+    }
+    for (int i = 0; i < TSR_KERNELS_RAN; i++) all += shares[i].flops;
+    const bool chosen_alone = shares[0].flops == all && (all == 0 || strcmp(shares[0].name, r->kernel) == 0);
+    for (int i = 0; i < TSR_KERNELS_RAN && shares[i].flops > 0; i++)
+        at += (size_t)snprintf(names + at, sizeof names - at, "%s%s %.3g %%", i > 0 ? ", " : "", shares[i].name, 100 * shares[i].flops / all);
+    print_line(to, "kernel", "%s (%s), sums in %s", chosen_alone ? r->kernel : names, r->accuracy, r->type);
+    if (few > 0)
+        print_line(to, "", "%lld of %lld products were not for %s: few elements meet in a sum (sparse, banded)", (long long)few, (long long)tiles, r->kernel);
+    if (fallbacks > few)
+        print_line(to, "", "%lld of %lld products have values that %s cannot hold", (long long)(fallbacks - few), (long long)tiles, r->kernel);
+    if (!chosen_alone && fallbacks == 0) print_line(to, "", "%s was chosen, and leaves small and thin products to others", r->kernel);
 }
 
 /* ---- lanes ------------------------------------------------------------------------------------------------------------ */

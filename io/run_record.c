@@ -31,7 +31,7 @@ const char *tsr_startup_name(tsr_startup part) { return startup_names[part]; }
 static double rate(double amount, double seconds) { return seconds > 0 ? amount / seconds / 1e9 : 0; }
 
 void tsr_rank_record_fields(const tsr_rank_record *r, const tsr_field_sink *sink, void *to) {
-    char name[40];
+    char name[40], kernels[TSR_KERNELS_CHARS];
     sink->integer(to, "rank", r->rank);
     sink->integer(to, "row", r->row);
     sink->integer(to, "col", r->col);
@@ -40,6 +40,7 @@ void tsr_rank_record_fields(const tsr_rank_record *r, const tsr_field_sink *sink
     sink->text(to, "device", r->device, sizeof r->device);
     sink->integer(to, "tiles", r->tiles);
     sink->integer(to, "fallbacks", r->fallbacks);
+    sink->integer(to, "few", r->few);
     sink->real(to, "flops", r->flops);
     for (int lane = 0; lane < TSR_LANE_COUNT; lane++) {
         snprintf(name, sizeof name, "%s_seconds", lane_names[lane]);
@@ -55,6 +56,7 @@ void tsr_rank_record_fields(const tsr_rank_record *r, const tsr_field_sink *sink
     sink->real(to, "gflops", rate(r->flops, r->wall_seconds));
     sink->real(to, "host_peak_bytes", r->host_peak_bytes);
     sink->real(to, "device_bytes", r->device_bytes);
+    sink->text(to, "kernels", tsr_kernels_format(r->kernels, kernels), sizeof kernels);
 }
 
 static void source_fields(const char *prefix, const tsr_source_record *source, const tsr_field_sink *sink, void *to) {
@@ -90,6 +92,16 @@ static void bounds_fields(const tsr_run_record *r, const tsr_field_sink *sink, v
     sink->real(to, "slowest_behind_seconds", bounds.behind_seconds);
 }
 
+/* `kernel` made most of the flops, `kernel_chosen` was to make all, `kernels` lists those that ran with their shares. */
+static void kernel_fields(const tsr_run_record *r, const tsr_field_sink *sink, void *to) {
+    tsr_kernel_share shares[TSR_KERNELS_RAN];
+    char text[TSR_KERNELS_CHARS];
+    tsr_record_kernels(r, shares);
+    sink->text(to, "kernel", shares[0].flops > 0 ? shares[0].name : r->kernel, 0);
+    sink->text(to, "kernel_chosen", r->kernel, 0);
+    sink->text(to, "kernels", tsr_kernels_format(shares, text), 0);
+}
+
 void tsr_run_record_fields(const tsr_run_record *r, const tsr_field_sink *sink, void *to) {
     sink->text(to, "command", r->command ? r->command : "", 0);
     sink->text(to, "started", r->started, 0);
@@ -111,7 +123,7 @@ void tsr_run_record_fields(const tsr_run_record *r, const tsr_field_sink *sink, 
     sink->integer(to, "super_blocks_m", r->super_blocks[0]);
     sink->integer(to, "super_blocks_n", r->super_blocks[1]);
     sink->integer(to, "panel", r->panel);
-    sink->text(to, "kernel", r->kernel, 0);
+    kernel_fields(r, sink, to);
     sink->text(to, "accuracy", r->accuracy, 0);
     sink->text(to, "input", r->input, 0);
     sink->text(to, "type", r->type, 0);

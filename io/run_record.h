@@ -45,6 +45,13 @@ typedef enum {
 
 const char *tsr_startup_name(tsr_startup part);
 
+/* Flops that a kernel made. */
+typedef struct {
+    char name[24];
+    double flops;
+} tsr_kernel_share;
+#define TSR_KERNELS_RAN 4 /* kernels at most that share a run's products: what is chosen hands some to others (kernels/gemm.h) */
+
 /* Plain memory: gathered to rank 0. */
 typedef struct {
     int32_t rank, row, col, depth;  /* grid coordinates; -1 for a rank the grid leaves idle */
@@ -52,6 +59,8 @@ typedef struct {
     char device[96];                /* "NVIDIA H200 #0 (0000:18:00.0)" or the CPU's name */
     int64_t tiles;                  /* products of tiles multiplied */
     int64_t fallbacks;              /* of them those whose operands the kernel could not hold and handed to another (split3: to simt) */
+    int64_t few;                    /* of these those of which too few elements meet: sparse, banded (tsr_gemm_handed) */
+    tsr_kernel_share kernels[TSR_KERNELS_RAN]; /* that ran, most flops first; the rest are zeros */
     double flops;                   /* 2·m·n·k of them */
     double lane_seconds[TSR_LANE_COUNT]; /* busy time */
     double lane_bytes[TSR_LANE_COUNT];   /* moved by the lane; multiply: operands and C as the kernel's descriptor counts them */
@@ -79,7 +88,8 @@ typedef struct {
     int ranks;                  /* of the job, idle ones too */
     int64_t super_blocks[2];    /* along m, n */
     int64_t panel;              /* k of one step */
-    char kernel[32], accuracy[8], input[8], type[8], transport[32], io[16]; /* input: of A and B as the kernel took them; type: of the sums */
+    char kernel[32];            /* chosen; which ones ran, the ranks tell */
+    char accuracy[8], input[8], type[8], transport[32], io[16]; /* input: of A and B as the kernel took them; type: of the sums */
     char versions[256];         /* "tessera 0.1.0, HDF5 …, Open MPI …, CUDA …" */
     double seconds;             /* first read to last byte synced, of the rank that took longest */
     double setup_seconds;       /* rank 0's main to first read */
@@ -89,6 +99,16 @@ typedef struct {
     const tsr_rank_record *rank_records; /* ranks of them; not owned */
     const char *warnings;       /* a line each (io/warnings.h); NULL: none; not owned */
 } tsr_run_record;
+
+#define TSR_KERNELS_CHARS 160
+/* record_kernels.c. Adds flops to a kernel's share; moves some of a kernel's to another. */
+void tsr_kernels_add(tsr_kernel_share shares[TSR_KERNELS_RAN], const char *name, double flops);
+void tsr_kernels_move(tsr_kernel_share shares[TSR_KERNELS_RAN], const char *from, const char *to, double flops);
+/* "split3 0.75, simt 0.25", "" where nothing ran; returns text. And back, for `flops` in all. */
+const char *tsr_kernels_format(const tsr_kernel_share shares[TSR_KERNELS_RAN], char text[TSR_KERNELS_CHARS]);
+void tsr_kernels_parse(const char *text, double flops, tsr_kernel_share shares[TSR_KERNELS_RAN]);
+/* The kernels that ran over all ranks. */
+void tsr_record_kernels(const tsr_run_record *record, tsr_kernel_share shares[TSR_KERNELS_RAN]);
 
 /* What a run waited for, by busy seconds; ranks the grid leaves idle do not count. Rank -1 and lane "none" where nothing was done. */
 typedef struct {

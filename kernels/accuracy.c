@@ -2,6 +2,7 @@
 #include "kernels/accuracy.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "kernels/fill.h"
@@ -11,19 +12,29 @@
 #define SEED_B 12
 #define SEED_SPREAD 100 /* added: the exponents of wide, and what cancelling leaves */
 
-static const char *const names[TSR_INPUT_COUNT] = {"uniform", "normal", "wide", "cancelling", "graded"};
+static const char *const names[TSR_INPUT_COUNT] = {"uniform", "normal", "wide", "cancelling", "graded", "sparse", "banded"};
 
 const char *tsr_input_name(tsr_input input) { return names[input]; }
 
 tsr_status tsr_input_parse(const char *name, tsr_input *input) {
     for (int i = 0; i < TSR_INPUT_COUNT; i++)
         if (strcmp(name, names[i]) == 0) return *input = (tsr_input)i, TSR_OK;
-    return tsr_fail(TSR_ERR_USAGE, "unknown input '%s': use uniform, normal, wide, cancelling or graded", name);
+    return tsr_fail(TSR_ERR_USAGE, "unknown input '%s': use uniform, normal, wide, cancelling, graded, sparse or banded", name);
 }
 
 static double normal(uint64_t seed, int64_t i, int64_t j) { return tsr_fill_element(TSR_FILL_NORMAL, seed, i, j); }
 
 static double wide(double phi, uint64_t seed, int64_t i, int64_t j) { return normal(seed, i, j) * exp(phi * normal(seed + SEED_SPREAD, i, j)); }
+
+static double sparse(uint64_t seed, int64_t i, int64_t j) {
+    return tsr_fill_element(TSR_FILL_UNIFORM, seed + SEED_SPREAD, i, j) < 0.01 ? normal(seed, i, j) : 0;
+}
+
+/* Row or column `at` of `steps`, whose band lies around its share of the `length` elements along k; `along` of them is asked for. */
+static double banded(uint64_t seed, int64_t i, int64_t j, int64_t at, int64_t steps, int64_t along, int64_t length) {
+    const int64_t diagonal = (int64_t)((double)at / (double)steps * (double)length);
+    return llabs(diagonal - along) <= 24 ? normal(seed, i, j) : 0;
+}
 
 /* Element (i, p) of A (m × k). */
 static double element_a(tsr_input input, double phi, int64_t m, int64_t k, int64_t i, int64_t p) {
@@ -32,6 +43,8 @@ static double element_a(tsr_input input, double phi, int64_t m, int64_t k, int64
     case TSR_INPUT_WIDE: return wide(phi, SEED_A, i, p);
     case TSR_INPUT_CANCELLING: return normal(SEED_A, i, k > 1 ? p % (k / 2) : p);
     case TSR_INPUT_GRADED: return normal(SEED_A, i, p) * exp2(-16 * ((double)i / (double)m + (double)p / (double)k));
+    case TSR_INPUT_SPARSE: return sparse(SEED_A, i, p);
+    case TSR_INPUT_BANDED: return banded(SEED_A, i, p, i, m, p, k);
     default: return normal(SEED_A, i, p);
     }
 }
@@ -47,6 +60,8 @@ static double element_b(tsr_input input, double phi, int64_t k, int64_t n, int64
         if (p == 2 * half) return 0; /* odd k: the last one has no partner */
         return -normal(SEED_B, p - half, j) * (1 + 0x1p-12 * normal(SEED_B + SEED_SPREAD, p, j));
     case TSR_INPUT_GRADED: return normal(SEED_B, p, j) * exp2(16 * ((double)p / (double)k - (double)j / (double)n));
+    case TSR_INPUT_SPARSE: return sparse(SEED_B, p, j);
+    case TSR_INPUT_BANDED: return banded(SEED_B, p, j, j, n, p, k);
     default: return normal(SEED_B, p, j);
     }
 }

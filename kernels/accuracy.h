@@ -15,6 +15,8 @@ typedef enum {
     TSR_INPUT_WIDE,       /* normal · exp(phi · normal): exponents spread */
     TSR_INPUT_CANCELLING, /* the second half of every sum takes away the first but for 2^-12 of it */
     TSR_INPUT_GRADED,     /* 2^-16 along rows of A and down them, against B growing along k and falling along its rows */
+    TSR_INPUT_SPARSE,     /* normal, 1 % of elements, the rest 0: hardly any two meet */
+    TSR_INPUT_BANDED,     /* normal in a band of 49 elements around the diagonal, else 0 */
     TSR_INPUT_COUNT
 } tsr_input;
 

@@ -26,8 +26,13 @@ static tsr_status cuda_count(int *devices, char *why) {
     return TSR_OK;
 }
 
-/* Never launched: tells whether this build has code for the GPU. */
-static __global__ void probe(int *at) { *at = 0; }
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL) || defined(__CUDA_ARCH_SPECIFIC__)
+#define PROBE_THREADS 64 /* code for one architecture alone, as "90a" */
+#else
+#define PROBE_THREADS 32
+#endif
+/* Never launched: its attributes tell whether this build has code for the GPU, and which. */
+static __global__ void __launch_bounds__(PROBE_THREADS) probe(int *at) { *at = 0; }
 
 static tsr_status check_code(int ordinal) {
     cudaFuncAttributes attributes;
@@ -135,6 +140,14 @@ static tsr_status fill_attributes(int ordinal, tsr_device_facts *facts) {
     return TSR_OK;
 }
 
+/* What the kernels that this device runs were compiled for. */
+static tsr_status find_code(tsr_device_facts *facts) {
+    cudaFuncAttributes attributes;
+    TSR_TRY(TSR_CUDA(cudaFuncGetAttributes(&attributes, probe)));
+    snprintf(facts->code, sizeof facts->code, "%d%s", attributes.ptxVersion, attributes.maxThreadsPerBlock > 32 ? "a" : "");
+    return TSR_OK;
+}
+
 static tsr_status cuda_facts(tsr_device *device, tsr_device_facts *facts) {
     tsr_device_facts found;
     cudaDeviceProp properties;
@@ -142,6 +155,7 @@ static tsr_status cuda_facts(tsr_device *device, tsr_device_facts *facts) {
     found.kind = TSR_DEVICE_CUDA;
     found.ordinal = cuda_device(device)->ordinal;
     TSR_TRY(fill_attributes(found.ordinal, &found));
+    TSR_TRY(find_code(&found));
     TSR_TRY(TSR_CUDA(cudaGetDeviceProperties(&properties, found.ordinal)));
     snprintf(found.name, sizeof found.name, "%.127s", properties.name);
     TSR_TRY(TSR_CUDA(cudaDeviceGetPCIBusId(found.bus_id, (int)sizeof found.bus_id, found.ordinal)));

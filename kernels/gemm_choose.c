@@ -1,5 +1,6 @@
 /* Which kernel multiplies: the one that was measured to be fastest (gemm_speeds.inc) among those that lose no more than is allowed. */
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "kernels/gemm_speeds.h"
@@ -17,16 +18,28 @@ static double interpolate(const double *tflops, double size) {
     return 1e12 * exp(low + (at - below) * (high - low));
 }
 
-double tsr_gemm_speed(const tsr_gemm_kernel *kernel, int arch, int64_t m, int64_t n, int64_t k) {
+static bool measures(const tsr_gemm_speed_row *row, const tsr_gemm_kernel *kernel, int arch) {
+    return row->arch == arch && strcmp(row->kernel, kernel->name) == 0 && strcmp(row->input, tsr_dtype_name(kernel->input)) == 0 &&
+           strcmp(row->type, tsr_dtype_name(kernel->type)) == 0;
+}
+
+/* How far code that was measured is from the code at hand; < 0: it says nothing about it. Code for one architecture alone ("90a") uses
+ * instructions that other code has not. */
+static int code_distance(const char *measured, const char *code) {
+    if (strcmp(measured, code) == 0 || *measured == '\0') return 0;
+    return strchr(measured, 'a') || strchr(code, 'a') ? -1 : 1 + abs(atoi(measured) - atoi(code));
+}
+
+double tsr_gemm_speed(const tsr_gemm_kernel *kernel, const tsr_device_facts *facts, int64_t m, int64_t n, int64_t k) {
     const bool round = (m | n | k) % 8 == 0;
     const double size = cbrt((double)m * (double)n * (double)k);
+    const tsr_gemm_speed_row *best = NULL;
     for (int i = 0; i < TSR_GEMM_SPEED_ROWS; i++) {
         const tsr_gemm_speed_row *row = &tsr_gemm_speeds[i];
-        if (row->arch == arch && strcmp(row->kernel, kernel->name) == 0 && strcmp(row->input, tsr_dtype_name(kernel->input)) == 0 &&
-            strcmp(row->type, tsr_dtype_name(kernel->type)) == 0)
-            return interpolate(round ? row->round : row->odd, size);
+        if (!measures(row, kernel, facts->arch) || code_distance(row->code, facts->code) < 0) continue;
+        if (!best || code_distance(row->code, facts->code) < code_distance(best->code, facts->code)) best = row;
     }
-    return 0;
+    return best ? interpolate(round ? best->round : best->odd, size) : 0;
 }
 
 /* ---- the choice ------------------------------------------------------------------------------------------------------- */
@@ -41,6 +54,14 @@ static bool takes(const tsr_gemm_kernel *kernel, const tsr_gemm_request *request
     return kernel->type == request->type && (kernel->input == request->type || as_stored || kernel->input == TSR_BF16);
 }
 
+/* flop/s of all launches together, the seconds before the first of them counted in. Where nothing was measured a rank, which is below any
+ * flop/s; loading is then held against a guess. */
+static double speed_of(const tsr_gemm_kernel *kernel, const tsr_device_facts *facts, const tsr_gemm_request *request) {
+    const double guess = 1e13, measured = tsr_gemm_speed(kernel, facts, request->m, request->n, request->k);
+    if (measured > 0) return request->flops > 0 ? request->flops / (request->flops / measured + kernel->load_seconds) : measured;
+    return request->flops > 0 && kernel->load_seconds > request->flops / guess ? 0 : (double)kernel->speed_rank;
+}
+
 /* Among the kernels of this device called `name` (NULL: any): fewest losses first where losses do not matter, as with a name; else speed. */
 static const tsr_gemm_kernel *best_of(const char *name, const tsr_device_facts *facts, const tsr_gemm_request *request) {
     const tsr_gemm_kernel *best = NULL;
@@ -53,8 +74,7 @@ static const tsr_gemm_kernel *best_of(const char *name, const tsr_device_facts *
         if (one->device != facts->kind || !tsr_gemm_runs_on(one, facts->arch) || !takes(one, request)) continue;
         const tsr_accuracy loss = tsr_gemm_loss(one, request->a, request->b);
         if (name ? strcmp(one->name, name) != 0 || loss >= best_loss : loss > request->accuracy || one->multiple > 1) continue;
-        const double measured = tsr_gemm_speed(one, facts->arch, request->m, request->n, request->k);
-        const double speed = measured > 0 ? measured : (double)one->speed_rank; /* a rank is below any measured flop/s */
+        const double speed = speed_of(one, facts, request);
         if (name || !best || speed > best_speed) best = one, best_speed = speed, best_loss = loss;
     }
     return best;

@@ -7,7 +7,8 @@
 
 /* TFLOP/s of square products of those sizes (round), and of sizes one less (odd). */
 typedef struct {
-    int arch; /* compute capability · 10 */
+    int arch;         /* compute capability · 10 */
+    const char *code; /* what was compiled for it, as in tsr_device_facts; "": a library, which brings its own */
     const char *kernel, *input, *type;
     double round[TSR_GEMM_SPEED_SIZES], odd[TSR_GEMM_SPEED_SIZES];
 } tsr_gemm_speed_row;

@@ -2,8 +2,9 @@
  * Split: a row of A and a column of B are scaled by a power of two so that the largest magnitude lies in [2^14, 2^15); a scaled x is
  *   then high + low, both fp16. high·low + low·high + high·high is one sum on the tensor cores, of a panel of 64 along k only, because
  *   they truncate where IEEE rounds; panels are added up on the CUDA cores, rounded to nearest.
- * What the split cannot hold is found while packing (see `judge`) and the product is then made by `simt` instead, all on the device. So are
- *   products whose packing would take longer than what it saves: of few rows or few columns.
+ * What the split cannot hold, and where it would be less exact than plain fp32 because few elements meet (sparse, banded), is found while
+ *   packing (see `judge`) and the product is then made by `simt` instead, all on the device. So are products whose packing would take longer
+ *   than what it saves: of few rows or few columns.
  * Mapping: packing writes tiles that are the image shared memory wants, k-major, swizzled, zero-padded. Blocks stay on their
  *   multiprocessor and walk tiles of 128 × 192 of C; one warp asks for panels by bulk copies, two groups of 4 warps multiply 64 × 192 each.
  * Shared memory: a ring of 5 slots of 40 KiB, each the high or the low part of a panel. Registers: 240 a thread that multiplies.
@@ -303,7 +304,6 @@ tsr_status multiply_packed(tsr_stream *stream, const Work &w) {
 }
 
 tsr_status launch(tsr_device *, tsr_stream *stream, const tsr_gemm_args *args) {
-    if (args->k < SHORTEST) return tsr_gemm_simt_where(stream, args, nullptr);
     const int64_t m = args->m, n = args->n, k = args->k;
     const Places p = places_of(m, n, k);
     unsigned char *base = (unsigned char *)args->workspace;
@@ -346,4 +346,4 @@ tsr_status shape(tsr_device *, int64_t m, int64_t n, int64_t k, tsr_gemm_shape *
 /* k·u covers the split's own error, 8·u and at most 4·u of weak elements, because shorter products than SHORTEST go to `simt`. */
 const tsr_gemm_kernel tsr_gemm_split3_f32 = {"split3", "fp32 accuracy from three fp16 tensor-core products", TSR_DEVICE_CUDA, TSR_F32, TSR_F32, 90,
                                              TSR_ACCURACY_IEEE, TSR_GEMM_PLAIN_ERROR_FACTOR, true, 1, 70, workspace_bytes, shape, launch, 90, SMALL,
-                                             &tsr_gemm_simt_f32, THIN};
+                                             &tsr_gemm_simt_f32, THIN, SHORTEST, &tsr_gemm_simt_f32};

@@ -138,8 +138,14 @@ static bool divides(int64_t multiple, int64_t m, int64_t n, int64_t k) { return 
 static const tsr_gemm_kernel *smaller(const tsr_gemm_kernel *kernel, int64_t m, int64_t n, int64_t k) {
     const double products = (double)m * (double)n, depth = (double)k;
     const bool is_small = products * depth < kernel->small_below && depth * depth * depth < kernel->small_below;
-    if (!kernel->small || (!is_small && products >= kernel->thin_below * (double)(m + n))) return NULL;
+    const bool is_thin = products < kernel->thin_below * (double)(m + n), is_short = k < kernel->short_below;
+    if (!kernel->small || !(is_small || is_thin || is_short)) return NULL;
     return divides(kernel->small->multiple, m, n, k) ? kernel->small : kernel->small->small;
+}
+
+const tsr_gemm_kernel *tsr_gemm_taker(const tsr_gemm_kernel *kernel, int64_t m, int64_t n, int64_t k) {
+    const tsr_gemm_kernel *small = smaller(kernel, m, n, k);
+    return small ? tsr_gemm_taker(small, m, n, k) : kernel;
 }
 
 tsr_status tsr_gemm_launch(const tsr_gemm_kernel *kernel, tsr_device *device, tsr_stream *stream, const tsr_gemm_args *args) {
@@ -160,8 +166,7 @@ tsr_status tsr_gemm_launch(const tsr_gemm_kernel *kernel, tsr_device *device, ts
         return tsr_fail(TSR_ERR_MEMORY, "kernel '%s' needs a workspace of %zu bytes and got none: pass it", kernel->name,
                         kernel->workspace_bytes(m, n, k));
     if (m == 0 || n == 0) return TSR_OK;
-    const tsr_gemm_kernel *small = smaller(kernel, m, n, k);
-    return small ? tsr_gemm_launch(small, device, stream, args) : kernel->launch(device, stream, args);
+    return tsr_gemm_taker(kernel, m, n, k)->launch(device, stream, args);
 }
 
 double tsr_gemm_error_bound(const tsr_gemm_kernel *kernel, int64_t k) {

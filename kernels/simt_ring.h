@@ -26,6 +26,9 @@ template <typename T> constexpr int STAGES = Tile<T>::STAGES_ENGINE;
 constexpr int ALL_THREADS = THREADS;
 template <typename T> constexpr int K = Tile<T>::PANEL_PLAIN;
 template <typename T> constexpr int STAGES = STAGES_PLAIN;
+template <typename T> constexpr int PART_A = K<T> * Tile<T>::M / THREADS; /* elements of a panel that a thread brings */
+template <typename T> constexpr int PART_B = K<T> * Tile<T>::N / THREADS;
+template <typename T> constexpr int ROWS_A = THREADS / K<T>;              /* of A that all threads reach at once */
 #endif
 template <typename T> constexpr int A_ELEMENTS = K<T> * PITCH<T>; /* of a stage: columns of A, then rows of B */
 template <typename T> constexpr int B_ELEMENTS = K<T> * Tile<T>::N;
@@ -164,61 +167,102 @@ template <typename T> struct Ring {
     __device__ __forceinline__ void begin(const Work<T> &, const Panels &) {}
     __device__ __forceinline__ void wait(const Work<T> &) { hopper::barrier_wait(full + place.slot, place.phase); }
     /* Every thread arrives: racecheck does not follow a warp's reads through one lane to the asynchronous copies that write next. */
-    __device__ __forceinline__ void done() {
+    __device__ __forceinline__ void done(const Work<T> &) {
         hopper::barrier_arrive(empty + place.slot);
         place.step();
     }
 #else
-    Panels next; /* to copy */
+    Panels next; /* to load */
+    bool loaded; /* a panel is on its way, in registers */
+    T part_a[PART_A<T>], part_b[PART_B<T>];
 
     __device__ __forceinline__ void open(const Work<T> &, unsigned char *shared) {
         stages = reinterpret_cast<T *>(shared);
         place = {0};
+        loaded = false;
     }
-    __device__ __forceinline__ void fill_a(const Work<T> &w, T *to) {
+    /* This thread's part of A's next panel: groups of its columns where it is packed, else one column of every ROWS_A-th row. */
+    __device__ __forceinline__ void load_a(const Work<T> &w) {
         if (w.packed) {
             const T *from = packed_at(w, next.row, next.k);
-            for (int i = (int)threadIdx.x * GROUP<T>; i < A_ELEMENTS<T>; i += THREADS * GROUP<T>)
-                *reinterpret_cast<Group<T> *>(to + i) = *reinterpret_cast<const Group<T> *>(from + i);
+#pragma unroll
+            for (int i = 0; i < PART_A<T> / GROUP<T>; i++) take(part_a + i * GROUP<T>, from + group_a(i));
         } else {
-            constexpr int ROWS = THREADS / K<T>;
             const int x = (int)threadIdx.x % K<T>, y = (int)threadIdx.x / K<T>;
             const T *from = w.a + (next.row + y) * w.lda + next.k + x;
-#pragma unroll 8
-            for (int i = y; i < Tile<T>::M; i += ROWS, from += ROWS * w.lda) to[x * PITCH<T> + i] = next.row + i < w.m && next.k + x < w.k ? *from : T(0);
+#pragma unroll
+            for (int i = 0; i < PART_A<T>; i++, from += ROWS_A<T> * w.lda)
+                part_a[i] = next.row + y + i * ROWS_A<T> < w.m && next.k + x < w.k ? *from : T(0);
         }
     }
-    __device__ __forceinline__ void fill_b(const Work<T> &w, T *to) {
+    __device__ __forceinline__ void load_b(const Work<T> &w) {
         constexpr int GROUPS = Tile<T>::N / GROUP<T>;
-        for (int i = (int)threadIdx.x; i < K<T> * GROUPS; i += THREADS) {
-            const int64_t row = next.k + i / GROUPS, col = next.col + i % GROUPS * GROUP<T>, left = row < w.k ? w.n - col : 0;
+#pragma unroll
+        for (int i = 0; i < PART_B<T> / GROUP<T>; i++) {
+            const int at = (int)threadIdx.x + i * THREADS;
+            const int64_t row = next.k + at / GROUPS, col = next.col + at % GROUPS * GROUP<T>, left = row < w.k ? w.n - col : 0;
             const T *from = w.b + row * w.ldb + col;
-            Group<T> group;
-            if (w.wide_b && left >= GROUP<T>) group = *reinterpret_cast<const Group<T> *>(from);
+            if (w.wide_b && left >= GROUP<T>) take(part_b + i * GROUP<T>, from);
             else {
 #pragma unroll
-                for (int e = 0; e < GROUP<T>; e++) group.at[e] = e < left ? from[e] : T(0);
+                for (int e = 0; e < GROUP<T>; e++) part_b[i * GROUP<T> + e] = e < left ? from[e] : T(0);
             }
-            *reinterpret_cast<Group<T> *>(to + i * GROUP<T>) = group;
         }
     }
-    __device__ __forceinline__ void fill(const Work<T> &w, T *to) {
-        if (next.count <= 0) return;
-        fill_a(w, to);
-        fill_b(w, to + A_ELEMENTS<T>);
+    /* Where group i of this thread stands in A's panel. */
+    static __device__ __forceinline__ int group_a(int i) {
+        constexpr int GROUPS = Tile<T>::M / GROUP<T>;
+        const int at = (int)threadIdx.x + i * THREADS;
+        return at / GROUPS * PITCH<T> + at % GROUPS * GROUP<T>;
+    }
+    static __device__ __forceinline__ void take(T *own, const T *from) {
+        const Group<T> group = *reinterpret_cast<const Group<T> *>(from);
+#pragma unroll
+        for (int e = 0; e < GROUP<T>; e++) own[e] = group.at[e];
+    }
+    static __device__ __forceinline__ void put(T *to, const T *own) {
+        Group<T> group;
+#pragma unroll
+        for (int e = 0; e < GROUP<T>; e++) group.at[e] = own[e];
+        *reinterpret_cast<Group<T> *>(to) = group;
+    }
+    __device__ __forceinline__ void load(const Work<T> &w) {
+        loaded = next.count > 0;
+        if (!loaded) return;
+        load_a(w);
+        load_b(w);
         next.k += K<T>, next.count--;
+    }
+    /* What was loaded to its stage. */
+    __device__ __forceinline__ void store(const Work<T> &w, T *to) {
+        if (!loaded) return;
+        if (w.packed) {
+#pragma unroll
+            for (int i = 0; i < PART_A<T> / GROUP<T>; i++) put(to + group_a(i), part_a + i * GROUP<T>);
+        } else {
+            const int x = (int)threadIdx.x % K<T>, y = (int)threadIdx.x / K<T>;
+#pragma unroll
+            for (int i = 0; i < PART_A<T>; i++) to[x * PITCH<T> + y + i * ROWS_A<T>] = part_a[i];
+        }
+#pragma unroll
+        for (int i = 0; i < PART_B<T> / GROUP<T>; i++) put(to + A_ELEMENTS<T> + ((int)threadIdx.x + i * THREADS) * GROUP<T>, part_b + i * GROUP<T>);
     }
     __device__ __forceinline__ void begin(const Work<T> &w, const Panels &p) {
         next = p;
         __syncthreads();
-        fill(w, stage());
+        load(w);
+        store(w, stage());
     }
-    /* After the barrier the panel is there, and the one before, whose place the next gets, has been used by all. */
+    /* After the barrier the panel is there, and the one before, whose place the next gets, has been used by all. The next travels to
+     * registers while this one is multiplied. */
     __device__ __forceinline__ void wait(const Work<T> &w) {
         __syncthreads();
-        fill(w, stages + (place.slot ^ 1) * STAGE_ELEMENTS<T>);
+        load(w);
     }
-    __device__ __forceinline__ void done() { place.step(); }
+    __device__ __forceinline__ void done(const Work<T> &w) {
+        store(w, stages + (place.slot ^ 1) * STAGE_ELEMENTS<T>);
+        place.step();
+    }
 #endif
 };
 

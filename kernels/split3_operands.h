@@ -128,7 +128,7 @@ __global__ void __launch_bounds__(256, 3) pack(unsigned char *to, const float *f
 
 /* The verdict and what it rests on; all zeros at first. */
 struct Verdict {
-    unsigned unfit;     /* 1: the split cannot hold A or B */
+    unsigned unfit;     /* 1: the split cannot hold A or B, or is less exact than plain fp32 */
     unsigned refused;   /* a line's scale is out of reach: tiny, or Inf or NaN */
     unsigned weak[2];   /* most of any line of A, of B */
     unsigned soft[2];   /* most elements that are not firm, of any line that is not all zeros */
@@ -144,7 +144,7 @@ __device__ __forceinline__ void worst_of(const Lines &lines, int64_t i, unsigned
 }
 
 /* Whether the split fails to hold A and B: of all lines the worst. */
-__global__ void __launch_bounds__(256) judge(Verdict *verdict, uint32_t *fallbacks, Lines a, Lines b, int64_t k) {
+__global__ void __launch_bounds__(256) judge(Verdict *verdict, tsr_gemm_handed *handed, Lines a, Lines b, int64_t k) {
     __shared__ unsigned worst[5]; /* weak, soft of A; of B; refused */
     if (threadIdx.x < 5) worst[threadIdx.x] = 0;
     __syncthreads();
@@ -162,8 +162,13 @@ __global__ void __launch_bounds__(256) judge(Verdict *verdict, uint32_t *fallbac
     if (atomicAdd(&verdict->done, 1u) + 1 < gridDim.x) return;
     __threadfence(); /* the last block: all others have added theirs */
     const volatile Verdict *v = verdict;
-    verdict->unfit = v->refused || unfit(k, (int64_t)v->weak[0] + v->weak[1], (int64_t)v->soft[0] + v->soft[1]);
-    if (verdict->unfit && fallbacks) atomicAdd(fallbacks, 1u);
+    const int64_t soft = (int64_t)v->soft[0] + v->soft[1];
+    const bool held = !v->refused && !unfit(k, (int64_t)v->weak[0] + v->weak[1], soft);
+    verdict->unfit = !held || few(k, soft);
+    if (!verdict->unfit || !handed) return;
+    handed->products += 1; /* products follow each other on one stream */
+    handed->few += held;
+    handed->multiply_adds += (uint64_t)(a.count * b.count * k);
 }
 
 /* ---- launches ------------------------------------------------------------------------------------------------------------- */
@@ -193,7 +198,7 @@ tsr_status prepare(tsr_stream *stream, const tsr_gemm_args *args, const Lines &a
     TSR_TRY(measure_b(stream, b, (const float *)args->b, args->ldb, args->k));
     TSR_TRY(pack_lines<false>(stream, packed_a, (const float *)args->a, args->lda, a, args->k));
     TSR_TRY(pack_lines<true>(stream, packed_b, (const float *)args->b, args->ldb, b, args->k));
-    return TSR_LAUNCH(judge, (unsigned)tsr_ceil_div(tsr_max(args->m, args->n), 256), 256, 0, stream, verdict, args->fallbacks, a, b, args->k);
+    return TSR_LAUNCH(judge, (unsigned)tsr_ceil_div(tsr_max(args->m, args->n), 256), 256, 0, stream, verdict, args->handed, a, b, args->k);
 }
 
 } // namespace

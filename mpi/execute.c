@@ -27,6 +27,7 @@ typedef struct {
     tsr_step flying;
     double seconds, bytes, flops;
     int64_t tiles;
+    tsr_kernel_share kernels[TSR_KERNELS_RAN]; /* by the shapes of the products alone: what is handed on later, the device counts */
 } lane_state;
 
 struct tsr_executor {
@@ -72,7 +73,7 @@ void tsr_executor_close(tsr_executor *e) {
     if (!e) return;
     for (int lane = 0; lane < TSR_LANE_COUNT; lane++) close_lane(e->x.device, &e->lanes[lane]);
     tsr_clocks_close(&e->clocks);
-    e->x.device->ops->release(e->x.device, e->x.fallbacks);
+    e->x.device->ops->release(e->x.device, e->x.handed);
     tsr_buffers_close(e->x.plan, e->x.device, e->buffers);
     free(e);
 }
@@ -85,7 +86,7 @@ tsr_status tsr_executor_open(const tsr_execution *execution, tsr_executor **exec
     tsr_status status;
     TSR_TRY_DONE(execution->device->ops->use(execution->device));
     if (!e->buffers) TSR_TRY_DONE(tsr_buffers_open(execution->plan, execution->device, &e->buffers));
-    TSR_TRY_DONE(execution->device->ops->allocate(execution->device, sizeof *e->x.fallbacks, (void **)&e->x.fallbacks));
+    TSR_TRY_DONE(execution->device->ops->allocate(execution->device, sizeof *e->x.handed, (void **)&e->x.handed));
     TSR_TRY_DONE(tsr_clocks_open(execution->plan->buffers, &e->clocks));
     for (int lane = 0; lane < TSR_LANE_COUNT; lane++) TSR_TRY_DONE(open_lane(e, (tsr_lane)lane));
     *executor = e;
@@ -101,7 +102,10 @@ static void lane_done(lane_state *lane, const tsr_step *step, double seconds) {
     lane->seconds += seconds;
     lane->bytes += step->lane_bytes;
     lane->flops += step->flops;
-    lane->tiles += step->kind == TSR_STEP_MULTIPLY;
+    if (step->kind == TSR_STEP_MULTIPLY) {
+        lane->tiles++;
+        tsr_kernels_add(lane->kernels, tsr_gemm_taker(lane->executor->x.kernel, step->m, step->n, step->k)->name, step->flops);
+    }
     atomic_fetch_add(&lane->executor->steps_done, 1);
     tsr_clocks_advance(&lane->executor->clocks, step);
 }
@@ -228,21 +232,25 @@ static void begin_anew(tsr_executor *e) {
     for (int i = 0; i < TSR_LANE_COUNT; i++) {
         lane_state *lane = &e->lanes[i];
         lane->seconds = lane->bytes = lane->flops = 0, lane->tiles = 0;
+        memset(lane->kernels, 0, sizeof lane->kernels);
     }
 }
 
-/* The counter that kernels add to, before the lanes start and after they have ended. */
-static tsr_status clear_fallbacks(tsr_executor *e) {
+/* The counters that kernels add to, before the lanes start and after they have ended. */
+static tsr_status clear_handed(tsr_executor *e) {
     tsr_stream *stream = e->lanes[TSR_LANE_MULTIPLY].stream;
-    TSR_TRY(e->x.device->ops->fill_bytes(e->x.device, e->x.fallbacks, 0, sizeof *e->x.fallbacks, stream));
+    TSR_TRY(e->x.device->ops->fill_bytes(e->x.device, e->x.handed, 0, sizeof *e->x.handed, stream));
     return e->x.device->ops->stream_wait(e->x.device, stream);
 }
-static tsr_status count_fallbacks(tsr_executor *e, tsr_rank_record *record) {
+static tsr_status count_handed(tsr_executor *e, tsr_rank_record *record) {
     tsr_stream *stream = e->lanes[TSR_LANE_MULTIPLY].stream;
-    uint32_t count = 0;
-    TSR_TRY(e->x.device->ops->download(e->x.device, &count, e->x.fallbacks, sizeof count, stream));
+    const tsr_gemm_kernel *kernel = e->x.kernel;
+    tsr_gemm_handed handed;
+    TSR_TRY(e->x.device->ops->download(e->x.device, &handed, e->x.handed, sizeof handed, stream));
     TSR_TRY(e->x.device->ops->stream_wait(e->x.device, stream));
-    record->fallbacks += count;
+    record->fallbacks += (int64_t)handed.products;
+    record->few += (int64_t)handed.few;
+    if (kernel->fallback) tsr_kernels_move(record->kernels, kernel->name, kernel->fallback->name, 2 * (double)handed.multiply_adds);
     return TSR_OK;
 }
 
@@ -252,6 +260,8 @@ static void fill_record(const tsr_executor *e, double wall, tsr_rank_record *rec
         record->lane_bytes[i] = e->lanes[i].bytes;
         record->flops += e->lanes[i].flops;
         record->tiles += e->lanes[i].tiles;
+        for (int ran = 0; ran < TSR_KERNELS_RAN; ran++)
+            if (e->lanes[i].kernels[ran].name[0]) tsr_kernels_add(record->kernels, e->lanes[i].kernels[ran].name, e->lanes[i].kernels[ran].flops);
     }
     record->kernel_seconds = e->lanes[TSR_LANE_MULTIPLY].seconds;
     record->wall_seconds = wall;
@@ -265,7 +275,7 @@ tsr_status tsr_executor_run(tsr_executor *e, tsr_rank_record *record) {
     tsr_forecast forecast;
     TSR_TRY(tsr_plan_forecast(e->x.plan, tsr_grid_rank(grid), &forecast));
     begin_anew(e);
-    TSR_TRY(clear_fallbacks(e));
+    TSR_TRY(clear_handed(e));
     if (e->x.trace) {
         TSR_TRY(TSR_MPI(MPI_Barrier(grid->ranks)));
         tsr_trace_start(e->x.trace);
@@ -286,7 +296,7 @@ tsr_status tsr_executor_run(tsr_executor *e, tsr_rank_record *record) {
     for (int i = 0; i < TSR_LANE_COUNT; i++)
         if (e->lanes[i].started) pthread_join(e->lanes[i].thread, NULL);
     fill_record(e, tsr_now_seconds() - start, record);
-    return status == TSR_OK ? count_fallbacks(e, record) : status;
+    return status == TSR_OK ? count_handed(e, record) : status;
 }
 
 /* ---- C where it stays on the device ---------------------------------------------------------------------------------- */

@@ -25,7 +25,7 @@ typedef struct {
     void *progress_context;
     void **buffers; /* the plan's, from tsr_buffers_open: the executor's from here on; NULL: it opens them itself */
     tsr_trace *trace; /* takes every step's begin and end; NULL: nobody asks */
-    uint32_t *fallbacks; /* set by the executor: on the device, counts products that a kernel handed to another */
+    tsr_gemm_handed *handed; /* set by the executor: on the device, what the kernel handed to its fallback */
 } tsr_execution;
 
 typedef struct tsr_executor tsr_executor;

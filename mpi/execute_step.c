@@ -152,7 +152,7 @@ static tsr_status run_multiply(const tsr_execution *x, void **buffers, void *a, 
         .c = c, .ldc = step->ld,
         .accumulate = step->accumulate,
         .workspace = workspace->count > 0 ? buffers[workspace->first] : NULL, /* products follow each other on one stream */
-        .fallbacks = x->fallbacks,
+        .handed = x->handed,
     };
     return tsr_gemm_launch(x->kernel, x->device, stream, &args);
 }

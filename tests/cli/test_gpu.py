@@ -37,7 +37,7 @@ def test_kernels_by_name():
     bench = json.loads(bench_all("f32"))
     for kernel in (row for row in bench["kernels"] if "gflops" in row):
         c, record, _ = multiply(a, b, "--kernel", kernel["kernel"])
-        assert record["kernel"] == kernel["kernel"] and np.all(np.abs(c - exact) <= max(kernel["error_bound"], 2.0**-24 * 801) * size), kernel
+        assert record["kernel_chosen"] == kernel["kernel"] and np.all(np.abs(c - exact) <= max(kernel["error_bound"], 2.0**-24 * 801) * size), kernel
 
 
 def bench_all(kind):
@@ -46,16 +46,55 @@ def bench_all(kind):
         return file.read()
 
 
+def has(kernel):
+    return any(row["kernel"] == kernel and "gflops" in row for row in json.loads(bench_all("f32"))["kernels"])
+
+
 def test_fallback():
-    """Values that fp16 parts cannot hold: the product is right all the same, and the log says who made it."""
+    """Values that fp16 parts cannot hold: the product is right all the same, and the record says who made it."""
+    if not has("split3"):
+        return  # this build has no code for sm_90a
     a, b = random.normal(size=(1300, 1200)).astype("f4"), random.normal(size=(1200, 1300)).astype("f4")
     split3 = ["--kernel", "split3", "--panel", "1200"] # products that are not small: simt makes small ones anyway
     c, record, out = multiply(a, b, *split3)
-    assert record["ranks"][0]["fallbacks"] == 0 and "could not hold" not in out, out
+    assert record["ranks"][0]["fallbacks"] == 0 and record["kernel"] == "split3" and record["kernels"] == "split3 1", out
     b[9, 7], b[3, 8] = np.inf, np.nan # in every product, also where C is cut into bands of rows
     c, record, out = multiply(a, b, *split3)
-    assert record["ranks"][0]["fallbacks"] == record["ranks"][0]["tiles"] > 0 and "could not hold" in out, out
+    assert record["ranks"][0]["fallbacks"] == record["ranks"][0]["tiles"] > 0 and record["ranks"][0]["few"] == 0, record
+    assert record["kernel"] == "simt" and record["kernel_chosen"] == "split3" and record["kernels"] == "simt 1", record
+    assert "cannot hold" in out and "simt 100 %" in out, out
     assert not np.isfinite(c[:, 7:9]).any() and np.isfinite(np.delete(c, [7, 8], axis=1)).all()
+
+
+def test_few():
+    """Sparse and banded operands and the identity: as exact as plain fp32, and the record says that simt made them."""
+    n = 1300
+    a, b = random.normal(size=(n, n)).astype("f4"), random.normal(size=(n, n)).astype("f4")
+    sparse_a, sparse_b = a * (random.random((n, n)) < 0.01), b * (random.random((n, n)) < 0.01)
+    band = np.abs(np.subtract.outer(np.arange(n), np.arange(n))) <= 2
+    for x, y, terms in ((sparse_a, sparse_b, 3), (a * band, b * band, 5), (a, np.eye(n, dtype="f4"), 0)):
+        c, record, out = multiply(x, y, "--panel", str(n))
+        exact, size = x.astype("f8") @ y.astype("f8"), np.abs(x).astype("f8") @ np.abs(y).astype("f8")
+        assert np.all(np.abs(c - exact) <= terms * 2.0**-24 * size), (terms, np.max(np.abs(c - exact) / np.maximum(size, 1e-30)) * 2**24)
+        assert record["kernel"] == "simt", record
+        if has("split3"):
+            assert record["kernel_chosen"] == "split3" and record["ranks"][0]["few"] == record["ranks"][0]["tiles"], record
+            assert "few elements meet" in out, out
+
+
+def test_small():
+    """What is chosen may leave small products to others: the record names these."""
+    a = random.normal(size=(96, 96)).astype("f4")
+    _, record, out = multiply(a, a, "--kernel", "simt")
+    assert record["kernel"] != "simt" and record["kernel_chosen"] == "simt" and "small and thin" in out, (record, out)
+
+
+def test_loading():
+    """A library that takes longer to load than it saves is not chosen."""
+    for kind in ("f4", "f8"):
+        a = random.normal(size=(1000, 1000)).astype(kind)
+        _, record, _ = multiply(a, a)
+        assert not record["kernel_chosen"].startswith("cublas"), record
 
 
 def test_halves():

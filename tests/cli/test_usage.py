@@ -59,6 +59,12 @@ def test_versions():
     assert re.match(r"1\.\d+\.\d+ \((parallel|serial)\)", said["HDF5"]) and "(built for MPI " in said["MPI"], said
     for library in ("CUDA", "NCCL", "zlib"):
         assert re.match(r"\d+\.\d+|not in this build", said[library]), said
+def test_libraries():
+    """Starts where no GPU library is: none is linked, they are loaded when they are wanted."""
+    needed = subprocess.run(["readelf", "-d", TESSERA], capture_output=True, text=True, check=True).stdout
+    needed = [line.split("[")[1].rstrip("]") for line in needed.splitlines() if "(NEEDED)" in line]
+    assert any(library.startswith("libc.so") for library in needed), needed
+    assert not [library for library in needed if any(name in library for name in ("nccl", "cublas", "cudart", "libcuda."))], needed
 
 
 def test_help_once():

@@ -181,10 +181,52 @@ static void test_print(void) {
     text = printed(&run, NULL, false);
     expect(text, "bottleneck  read of rank 0, busy for 25 % of the run: lanes waited for others\n");
     expect(text, "slowest     write of rank 1, 1.000 s: 0.500 above the mean of all ranks\n");
-    expect(text, "            simt made 3 of 14 products, whose values blas cannot hold\n");
+    expect(text, "            3 of 14 products have values that blas cannot hold\n");
     expect(text, "time        8.000 s, 0.5 GFLOP/s, 25 % of the limit\n");
     CHECK(!strstr(text, "\nlog"), "no log was written: %s", text);
     free(text);
+}
+
+/* What ran instead of what was chosen, and why. */
+static void test_kernels(void) {
+    tsr_run_record run = sample();
+    tsr_kernel_share shares[TSR_KERNELS_RAN] = {0}, back[TSR_KERNELS_RAN];
+    char text[TSR_KERNELS_CHARS];
+    CHECK(strcmp(tsr_kernels_format(shares, text), "") == 0, "nothing ran: %s", text);
+    tsr_kernels_add(shares, "tiled", 1);
+    tsr_kernels_add(shares, "split3", 4);
+    tsr_kernels_add(shares, "tiled", 1);
+    tsr_kernels_move(shares, "split3", "simt", 3);
+    tsr_kernels_move(shares, "split3", "simt", 0);
+    CHECK(strcmp(tsr_kernels_format(shares, text), "simt 0.5, tiled 0.3333, split3 0.1667") == 0, "%s", text);
+    tsr_kernels_parse(text, 6, back);
+    for (int i = 0; i < TSR_KERNELS_RAN; i++)
+        CHECK(strcmp(back[i].name, shares[i].name) == 0 && fabs(back[i].flops - shares[i].flops) < 1e-3, "%d: %s %g", i, back[i].name, back[i].flops);
+    tsr_kernels_move(shares, "split3", "simt", 1);
+    CHECK(strcmp(tsr_kernels_format(shares, text), "simt 0.6667, tiled 0.3333") == 0, "%s", text);
+    tsr_kernels_parse("", 1, back);
+    CHECK(!back[0].name[0] && back[0].flops == 0, "nothing is %s", back[0].name);
+
+    snprintf(run.accuracy, sizeof run.accuracy, "ieee");
+    snprintf(run.kernel, sizeof run.kernel, "split3");
+    for (int i = 0; i < run.ranks; i++) memset(ranks[i].kernels, 0, sizeof ranks[i].kernels), ranks[i].fallbacks = ranks[i].few = 0;
+    tsr_kernels_add(ranks[0].kernels, "split3", 3e9);
+    tsr_kernels_add(ranks[1].kernels, "split3", 3e9);
+    char *printed_text = printed(&run, NULL, false);
+    expect(printed_text, "kernel      split3 (ieee)");
+    free(printed_text);
+    tsr_kernels_move(ranks[1].kernels, "split3", "simt", 3e9);
+    printed_text = printed(&run, NULL, false);
+    expect(printed_text, "kernel      split3 50 %, simt 50 % (ieee)");
+    expect(printed_text, "split3 was chosen, and leaves small and thin products to others\n");
+    free(printed_text);
+    ranks[1].fallbacks = ranks[1].few = 5, ranks[0].fallbacks = 2;
+    printed_text = printed(&run, NULL, false);
+    expect(printed_text, "5 of 14 products were not for split3: few elements meet in a sum\n            (sparse, banded)\n");
+    expect(printed_text, "            2 of 14 products have values that split3 cannot hold\n");
+    CHECK(!strstr(printed_text, "small and thin"), "another reason was found: %s", printed_text);
+    check_width(printed_text, "", "");
+    free(printed_text);
 }
 
 static void test_table(void) {
@@ -238,6 +280,7 @@ int main(void) {
     test_save();
     test_print();
     test_widths();
+    test_kernels();
     test_table();
     test_bounds();
     return 0;

@@ -98,7 +98,7 @@ typedef struct {
     matrix a, b, c;
     int64_t m, n, k;
     void *workspace;
-    uint32_t *fallbacks; /* on the device */
+    tsr_gemm_handed *handed; /* on the device */
 } product;
 
 static product product_open(const setup *s, int64_t m, int64_t n, int64_t k, layout l) {
@@ -111,8 +111,8 @@ static product product_open(const setup *s, int64_t m, int64_t n, int64_t k, lay
     p.c = matrix_open(s, s->kernel->type, m, n, guarded, true);
     size_t bytes = s->kernel->workspace_bytes ? s->kernel->workspace_bytes(m, n, k) : 0;
     if (bytes > 0) CHECK_OK(s->ops->allocate(s->device, bytes, &p.workspace));
-    CHECK_OK(s->ops->allocate(s->device, sizeof *p.fallbacks, (void **)&p.fallbacks));
-    CHECK_OK(s->ops->fill_bytes(s->device, p.fallbacks, 0, sizeof *p.fallbacks, s->stream));
+    CHECK_OK(s->ops->allocate(s->device, sizeof *p.handed, (void **)&p.handed));
+    CHECK_OK(s->ops->fill_bytes(s->device, p.handed, 0, sizeof *p.handed, s->stream));
     return p;
 }
 
@@ -121,21 +121,43 @@ static void product_close(const setup *s, product *p) {
     matrix_close(s, &p->b);
     matrix_close(s, &p->c);
     s->ops->release(s->device, p->workspace);
-    s->ops->release(s->device, p->fallbacks);
+    s->ops->release(s->device, p->handed);
 }
 
-/* Products the kernel handed to another must be `expected`. */
-static void check_fallbacks(const setup *s, const product *p, uint32_t expected) {
-    uint32_t count;
-    CHECK_OK(s->ops->download(s->device, &count, p->fallbacks, sizeof count, s->stream));
+/* Products the kernel handed to its fallback must be `expected`, `few` of them because few elements meet. */
+static void check_handed(const setup *s, const product *p, uint64_t expected, uint64_t few) {
+    const uint64_t each = (uint64_t)(p->m * p->n * p->k);
+    tsr_gemm_handed handed;
+    CHECK_OK(s->ops->download(s->device, &handed, p->handed, sizeof handed, s->stream));
     CHECK_OK(s->ops->stream_wait(s->device, s->stream));
-    CHECK(count == expected, "%s %s %ldx%ldx%ld: %u products handed to another kernel, not %u", s->kernel->name, tsr_dtype_name(s->kernel->input), (long)p->m,
-          (long)p->n, (long)p->k, count, expected);
+    CHECK(handed.products == expected && handed.few == few && handed.multiply_adds == expected * each,
+          "%s %s %ldx%ldx%ld: %llu products (%llu of few, %llu multiply-adds) handed on, not %llu (%llu)", s->kernel->name,
+          tsr_dtype_name(s->kernel->input), (long)p->m, (long)p->n, (long)p->k, (unsigned long long)handed.products,
+          (unsigned long long)handed.few, (unsigned long long)handed.multiply_adds, (unsigned long long)expected, (unsigned long long)few);
+    CHECK(expected == 0 || s->kernel->fallback, "%s hands products to nobody", s->kernel->name);
+}
+
+/* Zeros in that line of a matrix which has most of them, lines of zeros aside; lines are rows or columns. */
+static int64_t most_zeros(const matrix *x, int64_t rows, int64_t cols, bool by_row) {
+    const int64_t lines = by_row ? rows : cols, length = by_row ? cols : rows;
+    int64_t most = 0;
+    for (int64_t i = 0; i < lines; i++) {
+        int64_t zeros = 0;
+        for (int64_t q = 0; q < length; q++) zeros += get(x, at(x, by_row ? i : q, by_row ? q : i)) == 0;
+        if (zeros < length) most = tsr_max(most, zeros);
+    }
+    return most;
+}
+
+/* Whether `split3` leaves a product of small integers to `simt`: fewer than 32 pairs of elements that are not zero may meet. */
+static bool few_meet(const setup *s, const product *p) {
+    if (!s->kernel->fallback || p->k < s->kernel->short_below || p->m == 0 || p->n == 0) return false;
+    return p->k - most_zeros(&p->a, p->m, p->k, true) - most_zeros(&p->b, p->k, p->n, false) < 32;
 }
 
 static tsr_gemm_args arguments(const product *p, bool accumulate) {
     return (tsr_gemm_args){.m = p->m, .n = p->n, .k = p->k, .a = p->a.data, .lda = p->a.ld, .b = p->b.data, .ldb = p->b.ld, .c = p->c.data,
-                           .ldc = p->c.ld, .accumulate = accumulate, .workspace = p->workspace, .fallbacks = p->fallbacks};
+                           .ldc = p->c.ld, .accumulate = accumulate, .workspace = p->workspace, .handed = p->handed};
 }
 
 /* Uploads a, b, c, multiplies, and returns what C's memory then holds; everything outside its m × n elements must be as it was. */
@@ -172,7 +194,8 @@ static void check_exact(const setup *s, int64_t m, int64_t n, int64_t k, layout 
                   tsr_dtype_name(s->kernel->input), (long)m, (long)n, (long)k, (long)l.pad, accumulate, (long)i, (long)j, got, (long)sum);
         }
     }
-    check_fallbacks(s, &p, 0);
+    const bool few = few_meet(s, &p);
+    check_handed(s, &p, few, few);
     free(result.host);
     product_close(s, &p);
 }
@@ -236,7 +259,40 @@ static void check_special(const setup *s, int64_t m, int64_t n, int64_t k, layou
             CHECK(same, "%s %s: C[%ld][%ld] = %g, IEEE says %g", s->kernel->name, tsr_dtype_name(s->kernel->input), (long)i, (long)j, got, want);
         }
     }
-    check_fallbacks(s, &p, strcmp(s->kernel->name, "split3") == 0); /* the one kernel whose parts hold no NaN and no Inf */
+    check_handed(s, &p, s->kernel->fallback != NULL, 0); /* `split3`, the one kernel whose parts hold no NaN and no Inf */
+    free(result.host);
+    product_close(s, &p);
+}
+
+/* Operands of which few elements meet: diagonal, banded, and 1 % of elements at random. A times the identity is A, bit for bit, in IEEE
+ * arithmetic; the others are as exact as a plain loop: 2·u·(|A||B|) for up to three terms. */
+static void check_sparse(const setup *s, int64_t edge, layout l, int way) {
+    product p = product_open(s, edge, edge, edge, l);
+    matrix_fill(&p.a, TSR_FILL_NORMAL, 12);
+    matrix_fill(&p.b, TSR_FILL_NORMAL, 13);
+    for (int64_t i = 0; i < edge; i++)
+        for (int64_t j = 0; j < edge; j++) {
+            const int64_t off = i > j ? i - j : j - i;
+            if (way == 0) put(&p.b, at(&p.b, i, j), i == j);
+            if (way == 1 && off > 1) put(&p.a, at(&p.a, i, j), 0);
+            if (way == 2 && (i * 131 + j * 17) % 101 != 0) put(&p.a, at(&p.a, i, j), 0), put(&p.b, at(&p.b, i, j), 0);
+        }
+    matrix result = multiply(s, &p, false);
+    const double unit = s->kernel->type == TSR_F32 ? 0x1p-24 : 0x1p-53;
+    for (int64_t i = 0; i < edge; i++)
+        for (int64_t j = 0; j < edge; j++) {
+            long double sum = 0, sizes = 0;
+            int terms = 0;
+            for (int64_t q = 0; q < edge; q++) {
+                const long double term = (long double)get(&p.a, at(&p.a, i, q)) * get(&p.b, at(&p.b, q, j));
+                sum += term, sizes += fabsl(term), terms += term != 0;
+            }
+            const long double allowed = way == 0 ? 0 : terms <= 1 ? unit * sizes : 2 * unit * terms * sizes;
+            const double got = get(&result, at(&p.c, i, j));
+            CHECK(fabsl(got - sum) <= allowed, "%s way %d: C[%ld][%ld] = %.17g, should be %.17Lg ± %.3Lg", s->kernel->name, way, (long)i,
+                  (long)j, got, sum, allowed);
+        }
+    if (s->kernel->fallback) check_handed(s, &p, 1, 1);
     free(result.host);
     product_close(s, &p);
 }
@@ -367,6 +423,8 @@ static void check_kernel(const setup *s) {
     check_shapes(s);
     check_refusals(s);
     for (int i = 0; i < LAYOUT_COUNT; i++) check_special(s, tsr_round_up(19, edge), tsr_round_up(21, edge), tsr_round_up(131, edge), LAYOUTS[i]);
+    if (s->kernel->accuracy == TSR_ACCURACY_IEEE)
+        for (int way = 0; way < 3; way++) check_sparse(s, tsr_round_up(101, edge), LAYOUTS[way % LAYOUT_COUNT], way);
     /* A long sum of terms of one sign: where a bound that grows with k and one that does not part. */
     check_bound(s, edge, edge, tsr_round_up(5003, edge), LAYOUTS[0], TSR_FILL_UNIFORM, false);
 #ifndef TSR_EMULATE_CUDA
@@ -421,7 +479,7 @@ int main(int argc, char **argv) {
     const tsr_gemm_kernel *const *kernels = tsr_gemm_kernels(&count);
     for (int i = 0; i < count; i++) {
         tsr_gemm_kernel alone = *kernels[i];
-        alone.small = NULL; /* small products, too, are its own here */
+        alone.small_below = alone.thin_below = 0; /* small products, too, are its own here */
         s.kernel = &alone;
         if (s.kernel->device != s.ops->kind || !tsr_gemm_runs_on(s.kernel, facts.arch)) continue;
         if (argc > 1 && strcmp(argv[1], s.kernel->name) != 0) continue;

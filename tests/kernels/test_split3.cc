@@ -85,7 +85,7 @@ static bool holds(const std::vector<std::vector<float>> &a, const std::vector<st
         weak += most_weak;
         soft += most_soft;
     }
-    return !refused && !unfit(k, weak, soft);
+    return !refused && !unfit(k, weak, soft) && !few(k, soft);
 }
 
 template <typename F> static std::vector<std::vector<float>> matrix(int lines, int k, F element) {
@@ -120,11 +120,27 @@ static void check_verdict(void) {
     for (float &x : tiny[2]) x = 0x1p-120f;
     CHECK(!holds(tiny, plain), "a line of tiny elements");
 
+    /* Zeros that leave 32 pairs to meet at least, wherever they stand, and one more; lines of zeros do not count. */
+    for (int zeros : {0, 100, (K - 32) / 2, (K - 32) / 2 + 1, K - 1}) {
+        auto holed = plain;
+        for (int i = 0; i < zeros; i++) holed[3][(size_t)(K - 1 - i)] = 0;
+        CHECK(holds(holed, holed) == (2 * zeros <= K - 32), "%d zeros in a line on both sides", zeros);
+        CHECK(holds(holed, plain) == (zeros <= K - 32), "%d zeros in a line of A", zeros);
+    }
+    auto lines = plain;
+    for (float &x : lines[1]) x = 0;
+    CHECK(holds(lines, lines), "a line of zeros");
+    auto identity = std::vector<std::vector<float>>(LINES, std::vector<float>(K, 0));
+    for (int i = 0; i < LINES; i++) identity[(size_t)i][(size_t)i * 60] = 1;
+    CHECK(!holds(plain, identity) && !holds(identity, plain) && !holds(identity, identity), "identity");
+    CHECK(!holds(matrix(LINES, K, [] { return uniform() < 0.01 ? normal() : 0; }), plain), "1 %% of elements");
+    CHECK(few(64, 33) && !few(64, 32) && few(31, 0), "the bound of few");
+
     /* weak elements among firm ones: 4·weak ≤ k - soft decides; 512 - weak are firm */
     for (int weak : {0, 1, 102, 103, 512 - 1}) {
         std::vector<std::vector<float>> line(1, std::vector<float>(K, 1.0f)), ones(1, std::vector<float>(K, 1.0f));
         for (int i = 0; i < weak; i++) line[0][(size_t)i] = 0x1p-20f;
-        CHECK(holds(line, ones) == (4 * weak <= K - weak), "%d weak elements", weak);
+        CHECK(holds(line, ones) == (4 * weak <= K - weak && K - weak >= 32), "%d weak elements", weak);
         CHECK(holds(ones, line) == holds(line, ones), "%d weak elements, on either side", weak);
     }
     CHECK(!unfit(64, 0, 128) && unfit(64, 1, 61) && !unfit(64, 1, 60), "the bound itself");

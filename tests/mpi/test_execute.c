@@ -243,7 +243,7 @@ static void execute(bench *b, const setup *s, const tsr_plan *plan, const tsr_ge
 
 /* All ranks count the same runs, so they take the same kernel. Small integers are exact in every type: any kernel will do. */
 static const tsr_gemm_kernel *choose_kernel(const bench *b, const setup *s, const tsr_problem *problem) {
-    const tsr_gemm_request request = {problem->a.element.dtype, problem->b.element.dtype, problem->type, TSR_ACCURACY_IEEE, problem->m, problem->n, problem->k};
+    const tsr_gemm_request request = {problem->a.element.dtype, problem->b.element.dtype, problem->type, TSR_ACCURACY_IEEE, problem->m, problem->n, problem->k, 0};
     const tsr_gemm_kernel *kernel;
     int count;
     const tsr_gemm_kernel *const *kernels = tsr_gemm_kernels(&count);
