@@ -23,7 +23,11 @@ constexpr char WHAT[] = "shared-memory tiles of 16 or 32, boundary checked";
 
 } // namespace
 
-const tsr_gemm_kernel tsr_gemm_checked_f32 = {"checked", WHAT, TSR_DEVICE_CUDA, TSR_F32, TSR_F32, 0, TSR_ACCURACY_IEEE, TSR_GEMM_PLAIN_ERROR_FACTOR,
-                                              true, 1, 30, nullptr, shape<plain_sum, float>, launch<plain_sum, float>, 0, 0, nullptr, 0};
-const tsr_gemm_kernel tsr_gemm_checked_f64 = {"checked", WHAT, TSR_DEVICE_CUDA, TSR_F64, TSR_F64, 0, TSR_ACCURACY_IEEE, TSR_GEMM_PLAIN_ERROR_FACTOR,
-                                              true, 1, 30, nullptr, shape<plain_sum, double>, launch<plain_sum, double>, 0, 0, nullptr, 0};
+const tsr_gemm_kernel tsr_gemm_checked_f32 = {
+    .name = "checked", .what = WHAT, .device = TSR_DEVICE_CUDA, .input = TSR_F32, .type = TSR_F32,
+    .accuracy = TSR_ACCURACY_IEEE, .error_factor = TSR_GEMM_PLAIN_ERROR_FACTOR, .error_grows = true, .multiple = 1,
+    .speed_rank = 30, .shape = shape<plain_sum, float>, .launch = launch<plain_sum, float>};
+const tsr_gemm_kernel tsr_gemm_checked_f64 = {
+    .name = "checked", .what = WHAT, .device = TSR_DEVICE_CUDA, .input = TSR_F64, .type = TSR_F64,
+    .accuracy = TSR_ACCURACY_IEEE, .error_factor = TSR_GEMM_PLAIN_ERROR_FACTOR, .error_grows = true, .multiple = 1,
+    .speed_rank = 30, .shape = shape<plain_sum, double>, .launch = launch<plain_sum, double>};

@@ -216,7 +216,11 @@ tsr_status tsr_gemm_coarse_where(tsr_stream *stream, const tsr_gemm_args *args, 
     return launch_where<float>(stream, args, wanted);
 }
 
-const tsr_gemm_kernel tsr_gemm_coarse_f32 = {"coarse", WHAT, TSR_DEVICE_CUDA, TSR_F32, TSR_F32, 0, TSR_ACCURACY_IEEE, TSR_GEMM_PLAIN_ERROR_FACTOR,
-                                             true, 1, 50, nullptr, shape<float>, launch<float>, 0, 0, nullptr, 0};
-const tsr_gemm_kernel tsr_gemm_coarse_f64 = {"coarse", WHAT, TSR_DEVICE_CUDA, TSR_F64, TSR_F64, 0, TSR_ACCURACY_IEEE, TSR_GEMM_PLAIN_ERROR_FACTOR,
-                                             true, 1, 50, nullptr, shape<double>, launch<double>, 0, 0, nullptr, 0};
+const tsr_gemm_kernel tsr_gemm_coarse_f32 = {
+    .name = "coarse", .what = WHAT, .device = TSR_DEVICE_CUDA, .input = TSR_F32, .type = TSR_F32,
+    .accuracy = TSR_ACCURACY_IEEE, .error_factor = TSR_GEMM_PLAIN_ERROR_FACTOR, .error_grows = true, .multiple = 1,
+    .speed_rank = 50, .shape = shape<float>, .launch = launch<float>};
+const tsr_gemm_kernel tsr_gemm_coarse_f64 = {
+    .name = "coarse", .what = WHAT, .device = TSR_DEVICE_CUDA, .input = TSR_F64, .type = TSR_F64,
+    .accuracy = TSR_ACCURACY_IEEE, .error_factor = TSR_GEMM_PLAIN_ERROR_FACTOR, .error_grows = true, .multiple = 1,
+    .speed_rank = 50, .shape = shape<double>, .launch = launch<double>};

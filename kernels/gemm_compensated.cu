@@ -41,7 +41,11 @@ constexpr double FACTOR = 4;
 
 } // namespace
 
-const tsr_gemm_kernel tsr_gemm_compensated_f32 = {"compensated", WHAT, TSR_DEVICE_CUDA, TSR_F32, TSR_F32, 0, TSR_ACCURACY_IEEE, FACTOR,
-                                                  false, 1, 15, nullptr, shape<kahan_sum, float>, launch<kahan_sum, float>, 0, 0, nullptr, 0};
-const tsr_gemm_kernel tsr_gemm_compensated_f64 = {"compensated", WHAT, TSR_DEVICE_CUDA, TSR_F64, TSR_F64, 0, TSR_ACCURACY_IEEE, FACTOR,
-                                                  false, 1, 15, nullptr, shape<kahan_sum, double>, launch<kahan_sum, double>, 0, 0, nullptr, 0};
+const tsr_gemm_kernel tsr_gemm_compensated_f32 = {
+    .name = "compensated", .what = WHAT, .device = TSR_DEVICE_CUDA, .input = TSR_F32, .type = TSR_F32,
+    .accuracy = TSR_ACCURACY_IEEE, .error_factor = FACTOR, .multiple = 1, .speed_rank = 15,
+    .shape = shape<kahan_sum, float>, .launch = launch<kahan_sum, float>};
+const tsr_gemm_kernel tsr_gemm_compensated_f64 = {
+    .name = "compensated", .what = WHAT, .device = TSR_DEVICE_CUDA, .input = TSR_F64, .type = TSR_F64,
+    .accuracy = TSR_ACCURACY_IEEE, .error_factor = FACTOR, .multiple = 1, .speed_rank = 15,
+    .shape = shape<kahan_sum, double>, .launch = launch<kahan_sum, double>};

@@ -394,5 +394,8 @@ tsr_status shape(tsr_device *, int64_t m, int64_t n, int64_t k, tsr_gemm_shape *
 
 } // namespace
 
-const tsr_gemm_kernel tsr_gemm_dmma_f64 = {"dmma", "fp64 tensor cores, tiles brought by the copy engine", TSR_DEVICE_CUDA, TSR_F64, TSR_F64, 90,
-                                           TSR_ACCURACY_IEEE, TSR_GEMM_PLAIN_ERROR_FACTOR, true, 1, 70, workspace_bytes, shape, launch, 90, 0, nullptr, 0};
+const tsr_gemm_kernel tsr_gemm_dmma_f64 = {
+    .name = "dmma", .what = "fp64 tensor cores, tiles brought by the copy engine", .device = TSR_DEVICE_CUDA,
+    .input = TSR_F64, .type = TSR_F64, .min_arch = 90, .accuracy = TSR_ACCURACY_IEEE,
+    .error_factor = TSR_GEMM_PLAIN_ERROR_FACTOR, .error_grows = true, .multiple = 1, .speed_rank = 70,
+    .workspace_bytes = workspace_bytes, .shape = shape, .launch = launch, .max_arch = 90};

@@ -40,7 +40,11 @@ constexpr char WHAT[] = "one thread an element, straight from global memory";
 
 } // namespace
 
-const tsr_gemm_kernel tsr_gemm_naive_f32 = {"naive", WHAT, TSR_DEVICE_CUDA, TSR_F32, TSR_F32, 0, TSR_ACCURACY_IEEE, TSR_GEMM_PLAIN_ERROR_FACTOR,
-                                            true, 1, 10, nullptr, shape<float>, launch<float>, 0, 0, nullptr, 0};
-const tsr_gemm_kernel tsr_gemm_naive_f64 = {"naive", WHAT, TSR_DEVICE_CUDA, TSR_F64, TSR_F64, 0, TSR_ACCURACY_IEEE, TSR_GEMM_PLAIN_ERROR_FACTOR,
-                                            true, 1, 10, nullptr, shape<double>, launch<double>, 0, 0, nullptr, 0};
+const tsr_gemm_kernel tsr_gemm_naive_f32 = {
+    .name = "naive", .what = WHAT, .device = TSR_DEVICE_CUDA, .input = TSR_F32, .type = TSR_F32,
+    .accuracy = TSR_ACCURACY_IEEE, .error_factor = TSR_GEMM_PLAIN_ERROR_FACTOR, .error_grows = true, .multiple = 1,
+    .speed_rank = 10, .shape = shape<float>, .launch = launch<float>};
+const tsr_gemm_kernel tsr_gemm_naive_f64 = {
+    .name = "naive", .what = WHAT, .device = TSR_DEVICE_CUDA, .input = TSR_F64, .type = TSR_F64,
+    .accuracy = TSR_ACCURACY_IEEE, .error_factor = TSR_GEMM_PLAIN_ERROR_FACTOR, .error_grows = true, .multiple = 1,
+    .speed_rank = 10, .shape = shape<double>, .launch = launch<double>};

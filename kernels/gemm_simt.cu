@@ -292,7 +292,13 @@ tsr_status tsr_gemm_simt_where(tsr_stream *stream, const tsr_gemm_args *args, co
     return ours(args->n, args->k) ? launch_where<float>(stream, args, wanted) : tsr_gemm_coarse_where(stream, args, wanted);
 }
 
-const tsr_gemm_kernel tsr_gemm_simt_f32 = {"simt", WHAT, TSR_DEVICE_CUDA, TSR_F32, TSR_F32, 0, TSR_ACCURACY_IEEE, TSR_GEMM_PLAIN_ERROR_FACTOR,
-                                           true, 1, 55, workspace_bytes<float>, shape<float>, launch<float>, 0, SMALL_F32, &tsr_gemm_tiled_f32, 0};
-const tsr_gemm_kernel tsr_gemm_simt_f64 = {"simt", WHAT, TSR_DEVICE_CUDA, TSR_F64, TSR_F64, 0, TSR_ACCURACY_IEEE, TSR_GEMM_PLAIN_ERROR_FACTOR,
-                                           true, 1, 55, workspace_bytes<double>, shape<double>, launch<double>, 0, SMALL_F64, &tsr_gemm_tiled_f64, 0};
+const tsr_gemm_kernel tsr_gemm_simt_f32 = {
+    .name = "simt", .what = WHAT, .device = TSR_DEVICE_CUDA, .input = TSR_F32, .type = TSR_F32,
+    .accuracy = TSR_ACCURACY_IEEE, .error_factor = TSR_GEMM_PLAIN_ERROR_FACTOR, .error_grows = true, .multiple = 1,
+    .speed_rank = 55, .workspace_bytes = workspace_bytes<float>, .shape = shape<float>, .launch = launch<float>,
+    .small_below = SMALL_F32, .small = &tsr_gemm_tiled_f32};
+const tsr_gemm_kernel tsr_gemm_simt_f64 = {
+    .name = "simt", .what = WHAT, .device = TSR_DEVICE_CUDA, .input = TSR_F64, .type = TSR_F64,
+    .accuracy = TSR_ACCURACY_IEEE, .error_factor = TSR_GEMM_PLAIN_ERROR_FACTOR, .error_grows = true, .multiple = 1,
+    .speed_rank = 55, .workspace_bytes = workspace_bytes<double>, .shape = shape<double>, .launch = launch<double>,
+    .small_below = SMALL_F64, .small = &tsr_gemm_tiled_f64};

@@ -344,6 +344,9 @@ tsr_status shape(tsr_device *, int64_t m, int64_t n, int64_t k, tsr_gemm_shape *
 } // namespace
 
 /* k·u covers the split's own error, 8·u and at most 4·u of weak elements, because shorter products than SHORTEST go to `simt`. */
-const tsr_gemm_kernel tsr_gemm_split3_f32 = {"split3", "fp32 accuracy from three fp16 tensor-core products", TSR_DEVICE_CUDA, TSR_F32, TSR_F32, 90,
-                                             TSR_ACCURACY_IEEE, TSR_GEMM_PLAIN_ERROR_FACTOR, true, 1, 70, workspace_bytes, shape, launch, 90, SMALL,
-                                             &tsr_gemm_simt_f32, THIN, SHORTEST, &tsr_gemm_simt_f32};
+const tsr_gemm_kernel tsr_gemm_split3_f32 = {
+    .name = "split3", .what = "fp32 accuracy from three fp16 tensor-core products", .device = TSR_DEVICE_CUDA,
+    .input = TSR_F32, .type = TSR_F32, .min_arch = 90, .accuracy = TSR_ACCURACY_IEEE,
+    .error_factor = TSR_GEMM_PLAIN_ERROR_FACTOR, .error_grows = true, .multiple = 1, .speed_rank = 70,
+    .workspace_bytes = workspace_bytes, .shape = shape, .launch = launch, .max_arch = 90, .small_below = SMALL,
+    .small = &tsr_gemm_simt_f32, .thin_below = THIN, .short_below = SHORTEST, .fallback = &tsr_gemm_simt_f32};

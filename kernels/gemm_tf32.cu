@@ -395,6 +395,8 @@ tsr_status shape(tsr_device *, int64_t m, int64_t n, int64_t k, tsr_gemm_shape *
 
 /* Operands rounded to nearest err by 2^-11 relative each: 16388 u in a product of two. The tensor cores truncate: their sum of 8 more products
  * errs by less than 6.5 u, 0.8 u a term, and at most 2·LONGEST panels are one sum. */
-const tsr_gemm_kernel tsr_gemm_tf32_f32 = {"tf32", "operands rounded to tf32, tensor cores", TSR_DEVICE_CUDA, TSR_F32, TSR_F32, 90,
-                                           TSR_ACCURACY_TF32, 43000, false, 1, 80, workspace_bytes, shape, launch, 90,
-                                           SMALL, &tsr_gemm_coarse_f32, 0};
+const tsr_gemm_kernel tsr_gemm_tf32_f32 = {
+    .name = "tf32", .what = "operands rounded to tf32, tensor cores", .device = TSR_DEVICE_CUDA, .input = TSR_F32,
+    .type = TSR_F32, .min_arch = 90, .accuracy = TSR_ACCURACY_TF32, .error_factor = 43000, .multiple = 1,
+    .speed_rank = 80, .workspace_bytes = workspace_bytes, .shape = shape, .launch = launch, .max_arch = 90,
+    .small_below = SMALL, .small = &tsr_gemm_coarse_f32};

@@ -44,7 +44,11 @@ constexpr char WHAT[] = "shared-memory tiles of 32, for multiples of 32 only";
 
 } // namespace
 
-const tsr_gemm_kernel tsr_gemm_tiled_f32 = {"tiled", WHAT, TSR_DEVICE_CUDA, TSR_F32, TSR_F32, 0, TSR_ACCURACY_IEEE, TSR_GEMM_PLAIN_ERROR_FACTOR,
-                                            true, TILE, 20, nullptr, shape<float>, launch<float>, 0, 0, &tsr_gemm_checked_f32, 0};
-const tsr_gemm_kernel tsr_gemm_tiled_f64 = {"tiled", WHAT, TSR_DEVICE_CUDA, TSR_F64, TSR_F64, 0, TSR_ACCURACY_IEEE, TSR_GEMM_PLAIN_ERROR_FACTOR,
-                                            true, TILE, 20, nullptr, shape<double>, launch<double>, 0, 0, &tsr_gemm_checked_f64, 0};
+const tsr_gemm_kernel tsr_gemm_tiled_f32 = {
+    .name = "tiled", .what = WHAT, .device = TSR_DEVICE_CUDA, .input = TSR_F32, .type = TSR_F32,
+    .accuracy = TSR_ACCURACY_IEEE, .error_factor = TSR_GEMM_PLAIN_ERROR_FACTOR, .error_grows = true, .multiple = TILE,
+    .speed_rank = 20, .shape = shape<float>, .launch = launch<float>, .small = &tsr_gemm_checked_f32};
+const tsr_gemm_kernel tsr_gemm_tiled_f64 = {
+    .name = "tiled", .what = WHAT, .device = TSR_DEVICE_CUDA, .input = TSR_F64, .type = TSR_F64,
+    .accuracy = TSR_ACCURACY_IEEE, .error_factor = TSR_GEMM_PLAIN_ERROR_FACTOR, .error_grows = true, .multiple = TILE,
+    .speed_rank = 20, .shape = shape<double>, .launch = launch<double>, .small = &tsr_gemm_checked_f64};

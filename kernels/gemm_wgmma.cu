@@ -358,7 +358,11 @@ constexpr double ERROR_FACTOR = 2.0;
 
 } // namespace
 
-const tsr_gemm_kernel tsr_gemm_wgmma_bf16 = {"wgmma", WHAT, TSR_DEVICE_CUDA, TSR_BF16, TSR_F32, 90, TSR_ACCURACY_FAST, ERROR_FACTOR, true, 1, 70,
-                                             workspace_bytes, shape<TSR_BF16>, launch<TSR_BF16>, 90};
-const tsr_gemm_kernel tsr_gemm_wgmma_f16 = {"wgmma", WHAT, TSR_DEVICE_CUDA, TSR_F16, TSR_F32, 90, TSR_ACCURACY_FAST, ERROR_FACTOR, true, 1, 70,
-                                            workspace_bytes, shape<TSR_F16>, launch<TSR_F16>, 90};
+const tsr_gemm_kernel tsr_gemm_wgmma_bf16 = {
+    .name = "wgmma", .what = WHAT, .device = TSR_DEVICE_CUDA, .input = TSR_BF16, .type = TSR_F32, .min_arch = 90,
+    .accuracy = TSR_ACCURACY_FAST, .error_factor = ERROR_FACTOR, .error_grows = true, .multiple = 1, .speed_rank = 70,
+    .workspace_bytes = workspace_bytes, .shape = shape<TSR_BF16>, .launch = launch<TSR_BF16>, .max_arch = 90};
+const tsr_gemm_kernel tsr_gemm_wgmma_f16 = {
+    .name = "wgmma", .what = WHAT, .device = TSR_DEVICE_CUDA, .input = TSR_F16, .type = TSR_F32, .min_arch = 90,
+    .accuracy = TSR_ACCURACY_FAST, .error_factor = ERROR_FACTOR, .error_grows = true, .multiple = 1, .speed_rank = 70,
+    .workspace_bytes = workspace_bytes, .shape = shape<TSR_F16>, .launch = launch<TSR_F16>, .max_arch = 90};
