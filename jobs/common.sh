@@ -55,8 +55,8 @@ tsr_srun() {
     tsr_run srun "${flags[@]}" "$@"
 }
 
-# Prints a Python that has h5py and numpy: TSR_PYTHON where that is set, else the system's, else the first of PATH; fails
-# when there is none. tsr_no_python prints what to do then.
+# Prints a Python that has h5py and numpy: TSR_PYTHON where that is set, else the system's, else the first of PATH. Fails
+# when there is none; tsr_no_python prints what to do then.
 tsr_python() {
     local python candidates=("${TSR_PYTHON:-/usr/bin/python3}")
     [ -n "${TSR_PYTHON:-}" ] || mapfile -t -O 1 candidates < <(type -ap python3 python)
@@ -85,13 +85,13 @@ tsr_have() {
     for name in "$@"; do command -v "$name" >/dev/null || return 1; done
 }
 
-# tsr_build FOLDER CMAKE_OPTION...: compiles what changed; before that configures the folder, where that was not done to its end.
+# tsr_build FOLDER CMAKE_OPTION...: compiles what changed; configures the folder before, where that was not done to its end.
 tsr_build() {
     local folder=$1
     tsr_configured "$folder" || tsr_configure "$@" ||
         tsr_die "CMake found no way to build (all of it: $folder/configure.log)"
     tsr_logged "$folder/build.log" cmake --build "$folder" --parallel "$(nproc)" ||
-        tsr_die "the build in $folder failed (all of it: $folder/build.log). If this machine changed since it was configured, remove $folder and run this again"
+        tsr_die "the build failed (all of it: $folder/build.log). If the machine changed since, remove $folder and try again"
 }
 
 tsr_configured() { [ -f "$1/build.ninja" ] || [ -f "$1/Makefile" ]; }

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # Sets up what is missing and runs every test: the unit tests under AddressSanitizer and UBSan (build-asan/), then all of
-# them in the ordinary build (build/). The last line counts the tests that ran, and those left out with the reason, such as no GPU.
+# them in the ordinary build (build/). The last line counts the tests that ran, and those left out by reason, such as no GPU.
 . "$(dirname "${BASH_SOURCE[0]}")/../jobs/common.sh"
 cd "$TSR_HOME"
 jobs/setup.sh --tests
 TSR_PYTHON=$(tsr_python) || tsr_die "$(tsr_no_python)"
 export TSR_PYTHON
 if grep -qiE '^BUILD_TESTING:[A-Z]+=(OFF|NO|FALSE|0)$' build/CMakeCache.txt; then # configured by hand, without tests
-    tsr_logged build/configure.log cmake -DBUILD_TESTING=ON build || tsr_die "CMake found no way to build (all of it: build/configure.log)"
+    tsr_logged build/configure.log cmake -DBUILD_TESTING=ON build || tsr_die "cannot configure: see build/configure.log"
     tsr_build build
 fi
 
@@ -28,7 +28,8 @@ run_tests() {
     (cd "$folder" && ctest --output-on-failure -j2 --no-tests=error "$@" 2>&1 | tee tests.log)
 }
 
-tsr_build build-asan -DCMAKE_BUILD_TYPE=Debug -DCMAKE_C_FLAGS=-O1 -DCMAKE_CXX_FLAGS=-O1 -DTSR_CUDA=OFF -DTSR_SANITIZE=address,undefined
+tsr_build build-asan -DCMAKE_BUILD_TYPE=Debug -DCMAKE_C_FLAGS=-O1 -DCMAKE_CXX_FLAGS=-O1 -DTSR_CUDA=OFF \
+    -DTSR_SANITIZE=address,undefined
 failed=0
 run_tests build-asan -L '^unit$' || failed=1
 run_tests build || failed=1

@@ -1,8 +1,10 @@
 """The last line of tests/run.sh, over all runs of ctest: how many tests ran, how many were left out, and why.
 
-Usage: summary.py RUN...     RUN: a build folder with what ctest printed in FOLDER/tests.log and its own log below FOLDER/Testing.
-A test is left out when ctest calls it skipped; its reason is the line `skipped: REASON` that it printed, to the first colon or bracket.
+Usage: summary.py FOLDER...     FOLDER: a build, with what ctest printed in FOLDER/tests.log, and its log below Testing.
+A test is left out when ctest calls it skipped. Its reason is the line `skipped: REASON` that it printed, to the first
+colon or bracket.
 Exit code: 0 every test passed or was left out with a reason, 1 one failed or gave no reason, or there was none."""
+
 import collections
 import pathlib
 import re
@@ -38,7 +40,8 @@ def summary(folders):
             else:
                 failed += 1
     why = ", ".join(f"{reason} {count}" for reason, count in reasons.most_common())
-    line = f"tests: {passed + failed} ran, {passed} tests passed, {failed} failed; {sum(reasons.values())} left out{': ' * bool(why)}{why}"
+    left_out = f"{sum(reasons.values())} left out{': ' * bool(why)}{why}"
+    line = f"tests: {passed + failed} ran, {passed} tests passed, {failed} failed; {left_out}"
     return line, passed > 0 and failed == 0 and not any(reason.startswith("no reason given") for reason in reasons)
 
 

@@ -27,18 +27,21 @@ for name in broken bare half; do
         die "with a $name python3 first in PATH no Python is found"
     [ -x "$found" ] || die "with a $name python3 first in PATH: '$found'"
     # One that was named is taken, or refused by name: never another.
-    if said=$(TSR_PYTHON=$scratch/$name/python3 "$root/tests/python.sh" -c '' 2>&1); then die "TSR_PYTHON=$name was taken"; fi
-    case $said in *"TSR_PYTHON=$scratch/$name/python3 has no h5py and numpy"*) ;; *) die "TSR_PYTHON=$name: '$said'" ;; esac
+    said=$(TSR_PYTHON=$scratch/$name/python3 "$root/tests/python.sh" -c '' 2>&1) && die "TSR_PYTHON=$name was taken"
+    case $said in *"TSR_PYTHON=$scratch/$name/python3 has no h5py"*) ;; *) die "TSR_PYTHON=$name: '$said'" ;; esac
     # A set-up that cannot give the tests their Python fails before it does anything.
-    if said=$(TSR_PYTHON=$scratch/$name/python3 "$root/jobs/setup.sh" --tests 2>&1); then die "jobs/setup.sh --tests passed without a Python"; fi
+    said=$(TSR_PYTHON=$scratch/$name/python3 "$root/jobs/setup.sh" --tests 2>&1) && die "setup.sh passed with $name"
     case $said in *"TSR_PYTHON="*) ;; *) die "jobs/setup.sh --tests: '$said'" ;; esac
 done
 ln -s "$found" "$scratch/my python" # a name with a blank in it, too
-[ "$(TSR_PYTHON="$scratch/my python" "$root/tests/python.sh" -c 'print("taken")')" = taken ] || die "the Python named by TSR_PYTHON is not taken"
-if "$root/tests/python.sh" -c 'raise SystemExit(9)'; then die "the exit code is lost"; elif [ $? != 9 ]; then die "the exit code is not the program's"; fi
+said=$(TSR_PYTHON="$scratch/my python" "$root/tests/python.sh" -c 'print("taken")')
+[ "$said" = taken ] || die "the Python named by TSR_PYTHON is not taken: '$said'"
+"$root/tests/python.sh" -c 'raise SystemExit(9)'
+[ $? = 9 ] || die "the exit code is not the program's"
 
 # What is registered, and how it starts.
-printf 'subdirs("%s")\n' "$build" >"$scratch/CTestTestfile.cmake" # listed in the build itself, ctest would empty its log there
+# Not from the build itself, whose log ctest would empty.
+printf 'subdirs("%s")\n' "$build" >"$scratch/CTestTestfile.cmake"
 (cd "$scratch" && "$ctest" --show-only=json-v1) >"$scratch/tests.json" || die "ctest lists nothing in $build"
 "$root/tests/python.sh" - "$scratch/tests.json" <<'END' || exit 1
 import json, os, sys
@@ -53,5 +56,5 @@ for name, command in tests.items():
         assert words[0] == "python.sh", f"{name} does not look for its Python when it runs: {command}"
 END
 
-found=$(grep -rnE 'python3|find_package\(Python' --include=CMakeLists.txt --include='*.cmake' "$root/CMakeLists.txt" "$root/tests")
+found=$(grep -rnE 'python3|find_package\(Python' --include=CMakeLists.txt --include='*.cmake' "$root"/{CMakeLists.txt,tests})
 [ -z "$found" ] || die "CMake chooses a Python: $found"
