@@ -1,10 +1,11 @@
-/* tessera info: what matrices a file holds, and with --devices what each rank of the job runs on. */
+/* tessera info: what a file holds (info_file.c), and with --devices what each rank of the job runs on. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "app/command.h"
+#include "app/info_file.h"
 #include "app/options.h"
 #include "io/store.h"
 #include "kernels/device.h"
@@ -12,14 +13,15 @@
 
 typedef struct {
     const char *name;
-    bool devices;
+    bool devices, ranks;
     const char *device;
 } info_options;
 
-enum { KEY_DEVICES = 256, KEY_DEVICE };
+enum { KEY_DEVICES = 256, KEY_DEVICE, KEY_RANKS };
 
 static const struct argp_option options[] = {
     {"devices", KEY_DEVICES, NULL, 0, "What each rank runs on, and the libraries in use; needs no file", 0},
+    {"ranks", KEY_RANKS, NULL, 0, "Of a run also the table of ranks, as wide as that is", 0},
     {"device", KEY_DEVICE, "KIND", 0, "With --devices: auto (default), cpu or cuda", 0},
     {0}};
 
@@ -28,6 +30,7 @@ static error_t parse(int key, char *text, struct argp_state *state) {
     tsr_status status = TSR_OK;
     switch (key) {
     case KEY_DEVICES: o->devices = true; break;
+    case KEY_RANKS: o->ranks = true; break;
     case KEY_DEVICE: status = tsr_device_parse(text, &o->device); break;
     case ARGP_KEY_ARG:
         if (o->name) return ARGP_ERR_UNKNOWN;
@@ -42,64 +45,12 @@ static error_t parse(int key, char *text, struct argp_state *state) {
 }
 
 static const struct argp argp = {options, parse, "[FILE[:/path]]",
-    "Lists the matrices of a file with shape, type, layout and filters, and says of the other datasets why they cannot be multiplied.", NULL, NULL, NULL};
+    "Lists the matrices of a file with shape, type, layout and filters, says of the other datasets why they cannot be multiplied, and shows the run "
+    "that made a matrix. FILE may also be a log or a trace that a run wrote.", NULL, NULL, NULL};
 
 static void help(const char *part) {
     (void)part;
-    tsr_options_help(&argp, "tessera info", "tessera info C.h5\n  mpirun -n 4 tessera info --devices");
-}
-
-/* ---- a file ---------------------------------------------------------------------------------------------------- */
-
-static const char *layout_name(tsr_layout layout) {
-    switch (layout) {
-    case TSR_LAYOUT_CONTIGUOUS: return "contiguous";
-    case TSR_LAYOUT_CHUNKED: return "chunked";
-    case TSR_LAYOUT_COMPACT: return "compact";
-    case TSR_LAYOUT_VIRTUAL: return "virtual";
-    }
-    return "unknown layout";
-}
-
-static void print_matrix(const tsr_store_desc *d, const char *path) {
-    printf("%s  %" PRId64 " x %" PRId64 "  %s  %s", path, d->rows, d->cols, d->type_name, layout_name(d->layout));
-    if (d->layout == TSR_LAYOUT_CHUNKED) printf(" %" PRId64 " x %" PRId64, d->chunk_rows, d->chunk_cols);
-    if (*d->filters) printf("  %s", d->filters);
-    if (*d->matlab_class) printf("  MATLAB_class %s: MATLAB shows it as %" PRId64 " x %" PRId64 ", use --order col to agree with it", d->matlab_class, d->cols, d->rows);
-    printf("\n");
-}
-
-typedef struct {
-    int64_t matrices, refused;
-} listing;
-
-static void print_listed(void *context, const tsr_store_desc *desc, const char *path, const char *refused) {
-    listing *list = context;
-    if (refused) {
-        list->refused++;
-        printf("%s  cannot be multiplied: %s\n", path, refused);
-    } else {
-        list->matrices++;
-        print_matrix(desc, path);
-    }
-}
-
-/* Local. */
-static tsr_status print_file(const char *text) {
-    tsr_matrix_name name;
-    tsr_store_desc desc;
-    listing list = {0, 0};
-    TSR_TRY(tsr_matrix_name_parse(text, &name));
-    if (*name.path || *name.slice) {
-        TSR_TRY(tsr_hdf5_describe(&name, &desc));
-        print_matrix(&desc, desc.name.path);
-        return TSR_OK;
-    }
-    TSR_TRY(tsr_hdf5_list(name.file, print_listed, &list));
-    printf("%s: %" PRId64 " matri%s", name.file, list.matrices, list.matrices == 1 ? "x" : "ces");
-    if (list.refused > 0) printf(", %" PRId64 " other dataset%s", list.refused, list.refused == 1 ? "" : "s");
-    printf("\n");
-    return TSR_OK;
+    tsr_options_help(&argp, "tessera info", "tessera info C.h5\n  tessera info run.json --ranks\n  mpirun -n 4 tessera info --devices");
 }
 
 /* ---- devices --------------------------------------------------------------------------------------------------- */
@@ -166,7 +117,7 @@ static tsr_status run(const tsr_world *world, int argc, char **argv) {
     TSR_TRY(tsr_agree(world->comm, tsr_options_parse(&argp, argc, argv, &o)));
     if (o.devices) TSR_TRY(print_devices(world, o.device));
     if (!o.name) return TSR_OK;
-    return tsr_agree(world->comm, world->rank == 0 ? print_file(o.name) : TSR_OK);
+    return tsr_agree(world->comm, world->rank == 0 ? tsr_info_file(o.name, o.ranks) : TSR_OK);
 }
 
 const tsr_command tsr_cmd_info = {"info", "what a file holds, and what the ranks run on (--devices)", run, help};

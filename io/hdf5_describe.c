@@ -17,9 +17,6 @@ typedef struct {
     tsr_status status;
 } listing;
 
-/* MATLAB keeps the contents of cells and objects here. */
-static bool is_internal(const char *path) { return strncmp(path, "/#refs#", 7) == 0 || strncmp(path, "/#subsystem#", 12) == 0; }
-
 static void list_dataset(listing *list, hid_t file, const char *path, bool (*each)(void *, const tsr_h5_found *), void *context) {
     hid_t object = H5Oopen(file, path, H5P_DEFAULT);
     tsr_h5_found found;
@@ -50,7 +47,7 @@ static herr_t visit(hid_t group, const char *name, const H5L_info_t *info, void 
     visitor *v = context;
     char path[TSR_PATH_CHARS];
     (void)group;
-    if (snprintf(path, sizeof path, "/%s", name) >= (int)sizeof path || is_internal(path)) return 0;
+    if (snprintf(path, sizeof path, "/%s", name) >= (int)sizeof path || tsr_h5_is_internal(v->file, path)) return 0;
     if (info->type == H5L_TYPE_HARD) list_dataset(v->list, v->file, path, v->each, v->context);
     else if (info->type != H5L_TYPE_SOFT) {
         tsr_h5_found found = {.status = TSR_ERR_FORMAT, .refused = "it is a link to another file, which is not followed"};
@@ -180,6 +177,17 @@ static tsr_status not_found(hid_t file, const tsr_matrix_name *name, int64_t fil
     return tsr_fail(TSR_ERR_NOT_FOUND, "%s%s %s %s%s", message, *meant ? meant : ";", *meant ? "It holds" : "it holds", c.matrix_text, more(c.matrices, c.shown[0]));
 }
 
+/* A group may stand for a dataset in it: path becomes that one. */
+static tsr_status enter_group(hid_t file, const char *file_name, char *path) {
+    char inner[TSR_PATH_CHARS];
+    hid_t object = H5Oopen(file, path, H5P_DEFAULT);
+    tsr_status status = TSR_OK;
+    bool group = object >= 0 && H5Iget_type(object) == H5I_GROUP;
+    if (group) status = tsr_h5_matrix_of(object, file_name, path, inner);
+    if (object >= 0) H5Oclose(object);
+    return group && status == TSR_OK ? tsr_h5_resolve(file, file_name, inner, path) : status;
+}
+
 static tsr_status inspect_path(hid_t file, const char *file_name, const char *path, int64_t file_bytes, tsr_h5_found *found) {
     hid_t object = H5Oopen(file, path, H5P_DEFAULT);
     if (object < 0) return tsr_h5_fail(TSR_ERR_FORMAT, "'%s': cannot open '%s': the file is damaged or needs a newer HDF5", file_name, path);
@@ -229,6 +237,7 @@ static tsr_status describe(hid_t file, tsr_matrix_name *name, int64_t file_bytes
         if (status == TSR_ERR_NOT_FOUND) return not_found(file, name, file_bytes);
         TSR_TRY(status);
     }
+    TSR_TRY(enter_group(file, name->file, path));
     return inspect_path(file, name->file, path, file_bytes, found);
 }
 

@@ -20,26 +20,6 @@ static tsr_status refuse(tsr_h5_found *found, tsr_status status, const char *for
     return TSR_OK;
 }
 
-/* Reads a text attribute of fixed or variable length; "" when there is none. */
-static void read_text_attribute(hid_t object, const char *name, char *text, size_t chars) {
-    text[0] = '\0';
-    if (H5Aexists(object, name) <= 0) return;
-    hid_t attribute = H5Aopen(object, name, H5P_DEFAULT), type = -1, space = -1;
-    char fixed[256] = "", *variable = NULL;
-    if (attribute < 0 || (type = H5Aget_type(attribute)) < 0 || H5Tget_class(type) != H5T_STRING) goto done;
-    if ((space = H5Aget_space(attribute)) < 0 || H5Sget_simple_extent_npoints(space) != 1) goto done;
-    if (H5Tis_variable_str(type) > 0) {
-        if (H5Aread(attribute, type, &variable) >= 0 && variable) snprintf(text, chars, "%s", variable);
-        if (variable) H5free_memory(variable);
-    } else if (H5Tget_size(type) < sizeof fixed && H5Aread(attribute, type, fixed) >= 0) {
-        snprintf(text, chars, "%.*s", (int)chars - 1, fixed);
-    }
-done:
-    if (space >= 0) H5Sclose(space);
-    if (type >= 0) H5Tclose(type);
-    if (attribute >= 0) H5Aclose(attribute);
-}
-
 /* "gzip(4)" and the like behind what `text` holds. */
 static void add_filter(char *text, size_t chars, H5Z_filter_t id, const unsigned *values, const char *name) {
     char one[64];
@@ -184,7 +164,7 @@ static tsr_status inspect_offset(hid_t dataset, int64_t file_bytes, tsr_h5_found
 static void inspect_matlab(hid_t dataset, tsr_h5_found *found) {
     static const char *const others[] = {"char", "cell", "struct", "function_handle", "string", "table", "datetime"};
     char *class = found->desc.matlab_class;
-    read_text_attribute(dataset, "MATLAB_class", class, sizeof found->desc.matlab_class);
+    tsr_h5_text_of(dataset, "MATLAB_class", class, sizeof found->desc.matlab_class);
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
         if (strcmp(class, others[i]) == 0) refuse(found, TSR_ERR_FORMAT, "it is a MATLAB %s array, not numbers; convert it to double", class);
 }
@@ -224,6 +204,7 @@ tsr_status tsr_h5_inspect(hid_t dataset, const char *path, int64_t file_bytes, b
     TSR_TRY(inspect_shape(dataset, type.name, found));
     if (!type.usable) refuse(found, TSR_ERR_FORMAT, "it holds %s; %s", type.name, type.hint);
     inspect_matlab(dataset, found);
+    desc->octave = tsr_h5_is_octave(dataset, path);
     plan_cache(desc);
     found->matrix = found->status == TSR_OK;
     if (found->status != TSR_OK) found->filter = 0;

@@ -248,6 +248,36 @@ done:;
     return status;
 }
 
+char *tsr_h5_attribute_text(hid_t attribute, hid_t type) {
+    char *variable = NULL, *text = NULL;
+    if (H5Tis_variable_str(type) > 0) {
+        if (H5Aread(attribute, type, &variable) >= 0 && variable) text = strdup(variable);
+        if (variable) H5free_memory(variable);
+        return text;
+    }
+    size_t bytes = H5Tget_size(type);
+    text = calloc(1, bytes + 1);
+    if (text && H5Aread(attribute, type, text) >= 0) return text;
+    free(text);
+    return NULL;
+}
+
+void tsr_h5_text_of(hid_t object, const char *name, char *text, size_t chars) {
+    text[0] = '\0';
+    if (H5Aexists(object, name) <= 0) return;
+    hid_t attribute = H5Aopen(object, name, H5P_DEFAULT), type = -1, space = -1;
+    char *read = NULL;
+    if (attribute < 0 || (type = H5Aget_type(attribute)) < 0 || H5Tget_class(type) != H5T_STRING) goto done;
+    if ((space = H5Aget_space(attribute)) < 0 || H5Sget_simple_extent_npoints(space) != 1) goto done;
+    read = tsr_h5_attribute_text(attribute, type);
+    if (read) snprintf(text, chars, "%s", read);
+    free(read);
+done:
+    if (space >= 0) H5Sclose(space);
+    if (type >= 0) H5Tclose(type);
+    if (attribute >= 0) H5Aclose(attribute);
+}
+
 tsr_status tsr_h5_write_text(hid_t object, const char *name, const char *value) {
     hid_t type = H5Tcopy(H5T_C_S1);
     if (type < 0 || H5Tset_size(type, H5T_VARIABLE) < 0 || H5Tset_cset(type, H5T_CSET_UTF8) < 0)

@@ -73,6 +73,22 @@ hid_t tsr_h5_memory_type(tsr_dtype dtype);
 /* The attribute that marks an output not finished. */
 #define TSR_INCOMPLETE "tessera_incomplete"
 
+/* The text of an open attribute of one element, of fixed or variable length; the caller frees it. NULL when it cannot be read. */
+char *tsr_h5_attribute_text(hid_t attribute, hid_t type);
+/* The text attribute `name` of an object, "" when there is none. */
+void tsr_h5_text_of(hid_t object, const char *name, char *text, size_t chars);
+
+/* What other programs write (hdf5_foreign.c). Whether the object at `path` (absolute) serves a matrix and is none itself: types of Octave, indexes of
+ * pandas, cells of MATLAB, tables of our records. */
+bool tsr_h5_is_internal(hid_t file, const char *path);
+/* Whether the dataset is the value of an Octave variable. */
+bool tsr_h5_is_octave(hid_t dataset, const char *path);
+/* The dataset that a group stands for: the value of an Octave variable, the one block of a pandas frame. `inner`: TSR_PATH_CHARS. Fails with what the
+ * group is where it stands for none. */
+tsr_status tsr_h5_matrix_of(hid_t group, const char *file, const char *path, char *inner);
+/* Whether the object is a group that a run left (record_hdf5_read.c). */
+bool tsr_h5_is_record(hid_t object);
+
 tsr_status tsr_h5_write_text(hid_t object, const char *name, const char *value);
 tsr_status tsr_h5_write_number(hid_t object, const char *name, hid_t native_type, const void *value);
 

@@ -45,6 +45,7 @@ typedef struct {
     int64_t row_ahead_bytes;   /* raw access: of each row after the columns read, which are read next, ask this much with them; the opener's choice */
     bool standard;             /* element type is one read as it stands; false: HDF5 converts to `element` */
     char matlab_class[16];     /* MATLAB_class attribute, "" when absent */
+    bool octave;               /* the value of an Octave variable: stored transposed, as MATLAB's are */
     char type_name[32];        /* as a person would say it: "big-endian f64" */
     /* generated */
     tsr_fill_kind fill;

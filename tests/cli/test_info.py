@@ -4,9 +4,11 @@ import shutil
 import subprocess
 import sys
 
+import json
+
 import h5py
 
-from lib import fails, main, np, run, write
+from lib import fails, integers, main, np, read, run, write
 
 
 def make_file():
@@ -55,6 +57,160 @@ def test_one():
 def test_candidates():
     make_file()
     fails("compare", "many.h5", "many.h5", code=2, says=["/plain", "/deep/packed"])
+
+
+# ---- what other programs write ------------------------------------------------------------------------------------
+
+
+def pandas_group(file, path, kind, blocks=None):
+    group = file.create_group(path)
+    group.attrs["CLASS"] = np.bytes_("GROUP")
+    group.attrs["pandas_type"] = np.bytes_(kind)
+    group.attrs["encoding"] = np.bytes_("UTF-8")
+    if blocks is not None:
+        group.attrs["nblocks"] = np.int64(blocks)
+    return group
+
+
+def pandas_array(group, name, data):
+    array = group.create_dataset(name, data=data)
+    array.attrs["CLASS"] = np.bytes_("ARRAY")
+    array.attrs["transposed"] = np.uint8(1)
+
+
+def make_pandas(name, values, more):
+    """As pandas 2 writes with HDFStore.put: a frame of one type, and with `more` one of two types, a table and a series."""
+    with h5py.File(name, "w") as file:
+        frame = pandas_group(file, "df", "frame", 1)
+        for axis, labels in (("axis0", [b"a", b"b", b"c"]), ("axis1", np.arange(4)), ("block0_items", [b"a", b"b", b"c"])):
+            pandas_array(frame, axis, np.array(labels))
+        pandas_array(frame, "block0_values", values)
+        if not more:
+            return
+        mixed = pandas_group(file, "mixed", "frame", 2)
+        for axis in ("axis0", "axis1_level0", "axis1_label0", "block0_items", "block1_items"):
+            pandas_array(mixed, axis, np.arange(4))
+        pandas_array(mixed, "block0_values", values)
+        pandas_array(mixed, "block1_values", np.ones((4, 1), "i8"))
+        table = pandas_group(file, "g/table", "frame_table")
+        table.create_dataset("table", data=np.zeros(4, [("index", "i8"), ("values_block_0", "f8", (3,))]))
+        index = table.create_group("_i_table/index")
+        index.create_dataset("ranges", data=np.zeros((0, 2), "i8"))
+        index.create_dataset("bounds", data=np.zeros((0, 127), "i8"))
+        series = pandas_group(file, "series", "series")
+        pandas_array(series, "index", np.arange(5))
+        pandas_array(series, "values", np.arange(5.0))
+
+
+def test_pandas():
+    values = integers(4, 3, "f8")
+    make_pandas("frame.h5", values, more=False)
+    assert run("info", "frame.h5").out == "/df/block0_values  4 x 3  f64  contiguous\nframe.h5: 1 matrix\n"
+    one = write("one.h5", np.eye(3))
+    for name in ("frame.h5", "frame.h5:df", "frame.h5:/df/block0_values"):
+        run("multiply", name, one, "-o", "product.h5", "--force")
+        assert np.array_equal(read("product.h5"), values), name
+    make_pandas("store.h5", values, more=True)
+    text = run("info", "store.h5").out
+    for path in ("/df/block0_values", "/mixed/block0_values", "/mixed/block1_values", "/g/table/table", "/series/values"):
+        line_of(text, path)
+    assert "store.h5: 3 matrices, 2 other datasets" in text and len(text.splitlines()) == 6, text
+    assert "2 x 3" in run("info", "store.h5:df[1:3]").out
+    fails("info", "store.h5:mixed", code=2, says=["2 types", "/mixed/block0_values"])
+    fails("info", "store.h5:g/table", code=1, says=["table of records", "format='fixed'"])
+    fails("info", "store.h5:/series", code=1, says="series of pandas")
+    # without pandas' attributes such names are anybody's
+    write("plain.h5", values, "axis0"), write("plain.h5", values, "g/ranks"), write("plain.h5", values, "g/type"), write("plain.h5", values, "g/index")
+    assert "4 matrices" in run("info", "plain.h5").out
+
+
+def test_octave():
+    """As `save -hdf5` of Octave writes: a group a variable, column after column."""
+    b = integers(5, 3, "f8")
+    with h5py.File("octave.h5", "w") as file:
+        for name, kind, value in (("B", "matrix", b.T), ("scalar", "scalar", 3.0), ("text", "string", np.bytes_("abc"))):
+            group = file.create_group(name)
+            group.attrs["OCTAVE_NEW_FORMAT"] = np.uint8(1)
+            group.create_dataset("type", data=np.bytes_(kind))
+            group.create_dataset("value", data=value)
+    text = run("info", "octave.h5").out
+    line = line_of(text, "/B/value")
+    assert "3 x 5" in line and "Octave shows it as 5 x 3, use --order col" in line and "/type" not in text, text
+    assert "1 matrix, 2 other datasets" in text, text
+    one = write("octave_one.h5", np.eye(5))
+    for name in ("octave.h5", "octave.h5:/B", "octave.h5:B", "octave.h5:/B/value"):
+        run("multiply", one, name, "--order", "F", "-o", "octave_product.h5", "--force")
+        assert np.array_equal(read("octave_product.h5").T, b), name
+    assert "2 x 5" in run("info", "octave.h5:/B[0:2,:]").out
+    fails("info", "octave.h5:/scalar", code=1, says=["/scalar/value", "a scalar"])
+    with h5py.File("octave.h5", "a") as file:
+        del file["B/value"]
+        file["B/value"] = h5py.ExternalLink("one.h5", "/C")
+    fails("info", "octave.h5:/B", code=1, says="external link")
+
+
+def test_matlab():
+    with h5py.File("sparse.mat", "w", userblock_size=512) as file:
+        file.create_dataset("#refs#/a", data=np.ones((2, 2)))
+        full = file.create_dataset("full", data=np.ones((4, 9)))
+        full.attrs["MATLAB_class"] = np.bytes_("double")
+        sparse = file.create_group("S")
+        sparse.attrs["MATLAB_class"], sparse.attrs["MATLAB_sparse"] = np.bytes_("double"), np.uint64(9)
+        sparse.create_dataset("data", data=np.ones(3))
+    text = run("info", "sparse.mat").out
+    assert "#refs#" not in text and "1 matrix, 1 other dataset" in text, text
+    assert "4 x 9" in run("info", "sparse.mat:full").out
+    fails("info", "sparse.mat:/S", code=1, says=["sparse matrix of MATLAB", "full("])
+
+
+# ---- runs ---------------------------------------------------------------------------------------------------------
+
+
+def test_run():
+    """The run that made C, from the file and from its log."""
+    a, b = integers(30, 40), integers(40, 20)
+    write("run_a.h5", a), write("run_b.h5", b)
+    run("multiply", "run_a.h5", "run_b.h5", "-o", "made.h5", "--log", "made.json", "--trace", "made.trace", "--device", "cpu", "--verify", ranks=2)
+    text = run("info", "made.h5").out
+    line_of(text, "/C")
+    assert "cannot be multiplied" not in text and text.endswith("\nmade.h5: 1 matrix, 1 run\n"), text
+    with open("made.json") as file:
+        log = json.load(file)
+    for said in ("/C.run, started " + log["started"], log["ranks"][0]["host"], "command     tessera multiply run_a.h5 run_b.h5", "30 x 20 x 40", "2 ranks, grid 2 x 1 x 1",
+                 "kernel      " + log["kernel"], "PASSED", f"{log['seconds']:.3f} s", "C           made.h5:/C"):
+        assert said in text, f"'{said}' is not in {text}"
+    assert "row,col,k" not in text and "row,col,k" in run("info", "made.h5", "--ranks").out
+    of_run = text.split("\n\n", 1)[1].rsplit("\n\n", 1)[0].split("\n", 1)[1] # without where it was found
+    for name in ("made.json", "made.h5:/C", "made.h5:C.run", "made.h5/C.run"):
+        own = run("info", name).out
+        assert of_run in own, f"{name}: {own}"
+    assert "row,col,k" in run("info", "made.json", "--ranks", ranks=2).out
+    run("compare", "made.h5", "made.h5:/C") # plain, it is C
+    trace = run("info", "made.trace").out
+    assert "2 ranks" in trace and "Perfetto" in trace and "command     tessera multiply" in trace, trace
+    for lane in ("read", "multiply", "write"):
+        line_of(trace, lane)
+    # two runs: a line each, all of one by its name
+    run("multiply", "run_a.h5", "run_b.h5", "-o", "made.h5:/D", "--quiet")
+    text = run("info", "made.h5").out
+    for path in ("/C.run", "/D.run"):
+        assert "30 x 20 x 40" in line_of(text, path), text
+    assert "2 matrices, 2 runs" in text and "kernel" not in text, text
+    assert "/D.run, started" in run("info", "made.h5:/D").out and text.count("started") == 0
+    assert run("info", "made.h5", "--ranks").out.count("row,col,k") == 2
+
+
+def test_json():
+    with open("flat.json", "w") as file:
+        json.dump({"program": "tessera", "seconds": 1.5, "list": [1, [2, 3], 4], "object": {}, "done": True}, file)
+    lines = [line.split() for line in run("info", "flat.json").out.splitlines()]
+    assert lines == [["program", "tessera"], ["seconds", "1.5"], ["list", "3", "entries"], ["object", "0", "entries"], ["done", "true"]], lines
+    for text, says in (('{"a": 1', "line 1"), ('{"command": "x",\n"rank_count": 1,\n"seconds": 2,\n"ranks": [{]}', "line 4")):
+        with open("broken.json", "w") as file:
+            file.write(text)
+        fails("info", "broken.json", code=1, says=["broken.json", says, "cut short"])
+    fails("info", "flat.json:/x", code=1, says="not an HDF5 file")
+    fails("multiply", "flat.json", "flat.json", "-o", "x.h5", code=1, says="not an HDF5 file")
 
 
 def test_devices():
