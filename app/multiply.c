@@ -152,6 +152,17 @@ static tsr_status settle(tsr_job *j) {
     return status;
 }
 
+/* Elements that C's type cannot hold, of all ranks: a wider type does. */
+static tsr_status count_overflows(tsr_job *j) {
+    const tsr_problem *x = &j->problem;
+    TSR_TRY(TSR_MPI(MPI_Allreduce(&j->mine.overflows, &j->overflows, 1, MPI_INT64_T, MPI_SUM, j->world->comm)));
+    if (j->overflows == 0) return TSR_OK;
+    const tsr_dtype wider = x->out == TSR_F16 ? x->type : TSR_F64;
+    tsr_warn(j->world->warnings, "%lld of %lld elements of C overflowed %s and are Inf: use --type %s",
+             (long long)j->overflows, (long long)(x->m * x->n), tsr_dtype_name(x->out), tsr_dtype_name(wider));
+    return TSR_OK;
+}
+
 static tsr_status run(tsr_job *j) {
     tsr_status status = TSR_OK;
     j->first_read = j->startup_marked;
@@ -164,7 +175,19 @@ static tsr_status run(tsr_job *j) {
     tsr_progress_close(&j->progress);
     TSR_TRY(status);
     /* Ranks do not begin at once: only the longest span is as long as any rank's busiest lane. */
-    return TSR_MPI(MPI_Allreduce(MPI_IN_PLACE, &j->seconds, 1, MPI_DOUBLE, MPI_MAX, j->world->comm));
+    TSR_TRY(TSR_MPI(MPI_Allreduce(MPI_IN_PLACE, &j->seconds, 1, MPI_DOUBLE, MPI_MAX, j->world->comm)));
+    return count_overflows(j);
+}
+
+/* PASSED does not stand alone where elements overflowed: the check cannot judge what their values were. */
+static void format_check(tsr_job *j, const tsr_verify_result *result) {
+    char text[300];
+    const size_t passed = strlen("PASSED");
+    tsr_verify_format(result, text, sizeof text);
+    if (!result->passed || j->overflows == 0) snprintf(j->check, sizeof j->check, "%s", text);
+    else
+        snprintf(j->check, sizeof j->check, "PASSED (overflowed elements not judged: %lld)%s", (long long)j->overflows,
+                 text + passed);
 }
 
 static tsr_status check(tsr_job *j) {
@@ -188,7 +211,7 @@ static tsr_status check(tsr_job *j) {
     }
     tsr_store_close(a), tsr_store_close(b), tsr_store_close(c0), tsr_store_close(c);
     TSR_TRY(status);
-    tsr_verify_format(&result, j->check, sizeof j->check);
+    format_check(j, &result);
     if (result.passed) return TSR_OK;
     return tsr_fail(TSR_ERR_CHECK, "%s; nothing was written under the output's name", j->check);
 }

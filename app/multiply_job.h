@@ -39,7 +39,8 @@ typedef struct {
     double trace_bytes; /* of host memory on the rank with the most steps */
     double first_read, seconds; /* when this rank began, and the run's length: first read to last byte synced, of the rank that took longest */
     double startup_seconds[TSR_STARTUP_COUNT], startup_marked; /* parts so far, and when the last one ended */
-    char check[256];
+    int64_t overflows; /* elements of C, of all ranks, that its type made infinite */
+    char check[384];
 } tsr_job;
 
 /* A part of the start-up ends now; it began where the last one ended. What others do meanwhile counts only when it is waited for. */

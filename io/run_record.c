@@ -57,6 +57,7 @@ void tsr_rank_record_fields(const tsr_rank_record *r, const tsr_field_sink *sink
     sink->real(to, "host_peak_bytes", r->host_peak_bytes);
     sink->real(to, "device_bytes", r->device_bytes);
     sink->text(to, "kernels", tsr_kernels_format(r->kernels, kernels), sizeof kernels);
+    sink->integer(to, "overflows", r->overflows);
 }
 
 static void source_fields(const char *prefix, const tsr_source_record *source, const tsr_field_sink *sink, void *to) {
@@ -136,6 +137,9 @@ void tsr_run_record_fields(const tsr_run_record *r, const tsr_field_sink *sink, 
     bounds_fields(r, sink, to);
     sink->text(to, "check", r->check, 0);
     sink->text(to, "warnings", r->warnings ? r->warnings : "", 0);
+    int64_t overflows = 0;
+    for (int i = 0; i < r->ranks; i++) overflows += r->rank_records[i].overflows;
+    sink->integer(to, "overflows", overflows);
 }
 
 /* ---- JSON ----------------------------------------------------------------------------------------------------------- */

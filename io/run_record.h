@@ -68,6 +68,7 @@ typedef struct {
     double wall_seconds;            /* first step to last */
     double host_peak_bytes;         /* largest resident set of the process */
     double device_bytes;            /* allocated on the device */
+    int64_t overflows;              /* elements of C that its type made infinite */
 } tsr_rank_record;
 
 typedef struct {
@@ -95,7 +96,7 @@ typedef struct {
     double setup_seconds;       /* rank 0's main to first read */
     double startup_seconds[TSR_STARTUP_COUNT]; /* its parts; each ends when the slowest rank is done */
     double gflops;              /* 2·m·n·k / seconds / 1e9 */
-    char check[256];            /* "not run", or "PASSED …" / "FAILED …" with the numbers */
+    char check[384];            /* "not run", or "PASSED …" / "FAILED …" with the numbers */
     const tsr_rank_record *rank_records; /* ranks of them; not owned */
     const char *warnings;       /* a line each (io/warnings.h); NULL: none; not owned */
 } tsr_run_record;

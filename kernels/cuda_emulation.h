@@ -122,6 +122,9 @@ static inline float __int_as_float(int a) { return tsr_emulation_bits<float>(a);
 static inline float __uint_as_float(unsigned a) { return tsr_emulation_bits<float>(a); }
 static inline double __longlong_as_double(long long a) { return tsr_emulation_bits<double>(a); }
 static inline long long __double_as_longlong(double a) { return tsr_emulation_bits<long long>(a); }
+static inline unsigned long long atomicAdd(unsigned long long *at, unsigned long long value) {
+    return __atomic_fetch_add(at, value, __ATOMIC_RELAXED); /* threads of the host may run kernels at once */
+}
 static inline int __clz(int a) { return a == 0 ? 32 : __builtin_clz((unsigned)a); }
 
 /* ---- the runtime's calls ------------------------------------------------------------------------------------- */

@@ -23,6 +23,7 @@ typedef struct {
     double alpha, beta;
     tsr_view c0;          /* rows × cols in any element type; never read (data may be NULL) when beta = 0 */
     tsr_view out;         /* rows × cols, TSR_F16, TSR_F32 or TSR_F64, native order */
+    uint64_t *overflows;  /* device memory, may be NULL: finite elements that out's type makes infinite are added */
 } tsr_finish_args;        /* out = alpha·accumulated + beta·c0, computed in fp64, rounded once to out's type */
 
 typedef struct tsr_pack_ops {

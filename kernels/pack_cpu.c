@@ -2,6 +2,8 @@
  * that the compiler vectorises it; a table picks the pair. Sources may have any alignment. A transpose converts a tile's rows
  * into a buffer that stays in the nearest cache and writes its columns from there: both sides of memory are swept in order.
  * Memory-bound: the fastest case is a row's memcpy. */
+#include <float.h>
+#include <math.h>
 #include <string.h>
 
 #include "kernels/element.h"
@@ -133,6 +135,17 @@ static tsr_status pack(tsr_device *device, tsr_stream *stream, const tsr_pack_ar
 
 enum { CHUNK = 512 }; /* elements of a row held as doubles between loops */
 
+/* Finite values that round to infinity: from halfway between the type's largest and what would follow it. */
+static uint64_t count_overflows(const double *values, tsr_dtype dtype, int64_t n) {
+    const double from = dtype == TSR_F16 ? 65520.0 : 0x1.ffffffp127;
+    uint64_t count = 0;
+    for (int64_t j = 0; j < n; j++) {
+        const double magnitude = fabs(values[j]);
+        count += (uint64_t)(magnitude >= from) & (uint64_t)(magnitude <= DBL_MAX);
+    }
+    return count;
+}
+
 static void store_row(const double *values, tsr_dtype dtype, char *to, int64_t n) {
     if (dtype == TSR_F64) {
         memcpy(to, values, (size_t)n * sizeof(double));
@@ -155,7 +168,9 @@ static void finish_chunk(const tsr_finish_args *args, const char *accumulated, c
         loops[args->c0.element.dtype][args->c0.element.swapped][TSR_F64](c0, add, n);
         for (int64_t j = 0; j < n; j++) values[j] += args->beta * add[j];
     }
-    store_row(values, args->out.element.dtype, out, n);
+    const tsr_dtype type = args->out.element.dtype;
+    if (args->overflows && type != TSR_F64) *args->overflows += count_overflows(values, type, n);
+    store_row(values, type, out, n);
 }
 
 static tsr_status finish(tsr_device *device, tsr_stream *stream, const tsr_finish_args *args) {

@@ -9,6 +9,8 @@
  * Measured at 8192 on an H200, 2026-11-21, of the device's own copy (4145 GB/s): rows 94 to 100 %; transposes of f32 98 %, f64 97 %, f16
  *   93 %; with odd rows 93, 95, 88 %. `tessera bench memory`, docs/performance.md.
  * Reference: Ruetsch and Micikevicius, Optimizing Matrix Transpose in CUDA, NVIDIA 2009. */
+#include <float.h>
+
 #include "kernels/pack_tiles.h"
 #include "kernels/registry.h"
 
@@ -47,24 +49,37 @@ TSR_HOST_DEVICE static inline double load_double(tsr_element element, const void
     }
 }
 
-template <typename O> struct rounded {
-    __device__ static inline O from(double value) { return (O)value; }
+/* An element of the output: how a value is rounded to it, and whether that made it infinite. */
+template <typename O> struct rounded;
+template <> struct rounded<double> {
+    __device__ static inline double from(double value) { return value; }
+    __device__ static inline bool infinite(double) { return false; } /* nothing becomes so */
+};
+template <> struct rounded<float> {
+    __device__ static inline float from(double value) { return (float)value; }
+    __device__ static inline bool infinite(float value) { return fabsf(value) == INFINITY; }
 };
 template <> struct rounded<uint16_t> { /* half */
     __device__ static inline uint16_t from(double value) { return tsr_half_encode(value); }
+    __device__ static inline bool infinite(uint16_t value) { return (value & 0x7fffu) == 0x7c00u; }
 };
 
-/* out (rows × cols) = alpha·sum + beta·c0; product and sum rounded apart, as the CPU device does */
+/* out (rows × cols) = alpha·sum + beta·c0; product and sum rounded apart, as the CPU device does. Finite values that
+ * become infinite are counted: a thread with any adds its own once. */
 template <typename A, typename O>
 __global__ void finish_rows(const A *sum, int64_t ld_sum, double alpha, double beta, tsr_element c0_element, const void *c0,
-                            int64_t ld_c0, O *out, int64_t ld_out, int64_t rows, int64_t cols) {
-    for_items(rows, cols, [=](int64_t i, int64_t j0) {
-        move_items(out + i * ld_out, j0, cols, [=](int64_t j) {
+                            int64_t ld_c0, O *out, int64_t ld_out, int64_t rows, int64_t cols, uint64_t *overflows) {
+    unsigned count = 0; /* a thread has fewer than 2^32 elements */
+    for_items(rows, cols, [&](int64_t i, int64_t j0) {
+        move_items(out + i * ld_out, j0, cols, [&](int64_t j) {
             double value = __dmul_rn(alpha, (double)sum[i * ld_sum + j]);
             if (beta != 0.0) value = __dadd_rn(value, __dmul_rn(beta, load_double(c0_element, c0, i * ld_c0 + j)));
-            return rounded<O>::from(value);
+            const O element = rounded<O>::from(value);
+            if (rounded<O>::infinite(element)) count += fabs(value) <= DBL_MAX;
+            return element;
         });
     });
+    if (count > 0 && overflows) atomicAdd(reinterpret_cast<unsigned long long *>(overflows), (unsigned long long)count);
 }
 
 /* ---- launches -------------------------------------------------------------------------------------------------------- */
@@ -122,7 +137,8 @@ template <typename A, typename O> static tsr_status launch_finish(tsr_stream *st
     TSR_TRY(tsr_cuda_grid(out->rows, out->cols, LINES, LANES * ITEMS, &grid));
     return TSR_LAUNCH((finish_rows<A, O>), grid, threads, 0, stream,
                       static_cast<const A *>(sum->data), sum->ld, args->alpha, args->beta, args->c0.element,
-                      static_cast<const void *>(args->c0.data), args->c0.ld, static_cast<O *>(out->data), out->ld, out->rows, out->cols);
+                      static_cast<const void *>(args->c0.data), args->c0.ld, static_cast<O *>(out->data), out->ld,
+                      out->rows, out->cols, args->overflows);
 }
 
 template <typename A> static tsr_status finish_from(tsr_stream *stream, const tsr_finish_args *args) {

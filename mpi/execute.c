@@ -73,7 +73,7 @@ void tsr_executor_close(tsr_executor *e) {
     if (!e) return;
     for (int lane = 0; lane < TSR_LANE_COUNT; lane++) close_lane(e->x.device, &e->lanes[lane]);
     tsr_clocks_close(&e->clocks);
-    e->x.device->ops->release(e->x.device, e->x.handed);
+    e->x.device->ops->release(e->x.device, e->x.counters);
     tsr_buffers_close(e->x.plan, e->x.device, e->buffers);
     free(e);
 }
@@ -86,7 +86,7 @@ tsr_status tsr_executor_open(const tsr_execution *execution, tsr_executor **exec
     tsr_status status;
     TSR_TRY_DONE(execution->device->ops->use(execution->device));
     if (!e->buffers) TSR_TRY_DONE(tsr_buffers_open(execution->plan, execution->device, &e->buffers));
-    TSR_TRY_DONE(execution->device->ops->allocate(execution->device, sizeof *e->x.handed, (void **)&e->x.handed));
+    TSR_TRY_DONE(execution->device->ops->allocate(execution->device, sizeof *e->x.counters, (void **)&e->x.counters));
     TSR_TRY_DONE(tsr_clocks_open(execution->plan->buffers, &e->clocks));
     for (int lane = 0; lane < TSR_LANE_COUNT; lane++) TSR_TRY_DONE(open_lane(e, (tsr_lane)lane));
     *executor = e;
@@ -237,20 +237,23 @@ static void begin_anew(tsr_executor *e) {
 }
 
 /* The counters that kernels add to, before the lanes start and after they have ended. */
-static tsr_status clear_handed(tsr_executor *e) {
+static tsr_status clear_counters(tsr_executor *e) {
     tsr_stream *stream = e->lanes[TSR_LANE_MULTIPLY].stream;
-    TSR_TRY(e->x.device->ops->fill_bytes(e->x.device, e->x.handed, 0, sizeof *e->x.handed, stream));
+    TSR_TRY(e->x.device->ops->fill_bytes(e->x.device, e->x.counters, 0, sizeof *e->x.counters, stream));
     return e->x.device->ops->stream_wait(e->x.device, stream);
 }
-static tsr_status count_handed(tsr_executor *e, tsr_rank_record *record) {
+static tsr_status read_counters(tsr_executor *e, tsr_rank_record *record) {
     tsr_stream *stream = e->lanes[TSR_LANE_MULTIPLY].stream;
     const tsr_gemm_kernel *kernel = e->x.kernel;
-    tsr_gemm_handed handed;
-    TSR_TRY(e->x.device->ops->download(e->x.device, &handed, e->x.handed, sizeof handed, stream));
+    tsr_counters counted;
+    TSR_TRY(e->x.device->ops->download(e->x.device, &counted, e->x.counters, sizeof counted, stream));
     TSR_TRY(e->x.device->ops->stream_wait(e->x.device, stream));
-    record->fallbacks += (int64_t)handed.products;
-    record->few += (int64_t)handed.few;
-    if (kernel->fallback) tsr_kernels_move(record->kernels, kernel->name, kernel->fallback->name, 2 * (double)handed.multiply_adds);
+    const tsr_gemm_handed *handed = &counted.handed;
+    record->fallbacks += (int64_t)handed->products;
+    record->few += (int64_t)handed->few;
+    record->overflows += (int64_t)counted.overflows;
+    if (!kernel->fallback) return TSR_OK;
+    tsr_kernels_move(record->kernels, kernel->name, kernel->fallback->name, 2 * (double)handed->multiply_adds);
     return TSR_OK;
 }
 
@@ -275,7 +278,7 @@ tsr_status tsr_executor_run(tsr_executor *e, tsr_rank_record *record) {
     tsr_forecast forecast;
     TSR_TRY(tsr_plan_forecast(e->x.plan, tsr_grid_rank(grid), &forecast));
     begin_anew(e);
-    TSR_TRY(clear_handed(e));
+    TSR_TRY(clear_counters(e));
     if (e->x.trace) {
         TSR_TRY(TSR_MPI(MPI_Barrier(grid->ranks)));
         tsr_trace_start(e->x.trace);
@@ -296,7 +299,7 @@ tsr_status tsr_executor_run(tsr_executor *e, tsr_rank_record *record) {
     for (int i = 0; i < TSR_LANE_COUNT; i++)
         if (e->lanes[i].started) pthread_join(e->lanes[i].thread, NULL);
     fill_record(e, tsr_now_seconds() - start, record);
-    return status == TSR_OK ? count_handed(e, record) : status;
+    return status == TSR_OK ? read_counters(e, record) : status;
 }
 
 /* ---- C where it stays on the device ---------------------------------------------------------------------------------- */

@@ -12,6 +12,12 @@
 #include "mpi/trace.h"
 #include "mpi/transport.h"
 
+/* What a run's kernels count, in device memory. */
+typedef struct {
+    tsr_gemm_handed handed; /* what the kernel handed to its fallback */
+    uint64_t overflows;     /* elements of C that were finite, and are infinite in C's type */
+} tsr_counters;
+
 /* Everything a run needs; nothing but buffers is owned. Stores of operands the plan does not read may be NULL. */
 typedef struct {
     const tsr_plan *plan;
@@ -25,7 +31,7 @@ typedef struct {
     void *progress_context;
     void **buffers; /* the plan's, from tsr_buffers_open: the executor's from here on; NULL: it opens them itself */
     tsr_trace *trace; /* takes every step's begin and end; NULL: nobody asks */
-    tsr_gemm_handed *handed; /* set by the executor: on the device, what the kernel handed to its fallback */
+    tsr_counters *counters; /* set by the executor: on the device, which alone reads and writes them */
 } tsr_execution;
 
 typedef struct tsr_executor tsr_executor;

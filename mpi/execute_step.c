@@ -152,7 +152,7 @@ static tsr_status run_multiply(const tsr_execution *x, void **buffers, void *a, 
         .c = c, .ldc = step->ld,
         .accumulate = step->accumulate,
         .workspace = workspace->count > 0 ? buffers[workspace->first] : NULL, /* products follow each other on one stream */
-        .handed = x->handed,
+        .handed = &x->counters->handed,
     };
     return tsr_gemm_launch(x->kernel, x->device, stream, &args);
 }
@@ -179,6 +179,7 @@ static tsr_status run_finish(const tsr_execution *x, void *from, void *out, void
         .beta = problem->add_c0 ? problem->beta : 0,
         .c0 = {c0, problem->c0, step->m, step->n, step->n},
         .out = {out, {problem->out, false}, step->m, step->n, step->n},
+        .overflows = &x->counters->overflows,
     };
     return tsr_pack_find(x->device->ops->kind)->finish(x->device, stream, &args);
 }

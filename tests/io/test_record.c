@@ -11,7 +11,7 @@ static tsr_rank_record ranks[2];
 static tsr_run_record sample(void) {
     for (int i = 0; i < 2; i++) {
         ranks[i] = (tsr_rank_record){.rank = i, .row = i ? -1 : 0, .col = i ? -1 : 0, .depth = i ? -1 : 0, .tiles = 7, .flops = 3e9, .kernel_seconds = 1.5,
-                                     .wall_seconds = 3};
+                                     .wall_seconds = 3, .overflows = 2 + i};
         snprintf(ranks[i].host, sizeof ranks[i].host, "node%d", i);
         snprintf(ranks[i].device, sizeof ranks[i].device, "%s", i ? "CPU with a long name" : "CPU");
         ranks[i].lane_seconds[TSR_LANE_READ] = 2;
@@ -48,7 +48,7 @@ static void test_json(void) {
     expect(text, "\"setup_seconds\": 0.75,\n  \"setup_mpi_seconds\": 0.5,\n  \"setup_device_seconds\": 0,");
     expect(text, "\"limit_seconds\": 2,\n  \"limit_share\": 1,\n  \"limit_rank\": 0,\n  \"limit_lane\": \"read\",\n  \"slowest_rank\": 0,\n  \"slowest_lane\": \"read\",");
     expect(text, "\"gflops\": 1,");
-    expect(text, "\"check\": \"not run\",\n  \"warnings\": \"one\\u000atwo\"");
+    expect(text, "\"check\": \"not run\",\n  \"warnings\": \"one\\u000atwo\",\n  \"overflows\": 5");
     CHECK(!strstr(text, "\"c0\""), "C0 was not used");
     CHECK(strcmp(text + bytes - 7, "\n  ]\n}\n") == 0, "ends with '%s'", text + bytes - 7);
     free(text);

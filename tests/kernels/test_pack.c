@@ -150,13 +150,17 @@ static void check_finish(const device_under_test *under, tsr_dtype type, tsr_dty
     void *device_sum = test_upload(under, sum, ROWS * LD * width);
     void *device_c0 = with_c0 ? test_upload(under, c0, ROWS * LD_C0 * c0_width) : NULL;
     void *device_out = test_upload(under, out, ROWS * LD_OUT * out_width + 2 * GUARD);
+    uint64_t counted = 7, overflows = counted; /* it is added to */
+    uint64_t *device_overflows = test_upload(under, &overflows, sizeof overflows);
     tsr_finish_args args = {.accumulated = {device_sum, {type, false}, ROWS, COLS, LD},
                             .alpha = alpha,
                             .beta = beta,
                             .c0 = {device_c0, c0_element, ROWS, COLS, LD_C0},
-                            .out = {(char *)device_out + GUARD, {out_type, false}, ROWS, COLS, LD_OUT}};
+                            .out = {(char *)device_out + GUARD, {out_type, false}, ROWS, COLS, LD_OUT},
+                            .overflows = device_overflows};
     CHECK_OK(tsr_pack_find(under->ops->kind)->finish(under->device, under->stream, &args));
     test_download(under, out, device_out, ROWS * LD_OUT * out_width + 2 * GUARD);
+    test_download(under, &overflows, device_overflows, sizeof overflows);
     under->ops->release(under->device, device_sum);
     under->ops->release(under->device, device_c0);
     for (int64_t i = 0; i < ROWS; i++)
@@ -167,7 +171,9 @@ static void check_finish(const device_under_test *under, tsr_dtype type, tsr_dty
             double value = tsr_element_to_double((tsr_element){out_type, false}, out + GUARD + (size_t)(i * LD_OUT + j) * out_width);
             CHECK(same(value, rounded_to(out_type, expected)), "%s: (%lld, %lld) is %.17g, not %.17g", what, (long long)i, (long long)j, value,
                   rounded_to(out_type, expected));
+            counted += isfinite(expected) && isinf(rounded_to(out_type, expected));
         }
+    CHECK(overflows == counted, "%s: %lld overflows, not %lld", what, (long long)overflows, (long long)counted);
     check_guards(out, ROWS, COLS, LD_OUT, ROWS, out_width, what);
     free(sum);
     free(c0);
@@ -184,6 +190,66 @@ static void check_finishes(const device_under_test *under) {
         check_finish(under, type, out, (tsr_element){TSR_F64, true}, -0.7, 0, true);
         check_finish(under, type, out, (tsr_element){TSR_F32, false}, 1, 0, false); /* c0 is NULL */
         check_finish(under, type, out, (tsr_element){TSR_F32, false}, 1e300, 0, false);
+    }
+}
+
+enum { MANY_ROWS = 70, MANY_COLS = 300, MANY = MANY_ROWS * MANY_COLS }; /* more than a block has threads */
+
+static double sums[MANY];      /* around the ends of the outputs' ranges, and beyond */
+static float sums_single[MANY], many_c0[MANY];
+
+static void make_sums(void) {
+    static const double edges[] = {0, 1, 65504, 65519.996, 65520, 65536, -65519.996, -65520, 1e9, 0x1.fffffep127,
+                                   -0x1.fffffep127, 0x1.fffffefffffffp127, 0x1.ffffffp127, -0x1.ffffffp127, -1e300,
+                                   1e308, INFINITY, -INFINITY, NAN};
+    static const float added[3] = {0, INFINITY, NAN};
+    for (int i = 0; i < MANY; i++) {
+        sums[i] = edges[i % (int)(sizeof edges / sizeof *edges)], sums_single[i] = (float)sums[i];
+        many_c0[i] = i % 23 == 0 ? added[i / 23 % 3] : 0;
+    }
+}
+
+/* What is finite and becomes infinite is counted once; what is infinite or NaN already, or by C0, is not. */
+static void check_overflows_of(const device_under_test *under, tsr_dtype type, tsr_dtype out_type, double alpha,
+                               double beta) {
+    static char out[MANY * sizeof(double)];
+    const bool wide = type == TSR_F64;
+    uint64_t overflows = 0, counted = 0;
+    void *device_sum = test_upload(under, wide ? (void *)sums : (void *)sums_single, MANY * tsr_dtype_bytes(type));
+    void *device_c0 = test_upload(under, many_c0, sizeof many_c0), *device_out = test_upload(under, out, sizeof out);
+    uint64_t *device_overflows = test_upload(under, &overflows, sizeof overflows);
+    const tsr_finish_args args = {.accumulated = {device_sum, {type, false}, MANY_ROWS, MANY_COLS, MANY_COLS},
+                                  .alpha = alpha, .beta = beta,
+                                  .c0 = {device_c0, {TSR_F32, false}, MANY_ROWS, MANY_COLS, MANY_COLS},
+                                  .out = {device_out, {out_type, false}, MANY_ROWS, MANY_COLS, MANY_COLS},
+                                  .overflows = device_overflows};
+    CHECK_OK(tsr_pack_find(under->ops->kind)->finish(under->device, under->stream, &args));
+    test_download(under, out, device_out, sizeof out);
+    test_download(under, &overflows, device_overflows, sizeof overflows);
+    under->ops->release(under->device, device_sum);
+    under->ops->release(under->device, device_c0);
+    for (int i = 0; i < MANY; i++) {
+        const double scaled = alpha * (wide ? sums[i] : (double)sums_single[i]);
+        const double value = beta != 0 ? scaled + beta * (double)many_c0[i] : scaled;
+        const char *at = out + (size_t)i * tsr_dtype_bytes(out_type);
+        const double got = tsr_element_to_double((tsr_element){out_type, false}, at);
+        CHECK(same(got, rounded_to(out_type, value)), "%g of %g in %s", got, value, tsr_dtype_name(out_type));
+        counted += isfinite(value) && isinf(got);
+    }
+    const char *from = tsr_dtype_name(type), *to = tsr_dtype_name(out_type);
+    const bool possible = out_type == TSR_F16 || (out_type == TSR_F32 && (wide || fabs(alpha) > 1));
+    CHECK(possible == (counted > 0), "%s to %s: the cases no longer cover both", from, to);
+    CHECK(overflows == counted, "%s to %s, alpha %g, beta %g: %lld overflows, not %lld", from, to, alpha, beta,
+          (long long)overflows, (long long)counted);
+}
+
+static void check_overflows(const device_under_test *under) {
+    static const tsr_dtype types[] = {TSR_F32, TSR_F64}, outs[] = {TSR_F16, TSR_F32, TSR_F64};
+    make_sums();
+    for (int pair = 0; pair < 6; pair++) {
+        check_overflows_of(under, types[pair % 2], outs[pair / 2], 1, 0);
+        check_overflows_of(under, types[pair % 2], outs[pair / 2], -1, 1);
+        check_overflows_of(under, types[pair % 2], outs[pair / 2], 1.5, -1);
     }
 }
 
@@ -245,6 +311,7 @@ int main(void) {
     device_under_test under = test_open();
     check_packs(&under);
     check_finishes(&under);
+    check_overflows(&under);
     check_finish_in_place(&under);
     check_refusals(&under);
     check_unaligned(&under);
