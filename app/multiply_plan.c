@@ -339,23 +339,3 @@ tsr_status tsr_job_choose(tsr_job *j, tsr_device_opening *opening) {
     tsr_job_mark(j, TSR_STARTUP_PLAN);
     return TSR_OK;
 }
-
-static void show_chunks(const tsr_job *j) {
-    const tsr_output_spec *c = &j->spec;
-    char filters[32] = "", text[32];
-    if (c->chunk_rows == 0) return;
-    if (c->gzip) snprintf(filters, sizeof filters, ", %sgzip(%d)", c->shuffle ? "shuffle, " : "", c->gzip_level);
-    printf("chunks of C    %lld of %lldx%lld%s; encoding takes %s of host memory beside what follows\n", (long long)tsr_spec_chunks(c), (long long)c->chunk_rows,
-           (long long)c->chunk_cols, filters, tsr_format_bytes((double)c->encode_bytes, text));
-}
-
-tsr_status tsr_job_show_plan(const tsr_job *j) {
-    if (j->world->rank != 0) return TSR_OK;
-    if (j->settings->order == TSR_ORDER_COL) printf("order          col: planned as the files store it, C' = op(B)' op(A)': the first factor below is B\n");
-    printf("kernel         %s (%s) on %s, accuracy %s, transport %s\n", j->kernel->name, j->kernel->what, j->facts.name,
-           tsr_accuracy_name(tsr_gemm_loss(j->kernel, j->problem.a.element.dtype, j->problem.b.element.dtype)), j->transport_ops->name);
-    char text[32];
-    show_chunks(j);
-    if (j->settings->trace) printf("trace          %s of host memory on the rank with the most steps, beside what follows\n", tsr_format_bytes(j->trace_bytes, text));
-    return tsr_plan_print(&j->plan, stdout);
-}

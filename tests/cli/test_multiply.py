@@ -1,6 +1,7 @@
 """multiply against numpy. Small integers make every partial sum exact, so those products must agree bit for bit, whatever the
 ranks, grid, panel or memory; real numbers are checked against a bound."""
 import json
+import re
 
 import h5py
 
@@ -275,6 +276,29 @@ def test_dry_run():
         assert word in out.lower(), f"{word}: {out}"
     import os
     assert not os.path.exists("dry.h5") and not os.path.exists("dry.json") and not leftovers(), os.listdir(".")
+
+
+def test_dry_run_predicts():
+    """Seconds on the CPU, which grow with the product, and the rates they come from."""
+    with h5py.File("sizes.h5", "w") as file:
+        for n in (1, 100, 3000, 20000): # no bytes are stored, and none are read
+            file.create_dataset(f"n{n}", (n, n), "f4", chunks=(n, n) if n < 20000 else (5000, 5000))
+    seconds = []
+    for n in (1, 100, 3000, 20000):
+        matrix = f"sizes.h5:/n{n}"
+        for ranks in (0, 2):
+            out = run("multiply", matrix, matrix, "-o", "dry.h5", "--dry-run", "--device", "cpu", ranks=ranks).out
+            found = re.search(r"^predicted +([0-9.e+-]+) s after start-up, bounded by \w+;", out, re.M)
+            assert found and float(found[1]) > 0, out
+            rate = re.search(r"^rates a rank +multiply ([0-9.e+-]+) GFLOP/s \(measured now\)$", out, re.M)
+            assert rate and float(rate[1]) > 0 and "GB/s (typical)" in out, out
+            if ranks == 0:
+                seconds.append(float(found[1]))
+    assert all(5 * less < more for less, more in zip(seconds[1:], seconds[2:])), seconds
+    # Nothing to multiply is nothing to measure.
+    matrix = "sizes.h5:/n100"
+    out = run("multiply", matrix, matrix, "-o", "dry.h5", "--dry-run", "--device", "cpu", "--alpha", "0").out
+    assert "\npredicted " in out and "measured now" not in out, out
 
 
 def test_record():

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Submits the one-node sbatch scripts, srun and mpirun form, to a real Slurm started for this test alone, from a folder that
-# is not the repository, and checks the product, the record in the file, the log and the state Slurm ends the jobs in; then
-# that a job that fails shows as FAILED, and that a copy of a script asks for TSR_HOME.
+# Submits the one-node sbatch scripts, srun and mpirun form, to a real Slurm started for this test alone, from a folder
+# that is not the repository, and checks the product, the record in the file, the log and the state Slurm ends the jobs
+# in; then that a job that fails shows as FAILED, and that a copy of a script asks for TSR_HOME.
 # Usage: test_slurm.sh REPOSITORY PROGRAM. Exit 77: no Slurm on this machine.
 set -u
 home=$1
@@ -52,22 +52,27 @@ mkdir "$scratch/links"
 ln -s "$home/jobs/one_node_mpirun.sbatch" "$scratch/links/"
 for path in "$home/jobs/one_node_srun.sbatch" links/one_node_mpirun.sbatch; do
     script=$(basename $path .sbatch)
-    submit $script $path A.h5 B.h5 -o $script.h5:/C --device cpu --log $script.json || tsr_die "$script: the job failed: $(state $script)"
+    submit $script $path A.h5 B.h5 -o $script.h5:/C --device cpu --log $script.json ||
+        tsr_die "$script: the job failed: $(state $script)"
     [ "$(state $script)" = "JobState=COMPLETED ExitCode=0:0 " ] || tsr_die "$script: ended as $(state $script)"
     grep -qE "^\+ (srun|mpirun) .*tessera multiply A.h5 B.h5" "$scratch/$script.out" || tsr_die "$script: does not show its command"
-    "$python" "$home/tests/jobs/check_product.py" "$scratch/A.h5" "$scratch/B.h5" "$scratch/$script.h5" "$scratch/$script.json" 2 ||
+    "$python" "$home/tests/jobs/check_product.py" "$scratch"/{A,B,$script}.h5 "$scratch/$script.json" 2 ||
         tsr_die "$script: the product or its record is wrong"
 done
 
 # A copy, as users make them to keep their own options, cannot know where it is from.
 cp "$home/jobs/one_node_srun.sbatch" "$scratch/own.sbatch"
 if submit lost own.sbatch A.h5 B.h5 -o none.h5; then tsr_die "a script that cannot find the repository succeeded"; fi
-grep -q 'submit with TSR_HOME=' "$scratch/lost.out" || tsr_die "a lost script does not ask for TSR_HOME: $(cat "$scratch/lost.out")"
-if TSR_HOME=/nowhere submit lost "$home/jobs/one_node_srun.sbatch" A.h5 B.h5 -o none.h5; then tsr_die "a wrong TSR_HOME passed"; fi
-grep -q "no Tessera in '/nowhere'" "$scratch/lost.out" || tsr_die "a wrong TSR_HOME is not named: $(cat "$scratch/lost.out")"
+grep -q 'submit with TSR_HOME=' "$scratch/lost.out" || tsr_die "a lost script does not ask for TSR_HOME"
+if TSR_HOME=/nowhere submit wrong "$home/jobs/one_node_srun.sbatch" A.h5 B.h5 -o none.h5; then
+    tsr_die "a wrong TSR_HOME passed"
+fi
+grep -q "no Tessera in '/nowhere'" "$scratch/wrong.out" || tsr_die "a wrong TSR_HOME is not named"
 
 script=own
-if TSR_HOME=$home submit $script own.sbatch A.h5 missing.h5 -o none.h5; then tsr_die "a job with a missing input succeeded"; fi
+if TSR_HOME=$home submit $script own.sbatch A.h5 missing.h5 -o none.h5; then
+    tsr_die "a job with a missing input succeeded"
+fi
 [[ "$(state $script)" == "JobState=FAILED ExitCode=1:0 " ]] || tsr_die "a failed job ended as $(state $script)"
 grep -q 'missing.h5' "$scratch/$script.out" || tsr_die "a failed job does not say what was missing"
 [ ! -e "$scratch/none.h5" ] || tsr_die "a failed job left an output file"
