@@ -59,6 +59,7 @@ static void help(const char *part) {
 typedef struct {
     char host[64];
     int shared; /* ranks of the node on the same GPU */
+    int cores, threads; /* of the rank */
     tsr_device_facts facts;
 } rank_device;
 
@@ -78,7 +79,7 @@ static void print_device(int rank, const rank_device *d) {
         printf(", link none (host memory)");
     }
     if (d->shared > 1 && cuda) printf(", shared by %d ranks", d->shared);
-    printf("\n");
+    printf(", of this rank %d core%s and %d thread%s\n", d->cores, d->cores == 1 ? "" : "s", d->threads, d->threads == 1 ? "" : "s");
 }
 
 extern char *openblas_get_config(void) __attribute__((weak)); /* there when OpenBLAS is the BLAS in use */
@@ -96,7 +97,10 @@ static tsr_status print_devices(const tsr_world *world, const char *kind) {
     rank_device mine, *all = NULL;
     memset(&mine, 0, sizeof mine);
     memcpy(mine.host, world->host, sizeof mine.host);
-    TSR_TRY(tsr_device_choose(world, kind, &device, &mine.shared));
+    tsr_device_opening opening;
+    tsr_device_begin(world, kind, &opening);
+    TSR_TRY(tsr_device_end(world, &opening, &device, &mine.shared));
+    mine.cores = world->cores, mine.threads = opening.threads;
     tsr_status status = device->ops->facts(device, &mine.facts);
     if (status == TSR_OK && world->rank == 0) {
         all = calloc((size_t)world->ranks, sizeof *all);
@@ -120,4 +124,4 @@ static tsr_status run(const tsr_world *world, int argc, char **argv) {
     return tsr_agree(world->comm, world->rank == 0 ? tsr_info_file(o.name, o.ranks) : TSR_OK);
 }
 
-const tsr_command tsr_cmd_info = {"info", "what a file holds, and what the ranks run on (--devices)", run, help};
+const tsr_command tsr_cmd_info = {.name = "info", .what = "what a file holds, and what the ranks run on (--devices)", .run = run, .help = help, .alone = true};

@@ -17,15 +17,8 @@ static const tsr_command *const commands[] = {&tsr_cmd_multiply, &tsr_cmd_genera
                                               &tsr_cmd_verify,   &tsr_cmd_info,     &tsr_cmd_plan,     &tsr_cmd_bench};
 #define COMMANDS (sizeof commands / sizeof *commands)
 
-/* Which rank the launcher says this is: help and wrong usage are answered before MPI runs, by one rank only. */
-static bool is_first_rank(void) {
-    static const char *const names[] = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        const char *rank = getenv(names[i]);
-        if (rank && *rank) return strtol(rank, NULL, 10) == 0;
-    }
-    return true;
-}
+/* As the launcher says: help and wrong usage are answered before MPI runs, by one rank only. */
+static bool is_first_rank(void) { return tsr_launcher_rank() <= 0; }
 
 static void print_help(void) {
     printf("tessera %s: products of matrices in HDF5 files,\non as many ranks and GPUs as the launcher gives\n\n"
@@ -155,13 +148,18 @@ int main(int argc, char **argv) {
         return report(status);
     }
     world.started_seconds = started;
-
-    char name[64];
-    snprintf(name, sizeof name, "tessera %s", command->name);
-    argv[1] = name;
-    status = run_command(&world, command, argc - 1, argv + 1);
+    if (!command->alone) status = tsr_world_check_launcher(&world);
+    /* Each rank of another MPI takes itself for the only one: the first speaks, the others are silent and fail after it. */
+    const bool silent = status != TSR_OK && world.launcher.rank > 0;
+    if (silent) sleep(1);
+    if (status == TSR_OK) {
+        char name[64];
+        snprintf(name, sizeof name, "tessera %s", command->name);
+        argv[1] = name;
+        status = run_command(&world, command, argc - 1, argv + 1);
+    }
     tsr_interrupt_release(); /* the handler's flag goes with the world */
-    int code = world.rank == 0 ? report(status) : tsr_status_exit_code(status);
+    int code = world.rank == 0 && !silent ? report(status) : tsr_status_exit_code(status);
     tsr_world_close(&world);
     return code;
 }

@@ -27,9 +27,15 @@ static tsr_status open_stores(tsr_job *j) {
     return tsr_output_open(&j->output, io, comm, &j->c);
 }
 
+int tsr_job_cores(const tsr_job *j) {
+    const int most = j->settings->threads;
+    return most > 0 ? (int)tsr_min(most, j->world->cores) : j->world->cores;
+}
+
 int tsr_job_io_threads(const tsr_job *j) {
-    if (j->settings->io_threads > 0) return j->settings->io_threads;
-    return (int)tsr_max(1, tsr_min(8, j->world->cores / 2));
+    const int asked = j->settings->io_threads, most = j->settings->threads;
+    if (asked > 0) return most > 0 ? (int)tsr_min(asked, most) : asked;
+    return (int)tsr_max(1, tsr_min(8, tsr_job_cores(j) / 2));
 }
 
 static void show_progress(void *context, double done) {
@@ -205,7 +211,7 @@ static tsr_status check(tsr_job *j) {
     if (status == TSR_OK) {
         tsr_verify_args args = {.a = a, .b = b, .c = c, .c0 = c0, .transpose_a = j->transpose_a, .transpose_b = j->transpose_b,
                                 .alpha = j->settings->alpha, .beta = j->settings->beta, .type = j->problem.type, .accuracy = tsr_gemm_loss(j->kernel, j->problem.a.element.dtype, j->problem.b.element.dtype), .trials = (int)j->settings->trials,
-                                .seed = (uint64_t)time(NULL), .buffer_bytes = tsr_min((int64_t)j->plan.resources.host_limit / 4 + 1, 256 << 20)};
+                                .seed = (uint64_t)time(NULL), .threads = tsr_job_cores(j), .buffer_bytes = tsr_min((int64_t)j->plan.resources.host_limit / 4 + 1, 256 << 20)};
         status = tsr_broadcast(comm, &args.seed, sizeof args.seed);
         if (status == TSR_OK) status = tsr_verify_product(j->world, &args, &result);
     }
@@ -275,6 +281,7 @@ void tsr_job_describe_rank(tsr_job *j) {
     r->rank = j->world->rank;
     r->row = !active ? -1 : swap ? j->grid.col : j->grid.row, r->col = !active ? -1 : swap ? j->grid.row : j->grid.col, r->depth = active ? j->grid.depth : -1;
     snprintf(r->host, sizeof r->host, "%s", j->world->host);
+    r->cores = j->world->cores, r->threads = j->threads, r->io_threads = tsr_job_io_threads(j);
     if (j->facts.kind == TSR_DEVICE_CUDA)
         snprintf(r->device, sizeof r->device, "%.48s #%d (%s)", j->facts.name, j->facts.ordinal, j->facts.bus_id);
     else

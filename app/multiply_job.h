@@ -23,6 +23,7 @@ typedef struct {
     tsr_device *device;
     tsr_device_facts facts;
     int shared; /* ranks on this rank's device */
+    int threads; /* that multiply: BLAS's on a CPU */
     const tsr_gemm_kernel *kernel;
     const tsr_transport_ops *transport_ops;
     tsr_problem problem;
@@ -62,7 +63,8 @@ tsr_status tsr_job_show_plan(const tsr_job *j);
 tsr_status tsr_job_connect(tsr_job *j);
 /* multiply.c, Local. */
 tsr_status tsr_job_open_trace(tsr_job *j); /* an active rank: j->trace with room for all steps of its plan, where the settings ask for one */
-int tsr_job_io_threads(const tsr_job *j); /* that read or write at once on this rank: the setting, or half of its share of the cores, 8 at most */
+int tsr_job_cores(const tsr_job *j); /* this rank's share, or fewer where the setting allows fewer threads */
+int tsr_job_io_threads(const tsr_job *j); /* that read or write at once on this rank: the setting, or half of its cores, 8 at most; no more than threads in all */
 void tsr_job_describe_rank(tsr_job *j); /* rank, place in the grid, host and device in j->mine */
 void tsr_job_versions(const tsr_job *j, char *text, size_t chars); /* "tessera 0.1.0, HDF5 …, Open MPI …, CUDA …" */
 

@@ -10,6 +10,7 @@
 #include "app/shapes.h"
 #include "app/verify.h"
 #include "io/trace_file.h"
+#include "kernels/host_memory.h"
 
 /* ---- what is multiplied -------------------------------------------------------------------------------------------- */
 
@@ -111,22 +112,24 @@ static tsr_status smallest(MPI_Comm comm, size_t *bytes) {
     return TSR_OK;
 }
 
-static tsr_status host_memory_free(size_t *bytes) {
-    tsr_device *host;
-    tsr_device_facts facts;
-    TSR_TRY(tsr_device_cpu.open(0, &host));
-    tsr_status status = tsr_device_cpu.facts(host, &facts);
-    tsr_device_cpu.close(host);
-    if (status == TSR_OK) *bytes = facts.memory_free_bytes;
-    return status;
+/* A limit that the node cannot keep for each of its ranks is none. `bytes` 0: none was given. */
+static tsr_status limit_fits(const char *option, size_t bytes, int ranks, const tsr_host_memory *host) {
+    const double need = (double)bytes * ranks, have = (double)host->total;
+    char need_text[32], have_text[32], of[64] = "";
+    if (bytes == 0 || need <= have) return TSR_OK;
+    if (ranks > 1) snprintf(of, sizeof of, " for each of %d ranks of a node", ranks);
+    return tsr_fail(TSR_ERR_LIMIT, "%s %zu%s: need %s, have %s (%s): use %s %.0f or less, or a share of what is free such as 80%%", option, bytes, of,
+                    tsr_format_bytes(need, need_text), tsr_format_bytes(have, have_text), host->total_by, option, floor(have / ranks));
 }
 
 static tsr_status find_resources(const tsr_job *j, tsr_resources *res) {
     const tsr_multiply_settings *s = j->settings;
     bool cuda = j->facts.kind == TSR_DEVICE_CUDA;
-    size_t host_free = 0;
-    TSR_TRY(host_memory_free(&host_free));
-    double share = (double)host_free / j->world->local_ranks;
+    tsr_host_memory host;
+    tsr_host_memory_find("", &host);
+    TSR_TRY(limit_fits("--host-memory", s->host_memory_bytes, j->world->local_ranks, &host));
+    if (j->facts.host_memory) TSR_TRY(limit_fits("--memory", s->memory_bytes, j->world->local_ranks, &host));
+    double share = (double)host.available / j->world->local_ranks;
     bool swap = s->order == TSR_ORDER_COL; /* P cuts the rows one sees, the columns of what is stored */
     double device_share = cuda ? (double)j->facts.memory_free_bytes / j->shared : share;
     *res = (tsr_resources){
@@ -139,7 +142,7 @@ static tsr_status find_resources(const tsr_job *j, tsr_resources *res) {
         .panel = s->panel,
         .multiple = j->kernel->multiple,
         .workspace_bytes = j->kernel->workspace_bytes,
-        .rates = tsr_rates_typical(cuda, j->transport_ops->device_memory, j->problem.type, (int)tsr_max(1, tsr_cpu_cores())),
+        .rates = tsr_rates_typical(cuda, j->transport_ops->device_memory, j->problem.type, j->threads),
     };
     const double measured = tsr_gemm_speed(j->kernel, &j->facts, j->problem.m, j->problem.n, j->problem.k);
     if (measured > 0) res->rates.lane[TSR_LANE_MULTIPLY] = measured;
@@ -148,7 +151,8 @@ static tsr_status find_resources(const tsr_job *j, tsr_resources *res) {
 
 /* Memory to encode C's chunks: an eighth of the limit at most, and what one chunk takes in any case. */
 static size_t encode_bytes(const tsr_job *j, size_t limit) {
-    int encoders = j->settings->io_threads > 0 ? j->settings->io_threads : TSR_ENCODERS_USUAL;
+    const tsr_multiply_settings *s = j->settings;
+    int encoders = s->io_threads > 0 || s->threads > 0 ? tsr_job_io_threads(j) : TSR_ENCODERS_USUAL;
     int64_t most = tsr_min((int64_t)tsr_output_encode_bytes(&j->spec, encoders), (int64_t)(limit / 8));
     return (size_t)tsr_max((int64_t)tsr_output_encode_bytes(&j->spec, 1), most);
 }
@@ -316,18 +320,19 @@ static void hint_reading(tsr_store_desc *desc, bool along_columns, int64_t reads
     if (along_columns) desc->row_ahead_bytes = tsr_min(window, host_free / 4 / rows / page * page);
 }
 
-static tsr_status hint_readings(tsr_job *j) {
-    size_t host_free = 0;
-    TSR_TRY(host_memory_free(&host_free));
-    const int64_t left = (int64_t)fmax(0, (double)host_free - j->plan.host_bytes * j->world->local_ranks); /* what the plans of this node's ranks will not take */
+static void hint_readings(tsr_job *j) {
+    tsr_host_memory host;
+    tsr_host_memory_find("", &host);
+    const int64_t left = (int64_t)fmax(0, (double)host.available - j->plan.host_bytes * j->world->local_ranks); /* what the plans of this node's ranks will not take */
     hint_reading(&j->from.a, !j->transpose_a, tsr_plan_reads_a(&j->plan), left);
     hint_reading(&j->from.b, j->transpose_b, tsr_plan_reads_b(&j->plan), left);
-    return TSR_OK;
 }
 
 tsr_status tsr_job_choose(tsr_job *j, tsr_device_opening *opening) {
     const tsr_multiply_settings *s = j->settings;
+    opening->threads = s->threads;
     TSR_TRY(tsr_device_end(j->world, opening, &j->device, &j->shared));
+    j->threads = opening->threads;
     tsr_status status = j->device->ops->facts(j->device, &j->facts);
     TSR_TRY(choose_kernel(j, status));
     TSR_TRY(warn_of_sharing(j));
@@ -335,7 +340,7 @@ tsr_status tsr_job_choose(tsr_job *j, tsr_device_opening *opening) {
     TSR_TRY(tsr_transport_choose(j->world, s->transport, &j->facts, j->shared, &j->transport_ops));
     tsr_job_mark(j, TSR_STARTUP_TRANSPORT);
     TSR_TRY(make_plan(j));
-    TSR_TRY(tsr_agree(j->world->comm, hint_readings(j)));
+    hint_readings(j);
     tsr_job_mark(j, TSR_STARTUP_PLAN);
     return TSR_OK;
 }

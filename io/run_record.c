@@ -38,6 +38,9 @@ void tsr_rank_record_fields(const tsr_rank_record *r, const tsr_field_sink *sink
     sink->integer(to, "depth", r->depth);
     sink->text(to, "host", r->host, sizeof r->host);
     sink->text(to, "device", r->device, sizeof r->device);
+    sink->integer(to, "cores", r->cores);
+    sink->integer(to, "threads", r->threads);
+    sink->integer(to, "io_threads", r->io_threads);
     sink->integer(to, "tiles", r->tiles);
     sink->integer(to, "fallbacks", r->fallbacks);
     sink->integer(to, "few", r->few);

@@ -24,7 +24,7 @@ typedef struct {
     int arch;                 /* compute capability ·10 (90 = sm_90); 0 on the CPU */
     char code[8];             /* what this build's kernels were compiled for, of what it holds for the device: "90a", or "80" when that is
                                * all there is for a newer one; "" on the CPU and in the emulation */
-    size_t memory_bytes;      /* whole device; on the CPU what the host (or its cgroup) has */
+    size_t memory_bytes;      /* whole device; on the CPU what the host, its cgroup or its job has */
     size_t memory_free_bytes; /* when asked */
     size_t shared_block_bytes;       /* shared memory a block gets without asking */
     size_t shared_block_optin_bytes; /* the most it can ask for */
@@ -81,8 +81,9 @@ extern const tsr_device_ops tsr_device_cuda; /* defined when built with CUDA (TS
 /* The table for "cpu" or "cuda" (registry.c); TSR_ERR_UNSUPPORTED says when the build lacks it. */
 tsr_status tsr_device_find(const char *name, const tsr_device_ops **ops);
 
-/* CPU only: how many threads BLAS uses in this process; the launcher divides a node's cores among its ranks. */
-void tsr_cpu_set_threads(int threads);
+/* CPU only: how many threads BLAS uses in this process, at least 1, and no more than OPENBLAS_NUM_THREADS, or without it OMP_NUM_THREADS, lets it have.
+ * Returns how many these are. Those it starts run where the caller may. */
+int tsr_cpu_set_threads(int threads);
 int tsr_cpu_cores(void); /* cores this process may run on */
 
 #ifdef __cplusplus

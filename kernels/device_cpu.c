@@ -1,17 +1,17 @@
 /* The CPU as a device: streams run at once in the caller, events are timestamps, device memory is host memory. Memory is
- * what the host has or, if less, what the control groups above the process allow. */
+ * what host_memory.h finds. */
 #define _GNU_SOURCE
 #include "kernels/device.h"
 
-#include <errno.h>
 #include <limits.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/sysinfo.h>
 #include <unistd.h>
+
+#include "kernels/host_cores.h"
+#include "kernels/host_memory.h"
 
 struct tsr_stream {
     char unused; /* nothing is ever pending */
@@ -22,99 +22,31 @@ struct tsr_event {
     bool recorded;
 };
 
-/* ---- memory of the host --------------------------------------------------------------------------------------- */
-
-/* The number after `key` in a file of lines "key number"; with key "" the file's first number. false: not found. */
-static bool read_number(const char *path, const char *key, uint64_t *number) {
-    char line[256];
-    bool found = false;
-    FILE *file = fopen(path, "r");
-    if (!file) return false;
-    while (!found && fgets(line, sizeof line, file)) {
-        unsigned long long value;
-        found = strncmp(line, key, strlen(key)) == 0 && sscanf(line + strlen(key), " %llu", &value) == 1;
-        if (found) *number = value;
-    }
-    fclose(file);
-    return found;
-}
-
-/* Lowers `total` and `available` to what the control group in `folder` allows; file names differ between versions 1 and 2. */
-static void apply_group(const char *folder, const char *limit_name, const char *usage_name, uint64_t *total, uint64_t *available) {
-    char path[PATH_MAX + 64];
-    uint64_t limit, usage, active = 0, inactive = 0;
-    snprintf(path, sizeof path, "%s/%s", folder, limit_name);
-    if (!read_number(path, "", &limit)) return; /* "max" or no such file */
-    if (limit < *total) *total = limit;
-    snprintf(path, sizeof path, "%s/%s", folder, usage_name);
-    if (!read_number(path, "", &usage)) return;
-    snprintf(path, sizeof path, "%s/memory.stat", folder);
-    read_number(path, "active_file ", &active); /* cached files: given back when memory is wanted */
-    read_number(path, "inactive_file ", &inactive);
-    uint64_t used = usage > active + inactive ? usage - active - inactive : 0;
-    uint64_t left = limit > used ? limit - used : 0;
-    if (left < *available) *available = left;
-}
-
-/* Applies the group at root + path and all those above it. */
-static void apply_groups(const char *root, const char *path, const char *limit_name, const char *usage_name, uint64_t *total,
-                         uint64_t *available) {
-    char folder[PATH_MAX];
-    int length = snprintf(folder, sizeof folder, "%s%s", root, path);
-    if (length < 0 || (size_t)length >= sizeof folder) return;
-    for (;;) {
-        apply_group(folder, limit_name, usage_name, total, available);
-        char *slash = strrchr(folder, '/');
-        if (strlen(folder) <= strlen(root) || !slash) return;
-        *slash = '\0';
-    }
-}
-
-static void host_memory(uint64_t *total, uint64_t *available) {
-    struct sysinfo info;
-    char line[PATH_MAX];
-    uint64_t kib;
-    *total = *available = 0;
-    if (sysinfo(&info) == 0) {
-        *total = (uint64_t)info.totalram * info.mem_unit;
-        *available = (uint64_t)(info.freeram + info.bufferram) * info.mem_unit;
-    }
-    if (read_number("/proc/meminfo", "MemAvailable:", &kib)) *available = kib * 1024;
-    FILE *groups = fopen("/proc/self/cgroup", "r");
-    if (!groups) return;
-    while (fgets(line, sizeof line, groups)) {
-        line[strcspn(line, "\n")] = '\0';
-        char *path = strrchr(line, ':');
-        if (!path) continue;
-        if (strncmp(line, "0::", 3) == 0)
-            apply_groups("/sys/fs/cgroup", path + 1, "memory.max", "memory.current", total, available);
-        else if (strstr(line, ":memory:"))
-            apply_groups("/sys/fs/cgroup/memory", path + 1, "memory.limit_in_bytes", "memory.usage_in_bytes", total, available);
-    }
-    fclose(groups);
-}
-
 /* ---- facts ------------------------------------------------------------------------------------------------------ */
 
 int tsr_cpu_cores(void) {
-    for (int most = 1024; most <= 1 << 20; most *= 2) {
-        cpu_set_t *set = CPU_ALLOC((size_t)most);
-        if (!set) break;
-        int failed = sched_getaffinity(0, CPU_ALLOC_SIZE((size_t)most), set);
-        int error = errno;
-        int cores = failed ? 0 : CPU_COUNT_S(CPU_ALLOC_SIZE((size_t)most), set);
-        CPU_FREE(set);
-        if (!failed) return cores;
-        if (error != EINVAL) break; /* EINVAL: the kernel's set is larger */
-    }
-    return 1;
+    tsr_cores mine;
+    return tsr_cores_mine(&mine) ? tsr_cores_count(&mine) : (int)tsr_max(1, sysconf(_SC_NPROCESSORS_ONLN));
 }
 
 /* OpenBLAS, where it is the BLAS in use; others keep their own setting. */
 extern void openblas_set_num_threads(int threads) __attribute__((weak));
 
-void tsr_cpu_set_threads(int threads) {
-    if (openblas_set_num_threads) openblas_set_num_threads(threads > 0 ? threads : 1);
+/* The most threads its user lets BLAS have. OpenBLAS's own variable comes before OpenMP's, which may be a list with a number for each level. */
+static int threads_allowed(void) {
+    static const char *const variables[] = {"OPENBLAS_NUM_THREADS", "GOTO_NUM_THREADS", "OMP_NUM_THREADS"};
+    for (size_t i = 0; i < sizeof variables / sizeof *variables; i++) {
+        const char *text = getenv(variables[i]);
+        const long threads = text ? strtol(text, NULL, 10) : 0;
+        if (threads > 0) return (int)tsr_min(threads, INT_MAX);
+    }
+    return INT_MAX;
+}
+
+int tsr_cpu_set_threads(int threads) {
+    const int most = (int)tsr_max(1, tsr_min(threads, threads_allowed()));
+    if (openblas_set_num_threads) openblas_set_num_threads(most);
+    return most;
 }
 
 static void model_name(char *name, size_t size, int *clock_khz) {
@@ -140,14 +72,14 @@ static void model_name(char *name, size_t size, int *clock_khz) {
 
 static tsr_status cpu_facts(tsr_device *device, tsr_device_facts *facts) {
     (void)device;
-    uint64_t total, available;
+    tsr_host_memory memory;
     long l2 = sysconf(_SC_LEVEL2_CACHE_SIZE);
-    host_memory(&total, &available);
+    tsr_host_memory_find("", &memory);
     *facts = (tsr_device_facts){.kind = TSR_DEVICE_CPU, .threads_block = 1, .grid_max = {INT_MAX, INT_MAX, INT_MAX}, .host_memory = true};
     model_name(facts->name, sizeof facts->name, &facts->clock_khz);
     facts->multiprocessors = tsr_cpu_cores();
-    facts->memory_bytes = (size_t)total;
-    facts->memory_free_bytes = (size_t)available;
+    facts->memory_bytes = (size_t)memory.total;
+    facts->memory_free_bytes = (size_t)memory.available;
     facts->l2_bytes = l2 > 0 ? (size_t)l2 : 0;
     return TSR_OK;
 }
@@ -181,12 +113,12 @@ static tsr_status allocate_aligned(size_t bytes, size_t alignment, void **memory
     const size_t huge = (size_t)2 << 20;
     char need[32], have[32];
     void *block = NULL;
-    uint64_t total, available;
-    host_memory(&total, &available);
+    tsr_host_memory host;
+    tsr_host_memory_find("", &host);
     if (bytes >= 2 * huge) alignment = huge;
-    if (bytes > available || posix_memalign(&block, alignment, bytes > 0 ? bytes : 1) != 0)
+    if (bytes > host.available || posix_memalign(&block, alignment, bytes > 0 ? bytes : 1) != 0)
         return tsr_fail(TSR_ERR_MEMORY, "CPU memory: need %s (%zu bytes), free %s: lower --memory or --host-memory, or use more ranks",
-                        tsr_format_bytes((double)bytes, need), bytes, tsr_format_bytes((double)available, have));
+                        tsr_format_bytes((double)bytes, need), bytes, tsr_format_bytes((double)host.available, have));
     if (bytes >= 2 * huge) madvise(block, bytes, MADV_HUGEPAGE); /* a wish: without it pages are small */
     *memory = block;
     return TSR_OK;

@@ -2,6 +2,7 @@
  * instead of spinning: a rank has several lanes and often few cores. */
 #include "kernels/cuda_compat.h"
 #include "kernels/device_cuda.h"
+#include "kernels/host_cores.h"
 #include "kernels/host_pages.h"
 
 #include <stdio.h>

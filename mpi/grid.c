@@ -1,43 +1,23 @@
 /* The job's ranks and how they agree, the p × q × r process grid, and which device a rank opens (grid.h). Communicators
  * return error codes instead of aborting, so that every failure travels as a tsr_status. */
-#define _GNU_SOURCE /* sched_getaffinity */
+#define _GNU_SOURCE /* gethostname */
 #include "mpi/grid.h"
 
 #include <pthread.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "kernels/host_cores.h"
+#include "mpi/cores.h"
+
 #define MESSAGE_TAG 32101
 #define MESSAGE_CHARS 2048
 #define PIECE_BYTES ((size_t)1 << 30)
 
 /* ---- the world ---------------------------------------------------------------------------------------------- */
-
-/* This rank's part of the cores it may run on, when every core is shared evenly by the node's ranks that may run on it. */
-static tsr_status share_cores(tsr_world *world) {
-    cpu_set_t mine;
-    CPU_ZERO(&mine);
-    bool known = sched_getaffinity(0, sizeof mine, &mine) == 0; /* false above 1024 processors */
-    int wanted = (int)known, all_known = 0;
-    TSR_TRY(TSR_MPI(MPI_Allreduce(&wanted, &all_known, 1, MPI_INT, MPI_MIN, world->node)));
-    double share = 1.0 / world->local_ranks;
-    if (all_known) {
-        unsigned char has[CPU_SETSIZE];
-        int users[CPU_SETSIZE], counts[CPU_SETSIZE];
-        for (int cpu = 0; cpu < CPU_SETSIZE; cpu++) has[cpu] = CPU_ISSET(cpu, &mine) ? 1 : 0, counts[cpu] = has[cpu];
-        TSR_TRY(TSR_MPI(MPI_Allreduce(counts, users, CPU_SETSIZE, MPI_INT, MPI_SUM, world->node)));
-        double part = 0;
-        for (int cpu = 0; cpu < CPU_SETSIZE; cpu++)
-            if (has[cpu]) part += 1.0 / users[cpu];
-        share = part / CPU_COUNT(&mine);
-    }
-    world->cores = (int)tsr_max(1, (int64_t)(tsr_cpu_cores() * share + 1e-6));
-    return TSR_OK;
-}
 
 static tsr_status world_describe(tsr_world *world) {
     TSR_TRY(TSR_MPI(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN)));
@@ -51,13 +31,14 @@ static tsr_status world_describe(tsr_world *world) {
     if (gethostname(world->host, sizeof world->host) != 0) snprintf(world->host, sizeof world->host, "unknown-host");
     world->host[sizeof world->host - 1] = '\0';
     TSR_TRY(tsr_once_open(world->node, world->rank, &world->once_window, &world->once));
-    return share_cores(world);
+    return tsr_world_share_cores(world);
 }
 
 tsr_status tsr_world_open(tsr_world *world) {
     tsr_world opened = {.comm = MPI_COMM_NULL, .node = MPI_COMM_NULL, .once_window = MPI_WIN_NULL, .started_seconds = tsr_now_seconds()};
     int running = 0, provided = MPI_THREAD_SINGLE;
     TSR_TRY(TSR_MPI(MPI_Initialized(&running)));
+    tsr_world_widen(&opened); /* first: threads that MPI starts run where this one may */
     if (running) TSR_TRY(TSR_MPI(MPI_Query_thread(&provided)));
     else TSR_TRY(TSR_MPI(MPI_Init_thread(NULL, NULL, MPI_THREAD_MULTIPLE, &provided)));
     if (provided < MPI_THREAD_SERIALIZED)
@@ -69,6 +50,13 @@ tsr_status tsr_world_open(tsr_world *world) {
     if (opened.warnings && opened.rank == 0) opened.warnings->to = stderr;
     *world = opened;
     return TSR_OK;
+}
+
+tsr_status tsr_world_check_launcher(const tsr_world *world) {
+    char library[MPI_MAX_LIBRARY_VERSION_STRING] = "";
+    int length = 0;
+    TSR_TRY(TSR_MPI(MPI_Get_library_version(library, &length)));
+    return tsr_launcher_check(&world->launcher, world->ranks, library);
 }
 
 void tsr_world_close(tsr_world *world) {
@@ -241,8 +229,10 @@ tsr_status tsr_device_end(const tsr_world *world, tsr_device_opening *opening, t
     tsr_task_wait(&opening->task);
     TSR_TRY_DONE(tsr_agree(world->comm, device_kind(world, opening, &ops)));
     TSR_TRY_DONE(tsr_agree(world->comm, take_device(opening, ops, &facts)));
-    if (ops->kind == TSR_DEVICE_CPU) tsr_cpu_set_threads(world->cores);
+    opening->threads = opening->threads > 0 ? (int)tsr_min(opening->threads, world->cores) : world->cores;
+    if (ops->kind == TSR_DEVICE_CPU) opening->threads = tsr_cpu_set_threads(opening->threads);
     else TSR_TRY_DONE(device_shared(world, &facts, &same));
+    if (ops->kind == TSR_DEVICE_CUDA) TSR_TRY_DONE(tsr_world_near_gpu(world, tsr_pci_node("/sys", facts.bus_id)));
     *device = opening->device;
     *shared = same;
     opening->device = NULL;

@@ -8,6 +8,7 @@
 #include "io/warnings.h"
 #include "kernels/base.h"
 #include "kernels/device.h"
+#include "mpi/launcher.h"
 #include "mpi/once.h"
 #include "mpi/task.h"
 
@@ -17,7 +18,9 @@ typedef struct {
     int rank, ranks;
     MPI_Comm node;            /* the ranks that share this host */
     int local_rank, local_ranks;
-    int cores;                /* this rank's share of those it may run on, ≥ 1 */
+    tsr_launcher launcher;    /* what started it */
+    tsr_cores started_on;     /* the cores it was bound to then */
+    int cores;                /* this rank's share of the node's, ≥ 1 (cores.h) */
     bool threads;             /* MPI_THREAD_MULTIPLE was granted */
     char host[64];
     double started_seconds;   /* tsr_now_seconds() when main began */
@@ -28,6 +31,8 @@ typedef struct {
 
 /* Collective. Starts MPI (asking for MPI_THREAD_MULTIPLE) unless it runs; TSR_ERR_MPI when not even SERIALIZED is there. */
 tsr_status tsr_world_open(tsr_world *world);
+/* Local. TSR_ERR_USAGE where another MPI's launcher started this job (tsr_launcher_check). */
+tsr_status tsr_world_check_launcher(const tsr_world *world);
 /* Collective, and only after agreement: never on a path one rank takes alone. */
 void tsr_world_close(tsr_world *world);
 
@@ -59,6 +64,7 @@ typedef struct {
     int devices;      /* GPUs this rank sees */
     char why[256];    /* it sees none */
     tsr_device *device;
+    int threads;      /* before the end: the most this rank may use, 0 for as many as it has cores; then how many it uses: of BLAS on a CPU */
 } tsr_device_opening;
 void tsr_device_begin(const tsr_world *world, const char *kind, tsr_device_opening *opening); /* Local. No call of CUDA for "cpu" */
 tsr_status tsr_device_end(const tsr_world *world, tsr_device_opening *opening, tsr_device **device, int *shared); /* Collective over world */

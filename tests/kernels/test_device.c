@@ -1,4 +1,5 @@
-/* A device by its table: memory, copies, streams, events, facts, and what it refuses. */
+/* A device by its table: memory, copies, streams, events, facts, what it refuses, and the threads of BLAS. */
+#define _GNU_SOURCE /* setenv */
 #include "tests/kernels/device_under_test.h"
 
 enum { BYTES = 1 << 20 };
@@ -139,6 +140,28 @@ static void check_refusals(const device_under_test *under) {
     check_small(under); /* usable afterwards */
 }
 
+static void expect_threads(const char *openblas, const char *openmp, int asked, int expected) {
+    unsetenv("OPENBLAS_NUM_THREADS"), unsetenv("OMP_NUM_THREADS");
+    if (openblas) setenv("OPENBLAS_NUM_THREADS", openblas, 1);
+    if (openmp) setenv("OMP_NUM_THREADS", openmp, 1);
+    const int threads = tsr_cpu_set_threads(asked);
+    CHECK(threads == expected, "%d threads of %d with OPENBLAS_NUM_THREADS=%s OMP_NUM_THREADS=%s", threads, asked, openblas ? openblas : "-", openmp ? openmp : "-");
+}
+
+/* BLAS's user may allow it fewer threads than there are cores, not more. */
+static void check_threads(void) {
+    expect_threads(NULL, NULL, 3, 3);
+    expect_threads(NULL, NULL, 0, 1);
+    expect_threads("2", NULL, 3, 2);
+    expect_threads("4", NULL, 3, 3);
+    expect_threads(NULL, "2,1", 3, 2);
+    expect_threads("2", "1", 3, 2); /* OpenBLAS reads its own first */
+    expect_threads("", "1", 3, 1);
+    expect_threads("0", "x", 3, 3);
+    expect_threads("-1", "99999999999999999999", 3, 3);
+    expect_threads(NULL, NULL, 1, 1);
+}
+
 int main(void) {
     device_under_test under = test_open();
     check_copies(&under);
@@ -148,7 +171,7 @@ int main(void) {
     check_events(&under);
     check_facts(&under);
     check_refusals(&under);
-    tsr_cpu_set_threads(1);
+    check_threads();
     test_close(&under);
     return 0;
 }

@@ -1,64 +1,13 @@
-/* Lists of processors as the kernel writes them, the node of a PCI device from a made-up /sys, and pages touched whole. */
+/* Pages touched whole, by threads that leave the caller where it was. */
 #define _GNU_SOURCE /* sched_getaffinity, mincore */
 #include "kernels/host_pages.h"
 
 #include <sched.h>
 #include <stdlib.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "tests/check.h"
-
-static void check_list(const char *text, const char *expected) {
-    static bool has[TSR_CPULIST_MAX];
-    char found[256] = "";
-    CHECK(tsr_cpulist_parse(text, has), "'%s' is refused", text);
-    for (int i = 0; i < TSR_CPULIST_MAX; i++)
-        if (has[i]) snprintf(found + strlen(found), sizeof found - strlen(found), " %d", i);
-    CHECK(strcmp(found, expected) == 0, "'%s' is%s, not%s", text, found, expected);
-}
-
-static void test_lists(void) {
-    static const char *const wrong[] = {"a", "-1", "1-", "3-1", "1,,2", "1 2", "0-3x", ",1", "4096", "0-4096", "99999999999999999999"};
-    static bool has[TSR_CPULIST_MAX];
-    check_list("", "");
-    check_list("\n", "");
-    check_list("0", " 0");
-    check_list("0-3,8,10-11\n", " 0 1 2 3 8 10 11");
-    check_list("4095", " 4095");
-    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) CHECK(!tsr_cpulist_parse(wrong[i], has), "'%s' is taken", wrong[i]);
-}
-
-static void put(const char *folder, const char *name, const char *text) {
-    char path[512];
-    snprintf(path, sizeof path, "%s/%s", folder, name);
-    for (char *slash = path + strlen(folder) + 1; (slash = strchr(slash, '/')); slash++) {
-        *slash = '\0';
-        mkdir(path, 0700);
-        *slash = '/';
-    }
-    FILE *file = fopen(path, "w");
-    CHECK(file && fputs(text, file) >= 0 && fclose(file) == 0, "cannot write '%s'", path);
-}
-
-static void test_node(void) {
-    char sys[] = "/tmp/tessera-test-XXXXXX", command[64];
-    CHECK(mkdtemp(sys) != NULL, "mkdtemp");
-    CHECK(tsr_pci_node(sys, "0000:18:00.0") == -1, "a node without /sys");
-    put(sys, "devices/system/node/online", "0\n");
-    put(sys, "bus/pci/devices/0000:ab:00.0/numa_node", "1\n");
-    CHECK(tsr_pci_node(sys, "0000:AB:00.0") == -1, "one node only");
-    put(sys, "devices/system/node/online", "0-1\n");
-    CHECK(tsr_pci_node(sys, "0000:AB:00.0") == 1 && tsr_pci_node(sys, "0000:ab:00.0") == 1, "the device's node");
-    CHECK(tsr_pci_node(sys, "0000:18:00.0") == -1, "a device that is not there");
-    put(sys, "bus/pci/devices/0000:ab:00.0/numa_node", "-1\n");
-    CHECK(tsr_pci_node(sys, "0000:ab:00.0") == -1, "a device without a node");
-    put(sys, "bus/pci/devices/0000:ab:00.0/numa_node", "2\n");
-    CHECK(tsr_pci_node(sys, "0000:ab:00.0") == -1, "a node that is not online");
-    snprintf(command, sizeof command, "rm -r %s", sys);
-    CHECK(system(command) == 0, "%s", command);
-}
 
 /* Every page is there afterwards, none beside, and the caller runs where it ran. */
 static void test_touching(void) {
@@ -81,8 +30,6 @@ static void test_touching(void) {
 }
 
 int main(void) {
-    test_lists();
-    test_node();
     test_touching();
     return 0;
 }

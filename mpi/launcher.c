@@ -1,0 +1,185 @@
+/* Launchers by their variables and by the processes above this one (launcher.h). */
+#define _GNU_SOURCE /* strcasestr */
+#include "mpi/launcher.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define ANCESTORS_MAX 32
+#define COMMAND_CHARS 65536
+
+/* ---- variables ------------------------------------------------------------------------------------------------------ */
+
+static bool is_set(const char *variable) {
+    const char *text = getenv(variable);
+    return text && *text;
+}
+
+/* The whole number that the variable holds; -1 where it is not set or holds none. */
+static int number_in(const char *variable) {
+    const char *text = getenv(variable);
+    char *end = NULL;
+    if (!text || *text < '0' || *text > '9') return -1;
+    long number = strtol(text, &end, 10);
+    return *end || number > INT_MAX ? -1 : (int)number;
+}
+
+int tsr_launcher_rank(void) {
+    static const char *const variables[] = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID"};
+    for (size_t i = 0; i < sizeof variables / sizeof *variables; i++)
+        if (is_set(variables[i])) return number_in(variables[i]);
+    return -1;
+}
+
+/* A mapping such as "slot:PE=4" says how many cores a rank gets; others only in which order. */
+static bool maps_cores(const char *policy) { return policy && (strcasestr(policy, "pe=") || strcasestr(policy, "pe-list")); }
+
+/* Variables that Open MPI 4 (ORTE) sets for its ranks when the option was given, or that its user set; and those of Open MPI 5 (PRRTE). */
+static bool asked_by_variables(void) {
+    static const char *const variables[] = {
+        "OMPI_MCA_hwloc_base_binding_policy",     /* --bind-to */
+        "OMPI_MCA_hwloc_base_bind_to_core",       /* --bind-to-core, of old */
+        "OMPI_MCA_hwloc_base_bind_to_socket",
+        "OMPI_MCA_hwloc_base_cpu_set",            /* --cpu-set */
+        "OMPI_MCA_hwloc_base_cpu_list",           /* --cpu-list */
+        "OMPI_MCA_rmaps_base_cpus_per_rank",      /* --cpus-per-rank, of old */
+        "OMPI_MCA_orte_rankfile",                 /* --rankfile */
+        "OMPI_MCA_rmaps_rank_file_path",
+        "PRTE_MCA_hwloc_default_binding_policy",
+        "PRTE_MCA_hwloc_default_cpu_list",
+        "PRTE_MCA_rmaps_rank_file_path",
+    };
+    for (size_t i = 0; i < sizeof variables / sizeof *variables; i++)
+        if (is_set(variables[i])) return true;
+    return maps_cores(getenv("OMPI_MCA_rmaps_base_mapping_policy")) || maps_cores(getenv("PRTE_MCA_rmaps_default_mapping_policy"));
+}
+
+/* ---- processes -------------------------------------------------------------------------------------------------------- */
+
+typedef struct {
+    int id, parent;
+    char name[32];
+    tsr_cores cores;
+} process;
+
+/* The process `id` ("self" or a number) by its status file. */
+static bool read_process(const char *proc, const char *id, process *found) {
+    char path[512], line[4096];
+    bool has_parent = false, has_cores = false;
+    snprintf(path, sizeof path, "%s/%s/status", proc, id);
+    FILE *file = fopen(path, "r");
+    if (!file) return false;
+    *found = (process){.id = atoi(id)};
+    while (fgets(line, sizeof line, file)) {
+        if (sscanf(line, "Name: %31s", found->name) == 1) continue;
+        if (sscanf(line, "PPid: %d", &found->parent) == 1) has_parent = true;
+        if (strncmp(line, "Cpus_allowed_list:", 18) == 0) has_cores = tsr_cores_parse(line + 18 + strspn(line + 18, " \t"), &found->cores);
+    }
+    fclose(file);
+    return has_parent && has_cores;
+}
+
+static bool read_parent(const char *proc, const process *of, process *parent) {
+    char id[16];
+    snprintf(id, sizeof id, "%d", of->parent);
+    return of->parent > 0 && read_process(proc, id, parent);
+}
+
+/* mpirun and its daemons: mpirun, mpiexec, orterun, orted, prterun, prted. */
+static bool is_open_mpi(const char *name) {
+    static const char *const beginnings[] = {"mpirun", "mpiexec", "orte", "prte"};
+    for (size_t i = 0; i < sizeof beginnings / sizeof *beginnings; i++)
+        if (strncmp(name, beginnings[i], strlen(beginnings[i])) == 0) return true;
+    return false;
+}
+
+/* The launcher above this process, behind scripts between them. */
+static bool find_open_mpi(const char *proc, process *found) {
+    process at;
+    if (!read_process(proc, "self", &at)) return false;
+    for (int i = 0; i < ANCESTORS_MAX; i++) {
+        process child = at;
+        if (!read_parent(proc, &child, &at)) return false;
+        if (is_open_mpi(at.name)) return *found = at, true;
+    }
+    return false;
+}
+
+/* Whether the command line of the launcher asks for a binding. */
+static bool asked_by_options(const char *proc, int id) {
+    static const char *const options[] = {"bind-to", "bind-to-core", "bind-to-socket", "cpu-set", "cpu-list", "cpus-per-proc", "cpus-per-rank",
+                                          "rankfile", "rf", "hwloc_base_binding_policy", "hwloc_default_binding_policy"};
+    char path[512];
+    snprintf(path, sizeof path, "%s/%d/cmdline", proc, id);
+    FILE *file = fopen(path, "r");
+    char *words = file ? malloc(COMMAND_CHARS) : NULL;
+    size_t chars = words ? fread(words, 1, COMMAND_CHARS - 1, file) : 0;
+    bool asked = false;
+    if (file) fclose(file);
+    if (chars > 0) words[chars] = '\0';
+    for (const char *word = words, *before = ""; chars > 0 && word < words + chars && !asked; before = word, word += strlen(word) + 1) {
+        const char *name = word + strspn(word, "-");
+        size_t length = strcspn(name, "=");
+        for (size_t i = 0; i < sizeof options / sizeof *options; i++)
+            asked = asked || (strlen(options[i]) == length && strncmp(name, options[i], length) == 0);
+        if (strstr(before, "map-by") || strncmp(name, "map-by=", 7) == 0) asked = asked || maps_cores(name);
+    }
+    free(words);
+    return asked;
+}
+
+/* ---- launchers ---------------------------------------------------------------------------------------------------------- */
+
+static void find_binding_of_open_mpi(const char *proc, tsr_launcher *launcher) {
+    const char *policy = getenv("OMPI_MCA_hwloc_base_binding_policy");
+    process above;
+    bool found = find_open_mpi(proc, &above);
+    if (asked_by_variables() || (found && asked_by_options(proc, above.id))) {
+        if (!policy || strncmp(policy, "none", 4) != 0) launcher->unbind = "mpirun --bind-to none";
+    } else if (found) {
+        launcher->bound = false, launcher->cores = above.cores;
+    }
+}
+
+/* srun started this very program: a shell or script in an interactive step or a batch job has the variables, too, but is the parent itself. */
+static bool is_task_of_srun(const char *proc) {
+    process self, parent;
+    if (number_in("SLURM_STEP_NUM_TASKS") < 1 || is_set("SLURM_HET_SIZE") || is_set("SLURM_PACK_SIZE")) return false;
+    return read_process(proc, "self", &self) && read_parent(proc, &self, &parent) && strcmp(parent.name, "slurmstepd") == 0;
+}
+
+/* In a step of srun --mpi=pmi2 its shell and all it starts have Slurm's PMI_SIZE. */
+static bool is_pmi_of_slurm(void) {
+    const char *kind = getenv("SLURM_MPI_TYPE");
+    return kind && strcmp(kind, "pmi2") == 0 && number_in("PMI_SIZE") == number_in("SLURM_STEP_NUM_TASKS");
+}
+
+static void ranks_by(tsr_launcher *launcher, const char *name, const char *size, const char *rank) {
+    launcher->name = name, launcher->variable = size;
+    launcher->size = number_in(size), launcher->rank = number_in(rank);
+}
+
+void tsr_launcher_find(const char *proc, tsr_launcher *launcher) {
+    *launcher = (tsr_launcher){.name = "", .variable = "", .rank = -1, .bound = true, .unbind = ""};
+    if (number_in("OMPI_COMM_WORLD_SIZE") > 0) {
+        ranks_by(launcher, "Open MPI's mpirun", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK");
+        find_binding_of_open_mpi(proc, launcher);
+    } else if (is_task_of_srun(proc)) {
+        ranks_by(launcher, "srun", "SLURM_STEP_NUM_TASKS", "SLURM_PROCID");
+        launcher->unbind = "srun --cpus-per-task=8";
+    } else if (number_in("PMI_SIZE") > 0 && !is_pmi_of_slurm()) {
+        ranks_by(launcher, "the mpiexec of MPICH or of another MPI like it", "PMI_SIZE", "PMI_RANK");
+        if (is_set("HYDRA_USER_PROVIDED_BINDING")) launcher->unbind = "mpiexec -bind-to none";
+    }
+}
+
+tsr_status tsr_launcher_check(const tsr_launcher *launcher, int ranks, const char *library) {
+    if (launcher->size == 0 || launcher->size == ranks) return TSR_OK;
+    const bool slurm = strcmp(launcher->name, "srun") == 0;
+    return tsr_fail(TSR_ERR_USAGE, "%s started %d ranks (%s), but tessera's MPI, %.*s, found %d: they would all write the same files. %s", launcher->name, launcher->size,
+                    launcher->variable, (int)strcspn(library, ",\n"), library, ranks,
+                    slurm ? "Use srun --mpi=pmix, another of srun --mpi=list, or this MPI's own mpirun"
+                          : "Start tessera with this MPI's own mpirun or mpiexec, or build it with the launcher's MPI");
+}
