@@ -141,4 +141,8 @@ static void help(const char *part) {
     }
 }
 
-const tsr_command tsr_cmd_bench = {.name = "bench", .what = "what this machine reaches: gemm, multiply, memory, accuracy, speeds", .run = run, .help = help};
+const tsr_command tsr_cmd_bench = {
+    .name = "bench",
+    .what = "what this machine reaches: gemm, multiply, memory, accuracy, speeds",
+    .run = run, .help = help,
+};

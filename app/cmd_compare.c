@@ -228,4 +228,8 @@ static tsr_status run(const tsr_world *world, int argc, char **argv) {
     return status;
 }
 
-const tsr_command tsr_cmd_compare = {.name = "compare", .what = "errors of one matrix against another", .run = run, .help = help};
+const tsr_command tsr_cmd_compare = {
+    .name = "compare",
+    .what = "errors of one matrix against another",
+    .run = run, .help = help,
+};

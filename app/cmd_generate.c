@@ -199,4 +199,8 @@ static tsr_status run(const tsr_world *world, int argc, char **argv) {
     return status;
 }
 
-const tsr_command tsr_cmd_generate = {.name = "generate", .what = "write a matrix of random numbers or the identity", .run = run, .help = help};
+const tsr_command tsr_cmd_generate = {
+    .name = "generate",
+    .what = "write a matrix of random numbers or the identity",
+    .run = run, .help = help,
+};

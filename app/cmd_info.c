@@ -79,7 +79,8 @@ static void print_device(int rank, const rank_device *d) {
         printf(", link none (host memory)");
     }
     if (d->shared > 1 && cuda) printf(", shared by %d ranks", d->shared);
-    printf(", of this rank %d core%s and %d thread%s\n", d->cores, d->cores == 1 ? "" : "s", d->threads, d->threads == 1 ? "" : "s");
+    printf(", of this rank %d core%s", d->cores, d->cores == 1 ? "" : "s");
+    printf(" and %d thread%s\n", d->threads, d->threads == 1 ? "" : "s");
 }
 
 extern char *openblas_get_config(void) __attribute__((weak)); /* there when OpenBLAS is the BLAS in use */
@@ -124,4 +125,8 @@ static tsr_status run(const tsr_world *world, int argc, char **argv) {
     return tsr_agree(world->comm, world->rank == 0 ? tsr_info_file(o.name, o.ranks) : TSR_OK);
 }
 
-const tsr_command tsr_cmd_info = {.name = "info", .what = "what a file holds, and what the ranks run on (--devices)", .run = run, .help = help, .alone = true};
+const tsr_command tsr_cmd_info = {
+    .name = "info",
+    .what = "what a file holds, and what the ranks run on (--devices)",
+    .run = run, .help = help, .alone = true,
+};

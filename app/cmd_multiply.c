@@ -10,7 +10,8 @@
 
 enum {
     KEY_ALPHA = 1000, KEY_BETA, KEY_ADD, KEY_TRANSPOSE_A, KEY_TRANSPOSE_B, KEY_TYPE, KEY_ORDER, KEY_CHUNK, KEY_COMPRESS, KEY_SHUFFLE, KEY_ACCURACY, KEY_KERNEL, KEY_DEVICE, KEY_TRANSPORT,
-    KEY_GRID, KEY_PANEL, KEY_MEMORY, KEY_HOST_MEMORY, KEY_IO, KEY_THREADS, KEY_IO_THREADS, KEY_FORCE, KEY_DRY_RUN, KEY_VERIFY, KEY_TRIALS, KEY_LOG, KEY_TRACE, KEY_RANKS, KEY_QUIET, KEY_PROGRESS
+    KEY_GRID, KEY_PANEL, KEY_MEMORY, KEY_HOST_MEMORY, KEY_IO, KEY_THREADS, KEY_IO_THREADS, KEY_FORCE, KEY_DRY_RUN,
+    KEY_VERIFY, KEY_TRIALS, KEY_LOG, KEY_TRACE, KEY_RANKS, KEY_QUIET, KEY_PROGRESS
 };
 
 static const struct argp_option options[] = {
@@ -37,7 +38,7 @@ static const struct argp_option options[] = {
     {"host-memory", KEY_HOST_MEMORY, "BYTES|PERCENT", 0, "Host memory a rank may use for matrices (80% of its share of what is free)", 0},
     {"transport", KEY_TRANSPORT, "NAME", 0, "How ranks share panels: auto, nccl, cuda-aware or host", 0},
     {"io", KEY_IO, "MODE", 0, "How bytes move: auto, direct, hdf5 or mpio", 0},
-    {"threads", KEY_THREADS, "N", 0, "Most threads of a rank that multiply, move files or check at once (its cores)", 0},
+    {"threads", KEY_THREADS, "N", 0, "Most threads of a rank at once, for any of its work (its cores)", 0},
     {"io-threads", KEY_IO_THREADS, "N", 0, "Threads that read or write at once on a rank (chosen)", 0},
     {"dry-run", KEY_DRY_RUN, 0, 0, "Show the plan; touch no data", 0},
     {0, 0, 0, 0, "What it shows", 3},
@@ -187,4 +188,8 @@ static void help(const char *part) {
     tsr_options_help(&argp, "tessera multiply", "mpirun -n 4 tessera multiply A.h5:/A B.h5:/B -o C.h5:/C --verify\n  tessera multiply A.h5 B.h5 -o C.h5 --transpose-b --dry-run");
 }
 
-const tsr_command tsr_cmd_multiply = {.name = "multiply", .what = "C = alpha op(A) op(B) + beta C0, from HDF5 files to an HDF5 file", .run = run, .help = help};
+const tsr_command tsr_cmd_multiply = {
+    .name = "multiply",
+    .what = "C = alpha op(A) op(B) + beta C0, from HDF5 files to an HDF5 file",
+    .run = run, .help = help,
+};

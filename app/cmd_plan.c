@@ -220,4 +220,8 @@ static tsr_status run(const tsr_world *world, int argc, char **argv) {
     return tsr_agree(world->comm, world->rank == 0 ? show(&o) : TSR_OK);
 }
 
-const tsr_command tsr_cmd_plan = {.name = "plan", .what = "predicts a product on N GPUs of a machine that a file describes", .run = run, .help = help, .alone = true};
+const tsr_command tsr_cmd_plan = {
+    .name = "plan",
+    .what = "predicts a product on N GPUs of a machine that a file describes",
+    .run = run, .help = help, .alone = true,
+};

@@ -130,4 +130,8 @@ static tsr_status run(const tsr_world *world, int argc, char **argv) {
     return status;
 }
 
-const tsr_command tsr_cmd_verify = {.name = "verify", .what = "check that C is the product of A and B, in O(n^2) work", .run = run, .help = help};
+const tsr_command tsr_cmd_verify = {
+    .name = "verify",
+    .what = "check that C is the product of A and B, in O(n^2) work",
+    .run = run, .help = help,
+};

@@ -25,7 +25,7 @@ typedef struct {
     int64_t panel;              /* 0: auto */
     size_t memory_bytes, host_memory_bytes; /* a rank; 0: by percent */
     double memory_percent, host_memory_percent;
-    int threads;                /* the most a rank uses at once to multiply, for files or for the check; 0: as many as it has cores */
+    int threads;                /* the most of a rank at once, for any of its work; 0: as many as it has cores */
     int io_threads;             /* 0: auto */
     tsr_io_mode io;
     bool force, dry_run, verify;

@@ -64,7 +64,8 @@ tsr_status tsr_job_connect(tsr_job *j);
 /* multiply.c, Local. */
 tsr_status tsr_job_open_trace(tsr_job *j); /* an active rank: j->trace with room for all steps of its plan, where the settings ask for one */
 int tsr_job_cores(const tsr_job *j); /* this rank's share, or fewer where the setting allows fewer threads */
-int tsr_job_io_threads(const tsr_job *j); /* that read or write at once on this rank: the setting, or half of its cores, 8 at most; no more than threads in all */
+/* That read or write at once on this rank: the setting, or half of its cores, 8 at most; never more than threads. */
+int tsr_job_io_threads(const tsr_job *j);
 void tsr_job_describe_rank(tsr_job *j); /* rank, place in the grid, host and device in j->mine */
 void tsr_job_versions(const tsr_job *j, char *text, size_t chars); /* "tessera 0.1.0, HDF5 …, Open MPI …, CUDA …" */
 

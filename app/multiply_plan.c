@@ -118,8 +118,10 @@ static tsr_status limit_fits(const char *option, size_t bytes, int ranks, const 
     char need_text[32], have_text[32], of[64] = "";
     if (bytes == 0 || need <= have) return TSR_OK;
     if (ranks > 1) snprintf(of, sizeof of, " for each of %d ranks of a node", ranks);
-    return tsr_fail(TSR_ERR_LIMIT, "%s %zu%s: need %s, have %s (%s): use %s %.0f or less, or a share of what is free such as 80%%", option, bytes, of,
-                    tsr_format_bytes(need, need_text), tsr_format_bytes(have, have_text), host->total_by, option, floor(have / ranks));
+    tsr_format_bytes(need, need_text), tsr_format_bytes(have, have_text);
+    return tsr_fail(TSR_ERR_LIMIT,
+                    "%s %zu%s: need %s, have %s (%s): use %s %.0f or less, or a share of what is free such as 80%%",
+                    option, bytes, of, need_text, have_text, host->total_by, option, floor(have / ranks));
 }
 
 static tsr_status find_resources(const tsr_job *j, tsr_resources *res) {
@@ -323,7 +325,8 @@ static void hint_reading(tsr_store_desc *desc, bool along_columns, int64_t reads
 static void hint_readings(tsr_job *j) {
     tsr_host_memory host;
     tsr_host_memory_find("", &host);
-    const int64_t left = (int64_t)fmax(0, (double)host.available - j->plan.host_bytes * j->world->local_ranks); /* what the plans of this node's ranks will not take */
+    const double taken = j->plan.host_bytes * j->world->local_ranks; /* by the plans of this node's ranks */
+    const int64_t left = (int64_t)fmax(0, (double)host.available - taken);
     hint_reading(&j->from.a, !j->transpose_a, tsr_plan_reads_a(&j->plan), left);
     hint_reading(&j->from.b, j->transpose_b, tsr_plan_reads_b(&j->plan), left);
 }

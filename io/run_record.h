@@ -58,7 +58,8 @@ typedef struct {
     char host[64];
     char device[96];                /* "NVIDIA H200 #0 (0000:18:00.0)" or the CPU's name */
     int32_t cores;                  /* its share of the node's */
-    int32_t threads, io_threads;    /* that multiply at once on a CPU (on a GPU: that it may use); that read or write at once */
+    int32_t threads;                /* of BLAS on a CPU; on a GPU as many as it may use at once */
+    int32_t io_threads;             /* that read or write at once */
     int64_t tiles;                  /* products of tiles multiplied */
     int64_t fallbacks;              /* of them those whose operands the kernel could not hold and handed to another (split3: to simt) */
     int64_t few;                    /* of these those of which too few elements meet: sparse, banded (tsr_gemm_handed) */

@@ -32,14 +32,13 @@ tsr_need_program() {
     [ -x "$TSR_BIN" ] || tsr_die "no program at $TSR_BIN: run jobs/setup.sh first, or set TSR_HOME or TSR_BIN"
 }
 
-# tsr_mpirun RANKS COMMAND...: on this machine, or on the nodes of the Slurm job this runs in. Ranks are not bound to
-# single cores: each divides the cores it may use among its own threads.
+# tsr_mpirun RANKS COMMAND...: on this machine, or on the nodes of the Slurm job this runs in. Ranks take their share
+# of the job's cores, whatever mpirun bound them to.
 tsr_mpirun() {
     local flags=(-n "$1")
     shift
     command -v mpirun >/dev/null || tsr_die "no mpirun: run jobs/setup.sh, or load your site's MPI"
     if [[ "$(mpirun --version 2>&1)" == *Open*MPI* ]]; then
-        flags+=(--bind-to none)
         # Here alone: also more ranks than cores, and without looking for networks, which takes MPI a quarter of a second.
         [ -n "${SLURM_JOB_ID:-}" ] || flags+=(--oversubscribe --mca pml ob1)
         [ "$(id -u)" != 0 ] || flags+=(--allow-run-as-root)

@@ -81,8 +81,8 @@ extern const tsr_device_ops tsr_device_cuda; /* defined when built with CUDA (TS
 /* The table for "cpu" or "cuda" (registry.c); TSR_ERR_UNSUPPORTED says when the build lacks it. */
 tsr_status tsr_device_find(const char *name, const tsr_device_ops **ops);
 
-/* CPU only: how many threads BLAS uses in this process, at least 1, and no more than OPENBLAS_NUM_THREADS, or without it OMP_NUM_THREADS, lets it have.
- * Returns how many these are. Those it starts run where the caller may. */
+/* CPU only: how many threads BLAS uses in this process, at least 1, and no more than OPENBLAS_NUM_THREADS, or without
+ * it OMP_NUM_THREADS, lets it have. Returns how many these are. Those it starts run where the caller may. */
 int tsr_cpu_set_threads(int threads);
 int tsr_cpu_cores(void); /* cores this process may run on */
 

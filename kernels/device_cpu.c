@@ -32,7 +32,8 @@ int tsr_cpu_cores(void) {
 /* OpenBLAS, where it is the BLAS in use; others keep their own setting. */
 extern void openblas_set_num_threads(int threads) __attribute__((weak));
 
-/* The most threads its user lets BLAS have. OpenBLAS's own variable comes before OpenMP's, which may be a list with a number for each level. */
+/* The most threads its user lets BLAS have. OpenBLAS's own variable comes before OpenMP's, which may be a list with a
+ * number for each level. */
 static int threads_allowed(void) {
     static const char *const variables[] = {"OPENBLAS_NUM_THREADS", "GOTO_NUM_THREADS", "OMP_NUM_THREADS"};
     for (size_t i = 0; i < sizeof variables / sizeof *variables; i++) {

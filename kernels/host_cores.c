@@ -37,8 +37,10 @@ bool tsr_cores_parse(const char *text, tsr_cores *cores) {
         if (last < first || last >= TSR_CORES_MAX) return false;
         for (long i = first; i <= last; i++) tsr_cores_add(cores, (int)i);
         text = end;
-        if (*text == ',') text++;
-        else if (*text && *text != '\n') return false;
+        if (*text == ',')
+            text++;
+        else if (*text && *text != '\n')
+            return false;
     }
     return true;
 }
@@ -72,7 +74,8 @@ bool tsr_cores_keep_to(const tsr_cores *cores) {
     return all;
 }
 
-/* ---- NUMA nodes --------------------------------------------------------------------------------------------------- */
+/* ---- NUMA nodes ---------------------------------------------------------------------------------------------------
+ */
 
 int tsr_numa_nodes(const char *sys, tsr_cores nodes[TSR_NUMA_NODES_MAX]) {
     char path[512];

@@ -1,5 +1,6 @@
-/* The cores of a host, which are the kernel's logical processors: sets of them, those a process may run on, and the NUMA nodes they form. Linux says all
- * of it in /proc and /sys: hwloc would know no more that is needed here, and takes up to a second to look at a large machine. Every call is Local. */
+/* The cores of a host, which are the kernel's logical processors: sets of them, those a process may run on, and the
+ * NUMA nodes they form. Linux says all of it in /proc and /sys: hwloc would know no more that is needed here, and takes
+ * up to a second to look at a large machine. Every call is Local. */
 #ifndef TSR_KERNELS_HOST_CORES_H
 #define TSR_KERNELS_HOST_CORES_H
 
@@ -9,8 +10,8 @@
 extern "C" {
 #endif
 
-#define TSR_CORES_MAX 4096     /* of a host */
-#define TSR_NUMA_NODES_MAX 64  /* later ones are not looked at */
+#define TSR_CORES_MAX 4096 /* of a host */
+#define TSR_NUMA_NODES_MAX 64 /* later ones are not looked at */
 
 /* A set of cores, as the kernel's own bit mask. Plain memory. */
 typedef struct {
@@ -23,21 +24,23 @@ int tsr_cores_count(const tsr_cores *cores);
 bool tsr_cores_equal(const tsr_cores *a, const tsr_cores *b);
 tsr_cores tsr_cores_both(const tsr_cores *a, const tsr_cores *b); /* in a and in b */
 
-/* "0-3,8,10-11", as the kernel lists cores or nodes. False when the text is no such list or goes beyond the maximum; "" is an empty list, and a newline
- * at the end is fine. */
+/* "0-3,8,10-11", as the kernel lists cores or nodes. False when the text is no such list or goes beyond the maximum; ""
+ * is an empty list, and a newline at the end is fine. */
 bool tsr_cores_parse(const char *text, tsr_cores *cores);
 /* The list in a file; false also where there is no such file. */
 bool tsr_cores_read(const char *path, tsr_cores *cores);
 
 /* Where the calling thread may run; false when the kernel does not say, as above the maximum. */
 bool tsr_cores_mine(tsr_cores *cores);
-/* Every thread of this process runs there from now on, and threads they start. The kernel leaves out what the control group forbids. False: some thread
- * stayed where it was. */
+/* Every thread of this process runs there from now on, and threads they start. The kernel leaves out what the control
+ * group forbids. False: some thread stayed where it was. */
 bool tsr_cores_keep_to(const tsr_cores *cores);
 
-/* Cores of each NUMA node below `sys` ("/sys"), by number, empty for those that are not there; returns how many numbers, 0 when the system does not say. */
+/* Cores of each NUMA node below `sys` ("/sys"), by number, empty for those that are not there; returns how many
+ * numbers, 0 when the system does not say. */
 int tsr_numa_nodes(const char *sys, tsr_cores nodes[TSR_NUMA_NODES_MAX]);
-/* The NUMA node of a PCI device ("0000:18:00.0", any case) where the host has several; -1 where it has one or the system does not say. `sys` is "/sys". */
+/* The NUMA node of a PCI device ("0000:18:00.0", any case) where the host has several; -1 where it has one or the
+ * system does not say. `sys` is "/sys". */
 int tsr_pci_node(const char *sys, const char *bus_id);
 
 #ifdef __cplusplus

@@ -10,7 +10,8 @@
 
 #define MIB ((uint64_t)1 << 20)
 
-/* ---- limits ------------------------------------------------------------------------------------------------------- */
+/* ---- limits -------------------------------------------------------------------------------------------------------
+ */
 
 static void lower(tsr_host_memory *memory, uint64_t total, const char *by, const char *which) {
     if (total >= memory->total) return;
@@ -34,7 +35,8 @@ static bool read_number(const char *path, const char *key, uint64_t *number) {
     return found;
 }
 
-/* ---- the machine ---------------------------------------------------------------------------------------------------- */
+/* ---- the machine ----------------------------------------------------------------------------------------------------
+ */
 
 static void read_machine(const char *root, tsr_host_memory *memory) {
     char path[PATH_MAX];
@@ -50,7 +52,8 @@ static void read_machine(const char *root, tsr_host_memory *memory) {
     if (read_number(path, "MemAvailable:", &kib)) memory->available = kib * 1024;
 }
 
-/* ---- control groups --------------------------------------------------------------------------------------------------- */
+/* ---- control groups
+ * --------------------------------------------------------------------------------------------------- */
 
 /* The files of a version of control groups. */
 typedef struct {
@@ -108,13 +111,16 @@ static void read_groups(const char *root, tsr_host_memory *memory) {
         char *controllers = strchr(line, ':'), *name = controllers ? strchr(controllers + 1, ':') : NULL;
         if (!name) continue;
         *controllers++ = '\0', *name++ = '\0';
-        if (strcmp(line, "0") == 0 && !*controllers) apply_groups(root, name, &version2, memory);
-        else if (controls_memory(controllers)) apply_groups(root, name, &version1, memory);
+        if (strcmp(line, "0") == 0 && !*controllers)
+            apply_groups(root, name, &version2, memory);
+        else if (controls_memory(controllers))
+            apply_groups(root, name, &version1, memory);
     }
     fclose(groups);
 }
 
-/* ---- Slurm ------------------------------------------------------------------------------------------------------------ */
+/* ---- Slurm
+ * ------------------------------------------------------------------------------------------------------------ */
 
 /* The number a variable begins with ("2(x3)" too); 0 where it is not set, is no number, or says "all" (--mem=0). */
 static uint64_t number_in(const char *variable) {
@@ -124,10 +130,12 @@ static uint64_t number_in(const char *variable) {
 }
 
 static void read_job(tsr_host_memory *memory) {
-    uint64_t node = number_in("SLURM_MEM_PER_NODE"), cpu = number_in("SLURM_MEM_PER_CPU"), cpus = number_in("SLURM_CPUS_ON_NODE");
+    uint64_t node = number_in("SLURM_MEM_PER_NODE"), cpu = number_in("SLURM_MEM_PER_CPU"),
+             cpus = number_in("SLURM_CPUS_ON_NODE");
     if (cpus == 0) cpus = number_in("SLURM_JOB_CPUS_PER_NODE");
     if (node > 0 && node < UINT64_MAX / MIB) lower(memory, node * MIB, "the Slurm job ", "(SLURM_MEM_PER_NODE)");
-    if (cpu > 0 && cpus > 0 && cpu < UINT64_MAX / MIB / cpus) lower(memory, cpu * cpus * MIB, "the Slurm job ", "(SLURM_MEM_PER_CPU)");
+    if (cpu > 0 && cpus > 0 && cpu < UINT64_MAX / MIB / cpus)
+        lower(memory, cpu * cpus * MIB, "the Slurm job ", "(SLURM_MEM_PER_CPU)");
 }
 
 void tsr_host_memory_find(const char *root, tsr_host_memory *memory) {

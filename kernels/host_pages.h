@@ -8,8 +8,9 @@
 extern "C" {
 #endif
 
-/* Writes a zero to every page of fresh memory, from as many threads as are worth it (8 at most). With a node, threads stay on those of its cores
- * that this process may run on, where there are such. What cannot be done so is left to the first use of the page. */
+/* Writes a zero to every page of fresh memory, from as many threads as are worth it (8 at most). With a node, threads
+ * stay on those of its cores that this process may run on, where there are such. What cannot be done so is left to the
+ * first use of the page. */
 void tsr_touch_pages(void *memory, size_t bytes, int node);
 
 #ifdef __cplusplus

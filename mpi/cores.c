@@ -5,9 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- where: pure functions -------------------------------------------------------------------------------------------- */
+/* ---- where: pure functions
+ * -------------------------------------------------------------------------------------------- */
 
-void tsr_cores_spread(const tsr_cores *allowed, const tsr_cores *nodes, int node_count, int index, int ranks, tsr_cores *mine) {
+void tsr_cores_spread(const tsr_cores *allowed, const tsr_cores *nodes, int node_count, int index, int ranks,
+                      tsr_cores *mine) {
     const int64_t all = tsr_cores_count(allowed), first = index * all / ranks, end = (index + 1) * all / ranks;
     int64_t at = 0;
     tsr_cores found = {0};
@@ -21,7 +23,8 @@ void tsr_cores_spread(const tsr_cores *allowed, const tsr_cores *nodes, int node
     *mine = at == all && end > first ? found : *allowed; /* cores of no node, or more ranks than cores */
 }
 
-void tsr_cores_beside(const tsr_cores *allowed, const tsr_cores *nodes, int node_count, int near, int sharers, int ranks, tsr_cores *mine) {
+void tsr_cores_beside(const tsr_cores *allowed, const tsr_cores *nodes, int node_count, int near, int sharers,
+                      int ranks, tsr_cores *mine) {
     *mine = *allowed;
     if (near < 0 || near >= node_count) return;
     const tsr_cores here = tsr_cores_both(allowed, &nodes[near]);
@@ -29,9 +32,11 @@ void tsr_cores_beside(const tsr_cores *allowed, const tsr_cores *nodes, int node
     if (share > 0 && tsr_cores_count(&here) >= (int64_t)share * sharers) *mine = here;
 }
 
-/* ---- how many ----------------------------------------------------------------------------------------------------------- */
+/* ---- how many
+ * ----------------------------------------------------------------------------------------------------------- */
 
-/* This rank's part of the cores it may run on, when every core is shared evenly by the node's ranks that may run on it. */
+/* This rank's part of the cores it may run on, when every core is shared evenly by the node's ranks that may run on it.
+ */
 static tsr_status share_evenly(tsr_world *world) {
     int counts[TSR_CORES_MAX], users[TSR_CORES_MAX];
     tsr_cores mine;
@@ -49,7 +54,8 @@ static tsr_status share_evenly(tsr_world *world) {
     return TSR_OK;
 }
 
-/* ---- moving --------------------------------------------------------------------------------------------------------------- */
+/* ---- moving
+ * --------------------------------------------------------------------------------------------------------------- */
 
 void tsr_world_widen(tsr_world *world) {
     tsr_launcher_find("/proc", &world->launcher);
@@ -84,8 +90,9 @@ static tsr_status warn_of_few(const tsr_world *world) {
     } mine = {*world->launcher.unbind ? world->cores : INT_MAX, world->rank}, least = {0, 0};
     TSR_TRY(TSR_MPI(MPI_Allreduce(&mine, &least, 1, MPI_2INT, MPI_MINLOC, world->comm)));
     if (least.cores < TSR_CORES_FOR_GPU)
-        tsr_warn(world->warnings, "rank %d is bound to %d core%s, and the threads that feed a GPU need %d or more: start it with %s", least.rank, least.cores,
-                 least.cores == 1 ? "" : "s", TSR_CORES_FOR_GPU, world->launcher.unbind);
+        tsr_warn(world->warnings,
+                 "rank %d is bound to %d core%s, and the threads that feed a GPU need %d or more: start it with %s",
+                 least.rank, least.cores, least.cores == 1 ? "" : "s", TSR_CORES_FOR_GPU, world->launcher.unbind);
     return TSR_OK;
 }
 
@@ -103,7 +110,8 @@ tsr_status tsr_world_near_gpu(const tsr_world *world, int near) {
     int sharers = 0;
     if (world->launcher.bound) return warn_of_few(world);
     TSR_TRY(count_sharers(world, near, &sharers));
-    tsr_cores_beside(&world->launcher.cores, nodes, tsr_numa_nodes("/sys", nodes), near, sharers, world->local_ranks, &mine);
+    tsr_cores_beside(&world->launcher.cores, nodes, tsr_numa_nodes("/sys", nodes), near, sharers, world->local_ranks,
+                     &mine);
     (void)tsr_cores_keep_to(&mine);
     return TSR_OK;
 }

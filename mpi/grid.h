@@ -64,7 +64,7 @@ typedef struct {
     int devices;      /* GPUs this rank sees */
     char why[256];    /* it sees none */
     tsr_device *device;
-    int threads;      /* before the end: the most this rank may use, 0 for as many as it has cores; then how many it uses: of BLAS on a CPU */
+    int threads;      /* before the end the most this rank may use, 0: as many as it has cores; then those it uses */
 } tsr_device_opening;
 void tsr_device_begin(const tsr_world *world, const char *kind, tsr_device_opening *opening); /* Local. No call of CUDA for "cpu" */
 tsr_status tsr_device_end(const tsr_world *world, tsr_device_opening *opening, tsr_device **device, int *shared); /* Collective over world */

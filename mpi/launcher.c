@@ -10,7 +10,8 @@
 #define ANCESTORS_MAX 32
 #define COMMAND_CHARS 65536
 
-/* ---- variables ------------------------------------------------------------------------------------------------------ */
+/* ---- variables ------------------------------------------------------------------------------------------------------
+ */
 
 static bool is_set(const char *variable) {
     const char *text = getenv(variable);
@@ -34,18 +35,21 @@ int tsr_launcher_rank(void) {
 }
 
 /* A mapping such as "slot:PE=4" says how many cores a rank gets; others only in which order. */
-static bool maps_cores(const char *policy) { return policy && (strcasestr(policy, "pe=") || strcasestr(policy, "pe-list")); }
+static bool maps_cores(const char *policy) {
+    return policy && (strcasestr(policy, "pe=") || strcasestr(policy, "pe-list"));
+}
 
-/* Variables that Open MPI 4 (ORTE) sets for its ranks when the option was given, or that its user set; and those of Open MPI 5 (PRRTE). */
+/* Variables that Open MPI 4 (ORTE) sets for its ranks when the option was given, or that its user set; and those of
+ * Open MPI 5 (PRRTE). */
 static bool asked_by_variables(void) {
     static const char *const variables[] = {
-        "OMPI_MCA_hwloc_base_binding_policy",     /* --bind-to */
-        "OMPI_MCA_hwloc_base_bind_to_core",       /* --bind-to-core, of old */
+        "OMPI_MCA_hwloc_base_binding_policy", /* --bind-to */
+        "OMPI_MCA_hwloc_base_bind_to_core", /* --bind-to-core, of old */
         "OMPI_MCA_hwloc_base_bind_to_socket",
-        "OMPI_MCA_hwloc_base_cpu_set",            /* --cpu-set */
-        "OMPI_MCA_hwloc_base_cpu_list",           /* --cpu-list */
-        "OMPI_MCA_rmaps_base_cpus_per_rank",      /* --cpus-per-rank, of old */
-        "OMPI_MCA_orte_rankfile",                 /* --rankfile */
+        "OMPI_MCA_hwloc_base_cpu_set", /* --cpu-set */
+        "OMPI_MCA_hwloc_base_cpu_list", /* --cpu-list */
+        "OMPI_MCA_rmaps_base_cpus_per_rank", /* --cpus-per-rank, of old */
+        "OMPI_MCA_orte_rankfile", /* --rankfile */
         "OMPI_MCA_rmaps_rank_file_path",
         "PRTE_MCA_hwloc_default_binding_policy",
         "PRTE_MCA_hwloc_default_cpu_list",
@@ -53,10 +57,12 @@ static bool asked_by_variables(void) {
     };
     for (size_t i = 0; i < sizeof variables / sizeof *variables; i++)
         if (is_set(variables[i])) return true;
-    return maps_cores(getenv("OMPI_MCA_rmaps_base_mapping_policy")) || maps_cores(getenv("PRTE_MCA_rmaps_default_mapping_policy"));
+    return maps_cores(getenv("OMPI_MCA_rmaps_base_mapping_policy")) ||
+           maps_cores(getenv("PRTE_MCA_rmaps_default_mapping_policy"));
 }
 
-/* ---- processes -------------------------------------------------------------------------------------------------------- */
+/* ---- processes
+ * -------------------------------------------------------------------------------------------------------- */
 
 typedef struct {
     int id, parent;
@@ -75,7 +81,8 @@ static bool read_process(const char *proc, const char *id, process *found) {
     while (fgets(line, sizeof line, file)) {
         if (sscanf(line, "Name: %31s", found->name) == 1) continue;
         if (sscanf(line, "PPid: %d", &found->parent) == 1) has_parent = true;
-        if (strncmp(line, "Cpus_allowed_list:", 18) == 0) has_cores = tsr_cores_parse(line + 18 + strspn(line + 18, " \t"), &found->cores);
+        if (strncmp(line, "Cpus_allowed_list:", 18) == 0)
+            has_cores = tsr_cores_parse(line + 18 + strspn(line + 18, " \t"), &found->cores);
     }
     fclose(file);
     return has_parent && has_cores;
@@ -109,8 +116,17 @@ static bool find_open_mpi(const char *proc, process *found) {
 
 /* Whether the command line of the launcher asks for a binding. */
 static bool asked_by_options(const char *proc, int id) {
-    static const char *const options[] = {"bind-to", "bind-to-core", "bind-to-socket", "cpu-set", "cpu-list", "cpus-per-proc", "cpus-per-rank",
-                                          "rankfile", "rf", "hwloc_base_binding_policy", "hwloc_default_binding_policy"};
+    static const char *const options[] = {"bind-to",
+                                          "bind-to-core",
+                                          "bind-to-socket",
+                                          "cpu-set",
+                                          "cpu-list",
+                                          "cpus-per-proc",
+                                          "cpus-per-rank",
+                                          "rankfile",
+                                          "rf",
+                                          "hwloc_base_binding_policy",
+                                          "hwloc_default_binding_policy"};
     char path[512];
     snprintf(path, sizeof path, "%s/%d/cmdline", proc, id);
     FILE *file = fopen(path, "r");
@@ -119,7 +135,8 @@ static bool asked_by_options(const char *proc, int id) {
     bool asked = false;
     if (file) fclose(file);
     if (chars > 0) words[chars] = '\0';
-    for (const char *word = words, *before = ""; chars > 0 && word < words + chars && !asked; before = word, word += strlen(word) + 1) {
+    for (const char *word = words, *before = ""; chars > 0 && word < words + chars && !asked;
+         before = word, word += strlen(word) + 1) {
         const char *name = word + strspn(word, "-");
         size_t length = strcspn(name, "=");
         for (size_t i = 0; i < sizeof options / sizeof *options; i++)
@@ -130,7 +147,8 @@ static bool asked_by_options(const char *proc, int id) {
     return asked;
 }
 
-/* ---- launchers ---------------------------------------------------------------------------------------------------------- */
+/* ---- launchers
+ * ---------------------------------------------------------------------------------------------------------- */
 
 static void find_binding_of_open_mpi(const char *proc, tsr_launcher *launcher) {
     const char *policy = getenv("OMPI_MCA_hwloc_base_binding_policy");
@@ -143,11 +161,13 @@ static void find_binding_of_open_mpi(const char *proc, tsr_launcher *launcher) {
     }
 }
 
-/* srun started this very program: a shell or script in an interactive step or a batch job has the variables, too, but is the parent itself. */
+/* srun started this very program: a shell or script in an interactive step or a batch job has the variables, too, but
+ * is the parent itself. */
 static bool is_task_of_srun(const char *proc) {
     process self, parent;
     if (number_in("SLURM_STEP_NUM_TASKS") < 1 || is_set("SLURM_HET_SIZE") || is_set("SLURM_PACK_SIZE")) return false;
-    return read_process(proc, "self", &self) && read_parent(proc, &self, &parent) && strcmp(parent.name, "slurmstepd") == 0;
+    return read_process(proc, "self", &self) && read_parent(proc, &self, &parent) &&
+           strcmp(parent.name, "slurmstepd") == 0;
 }
 
 /* In a step of srun --mpi=pmi2 its shell and all it starts have Slurm's PMI_SIZE. */
@@ -178,8 +198,10 @@ void tsr_launcher_find(const char *proc, tsr_launcher *launcher) {
 tsr_status tsr_launcher_check(const tsr_launcher *launcher, int ranks, const char *library) {
     if (launcher->size == 0 || launcher->size == ranks) return TSR_OK;
     const bool slurm = strcmp(launcher->name, "srun") == 0;
-    return tsr_fail(TSR_ERR_USAGE, "%s started %d ranks (%s), but tessera's MPI, %.*s, found %d: they would all write the same files. %s", launcher->name, launcher->size,
-                    launcher->variable, (int)strcspn(library, ",\n"), library, ranks,
-                    slurm ? "Use srun --mpi=pmix, another of srun --mpi=list, or this MPI's own mpirun"
-                          : "Start tessera with this MPI's own mpirun or mpiexec, or build it with the launcher's MPI");
+    return tsr_fail(
+        TSR_ERR_USAGE,
+        "%s started %d ranks (%s), but tessera's MPI, %.*s, found %d: they would all write the same files. %s",
+        launcher->name, launcher->size, launcher->variable, (int)strcspn(library, ",\n"), library, ranks,
+        slurm ? "Use srun --mpi=pmix, another of srun --mpi=list, or this MPI's own mpirun"
+              : "Start tessera with this MPI's own mpirun or mpiexec, or build it with the launcher's MPI");
 }

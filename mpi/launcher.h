@@ -1,9 +1,11 @@
-/* What started this process: which launcher, with how many ranks, and whether somebody asked for the cores it is bound to. Read from the environment and from
- * /proc, before MPI starts: a library that does not belong to the launcher knows nothing of it, and Open MPI binds its ranks before they begin.
+/* What started this process: which launcher, with how many ranks, and whether somebody asked for the cores it is bound
+ * to. Read from the environment and from /proc, before MPI starts: a library that does not belong to the launcher knows
+ * nothing of it, and Open MPI binds its ranks before they begin.
  *
- * Asked for is a binding by srun, whose mask is the job's; one of mpirun's options or their variables (Open MPI 4 hands all of them to its ranks as OMPI_MCA_...;
- * Open MPI 5 hands on those that were variables before, PRTE_MCA_..., and its options are seen on its command line, on the first node); and whatever other
- * launchers, taskset or a control group did. What remains is what Open MPI does by itself: a core for each of two ranks, a NUMA node for more. */
+ * Asked for is a binding by srun, whose mask is the job's; one of mpirun's options or their variables (Open MPI 4 hands
+ * all of them to its ranks as OMPI_MCA_...; Open MPI 5 hands on those that were variables before, PRTE_MCA_..., and its
+ * options are seen on its command line, on the first node); and whatever other launchers, taskset or a control group
+ * did. What remains is what Open MPI does by itself: a core for each of two ranks, a NUMA node for more. */
 #ifndef TSR_MPI_LAUNCHER_H
 #define TSR_MPI_LAUNCHER_H
 
@@ -11,20 +13,23 @@
 #include "kernels/host_cores.h"
 
 typedef struct {
-    const char *name;     /* "Open MPI's mpirun"; "" where none is known */
+    const char *name; /* "Open MPI's mpirun"; "" where none is known */
     const char *variable; /* that `size` is from */
-    int size, rank;       /* ranks it started, and which one this is; 0 and -1: it does not say */
-    bool bound;           /* this process stays where it was started; false: Open MPI chose the place, and it may be moved within `cores` */
-    const char *unbind;   /* the option that gives ranks more cores where a binding was asked for; "" where none would */
-    tsr_cores cores;      /* where the launcher itself runs, which are the job's cores; only where bound is false */
+    int size, rank; /* ranks it started, and which one this is; 0 and -1: it does not say */
+    bool bound; /* this process stays where it was started; false: Open MPI chose the place, and it may be moved within
+                   `cores` */
+    const char *unbind; /* the option that gives ranks more cores where a binding was asked for; "" where none would */
+    tsr_cores cores; /* where the launcher itself runs, which are the job's cores; only where bound is false */
 } tsr_launcher;
 
 /* Local. `proc` is "/proc", or a made-up one. */
 void tsr_launcher_find(const char *proc, tsr_launcher *launcher);
-/* Local. The rank that some launcher gave this process; -1 where none did. Before MPI starts: Open MPI sets such variables itself. */
+/* Local. The rank that some launcher gave this process; -1 where none did. Before MPI starts: Open MPI sets such
+ * variables itself. */
 int tsr_launcher_rank(void);
-/* Local. TSR_ERR_USAGE where the launcher started another number of ranks than the MPI library found: they belong to different MPIs, and each process
- * would take itself for the only one. `library` is what MPI_Get_library_version says. */
+/* Local. TSR_ERR_USAGE where the launcher started another number of ranks than the MPI library found: they belong to
+ * different MPIs, and each process would take itself for the only one. `library` is what MPI_Get_library_version says.
+ */
 tsr_status tsr_launcher_check(const tsr_launcher *launcher, int ranks, const char *library);
 
 #endif

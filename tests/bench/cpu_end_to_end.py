@@ -56,7 +56,7 @@ def measure(args, folder):
     shape = f"{args.size}x{args.size}"
     for name, seed in (("A", "1"), ("B", "2")):
         run([tessera, "generate", "-o", f"{name}.h5:/{name}", "--shape", shape, "--type", "f32", "--seed", seed], folder, "generate.log")
-    multiply = ["mpirun", "-n", "2", "--bind-to", "none", "--oversubscribe", tessera, "multiply", "A.h5", "B.h5",
+    multiply = ["mpirun", "-n", "2", tessera, "multiply", "A.h5", "B.h5",
                 "-o", "C_tessera.h5:/C", "--force", "--device", "cpu", "--host-memory", f"{HOST_MEMORY_MIB}MiB",
                 "--log", "log.json", "--progress", "off"]
     baseline = [sys.executable, str(report.ROOT / "tests/bench/baseline.py"), "A.h5", "B.h5", "C_baseline.h5", str(CORES)]
@@ -84,7 +84,7 @@ def write(args, load, results, baseline, command, folder):
     row = lambda name, what: [what, f"{median[name]:.2f}", spread[name], f"{cpu[name]:.2f}", f"{flops / median[name] / 1e9:.0f}", f"{peak[name] / 1e6:.0f}"]
     rows = [row("tessera", f"tessera multiply, 2 ranks, --host-memory {HOST_MEMORY_MIB}MiB"),
             row("baseline", "OpenBLAS, 1 process, 2 threads, h5py")]
-    shown = shlex.join(["tessera" if part == command[6] else part for part in command])
+    shown = shlex.join(["tessera" if part == command[3] else part for part in command])
     body = "\n\n".join([
         f"{args.size}² fp32, files to file, {CORES} cores of {report.cpu_name()}, {report.today()}, commit {report.commit()}, "
         f"{args.runs} runs in turns, files in {filesystem(folder)}. Load of the machine before the first run: {load:.2f}.",

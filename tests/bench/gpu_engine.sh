@@ -18,7 +18,7 @@ cd "$TSR_HOME"
 tsr_need_program
 ranks=${1:?usage: gpu_engine.sh RANKS [CASE[=SIZE]]...}
 shift
-launcher=(mpirun --bind-to none --oversubscribe)
+launcher=(mpirun) # as README has it
 [ "$(id -u)" != 0 ] || launcher+=(--allow-run-as-root)
 
 # As many GPUs as ranks, also for what sees all of them: cublasXt and torch.

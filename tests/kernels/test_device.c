@@ -145,7 +145,8 @@ static void expect_threads(const char *openblas, const char *openmp, int asked, 
     if (openblas) setenv("OPENBLAS_NUM_THREADS", openblas, 1);
     if (openmp) setenv("OMP_NUM_THREADS", openmp, 1);
     const int threads = tsr_cpu_set_threads(asked);
-    CHECK(threads == expected, "%d threads of %d with OPENBLAS_NUM_THREADS=%s OMP_NUM_THREADS=%s", threads, asked, openblas ? openblas : "-", openmp ? openmp : "-");
+    CHECK(threads == expected, "%d threads of %d with OPENBLAS_NUM_THREADS=%s OMP_NUM_THREADS=%s", threads, asked,
+          openblas ? openblas : "-", openmp ? openmp : "-");
 }
 
 /* BLAS's user may allow it fewer threads than there are cores, not more. */

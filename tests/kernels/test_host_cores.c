@@ -1,4 +1,5 @@
-/* Lists of cores as the kernel writes them, nodes and the node of a PCI device from a made-up /sys, and threads that are moved. */
+/* Lists of cores as the kernel writes them, nodes and the node of a PCI device from a made-up /sys, and threads that
+ * are moved. */
 #define _GNU_SOURCE /* sched_getaffinity */
 #include "kernels/host_cores.h"
 
@@ -17,14 +18,16 @@ static void check_list(const char *text, const char *expected) {
 }
 
 static void test_lists(void) {
-    static const char *const wrong[] = {"a", "-1", "1-", "3-1", "1,,2", "1 2", "0-3x", ",1", "4096", "0-4096", "99999999999999999999"};
+    static const char *const wrong[] = {
+        "a", "-1", "1-", "3-1", "1,,2", "1 2", "0-3x", ",1", "4096", "0-4096", "99999999999999999999"};
     static tsr_cores cores;
     check_list("", "");
     check_list("\n", "");
     check_list("0", " 0");
     check_list("0-3,8,10-11\n", " 0 1 2 3 8 10 11");
     check_list("4095", " 4095");
-    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) CHECK(!tsr_cores_parse(wrong[i], &cores), "'%s' is taken", wrong[i]);
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        CHECK(!tsr_cores_parse(wrong[i], &cores), "'%s' is taken", wrong[i]);
 }
 
 static void test_node(void) {
@@ -54,7 +57,8 @@ static void test_nodes(void) {
     CHECK(tsr_numa_nodes(sys, nodes) == 0, "a node without cores");
     put(sys, "devices/system/node/node2/cpulist", "2-3\n");
     CHECK(tsr_numa_nodes(sys, nodes) == 3, "%d nodes", tsr_numa_nodes(sys, nodes));
-    CHECK(tsr_cores_count(&nodes[0]) == 3 && tsr_cores_count(&nodes[1]) == 0 && tsr_cores_count(&nodes[2]) == 2, "their cores");
+    CHECK(tsr_cores_count(&nodes[0]) == 3 && tsr_cores_count(&nodes[1]) == 0 && tsr_cores_count(&nodes[2]) == 2,
+          "their cores");
     CHECK(tsr_cores_has(&nodes[0], 8) && !tsr_cores_has(&nodes[2], 8) && tsr_cores_has(&nodes[2], 3), "which cores");
     remove_made_up(sys);
 }
@@ -63,7 +67,9 @@ static void test_sets(void) {
     tsr_cores a, b, both;
     CHECK(tsr_cores_parse("0-70", &a) && tsr_cores_parse("60-4095", &b), "lists");
     both = tsr_cores_both(&a, &b);
-    CHECK(tsr_cores_count(&both) == 11 && tsr_cores_has(&both, 60) && tsr_cores_has(&both, 70) && !tsr_cores_has(&both, 71), "%d in both", tsr_cores_count(&both));
+    CHECK(tsr_cores_count(&both) == 11 && tsr_cores_has(&both, 60) && tsr_cores_has(&both, 70) &&
+              !tsr_cores_has(&both, 71),
+          "%d in both", tsr_cores_count(&both));
     CHECK(tsr_cores_equal(&a, &a) && !tsr_cores_equal(&a, &b), "equal sets");
 }
 
@@ -97,7 +103,8 @@ static void test_moving(void) {
     CHECK(tsr_cores_mine(&after) && tsr_cores_equal(&after, &one) && tsr_cores_equal(&o.seen, &one), "a thread stayed");
     tsr_cores_add(&none, TSR_CORES_MAX - 1);
     CHECK(!tsr_cores_keep_to(&none), "a core that is not there");
-    CHECK(tsr_cores_keep_to(&before) && tsr_cores_mine(&after) && tsr_cores_equal(&after, &before), "not all threads came back");
+    CHECK(tsr_cores_keep_to(&before) && tsr_cores_mine(&after) && tsr_cores_equal(&after, &before),
+          "not all threads came back");
 }
 
 int main(void) {

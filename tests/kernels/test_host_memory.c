@@ -11,12 +11,14 @@ static char root[] = "/tmp/tessera-test-XXXXXX";
 static void expect(const char *what, uint64_t total, uint64_t available, const char *by) {
     tsr_host_memory memory;
     tsr_host_memory_find(root, &memory);
-    CHECK(memory.total == total && memory.available == available, "%s: %llu of %llu", what, (unsigned long long)memory.available, (unsigned long long)memory.total);
+    CHECK(memory.total == total && memory.available == available, "%s: %llu of %llu", what,
+          (unsigned long long)memory.available, (unsigned long long)memory.total);
     CHECK(strcmp(memory.total_by, by) == 0, "%s: limited by %s", what, memory.total_by);
 }
 
 static void test_machine(void) {
-    put(root, "proc/meminfo", "MemTotal:       1024000 kB\nMemFree: 5 kB\nMemAvailable:    512000 kB\n"); /* 1000 and 500 MiB */
+    put(root, "proc/meminfo",
+        "MemTotal:       1024000 kB\nMemFree: 5 kB\nMemAvailable:    512000 kB\n"); /* 1000 and 500 MiB */
     expect("no groups", 1000 * MIB, 500 * MIB, "this machine");
 }
 
@@ -69,7 +71,8 @@ static void test_slurm(void) {
 }
 
 int main(void) {
-    static const char *const slurm[] = {"SLURM_MEM_PER_NODE", "SLURM_MEM_PER_CPU", "SLURM_CPUS_ON_NODE", "SLURM_JOB_CPUS_PER_NODE"};
+    static const char *const slurm[] = {"SLURM_MEM_PER_NODE", "SLURM_MEM_PER_CPU", "SLURM_CPUS_ON_NODE",
+                                        "SLURM_JOB_CPUS_PER_NODE"};
     for (size_t i = 0; i < sizeof slurm / sizeof *slurm; i++) unsetenv(slurm[i]);
     CHECK(mkdtemp(root) != NULL, "mkdtemp");
     test_machine();

@@ -4,8 +4,8 @@ set -eu
 mpiexec=$1 program=$2
 gpus=$(nvidia-smi --query-gpu=index --format=csv,noheader 2>/dev/null | wc -l)
 [ "$gpus" -gt 0 ] || { echo "skipped: no GPU"; exit 77; }
-"$mpiexec" --bind-to none -n 1 "$program" cuda each
+"$mpiexec" -n 1 "$program" cuda each
 for ranks in 1 2 3 4; do
   [ "$ranks" -le "$gpus" ] || [ "$ranks" -eq 2 ] || continue
-  "$mpiexec" --bind-to none --oversubscribe -n "$ranks" "$program" cuda
+  "$mpiexec" --oversubscribe -n "$ranks" "$program" cuda
 done

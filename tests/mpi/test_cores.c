@@ -1,4 +1,5 @@
-/* Where ranks run on nodes with one and several NUMA nodes, with and without GPUs, and on cores that a job has only some of. */
+/* Where ranks run on nodes with one and several NUMA nodes, with and without GPUs, and on cores that a job has only
+ * some of. */
 #include "mpi/cores.h"
 
 #include "tests/check.h"
@@ -15,10 +16,12 @@ static void spread(const char *allowed, const tsr_cores *nodes, int count, int i
     CHECK(tsr_cores_equal(&mine, &want), "rank %d of %d on %s: not %s", index, ranks, allowed, expected);
 }
 
-static void beside(const char *allowed, const tsr_cores *nodes, int count, int near, int sharers, int ranks, const char *expected) {
+static void beside(const char *allowed, const tsr_cores *nodes, int count, int near, int sharers, int ranks,
+                   const char *expected) {
     tsr_cores mine, all = cores(allowed), want = cores(expected);
     tsr_cores_beside(&all, nodes, count, near, sharers, ranks, &mine);
-    CHECK(tsr_cores_equal(&mine, &want), "%d of %d ranks near %d on %s: not %s", sharers, ranks, near, allowed, expected);
+    CHECK(tsr_cores_equal(&mine, &want), "%d of %d ranks near %d on %s: not %s", sharers, ranks, near, allowed,
+          expected);
 }
 
 int main(void) {

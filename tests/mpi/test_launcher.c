@@ -1,4 +1,5 @@
-/* Which launcher started a process and whether a binding was asked for, from made-up variables and a made-up /proc; and sizes that do not agree. */
+/* Which launcher started a process and whether a binding was asked for, from made-up variables and a made-up /proc; and
+ * sizes that do not agree. */
 #define _GNU_SOURCE /* setenv */
 #include "mpi/launcher.h"
 
@@ -7,8 +8,17 @@
 static char proc[] = "/tmp/tessera-test-XXXXXX";
 
 static void forget(void) {
-    static const char *const variables[] = {"OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK", "OMPI_MCA_hwloc_base_binding_policy", "PMI_SIZE", "PMI_RANK",
-                                            "SLURM_STEP_NUM_TASKS", "SLURM_PROCID", "SLURM_MPI_TYPE", "SLURM_HET_SIZE", "PMIX_RANK", "HYDRA_USER_PROVIDED_BINDING"};
+    static const char *const variables[] = {"OMPI_COMM_WORLD_SIZE",
+                                            "OMPI_COMM_WORLD_RANK",
+                                            "OMPI_MCA_hwloc_base_binding_policy",
+                                            "PMI_SIZE",
+                                            "PMI_RANK",
+                                            "SLURM_STEP_NUM_TASKS",
+                                            "SLURM_PROCID",
+                                            "SLURM_MPI_TYPE",
+                                            "SLURM_HET_SIZE",
+                                            "PMIX_RANK",
+                                            "HYDRA_USER_PROVIDED_BINDING"};
     for (size_t i = 0; i < sizeof variables / sizeof *variables; i++) unsetenv(variables[i]);
 }
 
@@ -16,7 +26,8 @@ static void forget(void) {
 static void process(const char *id, const char *name, int parent, const char *cores, const char *words) {
     char path[64], text[256];
     snprintf(path, sizeof path, "%s/status", id);
-    snprintf(text, sizeof text, "Name:\t%s\nUmask:\t0022\nPPid:\t%d\nCpus_allowed:\tff\nCpus_allowed_list:\t%s\n", name, parent, cores);
+    snprintf(text, sizeof text, "Name:\t%s\nUmask:\t0022\nPPid:\t%d\nCpus_allowed:\tff\nCpus_allowed_list:\t%s\n", name,
+             parent, cores);
     put(proc, path, text);
     snprintf(path, sizeof path, "%s/%s/cmdline", proc, id);
     FILE *file = fopen(path, "w");
@@ -49,15 +60,24 @@ static void test_none(void) {
     CHECK(tsr_launcher_rank() == -1, "rank %d of no launcher", tsr_launcher_rank());
 }
 
-/* Open MPI's own choice gives way to the cores of its daemon, behind a script, too; a binding that was asked for stays. */
+/* Open MPI's own choice gives way to the cores of its daemon, behind a script, too; a binding that was asked for stays.
+ */
 static void test_open_mpi(void) {
-    static const char *const free_lines[] = {"mpirun -n 2 tessera", "prted --map-by core", "mpirun --map-by socket --report-bindings tessera /data/bind-to/a.h5"};
-    static const char *const asked_lines[] = {"mpirun --bind-to core tessera", "mpirun -bind-to none", "prterun --bind-to=core", "mpirun --map-by slot:PE=4 tessera",
-                                              "mpirun --map-by=numa:pe=2", "mpirun --cpu-set 0-3", "mpirun -rf file", "mpirun --prtemca hwloc_default_binding_policy core",
+    static const char *const free_lines[] = {"mpirun -n 2 tessera", "prted --map-by core",
+                                             "mpirun --map-by socket --report-bindings tessera /data/bind-to/a.h5"};
+    static const char *const asked_lines[] = {"mpirun --bind-to core tessera",
+                                              "mpirun -bind-to none",
+                                              "prterun --bind-to=core",
+                                              "mpirun --map-by slot:PE=4 tessera",
+                                              "mpirun --map-by=numa:pe=2",
+                                              "mpirun --cpu-set 0-3",
+                                              "mpirun -rf file",
+                                              "mpirun --prtemca hwloc_default_binding_policy core",
                                               "mpirun --map-by pe-list=0,1 tessera"};
-    static const char *const asked_variables[][2] = {{"OMPI_MCA_hwloc_base_binding_policy", "core"}, {"OMPI_MCA_hwloc_base_cpu_list", "0"},
-                                                     {"OMPI_MCA_rmaps_base_mapping_policy", "slot:PE=2"}, {"OMPI_MCA_orte_rankfile", "file"},
-                                                     {"PRTE_MCA_hwloc_default_binding_policy", "core"}, {"PRTE_MCA_rmaps_default_mapping_policy", "slot:pe=2"}};
+    static const char *const asked_variables[][2] = {
+        {"OMPI_MCA_hwloc_base_binding_policy", "core"},      {"OMPI_MCA_hwloc_base_cpu_list", "0"},
+        {"OMPI_MCA_rmaps_base_mapping_policy", "slot:PE=2"}, {"OMPI_MCA_orte_rankfile", "file"},
+        {"PRTE_MCA_hwloc_default_binding_policy", "core"},   {"PRTE_MCA_rmaps_default_mapping_policy", "slot:pe=2"}};
     setenv("OMPI_COMM_WORLD_SIZE", "2", 1);
     setenv("OMPI_COMM_WORLD_RANK", "1", 1);
     for (size_t i = 0; i < sizeof free_lines / sizeof *free_lines; i++) {
@@ -121,8 +141,9 @@ static void test_sizes(void) {
     tsr_launcher launcher = found();
     CHECK_OK(tsr_launcher_check(&launcher, 3, "any"));
     CHECK_FAILS(tsr_launcher_check(&launcher, 1, "Open MPI v4.1.4, package: x"), TSR_ERR_USAGE, "MPICH");
-    CHECK(strstr(tsr_message(), "started 3 ranks (PMI_SIZE)") && strstr(tsr_message(), "MPI, Open MPI v4.1.4, found 1:") && strstr(tsr_message(), "mpirun"), "message was: %s",
-          tsr_message());
+    CHECK(strstr(tsr_message(), "started 3 ranks (PMI_SIZE)") &&
+              strstr(tsr_message(), "MPI, Open MPI v4.1.4, found 1:") && strstr(tsr_message(), "mpirun"),
+          "message was: %s", tsr_message());
     CHECK_FAILS(tsr_launcher_check(&launcher, 4, "any"), TSR_ERR_USAGE, "found 4");
     static const char *const wrong[] = {"", "x", "-3", "3x", "99999999999"};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
