@@ -124,7 +124,7 @@ def test_another_launcher():
         assert said.count("tessera: error: ") == 1, said
         for part in ("MPICH", "started 3 ranks", "Open MPI", "found 1", "mpirun"):
             assert part in said, said
-        assert started_by(last, *arguments, code=0) == ""
+        assert started_by(last, *arguments, code=2) == ""
     said = started_by({"OMPI_COMM_WORLD_SIZE": "4", "OMPI_COMM_WORLD_RANK": "0"}, *writing, code=2)
     assert "Open MPI's mpirun started 4 ranks" in said, said
     assert not os.path.exists("e.h5") and not leftovers(), os.listdir(".")
