@@ -1,5 +1,5 @@
 """tessera bench multiply on the host emulation of CUDA, under sanitizers: data pinned in host memory or made in the device's, packed or not, in one part or
-several, on 1 to 3 ranks."""
+several, on 1 to 3 ranks; and a warning of too few cores for a GPU."""
 import json
 
 from lib import main, run
@@ -30,6 +30,15 @@ def test_several_parts():
         record = figures["record"]
         assert record["check"].endswith("elements of C exact"), record
         assert data == "device" or record["super_blocks_m"] * record["super_blocks_n"] > 1, record
+
+
+def test_few_cores():
+    """A binding that was asked for and leaves a GPU too few cores is warned of once a job; others are not."""
+    for policy, ranks in (("core", 1), ("core", 2), ("none", 1), ("", 1)):
+        result = run("info", "--devices", "--device", "cuda", ranks=ranks, environment={"OMPI_MCA_hwloc_base_binding_policy": policy})
+        warnings = [line for line in result.err.splitlines() if "threads that feed a GPU" in line]
+        assert len(warnings) == (policy == "core"), result
+        assert all(line.startswith("tessera: warning: rank 0 is bound to ") and line.endswith("start it with mpirun --bind-to none") for line in warnings), result
 
 
 main(globals())

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Submits the one-node sbatch scripts, srun and mpirun form, to a real Slurm started for this test alone, from a folder
 # that is not the repository, and checks the product, the record in the file, the log and the state Slurm ends the jobs
-# in; then that a job that fails shows as FAILED, and that a copy of a script asks for TSR_HOME.
+# in; then that ranks without PMIx write nothing, that a job that fails shows as FAILED, and that a copy of a script
+# asks for TSR_HOME.
 # Usage: test_slurm.sh REPOSITORY PROGRAM. Exit 77: no Slurm on this machine.
 set -u
 home=$1
@@ -59,6 +60,15 @@ for path in "$home/jobs/one_node_srun.sbatch" links/one_node_mpirun.sbatch; do
     "$python" "$home/tests/jobs/check_product.py" "$scratch"/{A,B,$script}.h5 "$scratch/$script.json" 2 ||
         tsr_die "$script: the product or its record is wrong"
 done
+
+# Ranks that do not find each other write nothing; a process in an allocation for two is no such rank.
+square=(multiply "$scratch/A.h5" "$scratch/A.h5" --transpose-b -o "$scratch/alone.h5" --device cpu)
+if srun -n 2 --mpi=none "$TSR_BIN" "${square[@]}" >"$scratch/alone.out" 2>&1; then
+    tsr_die "ranks without PMIx were let run"
+fi
+[ ! -e "$scratch/alone.h5" ] || tsr_die "ranks without PMIx wrote: $(cat "$scratch/alone.out")"
+salloc -n 2 "$TSR_BIN" "${square[@]}" >"$scratch/alone.out" 2>&1 ||
+    tsr_die "alone in an allocation: $(cat "$scratch/alone.out")"
 
 # A copy, as users make them to keep their own options, cannot know where it is from.
 cp "$home/jobs/one_node_srun.sbatch" "$scratch/own.sbatch"
