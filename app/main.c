@@ -149,7 +149,7 @@ int main(int argc, char **argv) {
     }
     world.started_seconds = started;
     if (!command->alone) status = tsr_world_check_launcher(&world);
-    /* Each rank of another MPI takes itself for the only one: the first speaks, the others are silent and fail after it. */
+    /* Each rank of another MPI takes itself for the only one: the first speaks, the others fail after it. */
     const bool silent = status != TSR_OK && world.launcher.rank > 0;
     if (silent) sleep(1);
     if (status == TSR_OK) {
