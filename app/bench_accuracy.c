@@ -9,6 +9,7 @@
 
 #include "app/bench_product.h"
 #include "app/options.h"
+#include "io/text_file.h"
 #include "kernels/accuracy.h"
 #include "kernels/gemm.h"
 
@@ -296,7 +297,7 @@ static const struct argp_option options[] = {
     {"input", KEY_INPUT, "NAME", 0, "uniform, normal, wide, cancelling, graded, sparse or banded (default: all)", 0},
     {"phi", KEY_PHI, "X", 0, "Spread of wide input, normal times exp(X normal): 0 to 6 (default 2)", 0},
     {"device", KEY_DEVICE, "KIND", 0, "auto (a GPU where one is visible; default), cpu or cuda", 0},
-    {"json", KEY_JSON, "FILE", 0, "Write the figures to FILE as well", 0},
+    {"json", KEY_JSON, "FILE", 0, "Write the figures to FILE as well; - is standard output", 0},
     {0}};
 
 static tsr_status parse_lengths(char *text, accuracy_options *o) {
@@ -351,6 +352,7 @@ static tsr_status run(const tsr_world *world, int argc, char **argv) {
     tsr_device *device = NULL;
     int shared;
     TSR_TRY(tsr_agree(world->comm, tsr_options_parse(&argp, argc, argv, &o)));
+    TSR_TRY(tsr_agree(world->comm, tsr_text_file_standard_output(&o.json)));
     TSR_TRY(tsr_device_choose(world, o.device, &device, &shared));
     tsr_cpu_set_threads(tsr_cpu_cores());
     tsr_status status = tsr_agree(world->comm, world->rank == 0 ? run_bench(&o, device) : TSR_OK);

@@ -10,6 +10,7 @@
 
 #include "app/bench_product.h"
 #include "app/options.h"
+#include "io/text_file.h"
 #include "kernels/gemm.h"
 
 #define SAMPLES 64                        /* elements of C recomputed */
@@ -35,7 +36,7 @@ static const struct argp_option options[] = {
     {"device", KEY_DEVICE, "KIND", 0, "auto (a GPU where one is visible; default), cpu or cuda", 0},
     {"repeat", KEY_REPEAT, "N", 0, "Timed launches a kernel, of which the median counts (default 10; fewer where they take over 30 s)", 0},
     {"rounds", KEY_ROUNDS, "N", 0, "Rounds over the kernels, of whose medians the median counts (default 1): what drifts, such as power, then meets all alike", 0},
-    {"json", KEY_JSON, "FILE", 0, "Write the figures to FILE as well", 0},
+    {"json", KEY_JSON, "FILE", 0, "Write the figures to FILE as well; - is standard output", 0},
     {0}};
 
 static error_t parse(int key, char *text, struct argp_state *state) {
@@ -329,6 +330,7 @@ static tsr_status run(const tsr_world *world, int argc, char **argv) {
     tsr_device *device = NULL;
     int shared;
     TSR_TRY(tsr_agree(world->comm, tsr_options_parse(&argp, argc, argv, &o)));
+    TSR_TRY(tsr_agree(world->comm, tsr_text_file_standard_output(&o.json)));
     TSR_TRY(tsr_device_choose(world, o.device, &device, &shared));
     tsr_cpu_set_threads(tsr_cpu_cores());
     tsr_status status = tsr_agree(world->comm, world->rank == 0 ? run_bench(&o, device) : TSR_OK);

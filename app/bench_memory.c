@@ -9,6 +9,7 @@
 
 #include "app/bench.h"
 #include "app/options.h"
+#include "io/text_file.h"
 #include "kernels/fill.h"
 #include "kernels/pack.h"
 #include "kernels/patterns.h"
@@ -373,7 +374,7 @@ static const struct argp_option options[] = {
     {"size", KEY_SIZE, "N", 0, "Kernels work on N x N floats; a multiple of 32 (default 8192)", 0},
     {"device", KEY_DEVICE, "KIND", 0, "auto (a GPU where one is visible; default), cpu or cuda", 0},
     {"repeat", KEY_REPEAT, "N", 0, "Timed launches each, of which the median counts (default 20; fewer where they take over 30 s)", 0},
-    {"json", KEY_JSON, "FILE", 0, "Write the figures to FILE as well", 0},
+    {"json", KEY_JSON, "FILE", 0, "Write the figures to FILE as well; - is standard output", 0},
     {0}};
 
 static error_t parse(int key, char *text, struct argp_state *state) {
@@ -407,6 +408,7 @@ static tsr_status run(const tsr_world *world, int argc, char **argv) {
     tsr_device *device = NULL;
     int shared;
     TSR_TRY(tsr_agree(world->comm, tsr_options_parse(&argp, argc, argv, &o)));
+    TSR_TRY(tsr_agree(world->comm, tsr_text_file_standard_output(&o.json)));
     TSR_TRY(tsr_device_choose(world, o.device, &device, &shared));
     tsr_status status = tsr_agree(world->comm, world->rank == 0 ? run_bench(&o, device) : TSR_OK);
     device->ops->close(device);

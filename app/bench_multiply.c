@@ -10,6 +10,7 @@
 
 #include "app/bench_product.h"
 #include "app/options.h"
+#include "io/text_file.h"
 #include "io/trace_file.h"
 
 /* ---- options ------------------------------------------------------------------------------------------------------- */
@@ -37,7 +38,7 @@ static const struct argp_option options[] = {
     {"trace", KEY_TRACE, "FILE", 0, "Write when each step of each lane and rank of the last multiplication ran, as multiply does", 0},
     {"peer", KEY_PEER, "cublasxt", 0, "With --data memory: the same product by NVIDIA's cublasXt, over all GPUs of the node, from rank 0", 0},
     {"blocks", KEY_BLOCKS, "N,...", 0, "Its block sizes, of which the best counts (default 2048,4096,8192,16384)", 0},
-    {"json", 'o', "FILE", 0, "Write the figures to FILE as well", 0},
+    {"json", 'o', "FILE", 0, "Write the figures to FILE as well; - is standard output", 0},
     {0}};
 
 static tsr_status parse_blocks(const char *text, tsr_bench_multiply_options *o) {
@@ -79,6 +80,8 @@ static tsr_status parse_one(int key, char *text, tsr_bench_multiply_options *o) 
 }
 
 static tsr_status check_options(const tsr_bench_multiply_options *o) {
+    if (o->json && o->run.trace && strcmp(o->json, "-") == 0 && strcmp(o->run.trace, "-") == 0)
+        return tsr_fail(TSR_ERR_USAGE, "--json - and --trace -: only one of them can go to standard output, name a file for the other");
     if (!o->peer) return TSR_OK;
     if (!o->memory) return tsr_fail(TSR_ERR_USAGE, "--peer %s multiplies what is in host memory: use --data memory", o->peer);
     if (o->type != TSR_F32 && o->type != TSR_F64) return tsr_fail(TSR_ERR_USAGE, "--peer %s multiplies f32 and f64, not %s", o->peer, tsr_dtype_name(o->type));
@@ -314,6 +317,8 @@ static tsr_status run(const tsr_world *world, int argc, char **argv) {
         .m = 1024, .n = 1024, .k = 1024, .repeat = 5, .type = TSR_F32, .check = true, .fill = TSR_FILL_UNIFORM, .blocks = {2048, 4096, 8192, 16384}, .block_count = 4,
         .run = {.alpha = 1, .kernel = "auto", .device = "auto", .transport = "auto", .memory_percent = 90, .host_memory_percent = 80}};
     TSR_TRY(tsr_agree(world->comm, tsr_options_parse(&argp, argc, argv, &o)));
+    TSR_TRY(tsr_agree(world->comm, tsr_text_file_standard_output(&o.json)));
+    TSR_TRY(tsr_agree(world->comm, tsr_text_file_standard_output(&o.run.trace)));
     char *command = tsr_command_line(argc, argv);
     o.run.command = command ? command : "tessera bench multiply";
     FILE *json = NULL;

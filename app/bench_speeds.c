@@ -8,6 +8,7 @@
 
 #include "app/bench_product.h"
 #include "app/options.h"
+#include "io/text_file.h"
 #include "kernels/gemm_speeds.h"
 
 #define LARGEST (TSR_GEMM_SPEED_SMALLEST << (TSR_GEMM_SPEED_SIZES - 1))
@@ -140,7 +141,7 @@ static tsr_status write_table(const speeds_options *o, tsr_device *device) {
     TSR_TRY(device->ops->facts(device, &facts));
     if (facts.kind != TSR_DEVICE_CUDA)
         return tsr_fail(TSR_ERR_UNSUPPORTED, "bench speeds measures a GPU and '%s' is none: --kernel auto takes the BLAS on a CPU", facts.name);
-    FILE *file = fopen(o->output, "w");
+    FILE *file = tsr_text_file_stream(o->output);
     if (!file) return tsr_fail(TSR_ERR_IO, "-o %s cannot be written: %s: name a file in a folder you may write to", o->output, strerror(errno));
     fprintf(file, "/* Written by `tessera bench speeds`; the last lines on %s, tessera %s. */\n", facts.name, TSR_VERSION);
     for (int i = 0; i < TSR_GEMM_SPEED_ROWS; i++)
@@ -158,6 +159,7 @@ static tsr_status run(const tsr_world *world, int argc, char **argv) {
     tsr_device *device = NULL;
     int shared;
     TSR_TRY(tsr_agree(world->comm, tsr_options_parse(&argp, argc, argv, &o)));
+    TSR_TRY(tsr_agree(world->comm, tsr_text_file_standard_output(&o.output)));
     TSR_TRY(tsr_device_choose(world, "auto", &device, &shared));
     tsr_status status = tsr_agree(world->comm, world->rank == 0 ? write_table(&o, device) : TSR_OK);
     device->ops->close(device);

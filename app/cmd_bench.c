@@ -8,6 +8,7 @@
 
 #include "app/bench.h"
 #include "io/nearest.h"
+#include "io/text_file.h"
 
 #define WARM_SECONDS 0.2  /* clocks and caches settle; at least one launch */
 #define MOST_SECONDS 30.0 /* a measurement: slow ones repeat less often */
@@ -82,7 +83,7 @@ done:
 /* ---- JSON ------------------------------------------------------------------------------------------------------- */
 
 tsr_status tsr_bench_json_open(const char *name, FILE **file) {
-    FILE *opened = fopen(name, "w");
+    FILE *opened = tsr_text_file_stream(name);
     if (!opened) return tsr_fail(TSR_ERR_IO, "--json %s cannot be written: %s: name a file in a folder you may write to", name, strerror(errno));
     *file = opened;
     return TSR_OK;

@@ -11,6 +11,7 @@
 #include "app/progress.h"
 #include "app/strips.h"
 #include "io/output.h"
+#include "io/text_file.h"
 #include "kernels/fill.h"
 
 #define BUFFER_BYTES ((size_t)64 << 20)
@@ -38,7 +39,7 @@ static const struct argp_option options[] = {
     {"order", KEY_ORDER, "row|col", 0, "How M x N is meant: as h5ls shows it (row, default), or as MATLAB, Fortran and Julia do (col)", 0},
     {"force", KEY_FORCE, NULL, 0, "Replace a dataset that is there", 0},
     {"io", KEY_IO, "MODE", 0, "auto (default), direct, hdf5 or mpio", 0},
-    {"log", KEY_LOG, "FILE", 0, "Also describe the run in this JSON file", 0},
+    {"log", KEY_LOG, "FILE", 0, "Also describe the run in this JSON file; - is standard output", 0},
     {"progress", KEY_PROGRESS, "MODE", 0, "auto (default), bar, plain or off", 0},
     {0}};
 
@@ -192,6 +193,7 @@ static tsr_status generate(const tsr_world *world, const generate_options *o, co
 static tsr_status run(const tsr_world *world, int argc, char **argv) {
     generate_options o = {.rows = -1, .cols = -1, .type = TSR_F32, .fill = TSR_FILL_UNIFORM};
     TSR_TRY(tsr_agree(world->comm, tsr_options_parse(&argp, argc, argv, &o)));
+    TSR_TRY(tsr_agree(world->comm, tsr_text_file_standard_output(&o.log)));
     char *command = tsr_command_line(argc, argv);
     if (!command) return tsr_agree(world->comm, tsr_fail(TSR_ERR_MEMORY, "no memory for the command line: free some"));
     tsr_status status = generate(world, &o, command);

@@ -44,7 +44,7 @@ static const struct argp_option options[] = {
     {0, 0, 0, 0, "What it shows", 3},
     {"verify", KEY_VERIFY, 0, 0, "Check C against A and B before it gets its name (exit code 3 when wrong)", 0},
     {"trials", KEY_TRIALS, "N", 0, "Random vectors of the check (20): a wrong C passes with probability at most 2^-N", 0},
-    {"log", KEY_LOG, "FILE", 0, "Write the run's record as JSON", 0},
+    {"log", KEY_LOG, "FILE", 0, "Write the run's record as JSON; - is standard output, as for --trace", 0},
     {"trace", KEY_TRACE, "FILE", 0, "Write when each step of each lane and rank ran as Chrome trace JSON (Perfetto opens it)", 0},
     {"progress", KEY_PROGRESS, "HOW", 0, "auto, bar, plain or off", 0},
     {"quiet", KEY_QUIET, 0, 0, "Neither progress nor a summary; errors and warnings remain", 0},
@@ -175,6 +175,8 @@ static tsr_status run(const tsr_world *world, int argc, char **argv) {
                              .io = TSR_IO_AUTO, .trials = 20, .progress = TSR_PROGRESS_AUTO}};
     tsr_status status = tsr_options_parse(&argp, argc, argv, &p);
     if (status == TSR_OK) status = check(&p);
+    if (status == TSR_OK) status = tsr_text_file_standard_output(&p.settings.log);
+    if (status == TSR_OK) status = tsr_text_file_standard_output(&p.settings.trace);
     TSR_TRY(tsr_agree(world->comm, status));
     char *command = tsr_command_line(argc, argv);
     p.settings.command = command ? command : "tessera multiply";

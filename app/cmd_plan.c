@@ -7,6 +7,7 @@
 
 #include "app/bench.h"
 #include "app/options.h"
+#include "io/text_file.h"
 #include "mpi/machine.h"
 
 #define RANKS_MOST 65536 /* every grid is looked at: beyond, that takes long */
@@ -26,7 +27,7 @@ static const struct argp_option options[] = {
     {"grid", KEY_GRID, "PxQ[xR]", 0, "Ranks over m, n and k, or auto", 0},
     {"panel", KEY_PANEL, "K", 0, "k of one step", 0},
     {0, 0, 0, 0, "What it shows", 3},
-    {"json", KEY_JSON, "FILE", 0, "Write the prediction as JSON, too", 0},
+    {"json", KEY_JSON, "FILE", 0, "Write the prediction as JSON, too; - is standard output", 0},
     {0}};
 
 typedef struct {
@@ -217,6 +218,7 @@ static tsr_status show(const plan_options *o) {
 static tsr_status run(const tsr_world *world, int argc, char **argv) {
     plan_options o = {.type = TSR_F32, .memory_percent = 90, .host_memory_percent = 80};
     TSR_TRY(tsr_agree(world->comm, tsr_options_parse(&argp, argc, argv, &o)));
+    TSR_TRY(tsr_agree(world->comm, tsr_text_file_standard_output(&o.json)));
     return tsr_agree(world->comm, world->rank == 0 ? show(&o) : TSR_OK);
 }
 

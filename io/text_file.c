@@ -2,6 +2,7 @@
 #include "io/text_file.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -11,13 +12,44 @@ static tsr_status failed(const tsr_text_file *f, int error) {
     return tsr_fail(tsr_write_status(error), "cannot write the %s '%s': %s; choose another place", f->what, f->file, strerror(error));
 }
 
-tsr_status tsr_text_file_open(const char *what, const char *file, tsr_text_file *opened) {
+/* The descriptor that "/dev/fd/N" names, -1 for any other name. */
+static int descriptor_of(const char *file) {
+    int fd, chars = 0;
+    return sscanf(file, "/dev/fd/%9d%n", &fd, &chars) == 1 && file[chars] == '\0' ? fd : -1;
+}
+
+tsr_status tsr_text_file_standard_output(const char **file) {
+    static char name[32];
+    if (!*file || strcmp(*file, "-") != 0) return TSR_OK;
+    fflush(stdout);
+    int fd = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+    if (fd < 0 || dup2(STDERR_FILENO, STDOUT_FILENO) < 0) return tsr_fail(TSR_ERR_IO, "standard output cannot be written: %s; name a file", strerror(errno));
+    snprintf(name, sizeof name, "/dev/fd/%d", fd);
+    *file = name;
+    return TSR_OK;
+}
+
+FILE *tsr_text_file_stream(const char *file) {
+    int fd = descriptor_of(file);
+    if (fd < 0) return fopen(file, "we");
+    fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+    FILE *stream = fd >= 0 ? fdopen(fd, "w") : NULL;
+    if (!stream && fd >= 0) close(fd);
+    return stream;
+}
+
+/* Whether it is written as it stands: it has nothing to rename. */
+static bool is_special(const char *file) {
     struct stat st;
-    tsr_text_file f = {.what = what, .file = file, .special = stat(file, &st) == 0 && !S_ISREG(st.st_mode)};
+    return descriptor_of(file) >= 0 || (stat(file, &st) == 0 && !S_ISREG(st.st_mode));
+}
+
+tsr_status tsr_text_file_open(const char *what, const char *file, tsr_text_file *opened) {
+    tsr_text_file f = {.what = what, .file = file, .special = is_special(file)};
     int wanted = f.special ? snprintf(f.temporary, sizeof f.temporary, "%s", file)
                            : snprintf(f.temporary, sizeof f.temporary, "%s.tessera-%ld.tmp", file, (long)getpid());
     if (wanted >= (int)sizeof f.temporary) return failed(&f, ENAMETOOLONG);
-    f.to = fopen(f.temporary, "we");
+    f.to = tsr_text_file_stream(f.temporary);
     if (!f.to) return failed(&f, errno);
     *opened = f;
     return TSR_OK;
@@ -48,7 +80,7 @@ bool tsr_same_file(const char *a, const char *b) {
 tsr_status tsr_text_file_check(const char *what, const char *file) {
     struct stat st;
     tsr_text_file f;
-    if (stat(file, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode)) return TSR_OK;
+    if (is_special(file) && !(stat(file, &st) == 0 && S_ISDIR(st.st_mode))) return TSR_OK;
     TSR_TRY(tsr_text_file_open(what, file, &f));
     fclose(f.to);
     unlink(f.temporary);

@@ -1,5 +1,5 @@
 /* A text file that is there whole or not at all: written under a temporary name beside its own, brought to stable storage, renamed.
- * A pipe or a terminal, which has nothing to rename, is written as it stands. */
+ * A pipe, a terminal or an open descriptor (/dev/fd/N), which have nothing to rename, are written as they stand. */
 #ifndef TSR_IO_TEXT_FILE_H
 #define TSR_IO_TEXT_FILE_H
 
@@ -14,6 +14,12 @@ typedef struct {
     char temporary[1200];
     bool special;     /* a pipe, a terminal, a device */
 } tsr_text_file;
+
+/* Local. Where *file is "-": makes what is printed go to standard error from now on, and *file the name that leads to standard output (static text).
+ * NULL and other names stay as they are. */
+tsr_status tsr_text_file_standard_output(const char **file);
+/* As fopen for writing; "/dev/fd/N" is what descriptor N leads to, also where that is a file, which then is not begun anew. NULL and errno on failure. */
+FILE *tsr_text_file_stream(const char *file);
 
 /* Whether two names lead to one file, there or still to come: by links, or by another way to its folder. What can be written twice, a pipe or a
  * terminal, is no such file. */
