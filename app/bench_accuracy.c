@@ -344,7 +344,10 @@ static const struct argp argp = {options, parse, NULL,
     "bound that the kernel states; a kernel beyond it is an error (exit code 3).",
     NULL, NULL, NULL};
 
-static void help(void) { tsr_options_help(&argp, "tessera bench accuracy", "tessera bench accuracy --kernel auto --type f32 --k 64,1024"); }
+static void help(void) {
+    tsr_options_help(&argp, "tessera bench accuracy",
+                     "tessera bench accuracy --kernel auto --type f32 --k 64,1024");
+}
 
 static tsr_status run(const tsr_world *world, int argc, char **argv) {
     accuracy_options o = {.device = "auto", .type = TSR_F32, .last_input = TSR_INPUT_COUNT - 1, .size = 256, .k = {64, 1024, 8192, 65536},

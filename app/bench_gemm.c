@@ -66,7 +66,10 @@ static const struct argp argp = {options, parse, NULL,
     "relative one among 64 elements recomputed in long double, shown beside the kernel's stated bound.",
     NULL, NULL, NULL};
 
-static void help(void) { tsr_options_help(&argp, "tessera bench gemm", "tessera bench gemm --all --shape 4096 --type f32"); }
+static void help(void) {
+    tsr_options_help(&argp, "tessera bench gemm",
+                     "tessera bench gemm --all --shape 4096 --type f32");
+}
 
 /* ---- measuring ------------------------------------------------------------------------------------------------- */
 

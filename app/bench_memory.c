@@ -401,7 +401,10 @@ static const struct argp argp = {options, parse, NULL,
     "above 1, lanes share them.",
     NULL, NULL, NULL};
 
-static void help(void) { tsr_options_help(&argp, "tessera bench memory", "tessera bench memory --size 8192"); }
+static void help(void) {
+    tsr_options_help(&argp, "tessera bench memory",
+                     "tessera bench memory --size 8192");
+}
 
 static tsr_status run(const tsr_world *world, int argc, char **argv) {
     memory_options o = {.device = "auto", .size = 8192, .repeat = 20};

@@ -81,7 +81,8 @@ static tsr_status parse_one(int key, char *text, tsr_bench_multiply_options *o) 
 
 static tsr_status check_options(const tsr_bench_multiply_options *o) {
     if (o->json && o->run.trace && strcmp(o->json, "-") == 0 && strcmp(o->run.trace, "-") == 0)
-        return tsr_fail(TSR_ERR_USAGE, "--json - and --trace -: only one of them can go to standard output, name a file for the other");
+        return tsr_fail(TSR_ERR_USAGE, "--json - and --trace -: only one of them can go to standard output; "
+                                       "name a file for the other");
     if (!o->peer) return TSR_OK;
     if (!o->memory) return tsr_fail(TSR_ERR_USAGE, "--peer %s multiplies what is in host memory: use --data memory", o->peer);
     if (o->type != TSR_F32 && o->type != TSR_F64) return tsr_fail(TSR_ERR_USAGE, "--peer %s multiplies f32 and f64, not %s", o->peer, tsr_dtype_name(o->type));
@@ -102,7 +103,10 @@ static const struct argp argp = {options, parse, NULL,
     "for the slowest rank, is left out.",
     NULL, NULL, NULL};
 
-static void help(void) { tsr_options_help(&argp, "tessera bench multiply", "mpirun -n 2 tessera bench multiply --shape 16384 --data memory"); }
+static void help(void) {
+    tsr_options_help(&argp, "tessera bench multiply",
+                     "mpirun -n 2 tessera bench multiply --shape 16384 --data memory");
+}
 
 /* ---- getting ready --------------------------------------------------------------------------------------------------- */
 

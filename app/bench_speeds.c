@@ -49,7 +49,10 @@ static error_t parse(int key, char *text, struct argp_state *state) {
 
 static const struct argp argp = {options, parse, NULL, "Measures the GPU's kernels on square products and writes the table that `--kernel auto` chooses by.", NULL, NULL, NULL};
 
-static void help(void) { tsr_options_help(&argp, "tessera bench speeds", "tessera bench speeds -o kernels/gemm_speeds.inc"); }
+static void help(void) {
+    tsr_options_help(&argp, "tessera bench speeds",
+                     "tessera bench speeds -o kernels/gemm_speeds.inc");
+}
 
 /* ---- measuring ------------------------------------------------------------------------------------------------------- */
 

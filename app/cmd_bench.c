@@ -117,10 +117,14 @@ static tsr_status find(int argc, char **argv, const tsr_bench **found) {
     *found = find_bench(argv[1]);
     if (*found) return TSR_OK;
     if (argv[1][0] == '-')
-        return tsr_fail(TSR_ERR_USAGE, "bench: option '%s' before what is to be measured: " WHAT ", then options (tessera bench --help explains them)", argv[1]);
+        return tsr_fail(TSR_ERR_USAGE,
+                        "bench: option '%s' before what is to be measured: " WHAT
+                        ", then options (tessera bench --help explains them)",
+                        argv[1]);
     tsr_nearest nearest = {.wanted = argv[1]};
     for (size_t i = 0; i < BENCHES; i++) tsr_nearest_offer(&nearest, benches[i]->name);
-    return tsr_fail(TSR_ERR_USAGE, "bench: cannot measure '%s'%s (" WHAT ")", argv[1], tsr_did_you_mean(&nearest, "", meant, sizeof meant));
+    return tsr_fail(TSR_ERR_USAGE, "bench: cannot measure '%s'%s (" WHAT ")", argv[1],
+                    tsr_did_you_mean(&nearest, "", meant, sizeof meant));
 }
 
 static tsr_status run(const tsr_world *world, int argc, char **argv) {

@@ -44,13 +44,20 @@ static error_t parse(int key, char *text, struct argp_state *state) {
     return status == TSR_OK ? 0 : EINVAL;
 }
 
-static const struct argp argp = {options, parse, "[FILE[:/path]]",
-    "Lists the matrices of a file with shape, type, layout and filters, says of the other datasets why they cannot be multiplied, and shows the run "
-    "that made a matrix. FILE may also be a log or a trace that a run wrote.", NULL, NULL, NULL};
+static const struct argp argp = {options,
+                                 parse,
+                                 "[FILE[:/path]]",
+                                 "Lists the matrices of a file with shape, type, layout and filters, says of the other "
+                                 "datasets why they cannot be multiplied, and shows the run "
+                                 "that made a matrix. FILE may also be a log or a trace that a run wrote.",
+                                 NULL,
+                                 NULL,
+                                 NULL};
 
 static void help(const char *part) {
     (void)part;
-    tsr_options_help(&argp, "tessera info", "tessera info C.h5\n  tessera info run.json --ranks\n  mpirun -n 4 tessera info --devices");
+    tsr_options_help(&argp, "tessera info",
+                     "tessera info C.h5\n  tessera info run.json --ranks\n  mpirun -n 4 tessera info --devices");
 }
 
 /* ---- devices --------------------------------------------------------------------------------------------------- */
@@ -71,8 +78,10 @@ static void print_device(int rank, const rank_device *d) {
            tsr_format_bytes((double)f->memory_bytes, memory), tsr_format_bytes((double)f->memory_free_bytes, available));
     if (f->clock_khz > 0) printf(", %.2f GHz", f->clock_khz / 1e6);
     if (cuda) {
-        printf(", sm_%d, code for %s, shared memory %zu bytes a block (%zu on request), %d registers a block, %d threads a block", f->arch, f->code, f->shared_block_bytes,
-               f->shared_block_optin_bytes, f->registers_block, f->threads_block);
+        printf(", sm_%d, code for %s, shared memory %zu bytes a block (%zu on request), %d registers a block, %d "
+               "threads a block",
+               f->arch, f->code, f->shared_block_bytes, f->shared_block_optin_bytes, f->registers_block,
+               f->threads_block);
         printf(", link PCI %s, driver %d.%d, runtime %d.%d", f->bus_id, f->driver_version / 1000, f->driver_version % 1000 / 10, f->runtime_version / 1000,
                f->runtime_version % 1000 / 10);
     } else {

@@ -187,7 +187,9 @@ static tsr_status run(const tsr_world *world, int argc, char **argv) {
 
 static void help(const char *part) {
     (void)part;
-    tsr_options_help(&argp, "tessera multiply", "mpirun -n 4 tessera multiply A.h5:/A B.h5:/B -o C.h5:/C --verify\n  tessera multiply A.h5 B.h5 -o C.h5 --transpose-b --dry-run");
+    tsr_options_help(&argp, "tessera multiply",
+                     "mpirun -n 4 tessera multiply A.h5:/A B.h5:/B -o C.h5:/C --verify\n"
+                     "  tessera multiply A.h5 B.h5 -o C.h5 --transpose-b --dry-run");
 }
 
 const tsr_command tsr_cmd_multiply = {

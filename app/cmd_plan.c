@@ -89,7 +89,8 @@ static const struct argp argp = {options, parse, "", "Predicts C = A B from file
 
 static void help(const char *part) {
     (void)part;
-    tsr_options_help(&argp, "tessera plan", "tessera plan --shape 100000 --ranks 64 --machine jobs/h200_example.machine");
+    tsr_options_help(&argp, "tessera plan",
+                     "tessera plan --shape 100000 --ranks 64 --machine jobs/h200_example.machine");
 }
 
 /* ---- the prediction -------------------------------------------------------------------------------------------------- */

@@ -107,8 +107,9 @@ static tsr_status verify(const tsr_world *world, const verify_options *o, tsr_st
                             .transpose_a = swap ? o->transpose_b : o->transpose_a, .transpose_b = swap ? o->transpose_a : o->transpose_b,
                             .alpha = o->alpha, .beta = o->beta, .trials = (int)o->trials, .seed = (uint64_t)o->seed, .accuracy = o->accuracy,
                             .threads = (int)o->threads, .buffer_bytes = BUFFER_BYTES};
-    TSR_TRY(tsr_agree(world->comm, tsr_shapes_check(o->order, &stores[0]->desc, o->transpose_a, &stores[1]->desc, o->transpose_b, &stores[2]->desc,
-                                                    stores[3] ? &stores[3]->desc : NULL)));
+    TSR_TRY(tsr_agree(world->comm,
+                      tsr_shapes_check(o->order, &stores[0]->desc, o->transpose_a, &stores[1]->desc, o->transpose_b,
+                                       &stores[2]->desc, stores[3] ? &stores[3]->desc : NULL)));
     args.type = o->has_type ? o->type : accumulated(args.a, args.b, args.c);
     TSR_TRY(tsr_verify_product(world, &args, &result));
     char text[512];

@@ -11,7 +11,7 @@
 #include "io/record_read.h"
 #include "io/store.h"
 
-/* ---- matrices ------------------------------------------------------------------------------------------------------- */
+/* ---- matrices ---------------------------------------------------------------------------------------------------- */
 
 static const char *layout_name(tsr_layout layout) {
     switch (layout) {
@@ -58,14 +58,14 @@ static void print_listed(void *context, const tsr_store_desc *desc, const char *
     }
 }
 
-/* ---- runs ------------------------------------------------------------------------------------------------------------ */
+/* ---- runs -------------------------------------------------------------------------------------------------------- */
 
 static void print_record(const char *where, const tsr_kept_record *record, bool ranks) {
     const tsr_run_record *r = &record->run;
     bool others = false;
     for (int i = 1; i < r->ranks; i++) others |= strcmp(r->rank_records[i].host, r->rank_records[0].host) != 0;
-    printf("run         %s, started %s, on host %s%s\n", where, *r->started ? r->started : "at an unknown time", r->ranks > 0 ? r->rank_records[0].host : "unknown",
-           others ? " and others" : "");
+    printf("run         %s, started %s, on host %s%s\n", where, *r->started ? r->started : "at an unknown time",
+           r->ranks > 0 ? r->rank_records[0].host : "unknown", others ? " and others" : "");
     if (*record->command) printf("command     %s\n", record->command);
     tsr_record_print(r, NULL, stdout);
     if (*record->warnings) printf("warnings    %s\n", record->warnings);
@@ -74,8 +74,9 @@ static void print_record(const char *where, const tsr_kept_record *record, bool 
 
 /* One of several. */
 static void print_short(const char *path, const tsr_run_record *r) {
-    printf("%s  the run of %s: %" PRId64 " x %" PRId64 " x %" PRId64 " (m x n x k), %.3f s, %.4g TFLOP/s, check %.24s\n", path, r->started, r->m, r->n, r->k, r->seconds,
-           r->gflops / 1e3, r->check);
+    printf("%s  the run of %s: %" PRId64 " x %" PRId64 " x %" PRId64
+           " (m x n x k), %.3f s, %.4g TFLOP/s, check %.24s\n",
+           path, r->started, r->m, r->n, r->k, r->seconds, r->gflops / 1e3, r->check);
 }
 
 static void keep_path(void *context, const char *path) {
@@ -83,20 +84,24 @@ static void keep_path(void *context, const char *path) {
     char **paths = realloc(list->run_paths, ((size_t)list->runs + 1) * sizeof *paths);
     char *copy = strdup(path);
     if (paths) list->run_paths = paths;
-    if (paths && copy) paths[list->runs++] = copy;
-    else list->failed = true, free(copy);
+    if (paths && copy)
+        paths[list->runs++] = copy;
+    else
+        list->failed = true, free(copy);
 }
 
 static tsr_status print_run(const char *file, const char *path, bool whole, bool ranks) {
     tsr_kept_record record;
     TSR_TRY(tsr_record_read_hdf5(file, path, &record));
-    if (whole) print_record(path, &record, ranks);
-    else print_short(path, &record.run);
+    if (whole)
+        print_record(path, &record, ranks);
+    else
+        print_short(path, &record.run);
     tsr_record_free(&record);
     return TSR_OK;
 }
 
-/* ---- a file of HDF5 --------------------------------------------------------------------------------------------------- */
+/* ---- a file of HDF5 ---------------------------------------------------------------------------------------------- */
 
 static void print_count(const char *before, int64_t count, const char *one, const char *several) {
     printf("%s%" PRId64 " %s", before, count, count == 1 ? one : several);
@@ -106,7 +111,8 @@ static tsr_status print_listing(const char *file, bool ranks) {
     listing list = {.run_paths = NULL};
     tsr_status status = tsr_hdf5_list(file, print_listed, &list);
     if (status == TSR_OK) status = tsr_record_list_hdf5(file, keep_path, &list);
-    if (status == TSR_OK && list.failed) status = tsr_fail(TSR_ERR_MEMORY, "no memory to list the runs of '%s'; free some", file);
+    if (status == TSR_OK && list.failed)
+        status = tsr_fail(TSR_ERR_MEMORY, "no memory to list the runs of '%s'; free some", file);
     bool whole = list.runs == 1 || ranks;
     for (int64_t i = 0; i < list.runs && status == TSR_OK; i++) {
         if (whole) printf("\n");
@@ -144,7 +150,7 @@ static tsr_status print_named(const tsr_matrix_name *name, bool ranks) {
     return TSR_OK;
 }
 
-/* ---- JSON: logs, traces, and what else the program writes ------------------------------------------------------------------ */
+/* ---- JSON: logs, traces, and what else the program writes -------------------------------------------------------- */
 
 typedef struct {
     bool trace, in_events;
@@ -170,11 +176,16 @@ static void end_event(trace_reader *t) {
 }
 
 static void read_event(trace_reader *t, const tsr_json_value *v) {
-    if (strcmp(v->name, "ph") == 0) t->step = strcmp(v->text, "X") == 0;
-    else if (strcmp(v->name, "pid") == 0) t->rank = strtoll(v->text, NULL, 10);
-    else if (strcmp(v->name, "tid") == 0) t->lane = strtoll(v->text, NULL, 10);
-    else if (strcmp(v->name, "ts") == 0) t->begin = strtod(v->text, NULL);
-    else if (strcmp(v->name, "dur") == 0) t->took = strtod(v->text, NULL);
+    if (strcmp(v->name, "ph") == 0)
+        t->step = strcmp(v->text, "X") == 0;
+    else if (strcmp(v->name, "pid") == 0)
+        t->rank = strtoll(v->text, NULL, 10);
+    else if (strcmp(v->name, "tid") == 0)
+        t->lane = strtoll(v->text, NULL, 10);
+    else if (strcmp(v->name, "ts") == 0)
+        t->begin = strtod(v->text, NULL);
+    else if (strcmp(v->name, "dur") == 0)
+        t->took = strtod(v->text, NULL);
 }
 
 static void collect_trace(void *context, const tsr_json_value *v) {
@@ -201,7 +212,8 @@ static void print_trace(const char *file, const trace_reader *t) {
     if (*t->command) printf("command     %s\n", t->command);
     printf("\n%-10s%10s%16s\n", "lane", "steps", "s, of all ranks");
     for (int lane = 0; lane < TSR_LANE_COUNT; lane++)
-        if (t->steps[lane] > 0) printf("%-10s%10" PRId64 "%16.6g\n", tsr_lane_name((tsr_lane)lane), t->steps[lane], t->busy[lane]);
+        if (t->steps[lane] > 0)
+            printf("%-10s%10" PRId64 "%16.6g\n", tsr_lane_name((tsr_lane)lane), t->steps[lane], t->busy[lane]);
 }
 
 /* Members of the outermost object, lists by their length. */

@@ -4,7 +4,8 @@
 
 #include "kernels/base.h"
 
-/* Local. Prints to stdout. `text`: a file, a matrix in it or a run's record in it. `ranks`: the tables of ranks, too. */
+/* Local. Prints to stdout. `text`: a file, a matrix in it or a run's record in it. `ranks`: the tables of ranks,
+ * too. */
 tsr_status tsr_info_file(const char *text, bool ranks);
 
 #endif

@@ -1,5 +1,6 @@
-/* The program `tessera`: finds the subcommand, answers help and --version before MPI starts, opens the job's ranks, runs the
- * command on all of them, and prints the message of a failure once. The only file that prints errors or decides exit codes. */
+/* The program `tessera`: finds the subcommand, answers help and --version before MPI starts, opens the job's ranks,
+ * runs the command on all of them, and prints the message of a failure once. The only file that prints errors or
+ * decides exit codes. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,7 +23,8 @@ static bool is_first_rank(void) { return tsr_launcher_rank() <= 0; }
 
 static void print_help(void) {
     printf("tessera %s: products of matrices in HDF5 files,\non as many ranks and GPUs as the launcher gives\n\n"
-           "Usage: [mpirun -n RANKS] tessera COMMAND [OPTION...] ...\n\nCommands:\n", TSR_VERSION);
+           "Usage: [mpirun -n RANKS] tessera COMMAND [OPTION...] ...\n\nCommands:\n",
+           TSR_VERSION);
     for (size_t i = 0; i < COMMANDS; i++) printf("  %-10s %s\n", commands[i]->name, commands[i]->what);
     printf("\nOptions:\n"
            "  -h, --help     this text; after a command, what that command takes\n"
@@ -60,7 +62,9 @@ static tsr_status no_command(const char *name) {
 }
 
 static bool is_help(const char *argument) { return strcmp(argument, "--help") == 0 || strcmp(argument, "-h") == 0; }
-static bool is_version(const char *argument) { return strcmp(argument, "--version") == 0 || strcmp(argument, "-V") == 0; }
+static bool is_version(const char *argument) {
+    return strcmp(argument, "--version") == 0 || strcmp(argument, "-V") == 0;
+}
 
 /* Whether one of the arguments before a "--" asks so. */
 static bool asks(int argc, char **argv, bool (*is)(const char *)) {
@@ -84,8 +88,8 @@ static tsr_status flush_output(void) {
 /* What a command line asks for that needs no ranks. */
 typedef struct {
     const tsr_command *command; /* NULL: the program itself */
-    const char *unknown;        /* was named as a command and is none */
-    const char *part;           /* of the command that help is wanted for, NULL: all of it */
+    const char *unknown; /* was named as a command and is none */
+    const char *part; /* of the command that help is wanted for, NULL: all of it */
     bool help, version;
 } request;
 
@@ -93,8 +97,10 @@ static request read_request(int argc, char **argv) {
     request r = {0};
     if (argc < 2) return r;
     int at = 1; /* where the command is */
-    if (is_help(argv[1]) || strcmp(argv[1], "help") == 0) r.help = true, at = 2;
-    else if (is_version(argv[1]) || strcmp(argv[1], "version") == 0) r.version = true;
+    if (is_help(argv[1]) || strcmp(argv[1], "help") == 0)
+        r.help = true, at = 2;
+    else if (is_version(argv[1]) || strcmp(argv[1], "version") == 0)
+        r.version = true;
     if (r.version || at >= argc || (r.help && argv[at][0] == '-')) return r;
     r.command = find_command(argv[at]);
     if (!r.command) {
@@ -109,10 +115,14 @@ static request read_request(int argc, char **argv) {
 
 static tsr_status answer(const request *r) {
     if (r->unknown) return no_command(r->unknown);
-    if (r->help && r->command) r->command->help(r->part);
-    else if (r->help) print_help();
-    else if (r->version) tsr_version_print(r->command ? r->command->name : NULL, stdout);
-    else return no_command(NULL);
+    if (r->help && r->command)
+        r->command->help(r->part);
+    else if (r->help)
+        print_help();
+    else if (r->version)
+        tsr_version_print(r->command ? r->command->name : NULL, stdout);
+    else
+        return no_command(NULL);
     return flush_output();
 }
 
@@ -121,7 +131,8 @@ static bool answered_alone(int argc, char **argv, const tsr_command **command, t
     const request r = read_request(argc, argv);
     *command = r.command;
     if (r.command && !r.help && !r.version) return false;
-    /* The others are silent and content: a launcher that saw one of them fail might end the first rank before it has spoken. */
+    /* The others are silent and content: a launcher that saw one of them fail might end the first rank before it has
+     * spoken. */
     *status = is_first_rank() ? answer(&r) : TSR_OK;
     return true;
 }

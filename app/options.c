@@ -1,5 +1,5 @@
-/* Command-line parsing without exits and without output: the arguments are checked against the argp options first, so that
- * an error can name the option and list those there are, then argp hands them to the command's parser. */
+/* Command-line parsing without exits and without output: the arguments are checked against the argp options first,
+ * so that an error can name the option and list those there are, then argp hands them to the command's parser. */
 #include "app/options.h"
 
 #include <ctype.h>
@@ -50,7 +50,8 @@ static tsr_status unknown_option(const struct argp *argp, const char *program, c
     tsr_nearest_offer(&nearest, "version");
     tsr_did_you_mean(&nearest, "--", meant, sizeof meant);
     if (*meant && strcmp(what, "unknown") == 0)
-        return tsr_fail(TSR_ERR_USAGE, "%s option '%.*s'%s (%s --help lists the options)", what, length, option, meant, program);
+        return tsr_fail(TSR_ERR_USAGE, "%s option '%.*s'%s (%s --help lists the options)", what, length, option, meant,
+                        program);
     list_options(argp, list, sizeof list);
     return tsr_fail(TSR_ERR_USAGE, "%s option '%.*s': %s has%s (%s --help explains them)", what, length, option, program, list, program);
 }
@@ -259,10 +260,17 @@ tsr_status tsr_order_parse(const char *text, tsr_order *order) {
     static const struct {
         const char *name;
         tsr_order order;
-    } names[] = {{"row", TSR_ORDER_ROW}, {"C", TSR_ORDER_ROW}, {"col", TSR_ORDER_COL}, {"column", TSR_ORDER_COL}, {"F", TSR_ORDER_COL}};
+    } names[] = {{"row", TSR_ORDER_ROW},
+                 {"C", TSR_ORDER_ROW},
+                 {"col", TSR_ORDER_COL},
+                 {"column", TSR_ORDER_COL},
+                 {"F", TSR_ORDER_COL}};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (strcasecmp(text, names[i].name) == 0) return *order = names[i].order, TSR_OK;
-    return tsr_fail(TSR_ERR_USAGE, "unknown --order '%s': use row or C (as h5ls shows the data), or col or F (as MATLAB, Fortran and Julia do)", text);
+    return tsr_fail(
+        TSR_ERR_USAGE,
+        "unknown --order '%s': use row or C (as h5ls shows the data), or col or F (as MATLAB, Fortran and Julia do)",
+        text);
 }
 
 /* ---- the command line ---------------------------------------------------------------------------------------- */

@@ -23,36 +23,46 @@ static factor see(tsr_order order, const tsr_store_desc *desc, bool transposed) 
 
 static void describe(const factor *f, char *text, size_t chars) {
     if (f->transposed)
-        snprintf(text, chars, "'%s' (%lld x %lld) transposed is %lld x %lld", f->name, (long long)f->cols, (long long)f->rows, (long long)f->rows, (long long)f->cols);
-    else snprintf(text, chars, "'%s' is %lld x %lld", f->name, (long long)f->rows, (long long)f->cols);
+        snprintf(text, chars, "'%s' (%lld x %lld) transposed is %lld x %lld", f->name, (long long)f->cols,
+                 (long long)f->rows, (long long)f->rows, (long long)f->cols);
+    else
+        snprintf(text, chars, "'%s' is %lld x %lld", f->name, (long long)f->rows, (long long)f->cols);
 }
 
 static void add_way(char *text, size_t chars, const char *way, int64_t rows, int64_t cols) {
     size_t used = strlen(text);
-    snprintf(text + used, chars - used, "%s%s fits (%lld x %lld)", used ? ", " : "", way, (long long)rows, (long long)cols);
+    snprintf(text + used, chars - used, "%s%s fits (%lld x %lld)", used ? ", " : "", way, (long long)rows,
+             (long long)cols);
 }
 
 static tsr_status no_product(const factor *a, const factor *b) {
     char first[NAME_CHARS + 120], second[NAME_CHARS + 120], ways[300] = "";
     describe(a, first, sizeof first);
     describe(b, second, sizeof second);
-    if (a->cols == b->cols) add_way(ways, sizeof ways, b->transposed ? "no --transpose-b" : "--transpose-b", a->rows, b->rows);
-    if (a->rows == b->rows) add_way(ways, sizeof ways, a->transposed ? "no --transpose-a" : "--transpose-a", a->cols, b->cols);
+    if (a->cols == b->cols)
+        add_way(ways, sizeof ways, b->transposed ? "no --transpose-b" : "--transpose-b", a->rows, b->rows);
+    if (a->rows == b->rows)
+        add_way(ways, sizeof ways, a->transposed ? "no --transpose-a" : "--transpose-a", a->cols, b->cols);
     if (b->cols == a->rows) add_way(ways, sizeof ways, "B·A", b->rows, a->cols);
-    if (!*ways) snprintf(ways, sizeof ways, "neither another order nor a transpose fits; check the names, or select parts [r0:r1,c0:c1]");
-    return tsr_fail(TSR_ERR_SHAPE, "%s and %s: the columns of the first must be the rows of the second; %s", first, second, ways);
+    if (!*ways)
+        snprintf(ways, sizeof ways,
+                 "neither another order nor a transpose fits; check the names, or select parts [r0:r1,c0:c1]");
+    return tsr_fail(TSR_ERR_SHAPE, "%s and %s: the columns of the first must be the rows of the second; %s", first,
+                    second, ways);
 }
 
 /* c: C or C0, as `what` says. */
 static tsr_status check_result(const factor *a, const factor *b, const factor *c, const char *what) {
     if (c->rows == a->rows && c->cols == b->cols) return TSR_OK;
     bool other_order = b->cols == a->rows && c->rows == b->rows && c->cols == a->cols;
-    return tsr_fail(TSR_ERR_SHAPE, "%s '%s' is %lld x %lld but the product of '%s' and '%s' is %lld x %lld: %s", what, c->name, (long long)c->rows, (long long)c->cols,
-                    a->name, b->name, (long long)a->rows, (long long)b->cols, other_order ? "B·A fits" : "they must be the same; check names, slices and transposes");
+    return tsr_fail(TSR_ERR_SHAPE, "%s '%s' is %lld x %lld but the product of '%s' and '%s' is %lld x %lld: %s", what,
+                    c->name, (long long)c->rows, (long long)c->cols, a->name, b->name, (long long)a->rows,
+                    (long long)b->cols,
+                    other_order ? "B·A fits" : "they must be the same; check names, slices and transposes");
 }
 
-tsr_status tsr_shapes_check(tsr_order order, const tsr_store_desc *a, bool transpose_a, const tsr_store_desc *b, bool transpose_b,
-                            const tsr_store_desc *c, const tsr_store_desc *c0) {
+tsr_status tsr_shapes_check(tsr_order order, const tsr_store_desc *a, bool transpose_a, const tsr_store_desc *b,
+                            bool transpose_b, const tsr_store_desc *c, const tsr_store_desc *c0) {
     const factor first = see(order, a, transpose_a), second = see(order, b, transpose_b);
     if (first.cols != second.rows) return no_product(&first, &second);
     const tsr_store_desc *results[] = {c, c0};

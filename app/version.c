@@ -1,12 +1,12 @@
-/* --version (version.h). HDF5, MPI and zlib are asked what is loaded; CUDA and NCCL are not loaded for it, so these are the ones the
- * program was built with. */
+/* --version (version.h). HDF5, MPI and zlib are asked what is loaded; CUDA and NCCL are not loaded for it, so these
+ * are the ones the program was built with. */
 #include "app/version.h"
 
 #include <mpi.h>
 #include <string.h>
 
 #include "io/store.h"
-#include "tessera_build.h"  /* configured by CMake */
+#include "tessera_build.h" /* configured by CMake */
 #include "tessera_commit.h" /* made at every build (cmake/commit.cmake) */
 
 static void line(FILE *to, const char *what, const char *version) {

@@ -4,7 +4,8 @@
 
 #include <stdio.h>
 
-/* Local, before MPI starts. "tessera [COMMAND ]0.1.0" on the first line, then a line each for commit, HDF5, MPI, CUDA, NCCL and zlib. */
+/* Local, before MPI starts. "tessera [COMMAND ]0.1.0" on the first line, then a line each for commit, HDF5, MPI,
+ * CUDA, NCCL and zlib. */
 void tsr_version_print(const char *command, FILE *to);
 
 #endif

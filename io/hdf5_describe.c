@@ -70,7 +70,9 @@ static bool to_sink(void *context, const tsr_h5_found *found) {
     tsr_store_desc desc = found->desc;
     char refused[sizeof found->refused + TSR_FILE_CHARS + TSR_PATH_CHARS + 64];
     snprintf(refused, sizeof refused, "%s", found->refused);
-    if (found->filter) snprintf(refused, sizeof refused, "%s; how to rewrite it: tessera info %s:%s", found->refused, list->file_name, desc.name.path);
+    if (found->filter)
+        snprintf(refused, sizeof refused, "%s; how to rewrite it: tessera info %s:%s", found->refused, list->file_name,
+                 desc.name.path);
     snprintf(desc.name.file, sizeof desc.name.file, "%s", list->file_name);
     list->sink(list->context, &desc, desc.name.path, found->status == TSR_OK ? NULL : refused);
     return true;
@@ -108,7 +110,8 @@ static const char *last_part(const char *path) {
 static void offer_by_name(tsr_nearest *nearest, const char *path) {
     tsr_nearest one = {.wanted = nearest->wanted};
     tsr_nearest_offer(&one, last_part(path));
-    if (!one.name[0] || strlen(path) >= sizeof one.name || (nearest->name[0] && one.distance >= nearest->distance)) return;
+    if (!one.name[0] || strlen(path) >= sizeof one.name || (nearest->name[0] && one.distance >= nearest->distance))
+        return;
     nearest->distance = one.distance;
     snprintf(nearest->name, sizeof nearest->name, "%s", path);
 }
@@ -174,7 +177,8 @@ static tsr_status not_found(hid_t file, const tsr_matrix_name *name, int64_t fil
     TSR_TRY(take_census(file, name->file, file_bytes, name->path, &c));
     if (c.matrices == 0) return tsr_fail(TSR_ERR_NOT_FOUND, "%s; it holds no matrix at all", message);
     tsr_did_you_mean(c.by_path.name[0] ? &c.by_path : &c.by_name, "", meant, sizeof meant);
-    return tsr_fail(TSR_ERR_NOT_FOUND, "%s%s %s %s%s", message, *meant ? meant : ";", *meant ? "It holds" : "it holds", c.matrix_text, more(c.matrices, c.shown[0]));
+    return tsr_fail(TSR_ERR_NOT_FOUND, "%s%s %s %s%s", message, *meant ? meant : ";", *meant ? "It holds" : "it holds",
+                    c.matrix_text, more(c.matrices, c.shown[0]));
 }
 
 /* A group may stand for a dataset in it: path becomes that one. */
@@ -200,7 +204,8 @@ static tsr_status inspect_path(hid_t file, const char *file_name, const char *pa
     if (status == TSR_OK && found->status != TSR_OK) {
         char advice[TSR_ADVICE_CHARS] = "";
         if (found->filter) tsr_h5_filter_advice(found->filter, file_name, path, advice, sizeof advice);
-        status = tsr_fail(found->status, "'%s:%s' cannot be read as a matrix: %s%s%s", file_name, path, found->refused, found->filter ? "; " : "", advice);
+        status = tsr_fail(found->status, "'%s:%s' cannot be read as a matrix: %s%s%s", file_name, path, found->refused,
+                          found->filter ? "; " : "", advice);
     }
     return status;
 }
@@ -222,7 +227,9 @@ static tsr_status apply_slice(const tsr_matrix_name *asked, tsr_store_desc *desc
 /* A dataset may be called as a slice is written: where "/A[0]" is there, that is meant. */
 static bool is_called_so(hid_t file, const tsr_matrix_name *name, char *path) {
     char whole[TSR_PATH_CHARS];
-    if (!*name->path || !*name->slice || snprintf(whole, sizeof whole, "%s%s", name->path, name->slice) >= (int)sizeof whole) return false;
+    if (!*name->path || !*name->slice ||
+        snprintf(whole, sizeof whole, "%s%s", name->path, name->slice) >= (int)sizeof whole)
+        return false;
     return tsr_h5_resolve(file, name->file, whole, path) == TSR_OK;
 }
 

@@ -1,5 +1,6 @@
-/* What other programs put around their matrices: Octave a group with a type and a value, pandas an index and names of columns, MATLAB the insides of
- * cells, Tessera the records of its runs. The matrix is offered, what only serves it is not. */
+/* What other programs put around their matrices: Octave a group with a type and a value, pandas an index and names
+ * of columns, MATLAB the insides of cells, Tessera the records of its runs. The matrix is offered, what only serves
+ * it is not. */
 #include <stdio.h>
 #include <string.h>
 
@@ -61,20 +62,30 @@ static int64_t number_of(hid_t object, const char *name) {
 static tsr_status pandas_values(hid_t group, const char *file, const char *path, const char *type, char *inner) {
     int64_t blocks = number_of(group, "nblocks");
     if (strcmp(type, "frame") != 0)
-        return tsr_fail(TSR_ERR_FORMAT, "'%s': '%s' is a %s of pandas, which is no matrix: write a frame with format='fixed' (as HDFStore.put does), or use h5py", file, path,
-                        strcmp(type, "frame_table") == 0 ? "table of records" : type);
+        return tsr_fail(TSR_ERR_FORMAT,
+                        "'%s': '%s' is a %s of pandas, which is no matrix: write a frame with format='fixed' (as "
+                        "HDFStore.put does), or use h5py",
+                        file, path, strcmp(type, "frame_table") == 0 ? "table of records" : type);
     if (blocks != 1)
-        return tsr_fail(TSR_ERR_USAGE, "'%s': '%s' is a frame of pandas whose columns have %lld types, each in a dataset of its own: name one, such as %s/block0_values "
-                        "(tessera info %s lists them)", file, path, (long long)blocks, path, file);
+        return tsr_fail(TSR_ERR_USAGE,
+                        "'%s': '%s' is a frame of pandas whose columns have %lld types, each in a dataset of its own: "
+                        "name one, such as %s/block0_values "
+                        "(tessera info %s lists them)",
+                        file, path, (long long)blocks, path, file);
     if (snprintf(inner, TSR_PATH_CHARS, "%s/block0_values", path) < TSR_PATH_CHARS) return TSR_OK;
     return tsr_fail(TSR_ERR_FORMAT, "'%s': the path of '%s' is too long", file, path);
 }
 
 tsr_status tsr_h5_matrix_of(hid_t group, const char *file, const char *path, char *inner) {
     char type[32];
-    if (H5Aexists(group, OCTAVE) > 0 && H5Lexists(group, "value", H5P_DEFAULT) > 0 && snprintf(inner, TSR_PATH_CHARS, "%s/value", path) < TSR_PATH_CHARS) return TSR_OK;
+    if (H5Aexists(group, OCTAVE) > 0 && H5Lexists(group, "value", H5P_DEFAULT) > 0 &&
+        snprintf(inner, TSR_PATH_CHARS, "%s/value", path) < TSR_PATH_CHARS)
+        return TSR_OK;
     tsr_h5_text_of(group, "pandas_type", type, sizeof type);
     if (*type) return pandas_values(group, file, path, type, inner);
-    const char *what = tsr_h5_is_record(group) ? "the record of a run" : H5Aexists(group, "MATLAB_sparse") > 0 ? "a sparse matrix of MATLAB; save full(...) of it" : "a group";
-    return tsr_fail(TSR_ERR_FORMAT, "'%s': '%s' is %s, not a dataset; name a dataset (tessera info %s lists them)", file, *path ? path : "/", what, file);
+    const char *what = tsr_h5_is_record(group)                 ? "the record of a run"
+                       : H5Aexists(group, "MATLAB_sparse") > 0 ? "a sparse matrix of MATLAB; save full(...) of it"
+                                                               : "a group";
+    return tsr_fail(TSR_ERR_FORMAT, "'%s': '%s' is %s, not a dataset; name a dataset (tessera info %s lists them)",
+                    file, *path ? path : "/", what, file);
 }

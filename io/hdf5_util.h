@@ -46,7 +46,7 @@ typedef struct {
     bool matrix;           /* two dimensions of numbers, readable or not */
     tsr_status status;     /* TSR_OK, or why it is refused */
     char refused[400];     /* "" when it is not */
-    int filter;            /* the one this HDF5 lacks where that is the reason, which then has no advice in it; else 0 */
+    int filter; /* the one this HDF5 lacks where that is the reason, which then has no advice in it; else 0 */
 } tsr_h5_found;
 
 /* Describes the open dataset. Fails only where HDF5 itself fails. file_bytes: the file's size. */
@@ -73,18 +73,19 @@ hid_t tsr_h5_memory_type(tsr_dtype dtype);
 /* The attribute that marks an output not finished. */
 #define TSR_INCOMPLETE "tessera_incomplete"
 
-/* The text of an open attribute of one element, of fixed or variable length; the caller frees it. NULL when it cannot be read. */
+/* The text of an open attribute of one element, of fixed or variable length; the caller frees it. NULL when it cannot
+ * be read. */
 char *tsr_h5_attribute_text(hid_t attribute, hid_t type);
 /* The text attribute `name` of an object, "" when there is none. */
 void tsr_h5_text_of(hid_t object, const char *name, char *text, size_t chars);
 
-/* What other programs write (hdf5_foreign.c). Whether the object at `path` (absolute) serves a matrix and is none itself: types of Octave, indexes of
- * pandas, cells of MATLAB, tables of our records. */
+/* What other programs write (hdf5_foreign.c). Whether the object at `path` (absolute) serves a matrix and is none itself:
+ * types of Octave, indexes of pandas, cells of MATLAB, tables of our records. */
 bool tsr_h5_is_internal(hid_t file, const char *path);
 /* Whether the dataset is the value of an Octave variable. */
 bool tsr_h5_is_octave(hid_t dataset, const char *path);
-/* The dataset that a group stands for: the value of an Octave variable, the one block of a pandas frame. `inner`: TSR_PATH_CHARS. Fails with what the
- * group is where it stands for none. */
+/* The dataset that a group stands for: the value of an Octave variable, the one block of a pandas frame. `inner`:
+ * TSR_PATH_CHARS. Fails with what the group is where it stands for none. */
 tsr_status tsr_h5_matrix_of(hid_t group, const char *file, const char *path, char *inner);
 /* Whether the object is a group that a run left (record_hdf5_read.c). */
 bool tsr_h5_is_record(hid_t object);

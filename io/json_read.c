@@ -27,7 +27,8 @@ typedef struct {
 
 static tsr_status wrong(const reader *r, const char *what) {
     if (ferror(r->from)) return tsr_fail(TSR_ERR_IO, "'%s' cannot be read: %s", r->file, strerror(errno));
-    return tsr_fail(TSR_ERR_FORMAT, "'%s', line %lld: %s; it is no JSON, or was cut short: make it anew", r->file, (long long)r->line, what);
+    return tsr_fail(TSR_ERR_FORMAT, "'%s', line %lld: %s; it is no JSON, or was cut short: make it anew", r->file,
+                    (long long)r->line, what);
 }
 
 static void advance(reader *r) {
@@ -43,7 +44,9 @@ static tsr_status put(const reader *r, growing *to, int c) {
     if (to->chars + 1 >= to->room) {
         size_t room = to->room ? 2 * to->room : 256;
         char *text = to->room < TEXT_MOST ? realloc(to->text, room) : NULL;
-        if (!text) return to->room < TEXT_MOST ? tsr_fail(TSR_ERR_MEMORY, "no memory to read '%s'; free some", r->file) : wrong(r, "a text is longer than 1 MiB");
+        if (!text)
+            return to->room < TEXT_MOST ? tsr_fail(TSR_ERR_MEMORY, "no memory to read '%s'; free some", r->file)
+                                        : wrong(r, "a text is longer than 1 MiB");
         to->text = text, to->room = room;
     }
     to->text[to->chars++] = (char)c;
@@ -64,7 +67,8 @@ static tsr_status four_digits(reader *r, uint32_t *code) {
     *code = 0;
     for (int i = 0; i < 4; i++) {
         static const char digits[] = "0123456789abcdef";
-        const char *digit = r->next != EOF && r->next != 0 ? strchr(digits, r->next | (r->next >= 'A' ? 0x20 : 0)) : NULL;
+        const char *digit =
+            r->next != EOF && r->next != 0 ? strchr(digits, r->next | (r->next >= 'A' ? 0x20 : 0)) : NULL;
         if (!digit) return wrong(r, "four hexadecimal digits were expected behind \\u");
         *code = 16 * *code + (uint32_t)(digit - digits);
         advance(r);
@@ -133,7 +137,8 @@ static tsr_status read_word(reader *r, tsr_json_kind *kind) {
     *kind = TSR_JSON_NUMBER;
     char *end;
     const char *digits = text + (*text == '-');
-    bool begins = *digits >= '0' && *digits <= '9' && !(digits[0] == '0' && digits[1] >= '0' && digits[1] <= '9') && digits[1] != 'x';
+    bool begins = *digits >= '0' && *digits <= '9' && !(digits[0] == '0' && digits[1] >= '0' && digits[1] <= '9') &&
+                  digits[1] != 'x';
     strtod(text, &end);
     return begins && *end == '\0' && end[-1] != '.' ? TSR_OK : wrong(r, "a value was expected");
 }
@@ -192,7 +197,8 @@ static tsr_status read_value(reader *r, const char *name) {
     return TSR_OK;
 }
 
-tsr_status tsr_json_read(FILE *from, const char *file_name, void (*each)(void *context, const tsr_json_value *value), void *context) {
+tsr_status tsr_json_read(FILE *from, const char *file_name, void (*each)(void *context, const tsr_json_value *value),
+                         void *context) {
     reader r = {.from = from, .file = file_name, .line = 1, .each = each, .context = context};
     errno = 0;
     advance(&r);

@@ -1,5 +1,5 @@
-/* Reads the names of matrices (name.h). The slice is cut off the end first, then the file is told from the path inside it: by "::/" or
- * ":/", else at the first ':' or '/' behind what is a file or is called like one. */
+/* Reads the names of matrices (name.h). The slice is cut off the end first, then the file is told from the path
+ * inside it: by "::/" or ":/", else at the first ':' or '/' behind what is a file or is called like one. */
 #include "io/name.h"
 
 #include <ctype.h>
@@ -31,7 +31,8 @@ static bool has_hdf5_ending(const char *file) {
     return false;
 }
 
-/* Where the file's name ends inside `name` (whose slice is gone), and where the path starts; path NULL when there is none. */
+/* Where the file's name ends inside `name` (whose slice is gone), and where the path starts; path NULL when there is
+ * none. */
 static size_t split(const char *name, const char **path) {
     *path = NULL;
     if (is_file(name)) return strlen(name);
@@ -78,13 +79,19 @@ tsr_status tsr_matrix_name_parse(const char *text, tsr_matrix_name *name) {
     const char *bracket = chars > 0 && text[chars - 1] == ']' && !is_file(text) ? strrchr(text, '[') : NULL;
     if (bracket) {
         if (strlen(bracket) >= TSR_SLICE_CHARS)
-            return tsr_fail(TSR_ERR_USAGE, "matrix '%.60s...': the slice of %zu characters is too long; write [r0:r1,c0:c1]", text, strlen(bracket));
+            return tsr_fail(TSR_ERR_USAGE,
+                            "matrix '%.60s...': the slice of %zu characters is too long; write [r0:r1,c0:c1]", text,
+                            strlen(bracket));
         snprintf(found.slice, sizeof found.slice, "%s", bracket);
         chars = (size_t)(bracket - text);
     }
     if (chars == 0) return tsr_fail(TSR_ERR_USAGE, "matrix '%s': the file's name is missing; " FORMS, text);
-    if (strcmp(text, "-") == 0) return tsr_fail(TSR_ERR_USAGE, "matrix '-': HDF5 is neither read from standard input nor written to standard output; name a file");
-    if (chars >= sizeof rest) return tsr_fail(TSR_ERR_USAGE, "matrix name of %zu characters is too long; use a shorter path", chars);
+    if (strcmp(text, "-") == 0)
+        return tsr_fail(
+            TSR_ERR_USAGE,
+            "matrix '-': HDF5 is neither read from standard input nor written to standard output; name a file");
+    if (chars >= sizeof rest)
+        return tsr_fail(TSR_ERR_USAGE, "matrix name of %zu characters is too long; use a shorter path", chars);
     memcpy(rest, text, chars);
     rest[chars] = '\0';
 
@@ -92,12 +99,15 @@ tsr_status tsr_matrix_name_parse(const char *text, tsr_matrix_name *name) {
     size_t file_chars = split(rest, &path);
     if (file_chars == 0) return tsr_fail(TSR_ERR_USAGE, "matrix '%s': the file's name is missing; " FORMS, text);
     if (file_chars >= TSR_FILE_CHARS)
-        return tsr_fail(TSR_ERR_USAGE, "matrix '%.60s...': the file's name has %zu characters, %d fit; use a shorter path", text, file_chars,
-                        TSR_FILE_CHARS - 1);
+        return tsr_fail(TSR_ERR_USAGE,
+                        "matrix '%.60s...': the file's name has %zu characters, %d fit; use a shorter path", text,
+                        file_chars, TSR_FILE_CHARS - 1);
     memcpy(found.file, rest, file_chars);
-    if (path && !*path) return tsr_fail(TSR_ERR_USAGE, "matrix '%s': the dataset's name after ':' is missing; " FORMS, text);
+    if (path && !*path)
+        return tsr_fail(TSR_ERR_USAGE, "matrix '%s': the dataset's name after ':' is missing; " FORMS, text);
     if (path && !copy_path(path, found.path))
-        return tsr_fail(TSR_ERR_USAGE, "matrix '%.60s...': the path inside the file is longer than %d characters", text, TSR_PATH_CHARS - 1);
+        return tsr_fail(TSR_ERR_USAGE, "matrix '%.60s...': the path inside the file is longer than %d characters", text,
+                        TSR_PATH_CHARS - 1);
     *name = found;
     return TSR_OK;
 }
@@ -107,7 +117,8 @@ const char *tsr_matrix_name_text(const tsr_matrix_name *name, char *text, size_t
     if (!name->sliced || used >= (int)chars) return text;
     const int64_t bounds[4] = {name->row0, name->row1, name->col0, name->col1};
     const int rows = name->columns_first ? 2 : 0, cols = 2 - rows;
-    snprintf(text + used, chars - (size_t)used, "[%lld:%lld,%lld:%lld]", (long long)bounds[rows], (long long)bounds[rows + 1], (long long)bounds[cols], (long long)bounds[cols + 1]);
+    snprintf(text + used, chars - (size_t)used, "[%lld:%lld,%lld:%lld]", (long long)bounds[rows],
+             (long long)bounds[rows + 1], (long long)bounds[cols], (long long)bounds[cols + 1]);
     return text;
 }
 
@@ -122,7 +133,8 @@ typedef struct {
 
 static const char *skip_blanks(const char *text) { return text + strspn(text, " "); }
 
-/* One whole number, which may have a sign, or nothing. Numbers beyond 64 bits stand for the last that fits, as they are clipped anyway. */
+/* One whole number, which may have a sign, or nothing. Numbers beyond 64 bits stand for the last that fits, as they
+ * are clipped anyway. */
 static bool read_number(const char **at, int64_t *number) {
     const char *from = *at;
     from += *from == '-' || *from == '+';
@@ -143,14 +155,20 @@ static int64_t clip(int64_t bound, int64_t length) {
 #define NAME(n) (n)->file, *(n)->path ? ":" : "", (n)->path, (n)->slice
 
 static tsr_status unreadable(const tsr_matrix_name *name, const char *part) {
-    return tsr_fail(TSR_ERR_USAGE, NAMED ": cannot read '%s' in the slice; write [r0:r1,c0:c1] as numpy does, each bound a whole number or left out", NAME(name), part);
+    return tsr_fail(
+        TSR_ERR_USAGE,
+        NAMED
+        ": cannot read '%s' in the slice; write [r0:r1,c0:c1] as numpy does, each bound a whole number or left out",
+        NAME(name), part);
 }
 
 static tsr_status single_number(const slice_axis *axis, int64_t number) {
     char end[32] = "";
     if (number != -1 && number != INT64_MAX) snprintf(end, sizeof end, "%lld", (long long)number + 1);
-    return tsr_fail(TSR_ERR_USAGE, NAMED ": the single number %lld would leave one dimension, and a matrix has two; write %lld:%s for that %s", NAME(axis->name),
-                    (long long)number, (long long)number, end, axis->what);
+    return tsr_fail(
+        TSR_ERR_USAGE,
+        NAMED ": the single number %lld would leave one dimension, and a matrix has two; write %lld:%s for that %s",
+        NAME(axis->name), (long long)number, (long long)number, end, axis->what);
 }
 
 /* *same: the slice says itself that it selects nothing, as 3:3 does. */
@@ -171,7 +189,9 @@ static tsr_status read_bounds(const char *part, slice_axis *axis, bool *same) {
     }
     if (*at) return unreadable(axis->name, part);
     if (has_step && step != 1)
-        return tsr_fail(TSR_ERR_USAGE, NAMED ": the step in '%s' is not 1: a matrix is read as a block of neighbouring %ss; copy the %ss you want into a dataset first",
+        return tsr_fail(TSR_ERR_USAGE,
+                        NAMED ": the step in '%s' is not 1: a matrix is read as a block of neighbouring %ss; copy the "
+                              "%ss you want into a dataset first",
                         NAME(axis->name), part, axis->what, axis->what);
     axis->first = has_first ? clip(first, axis->length) : 0;
     axis->last = has_last ? clip(last, axis->length) : axis->length;
@@ -185,13 +205,14 @@ static tsr_status read_axis(const char *part, slice_axis *axis) {
     if (axis->last > axis->first || axis->length == 0) return TSR_OK;
     axis->last = axis->first;
     if (same) return TSR_OK;
-    return tsr_fail(TSR_ERR_SHAPE, NAMED ": '%s' selects none of the %lld %s%s; choose bounds that do", NAME(axis->name), part, (long long)axis->length, axis->what,
-                    axis->length == 1 ? "" : "s");
+    return tsr_fail(TSR_ERR_SHAPE, NAMED ": '%s' selects none of the %lld %s%s; choose bounds that do",
+                    NAME(axis->name), part, (long long)axis->length, axis->what, axis->length == 1 ? "" : "s");
 }
 
 #define PARTS_MOST 4
 
-/* The parts between the commas of `text` (changed), without blanks around them; a comma at the end adds none. Their number, or -1 for too many. */
+/* The parts between the commas of `text` (changed), without blanks around them; a comma at the end adds none. Their
+ * number, or -1 for too many. */
 static int cut_parts(char *text, char **parts) {
     int count = 0;
     for (char *comma = text; comma;) {
@@ -206,7 +227,8 @@ static int cut_parts(char *text, char **parts) {
     return count;
 }
 
-/* The parts for rows and columns; "..." stands for as many ":" as are missing, and what is left out at the end is all of it. */
+/* The parts for rows and columns; "..." stands for as many ":" as are missing, and what is left out at the end is
+ * all of it. */
 static bool two_parts(char **parts, int count, char *all, char *two[2]) {
     int dots = -1;
     for (int i = 0; i < count; i++)
@@ -232,7 +254,8 @@ tsr_status tsr_matrix_name_slice(tsr_matrix_name *name, int64_t rows, int64_t co
     text[strlen(text) - 1] = '\0';
     int count = cut_parts(text, parts);
     if (!two_parts(parts, count, all, two))
-        return tsr_fail(TSR_ERR_USAGE, NAMED ": a slice has a part for rows and one for columns; write [r0:r1,c0:c1]", NAME(name));
+        return tsr_fail(TSR_ERR_USAGE, NAMED ": a slice has a part for rows and one for columns; write [r0:r1,c0:c1]",
+                        NAME(name));
     bool swap = name->columns_first;
     slice_axis row = {name, "row", swap ? cols : rows, 0, 0}, col = {name, "column", swap ? rows : cols, 0, 0};
     TSR_TRY(read_axis(two[0], &row));

@@ -1,4 +1,5 @@
-/* Records in HDF5 files (record_read.h): the attributes of a group are the run's fields, the columns of its table `ranks` each rank's. */
+/* Records in HDF5 files (record_read.h): the attributes of a group are the run's fields, the columns of its table
+ * `ranks` each rank's. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,26 +8,31 @@
 
 /* Whether the object is a group that a run left; the attributes are those of every version. */
 bool tsr_h5_is_record(hid_t object) {
-    return H5Iget_type(object) == H5I_GROUP && H5Aexists(object, "command") > 0 && H5Aexists(object, "rank_count") > 0 && H5Lexists(object, "ranks", H5P_DEFAULT) > 0;
+    return H5Iget_type(object) == H5I_GROUP && H5Aexists(object, "command") > 0 &&
+           H5Aexists(object, "rank_count") > 0 && H5Lexists(object, "ranks", H5P_DEFAULT) > 0;
 }
 
-/* ---- the run: attributes ------------------------------------------------------------------------------------------------ */
+/* ---- the run: attributes ----------------------------------------------------------------------------------------- */
 
 static void find_number(hid_t attribute, const char *name, tsr_found_fields *to) {
     int64_t integer = 0;
     double real = 0;
-    if (H5Aread(attribute, H5T_NATIVE_INT64, &integer) >= 0 && H5Aread(attribute, H5T_NATIVE_DOUBLE, &real) >= 0) tsr_found_number(to, name, integer, real);
+    if (H5Aread(attribute, H5T_NATIVE_INT64, &integer) >= 0 && H5Aread(attribute, H5T_NATIVE_DOUBLE, &real) >= 0)
+        tsr_found_number(to, name, integer, real);
 }
 
 /* H5Aiterate2 callback: attributes of one element that are numbers or text. */
 static herr_t find_attribute(hid_t group, const char *name, const H5A_info_t *info, void *context) {
     (void)info;
-    hid_t attribute = H5Aopen(group, name, H5P_DEFAULT), type = attribute >= 0 ? H5Aget_type(attribute) : -1, space = attribute >= 0 ? H5Aget_space(attribute) : -1;
+    hid_t attribute = H5Aopen(group, name, H5P_DEFAULT), type = attribute >= 0 ? H5Aget_type(attribute) : -1,
+          space = attribute >= 0 ? H5Aget_space(attribute) : -1;
     if (type >= 0 && space >= 0 && H5Sget_simple_extent_npoints(space) == 1) {
         H5T_class_t class = H5Tget_class(type);
         char *text = class == H5T_STRING ? tsr_h5_attribute_text(attribute, type) : NULL;
-        if (text) tsr_found_text(context, name, text);
-        else if (class == H5T_INTEGER || class == H5T_FLOAT) find_number(attribute, name, context);
+        if (text)
+            tsr_found_text(context, name, text);
+        else if (class == H5T_INTEGER || class == H5T_FLOAT)
+            find_number(attribute, name, context);
         free(text);
     }
     if (space >= 0) H5Sclose(space);
@@ -35,7 +41,7 @@ static herr_t find_attribute(hid_t group, const char *name, const H5A_info_t *in
     return 0;
 }
 
-/* ---- the ranks: a table -------------------------------------------------------------------------------------------------- */
+/* ---- the ranks: a table ------------------------------------------------------------------------------------------ */
 
 /* One column of one row: 64-bit numbers as they are in memory, or text of fixed length. */
 static void find_column(hid_t type, unsigned column, const char *row, tsr_found_fields *to) {
@@ -54,8 +60,10 @@ static void find_column(hid_t type, unsigned column, const char *row, tsr_found_
         tsr_found_number(to, name, (int64_t)0, value);
     } else if (name && class == H5T_STRING && H5Tis_variable_str(member) == 0) {
         char *text = strndup(at, bytes);
-        if (text) tsr_found_text(to, name, text);
-        else to->failed = true;
+        if (text)
+            tsr_found_text(to, name, text);
+        else
+            to->failed = true;
         free(text);
     }
     if (member >= 0) H5Tclose(member);
@@ -73,16 +81,19 @@ static bool read_rows(table_reader *t, hid_t group) {
     hssize_t rows = -1;
     if ((t->table = H5Dopen2(group, "ranks", H5P_DEFAULT)) < 0 || (t->stored = H5Dget_type(t->table)) < 0) return false;
     if (H5Tget_class(t->stored) != H5T_COMPOUND || H5Tdetect_class(t->stored, H5T_VLEN) > 0) return false;
-    if ((t->native = H5Tget_native_type(t->stored, H5T_DIR_ASCEND)) < 0 || (t->space = H5Dget_space(t->table)) < 0) return false;
+    if ((t->native = H5Tget_native_type(t->stored, H5T_DIR_ASCEND)) < 0 || (t->space = H5Dget_space(t->table)) < 0)
+        return false;
     if ((rows = H5Sget_simple_extent_npoints(t->space)) < 0 || rows > INT32_MAX / 2) return false;
     size_t bytes = H5Tget_size(t->native);
     t->rows = calloc((size_t)rows + 1, bytes);
     t->ranks = calloc((size_t)rows + 1, sizeof *t->ranks);
-    if (!t->rows || !t->ranks || (rows > 0 && H5Dread(t->table, t->native, H5S_ALL, H5S_ALL, H5P_DEFAULT, t->rows) < 0)) return false;
+    if (!t->rows || !t->ranks || (rows > 0 && H5Dread(t->table, t->native, H5S_ALL, H5S_ALL, H5P_DEFAULT, t->rows) < 0))
+        return false;
     int columns = H5Tget_nmembers(t->native);
     t->count = (int)rows;
     for (int i = 0; i < t->count; i++)
-        for (int column = 0; column < columns; column++) find_column(t->native, (unsigned)column, t->rows + (size_t)i * bytes, &t->ranks[i]);
+        for (int column = 0; column < columns; column++)
+            find_column(t->native, (unsigned)column, t->rows + (size_t)i * bytes, &t->ranks[i]);
     return true;
 }
 
@@ -101,9 +112,12 @@ static tsr_status read_group(const char *file, hid_t group, const char *path, ts
     table_reader table = {.table = -1, .stored = -1, .native = -1, .space = -1};
     tsr_status status = TSR_OK;
     if (H5Aiterate2(group, H5_INDEX_NAME, H5_ITER_INC, NULL, find_attribute, &run) < 0)
-        status = tsr_h5_fail(TSR_ERR_FORMAT, "'%s': cannot read the record '%s'; the file may be damaged: copy it again", file, path);
+        status = tsr_h5_fail(TSR_ERR_FORMAT,
+                             "'%s': cannot read the record '%s'; the file may be damaged: copy it again", file, path);
     else if (!read_rows(&table, group))
-        status = tsr_h5_fail(TSR_ERR_FORMAT, "'%s': cannot read the table of ranks in '%s'; the file may be damaged: copy it again", file, path);
+        status = tsr_h5_fail(TSR_ERR_FORMAT,
+                             "'%s': cannot read the table of ranks in '%s'; the file may be damaged: copy it again",
+                             file, path);
     else
         status = tsr_record_take(&run, table.ranks, table.count, record);
     close_table(&table);
@@ -120,8 +134,12 @@ tsr_status tsr_record_read_hdf5(const char *file, const char *path, tsr_kept_rec
     if (status == TSR_OK) status = tsr_h5_resolve(id, file, path, resolved);
     if (status == TSR_OK) {
         group = H5Oopen(id, resolved, H5P_DEFAULT);
-        if (group >= 0 && tsr_h5_is_record(group)) status = read_group(file, group, resolved, record);
-        else status = tsr_fail(TSR_ERR_NOT_FOUND, "'%s': '%s' is not the record of a run; tessera info %s lists what is there", file, path, file);
+        if (group >= 0 && tsr_h5_is_record(group))
+            status = read_group(file, group, resolved, record);
+        else
+            status = tsr_fail(TSR_ERR_NOT_FOUND,
+                              "'%s': '%s' is not the record of a run; tessera info %s lists what is there", file, path,
+                              file);
     }
     if (group >= 0) H5Oclose(group);
     if (id >= 0) H5Fclose(id);
@@ -129,7 +147,7 @@ tsr_status tsr_record_read_hdf5(const char *file, const char *path, tsr_kept_rec
     return status;
 }
 
-/* ---- all records of a file ------------------------------------------------------------------------------------------------ */
+/* ---- all records of a file --------------------------------------------------------------------------------------- */
 
 typedef struct {
     hid_t file;
@@ -144,7 +162,9 @@ static herr_t visit(hid_t group, const char *name, const H5L_info_t *info, void 
     char path[TSR_PATH_CHARS];
     int chars = snprintf(path, sizeof path, "/%s", name);
     (void)group;
-    if (info->type != H5L_TYPE_HARD || chars >= (int)sizeof path || chars < (int)sizeof ending || strcmp(path + chars + 1 - (int)sizeof ending, ending) != 0) return 0;
+    if (info->type != H5L_TYPE_HARD || chars >= (int)sizeof path || chars < (int)sizeof ending ||
+        strcmp(path + chars + 1 - (int)sizeof ending, ending) != 0)
+        return 0;
     hid_t object = H5Oopen(v->file, path, H5P_DEFAULT);
     if (object < 0) return 0;
     if (tsr_h5_is_record(object)) v->each(v->context, path);

@@ -1,4 +1,5 @@
-/* Records in JSON logs (record_read.h): the members of the one object are the run's fields, those of the objects in `ranks` each rank's. */
+/* Records in JSON logs (record_read.h): the members of the one object are the run's fields, those of the objects in
+ * `ranks` each rank's. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -27,19 +28,27 @@ static void add_rank(collector *c) {
 }
 
 static void take_value(tsr_found_fields *to, const tsr_json_value *value) {
-    if (value->kind == TSR_JSON_TEXT) tsr_found_text(to, value->name, value->text);
-    else if (value->kind == TSR_JSON_NUMBER) tsr_found_number(to, value->name, strtoll(value->text, NULL, 10), strtod(value->text, NULL));
-    else if (strcmp(value->text, "null") == 0) tsr_found_number(to, value->name, 0, NAN); /* as numbers that are none are written */
-    else tsr_found_number(to, value->name, *value->text == 't', *value->text == 't');
+    if (value->kind == TSR_JSON_TEXT)
+        tsr_found_text(to, value->name, value->text);
+    else if (value->kind == TSR_JSON_NUMBER)
+        tsr_found_number(to, value->name, strtoll(value->text, NULL, 10), strtod(value->text, NULL));
+    else if (strcmp(value->text, "null") == 0)
+        tsr_found_number(to, value->name, 0, NAN); /* as numbers that are none are written */
+    else
+        tsr_found_number(to, value->name, *value->text == 't', *value->text == 't');
 }
 
 static void collect(void *context, const tsr_json_value *value) {
     collector *c = context;
     bool list = value->kind == TSR_JSON_ARRAY || value->kind == TSR_JSON_OBJECT || value->kind == TSR_JSON_END;
-    if (value->depth == 1 && list) c->in_ranks = value->kind == TSR_JSON_ARRAY && strcmp(value->name, "ranks") == 0;
-    else if (value->depth == 1) take_value(&c->run, value);
-    else if (value->depth == 2 && c->in_ranks && value->kind == TSR_JSON_OBJECT) add_rank(c);
-    else if (value->depth == 3 && c->in_ranks && !list && c->rank_count > 0 && !c->failed) take_value(&c->ranks[c->rank_count - 1], value);
+    if (value->depth == 1 && list)
+        c->in_ranks = value->kind == TSR_JSON_ARRAY && strcmp(value->name, "ranks") == 0;
+    else if (value->depth == 1)
+        take_value(&c->run, value);
+    else if (value->depth == 2 && c->in_ranks && value->kind == TSR_JSON_OBJECT)
+        add_rank(c);
+    else if (value->depth == 3 && c->in_ranks && !list && c->rank_count > 0 && !c->failed)
+        take_value(&c->ranks[c->rank_count - 1], value);
 }
 
 static bool has(const tsr_found_fields *found, const char *name) {
@@ -54,7 +63,8 @@ tsr_status tsr_record_read_json(const char *file, tsr_kept_record *record) {
     if (!from) return tsr_fail(TSR_ERR_IO, "cannot open '%s': %s; check the file's name", file, strerror(errno));
     tsr_status status = tsr_json_read(from, file, collect, &c);
     fclose(from);
-    if (status == TSR_OK && c.failed) status = tsr_fail(TSR_ERR_MEMORY, "no memory for the record in '%s'; free some", file);
+    if (status == TSR_OK && c.failed)
+        status = tsr_fail(TSR_ERR_MEMORY, "no memory for the record in '%s'; free some", file);
     if (status == TSR_OK && !(has(&c.run, "command") && has(&c.run, "rank_count") && has(&c.run, "seconds")))
         status = tsr_fail(TSR_ERR_NOT_FOUND, "'%s' is not the log of a finished multiplication", file);
     if (status == TSR_OK) status = tsr_record_take(&c.run, c.ranks, c.rank_count, record);

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- fields found ---------------------------------------------------------------------------------------------------- */
+/* ---- fields found ------------------------------------------------------------------------------------------------ */
 
 static tsr_found_field *add(tsr_found_fields *found, const char *name) {
     if (found->count == found->room) {
@@ -47,7 +47,7 @@ static const tsr_found_field *find(const tsr_found_fields *found, const char *na
     return NULL;
 }
 
-/* ---- into a record ----------------------------------------------------------------------------------------------------- */
+/* ---- into a record ----------------------------------------------------------------------------------------------- */
 
 static void take_real(const tsr_found_fields *found, const char *name, double *to) {
     const tsr_found_field *field = find(found, name);
@@ -161,8 +161,10 @@ static void take_run(const tsr_found_fields *found, tsr_run_record *r) {
     take_text(found, "check", r->check, sizeof r->check);
 }
 
-tsr_status tsr_record_take(const tsr_found_fields *run, const tsr_found_fields *ranks, int rank_count, tsr_kept_record *record) {
-    tsr_kept_record kept = {.command = copy_text(run, "command"), .warnings = copy_text(run, "warnings"),
+tsr_status tsr_record_take(const tsr_found_fields *run, const tsr_found_fields *ranks, int rank_count,
+                           tsr_kept_record *record) {
+    tsr_kept_record kept = {.command = copy_text(run, "command"),
+                            .warnings = copy_text(run, "warnings"),
                             .ranks = calloc((size_t)rank_count + 1, sizeof *kept.ranks)};
     bool failed = run->failed || !kept.command || !kept.warnings || !kept.ranks;
     for (int i = 0; i < rank_count && !failed; i++) {

@@ -23,7 +23,8 @@ tsr_status tsr_text_file_standard_output(const char **file) {
     if (!*file || strcmp(*file, "-") != 0) return TSR_OK;
     fflush(stdout);
     int fd = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
-    if (fd < 0 || dup2(STDERR_FILENO, STDOUT_FILENO) < 0) return tsr_fail(TSR_ERR_IO, "standard output cannot be written: %s; name a file", strerror(errno));
+    if (fd < 0 || dup2(STDERR_FILENO, STDOUT_FILENO) < 0)
+        return tsr_fail(TSR_ERR_IO, "standard output cannot be written: %s; name a file", strerror(errno));
     snprintf(name, sizeof name, "/dev/fd/%d", fd);
     *file = name;
     return TSR_OK;
@@ -60,7 +61,8 @@ static bool same_place(const char *a, const char *b, struct stat *first) {
     return stat(a, first) == 0 && stat(b, &second) == 0 && first->st_dev == second.st_dev && first->st_ino == second.st_ino;
 }
 
-/* Of names without a file the folders are compared: "" before the last slash is the root, and no slash the working folder. */
+/* Of names without a file the folders are compared: "" before the last slash is the root, and no slash the working
+ * folder. */
 bool tsr_same_file(const char *a, const char *b) {
     struct stat st;
     char folders[2][PATH_MAX];

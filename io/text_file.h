@@ -1,5 +1,6 @@
-/* A text file that is there whole or not at all: written under a temporary name beside its own, brought to stable storage, renamed.
- * A pipe, a terminal or an open descriptor (/dev/fd/N), which have nothing to rename, are written as they stand. */
+/* A text file that is there whole or not at all: written under a temporary name beside its own, brought to stable
+ * storage, renamed. A pipe, a terminal or an open descriptor (/dev/fd/N), which have nothing to rename, are written
+ * as they stand. */
 #ifndef TSR_IO_TEXT_FILE_H
 #define TSR_IO_TEXT_FILE_H
 
@@ -15,21 +16,22 @@ typedef struct {
     bool special;     /* a pipe, a terminal, a device */
 } tsr_text_file;
 
-/* Local. Where *file is "-": makes what is printed go to standard error from now on, and *file the name that leads to standard output (static text).
- * NULL and other names stay as they are. */
+/* Local. Where *file is "-": makes what is printed go to standard error from now on, and *file the name that leads
+ * to standard output (static text). NULL and other names stay as they are. */
 tsr_status tsr_text_file_standard_output(const char **file);
-/* As fopen for writing; "/dev/fd/N" is what descriptor N leads to, also where that is a file, which then is not begun anew. NULL and errno on failure. */
+/* As fopen for writing; "/dev/fd/N" is what descriptor N leads to, also where that is a file, which then is not
+ * begun anew. NULL and errno on failure. */
 FILE *tsr_text_file_stream(const char *file);
 
-/* Whether two names lead to one file, there or still to come: by links, or by another way to its folder. What can be written twice, a pipe or a
- * terminal, is no such file. */
+/* Whether two names lead to one file, there or still to come: by links, or by another way to its folder. What can be
+ * written twice, a pipe or a terminal, is no such file. */
 bool tsr_same_file(const char *a, const char *b);
 /* Whether the file could be written now: asked before a long run. Leaves nothing behind. */
 tsr_status tsr_text_file_check(const char *what, const char *file);
 /* `what` and `file` must live until it is closed. */
 tsr_status tsr_text_file_open(const char *what, const char *file, tsr_text_file *opened);
-/* Closes it in any case. With error 0 and a stream without failures the file gets its name; else nothing is left and what was there stays. `error`:
- * errno of a write that failed before, 0 when none did. TSR_ERR_SPACE, TSR_ERR_IO. */
+/* Closes it in any case. With error 0 and a stream without failures the file gets its name; else nothing is left and
+ * what was there stays. `error`: errno of a write that failed before, 0 when none did. TSR_ERR_SPACE, TSR_ERR_IO. */
 tsr_status tsr_text_file_close(tsr_text_file *file, int error);
 
 #endif

@@ -77,19 +77,22 @@ tsr_status tsr_dtype_parse(const char *name, tsr_dtype *dtype) {
     static const struct {
         const char *name;
         tsr_dtype dtype;
-    } others[] = {{"float16", TSR_F16},  {"fp16", TSR_F16},   {"half", TSR_F16},    {"bfloat16", TSR_BF16}, {"float32", TSR_F32}, {"fp32", TSR_F32},
-                  {"float", TSR_F32},    {"single", TSR_F32}, {"float64", TSR_F64}, {"fp64", TSR_F64},      {"double", TSR_F64},  {"int8", TSR_I8},
-                  {"int16", TSR_I16},    {"int32", TSR_I32},  {"int64", TSR_I64},   {"uint8", TSR_U8},      {"uint16", TSR_U16},  {"uint32", TSR_U32},
-                  {"uint64", TSR_U64}};
+    } others[] = {{"float16", TSR_F16}, {"fp16", TSR_F16},   {"half", TSR_F16},   {"bfloat16", TSR_BF16},
+                  {"float32", TSR_F32}, {"fp32", TSR_F32},   {"float", TSR_F32},  {"single", TSR_F32},
+                  {"float64", TSR_F64}, {"fp64", TSR_F64},   {"double", TSR_F64}, {"int8", TSR_I8},
+                  {"int16", TSR_I16},   {"int32", TSR_I32},  {"int64", TSR_I64},  {"uint8", TSR_U8},
+                  {"uint16", TSR_U16},  {"uint32", TSR_U32}, {"uint64", TSR_U64}};
     for (int i = 0; i < TSR_DTYPE_COUNT; i++)
         if (strcasecmp(name, dtypes[i].name) == 0) return *dtype = (tsr_dtype)i, TSR_OK;
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
         if (strcasecmp(name, others[i].name) == 0) return *dtype = others[i].dtype, TSR_OK;
-    return tsr_fail(TSR_ERR_USAGE, "unknown element type '%s': use one of "
+    return tsr_fail(TSR_ERR_USAGE,
+                    "unknown element type '%s': use one of "
 #define X(code, text, bytes, kind) text " "
                     TSR_DTYPE_LIST(X)
 #undef X
-                    "(or half, float, double, float32, fp32, int32, uint8 and the like)", name);
+                        "(or half, float, double, float32, fp32, int32, uint8 and the like)",
+                    name);
 }
 
 tsr_dtype tsr_dtype_compute(tsr_dtype dtype) {
@@ -187,7 +190,8 @@ static double byte_unit(const char *suffix) {
     const char *letter = strchr(letters, toupper((unsigned char)*suffix));
     if (!letter) return 0;
     double power = (double)(letter - letters + 1);
-    if (suffix[1] == '\0' || strcasecmp(suffix + 1, "i") == 0 || strcasecmp(suffix + 1, "iB") == 0) return pow(1024, power);
+    if (suffix[1] == '\0' || strcasecmp(suffix + 1, "i") == 0 || strcasecmp(suffix + 1, "iB") == 0)
+        return pow(1024, power);
     if (strcasecmp(suffix + 1, "B") == 0) return pow(1000, power);
     return 0;
 }

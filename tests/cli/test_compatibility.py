@@ -52,7 +52,11 @@ def test_matrices():
         ("c_gzip.h5", 20, "gzip"),
     ):
         out = run("info", name).out
-        line = [line for line in out.splitlines() if line[0:1] == "/" and f"{'16' if name == 'b.h5' else '24'} x {cols}" in line]
+        line = [
+            line
+            for line in out.splitlines()
+            if line[0:1] == "/" and f"{'16' if name == 'b.h5' else '24'} x {cols}" in line
+        ]
         assert len(line) == 1 and "f32" in line[0] and stored in line[0] and f"/{name[0].upper()}" in line[0], out
     for name in ("c.h5", "c_gzip.h5"):
         assert np.array_equal(read(name), a @ b), name
@@ -81,7 +85,15 @@ def test_info():
     log = loaded("log.json")
     for name in ("c.h5", "c.h5:/C", "log.json"):
         out = run("info", name, "--ranks").out
-        for said in (log["started"], log["command"], "24 x 20 x 16", "2 ranks, grid 2 x 1 x 1", "kernel      " + log["kernel"], "PASSED", log["ranks"][1]["host"]):
+        for said in (
+            log["started"],
+            log["command"],
+            "24 x 20 x 16",
+            "2 ranks, grid 2 x 1 x 1",
+            "kernel      " + log["kernel"],
+            "PASSED",
+            log["ranks"][1]["host"],
+        ):
             assert said in out, f"'{said}' is not in {out}"
     assert "trace.json: 2 ranks" in run("info", "trace.json").out and "\nwrite " in run("info", "trace.json").out
     assert loaded("bench_gemm.json")["device"] in run("info", "bench_gemm.json").out

@@ -1,4 +1,5 @@
 """info: what a file holds, refused datasets with the reason, and the devices of the ranks."""
+
 import os
 import shutil
 import subprocess
@@ -14,7 +15,9 @@ from lib import fails, integers, main, np, read, run, write
 def make_file():
     with h5py.File("many.h5", "w") as file:
         file.create_dataset("plain", data=np.ones((3, 5), ">f4"))
-        file.create_dataset("deep/packed", data=np.ones((64, 48)), chunks=(16, 8), shuffle=True, compression="gzip", compression_opts=4)
+        file.create_dataset(
+            "deep/packed", data=np.ones((64, 48)), chunks=(16, 8), shuffle=True, compression="gzip", compression_opts=4
+        )
         file.create_dataset("deep/vector", data=np.ones(7))
         file.create_dataset("cube", data=np.ones((2, 3, 4)))
         file.create_dataset("complex", data=np.ones((2, 2), "c16"))
@@ -36,10 +39,21 @@ def test_list():
         plain = line_of(text, "/plain")
         assert "3 x 5" in plain and "big-endian f32" in plain and "contiguous" in plain, plain
         packed = line_of(text, "/deep/packed")
-        assert "64 x 48" in packed and "f64" in packed and "chunked 16 x 8" in packed and "shuffle" in packed and "gzip" in packed, packed
+        assert (
+            "64 x 48" in packed
+            and "f64" in packed
+            and "chunked 16 x 8" in packed
+            and "shuffle" in packed
+            and "gzip" in packed
+        ), packed
         matlab = line_of(text, "/matlab")
         assert "MATLAB_class double" in matlab and "9 x 4" in matlab and "--order col" in matlab, matlab
-        for path, reason in (("/deep/vector", "dimension"), ("/cube", "dimension"), ("/complex", "complex"), ("/words", "string")):
+        for path, reason in (
+            ("/deep/vector", "dimension"),
+            ("/cube", "dimension"),
+            ("/complex", "complex"),
+            ("/words", "string"),
+        ):
             line = line_of(text, path)
             assert "cannot be multiplied" in line and reason in line, line
         assert "3 matrices, 4 other datasets" in text, text
@@ -79,10 +93,14 @@ def pandas_array(group, name, data):
 
 
 def make_pandas(name, values, more):
-    """As pandas 2 writes with HDFStore.put: a frame of one type, and with `more` one of two types, a table and a series."""
+    """As pandas 2 writes with HDFStore.put: a frame of one type; `more`: one of two types, a table and a series."""
     with h5py.File(name, "w") as file:
         frame = pandas_group(file, "df", "frame", 1)
-        for axis, labels in (("axis0", [b"a", b"b", b"c"]), ("axis1", np.arange(4)), ("block0_items", [b"a", b"b", b"c"])):
+        for axis, labels in (
+            ("axis0", [b"a", b"b", b"c"]),
+            ("axis1", np.arange(4)),
+            ("block0_items", [b"a", b"b", b"c"]),
+        ):
             pandas_array(frame, axis, np.array(labels))
         pandas_array(frame, "block0_values", values)
         if not more:
@@ -112,7 +130,13 @@ def test_pandas():
         assert np.array_equal(read("product.h5"), values), name
     make_pandas("store.h5", values, more=True)
     text = run("info", "store.h5").out
-    for path in ("/df/block0_values", "/mixed/block0_values", "/mixed/block1_values", "/g/table/table", "/series/values"):
+    for path in (
+        "/df/block0_values",
+        "/mixed/block0_values",
+        "/mixed/block1_values",
+        "/g/table/table",
+        "/series/values",
+    ):
         line_of(text, path)
     assert "store.h5: 3 matrices, 2 other datasets" in text and len(text.splitlines()) == 6, text
     assert "2 x 3" in run("info", "store.h5:df[1:3]").out
@@ -120,7 +144,9 @@ def test_pandas():
     fails("info", "store.h5:g/table", code=1, says=["table of records", "format='fixed'"])
     fails("info", "store.h5:/series", code=1, says="series of pandas")
     # without pandas' attributes such names are anybody's
-    write("plain.h5", values, "axis0"), write("plain.h5", values, "g/ranks"), write("plain.h5", values, "g/type"), write("plain.h5", values, "g/index")
+    write("plain.h5", values, "axis0"), write("plain.h5", values, "g/ranks"), write(
+        "plain.h5", values, "g/type"
+    ), write("plain.h5", values, "g/index")
     assert "4 matrices" in run("info", "plain.h5").out
 
 
@@ -128,7 +154,11 @@ def test_octave():
     """As `save -hdf5` of Octave writes: a group a variable, column after column."""
     b = integers(5, 3, "f8")
     with h5py.File("octave.h5", "w") as file:
-        for name, kind, value in (("B", "matrix", b.T), ("scalar", "scalar", 3.0), ("text", "string", np.bytes_("abc"))):
+        for name, kind, value in (
+            ("B", "matrix", b.T),
+            ("scalar", "scalar", 3.0),
+            ("text", "string", np.bytes_("abc")),
+        ):
             group = file.create_group(name)
             group.attrs["OCTAVE_NEW_FORMAT"] = np.uint8(1)
             group.create_dataset("type", data=np.bytes_(kind))
@@ -170,22 +200,45 @@ def test_run():
     """The run that made C, from the file and from its log."""
     a, b = integers(30, 40), integers(40, 20)
     write("run_a.h5", a), write("run_b.h5", b)
-    run("multiply", "run_a.h5", "run_b.h5", "-o", "made.h5", "--log", "made.json", "--trace", "made.trace", "--device", "cpu", "--verify", ranks=2)
+    run(
+        "multiply",
+        "run_a.h5",
+        "run_b.h5",
+        "-o",
+        "made.h5",
+        "--log",
+        "made.json",
+        "--trace",
+        "made.trace",
+        "--device",
+        "cpu",
+        "--verify",
+        ranks=2,
+    )
     text = run("info", "made.h5").out
     line_of(text, "/C")
     assert "cannot be multiplied" not in text and text.endswith("\nmade.h5: 1 matrix, 1 run\n"), text
     with open("made.json") as file:
         log = json.load(file)
-    for said in ("/C.run, started " + log["started"], log["ranks"][0]["host"], "command     tessera multiply run_a.h5 run_b.h5", "30 x 20 x 40", "2 ranks, grid 2 x 1 x 1",
-                 "kernel      " + log["kernel"], "PASSED", f"{log['seconds']:.3f} s", "C           made.h5:/C"):
+    for said in (
+        "/C.run, started " + log["started"],
+        log["ranks"][0]["host"],
+        "command     tessera multiply run_a.h5 run_b.h5",
+        "30 x 20 x 40",
+        "2 ranks, grid 2 x 1 x 1",
+        "kernel      " + log["kernel"],
+        "PASSED",
+        f"{log['seconds']:.3f} s",
+        "C           made.h5:/C",
+    ):
         assert said in text, f"'{said}' is not in {text}"
     assert "row,col,k" not in text and "row,col,k" in run("info", "made.h5", "--ranks").out
-    of_run = text.split("\n\n", 1)[1].rsplit("\n\n", 1)[0].split("\n", 1)[1] # without where it was found
+    of_run = text.split("\n\n", 1)[1].rsplit("\n\n", 1)[0].split("\n", 1)[1]  # without where it was found
     for name in ("made.json", "made.h5:/C", "made.h5:C.run", "made.h5/C.run"):
         own = run("info", name).out
         assert of_run in own, f"{name}: {own}"
     assert "row,col,k" in run("info", "made.json", "--ranks", ranks=2).out
-    run("compare", "made.h5", "made.h5:/C") # plain, it is C
+    run("compare", "made.h5", "made.h5:/C")  # plain, it is C
     trace = run("info", "made.trace").out
     assert "2 ranks" in trace and "Perfetto" in trace and "command     tessera multiply" in trace, trace
     for lane in ("read", "multiply", "write"):
@@ -204,8 +257,17 @@ def test_json():
     with open("flat.json", "w") as file:
         json.dump({"program": "tessera", "seconds": 1.5, "list": [1, [2, 3], 4], "object": {}, "done": True}, file)
     lines = [line.split() for line in run("info", "flat.json").out.splitlines()]
-    assert lines == [["program", "tessera"], ["seconds", "1.5"], ["list", "3", "entries"], ["object", "0", "entries"], ["done", "true"]], lines
-    for text, says in (('{"a": 1', "line 1"), ('{"command": "x",\n"rank_count": 1,\n"seconds": 2,\n"ranks": [{]}', "line 4")):
+    assert lines == [
+        ["program", "tessera"],
+        ["seconds", "1.5"],
+        ["list", "3", "entries"],
+        ["object", "0", "entries"],
+        ["done", "true"],
+    ], lines
+    for text, says in (
+        ('{"a": 1', "line 1"),
+        ('{"command": "x",\n"rank_count": 1,\n"seconds": 2,\n"ranks": [{]}', "line 4"),
+    ):
         with open("broken.json", "w") as file:
             file.write(text)
         fails("info", "broken.json", code=1, says=["broken.json", says, "cut short"])
@@ -237,19 +299,37 @@ def follow(command):
     os.makedirs("bin", exist_ok=True)
     if not os.path.exists("bin/python3"):
         os.symlink(sys.executable, "bin/python3")
-    subprocess.run(command, shell=True, check=True, timeout=60, env=dict(os.environ, PATH=os.path.abspath("bin") + ":" + os.environ["PATH"]))
+    subprocess.run(
+        command,
+        shell=True,
+        check=True,
+        timeout=60,
+        env=dict(os.environ, PATH=os.path.abspath("bin") + ":" + os.environ["PATH"]),
+    )
 
 
 def test_advice_for_filters():
     """What the error says to do about a filter that HDF5 lacks gives a file that can be multiplied."""
     os.makedirs("odd 'folder'", exist_ok=True)
     data = np.arange(12.0 * 20).reshape(12, 20)
-    for name, copy, path in (("l.h5", "l-gzip.h5", "/lzf"), ("odd 'folder'/x y.h5", "odd 'folder'/x y-gzip.h5", "/g r/$A")):
+    for name, copy, path in (
+        ("l.h5", "l-gzip.h5", "/lzf"),
+        ("odd 'folder'/x y.h5", "odd 'folder'/x y-gzip.h5", "/g r/$A"),
+    ):
         with h5py.File(name, "w") as file:
             file.create_dataset(path, data=data, dtype=">f8", chunks=(5, 7), compression="lzf")
-        error = fails("multiply", f"{name}:{path}", f"{name}:{path}", "--transpose-b", "-o", "p.h5", code=1, says=["lzf", "python3 -c", "h5py"]).error
+        error = fails(
+            "multiply",
+            f"{name}:{path}",
+            f"{name}:{path}",
+            "--transpose-b",
+            "-o",
+            "p.h5",
+            code=1,
+            says=["lzf", "python3 -c", "h5py"],
+        ).error
         assert "h5repack" not in error and "hdf5plugin" not in error, error
-        follow(error[error.index("python3 -c"):])
+        follow(error[error.index("python3 -c") :])
         run("multiply", copy, copy, "--transpose-b", "-o", "p.h5", "--force")
         with h5py.File("p.h5") as file:
             assert np.array_equal(file["C"][:], data @ data.T)
@@ -269,7 +349,7 @@ def test_advice_for_external_storage():
     with h5py.File("outside.h5", "w") as file:
         file.create_dataset("A", (4, 4), "f4", external=[("raw.bin", 0, 64)])[:] = 3
     error = fails("info", "outside.h5:/A", code=1, says=["external storage", "h5repack -l CONTI OLD.h5 NEW.h5"]).error
-    command = error[error.index("h5repack"):].replace("OLD", "outside").replace("NEW", "inside")
+    command = error[error.index("h5repack") :].replace("OLD", "outside").replace("NEW", "inside")
     subprocess.run(command, shell=True, check=True, timeout=60)
     assert "4 x 4" in run("info", "inside.h5:/A").out
 

@@ -124,8 +124,32 @@ def test_column_order():
     write("a.h5", a)
     same(product("a.h5", "b.h5", "--order", "col", "--transpose-a", ranks=3).T, exact(a, b), "column order, transposed")
     # What a person reads is as that person counts: A is 22 x 14 there, B 22 x 9, and P of the grid cuts the rows of C.
-    fails("multiply", "a.h5", "b.h5", "-o", "d.h5", "--order", "col", ranks=2, code=1, says=["'a.h5:/C' is 22 x 14 and 'b.h5:/C' is 22 x 9", "--transpose-a fits (14 x 9)"])
-    fails("multiply", "a.h5", "b.h5", "-o", "d.h5", "--order", "col", "--transpose-a", "--add", "a.h5", code=1, says=["C0 'a.h5:/C' is 22 x 14", "is 14 x 9"])
+    fails(
+        "multiply",
+        "a.h5",
+        "b.h5",
+        "-o",
+        "d.h5",
+        "--order",
+        "col",
+        ranks=2,
+        code=1,
+        says=["'a.h5:/C' is 22 x 14 and 'b.h5:/C' is 22 x 9", "--transpose-a fits (14 x 9)"],
+    )
+    fails(
+        "multiply",
+        "a.h5",
+        "b.h5",
+        "-o",
+        "d.h5",
+        "--order",
+        "col",
+        "--transpose-a",
+        "--add",
+        "a.h5",
+        code=1,
+        says=["C0 'a.h5:/C' is 22 x 14", "is 14 x 9"],
+    )
     same(product("a.h5", "b.h5", "--order", "col", "--transpose-a", "--grid", "3x1", "--log", "col.json", ranks=3).T, exact(a, b), "column order, grid")
     log = json.load(open("col.json"))
     assert (log["m"], log["n"], log["grid_m"], log["grid_n"]) == (14, 9, 3, 1), log

@@ -24,15 +24,82 @@ def make_inputs():
 def test_shapes():
     make_inputs()
     for ranks in (0, 3):
-        fails("multiply", "a.h5", "a.h5", "-o", "d.h5", ranks=ranks, code=1,
-              says=["'a.h5:/C' is 30 x 40 and 'a.h5:/C' is 30 x 40", "--transpose-b fits (30 x 30), --transpose-a fits (40 x 40)"])
-    fails("multiply", "a.h5", "b.h5", "-o", "d.h5", "--add", "a.h5", ranks=2, code=1, says=["C0 'a.h5:/C' is 30 x 40", "30 x 20"])
-    fails("multiply", "a.h5[30:99,:]", "b.h5", "-o", "d.h5", ranks=2, code=1, says="'30:99' selects none of the 30 rows")
-    fails("multiply", "b.h5", "a.h5", "-o", "d.h5", code=1, says=["'b.h5:/C' is 40 x 20 and 'a.h5:/C' is 30 x 40", "; B·A fits (30 x 20)"])
-    fails("multiply", "a.h5", "b.h5", "--transpose-b", "-o", "d.h5", code=1, says=["'b.h5:/C' (40 x 20) transposed is 20 x 40", "; no --transpose-b fits (30 x 20)"])
-    fails("multiply", "a.h5[:7]", "b.h5[:13,:]", "-o", "d.h5", code=1, says=["'a.h5:/C[0:7,0:40]' is 7 x 40", "'b.h5:/C[0:13,0:20]' is 13 x 20", "neither"])
-    fails("multiply", "a.h5[:7]", "b.h5[:13,:]", "-o", "d.h5", "--order", "F", code=1, says=["'a.h5:/C[0:7,0:30]' is 7 x 30", "'b.h5:/C[0:13,0:40]' is 13 x 40"])
-    fails("verify", "b.h5", "a.h5", "a.h5", ranks=2, code=1, says=["'b.h5:/C' is 40 x 20 and 'a.h5:/C' is 30 x 40", "B·A fits"])
+        fails(
+            "multiply",
+            "a.h5",
+            "a.h5",
+            "-o",
+            "d.h5",
+            ranks=ranks,
+            code=1,
+            says=[
+                "'a.h5:/C' is 30 x 40 and 'a.h5:/C' is 30 x 40",
+                "--transpose-b fits (30 x 30), --transpose-a fits (40 x 40)",
+            ],
+        )
+    fails(
+        "multiply",
+        "a.h5",
+        "b.h5",
+        "-o",
+        "d.h5",
+        "--add",
+        "a.h5",
+        ranks=2,
+        code=1,
+        says=["C0 'a.h5:/C' is 30 x 40", "30 x 20"],
+    )
+    fails(
+        "multiply", "a.h5[30:99,:]", "b.h5", "-o", "d.h5", ranks=2, code=1, says="'30:99' selects none of the 30 rows"
+    )
+    fails(
+        "multiply",
+        "b.h5",
+        "a.h5",
+        "-o",
+        "d.h5",
+        code=1,
+        says=["'b.h5:/C' is 40 x 20 and 'a.h5:/C' is 30 x 40", "; B·A fits (30 x 20)"],
+    )
+    fails(
+        "multiply",
+        "a.h5",
+        "b.h5",
+        "--transpose-b",
+        "-o",
+        "d.h5",
+        code=1,
+        says=["'b.h5:/C' (40 x 20) transposed is 20 x 40", "; no --transpose-b fits (30 x 20)"],
+    )
+    fails(
+        "multiply",
+        "a.h5[:7]",
+        "b.h5[:13,:]",
+        "-o",
+        "d.h5",
+        code=1,
+        says=["'a.h5:/C[0:7,0:40]' is 7 x 40", "'b.h5:/C[0:13,0:20]' is 13 x 20", "neither"],
+    )
+    fails(
+        "multiply",
+        "a.h5[:7]",
+        "b.h5[:13,:]",
+        "-o",
+        "d.h5",
+        "--order",
+        "F",
+        code=1,
+        says=["'a.h5:/C[0:7,0:30]' is 7 x 30", "'b.h5:/C[0:13,0:40]' is 13 x 40"],
+    )
+    fails(
+        "verify",
+        "b.h5",
+        "a.h5",
+        "a.h5",
+        ranks=2,
+        code=1,
+        says=["'b.h5:/C' is 40 x 20 and 'a.h5:/C' is 30 x 40", "B·A fits"],
+    )
     fails("verify", "a.h5", "b.h5", "a.h5", code=1, says=["C 'a.h5:/C' is 30 x 40", "30 x 20"])
     write("square.h5", np.ones((40, 40), "f4"))
     fails("verify", "a.h5[:,:30]", "b.h5[:30,:30]", "square.h5[:20,:20]", code=1, says="they must be the same")

@@ -48,7 +48,8 @@ static void test_refuse(void) {
     CHECK_FAILS(RUN(&p, "tessera x", "--outpt", "f"), TSR_ERR_USAGE, "'--outpt'; did you mean '--output'?");
     CHECK_FAILS(RUN(&p, "tessera x", "--aplha=3"), TSR_ERR_USAGE, "'--aplha'; did you mean '--alpha'?");
     CHECK_FAILS(RUN(&p, "tessera x", "--hepl"), TSR_ERR_USAGE, "did you mean '--help'?");
-    CHECK_FAILS(RUN(&p, "tessera x", "--sekret"), TSR_ERR_USAGE, "unknown option '--sekret': tessera x has"); /* a hidden one is not offered */
+    CHECK_FAILS(RUN(&p, "tessera x", "--sekret"), TSR_ERR_USAGE,
+                "unknown option '--sekret': tessera x has"); /* a hidden one is not offered */
     CHECK_FAILS(RUN(&p, "tessera x", "--nonsense", "f"), TSR_ERR_USAGE, "unknown option '--nonsense': tessera x has");
     CHECK(strstr(tsr_message(), "--output --force --format --alpha") != NULL && !strstr(tsr_message(), "--secret"), "%s", tsr_message());
     CHECK_FAILS(RUN(&p, "tessera x", "-z"), TSR_ERR_USAGE, "'-z'");
@@ -85,7 +86,9 @@ static void test_shapes(void) {
         CHECK_OK(tsr_parse_shape("--shape", shapes[n], &rows, &cols));
         CHECK(rows == 3 && cols == 4, "'%s': %lld x %lld", shapes[n], (long long)rows, (long long)cols);
     }
-    static const char *const no_shapes[] = {"", "3", "3x", "x3", "-1x3", "3x4x5", "3*4", "3x99999999999999999999", "3 4", "(3,4", "3,4)", "((3,4))", "(3,4)x5", "3,,4"};
+    static const char *const no_shapes[] = {
+        "",    "3",    "3x",   "x3",      "-1x3",    "3x4x5", "3*4", "3x99999999999999999999",
+        "3 4", "(3,4", "3,4)", "((3,4))", "(3,4)x5", "3,,4"};
     for (size_t n = 0; n < sizeof no_shapes / sizeof *no_shapes; n++) CHECK_FAILS(tsr_parse_shape("--shape", no_shapes[n], &rows, &cols), TSR_ERR_USAGE, "--shape");
     CHECK_OK(tsr_parse_grid("--grid", "2x3", grid));
     CHECK(grid[0] == 2 && grid[1] == 3 && grid[2] == 1, "%d %d %d", grid[0], grid[1], grid[2]);
@@ -108,21 +111,27 @@ static void test_memory(void) {
     static const struct {
         const char *text;
         size_t bytes;
-    } sizes[] = {{"4Gi", (size_t)4 << 30}, {"4GiB", (size_t)4 << 30}, {"4G", (size_t)4 << 30}, {"4g", (size_t)4 << 30}, {"4GB", 4000000000}, {"4 gb", 4000000000}, {"1.5Ki", 1536}};
+    } sizes[] = {{"4Gi", (size_t)4 << 30}, {"4GiB", (size_t)4 << 30}, {"4G", (size_t)4 << 30}, {"4g", (size_t)4 << 30},
+                 {"4GB", 4000000000},      {"4 gb", 4000000000},      {"1.5Ki", 1536}};
     for (size_t n = 0; n < sizeof sizes / sizeof *sizes; n++) {
         CHECK_OK(tsr_parse_memory("--memory", sizes[n].text, &bytes, &percent));
         CHECK(bytes == sizes[n].bytes, "'%s': %zu", sizes[n].text, bytes);
     }
     CHECK_OK(tsr_parse_memory("--memory", "12.5%", &bytes, &percent));
     CHECK(bytes == 0 && percent == 12.5, "%zu %g", bytes, percent);
-    static const char *const no_memory[] = {"", "0", "0%", "101%", "-5%", "nan%", "x", "%", "5x", "4Gib2", "4iB", "4Gx"};
+    static const char *const no_memory[] = {"",  "0", "0%", "101%",  "-5%", "nan%",
+                                            "x", "%", "5x", "4Gib2", "4iB", "4Gx"};
     for (size_t n = 0; n < sizeof no_memory / sizeof *no_memory; n++) CHECK_FAILS(tsr_parse_memory("--memory", no_memory[n], &bytes, &percent), TSR_ERR_USAGE, "--memory");
     CHECK_OK(tsr_order_parse("col", &order));
     CHECK(order == TSR_ORDER_COL, "%d", (int)order);
     static const struct {
         const char *text;
         tsr_order order;
-    } orders[] = {{"C", TSR_ORDER_ROW}, {"F", TSR_ORDER_COL}, {"row", TSR_ORDER_ROW}, {"column", TSR_ORDER_COL}, {"f", TSR_ORDER_COL}};
+    } orders[] = {{"C", TSR_ORDER_ROW},
+                  {"F", TSR_ORDER_COL},
+                  {"row", TSR_ORDER_ROW},
+                  {"column", TSR_ORDER_COL},
+                  {"f", TSR_ORDER_COL}};
     for (size_t n = 0; n < sizeof orders / sizeof *orders; n++) {
         CHECK_OK(tsr_order_parse(orders[n].text, &order));
         CHECK(order == orders[n].order, "'%s'", orders[n].text);
@@ -132,7 +141,8 @@ static void test_memory(void) {
 
 static void test_names_of_values(void) {
     const char *kind = "";
-    static const char *const kinds[][2] = {{"gpu", "cuda"}, {"GPU", "cuda"}, {"cuda", "cuda"}, {"cpu", "cpu"}, {"CPU", "cpu"}, {"auto", "auto"}};
+    static const char *const kinds[][2] = {{"gpu", "cuda"}, {"GPU", "cuda"}, {"cuda", "cuda"},
+                                           {"cpu", "cpu"},  {"CPU", "cpu"},  {"auto", "auto"}};
     for (size_t n = 0; n < sizeof kinds / sizeof *kinds; n++) {
         CHECK_OK(tsr_device_parse(kinds[n][0], &kind));
         CHECK(strcmp(kind, kinds[n][1]) == 0, "'%s' is %s", kinds[n][0], kind);
@@ -141,8 +151,10 @@ static void test_names_of_values(void) {
     static const struct {
         const char *text;
         tsr_dtype type;
-    } types[] = {{"fp32", TSR_F32}, {"float32", TSR_F32}, {"float", TSR_F32}, {"single", TSR_F32}, {"FP64", TSR_F64}, {"float64", TSR_F64}, {"double", TSR_F64},
-                 {"fp16", TSR_F16}, {"half", TSR_F16}, {"Float16", TSR_F16}, {"bfloat16", TSR_BF16}, {"int8", TSR_I8}, {"int64", TSR_I64}, {"uint16", TSR_U16}, {"u32", TSR_U32}};
+    } types[] = {{"fp32", TSR_F32},  {"float32", TSR_F32}, {"float", TSR_F32},     {"single", TSR_F32},
+                 {"FP64", TSR_F64},  {"float64", TSR_F64}, {"double", TSR_F64},    {"fp16", TSR_F16},
+                 {"half", TSR_F16},  {"Float16", TSR_F16}, {"bfloat16", TSR_BF16}, {"int8", TSR_I8},
+                 {"int64", TSR_I64}, {"uint16", TSR_U16},  {"u32", TSR_U32}};
     for (size_t n = 0; n < sizeof types / sizeof *types; n++) {
         tsr_dtype type = TSR_DTYPE_COUNT;
         CHECK_OK(tsr_dtype_parse(types[n].text, &type));
@@ -150,7 +162,8 @@ static void test_names_of_values(void) {
     }
     tsr_dtype none;
     static const char *const no_types[] = {"", "float8", "f4", "fp", "i3"};
-    for (size_t n = 0; n < sizeof no_types / sizeof *no_types; n++) CHECK_FAILS(tsr_dtype_parse(no_types[n], &none), TSR_ERR_USAGE, "unknown element type");
+    for (size_t n = 0; n < sizeof no_types / sizeof *no_types; n++)
+        CHECK_FAILS(tsr_dtype_parse(no_types[n], &none), TSR_ERR_USAGE, "unknown element type");
 }
 
 static void test_command_line(void) {

@@ -1,4 +1,5 @@
 """'-' for a file of text: standard output holds that text and nothing else, whatever it leads to; what people read goes to standard error."""
+
 import json
 import os
 import subprocess
@@ -47,7 +48,9 @@ def test_where_it_leads():
     with open("/dev/full", "w") as full:
         process = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, env=ENVIRONMENT, timeout=60)
     assert "No space left" in process.stderr or "still says" in process.stderr, process
-    process = subprocess.run(f"{' '.join(command[:-1])} /dev/fd/7 7>seven.json", shell=True, env=ENVIRONMENT, timeout=60)
+    process = subprocess.run(
+        f"{' '.join(command[:-1])} /dev/fd/7 7>seven.json", shell=True, env=ENVIRONMENT, timeout=60
+    )
     with open("seven.json") as file:
         assert process.returncode == 0 and "rank_count" in json.load(file)
 

@@ -31,10 +31,14 @@ def test_ways_to_ask():
     assert run("-h").out == run("help").out == general and run("-V").out == run("version").out == version
     for command in COMMANDS:
         own = run(command, "--help").out
-        assert run(command, "-h").out == run("help", command).out == run("--help", command).out == own != general, command
+        assert (
+            run(command, "-h").out == run("help", command).out == run("--help", command).out == own != general
+        ), command
         assert run(command, "a", "b", "-V").out == run(command, "--version").out, command
     one = run("bench", "gemm", "--help").out
-    assert one == run("help", "bench", "gemm").out and "tessera bench gemm" in one and "tessera bench memory" not in one, one
+    assert (
+        one == run("help", "bench", "gemm").out and "tessera bench gemm" in one and "tessera bench memory" not in one
+    ), one
     fails("help", "multiplly", code=2, says=["'multiplly'", "did you mean 'multiply'"])
     fails("multiplly", "--help", code=2, says="did you mean 'multiply'")
 
@@ -46,7 +50,7 @@ def test_help_width():
         text = run("help", *arguments).out
         for line in text.splitlines():
             assert len(line) <= 80, f"{len(line)} columns: {line}"
-        example = text[text.rindex("Example"):]
+        example = text[text.rindex("Example") :]
         assert " ".join(["tessera"] + arguments) in example, f"{arguments}: {example}"
 
 
@@ -59,12 +63,16 @@ def test_versions():
     assert re.match(r"1\.\d+\.\d+ \((parallel|serial)\)", said["HDF5"]) and "(built for MPI " in said["MPI"], said
     for library in ("CUDA", "NCCL", "zlib"):
         assert re.match(r"\d+\.\d+|not in this build", said[library]), said
+
+
 def test_libraries():
     """Starts where no GPU library is: none is linked, they are loaded when they are wanted."""
     needed = subprocess.run(["readelf", "-d", TESSERA], capture_output=True, text=True, check=True).stdout
     needed = [line.split("[")[1].rstrip("]") for line in needed.splitlines() if "(NEEDED)" in line]
     assert any(library.startswith("libc.so") for library in needed), needed
-    assert not [library for library in needed if any(name in library for name in ("nccl", "cublas", "cudart", "libcuda."))], needed
+    assert not [
+        library for library in needed if any(name in library for name in ("nccl", "cublas", "cudart", "libcuda."))
+    ], needed
 
 
 def test_help_once():
@@ -99,10 +107,37 @@ def test_aliases():
     assert read("n.h5").shape == (12, 10) and read("n.h5").dtype == np.float32
     run("generate", "-o", "n.h5:/F", "--shape", "12,10", "--type", "fp64", "--order", "F")
     assert read("n.h5", "F").shape == (10, 12) and read("n.h5", "F").dtype == np.float64
-    run("multiply", "n.h5:/C", "n.h5:/C", "--transpose-b", "-o", "named.h5", "--type", "double", "--grid", "1,1", "--host-memory", "1Gi", "--device", "CPU")
+    run(
+        "multiply",
+        "n.h5:/C",
+        "n.h5:/C",
+        "--transpose-b",
+        "-o",
+        "named.h5",
+        "--type",
+        "double",
+        "--grid",
+        "1,1",
+        "--host-memory",
+        "1Gi",
+        "--device",
+        "CPU",
+    )
     assert read("named.h5").dtype == np.float64
     hidden = {"CUDA_VISIBLE_DEVICES": ""}
-    fails("multiply", "n.h5:/C", "n.h5:/C", "--transpose-b", "-o", "p.h5", "--device", "gpu", environment=hidden, code=1, says="--device cpu")
+    fails(
+        "multiply",
+        "n.h5:/C",
+        "n.h5:/C",
+        "--transpose-b",
+        "-o",
+        "p.h5",
+        "--device",
+        "gpu",
+        environment=hidden,
+        code=1,
+        says="--device cpu",
+    )
 
 
 def test_values():

@@ -314,7 +314,9 @@ class Files(unittest.TestCase):
         bounds = ["", *map(str, range(-14, 15))]
         for _ in range(150):
             rows, cols = (":".join(rng.choice(bounds, 2)) for _ in range(2))
-            slice_text = str(rng.choice([f"[{rows},{cols}]", f"[{rows}, {cols}]", f"[{rows}]", f"[...,{cols}]", f"[{rows},...]"]))
+            slice_text = str(
+                rng.choice([f"[{rows},{cols}]", f"[{rows}, {cols}]", f"[{rows}]", f"[...,{cols}]", f"[{rows},...]"])
+            )
             want = eval(f"data{slice_text}")
             same = any(first and first == last for first, last in (rows.split(":"), cols.split(":")))
             if want.size:
@@ -331,7 +333,15 @@ class Files(unittest.TestCase):
             f["A[0]"] = np.ones((2, 3))
             f["g/B[0:1,0:2]"] = np.ones((7, 8))
             f["g/B"] = np.ones((9, 9))
-        for name, shape in {"/A[0]": (2, 3), "/A[0]/": (2, 3), "A[0]": (2, 3), "/A[0][0:1]": (1, 3), "/g/B[0:1,0:2]": (7, 8), "/A[0:1]": (1, 5), "/g/B[0:1,0:3]": (1, 3)}.items():
+        for name, shape in {
+            "/A[0]": (2, 3),
+            "/A[0]/": (2, 3),
+            "A[0]": (2, 3),
+            "/A[0][0:1]": (1, 3),
+            "/g/B[0:1,0:2]": (7, 8),
+            "/A[0:1]": (1, 5),
+            "/g/B[0:1,0:3]": (1, 3),
+        }.items():
             d = self.describe(f"{self.file}:{name}")
             self.assertEqual((int(d["rows"]), int(d["cols"])), shape, name)
         self.refused(f"{self.file}:/A[1]", "write 1:2 for that row")

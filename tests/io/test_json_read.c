@@ -10,7 +10,8 @@ static void note(void *context, const tsr_json_value *value) {
     static const char *const kinds[] = {"{", "[", "end", "text", "number", "word"};
     size_t used = strlen(log_text);
     (void)context;
-    snprintf(log_text + used, sizeof log_text - used, "%d%s<%s>%s|", value->depth, kinds[value->kind], value->name, value->text);
+    snprintf(log_text + used, sizeof log_text - used, "%d%s<%s>%s|", value->depth, kinds[value->kind], value->name,
+             value->text);
 }
 
 static tsr_status read_bytes(const char *text, size_t bytes) {
@@ -27,7 +28,9 @@ static void expect(const char *text, const char *events) {
     CHECK(strcmp(log_text, events) == 0, "'%s': %s", text, log_text);
 }
 
-static void refuse(const char *text, const char *what) { CHECK_FAILS(read_bytes(text, strlen(text)), TSR_ERR_FORMAT, what); }
+static void refuse(const char *text, const char *what) {
+    CHECK_FAILS(read_bytes(text, strlen(text)), TSR_ERR_FORMAT, what);
+}
 
 static void test_values(void) {
     expect("{}", "0{<>|0end<>|");
@@ -41,8 +44,33 @@ static void test_values(void) {
 }
 
 static void test_errors(void) {
-    static const char *const bad[] = {"{", "[1", "[1,]", "{\"a\"}", "{\"a\": }", "{a: 1}", "{\"a\": 1,}", "[1 2]", "nul", "01", "-", "1.", "0x10", ".5", "+1", "1e", "NaN", "\"a", "\"\\x\"", "\"\\u12\"",
-                                      "\"\\u12g4\"", "\"\\ud800\\n\"", "[1] 2", "}", "'a'", "\"line\nbreak\"", " "};
+    static const char *const bad[] = {"{",
+                                      "[1",
+                                      "[1,]",
+                                      "{\"a\"}",
+                                      "{\"a\": }",
+                                      "{a: 1}",
+                                      "{\"a\": 1,}",
+                                      "[1 2]",
+                                      "nul",
+                                      "01",
+                                      "-",
+                                      "1.",
+                                      "0x10",
+                                      ".5",
+                                      "+1",
+                                      "1e",
+                                      "NaN",
+                                      "\"a",
+                                      "\"\\x\"",
+                                      "\"\\u12\"",
+                                      "\"\\u12g4\"",
+                                      "\"\\ud800\\n\"",
+                                      "[1] 2",
+                                      "}",
+                                      "'a'",
+                                      "\"line\nbreak\"",
+                                      " "};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) refuse(bad[i], "'x.json', line ");
     CHECK_FAILS(read_bytes("", 0), TSR_ERR_FORMAT, "line 1");
     refuse("{\n\"a\": 1,\n\"b\": x\n}", "line 3");
@@ -74,7 +102,9 @@ static void test_is(void) {
     spit("text", "a = {}");
     spit("empty", "");
     CHECK(tsr_json_is(in_scratch("object")) && tsr_json_is(in_scratch("array")), "JSON was not seen");
-    CHECK(!tsr_json_is(in_scratch("text")) && !tsr_json_is(in_scratch("empty")) && !tsr_json_is(in_scratch("absent")) && !tsr_json_is(scratch), "no JSON was seen as such");
+    CHECK(!tsr_json_is(in_scratch("text")) && !tsr_json_is(in_scratch("empty")) && !tsr_json_is(in_scratch("absent")) &&
+              !tsr_json_is(scratch),
+          "no JSON was seen as such");
     scratch_remove();
 }
 

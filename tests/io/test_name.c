@@ -81,7 +81,8 @@ static void test_on_disk(void) {
     scratch_remove();
 }
 
-/* The slice is split off as text, whatever it says: a dataset may be called so. A slash behind it makes it part of the path. */
+/* The slice is split off as text, whatever it says: a dataset may be called so. A slash behind it makes it part of
+ * the path. */
 static void test_slice_text(void) {
     expect_with("x.h5[0:10,2:3]", "x.h5", "", "[0:10,2:3]");
     expect_with("x.h5:/A[ :10 ]", "x.h5", "/A", "[ :10 ]");
@@ -102,20 +103,40 @@ static void test_slices(void) {
     static const struct {
         const char *text;
         int64_t row0, row1, col0, col1;
-    } cases[] = {{"[0:10,2:3]", 0, 10, 2, 3}, {"[:,:]", 0, 20, 0, 10}, {"[5:,:7]", 5, 20, 0, 7}, {"[:10]", 0, 10, 0, 10}, {"[-10:, :]", 10, 20, 0, 10},
-                 {"[-4:-2,-1:]", 16, 18, 9, 10}, {"[ 1 : 3 , 4 : 5 ]", 1, 3, 4, 5}, {"[...]", 0, 20, 0, 10}, {"[..., 3:4]", 0, 20, 3, 4}, {"[2:3, ...]", 2, 3, 0, 10},
-                 {"[2:3,...,3:4]", 2, 3, 3, 4}, {"[...,2:3,3:4]", 2, 3, 3, 4}, {"[2:3,]", 2, 3, 0, 10}, {"[::1,0:5:1]", 0, 20, 0, 5}, {"[::,::]", 0, 20, 0, 10},
-                 {"[+1:+2,:]", 1, 2, 0, 10}, {"[0:99,-99:99]", 0, 20, 0, 10}, {"[0:9223372036854775807,:]", 0, 20, 0, 10}, {"[-9223372036854775808:99999999999999999999]", 0, 20, 0, 10},
-                 {"[3:3,0:0]", 3, 3, 0, 0}, {"[20:20,-1:-1]", 20, 20, 9, 9}};
+    } cases[] = {{"[0:10,2:3]", 0, 10, 2, 3},
+                 {"[:,:]", 0, 20, 0, 10},
+                 {"[5:,:7]", 5, 20, 0, 7},
+                 {"[:10]", 0, 10, 0, 10},
+                 {"[-10:, :]", 10, 20, 0, 10},
+                 {"[-4:-2,-1:]", 16, 18, 9, 10},
+                 {"[ 1 : 3 , 4 : 5 ]", 1, 3, 4, 5},
+                 {"[...]", 0, 20, 0, 10},
+                 {"[..., 3:4]", 0, 20, 3, 4},
+                 {"[2:3, ...]", 2, 3, 0, 10},
+                 {"[2:3,...,3:4]", 2, 3, 3, 4},
+                 {"[...,2:3,3:4]", 2, 3, 3, 4},
+                 {"[2:3,]", 2, 3, 0, 10},
+                 {"[::1,0:5:1]", 0, 20, 0, 5},
+                 {"[::,::]", 0, 20, 0, 10},
+                 {"[+1:+2,:]", 1, 2, 0, 10},
+                 {"[0:99,-99:99]", 0, 20, 0, 10},
+                 {"[0:9223372036854775807,:]", 0, 20, 0, 10},
+                 {"[-9223372036854775808:99999999999999999999]", 0, 20, 0, 10},
+                 {"[3:3,0:0]", 3, 3, 0, 0},
+                 {"[20:20,-1:-1]", 20, 20, 9, 9}};
     tsr_matrix_name name;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         CHECK_OK(slice(cases[i].text, false, 20, 10, &name));
         CHECK(name.sliced && !name.slice[0], "'%s' was not applied", cases[i].text);
-        CHECK(name.row0 == cases[i].row0 && name.row1 == cases[i].row1 && name.col0 == cases[i].col0 && name.col1 == cases[i].col1, "'%s': %lld:%lld,%lld:%lld", cases[i].text,
-              (long long)name.row0, (long long)name.row1, (long long)name.col0, (long long)name.col1);
+        CHECK(name.row0 == cases[i].row0 && name.row1 == cases[i].row1 && name.col0 == cases[i].col0 &&
+                  name.col1 == cases[i].col1,
+              "'%s': %lld:%lld,%lld:%lld", cases[i].text, (long long)name.row0, (long long)name.row1,
+              (long long)name.col0, (long long)name.col1);
         CHECK_OK(slice(cases[i].text, true, 10, 20, &name)); /* the transpose is stored */
-        CHECK(name.col0 == cases[i].row0 && name.col1 == cases[i].row1 && name.row0 == cases[i].col0 && name.row1 == cases[i].col1, "'%s' of columns: %lld:%lld,%lld:%lld", cases[i].text,
-              (long long)name.row0, (long long)name.row1, (long long)name.col0, (long long)name.col1);
+        CHECK(name.col0 == cases[i].row0 && name.col1 == cases[i].row1 && name.row0 == cases[i].col0 &&
+                  name.row1 == cases[i].col1,
+              "'%s' of columns: %lld:%lld,%lld:%lld", cases[i].text, (long long)name.row0, (long long)name.row1,
+              (long long)name.col0, (long long)name.col1);
     }
     CHECK_OK(slice("", false, 20, 10, &name));
     CHECK(!name.sliced, "no slice was applied");
@@ -126,24 +147,38 @@ static void test_slices(void) {
 static void refuse_slice(const char *text, tsr_status status, const char *what) {
     tsr_matrix_name name;
     tsr_status got = slice(text, false, 20, 10, &name);
-    CHECK(got == status && strstr(tsr_message(), what) && strstr(tsr_message(), "x.h5:/A["), "'%s': status %d: %s", text, got, tsr_message());
+    CHECK(got == status && strstr(tsr_message(), what) && strstr(tsr_message(), "x.h5:/A["), "'%s': status %d: %s",
+          text, got, tsr_message());
     CHECK(!name.sliced && strcmp(name.slice, text) == 0, "'%s' changed the name", text);
 }
 
 static void test_bad_slices(void) {
-    static const char *const numbers[][2] = {{"[3]", "write 3:4 for that row"}, {"[3, :]", "write 3:4 for that row"}, {"[:,2]", "write 2:3 for that column"},
-                                             {"[-1]", "write -1: for that row"}, {"[-2,:]", "write -2:-1 for that row"}, {"[1,2]", "write 1:2 for that row"}};
-    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) refuse_slice(numbers[i][0], TSR_ERR_USAGE, numbers[i][1]);
+    static const char *const numbers[][2] = {
+        {"[3]", "write 3:4 for that row"},      {"[3, :]", "write 3:4 for that row"},
+        {"[:,2]", "write 2:3 for that column"}, {"[-1]", "write -1: for that row"},
+        {"[-2,:]", "write -2:-1 for that row"}, {"[1,2]", "write 1:2 for that row"}};
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        refuse_slice(numbers[i][0], TSR_ERR_USAGE, numbers[i][1]);
     static const char *const steps[] = {"[::2]", "[::2,:]", "[:,::-1]", "[0:10:3,:]", "[::0]"};
     for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) refuse_slice(steps[i], TSR_ERR_USAGE, "is not 1");
-    static const char *const unreadable[] = {"[a:b,c:d]", "[1:2,x]", "[1;2,:]", "[1.5:2,:]", "[1:2:3:4]", "[- 1:2]", "[,3:4]", "[1:2,,3:4]", "[:]]", "[None,:]", "[1:2 3,:]", "[0x1:2,:]"};
+    static const char *const unreadable[] = {"[a:b,c:d]", "[1:2,x]",  "[1;2,:]",   "[1.5:2,:]",
+                                             "[1:2:3:4]", "[- 1:2]",  "[,3:4]",    "[1:2,,3:4]",
+                                             "[:]]",      "[None,:]", "[1:2 3,:]", "[0x1:2,:]"};
     for (size_t i = 0; i < sizeof unreadable / sizeof *unreadable; i++)
-        refuse_slice(unreadable[i], TSR_ERR_USAGE, strcmp(unreadable[i], "[1:2,,3:4]") == 0 ? "a part for rows and one for columns" : "cannot read");
-    static const char *const parts[] = {"[]", "[ ]", "[:,:,:]", "[...,...]", "[1:2,3:4,5:6]", "[:,:,...,:]", "[:,:,:,:,:,:]"};
-    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) refuse_slice(parts[i], TSR_ERR_USAGE, "a part for rows and one for columns");
-    static const char *const empty[][2] = {{"[2:1,3:4]", "'2:1' selects none of the 20 rows"}, {"[1:2,4:3]", "none of the 10 columns"}, {"[20:,:]", "none of the 20 rows"},
-                                           {"[30:40,:]", "none of the 20 rows"}, {"[:-20]", "none of the 20 rows"}, {"[:,-1:-3]", "none of the 10 columns"},
-                                           {"[21:21,:]", "none of the 20 rows"}, {"[:0]", "none of the 20 rows"}};
+        refuse_slice(unreadable[i], TSR_ERR_USAGE,
+                     strcmp(unreadable[i], "[1:2,,3:4]") == 0 ? "a part for rows and one for columns" : "cannot read");
+    static const char *const parts[] = {"[]",          "[ ]",          "[:,:,:]", "[...,...]", "[1:2,3:4,5:6]",
+                                        "[:,:,...,:]", "[:,:,:,:,:,:]"};
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        refuse_slice(parts[i], TSR_ERR_USAGE, "a part for rows and one for columns");
+    static const char *const empty[][2] = {{"[2:1,3:4]", "'2:1' selects none of the 20 rows"},
+                                           {"[1:2,4:3]", "none of the 10 columns"},
+                                           {"[20:,:]", "none of the 20 rows"},
+                                           {"[30:40,:]", "none of the 20 rows"},
+                                           {"[:-20]", "none of the 20 rows"},
+                                           {"[:,-1:-3]", "none of the 10 columns"},
+                                           {"[21:21,:]", "none of the 20 rows"},
+                                           {"[:0]", "none of the 20 rows"}};
     for (size_t i = 0; i < sizeof empty / sizeof *empty; i++) refuse_slice(empty[i][0], TSR_ERR_SHAPE, empty[i][1]);
 }
 

@@ -7,8 +7,18 @@ static void test_distance(void) {
     static const struct {
         const char *a, *b;
         int distance;
-    } cases[] = {{"", "", 0}, {"", "abc", 3}, {"abc", "", 3}, {"verify", "verify", 0}, {"Verify", "vERIFY", 0}, {"verfiy", "verify", 1}, {"vrify", "verify", 1},
-                 {"veriffy", "verify", 1}, {"werify", "verify", 1}, {"kitten", "sitting", 3}, {"ab", "ba", 1}, {"abcd", "badc", 2}};
+    } cases[] = {{"", "", 0},
+                 {"", "abc", 3},
+                 {"abc", "", 3},
+                 {"verify", "verify", 0},
+                 {"Verify", "vERIFY", 0},
+                 {"verfiy", "verify", 1},
+                 {"vrify", "verify", 1},
+                 {"veriffy", "verify", 1},
+                 {"werify", "verify", 1},
+                 {"kitten", "sitting", 3},
+                 {"ab", "ba", 1},
+                 {"abcd", "badc", 2}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         int there = tsr_edit_distance(cases[i].a, cases[i].b), back = tsr_edit_distance(cases[i].b, cases[i].a);
         CHECK(there == cases[i].distance && back == there, "'%s' '%s': %d and %d", cases[i].a, cases[i].b, there, back);
@@ -28,13 +38,22 @@ static const char *said(const char *wanted, const char *a, const char *b, const 
 static void test_suggestions(void) {
     static const struct {
         const char *wanted, *said;
-    } cases[] = {{"multiplly", "; did you mean '--multiply'?"}, {"mult", "; did you mean '--multiply'?"}, {"verfy", "; did you mean '--verify'?"}, {"INFO", "; did you mean '--info'?"},
-                 {"inof", "; did you mean '--info'?"}, {"in", ""}, {"", ""}, {"tiles", ""}, {"infect", ""}, {"divide", ""}};
+    } cases[] = {{"multiplly", "; did you mean '--multiply'?"},
+                 {"mult", "; did you mean '--multiply'?"},
+                 {"verfy", "; did you mean '--verify'?"},
+                 {"INFO", "; did you mean '--info'?"},
+                 {"inof", "; did you mean '--info'?"},
+                 {"in", ""},
+                 {"", ""},
+                 {"tiles", ""},
+                 {"infect", ""},
+                 {"divide", ""}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const char *got = said(cases[i].wanted, "multiply", "verify", "info");
         CHECK(strcmp(got, cases[i].said) == 0, "'%s': \"%s\"", cases[i].wanted, got);
     }
-    CHECK(strcmp(said("format", "formats", "forma", "format2"), "; did you mean '--formats'?") == 0, "the first of equals: %s", said("format", "formats", "forma", "format2"));
+    CHECK(strcmp(said("format", "formats", "forma", "format2"), "; did you mean '--formats'?") == 0,
+          "the first of equals: %s", said("format", "formats", "forma", "format2"));
     CHECK(strcmp(said("/a", "/A", "/B", "/C"), "; did you mean '--/A'?") == 0, "letters' case");
     char lengthy[4 * TSR_NEAREST_CHARS];
     memset(lengthy, 'x', sizeof lengthy - 1);
