@@ -110,7 +110,7 @@ static tsr_status write_band(const tsr_world *world, const generate_options *o, 
         TSR_TRY_DONE(fill_rect(o, rect, data, spare));
         TSR_TRY_DONE(store->ops->write(store, rect, data, rect.cols));
         done += (double)tsr_rect_elements(rect) * (double)bytes;
-        tsr_progress_update(&progress, done);
+        tsr_progress_update(&progress, done, 0);
     }
     status = store->ops->sync(store);
 done:

@@ -5,6 +5,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "app/progress.h"
+
 static const int stop_signals[] = {SIGTERM, SIGINT, SIGHUP};
 /* Written before the handler is installed. */
 static char temporary[TSR_FILE_CHARS];
@@ -22,6 +24,7 @@ static void stop(int number) {
     static const char text[] = "tessera: stopped on request; nothing under the output's name has changed, run the command again\n";
     (void)number;
     unlink(temporary);
+    tsr_progress_wipe();
     say(text, sizeof text - 1);
     _exit(75);
 }

@@ -38,9 +38,9 @@ int tsr_job_io_threads(const tsr_job *j) {
     return (int)tsr_max(1, tsr_min(8, tsr_job_cores(j) / 2));
 }
 
-static void show_progress(void *context, double done) {
+static void show_progress(void *context, double done, double under_way) {
     tsr_progress *progress = context;
-    tsr_progress_update(progress, done * progress->total);
+    tsr_progress_update(progress, done * progress->total, under_way * progress->total);
 }
 
 tsr_status tsr_job_open_trace(tsr_job *j) {
@@ -110,7 +110,7 @@ static tsr_status prepare(tsr_job *j) {
     TSR_TRY(tsr_agree(comm, j->grid.active ? open_stores(j) : TSR_OK));
     tsr_job_mark(j, TSR_STARTUP_FILES);
     double flops = 2.0 * (double)j->problem.m * (double)j->problem.n * (double)j->problem.k;
-    tsr_progress_open(&j->progress, j->world->rank == 0 ? j->settings->progress : TSR_PROGRESS_OFF, "multiply", flops, "flop", stderr);
+    tsr_progress_open(&j->progress, j->world->rank == 0 ? j->settings->progress : TSR_PROGRESS_OFF, "multiply", flops, "FLOP", stderr);
     tsr_status status = j->grid.active ? open_executor(j) : TSR_OK;
     if (status == TSR_OK && tsr_task_done(&j->allocation)) status = tsr_task_status(&j->allocation); /* else settle() asks */
     TSR_TRY(tsr_agree(comm, status));
@@ -122,6 +122,7 @@ static tsr_status prepare(tsr_job *j) {
 
 /* Other ranks may be waiting for this one inside communication. */
 static _Noreturn void give_up(tsr_job *j, tsr_status status) {
+    tsr_progress_close(&j->progress);
     tsr_output_discard(&j->output);
     tsr_abort(j->world, status);
 }

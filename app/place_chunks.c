@@ -95,7 +95,7 @@ static void place_all(job *p) {
             failed = true;
             tsr_output_discard(p->output);
         }
-        tsr_progress_update(p->progress, (double)(i + 1) / (double)p->chunks * p->progress->total);
+        tsr_progress_update(p->progress, (double)(i + 1) / (double)p->chunks * p->progress->total, 0);
     }
     tsr_status closed = tsr_placer_close(placer);
     if (!failed) note(p, closed); /* else it would only say that chunks are missing */

@@ -35,7 +35,7 @@ struct tsr_executor {
     void **buffers;
     tsr_clocks clocks;
     lane_state lanes[TSR_LANE_COUNT];
-    atomic_llong steps_done;
+    atomic_llong begun, done;  /* predicted nanoseconds of the steps that have begun, and of those done */
     int lanes_done;            /* under clocks.lock */
     tsr_status status;         /* of the first lane that failed; under clocks.lock */
     char message[1024];
@@ -96,6 +96,29 @@ done:
     return status;
 }
 
+/* ---- progress ----------------------------------------------------------------------------------------------------- */
+
+/* Of all bytes and flops of a lane, or of one step, by the plan's rates. */
+static double predicted_seconds(const tsr_plan *plan, tsr_lane lane, double bytes, double flops) {
+    const double rate = plan->resources.rates.lane[lane];
+    return rate > 0 ? (lane == TSR_LANE_MULTIPLY ? flops : bytes) / rate : 0;
+}
+
+static long long predicted_ns(const tsr_executor *e, const tsr_step *step) {
+    return (long long)(1e9 * predicted_seconds(e->x.plan, step->lane, step->lane_bytes, step->flops));
+}
+
+static double predicted_run(const tsr_plan *plan, const tsr_forecast *forecast) {
+    double seconds = 0;
+    for (int lane = 0; lane < TSR_LANE_COUNT; lane++) seconds += predicted_seconds(plan, (tsr_lane)lane, forecast->lane_bytes[lane], forecast->flops);
+    return seconds;
+}
+
+static void report_progress(tsr_executor *e, double seconds) {
+    const double done = (double)atomic_load(&e->done) / 1e9, begun = (double)atomic_load(&e->begun) / 1e9;
+    if (seconds > 0) e->x.progress(e->x.progress_context, done / seconds, (begun - done) / seconds);
+}
+
 /* ---- one lane ------------------------------------------------------------------------------------------------------ */
 
 static void lane_done(lane_state *lane, const tsr_step *step, double seconds) {
@@ -106,7 +129,7 @@ static void lane_done(lane_state *lane, const tsr_step *step, double seconds) {
         lane->tiles++;
         tsr_kernels_add(lane->kernels, tsr_gemm_taker(lane->executor->x.kernel, step->m, step->n, step->k)->name, step->flops);
     }
-    atomic_fetch_add(&lane->executor->steps_done, 1);
+    atomic_fetch_add(&lane->executor->done, predicted_ns(lane->executor, step));
     tsr_clocks_advance(&lane->executor->clocks, step);
 }
 
@@ -149,6 +172,7 @@ static tsr_status lane_land(lane_state *lane) {
 static tsr_status lane_issue(lane_state *lane, const tsr_step *step) {
     tsr_executor *e = lane->executor;
     tsr_device *device = e->x.device;
+    atomic_fetch_add(&e->begun, predicted_ns(e, step));
     if (!lane->asynchronous) {
         double start = tsr_now_seconds();
         TSR_TRY(tsr_step_run(&e->x, e->buffers, lane->stream, step));
@@ -207,15 +231,15 @@ static struct timespec soon(void) {
     return at;
 }
 
-/* Until every started lane has ended or one has failed; reports progress meanwhile. */
-static tsr_status watch(tsr_executor *e, int started, int64_t steps) {
+/* Until every started lane has ended or one has failed; reports progress meanwhile. `seconds`: of all steps, as predicted. */
+static tsr_status watch(tsr_executor *e, int started, double seconds) {
     pthread_mutex_lock(&e->clocks.lock);
     while (e->status == TSR_OK && e->lanes_done < started) {
         struct timespec until = soon();
         pthread_cond_timedwait(&e->clocks.moved, &e->clocks.lock, &until);
         if (!e->x.progress) continue;
         pthread_mutex_unlock(&e->clocks.lock);
-        e->x.progress(e->x.progress_context, steps > 0 ? (double)atomic_load(&e->steps_done) / (double)steps : 1);
+        report_progress(e, seconds);
         pthread_mutex_lock(&e->clocks.lock);
     }
     tsr_status status = e->status;
@@ -227,7 +251,7 @@ static tsr_status watch(tsr_executor *e, int started, int64_t steps) {
 /* As before the first run. */
 static void begin_anew(tsr_executor *e) {
     memset(e->clocks.clock, 0, (size_t)e->x.plan->buffers * sizeof *e->clocks.clock);
-    atomic_store(&e->steps_done, 0);
+    atomic_store(&e->begun, 0), atomic_store(&e->done, 0);
     e->lanes_done = 0;
     for (int i = 0; i < TSR_LANE_COUNT; i++) {
         lane_state *lane = &e->lanes[i];
@@ -292,7 +316,7 @@ tsr_status tsr_executor_run(tsr_executor *e, tsr_rank_record *record) {
         if (!lane->started) status = tsr_fail(TSR_ERR_MEMORY, "could not start the thread of the %s lane: raise the limit on processes", tsr_lane_name((tsr_lane)i));
         started += lane->started;
     }
-    if (status == TSR_OK) status = watch(e, started, forecast.steps);
+    if (status == TSR_OK) status = watch(e, started, predicted_run(e->x.plan, &forecast));
     bool alone = grid->p * grid->q * grid->r == 1;
     if (status != TSR_OK && !alone) return status; /* lanes may hang in communication: only an abort helps */
     if (status != TSR_OK) tsr_clocks_stop(&e->clocks);
