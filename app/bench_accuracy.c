@@ -19,6 +19,7 @@
 
 typedef struct {
     const char *kernel, *device, *json;
+    bool quiet;
     tsr_dtype type;
     tsr_input first_input, last_input;
     int64_t size, k[MOST_LENGTHS];
@@ -148,7 +149,7 @@ static tsr_status measure_all(bench *b, result *results, int most, int *count) {
             const int64_t k = b->o->k[length];
             TSR_TRY(make_input(b, (tsr_input)input, k));
             if (!input_holds(b)) {
-                printf("%s input with k = %" PRId64 " left out: it leaves the range of %s\n", tsr_input_name((tsr_input)input), k, tsr_dtype_name(b->input));
+                if (!b->o->quiet) printf("%s input with k = %" PRId64 " left out: it leaves the range of %s\n", tsr_input_name((tsr_input)input), k, tsr_dtype_name(b->input));
                 continue;
             }
             for (int i = 0; i < kernels && *count < most; i++) {
@@ -271,7 +272,7 @@ static tsr_status run_bench(const accuracy_options *o, tsr_device *device) {
     if (o->json) TSR_TRY_DONE(tsr_bench_json_open(o->json, &json));
     TSR_TRY_DONE(prepare(b));
     TSR_TRY_DONE(measure_all(b, results, most, &count));
-    print_table(b, results, count);
+    if (!o->quiet) print_table(b, results, count);
     if (json) {
         write_json(json, b, results, count);
         status = tsr_bench_json_close(json, o->json);
@@ -287,7 +288,7 @@ done:
     return status;
 }
 
-enum { KEY_KERNEL = 256, KEY_TYPE, KEY_SIZE, KEY_K, KEY_INPUT, KEY_PHI, KEY_DEVICE, KEY_JSON };
+enum { KEY_KERNEL = 256, KEY_TYPE, KEY_SIZE, KEY_K, KEY_INPUT, KEY_PHI, KEY_DEVICE, KEY_JSON, KEY_QUIET };
 
 static const struct argp_option options[] = {
     {"kernel", KEY_KERNEL, "NAME", 0, "One kernel, or auto (default: all that can run)", 0},
@@ -298,6 +299,7 @@ static const struct argp_option options[] = {
     {"phi", KEY_PHI, "X", 0, "Spread of wide input, normal times exp(X normal): 0 to 6 (default 2)", 0},
     {"device", KEY_DEVICE, "KIND", 0, "auto (a GPU where one is visible; default), cpu or cuda", 0},
     {"json", KEY_JSON, "FILE", 0, "Write the figures to FILE as well; - is standard output", 0},
+    {"quiet", KEY_QUIET, NULL, 0, "Print nothing: the figures go to --json alone", 0},
     {0}};
 
 static tsr_status parse_lengths(char *text, accuracy_options *o) {
@@ -333,6 +335,7 @@ static error_t parse(int key, char *text, struct argp_state *state) {
         break;
     case KEY_DEVICE: status = tsr_device_parse(text, &o->device); break;
     case KEY_JSON: o->json = text; break;
+    case KEY_QUIET: o->quiet = true; break;
     default: return ARGP_ERR_UNKNOWN;
     }
     return status == TSR_OK ? 0 : EINVAL;

@@ -21,12 +21,13 @@
 
 typedef struct {
     const char *kernel, *device, *json;
+    bool quiet;
     int64_t m, n, k, repeat, rounds;
     tsr_dtype type;
     bool all;
 } bench_options;
 
-enum { KEY_KERNEL = 256, KEY_SHAPE, KEY_TYPE, KEY_DEVICE, KEY_ALL, KEY_REPEAT, KEY_ROUNDS, KEY_JSON };
+enum { KEY_KERNEL = 256, KEY_SHAPE, KEY_TYPE, KEY_DEVICE, KEY_ALL, KEY_REPEAT, KEY_ROUNDS, KEY_JSON, KEY_QUIET };
 
 static const struct argp_option options[] = {
     {"kernel", KEY_KERNEL, "NAME", 0, "The kernel to measure, or several with commas, or auto (default), the fastest that is as accurate as IEEE arithmetic", 0},
@@ -37,6 +38,7 @@ static const struct argp_option options[] = {
     {"repeat", KEY_REPEAT, "N", 0, "Timed launches a kernel, of which the median counts (default 10; fewer where they take over 30 s)", 0},
     {"rounds", KEY_ROUNDS, "N", 0, "Rounds over the kernels, of whose medians the median counts (default 1): what drifts, such as power, then meets all alike", 0},
     {"json", KEY_JSON, "FILE", 0, "Write the figures to FILE as well; - is standard output", 0},
+    {"quiet", KEY_QUIET, NULL, 0, "Print nothing: the figures go to --json alone", 0},
     {0}};
 
 static error_t parse(int key, char *text, struct argp_state *state) {
@@ -51,6 +53,7 @@ static error_t parse(int key, char *text, struct argp_state *state) {
     case KEY_REPEAT: status = tsr_parse_int("--repeat", text, 1, 1000000, &o->repeat); break;
     case KEY_ROUNDS: status = tsr_parse_int("--rounds", text, 1, MOST_ROUNDS, &o->rounds); break;
     case KEY_JSON: o->json = text; break;
+    case KEY_QUIET: o->quiet = true; break;
     case ARGP_KEY_END:
         if (o->all && o->kernel)
             status = tsr_fail(TSR_ERR_USAGE, "--all measures every kernel, --kernel %s one: use one of the two", o->kernel);
@@ -314,7 +317,7 @@ static tsr_status run_bench(const bench_options *o, tsr_device *device) {
     TSR_TRY_DONE(choose_kernels(&b, rows, &count));
     for (int i = 0; i < count; i++) check_runs(&b, &rows[i]);
     TSR_TRY_DONE(measure(&b, rows, count));
-    print_table(&b, rows, count);
+    if (!o->quiet) print_table(&b, rows, count);
     if (json) {
         write_json(json, &b, rows, count);
         status = tsr_bench_json_close(json, o->json);

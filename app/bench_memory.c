@@ -20,6 +20,7 @@
 
 typedef struct {
     const char *device, *json;
+    bool quiet;
     int64_t size, repeat;
 } memory_options;
 
@@ -356,7 +357,7 @@ static tsr_status run_bench(const memory_options *o, tsr_device *device) {
     TSR_TRY_DONE(prepare(&b));
     count = make_rows(&b, rows);
     for (int i = 0; i < count; i++) TSR_TRY_DONE(measure(&b, &rows[i]));
-    print_table(&b, rows, count);
+    if (!o->quiet) print_table(&b, rows, count);
     if (json) {
         write_json(json, &b, rows, count);
         status = tsr_bench_json_close(json, o->json);
@@ -368,13 +369,14 @@ done:
     return status;
 }
 
-enum { KEY_SIZE = 256, KEY_DEVICE, KEY_REPEAT, KEY_JSON };
+enum { KEY_SIZE = 256, KEY_DEVICE, KEY_REPEAT, KEY_JSON, KEY_QUIET };
 
 static const struct argp_option options[] = {
     {"size", KEY_SIZE, "N", 0, "Kernels work on N x N floats; a multiple of 32 (default 8192)", 0},
     {"device", KEY_DEVICE, "KIND", 0, "auto (a GPU where one is visible; default), cpu or cuda", 0},
     {"repeat", KEY_REPEAT, "N", 0, "Timed launches each, of which the median counts (default 20; fewer where they take over 30 s)", 0},
     {"json", KEY_JSON, "FILE", 0, "Write the figures to FILE as well; - is standard output", 0},
+    {"quiet", KEY_QUIET, NULL, 0, "Print nothing: the figures go to --json alone", 0},
     {0}};
 
 static error_t parse(int key, char *text, struct argp_state *state) {
@@ -389,6 +391,7 @@ static error_t parse(int key, char *text, struct argp_state *state) {
     case KEY_DEVICE: status = tsr_device_parse(text, &o->device); break;
     case KEY_REPEAT: status = tsr_parse_int("--repeat", text, 1, 1000000, &o->repeat); break;
     case KEY_JSON: o->json = text; break;
+    case KEY_QUIET: o->quiet = true; break;
     default: return ARGP_ERR_UNKNOWN;
     }
     return status == TSR_OK ? 0 : EINVAL;

@@ -17,7 +17,7 @@
 
 enum {
     KEY_SHAPE = 256, KEY_TYPE, KEY_DATA, KEY_DISTRIBUTION, KEY_REPEAT, KEY_NO_CHECK, KEY_DEVICE, KEY_ACCURACY, KEY_KERNEL, KEY_GRID, KEY_PANEL, KEY_MEMORY,
-    KEY_HOST_MEMORY, KEY_TRANSPORT, KEY_TRACE, KEY_PEER, KEY_BLOCKS
+    KEY_HOST_MEMORY, KEY_TRANSPORT, KEY_TRACE, KEY_PEER, KEY_QUIET, KEY_RANKS, KEY_BLOCKS
 };
 
 static const struct argp_option options[] = {
@@ -39,6 +39,8 @@ static const struct argp_option options[] = {
     {"peer", KEY_PEER, "cublasxt", 0, "With --data memory: the same product by NVIDIA's cublasXt, over all GPUs of the node, from rank 0", 0},
     {"blocks", KEY_BLOCKS, "N,...", 0, "Its block sizes, of which the best counts (default 2048,4096,8192,16384)", 0},
     {"json", 'o', "FILE", 0, "Write the figures to FILE as well; - is standard output", 0},
+    {"quiet", KEY_QUIET, 0, 0, "Print nothing: the figures go to --json alone", 0},
+    {"ranks", KEY_RANKS, 0, 0, "Also print the table of ranks, as multiply does", 0},
     {0}};
 
 static tsr_status parse_blocks(const char *text, tsr_bench_multiply_options *o) {
@@ -72,6 +74,8 @@ static tsr_status parse_one(int key, char *text, tsr_bench_multiply_options *o) 
     case KEY_HOST_MEMORY: return tsr_parse_memory("--host-memory", text, &run->host_memory_bytes, &run->host_memory_percent);
     case KEY_TRANSPORT: run->transport = text; return TSR_OK;
     case KEY_TRACE: run->trace = text; return TSR_OK;
+    case KEY_QUIET: run->quiet = true; return TSR_OK;
+    case KEY_RANKS: run->ranks = true; return TSR_OK;
     case KEY_PEER: o->peer = text; return strcmp(text, "cublasxt") == 0 ? TSR_OK : tsr_fail(TSR_ERR_USAGE, "--peer %s: there is cublasxt", text);
     case KEY_BLOCKS: return parse_blocks(text, o);
     case 'o': o->json = text; return TSR_OK;
@@ -279,7 +283,7 @@ static tsr_status report(tsr_bench_multiply_run *b, FILE *json) {
     TSR_TRY_DONE(tsr_agree(world->comm, status));
     TSR_TRY_DONE(TSR_MPI(MPI_Gather(&b->job.mine, sizeof b->job.mine, MPI_BYTE, ranks, sizeof b->job.mine, MPI_BYTE, 0, world->comm)));
     if (world->rank == 0) {
-        tsr_bench_multiply_print(b, ranks);
+        if (!b->o->run.quiet) tsr_bench_multiply_print(b, ranks);
         if (json) tsr_bench_multiply_json(b, ranks, json);
     }
     if (b->o->run.trace) status = tsr_trace_save(b->job.trace, world->comm, ranks, b->o->run.trace, b->o->run.command);

@@ -108,6 +108,7 @@ void tsr_bench_multiply_print(const tsr_bench_multiply_run *b, const tsr_rank_re
     printf("best %d:", count);
     for (int i = 0; i < count; i++) printf(" %.4g", flops / best[i] / 1e12);
     printf(" TFLOP/s; the first reached %.0f%% of the best. The best in full:\n", 100 * seconds / b->seconds[0]);
+    if (o->run.ranks) tsr_record_print_ranks(&record, stdout), putchar('\n');
     tsr_record_print(&record, NULL, stdout);
     print_alone(b);
     printf("limit with the kernel's rate alone %.4f s, the %s lane of rank %d: %.1f%% of the run\n", bound.seconds, bound.lane, bound.rank, 100 * bound.seconds / seconds);

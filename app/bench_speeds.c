@@ -17,6 +17,7 @@
 typedef struct {
     const char *output;
     int64_t repeat;
+    bool quiet;
 } speeds_options;
 
 #define MOST_ROWS 16 /* kernels of one type */
@@ -26,11 +27,12 @@ typedef struct {
     tsr_gemm_speed_row row;
 } measured;
 
-enum { KEY_REPEAT = 256 };
+enum { KEY_REPEAT = 256, KEY_QUIET };
 
 static const struct argp_option options[] = {
     {"output", 'o', "FILE", 0, "Write the table here (kernels/gemm_speeds.inc of the source, to be built anew)", 0},
     {"repeat", KEY_REPEAT, "N", 0, "Measurements of a kernel and size, of which the median counts (default 3)", 0},
+    {"quiet", KEY_QUIET, NULL, 0, "Print nothing: the figures go to the table alone", 0},
     {0}};
 
 static error_t parse(int key, char *text, struct argp_state *state) {
@@ -39,6 +41,7 @@ static error_t parse(int key, char *text, struct argp_state *state) {
     switch (key) {
     case 'o': o->output = text; break;
     case KEY_REPEAT: status = tsr_parse_int("--repeat", text, 1, 1000, &o->repeat); break;
+    case KEY_QUIET: o->quiet = true; break;
     case ARGP_KEY_END:
         if (!o->output) status = tsr_fail(TSR_ERR_USAGE, "bench speeds: no output: name the table with -o FILE");
         break;
@@ -106,8 +109,8 @@ static tsr_status print_auto(const tsr_device_facts *facts, const measured *rows
     return TSR_OK;
 }
 
-/* Every kernel of this device for operands of `input`, into the file and on the terminal. */
-static tsr_status measure_type(tsr_device *device, const tsr_device_facts *facts, tsr_dtype input, int64_t repeat, FILE *file) {
+/* Every kernel of this device for operands of `input`, into the file and, unless quiet, on the terminal. */
+static tsr_status measure_type(tsr_device *device, const tsr_device_facts *facts, tsr_dtype input, const speeds_options *o, FILE *file) {
     tsr_bench_product p = {.m = LARGEST, .n = LARGEST, .k = LARGEST, .input = input};
     measured rows[MOST_ROWS];
     int count, made = 0;
@@ -120,14 +123,14 @@ static tsr_status measure_type(tsr_device *device, const tsr_device_facts *facts
         rows[made].kernel = kernel;
         *row = (tsr_gemm_speed_row){.arch = facts->arch, .code = of_library(kernel) ? "" : facts->code, .kernel = kernel->name,
                                     .input = tsr_dtype_name(input), .type = tsr_dtype_name(p.type)};
-        status = measure_sizes(&p, kernel, repeat, 0, row->round);
-        if (status == TSR_OK) status = measure_sizes(&p, kernel, repeat, 1, row->odd);
+        status = measure_sizes(&p, kernel, o->repeat, 0, row->round);
+        if (status == TSR_OK) status = measure_sizes(&p, kernel, o->repeat, 1, row->odd);
         if (status != TSR_OK) break;
         made++;
         write_row(file, row);
-        write_row(stdout, row);
+        if (!o->quiet) write_row(stdout, row);
     }
-    for (int class = 0; class < TSR_ACCURACY_TF32 && made > 0 && status == TSR_OK; class++)
+    for (int class = 0; class < TSR_ACCURACY_TF32 && made > 0 && !o->quiet && status == TSR_OK; class++)
         for (int64_t less = 0; less < 2 && status == TSR_OK; less++) status = print_auto(facts, rows, made, (tsr_accuracy)class, less);
     tsr_bench_product_close(&p);
     return status;
@@ -150,7 +153,7 @@ static tsr_status write_table(const speeds_options *o, tsr_device *device) {
     for (int i = 0; i < TSR_GEMM_SPEED_ROWS; i++)
         if (!made_anew(&tsr_gemm_speeds[i], &facts)) write_row(file, &tsr_gemm_speeds[i]);
     tsr_status status = TSR_OK;
-    for (size_t i = 0; i < sizeof inputs / sizeof *inputs && status == TSR_OK; i++) status = measure_type(device, &facts, inputs[i], o->repeat, file);
+    for (size_t i = 0; i < sizeof inputs / sizeof *inputs && status == TSR_OK; i++) status = measure_type(device, &facts, inputs[i], o, file);
     const bool failed = ferror(file) != 0;
     if ((fclose(file) != 0 || failed) && status == TSR_OK)
         status = tsr_fail(TSR_ERR_IO, "-o %s could not be written whole: free some space", o->output);

@@ -9,6 +9,7 @@
 #include "app/command.h"
 #include "app/inputs.h"
 #include "app/options.h"
+#include "app/progress.h"
 #include "app/strips.h"
 
 #define BUFFER_BYTES ((size_t)64 << 20)
@@ -20,14 +21,18 @@ typedef struct {
     double tolerance;
     tsr_order order;
     tsr_io_mode io;
+    tsr_progress_mode progress;
+    bool quiet;
 } compare_options;
 
-enum { KEY_TOLERANCE = 256, KEY_ORDER, KEY_IO };
+enum { KEY_TOLERANCE = 256, KEY_ORDER, KEY_IO, KEY_PROGRESS, KEY_QUIET };
 
 static const struct argp_option options[] = {
     {"tolerance", KEY_TOLERANCE, "T", 0, "Largest relative error that passes (default 1e-6)", 0},
     {"order", KEY_ORDER, "row|col", 0, "How rows and columns are named: as h5ls shows them (row, default), or as MATLAB does (col)", 0},
     {"io", KEY_IO, "MODE", 0, "auto (default), direct, hdf5 or mpio", 0},
+    {"progress", KEY_PROGRESS, "MODE", 0, "auto (default), bar, plain or off", 0},
+    {"quiet", KEY_QUIET, NULL, 0, "Neither progress nor errors where all is within the tolerance; the exit code says it", 0},
     {0}};
 
 static error_t parse(int key, char *text, struct argp_state *state) {
@@ -40,6 +45,8 @@ static error_t parse(int key, char *text, struct argp_state *state) {
         break;
     case KEY_ORDER: status = tsr_order_parse(text, &o->order); break;
     case KEY_IO: status = tsr_io_mode_parse(text, &o->io); break;
+    case KEY_PROGRESS: status = tsr_progress_parse(text, &o->progress); break;
+    case KEY_QUIET: o->quiet = true; break;
     case ARGP_KEY_ARG:
         if (o->count == 2) return ARGP_ERR_UNKNOWN;
         o->names[o->count++] = text;
@@ -120,22 +127,29 @@ static void compare_rect(const tsr_store *x, const tsr_store *y, tsr_rect rect, 
 }
 
 /* Local. This rank's band of rows. */
-static tsr_status compare_band(const tsr_world *world, tsr_store *x, tsr_store *y, differences *d) {
+static tsr_status compare_band(const tsr_world *world, tsr_progress_mode show, tsr_store *x, tsr_store *y, differences *d) {
     size_t bytes_x = tsr_dtype_bytes(x->desc.element.dtype), bytes_y = tsr_dtype_bytes(y->desc.element.dtype);
     int64_t multiple = tsr_max(tsr_strips_multiple(&x->desc), tsr_strips_multiple(&y->desc));
     tsr_strips strips = tsr_strips_make(y->desc.rows, y->desc.cols, multiple, bytes_x + bytes_y, BUFFER_BYTES, world->ranks, world->rank);
     size_t elements = (size_t)(strips.step_rows * strips.step_cols);
     char *data_x = malloc(elements * bytes_x), *data_y = malloc(elements * bytes_y);
+    const double ranks = world->ranks, total = (double)y->desc.rows * (double)y->desc.cols * (double)(bytes_x + bytes_y);
+    double done = 0;
+    tsr_progress progress;
     tsr_status status = TSR_OK;
     tsr_rect rect;
+    tsr_progress_open(&progress, world->rank == 0 ? show : TSR_PROGRESS_OFF, "compare", total, "B", stderr);
     if (!data_x || !data_y)
         TSR_TRY_DONE(tsr_fail(TSR_ERR_MEMORY, "no memory for %zu elements of two matrices: free some, or run fewer ranks on this node", elements));
     while (tsr_strips_next(&strips, &rect)) {
         TSR_TRY_DONE(x->ops->read(x, rect, data_x, rect.cols));
         TSR_TRY_DONE(y->ops->read(y, rect, data_y, rect.cols));
         compare_rect(x, y, rect, data_x, data_y, d);
+        done += ranks * (double)tsr_rect_elements(rect) * (double)(bytes_x + bytes_y); /* the others are about as far */
+        tsr_progress_update(&progress, done, 0);
     }
 done:
+    tsr_progress_close(&progress);
     free(data_y);
     free(data_x);
     return status;
@@ -208,11 +222,12 @@ static tsr_status compare_stores(const tsr_world *world, const compare_options *
         return tsr_agree(world->comm, tsr_fail(TSR_ERR_SHAPE, "%s is %" PRId64 " x %" PRId64 " but %s is %" PRId64 " x %" PRId64 ": compare matrices of one shape, or parts of them [r0:r1,c0:c1]",
                          o->names[0], swap ? x->desc.cols : x->desc.rows, swap ? x->desc.rows : x->desc.cols,
                          o->names[1], swap ? y->desc.cols : y->desc.rows, swap ? y->desc.rows : y->desc.cols));
-    TSR_TRY(tsr_agree(world->comm, compare_band(world, x, y, &d)));
+    TSR_TRY(tsr_agree(world->comm, compare_band(world, o->quiet ? TSR_PROGRESS_OFF : o->progress, x, y, &d)));
     TSR_TRY(combine(world, &d));
-    if (world->rank == 0) print_differences(&d, o);
     tsr_status status = judge(&d, o->tolerance);
-    if (world->rank == 0 && status == TSR_OK) printf("PASSED: no relative error above %g\n", o->tolerance);
+    const bool speaks = world->rank == 0 && (!o->quiet || status != TSR_OK);
+    if (speaks) print_differences(&d, o);
+    if (speaks && status == TSR_OK) printf("PASSED: no relative error above %g\n", o->tolerance);
     return tsr_agree(world->comm, status);
 }
 

@@ -26,9 +26,10 @@ typedef struct {
     bool force;
     tsr_io_mode io;
     tsr_progress_mode progress;
+    bool quiet;
 } generate_options;
 
-enum { KEY_SHAPE = 256, KEY_TYPE, KEY_DISTRIBUTION, KEY_SEED, KEY_ORDER, KEY_FORCE, KEY_IO, KEY_LOG, KEY_PROGRESS };
+enum { KEY_SHAPE = 256, KEY_TYPE, KEY_DISTRIBUTION, KEY_SEED, KEY_ORDER, KEY_FORCE, KEY_IO, KEY_LOG, KEY_PROGRESS, KEY_QUIET };
 
 static const struct argp_option options[] = {
     {"output", 'o', "FILE[:/PATH]", 0, "Where the matrix goes (path /C unless given)", 0},
@@ -41,6 +42,7 @@ static const struct argp_option options[] = {
     {"io", KEY_IO, "MODE", 0, "auto (default), direct, hdf5 or mpio", 0},
     {"log", KEY_LOG, "FILE", 0, "Also describe the run in this JSON file; - is standard output", 0},
     {"progress", KEY_PROGRESS, "MODE", 0, "auto (default), bar, plain or off", 0},
+    {"quiet", KEY_QUIET, NULL, 0, "Neither progress nor a word when it is done", 0},
     {0}};
 
 static error_t parse(int key, char *text, struct argp_state *state) {
@@ -60,6 +62,7 @@ static error_t parse(int key, char *text, struct argp_state *state) {
     case KEY_IO: status = tsr_io_mode_parse(text, &o->io); break;
     case KEY_LOG: o->log = text; break;
     case KEY_PROGRESS: status = tsr_progress_parse(text, &o->progress); break;
+    case KEY_QUIET: o->quiet = true; break;
     case ARGP_KEY_END:
         if (!o->output) status = tsr_fail(TSR_ERR_USAGE, "generate: no output: name it with -o FILE.h5[:/path]");
         else if (o->rows < 0) status = tsr_fail(TSR_ERR_USAGE, "generate: no shape: give it with --shape MxN");
@@ -104,7 +107,7 @@ static tsr_status write_band(const tsr_world *world, const generate_options *o, 
     tsr_rect rect;
     double total = (double)strips.rows.count * (double)strips.cols * (double)bytes, done = 0;
     char *data = malloc(need), *spare = malloc(need);
-    tsr_progress_open(&progress, world->rank == 0 ? o->progress : TSR_PROGRESS_OFF, "generate", total, "B", stderr);
+    tsr_progress_open(&progress, world->rank == 0 && !o->quiet ? o->progress : TSR_PROGRESS_OFF, "generate", total, "B", stderr);
     if (!data || !spare) TSR_TRY_DONE(tsr_fail(TSR_ERR_MEMORY, "no memory for two buffers of %zu bytes: free some, or run fewer ranks on this node", need));
     while (tsr_strips_next(&strips, &rect)) {
         TSR_TRY_DONE(fill_rect(o, rect, data, spare));
@@ -156,8 +159,9 @@ static tsr_status publish(const tsr_world *world, const generate_options *o, con
     double seconds = tsr_now_seconds() - started;
     double bytes = (double)o->rows * (double)o->cols * (double)tsr_dtype_bytes(o->type);
     char size[32];
-    printf("%s:%s: %" PRId64 " x %" PRId64 " %s %s, %s in %.2f s by %d rank%s\n", output->target, output->desc.name.path, o->rows, o->cols,
-           tsr_fill_name(o->fill), tsr_dtype_name(o->type), tsr_format_bytes(bytes, size), seconds, world->ranks, world->ranks > 1 ? "s" : "");
+    if (!o->quiet)
+        printf("%s:%s: %" PRId64 " x %" PRId64 " %s %s, %s in %.2f s by %d rank%s\n", output->target, output->desc.name.path, o->rows, o->cols,
+               tsr_fill_name(o->fill), tsr_dtype_name(o->type), tsr_format_bytes(bytes, size), seconds, world->ranks, world->ranks > 1 ? "s" : "");
     return o->log ? write_log(o, output, command, world->ranks, seconds) : TSR_OK;
 }
 

@@ -24,9 +24,11 @@ typedef struct {
     tsr_order order;
     tsr_io_mode io;
     int64_t threads;
+    tsr_progress_mode progress;
+    bool quiet;
 } verify_options;
 
-enum { KEY_ADD = 256, KEY_ALPHA, KEY_BETA, KEY_TRANSPOSE_A, KEY_TRANSPOSE_B, KEY_TRIALS, KEY_SEED, KEY_ACCUMULATED, KEY_ACCURACY, KEY_ORDER, KEY_IO, KEY_THREADS };
+enum { KEY_ADD = 256, KEY_ALPHA, KEY_BETA, KEY_TRANSPOSE_A, KEY_TRANSPOSE_B, KEY_TRIALS, KEY_SEED, KEY_ACCUMULATED, KEY_ACCURACY, KEY_ORDER, KEY_IO, KEY_THREADS, KEY_PROGRESS, KEY_QUIET };
 
 static const struct argp_option options[] = {
     {"add", KEY_ADD, "C0", 0, "The matrix that was added, beta times", 0},
@@ -41,6 +43,8 @@ static const struct argp_option options[] = {
     {"order", KEY_ORDER, "row|col", 0, "row: shapes as h5ls shows them (default); col: as MATLAB, Fortran and Julia do", 0},
     {"io", KEY_IO, "MODE", 0, "auto (default), direct, hdf5 or mpio", 0},
     {"threads", KEY_THREADS, "N", 0, "Threads of a rank, 1 to 32 (as many as it has cores)", 0},
+    {"progress", KEY_PROGRESS, "MODE", 0, "auto (default), bar, plain or off", 0},
+    {"quiet", KEY_QUIET, NULL, 0, "Neither progress nor a word when C passes; the exit code says it", 0},
     {0}};
 
 static tsr_status parse_type(const char *text, verify_options *o) {
@@ -73,6 +77,8 @@ static error_t parse(int key, char *text, struct argp_state *state) {
     case KEY_ORDER: status = tsr_order_parse(text, &o->order); break;
     case KEY_IO: status = tsr_io_mode_parse(text, &o->io); break;
     case KEY_THREADS: status = tsr_parse_int("--threads", text, 1, TSR_VERIFY_THREADS_MAX, &o->threads); break;
+    case KEY_PROGRESS: status = tsr_progress_parse(text, &o->progress); break;
+    case KEY_QUIET: o->quiet = true; break;
     case ARGP_KEY_ARG:
         if (o->count == 3) return ARGP_ERR_UNKNOWN;
         o->names[o->count++] = text;
@@ -106,7 +112,8 @@ static tsr_status verify(const tsr_world *world, const verify_options *o, tsr_st
     tsr_verify_args args = {.a = stores[swap], .b = stores[!swap], .c = stores[2], .c0 = stores[3],
                             .transpose_a = swap ? o->transpose_b : o->transpose_a, .transpose_b = swap ? o->transpose_a : o->transpose_b,
                             .alpha = o->alpha, .beta = o->beta, .trials = (int)o->trials, .seed = (uint64_t)o->seed, .accuracy = o->accuracy,
-                            .threads = (int)o->threads, .buffer_bytes = BUFFER_BYTES};
+                            .threads = (int)o->threads, .buffer_bytes = BUFFER_BYTES,
+                            .progress = o->quiet ? TSR_PROGRESS_OFF : o->progress};
     TSR_TRY(tsr_agree(world->comm,
                       tsr_shapes_check(o->order, &stores[0]->desc, o->transpose_a, &stores[1]->desc, o->transpose_b,
                                        &stores[2]->desc, stores[3] ? &stores[3]->desc : NULL)));
@@ -115,7 +122,7 @@ static tsr_status verify(const tsr_world *world, const verify_options *o, tsr_st
     char text[512];
     tsr_verify_format(&result, text, sizeof text);
     if (!result.passed) return tsr_agree(world->comm, tsr_fail(TSR_ERR_CHECK, "%s", text));
-    if (world->rank == 0) printf("%s\n", text);
+    if (world->rank == 0 && !o->quiet) printf("%s\n", text);
     return TSR_OK;
 }
 

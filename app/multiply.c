@@ -212,7 +212,7 @@ static tsr_status check(tsr_job *j) {
     if (status == TSR_OK) {
         tsr_verify_args args = {.a = a, .b = b, .c = c, .c0 = c0, .transpose_a = j->transpose_a, .transpose_b = j->transpose_b,
                                 .alpha = j->settings->alpha, .beta = j->settings->beta, .type = j->problem.type, .accuracy = tsr_gemm_loss(j->kernel, j->problem.a.element.dtype, j->problem.b.element.dtype), .trials = (int)j->settings->trials,
-                                .seed = (uint64_t)time(NULL), .threads = tsr_job_cores(j),
+                                .seed = (uint64_t)time(NULL), .threads = tsr_job_cores(j), .progress = j->settings->progress,
                                 .buffer_bytes = tsr_min((int64_t)j->plan.resources.host_limit / 4 + 1, 256 << 20)};
         status = tsr_broadcast(comm, &args.seed, sizeof args.seed);
         if (status == TSR_OK) status = tsr_verify_product(j->world, &args, &result);

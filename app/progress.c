@@ -5,7 +5,6 @@
 #include <fcntl.h>
 #include <math.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
@@ -15,7 +14,7 @@
 #define LINE_EVERY_SECONDS 30.0
 #define WINDOW_SECONDS 10.0 /* the rate is that of these */
 #define MARK_EVERY_SECONDS 0.5
-#define SMOOTH_SECONDS 5.0  /* the time left follows a new rate within about these */
+#define SMOOTH_SECONDS 5.0  /* the time left follows a new rate within about these; sooner where little has passed, or is left */
 #define BAR_LEAST 10
 #define BAR_MOST 40
 #define COLUMNS_USUAL 80
@@ -29,23 +28,33 @@ tsr_status tsr_progress_parse(const char *name, tsr_progress_mode *mode) {
 
 /* ---- the terminal ----------------------------------------------------------------------------------------------------- */
 
-/* For the handler of stop signals. */
-static volatile sig_atomic_t shown_on = -1, shown_columns;
+/* For the handler of stop signals; `wiped`: it has been there, and what other threads still draw would stay. */
+static volatile sig_atomic_t shown_on = -1, shown_columns, wiped;
 
-/* A background job leaves the terminal to others. Ranks are in groups of their own; the launcher, which is the parent of a group's first process, is in the job's. */
-static bool in_foreground(int terminal) {
-    const pid_t front = tcgetpgrp(terminal), mine = getpgrp();
-    if (front < 0) return errno == ENOTTY; /* a terminal that controls no jobs here; else one that has hung up */
-    if (front == mine) return true;
-    if (!getenv("PMIX_RANK") && !getenv("OMPI_COMM_WORLD_RANK") && !getenv("PMI_RANK")) return false;
+/* Name, parent and group of a process, as far as /proc says. */
+static bool look_up(pid_t process, char command[17], int *parent, int *group) {
     char name[40];
-    int launcher = 0;
-    snprintf(name, sizeof name, "/proc/%ld/stat", (long)mine);
+    snprintf(name, sizeof name, "/proc/%ld/stat", (long)process);
     FILE *stat = fopen(name, "re");
     if (!stat) return false;
-    const bool found = fscanf(stat, "%*d (%*[^)]) %*c %d", &launcher) == 1;
+    const bool found = fscanf(stat, "%*d (%16[^)]) %*c %d %d", command, parent, group) == 3;
     fclose(stat);
-    return found && launcher > 0 && getpgid(launcher) == front;
+    return found;
+}
+
+/* A background job leaves the terminal to others. Ranks are in groups of their own: there the job's is that of their launcher, the parent of a group's first
+ * process. A shell, which is in the foreground while its job is not, is none. */
+static bool in_foreground(int terminal) {
+    static const char *const launchers[] = {"mpi", "orte", "prte", "hydra"}; /* mpirun, mpiexec, mpirun.openmpi, ... */
+    const pid_t front = tcgetpgrp(terminal);
+    char command[17];
+    int launcher, of_launcher, group;
+    if (front < 0) return errno == ENOTTY; /* a terminal that controls no jobs here; else one that has hung up */
+    if (front == getpgrp()) return true;
+    if (!look_up(getpgrp(), command, &launcher, &group) || !look_up(launcher, command, &of_launcher, &group) || group != front) return false;
+    for (size_t i = 0; i < sizeof launchers / sizeof *launchers; i++)
+        if (strncmp(command, launchers[i], strlen(launchers[i])) == 0) return true;
+    return false;
 }
 
 static int columns_of(int terminal) {
@@ -54,24 +63,29 @@ static int columns_of(int terminal) {
 }
 
 /* A group in the background may write where the terminal does not forbid it (stty tostop): a blocked signal neither stops it nor fails the write. */
-static void put(const tsr_progress *progress, const char *text, size_t chars) {
-    if (progress->terminal < 0) {
-        fwrite(text, 1, chars, progress->to);
-        fflush(progress->to);
-        return;
-    }
+static void put_on_terminal(int terminal, const char *text, size_t chars) {
     sigset_t stops, before;
     sigemptyset(&stops);
     sigaddset(&stops, SIGTTOU);
     pthread_sigmask(SIG_BLOCK, &stops, &before);
-    const ssize_t written = write(progress->terminal, text, chars);
+    const ssize_t written = write(terminal, text, chars);
     (void)written;
     pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+static void put(const tsr_progress *progress, const char *text, size_t chars) {
+    if (progress->terminal >= 0) {
+        put_on_terminal(progress->terminal, text, chars);
+        return;
+    }
+    fwrite(text, 1, chars, progress->to);
+    fflush(progress->to);
 }
 
 /* Writes over the bar that is there, and leaves the cursor at the line's beginning: whatever else is said begins there. */
 static void put_bar(tsr_progress *progress, const char *text) {
     char line[512];
+    if (wiped) return;
     const int columns = (int)strlen(text), room = progress->terminal < 0 ? COLUMNS_USUAL : columns_of(progress->terminal);
     const int before = progress->columns < room ? progress->columns : room - 1, clear = before > columns ? before - columns : 0;
     const int chars = snprintf(line, sizeof line, "\r%s%*s\r", text, clear, "");
@@ -83,11 +97,11 @@ static void put_bar(tsr_progress *progress, const char *text) {
 void tsr_progress_wipe(void) {
     const int terminal = shown_on, columns = shown_columns;
     char line[512];
+    wiped = 1;
     if (terminal < 0 || columns <= 0 || columns > (int)sizeof line - 2) return;
     line[0] = line[columns + 1] = '\r';
     for (int i = 1; i <= columns; i++) line[i] = ' ';
-    const ssize_t written = write(terminal, line, (size_t)columns + 2);
-    (void)written;
+    put_on_terminal(terminal, line, (size_t)columns + 2);
     shown_on = -1;
 }
 
@@ -118,6 +132,7 @@ void tsr_progress_open_with_clock(tsr_progress *progress, tsr_progress_mode mode
                                .unit = unit, .total = total, .clock = clock, .clock_context = clock_context, .started = now, .written = now,
                                .drawn = now + FIRST_BAR_SECONDS - BAR_EVERY_SECONDS, .last = {now, 0}, .marks = {{now, 0}}, .marked = 1, .left = -1, .left_at = now};
     pthread_mutex_init(&progress->lock, NULL);
+    wiped = 0;
 }
 
 /* ---- rate and time left ------------------------------------------------------------------------------------------------ */
@@ -148,7 +163,8 @@ static tsr_progress_view estimate(tsr_progress *progress, double done, double un
     progress->reached = fmin(progress->total, fmax(progress->reached, reached));
     if (rate > 0) {
         const double left = (progress->total - progress->reached) / rate, counted = fmax(0, progress->left - since);
-        progress->left = progress->left < 0 ? left : counted + (left - counted) * (1 - exp(-since / SMOOTH_SECONDS));
+        const double smooth = fmin(SMOOTH_SECONDS, fmin(left, now - progress->started) / 2 + 1e-3);
+        progress->left = progress->left < 0 ? left : counted + (left - counted) * (1 - exp(-since / smooth));
         progress->left_at = now;
     }
     if (progress->last.done >= progress->total) progress->left = 0;

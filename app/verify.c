@@ -195,6 +195,10 @@ static tsr_status share_sums(const verifier *v, row_sums *s, int64_t rows, MPI_O
     return reduce(v->world, s->bad, rows, MPI_MAX);
 }
 
+static double bytes_of(const tsr_store *store) {
+    return (double)store->desc.rows * (double)store->desc.cols * (double)tsr_dtype_bytes(store->desc.element.dtype);
+}
+
 /* Collective. Y on every rank; a second time with columns left out when B is not finite everywhere. */
 static tsr_status make_y(verifier *v) {
     if (v->k == 0) return TSR_OK;
@@ -213,6 +217,7 @@ static tsr_status make_y(verifier *v) {
             memset(v->signs + j * v->trials, 0, (size_t)v->trials * sizeof *v->signs);
         }
         if (finite) break;
+        if (reading == 0) tsr_progress_extend(&v->progress->display, bytes_of(v->args->b));
     }
     TSR_TRY(share_sums(v, &v->y, v->k, MPI_MAX));
     finish_norms(&v->y, v->k, v->n);
@@ -245,7 +250,7 @@ static tsr_status pass_c(void *context) {
     TSR_TRY_DONE(tsr_tiles_open(v, a->c, part, false, s->index, a->buffer_bytes / (with_c0 ? 2 : 1), &c));
     if (with_c0) {
         size_t bytes = tsr_dtype_bytes(a->c0->desc.element.dtype), elements = (size_t)(c.strips.step_rows * c.strips.step_cols);
-        c0 = (tsr_tiles){.store = a->c0, .row0 = s->first, .raw = malloc(elements * bytes), .values = malloc(elements * sizeof(double))};
+        c0 = (tsr_tiles){.store = a->c0, .progress = v->progress, .row0 = s->first, .raw = malloc(elements * bytes), .values = malloc(elements * sizeof(double))};
         if (!c0.raw || !c0.values) TSR_TRY_DONE(tsr_fail(TSR_ERR_MEMORY, "no memory for %zu elements of C0: give the check less host memory", elements));
     }
     tsr_span band = c.strips.rows;
@@ -359,12 +364,32 @@ static void verifier_close(verifier *v) {
     free(v->signs);
 }
 
+/* Everything is read once, unless B holds NaN or Inf. */
+static void show_progress(const verifier *v, verify_progress *progress) {
+    const tsr_verify_args *a = v->args;
+    const double operands = v->k > 0 ? bytes_of(a->a) + bytes_of(a->b) : 0, added = a->beta != 0 ? bytes_of(a->c0) : 0;
+    *progress = (verify_progress){.ranks = v->world->ranks};
+    tsr_progress_open(&progress->display, v->world->rank == 0 ? a->progress : TSR_PROGRESS_OFF, "verify", operands + added + bytes_of(a->c), "B", stderr);
+}
+
+/* Collective. */
+static tsr_status check_all(verifier *v) {
+    tsr_status status = make_y(v);
+    for (int64_t row = 0; status == TSR_OK && row < v->m && v->n > 0; row += v->block)
+        status = check_block(v, row, tsr_min(v->block, v->m - row));
+    return status;
+}
+
 tsr_status tsr_verify_product(const tsr_world *world, const tsr_verify_args *args, tsr_verify_result *result) {
     verifier v;
+    verify_progress progress;
     tsr_status status = tsr_agree(world->comm, verifier_open(world, args, &v));
-    if (status == TSR_OK) status = make_y(&v);
-    for (int64_t row = 0; status == TSR_OK && row < v.m && v.n > 0; row += v.block)
-        status = check_block(&v, row, tsr_min(v.block, v.m - row));
+    if (status == TSR_OK) {
+        v.progress = &progress;
+        show_progress(&v, &progress);
+        status = check_all(&v);
+        tsr_progress_close(&progress.display);
+    }
     if (status == TSR_OK) status = combine(world, &v.found);
     v.found.passed = v.found.rows_failed == 0;
     v.found.rows = v.m;

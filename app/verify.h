@@ -5,6 +5,7 @@
 #ifndef TSR_APP_VERIFY_H
 #define TSR_APP_VERIFY_H
 
+#include "app/progress.h"
 #include "io/store.h"
 #include "kernels/gemm.h"
 #include "mpi/grid.h"
@@ -21,6 +22,7 @@ typedef struct {
     uint64_t seed;
     int threads;                 /* of a rank, at most TSR_VERIFY_THREADS_MAX; 0: as many as it has cores */
     size_t buffer_bytes;         /* host memory one rank may use for rows of the matrices */
+    tsr_progress_mode progress;  /* shown by rank 0 */
 } tsr_verify_args;
 
 typedef struct {

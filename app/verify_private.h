@@ -2,6 +2,8 @@
 #ifndef TSR_APP_VERIFY_PRIVATE_H
 #define TSR_APP_VERIFY_PRIVATE_H
 
+#include <stdatomic.h>
+
 #include "app/strips.h"
 #include "app/verify.h"
 
@@ -13,9 +15,17 @@ typedef struct {
     double *bad;         /* rows: > 0 when the row holds a non-finite value */
 } row_sums;
 
+/* How far rank 0 is, in bytes of the matrices: its own, times the ranks. */
+typedef struct {
+    tsr_progress display;
+    int ranks;
+    atomic_llong bytes; /* of this rank */
+} verify_progress;
+
 typedef struct {
     const tsr_world *world;
     const tsr_verify_args *args;
+    verify_progress *progress;
     int64_t m, n, k;
     int trials;
     int workers;         /* threads of this rank that share a pass */
@@ -32,6 +42,8 @@ typedef struct {
 /* A matrix as a worker reads it, tile by tile, in double. */
 typedef struct {
     tsr_store *store;
+    verify_progress *progress;
+    size_t pending;     /* bytes loaded that are not done yet: they count when the next tile is wanted */
     tsr_strips strips;
     int64_t row0, col0; /* of the part walked, in the store */
     int64_t shift;      /* columns of the pass before it */
@@ -45,7 +57,7 @@ tsr_status tsr_tiles_open(const verifier *v, tsr_store *store, tsr_rect part, bo
 void tsr_tiles_close(tsr_tiles *t);
 /* The next tile, by its place in the part; false: there is none. */
 bool tsr_tiles_next(tsr_tiles *t, tsr_rect *rect);
-tsr_status tsr_tiles_load(const tsr_tiles *t, tsr_rect rect);
+tsr_status tsr_tiles_load(tsr_tiles *t, tsr_rect rect);
 
 /* What rows of C add to R, kept until the row is whole. */
 typedef struct {

@@ -24,7 +24,7 @@ tsr_status tsr_tiles_open(const verifier *v, tsr_store *store, tsr_rect part, bo
     const tsr_span cols = by_cols ? columns_of(desc, part, workers, index) : (tsr_span){0, part.cols};
     size_t mine = budget / (size_t)workers;
     mine -= (size_t)tsr_min((int64_t)TSR_RAW_BOUNCE_BYTES, (int64_t)mine / 4); /* what reading takes on the way */
-    *t = (tsr_tiles){.store = store, .row0 = part.row, .col0 = part.col + cols.start, .shift = cols.start};
+    *t = (tsr_tiles){.store = store, .progress = v->progress, .row0 = part.row, .col0 = part.col + cols.start, .shift = cols.start};
     t->strips = tsr_strips_make(index < workers ? part.rows : 0, cols.count, multiple, one, mine, v->world->ranks, v->world->rank);
     if (!by_cols) t->strips.rows = tsr_span_within(t->strips.rows, tsr_partition_units(t->strips.rows.count, multiple, workers, index));
     size_t elements = (size_t)(t->strips.step_rows * t->strips.step_cols);
@@ -35,7 +35,16 @@ tsr_status tsr_tiles_open(const verifier *v, tsr_store *store, tsr_rect part, bo
     return TSR_OK;
 }
 
+/* The tile before is done. */
+static void count_pending(tsr_tiles *t) {
+    if (!t->pending) return;
+    const long long bytes = atomic_fetch_add(&t->progress->bytes, (long long)t->pending) + (long long)t->pending;
+    t->pending = 0;
+    tsr_progress_update(&t->progress->display, (double)bytes * t->progress->ranks, 0);
+}
+
 void tsr_tiles_close(tsr_tiles *t) {
+    count_pending(t);
     free(t->values);
     free(t->raw);
 }
@@ -46,10 +55,12 @@ bool tsr_tiles_next(tsr_tiles *t, tsr_rect *rect) {
     return true;
 }
 
-tsr_status tsr_tiles_load(const tsr_tiles *t, tsr_rect rect) {
+tsr_status tsr_tiles_load(tsr_tiles *t, tsr_rect rect) {
+    count_pending(t);
     rect.col -= t->shift;
     tsr_rect stored = {t->row0 + rect.row, t->col0 + rect.col, rect.rows, rect.cols};
     TSR_TRY(t->store->ops->read(t->store, stored, t->raw, rect.cols));
+    t->pending = (size_t)tsr_rect_elements(rect) * tsr_dtype_bytes(t->store->desc.element.dtype);
     tsr_pack_args args = {.from = {t->raw, t->store->desc.element, rect.rows, rect.cols, rect.cols},
                           .to = t->values, .type = TSR_F64, .ld = rect.cols, .padded_rows = rect.rows, .padded_cols = rect.cols};
     return tsr_pack_cpu.pack(NULL, NULL, &args);

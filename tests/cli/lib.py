@@ -48,7 +48,8 @@ def command_line(args, ranks=0):
 def run(*args, ranks=0, code=0, timeout=60, environment=None):
     """Runs tessera; the exit code must be `code`, and failures must say so in one line that begins with "tessera: error: "."""
     command = command_line(args, ranks)
-    process = subprocess.run(command, capture_output=True, text=True, timeout=timeout, env=dict(ENVIRONMENT, **(environment or {})))
+    # In a session of its own: no bars on the terminal of whoever runs the tests.
+    process = subprocess.run(command, capture_output=True, text=True, timeout=timeout, env=dict(ENVIRONMENT, **(environment or {})), start_new_session=True)
     result = Result(command, process)
     assert result.code == code, f"expected exit code {code}: {result}"
     errors = [line for line in result.err.splitlines() if line.startswith("tessera: error: ")]

@@ -134,7 +134,7 @@ static void test_uneven_steps(void) {
         const double now = 0.2 * tick;
         if (now >= end) done += 4, end += fmod(done, 8) == 0 ? 6 : 2;
         at(&s, 100 + now, done, 4);
-        if (left >= 0 && done < 100) CHECK(fabs(left - s.progress.left) < 1.5, "%g s left, a moment before %g", s.progress.left, left);
+        if (left >= 0 && done < 100) CHECK(fabs(left - s.progress.left) < fmax(0.6, left / 20), "%g s left, a moment before %g", s.progress.left, left);
         left = s.progress.left;
     }
     CHECK(left == 0, "%g s left at the end", left);
