@@ -60,6 +60,15 @@ static void print_listed(void *context, const tsr_store_desc *desc, const char *
 
 /* ---- runs -------------------------------------------------------------------------------------------------------- */
 
+/* One a line. */
+static void print_warnings(const char *text) {
+    for (const char *label = "warnings"; *text; label = "") {
+        const int chars = (int)strcspn(text, "\n");
+        printf("%-11s %.*s\n", label, chars, text);
+        text += chars + (text[chars] == '\n');
+    }
+}
+
 static void print_record(const char *where, const tsr_kept_record *record, bool ranks) {
     const tsr_run_record *r = &record->run;
     bool others = false;
@@ -68,7 +77,7 @@ static void print_record(const char *where, const tsr_kept_record *record, bool 
            r->ranks > 0 ? r->rank_records[0].host : "unknown", others ? " and others" : "");
     if (*record->command) printf("command     %s\n", record->command);
     tsr_record_print(r, NULL, stdout);
-    if (*record->warnings) printf("warnings    %s\n", record->warnings);
+    print_warnings(record->warnings);
     if (ranks) tsr_record_print_ranks(r, stdout);
 }
 

@@ -106,6 +106,7 @@ static void take_rank(const tsr_found_fields *found, tsr_rank_record *r) {
     take_real(found, "wall_seconds", &r->wall_seconds);
     take_real(found, "host_peak_bytes", &r->host_peak_bytes);
     take_real(found, "device_bytes", &r->device_bytes);
+    take_long(found, "overflows", &r->overflows);
 }
 
 static void take_source(const tsr_found_fields *found, const char *prefix, tsr_source_record *source) {

@@ -93,8 +93,8 @@ typedef enum {
 size_t tsr_dtype_bytes(tsr_dtype dtype);
 const char *tsr_dtype_name(tsr_dtype dtype);
 tsr_status tsr_dtype_parse(const char *name, tsr_dtype *dtype); /* also float32, fp32, float, single, half, int8 ..., in any case; lists names on error */
-/* The type a matrix of this type is multiplied in: fp32 for f16, f32 and integers up to 16 bits; fp64 for the rest,
- * whose values fp32 would round. */
+/* The type that values of this type ask to be multiplied in: fp32 for f16, f32 and integers up to 16 bits; fp64 for the
+ * rest, which fp32 would round. Sums of integers may ask for more (tsr_problem_make). */
 tsr_dtype tsr_dtype_compute(tsr_dtype dtype);
 double tsr_dtype_largest(tsr_dtype dtype);   /* magnitude an integer type can hold; 0 for floating types */
 double tsr_dtype_integers(tsr_dtype dtype);  /* up to which a floating type holds all whole numbers; 0 for integers */

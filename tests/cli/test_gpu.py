@@ -104,6 +104,31 @@ def test_halves():
         assert np.array_equal(c, a.astype("f8") @ b.astype("f8")), record
 
 
+def test_integers():
+    """Sums beyond 2^24 are exact in f64, but for a kernel asked for by name that makes f32 alone."""
+    a, b = random.integers(0, 256, (300, 700)).astype("u1"), random.integers(0, 256, (700, 200)).astype("u1")
+    exact = a.astype("i8") @ b.astype("i8")
+    c, record, out = multiply(a, b)
+    assert c.dtype == "f8" and np.array_equal(c, exact) and out.startswith("C is f64"), record
+    assert not record["warnings"], record
+    if has("split3"):
+        c, record, _ = multiply(a, b, "--kernel", "split3")
+        assert c.dtype == "f4" and record["type"] == "f32" and "may not be exact" in record["warnings"], record
+
+
+def test_overflow():
+    """What f16 makes infinite is counted as it is converted."""
+    a, b = random.integers(-9, 10, (700, 300)).astype("f4"), random.integers(-9, 10, (300, 900)).astype("f4")
+    a[::3] *= 300
+    exact = a.astype("f8") @ b.astype("f8")
+    many = int(np.sum(np.abs(exact) >= 65520))
+    for more, expected in ((["--type", "f16"], many), (["--type", "f16", "--memory", "3M"], many), ([], 0)):
+        c, record, _ = multiply(a, b, *more)
+        assert record["overflows"] == record["ranks"][0]["overflows"] == np.sum(np.isinf(c)) == expected, record
+        assert ("overflowed" in record["warnings"]) == ("not judged" in record["check"]) == (expected > 0), record
+    assert many > 1000, many
+
+
 def test_large_parts():
     """Parts of more than 2^31 elements on one rank: C, then A, each in one super-block and one panel."""
     for shape, panel in (("65536x65536x256", "256"), ("65536x512x65536", "65536")):

@@ -253,6 +253,17 @@ def test_run():
     assert run("info", "made.h5", "--ranks").out.count("row,col,k") == 2
 
 
+def test_warnings():
+    """A line each, as the run said them."""
+    whole = np.full((1, 700), 255, "u1")
+    write("whole.h5", whole)
+    options = ["--transpose-b", "--type", "f16", "--device", "cpu"]
+    said = run("multiply", "whole.h5", "whole.h5", "-o", "warned.h5", *options).err.splitlines()
+    said = [line.split("warning: ")[1] for line in said]
+    assert len(said) == 2, said
+    assert f"\nwarnings    {said[0]}\n            {said[1]}\n" in run("info", "warned.h5").out
+
+
 def test_json():
     with open("flat.json", "w") as file:
         json.dump({"program": "tessera", "seconds": 1.5, "list": [1, [2, 3], 4], "object": {}, "done": True}, file)

@@ -22,7 +22,8 @@ static tsr_run_record sample(void) {
                                .depth = 7 - i,
                                .tiles = (1LL << 60) + i,
                                .fallbacks = 5 + i,
-                               .few = 3 + i};
+                               .few = 3 + i,
+                               .overflows = (1LL << 40) + i};
         snprintf(r->host, sizeof r->host, "nod\xc3\xa9%d", i);
         snprintf(r->device, sizeof r->device, "A device #%d", i);
         double *reals[] = {&r->flops, &r->kernel_seconds, &r->wall_seconds, &r->host_peak_bytes, &r->device_bytes};
