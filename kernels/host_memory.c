@@ -52,8 +52,7 @@ static void read_machine(const char *root, tsr_host_memory *memory) {
     if (read_number(path, "MemAvailable:", &kib)) memory->available = kib * 1024;
 }
 
-/* ---- control groups
- * --------------------------------------------------------------------------------------------------- */
+/* ---- control groups ---------------------------------------------------------------------------------------------- */
 
 /* The files of a version of control groups. */
 typedef struct {
@@ -119,8 +118,7 @@ static void read_groups(const char *root, tsr_host_memory *memory) {
     fclose(groups);
 }
 
-/* ---- Slurm
- * ------------------------------------------------------------------------------------------------------------ */
+/* ---- Slurm ------------------------------------------------------------------------------------------------------- */
 
 /* The number a variable begins with ("2(x3)" too); 0 where it is not set, is no number, or says "all" (--mem=0). */
 static uint64_t number_in(const char *variable) {

@@ -5,8 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- where: pure functions
- * -------------------------------------------------------------------------------------------- */
+/* ---- where: pure functions --------------------------------------------------------------------------------------- */
 
 void tsr_cores_spread(const tsr_cores *allowed, const tsr_cores *nodes, int node_count, int index, int ranks,
                       tsr_cores *mine) {
@@ -32,8 +31,7 @@ void tsr_cores_beside(const tsr_cores *allowed, const tsr_cores *nodes, int node
     if (share > 0 && tsr_cores_count(&here) >= (int64_t)share * sharers) *mine = here;
 }
 
-/* ---- how many
- * ----------------------------------------------------------------------------------------------------------- */
+/* ---- how many ---------------------------------------------------------------------------------------------------- */
 
 /* This rank's part of the cores it may run on, when every core is shared evenly by the node's ranks that may run on it.
  */
@@ -54,8 +52,7 @@ static tsr_status share_evenly(tsr_world *world) {
     return TSR_OK;
 }
 
-/* ---- moving
- * --------------------------------------------------------------------------------------------------------------- */
+/* ---- moving ------------------------------------------------------------------------------------------------------ */
 
 void tsr_world_widen(tsr_world *world) {
     tsr_launcher_find("/proc", &world->launcher);

@@ -39,6 +39,7 @@ tsr_status tsr_world_open(tsr_world *world) {
     int running = 0, provided = MPI_THREAD_SINGLE;
     TSR_TRY(TSR_MPI(MPI_Initialized(&running)));
     tsr_world_widen(&opened); /* first: threads that MPI starts run where this one may */
+    tsr_launcher_alone(&opened.launcher);
     if (running) TSR_TRY(TSR_MPI(MPI_Query_thread(&provided)));
     else TSR_TRY(TSR_MPI(MPI_Init_thread(NULL, NULL, MPI_THREAD_MULTIPLE, &provided)));
     if (provided < MPI_THREAD_SERIALIZED)

@@ -61,8 +61,7 @@ static bool asked_by_variables(void) {
            maps_cores(getenv("PRTE_MCA_rmaps_default_mapping_policy"));
 }
 
-/* ---- processes
- * -------------------------------------------------------------------------------------------------------- */
+/* ---- processes --------------------------------------------------------------------------------------------------- */
 
 typedef struct {
     int id, parent;
@@ -147,8 +146,7 @@ static bool asked_by_options(const char *proc, int id) {
     return asked;
 }
 
-/* ---- launchers
- * ---------------------------------------------------------------------------------------------------------- */
+/* ---- launchers --------------------------------------------------------------------------------------------------- */
 
 static void find_binding_of_open_mpi(const char *proc, tsr_launcher *launcher) {
     const char *policy = getenv("OMPI_MCA_hwloc_base_binding_policy");
@@ -193,6 +191,16 @@ void tsr_launcher_find(const char *proc, tsr_launcher *launcher) {
         ranks_by(launcher, "the mpiexec of MPICH or of another MPI like it", "PMI_SIZE", "PMI_RANK");
         if (is_set("HYDRA_USER_PROVIDED_BINDING")) launcher->unbind = "mpiexec -bind-to none";
     }
+}
+
+void tsr_launcher_alone(const tsr_launcher *launcher) {
+    static const char *const of_launchers[] = {"PMIX_NAMESPACE", "PMI_SIZE", "PMI_FD", "PMI_PORT", "PMI_JOBID", "SLURM_STEP_ID", "FLUX_JOB_ID", "PALS_RANKID"};
+    if (launcher->size > 0 || tsr_launcher_rank() >= 0) return;
+    for (size_t i = 0; i < sizeof of_launchers / sizeof *of_launchers; i++)
+        if (is_set(of_launchers[i])) return;
+    setenv("OMPI_MCA_ess_singleton_isolated", "1", 0);
+    setenv("OMPI_MCA_pml", "ob1", 0);
+    setenv("OMPI_MCA_btl", "self", 0);
 }
 
 tsr_status tsr_launcher_check(const tsr_launcher *launcher, int ranks, const char *library) {

@@ -27,6 +27,9 @@ void tsr_launcher_find(const char *proc, tsr_launcher *launcher);
 /* Local. The rank that some launcher gave this process; -1 where none did. Before MPI starts: Open MPI sets such
  * variables itself. */
 int tsr_launcher_rank(void);
+/* Local, before MPI starts. A process that nobody launched is the only rank: Open MPI 4 is told so (unless its variables
+ * are set already), and neither looks for networks nor starts a daemon, which takes it half a second. */
+void tsr_launcher_alone(const tsr_launcher *launcher);
 /* Local. TSR_ERR_USAGE where the launcher started another number of ranks than the MPI library found: they belong to
  * different MPIs, and each process would take itself for the only one. `library` is what MPI_Get_library_version says.
  */

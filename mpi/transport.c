@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "io/warnings.h"
+
 #ifdef TSR_HAVE_NCCL
 #include "mpi/nccl_library.h"
 #endif
@@ -17,6 +19,12 @@ static const tsr_transport_ops *const transports[] = {
     &tsr_transport_host,
 };
 #define TRANSPORTS ((int)(sizeof transports / sizeof *transports))
+
+/* GPUs that could use NCCL go a slower way: nobody should overlook that. */
+static void warn_of_missing(const tsr_world *world, const tsr_device_facts *facts, int shared, const char *why) {
+    if (facts->kind != TSR_DEVICE_CUDA || shared > 1) return;
+    tsr_warn(world->warnings, "%s. Panels take a slower way: install NCCL, or add its folder to LD_LIBRARY_PATH", why);
+}
 
 static int find_named(const char *name) {
     for (int i = 0; i < TRANSPORTS; i++)
@@ -49,6 +57,7 @@ tsr_status tsr_transport_choose(const tsr_world *world, const char *name, const 
         char why[256] = "";
         int mine = transports[i]->available(world->ranks, facts, shared, why), everywhere = 0;
         TSR_TRY(TSR_MPI(MPI_Allreduce(&mine, &everywhere, 1, MPI_INT, MPI_MIN, world->comm)));
+        if (!mine && automatic && strcmp(transports[i]->name, "nccl") == 0) warn_of_missing(world, facts, shared, why);
         if (!everywhere) continue;
         *ops = transports[i];
         return TSR_OK;

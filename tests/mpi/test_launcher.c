@@ -159,6 +159,29 @@ static void test_sizes(void) {
     forget();
 }
 
+/* Who was launched may have others to reach; what the user set stays. */
+static void test_alone(void) {
+    static const char *const wanted[] = {"OMPI_MCA_ess_singleton_isolated", "OMPI_MCA_pml", "OMPI_MCA_btl"};
+    static const char *const of_launchers[] = {"PMIX_NAMESPACE", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID", "SLURM_STEP_ID"};
+    for (int i = 0; i < 3; i++) unsetenv(wanted[i]);
+    forget();
+    for (int i = 0; i < 5; i++) {
+        setenv(of_launchers[i], "0", 1);
+        tsr_launcher launcher = found();
+        tsr_launcher_alone(&launcher);
+        CHECK(!getenv("OMPI_MCA_pml") && !getenv("OMPI_MCA_btl"), "alone with %s", of_launchers[i]);
+        unsetenv(of_launchers[i]);
+    }
+    tsr_launcher launcher = {.size = 2, .rank = 0};
+    tsr_launcher_alone(&launcher);
+    CHECK(!getenv("OMPI_MCA_pml"), "alone as one of two ranks");
+    setenv("OMPI_MCA_btl", "tcp,self", 1);
+    launcher = found();
+    tsr_launcher_alone(&launcher);
+    CHECK(getenv("OMPI_MCA_pml") && strcmp(getenv("OMPI_MCA_pml"), "ob1") == 0, "not alone");
+    CHECK(strcmp(getenv("OMPI_MCA_btl"), "tcp,self") == 0, "the user's variable became '%s'", getenv("OMPI_MCA_btl"));
+}
+
 int main(void) {
     CHECK(mkdtemp(proc) != NULL, "mkdtemp");
     test_none();
@@ -166,5 +189,6 @@ int main(void) {
     test_srun();
     test_sizes();
     remove_made_up(proc);
+    test_alone();
     return 0;
 }
