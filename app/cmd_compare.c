@@ -29,10 +29,12 @@ enum { KEY_TOLERANCE = 256, KEY_ORDER, KEY_IO, KEY_PROGRESS, KEY_QUIET };
 
 static const struct argp_option options[] = {
     {"tolerance", KEY_TOLERANCE, "T", 0, "Largest relative error that passes (default 1e-6)", 0},
-    {"order", KEY_ORDER, "row|col", 0, "How rows and columns are named: as h5ls shows them (row, default), or as MATLAB does (col)", 0},
+    {"order", KEY_ORDER, "row|col", 0,
+     "How rows and columns are named: as h5ls shows them (row, default), or as MATLAB does (col)", 0},
     {"io", KEY_IO, "MODE", 0, "auto (default), direct, hdf5 or mpio", 0},
     {"progress", KEY_PROGRESS, "MODE", 0, "auto (default), bar, plain or off", 0},
-    {"quiet", KEY_QUIET, NULL, 0, "Neither progress nor errors where all is within the tolerance; the exit code says it", 0},
+    {"quiet", KEY_QUIET, NULL, 0,
+     "Neither progress nor errors where all is within the tolerance; the exit code says it", 0},
     {0}};
 
 static error_t parse(int key, char *text, struct argp_state *state) {
@@ -127,13 +129,15 @@ static void compare_rect(const tsr_store *x, const tsr_store *y, tsr_rect rect, 
 }
 
 /* Local. This rank's band of rows. */
-static tsr_status compare_band(const tsr_world *world, tsr_progress_mode show, tsr_store *x, tsr_store *y, differences *d) {
+static tsr_status compare_band(const tsr_world *world, tsr_progress_mode show, tsr_store *x, tsr_store *y,
+                               differences *d) {
     size_t bytes_x = tsr_dtype_bytes(x->desc.element.dtype), bytes_y = tsr_dtype_bytes(y->desc.element.dtype);
     int64_t multiple = tsr_max(tsr_strips_multiple(&x->desc), tsr_strips_multiple(&y->desc));
     tsr_strips strips = tsr_strips_make(y->desc.rows, y->desc.cols, multiple, bytes_x + bytes_y, BUFFER_BYTES, world->ranks, world->rank);
     size_t elements = (size_t)(strips.step_rows * strips.step_cols);
     char *data_x = malloc(elements * bytes_x), *data_y = malloc(elements * bytes_y);
-    const double ranks = world->ranks, total = (double)y->desc.rows * (double)y->desc.cols * (double)(bytes_x + bytes_y);
+    const double ranks = world->ranks,
+                 total = (double)y->desc.rows * (double)y->desc.cols * (double)(bytes_x + bytes_y);
     double done = 0;
     tsr_progress progress;
     tsr_status status = TSR_OK;

@@ -29,7 +29,10 @@ typedef struct {
     bool quiet;
 } generate_options;
 
-enum { KEY_SHAPE = 256, KEY_TYPE, KEY_DISTRIBUTION, KEY_SEED, KEY_ORDER, KEY_FORCE, KEY_IO, KEY_LOG, KEY_PROGRESS, KEY_QUIET };
+enum {
+    KEY_SHAPE = 256, KEY_TYPE, KEY_DISTRIBUTION, KEY_SEED, KEY_ORDER, KEY_FORCE, KEY_IO, KEY_LOG, KEY_PROGRESS,
+    KEY_QUIET
+};
 
 static const struct argp_option options[] = {
     {"output", 'o', "FILE[:/PATH]", 0, "Where the matrix goes (path /C unless given)", 0},
@@ -107,7 +110,8 @@ static tsr_status write_band(const tsr_world *world, const generate_options *o, 
     tsr_rect rect;
     double total = (double)strips.rows.count * (double)strips.cols * (double)bytes, done = 0;
     char *data = malloc(need), *spare = malloc(need);
-    tsr_progress_open(&progress, world->rank == 0 && !o->quiet ? o->progress : TSR_PROGRESS_OFF, "generate", total, "B", stderr);
+    tsr_progress_open(&progress, world->rank == 0 && !o->quiet ? o->progress : TSR_PROGRESS_OFF, "generate", total, "B",
+                      stderr);
     if (!data || !spare) TSR_TRY_DONE(tsr_fail(TSR_ERR_MEMORY, "no memory for two buffers of %zu bytes: free some, or run fewer ranks on this node", need));
     while (tsr_strips_next(&strips, &rect)) {
         TSR_TRY_DONE(fill_rect(o, rect, data, spare));
@@ -160,8 +164,9 @@ static tsr_status publish(const tsr_world *world, const generate_options *o, con
     double bytes = (double)o->rows * (double)o->cols * (double)tsr_dtype_bytes(o->type);
     char size[32];
     if (!o->quiet)
-        printf("%s:%s: %" PRId64 " x %" PRId64 " %s %s, %s in %.2f s by %d rank%s\n", output->target, output->desc.name.path, o->rows, o->cols,
-               tsr_fill_name(o->fill), tsr_dtype_name(o->type), tsr_format_bytes(bytes, size), seconds, world->ranks, world->ranks > 1 ? "s" : "");
+        printf("%s:%s: %" PRId64 " x %" PRId64 " %s %s, %s in %.2f s by %d rank%s\n", output->target,
+               output->desc.name.path, o->rows, o->cols, tsr_fill_name(o->fill), tsr_dtype_name(o->type),
+               tsr_format_bytes(bytes, size), seconds, world->ranks, world->ranks > 1 ? "s" : "");
     return o->log ? write_log(o, output, command, world->ranks, seconds) : TSR_OK;
 }
 

@@ -28,7 +28,10 @@ typedef struct {
     bool quiet;
 } verify_options;
 
-enum { KEY_ADD = 256, KEY_ALPHA, KEY_BETA, KEY_TRANSPOSE_A, KEY_TRANSPOSE_B, KEY_TRIALS, KEY_SEED, KEY_ACCUMULATED, KEY_ACCURACY, KEY_ORDER, KEY_IO, KEY_THREADS, KEY_PROGRESS, KEY_QUIET };
+enum {
+    KEY_ADD = 256, KEY_ALPHA, KEY_BETA, KEY_TRANSPOSE_A, KEY_TRANSPOSE_B, KEY_TRIALS, KEY_SEED, KEY_ACCUMULATED,
+    KEY_ACCURACY, KEY_ORDER, KEY_IO, KEY_THREADS, KEY_PROGRESS, KEY_QUIET
+};
 
 static const struct argp_option options[] = {
     {"add", KEY_ADD, "C0", 0, "The matrix that was added, beta times", 0},

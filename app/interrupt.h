@@ -6,7 +6,8 @@
 #include "io/output.h"
 #include "mpi/grid.h"
 
-/* From here on a stop signal removes the output's temporary file, says so once a job, and ends the process with TSR_ERR_STOPPED's exit code. */
+/* From here on a stop signal removes the output's temporary file, says so once a job, and ends the process with
+ * TSR_ERR_STOPPED's exit code. */
 void tsr_interrupt_guard(const tsr_world *world, const tsr_output *output);
 /* The output is published or discarded: stop signals end the process as usual again. */
 void tsr_interrupt_release(void);

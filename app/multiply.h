@@ -38,7 +38,8 @@ typedef struct {
     const char *command;        /* the command line, for the record */
 } tsr_multiply_settings;
 
-/* Collective. Prints the run's summary (or with dry_run the plan) on rank 0. TSR_ERR_CHECK when --verify finds the product wrong: then nothing is published. */
+/* Collective. Prints the run's summary (or with dry_run the plan) on rank 0. TSR_ERR_CHECK when --verify finds the
+ * product wrong: then nothing is published. */
 tsr_status tsr_multiply(const tsr_world *world, const tsr_multiply_settings *settings);
 
 #endif

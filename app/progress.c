@@ -1,4 +1,5 @@
-/* The progress display (progress.h): estimates rate and time left, decides when and where something is shown, and how it reads. */
+/* The progress display (progress.h): estimates rate and time left, decides when and where something is shown, and how
+ * it reads. */
 #include "app/progress.h"
 
 #include <errno.h>
@@ -14,7 +15,8 @@
 #define LINE_EVERY_SECONDS 30.0
 #define WINDOW_SECONDS 10.0 /* the rate is that of these */
 #define MARK_EVERY_SECONDS 0.5
-#define SMOOTH_SECONDS 5.0  /* the time left follows a new rate within about these; sooner where little has passed, or is left */
+/* The time left follows a new rate within about these; sooner where little has passed, or is left. */
+#define SMOOTH_SECONDS 5.0
 #define BAR_LEAST 10
 #define BAR_MOST 40
 #define COLUMNS_USUAL 80
@@ -26,7 +28,7 @@ tsr_status tsr_progress_parse(const char *name, tsr_progress_mode *mode) {
     return tsr_fail(TSR_ERR_USAGE, "unknown --progress '%s': use auto, bar, plain or off", name);
 }
 
-/* ---- the terminal ----------------------------------------------------------------------------------------------------- */
+/* ---- the terminal ----------------------------------------------------------------------------------------------- */
 
 /* For the handler of stop signals; `wiped`: it has been there, and what other threads still draw would stay. */
 static volatile sig_atomic_t shown_on = -1, shown_columns, wiped;
@@ -42,8 +44,9 @@ static bool look_up(pid_t process, char command[17], int *parent, int *group) {
     return found;
 }
 
-/* A background job leaves the terminal to others. Ranks are in groups of their own: there the job's is that of their launcher, the parent of a group's first
- * process. A shell, which is in the foreground while its job is not, is none. */
+/* A background job leaves the terminal to others. Ranks are in groups of their own: there the job's is that of their
+ * launcher, the parent of a group's first process. A shell, which is in the foreground while its job is not, is none.
+ */
 static bool in_foreground(int terminal) {
     static const char *const launchers[] = {"mpi", "orte", "prte", "hydra"}; /* mpirun, mpiexec, mpirun.openmpi, ... */
     const pid_t front = tcgetpgrp(terminal);
@@ -51,7 +54,9 @@ static bool in_foreground(int terminal) {
     int launcher, of_launcher, group;
     if (front < 0) return errno == ENOTTY; /* a terminal that controls no jobs here; else one that has hung up */
     if (front == getpgrp()) return true;
-    if (!look_up(getpgrp(), command, &launcher, &group) || !look_up(launcher, command, &of_launcher, &group) || group != front) return false;
+    if (!look_up(getpgrp(), command, &launcher, &group) || !look_up(launcher, command, &of_launcher, &group) ||
+        group != front)
+        return false;
     for (size_t i = 0; i < sizeof launchers / sizeof *launchers; i++)
         if (strncmp(command, launchers[i], strlen(launchers[i])) == 0) return true;
     return false;
@@ -62,7 +67,8 @@ static int columns_of(int terminal) {
     return ioctl(terminal, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : COLUMNS_USUAL;
 }
 
-/* A group in the background may write where the terminal does not forbid it (stty tostop): a blocked signal neither stops it nor fails the write. */
+/* A group in the background may write where the terminal does not forbid it (stty tostop): a blocked signal neither
+ * stops it nor fails the write. */
 static void put_on_terminal(int terminal, const char *text, size_t chars) {
     sigset_t stops, before;
     sigemptyset(&stops);
@@ -82,12 +88,15 @@ static void put(const tsr_progress *progress, const char *text, size_t chars) {
     fflush(progress->to);
 }
 
-/* Writes over the bar that is there, and leaves the cursor at the line's beginning: whatever else is said begins there. */
+/* Writes over the bar that is there, and leaves the cursor at the line's beginning: whatever else is said begins there.
+ */
 static void put_bar(tsr_progress *progress, const char *text) {
     char line[512];
     if (wiped) return;
-    const int columns = (int)strlen(text), room = progress->terminal < 0 ? COLUMNS_USUAL : columns_of(progress->terminal);
-    const int before = progress->columns < room ? progress->columns : room - 1, clear = before > columns ? before - columns : 0;
+    const int columns = (int)strlen(text),
+              room = progress->terminal < 0 ? COLUMNS_USUAL : columns_of(progress->terminal);
+    const int before = progress->columns < room ? progress->columns : room - 1,
+              clear = before > columns ? before - columns : 0;
     const int chars = snprintf(line, sizeof line, "\r%s%*s\r", text, clear, "");
     put(progress, line, (size_t)(chars < (int)sizeof line ? chars : (int)sizeof line - 1));
     progress->columns = columns;
@@ -105,14 +114,15 @@ void tsr_progress_wipe(void) {
     shown_on = -1;
 }
 
-/* ---- opening ---------------------------------------------------------------------------------------------------------- */
+/* ---- opening ---------------------------------------------------------------------------------------------------- */
 
 static double monotonic(void *context) {
     (void)context;
     return tsr_now_seconds();
 }
 
-void tsr_progress_open(tsr_progress *progress, tsr_progress_mode mode, const char *what, double total, const char *unit, FILE *to) {
+void tsr_progress_open(tsr_progress *progress, tsr_progress_mode mode, const char *what, double total, const char *unit,
+                       FILE *to) {
     tsr_progress_open_with_clock(progress, mode, what, total, unit, to, "/dev/tty", monotonic, NULL);
 }
 
@@ -121,24 +131,40 @@ static int open_terminal(FILE *to, bool to_terminal, const char *terminal) {
     char name[256];
     if (to_terminal && ttyname_r(fileno(to), name, sizeof name) == 0) terminal = name;
     const int opened = terminal ? open(terminal, O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC) : -1;
-    return opened < 0 && to_terminal ? fcntl(fileno(to), F_DUPFD_CLOEXEC, 0) : opened; /* somebody else's, as after su */
+    return opened < 0 && to_terminal ? fcntl(fileno(to), F_DUPFD_CLOEXEC, 0)
+                                     : opened; /* somebody else's, as after su */
 }
 
-void tsr_progress_open_with_clock(tsr_progress *progress, tsr_progress_mode mode, const char *what, double total, const char *unit, FILE *to, const char *terminal,
-                                  double (*clock)(void *), void *clock_context) {
+void tsr_progress_open_with_clock(tsr_progress *progress, tsr_progress_mode mode, const char *what, double total,
+                                  const char *unit, FILE *to, const char *terminal, double (*clock)(void *),
+                                  void *clock_context) {
     const double now = clock(clock_context);
     const bool to_terminal = isatty(fileno(to)), bar = mode == TSR_PROGRESS_AUTO || mode == TSR_PROGRESS_BAR;
-    *progress = (tsr_progress){.to = to, .to_terminal = to_terminal, .terminal = bar ? open_terminal(to, to_terminal, terminal) : -1, .mode = mode, .what = what,
-                               .unit = unit, .total = total, .clock = clock, .clock_context = clock_context, .started = now, .written = now,
-                               .drawn = now + FIRST_BAR_SECONDS - BAR_EVERY_SECONDS, .last = {now, 0}, .marks = {{now, 0}}, .marked = 1, .left = -1, .left_at = now};
+    *progress = (tsr_progress){.to = to,
+                               .to_terminal = to_terminal,
+                               .terminal = bar ? open_terminal(to, to_terminal, terminal) : -1,
+                               .mode = mode,
+                               .what = what,
+                               .unit = unit,
+                               .total = total,
+                               .clock = clock,
+                               .clock_context = clock_context,
+                               .started = now,
+                               .written = now,
+                               .drawn = now + FIRST_BAR_SECONDS - BAR_EVERY_SECONDS,
+                               .last = {now, 0},
+                               .marks = {{now, 0}},
+                               .marked = 1,
+                               .left = -1,
+                               .left_at = now};
     pthread_mutex_init(&progress->lock, NULL);
     wiped = 0;
 }
 
-/* ---- rate and time left ------------------------------------------------------------------------------------------------ */
+/* ---- rate and time left ----------------------------------------------------------------------------------------- */
 
-/* From the advance that is WINDOW_SECONDS before the latest, or the first there is, to the latest. Where steps under way take longer than that, to now and
- * their end. */
+/* From the advance that is WINDOW_SECONDS before the latest, or the first there is, to the latest. Where steps under
+ * way take longer than that, to now and their end. */
 static double rate_of(const tsr_progress *progress, double now, double under_way) {
     const int64_t first = progress->marked > TSR_PROGRESS_MARKS ? progress->marked - TSR_PROGRESS_MARKS : 0;
     tsr_progress_mark old = progress->marks[first % TSR_PROGRESS_MARKS];
@@ -168,18 +194,22 @@ static tsr_progress_view estimate(tsr_progress *progress, double done, double un
         progress->left_at = now;
     }
     if (progress->last.done >= progress->total) progress->left = 0;
-    return (tsr_progress_view){progress->what, progress->unit, progress->reached / progress->total, rate, now - progress->started, progress->left};
+    return (tsr_progress_view){progress->what, progress->unit,          progress->reached / progress->total,
+                               rate,           now - progress->started, progress->left};
 }
 
-/* ---- how it reads ------------------------------------------------------------------------------------------------------- */
+/* ---- how it reads ----------------------------------------------------------------------------------------------- */
 
 /* 75 → "1:15", 3700 → "1:01:40", below 0 → "?" */
 static void format_duration(double seconds, char text[32]) {
     const int64_t whole = seconds < 1e9 ? (int64_t)(seconds + 0.5) : 1000000000;
     const int hours = (int)(whole / 3600), minutes = (int)(whole / 60 % 60), rest = (int)(whole % 60);
-    if (seconds < 0) snprintf(text, 32, "?");
-    else if (hours > 0) snprintf(text, 32, "%d:%02d:%02d", hours, minutes, rest);
-    else snprintf(text, 32, "%d:%02d", minutes, rest);
+    if (seconds < 0)
+        snprintf(text, 32, "?");
+    else if (hours > 0)
+        snprintf(text, 32, "%d:%02d:%02d", hours, minutes, rest);
+    else
+        snprintf(text, 32, "%d:%02d", minutes, rest);
 }
 
 static void format_rate(const tsr_progress_view *view, char text[64]) {
@@ -197,7 +227,8 @@ void tsr_progress_format(const tsr_progress_view *view, int columns, char *text,
     snprintf(tries[3], sizeof *tries, "%.1f %%, %s left", percent, left);
     snprintf(tries[4], sizeof *tries, "%.0f %%", percent);
     const int room = (columns < (int)chars ? columns : (int)chars) - 1;
-    const int most = room - (int)strlen(tries[0]) - (int)strlen(view->what) - 4, wide = most < BAR_MOST ? most : BAR_MOST;
+    const int most = room - (int)strlen(tries[0]) - (int)strlen(view->what) - 4,
+              wide = most < BAR_MOST ? most : BAR_MOST;
     if (wide >= BAR_LEAST) {
         const int full = (int)(view->share * wide);
         for (int i = 0; i < wide; i++) bar[i] = i < full ? '#' : '.';
@@ -217,9 +248,10 @@ static void write_line(tsr_progress *progress, const tsr_progress_view *view) {
     fflush(progress->to);
 }
 
-/* ---- showing ------------------------------------------------------------------------------------------------------------ */
+/* ---- showing ---------------------------------------------------------------------------------------------------- */
 
-/* A bar that was asked for goes to the stream where there is no terminal. Without a word, a job in the background of its terminal says lines, but not there. */
+/* A bar that was asked for goes to the stream where there is no terminal. Without a word, a job in the background of
+ * its terminal says lines, but not there. */
 static void show(tsr_progress *progress, const tsr_progress_view *view, double now) {
     const bool has_terminal = progress->terminal >= 0, automatic = progress->mode == TSR_PROGRESS_AUTO;
     if (progress->mode == TSR_PROGRESS_BAR || (automatic && has_terminal)) {
@@ -232,7 +264,9 @@ static void show(tsr_progress *progress, const tsr_progress_view *view, double n
             return;
         }
     }
-    if (progress->mode == TSR_PROGRESS_BAR || (automatic && progress->to_terminal) || now - progress->written < LINE_EVERY_SECONDS) return;
+    if (progress->mode == TSR_PROGRESS_BAR || (automatic && progress->to_terminal) ||
+        now - progress->written < LINE_EVERY_SECONDS)
+        return;
     progress->written = now;
     write_line(progress, view);
 }

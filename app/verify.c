@@ -250,7 +250,11 @@ static tsr_status pass_c(void *context) {
     TSR_TRY_DONE(tsr_tiles_open(v, a->c, part, false, s->index, a->buffer_bytes / (with_c0 ? 2 : 1), &c));
     if (with_c0) {
         size_t bytes = tsr_dtype_bytes(a->c0->desc.element.dtype), elements = (size_t)(c.strips.step_rows * c.strips.step_cols);
-        c0 = (tsr_tiles){.store = a->c0, .progress = v->progress, .row0 = s->first, .raw = malloc(elements * bytes), .values = malloc(elements * sizeof(double))};
+        c0 = (tsr_tiles){.store = a->c0,
+                         .progress = v->progress,
+                         .row0 = s->first,
+                         .raw = malloc(elements * bytes),
+                         .values = malloc(elements * sizeof(double))};
         if (!c0.raw || !c0.values) TSR_TRY_DONE(tsr_fail(TSR_ERR_MEMORY, "no memory for %zu elements of C0: give the check less host memory", elements));
     }
     tsr_span band = c.strips.rows;
@@ -369,7 +373,8 @@ static void show_progress(const verifier *v, verify_progress *progress) {
     const tsr_verify_args *a = v->args;
     const double operands = v->k > 0 ? bytes_of(a->a) + bytes_of(a->b) : 0, added = a->beta != 0 ? bytes_of(a->c0) : 0;
     *progress = (verify_progress){.ranks = v->world->ranks};
-    tsr_progress_open(&progress->display, v->world->rank == 0 ? a->progress : TSR_PROGRESS_OFF, "verify", operands + added + bytes_of(a->c), "B", stderr);
+    tsr_progress_open(&progress->display, v->world->rank == 0 ? a->progress : TSR_PROGRESS_OFF, "verify",
+                      operands + added + bytes_of(a->c), "B", stderr);
 }
 
 /* Collective. */

@@ -24,7 +24,8 @@ tsr_status tsr_tiles_open(const verifier *v, tsr_store *store, tsr_rect part, bo
     const tsr_span cols = by_cols ? columns_of(desc, part, workers, index) : (tsr_span){0, part.cols};
     size_t mine = budget / (size_t)workers;
     mine -= (size_t)tsr_min((int64_t)TSR_RAW_BOUNCE_BYTES, (int64_t)mine / 4); /* what reading takes on the way */
-    *t = (tsr_tiles){.store = store, .progress = v->progress, .row0 = part.row, .col0 = part.col + cols.start, .shift = cols.start};
+    *t = (tsr_tiles){
+        .store = store, .progress = v->progress, .row0 = part.row, .col0 = part.col + cols.start, .shift = cols.start};
     t->strips = tsr_strips_make(index < workers ? part.rows : 0, cols.count, multiple, one, mine, v->world->ranks, v->world->rank);
     if (!by_cols) t->strips.rows = tsr_span_within(t->strips.rows, tsr_partition_units(t->strips.rows.count, multiple, workers, index));
     size_t elements = (size_t)(t->strips.step_rows * t->strips.step_cols);

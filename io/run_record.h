@@ -50,7 +50,8 @@ typedef struct {
     char name[24];
     double flops;
 } tsr_kernel_share;
-#define TSR_KERNELS_RAN 4 /* kernels at most that share a run's products: what is chosen hands some to others (kernels/gemm.h) */
+/* Kernels at most that share a run's products: what is chosen hands some to others (kernels/gemm.h). */
+#define TSR_KERNELS_RAN 4
 
 /* Plain memory: gathered to rank 0. */
 typedef struct {
@@ -93,7 +94,8 @@ typedef struct {
     int64_t super_blocks[2];    /* along m, n */
     int64_t panel;              /* k of one step */
     char kernel[32];            /* chosen; which ones ran, the ranks tell */
-    char accuracy[8], input[8], type[8], transport[32], io[16]; /* input: of A and B as the kernel took them; type: of the sums */
+    char accuracy[8], transport[32], io[16];
+    char input[8], type[8];     /* of A and B as the kernel took them; of the sums */
     char versions[256];         /* "tessera 0.1.0, HDF5 …, Open MPI …, CUDA …" */
     double seconds;             /* first read to last byte synced, of the rank that took longest */
     double setup_seconds;       /* rank 0's main to first read */
@@ -134,8 +136,9 @@ tsr_status tsr_record_save_json(const tsr_run_record *record, const char *file);
 /* Whether the file could be written now: asked before a long run. Leaves nothing behind. */
 tsr_status tsr_record_check_json(const char *file);
 
-/* record_print.c. The summary of a run: what was multiplied, how long each lane was busy, what bounded the run, and last its time and speed. Lines are
- * at most 80 columns wide, but a file's name that is longer has a line of its own. `log`: the JSON file that was written; NULL: none. */
+/* record_print.c. The summary of a run: what was multiplied, how long each lane was busy, what bounded the run, and
+ * last its time and speed. Lines are at most 80 columns wide, but a file's name that is longer has a line of its own.
+ * `log`: the JSON file that was written; NULL: none. */
 void tsr_record_print(const tsr_run_record *record, const char *log, FILE *to);
 /* The table of ranks: a header and a line a rank, as wide as it needs to be. */
 void tsr_record_print_ranks(const tsr_run_record *record, FILE *to);

@@ -27,8 +27,8 @@ typedef struct {
     tsr_transport *transport;
     tsr_store *a, *b, *c0, *c;
     int io_threads; /* that read or write at once on this rank */
-    /* Called by tsr_executor_run's thread, five times a second; may be NULL. Shares of the run in [0, 1], by the plan's rates: what is done, and what the steps
-     * under way will add. */
+    /* Called by tsr_executor_run's thread, five times a second; may be NULL. Shares of the run in [0, 1], by the plan's
+     * rates: what is done, and what the steps under way will add. */
     void (*progress)(void *context, double done, double under_way);
     void *progress_context;
     void **buffers; /* the plan's, from tsr_buffers_open: the executor's from here on; NULL: it opens them itself */

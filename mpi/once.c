@@ -12,8 +12,9 @@ tsr_status tsr_once_open(MPI_Comm node, int world_rank, MPI_Win *window, tsr_onc
     MPI_Aint bytes = 0;
     *window = MPI_WIN_NULL, *once = NULL;
     TSR_TRY(TSR_MPI(MPI_Comm_rank(node, &local)));
+    const MPI_Aint mine = local == 0 ? (MPI_Aint)sizeof **once : 0;
     /* Asked for together, refused together. */
-    if (MPI_Win_allocate_shared(local == 0 ? (MPI_Aint)sizeof **once : 0, 1, MPI_INFO_NULL, node, once, window) != MPI_SUCCESS) {
+    if (MPI_Win_allocate_shared(mine, 1, MPI_INFO_NULL, node, once, window) != MPI_SUCCESS) {
         *window = MPI_WIN_NULL, *once = NULL;
         return TSR_OK;
     }

@@ -49,7 +49,8 @@ def run(*args, ranks=0, code=0, timeout=60, environment=None):
     """Runs tessera; the exit code must be `code`, and failures must say so in one line that begins with "tessera: error: "."""
     command = command_line(args, ranks)
     # In a session of its own: no bars on the terminal of whoever runs the tests.
-    process = subprocess.run(command, capture_output=True, text=True, timeout=timeout, env=dict(ENVIRONMENT, **(environment or {})), start_new_session=True)
+    process = subprocess.run(command, capture_output=True, text=True, timeout=timeout,
+                             env=dict(ENVIRONMENT, **(environment or {})), start_new_session=True)
     result = Result(command, process)
     assert result.code == code, f"expected exit code {code}: {result}"
     errors = [line for line in result.err.splitlines() if line.startswith("tessera: error: ")]
@@ -85,9 +86,12 @@ def leftovers():
 
 
 def start_long_run(ranks=2, options=()):
-    """A product of big.h5 in small panels into c.h5, which takes long enough to be ended on the way; returns once its temporary file is there."""
-    command = command_line(["multiply", "big.h5", "big.h5", "-o", "c.h5", "--force", "--device", "cpu", "--panel", "1", "--kernel", "reference", *options], ranks)
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=ENVIRONMENT, start_new_session=True)
+    """A product of big.h5 in small panels into c.h5, which takes long enough to be ended on the way; returns once its
+    temporary file is there."""
+    command = command_line(["multiply", "big.h5", "big.h5", "-o", "c.h5", "--force", "--device", "cpu", "--panel", "1",
+                            "--kernel", "reference", *options], ranks)
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=ENVIRONMENT,
+                               start_new_session=True)
     for _ in range(600):
         if process.poll() is not None:
             raise AssertionError(f"the run ended early: {process.communicate()}")

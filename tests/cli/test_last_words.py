@@ -43,7 +43,8 @@ def test_every_rank_fails():
     process = begin()
     os.truncate("big.h5", 3000)
     lines, err = spoken(process)
-    assert len(lines) == 1 and lines[0].startswith("tessera: error: rank ") and "big.h5" in lines[0] and process.returncode == 1, (process.returncode, err)
+    assert len(lines) == 1 and lines[0].startswith("tessera: error: rank ") and "big.h5" in lines[0], err
+    assert process.returncode == 1, process.returncode
 
 
 main(globals())

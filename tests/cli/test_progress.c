@@ -44,7 +44,8 @@ static int count(const char *text, char wanted) {
     return found;
 }
 
-/* ---- lines and bars on a stream ------------------------------------------------------------------------------------- */
+/* ---- lines and bars on a stream -------------------------------------------------------------------------------------
+ */
 
 static void test_plain(void) {
     screen s;
@@ -57,7 +58,8 @@ static void test_plain(void) {
     close_screen(&s);
     CHECK(count(s.text, '\n') == 3 && count(s.text, '\r') == 0, "%s", s.text);
     CHECK(strncmp(s.text, "multiply: 25.0 %, 3.33 GFLOP/s, 0:30 elapsed, 1:30 left\n", 56) == 0, "%s", s.text);
-    CHECK(strstr(s.text, "multiply: 82.5 %, 1.00 GFLOP/s, 1:30 elapsed, "), "the rate is that of the last seconds: %s", s.text);
+    CHECK(strstr(s.text, "multiply: 82.5 %, 1.00 GFLOP/s, 1:30 elapsed, "), "the rate is that of the last seconds: %s",
+          s.text);
     free(s.text);
 }
 
@@ -103,9 +105,11 @@ static void test_nothing(void) {
     free(s.text);
 }
 
-/* ---- what it estimates ---------------------------------------------------------------------------------------------- */
+/* ---- what it estimates ----------------------------------------------------------------------------------------------
+ */
 
-/* Steps of four seconds, looked at five times a second: the share never runs ahead of the step's end or falls, and the time left counts down. */
+/* Steps of four seconds, looked at five times a second: the share never runs ahead of the step's end or falls, and the
+ * time left counts down. */
 static void test_large_steps(void) {
     screen s;
     open_screen(&s, TSR_PROGRESS_PLAIN, 100);
@@ -114,11 +118,17 @@ static void test_large_steps(void) {
         const double now = 0.2 * tick;
         const int steps = tick / 20; /* of 4 each */
         at(&s, 100 + now, 4.0 * steps, steps < 25 ? 4 : 0);
-        CHECK(s.progress.reached >= reached && s.progress.reached <= fmin(100, 4.0 * (steps + 1)), "%g after %g, in the step from %g", s.progress.reached, reached, 4.0 * steps);
-        if (tick < 20) CHECK(s.progress.left < 0 && s.progress.reached == 0, "nothing was measured yet, but %g s are left", s.progress.left);
-        if (tick > 20) CHECK(fabs(s.progress.reached - now) < 0.3, "%g of 100 after %g s of 100", s.progress.reached, now);
-        if (tick > 20) CHECK(fabs(left - s.progress.left) < 0.5, "%g s left, a moment before %g", s.progress.left, left);
-        if (tick > 20) CHECK(fabs(s.progress.left - (100 - now)) < 1, "%g s left after %g of 100", s.progress.left, now);
+        CHECK(s.progress.reached >= reached && s.progress.reached <= fmin(100, 4.0 * (steps + 1)),
+              "%g after %g, in the step from %g", s.progress.reached, reached, 4.0 * steps);
+        if (tick < 20)
+            CHECK(s.progress.left < 0 && s.progress.reached == 0, "nothing was measured yet, but %g s are left",
+                  s.progress.left);
+        if (tick > 20)
+            CHECK(fabs(s.progress.reached - now) < 0.3, "%g of 100 after %g s of 100", s.progress.reached, now);
+        if (tick > 20)
+            CHECK(fabs(left - s.progress.left) < 0.5, "%g s left, a moment before %g", s.progress.left, left);
+        if (tick > 20)
+            CHECK(fabs(s.progress.left - (100 - now)) < 1, "%g s left after %g of 100", s.progress.left, now);
         reached = s.progress.reached, left = s.progress.left;
     }
     close_screen(&s);
@@ -134,7 +144,9 @@ static void test_uneven_steps(void) {
         const double now = 0.2 * tick;
         if (now >= end) done += 4, end += fmod(done, 8) == 0 ? 6 : 2;
         at(&s, 100 + now, done, 4);
-        if (left >= 0 && done < 100) CHECK(fabs(left - s.progress.left) < fmax(0.6, left / 20), "%g s left, a moment before %g", s.progress.left, left);
+        if (left >= 0 && done < 100)
+            CHECK(fabs(left - s.progress.left) < fmax(0.6, left / 20), "%g s left, a moment before %g", s.progress.left,
+                  left);
         left = s.progress.left;
     }
     CHECK(left == 0, "%g s left at the end", left);
@@ -159,11 +171,13 @@ static void test_changing_speed(void) {
     free(s.text);
 }
 
-/* ---- any width -------------------------------------------------------------------------------------------------------- */
+/* ---- any width -------------------------------------------------------------------------------------------------- */
 
 static void test_widths(void) {
-    static const tsr_progress_view views[] = {
-        {"multiply", "FLOP", 0, 0, 0, -1}, {"place chunks", "B", 0.5, 3.3e9, 83, 70}, {"multiply", "FLOP", 1, 12345.67e12, 1e7, 1e7}, {"multiply", "FLOP", 0.999, 1e20, 1e12, 1e12}};
+    static const tsr_progress_view views[] = {{"multiply", "FLOP", 0, 0, 0, -1},
+                                              {"place chunks", "B", 0.5, 3.3e9, 83, 70},
+                                              {"multiply", "FLOP", 1, 12345.67e12, 1e7, 1e7},
+                                              {"multiply", "FLOP", 0.999, 1e20, 1e12, 1e12}};
     for (size_t i = 0; i < sizeof views / sizeof *views; i++)
         for (int columns = 0; columns <= 300; columns++) {
             char text[256];
@@ -172,7 +186,8 @@ static void test_widths(void) {
             CHECK(used < columns || used == 0, "%d of %d columns: %s", used, columns, text);
             CHECK(columns < 6 || strchr(text, '%'), "no share in %d columns: '%s'", columns, text);
             CHECK(columns < 20 || i > 1 || strstr(text, "left"), "no time left in %d columns: '%s'", columns, text);
-            CHECK(columns < 80 || i > 1 || (strstr(text, "...") && strstr(text, "elapsed") && strstr(text, "/s")), "not all of it in %d columns: '%s'", columns, text);
+            CHECK(columns < 80 || i > 1 || (strstr(text, "...") && strstr(text, "elapsed") && strstr(text, "/s")),
+                  "not all of it in %d columns: '%s'", columns, text);
         }
 }
 
@@ -187,7 +202,9 @@ static void open_terminal(terminal *t, int columns) {
     const struct winsize size = {.ws_row = 24, .ws_col = (unsigned short)columns};
     t->bytes = 0;
     t->keeper = posix_openpt(O_RDWR | O_NOCTTY | O_NONBLOCK);
-    CHECK(t->keeper >= 0 && grantpt(t->keeper) == 0 && unlockpt(t->keeper) == 0 && ptsname_r(t->keeper, t->name, sizeof t->name) == 0, "no terminal");
+    CHECK(t->keeper >= 0 && grantpt(t->keeper) == 0 && unlockpt(t->keeper) == 0 &&
+              ptsname_r(t->keeper, t->name, sizeof t->name) == 0,
+          "no terminal");
     t->end = open(t->name, O_RDWR | O_NOCTTY);
     CHECK(t->end >= 0 && ioctl(t->keeper, TIOCSWINSZ, &size) == 0, "no terminal");
 }
@@ -215,7 +232,8 @@ static void test_terminal(void) {
         const char *got = take(&t);
         const size_t limit = widths[i] ? (size_t)widths[i] : 80;
         CHECK(s.chars == 0, "the stream got: %s", s.text);
-        CHECK(count(got, '%') >= 199 && strstr(got, "99.0 %") && strstr(got, " left"), "%d drawings: %s", count(got, '%'), got);
+        CHECK(count(got, '%') >= 199 && strstr(got, "99.0 %") && strstr(got, " left"), "%d drawings: %s",
+              count(got, '%'), got);
         for (const char *line = got; *line; line += *line == '\r') {
             const size_t chars = strcspn(line, "\r");
             CHECK(chars < limit, "%zu characters in %zu columns: %.*s", chars, limit, (int)chars, line);

@@ -1,5 +1,5 @@
-"""Progress on a terminal of the test's own, while stdout and stderr go to files: alone and under mpirun, at several widths, in the foreground and in
-the background."""
+"""Progress on a terminal of the test's own, while stdout and stderr go to files: alone and under mpirun, at several
+widths, in the foreground and in the background."""
 import fcntl
 import os
 import pty
@@ -21,7 +21,7 @@ def forbid_background_writes(terminal):
 
 
 def as_shell(command, terminal, background):
-    """In the child, which leads a session whose terminal this is: starts the command as a shell would, and returns its exit code."""
+    """In the child, which leads a session whose terminal this is: starts the command as a shell would. Its exit code."""
     child = os.fork()
     if child == 0:
         os.setpgid(0, 0)
@@ -38,10 +38,11 @@ def as_shell(command, terminal, background):
 
 
 def on_terminal(*args, columns=80, ranks=0, background=False, stop_after=0):
-    """Exit code, what the terminal got, what stderr got. stop_after: seconds until the session's first process, and with it the command's group, is told to stop."""
+    """Exit code, what the terminal got, what stderr got. stop_after: seconds until the terminal's foreground is told to stop."""
     keeper, terminal = pty.openpty()
     fcntl.ioctl(keeper, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
-    files = [os.open("/dev/null", os.O_RDONLY), os.open("out.txt", os.O_CREAT | os.O_TRUNC | os.O_WRONLY), os.open("err.txt", os.O_CREAT | os.O_TRUNC | os.O_WRONLY)]
+    anew = os.O_CREAT | os.O_TRUNC | os.O_WRONLY
+    files = [os.open("/dev/null", os.O_RDONLY), os.open("out.txt", anew), os.open("err.txt", anew)]
     shell = os.fork()
     if shell == 0:
         code = 98
@@ -78,7 +79,7 @@ def on_terminal(*args, columns=80, ranks=0, background=False, stop_after=0):
 
 
 def screen_after(text, columns):
-    """The line after all that was written to it; nothing may leave the line, or reach its last column, where terminals wrap."""
+    """The line after all that was written to it. Nothing may reach its last column, where terminals wrap."""
     line, at = [" "] * columns, 0
     for character in text:
         if character == "\r":

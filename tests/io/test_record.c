@@ -106,7 +106,8 @@ static int columns(const char *line) {
 static void check_width(const char *text, const char *name, const char *log) {
     for (const char *line = text; *line; line += strcspn(line, "\n"), line += *line == '\n') {
         const size_t bytes = strcspn(line, "\n");
-        const bool file = (bytes == strlen(name) && strncmp(line, name, bytes) == 0) || (bytes == strlen(log) && strncmp(line, log, bytes) == 0);
+        const bool file = (bytes == strlen(name) && strncmp(line, name, bytes) == 0) ||
+                          (bytes == strlen(log) && strncmp(line, log, bytes) == 0);
         CHECK(file || columns(line) <= 80, "%d columns: %.*s", columns(line), (int)bytes, line);
         CHECK(bytes == 0 || line[bytes - 1] != ' ', "ends with a space: '%.*s'", (int)bytes, line);
     }
@@ -116,18 +117,26 @@ static void check_width(const char *text, const char *name, const char *log) {
 static tsr_run_record wide(tsr_rank_record *many, int count) {
     tsr_run_record run = sample();
     for (int i = 0; i < count; i++) {
-        many[i] = (tsr_rank_record){.rank = i, .row = i / 64, .col = i % 64, .tiles = 123456789 + i, .fallbacks = 12345678, .flops = 9.87e17};
+        many[i] = (tsr_rank_record){
+            .rank = i, .row = i / 64, .col = i % 64, .tiles = 123456789 + i, .fallbacks = 12345678, .flops = 9.87e17};
         snprintf(many[i].host, sizeof many[i].host, "a-host-with-a-long-name-%d.cluster.example.org", i);
-        snprintf(many[i].device, sizeof many[i].device, "NVIDIA H200 with a name that fills the room there is for it #%d (0000:18:00.0)", i);
-        for (int lane = 0; lane < TSR_LANE_COUNT; lane++) many[i].lane_seconds[lane] = 123456.7 + i * lane, many[i].lane_bytes[lane] = 9.9e18;
+        snprintf(many[i].device, sizeof many[i].device,
+                 "NVIDIA H200 with a name that fills the room there is for it #%d (0000:18:00.0)", i);
+        for (int lane = 0; lane < TSR_LANE_COUNT; lane++)
+            many[i].lane_seconds[lane] = 123456.7 + i * lane, many[i].lane_bytes[lane] = 9.9e18;
     }
-    run.rank_records = many, run.ranks = count, run.grid[0] = count, run.seconds = 234567.891, run.gflops = 1.23456e7, run.setup_seconds = 12345.678;
-    run.m = run.n = run.k = 1000000000000, run.alpha = -1.234567e-101, run.beta = -9.87654e101, run.transpose_a = run.transpose_b = true;
+    run.rank_records = many, run.ranks = count, run.grid[0] = count, run.seconds = 234567.891, run.gflops = 1.23456e7,
+    run.setup_seconds = 12345.678;
+    run.m = run.n = run.k = 1000000000000, run.alpha = -1.234567e-101, run.beta = -9.87654e101,
+    run.transpose_a = run.transpose_b = true;
     for (int part = 0; part < TSR_STARTUP_COUNT; part++) run.startup_seconds[part] = 12345.678;
     snprintf(run.c0.name, sizeof run.c0.name, "c0.h5:/C0");
-    snprintf(run.a.type, sizeof run.a.type, "f64 big-endian and more of it"), run.b = run.c = run.a, snprintf(run.c0.type, sizeof run.c0.type, "%s", run.a.type);
-    snprintf(run.check, sizeof run.check, "PASSED: every row within its rounding bound (largest |r|/bound 0.00239, largest bound 3.71); a larger error passes with "
-             "probability at most 9.54e-07; 1234567 of 1234567890 rows hold NaN or Inf and were checked only for where these are");
+    snprintf(run.a.type, sizeof run.a.type, "f64 big-endian and more of it"),
+        run.b = run.c = run.a, snprintf(run.c0.type, sizeof run.c0.type, "%s", run.a.type);
+    snprintf(run.check, sizeof run.check,
+             "PASSED: every row within its rounding bound (largest |r|/bound 0.00239, largest bound 3.71); a larger error "
+             "passes with probability at most 9.54e-07; 1234567 of 1234567890 rows hold NaN or Inf and were checked only "
+             "for where these are");
     return run;
 }
 
@@ -139,7 +148,10 @@ static void test_widths(void) {
         tsr_run_record run = wide(many, counts[i]);
         for (int chars = 1; chars <= 200; chars += chars < 60 || chars > 90 ? 20 : 1) {
             char log[256] = "";
-            for (int c = 0; c < chars; c++) strcat(log, c % 10 == 4 && c + 1 < chars ? " " : c == 7 ? "\xc3\xa9" : "x"); /* spaces in a path are its own */
+            for (int c = 0; c < chars; c++) {
+                const bool space = c % 10 == 4 && c + 1 < chars; /* spaces in a path are its own */
+                strcat(log, space ? " " : c == 7 ? "\xc3\xa9" : "x");
+            }
             snprintf(run.c.name, sizeof run.c.name, "%s:/C", log);
             char *text = printed(&run, log, false);
             check_width(text, run.c.name, log);
@@ -173,11 +185,14 @@ static void test_print(void) {
     expect(text, "write               -\n");
     expect(text, "bottleneck  read of rank 0, busy for 100 % of the run: reading the files\n");
     CHECK(!strstr(text, "slowest"), "one active rank cannot be behind others: %s", text);
-    expect(text, "start-up    0.750 s: mpi 0.500, device 0.000, transport 0.000, plan 0.250,\n            allocation 0.000, files 0.000\n");
-    expect(text, "check       not run\nC           c.h5:/C\nlog         run.json\ntime        2.000 s, 1.234 TFLOP/s, 100 % of the limit\n");
+    expect(text, "start-up    0.750 s: mpi 0.500, device 0.000, transport 0.000, plan 0.250,\n"
+                 "            allocation 0.000, files 0.000\n");
+    expect(text, "check       not run\nC           c.h5:/C\nlog         run.json\n"
+                 "time        2.000 s, 1.234 TFLOP/s, 100 % of the limit\n");
     check_width(text, "", "");
     free(text);
-    run.seconds = 8, run.gflops = 0.5, ranks[1] = ranks[0], ranks[1].rank = 1, ranks[1].fallbacks = 3, ranks[1].lane_seconds[TSR_LANE_WRITE] = 1;
+    run.seconds = 8, run.gflops = 0.5, ranks[1] = ranks[0], ranks[1].rank = 1, ranks[1].fallbacks = 3,
+    ranks[1].lane_seconds[TSR_LANE_WRITE] = 1;
     text = printed(&run, NULL, false);
     expect(text, "bottleneck  read of rank 0, busy for 25 % of the run: lanes waited for others\n");
     expect(text, "slowest     write of rank 1, 1.000 s: 0.500 above the mean of all ranks\n");
@@ -201,7 +216,8 @@ static void test_kernels(void) {
     CHECK(strcmp(tsr_kernels_format(shares, text), "simt 0.5, tiled 0.3333, split3 0.1667") == 0, "%s", text);
     tsr_kernels_parse(text, 6, back);
     for (int i = 0; i < TSR_KERNELS_RAN; i++)
-        CHECK(strcmp(back[i].name, shares[i].name) == 0 && fabs(back[i].flops - shares[i].flops) < 1e-3, "%d: %s %g", i, back[i].name, back[i].flops);
+        CHECK(strcmp(back[i].name, shares[i].name) == 0 && fabs(back[i].flops - shares[i].flops) < 1e-3, "%d: %s %g", i,
+              back[i].name, back[i].flops);
     tsr_kernels_move(shares, "split3", "simt", 1);
     CHECK(strcmp(tsr_kernels_format(shares, text), "simt 0.6667, tiled 0.3333") == 0, "%s", text);
     tsr_kernels_parse("", 1, back);
@@ -209,7 +225,8 @@ static void test_kernels(void) {
 
     snprintf(run.accuracy, sizeof run.accuracy, "ieee");
     snprintf(run.kernel, sizeof run.kernel, "split3");
-    for (int i = 0; i < run.ranks; i++) memset(ranks[i].kernels, 0, sizeof ranks[i].kernels), ranks[i].fallbacks = ranks[i].few = 0;
+    for (int i = 0; i < run.ranks; i++)
+        memset(ranks[i].kernels, 0, sizeof ranks[i].kernels), ranks[i].fallbacks = ranks[i].few = 0;
     tsr_kernels_add(ranks[0].kernels, "split3", 3e9);
     tsr_kernels_add(ranks[1].kernels, "split3", 3e9);
     char *printed_text = printed(&run, NULL, false);
@@ -222,7 +239,8 @@ static void test_kernels(void) {
     free(printed_text);
     ranks[1].fallbacks = ranks[1].few = 5, ranks[0].fallbacks = 2;
     printed_text = printed(&run, NULL, false);
-    expect(printed_text, "5 of 14 products were not for split3: few elements meet in a sum\n            (sparse, banded)\n");
+    expect(printed_text,
+           "5 of 14 products were not for split3: few elements meet in a sum\n            (sparse, banded)\n");
     expect(printed_text, "            2 of 14 products have values that split3 cannot hold\n");
     CHECK(!strstr(printed_text, "small and thin"), "another reason was found: %s", printed_text);
     check_width(printed_text, "", "");
