@@ -177,7 +177,7 @@ static void print_table(const bench *b, const result *results, int count) {
 }
 
 static void write_json(FILE *file, const bench *b, const result *results, int count) {
-    fprintf(file, "{\"version\": \"%s\", \"device\": ", TSR_VERSION);
+    fprintf(file, "{\"format\": %d, \"version\": \"%s\", \"device\": ", TSR_RECORD_FORMAT, TSR_VERSION);
     tsr_json_string(file, b->facts.name);
     fprintf(file, ", \"type\": \"%s\", \"size\": %" PRId64 ", \"samples\": %d, \"eps\": %.17g, \"phi\": %g,\n \"results\": [", tsr_dtype_name(b->o->type),
             b->o->size, b->samples, b->eps, b->o->phi);

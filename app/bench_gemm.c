@@ -278,7 +278,7 @@ static void json_row(FILE *file, const bench *b, const bench_row *row, const ben
 
 static void write_json(FILE *file, const bench *b, const bench_row *rows, int count) {
     const bench_options *o = b->o;
-    fprintf(file, "{\"version\": \"%s\", \"device\": ", TSR_VERSION);
+    fprintf(file, "{\"format\": %d, \"version\": \"%s\", \"device\": ", TSR_RECORD_FORMAT, TSR_VERSION);
     tsr_json_string(file, b->facts.name);
     fprintf(file, ", \"type\": \"%s\", \"m\": %" PRId64 ", \"n\": %" PRId64 ", \"k\": %" PRId64 ",\n \"kernels\": [", tsr_dtype_name(o->type), o->m,
             o->n, o->k);

@@ -295,7 +295,7 @@ static void print_table(const bench *b, const memory_row *rows, int count) {
 
 static void write_json(FILE *file, const bench *b, const memory_row *rows, int count) {
     const double copy = best_of(rows, count, "copy"), read = best_of(rows, count, "read");
-    fprintf(file, "{\"version\": \"%s\", \"device\": ", TSR_VERSION);
+    fprintf(file, "{\"format\": %d, \"version\": \"%s\", \"device\": ", TSR_RECORD_FORMAT, TSR_VERSION);
     tsr_json_string(file, b->facts.name);
     fprintf(file, ", \"n\": %" PRId64 ", \"copy_gbs\": %.6g,\n \"kernels\": [", b->n, copy);
     for (int i = 0; i < count; i++) {

@@ -155,7 +155,7 @@ void tsr_bench_multiply_json(const tsr_bench_multiply_run *b, const tsr_rank_rec
     double best[BEST];
     tsr_run_record record;
     fill_record(b, ranks, &record);
-    fprintf(file, "{\"version\": \"%s\", \"device\": ", TSR_VERSION);
+    fprintf(file, "{\"format\": %d, \"version\": \"%s\", \"device\": ", TSR_RECORD_FORMAT, TSR_VERSION);
     tsr_json_string(file, b->job.facts.name);
     fprintf(file, ", \"data\": \"%s\", \"distribution\": \"%s\", \"operands\": \"%s\",\n \"seconds\": [", o->memory ? "memory" : "device", tsr_fill_name(o->fill),
             tsr_dtype_name(o->type));

@@ -7,9 +7,11 @@
 
 #include "app/command.h"
 #include "app/interrupt.h"
+#include "app/job_log.h"
 #include "app/options.h"
 #include "app/progress.h"
 #include "app/strips.h"
+#include "io/json.h"
 #include "io/output.h"
 #include "io/text_file.h"
 #include "kernels/fill.h"
@@ -101,7 +103,7 @@ static tsr_status fill_rect(const generate_options *o, tsr_rect rect, void *data
 }
 
 /* Local. This rank's band, strip by strip. */
-static tsr_status write_band(const tsr_world *world, const generate_options *o, tsr_store *store) {
+static tsr_status write_band(const tsr_world *world, const generate_options *o, tsr_store *store, tsr_run_log *log) {
     size_t bytes = tsr_dtype_bytes(o->type), buffer = BUFFER_BYTES / 2;
     tsr_strips strips = tsr_strips_make(store->desc.rows, store->desc.cols, 1, bytes, buffer, world->ranks, world->rank);
     size_t need = (size_t)(strips.step_rows * strips.step_cols) * bytes;
@@ -118,6 +120,7 @@ static tsr_status write_band(const tsr_world *world, const generate_options *o, 
         TSR_TRY_DONE(store->ops->write(store, rect, data, rect.cols));
         done += (double)tsr_rect_elements(rect) * (double)bytes;
         tsr_progress_update(&progress, done, 0);
+        tsr_run_log_progress(log, done / total);
     }
     status = store->ops->sync(store);
 done:
@@ -127,85 +130,120 @@ done:
     return status;
 }
 
-/* One JSON object. Text in it comes from the command line, so quotes, backslashes and control characters are escaped. */
+/* What the log says of a matrix that is written. */
+typedef struct {
+    const generate_options *options;
+    const tsr_output *output;
+    const char *command;
+    char started[TSR_STARTED_CHARS];
+    int ranks;
+    double seconds;
+} written;
+
 static void write_text(FILE *to, const char *name, const char *text) {
-    fprintf(to, "  \"%s\": \"", name);
-    for (; *text; text++) {
-        unsigned char c = (unsigned char)*text;
-        if (c == '"' || c == '\\') fprintf(to, "\\%c", c);
-        else if (c < 0x20) fprintf(to, "\\u%04x", c);
-        else fputc(c, to);
-    }
-    fprintf(to, "\",\n");
+    fprintf(to, ",\n  \"%s\": ", name);
+    tsr_json_string(to, text);
 }
 
-static tsr_status write_log(const generate_options *o, const tsr_output *output, const char *command, int ranks, double seconds) {
-    FILE *to = fopen(o->log, "w");
-    if (!to) return tsr_fail(TSR_ERR_IO, "the matrix is written, but the log '%s' cannot be: check its folder (%m)", o->log);
+static void write_members(const void *context, FILE *to) {
+    const written *w = context;
+    const generate_options *o = w->options;
     double bytes = (double)o->rows * (double)o->cols * (double)tsr_dtype_bytes(o->type);
-    fprintf(to, "{\n");
     write_text(to, "program", "tessera " TSR_VERSION);
-    write_text(to, "command", command);
-    write_text(to, "file", output->target);
-    write_text(to, "path", output->desc.name.path);
+    write_text(to, "command", w->command);
+    write_text(to, "started", w->started);
+    write_text(to, "file", w->output->target);
+    write_text(to, "path", w->output->desc.name.path);
     write_text(to, "type", tsr_dtype_name(o->type));
     write_text(to, "distribution", tsr_fill_name(o->fill));
-    fprintf(to, "  \"rows\": %" PRId64 ",\n  \"cols\": %" PRId64 ",\n  \"seed\": %" PRId64 ",\n  \"ranks\": %d,\n", o->rows, o->cols, o->seed, ranks);
-    fprintf(to, "  \"seconds\": %.6f,\n  \"gb_per_second\": %.6f\n}\n", seconds, seconds > 0 ? bytes / seconds / 1e9 : 0);
-    bool failed = ferror(to);
-    if (fclose(to) != 0 || failed) return tsr_fail(TSR_ERR_IO, "the matrix is written, but the log '%s' is not whole: check the free space (%m)", o->log);
-    return TSR_OK;
+    fprintf(to, ",\n  \"rows\": %" PRId64 ",\n  \"cols\": %" PRId64 ",\n  \"seed\": %" PRId64 ",\n  \"ranks\": %d",
+            o->rows, o->cols, o->seed, w->ranks);
+    fprintf(to, ",\n  \"seconds\": %.6f,\n  \"gb_per_second\": %.6f", w->seconds,
+            w->seconds > 0 ? bytes / w->seconds / 1e9 : 0);
 }
 
 /* Local, rank 0. The dataset becomes visible here. */
-static tsr_status publish(const tsr_world *world, const generate_options *o, const tsr_output *output, const char *command, double started) {
-    TSR_TRY(tsr_output_publish(output, NULL, command));
-    double seconds = tsr_now_seconds() - started;
+static tsr_status publish(const tsr_world *world, written *w, double started_seconds, tsr_run_log *log) {
+    const generate_options *o = w->options;
+    const tsr_output *output = w->output;
+    TSR_TRY(tsr_output_publish(output, NULL, w->command));
+    w->seconds = tsr_now_seconds() - started_seconds;
+    if (tsr_run_log_done(log, write_members, w) != TSR_OK)
+        tsr_warn(world->warnings, "the matrix is in place, but the log still says that the run is under way: %s",
+                 tsr_message());
+    tsr_interrupt_release();
     double bytes = (double)o->rows * (double)o->cols * (double)tsr_dtype_bytes(o->type);
     char size[32];
     if (!o->quiet)
         printf("%s:%s: %" PRId64 " x %" PRId64 " %s %s, %s in %.2f s by %d rank%s\n", output->target,
                output->desc.name.path, o->rows, o->cols, tsr_fill_name(o->fill), tsr_dtype_name(o->type),
-               tsr_format_bytes(bytes, size), seconds, world->ranks, world->ranks > 1 ? "s" : "");
-    return o->log ? write_log(o, output, command, world->ranks, seconds) : TSR_OK;
+               tsr_format_bytes(bytes, size), w->seconds, world->ranks, world->ranks > 1 ? "s" : "");
+    if (fflush(stdout) == 0 && !ferror(stdout)) return TSR_OK;
+    return tsr_fail(TSR_ERR_IO, "the matrix is in place, but standard output could not be written: check where it "
+                                "goes, such as a full disk");
 }
 
 /* Collective. Between creation and publication: what fails here leaves only the temporary file, which the caller discards. */
-static tsr_status write_dataset(const tsr_world *world, const generate_options *o, const tsr_output *output) {
+static tsr_status write_dataset(const tsr_world *world, const generate_options *o, const tsr_output *output,
+                                tsr_run_log *log) {
     tsr_store *store = NULL;
     TSR_TRY(tsr_agree(world->comm, tsr_output_open(output, o->io, &world->comm, &store)));
-    tsr_status status = write_band(world, o, store);
+    tsr_status status = write_band(world, o, store, log);
     if (o->io == TSR_IO_MPIO) status = tsr_agree(world->comm, status); /* closing is collective there */
     tsr_store_close(store);
     return tsr_agree(world->comm, status); /* all have closed: HDF5 writes to a file it closes */
 }
 
-static tsr_status generate(const tsr_world *world, const generate_options *o, const char *command) {
+static tsr_status generate(const tsr_world *world, const generate_options *o, const tsr_output_spec *spec,
+                           const char *command, tsr_run_log *log) {
     double started = tsr_now_seconds();
-    bool swap = o->order == TSR_ORDER_COL;
-    tsr_output_spec spec = {.rows = swap ? o->cols : o->rows, .cols = swap ? o->rows : o->cols, .dtype = o->type, .force = o->force};
     tsr_output output;
+    written made = {.options = o, .output = &output, .command = command, .ranks = world->ranks};
     memset(&output, 0, sizeof output);
-    tsr_status status = tsr_matrix_name_parse(o->output, &spec.name);
-    if (status == TSR_OK && world->rank == 0) status = tsr_output_create(&spec, &output);
+    tsr_run_log_now(made.started);
+    tsr_status status = world->rank == 0 ? tsr_output_create(spec, &output) : TSR_OK;
     TSR_TRY(tsr_share(world->comm, status, &output, sizeof output));
     tsr_interrupt_guard(world, &output);
-    status = write_dataset(world, o, &output);
-    tsr_interrupt_release();
+    tsr_run_log_stage(log, "generate");
+    status = write_dataset(world, o, &output, log);
     if (status != TSR_OK) {
         if (world->rank == 0) tsr_output_discard(&output);
         return status;
     }
-    return tsr_agree(world->comm, world->rank == 0 ? publish(world, o, &output, command, started) : TSR_OK);
+    tsr_run_log_stage(log, "publish");
+    return tsr_agree(world->comm, world->rank == 0 ? publish(world, &made, started, log) : TSR_OK);
+}
+
+static tsr_status make_spec(const generate_options *o, tsr_output_spec *spec) {
+    bool swap = o->order == TSR_ORDER_COL;
+    *spec = (tsr_output_spec){
+        .rows = swap ? o->cols : o->rows, .cols = swap ? o->rows : o->cols, .dtype = o->type, .force = o->force};
+    TSR_TRY(tsr_matrix_name_parse(o->output, &spec->name));
+    if (o->log && tsr_same_file(o->log, spec->name.file))
+        return tsr_fail(TSR_ERR_USAGE, "--log %s would overwrite the output '%s': give it a file of its own", o->log,
+                        spec->name.file);
+    return TSR_OK;
 }
 
 static tsr_status run(const tsr_world *world, int argc, char **argv) {
     generate_options o = {.rows = -1, .cols = -1, .type = TSR_F32, .fill = TSR_FILL_UNIFORM};
-    TSR_TRY(tsr_agree(world->comm, tsr_options_parse(&argp, argc, argv, &o)));
-    TSR_TRY(tsr_agree(world->comm, tsr_text_file_standard_output(&o.log)));
+    tsr_output_spec spec;
+    tsr_run_log log;
+    tsr_status status = tsr_options_parse(&argp, argc, argv, &o);
+    if (status == TSR_OK) status = tsr_text_file_standard_output(&o.log);
+    if (status == TSR_OK) status = make_spec(&o, &spec);
+    status = tsr_agree(world->comm, status);
+    if (status != TSR_OK) {
+        tsr_job_log_refuse(world, o.log ? o.log : tsr_job_log_find(argc, argv), argc, argv, status);
+        return status;
+    }
     char *command = tsr_command_line(argc, argv);
-    if (!command) return tsr_agree(world->comm, tsr_fail(TSR_ERR_MEMORY, "no memory for the command line: free some"));
-    tsr_status status = generate(world, &o, command);
+    status = command ? TSR_OK : tsr_fail(TSR_ERR_MEMORY, "no memory for the command line: free some");
+    TSR_TRY_DONE(tsr_agree(world->comm, status));
+    TSR_TRY_DONE(tsr_job_log_open(world, o.log, command, &log));
+    status = tsr_agree(world->comm, generate(world, &o, &spec, command, &log));
+    tsr_job_log_close(world, &log, status);
+done:
     free(command);
     return status;
 }

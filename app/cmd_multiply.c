@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "app/command.h"
+#include "app/job_log.h"
 #include "app/multiply.h"
 #include "io/output_chunks.h"
 #include "io/text_file.h"
@@ -177,7 +178,12 @@ static tsr_status run(const tsr_world *world, int argc, char **argv) {
     if (status == TSR_OK) status = check(&p);
     if (status == TSR_OK) status = tsr_text_file_standard_output(&p.settings.log);
     if (status == TSR_OK) status = tsr_text_file_standard_output(&p.settings.trace);
-    TSR_TRY(tsr_agree(world->comm, status));
+    status = tsr_agree(world->comm, status);
+    if (status != TSR_OK) {
+        const char *log = p.settings.log ? p.settings.log : tsr_job_log_find(argc, argv);
+        if (!p.settings.dry_run) tsr_job_log_refuse(world, log, argc, argv, status);
+        return status;
+    }
     char *command = tsr_command_line(argc, argv);
     p.settings.command = command ? command : "tessera multiply";
     status = tsr_multiply(world, &p.settings);

@@ -176,7 +176,7 @@ static void json_bytes(FILE *to, const char *name, double bytes) { fprintf(to, "
 static void print_json(const answer *a, FILE *to) {
     const plan_options *o = a->options;
     const tsr_plan *plan = &a->plan;
-    fprintf(to, "{\n  \"machine\": ");
+    fprintf(to, "{\n  \"format\": %d,\n  \"machine\": ", TSR_RECORD_FORMAT);
     tsr_json_string(to, o->machine);
     fprintf(to, ",\n  \"m\": %" PRId64 ", \"n\": %" PRId64 ", \"k\": %" PRId64 ", \"type\": \"%s\", \"files\": \"%s\",\n  \"ranks\": %" PRId64 ", \"ranks_at_work\": %d, \"ranks_a_node\": %d,\n  ", o->m, o->n, o->k,
             tsr_dtype_name(o->type), o->on_disk ? "disk" : "memory", o->ranks, a->active, plan->resources.rates.node_ranks);

@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "app/interrupt.h"
+#include "app/job_log.h"
 #include "app/multiply_job.h"
 #include "app/place_chunks.h"
 #include "app/verify.h"
@@ -39,8 +40,9 @@ int tsr_job_io_threads(const tsr_job *j) {
 }
 
 static void show_progress(void *context, double done, double under_way) {
-    tsr_progress *progress = context;
-    tsr_progress_update(progress, done * progress->total, under_way * progress->total);
+    tsr_job *j = context;
+    tsr_progress_update(&j->progress, done * j->progress.total, under_way * j->progress.total);
+    tsr_run_log_progress(j->log, done);
 }
 
 tsr_status tsr_job_open_trace(tsr_job *j) {
@@ -52,9 +54,20 @@ tsr_status tsr_job_open_trace(tsr_job *j) {
 
 static tsr_status open_executor(tsr_job *j) {
     TSR_TRY(tsr_job_open_trace(j));
-    tsr_execution x = {.plan = &j->plan, .grid = &j->grid, .device = j->device, .kernel = j->kernel, .transport = j->transport,
-                       .a = j->a, .b = j->b, .c0 = j->c0, .c = j->c, .io_threads = tsr_job_io_threads(j),
-                       .buffers = j->buffers, .trace = j->trace, .progress = show_progress, .progress_context = &j->progress};
+    tsr_execution x = {.plan = &j->plan,
+                       .grid = &j->grid,
+                       .device = j->device,
+                       .kernel = j->kernel,
+                       .transport = j->transport,
+                       .a = j->a,
+                       .b = j->b,
+                       .c0 = j->c0,
+                       .c = j->c,
+                       .io_threads = tsr_job_io_threads(j),
+                       .buffers = j->buffers,
+                       .trace = j->trace,
+                       .progress = show_progress,
+                       .progress_context = j};
     j->buffers = NULL;
     return tsr_executor_open(&x, &j->executor);
 }
@@ -124,6 +137,7 @@ static tsr_status prepare(tsr_job *j) {
 static _Noreturn void give_up(tsr_job *j, tsr_status status) {
     tsr_progress_close(&j->progress);
     tsr_output_discard(&j->output);
+    tsr_job_log_give_up(j->world, j->log, status);
     tsr_abort(j->world, status);
 }
 
@@ -136,6 +150,7 @@ static void close_inputs(tsr_job *j) {
 /* Chunks are placed by all ranks together, with memory for their lists, and with a progress of their own. */
 static tsr_status before_placing(tsr_job *j, tsr_status status) {
     TSR_TRY(tsr_agree(j->world->comm, status));
+    tsr_run_log_stage(j->log, "place chunks");
     tsr_executor_close(j->executor);
     j->executor = NULL;
     close_inputs(j);
@@ -173,8 +188,10 @@ static tsr_status count_overflows(tsr_job *j) {
 static tsr_status run(tsr_job *j) {
     tsr_status status = TSR_OK;
     j->first_read = j->startup_marked;
+    tsr_run_log_stage(j->log, "multiply");
     if (j->grid.active) status = tsr_executor_run(j->executor, &j->mine);
     if (status != TSR_OK && j->plan.p * j->plan.q * j->plan.r > 1) give_up(j, status);
+    if (status == TSR_OK) tsr_run_log_progress(j->log, 1);
     if (tsr_output_chunks(&j->output) > 0) status = before_placing(j, status);
     if (status == TSR_OK) status = settle(j);
     status = tsr_agree(j->world->comm, status);
@@ -200,6 +217,7 @@ static void format_check(tsr_job *j, const tsr_verify_result *result) {
 static tsr_status check(tsr_job *j) {
     snprintf(j->check, sizeof j->check, "not run");
     if (!j->settings->verify) return TSR_OK;
+    tsr_run_log_stage(j->log, "check");
     MPI_Comm comm = j->world->comm;
     /* Ranks the grid leaves idle help to check, and --io mpio opened files for the active ones only: open all anew. */
     tsr_store *a = NULL, *b = NULL, *c0 = NULL, *c = NULL;
@@ -256,9 +274,7 @@ static void fill_run_record(const tsr_job *j, const tsr_rank_record *ranks, tsr_
         .super_blocks = {swap ? j->plan.blocks_n : j->plan.blocks_m, swap ? j->plan.blocks_m : j->plan.blocks_n}, .panel = j->plan.panel, .seconds = j->seconds,
         .setup_seconds = j->first_read - j->world->started_seconds, .rank_records = ranks};
     memcpy(record->startup_seconds, j->startup_seconds, sizeof record->startup_seconds);
-    time_t now = time(NULL);
-    struct tm utc;
-    strftime(record->started, sizeof record->started, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &utc));
+    memcpy(record->started, j->started, sizeof record->started);
     describe_source(&a->name, a->rows, a->cols, a->type_name, &record->a);
     describe_source(&b->name, b->rows, b->cols, b->type_name, &record->b);
     if (x->add_c0) describe_source(&c0->name, c0->rows, c0->cols, c0->type_name, &record->c0);
@@ -290,11 +306,30 @@ void tsr_job_describe_rank(tsr_job *j) {
         snprintf(r->device, sizeof r->device, "%.95s", j->facts.name);
 }
 
+/* Rank 0: C has its name. A log that cannot be replaced goes on saying that the run is under way: no reason to fail. */
+static tsr_status say_done(tsr_job *j, const tsr_run_record *record) {
+    const char *log = j->settings->log;
+    if (log && tsr_run_log_done(j->log, tsr_record_write_members, record) != TSR_OK) {
+        tsr_warn(j->world->warnings, "C is in place, but the log still says that the run is under way: %s",
+                 tsr_message());
+        log = NULL;
+    }
+    tsr_interrupt_release();
+    if (j->settings->ranks) tsr_record_print_ranks(record, stdout), putchar('\n');
+    if (!j->settings->quiet) tsr_record_print(record, log, stdout);
+    if (fflush(stdout) == 0 && !ferror(stdout)) return TSR_OK;
+    return tsr_fail(
+        TSR_ERR_IO,
+        "C is in place, but standard output could not be written: check where it goes, such as a full disk");
+}
+
 /* Gathers the records, writes them beside C and gives C its name. Rank 0 does the work; all learn how it went. */
 static tsr_status publish(tsr_job *j) {
     const tsr_world *world = j->world;
     tsr_rank_record *ranks = NULL;
+    tsr_run_record record;
     tsr_status status = TSR_OK;
+    tsr_run_log_stage(j->log, "publish");
     tsr_job_describe_rank(j);
     if (world->rank == 0) {
         ranks = calloc((size_t)world->ranks, sizeof *ranks);
@@ -303,16 +338,15 @@ static tsr_status publish(tsr_job *j) {
     TSR_TRY_DONE(tsr_agree(world->comm, status));
     TSR_TRY_DONE(TSR_MPI(MPI_Gather(&j->mine, sizeof j->mine, MPI_BYTE, ranks, sizeof j->mine, MPI_BYTE, 0, world->comm)));
     if (world->rank == 0) {
-        tsr_run_record record;
         fill_run_record(j, ranks, &record);
         status = tsr_output_publish(&j->output, &record, j->settings->command);
-        if (status == TSR_OK) tsr_interrupt_release();
-        if (status == TSR_OK && j->settings->ranks) tsr_record_print_ranks(&record, stdout), putchar('\n');
-        if (status == TSR_OK && !j->settings->quiet) tsr_record_print(&record, j->settings->log, stdout);
-        if (status == TSR_OK && j->settings->log) status = tsr_record_save_json(&record, j->settings->log);
     }
     TSR_TRY_DONE(tsr_agree(world->comm, status));
-    if (j->settings->trace) status = tsr_trace_save(j->trace, world->comm, ranks, j->settings->trace, j->settings->command);
+    if (j->settings->trace) {
+        tsr_run_log_stage(j->log, "trace");
+        TSR_TRY_DONE(tsr_trace_save(j->trace, world->comm, ranks, j->settings->trace, j->settings->command));
+    }
+    status = tsr_agree(world->comm, world->rank == 0 ? say_done(j, &record) : TSR_OK);
 done:
     free(ranks);
     return status;
@@ -332,8 +366,9 @@ static tsr_status produce(tsr_job *j) {
     return publish(j);
 }
 
-tsr_status tsr_multiply(const tsr_world *world, const tsr_multiply_settings *settings) {
-    tsr_job j = {.world = world, .settings = settings, .startup_marked = world->started_seconds};
+static tsr_status multiply(const tsr_world *world, const tsr_multiply_settings *settings, tsr_run_log *log) {
+    tsr_job j = {.world = world, .settings = settings, .log = log, .startup_marked = world->started_seconds};
+    tsr_run_log_now(j.started);
     tsr_job_mark(&j, TSR_STARTUP_MPI);
     tsr_device_opening opening;
     tsr_device_begin(world, settings->device, &opening);
@@ -361,4 +396,12 @@ tsr_status tsr_multiply(const tsr_world *world, const tsr_multiply_settings *set
     tsr_grid_close(&j.grid);
     j.device->ops->close(j.device);
     return TSR_OK;
+}
+
+tsr_status tsr_multiply(const tsr_world *world, const tsr_multiply_settings *settings) {
+    tsr_run_log log;
+    TSR_TRY(tsr_job_log_open(world, settings->dry_run ? NULL : settings->log, settings->command, &log));
+    tsr_status status = tsr_agree(world->comm, multiply(world, settings, &log));
+    tsr_job_log_close(world, &log, status);
+    return status;
 }

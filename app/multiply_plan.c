@@ -9,6 +9,7 @@
 #include "app/place_chunks.h"
 #include "app/shapes.h"
 #include "app/verify.h"
+#include "io/text_file.h"
 #include "io/trace_file.h"
 #include "kernels/host_memory.h"
 
@@ -96,7 +97,8 @@ tsr_status tsr_job_describe(tsr_job *j) {
     TSR_TRY(make_problem(j)); /* the same answer on every rank */
     bool on_disk = false;
     status = j->world->rank == 0 ? tsr_output_check(&j->spec, &on_disk) : TSR_OK;
-    if (status == TSR_OK && j->world->rank == 0 && j->settings->log) status = tsr_record_check_json(j->settings->log);
+    if (status == TSR_OK && j->world->rank == 0 && j->settings->log && j->settings->dry_run)
+        status = tsr_text_file_check("log", j->settings->log); /* any other run has written to it */
     if (status == TSR_OK && j->world->rank == 0 && j->settings->trace) status = tsr_trace_file_check(j->settings->trace);
     TSR_TRY(tsr_share(j->world->comm, status, &on_disk, sizeof on_disk));
     j->problem.c_on_disk = on_disk && j->spec.chunk_rows == 0; /* chunks are written whole */

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "io/hdf5_util.h"
+#include "io/json.h"
 #include "io/record_fields.h"
 
 /* ---- the run: attributes ------------------------------------------------------------------------------------------ */
@@ -110,6 +111,7 @@ tsr_status tsr_record_write_hdf5(const tsr_run_record *record, int64_t file, con
     tsr_status status = sink.group >= 0 ? TSR_OK : tsr_h5_fail(TSR_ERR_IO, "cannot create the group '%s'", path);
     if (links >= 0) H5Pclose(links);
     TSR_TRY(status);
+    attribute_integer(&sink, "format", TSR_RECORD_FORMAT);
     tsr_run_record_fields(record, &attributes, &sink);
     status = sink.status == TSR_OK ? write_table(record, sink.group) : sink.status;
     if (H5Gclose(sink.group) < 0 && status == TSR_OK) status = tsr_h5_fail(TSR_ERR_IO, "cannot close the group '%s'", path);

@@ -8,7 +8,6 @@
 
 #include "io/json.h"
 #include "io/record_fields.h"
-#include "io/text_file.h"
 
 static const char *const lane_names[] = {
 #define X(code, name) name,
@@ -180,9 +179,9 @@ static void json_text(void *to, const char *name, const char *value, size_t char
 
 static const tsr_field_sink json_fields = {json_integer, json_real, json_text};
 
-tsr_status tsr_record_write_json(const tsr_run_record *record, FILE *to) {
-    json_sink run = {to, "  ", true};
-    fputc('{', to);
+void tsr_record_write_members(const void *context, FILE *to) {
+    const tsr_run_record *record = context;
+    json_sink run = {to, "  ", false};
     tsr_run_record_fields(record, &json_fields, &run);
     json_name(&run, "ranks");
     fputc('[', to);
@@ -192,17 +191,14 @@ tsr_status tsr_record_write_json(const tsr_run_record *record, FILE *to) {
         tsr_rank_record_fields(&record->rank_records[i], &json_fields, &rank);
         fputs("\n    }", to);
     }
-    fputs(record->ranks > 0 ? "\n  ]\n}\n" : "]\n}\n", to);
-    if (fflush(to) != 0 || ferror(to)) return tsr_fail(TSR_ERR_IO, "writing the run's JSON failed: %s", strerror(errno));
-    return TSR_OK;
+    fputs(record->ranks > 0 ? "\n  ]" : "]", to);
 }
 
-tsr_status tsr_record_check_json(const char *file) { return tsr_text_file_check("log", file); }
-
-tsr_status tsr_record_save_json(const tsr_run_record *record, const char *file) {
-    tsr_text_file log;
-    TSR_TRY(tsr_text_file_open("log", file, &log));
-    errno = 0;
-    tsr_status status = tsr_record_write_json(record, log.to);
-    return tsr_text_file_close(&log, status == TSR_OK ? 0 : errno ? errno : EIO);
+tsr_status tsr_record_write_json(const tsr_run_record *record, FILE *to) {
+    fprintf(to, "{\n  \"format\": %d", TSR_RECORD_FORMAT);
+    tsr_record_write_members(record, to);
+    fputs("\n}\n", to);
+    if (fflush(to) != 0 || ferror(to))
+        return tsr_fail(TSR_ERR_IO, "writing the run's JSON failed: %s", strerror(errno));
+    return TSR_OK;
 }

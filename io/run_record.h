@@ -83,7 +83,7 @@ typedef struct {
 
 typedef struct {
     const char *command;        /* the command line */
-    char started[40];           /* ISO 8601, UTC */
+    char started[40]; /* when the run began, ISO 8601, UTC */
     tsr_source_record a, b, c0; /* c0.name "" when none */
     tsr_source_record c;
     bool transpose_a, transpose_b;
@@ -131,10 +131,8 @@ tsr_run_bounds tsr_record_bounds(const tsr_run_record *record);
 
 /* One JSON object, two-space indent, a newline at the end. TSR_ERR_IO when the stream fails. */
 tsr_status tsr_record_write_json(const tsr_run_record *record, FILE *to);
-/* The same into a file, whole or not at all (temporary name, rename). */
-tsr_status tsr_record_save_json(const tsr_run_record *record, const char *file);
-/* Whether the file could be written now: asked before a long run. Leaves nothing behind. */
-tsr_status tsr_record_check_json(const char *file);
+/* Its members without `format` and the braces, each as ",\n  \"name\": value": the `members` of tsr_run_log_done. */
+void tsr_record_write_members(const void *record, FILE *to);
 
 /* record_print.c. The summary of a run: what was multiplied, how long each lane was busy, what bounded the run, and
  * last its time and speed. Lines are at most 80 columns wide, but a file's name that is longer has a line of its own.

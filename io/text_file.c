@@ -39,16 +39,18 @@ FILE *tsr_text_file_stream(const char *file) {
     return stream;
 }
 
-/* Whether it is written as it stands: it has nothing to rename. */
-static bool is_special(const char *file) {
+bool tsr_text_file_is_special(const char *file) {
     struct stat st;
     return descriptor_of(file) >= 0 || (stat(file, &st) == 0 && !S_ISREG(st.st_mode));
 }
 
 tsr_status tsr_text_file_open(const char *what, const char *file, tsr_text_file *opened) {
-    tsr_text_file f = {.what = what, .file = file, .special = is_special(file)};
-    int wanted = f.special ? snprintf(f.temporary, sizeof f.temporary, "%s", file)
-                           : snprintf(f.temporary, sizeof f.temporary, "%s.tessera-%ld.tmp", file, (long)getpid());
+    char host[64] = "host"; /* ranks of several nodes may write one file */
+    gethostname(host, sizeof host - 1);
+    tsr_text_file f = {.what = what, .file = file, .special = tsr_text_file_is_special(file)};
+    int wanted = f.special
+                     ? snprintf(f.temporary, sizeof f.temporary, "%s", file)
+                     : snprintf(f.temporary, sizeof f.temporary, "%s.tessera-%s-%ld.tmp", file, host, (long)getpid());
     if (wanted >= (int)sizeof f.temporary) return failed(&f, ENAMETOOLONG);
     f.to = tsr_text_file_stream(f.temporary);
     if (!f.to) return failed(&f, errno);
@@ -82,7 +84,7 @@ bool tsr_same_file(const char *a, const char *b) {
 tsr_status tsr_text_file_check(const char *what, const char *file) {
     struct stat st;
     tsr_text_file f;
-    if (is_special(file) && !(stat(file, &st) == 0 && S_ISDIR(st.st_mode))) return TSR_OK;
+    if (tsr_text_file_is_special(file) && !(stat(file, &st) == 0 && S_ISDIR(st.st_mode))) return TSR_OK;
     TSR_TRY(tsr_text_file_open(what, file, &f));
     fclose(f.to);
     unlink(f.temporary);

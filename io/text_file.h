@@ -12,7 +12,7 @@ typedef struct {
     FILE *to;         /* write here */
     const char *what; /* "log", "trace": how messages call it; not owned */
     const char *file; /* not owned */
-    char temporary[1200];
+    char temporary[1280];
     bool special;     /* a pipe, a terminal, a device */
 } tsr_text_file;
 
@@ -23,6 +23,8 @@ tsr_status tsr_text_file_standard_output(const char **file);
  * begun anew. NULL and errno on failure. */
 FILE *tsr_text_file_stream(const char *file);
 
+/* Whether it is written as it stands, and has nothing to rename. */
+bool tsr_text_file_is_special(const char *file);
 /* Whether two names lead to one file, there or still to come: by links, or by another way to its folder. What can be
  * written twice, a pipe or a terminal, is no such file. */
 bool tsr_same_file(const char *a, const char *b);

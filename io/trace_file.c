@@ -22,7 +22,8 @@ tsr_status tsr_trace_file_open(const char *file, const char *command, tsr_trace_
     tsr_trace_file t = {.first = true};
     TSR_TRY(tsr_text_file_open("trace", file, &t.file));
     errno = 0;
-    fputs("{\"displayTimeUnit\": \"ms\", \"otherData\": {\"command\": ", t.file.to);
+    fprintf(t.file.to,
+            "{\"displayTimeUnit\": \"ms\", \"otherData\": {\"format\": %d, \"command\": ", TSR_RECORD_FORMAT);
     tsr_json_string(t.file.to, command);
     fputs("}, \"traceEvents\": [", t.file.to);
     note_error(&t);

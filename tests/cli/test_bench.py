@@ -13,7 +13,9 @@ import report
 
 def load(name):
     with open(name) as file:
-        return json.load(file)
+        found = json.load(file)
+    assert next(iter(found)) == "format" and found["format"] == 2, found
+    return found
 
 
 def test_gemm():

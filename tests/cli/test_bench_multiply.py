@@ -12,7 +12,9 @@ OPTIONS = ["--device", "cpu", "--repeat", "3"]
 def bench(*args, ranks=0, **more):
     out = run("bench", "multiply", *OPTIONS, *args, "-o", "bench.json", ranks=ranks, timeout=120, **more).out
     with open("bench.json") as file:
-        return json.load(file), out
+        figures = json.load(file)
+    assert figures["format"] == figures["record"]["format"] == 2, figures
+    return figures, out
 
 
 def check_figures(figures, out, m, n, k, ranks):

@@ -13,7 +13,9 @@ PRODUCT = ["--shape", "65536", "--machine", SAMPLE]
 def plan(*args, **more):
     out = run("plan", *args, "--json", "plan.json", **more).out
     with open("plan.json") as file:
-        return out, json.load(file)
+        said = json.load(file)
+    assert next(iter(said)) == "format" and said["format"] == 2, said
+    return out, said
 
 
 def test_text_and_json():

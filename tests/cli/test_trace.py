@@ -63,7 +63,8 @@ def test_trace():
         assert np.all(read("c.h5") == 300)
         log, trace = load("log.json"), load("trace.json")
         events = [event for event in trace["traceEvents"] if event["ph"] == "X"]
-        assert "multiply a.h5" in trace["otherData"]["command"], trace["otherData"]
+        about = trace["otherData"]
+        assert "multiply a.h5" in about["command"] and about["format"] == 2, about
         active = [rank["rank"] for rank in log["ranks"] if rank["row"] >= 0]
         processes = names(trace, "process_name")
         assert len(processes) == ranks and all(("idle" in name) == (pid not in active) for (pid, _), name in processes.items()), processes

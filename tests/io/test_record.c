@@ -37,7 +37,8 @@ static void test_json(void) {
     FILE *to = open_memstream(&text, &bytes);
     CHECK_OK(tsr_record_write_json(&run, to));
     fclose(to);
-    expect(text, "{\n  \"command\": \"tessera multiply \\\"a b\\\" \\\\ \\u000a\\u0001 \xc3\xa9 \\ufffd end\",");
+    expect(text, "{\n  \"format\": 2,\n  \"command\": \"tessera multiply \\\"a b\\\" \\\\ \\u000a\\u0001 \xc3\xa9 "
+                 "\\ufffd end\",");
     expect(text, "\"beta\": null,");
     expect(text, "\"gflops\": null,");
     expect(text, "\"alpha\": 1.5,");
@@ -66,21 +67,6 @@ static void test_failing_stream(void) {
     if (!full) return;
     CHECK_FAILS(tsr_record_write_json(&run, full), TSR_ERR_IO, "No space left");
     fclose(full);
-}
-
-static void test_save(void) {
-    tsr_run_record run = sample();
-    size_t bytes;
-    scratch_make();
-    CHECK_OK(tsr_record_save_json(&run, in_scratch("log.json")));
-    char *text = slurp(in_scratch("log.json"), &bytes);
-    expect(text, "\"kernel\": \"blas\"");
-    free(text);
-    CHECK(count_ending(scratch, ".tmp") == 0, "a temporary file is left");
-    CHECK_FAILS(tsr_record_save_json(&run, in_scratch("missing/log.json")), TSR_ERR_IO, "cannot write the log");
-    CHECK_OK(tsr_record_save_json(&run, "/dev/null"));
-    CHECK_FAILS(tsr_record_save_json(&run, "/dev/full"), TSR_ERR_SPACE, "No space left");
-    scratch_remove();
 }
 
 /* The text of one of the two printers; free it. */
@@ -295,7 +281,6 @@ int main(void) {
     for (int lane = 0; lane < TSR_LANE_COUNT; lane++) CHECK(tsr_lane_name((tsr_lane)lane)[0], "lane %d", lane);
     test_json();
     test_failing_stream();
-    test_save();
     test_print();
     test_widths();
     test_kernels();

@@ -1,0 +1,60 @@
+/* The log of a job (job_log.h). */
+#include "app/job_log.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "app/interrupt.h"
+#include "app/options.h"
+
+tsr_status tsr_job_log_open(const tsr_world *world, const char *file, const char *command, tsr_run_log *log) {
+    char started[TSR_STARTED_CHARS] = "";
+    if (world->rank == 0) tsr_run_log_now(started);
+    TSR_TRY(tsr_broadcast(world->comm, started, sizeof started));
+    tsr_status status = tsr_run_log_prepare(file, command, started, world->ranks, log);
+    if (status == TSR_OK && world->rank == 0) status = tsr_run_log_start(log);
+    status = tsr_agree(world->comm, status);
+    if (status == TSR_OK && file)
+        tsr_interrupt_log(world, log);
+    else if (status != TSR_OK)
+        tsr_run_log_free(log);
+    return status;
+}
+
+void tsr_job_log_give_up(const tsr_world *world, tsr_run_log *log, tsr_status status) {
+    char message[2400];
+    const char *text = *tsr_message() ? tsr_message() : tsr_status_text(status);
+    if (log->special) return; /* its reader may be waited for */
+    if (world->ranks > 1)
+        snprintf(message, sizeof message, "rank %d on %s: %s", world->rank, world->host, text);
+    else
+        snprintf(message, sizeof message, "%s", text);
+    (void)tsr_run_log_fail(log, status, message);
+}
+
+void tsr_job_log_close(const tsr_world *world, tsr_run_log *log, tsr_status status) {
+    if (status != TSR_OK && world->rank == 0) {
+        const char *text = *tsr_message() ? tsr_message() : tsr_status_text(status);
+        if (tsr_run_log_fail(log, status, text) != TSR_OK)
+            tsr_warn(world->warnings, "the log '%s' could not be replaced: it does not say that this run failed",
+                     log->file);
+    }
+    tsr_interrupt_release();
+    tsr_run_log_free(log);
+}
+
+const char *tsr_job_log_find(int argc, char **argv) {
+    for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
+        if (strncmp(argv[i], "--log=", 6) == 0) return argv[i] + 6;
+        if (strcmp(argv[i], "--log") == 0) return i + 1 < argc ? argv[i + 1] : NULL;
+    }
+    return NULL;
+}
+
+void tsr_job_log_refuse(const tsr_world *world, const char *file, int argc, char **argv, tsr_status status) {
+    if (!file || world->rank != 0) return;
+    char *command = tsr_command_line(argc, argv);
+    tsr_run_log_refuse(file, command ? command : "tessera", world->ranks, status);
+    free(command);
+}

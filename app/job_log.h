@@ -1,0 +1,21 @@
+/* The log of a job (io/run_log.h): opened by all ranks together, ended by whichever rank knows how the run ended. */
+#ifndef TSR_APP_JOB_LOG_H
+#define TSR_APP_JOB_LOG_H
+
+#include "io/run_log.h"
+#include "mpi/grid.h"
+
+/* Collective, the same status on every rank. Rank 0 writes "running", and from here on a stop signal is written
+ * down, too. `file` may be NULL; it must live until the log is closed, and the log may not move. */
+tsr_status tsr_job_log_open(const tsr_world *world, const char *file, const char *command, tsr_run_log *log);
+/* Local. This rank fails while others may be inside communication: says so in the log, before tsr_abort. */
+void tsr_job_log_give_up(const tsr_world *world, tsr_run_log *log, tsr_status status);
+/* Collective, with the status all ranks agreed on. */
+void tsr_job_log_close(const tsr_world *world, tsr_run_log *log, tsr_status status);
+
+/* Local. The FILE of --log FILE or --log=FILE in a command line that could not be read to its end; NULL: none. */
+const char *tsr_job_log_find(int argc, char **argv);
+/* Local: says in the log, on rank 0, that the command line was refused. */
+void tsr_job_log_refuse(const tsr_world *world, const char *file, int argc, char **argv, tsr_status status);
+
+#endif

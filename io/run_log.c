@@ -1,0 +1,257 @@
+/* The log of a run under way (run_log.h). */
+#define _GNU_SOURCE
+#include "io/run_log.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "io/json.h"
+#include "io/text_file.h"
+
+#define HEAD_CHARS 512 /* of a record's head without its message */
+
+/* ---- the head of a record: nothing here that a signal handler may not call --------------------------------------- */
+
+typedef struct {
+    char *text;
+    size_t chars, used; /* used < chars */
+} line;
+
+static void add(line *to, const char *text) {
+    while (*text && to->used + 1 < to->chars) to->text[to->used++] = *text++;
+    to->text[to->used] = '\0';
+}
+
+static void add_number(line *to, int number, int digits) {
+    char text[16] = "";
+    int at = (int)sizeof text - 1;
+    do text[--at] = (char)('0' + number % 10), number /= 10;
+    while (at > 0 && (number > 0 || (int)sizeof text - 1 - at < digits));
+    add(to, text + at);
+}
+
+static const char *status_name(tsr_status status) {
+    if (status == TSR_OK) return "done";
+    if (status == TSR_ERR_CHECK) return "check failed";
+    return status == TSR_ERR_STOPPED ? "stopped" : "failed";
+}
+
+/* `message` in its quotes. */
+static void begin_head(line *to, const char *status, int exit_code, const char *message) {
+    add(to, "{\n  \"format\": ");
+    add_number(to, TSR_RECORD_FORMAT, 1);
+    add(to, ",\n  \"status\": \"");
+    add(to, status);
+    add(to, "\",\n  \"exit_code\": ");
+    if (exit_code < 0)
+        add(to, "null");
+    else
+        add_number(to, exit_code, 1);
+    add(to, ",\n  \"message\": ");
+    add(to, message);
+}
+
+static void end_head(line *to, const char *stage, int millionths) {
+    add(to, ",\n  \"stage\": \"");
+    add(to, stage);
+    add(to, "\",\n  \"progress\": ");
+    add_number(to, millionths / 1000000, 1);
+    add(to, ".");
+    add_number(to, millionths % 1000000, 6);
+}
+
+/* Whether the file holds this text and nothing else, or is not there. */
+static bool holds(const char *file, const char *text) {
+    char piece[512];
+    int fd = open(file, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return errno == ENOENT;
+    ssize_t got;
+    bool same = true;
+    while (same && (got = read(fd, piece, sizeof piece)) > 0) {
+        same = strnlen(text, (size_t)got) == (size_t)got && memcmp(text, piece, (size_t)got) == 0;
+        text += same ? got : 0;
+    }
+    close(fd);
+    return same && *text == '\0';
+}
+
+static bool write_all(int fd, const char *text) {
+    size_t left = strlen(text);
+    while (left > 0) {
+        ssize_t put = write(fd, text, left);
+        if (put < 0 && errno == EINTR) continue;
+        if (put <= 0) return false;
+        text += put, left -= (size_t)put;
+    }
+    return true;
+}
+
+/* No fsync: the process ends now, and whoever stops it does not wait for long. */
+void tsr_run_log_stop(const tsr_run_log *log, const char *const message[3]) {
+    char text[HEAD_CHARS + 512];
+    line head = {text, sizeof text, 0};
+    if (!log->file || log->special || log->finished || !holds(log->file, log->running)) return;
+    begin_head(&head, "stopped", tsr_status_exit_code(TSR_ERR_STOPPED), "\"");
+    for (int i = 0; i < 3; i++) add(&head, message[i]);
+    add(&head, "\"");
+    end_head(&head, atomic_load(&log->stage), atomic_load(&log->progress));
+    int fd = open(log->temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    bool whole = fd >= 0 && write_all(fd, text) && write_all(fd, log->about) && write_all(fd, "\n}\n");
+    if (fd >= 0) close(fd);
+    if (!whole || rename(log->temporary, log->file) != 0) unlink(log->temporary);
+}
+
+/* ---- from the start to the end ----------------------------------------------------------------------------------- */
+
+void tsr_run_log_now(char started[TSR_STARTED_CHARS]) {
+    time_t now = time(NULL);
+    struct tm utc;
+    strftime(started, TSR_STARTED_CHARS, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &utc));
+}
+
+/* Malloc'ed text of what is written to a stream; NULL without memory. */
+static char *about_run(const char *command, const char *started, int ranks) {
+    char *text = NULL;
+    size_t chars;
+    FILE *to = open_memstream(&text, &chars);
+    if (!to) return NULL;
+    fputs(",\n  \"command\": ", to);
+    tsr_json_string(to, command);
+    fprintf(to, ",\n  \"started\": \"%s\",\n  \"rank_count\": %d", started, ranks);
+    if (fclose(to) == 0) return text;
+    free(text);
+    return NULL;
+}
+
+static char *running_record(const char *about) {
+    size_t chars = HEAD_CHARS + strlen(about) + 4;
+    char *text = malloc(chars);
+    line record = {text, chars, 0};
+    if (!text) return NULL;
+    begin_head(&record, "running", -1, "\"\"");
+    end_head(&record, "start-up", 0);
+    add(&record, about);
+    add(&record, "\n}\n");
+    return text;
+}
+
+tsr_status tsr_run_log_prepare(const char *file, const char *command, const char *started, int ranks,
+                               tsr_run_log *log) {
+    char host[64] = "host";
+    memset(log, 0, sizeof *log);
+    atomic_init(&log->stage, "start-up");
+    if (!file) return TSR_OK;
+    gethostname(host, sizeof host - 1);
+    int chars =
+        snprintf(log->temporary, sizeof log->temporary, "%s.tessera-%s-%ld-stop.tmp", file, host, (long)getpid());
+    if (chars >= (int)sizeof log->temporary)
+        return tsr_fail(TSR_ERR_USAGE, "--log %.60s...: the file's name is too long", file);
+    log->special = tsr_text_file_is_special(file);
+    log->about = about_run(command, started, ranks);
+    log->running = log->about ? running_record(log->about) : NULL;
+    if (log->running) return log->file = file, TSR_OK;
+    tsr_run_log_free(log);
+    return tsr_fail(TSR_ERR_MEMORY, "no memory for the log: free some");
+}
+
+tsr_status tsr_run_log_start(const tsr_run_log *log) {
+    tsr_text_file to;
+    if (!log->file) return TSR_OK;
+    if (log->special) return tsr_text_file_check("log", log->file);
+    TSR_TRY(tsr_text_file_open("log", log->file, &to));
+    errno = 0;
+    return tsr_text_file_close(&to, fputs(log->running, to.to) >= 0 ? 0 : errno ? errno : EIO);
+}
+
+void tsr_run_log_stage(tsr_run_log *log, const char *stage) { atomic_store(&log->stage, stage); }
+
+void tsr_run_log_progress(tsr_run_log *log, double done) {
+    atomic_store(&log->progress, done >= 1 ? 1000000 : done > 0 ? (int)(done * 1e6) : 0);
+}
+
+/* The head in quotes and braces, malloc'ed. */
+static char *final_head(const tsr_run_log *log, tsr_status status, const char *message) {
+    char *quoted = NULL, *text = NULL;
+    size_t chars;
+    FILE *to = open_memstream(&quoted, &chars);
+    if (!to) return NULL;
+    tsr_json_string(to, message);
+    if (fclose(to) == 0 && (text = malloc(chars + HEAD_CHARS)) != NULL) {
+        line head = {text, chars + HEAD_CHARS, 0};
+        begin_head(&head, status_name(status), tsr_status_exit_code(status), quoted);
+        end_head(&head, atomic_load(&log->stage), status == TSR_OK ? 1000000 : atomic_load(&log->progress));
+    }
+    free(quoted);
+    return text;
+}
+
+static tsr_status save(tsr_run_log *log, tsr_status status, const char *message,
+                       void (*members)(const void *context, FILE *to), const void *context) {
+    tsr_text_file to;
+    char *head = final_head(log, status, message);
+    tsr_status saved =
+        head ? tsr_text_file_open("log", log->file, &to) : tsr_fail(TSR_ERR_MEMORY, "no memory for the log: free some");
+    if (saved == TSR_OK) {
+        errno = 0;
+        fputs(head, to.to);
+        members(context, to.to);
+        fputs("\n}\n", to.to);
+        saved = tsr_text_file_close(&to, ferror(to.to) ? (errno ? errno : EIO) : 0);
+    }
+    free(head);
+    if (saved == TSR_OK) atomic_store(&log->finished, true);
+    return saved;
+}
+
+static void write_about(const void *context, FILE *to) { fputs(context, to); }
+
+tsr_status tsr_run_log_fail(tsr_run_log *log, tsr_status status, const char *message) {
+    char kept[2048];
+    if (!log->file || (!log->finished && !log->special && !holds(log->file, log->running))) return TSR_OK;
+    snprintf(kept, sizeof kept, "%s", tsr_message());
+    tsr_status saved = save(log, status, message, write_about, log->about);
+    tsr_message_set(kept);
+    return saved;
+}
+
+tsr_status tsr_run_log_done(tsr_run_log *log, void (*members)(const void *context, FILE *to), const void *context) {
+    if (!log->file) return TSR_OK;
+    tsr_run_log_stage(log, "done");
+    return save(log, TSR_OK, "", members, context);
+}
+
+void tsr_run_log_free(tsr_run_log *log) {
+    free(log->about);
+    free(log->running);
+    log->about = log->running = NULL;
+    log->file = NULL;
+}
+
+static bool may_refuse(const char *file) {
+    struct stat st;
+    char first = '\0';
+    if (stat(file, &st) != 0 || !S_ISREG(st.st_mode)) return false;
+    int fd = open(file, O_RDONLY | O_CLOEXEC);
+    bool json = fd >= 0 && (st.st_size == 0 || (read(fd, &first, 1) == 1 && first == '{'));
+    if (fd >= 0) close(fd);
+    return json;
+}
+
+void tsr_run_log_refuse(const char *file, const char *command, int ranks, tsr_status status) {
+    tsr_run_log log;
+    char started[TSR_STARTED_CHARS], kept[2048];
+    if (!file || !may_refuse(file)) return;
+    snprintf(kept, sizeof kept, "%s", tsr_message());
+    tsr_run_log_now(started);
+    if (tsr_run_log_prepare(file, command, started, ranks, &log) == TSR_OK) {
+        log.finished = true; /* whatever the file holds */
+        (void)tsr_run_log_fail(&log, status, kept);
+        tsr_run_log_free(&log);
+    }
+    tsr_message_set(kept);
+}

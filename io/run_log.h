@@ -1,0 +1,60 @@
+/* The file of --log while its run is under way: one JSON object that says how the run stands. At the start it is
+ * replaced by a record with status "running", at the end by the final one, each whole or not at all. What is killed in
+ * between leaves "running", and never an earlier run's success. Fields that every such record has:
+ *   format     TSR_RECORD_FORMAT
+ *   status     "running", "done", "failed", "check failed", "stopped"
+ *   exit_code  of the program; null while it runs
+ *   message    what went wrong, "" where nothing did
+ *   stage      where the run is, or was when it ended: "start-up", "multiply", ...
+ *   progress   share of the products made by then, 0 to 1, on the rank that wrote this
+ * Behind them the command line, when it began and on how many ranks, and for "done" all of the run's record.
+ *
+ * Any rank may write the end; the first one stands: a failure replaces the file only where that still holds this run's
+ * "running", or is gone. A pipe or a terminal gets the final record alone. */
+#ifndef TSR_IO_RUN_LOG_H
+#define TSR_IO_RUN_LOG_H
+
+#include <stdatomic.h>
+#include <stdio.h>
+
+#include "kernels/base.h"
+
+typedef struct {
+    const char *file; /* NULL: no log, and nothing here does anything; not owned */
+    bool special; /* a pipe, a terminal, a device */
+    atomic_bool finished; /* this rank wrote a final record */
+    char *about; /* the members about the run, for every record but that of "done" */
+    char *running; /* the first record */
+    char temporary[1280]; /* where a signal handler writes */
+    _Atomic(const char *) stage;
+    atomic_int progress; /* millionths */
+} tsr_run_log;
+
+#define TSR_STARTED_CHARS 40
+/* The time now, ISO 8601, UTC. */
+void tsr_run_log_now(char started[TSR_STARTED_CHARS]);
+
+/* Local. Writes nothing. The same arguments on every rank; `file` must live until the log is freed, NULL: none. On
+ * failure there is nothing to free. */
+tsr_status tsr_run_log_prepare(const char *file, const char *command, const char *started, int ranks, tsr_run_log *log);
+/* Local, one rank: "running". Fails where the file cannot be written, and then leaves it as it was. */
+tsr_status tsr_run_log_start(const tsr_run_log *log);
+/* Local, any thread. `stage` is static text without characters that JSON escapes; done in [0, 1]. */
+void tsr_run_log_stage(tsr_run_log *log, const char *stage);
+void tsr_run_log_progress(tsr_run_log *log, double done);
+/* Local. The final record of a status that is not TSR_OK. Keeps the thread's message, whether it can be written or
+ * not. */
+tsr_status tsr_run_log_fail(tsr_run_log *log, tsr_status status, const char *message);
+/* Local. The final record of a run that is done, whatever the file holds. `members` writes what belongs to it, each as
+ * ",\n  \"name\": value". */
+tsr_status tsr_run_log_done(tsr_run_log *log, void (*members)(const void *context, FILE *to), const void *context);
+/* Local. "stopped". Calls only what a signal handler may. `message` is static text without characters that JSON
+ * escapes, in three parts. */
+void tsr_run_log_stop(const tsr_run_log *log, const char *const message[3]);
+void tsr_run_log_free(tsr_run_log *log);
+
+/* Local. For a command line that was not understood: the final record, where `file` is empty or holds a JSON object, as
+ * an earlier run's log does. Nothing else is replaced or made. Keeps the thread's message. */
+void tsr_run_log_refuse(const char *file, const char *command, int ranks, tsr_status status);
+
+#endif

@@ -1,0 +1,33 @@
+/* Loaded before the C library (LD_PRELOAD): the disk fails when rank 1 reads the data of fail.h5. */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static int fails(int fd) {
+    char link[64], name[1024] = "";
+    const char *rank = getenv("OMPI_COMM_WORLD_RANK"), *wanted = "/fail.h5";
+    if (!rank || strcmp(rank, "1") != 0) return 0;
+    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    ssize_t chars = readlink(link, name, sizeof name - 1);
+    if (chars < (ssize_t)strlen(wanted) || strcmp(name + chars - strlen(wanted), wanted) != 0) return 0;
+    errno = EIO;
+    return 1;
+}
+
+ssize_t pread(int fd, void *to, size_t bytes, off_t offset) {
+    if (fails(fd)) return -1;
+    ssize_t (*next)(int, void *, size_t, off_t);
+    *(void **)&next = dlsym(RTLD_NEXT, "pread");
+    return next(fd, to, bytes, offset);
+}
+
+ssize_t pread64(int fd, void *to, size_t bytes, off64_t offset) {
+    if (fails(fd)) return -1;
+    ssize_t (*next)(int, void *, size_t, off64_t);
+    *(void **)&next = dlsym(RTLD_NEXT, "pread64");
+    return next(fd, to, bytes, offset);
+}

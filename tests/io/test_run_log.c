@@ -1,0 +1,155 @@
+/* The log of a run: replaced at the start and at the end, by the first rank that knows how it ended. */
+#define _GNU_SOURCE
+#include "io/run_log.h"
+
+#include <sys/stat.h>
+
+#include "tests/io/scratch.h"
+
+static const char *const by_signal[] = {"stopped (", "SIGTERM", "); nothing changed"};
+
+static void put(const char *file, const char *text) {
+    FILE *to = fopen(file, "w");
+    CHECK(to && fputs(text, to) >= 0 && fclose(to) == 0, "cannot make '%s'", file);
+}
+
+static void expect(const char *file, const char *text) {
+    size_t bytes;
+    char *held = slurp(file, &bytes);
+    CHECK(strcmp(held, text) == 0, "'%s' holds\n%s\nand not\n%s", file, held, text);
+    free(held);
+}
+
+/* What a rank of the run knows. */
+static void prepare(tsr_run_log *log, const char *file) {
+    CHECK_OK(tsr_run_log_prepare(file, "tessera \"x\"", "2026-01-02T03:04:05Z", 2, log));
+}
+
+#define ABOUT                                                                                                          \
+    ",\n  \"command\": \"tessera \\\"x\\\"\",\n  \"started\": \"2026-01-02T03:04:05Z\",\n  \"rank_count\": 2\n}\n"
+#define HEAD(status, code, message, stage, progress)                                                                   \
+    "{\n  \"format\": 2,\n  \"status\": \"" status "\",\n  \"exit_code\": " code ",\n  \"message\": \"" message        \
+    "\",\n  \"stage\": \"" stage "\",\n  \"progress\": " progress
+#define RUNNING HEAD("running", "null", "", "start-up", "0.000000") ABOUT
+
+static void members(const void *context, FILE *to) { fprintf(to, ",\n  \"answer\": %d", *(const int *)context); }
+
+static void test_life(void) {
+    char file[600];
+    tsr_run_log log;
+    const int answer = 42;
+    snprintf(file, sizeof file, "%s", in_scratch("log.json"));
+    put(file, "an earlier run");
+    prepare(&log, file);
+    expect(file, "an earlier run");
+    CHECK_OK(tsr_run_log_start(&log));
+    expect(file, RUNNING);
+    tsr_run_log_stage(&log, "multiply");
+    tsr_run_log_progress(&log, 0.25);
+    expect(file, RUNNING);
+    CHECK_OK(tsr_run_log_done(&log, members, &answer));
+    expect(file, HEAD("done", "0", "", "done", "1.000000") ",\n  \"answer\": 42\n}\n");
+    tsr_run_log_stop(&log, by_signal); /* too late */
+    expect(file, HEAD("done", "0", "", "done", "1.000000") ",\n  \"answer\": 42\n}\n");
+    CHECK_OK(tsr_run_log_fail(&log, TSR_ERR_IO, "after all"));
+    expect(file, HEAD("failed", "1", "after all", "done", "0.250000") ABOUT);
+    tsr_run_log_free(&log);
+    CHECK(count_ending(scratch, ".tmp") == 0, "a temporary file is left");
+}
+
+/* Two ranks of one run: the first end stands, and nobody's file is replaced but the run's own. */
+static void test_first_end(void) {
+    char file[600];
+    tsr_run_log first, second;
+    snprintf(file, sizeof file, "%s", in_scratch("log.json"));
+    prepare(&first, file), prepare(&second, file);
+    CHECK_OK(tsr_run_log_start(&first));
+    tsr_run_log_progress(&second, 0.0000015);
+    tsr_fail(TSR_ERR_USAGE, "kept");
+    CHECK_OK(tsr_run_log_fail(&second, TSR_ERR_CHECK, "a \"quoted\"\nline"));
+    CHECK(strcmp(tsr_message(), "kept") == 0, "the message became '%s'", tsr_message());
+    expect(file, HEAD("check failed", "3", "a \\\"quoted\\\"\\u000aline", "start-up", "0.000001") ABOUT);
+    CHECK_OK(tsr_run_log_fail(&first, TSR_ERR_IO, "also"));
+    tsr_run_log_stop(&first, by_signal);
+    expect(file, HEAD("check failed", "3", "a \\\"quoted\\\"\\u000aline", "start-up", "0.000001") ABOUT);
+    tsr_run_log_free(&second);
+
+    static const char *const others[] = {
+        "", "{", RUNNING "\n",
+        HEAD("running", "null", "", "start-up", "0.000000") ",\n  \"command\": \"another\"\n}\n"};
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        put(file, others[i]);
+        tsr_run_log_stop(&first, by_signal);
+        CHECK_OK(tsr_run_log_fail(&first, TSR_ERR_IO, "not ours"));
+        expect(file, others[i]);
+    }
+    CHECK(unlink(file) == 0, "unlink");
+    tsr_run_log_stage(&first, "multiply");
+    tsr_run_log_progress(&first, 0.5);
+    tsr_run_log_stop(&first, by_signal);
+    expect(file, HEAD("stopped", "75", "stopped (SIGTERM); nothing changed", "multiply", "0.500000") ABOUT);
+    CHECK_OK(tsr_run_log_start(&first));
+    tsr_run_log_stop(&first, by_signal);
+    expect(file, HEAD("stopped", "75", "stopped (SIGTERM); nothing changed", "multiply", "0.500000") ABOUT);
+    tsr_run_log_free(&first);
+    CHECK(count_ending(scratch, ".tmp") == 0, "a temporary file is left");
+}
+
+static void test_refusals(void) {
+    char file[600], path[600];
+    tsr_run_log log;
+    snprintf(file, sizeof file, "%s", in_scratch("notes.txt"));
+    snprintf(path, sizeof path, "%s", in_scratch("log.json"));
+    put(file, "notes");
+    tsr_fail(TSR_ERR_USAGE, "unknown option");
+    tsr_run_log_refuse(file, "tessera", 1, TSR_ERR_USAGE);
+    expect(file, "notes");
+    unlink(path);
+    tsr_run_log_refuse(path, "tessera", 1, TSR_ERR_USAGE);
+    CHECK(access(path, F_OK) != 0, "a log was made for a command line that was not understood");
+    for (int i = 0; i < 2; i++) {
+        size_t bytes;
+        put(path, i == 0 ? "" : "{\"status\": \"done\"}");
+        tsr_run_log_refuse(path, "tessera", 1, TSR_ERR_USAGE);
+        char *held = slurp(path, &bytes);
+        CHECK(strstr(held, "\"status\": \"failed\"") && strstr(held, "\"message\": \"unknown option\"") &&
+                  strstr(held, "\"exit_code\": 2"),
+              "%s", held);
+        free(held);
+    }
+    tsr_run_log_refuse(in_scratch("missing/log.json"), "tessera", 1, TSR_ERR_USAGE);
+    CHECK(strcmp(tsr_message(), "unknown option") == 0, "the message became '%s'", tsr_message());
+
+    tsr_run_log_refuse(NULL, "tessera", 1, TSR_ERR_USAGE);
+    prepare(&log, NULL); /* no log */
+    CHECK_OK(tsr_run_log_start(&log));
+    CHECK_OK(tsr_run_log_fail(&log, TSR_ERR_IO, "x"));
+    tsr_run_log_stop(&log, by_signal);
+    tsr_run_log_free(&log);
+    snprintf(path, sizeof path, "%s", in_scratch("missing/log.json"));
+    prepare(&log, path);
+    CHECK_FAILS(tsr_run_log_start(&log), TSR_ERR_IO, "cannot write the log");
+    const int answer = 1;
+    CHECK_FAILS(tsr_run_log_done(&log, members, &answer), TSR_ERR_IO, "cannot write the log");
+    tsr_run_log_stop(&log, by_signal);
+    tsr_run_log_free(&log);
+    prepare(&log, "/dev/full"); /* special: the end alone is written */
+    CHECK_OK(tsr_run_log_start(&log));
+    tsr_run_log_stop(&log, by_signal);
+    CHECK_FAILS(tsr_run_log_fail(&log, TSR_ERR_IO, "x"), TSR_ERR_SPACE, "");
+    CHECK_FAILS(tsr_run_log_done(&log, members, &answer), TSR_ERR_SPACE, "No space left");
+    tsr_run_log_free(&log);
+    snprintf(path, sizeof path, "%s", scratch);
+    prepare(&log, path); /* a folder */
+    CHECK_FAILS(tsr_run_log_start(&log), TSR_ERR_IO, "cannot write the log");
+    tsr_run_log_free(&log);
+}
+
+int main(void) {
+    scratch_make();
+    test_life();
+    test_first_end();
+    test_refusals();
+    scratch_remove();
+    return 0;
+}
