@@ -113,7 +113,7 @@ static void offer_by_name(tsr_nearest *nearest, const char *path) {
     if (!one.name[0] || strlen(path) >= sizeof one.name || (nearest->name[0] && one.distance >= nearest->distance))
         return;
     nearest->distance = one.distance;
-    snprintf(nearest->name, sizeof nearest->name, "%s", path);
+    memcpy(nearest->name, path, strlen(path) + 1);
 }
 
 static void add_text(char *text, size_t chars, int *shown, const char *one) {
