@@ -70,8 +70,8 @@ static tsr_status inspect_filters(hid_t properties, tsr_h5_found *found) {
         if (can_decode(id)) continue;
         if (found->status == TSR_OK) found->filter = id;
         name[strcspn(name, ";")] = '\0'; /* some are followed by an address */
-        refuse(found, TSR_ERR_UNSUPPORTED, "its filter %d%s%s%s is not in this HDF5 build, and plugins are not loaded", id, name[0] ? " (" : "", name,
-               name[0] ? ")" : "");
+        refuse(found, TSR_ERR_UNSUPPORTED, "its filter %d%s%s%s is not in this HDF5 build, and plugins are not loaded",
+               id, name[0] ? " (" : "", name, name[0] ? ")" : "");
     }
     return TSR_OK;
 }
@@ -89,7 +89,8 @@ static tsr_status inspect_layout(hid_t dataset, tsr_h5_found *found) {
     case H5D_CONTIGUOUS:
         desc->layout = TSR_LAYOUT_CONTIGUOUS;
         if (H5Pget_external_count(properties) > 0)
-            refuse(found, TSR_ERR_FORMAT, "its data is in external files (external storage), which are not read; copy it: h5repack -l CONTI OLD.h5 NEW.h5");
+            refuse(found, TSR_ERR_FORMAT, "its data is in external files (external storage), which are not read; "
+                                          "copy it: h5repack -l CONTI OLD.h5 NEW.h5");
         break;
     case H5D_CHUNKED:
         desc->layout = TSR_LAYOUT_CHUNKED;
@@ -107,7 +108,9 @@ static tsr_status inspect_layout(hid_t dataset, tsr_h5_found *found) {
         desc->layout = TSR_LAYOUT_VIRTUAL;
         refuse(found, TSR_ERR_FORMAT, "it is a virtual dataset, a view of other datasets and files, which are not read; copy it into one dataset");
         break;
-    default: refuse(found, TSR_ERR_FORMAT, "its storage layout is unknown to this HDF5 build; it needs a newer one"); break;
+    default:
+        refuse(found, TSR_ERR_FORMAT, "its storage layout is unknown to this HDF5 build; it needs a newer one");
+        break;
     }
     H5Pclose(properties);
     return status;

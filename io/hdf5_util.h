@@ -52,8 +52,8 @@ typedef struct {
 /* Describes the open dataset. Fails only where HDF5 itself fails. file_bytes: the file's size. */
 tsr_status tsr_h5_inspect(hid_t dataset, const char *path, int64_t file_bytes, bool allow_incomplete, tsr_h5_found *found);
 
-/* What to do about a dataset with a filter that this HDF5 lacks: text of TSR_ADVICE_CHARS. Where h5py can read it that is a command for the shell,
- * which writes a copy beside the file. Calls no HDF5. */
+/* What to do about a dataset with a filter that this HDF5 lacks: text of TSR_ADVICE_CHARS. Where h5py can read it, that
+ * is a command for the shell, which writes a copy beside the file. Calls no HDF5. */
 #define TSR_ADVICE_CHARS 2048
 void tsr_h5_filter_advice(int filter, const char *file, const char *path, char *text, size_t chars);
 
