@@ -18,6 +18,14 @@ def load(name):
     return found
 
 
+def test_quiet():
+    """Nothing on the terminal; the figures are in the file."""
+    for what, *size in (["gemm", "--shape", "64"], ["memory", "--size", "64"], ["accuracy", "--size", "16", "--k", "16"],
+                        ["multiply", "--shape", "64", "--ranks"]):
+        result = run("bench", what, *size, "--device", "cpu", "--quiet", "--json", f"quiet-{what}.json")
+        assert result.out == "" and result.err == "" and load(f"quiet-{what}.json")["version"], result
+
+
 def test_gemm():
     out = run("bench", "gemm", "--all", "--shape", "96x64x33", "--device", "cpu", "--repeat", "2", "--json", "gemm.json", timeout=120).out
     bench = load("gemm.json")
