@@ -21,7 +21,7 @@ extern "C" {
 /* What a kernel handed to its `fallback`. */
 typedef struct {
     uint64_t products;
-    uint64_t few;           /* of them those whose values it holds, but of which too few meet in an element of C to be as exact as the fallback */
+    uint64_t few;           /* of them those of which too few elements meet in an element of C to be as exact as the fallback */
     uint64_t multiply_adds; /* of the products */
 } tsr_gemm_handed;
 

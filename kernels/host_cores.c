@@ -74,8 +74,7 @@ bool tsr_cores_keep_to(const tsr_cores *cores) {
     return all;
 }
 
-/* ---- NUMA nodes ---------------------------------------------------------------------------------------------------
- */
+/* ---- NUMA nodes -------------------------------------------------------------------------------------------------- */
 
 int tsr_numa_nodes(const char *sys, tsr_cores nodes[TSR_NUMA_NODES_MAX]) {
     char path[512];

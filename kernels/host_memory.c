@@ -10,8 +10,7 @@
 
 #define MIB ((uint64_t)1 << 20)
 
-/* ---- limits -------------------------------------------------------------------------------------------------------
- */
+/* ---- limits ------------------------------------------------------------------------------------------------------ */
 
 static void lower(tsr_host_memory *memory, uint64_t total, const char *by, const char *which) {
     if (total >= memory->total) return;
@@ -35,8 +34,7 @@ static bool read_number(const char *path, const char *key, uint64_t *number) {
     return found;
 }
 
-/* ---- the machine ----------------------------------------------------------------------------------------------------
- */
+/* ---- the machine ------------------------------------------------------------------------------------------------- */
 
 static void read_machine(const char *root, tsr_host_memory *memory) {
     char path[PATH_MAX];

@@ -163,11 +163,11 @@ __global__ void __launch_bounds__(256) judge(Verdict *verdict, tsr_gemm_handed *
     __threadfence(); /* the last block: all others have added theirs */
     const volatile Verdict *v = verdict;
     const int64_t soft = (int64_t)v->soft[0] + v->soft[1];
-    const bool held = !v->refused && !unfit(k, (int64_t)v->weak[0] + v->weak[1], soft);
-    verdict->unfit = !held || few(k, soft);
+    const bool sparse = !v->refused && few(k, soft);
+    verdict->unfit = v->refused || sparse || unfit(k, (int64_t)v->weak[0] + v->weak[1], soft);
     if (!verdict->unfit || !handed) return;
     handed->products += 1; /* products follow each other on one stream */
-    handed->few += held;
+    handed->few += sparse;
     handed->multiply_adds += (uint64_t)(a.count * b.count * k);
 }
 

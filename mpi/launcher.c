@@ -10,8 +10,7 @@
 #define ANCESTORS_MAX 32
 #define COMMAND_CHARS 65536
 
-/* ---- variables ------------------------------------------------------------------------------------------------------
- */
+/* ---- variables --------------------------------------------------------------------------------------------------- */
 
 static bool is_set(const char *variable) {
     const char *text = getenv(variable);

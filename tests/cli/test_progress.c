@@ -44,8 +44,7 @@ static int count(const char *text, char wanted) {
     return found;
 }
 
-/* ---- lines and bars on a stream -------------------------------------------------------------------------------------
- */
+/* ---- lines and bars on a stream ---------------------------------------------------------------------------------- */
 
 static void test_plain(void) {
     screen s;
@@ -105,8 +104,7 @@ static void test_nothing(void) {
     free(s.text);
 }
 
-/* ---- what it estimates ----------------------------------------------------------------------------------------------
- */
+/* ---- what it estimates ------------------------------------------------------------------------------------------- */
 
 /* Steps of four seconds, looked at five times a second: the share never runs ahead of the step's end or falls, and the
  * time left counts down. */
