@@ -10,8 +10,9 @@ static void show_chunks(const tsr_job *j) {
     char filters[32] = "", text[32];
     if (c->chunk_rows == 0) return;
     if (c->gzip) snprintf(filters, sizeof filters, ", %sgzip(%d)", c->shuffle ? "shuffle, " : "", c->gzip_level);
-    printf("chunks of C    %lld of %lldx%lld%s; encoding takes %s of host memory beside what follows\n", (long long)tsr_spec_chunks(c), (long long)c->chunk_rows,
-           (long long)c->chunk_cols, filters, tsr_format_bytes((double)c->encode_bytes, text));
+    printf("chunks of C    %lld of %lldx%lld%s; encoding takes %s of host memory beside what follows\n",
+           (long long)tsr_spec_chunks(c), (long long)c->chunk_rows, (long long)c->chunk_cols, filters,
+           tsr_format_bytes((double)c->encode_bytes, text));
 }
 
 #define SAMPLE_EDGE 512 /* of the product that is measured: milliseconds on any CPU */
@@ -58,12 +59,16 @@ static tsr_status show_prediction(const tsr_job *j) {
 
 tsr_status tsr_job_show_plan(const tsr_job *j) {
     if (j->world->rank != 0) return TSR_OK;
-    if (j->settings->order == TSR_ORDER_COL) printf("order          col: planned as the files store it, C' = op(B)' op(A)': the first factor below is B\n");
+    if (j->settings->order == TSR_ORDER_COL)
+        printf("order          col: planned as the files store it, C' = op(B)' op(A)': the first factor below is B\n");
     printf("kernel         %s (%s) on %s, accuracy %s, transport %s\n", j->kernel->name, j->kernel->what, j->facts.name,
-           tsr_accuracy_name(tsr_gemm_loss(j->kernel, j->problem.a.element.dtype, j->problem.b.element.dtype)), j->transport_ops->name);
+           tsr_accuracy_name(tsr_gemm_loss(j->kernel, j->problem.a.element.dtype, j->problem.b.element.dtype)),
+           j->transport_ops->name);
     char text[32];
     show_chunks(j);
-    if (j->settings->trace) printf("trace          %s of host memory on the rank with the most steps, beside what follows\n", tsr_format_bytes(j->trace_bytes, text));
+    if (j->settings->trace)
+        printf("trace          %s of host memory on the rank with the most steps, beside what follows\n",
+               tsr_format_bytes(j->trace_bytes, text));
     TSR_TRY(tsr_plan_print(&j->plan, stdout));
     return show_prediction(j);
 }
