@@ -103,7 +103,8 @@ static tsr_status print_auto(const tsr_device_facts *facts, const measured *rows
             if (tsr_gemm_loss(rows[i].kernel, input, input) <= class && tflops > fastest) fastest = tflops;
             if (rows[i].kernel == chosen) own = tflops;
         }
-        printf("  %lld %s %.2f", (long long)edge, chosen->name, fastest > 0 ? own / fastest : 0);
+        if (own > 0) printf("  %lld %s %.2f", (long long)edge, chosen->name, own / fastest);
+        else printf("  %lld %s -", (long long)edge, chosen->name); /* it takes the operands in another type */
     }
     printf("\n");
     return TSR_OK;

@@ -198,6 +198,8 @@ void tsr_launcher_alone(const tsr_launcher *launcher) {
     for (size_t i = 0; i < sizeof of_launchers / sizeof *of_launchers; i++)
         if (is_set(of_launchers[i])) return;
     setenv("OMPI_MCA_ess_singleton_isolated", "1", 0);
+    setenv("OMPI_MCA_orte_create_session_dirs", "0", 0); /* its folder would be the same for all who are isolated */
+    setenv("OMPI_MCA_sharedfp", "^sm", 0);               /* which wants that folder */
     setenv("OMPI_MCA_pml", "ob1", 0);
     setenv("OMPI_MCA_btl", "self", 0);
 }

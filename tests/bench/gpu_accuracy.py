@@ -16,6 +16,11 @@ def result_row(bench, result):
             cell(result["component_max"], ".3g"), cell(result["component_median"], ".3g"), cell(result["bound"], ".3g")]
 
 
+def share(own, other):
+    """own / other; "-" where either is no number or the other made no error, as in the median of sparse products."""
+    return f"{own / other:.2f}" if own is not None and other else "-"
+
+
 def beside(benches, kernel, vendor, size):
     """Rows: the componentwise errors of a kernel over the vendor's, largest and median, input by input, where m = n = k = size."""
     rows = []
@@ -23,8 +28,8 @@ def beside(benches, kernel, vendor, size):
         found = {(result["input"], result["kernel"]): result for result in bench["results"] if bench["size"] == size and result["k"] == size}
         for (kind, name), own in found.items():
             other = found.get((kind, vendor))
-            if name == kernel and other and own["component_max"] is not None and other["component_max"] and other["component_median"]:
-                rows.append([kind, f"{own['component_max'] / other['component_max']:.2f}", f"{own['component_median'] / other['component_median']:.2f}"])
+            if name == kernel and other:
+                rows.append([kind, *(share(own[which], other[which]) for which in ("component_max", "component_median"))])
     return rows
 
 

@@ -82,7 +82,7 @@ def device(args):
 
 def speeds(args, folder):
     """Rows (input, accuracy, size, kernel, share of the fastest) as bench speeds prints them."""
-    _, text = run([args.program, "bench", "speeds", "-o", folder / "speeds.inc"])
+    _, text = run([args.program, "bench", "speeds", "--repeat", "15", "-o", folder / "speeds.inc"])
     rows = []
     for line in text.splitlines():
         match = re.match(r"auto, (\w+), (\w+), of the fastest:(.*)", line)
@@ -98,10 +98,11 @@ def speeds_text(args, rows):
     for kind, accuracy in dict.fromkeys((row[0], row[1]) for row in rows):
         cells = {int(row[2]): f"{row[3]} {row[4]}" for row in rows if (row[0], row[1]) == (kind, accuracy)}
         table.append([kind, accuracy, *(cells.get(size, "-") for size in sizes)])
-    least = min(float(row[4]) for row in rows)
+    least = min(float(row[4]) for row in rows if row[4] != "-")
     text = "\n\n".join([
         f"Kernel that `auto` takes for many products, and its speed of the fastest kernel's, cuBLAS among them; {device(args)}, {report.today()}, "
-        f"commit {report.commit()}. By the figures that the program was built with, measured anew here.",
+        f"commit {report.commit()}. By the figures that the program was built with, measured anew here. -: operands are "
+        f"converted first, to a type whose kernels are faster.",
         report.table(["input", "accuracy", *map(str, sizes)], table),
         f"The least is {least:.2f} ({LEAST} wanted).",
     ])

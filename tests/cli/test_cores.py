@@ -114,6 +114,25 @@ def started_by(variables, *arguments, code):
     return process.stderr
 
 
+def test_many_alone():
+    """Processes that nobody launched do not meet: Open MPI's folder for them would be one and the same."""
+    environment = {name: value for name, value in ENVIRONMENT.items() if not name.startswith("OMPI_MCA")}
+    for _ in range(8):
+        together = [
+            subprocess.Popen(
+                [TESSERA, "info", "--devices", "--device", "cpu"],
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                env=environment,
+            )
+            for _ in range(8)
+        ]
+        for process in together:
+            text, _ = process.communicate(timeout=60)
+            assert process.returncode == 0 and "rank 0 on" in text, text
+
+
 def test_another_launcher():
     """Each of three ranks that another MPI started would take itself for the only one: none writes, one speaks."""
     first, last = {"PMI_SIZE": "3", "PMI_RANK": "0"}, {"PMI_SIZE": "3", "PMI_RANK": "2"}

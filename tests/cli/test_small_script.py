@@ -28,11 +28,11 @@ def test_page():
 
 
 def test_auto():
-    said = "auto, f32, ieee, of the fastest:  128 simt 1.00  256 cublas 0.96\nauto, f32, ieee, of the fastest:  127 simt 0.99  255 simt 1.00\n"
+    said = "auto, f32, ieee, of the fastest:  128 simt 1.00  256 cublas 0.96\nauto, f32, ieee, of the fastest:  127 simt 0.99  255 simt -\n"
     gpu_small.run = lambda command: (0.0, said if "speeds" in command else "rank 0 on x: GPU 7 #0, sm_90, code for 80, ...")
     args = types.SimpleNamespace(program="tessera", device="cuda")
     rows = gpu_small.speeds(args, pathlib.Path("."))
-    assert rows == [["f32", "ieee", *row.split()] for row in ("128 simt 1.00", "256 cublas 0.96", "127 simt 0.99", "255 simt 1.00")], rows
+    assert rows == [["f32", "ieee", *row.split()] for row in ("128 simt 1.00", "256 cublas 0.96", "127 simt 0.99", "255 simt -")], rows
     text, reached = gpu_small.speeds_text(args, rows)
     assert not reached and "The least is 0.96" in text and "GPU 7, code for 80" in text and "| 127 | 128 | 255 | 256 |" in text, text
     rows[1][4] = "0.97"
