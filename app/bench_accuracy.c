@@ -149,7 +149,9 @@ static tsr_status measure_all(bench *b, result *results, int most, int *count) {
             const int64_t k = b->o->k[length];
             TSR_TRY(make_input(b, (tsr_input)input, k));
             if (!input_holds(b)) {
-                if (!b->o->quiet) printf("%s input with k = %" PRId64 " left out: it leaves the range of %s\n", tsr_input_name((tsr_input)input), k, tsr_dtype_name(b->input));
+                if (!b->o->quiet)
+                    printf("%s input with k = %" PRId64 " left out: it leaves the range of %s\n",
+                           tsr_input_name((tsr_input)input), k, tsr_dtype_name(b->input));
                 continue;
             }
             for (int i = 0; i < kernels && *count < most; i++) {
@@ -211,7 +213,8 @@ static tsr_status judge(const result *results, int count) {
 /* ---- the command ------------------------------------------------------------------------------------------------- */
 
 static tsr_status choose_one(bench *b) {
-    const tsr_gemm_request request = {b->input, b->input, b->type, TSR_ACCURACY_IEEE, b->o->size, b->o->size, b->most_k, 0};
+    const tsr_gemm_request request = {b->input,   b->input,   b->type,   TSR_ACCURACY_IEEE,
+                                      b->o->size, b->o->size, b->most_k, 0};
     if (strcmp(b->o->kernel, "auto") == 0) return tsr_gemm_choose("auto", &b->facts, &request, &b->one);
     return tsr_gemm_find(b->o->kernel, &b->facts, b->input, b->type, &b->one);
 }
@@ -348,8 +351,7 @@ static const struct argp argp = {options, parse, NULL,
     NULL, NULL, NULL};
 
 static void help(void) {
-    tsr_options_help(&argp, "tessera bench accuracy",
-                     "tessera bench accuracy --kernel auto --type f32 --k 64,1024");
+    tsr_options_help(&argp, "tessera bench accuracy", "tessera bench accuracy --kernel auto --type f32 --k 64,1024");
 }
 
 static tsr_status run(const tsr_world *world, int argc, char **argv) {

@@ -1,6 +1,7 @@
-/* tessera bench speeds: measures what `auto` chooses by and writes it as the table the program is built with, kernels/gemm_speeds.inc: lines for
- * this device's architecture and this build's code are made anew, those of others stay. Then it tells how near `auto`, by the table that this
- * program was built with, comes to the fastest kernel. */
+/* tessera bench speeds: measures what `auto` chooses by and writes it as the table the program is built with,
+ * kernels/gemm_speeds.inc: lines for this device's architecture and this build's code are made anew, those of
+ * others stay. Then it tells how near `auto`, by the table that this program was built with, comes to the fastest
+ * kernel. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -53,8 +54,7 @@ static error_t parse(int key, char *text, struct argp_state *state) {
 static const struct argp argp = {options, parse, NULL, "Measures the GPU's kernels on square products and writes the table that `--kernel auto` chooses by.", NULL, NULL, NULL};
 
 static void help(void) {
-    tsr_options_help(&argp, "tessera bench speeds",
-                     "tessera bench speeds -o kernels/gemm_speeds.inc");
+    tsr_options_help(&argp, "tessera bench speeds", "tessera bench speeds -o kernels/gemm_speeds.inc");
 }
 
 /* ---- measuring ------------------------------------------------------------------------------------------------------- */
@@ -88,30 +88,35 @@ static void write_row(FILE *file, const tsr_gemm_speed_row *row) {
 /* Libraries bring their own code. */
 static bool of_library(const tsr_gemm_kernel *kernel) { return strncmp(kernel->name, "cublas", strlen("cublas")) == 0; }
 
-/* Of the kernels measured, how near the one that `auto` takes for the class comes to the fastest, at every size; less: 0 for round sizes, 1 for odd. */
-static tsr_status print_auto(const tsr_device_facts *facts, const measured *rows, int count, tsr_accuracy class, int64_t less) {
-    printf("auto, %s, %s, of the fastest:", tsr_dtype_name(rows[0].kernel->input), tsr_accuracy_name(class));
+/* Of the kernels measured, how near the one that `auto` takes for a class of accuracy comes to the fastest, at every size;
+ * less: 0 for round sizes, 1 for odd. */
+static tsr_status print_auto(const tsr_device_facts *facts, const measured *rows, int count, tsr_accuracy accuracy,
+                             int64_t less) {
+    printf("auto, %s, %s, of the fastest:", tsr_dtype_name(rows[0].kernel->input), tsr_accuracy_name(accuracy));
     for (int size = 0; size < TSR_GEMM_SPEED_SIZES; size++) {
         const int64_t edge = ((int64_t)TSR_GEMM_SPEED_SMALLEST << size) - less;
         const tsr_dtype input = rows[0].kernel->input;
-        const tsr_gemm_request request = {input, input, rows[0].kernel->type, class, edge, edge, edge, 0};
+        const tsr_gemm_request request = {input, input, rows[0].kernel->type, accuracy, edge, edge, edge, 0};
         const tsr_gemm_kernel *chosen;
         double fastest = 0, own = 0;
         TSR_TRY(tsr_gemm_choose("auto", facts, &request, &chosen));
         for (int i = 0; i < count; i++) {
             const double tflops = less ? rows[i].row.odd[size] : rows[i].row.round[size];
-            if (tsr_gemm_loss(rows[i].kernel, input, input) <= class && tflops > fastest) fastest = tflops;
+            if (tsr_gemm_loss(rows[i].kernel, input, input) <= accuracy && tflops > fastest) fastest = tflops;
             if (rows[i].kernel == chosen) own = tflops;
         }
-        if (own > 0) printf("  %lld %s %.2f", (long long)edge, chosen->name, own / fastest);
-        else printf("  %lld %s -", (long long)edge, chosen->name); /* it takes the operands in another type */
+        if (own > 0)
+            printf("  %lld %s %.2f", (long long)edge, chosen->name, own / fastest);
+        else
+            printf("  %lld %s -", (long long)edge, chosen->name); /* it takes the operands in another type */
     }
     printf("\n");
     return TSR_OK;
 }
 
 /* Every kernel of this device for operands of `input`, into the file and, unless quiet, on the terminal. */
-static tsr_status measure_type(tsr_device *device, const tsr_device_facts *facts, tsr_dtype input, const speeds_options *o, FILE *file) {
+static tsr_status measure_type(tsr_device *device, const tsr_device_facts *facts, tsr_dtype input,
+                               const speeds_options *o, FILE *file) {
     tsr_bench_product p = {.m = LARGEST, .n = LARGEST, .k = LARGEST, .input = input};
     measured rows[MOST_ROWS];
     int count, made = 0;
@@ -122,8 +127,11 @@ static tsr_status measure_type(tsr_device *device, const tsr_device_facts *facts
         if (kernel->device != facts->kind || kernel->input != input || kernel->type != p.type || kernel->speed_rank < LEAST_RANK || !tsr_gemm_runs_on(kernel, facts->arch)) continue;
         tsr_gemm_speed_row *row = &rows[made].row;
         rows[made].kernel = kernel;
-        *row = (tsr_gemm_speed_row){.arch = facts->arch, .code = of_library(kernel) ? "" : facts->code, .kernel = kernel->name,
-                                    .input = tsr_dtype_name(input), .type = tsr_dtype_name(p.type)};
+        *row = (tsr_gemm_speed_row){.arch = facts->arch,
+                                    .code = of_library(kernel) ? "" : facts->code,
+                                    .kernel = kernel->name,
+                                    .input = tsr_dtype_name(input),
+                                    .type = tsr_dtype_name(p.type)};
         status = measure_sizes(&p, kernel, o->repeat, 0, row->round);
         if (status == TSR_OK) status = measure_sizes(&p, kernel, o->repeat, 1, row->odd);
         if (status != TSR_OK) break;
@@ -131,8 +139,9 @@ static tsr_status measure_type(tsr_device *device, const tsr_device_facts *facts
         write_row(file, row);
         if (!o->quiet) write_row(stdout, row);
     }
-    for (int class = 0; class < TSR_ACCURACY_TF32 && made > 0 && !o->quiet && status == TSR_OK; class++)
-        for (int64_t less = 0; less < 2 && status == TSR_OK; less++) status = print_auto(facts, rows, made, (tsr_accuracy)class, less);
+    for (int accuracy = 0; accuracy < TSR_ACCURACY_TF32 && made > 0 && !o->quiet && status == TSR_OK; accuracy++)
+        for (int64_t less = 0; less < 2 && status == TSR_OK; less++)
+            status = print_auto(facts, rows, made, (tsr_accuracy)accuracy, less);
     tsr_bench_product_close(&p);
     return status;
 }
@@ -154,7 +163,8 @@ static tsr_status write_table(const speeds_options *o, tsr_device *device) {
     for (int i = 0; i < TSR_GEMM_SPEED_ROWS; i++)
         if (!made_anew(&tsr_gemm_speeds[i], &facts)) write_row(file, &tsr_gemm_speeds[i]);
     tsr_status status = TSR_OK;
-    for (size_t i = 0; i < sizeof inputs / sizeof *inputs && status == TSR_OK; i++) status = measure_type(device, &facts, inputs[i], o, file);
+    for (size_t i = 0; i < sizeof inputs / sizeof *inputs && status == TSR_OK; i++)
+        status = measure_type(device, &facts, inputs[i], o, file);
     const bool failed = ferror(file) != 0;
     if ((fclose(file) != 0 || failed) && status == TSR_OK)
         status = tsr_fail(TSR_ERR_IO, "-o %s could not be written whole: free some space", o->output);

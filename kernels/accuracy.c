@@ -12,14 +12,16 @@
 #define SEED_B 12
 #define SEED_SPREAD 100 /* added: the exponents of wide, and what cancelling leaves */
 
-static const char *const names[TSR_INPUT_COUNT] = {"uniform", "normal", "wide", "cancelling", "graded", "sparse", "banded"};
+static const char *const names[TSR_INPUT_COUNT] = {"uniform", "normal", "wide",  "cancelling",
+                                                   "graded",  "sparse", "banded"};
 
 const char *tsr_input_name(tsr_input input) { return names[input]; }
 
 tsr_status tsr_input_parse(const char *name, tsr_input *input) {
     for (int i = 0; i < TSR_INPUT_COUNT; i++)
         if (strcmp(name, names[i]) == 0) return *input = (tsr_input)i, TSR_OK;
-    return tsr_fail(TSR_ERR_USAGE, "unknown input '%s': use uniform, normal, wide, cancelling, graded, sparse or banded", name);
+    return tsr_fail(TSR_ERR_USAGE,
+                    "unknown input '%s': use uniform, normal, wide, cancelling, graded, sparse or banded", name);
 }
 
 static double normal(uint64_t seed, int64_t i, int64_t j) { return tsr_fill_element(TSR_FILL_NORMAL, seed, i, j); }
@@ -30,7 +32,8 @@ static double sparse(uint64_t seed, int64_t i, int64_t j) {
     return tsr_fill_element(TSR_FILL_UNIFORM, seed + SEED_SPREAD, i, j) < 0.01 ? normal(seed, i, j) : 0;
 }
 
-/* Row or column `at` of `steps`, whose band lies around its share of the `length` elements along k; `along` of them is asked for. */
+/* Row or column `at` of `steps`, whose band lies around its share of the `length` elements along k; `along` of them
+ * is asked for. */
 static double banded(uint64_t seed, int64_t i, int64_t j, int64_t at, int64_t steps, int64_t along, int64_t length) {
     const int64_t diagonal = (int64_t)((double)at / (double)steps * (double)length);
     return llabs(diagonal - along) <= 24 ? normal(seed, i, j) : 0;

@@ -92,7 +92,8 @@ typedef enum {
 
 size_t tsr_dtype_bytes(tsr_dtype dtype);
 const char *tsr_dtype_name(tsr_dtype dtype);
-tsr_status tsr_dtype_parse(const char *name, tsr_dtype *dtype); /* also float32, fp32, float, single, half, int8 ..., in any case; lists names on error */
+/* Also float32, fp32, float, single, half, int8 ..., in any case; lists names on error. */
+tsr_status tsr_dtype_parse(const char *name, tsr_dtype *dtype);
 /* The type that values of this type ask to be multiplied in: fp32 for f16, f32 and integers up to 16 bits; fp64 for the
  * rest, which fp32 would round. Sums of integers may ask for more (tsr_problem_make). */
 tsr_dtype tsr_dtype_compute(tsr_dtype dtype);
@@ -139,7 +140,8 @@ tsr_status tsr_bytes_checked(int64_t rows, int64_t cols, size_t element_bytes, s
 double tsr_now_seconds(void); /* monotonic clock */
 /* Writes bytes with a decimal unit ("1.50 GB") into text (≥ 32 chars) and returns it. */
 const char *tsr_format_bytes(double bytes, char *text);
-/* "4G", "4Gi", "512MiB", "1.5 GB", "1048576": K M G T are powers of 1024 with or without i or iB, KB MB GB TB powers of 1000. */
+/* "4G", "4Gi", "512MiB", "1.5 GB", "1048576": K M G T are powers of 1024 with or without i or iB, KB MB GB TB powers
+ * of 1000. */
 tsr_status tsr_parse_bytes(const char *text, size_t *bytes);
 
 #ifdef __cplusplus

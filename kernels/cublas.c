@@ -25,7 +25,9 @@ static void load(void) {
 tsr_status tsr_cublas_load(void) {
     pthread_once(&once, load);
     if (loaded) return TSR_OK;
-    return tsr_fail(TSR_ERR_UNSUPPORTED, "cuBLAS cannot be loaded: %s: add its folder to LD_LIBRARY_PATH, or do without (--kernel, --peer)", why);
+    return tsr_fail(TSR_ERR_UNSUPPORTED,
+                    "cuBLAS cannot be loaded: %s: add its folder to LD_LIBRARY_PATH, or do without (--kernel, --peer)",
+                    why);
 }
 
 tsr_status tsr_cublas_check(cublasStatus_t code, const char *call) {

@@ -22,8 +22,8 @@ typedef struct {
     int ordinal;              /* among the devices this process sees */
     int multiprocessors;      /* SMs; cores this process may use on the CPU */
     int arch;                 /* compute capability ·10 (90 = sm_90); 0 on the CPU */
-    char code[8];             /* what this build's kernels were compiled for, of what it holds for the device: "90a", or "80" when that is
-                               * all there is for a newer one; "" on the CPU and in the emulation */
+    char code[8];             /* what the kernels it runs were compiled for: "90a", or "80" when that is all this build
+                               * has for a newer device; "" on the CPU and in the emulation */
     size_t memory_bytes;      /* whole device; on the CPU what the host, its cgroup or its job has */
     size_t memory_free_bytes; /* when asked */
     size_t shared_block_bytes;       /* shared memory a block gets without asking */

@@ -145,7 +145,8 @@ static tsr_status fill_attributes(int ordinal, tsr_device_facts *facts) {
 static tsr_status find_code(tsr_device_facts *facts) {
     cudaFuncAttributes attributes;
     TSR_TRY(TSR_CUDA(cudaFuncGetAttributes(&attributes, probe)));
-    snprintf(facts->code, sizeof facts->code, "%d%s", attributes.ptxVersion, attributes.maxThreadsPerBlock > 32 ? "a" : "");
+    snprintf(facts->code, sizeof facts->code, "%d%s", attributes.ptxVersion,
+             attributes.maxThreadsPerBlock > 32 ? "a" : "");
     return TSR_OK;
 }
 

@@ -21,7 +21,7 @@ extern "C" {
 /* What a kernel handed to its `fallback`. */
 typedef struct {
     uint64_t products;
-    uint64_t few;           /* of them those of which too few elements meet in an element of C to be as exact as the fallback */
+    uint64_t few;           /* of them those in which too few elements meet for an element of C to be as exact */
     uint64_t multiply_adds; /* of the products */
 } tsr_gemm_handed;
 
@@ -32,7 +32,7 @@ typedef struct {
     void *c;       int64_t ldc; /* m × n, row-major, ldc ≥ n elements */
     bool accumulate;
     void *workspace;            /* workspace_bytes(...) bytes of device memory, NULL when that is 0 */
-    tsr_gemm_handed *handed;    /* device memory, may be NULL: where the kernel counts what it hands to its `fallback` */
+    tsr_gemm_handed *handed;    /* device memory, may be NULL: counts what the kernel hands to its `fallback` */
 } tsr_gemm_args;
 
 /* What a kernel may lose. code, name as in --accuracy, what is lost */
@@ -84,8 +84,8 @@ typedef struct tsr_gemm_kernel {
                                           * its `multiple`, its own `small` takes its place */
     double thin_below;           /* and so are products whose m·n / (m + n), half the uses of an element of A or B on average, is less */
     int64_t short_below;         /* and those of a smaller k */
-    const struct tsr_gemm_kernel *fallback; /* what makes products whose operands the kernel cannot hold, which it finds on the device; NULL: it
-                                             * holds all. `handed` counts them */
+    const struct tsr_gemm_kernel *fallback; /* makes products whose operands the kernel cannot hold, which it finds on
+                                             * the device; NULL: it holds all. `handed` counts them */
     double load_seconds;         /* from the first call to the first product, where that is a library's loading */
 } tsr_gemm_kernel;
 
@@ -106,19 +106,21 @@ typedef struct {
     tsr_dtype type;         /* of C's accumulator: TSR_F32 or TSR_F64 */
     tsr_accuracy accuracy;  /* the most that may be lost */
     int64_t m, n, k;        /* of a launch, about */
-    double flops;           /* of all launches on this device; 0: so many that what loading a kernel takes does not count */
+    double flops;           /* of all launches on this device; 0: so many that loading a kernel does not count */
 } tsr_gemm_request;
 
-/* gemm_choose.c: the fastest kernel for the request on this device, as gemm_speeds.inc has it measured there for the code this build has, what
- * loading it takes counted in, or by speed_rank where nothing was measured; with a name other than "auto" the one of that name, whatever it loses. Operands are handed over in the kernel's input type: as they
- * are stored, in C's type, or, where that may be lost, in bfloat16. Errors as tsr_gemm_find. */
+/* gemm_choose.c: the fastest kernel for the request on this device, as gemm_speeds.inc has it measured there for
+ * the code this build has, what loading it takes counted in, or by speed_rank where nothing was measured; with a
+ * name other than "auto" the one of that name, whatever it loses. Operands are handed over in the kernel's input
+ * type: as they are stored, in C's type, or, where that may be lost, in bfloat16. Errors as tsr_gemm_find. */
 tsr_status tsr_gemm_choose(const char *name, const tsr_device_facts *facts, const tsr_gemm_request *request, const tsr_gemm_kernel **kernel);
 /* gemm_choose.c: what is lost when this kernel multiplies operands stored as a and b. */
 tsr_accuracy tsr_gemm_loss(const tsr_gemm_kernel *kernel, tsr_dtype a, tsr_dtype b);
-/* gemm_choose.c: measured flop/s of the kernel on this device (its arch and code) for a product of m × k by k × n, interpolated; 0 where none
- * was measured. */
+/* gemm_choose.c: measured flop/s of the kernel on this device (its arch and code) for a product of m × k by k × n,
+ * interpolated; 0 where none was measured. */
 double tsr_gemm_speed(const tsr_gemm_kernel *kernel, const tsr_device_facts *facts, int64_t m, int64_t n, int64_t k);
-/* registry.c: the kernel that tsr_gemm_launch starts for such a product: this one, or the one that is quicker there. Never NULL. */
+/* registry.c: the kernel that tsr_gemm_launch starts for such a product: this one, or the one that is quicker
+ * there. Never NULL. */
 const tsr_gemm_kernel *tsr_gemm_taker(const tsr_gemm_kernel *kernel, int64_t m, int64_t n, int64_t k);
 /* Checks args against the contract (ld, NULLs, multiple) and launches the taker; every caller uses it. */
 tsr_status tsr_gemm_launch(const tsr_gemm_kernel *kernel, tsr_device *device, tsr_stream *stream, const tsr_gemm_args *args);

@@ -19,12 +19,13 @@ static double interpolate(const double *tflops, double size) {
 }
 
 static bool measures(const tsr_gemm_speed_row *row, const tsr_gemm_kernel *kernel, int arch) {
-    return row->arch == arch && strcmp(row->kernel, kernel->name) == 0 && strcmp(row->input, tsr_dtype_name(kernel->input)) == 0 &&
+    return row->arch == arch && strcmp(row->kernel, kernel->name) == 0 &&
+           strcmp(row->input, tsr_dtype_name(kernel->input)) == 0 &&
            strcmp(row->type, tsr_dtype_name(kernel->type)) == 0;
 }
 
-/* How far code that was measured is from the code at hand; < 0: it says nothing about it. Code for one architecture alone ("90a") uses
- * instructions that other code has not. */
+/* How far code that was measured is from the code at hand; < 0: it says nothing about it. Code for one architecture
+ * alone ("90a") uses instructions that other code has not. */
 static int code_distance(const char *measured, const char *code) {
     if (strcmp(measured, code) == 0 || *measured == '\0') return 0;
     return strchr(measured, 'a') || strchr(code, 'a') ? -1 : 1 + abs(atoi(measured) - atoi(code));
@@ -54,11 +55,12 @@ static bool takes(const tsr_gemm_kernel *kernel, const tsr_gemm_request *request
     return kernel->type == request->type && (kernel->input == request->type || as_stored || kernel->input == TSR_BF16);
 }
 
-/* flop/s of all launches together, the seconds before the first of them counted in. Where nothing was measured a rank, which is below any
- * flop/s; loading is then held against a guess. */
+/* flop/s of all launches together, the seconds before the first of them counted in. Where nothing was measured a
+ * rank, which is below any flop/s; loading is then held against a guess. */
 static double speed_of(const tsr_gemm_kernel *kernel, const tsr_device_facts *facts, const tsr_gemm_request *request) {
     const double guess = 1e13, measured = tsr_gemm_speed(kernel, facts, request->m, request->n, request->k);
-    if (measured > 0) return request->flops > 0 ? request->flops / (request->flops / measured + kernel->load_seconds) : measured;
+    if (measured > 0)
+        return request->flops > 0 ? request->flops / (request->flops / measured + kernel->load_seconds) : measured;
     return request->flops > 0 && kernel->load_seconds > request->flops / guess ? 0 : (double)kernel->speed_rank;
 }
 

@@ -8,7 +8,8 @@
 #include "kernels/device_cuda.h"
 #include "kernels/registry.h"
 
-#define LOAD_SECONDS 0.2 /* opening the library, a handle, loading the first kernel: 0.10 to 0.34 on machines with H200 GPUs */
+/* Opening the library, a handle, loading the first kernel: 0.10 to 0.34 on machines with H200 GPUs. */
+#define LOAD_SECONDS 0.2
 
 static const size_t workspace_size = (size_t)32 << 20; /* what NVIDIA recommends for Hopper, the most of any */
 
@@ -98,7 +99,8 @@ static tsr_status launch_tf32(tsr_device *device, tsr_stream *stream, const tsr_
     const tsr_gemm_kernel tsr_gemm_cublas_##suffix = {                                                                \
         .name = "cublas", .what = "NVIDIA's cuBLAS, the yardstick", .device = TSR_DEVICE_CUDA, .input = input_code, .type = code, \
         .min_arch = least_arch, .accuracy = class, .error_factor = 2.0, .error_grows = true, .multiple = 1,           \
-        .speed_rank = 60, .load_seconds = LOAD_SECONDS, .workspace_bytes = workspace_bytes, .shape = tsr_gemm_shape_once_##shape_suffix, .launch = launch_##suffix}
+        .speed_rank = 60, .load_seconds = LOAD_SECONDS, .workspace_bytes = workspace_bytes,                            \
+        .shape = tsr_gemm_shape_once_##shape_suffix, .launch = launch_##suffix}
 
 CUBLAS(f16, half, TSR_F16, TSR_F32, 53, TSR_ACCURACY_FAST);
 CUBLAS(bf16, half, TSR_BF16, TSR_F32, 80, TSR_ACCURACY_FAST);
@@ -109,4 +111,5 @@ CUBLAS(f64, f64, TSR_F64, TSR_F64, 50, TSR_ACCURACY_IEEE);
 const tsr_gemm_kernel tsr_gemm_cublas_tf32 = {
     .name = "cublas-tf32", .what = "NVIDIA's cuBLAS in tf32", .device = TSR_DEVICE_CUDA, .input = TSR_F32, .type = TSR_F32, .min_arch = 80,
     .accuracy = TSR_ACCURACY_TF32, .error_factor = 43000, .error_grows = false, .multiple = 1, .speed_rank = 65,
-    .load_seconds = LOAD_SECONDS, .workspace_bytes = workspace_bytes, .shape = tsr_gemm_shape_once_f32, .launch = launch_tf32};
+    .load_seconds = LOAD_SECONDS, .workspace_bytes = workspace_bytes, .shape = tsr_gemm_shape_once_f32,
+    .launch = launch_tf32};

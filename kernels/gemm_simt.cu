@@ -2,8 +2,9 @@
  * Mapping: 8 warps make a tile of 256 × 128 (fp32) or 128 × 128 (fp64) of C; a warp's 8 × 4 lanes own 8 × 16 (8 × 8) elements each. Shared memory
  *   holds columns of A and rows of B (simt_operands.h, simt_ring.h): A is packed so beforehand, or turned on the way where few columns of C would pay for that;
  *   B stays as it is. On sm_90a a warpgroup of its own fills a ring of stages, by the copy engine and, where A turns, by asynchronous copies of
- *   single elements that complete on the same barriers, and gives registers to the warps that multiply; elsewhere all threads load the next
- *   panel into registers before they multiply one, and store it behind that. Blocks stay on their multiprocessor and walk C in bands of 8 rows of tiles, which share their panels in the L2 cache; tiles
+ *   single elements that complete on the same barriers, and gives registers to the warps that multiply; elsewhere all
+ *   threads load the next panel into registers before they multiply one, and store it behind that. Blocks stay on their
+ *   multiprocessor and walk C in bands of 8 rows of tiles, which share their panels in the L2 cache; tiles
  *   left over in the end are cut along k, in equal shares for all blocks, and a second kernel adds up the parts in a fixed order.
  * The registers' two banks give one operand each a cycle, and a multiply-add wants three: neighbours share one, which the operand cache
  *   keeps, and what the compiler makes of the loop (registers, order) decides how often the other two stand in one bank.

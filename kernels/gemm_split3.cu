@@ -2,9 +2,9 @@
  * Split: a row of A and a column of B are scaled by a power of two so that the largest magnitude lies in [2^14, 2^15); a scaled x is
  *   then high + low, both fp16. high·low + low·high + high·high is one sum on the tensor cores, of a panel of 64 along k only, because
  *   they truncate where IEEE rounds; panels are added up on the CUDA cores, rounded to nearest.
- * What the split cannot hold, and where it would be less exact than plain fp32 because few elements meet (sparse, banded), is found while
- *   packing (see `judge`) and the product is then made by `simt` instead, all on the device. So are products whose packing would take longer
- *   than what it saves: of few rows or few columns.
+ * What the split cannot hold, and where it would be less exact than plain fp32 because few elements meet (sparse,
+ *   banded), is found while packing (see `judge`) and the product is then made by `simt` instead, all on the device. So
+ *   are products whose packing would take longer than what it saves: of few rows or few columns.
  * Mapping: packing writes tiles that are the image shared memory wants, k-major, swizzled, zero-padded. Blocks stay on their
  *   multiprocessor and walk tiles of 128 × 192 of C; one warp asks for panels by bulk copies, two groups of 4 warps multiply 64 × 192 each.
  * Shared memory: a ring of 5 slots of 40 KiB, each the high or the low part of a panel. Registers: 240 a thread that multiplies.

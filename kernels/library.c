@@ -4,7 +4,8 @@
 #include <dlfcn.h>
 #include <stdio.h>
 
-bool tsr_library_load(const char *name, const char *built_with, const char *const *symbols, void **functions, int count, char *why) {
+bool tsr_library_load(const char *name, const char *built_with, const char *const *symbols, void **functions, int count,
+                      char *why) {
     void *library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
     if (!library) snprintf(why, TSR_LIBRARY_WHY_CHARS, "%s", dlerror());
     if (!library) library = dlopen(built_with, RTLD_NOW | RTLD_LOCAL);

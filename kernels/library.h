@@ -6,9 +6,10 @@
 
 #define TSR_LIBRARY_WHY_CHARS 256
 
-/* Loads `name` as the process finds libraries, else the file it was built with, and puts the functions called `symbols` into
- * functions[0..count). False, with the loader's reason in `why` (TSR_LIBRARY_WHY_CHARS), when the library or one of them is
- * missing. The library stays loaded. Local; the caller keeps threads apart. */
-bool tsr_library_load(const char *name, const char *built_with, const char *const *symbols, void **functions, int count, char *why);
+/* Loads `name` as the process finds libraries, else the file it was built with, and puts the functions called
+ * `symbols` into functions[0..count). False, with the loader's reason in `why` (TSR_LIBRARY_WHY_CHARS), when the
+ * library or one of them is missing. The library stays loaded. Local; the caller keeps threads apart. */
+bool tsr_library_load(const char *name, const char *built_with, const char *const *symbols, void **functions, int count,
+                      char *why);
 
 #endif

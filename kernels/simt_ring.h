@@ -26,9 +26,9 @@ template <typename T> constexpr int STAGES = Tile<T>::STAGES_ENGINE;
 constexpr int ALL_THREADS = THREADS;
 template <typename T> constexpr int K = Tile<T>::PANEL_PLAIN;
 template <typename T> constexpr int STAGES = STAGES_PLAIN;
-template <typename T> constexpr int PART_A = K<T> * Tile<T>::M / THREADS; /* elements of a panel that a thread brings */
-template <typename T> constexpr int PART_B = K<T> * Tile<T>::N / THREADS;
-template <typename T> constexpr int ROWS_A = THREADS / K<T>;              /* of A that all threads reach at once */
+template <typename T> constexpr int PART_A = K<T> *Tile<T>::M / THREADS; /* elements of a panel that a thread brings */
+template <typename T> constexpr int PART_B = K<T> *Tile<T>::N / THREADS;
+template <typename T> constexpr int ROWS_A = THREADS / K<T>; /* of A that all threads reach at once */
 #endif
 template <typename T> constexpr int A_ELEMENTS = K<T> * PITCH<T>; /* of a stage: columns of A, then rows of B */
 template <typename T> constexpr int B_ELEMENTS = K<T> * Tile<T>::N;
@@ -181,7 +181,8 @@ template <typename T> struct Ring {
         place = {0};
         loaded = false;
     }
-    /* This thread's part of A's next panel: groups of its columns where it is packed, else one column of every ROWS_A-th row. */
+    /* This thread's part of A's next panel: groups of its columns where it is packed, else one column of every
+     * ROWS_A-th row. */
     __device__ __forceinline__ void load_a(const Work<T> &w) {
         if (w.packed) {
             const T *from = packed_at(w, next.row, next.k);
@@ -200,9 +201,11 @@ template <typename T> struct Ring {
 #pragma unroll
         for (int i = 0; i < PART_B<T> / GROUP<T>; i++) {
             const int at = (int)threadIdx.x + i * THREADS;
-            const int64_t row = next.k + at / GROUPS, col = next.col + at % GROUPS * GROUP<T>, left = row < w.k ? w.n - col : 0;
+            const int64_t row = next.k + at / GROUPS, col = next.col + at % GROUPS * GROUP<T>,
+                          left = row < w.k ? w.n - col : 0;
             const T *from = w.b + row * w.ldb + col;
-            if (w.wide_b && left >= GROUP<T>) take(part_b + i * GROUP<T>, from);
+            if (w.wide_b && left >= GROUP<T>)
+                take(part_b + i * GROUP<T>, from);
             else {
 #pragma unroll
                 for (int e = 0; e < GROUP<T>; e++) part_b[i * GROUP<T> + e] = e < left ? from[e] : T(0);
@@ -245,7 +248,8 @@ template <typename T> struct Ring {
             for (int i = 0; i < PART_A<T>; i++) to[x * PITCH<T> + y + i * ROWS_A<T>] = part_a[i];
         }
 #pragma unroll
-        for (int i = 0; i < PART_B<T> / GROUP<T>; i++) put(to + A_ELEMENTS<T> + ((int)threadIdx.x + i * THREADS) * GROUP<T>, part_b + i * GROUP<T>);
+        for (int i = 0; i < PART_B<T> / GROUP<T>; i++)
+            put(to + A_ELEMENTS<T> + ((int)threadIdx.x + i * THREADS) * GROUP<T>, part_b + i * GROUP<T>);
     }
     __device__ __forceinline__ void begin(const Work<T> &w, const Panels &p) {
         next = p;
@@ -253,8 +257,8 @@ template <typename T> struct Ring {
         load(w);
         store(w, stage());
     }
-    /* After the barrier the panel is there, and the one before, whose place the next gets, has been used by all. The next travels to
-     * registers while this one is multiplied. */
+    /* After the barrier the panel is there, and the one before, whose place the next gets, has been used by all.
+     * The next travels to registers while this one is multiplied. */
     __device__ __forceinline__ void wait(const Work<T> &w) {
         __syncthreads();
         load(w);

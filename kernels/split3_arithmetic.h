@@ -76,10 +76,11 @@ TSR_SPLIT3 void split(float x, float scale, Half *high, Half *low, int *weak, in
  * the weak ones' share of the error within 4·2^-24·(|A||B|), for every element of C and wherever in k they stand. */
 TSR_SPLIT3 bool unfit(int64_t k, int64_t weak, int64_t soft) { return weak > 0 && 4 * weak > k - soft; }
 
-/* Whether so few firm elements of a row of A and a column of B may meet (`soft` as above) that plain fp32 is more exact. A single product errs by
- * 8·2^-24 at most, where plain fp32 errs by 2^-24; of many the errors average out, and plain fp32 rounds each sum. In simulations with normal and
- * uniform elements the largest errors are level at 16 to 24 products, the median ones at 32. So sparse and banded matrices, and the
- * identity, are not for halves; lines of zeros alone do no harm. */
+/* Whether so few firm elements of a row of A and a column of B may meet (`soft` as above) that plain fp32 is more
+ * exact. A single product errs by 8·2^-24 at most, where plain fp32 errs by 2^-24; of many the errors average out,
+ * and plain fp32 rounds each sum. In simulations with normal and uniform elements the largest errors are level at
+ * 16 to 24 products, the median ones at 32. So sparse and banded matrices, and the identity, are not for halves;
+ * lines of zeros alone do no harm. */
 TSR_SPLIT3 bool few(int64_t k, int64_t soft) { return k - soft < MEETING; }
 
 } // namespace split3

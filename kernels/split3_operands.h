@@ -128,7 +128,7 @@ __global__ void __launch_bounds__(256, 3) pack(unsigned char *to, const float *f
 
 /* The verdict and what it rests on; all zeros at first. */
 struct Verdict {
-    unsigned unfit;     /* 1: the split cannot hold A or B, or is less exact than plain fp32 */
+    unsigned unfit; /* 1: the split cannot hold A or B, or is less exact than plain fp32 */
     unsigned refused;   /* a line's scale is out of reach: tiny, or Inf or NaN */
     unsigned weak[2];   /* most of any line of A, of B */
     unsigned soft[2];   /* most elements that are not firm, of any line that is not all zeros */
@@ -198,7 +198,8 @@ tsr_status prepare(tsr_stream *stream, const tsr_gemm_args *args, const Lines &a
     TSR_TRY(measure_b(stream, b, (const float *)args->b, args->ldb, args->k));
     TSR_TRY(pack_lines<false>(stream, packed_a, (const float *)args->a, args->lda, a, args->k));
     TSR_TRY(pack_lines<true>(stream, packed_b, (const float *)args->b, args->ldb, b, args->k));
-    return TSR_LAUNCH(judge, (unsigned)tsr_ceil_div(tsr_max(args->m, args->n), 256), 256, 0, stream, verdict, args->handed, a, b, args->k);
+    return TSR_LAUNCH(judge, (unsigned)tsr_ceil_div(tsr_max(args->m, args->n), 256), 256, 0, stream, verdict,
+                      args->handed, a, b, args->k);
 }
 
 } // namespace

@@ -27,7 +27,7 @@ typedef struct {
     tsr_step flying;
     double seconds, bytes, flops;
     int64_t tiles;
-    tsr_kernel_share kernels[TSR_KERNELS_RAN]; /* by the shapes of the products alone: what is handed on later, the device counts */
+    tsr_kernel_share kernels[TSR_KERNELS_RAN]; /* by shapes alone: what is handed on later, the device counts */
 } lane_state;
 
 struct tsr_executor {
@@ -35,7 +35,7 @@ struct tsr_executor {
     void **buffers;
     tsr_clocks clocks;
     lane_state lanes[TSR_LANE_COUNT];
-    atomic_llong begun, done;  /* predicted nanoseconds of the steps that have begun, and of those done */
+    atomic_llong begun, done; /* predicted nanoseconds of the steps that have begun, and of those done */
     int lanes_done;            /* under clocks.lock */
     tsr_status status;         /* of the first lane that failed; under clocks.lock */
     char message[1024];
@@ -110,7 +110,8 @@ static long long predicted_ns(const tsr_executor *e, const tsr_step *step) {
 
 static double predicted_run(const tsr_plan *plan, const tsr_forecast *forecast) {
     double seconds = 0;
-    for (int lane = 0; lane < TSR_LANE_COUNT; lane++) seconds += predicted_seconds(plan, (tsr_lane)lane, forecast->lane_bytes[lane], forecast->flops);
+    for (int lane = 0; lane < TSR_LANE_COUNT; lane++)
+        seconds += predicted_seconds(plan, (tsr_lane)lane, forecast->lane_bytes[lane], forecast->flops);
     return seconds;
 }
 
@@ -127,7 +128,8 @@ static void lane_done(lane_state *lane, const tsr_step *step, double seconds) {
     lane->flops += step->flops;
     if (step->kind == TSR_STEP_MULTIPLY) {
         lane->tiles++;
-        tsr_kernels_add(lane->kernels, tsr_gemm_taker(lane->executor->x.kernel, step->m, step->n, step->k)->name, step->flops);
+        tsr_kernels_add(lane->kernels, tsr_gemm_taker(lane->executor->x.kernel, step->m, step->n, step->k)->name,
+                        step->flops);
     }
     atomic_fetch_add(&lane->executor->done, predicted_ns(lane->executor, step));
     tsr_clocks_advance(&lane->executor->clocks, step);
@@ -231,7 +233,8 @@ static struct timespec soon(void) {
     return at;
 }
 
-/* Until every started lane has ended or one has failed; reports progress meanwhile. `seconds`: of all steps, as predicted. */
+/* Until every started lane has ended or one has failed; reports progress meanwhile. `seconds`: of all steps, as
+ * predicted. */
 static tsr_status watch(tsr_executor *e, int started, double seconds) {
     pthread_mutex_lock(&e->clocks.lock);
     while (e->status == TSR_OK && e->lanes_done < started) {
@@ -288,7 +291,8 @@ static void fill_record(const tsr_executor *e, double wall, tsr_rank_record *rec
         record->flops += e->lanes[i].flops;
         record->tiles += e->lanes[i].tiles;
         for (int ran = 0; ran < TSR_KERNELS_RAN; ran++)
-            if (e->lanes[i].kernels[ran].name[0]) tsr_kernels_add(record->kernels, e->lanes[i].kernels[ran].name, e->lanes[i].kernels[ran].flops);
+            if (e->lanes[i].kernels[ran].name[0])
+                tsr_kernels_add(record->kernels, e->lanes[i].kernels[ran].name, e->lanes[i].kernels[ran].flops);
     }
     record->kernel_seconds = e->lanes[TSR_LANE_MULTIPLY].seconds;
     record->wall_seconds = wall;

@@ -16,7 +16,8 @@ static void load(void) {
 #define X(name) #name,
     static const char *const symbols[] = {TSR_NCCL_FUNCTIONS(X)};
 #undef X
-    loaded = tsr_library_load("libnccl.so.2", TSR_NCCL_FILE, symbols, (void **)&tsr_nccl, sizeof symbols / sizeof *symbols, reason);
+    loaded = tsr_library_load("libnccl.so.2", TSR_NCCL_FILE, symbols, (void **)&tsr_nccl,
+                              sizeof symbols / sizeof *symbols, reason);
 }
 
 bool tsr_nccl_load(char *why) {

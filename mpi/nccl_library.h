@@ -1,5 +1,5 @@
-/* NCCL, loaded when a transport first wants it: the program also starts where it is not installed. Built where NCCL's header is
- * (TSR_HAVE_NCCL). */
+/* NCCL, loaded when a transport first wants it: the program also starts where it is not installed. Built where
+ * NCCL's header is (TSR_HAVE_NCCL). */
 #ifndef TSR_MPI_NCCL_LIBRARY_H
 #define TSR_MPI_NCCL_LIBRARY_H
 
@@ -25,7 +25,8 @@ typedef struct {
 
 extern tsr_nccl_functions tsr_nccl; /* all there after tsr_nccl_load */
 
-/* Local, from any thread. False with the reason in `why` (256 chars) when the library cannot be loaded or lacks a function. */
+/* Local, from any thread. False with the reason in `why` (256 chars) when the library cannot be loaded or lacks a
+ * function. */
 bool tsr_nccl_load(char *why);
 /* Local. The version loaded, or the version built with where none is; 2.28.3 is 22803. */
 int tsr_nccl_version(bool *loaded);

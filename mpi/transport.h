@@ -17,7 +17,8 @@ typedef struct tsr_transport_ops {
     const char *name;   /* "host", "cuda-aware", "nccl" */
     bool device_memory; /* buffers are device memory; false: host memory */
     bool asynchronous;  /* calls are work on the stream; false: done when they return */
-    /* Local. Whether this rank of `ranks` could use it; `why` (≥ 256 chars) says why not. `shared`: ranks that use this rank's GPU. */
+    /* Local. Whether this rank of `ranks` could use it; `why` (≥ 256 chars) says why not. `shared`: ranks that use this
+     * rank's GPU. */
     bool (*available)(int ranks, const tsr_device_facts *facts, int shared, char *why);
     tsr_status (*open)(const tsr_grid *grid, tsr_device *device, tsr_transport **transport); /* Collective over the active ranks */
     void (*close)(tsr_transport *transport);                                                 /* Collective; not on failure paths */

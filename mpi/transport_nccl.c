@@ -1,4 +1,5 @@
-/* NCCL: panels go from GPU to GPU on the exchange lane's stream. Needs one GPU a rank, and the library (nccl_library.h). */
+/* NCCL: panels go from GPU to GPU on the exchange lane's stream. Needs one GPU a rank, and the library
+ * (nccl_library.h). */
 #include <cuda_runtime_api.h>
 #include <stdio.h>
 #include <stdlib.h>
