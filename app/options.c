@@ -12,6 +12,7 @@
 #include <strings.h>
 
 #include "io/nearest.h"
+#include "io/text.h"
 
 #define LIST_CHARS 1200
 
@@ -29,8 +30,7 @@ static const struct argp_option *takes(const struct argp_option *first, const st
 static void list_options(const struct argp *argp, char *text, size_t chars) {
     for (const struct argp_option *o = argp->options; o && !is_end(o); o++) {
         if (!is_option(o) || !o->name || (o->flags & OPTION_HIDDEN)) continue;
-        size_t used = strlen(text);
-        snprintf(text + used, chars - used, " --%s", o->name);
+        tsr_text_append(text, chars, " --%s", o->name);
     }
     for (const struct argp_child *c = argp->children; c && c->argp; c++) list_options(c->argp, text, chars);
 }
@@ -177,23 +177,21 @@ tsr_status tsr_parse_int(const char *option, const char *text, int64_t low, int6
     return TSR_OK;
 }
 
-static const char *skip_blanks(const char *text) { return text + strspn(text, " "); }
-
 /* Reads up to `most` whole numbers separated by x or a comma; returns how many, 0 when the text is anything else. */
 static int parse_times(const char *text, int64_t *numbers, int most) {
-    bool inside = *(text = skip_blanks(text)) == '(';
-    if (inside) text = skip_blanks(text + 1);
+    bool inside = *(text = tsr_text_skip_blanks(text)) == '(';
+    if (inside) text = tsr_text_skip_blanks(text + 1);
     for (int count = 0; count < most; count++) {
         char *end = NULL;
         if (!isdigit((unsigned char)*text)) return 0;
         errno = 0;
         numbers[count] = strtoll(text, &end, 10);
         if (errno == ERANGE) return 0;
-        text = skip_blanks(end);
-        if (*text == ')' && inside) return *skip_blanks(text + 1) == '\0' ? count + 1 : 0;
+        text = tsr_text_skip_blanks(end);
+        if (*text == ')' && inside) return *tsr_text_skip_blanks(text + 1) == '\0' ? count + 1 : 0;
         if (!*text) return inside ? 0 : count + 1;
         if (*text != 'x' && *text != 'X' && *text != ',') return 0;
-        text = skip_blanks(text + 1);
+        text = tsr_text_skip_blanks(text + 1);
     }
     return 0;
 }

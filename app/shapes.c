@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "io/text.h"
+
 #define NAME_CHARS 700
 
 /* One matrix of the product; rows and cols after op. */
@@ -30,9 +32,7 @@ static void describe(const factor *f, char *text, size_t chars) {
 }
 
 static void add_way(char *text, size_t chars, const char *way, int64_t rows, int64_t cols) {
-    size_t used = strlen(text);
-    snprintf(text + used, chars - used, "%s%s fits (%lld x %lld)", used ? ", " : "", way, (long long)rows,
-             (long long)cols);
+    tsr_text_append(text, chars, "%s%s fits (%lld x %lld)", *text ? ", " : "", way, (long long)rows, (long long)cols);
 }
 
 static tsr_status no_product(const factor *a, const factor *b) {

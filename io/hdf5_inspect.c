@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "io/hdf5_util.h"
+#include "io/text.h"
 
 #define CACHE_BYTES_MAX ((size_t)256 << 20)
 
@@ -32,8 +33,7 @@ static void add_filter(char *text, size_t chars, H5Z_filter_t id, const unsigned
     case H5Z_FILTER_SCALEOFFSET: snprintf(one, sizeof one, "scaleoffset"); break;
     default: snprintf(one, sizeof one, "%.40s(%d)", name[0] ? name : "filter", id); break;
     }
-    size_t used = strlen(text);
-    snprintf(text + used, chars - used, "%s%s", used ? " " : "", one);
+    tsr_text_append(text, chars, "%s%s", *text ? " " : "", one);
 }
 
 /* Whether this build can decode the filter (plugins are never loaded). */

@@ -8,6 +8,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "io/text.h"
+
 #define FORMS "write file.h5, file.h5:/path, file.h5::/path or file.h5/path, each with an optional slice [r0:r1,c0:c1]"
 
 static bool is_file(const char *path) {
@@ -131,8 +133,6 @@ typedef struct {
     int64_t length, first, last;
 } slice_axis;
 
-static const char *skip_blanks(const char *text) { return text + strspn(text, " "); }
-
 /* One whole number, which may have a sign, or nothing. Numbers beyond 64 bits stand for the last that fits, as they
  * are clipped anyway. */
 static bool read_number(const char **at, int64_t *number) {
@@ -176,16 +176,16 @@ static tsr_status read_bounds(const char *part, slice_axis *axis, bool *same) {
     const char *at = part;
     int64_t first = 0, last = 0, step = 1;
     bool has_first = read_number(&at, &first), has_last = false, has_step = false;
-    at = skip_blanks(at);
+    at = tsr_text_skip_blanks(at);
     if (*at == '\0' && has_first) return single_number(axis, first);
     if (*at != ':') return unreadable(axis->name, part);
-    at = skip_blanks(at + 1);
+    at = tsr_text_skip_blanks(at + 1);
     has_last = read_number(&at, &last);
-    at = skip_blanks(at);
+    at = tsr_text_skip_blanks(at);
     if (*at == ':') {
-        at = skip_blanks(at + 1);
+        at = tsr_text_skip_blanks(at + 1);
         has_step = read_number(&at, &step);
-        at = skip_blanks(at);
+        at = tsr_text_skip_blanks(at);
     }
     if (*at) return unreadable(axis->name, part);
     if (has_step && step != 1)
@@ -216,7 +216,7 @@ static tsr_status read_axis(const char *part, slice_axis *axis) {
 static int cut_parts(char *text, char **parts) {
     int count = 0;
     for (char *comma = text; comma;) {
-        char *part = text + strspn(text, " ");
+        char *part = (char *)tsr_text_skip_blanks(text);
         comma = strchr(text, ',');
         if (comma) *comma = '\0', text = comma + 1;
         for (size_t chars = strlen(part); chars > 0 && part[chars - 1] == ' ';) part[--chars] = '\0';

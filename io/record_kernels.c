@@ -4,6 +4,9 @@
 #include <string.h>
 
 #include "io/run_record.h"
+#include "io/text.h"
+
+#define ROUNDING 1e-9 /* of a kernel's flops: what is left after a move that was meant to take all */
 
 void tsr_kernels_add(tsr_kernel_share shares[TSR_KERNELS_RAN], const char *name, double flops) {
     int at = 0;
@@ -23,18 +26,17 @@ void tsr_kernels_move(tsr_kernel_share shares[TSR_KERNELS_RAN], const char *from
     memset(shares, 0, sizeof before);
     for (int i = 0; i < TSR_KERNELS_RAN && before[i].name[0]; i++) {
         const double left = strcmp(before[i].name, from) == 0 ? before[i].flops - flops : before[i].flops;
-        if (left > 0) tsr_kernels_add(shares, before[i].name, left);
+        if (left > ROUNDING * before[i].flops) tsr_kernels_add(shares, before[i].name, left);
     }
     tsr_kernels_add(shares, to, flops);
 }
 
 const char *tsr_kernels_format(const tsr_kernel_share shares[TSR_KERNELS_RAN], char text[TSR_KERNELS_CHARS]) {
     double all = 0;
-    size_t at = 0;
     text[0] = '\0';
     for (int i = 0; i < TSR_KERNELS_RAN; i++) all += shares[i].flops;
-    for (int i = 0; i < TSR_KERNELS_RAN && shares[i].flops > 0 && at < TSR_KERNELS_CHARS; i++)
-        at += (size_t)snprintf(text + at, TSR_KERNELS_CHARS - at, "%s%s %.4g", i > 0 ? ", " : "", shares[i].name, shares[i].flops / all);
+    for (int i = 0; i < TSR_KERNELS_RAN && shares[i].flops > 0; i++)
+        tsr_text_append(text, TSR_KERNELS_CHARS, "%s%s %.4g", i > 0 ? ", " : "", shares[i].name, shares[i].flops / all);
     return text;
 }
 

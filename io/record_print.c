@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "io/run_record.h"
+#include "io/text.h"
 
 #define WIDTH 80
 #define LABEL 12 /* columns of a label, before what belongs to it */
@@ -63,28 +64,22 @@ static const char *speed(double gflops, char text[40]) {
     return text;
 }
 
-/* amount / seconds / 1e9; 0 where nothing was done */
-static double rate(double amount, double seconds) { return seconds > 0 ? amount / seconds / 1e9 : 0; }
-
 /* ---- what ran --------------------------------------------------------------------------------------------------- */
 
 static void print_product(const tsr_run_record *r, FILE *to) {
     char text[512] = "C = ";
-    size_t at = strlen(text);
-    if (r->alpha != 1) at += (size_t)snprintf(text + at, sizeof text - at, "%g ", r->alpha);
-    at += (size_t)snprintf(text + at, sizeof text - at, "A%s B%s", r->transpose_a ? "^T" : "",
-                           r->transpose_b ? "^T" : "");
+    if (r->alpha != 1) tsr_text_append(text, sizeof text, "%g ", r->alpha);
+    tsr_text_append(text, sizeof text, "A%s B%s", r->transpose_a ? "^T" : "", r->transpose_b ? "^T" : "");
     if (r->c0.name[0] && r->beta != 1)
-        at += (size_t)snprintf(text + at, sizeof text - at, " + %g C0", r->beta);
+        tsr_text_append(text, sizeof text, " + %g C0", r->beta);
     else if (r->c0.name[0])
-        at += (size_t)snprintf(text + at, sizeof text - at, " + C0");
-    at += (size_t)snprintf(text + at, sizeof text - at, ", %lld x %lld x %lld (m x n x k)", (long long)r->m,
-                           (long long)r->n, (long long)r->k);
+        tsr_text_append(text, sizeof text, " + C0");
+    tsr_text_append(text, sizeof text, ", %lld x %lld x %lld (m x n x k)", (long long)r->m, (long long)r->n,
+                    (long long)r->k);
     const tsr_source_record *const sources[] = {&r->a, &r->b, &r->c0, &r->c};
     static const char *const names[] = {"A", "B", "C0", "C"};
     for (int i = 0; i < 4; i++)
-        if (sources[i]->name[0])
-            at += (size_t)snprintf(text + at, sizeof text - at, ", %s %s", names[i], sources[i]->type);
+        if (sources[i]->name[0]) tsr_text_append(text, sizeof text, ", %s %s", names[i], sources[i]->type);
     print_text(to, "product", text);
 }
 
@@ -115,7 +110,6 @@ static void print_kernel(const tsr_run_record *r, FILE *to) {
     char names[256] = "";
     int64_t tiles = 0, fallbacks = 0, few = 0;
     double all = 0;
-    size_t at = 0;
     tsr_record_kernels(r, shares);
     for (int i = 0; i < r->ranks; i++) {
         const tsr_rank_record *one = &r->rank_records[i];
@@ -124,8 +118,8 @@ static void print_kernel(const tsr_run_record *r, FILE *to) {
     for (int i = 0; i < TSR_KERNELS_RAN; i++) all += shares[i].flops;
     const bool chosen_alone = shares[0].flops == all && (all == 0 || strcmp(shares[0].name, r->kernel) == 0);
     for (int i = 0; i < TSR_KERNELS_RAN && shares[i].flops > 0; i++)
-        at += (size_t)snprintf(names + at, sizeof names - at, "%s%s %.3g %%", i > 0 ? ", " : "", shares[i].name,
-                               100 * shares[i].flops / all);
+        tsr_text_append(names, sizeof names, "%s%s %.3g %%", i > 0 ? ", " : "", shares[i].name,
+                        100 * shares[i].flops / all);
     print_line(to, "kernel", "%s (%s), sums in %s", chosen_alone ? r->kernel : names, r->accuracy, r->type);
     if (few > 0)
         print_line(to, "", "%lld of %lld products were not for %s: few elements meet in a sum (sparse, banded)",
@@ -163,9 +157,9 @@ static void print_lane(const tsr_run_record *r, tsr_lane lane, FILE *to) {
     else
         fprintf(to, "%12s", "-");
     if (lane == TSR_LANE_MULTIPLY)
-        fprintf(to, "  %s\n", speed(rate(amount, seconds), text));
+        fprintf(to, "  %s\n", speed(tsr_rate(amount, seconds), text));
     else
-        fprintf(to, "  %.4g GB/s\n", rate(amount, seconds));
+        fprintf(to, "  %.4g GB/s\n", tsr_rate(amount, seconds));
 }
 
 static void print_lanes(const tsr_run_record *r, FILE *to) {
@@ -200,11 +194,11 @@ static void print_bounds(const tsr_run_record *r, FILE *to) {
 }
 
 static void print_startup(const tsr_run_record *r, FILE *to) {
-    char text[512];
-    size_t at = (size_t)snprintf(text, sizeof text, "%.3f s:", r->setup_seconds);
+    char text[512] = "";
+    tsr_text_append(text, sizeof text, "%.3f s:", r->setup_seconds);
     for (int part = 0; part < TSR_STARTUP_COUNT; part++)
-        at += (size_t)snprintf(text + at, sizeof text - at, "%s %s %.3f", part ? "," : "",
-                               tsr_startup_name((tsr_startup)part), r->startup_seconds[part]);
+        tsr_text_append(text, sizeof text, "%s %s %.3f", part ? "," : "", tsr_startup_name((tsr_startup)part),
+                        r->startup_seconds[part]);
     print_text(to, "start-up", text);
 }
 
@@ -240,9 +234,9 @@ static void print_rank(const tsr_rank_record *r, int host, int device, FILE *to)
     for (int lane = 0; lane < TSR_LANE_COUNT; lane++) {
         const double seconds = r->lane_seconds[lane];
         if (lane == TSR_LANE_MULTIPLY)
-            fprintf(to, " %10.3f %9.4g", seconds, rate(r->flops, seconds));
+            fprintf(to, " %10.3f %9.4g", seconds, tsr_rate(r->flops, seconds));
         else
-            fprintf(to, " %10.3f %7.2f", seconds, rate(r->lane_bytes[lane], seconds));
+            fprintf(to, " %10.3f %7.2f", seconds, tsr_rate(r->lane_bytes[lane], seconds));
     }
     fputc('\n', to);
 }

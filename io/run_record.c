@@ -26,8 +26,7 @@ const char *tsr_startup_name(tsr_startup part) { return startup_names[part]; }
 
 /* ---- fields ------------------------------------------------------------------------------------------------------- */
 
-/* amount / seconds / 1e9; 0 where nothing was done */
-static double rate(double amount, double seconds) { return seconds > 0 ? amount / seconds / 1e9 : 0; }
+double tsr_rate(double amount, double seconds) { return seconds > 0 ? amount / seconds / 1e9 : 0; }
 
 void tsr_rank_record_fields(const tsr_rank_record *r, const tsr_field_sink *sink, void *to) {
     char name[40], kernels[TSR_KERNELS_CHARS];
@@ -50,12 +49,12 @@ void tsr_rank_record_fields(const tsr_rank_record *r, const tsr_field_sink *sink
         snprintf(name, sizeof name, "%s_bytes", lane_names[lane]);
         sink->real(to, name, r->lane_bytes[lane]);
         snprintf(name, sizeof name, "%s_GBps", lane_names[lane]);
-        sink->real(to, name, rate(r->lane_bytes[lane], r->lane_seconds[lane]));
+        sink->real(to, name, tsr_rate(r->lane_bytes[lane], r->lane_seconds[lane]));
     }
     sink->real(to, "kernel_seconds", r->kernel_seconds);
-    sink->real(to, "kernel_gflops", rate(r->flops, r->kernel_seconds));
+    sink->real(to, "kernel_gflops", tsr_rate(r->flops, r->kernel_seconds));
     sink->real(to, "wall_seconds", r->wall_seconds);
-    sink->real(to, "gflops", rate(r->flops, r->wall_seconds));
+    sink->real(to, "gflops", tsr_rate(r->flops, r->wall_seconds));
     sink->real(to, "host_peak_bytes", r->host_peak_bytes);
     sink->real(to, "device_bytes", r->device_bytes);
     sink->text(to, "kernels", tsr_kernels_format(r->kernels, kernels), sizeof kernels);

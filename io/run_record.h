@@ -26,8 +26,9 @@ typedef enum {
 
 const char *tsr_lane_name(tsr_lane lane);
 
-/* The parts of a start-up, main to first read, in the order of the record: code, name. Parts run at the same time; rank 0 waits
- * for them one after the other, and the seconds of one are those from the end of the wait before to the end of its own, so that they add up to the whole. */
+/* The parts of a start-up, main to first read, in the order of the record: code, name. Parts run at the same time; rank
+ * 0 waits for them one after the other, and the seconds of one are those from the end of the wait before to the end of
+ * its own, so that they add up to the whole. */
 #define TSR_STARTUP_LIST(X)                                                                                           \
     X(MPI, "mpi")               /* MPI started, options read and agreed */                                            \
     X(DEVICE, "device")         /* opened since MPI runs, while files are described; kernel chosen */                 \
@@ -44,6 +45,9 @@ typedef enum {
 } tsr_startup;
 
 const char *tsr_startup_name(tsr_startup part);
+
+/* amount / seconds / 1e9: GB/s, GFLOP/s; 0 where nothing was done */
+double tsr_rate(double amount, double seconds);
 
 /* Flops that a kernel made. */
 typedef struct {
@@ -62,8 +66,8 @@ typedef struct {
     int32_t threads;                /* of BLAS on a CPU; on a GPU as many as it may use at once */
     int32_t io_threads;             /* that read or write at once */
     int64_t tiles;                  /* products of tiles multiplied */
-    int64_t fallbacks;              /* of them those whose operands the kernel could not hold and handed to another (split3: to simt) */
-    int64_t few;                    /* of these those of which too few elements meet: sparse, banded (tsr_gemm_handed) */
+    int64_t fallbacks;              /* of them those that the kernel could not hold and handed on (split3: to simt) */
+    int64_t few;                    /* of these those of which few elements meet: sparse, banded (tsr_gemm_handed) */
     tsr_kernel_share kernels[TSR_KERNELS_RAN]; /* that ran, most flops first; the rest are zeros */
     double flops;                   /* 2·m·n·k of them */
     double lane_seconds[TSR_LANE_COUNT]; /* busy time */
@@ -107,7 +111,8 @@ typedef struct {
 } tsr_run_record;
 
 #define TSR_KERNELS_CHARS 160
-/* record_kernels.c. Adds flops to a kernel's share; moves some of a kernel's to another. */
+/* record_kernels.c. Adds flops to a kernel's share; moves some of a kernel's to another. What is left of
+ * it by rounding is dropped. */
 void tsr_kernels_add(tsr_kernel_share shares[TSR_KERNELS_RAN], const char *name, double flops);
 void tsr_kernels_move(tsr_kernel_share shares[TSR_KERNELS_RAN], const char *from, const char *to, double flops);
 /* "split3 0.75, simt 0.25", "" where nothing ran; returns text. And back, for `flops` in all. */

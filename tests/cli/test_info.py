@@ -253,6 +253,24 @@ def test_run():
     assert run("info", "made.h5", "--ranks").out.count("row,col,k") == 2
 
 
+def test_damaged_seconds():
+    """Numbers that no run has are cut, in a log and in a file."""
+    write("damaged_a.h5", np.ones((3, 4))), write("damaged_b.h5", np.ones((4, 5)))
+    run("multiply", "damaged_a.h5", "damaged_b.h5", "-o", "damaged.h5", "--log", "damaged.json", "--device", "cpu")
+    with open("damaged.json") as file:
+        record = json.load(file)
+    parts = [name for name in record if name.startswith("setup_") and name != "setup_seconds"]
+    assert len(parts) > 4, record
+    with h5py.File("damaged.h5", "r+") as file:
+        for name in parts:
+            record[name] = 1e300
+            file["C.run"].attrs[name] = 1e300
+    with open("damaged.json", "w") as file:
+        json.dump(record, file)
+    for name in ("damaged.json", "damaged.h5"):
+        assert "\nstart-up " in run("info", name).out, name
+
+
 def test_warnings():
     """A line each, as the run said them."""
     whole = np.full((1, 700), 255, "u1")

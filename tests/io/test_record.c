@@ -1,6 +1,7 @@
 /* The run's record as JSON and as lines: complete, valid, aligned, within 80 columns; saved whole or not at all. */
 #define _GNU_SOURCE
 #include "io/run_record.h"
+#include "io/text.h"
 
 #include <math.h>
 
@@ -206,6 +207,13 @@ static void test_kernels(void) {
               back[i].name, back[i].flops);
     tsr_kernels_move(shares, "split3", "simt", 1);
     CHECK(strcmp(tsr_kernels_format(shares, text), "simt 0.6667, tiled 0.3333") == 0, "%s", text);
+    memset(shares, 0, sizeof shares);
+    tsr_kernels_add(shares, "split3", 0.1), tsr_kernels_add(shares, "split3", 0.2);
+    tsr_kernels_move(shares, "split3", "simt", 0.3);
+    CHECK(strcmp(tsr_kernels_format(shares, text), "simt 1") == 0, "a residue of rounding: %s", text);
+    tsr_kernels_add(shares, "split3", 1e-3);
+    tsr_kernels_move(shares, "split3", "simt", 1e-3 * (1 - 1e-6));
+    CHECK(strstr(tsr_kernels_format(shares, text), "split3"), "what is left is more than rounding: %s", text);
     tsr_kernels_parse("", 1, back);
     CHECK(!back[0].name[0] && back[0].flops == 0, "nothing is %s", back[0].name);
 
@@ -231,6 +239,39 @@ static void test_kernels(void) {
     CHECK(!strstr(printed_text, "small and thin"), "another reason was found: %s", printed_text);
     check_width(printed_text, "", "");
     free(printed_text);
+}
+
+/* Numbers of a damaged record are cut where they do not fit. */
+static void test_damaged(void) {
+    tsr_run_record run = sample();
+    for (int part = 0; part < TSR_STARTUP_COUNT; part++) run.startup_seconds[part] = 1e300;
+    run.setup_seconds = run.alpha = run.beta = run.seconds = run.gflops = -1e300;
+    run.m = run.n = run.k = INT64_MIN;
+    tsr_source_record *const sources[] = {&run.a, &run.b, &run.c0, &run.c};
+    for (int i = 0; i < 4; i++) {
+        memset(sources[i]->name, 'n', sizeof sources[i]->name - 1);
+        memset(sources[i]->type, 't', sizeof sources[i]->type - 1);
+    }
+    for (int i = 0; i < 2; i++)
+        for (int k = 0; k < TSR_KERNELS_RAN; k++) {
+            memset(ranks[i].kernels[k].name, 'a' + k, sizeof ranks[i].kernels[k].name - 1);
+            ranks[i].kernels[k].flops = 1e300;
+        }
+    char *text = printed(&run, NULL, false);
+    expect(text, "\nstart-up    -1");
+    expect(text, " ttttttttttttttttttttttttttttttt\n");
+    free(text);
+}
+
+static void test_text(void) {
+    char text[8] = "ab";
+    tsr_text_append(text, sizeof text, "%d", 12);
+    CHECK(strcmp(text, "ab12") == 0, "'%s'", text);
+    for (int i = 0; i < 3; i++) {
+        tsr_text_append(text, sizeof text, "%s", "xyzuvw");
+        CHECK(strcmp(text, "ab12xyz") == 0, "'%s'", text);
+    }
+    CHECK(strcmp(tsr_text_skip_blanks("   a b"), "a b") == 0 && *tsr_text_skip_blanks("  ") == '\0', "blanks");
 }
 
 static void test_table(void) {
@@ -284,6 +325,8 @@ int main(void) {
     test_print();
     test_widths();
     test_kernels();
+    test_damaged();
+    test_text();
     test_table();
     test_bounds();
     return 0;
