@@ -1,7 +1,6 @@
 /* tessera info FILE (info_file.h). */
 #include "app/info_file.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -247,14 +246,6 @@ static void print_member(void *context, const tsr_json_value *v) {
     }
 }
 
-static tsr_status read_json(const char *file, void (*each)(void *, const tsr_json_value *), void *context) {
-    FILE *from = fopen(file, "re");
-    if (!from) return tsr_fail(TSR_ERR_IO, "cannot open '%s': %s; check the file's name", file, strerror(errno));
-    tsr_status status = tsr_json_read(from, file, each, context);
-    fclose(from);
-    return status;
-}
-
 static tsr_status print_json(const char *file, bool ranks) {
     tsr_kept_record record;
     trace_reader trace = {.trace = false};
@@ -265,8 +256,8 @@ static tsr_status print_json(const char *file, bool ranks) {
         tsr_record_free(&record);
     }
     if (status != TSR_ERR_NOT_FOUND) return status;
-    TSR_TRY(read_json(file, collect_trace, &trace));
-    if (!trace.trace) return read_json(file, print_member, &members);
+    TSR_TRY(tsr_json_read_file(file, collect_trace, &trace));
+    if (!trace.trace) return tsr_json_read_file(file, print_member, &members);
     print_trace(file, &trace);
     return TSR_OK;
 }

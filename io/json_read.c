@@ -85,13 +85,18 @@ static tsr_status put_utf8(const reader *r, growing *to, uint32_t code) {
     return TSR_OK;
 }
 
+static tsr_status read_escape(reader *r, growing *to);
+
 /* Behind "\u". Halves of a pair that stand alone become U+FFFD, as does U+0000, which would end a text of ours. */
 static tsr_status read_unicode(reader *r, growing *to) {
     uint32_t code, low;
     TSR_TRY(four_digits(r, &code));
     while (code >= 0xD800 && code < 0xDC00 && r->next == '\\') {
         advance(r);
-        if (r->next != 'u') return wrong(r, "half of a UTF-16 pair stands alone");
+        if (r->next != 'u') {
+            TSR_TRY(put_utf8(r, to, 0xFFFD));
+            return read_escape(r, to);
+        }
         advance(r);
         TSR_TRY(four_digits(r, &low));
         if (low >= 0xDC00 && low < 0xE000) return put_utf8(r, to, 0x10000 + ((code - 0xD800) << 10) + (low - 0xDC00));
@@ -101,8 +106,17 @@ static tsr_status read_unicode(reader *r, growing *to) {
     return put_utf8(r, to, code == 0 || (code >= 0xD800 && code < 0xE000) ? 0xFFFD : code);
 }
 
-static tsr_status read_text(reader *r, growing *to) {
+/* Behind the backslash. */
+static tsr_status read_escape(reader *r, growing *to) {
     static const char letters[] = "\"\\/bfnrt", meant[] = "\"\\/\b\f\n\r\t";
+    const char *letter = r->next != EOF && r->next != 0 ? strchr(letters, r->next) : NULL;
+    const int escape = r->next;
+    if (!letter && escape != 'u') return wrong(r, "a text has an unknown escape");
+    advance(r);
+    return escape == 'u' ? read_unicode(r, to) : put(r, to, meant[letter - letters]);
+}
+
+static tsr_status read_text(reader *r, growing *to) {
     TSR_TRY(begin(r, to));
     advance(r); /* the quote */
     while (r->next != '"') {
@@ -113,14 +127,25 @@ static tsr_status read_text(reader *r, growing *to) {
             continue;
         }
         advance(r);
-        const char *letter = r->next != EOF && r->next != 0 ? strchr(letters, r->next) : NULL;
-        int escape = r->next;
-        if (!letter && escape != 'u') return wrong(r, "a text has an unknown escape");
-        advance(r);
-        TSR_TRY(escape == 'u' ? read_unicode(r, to) : put(r, to, meant[letter - letters]));
+        TSR_TRY(read_escape(r, to));
     }
     advance(r);
     return TSR_OK;
+}
+
+/* Behind at least one digit; NULL where there is none. */
+static const char *skip_digits(const char *text) {
+    const size_t digits = strspn(text, "0123456789");
+    return digits > 0 ? text + digits : NULL;
+}
+
+/* As JSON has them: no zero before other digits, and digits on both sides of a point and behind an e. */
+static bool is_number(const char *text) {
+    text += *text == '-';
+    text = *text == '0' ? text + 1 : skip_digits(text);
+    if (text && *text == '.') text = skip_digits(text + 1);
+    if (text && (*text == 'e' || *text == 'E')) text = skip_digits(text + 1 + (text[1] == '+' || text[1] == '-'));
+    return text && *text == '\0';
 }
 
 /* A number, or true, false, null. */
@@ -135,12 +160,7 @@ static tsr_status read_word(reader *r, tsr_json_kind *kind) {
     *kind = TSR_JSON_WORD;
     if (strcmp(text, "true") == 0 || strcmp(text, "false") == 0 || strcmp(text, "null") == 0) return TSR_OK;
     *kind = TSR_JSON_NUMBER;
-    char *end;
-    const char *digits = text + (*text == '-');
-    bool begins = *digits >= '0' && *digits <= '9' && !(digits[0] == '0' && digits[1] >= '0' && digits[1] <= '9') &&
-                  digits[1] != 'x';
-    strtod(text, &end);
-    return begins && *end == '\0' && end[-1] != '.' ? TSR_OK : wrong(r, "a value was expected");
+    return is_number(text) ? TSR_OK : wrong(r, "a value was expected");
 }
 
 static tsr_status read_value(reader *r, const char *name);
@@ -208,6 +228,15 @@ tsr_status tsr_json_read(FILE *from, const char *file_name, void (*each)(void *c
     if (status == TSR_OK && ferror(from)) status = wrong(&r, "");
     for (int i = 0; i <= DEPTH_MOST; i++) free(r.name[i].text);
     free(r.value.text);
+    return status;
+}
+
+tsr_status tsr_json_read_file(const char *file, void (*each)(void *context, const tsr_json_value *value),
+                              void *context) {
+    FILE *from = fopen(file, "re");
+    if (!from) return tsr_fail(TSR_ERR_IO, "cannot open '%s': %s; check the file's name", file, strerror(errno));
+    tsr_status status = tsr_json_read(from, file, each, context);
+    fclose(from);
     return status;
 }
 

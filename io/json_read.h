@@ -27,6 +27,9 @@ typedef struct {
  * `each` returns. TSR_ERR_FORMAT with the line of the first error, TSR_ERR_IO when the stream fails. */
 tsr_status tsr_json_read(FILE *from, const char *file_name, void (*each)(void *context, const tsr_json_value *value),
                          void *context);
+/* The same of the file of that name; TSR_ERR_IO where it cannot be opened. */
+tsr_status tsr_json_read_file(const char *file, void (*each)(void *context, const tsr_json_value *value),
+                              void *context);
 
 /* Whether the file begins as JSON objects and arrays do. False where it cannot be read. */
 bool tsr_json_is(const char *file);

@@ -1,6 +1,5 @@
 /* Records in JSON logs (record_read.h): the members of the one object are the run's fields, those of the objects in
  * `ranks` each rank's. */
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -59,10 +58,7 @@ static bool has(const tsr_found_fields *found, const char *name) {
 
 tsr_status tsr_record_read_json(const char *file, tsr_kept_record *record) {
     collector c = {.in_ranks = false};
-    FILE *from = fopen(file, "re");
-    if (!from) return tsr_fail(TSR_ERR_IO, "cannot open '%s': %s; check the file's name", file, strerror(errno));
-    tsr_status status = tsr_json_read(from, file, collect, &c);
-    fclose(from);
+    tsr_status status = tsr_json_read_file(file, collect, &c);
     if (status == TSR_OK && c.failed)
         status = tsr_fail(TSR_ERR_MEMORY, "no memory for the record in '%s'; free some", file);
     if (status == TSR_OK && !(has(&c.run, "command") && has(&c.run, "rank_count") && has(&c.run, "seconds")))

@@ -40,6 +40,8 @@ static void test_values(void) {
     expect("\"a\\\"\\\\\\/\\b\\f\\n\\r\\t\"", "0text<>a\"\\/\b\f\n\r\t|");
     expect("\"\\u0041\\u00e9\\u20AC\\ud83d\\ude00\xc3\xa9\"", "0text<>A\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80\xc3\xa9|");
     expect("\"\\u0000\\ud800x\\udc00\\ud800\\u0041\"", "0text<>\xef\xbf\xbd\xef\xbf\xbdx\xef\xbf\xbd\xef\xbf\xbd\x41|");
+    expect("\"\\ud800\\n\\ud800\\ud800\\\"\"", "0text<>\xef\xbf\xbd\n\xef\xbf\xbd\xef\xbf\xbd\"|");
+    expect("[0.0e-0, 120.050E+10]", "0[<>|1number<>0.0e-0|1number<>120.050E+10|0end<>|");
     expect("[0, -0, 0.5, 10, 1E5]", "0[<>|1number<>0|1number<>-0|1number<>0.5|1number<>10|1number<>1E5|0end<>|");
 }
 
@@ -65,7 +67,17 @@ static void test_errors(void) {
                                       "\"\\x\"",
                                       "\"\\u12\"",
                                       "\"\\u12g4\"",
-                                      "\"\\ud800\\n\"",
+                                      "\"\\ud800\\x\"",
+                                      "\"\\ud800\\",
+                                      "1.e5",
+                                      "-.5",
+                                      "-01",
+                                      "1e+",
+                                      "1.5E",
+                                      "1e5.0",
+                                      "--1",
+                                      "0b1",
+                                      "infinity",
                                       "[1] 2",
                                       "}",
                                       "'a'",
@@ -84,6 +96,7 @@ static void test_errors(void) {
     lengthy[0] = '"';
     CHECK_FAILS(read_bytes(lengthy, 3 << 20), TSR_ERR_FORMAT, "longer than 1 MiB");
     free(lengthy);
+    CHECK_FAILS(tsr_json_read_file("/no/such.json", note, NULL), TSR_ERR_IO, "cannot open '/no/such.json'");
     FILE *folder = fopen("/", "r");
     CHECK(folder, "no stream");
     CHECK_FAILS(tsr_json_read(folder, "/", note, NULL), TSR_ERR_IO, "cannot be read");
