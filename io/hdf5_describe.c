@@ -230,7 +230,9 @@ static bool is_called_so(hid_t file, const tsr_matrix_name *name, char *path) {
     if (!*name->path || !*name->slice ||
         snprintf(whole, sizeof whole, "%s%s", name->path, name->slice) >= (int)sizeof whole)
         return false;
-    return tsr_h5_resolve(file, name->file, whole, path) == TSR_OK;
+    if (tsr_h5_resolve(file, name->file, whole, path) == TSR_OK) return true;
+    tsr_message_set(""); /* only a question */
+    return false;
 }
 
 static tsr_status describe(hid_t file, tsr_matrix_name *name, int64_t file_bytes, tsr_h5_found *found) {

@@ -12,7 +12,7 @@
 typedef struct {
     const char *role; /* "A": how messages call it */
     const tsr_matrix_name *asked; /* as a person named it: path "" where the file's only matrix was meant */
-    const char *path; /* of the dataset found */
+    const tsr_matrix_name *found; /* as it was described: the dataset's path, sliced or not */
     bool replaceable; /* C0: the output may replace it */
 } tsr_output_source;
 

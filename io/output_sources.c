@@ -2,25 +2,25 @@
  * read away, by whatever links it is reached. Changes nothing. */
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "io/output_private.h"
+#include "io/text_file.h"
 
 #define JUMPS_MAX 8 /* external links that follow each other */
 
-static bool same_file(const char *a, const char *b) {
-    struct stat one, other;
-    return stat(a, &one) == 0 && stat(b, &other) == 0 && one.st_dev == other.st_dev && one.st_ino == other.st_ino;
-}
-
-/* The path as it was named: what must go on leading to the matrix. */
-static const char *asked_path(const tsr_output_source *source) {
-    return source->asked->path[0] ? source->asked->path : source->path;
+/* The path as it was named: what must go on leading to the matrix. What looks like a slice belongs to it where the
+ * dataset is called so. */
+static const char *asked_path(const tsr_output_source *source, char path[TSR_PATH_CHARS]) {
+    const tsr_matrix_name *asked = source->asked, *found = source->found;
+    const char *slice = found->sliced ? "" : asked->slice;
+    if (!asked->path[0] || snprintf(path, TSR_PATH_CHARS, "%s%s", asked->path, slice) >= TSR_PATH_CHARS)
+        snprintf(path, TSR_PATH_CHARS, "%s", found->path);
+    return path;
 }
 
 tsr_status tsr_sources_check_file(const tsr_output_spec *spec, const tsr_target *target) {
     for (int i = 0; i < spec->source_count && !spec->name.path[0]; i++)
-        if (same_file(target->file, spec->sources[i].asked->file))
+        if (tsr_same_place(target->file, spec->sources[i].asked->file))
             return tsr_fail(TSR_ERR_USAGE,
                             "the output '%s' is the file that %s is read from, and no dataset was named: use -o %s:%s "
                             "to put it there, or name another file",
@@ -63,7 +63,7 @@ static herr_t compare_object(hid_t group, const char *name, const H5L_info_t *in
 
 /* Whether the object at `path`, which is free of soft links, is the source's dataset, or a group that holds it. */
 static bool holds(hid_t file, const char *path, const tsr_output_source *source) {
-    object_search search = {.file = file, .wanted = H5Oopen(file, source->path, H5P_DEFAULT)};
+    object_search search = {.file = file, .wanted = H5Oopen(file, source->found->path, H5P_DEFAULT)};
     hid_t object = H5Oopen(file, path, H5P_DEFAULT);
     snprintf(search.top, sizeof search.top, "%s", strcmp(path, "/") == 0 ? "" : path);
     bool found = object >= 0 && search.wanted >= 0 && tsr_h5_same_object(object, search.wanted);
@@ -74,15 +74,15 @@ static bool holds(hid_t file, const char *path, const tsr_output_source *source)
     return found;
 }
 
-/* The source's file, if an external link of `file_name` names it where HDF5 would look: beside that file, or from here.
- */
+/* Whether an external link of `file_name` names the source's file where HDF5 would look: beside that file, or from
+ * here. */
 static bool names_source(const char *file_name, const char *named, const tsr_output_source *source) {
     char folder[TSR_FILE_CHARS], beside[2 * TSR_FILE_CHARS];
     const char *slash = strrchr(named, '/');
     tsr_folder_of(file_name, folder);
-    if (same_file(named, source->asked->file)) return true;
+    if (tsr_same_place(named, source->asked->file)) return true;
     snprintf(beside, sizeof beside, "%s/%s", folder, named[0] == '/' ? slash + 1 : named);
-    return same_file(beside, source->asked->file);
+    return tsr_same_place(beside, source->asked->file);
 }
 
 static bool leads_to(hid_t file, const char *file_name, const char *path, const tsr_output_source *source, int jumps);
@@ -112,7 +112,7 @@ static bool leads_to(hid_t file, const char *file_name, const char *path, const 
     last_link last = {"", ""};
     tsr_status status = tsr_h5_walk(file, file_name, path, keep_link, &last, resolved);
     if (status == TSR_ERR_FORMAT) return external_leads_to(file, file_name, &last, source, jumps);
-    return status == TSR_OK && same_file(file_name, source->asked->file) && holds(file, resolved, source);
+    return status == TSR_OK && tsr_same_place(file_name, source->asked->file) && holds(file, resolved, source);
 }
 
 /* ---- which links a path takes -------------------------------------------------------- */
@@ -144,10 +144,10 @@ static void compare_link(void *context, hid_t file, const char *link, const char
 }
 
 static bool runs_over(hid_t file, const char *link, const char *file_name, const tsr_output_source *source) {
-    char resolved[TSR_PATH_CHARS];
+    char path[TSR_PATH_CHARS], resolved[TSR_PATH_CHARS];
     link_search search = {link, false};
-    if (!same_file(file_name, source->asked->file)) return false;
-    (void)tsr_h5_walk(file, file_name, asked_path(source), compare_link, &search, resolved);
+    if (!tsr_same_place(file_name, source->asked->file)) return false;
+    (void)tsr_h5_walk(file, file_name, asked_path(source, path), compare_link, &search, resolved);
     return search.found;
 }
 
@@ -161,6 +161,7 @@ static bool is_dataset(hid_t file, const char *path) {
 
 tsr_status tsr_sources_check(const tsr_output_spec *spec, const tsr_target *target, hid_t file) {
     const char *const links[] = {target->path, target->run_path};
+    char path[TSR_PATH_CHARS];
     for (int i = 0; i < spec->source_count; i++) {
         const tsr_output_source *source = &spec->sources[i];
         for (int l = 0; l < 2; l++) {
@@ -171,7 +172,7 @@ tsr_status tsr_sources_check(const tsr_output_spec *spec, const tsr_target *targ
                 return tsr_fail(TSR_ERR_USAGE,
                                 "the output '%s:%s'%s would replace %s ('%s:%s'), which is read: name another output",
                                 target->file, target->path, l ? " with its record beside it" : "", source->role,
-                                source->asked->file, asked_path(source));
+                                source->asked->file, asked_path(source, path));
         }
     }
     return TSR_OK;

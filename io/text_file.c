@@ -58,9 +58,9 @@ tsr_status tsr_text_file_open(const char *what, const char *file, tsr_text_file 
     return TSR_OK;
 }
 
-static bool same_place(const char *a, const char *b, struct stat *first) {
-    struct stat second;
-    return stat(a, first) == 0 && stat(b, &second) == 0 && first->st_dev == second.st_dev && first->st_ino == second.st_ino;
+bool tsr_same_place(const char *a, const char *b) {
+    struct stat one, other;
+    return stat(a, &one) == 0 && stat(b, &other) == 0 && one.st_dev == other.st_dev && one.st_ino == other.st_ino;
 }
 
 /* Of names without a file the folders are compared: "" before the last slash is the root, and no slash the working
@@ -70,14 +70,14 @@ bool tsr_same_file(const char *a, const char *b) {
     char folders[2][PATH_MAX];
     const char *names[2] = {a, b}, *last[2];
     if (strcmp(a, b) == 0 && (stat(a, &st) != 0 || S_ISREG(st.st_mode))) return true;
-    if (same_place(a, b, &st)) return S_ISREG(st.st_mode);
+    if (tsr_same_place(a, b)) return stat(a, &st) == 0 && S_ISREG(st.st_mode);
     if (stat(a, &st) == 0 || stat(b, &st) == 0) return false;
     for (int i = 0; i < 2; i++) {
         const char *slash = strrchr(names[i], '/');
         last[i] = slash ? slash + 1 : names[i];
         snprintf(folders[i], sizeof folders[i], "%.*s", slash ? (int)(slash - names[i] + 1) : 1, slash ? names[i] : ".");
     }
-    return strcmp(last[0], last[1]) == 0 && same_place(folders[0], folders[1], &st);
+    return strcmp(last[0], last[1]) == 0 && tsr_same_place(folders[0], folders[1]);
 }
 
 /* A pipe is not opened to see whether it could be: that would wait for its reader. */

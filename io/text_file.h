@@ -25,6 +25,8 @@ FILE *tsr_text_file_stream(const char *file);
 
 /* Whether it is written as it stands, and has nothing to rename. */
 bool tsr_text_file_is_special(const char *file);
+/* Whether two names lead to one thing that is there, by whatever links. */
+bool tsr_same_place(const char *a, const char *b);
 /* Whether two names lead to one file, there or still to come: by links, or by another way to its folder. What can be
  * written twice, a pipe or a terminal, is no such file. */
 bool tsr_same_file(const char *a, const char *b);

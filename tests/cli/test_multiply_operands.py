@@ -154,6 +154,22 @@ def test_links_to_other_things_are_replaced():
     )
 
 
+def test_operand_called_like_a_slice():
+    """/A is not read where the operand is the dataset /A[0]; that one keeps its place, whatever leads to it."""
+    with h5py.File("called.h5", "w") as file:
+        file["A"], file["g/A[0]"], file["B"] = np.zeros((3, 4)), A, B
+        file["A[0]"] = h5py.SoftLink("/g/A[0]")
+    for name, target in (("A[0]", "A[0]/"), ("A[0]", "g/A[0]/"), ("A[0]", "g"), ("A[:2]", "A"), ("A", "A")):
+        fails(
+            *("multiply", f"called.h5:/{name}", "called.h5:/B", "-o", f"called.h5:/{target}", "--force"),
+            code=2,
+            says=["would replace A", "/" + name.replace("[:2]", "")],
+        )
+    run("multiply", "called.h5:/A[0]", "called.h5:/B", "-o", "called.h5:/A", "--force")
+    with h5py.File("called.h5") as file:
+        assert np.array_equal(file["A"], A @ B) and np.array_equal(file["A[0]"], A), list(file)
+
+
 def test_c0_in_place():
     fresh()
     fails("multiply", "a.h5", "b.h5", "--add", "data.h5:/C", "-o", "data.h5:/C", code=1, says="--force")

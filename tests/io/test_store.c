@@ -105,7 +105,9 @@ static void read_file(const char *file, tsr_io_mode mode) {
         double element = 0;
         snprintf(text, sizeof text, "%s:/C%s", file, slices[i]);
         CHECK_OK(tsr_matrix_name_parse(text, &name));
+        tsr_message_set("");
         CHECK_OK(tsr_hdf5_describe(&name, &desc));
+        CHECK(*tsr_message() == '\0', "'%s' was described, with the message '%s'", text, tsr_message());
         CHECK_OK(tsr_hdf5_open(&desc, mode, NULL, &used, &store));
         CHECK(used == mode && strcmp(store->ops->name, tsr_io_mode_name(mode)) == 0, "mode %s", store->ops->name);
         check_reads(store, desc.row0, desc.col0);
