@@ -135,7 +135,7 @@ typedef struct {
     const generate_options *options;
     const tsr_output *output;
     const char *command;
-    char started[TSR_STARTED_CHARS];
+    const char *started;
     int ranks;
     double seconds;
 } written;
@@ -168,19 +168,14 @@ static tsr_status publish(const tsr_world *world, written *w, double started_sec
     const tsr_output *output = w->output;
     TSR_TRY(tsr_output_publish(output, NULL, w->command));
     w->seconds = tsr_now_seconds() - started_seconds;
-    if (tsr_run_log_done(log, write_members, w) != TSR_OK)
-        tsr_warn(world->warnings, "the matrix is in place, but the log still says that the run is under way: %s",
-                 tsr_message());
-    tsr_interrupt_release();
+    (void)tsr_job_log_done(world, log, "the matrix", write_members, w);
     double bytes = (double)o->rows * (double)o->cols * (double)tsr_dtype_bytes(o->type);
     char size[32];
     if (!o->quiet)
         printf("%s:%s: %" PRId64 " x %" PRId64 " %s %s, %s in %.2f s by %d rank%s\n", output->target,
                output->desc.name.path, o->rows, o->cols, tsr_fill_name(o->fill), tsr_dtype_name(o->type),
                tsr_format_bytes(bytes, size), w->seconds, world->ranks, world->ranks > 1 ? "s" : "");
-    if (fflush(stdout) == 0 && !ferror(stdout)) return TSR_OK;
-    return tsr_fail(TSR_ERR_IO, "the matrix is in place, but standard output could not be written: check where it "
-                                "goes, such as a full disk");
+    return tsr_job_said("the matrix");
 }
 
 /* Collective. Between creation and publication: what fails here leaves only the temporary file, which the caller discards. */
@@ -198,9 +193,8 @@ static tsr_status generate(const tsr_world *world, const generate_options *o, co
                            const char *command, tsr_run_log *log) {
     double started = tsr_now_seconds();
     tsr_output output;
-    written made = {.options = o, .output = &output, .command = command, .ranks = world->ranks};
+    written made = {.options = o, .output = &output, .command = command, .started = log->started, .ranks = world->ranks};
     memset(&output, 0, sizeof output);
-    tsr_run_log_now(made.started);
     tsr_status status = world->rank == 0 ? tsr_output_create(spec, &output) : TSR_OK;
     TSR_TRY(tsr_share(world->comm, status, &output, sizeof output));
     tsr_interrupt_guard(world, &output);
@@ -214,15 +208,17 @@ static tsr_status generate(const tsr_world *world, const generate_options *o, co
     return tsr_agree(world->comm, world->rank == 0 ? publish(world, &made, started, log) : TSR_OK);
 }
 
-static tsr_status make_spec(const generate_options *o, tsr_output_spec *spec) {
+/* A log that is refused is none. */
+static tsr_status make_spec(generate_options *o, tsr_output_spec *spec) {
     bool swap = o->order == TSR_ORDER_COL;
     *spec = (tsr_output_spec){
         .rows = swap ? o->cols : o->rows, .cols = swap ? o->rows : o->cols, .dtype = o->type, .force = o->force};
     TSR_TRY(tsr_matrix_name_parse(o->output, &spec->name));
-    if (o->log && tsr_same_file(o->log, spec->name.file))
-        return tsr_fail(TSR_ERR_USAGE, "--log %s would overwrite the output '%s': give it a file of its own", o->log,
-                        spec->name.file);
-    return TSR_OK;
+    if (!o->log || !tsr_same_file(o->log, spec->name.file)) return TSR_OK;
+    const char *log = o->log;
+    o->log = NULL;
+    return tsr_fail(TSR_ERR_USAGE, "--log %s would overwrite the output '%s': give it a file of its own", log,
+                    spec->name.file);
 }
 
 static tsr_status run(const tsr_world *world, int argc, char **argv) {
@@ -230,11 +226,12 @@ static tsr_status run(const tsr_world *world, int argc, char **argv) {
     tsr_output_spec spec;
     tsr_run_log log;
     tsr_status status = tsr_options_parse(&argp, argc, argv, &o);
+    if (status != TSR_OK && !o.log) o.log = tsr_job_log_find(argc, argv);
     if (status == TSR_OK) status = tsr_text_file_standard_output(&o.log);
     if (status == TSR_OK) status = make_spec(&o, &spec);
     status = tsr_agree(world->comm, status);
     if (status != TSR_OK) {
-        tsr_job_log_refuse(world, o.log ? o.log : tsr_job_log_find(argc, argv), argc, argv, status);
+        tsr_job_log_refuse(world, o.log, argc, argv, status);
         return status;
     }
     char *command = tsr_command_line(argc, argv);

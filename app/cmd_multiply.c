@@ -150,7 +150,7 @@ static const struct argp argp = {options, parse, "A B -o C",
                                  "A matrix is file.h5:/path, or file.h5 where that holds one matrix; a trailing [r0:r1,c0:c1] selects a part.",
                                  NULL, NULL, NULL};
 
-/* What a run says of itself goes to a file that it neither reads nor writes besides. */
+/* What a run says of itself goes to a file that it neither reads nor writes besides. A log that is refused is none. */
 static tsr_status check_own_file(const tsr_multiply_settings *s, const char *option, const char *file, const char *other) {
     const char *const taken[] = {other, s->c.file, s->a.file, s->b.file, s->has_c0 ? s->c0.file : NULL};
     for (size_t i = 0; file && i < sizeof taken / sizeof *taken; i++)
@@ -167,21 +167,23 @@ static tsr_status check(parsed *p) {
     if (p->settings.beta != 0 && !p->settings.has_c0) return tsr_fail(TSR_ERR_USAGE, "--beta scales C0: give that with --add C0");
     const tsr_multiply_settings *s = &p->settings;
     if (s->shuffle && !s->gzip) return tsr_fail(TSR_ERR_USAGE, "--shuffle saves nothing by itself: give --compress gzip with it");
-    TSR_TRY(check_own_file(s, "--log", s->log, NULL));
-    return check_own_file(s, "--trace", s->trace, s->log);
+    tsr_status status = check_own_file(s, "--log", s->log, s->trace);
+    if (status != TSR_OK) p->settings.log = NULL;
+    TSR_TRY(status);
+    return check_own_file(s, "--trace", s->trace, NULL);
 }
 
 static tsr_status run(const tsr_world *world, int argc, char **argv) {
     parsed p = {.settings = {.alpha = 1, .kernel = "auto", .device = "auto", .transport = "auto", .memory_percent = 90, .host_memory_percent = 80,
                              .io = TSR_IO_AUTO, .trials = 20, .progress = TSR_PROGRESS_AUTO}};
     tsr_status status = tsr_options_parse(&argp, argc, argv, &p);
+    if (status != TSR_OK && !p.settings.log) p.settings.log = tsr_job_log_find(argc, argv);
     if (status == TSR_OK) status = check(&p);
     if (status == TSR_OK) status = tsr_text_file_standard_output(&p.settings.log);
     if (status == TSR_OK) status = tsr_text_file_standard_output(&p.settings.trace);
     status = tsr_agree(world->comm, status);
     if (status != TSR_OK) {
-        const char *log = p.settings.log ? p.settings.log : tsr_job_log_find(argc, argv);
-        if (!p.settings.dry_run) tsr_job_log_refuse(world, log, argc, argv, status);
+        if (!p.settings.dry_run) tsr_job_log_refuse(world, p.settings.log, argc, argv, status);
         return status;
     }
     char *command = tsr_command_line(argc, argv);

@@ -57,7 +57,7 @@ static void stop(int number) {
     if (log) tsr_run_log_stop(log, message);
     tsr_progress_wipe();
     say(in_place ? late : stopped, (in_place ? sizeof late : sizeof stopped) - 1);
-    _exit(75);
+    _exit(tsr_status_exit_code(TSR_ERR_STOPPED));
 }
 
 /* Another stop signal waits until the handler is through. */

@@ -12,14 +12,32 @@ tsr_status tsr_job_log_open(const tsr_world *world, const char *file, const char
     char started[TSR_STARTED_CHARS] = "";
     if (world->rank == 0) tsr_run_log_now(started);
     TSR_TRY(tsr_broadcast(world->comm, started, sizeof started));
-    tsr_status status = tsr_run_log_prepare(file, command, started, world->ranks, log);
-    if (status == TSR_OK && world->rank == 0) status = tsr_run_log_start(log);
-    status = tsr_agree(world->comm, status);
+    tsr_status status = tsr_run_log_prepare(file, command, started, world->rank, world->ranks, log);
+    status = tsr_agree(world->comm, status); /* before the file says "running", which nobody would end */
+    if (status == TSR_OK)
+        status = tsr_agree(world->comm, world->rank == 0 ? tsr_run_log_start(log) : TSR_OK);
     if (status == TSR_OK && file)
         tsr_interrupt_log(world, log);
     else if (status != TSR_OK)
         tsr_run_log_free(log);
     return status;
+}
+
+bool tsr_job_log_done(const tsr_world *world, tsr_run_log *log, const char *what,
+                      void (*members)(const void *context, FILE *to), const void *context) {
+    const bool done = tsr_run_log_done(log, members, context) == TSR_OK;
+    if (!done)
+        tsr_warn(world->warnings, "%s is in place, but the log still says that the run is under way: %s", what,
+                 tsr_message());
+    tsr_interrupt_release();
+    return done;
+}
+
+tsr_status tsr_job_said(const char *what) {
+    if (fflush(stdout) == 0 && !ferror(stdout)) return TSR_OK;
+    return tsr_fail(TSR_ERR_IO,
+                    "%s is in place, but standard output could not be written: check where it goes, such as a full disk",
+                    what);
 }
 
 void tsr_job_log_give_up(const tsr_world *world, tsr_run_log *log, tsr_status status) {

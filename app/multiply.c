@@ -45,6 +45,11 @@ static void show_progress(void *context, double done, double under_way) {
     tsr_run_log_progress(j->log, done);
 }
 
+static void open_progress(tsr_job *j, const char *what, double total, const char *unit) {
+    const tsr_progress_mode mode = j->world->rank == 0 ? j->settings->progress : TSR_PROGRESS_OFF;
+    tsr_progress_open(&j->progress, mode, what, total, unit, stderr);
+}
+
 tsr_status tsr_job_open_trace(tsr_job *j) {
     tsr_forecast forecast;
     if (!j->settings->trace) return TSR_OK;
@@ -123,9 +128,10 @@ static tsr_status prepare(tsr_job *j) {
     TSR_TRY(tsr_agree(comm, j->grid.active ? open_stores(j) : TSR_OK));
     tsr_job_mark(j, TSR_STARTUP_FILES);
     double flops = 2.0 * (double)j->problem.m * (double)j->problem.n * (double)j->problem.k;
-    tsr_progress_open(&j->progress, j->world->rank == 0 ? j->settings->progress : TSR_PROGRESS_OFF, "multiply", flops, "FLOP", stderr);
+    open_progress(j, "multiply", flops, "FLOP");
     tsr_status status = j->grid.active ? open_executor(j) : TSR_OK;
-    if (status == TSR_OK && tsr_task_done(&j->allocation)) status = tsr_task_status(&j->allocation); /* else settle() asks */
+    if (status == TSR_OK && tsr_task_done(&j->allocation))
+        status = tsr_task_status(&j->allocation); /* else settle() asks */
     TSR_TRY(tsr_agree(comm, status));
     tsr_job_mark(j, TSR_STARTUP_ALLOCATION);
     return TSR_OK;
@@ -156,7 +162,7 @@ static tsr_status before_placing(tsr_job *j, tsr_status status) {
     close_inputs(j);
     double bytes = (double)j->problem.m * (double)j->problem.n * (double)tsr_dtype_bytes(j->problem.out);
     tsr_progress_close(&j->progress);
-    tsr_progress_open(&j->progress, j->world->rank == 0 ? j->settings->progress : TSR_PROGRESS_OFF, "place chunks", bytes, "B", stderr);
+    open_progress(j, "place chunks", bytes, "B");
     return TSR_OK;
 }
 
@@ -228,10 +234,15 @@ static tsr_status check(tsr_job *j) {
     status = tsr_agree(comm, status);
     tsr_verify_result result = {0};
     if (status == TSR_OK) {
-        tsr_verify_args args = {.a = a, .b = b, .c = c, .c0 = c0, .transpose_a = j->transpose_a, .transpose_b = j->transpose_b,
-                                .alpha = j->settings->alpha, .beta = j->settings->beta, .type = j->problem.type, .accuracy = tsr_gemm_loss(j->kernel, j->problem.a.element.dtype, j->problem.b.element.dtype), .trials = (int)j->settings->trials,
-                                .seed = (uint64_t)time(NULL), .threads = tsr_job_cores(j), .progress = j->settings->progress,
-                                .buffer_bytes = tsr_min((int64_t)j->plan.resources.host_limit / 4 + 1, 256 << 20)};
+        const tsr_problem *x = &j->problem;
+        tsr_verify_args args = {
+            .a = a, .b = b, .c = c, .c0 = c0,
+            .transpose_a = j->transpose_a, .transpose_b = j->transpose_b,
+            .alpha = j->settings->alpha, .beta = j->settings->beta, .type = x->type,
+            .accuracy = tsr_gemm_loss(j->kernel, x->a.element.dtype, x->b.element.dtype),
+            .trials = (int)j->settings->trials, .seed = (uint64_t)time(NULL),
+            .threads = tsr_job_cores(j), .progress = j->settings->progress,
+            .buffer_bytes = tsr_min((int64_t)j->plan.resources.host_limit / 4 + 1, 256 << 20)};
         status = tsr_broadcast(comm, &args.seed, sizeof args.seed);
         if (status == TSR_OK) status = tsr_verify_product(j->world, &args, &result);
     }
@@ -274,7 +285,7 @@ static void fill_run_record(const tsr_job *j, const tsr_rank_record *ranks, tsr_
         .super_blocks = {swap ? j->plan.blocks_n : j->plan.blocks_m, swap ? j->plan.blocks_m : j->plan.blocks_n}, .panel = j->plan.panel, .seconds = j->seconds,
         .setup_seconds = j->first_read - j->world->started_seconds, .rank_records = ranks};
     memcpy(record->startup_seconds, j->startup_seconds, sizeof record->startup_seconds);
-    memcpy(record->started, j->started, sizeof record->started);
+    memcpy(record->started, j->log->started, sizeof record->started);
     describe_source(&a->name, a->rows, a->cols, a->type_name, &record->a);
     describe_source(&b->name, b->rows, b->cols, b->type_name, &record->b);
     if (x->add_c0) describe_source(&c0->name, c0->rows, c0->cols, c0->type_name, &record->c0);
@@ -306,21 +317,13 @@ void tsr_job_describe_rank(tsr_job *j) {
         snprintf(r->device, sizeof r->device, "%.95s", j->facts.name);
 }
 
-/* Rank 0: C has its name. A log that cannot be replaced goes on saying that the run is under way: no reason to fail. */
+/* Rank 0: C has its name. */
 static tsr_status say_done(tsr_job *j, const tsr_run_record *record) {
-    const char *log = j->settings->log;
-    if (log && tsr_run_log_done(j->log, tsr_record_write_members, record) != TSR_OK) {
-        tsr_warn(j->world->warnings, "C is in place, but the log still says that the run is under way: %s",
-                 tsr_message());
-        log = NULL;
-    }
-    tsr_interrupt_release();
+    const bool logged = tsr_job_log_done(j->world, j->log, "C", tsr_record_write_members, record);
+    const char *log = logged ? j->settings->log : NULL;
     if (j->settings->ranks) tsr_record_print_ranks(record, stdout), putchar('\n');
     if (!j->settings->quiet) tsr_record_print(record, log, stdout);
-    if (fflush(stdout) == 0 && !ferror(stdout)) return TSR_OK;
-    return tsr_fail(
-        TSR_ERR_IO,
-        "C is in place, but standard output could not be written: check where it goes, such as a full disk");
+    return tsr_job_said("C");
 }
 
 /* Gathers the records, writes them beside C and gives C its name. Rank 0 does the work; all learn how it went. */
@@ -368,7 +371,6 @@ static tsr_status produce(tsr_job *j) {
 
 static tsr_status multiply(const tsr_world *world, const tsr_multiply_settings *settings, tsr_run_log *log) {
     tsr_job j = {.world = world, .settings = settings, .log = log, .startup_marked = world->started_seconds};
-    tsr_run_log_now(j.started);
     tsr_job_mark(&j, TSR_STARTUP_MPI);
     tsr_device_opening opening;
     tsr_device_begin(world, settings->device, &opening);

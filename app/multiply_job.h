@@ -40,7 +40,6 @@ typedef struct {
     tsr_rank_record mine;
     tsr_trace *trace; /* NULL: not asked for, or this rank is idle */
     double trace_bytes; /* of host memory on the rank with the most steps */
-    char started[TSR_STARTED_CHARS];
     double first_read, seconds; /* when this rank began, and the run's length: first read to last byte synced, of the rank that took longest */
     double startup_seconds[TSR_STARTUP_COUNT], startup_marked; /* parts so far, and when the last one ended */
     int64_t overflows; /* elements of C, of all ranks, that its type made infinite */

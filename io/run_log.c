@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "io/json.h"
+#include "io/json_read.h"
 #include "io/text_file.h"
 
 #define HEAD_CHARS 512 /* of a record's head without its message */
@@ -65,11 +66,13 @@ static void end_head(line *to, const char *stage, int millionths) {
     add_number(to, millionths % 1000000, 6);
 }
 
-/* Whether the file holds this text and nothing else, or is not there. */
-static bool holds(const char *file, const char *text) {
+/* Whether the file holds this run's "running" and nothing else. A file that is not there is rank 0's to make: on
+ * another rank's node it may never have been. */
+static bool is_ours(const tsr_run_log *log) {
+    const char *text = log->running;
     char piece[512];
-    int fd = open(file, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) return errno == ENOENT;
+    int fd = open(log->file, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return log->first && errno == ENOENT;
     ssize_t got;
     bool same = true;
     while (same && (got = read(fd, piece, sizeof piece)) > 0) {
@@ -91,11 +94,15 @@ static bool write_all(int fd, const char *text) {
     return true;
 }
 
-/* No fsync: the process ends now, and whoever stops it does not wait for long. */
+/* No fsync: the process ends now, and whoever stops it does not wait for long. Another thread, or this one before the
+ * signal, may be writing the record of another end: that one does not come to its name any more. The file for this one
+ * is another, because that thread goes on. */
 void tsr_run_log_stop(const tsr_run_log *log, const char *const message[3]) {
     char text[HEAD_CHARS + 512];
     line head = {text, sizeof text, 0};
-    if (!log->file || log->special || log->finished || !holds(log->file, log->running)) return;
+    if (!log->file || log->special || log->finished) return;
+    unlink(log->unfinished);
+    if (!is_ours(log)) return;
     begin_head(&head, "stopped", tsr_status_exit_code(TSR_ERR_STOPPED), "\"");
     for (int i = 0; i < 3; i++) add(&head, message[i]);
     add(&head, "\"");
@@ -140,16 +147,14 @@ static char *running_record(const char *about) {
     return text;
 }
 
-tsr_status tsr_run_log_prepare(const char *file, const char *command, const char *started, int ranks,
+tsr_status tsr_run_log_prepare(const char *file, const char *command, const char *started, int rank, int ranks,
                                tsr_run_log *log) {
-    char host[64] = "host";
     memset(log, 0, sizeof *log);
     atomic_init(&log->stage, "start-up");
+    snprintf(log->started, sizeof log->started, "%s", started);
+    log->first = rank == 0;
     if (!file) return TSR_OK;
-    gethostname(host, sizeof host - 1);
-    int chars =
-        snprintf(log->temporary, sizeof log->temporary, "%s.tessera-%s-%ld-stop.tmp", file, host, (long)getpid());
-    if (chars >= (int)sizeof log->temporary)
+    if (!tsr_text_file_temporary(file, "", log->unfinished) || !tsr_text_file_temporary(file, "stop", log->temporary))
         return tsr_fail(TSR_ERR_USAGE, "--log %.60s...: the file's name is too long", file);
     log->special = tsr_text_file_is_special(file);
     log->about = about_run(command, started, ranks);
@@ -212,7 +217,7 @@ static void write_about(const void *context, FILE *to) { fputs(context, to); }
 
 tsr_status tsr_run_log_fail(tsr_run_log *log, tsr_status status, const char *message) {
     char kept[2048];
-    if (!log->file || (!log->finished && !log->special && !holds(log->file, log->running))) return TSR_OK;
+    if (!log->file || log->finished || (!log->special && !is_ours(log))) return TSR_OK;
     snprintf(kept, sizeof kept, "%s", tsr_message());
     tsr_status saved = save(log, status, message, write_about, log->about);
     tsr_message_set(kept);
@@ -232,26 +237,40 @@ void tsr_run_log_free(tsr_run_log *log) {
     log->file = NULL;
 }
 
+/* What a file's outermost members say of it. */
+typedef struct {
+    bool object, command, run;
+} members_found;
+
+static void find_members(void *context, const tsr_json_value *value) {
+    static const char *const of_run[] = {"status", "started", "program"}; /* the last two in logs of 0.1.0 */
+    members_found *found = context;
+    if (value->depth == 0) found->object |= value->kind == TSR_JSON_OBJECT;
+    if (value->depth != 1 || value->kind != TSR_JSON_TEXT) return;
+    found->command |= strcmp(value->name, "command") == 0;
+    for (size_t i = 0; i < sizeof of_run / sizeof *of_run; i++) found->run |= strcmp(value->name, of_run[i]) == 0;
+}
+
+static bool is_log(const char *file) {
+    members_found found = {.object = false};
+    return tsr_json_read_file(file, find_members, &found) == TSR_OK && found.object && found.command && found.run;
+}
+
 static bool may_refuse(const char *file) {
     struct stat st;
-    char first = '\0';
-    if (stat(file, &st) != 0 || !S_ISREG(st.st_mode)) return false;
-    int fd = open(file, O_RDONLY | O_CLOEXEC);
-    bool json = fd >= 0 && (st.st_size == 0 || (read(fd, &first, 1) == 1 && first == '{'));
-    if (fd >= 0) close(fd);
-    return json;
+    return stat(file, &st) == 0 && S_ISREG(st.st_mode) && (st.st_size == 0 || is_log(file));
 }
 
 void tsr_run_log_refuse(const char *file, const char *command, int ranks, tsr_status status) {
     tsr_run_log log;
     char started[TSR_STARTED_CHARS], kept[2048];
-    if (!file || !may_refuse(file)) return;
     snprintf(kept, sizeof kept, "%s", tsr_message());
-    tsr_run_log_now(started);
-    if (tsr_run_log_prepare(file, command, started, ranks, &log) == TSR_OK) {
-        log.finished = true; /* whatever the file holds */
-        (void)tsr_run_log_fail(&log, status, kept);
-        tsr_run_log_free(&log);
+    if (file && may_refuse(file)) {
+        tsr_run_log_now(started);
+        if (tsr_run_log_prepare(file, command, started, 0, ranks, &log) == TSR_OK) {
+            (void)save(&log, status, kept, write_about, log.about);
+            tsr_run_log_free(&log);
+        }
     }
     tsr_message_set(kept);
 }

@@ -9,7 +9,8 @@
 #include <unistd.h>
 
 static tsr_status failed(const tsr_text_file *f, int error) {
-    return tsr_fail(tsr_write_status(error), "cannot write the %s '%s': %s; choose another place", f->what, f->file, strerror(error));
+    return tsr_fail(tsr_write_status(error), "cannot write the %s '%s': %s; choose another place", f->what, f->file,
+                    strerror(error));
 }
 
 /* The descriptor that "/dev/fd/N" names, -1 for any other name. */
@@ -44,15 +45,17 @@ bool tsr_text_file_is_special(const char *file) {
     return descriptor_of(file) >= 0 || (stat(file, &st) == 0 && !S_ISREG(st.st_mode));
 }
 
-tsr_status tsr_text_file_open(const char *what, const char *file, tsr_text_file *opened) {
+bool tsr_text_file_temporary(const char *file, const char *more, char temporary[TSR_TEMPORARY_CHARS]) {
     char host[64] = "host"; /* ranks of several nodes may write one file */
     gethostname(host, sizeof host - 1);
+    return snprintf(temporary, TSR_TEMPORARY_CHARS, "%s.tessera-%s-%ld%s%s.tmp", file, host, (long)getpid(),
+                    *more ? "-" : "", more) < TSR_TEMPORARY_CHARS;
+}
+
+tsr_status tsr_text_file_open(const char *what, const char *file, tsr_text_file *opened) {
     tsr_text_file f = {.what = what, .file = file, .special = tsr_text_file_is_special(file)};
-    int wanted = f.special
-                     ? snprintf(f.temporary, sizeof f.temporary, "%s", file)
-                     : snprintf(f.temporary, sizeof f.temporary, "%s.tessera-%s-%ld.tmp", file, host, (long)getpid());
-    if (wanted >= (int)sizeof f.temporary) return failed(&f, ENAMETOOLONG);
-    f.to = tsr_text_file_stream(f.temporary);
+    if (!f.special && !tsr_text_file_temporary(file, "", f.temporary)) return failed(&f, ENAMETOOLONG);
+    f.to = tsr_text_file_stream(f.special ? file : f.temporary);
     if (!f.to) return failed(&f, errno);
     *opened = f;
     return TSR_OK;
@@ -75,7 +78,8 @@ bool tsr_same_file(const char *a, const char *b) {
     for (int i = 0; i < 2; i++) {
         const char *slash = strrchr(names[i], '/');
         last[i] = slash ? slash + 1 : names[i];
-        snprintf(folders[i], sizeof folders[i], "%.*s", slash ? (int)(slash - names[i] + 1) : 1, slash ? names[i] : ".");
+        snprintf(folders[i], sizeof folders[i], "%.*s", slash ? (int)(slash - names[i] + 1) : 1,
+                 slash ? names[i] : ".");
     }
     return strcmp(last[0], last[1]) == 0 && tsr_same_place(folders[0], folders[1]);
 }
@@ -87,7 +91,7 @@ tsr_status tsr_text_file_check(const char *what, const char *file) {
     if (tsr_text_file_is_special(file) && !(stat(file, &st) == 0 && S_ISDIR(st.st_mode))) return TSR_OK;
     TSR_TRY(tsr_text_file_open(what, file, &f));
     fclose(f.to);
-    unlink(f.temporary);
+    if (!f.special) unlink(f.temporary);
     return TSR_OK;
 }
 

@@ -8,11 +8,13 @@
 
 #include "kernels/base.h"
 
+#define TSR_TEMPORARY_CHARS 1280
+
 typedef struct {
     FILE *to;         /* write here */
     const char *what; /* "log", "trace": how messages call it; not owned */
     const char *file; /* not owned */
-    char temporary[1280];
+    char temporary[TSR_TEMPORARY_CHARS];
     bool special;     /* a pipe, a terminal, a device */
 } tsr_text_file;
 
@@ -32,6 +34,9 @@ bool tsr_same_place(const char *a, const char *b);
 bool tsr_same_file(const char *a, const char *b);
 /* Whether the file could be written now: asked before a long run. Leaves nothing behind. */
 tsr_status tsr_text_file_check(const char *what, const char *file);
+/* Where this process writes it first, FILE.tessera-HOST-PID.tmp; "-more" stands before ".tmp" where `more` is not "".
+ * False where it is too long. */
+bool tsr_text_file_temporary(const char *file, const char *more, char temporary[TSR_TEMPORARY_CHARS]);
 /* `what` and `file` must live until it is closed. */
 tsr_status tsr_text_file_open(const char *what, const char *file, tsr_text_file *opened);
 /* Closes it in any case. With error 0 and a stream without failures the file gets its name; else nothing is left and

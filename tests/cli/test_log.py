@@ -114,7 +114,26 @@ def test_wrong_usage_keeps_other_files():
         fails("multiply", "--no-such-option", "--log", file, code=2, says="no-such-option")
     fails("multiply", "a.h5", "b.h5", "-o", "c.h5", "--log", "a.h5", code=2, says="--log")
     fails("generate", "-o", "a.h5", "--shape", "2x2", "--force", "--log", "a.h5", code=2, says="--log")
+    for name, text in (("settings.json", '{"name": "x"}'), ("bench.json", '{"format": 2, "version": "0.1.0"}')):
+        with open(name, "w") as file:
+            file.write(text)
+        fails("multiply", "a.h5", "b.h5", "-o", "c.h5", "--log", name, "--panel", "x", code=2, says="--panel")
+        assert open(name).read() == text, name
     assert open("notes.txt").read() == "keep me" and open("a.h5", "rb").read() == before
+
+
+def test_refused_log():
+    """Where the log's own name is what is refused, nothing is written there, not even over a log of ours."""
+    clean()
+    before = open("run.json").read()
+    two = ("multiply", "a.h5", "b.h5", "-o", "c.h5")
+    for ranks in (0, 2):
+        fails(*two, "--log", "run.json", "--trace", "run.json", code=2, says="--log run.json", ranks=ranks)
+        fails("multiply", "a.h5", "b.h5", "-o", "run.json", "--log", "run.json", code=2, says="--log", ranks=ranks)
+        fails("generate", "--shape", "2x2", "-o", "run.json", "--log", "run.json", code=2, says="--log", ranks=ranks)
+        assert open("run.json").read() == before and not leftovers(), os.listdir(".")
+    fails(*two, "--log", "run.json", "--trace", "c.h5", code=2, says="--trace")
+    check_ended(log(), "failed", 2, "--trace c.h5", "start-up")
 
 
 def test_dry_run_leaves_the_log():
@@ -373,19 +392,45 @@ def test_last_replacement_fails():
     assert not leftovers(), os.listdir(".")
 
 
-def test_late_failures():
-    """What fails when C is in place is a failure in the log, too."""
+def test_failing_trace():
+    """What fails before the log says "done" is a failure there, though C is in place."""
     clean()
-    for more, stage, says in ((("--trace", "/dev/full"), "trace", "trace"), ((), "done", "standard output")):
-        old_success()
-        command = command_line(["multiply", "a.h5", "b.h5", "-o", "c.h5", "--force", "--log", "run.json", *more])
-        with open("/dev/full" if not more else "/dev/null", "w") as out:
+    fails("multiply", "a.h5", "b.h5", "-o", "c.h5", "--log", "run.json", "--trace", "/dev/full", code=1, says="trace")
+    check_ended(log(), "failed", 1, "trace", "trace", progress=1)
+    assert np.all(read("c.h5") == 40)
+
+
+def test_standard_output_fails():
+    """C is in place, and the log says all of it: a record that says "done" is not replaced."""
+    clean()
+    for what in (["multiply", "a.h5", "b.h5"], ["generate", "--shape", "30x20", "--seed", "3"]):
+        for ranks in (0, 2):
+            old_success()
+            command = " ".join(command_line([*what, "-o", "c.h5", "--force", "--log", "run.json"])) + " > /dev/full"
+            launcher = command_line([], ranks)[:-1]
             process = subprocess.run(
-                command, stdout=out, stderr=subprocess.PIPE, text=True, timeout=60, env=ENVIRONMENT
+                [*launcher, "bash", "-c", command], stderr=subprocess.PIPE, text=True, timeout=60, env=ENVIRONMENT
             )
-        assert process.returncode == 1, process
-        check_ended(log(), "failed", 1, says, stage, progress=1)
-        assert np.all(read("c.h5") == 40)
+            assert process.returncode == 1 and "in place, but standard output could not" in process.stderr, process
+            found = log()
+            assert found["status"] == "done" and found["exit_code"] == 0 and found["message"] == "", found
+            assert found["seconds"] > 0 and found["progress"] == 1 and read("c.h5").shape == (30, 20), found
+            assert found.get("m", 30) == 30 and found.get("seed", 3) == 3 and not leftovers(), found
+
+
+def test_failure_before_the_log():
+    """Rank 1 has no memory for its log: the file is not left as one of a run under way."""
+    clean()
+    before = open("run.json").read()
+    process = subprocess.run(
+        command_line(["multiply", "a.h5", "b.h5", "-o", "c.h5", "--log", "run.json"], ranks=2),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env=dict(ENVIRONMENT, LD_PRELOAD=os.environ["TSR_FAILING_READ"], TSR_NO_STREAMS="1"),
+    )
+    assert process.returncode == 1 and "no memory for the log" in process.stderr, process
+    assert open("run.json").read() == before and not os.path.exists("c.h5") and not leftovers(), os.listdir(".")
 
 
 def test_special_files():

@@ -21,9 +21,12 @@ static void expect(const char *file, const char *text) {
 }
 
 /* What a rank of the run knows. */
-static void prepare(tsr_run_log *log, const char *file) {
-    CHECK_OK(tsr_run_log_prepare(file, "tessera \"x\"", "2026-01-02T03:04:05Z", 2, log));
+static void prepare_rank(tsr_run_log *log, const char *file, int rank) {
+    CHECK_OK(tsr_run_log_prepare(file, "tessera \"x\"", "2026-01-02T03:04:05Z", rank, 2, log));
+    CHECK(strcmp(log->started, "2026-01-02T03:04:05Z") == 0, "started at '%s'", log->started);
 }
+
+static void prepare(tsr_run_log *log, const char *file) { prepare_rank(log, file, 0); }
 
 #define ABOUT                                                                                                          \
     ",\n  \"command\": \"tessera \\\"x\\\"\",\n  \"started\": \"2026-01-02T03:04:05Z\",\n  \"rank_count\": 2\n}\n"
@@ -51,8 +54,8 @@ static void test_life(void) {
     expect(file, HEAD("done", "0", "", "done", "1.000000") ",\n  \"answer\": 42\n}\n");
     tsr_run_log_stop(&log, by_signal); /* too late */
     expect(file, HEAD("done", "0", "", "done", "1.000000") ",\n  \"answer\": 42\n}\n");
-    CHECK_OK(tsr_run_log_fail(&log, TSR_ERR_IO, "after all"));
-    expect(file, HEAD("failed", "1", "after all", "done", "0.250000") ABOUT);
+    CHECK_OK(tsr_run_log_fail(&log, TSR_ERR_IO, "after all")); /* the output is in place */
+    expect(file, HEAD("done", "0", "", "done", "1.000000") ",\n  \"answer\": 42\n}\n");
     tsr_run_log_free(&log);
     CHECK(count_ending(scratch, ".tmp") == 0, "a temporary file is left");
 }
@@ -62,7 +65,7 @@ static void test_first_end(void) {
     char file[600];
     tsr_run_log first, second;
     snprintf(file, sizeof file, "%s", in_scratch("log.json"));
-    prepare(&first, file), prepare(&second, file);
+    prepare(&first, file), prepare_rank(&second, file, 1);
     CHECK_OK(tsr_run_log_start(&first));
     tsr_run_log_progress(&second, 0.0000015);
     tsr_fail(TSR_ERR_USAGE, "kept");
@@ -95,32 +98,87 @@ static void test_first_end(void) {
     CHECK(count_ending(scratch, ".tmp") == 0, "a temporary file is left");
 }
 
-static void test_refusals(void) {
-    char file[600], path[600];
+/* On another node the file of rank 0 may never have been: only that rank makes it. */
+static void test_other_ranks(void) {
+    char file[600];
+    tsr_run_log first, second;
+    snprintf(file, sizeof file, "%s", in_scratch("local.json"));
+    prepare(&first, file), prepare_rank(&second, file, 1);
+    CHECK_OK(tsr_run_log_fail(&second, TSR_ERR_IO, "x"));
+    tsr_run_log_stop(&second, by_signal);
+    CHECK(access(file, F_OK) != 0, "rank 1 made a log where none was");
+    put(file, "");
+    CHECK_OK(tsr_run_log_fail(&second, TSR_ERR_IO, "x"));
+    tsr_run_log_stop(&second, by_signal);
+    expect(file, "");
+    CHECK_OK(tsr_run_log_start(&first));
+    tsr_run_log_stop(&second, by_signal);
+    expect(file, HEAD("stopped", "75", "stopped (SIGTERM); nothing changed", "start-up", "0.000000") ABOUT);
+    CHECK(unlink(file) == 0, "unlink");
+    CHECK_OK(tsr_run_log_fail(&first, TSR_ERR_IO, "x"));
+    expect(file, HEAD("failed", "1", "x", "start-up", "0.000000") ABOUT);
+    tsr_run_log_free(&first), tsr_run_log_free(&second);
+}
+
+/* A signal comes while a final record is being written. */
+static void test_stopped_while_writing(void) {
+    char file[600];
     tsr_run_log log;
-    snprintf(file, sizeof file, "%s", in_scratch("notes.txt"));
+    tsr_text_file to;
+    snprintf(file, sizeof file, "%s", in_scratch("log.json"));
+    prepare(&log, file);
+    CHECK_OK(tsr_run_log_start(&log));
+    CHECK_OK(tsr_text_file_open("log", file, &to)); /* as tsr_run_log_done and _fail begin */
+    fputs("{\n", to.to);
+    tsr_run_log_stop(&log, by_signal);
+    CHECK(count_ending(scratch, ".tmp") == 0, "a temporary file is left");
+    expect(file, HEAD("stopped", "75", "stopped (SIGTERM); nothing changed", "start-up", "0.000000") ABOUT);
+    CHECK_FAILS(tsr_text_file_close(&to, 0), TSR_ERR_IO, "cannot write the log"); /* another thread goes on */
+    expect(file, HEAD("stopped", "75", "stopped (SIGTERM); nothing changed", "start-up", "0.000000") ABOUT);
+    tsr_run_log_free(&log);
+}
+
+/* What a refused command line replaces: empty files, and logs of ours, of 0.1.0 too. */
+static void test_refused_line(void) {
+    static const char *const kept[] = {"{\"status\": \"done\"}", "{\"format\": 2, \"version\": \"0.1.0\"}", "{}", "{",
+                                       "[{\"command\": \"x\", \"started\": \"y\"}]", "notes",
+                                       "{\"scripts\": {\"command\": \"x\", \"started\": \"y\"}}",
+                                       "{\"command\": \"x\"}", "{\"command\": \"x\", \"started\": \"y\"} and more",
+                                       "{\"command\": 1, \"status\": 2}"};
+    static const char *const replaced[] = {"", "{\"format\": 2, \"status\": \"done\", \"command\": \"x\"}",
+                                           "{\"command\": \"x\", \"started\": \"y\", \"a\": [1]}\n",
+                                           "{\"program\": \"tessera 0.1.0\", \"command\": \"x\"}"};
+    char path[600];
     snprintf(path, sizeof path, "%s", in_scratch("log.json"));
-    put(file, "notes");
     tsr_fail(TSR_ERR_USAGE, "unknown option");
-    tsr_run_log_refuse(file, "tessera", 1, TSR_ERR_USAGE);
-    expect(file, "notes");
-    unlink(path);
-    tsr_run_log_refuse(path, "tessera", 1, TSR_ERR_USAGE);
-    CHECK(access(path, F_OK) != 0, "a log was made for a command line that was not understood");
-    for (int i = 0; i < 2; i++) {
+    for (size_t i = 0; i < sizeof kept / sizeof *kept; i++) {
+        put(path, kept[i]);
+        tsr_run_log_refuse(path, "tessera", 1, TSR_ERR_USAGE);
+        expect(path, kept[i]);
+        CHECK(strcmp(tsr_message(), "unknown option") == 0, "the message became '%s'", tsr_message());
+    }
+    for (size_t i = 0; i < sizeof replaced / sizeof *replaced; i++) {
         size_t bytes;
-        put(path, i == 0 ? "" : "{\"status\": \"done\"}");
+        put(path, replaced[i]);
         tsr_run_log_refuse(path, "tessera", 1, TSR_ERR_USAGE);
         char *held = slurp(path, &bytes);
         CHECK(strstr(held, "\"status\": \"failed\"") && strstr(held, "\"message\": \"unknown option\"") &&
                   strstr(held, "\"exit_code\": 2"),
               "%s", held);
         free(held);
+        CHECK(strcmp(tsr_message(), "unknown option") == 0, "the message became '%s'", tsr_message());
     }
+    unlink(path);
+    tsr_run_log_refuse(path, "tessera", 1, TSR_ERR_USAGE);
+    CHECK(access(path, F_OK) != 0, "a log was made for a command line that was not understood");
     tsr_run_log_refuse(in_scratch("missing/log.json"), "tessera", 1, TSR_ERR_USAGE);
-    CHECK(strcmp(tsr_message(), "unknown option") == 0, "the message became '%s'", tsr_message());
-
     tsr_run_log_refuse(NULL, "tessera", 1, TSR_ERR_USAGE);
+    CHECK(strcmp(tsr_message(), "unknown option") == 0, "the message became '%s'", tsr_message());
+}
+
+static void test_refusals(void) {
+    char path[600];
+    tsr_run_log log;
     prepare(&log, NULL); /* no log */
     CHECK_OK(tsr_run_log_start(&log));
     CHECK_OK(tsr_run_log_fail(&log, TSR_ERR_IO, "x"));
@@ -149,6 +207,9 @@ int main(void) {
     scratch_make();
     test_life();
     test_first_end();
+    test_other_ranks();
+    test_stopped_while_writing();
+    test_refused_line();
     test_refusals();
     scratch_remove();
     return 0;
