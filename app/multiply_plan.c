@@ -153,10 +153,16 @@ static tsr_status find_resources(const tsr_job *j, tsr_resources *res) {
     return TSR_OK;
 }
 
+/* Chunks of C that a rank encodes at once, by the settings alone: every rank plans with it, and nodes may differ in
+ * their cores. */
+static int planned_encoders(const tsr_multiply_settings *s) {
+    const int wanted = s->io_threads > 0 ? s->io_threads : TSR_ENCODERS_USUAL;
+    return s->threads > 0 ? (int)tsr_min(wanted, s->threads) : wanted;
+}
+
 /* Memory to encode C's chunks: an eighth of the limit at most, and what one chunk takes in any case. */
 static size_t encode_bytes(const tsr_job *j, size_t limit) {
-    const tsr_multiply_settings *s = j->settings;
-    int encoders = s->io_threads > 0 || s->threads > 0 ? tsr_job_io_threads(j) : TSR_ENCODERS_USUAL;
+    const int encoders = planned_encoders(j->settings);
     int64_t most = tsr_min((int64_t)tsr_output_encode_bytes(&j->spec, encoders), (int64_t)(limit / 8));
     return (size_t)tsr_max((int64_t)tsr_output_encode_bytes(&j->spec, 1), most);
 }
@@ -284,11 +290,11 @@ static int64_t part_of(int64_t length, double share) {
 static tsr_status choose_kernel(tsr_job *j, tsr_status status) {
     MPI_Comm comm = j->world->comm;
     const tsr_problem *x = &j->problem;
-    const double share = cbrt((double)j->world->ranks);
+    const double share = cbrt((double)j->world->ranks), flops = 2.0 * (double)x->m * (double)x->n * (double)x->k;
     const tsr_gemm_request request = {
         .a = x->a.element.dtype, .b = x->b.element.dtype, .type = x->type, .accuracy = j->settings->accuracy,
         .m = part_of(x->m, share), .n = part_of(x->n, share), .k = part_of(x->k, share),
-        .flops = 2.0 * (double)x->m * (double)x->n * (double)x->k / j->world->ranks};
+        .flops = fmax(1, flops / j->world->ranks)}; /* none, where k or alpha is 0, are few: 0 would stand for many */
     struct {
         int speed, rank;
     } mine = {0, j->world->rank}, slowest = {0, 0};

@@ -1,6 +1,7 @@
 """multiply --chunk, --compress, --shuffle: what h5py finds in the file is what was asked for, and C."""
 import json
 import os
+import re
 import signal
 import subprocess
 import time
@@ -120,6 +121,22 @@ def test_dry_run():
     assert "8 of 16x16, shuffle, gzip(5)" in out, out
     assert "chunks of C" not in run("multiply", "a.h5", "b.h5", "-o", "dry.h5", "--dry-run").out
     assert not os.path.exists("dry.h5")
+
+
+def encoding(*options):
+    """What a dry run says of the memory that encoding takes."""
+    dry = ["multiply", "a.h5", "b.h5", "-o", "dry.h5", "--dry-run", "--chunk", "16x16"]
+    return re.search("encoding takes (.*) of host memory", run(*dry, *options).out).group(1)
+
+
+def test_encoders_of_settings():
+    """Options alone say how many chunks are encoded at once: cores differ between nodes, and all ranks plan alike."""
+    write("a.h5", integers(50, 20)), write("b.h5", integers(20, 30))
+    three, eight = encoding("--io-threads", "3"), encoding()
+    assert three != eight
+    for options in (["--threads", "3"], ["--threads", "3", "--io-threads", "7"], ["--threads", "7", "--io-threads", "3"]):
+        assert encoding(*options) == three, options
+    assert encoding("--threads", "8") == encoding("--threads", "64") == encoding("--io-threads", "8") == eight
 
 
 def test_many_chunks():
