@@ -209,3 +209,13 @@ tsr_status tsr_parse_bytes(const char *text, size_t *bytes) {
     *bytes = fraction == 0 ? (size_t)strtoull(text, NULL, 10) * (size_t)unit : (size_t)value;
     return TSR_OK;
 }
+
+int64_t tsr_variable_number(const char *variable, const char **rest) {
+    const char *text = getenv(variable);
+    char *end = NULL;
+    long long number = -1;
+    if (text) text += strspn(text, " \t");
+    if (text && *text >= '0' && *text <= '9') number = strtoll(text, &end, 10); /* LLONG_MAX beyond it */
+    if (rest) *rest = end ? end : "";
+    return number;
+}

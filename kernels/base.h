@@ -143,6 +143,9 @@ const char *tsr_format_bytes(double bytes, char *text);
 /* "4G", "4Gi", "512MiB", "1.5 GB", "1048576": K M G T are powers of 1024 with or without i or iB, KB MB GB TB powers
  * of 1000. */
 tsr_status tsr_parse_bytes(const char *text, size_t *bytes);
+/* Local. The number that an environment variable begins with, after spaces; INT64_MAX for larger ones, -1 where it is
+ * not set or begins with none. *rest: what follows the number, "" without one; NULL where nobody asks. */
+int64_t tsr_variable_number(const char *variable, const char **rest);
 
 #ifdef __cplusplus
 }

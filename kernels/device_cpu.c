@@ -37,8 +37,7 @@ extern void openblas_set_num_threads(int threads) __attribute__((weak));
 static int threads_allowed(void) {
     static const char *const variables[] = {"OPENBLAS_NUM_THREADS", "GOTO_NUM_THREADS", "OMP_NUM_THREADS"};
     for (size_t i = 0; i < sizeof variables / sizeof *variables; i++) {
-        const char *text = getenv(variables[i]);
-        const long threads = text ? strtol(text, NULL, 10) : 0;
+        const int64_t threads = tsr_variable_number(variables[i], NULL);
         if (threads > 0) return (int)tsr_min(threads, INT_MAX);
     }
     return INT_MAX;

@@ -74,7 +74,27 @@ bool tsr_cores_keep_to(const tsr_cores *cores) {
     return all;
 }
 
-/* ---- NUMA nodes -------------------------------------------------------------------------------------------------- */
+/* ---- NUMA nodes, cores and packages ------------------------------------------------------------------------------ */
+
+bool tsr_numa_node(const char *sys, int node, tsr_cores *cores) {
+    char path[512];
+    snprintf(path, sizeof path, "%s/devices/system/node/node%d/cpulist", sys, node);
+    return tsr_cores_read(path, cores);
+}
+
+static bool read_topology(const char *sys, int core, const char *list, tsr_cores *cores) {
+    char path[512];
+    snprintf(path, sizeof path, "%s/devices/system/cpu/cpu%d/topology/%s", sys, core, list);
+    return tsr_cores_read(path, cores);
+}
+
+bool tsr_core_threads(const char *sys, int core, tsr_cores *cores) {
+    return read_topology(sys, core, "thread_siblings_list", cores);
+}
+
+bool tsr_core_package(const char *sys, int core, tsr_cores *cores) {
+    return read_topology(sys, core, "core_siblings_list", cores);
+}
 
 int tsr_numa_nodes(const char *sys, tsr_cores nodes[TSR_NUMA_NODES_MAX]) {
     char path[512];
@@ -85,8 +105,7 @@ int tsr_numa_nodes(const char *sys, tsr_cores nodes[TSR_NUMA_NODES_MAX]) {
     for (int node = 0; node < TSR_NUMA_NODES_MAX; node++) {
         memset(&nodes[node], 0, sizeof nodes[node]);
         if (!tsr_cores_has(&online, node)) continue;
-        snprintf(path, sizeof path, "%s/devices/system/node/node%d/cpulist", sys, node);
-        if (!tsr_cores_read(path, &nodes[node])) return 0;
+        if (!tsr_numa_node(sys, node, &nodes[node])) return 0;
         count = node + 1;
     }
     return count;

@@ -39,6 +39,11 @@ bool tsr_cores_keep_to(const tsr_cores *cores);
 /* Cores of each NUMA node below `sys` ("/sys"), by number, empty for those that are not there; returns how many
  * numbers, 0 when the system does not say. */
 int tsr_numa_nodes(const char *sys, tsr_cores nodes[TSR_NUMA_NODES_MAX]);
+/* Cores of one NUMA node, of a physical core (its hardware threads) and of a package, the latter two by any core in
+ * them. False where the system does not say. */
+bool tsr_numa_node(const char *sys, int node, tsr_cores *cores);
+bool tsr_core_threads(const char *sys, int core, tsr_cores *cores);
+bool tsr_core_package(const char *sys, int core, tsr_cores *cores);
 /* The NUMA node of a PCI device ("0000:18:00.0", any case) where the host has several; -1 where it has one or the
  * system does not say. `sys` is "/sys". */
 int tsr_pci_node(const char *sys, const char *bus_id);

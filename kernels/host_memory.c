@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/sysinfo.h>
 
-#define MIB ((uint64_t)1 << 20)
+#define MIB ((int64_t)1 << 20)
 
 /* ---- limits ------------------------------------------------------------------------------------------------------ */
 
@@ -118,20 +118,15 @@ static void read_groups(const char *root, tsr_host_memory *memory) {
 
 /* ---- Slurm ------------------------------------------------------------------------------------------------------- */
 
-/* The number a variable begins with ("2(x3)" too); 0 where it is not set, is no number, or says "all" (--mem=0). */
-static uint64_t number_in(const char *variable) {
-    const char *text = getenv(variable);
-    if (!text || *text < '0' || *text > '9') return 0;
-    return strtoull(text, NULL, 10);
-}
-
+/* Not set, no number and "all" (--mem=0) limit nothing. */
 static void read_job(tsr_host_memory *memory) {
-    uint64_t node = number_in("SLURM_MEM_PER_NODE"), cpu = number_in("SLURM_MEM_PER_CPU"),
-             cpus = number_in("SLURM_CPUS_ON_NODE");
-    if (cpus == 0) cpus = number_in("SLURM_JOB_CPUS_PER_NODE");
-    if (node > 0 && node < UINT64_MAX / MIB) lower(memory, node * MIB, "the Slurm job ", "(SLURM_MEM_PER_NODE)");
-    if (cpu > 0 && cpus > 0 && cpu < UINT64_MAX / MIB / cpus)
-        lower(memory, cpu * cpus * MIB, "the Slurm job ", "(SLURM_MEM_PER_CPU)");
+    const int64_t most = INT64_MAX / MIB, node = tsr_variable_number("SLURM_MEM_PER_NODE", NULL),
+                  cpu = tsr_variable_number("SLURM_MEM_PER_CPU", NULL);
+    int64_t cpus = tsr_variable_number("SLURM_CPUS_ON_NODE", NULL);
+    if (cpus <= 0) cpus = tsr_variable_number("SLURM_JOB_CPUS_PER_NODE", NULL); /* "2(x3)" */
+    if (node > 0 && node < most) lower(memory, (uint64_t)(node * MIB), "the Slurm job ", "(SLURM_MEM_PER_NODE)");
+    if (cpu > 0 && cpus > 0 && cpu < most / cpus)
+        lower(memory, (uint64_t)(cpu * cpus * MIB), "the Slurm job ", "(SLURM_MEM_PER_CPU)");
 }
 
 void tsr_host_memory_find(const char *root, tsr_host_memory *memory) {

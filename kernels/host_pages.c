@@ -5,9 +5,6 @@
 
 #include <pthread.h>
 #include <sched.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "kernels/device.h"
 #include "kernels/host_cores.h"
@@ -32,11 +29,8 @@ static void *touch(void *context) {
 
 /* Cores of the node that this process may run on; false where there are none or it is not known. */
 static bool cores_of(int node, tsr_cores *where) {
-    char path[128];
     tsr_cores mine, near;
-    if (node < 0 || !tsr_cores_mine(&mine)) return false;
-    snprintf(path, sizeof path, "/sys/devices/system/node/node%d/cpulist", node);
-    if (!tsr_cores_read(path, &near)) return false;
+    if (node < 0 || !tsr_cores_mine(&mine) || !tsr_numa_node("/sys", node, &near)) return false;
     *where = tsr_cores_both(&mine, &near);
     return tsr_cores_count(where) > 0;
 }

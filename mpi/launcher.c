@@ -18,18 +18,16 @@ static bool is_set(const char *variable) {
 }
 
 /* The whole number that the variable holds; -1 where it is not set or holds none. */
-static int number_in(const char *variable) {
-    const char *text = getenv(variable);
-    char *end = NULL;
-    if (!text || *text < '0' || *text > '9') return -1;
-    long number = strtol(text, &end, 10);
-    return *end || number > INT_MAX ? -1 : (int)number;
+static int whole_number_in(const char *variable) {
+    const char *rest;
+    const int64_t number = tsr_variable_number(variable, &rest);
+    return *rest || number > INT_MAX ? -1 : (int)number;
 }
 
 int tsr_launcher_rank(void) {
     static const char *const variables[] = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID"};
     for (size_t i = 0; i < sizeof variables / sizeof *variables; i++)
-        if (is_set(variables[i])) return number_in(variables[i]);
+        if (is_set(variables[i])) return whole_number_in(variables[i]);
     return -1;
 }
 
@@ -162,7 +160,7 @@ static void find_binding_of_open_mpi(const char *proc, tsr_launcher *launcher) {
  * is the parent itself. */
 static bool is_task_of_srun(const char *proc) {
     process self, parent;
-    if (number_in("SLURM_STEP_NUM_TASKS") < 1 || is_set("SLURM_HET_SIZE") || is_set("SLURM_PACK_SIZE")) return false;
+    if (whole_number_in("SLURM_STEP_NUM_TASKS") < 1 || is_set("SLURM_HET_SIZE") || is_set("SLURM_PACK_SIZE")) return false;
     return read_process(proc, "self", &self) && read_parent(proc, &self, &parent) &&
            strcmp(parent.name, "slurmstepd") == 0;
 }
@@ -170,23 +168,23 @@ static bool is_task_of_srun(const char *proc) {
 /* In a step of srun --mpi=pmi2 its shell and all it starts have Slurm's PMI_SIZE. */
 static bool is_pmi_of_slurm(void) {
     const char *kind = getenv("SLURM_MPI_TYPE");
-    return kind && strcmp(kind, "pmi2") == 0 && number_in("PMI_SIZE") == number_in("SLURM_STEP_NUM_TASKS");
+    return kind && strcmp(kind, "pmi2") == 0 && whole_number_in("PMI_SIZE") == whole_number_in("SLURM_STEP_NUM_TASKS");
 }
 
 static void ranks_by(tsr_launcher *launcher, const char *name, const char *size, const char *rank) {
     launcher->name = name, launcher->variable = size;
-    launcher->size = number_in(size), launcher->rank = number_in(rank);
+    launcher->size = whole_number_in(size), launcher->rank = whole_number_in(rank);
 }
 
 void tsr_launcher_find(const char *proc, tsr_launcher *launcher) {
     *launcher = (tsr_launcher){.name = "", .variable = "", .rank = -1, .bound = true, .unbind = ""};
-    if (number_in("OMPI_COMM_WORLD_SIZE") > 0) {
+    if (whole_number_in("OMPI_COMM_WORLD_SIZE") > 0) {
         ranks_by(launcher, "Open MPI's mpirun", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK");
         find_binding_of_open_mpi(proc, launcher);
     } else if (is_task_of_srun(proc)) {
         ranks_by(launcher, "srun", "SLURM_STEP_NUM_TASKS", "SLURM_PROCID");
         launcher->unbind = "srun --cpus-per-task=8";
-    } else if (number_in("PMI_SIZE") > 0 && !is_pmi_of_slurm()) {
+    } else if (whole_number_in("PMI_SIZE") > 0 && !is_pmi_of_slurm()) {
         ranks_by(launcher, "the mpiexec of MPICH or of another MPI like it", "PMI_SIZE", "PMI_RANK");
         if (is_set("HYDRA_USER_PROVIDED_BINDING")) launcher->unbind = "mpiexec -bind-to none";
     }

@@ -1,4 +1,5 @@
 /* Status and message, element types and their parsers, half precision, sizes. */
+#define _GNU_SOURCE /* setenv */
 #include <errno.h>
 #include <math.h>
 #include <pthread.h>
@@ -142,7 +143,33 @@ static void check_sizes(void) {
     CHECK(tsr_now_seconds() >= before, "the clock runs backwards");
 }
 
+static void check_variable(const char *text, int64_t expected, const char *after) {
+    const char *rest = NULL;
+    if (text) setenv("TSR_TEST_NUMBER", text, 1);
+    else unsetenv("TSR_TEST_NUMBER");
+    const int64_t number = tsr_variable_number("TSR_TEST_NUMBER", &rest);
+    CHECK(number == expected && strcmp(rest, after) == 0, "'%s' is %lld before '%s'", text ? text : "(not set)",
+          (long long)number, rest);
+    CHECK(tsr_variable_number("TSR_TEST_NUMBER", NULL) == expected, "without the rest");
+}
+
+static void test_variables(void) {
+    check_variable(NULL, -1, "");
+    check_variable("", -1, "");
+    check_variable("x", -1, "");
+    check_variable("-3", -1, "");
+    check_variable("+3", -1, "");
+    check_variable("0", 0, "");
+    check_variable(" 12", 12, "");
+    check_variable("2(x3)", 2, "(x3)");
+    check_variable("4,2", 4, ",2");
+    check_variable("9223372036854775807", INT64_MAX, "");
+    check_variable("99999999999999999999x", INT64_MAX, "x");
+    unsetenv("TSR_TEST_NUMBER");
+}
+
 int main(void) {
+    test_variables();
     check_messages();
     check_statuses();
     check_dtypes();

@@ -60,6 +60,23 @@ static void test_nodes(void) {
     CHECK(tsr_cores_count(&nodes[0]) == 3 && tsr_cores_count(&nodes[1]) == 0 && tsr_cores_count(&nodes[2]) == 2,
           "their cores");
     CHECK(tsr_cores_has(&nodes[0], 8) && !tsr_cores_has(&nodes[2], 8) && tsr_cores_has(&nodes[2], 3), "which cores");
+    tsr_cores one;
+    CHECK(tsr_numa_node(sys, 2, &one) && tsr_cores_equal(&one, &nodes[2]), "one node");
+    CHECK(!tsr_numa_node(sys, 1, &one), "a node that is not there");
+    remove_made_up(sys);
+}
+
+static void test_topology(void) {
+    tsr_cores found, threads, package;
+    char sys[] = "/tmp/tessera-test-XXXXXX";
+    CHECK(mkdtemp(sys) != NULL, "mkdtemp");
+    CHECK(!tsr_core_threads(sys, 3, &found) && !tsr_core_package(sys, 3, &found), "a core without /sys");
+    CHECK(tsr_cores_parse("3,11", &threads) && tsr_cores_parse("0-3,8-11", &package), "lists");
+    put(sys, "devices/system/cpu/cpu3/topology/thread_siblings_list", "3,11\n");
+    put(sys, "devices/system/cpu/cpu3/topology/core_siblings_list", "0-3,8-11\n");
+    CHECK(tsr_core_threads(sys, 3, &found) && tsr_cores_equal(&found, &threads), "a core's threads");
+    CHECK(tsr_core_package(sys, 3, &found) && tsr_cores_equal(&found, &package), "a core's package");
+    CHECK(!tsr_core_threads(sys, 4, &found), "a core that is not there");
     remove_made_up(sys);
 }
 
@@ -111,6 +128,7 @@ int main(void) {
     test_lists();
     test_node();
     test_nodes();
+    test_topology();
     test_sets();
     test_moving();
     return 0;
