@@ -2,8 +2,7 @@
 #include "mpi/cores.h"
 
 #include <limits.h>
-#include <stdlib.h>
-#include <string.h>
+#include <stdio.h>
 
 /* ---- where: pure functions --------------------------------------------------------------------------------------- */
 
@@ -33,8 +32,7 @@ void tsr_cores_beside(const tsr_cores *allowed, const tsr_cores *nodes, int node
 
 /* ---- how many ---------------------------------------------------------------------------------------------------- */
 
-/* This rank's part of the cores it may run on, when every core is shared evenly by the node's ranks that may run on it.
- */
+/* This rank's part of its cores, each of which is shared evenly by the node's ranks that may run on it. */
 static tsr_status share_evenly(tsr_world *world) {
     int counts[TSR_CORES_MAX], users[TSR_CORES_MAX];
     tsr_cores mine;
@@ -55,7 +53,7 @@ static tsr_status share_evenly(tsr_world *world) {
 /* ---- moving ------------------------------------------------------------------------------------------------------ */
 
 void tsr_world_widen(tsr_world *world) {
-    tsr_launcher_find("/proc", &world->launcher);
+    tsr_launcher_find("/proc", "/sys", &world->launcher);
     if (world->launcher.bound) return;
     /* A host with more cores than are counted here, or one that forbids to be moved, stays as it is. */
     if (!tsr_cores_mine(&world->started_on) || !tsr_cores_keep_to(&world->launcher.cores)) world->launcher.bound = true;
@@ -81,15 +79,19 @@ tsr_status tsr_world_share_cores(tsr_world *world) {
     return TSR_OK;
 }
 
+/* Of the ranks for which an option would help, the one with the fewest cores, and what helps that one. */
 static tsr_status warn_of_few(const tsr_world *world) {
     struct {
         int cores, rank;
     } mine = {*world->launcher.unbind ? world->cores : INT_MAX, world->rank}, least = {0, 0};
+    char unbind[64];
     TSR_TRY(TSR_MPI(MPI_Allreduce(&mine, &least, 1, MPI_2INT, MPI_MINLOC, world->comm)));
-    if (least.cores < TSR_CORES_FOR_GPU)
-        tsr_warn(world->warnings,
-                 "rank %d is bound to %d core%s, and the threads that feed a GPU need %d or more: start it with %s",
-                 least.rank, least.cores, least.cores == 1 ? "" : "s", TSR_CORES_FOR_GPU, world->launcher.unbind);
+    if (least.cores >= TSR_CORES_FOR_GPU) return TSR_OK;
+    snprintf(unbind, sizeof unbind, "%s", world->launcher.unbind);
+    TSR_TRY(TSR_MPI(MPI_Bcast(unbind, sizeof unbind, MPI_CHAR, least.rank, world->comm)));
+    tsr_warn(world->warnings,
+             "rank %d is bound to %d core%s, and the threads that feed a GPU need %d or more: start it with %s",
+             least.rank, least.cores, least.cores == 1 ? "" : "s", TSR_CORES_FOR_GPU, unbind);
     return TSR_OK;
 }
 

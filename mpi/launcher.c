@@ -1,4 +1,4 @@
-/* Launchers by their variables and by the processes above this one (launcher.h). */
+/* Launchers by their variables, the processes above this one and its cores (launcher.h). */
 #define _GNU_SOURCE /* strcasestr */
 #include "mpi/launcher.h"
 
@@ -36,11 +36,31 @@ static bool maps_cores(const char *policy) {
     return policy && (strcasestr(policy, "pe=") || strcasestr(policy, "pe-list"));
 }
 
+/* What somebody asked of Open MPI. */
+typedef struct {
+    bool binding; /* some, or none at all */
+    char policy[64]; /* of bindings, "none" where ranks are not bound; "" where it is not named */
+    bool mapping; /* which order: ranks are bound to what they are mapped by, unless a binding is asked for, too */
+} requests;
+
+static void ask_policy(requests *asked, const char *policy) {
+    asked->binding = true;
+    snprintf(asked->policy, sizeof asked->policy, "%s", policy);
+}
+
+static void ask_mapping(requests *asked, const char *policy) {
+    asked->mapping = true;
+    if (maps_cores(policy)) asked->binding = true;
+}
+
 /* Variables that Open MPI 4 (ORTE) sets for its ranks when the option was given, or that its user set; and those of
  * Open MPI 5 (PRRTE). */
-static bool asked_by_variables(void) {
-    static const char *const variables[] = {
-        "OMPI_MCA_hwloc_base_binding_policy", /* --bind-to */
+static void asked_by_variables(requests *asked) {
+    static const char *const policies[] = {"OMPI_MCA_hwloc_base_binding_policy", /* --bind-to */
+                                           "PRTE_MCA_hwloc_default_binding_policy"};
+    static const char *const mappings[] = {"OMPI_MCA_rmaps_base_mapping_policy", /* --map-by */
+                                           "PRTE_MCA_rmaps_default_mapping_policy"};
+    static const char *const others[] = {
         "OMPI_MCA_hwloc_base_bind_to_core", /* --bind-to-core, of old */
         "OMPI_MCA_hwloc_base_bind_to_socket",
         "OMPI_MCA_hwloc_base_cpu_set", /* --cpu-set */
@@ -48,14 +68,15 @@ static bool asked_by_variables(void) {
         "OMPI_MCA_rmaps_base_cpus_per_rank", /* --cpus-per-rank, of old */
         "OMPI_MCA_orte_rankfile", /* --rankfile */
         "OMPI_MCA_rmaps_rank_file_path",
-        "PRTE_MCA_hwloc_default_binding_policy",
         "PRTE_MCA_hwloc_default_cpu_list",
         "PRTE_MCA_rmaps_rank_file_path",
     };
-    for (size_t i = 0; i < sizeof variables / sizeof *variables; i++)
-        if (is_set(variables[i])) return true;
-    return maps_cores(getenv("OMPI_MCA_rmaps_base_mapping_policy")) ||
-           maps_cores(getenv("PRTE_MCA_rmaps_default_mapping_policy"));
+    for (size_t i = 0; i < sizeof policies / sizeof *policies; i++)
+        if (is_set(policies[i])) ask_policy(asked, getenv(policies[i]));
+    for (size_t i = 0; i < sizeof mappings / sizeof *mappings; i++)
+        if (is_set(mappings[i])) ask_mapping(asked, getenv(mappings[i]));
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (is_set(others[i])) asked->binding = true;
 }
 
 /* ---- processes --------------------------------------------------------------------------------------------------- */
@@ -98,60 +119,104 @@ static bool is_open_mpi(const char *name) {
     return false;
 }
 
-/* The launcher above this process, behind scripts between them. */
-static bool find_open_mpi(const char *proc, process *found) {
-    process at;
-    if (!read_process(proc, "self", &at)) return false;
+/* The launcher above this process, behind scripts between them. *moved: one of these ran on other cores than `self`,
+ * so what Open MPI made is not what this process has. */
+static bool find_open_mpi(const char *proc, const process *self, process *found, bool *moved) {
+    process at = *self;
+    *moved = false;
     for (int i = 0; i < ANCESTORS_MAX; i++) {
-        process child = at;
+        const process child = at;
         if (!read_parent(proc, &child, &at)) return false;
         if (is_open_mpi(at.name)) return *found = at, true;
+        *moved = *moved || !tsr_cores_equal(&at.cores, &self->cores);
     }
     return false;
 }
 
-/* Whether the command line of the launcher asks for a binding. */
-static bool asked_by_options(const char *proc, int id) {
-    static const char *const options[] = {"bind-to",
-                                          "bind-to-core",
-                                          "bind-to-socket",
-                                          "cpu-set",
-                                          "cpu-list",
-                                          "cpus-per-proc",
-                                          "cpus-per-rank",
-                                          "rankfile",
-                                          "rf",
-                                          "hwloc_base_binding_policy",
-                                          "hwloc_default_binding_policy"};
+static bool is_one_of(const char *name, size_t chars, const char *const *names) {
+    for (; *names; names++)
+        if (strlen(*names) == chars && strncmp(name, *names, chars) == 0) return true;
+    return false;
+}
+
+/* An option or a parameter, "--name=value" or with the value in the next word. */
+static void ask_option(requests *asked, const char *word, const char *next) {
+    static const char *const policies[] = {"bind-to", "hwloc_base_binding_policy", "hwloc_default_binding_policy",
+                                           NULL};
+    static const char *const mappings[] = {"map-by", "rmaps_base_mapping_policy", "rmaps_default_mapping_policy",
+                                           NULL};
+    static const char *const others[] = {"bind-to-core",  "bind-to-socket", "cpu-set", "cpu-list", "cpus-per-proc",
+                                         "cpus-per-rank", "rankfile",       "rf",      NULL};
+    const char *name = word + strspn(word, "-");
+    const size_t chars = strcspn(name, "=");
+    const char *value = name[chars] ? name + chars + 1 : next;
+    if (is_one_of(name, chars, policies)) ask_policy(asked, value);
+    if (is_one_of(name, chars, mappings)) ask_mapping(asked, value);
+    if (is_one_of(name, chars, others)) asked->binding = true;
+}
+
+/* What the command line of the launcher asks for. */
+static void asked_by_options(const char *proc, int id, requests *asked) {
     char path[512];
     snprintf(path, sizeof path, "%s/%d/cmdline", proc, id);
     FILE *file = fopen(path, "r");
-    char *words = file ? malloc(COMMAND_CHARS) : NULL;
-    size_t chars = words ? fread(words, 1, COMMAND_CHARS - 1, file) : 0;
-    bool asked = false;
+    char *words = file ? calloc(1, COMMAND_CHARS + 1) : NULL; /* each ends with a zero, the last with two */
+    const char *end = words ? words + fread(words, 1, COMMAND_CHARS - 1, file) : NULL;
     if (file) fclose(file);
-    if (chars > 0) words[chars] = '\0';
-    for (const char *word = words, *before = ""; chars > 0 && word < words + chars && !asked;
-         before = word, word += strlen(word) + 1) {
-        const char *name = word + strspn(word, "-");
-        size_t length = strcspn(name, "=");
-        for (size_t i = 0; i < sizeof options / sizeof *options; i++)
-            asked = asked || (strlen(options[i]) == length && strncmp(name, options[i], length) == 0);
-        if (strstr(before, "map-by") || strncmp(name, "map-by=", 7) == 0) asked = asked || maps_cores(name);
+    for (const char *word = words, *next; word && word < end; word = next) {
+        next = word + strlen(word) + 1;
+        ask_option(asked, word, next);
     }
     free(words);
-    return asked;
 }
 
 /* ---- launchers --------------------------------------------------------------------------------------------------- */
 
-static void find_binding_of_open_mpi(const char *proc, tsr_launcher *launcher) {
-    const char *policy = getenv("OMPI_MCA_hwloc_base_binding_policy");
-    process above;
-    bool found = find_open_mpi(proc, &above);
-    if (asked_by_variables() || (found && asked_by_options(proc, above.id))) {
-        if (!policy || strncmp(policy, "none", 4) != 0) launcher->unbind = "mpirun --bind-to none";
-    } else if (found) {
+/* Whether `mine` is a core, a node or a package, or what a launcher that runs on `allowed` may use of it. */
+static bool fills(const tsr_cores *mine, const tsr_cores *object, const tsr_cores *allowed) {
+    const tsr_cores both = tsr_cores_both(object, allowed);
+    return tsr_cores_equal(mine, object) || tsr_cores_equal(mine, &both);
+}
+
+static bool fills_core(const char *sys, int first, const tsr_cores *mine, const tsr_cores *allowed) {
+    tsr_cores threads, one = {0};
+    tsr_cores_add(&one, first);
+    if (!tsr_core_threads(sys, first, &threads)) threads = one;
+    return fills(mine, &threads, allowed) ||
+           (is_set("OMPI_MCA_hwloc_base_use_hwthreads_as_cpus") && tsr_cores_equal(mine, &one));
+}
+
+static bool fills_node(const char *sys, int first, const tsr_cores *mine, const tsr_cores *allowed) {
+    tsr_cores nodes[TSR_NUMA_NODES_MAX], package;
+    const int count = tsr_numa_nodes(sys, nodes);
+    for (int node = 0; node < count; node++)
+        if (tsr_cores_has(&nodes[node], first) && fills(mine, &nodes[node], allowed)) return true;
+    return tsr_core_package(sys, first, &package) && fills(mine, &package, allowed);
+}
+
+/* Whether Open MPI by itself leaves one of `ranks` on the cores `mine`: on all of its own, or bound to a core, of two
+ * ranks, to a NUMA node or a package, of more; or to what it was told to map by. */
+static bool is_made_by_open_mpi(const char *sys, const tsr_cores *mine, const tsr_cores *allowed, int ranks,
+                                bool mapping) {
+    int first = 0;
+    if (tsr_cores_equal(mine, allowed)) return true;
+    while (first < TSR_CORES_MAX && !tsr_cores_has(mine, first)) first++;
+    if (first == TSR_CORES_MAX) return false;
+    return ((ranks <= 2 || mapping) && fills_core(sys, first, mine, allowed)) ||
+           ((ranks > 2 || mapping) && fills_node(sys, first, mine, allowed));
+}
+
+static void find_binding_of_open_mpi(const char *proc, const char *sys, tsr_launcher *launcher) {
+    process self, above;
+    requests asked = {0};
+    bool moved = false;
+    const bool found = read_process(proc, "self", &self) && find_open_mpi(proc, &self, &above, &moved);
+    asked_by_variables(&asked);
+    if (found) asked_by_options(proc, above.id, &asked);
+    if (asked.binding) {
+        if (strncmp(asked.policy, "none", 4) != 0) launcher->unbind = "mpirun --bind-to none";
+    } else if (found && !moved &&
+               is_made_by_open_mpi(sys, &self.cores, &above.cores, launcher->size, asked.mapping)) {
         launcher->bound = false, launcher->cores = above.cores;
     }
 }
@@ -160,7 +225,8 @@ static void find_binding_of_open_mpi(const char *proc, tsr_launcher *launcher) {
  * is the parent itself. */
 static bool is_task_of_srun(const char *proc) {
     process self, parent;
-    if (whole_number_in("SLURM_STEP_NUM_TASKS") < 1 || is_set("SLURM_HET_SIZE") || is_set("SLURM_PACK_SIZE")) return false;
+    if (whole_number_in("SLURM_STEP_NUM_TASKS") < 1) return false;
+    if (is_set("SLURM_HET_SIZE") || is_set("SLURM_PACK_SIZE")) return false; /* one of several components */
     return read_process(proc, "self", &self) && read_parent(proc, &self, &parent) &&
            strcmp(parent.name, "slurmstepd") == 0;
 }
@@ -176,11 +242,11 @@ static void ranks_by(tsr_launcher *launcher, const char *name, const char *size,
     launcher->size = whole_number_in(size), launcher->rank = whole_number_in(rank);
 }
 
-void tsr_launcher_find(const char *proc, tsr_launcher *launcher) {
+void tsr_launcher_find(const char *proc, const char *sys, tsr_launcher *launcher) {
     *launcher = (tsr_launcher){.name = "", .variable = "", .rank = -1, .bound = true, .unbind = ""};
     if (whole_number_in("OMPI_COMM_WORLD_SIZE") > 0) {
         ranks_by(launcher, "Open MPI's mpirun", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK");
-        find_binding_of_open_mpi(proc, launcher);
+        find_binding_of_open_mpi(proc, sys, launcher);
     } else if (is_task_of_srun(proc)) {
         ranks_by(launcher, "srun", "SLURM_STEP_NUM_TASKS", "SLURM_PROCID");
         launcher->unbind = "srun --cpus-per-task=8";
@@ -191,7 +257,8 @@ void tsr_launcher_find(const char *proc, tsr_launcher *launcher) {
 }
 
 void tsr_launcher_alone(const tsr_launcher *launcher) {
-    static const char *const of_launchers[] = {"PMIX_NAMESPACE", "PMI_SIZE", "PMI_FD", "PMI_PORT", "PMI_JOBID", "SLURM_STEP_ID", "FLUX_JOB_ID", "PALS_RANKID"};
+    static const char *const of_launchers[] = {"PMIX_NAMESPACE", "PMI_SIZE",      "PMI_FD",      "PMI_PORT",
+                                               "PMI_JOBID",      "SLURM_STEP_ID", "FLUX_JOB_ID", "PALS_RANKID"};
     if (launcher->size > 0 || tsr_launcher_rank() >= 0) return;
     for (size_t i = 0; i < sizeof of_launchers / sizeof *of_launchers; i++)
         if (is_set(of_launchers[i])) return;

@@ -20,8 +20,7 @@ tsr_status tsr_once_open(MPI_Comm node, int world_rank, MPI_Win *window, tsr_onc
 void tsr_once_close(MPI_Win *window); /* Collective */
 
 /* Local, and safe in a signal handler. True: the caller speaks, and calls tsr_once_end when it has. False: another did;
- * one that is about to is waited for, for half a second, so that the job does not end before it has spoken. NULL: true.
- */
+ * one that is about to is waited for, for half a second, lest the job end before it has spoken. NULL: true. */
 bool tsr_once_begin(tsr_once *once);
 void tsr_once_end(tsr_once *once);
 

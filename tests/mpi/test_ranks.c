@@ -1,4 +1,5 @@
 /* Agreement, sharing, grids and the host transport on real ranks. */
+#include "mpi/cores.h"
 #include "mpi/transport.h"
 #include "tests/check.h"
 
@@ -90,6 +91,29 @@ static void test_opening(const tsr_world *w) {
     }
 }
 
+/* A rank's warning is rank 0's to say, with that rank's advice, and with none it is not said. */
+static void test_few_cores(const tsr_world *w) {
+    const int last = w->ranks - 1;
+    tsr_warnings warnings = {.to = w->rank == 0 ? tmpfile() : NULL};
+    char expected[64];
+    CHECK(w->rank != 0 || warnings.to, "no file for warnings");
+    tsr_world bound = *w;
+    bound.warnings = &warnings;
+    bound.launcher = (tsr_launcher){.bound = true, .unbind = w->rank == last ? "the option of the last" : ""};
+    bound.cores = w->rank == last ? TSR_CORES_FOR_GPU : 1;
+    CHECK_OK(tsr_world_near_gpu(&bound, -1));
+    CHECK(!*warnings.text, "cores enough, or no advice: '%s'", warnings.text);
+    bound.cores = w->rank == last ? 2 : 1;
+    CHECK_OK(tsr_world_near_gpu(&bound, -1));
+    snprintf(expected, sizeof expected, "rank %d is bound to 2 cores,", last);
+    if (w->rank == 0)
+        CHECK(strstr(warnings.text, expected) && strstr(warnings.text, "start it with the option of the last"),
+              "warned: '%s'", warnings.text);
+    else
+        CHECK(!*warnings.text, "rank %d warned: '%s'", w->rank, warnings.text);
+    if (warnings.to) fclose(warnings.to);
+}
+
 int main(void) {
     tsr_world world;
     tsr_device *device;
@@ -101,6 +125,7 @@ int main(void) {
     test_share(&world);
     test_grids(&world, device);
     test_choice(&world, device);
+    test_few_cores(&world);
     device->ops->close(device);
     tsr_world_close(&world);
     return 0;
