@@ -129,6 +129,7 @@ done:
 static tsr_status run(const tsr_world *world, int argc, char **argv) {
     info_options o = {.device = "auto"};
     TSR_TRY(tsr_agree(world->comm, tsr_options_parse(&argp, argc, argv, &o)));
+    if (o.devices) TSR_TRY(tsr_agree(world->comm, tsr_world_check_launcher(world)));
     if (o.devices) TSR_TRY(print_devices(world, o.device));
     if (!o.name) return TSR_OK;
     return tsr_agree(world->comm, world->rank == 0 ? tsr_info_file(o.name, o.ranks) : TSR_OK);

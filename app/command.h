@@ -13,7 +13,9 @@ typedef struct {
     tsr_status (*run)(const tsr_world *world, int argc, char **argv);
     /* Prints the command's --help to stdout (argp). `part`: the word after the command, NULL for none; commands without parts ignore it. */
     void (*help)(const char *part);
-    bool alone; /* one process does all of it: it may run under another MPI's launcher */
+    /* One process can do it: it may run under another MPI's launcher. Where it needs ranks or writes a file after all,
+     * it asks tsr_world_check_launcher itself; for other commands main.c does. */
+    bool alone;
 } tsr_command;
 
 extern const tsr_command tsr_cmd_multiply, tsr_cmd_generate, tsr_cmd_compare, tsr_cmd_verify, tsr_cmd_info, tsr_cmd_bench, tsr_cmd_plan;

@@ -160,9 +160,6 @@ int main(int argc, char **argv) {
     }
     world.started_seconds = started;
     if (!command->alone) status = tsr_world_check_launcher(&world);
-    /* Each rank of another MPI takes itself for the only one: the first speaks, the others fail after it. */
-    const bool silent = status != TSR_OK && world.launcher.rank > 0;
-    if (silent) sleep(1);
     if (status == TSR_OK) {
         char name[64];
         snprintf(name, sizeof name, "tessera %s", command->name);
@@ -170,6 +167,9 @@ int main(int argc, char **argv) {
         status = run_command(&world, command, argc - 1, argv + 1);
     }
     tsr_interrupt_release(); /* the handler's flag goes with the world */
+    /* Each rank of another MPI takes itself for the only one: the first speaks, the others fail after it. */
+    const bool silent = status != TSR_OK && world.launcher.rank > 0 && tsr_world_check_launcher(&world) != TSR_OK;
+    if (silent) sleep(1);
     int code = world.rank == 0 && !silent ? report(status) : tsr_status_exit_code(status);
     tsr_world_close(&world);
     return code;

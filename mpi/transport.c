@@ -20,10 +20,15 @@ static const tsr_transport_ops *const transports[] = {
 };
 #define TRANSPORTS ((int)(sizeof transports / sizeof *transports))
 
-/* GPUs that could use NCCL go a slower way: nobody should overlook that. */
-static void warn_of_missing(const tsr_world *world, const tsr_device_facts *facts, int shared, const char *why) {
-    if (facts->kind != TSR_DEVICE_CUDA || shared > 1) return;
-    tsr_warn(world->warnings, "%s. Panels take a slower way: install NCCL, or add its folder to LD_LIBRARY_PATH", why);
+/* GPUs that could use NCCL go a slower way: nobody should overlook that, and rank 0 alone speaks. */
+tsr_status tsr_transport_warn_of_missing(const tsr_world *world, bool missing, const char *why) {
+    int mine = missing, any = 0;
+    TSR_TRY(TSR_MPI(MPI_Allreduce(&mine, &any, 1, MPI_INT, MPI_MAX, world->comm)));
+    if (any)
+        tsr_warn(world->warnings,
+                 "%s. Panels take a slower way: install NCCL, or add its folder to LD_LIBRARY_PATH",
+                 missing ? why : "NCCL cannot be loaded on another rank");
+    return TSR_OK;
 }
 
 static int find_named(const char *name) {
@@ -57,7 +62,10 @@ tsr_status tsr_transport_choose(const tsr_world *world, const char *name, const 
         char why[256] = "";
         int mine = transports[i]->available(world->ranks, facts, shared, why), everywhere = 0;
         TSR_TRY(TSR_MPI(MPI_Allreduce(&mine, &everywhere, 1, MPI_INT, MPI_MIN, world->comm)));
-        if (!mine && automatic && strcmp(transports[i]->name, "nccl") == 0) warn_of_missing(world, facts, shared, why);
+        if (automatic && strcmp(transports[i]->name, "nccl") == 0) {
+            const bool missing = !mine && facts->kind == TSR_DEVICE_CUDA && shared == 1;
+            TSR_TRY(tsr_transport_warn_of_missing(world, missing, why));
+        }
         if (!everywhere) continue;
         *ops = transports[i];
         return TSR_OK;

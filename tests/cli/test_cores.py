@@ -2,10 +2,13 @@
 and variables bound threads."""
 import json
 import os
+import pathlib
 import subprocess
 import sys
 
 from lib import ENVIRONMENT, MPIRUN, TESSERA, fails, integers, leftovers, main, read, run, write
+
+SAMPLE = str(pathlib.Path(__file__).resolve().parents[2] / "jobs" / "h200_example.machine")
 
 
 def two_cores():
@@ -79,6 +82,15 @@ def test_asked_for_stays():
     expect([], [(2, 2, 2)], [(2, 2, 1)])
 
 
+def test_wrappers():
+    """What a script between mpirun and the program binds stays: of another set of cores than its own, or than Open MPI
+    makes by itself."""
+    taskset = f'taskset -c {CORES[1]} "$@"'
+    expect(mpirun("-n", "1", "sh", "-c", taskset + "; exit $?", "sh"), [(1, 1, 1)], [(1, 1, 1)])
+    three = mpirun("--oversubscribe", "-n", "3", "sh", "-c", "exec " + taskset, "sh")
+    expect(three, [(1, 1, 1)] * 3, [(1, 1, 1)] * 3)
+
+
 def test_fewer_threads():
     one = mpirun("-n", "1")
     expect(one, [(2, 2, 1)], [(2, 1, 1)], OPENBLAS_NUM_THREADS="1")
@@ -147,8 +159,15 @@ def test_another_launcher():
     said = started_by({"OMPI_COMM_WORLD_SIZE": "4", "OMPI_COMM_WORLD_RANK": "0"}, *writing, code=2)
     assert "Open MPI's mpirun started 4 ranks" in said, said
     assert not os.path.exists("e.h5") and not leftovers(), os.listdir(".")
-    for arguments in (["info", "a.h5"], ["plan", "--help"]):
+    plan = ["plan", "--shape", "1000", "--ranks", "2", "--machine", SAMPLE]
+    for arguments in (["info", "--devices"], ["info", "a.h5", "--devices"], [*plan, "--json", "plan.json"]):
+        assert "started 3 ranks" in started_by(first, *arguments, code=2), arguments
+        assert started_by(last, *arguments, code=2) == "", arguments
+    assert not os.path.exists("plan.json")
+    for arguments in (["info", "a.h5"], plan, [*plan, "--json", "-"], ["plan", "--help"]):
         started_by(first, *arguments, code=0)
+    assert "missing.h5" in started_by(first, "info", "missing.h5", code=1)
+    assert started_by(last, "info", "missing.h5", code=1) == ""
     started_by({"PMI_SIZE": "1", "PMI_RANK": "0"}, *writing, code=0)
     os.remove("e.h5")
 

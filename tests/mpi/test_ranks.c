@@ -114,6 +114,25 @@ static void test_few_cores(const tsr_world *w) {
     if (warnings.to) fclose(warnings.to);
 }
 
+/* The warning of NCCL when it is missing on the given rank; -1: on none, `ranks`: on all. */
+static void check_missing(const tsr_world *w, int where, const char *expected) {
+    tsr_warnings warnings = {.to = w->rank == 0 ? tmpfile() : NULL};
+    CHECK(w->rank != 0 || warnings.to, "no file for warnings");
+    tsr_world warned = *w;
+    warned.warnings = &warnings;
+    CHECK_OK(tsr_transport_warn_of_missing(&warned, w->rank == where || where == w->ranks, "the reason of this rank"));
+    CHECK(w->rank == 0 && *expected ? strstr(warnings.text, expected) == warnings.text : !*warnings.text,
+          "missing on %d: rank %d says '%s'", where, w->rank, warnings.text);
+    if (warnings.to) fclose(warnings.to);
+}
+
+static void test_missing(const tsr_world *w) {
+    check_missing(w, -1, "");
+    check_missing(w, 0, "the reason of this rank. Panels");
+    check_missing(w, w->ranks, "the reason of this rank. Panels");
+    if (w->ranks > 1) check_missing(w, w->ranks - 1, "NCCL cannot be loaded on another rank. Panels");
+}
+
 int main(void) {
     tsr_world world;
     tsr_device *device;
@@ -126,6 +145,7 @@ int main(void) {
     test_grids(&world, device);
     test_choice(&world, device);
     test_few_cores(&world);
+    test_missing(&world);
     device->ops->close(device);
     tsr_world_close(&world);
     return 0;
