@@ -87,6 +87,8 @@ def test_wrappers():
     makes by itself."""
     taskset = f'taskset -c {CORES[1]} "$@"'
     expect(mpirun("-n", "1", "sh", "-c", taskset + "; exit $?", "sh"), [(1, 1, 1)], [(1, 1, 1)])
+    unbound = mpirun("--bind-to", "none", "-n", "1", "sh", "-c", "exec " + taskset, "sh")
+    expect(unbound, [(1, 1, 1)], [(1, 1, 1)])
     three = mpirun("--oversubscribe", "-n", "3", "sh", "-c", "exec " + taskset, "sh")
     expect(three, [(1, 1, 1)] * 3, [(1, 1, 1)] * 3)
 
