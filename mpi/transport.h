@@ -37,8 +37,8 @@ struct tsr_transport {
 /* Collective over world. `name` "auto" takes the fastest every rank can use: nccl, cuda-aware, host. A named one that some rank cannot use is
  * TSR_ERR_UNSUPPORTED with the reason; unknown names list those there are. The same answer on every rank. */
 tsr_status tsr_transport_choose(const tsr_world *world, const char *name, const tsr_device_facts *facts, int shared, const tsr_transport_ops **ops);
-/* Collective over world. Where some rank's GPU could use NCCL but for the library (`missing`, `why` says what it lacks),
- * rank 0 warns, with its own reason where it has one. Part of tsr_transport_choose. */
+/* Collective over world. Where some rank's GPU could use NCCL but for the library (`missing`, and `why` says why), rank
+ * 0 warns, with its own reason where it has one. Part of tsr_transport_choose. */
 tsr_status tsr_transport_warn_of_missing(const tsr_world *world, bool missing, const char *why);
 
 /* "Open MPI 4.1.4 (CUDA-aware: no), NCCL 2.28.3": what this build exchanges with. */

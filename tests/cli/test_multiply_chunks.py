@@ -134,7 +134,8 @@ def test_encoders_of_settings():
     write("a.h5", integers(50, 20)), write("b.h5", integers(20, 30))
     three, eight = encoding("--io-threads", "3"), encoding()
     assert three != eight
-    for options in (["--threads", "3"], ["--threads", "3", "--io-threads", "7"], ["--threads", "7", "--io-threads", "3"]):
+    for options in (["--threads", "3"], ["--threads", "3", "--io-threads", "7"],
+                    ["--threads", "7", "--io-threads", "3"]):
         assert encoding(*options) == three, options
     assert encoding("--threads", "8") == encoding("--threads", "64") == encoding("--io-threads", "8") == eight
 
