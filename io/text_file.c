@@ -13,9 +13,11 @@ static tsr_status failed(const tsr_text_file *f, int error) {
                     strerror(error));
 }
 
-/* The descriptor that "/dev/fd/N" names, -1 for any other name. */
+/* The descriptor that "/dev/fd/N" and the like name, -1 for any other name. */
 static int descriptor_of(const char *file) {
     int fd, chars = 0;
+    if (strcmp(file, "/dev/stdout") == 0) return STDOUT_FILENO;
+    if (strcmp(file, "/dev/stderr") == 0) return STDERR_FILENO;
     return sscanf(file, "/dev/fd/%9d%n", &fd, &chars) == 1 && file[chars] == '\0' ? fd : -1;
 }
 

@@ -1,6 +1,6 @@
 /* A text file that is there whole or not at all: written under a temporary name beside its own, brought to stable
- * storage, renamed. A pipe, a terminal or an open descriptor (/dev/fd/N), which have nothing to rename, are written
- * as they stand. */
+ * storage, renamed. A pipe, a terminal or an open descriptor (/dev/fd/N, /dev/stdout, /dev/stderr), which have
+ * nothing to rename, are written as they stand. */
 #ifndef TSR_IO_TEXT_FILE_H
 #define TSR_IO_TEXT_FILE_H
 
@@ -21,8 +21,8 @@ typedef struct {
 /* Local. Where *file is "-": makes what is printed go to standard error from now on, and *file the name that leads
  * to standard output (static text). NULL and other names stay as they are. */
 tsr_status tsr_text_file_standard_output(const char **file);
-/* As fopen for writing; "/dev/fd/N" is what descriptor N leads to, also where that is a file, which then is not
- * begun anew. NULL and errno on failure. */
+/* As fopen for writing; "/dev/fd/N" (/dev/stdout: 1, /dev/stderr: 2) is what descriptor N leads to, also where that is
+ * a file, which then is not begun anew. NULL and errno on failure. */
 FILE *tsr_text_file_stream(const char *file);
 
 /* Whether it is written as it stands, and has nothing to rename. */

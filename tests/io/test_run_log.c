@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "io/run_log.h"
 
+#include <fcntl.h>
 #include <sys/stat.h>
 
 #include "tests/io/scratch.h"
@@ -176,6 +177,22 @@ static void test_refused_line(void) {
     CHECK(strcmp(tsr_message(), "unknown option") == 0, "the message became '%s'", tsr_message());
 }
 
+/* Standard output that leads to a file: /dev/stdout is a link, which must not be replaced. */
+static void test_descriptors(void) {
+    static const char *const names[] = {"/dev/stdout", "/dev/stderr", "/dev/fd/1"};
+    bool special[3];
+    fflush(stdout);
+    const int file = open(in_scratch("out"), O_WRONLY | O_CREAT, 0600), out = dup(1), err = dup(2);
+    CHECK(file >= 0 && out >= 0 && err >= 0 && dup2(file, 1) == 1 && dup2(file, 2) == 2, "descriptors");
+    for (int i = 0; i < 3; i++) special[i] = tsr_text_file_is_special(names[i]);
+    FILE *to = tsr_text_file_stream(names[0]);
+    const bool written = to && fputs("log", to) >= 0 && fclose(to) == 0;
+    dup2(out, 1), dup2(err, 2), close(out), close(err), close(file);
+    for (int i = 0; i < 3; i++) CHECK(special[i], "'%s' would be replaced", names[i]);
+    CHECK(written, "/dev/stdout was not written");
+    expect(in_scratch("out"), "log");
+}
+
 static void test_refusals(void) {
     char path[600];
     tsr_run_log log;
@@ -210,6 +227,7 @@ int main(void) {
     test_other_ranks();
     test_stopped_while_writing();
     test_refused_line();
+    test_descriptors();
     test_refusals();
     scratch_remove();
     return 0;
