@@ -167,10 +167,10 @@ static tsr_status check(parsed *p) {
     if (p->settings.beta != 0 && !p->settings.has_c0) return tsr_fail(TSR_ERR_USAGE, "--beta scales C0: give that with --add C0");
     const tsr_multiply_settings *s = &p->settings;
     if (s->shuffle && !s->gzip) return tsr_fail(TSR_ERR_USAGE, "--shuffle saves nothing by itself: give --compress gzip with it");
-    tsr_status status = check_own_file(s, "--log", s->log, s->trace);
-    if (status != TSR_OK) p->settings.log = NULL;
-    TSR_TRY(status);
-    return check_own_file(s, "--trace", s->trace, NULL);
+    const tsr_status log = check_own_file(s, "--log", s->log, NULL),
+                     trace = log == TSR_OK ? check_own_file(s, "--trace", s->trace, s->log) : log;
+    if (log != TSR_OK || (trace != TSR_OK && s->log && tsr_same_file(s->trace, s->log))) p->settings.log = NULL;
+    return trace;
 }
 
 static tsr_status run(const tsr_world *world, int argc, char **argv) {

@@ -32,7 +32,8 @@ static tsr_status measure_kernel(const tsr_job *j, double *flops) {
     return status;
 }
 
-/* A CPU's kernel is measured, because its speed is any; a GPU's is known or a typical one, like what files and links give. */
+/* A CPU's kernel is measured, because its speed is any; a GPU's is known or a typical one, like what files and links
+ * give. */
 static tsr_status show_prediction(const tsr_job *j) {
     tsr_plan plan = j->plan;
     tsr_prediction model;

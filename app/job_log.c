@@ -36,7 +36,8 @@ bool tsr_job_log_done(const tsr_world *world, tsr_run_log *log, const char *what
 tsr_status tsr_job_said(const char *what) {
     if (fflush(stdout) == 0 && !ferror(stdout)) return TSR_OK;
     return tsr_fail(TSR_ERR_IO,
-                    "%s is in place, but standard output could not be written: check where it goes, such as a full disk",
+                    "%s is in place, but standard output could not be written: check where it goes, such as a full "
+                    "disk",
                     what);
 }
 

@@ -45,8 +45,7 @@ static bool look_up(pid_t process, char command[17], int *parent, int *group) {
 }
 
 /* A background job leaves the terminal to others. Ranks are in groups of their own: there the job's is that of their
- * launcher, the parent of a group's first process. A shell, which is in the foreground while its job is not, is none.
- */
+ * launcher, the parent of a group's first process. A shell, in the foreground while its job is not, is none. */
 static bool in_foreground(int terminal) {
     static const char *const launchers[] = {"mpi", "orte", "prte", "hydra"}; /* mpirun, mpiexec, mpirun.openmpi, ... */
     const pid_t front = tcgetpgrp(terminal);
@@ -88,8 +87,7 @@ static void put(const tsr_progress *progress, const char *text, size_t chars) {
     fflush(progress->to);
 }
 
-/* Writes over the bar that is there, and leaves the cursor at the line's beginning: whatever else is said begins there.
- */
+/* Writes over the bar that is there, and leaves the cursor where the line begins, and whatever else is said. */
 static void put_bar(tsr_progress *progress, const char *text) {
     char line[512];
     if (wiped) return;

@@ -1,5 +1,5 @@
-/* How a dataset with a filter that this HDF5 lacks is rewritten (hdf5_util.h). Only what was tried is advised: h5repack,
- * for one, leaves such a dataset out of the file it writes, and exits with 0. */
+/* How a dataset with a filter that this HDF5 lacks is rewritten (hdf5_util.h). Only what was tried is advised:
+ * h5repack, for one, leaves such a dataset out of the file it writes, and exits with 0. */
 #include <stdio.h>
 #include <string.h>
 

@@ -207,7 +207,9 @@ tsr_status tsr_target_check(const tsr_output_spec *spec, tsr_target *target) {
     memset(target, 0, sizeof *target);
     const char *path = spec->name.path[0] ? spec->name.path : "/C";
     if (*spec->name.slice)
-        return tsr_fail(TSR_ERR_USAGE, "the output '%s:%s%s' cannot be a slice; leave the brackets out, or put a '/' behind them if the dataset is to be called so",
+        return tsr_fail(TSR_ERR_USAGE,
+                        "the output '%s:%s%s' cannot be a slice; leave the brackets out, or put a '/' behind them if "
+                        "the dataset is to be called so",
                         spec->name.file, path, spec->name.slice);
     if (spec->rows < 0 || spec->cols < 0)
         return tsr_fail(TSR_ERR_SHAPE, "the output of %lldx%lld has a negative side", (long long)spec->rows, (long long)spec->cols);

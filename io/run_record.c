@@ -94,7 +94,8 @@ static void bounds_fields(const tsr_run_record *r, const tsr_field_sink *sink, v
     sink->real(to, "slowest_behind_seconds", bounds.behind_seconds);
 }
 
-/* `kernel` made most of the flops, `kernel_chosen` was to make all, `kernels` lists those that ran with their shares. */
+/* `kernel` made most of the flops, `kernel_chosen` was to make all, `kernels` lists those that ran, with their
+ * shares. */
 static void kernel_fields(const tsr_run_record *r, const tsr_field_sink *sink, void *to) {
     tsr_kernel_share shares[TSR_KERNELS_RAN];
     char text[TSR_KERNELS_CHARS];

@@ -1,5 +1,5 @@
-/* Loaded before the C library (LD_PRELOAD): the disk fails when rank 1 reads the data of fail.h5, and with TSR_NO_STREAMS
- * in the environment that rank has no memory for streams in memory. */
+/* Loaded before the C library (LD_PRELOAD): the disk fails when rank 1 reads the data of fail.h5, and with
+ * TSR_NO_STREAMS in the environment that rank has no memory for streams in memory. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>

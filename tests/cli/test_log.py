@@ -128,7 +128,7 @@ def test_refused_log():
     before = open("run.json").read()
     two = ("multiply", "a.h5", "b.h5", "-o", "c.h5")
     for ranks in (0, 2):
-        fails(*two, "--log", "run.json", "--trace", "run.json", code=2, says="--log run.json", ranks=ranks)
+        fails(*two, "--log", "run.json", "--trace", "run.json", code=2, says="--trace run.json", ranks=ranks)
         fails("multiply", "a.h5", "b.h5", "-o", "run.json", "--log", "run.json", code=2, says="--log", ranks=ranks)
         fails("generate", "--shape", "2x2", "-o", "run.json", "--log", "run.json", code=2, says="--log", ranks=ranks)
         assert open("run.json").read() == before and not leftovers(), os.listdir(".")
