@@ -36,11 +36,12 @@ static void name_sources(tsr_job *j) {
     bool swap = s->order == TSR_ORDER_COL;
     tsr_output_spec *spec = &j->spec;
     spec->sources[spec->source_count++] =
-        (tsr_output_source){"A", &s->a, swap ? &j->from.b.name : &j->from.a.name, false};
+        (tsr_output_source){"A", &s->a, swap ? &j->from.b.name : &j->from.a.name, false, false};
     spec->sources[spec->source_count++] =
-        (tsr_output_source){"B", &s->b, swap ? &j->from.a.name : &j->from.b.name, false};
-    if (s->beta != 0)
-        spec->sources[spec->source_count++] = (tsr_output_source){"C0", &s->c0, &j->from.c0.name, true};
+        (tsr_output_source){"B", &s->b, swap ? &j->from.a.name : &j->from.b.name, false, false};
+    const tsr_store_desc *c0 = &j->from.c0;
+    const bool part = c0->rows < c0->dataset_rows || c0->cols < c0->dataset_cols;
+    if (s->beta != 0) spec->sources[spec->source_count++] = (tsr_output_source){"C0", &s->c0, &c0->name, true, part};
 }
 
 /* A kernel asked for by name may make fp32 alone, on whatever device. */

@@ -14,6 +14,7 @@ typedef struct {
     const tsr_matrix_name *asked; /* as a person named it: path "" where the file's only matrix was meant */
     const tsr_matrix_name *found; /* as it was described: the dataset's path, sliced or not */
     bool replaceable; /* C0: the output may replace it */
+    bool part; /* of the dataset: the rest is not read, and would be lost where the output replaces it */
 } tsr_output_source;
 
 #define TSR_SOURCES_MAX 3

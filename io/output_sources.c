@@ -167,7 +167,13 @@ tsr_status tsr_sources_check(const tsr_output_spec *spec, const tsr_target *targ
         for (int l = 0; l < 2; l++) {
             if (H5Lexists(file, links[l], H5P_DEFAULT) <= 0) continue;
             bool it = leads_to(file, target->file, links[l], source, JUMPS_MAX);
-            if (it && l == 0 && source->replaceable && is_dataset(file, links[l])) continue;
+            const bool replaces = it && l == 0 && source->replaceable && is_dataset(file, links[l]);
+            if (replaces && source->part)
+                return tsr_fail(TSR_ERR_USAGE,
+                                "the output '%s:%s' would replace %s, of which only the part %s is read: the rest "
+                                "would be lost; name another output",
+                                target->file, target->path, source->role, source->asked->slice);
+            if (replaces) continue;
             if (it || runs_over(file, links[l], target->file, source))
                 return tsr_fail(TSR_ERR_USAGE,
                                 "the output '%s:%s'%s would replace %s ('%s:%s'), which is read: name another output",

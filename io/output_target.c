@@ -112,7 +112,8 @@ static herr_t find_other(hid_t group, const char *name, const H5L_info_t *info, 
     return !(info->type == H5L_TYPE_HARD && is_under(target->path, path) && !has_attributes(search->file, path));
 }
 
-/* The groups on the way to the dataset are groups of this file, as far as they exist. *last: all of them do. */
+/* The groups on the way to the dataset are groups of this file and no record of a run, as far as they exist. *last: all
+ * of them do. */
 static tsr_status check_parents(hid_t file, const tsr_target *target, bool *last) {
     char parent[TSR_PATH_CHARS], resolved[TSR_PATH_CHARS];
     *last = true;
@@ -125,7 +126,11 @@ static tsr_status check_parents(hid_t file, const tsr_target *target, bool *last
         TSR_TRY(tsr_h5_resolve(file, target->file, parent, resolved));
         hid_t object = H5Oopen(file, resolved, H5P_DEFAULT);
         H5I_type_t kind = object >= 0 ? H5Iget_type(object) : H5I_BADID;
+        const bool record = kind == H5I_GROUP && tsr_h5_is_record(object);
         if (object >= 0) H5Oclose(object);
+        if (record)
+            return tsr_fail(TSR_ERR_USAGE, "the output '%s:%s' would go into '%s', the record of a run; choose another path", target->file,
+                            target->path, parent);
         if (kind != H5I_GROUP)
             return tsr_fail(TSR_ERR_EXISTS, "'%s': '%s' is not a group, so '%s' cannot be under it; choose another path", target->file, parent,
                             target->path);
@@ -203,6 +208,17 @@ static tsr_status check_chunks(const tsr_output_spec *spec, size_t *bytes) {
     return tsr_bytes_checked(tsr_spec_chunks(spec), (int64_t)chunk, 1, bytes);
 }
 
+/* X.run is where the record of /X goes, and what makes /X anew takes it away. */
+static tsr_status check_ending(const tsr_output_spec *spec, const char *path) {
+    static const char ending[] = ".run";
+    const size_t chars = strlen(path), last = sizeof ending - 1;
+    if (chars < last || strcmp(path + chars - last, ending) != 0) return TSR_OK;
+    return tsr_fail(TSR_ERR_USAGE,
+                    "the output '%s:%s' is called as the record of '%.*s' would be; choose a path that does not end in "
+                    ".run",
+                    spec->name.file, path, (int)(chars - last), path);
+}
+
 tsr_status tsr_target_check(const tsr_output_spec *spec, tsr_target *target) {
     memset(target, 0, sizeof *target);
     const char *path = spec->name.path[0] ? spec->name.path : "/C";
@@ -216,6 +232,7 @@ tsr_status tsr_target_check(const tsr_output_spec *spec, tsr_target *target) {
     if (strlen(path) + 8 > TSR_PATH_CHARS) return tsr_fail(TSR_ERR_USAGE, "the output's path '%.60s...' is too long; choose a shorter one", path);
     TSR_TRY(tsr_bytes_checked(spec->rows, spec->cols, tsr_dtype_bytes(spec->dtype), &target->bytes));
     TSR_TRY(check_chunks(spec, &target->bytes));
+    TSR_TRY(check_ending(spec, path));
     snprintf(target->path, sizeof target->path, "%s", path);
     snprintf(target->run_path, sizeof target->run_path, "%s.run", path);
     TSR_TRY(resolve_file(spec->name.file, target));

@@ -212,6 +212,43 @@ def test_c0_in_place():
     )
 
 
+def test_c0_of_a_part():
+    """The rest of a dataset is not lost: where C0 is a part of it, the output does not take its place."""
+    fresh()
+    big = random.normal(size=(40, 40))
+    write("big.h5", big, "big")
+    with h5py.File("big.h5", "a") as file:
+        file["also"] = file["big"]
+    for part in ("[:3,:2]", "[37:,-2:]", "[0:3,:2]"):
+        options = ("--add", f"big.h5:/big{part}", "--force", "--order", "row")
+        for output in ("big.h5:/big", "big.h5:/also"):
+            refused("a.h5", "b.h5", *options, "-o", output, file="big.h5", says=["would replace C0", part, "lost"])
+    flip = ("--order", "col", "--transpose-a", "--transpose-b")
+    refused("a.h5", "b.h5", *flip, "--add", "big.h5:/big[:3,:2]", "-o", "big.h5:/big", "--force", file="big.h5", says="lost")
+    run("multiply", "a.h5", "b.h5", "--add", "big.h5:/big[:3,:2]", "-o", "big.h5:/C")
+    assert np.array_equal(read("big.h5", "big"), big) and np.allclose(read("big.h5"), big[:3, :2] + A @ B)
+    run("multiply", "a.h5", "b.h5", "--add", "data.h5:/C[:9,:]", "-o", "data.h5:/C", "--force")  # all of it
+    assert np.array_equal(read("data.h5"), C0 + A @ B)
+
+
+def test_records_are_not_outputs():
+    """What a run left beside its C is neither replaced nor added to, by whatever links."""
+    fresh()
+    run("multiply", "a.h5", "b.h5", "-o", "d.h5:/g/C", ranks=2)
+    with h5py.File("d.h5", "a") as file:
+        file["hard"], file["soft"] = file["g/C.run"], h5py.SoftLink("/g/C.run")
+    for path in ("/g/C.run/ranks", "/g/C.run/x/y", "/hard/ranks", "/soft/x"):
+        for command in (["a.h5", "b.h5"], ["d.h5:/g/C", "d.h5:/g/C", "--transpose-b"]):
+            refused(*command, "-o", "d.h5:" + path, "--force", file="d.h5", says=["record of a run", "choose another"])
+    for path in ("/g/C.run", "/g/new.run", "g/C.run/"):
+        refused("a.h5", "b.h5", "-o", "d.h5:" + path, "--force", file="d.h5", says=["record of '/g/", "choose"])
+    fails("multiply", "a.h5", "b.h5", "-o", "new.h5:/C.run", code=2, says="record of '/C'")
+    fails("generate", "-o", "d.h5:/g/C.run/ranks", "--shape", "2x2", "--force", code=2, says="record of a run")
+    assert not os.path.exists("new.h5") and "/g/C.run, started" in run("info", "d.h5").out
+    run("multiply", "a.h5", "b.h5", "-o", "d.h5:/plain.run/C")  # a group that is no record
+    assert np.array_equal(read("d.h5", "plain.run/C"), A @ B)
+
+
 def test_c0_in_place_fails_whole():
     """As on a disk that fills up on the way: C0 is as it was."""
     fresh()
