@@ -129,8 +129,9 @@ static tsr_status check_parents(hid_t file, const tsr_target *target, bool *last
         const bool record = kind == H5I_GROUP && tsr_h5_is_record(object);
         if (object >= 0) H5Oclose(object);
         if (record)
-            return tsr_fail(TSR_ERR_USAGE, "the output '%s:%s' would go into '%s', the record of a run; choose another path", target->file,
-                            target->path, parent);
+            return tsr_fail(TSR_ERR_USAGE,
+                            "the output '%s:%s' would go into '%s', the record of a run; choose another path",
+                            target->file, target->path, parent);
         if (kind != H5I_GROUP)
             return tsr_fail(TSR_ERR_EXISTS, "'%s': '%s' is not a group, so '%s' cannot be under it; choose another path", target->file, parent,
                             target->path);

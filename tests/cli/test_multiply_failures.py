@@ -1,4 +1,5 @@
 """multiply when something goes wrong: what was there stays as it was, nothing is left behind, no run hangs."""
+import itertools
 import os
 import signal
 import subprocess
@@ -6,7 +7,7 @@ import tempfile
 
 import h5py
 
-from lib import ENVIRONMENT, command_line, fails, leftovers, main, np, ranks_of, read, run, start_long_run, write
+from lib import ENVIRONMENT, command_line, fails, leftovers, main, np, random, ranks_of, read, run, start_long_run, write
 
 
 def content(name):
@@ -34,7 +35,7 @@ def test_shapes():
             code=1,
             says=[
                 "'a.h5:/C' is 30 x 40 and 'a.h5:/C' is 30 x 40",
-                "--transpose-b fits (30 x 30), --transpose-a fits (40 x 40)",
+                "--transpose-a fits (40 x 40), or --transpose-b fits (30 x 30)",
             ],
         )
     fails(
@@ -59,7 +60,7 @@ def test_shapes():
         "-o",
         "d.h5",
         code=1,
-        says=["'b.h5:/C' is 40 x 20 and 'a.h5:/C' is 30 x 40", "; B·A fits (30 x 20)"],
+        says=["'b.h5:/C' is 40 x 20 and 'a.h5:/C' is 30 x 40", "; with the two names swapped they fit (30 x 20)"],
     )
     fails(
         "multiply",
@@ -69,7 +70,7 @@ def test_shapes():
         "-o",
         "d.h5",
         code=1,
-        says=["'b.h5:/C' (40 x 20) transposed is 20 x 40", "; no --transpose-b fits (30 x 20)"],
+        says=["'b.h5:/C' (40 x 20) transposed is 20 x 40", "; leaving out --transpose-b fits (30 x 20)"],
     )
     fails(
         "multiply",
@@ -98,12 +99,80 @@ def test_shapes():
         "a.h5",
         ranks=2,
         code=1,
-        says=["'b.h5:/C' is 40 x 20 and 'a.h5:/C' is 30 x 40", "B·A fits"],
+        says=["'b.h5:/C' is 40 x 20 and 'a.h5:/C' is 30 x 40", "with the two names swapped they fit (30 x 20)"],
     )
     fails("verify", "a.h5", "b.h5", "a.h5", code=1, says=["C 'a.h5:/C' is 30 x 40", "30 x 20"])
     write("square.h5", np.ones((40, 40), "f4"))
     fails("verify", "a.h5[:,:30]", "b.h5[:30,:30]", "square.h5[:20,:20]", code=1, says="they must be the same")
     assert not os.path.exists("d.h5") and not leftovers(), os.listdir(".")
+
+
+def follow(advice, names, flags):
+    """The command line that the advice asks for, and the shape it promises."""
+    assert all(flag in ("--transpose-a", "--transpose-b") for flag in flags)
+    words, shape = advice.rstrip(")").split(" (")
+    if words.startswith("with the two names swapped"):
+        names = names[::-1]
+        words = words.removeprefix("with the two names swapped").removeprefix(",").removeprefix(" they fit")
+    words = words.removesuffix(" fits").strip()
+    flags = set(flags)
+    if words.startswith("leaving out "):
+        flags -= set(words.removeprefix("leaving out ").split(" and "))
+    elif " instead of " in words:
+        to, of = words.split(" instead of ")
+        assert of in flags and to not in flags, advice
+        flags = flags - {of} | {to}
+    elif words:
+        assert words in ("--transpose-a", "--transpose-b") and words not in flags, advice
+        flags.add(words)
+    return names + sorted(flags), tuple(int(side) for side in shape.split(" x "))
+
+
+def test_advice_is_followed():
+    """Whatever a message about shapes says fits, is run as it stands; what no message names does not fit either."""
+    sides = (2, 3, 4)
+    for m, n in itertools.product(sides, sides):
+        write("shapes.h5", np.ones((m, n)), f"s{m}{n}")
+    flagses = ([], ["--transpose-a"], ["--transpose-b"], ["--transpose-a", "--transpose-b"])
+    cases = [
+        (["shapes.h5:/s%d%d" % a, "shapes.h5:/s%d%d" % b], flags, order)
+        for a in itertools.product(sides, sides)
+        for b in itertools.product(sides, sides)
+        for flags in flagses
+        for order in ("row", "col")
+    ]
+    followed = 0
+    for names, flags, order in random.permutation(np.array(cases, dtype=object))[:60]:
+        seen = [tuple(int(side) for side in name[-2:])[:: 1 if order == "row" else -1] for name in names]
+        op = [shape[:: -1 if flag in flags else 1] for shape, flag in zip(seen, ("--transpose-a", "--transpose-b"))]
+        options = ["--order", order, "-o", "advice.h5", "--force", "--quiet"]
+        if op[0][1] == op[1][0]:
+            continue
+        error = fails("multiply", *names, *flags, *options, code=1, says="the columns of the first").error
+        ways = error.split("must be the rows of the second; ")[1]
+        if ways.startswith("neither"):
+            assert not set(op[0]) & set(op[1]), error
+            continue
+        for way in ways.split(", or "):
+            line, shape = follow(way, names, flags)
+            run("multiply", *line, *options)
+            assert read("advice.h5").shape == shape[:: 1 if order == "row" else -1], f"{error}: {line}"
+            followed += 1
+    assert followed > 20, followed
+
+
+def test_advice_with_a_square():
+    """The options belong to the places on the command line: swapping the names alone may change what is transposed."""
+    write("a.h5", np.ones((20, 30))), write("s.h5", np.ones((30, 30)))
+    error = fails("multiply", "a.h5", "s.h5", "--transpose-a", "-o", "d.h5", code=1, says="leaving out").error
+    assert "swapped, --transpose-b instead of --transpose-a fits (30 x 20)" in error, error
+    error = fails("multiply", "s.h5", "a.h5", "--transpose-a", "-o", "d.h5", code=1, says="--transpose-b fits").error
+    assert "swapped they fit" not in error, error
+    write("c.h5", np.ones((30, 20)))
+    write("s.h5", np.ones((20, 20)))
+    says = ["C 'c.h5:/C' is 30 x 20", ": with the two names swapped they fit (30 x 20)"]
+    fails("verify", "s.h5", "a.h5", "c.h5", "--transpose-a", code=1, says=says)
+    fails("verify", "a.h5", "s.h5", "c.h5", "--transpose-a", code=3, says="FAILED")  # a product, with other values
 
 
 def test_force():

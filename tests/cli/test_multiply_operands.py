@@ -224,7 +224,8 @@ def test_c0_of_a_part():
         for output in ("big.h5:/big", "big.h5:/also"):
             refused("a.h5", "b.h5", *options, "-o", output, file="big.h5", says=["would replace C0", part, "lost"])
     flip = ("--order", "col", "--transpose-a", "--transpose-b")
-    refused("a.h5", "b.h5", *flip, "--add", "big.h5:/big[:3,:2]", "-o", "big.h5:/big", "--force", file="big.h5", says="lost")
+    into = ("--add", "big.h5:/big[:3,:2]", "-o", "big.h5:/big", "--force")
+    refused("a.h5", "b.h5", *flip, *into, file="big.h5", says="lost")
     run("multiply", "a.h5", "b.h5", "--add", "big.h5:/big[:3,:2]", "-o", "big.h5:/C")
     assert np.array_equal(read("big.h5", "big"), big) and np.allclose(read("big.h5"), big[:3, :2] + A @ B)
     run("multiply", "a.h5", "b.h5", "--add", "data.h5:/C[:9,:]", "-o", "data.h5:/C", "--force")  # all of it
