@@ -111,7 +111,7 @@ static tsr_status parse_one(int key, char *arg, parsed *p) {
     case KEY_TRANSPORT: s->transport = arg; return TSR_OK;
     case KEY_IO: return tsr_io_mode_parse(arg, &s->io);
     case KEY_THREADS:
-        TSR_TRY(tsr_parse_int("--threads", arg, 1, 4096, &number));
+        TSR_TRY(tsr_parse_int("--threads", arg, 1, TSR_THREADS_MAX, &number));
         s->threads = (int)number;
         return TSR_OK;
     case KEY_IO_THREADS:

@@ -45,7 +45,7 @@ static const struct argp_option options[] = {
     {"accuracy", KEY_ACCURACY, "CLASS", 0, "What C was allowed to lose: ieee (default), fast, tf32 or bf16", 0},
     {"order", KEY_ORDER, "row|col", 0, "row: shapes as h5ls shows them (default); col: as MATLAB, Fortran and Julia do", 0},
     {"io", KEY_IO, "MODE", 0, "auto (default), direct, hdf5 or mpio", 0},
-    {"threads", KEY_THREADS, "N", 0, "Threads of a rank, 1 to 32 (as many as it has cores)", 0},
+    {"threads", KEY_THREADS, "N", 0, "Most threads of a rank at once (its cores)", 0},
     {"progress", KEY_PROGRESS, "MODE", 0, "auto (default), bar, plain or off", 0},
     {"quiet", KEY_QUIET, NULL, 0, "Neither progress nor a word when C passes; the exit code says it", 0},
     {0}};
@@ -79,7 +79,7 @@ static error_t parse(int key, char *text, struct argp_state *state) {
     case KEY_ACCURACY: status = tsr_accuracy_parse(text, &o->accuracy); break;
     case KEY_ORDER: status = tsr_order_parse(text, &o->order); break;
     case KEY_IO: status = tsr_io_mode_parse(text, &o->io); break;
-    case KEY_THREADS: status = tsr_parse_int("--threads", text, 1, TSR_VERIFY_THREADS_MAX, &o->threads); break;
+    case KEY_THREADS: status = tsr_parse_int("--threads", text, 1, TSR_THREADS_MAX, &o->threads); break;
     case KEY_PROGRESS: status = tsr_progress_parse(text, &o->progress); break;
     case KEY_QUIET: o->quiet = true; break;
     case ARGP_KEY_ARG:

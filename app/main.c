@@ -93,6 +93,11 @@ typedef struct {
     bool help, version;
 } request;
 
+/* What `help` may be asked about that is no command: the program's own words and options. */
+static bool is_of_program(const char *word) {
+    return word[0] == '-' || strcmp(word, "help") == 0 || strcmp(word, "version") == 0;
+}
+
 static request read_request(int argc, char **argv) {
     request r = {0};
     if (argc < 2) return r;
@@ -101,7 +106,7 @@ static request read_request(int argc, char **argv) {
         r.help = true, at = 2;
     else if (is_version(argv[1]) || strcmp(argv[1], "version") == 0)
         r.version = true;
-    if (r.version || at >= argc || (r.help && argv[at][0] == '-')) return r;
+    if (r.version || at >= argc || (r.help && is_of_program(argv[at]))) return r;
     r.command = find_command(argv[at]);
     if (!r.command) {
         r.unknown = argv[at];

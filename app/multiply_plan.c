@@ -211,8 +211,11 @@ static tsr_status placing_fits(const tsr_job *j, const tsr_resources *res) {
     double limit = (double)tsr_host_limit(res), place = place_bytes(j), need = fmax(place * 8 / 7, place + (double)tsr_output_encode_bytes(&j->spec, 1));
     char need_text[32], have_text[32];
     if (need <= limit) return TSR_OK;
-    return tsr_fail(TSR_ERR_LIMIT, "%lld chunks of C need %s of host memory a rank to be put in order, and the limit is %s: use larger chunks, or --host-memory %.0f or more (and as much --memory on the CPU)",
-                    (long long)chunks, tsr_format_bytes(need, need_text), tsr_format_bytes(limit, have_text), ceil(need));
+    return tsr_fail(TSR_ERR_LIMIT,
+                    "%lld chunk%s of C need%s %s of host memory a rank to be put in order, and the limit is %s: use "
+                    "%s chunks, or --host-memory %.0f or more (and as much --memory on the CPU)",
+                    (long long)chunks, chunks == 1 ? "" : "s", chunks == 1 ? "s" : "", tsr_format_bytes(need, need_text),
+                    tsr_format_bytes(limit, have_text), chunks == 1 ? "smaller" : "larger", ceil(need));
 }
 
 /* Memory of the check's sums. */

@@ -1,5 +1,5 @@
 /* Command-line parsing without exits and without output: the arguments are checked against the argp options first,
- * so that an error can name the option and list those there are, then argp hands them to the command's parser. */
+ * so that an error can name the option and those that are meant, then argp hands them to the command's parser. */
 #include "app/options.h"
 
 #include <ctype.h>
@@ -27,12 +27,14 @@ static const struct argp_option *takes(const struct argp_option *first, const st
     return o;
 }
 
-static void list_options(const struct argp *argp, char *text, size_t chars) {
+/* Those that begin with the first `length` letters of `name`. */
+static void list_options(const struct argp *argp, const char *name, size_t length, char *text, size_t chars) {
     for (const struct argp_option *o = argp->options; o && !is_end(o); o++) {
-        if (!is_option(o) || !o->name || (o->flags & OPTION_HIDDEN)) continue;
+        if (!is_option(o) || !o->name || (o->flags & OPTION_HIDDEN) || strncmp(o->name, name, length) != 0) continue;
         tsr_text_append(text, chars, " --%s", o->name);
     }
-    for (const struct argp_child *c = argp->children; c && c->argp; c++) list_options(c->argp, text, chars);
+    for (const struct argp_child *c = argp->children; c && c->argp; c++)
+        list_options(c->argp, name, length, text, chars);
 }
 
 static void offer_options(const struct argp *argp, tsr_nearest *nearest) {
@@ -41,19 +43,23 @@ static void offer_options(const struct argp *argp, tsr_nearest *nearest) {
     for (const struct argp_child *c = argp->children; c && c->argp; c++) offer_options(c->argp, nearest);
 }
 
-static tsr_status unknown_option(const struct argp *argp, const char *program, const char *what, int length, const char *option) {
-    char list[LIST_CHARS] = "", wanted[TSR_NEAREST_CHARS] = "", meant[160];
+static tsr_status unknown_option(const struct argp *argp, const char *program, int length, const char *option) {
+    char wanted[TSR_NEAREST_CHARS] = "", meant[160];
     tsr_nearest nearest = {.wanted = wanted};
     if (length > 2) snprintf(wanted, sizeof wanted, "%.*s", length - 2, option + 2);
     offer_options(argp, &nearest);
     tsr_nearest_offer(&nearest, "help");
     tsr_nearest_offer(&nearest, "version");
-    tsr_did_you_mean(&nearest, "--", meant, sizeof meant);
-    if (*meant && strcmp(what, "unknown") == 0)
-        return tsr_fail(TSR_ERR_USAGE, "%s option '%.*s'%s (%s --help lists the options)", what, length, option, meant,
-                        program);
-    list_options(argp, list, sizeof list);
-    return tsr_fail(TSR_ERR_USAGE, "%s option '%.*s': %s has%s (%s --help explains them)", what, length, option, program, list, program);
+    return tsr_fail(TSR_ERR_USAGE, "unknown option '%.*s'%s (%s --help lists the options)", length, option,
+                    tsr_did_you_mean(&nearest, "--", meant, sizeof meant), program);
+}
+
+/* length: of the option at the beginning of `option`, dashes included. */
+static tsr_status ambiguous_option(const struct argp *argp, const char *program, int length, const char *option) {
+    char list[LIST_CHARS] = "";
+    list_options(argp, option + 2, (size_t)length - 2, list, sizeof list);
+    return tsr_fail(TSR_ERR_USAGE, "ambiguous option '%.*s': write one of%s (%s --help explains them)", length, option,
+                    list, program);
 }
 
 typedef struct {
@@ -90,8 +96,8 @@ static tsr_status check_long(const struct argp *argp, int left, char **argv, con
     size_t length = strcspn(name, "=");
     option_match match = {0};
     match_long(argp, name, length, &match);
-    if (!match.found) return unknown_option(argp, program, "unknown", (int)length + 2, argv[0]);
-    if (!match.exact && match.matches > 1) return unknown_option(argp, program, "ambiguous", (int)length + 2, argv[0]);
+    if (!match.found) return unknown_option(argp, program, (int)length + 2, argv[0]);
+    if (!match.exact && match.matches > 1) return ambiguous_option(argp, program, (int)length + 2, argv[0]);
     bool needs = match.found->arg && !(match.found->flags & OPTION_ARG_OPTIONAL);
     if (!match.found->arg && name[length])
         return tsr_fail(TSR_ERR_USAGE, "option '%.*s' takes no value, but '%s' was given: leave '%s' out", (int)length + 2, argv[0], argv[0], name + length);
@@ -106,7 +112,7 @@ static tsr_status check_short(const struct argp *argp, int left, char **argv, co
     for (const char *letter = argv[0] + 1; *letter; letter++) {
         const struct argp_option *found = match_short(argp, *letter);
         char option[3] = {'-', *letter, '\0'};
-        if (!found) return unknown_option(argp, program, "unknown", (int)strlen(option), option);
+        if (!found) return unknown_option(argp, program, (int)strlen(option), option);
         if (!found->arg) continue;
         bool needs = !(found->flags & OPTION_ARG_OPTIONAL) && !letter[1];
         if (needs && left < 2)

@@ -16,6 +16,8 @@ tsr_status tsr_options_parse(const struct argp *argp, int argc, char **argv, voi
 void tsr_options_help(const struct argp *argp, const char *name, const char *example);
 
 tsr_status tsr_parse_double(const char *option, const char *text, double *value);
+#define TSR_THREADS_MAX 4096 /* what --threads of a rank takes */
+
 tsr_status tsr_parse_int(const char *option, const char *text, int64_t low, int64_t high, int64_t *value);
 /* Numbers of shapes and grids stand between x, X or commas, with blanks and one pair of parentheses around them
  * where one likes: (10, 10). */

@@ -20,7 +20,7 @@ typedef struct {
     tsr_accuracy accuracy;       /* what the kernel was allowed to lose */
     int trials;                  /* independent sign vectors; a wrong product passes with probability ≤ 2^-trials */
     uint64_t seed;
-    int threads;                 /* of a rank, at most TSR_VERIFY_THREADS_MAX; 0: as many as it has cores */
+    int threads;                 /* most of a rank, of which TSR_VERIFY_THREADS_MAX are used; 0: its cores */
     size_t buffer_bytes;         /* host memory one rank may use for rows of the matrices */
     tsr_progress_mode progress;  /* shown by rank 0 */
 } tsr_verify_args;

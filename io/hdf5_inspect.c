@@ -134,8 +134,9 @@ static tsr_status inspect_shape(hid_t dataset, const char *type, tsr_h5_found *f
         if (used < sizeof shape - 1) snprintf(shape + used, sizeof shape - used, "%s%llu", d ? "x" : "", (unsigned long long)dims[d]);
     }
     if (dimensions != 2)
-        return refuse(found, TSR_ERR_FORMAT, "it has %d dimension%s (%s) of %.80s; a matrix has two: reshape it, e.g. to %s", dimensions,
-                      dimensions == 1 ? "" : "s", shape, type, dimensions == 1 ? "Nx1" : "one two-dimensional dataset a slice");
+        return refuse(found, TSR_ERR_FORMAT, "it has %d dimension%s (%s) of %.80s; a matrix has two: %s", dimensions,
+                      dimensions == 1 ? "" : "s", shape, type,
+                      dimensions == 1 ? "write it as Nx1" : "write each matrix in it as a dataset of its own");
     if (dims[0] > INT64_MAX || dims[1] > INT64_MAX) return refuse(found, TSR_ERR_FORMAT, "its shape %s does not fit 63 bits", shape);
     desc->rows = desc->dataset_rows = (int64_t)dims[0];
     desc->cols = desc->dataset_cols = (int64_t)dims[1];
@@ -198,7 +199,7 @@ tsr_status tsr_h5_inspect(hid_t dataset, const char *path, int64_t file_bytes, b
     H5Tclose(id);
     desc->element = type.element;
     desc->standard = type.standard;
-    snprintf(desc->type_name, sizeof desc->type_name, "%.31s", type.name);
+    snprintf(desc->type_name, sizeof desc->type_name, "%.63s", type.name);
 
     TSR_TRY(inspect_layout(dataset, found));
     if (desc->layout == TSR_LAYOUT_VIRTUAL) return TSR_OK; /* asking for its shape could open other files */

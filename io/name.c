@@ -164,7 +164,11 @@ static tsr_status unreadable(const tsr_matrix_name *name, const char *part) {
 
 static tsr_status single_number(const slice_axis *axis, int64_t number) {
     char end[32] = "";
-    if (number != -1 && number != INT64_MAX) snprintf(end, sizeof end, "%lld", (long long)number + 1);
+    if (number < -axis->length || number >= axis->length)
+        return tsr_fail(TSR_ERR_USAGE, NAMED ": %s %lld is out of range of the %lld %s%s; write a part such as 0:%lld",
+                        NAME(axis->name), axis->what, (long long)number, (long long)axis->length, axis->what,
+                        axis->length == 1 ? "" : "s", (long long)axis->length);
+    if (number != -1) snprintf(end, sizeof end, "%lld", (long long)number + 1);
     return tsr_fail(
         TSR_ERR_USAGE,
         NAMED ": the single number %lld would leave one dimension, and a matrix has two; write %lld:%s for that %s",

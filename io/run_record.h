@@ -82,7 +82,7 @@ typedef struct {
 typedef struct {
     char name[1600];  /* file:/path[slice] */
     int64_t rows, cols;
-    char type[32];
+    char type[64];
 } tsr_source_record;
 
 typedef struct {

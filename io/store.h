@@ -46,7 +46,7 @@ typedef struct {
     bool standard;             /* element type is one read as it stands; false: HDF5 converts to `element` */
     char matlab_class[16];     /* MATLAB_class attribute, "" when absent */
     bool octave;               /* the value of an Octave variable: stored transposed, as MATLAB's are */
-    char type_name[32];        /* as a person would say it: "big-endian f64" */
+    char type_name[64];        /* as a person would say it: "big-endian f64" */
     /* generated */
     tsr_fill_kind fill;
     uint64_t seed;

@@ -92,8 +92,10 @@ const char *tsr_accuracy_name(tsr_accuracy accuracy) {
 tsr_status tsr_accuracy_parse(const char *name, tsr_accuracy *accuracy) {
     for (int i = 0; i < TSR_ACCURACY_COUNT; i++)
         if (strcmp(name, tsr_accuracy_name((tsr_accuracy)i)) == 0) return *accuracy = (tsr_accuracy)i, TSR_OK;
-#define X(code, name, what) "\n  " name ": " what
-    return tsr_fail(TSR_ERR_USAGE, "--accuracy '%s' is unknown: use one of" TSR_ACCURACY_LIST(X), name);
+#define X(code, name, what) " " name
+    return tsr_fail(TSR_ERR_USAGE,
+                    "--accuracy '%s' is unknown: use one of" TSR_ACCURACY_LIST(X) "; --help says what each may lose",
+                    name);
 #undef X
 }
 

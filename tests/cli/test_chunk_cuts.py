@@ -45,7 +45,8 @@ def test_memory():
     a, b = integers(64, 32), integers(32, 64)
     write("a.h5", a), write("b.h5", b)
     options = ["multiply", "a.h5", "b.h5", "-o", "c.h5", "--force", "--device", "cpu", "--chunk", "64x64", "--compress", "gzip"]
-    named = fails(*options, "--host-memory", 200000, code=1, says="chunks of C need").error
+    named = fails(*options, "--host-memory", 200000, code=1, says="1 chunk of C needs ").error
+    assert "use smaller chunks" in named, named
     need = int(named.split("--host-memory ")[1].split()[0])
     named = fails(*options, "--host-memory", need, code=1, says=["more of host memory for a chunk of C", "--chunk"]).error
     need = int(named.split("--host-memory ")[1].split()[0]) + int(named.split("(")[1].split()[0])

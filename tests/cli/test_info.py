@@ -304,6 +304,29 @@ def test_json():
     fails("multiply", "flat.json", "flat.json", "-o", "x.h5", code=1, says="not an HDF5 file")
 
 
+def test_names_of_types_are_whole():
+    """Long ones, and what is written about other numbers of dimensions."""
+    if np.dtype("longdouble").itemsize > 8:
+        write("types.h5", np.ones((2, 2), "longdouble"), "ld")
+        assert "floating point of 16 bytes (read as f64)  contiguous" in line_of(run("info", "types.h5").out, "/ld")
+    with h5py.File("types.h5", "a") as file:
+        odd = h5py.h5t.STD_I16LE.copy()
+        odd.set_precision(12)
+        h5py.h5d.create(file.id, b"odd", odd, h5py.h5s.create_simple((2, 2)))
+        file["cube"], file["vector"] = np.ones((2, 3, 4)), np.ones(5)
+    text = run("info", "types.h5").out
+    assert "integers of 12 bits in 2 bytes (read as i16)  contiguous" in line_of(text, "/odd")
+    assert line_of(text, "/cube").endswith("a matrix has two: write each matrix in it as a dataset of its own"), text
+    assert line_of(text, "/vector").endswith("a matrix has two: write it as Nx1"), text
+
+
+def test_devices_and_a_file():
+    """Both are shown, the file once."""
+    write("both.h5", np.ones((2, 3)), "A")
+    text = run("info", "--devices", "both.h5", "--device", "cpu", ranks=2).out
+    assert "rank 1 on " in text and line_of(text, "/A") and text.count("both.h5: 1 matrix") == 1, text
+
+
 def test_devices():
     text = run("info", "--devices", "--device", "cpu", ranks=3).out
     for rank in range(3):

@@ -7,7 +7,8 @@ import tempfile
 
 import h5py
 
-from lib import ENVIRONMENT, command_line, fails, leftovers, main, np, random, ranks_of, read, run, start_long_run, write
+from lib import ENVIRONMENT, command_line, fails, leftovers, main, np, random, ranks_of, read, run
+from lib import start_long_run, write
 
 
 def content(name):

@@ -43,6 +43,18 @@ def test_ways_to_ask():
     fails("multiplly", "--help", code=2, says="did you mean 'multiply'")
 
 
+def test_help_about_help():
+    """The words of the program are no commands, and no mistakes."""
+    for word in ("help", "version"):
+        assert run("help", word).out == run("--help", word).out == run("--help").out, word
+    fails("help", "helpp", code=2, says="did you mean 'help'")
+
+
+def test_accuracy_classes():
+    says = "'ieeee' is unknown: use one of ieee fast tf32 bf16; "
+    fails("multiply", "a", "b", "-o", "c", "--accuracy", "ieeee", code=2, says=says)
+
+
 def test_help_width():
     """80 columns, whatever is asked for, and an example that names the command."""
     parts = [["bench", part] for part in ("gemm", "multiply", "memory", "accuracy", "speeds")]
@@ -97,7 +109,15 @@ def test_options():
         fails(command, "--no-such-option", ranks=2, code=2, says=["'--no-such-option'", "--"])
     fails("generate", "--shape", code=2, says=["'--shape'", "MxN"])
     fails("multiply", "--transpose-a=yes", "a", "b", "-o", "c", code=2, says="takes no value")
-    fails("multiply", "--transpose", "a", "b", code=2, says="ambiguous")
+    both = ["transpose-a", "transpose-b"]
+    for typed, meant in (("--transpose", both), ("--tr", both + ["trials", "trace", "transport"])):
+        error = fails("multiply", typed, "a", "b", code=2, says=["ambiguous", f"'{typed}'", "--help"]).error
+        listed = {word for word in error.split(": ", 3)[3].split() if word.startswith("--") and word != "--help"}
+        assert listed == {f"--{name}" for name in meant}, error
+    for wrong in ("--zzz", "-Z", "--chunkz"):
+        error = fails("multiply", "a", "b", wrong, code=2, says=[f"'{wrong}'", "tessera multiply --help"]).error
+        assert len(error) < 140 and error.count("--") <= 3, error
+    assert "did you mean '--chunk'?" in error, error
     fails("compare", "x", "y", "z", code=2, says="'z'")
     fails("multiply", "--transpose_b", "a", "b", "-o", "c", code=2, says="did you mean '--transpose-b'?")
 

@@ -48,6 +48,18 @@ def test_wrong_entry():
             fails("verify", *names, ranks=ranks, code=3, says=["FAILED: 1 of 61 rows", f"worst row {place[0]} "])
 
 
+def test_range_of_threads():
+    """As many as multiply takes; the check starts no more than it can use."""
+    names = files(*single())
+    multiply = ("multiply", *names[:2], "-o", "made.h5", "--force")
+    for threads in (1, 33, 4096):
+        run("verify", *names, "--threads", threads)
+        run(*multiply, "--threads", threads)
+    for threads in (0, 4097):
+        for command in (("verify", *names), multiply):
+            fails(*command, "--threads", threads, code=2, says="use 1 to 4096")
+
+
 def test_wrong_tile():
     a, b, c = single()
     c[16:32, 16:32] = 0

@@ -156,7 +156,14 @@ static void test_bad_slices(void) {
     static const char *const numbers[][2] = {
         {"[3]", "write 3:4 for that row"},      {"[3, :]", "write 3:4 for that row"},
         {"[:,2]", "write 2:3 for that column"}, {"[-1]", "write -1: for that row"},
-        {"[-2,:]", "write -2:-1 for that row"}, {"[1,2]", "write 1:2 for that row"}};
+        {"[-2,:]", "write -2:-1 for that row"}, {"[1,2]", "write 1:2 for that row"},
+        {"[19]", "write 19:20 for that row"},   {"[-20]", "write -20:-19 for that row"},
+        {"[20]", "row 20 is out of range of the 20 rows"},
+        {"[-21]", "row -21 is out of range of the 20 rows"},
+        {"[:,10]", "column 10 is out of range of the 10 columns"},
+        {"[9223372036854775807]", "is out of range"},
+        {"[-9223372036854775808]", "is out of range"},
+        {"[99999999999999999999]", "is out of range"}};
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
         refuse_slice(numbers[i][0], TSR_ERR_USAGE, numbers[i][1]);
     static const char *const steps[] = {"[::2]", "[::2,:]", "[:,::-1]", "[0:10:3,:]", "[::0]"};
