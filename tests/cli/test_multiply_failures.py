@@ -169,11 +169,11 @@ def test_advice_with_a_square():
     assert "swapped, --transpose-b instead of --transpose-a fits (30 x 20)" in error, error
     error = fails("multiply", "s.h5", "a.h5", "--transpose-a", "-o", "d.h5", code=1, says="--transpose-b fits").error
     assert "swapped they fit" not in error, error
-    write("c.h5", np.ones((30, 20)))
+    write("want.h5", np.ones((30, 20)))
     write("s.h5", np.ones((20, 20)))
-    says = ["C 'c.h5:/C' is 30 x 20", ": with the two names swapped they fit (30 x 20)"]
-    fails("verify", "s.h5", "a.h5", "c.h5", "--transpose-a", code=1, says=says)
-    fails("verify", "a.h5", "s.h5", "c.h5", "--transpose-a", code=3, says="FAILED")  # a product, with other values
+    says = ["C 'want.h5:/C' is 30 x 20", ": with the two names swapped they fit (30 x 20)"]
+    fails("verify", "s.h5", "a.h5", "want.h5", "--transpose-a", code=1, says=says)
+    fails("verify", "a.h5", "s.h5", "want.h5", "--transpose-a", code=3, says="FAILED")  # a product, with other values
 
 
 def test_force():
