@@ -336,7 +336,7 @@ static tsr_status run(const tsr_world *world, int argc, char **argv) {
     tsr_device *device = NULL;
     int shared;
     TSR_TRY(tsr_agree(world->comm, tsr_options_parse(&argp, argc, argv, &o)));
-    TSR_TRY(tsr_agree(world->comm, tsr_text_file_standard_output(&o.json)));
+    TSR_TRY(tsr_agree(world->comm, tsr_text_file_resolve(&o.json)));
     TSR_TRY(tsr_device_choose(world, o.device, &device, &shared));
     tsr_cpu_set_threads(tsr_cpu_cores());
     tsr_status status = tsr_agree(world->comm, world->rank == 0 ? run_bench(&o, device) : TSR_OK);

@@ -325,8 +325,8 @@ static tsr_status run(const tsr_world *world, int argc, char **argv) {
         .m = 1024, .n = 1024, .k = 1024, .repeat = 5, .type = TSR_F32, .check = true, .fill = TSR_FILL_UNIFORM, .blocks = {2048, 4096, 8192, 16384}, .block_count = 4,
         .run = {.alpha = 1, .kernel = "auto", .device = "auto", .transport = "auto", .memory_percent = 90, .host_memory_percent = 80}};
     TSR_TRY(tsr_agree(world->comm, tsr_options_parse(&argp, argc, argv, &o)));
-    TSR_TRY(tsr_agree(world->comm, tsr_text_file_standard_output(&o.json)));
-    TSR_TRY(tsr_agree(world->comm, tsr_text_file_standard_output(&o.run.trace)));
+    TSR_TRY(tsr_agree(world->comm, tsr_text_file_resolve(&o.json)));
+    TSR_TRY(tsr_agree(world->comm, tsr_text_file_resolve(&o.run.trace)));
     char *command = tsr_command_line(argc, argv);
     o.run.command = command ? command : "tessera bench multiply";
     FILE *json = NULL;

@@ -228,7 +228,7 @@ static tsr_status run(const tsr_world *world, int argc, char **argv) {
     tsr_run_log log;
     tsr_status status = tsr_options_parse(&argp, argc, argv, &o);
     if (status != TSR_OK && !o.log) o.log = tsr_job_log_find(argc, argv);
-    if (status == TSR_OK) status = tsr_text_file_standard_output(&o.log);
+    if (status == TSR_OK) status = tsr_text_file_resolve(&o.log);
     if (status == TSR_OK) status = make_spec(&o, &spec);
     status = tsr_agree(world->comm, status);
     if (status != TSR_OK) {

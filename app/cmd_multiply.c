@@ -179,8 +179,8 @@ static tsr_status run(const tsr_world *world, int argc, char **argv) {
     tsr_status status = tsr_options_parse(&argp, argc, argv, &p);
     if (status != TSR_OK && !p.settings.log) p.settings.log = tsr_job_log_find(argc, argv);
     if (status == TSR_OK) status = check(&p);
-    if (status == TSR_OK) status = tsr_text_file_standard_output(&p.settings.log);
-    if (status == TSR_OK) status = tsr_text_file_standard_output(&p.settings.trace);
+    if (status == TSR_OK) status = tsr_text_file_resolve(&p.settings.log);
+    if (status == TSR_OK) status = tsr_text_file_resolve(&p.settings.trace);
     status = tsr_agree(world->comm, status);
     if (status != TSR_OK) {
         if (!p.settings.dry_run) tsr_job_log_refuse(world, p.settings.log, argc, argv, status);

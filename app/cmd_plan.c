@@ -219,7 +219,7 @@ static tsr_status show(const plan_options *o) {
 static tsr_status run(const tsr_world *world, int argc, char **argv) {
     plan_options o = {.type = TSR_F32, .memory_percent = 90, .host_memory_percent = 80};
     TSR_TRY(tsr_agree(world->comm, tsr_options_parse(&argp, argc, argv, &o)));
-    TSR_TRY(tsr_agree(world->comm, tsr_text_file_standard_output(&o.json)));
+    TSR_TRY(tsr_agree(world->comm, tsr_text_file_resolve(&o.json)));
     const bool writes = o.json && !tsr_text_file_is_special(o.json);
     if (writes) TSR_TRY(tsr_agree(world->comm, tsr_world_check_launcher(world)));
     return tsr_agree(world->comm, world->rank == 0 ? show(&o) : TSR_OK);

@@ -64,11 +64,13 @@ void tsr_job_log_close(const tsr_world *world, tsr_run_log *log, tsr_status stat
 }
 
 const char *tsr_job_log_find(int argc, char **argv) {
+    const char *file = NULL;
     for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
-        if (strncmp(argv[i], "--log=", 6) == 0) return argv[i] + 6;
-        if (strcmp(argv[i], "--log") == 0) return i + 1 < argc ? argv[i + 1] : NULL;
+        if (strcmp(argv[i], "--dry-run") == 0) return NULL;
+        if (!file && strncmp(argv[i], "--log=", 6) == 0) file = argv[i] + 6;
+        if (!file && strcmp(argv[i], "--log") == 0 && i + 1 < argc) file = argv[i + 1];
     }
-    return NULL;
+    return file;
 }
 
 void tsr_job_log_refuse(const tsr_world *world, const char *file, int argc, char **argv, tsr_status status) {

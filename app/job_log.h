@@ -19,7 +19,8 @@ tsr_status tsr_job_said(const char *what);
 /* Collective, with the status all ranks agreed on. */
 void tsr_job_log_close(const tsr_world *world, tsr_run_log *log, tsr_status status);
 
-/* Local. The FILE of --log FILE or --log=FILE in a command line that could not be read to its end; NULL: none. */
+/* Local. The FILE of --log FILE or --log=FILE in a command line that could not be read to its end; NULL: none,
+ * or a dry run, which has no log. */
 const char *tsr_job_log_find(int argc, char **argv);
 /* Local: says in the log, on rank 0, that the command line was refused; `file` NULL: there is none, or it is what was
  * refused. */

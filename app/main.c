@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "app/command.h"
+#include "app/job_log.h"
 #include "app/interrupt.h"
 #include "app/version.h"
 #include "io/nearest.h"
@@ -165,6 +166,7 @@ int main(int argc, char **argv) {
     }
     world.started_seconds = started;
     if (!command->alone) status = tsr_world_check_launcher(&world);
+    if (status != TSR_OK) tsr_job_log_refuse(&world, tsr_job_log_find(argc, argv), argc, argv, status);
     if (status == TSR_OK) {
         char name[64];
         snprintf(name, sizeof name, "tessera %s", command->name);

@@ -265,6 +265,7 @@ void tsr_run_log_refuse(const char *file, const char *command, int ranks, tsr_st
     tsr_run_log log;
     char started[TSR_STARTED_CHARS], kept[2048];
     snprintf(kept, sizeof kept, "%s", tsr_message());
+    if (file && strcmp(file, "-") != 0) (void)tsr_text_file_resolve(&file);
     if (file && may_refuse(file)) {
         tsr_run_log_now(started);
         if (tsr_run_log_prepare(file, command, started, 0, ranks, &log) == TSR_OK) {

@@ -4,9 +4,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#define FILES_AT_ONCE 4 /* files of text that a command writes, and more */
 
 static tsr_status failed(const tsr_text_file *f, int error) {
     return tsr_fail(tsr_write_status(error), "cannot write the %s '%s': %s; choose another place", f->what, f->file,
@@ -21,8 +24,18 @@ static int descriptor_of(const char *file) {
     return sscanf(file, "/dev/fd/%9d%n", &fd, &chars) == 1 && file[chars] == '\0' ? fd : -1;
 }
 
-tsr_status tsr_text_file_standard_output(const char **file) {
+/* A link is followed, as a rename would not: the file it leads to is replaced, and the link stays. */
+static void follow_link(const char **file) {
+    static char targets[FILES_AT_ONCE][PATH_MAX];
+    static int used;
+    struct stat st;
+    if (descriptor_of(*file) >= 0 || lstat(*file, &st) != 0 || !S_ISLNK(st.st_mode) || used == FILES_AT_ONCE) return;
+    if (realpath(*file, targets[used])) *file = targets[used++];
+}
+
+tsr_status tsr_text_file_resolve(const char **file) {
     static char name[32];
+    if (*file && strcmp(*file, "-") != 0) follow_link(file);
     if (!*file || strcmp(*file, "-") != 0) return TSR_OK;
     fflush(stdout);
     int fd = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
@@ -54,9 +67,22 @@ bool tsr_text_file_temporary(const char *file, const char *more, char temporary[
                     *more ? "-" : "", more) < TSR_TEMPORARY_CHARS;
 }
 
+/* The signature may stand behind a user block of 512 bytes or more. */
+static bool holds_hdf5(const char *file) {
+    char start[8];
+    bool found = false;
+    int fd = open(file, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    for (off_t at = 0; fd >= 0 && !found && at <= 4096; at = at ? 2 * at : 512)
+        found = pread(fd, start, sizeof start, at) == sizeof start && memcmp(start, "\211HDF\r\n\032\n", sizeof start) == 0;
+    if (fd >= 0) close(fd);
+    return found;
+}
+
 tsr_status tsr_text_file_open(const char *what, const char *file, tsr_text_file *opened) {
     tsr_text_file f = {.what = what, .file = file, .special = tsr_text_file_is_special(file)};
     if (!f.special && !tsr_text_file_temporary(file, "", f.temporary)) return failed(&f, ENAMETOOLONG);
+    if (!f.special && holds_hdf5(file))
+        return tsr_fail(TSR_ERR_EXISTS, "'%s' is an HDF5 file, which the %s would replace: name another file", file, what);
     f.to = tsr_text_file_stream(f.special ? file : f.temporary);
     if (!f.to) return failed(&f, errno);
     *opened = f;

@@ -9,7 +9,7 @@ import time
 
 import h5py
 
-from lib import ENVIRONMENT, command_line, fails, leftovers, main, np, random, read, run, write
+from lib import ENVIRONMENT, command_line, fails, integers, leftovers, main, np, random, read, run, write
 
 FORMAT = 2
 
@@ -134,6 +134,42 @@ def test_refused_log():
         assert open("run.json").read() == before and not leftovers(), os.listdir(".")
     fails(*two, "--log", "run.json", "--trace", "c.h5", code=2, says="--trace")
     check_ended(log(), "failed", 2, "--trace c.h5", "start-up")
+
+
+def test_links_and_data():
+    """A link stays, and what it leads to is the log; an HDF5 file is no log, whatever it holds."""
+    clean()
+    os.symlink("run.json", "link.json")
+    two = ("multiply", "a.h5", "b.h5", "-o", "c.h5", "--force")
+    run(*two, "--log", "link.json")
+    assert os.path.islink("link.json") and log()["status"] == "done", log()
+    fails("multiply", "a.h5", "absent.h5", "-o", "c.h5", "--log", "link.json", code=1, says="absent.h5")
+    assert os.path.islink("link.json") and log()["status"] == "failed", log()
+    old_success()
+    fails(*two, "--log", "link.json", "--bogus", code=2, says="--bogus")
+    assert os.path.islink("link.json") and log()["status"] == "failed", log()
+    os.remove("link.json")
+    write("other.h5", integers(3, 4))
+    with h5py.File("block.mat", "w", userblock_size=512) as file:
+        file["x"] = integers(3, 4)
+    for name in ("other.h5", "block.mat"):
+        before = open(name, "rb").read()
+        for option in ("--log", "--trace"):
+            fails(*two, option, name, code=1, says=[name, "HDF5"])
+        assert open(name, "rb").read() == before and not leftovers(), os.listdir(".")
+    os.remove("other.h5"), os.remove("block.mat")
+
+
+def test_another_launcher():
+    """Ranks of another MPI do not run, and an earlier success does not stand."""
+    clean()
+    old_success()
+    before = open("run.json").read()
+    command = ("multiply", "a.h5", "b.h5", "-o", "c.h5", "--force", "--log", "run.json")
+    fails(*command, "--dry-run", environment={"PMI_SIZE": "3", "PMI_RANK": "0"}, code=2, says="3 ranks")
+    assert open("run.json").read() == before
+    fails(*command, environment={"PMI_SIZE": "3", "PMI_RANK": "0"}, code=2, says="3 ranks")
+    check_ended(log(), "failed", 2, "3 ranks", "start-up")
 
 
 def test_dry_run_leaves_the_log():
