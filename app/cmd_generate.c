@@ -9,6 +9,7 @@
 #include "app/interrupt.h"
 #include "app/job_log.h"
 #include "app/options.h"
+#include "app/output_note.h"
 #include "app/progress.h"
 #include "app/strips.h"
 #include "io/json.h"
@@ -133,6 +134,7 @@ done:
 /* What the log says of a matrix that is written. */
 typedef struct {
     const generate_options *options;
+    const tsr_output_spec *spec;
     const tsr_output *output;
     const char *command;
     const char *started;
@@ -175,6 +177,7 @@ static tsr_status publish(const tsr_world *world, written *w, double started_sec
         printf("%s:%s: %" PRId64 " x %" PRId64 " %s %s, %s in %.2f s by %d rank%s\n", output->target,
                output->desc.name.path, o->rows, o->cols, tsr_fill_name(o->fill), tsr_dtype_name(o->type),
                tsr_format_bytes(bytes, size), w->seconds, world->ranks, world->ranks > 1 ? "s" : "");
+    if (!o->quiet) tsr_output_note(w->spec, output);
     return tsr_job_said("the matrix");
 }
 
@@ -194,7 +197,7 @@ static tsr_status generate(const tsr_world *world, const generate_options *o, co
     double started = tsr_now_seconds();
     tsr_output output;
     written made = {
-        .options = o, .output = &output, .command = command, .started = log->started, .ranks = world->ranks};
+        .options = o, .spec = spec, .output = &output, .command = command, .started = log->started, .ranks = world->ranks};
     memset(&output, 0, sizeof output);
     tsr_status status = world->rank == 0 ? tsr_output_create(spec, &output) : TSR_OK;
     TSR_TRY(tsr_share(world->comm, status, &output, sizeof output));

@@ -8,6 +8,7 @@
 #include "app/options.h"
 #include "app/shapes.h"
 #include "app/verify.h"
+#include "io/text.h"
 #include "mpi/plan.h"
 
 #define BUFFER_BYTES ((size_t)64 << 20)
@@ -125,7 +126,7 @@ static tsr_status verify(const tsr_world *world, const verify_options *o, tsr_st
     char text[512];
     tsr_verify_format(&result, text, sizeof text);
     if (!result.passed) return tsr_agree(world->comm, tsr_fail(TSR_ERR_CHECK, "%s", text));
-    if (world->rank == 0 && !o->quiet) printf("%s\n", text);
+    if (world->rank == 0 && !o->quiet) tsr_text_print(stdout, "", 8, text);
     return TSR_OK;
 }
 

@@ -9,6 +9,7 @@
 #include "io/json_read.h"
 #include "io/record_read.h"
 #include "io/store.h"
+#include "io/text.h"
 
 /* ---- matrices ---------------------------------------------------------------------------------------------------- */
 
@@ -59,22 +60,33 @@ static void print_listed(void *context, const tsr_store_desc *desc, const char *
 
 /* ---- runs -------------------------------------------------------------------------------------------------------- */
 
-/* One a line. */
+/* "label       words", broken within 80 columns. */
+static void print_words(const char *label, const char *text) {
+    char first[40];
+    snprintf(first, sizeof first, "%-12s", label);
+    tsr_text_print(stdout, first, 12, text);
+}
+
+/* Each begins a line. */
 static void print_warnings(const char *text) {
+    char one[2048];
     for (const char *label = "warnings"; *text; label = "") {
         const int chars = (int)strcspn(text, "\n");
-        printf("%-11s %.*s\n", label, chars, text);
+        snprintf(one, sizeof one, "%.*s", chars, text);
+        print_words(label, one);
         text += chars + (text[chars] == '\n');
     }
 }
 
 static void print_record(const char *where, const tsr_kept_record *record, bool ranks) {
     const tsr_run_record *r = &record->run;
+    char text[TSR_FILE_CHARS + TSR_PATH_CHARS + 256];
     bool others = false;
     for (int i = 1; i < r->ranks; i++) others |= strcmp(r->rank_records[i].host, r->rank_records[0].host) != 0;
-    printf("run         %s, started %s, on host %s%s\n", where, *r->started ? r->started : "at an unknown time",
-           r->ranks > 0 ? r->rank_records[0].host : "unknown", others ? " and others" : "");
-    if (*record->command) printf("command     %s\n", record->command);
+    snprintf(text, sizeof text, "%s, started %s, on host %s%s", where, *r->started ? r->started : "at an unknown time",
+             r->ranks > 0 ? r->rank_records[0].host : "unknown", others ? " and others" : "");
+    print_words("run", text);
+    if (*record->command) print_words("command", record->command);
     tsr_record_print(r, NULL, stdout);
     print_warnings(record->warnings);
     if (ranks) tsr_record_print_ranks(r, stdout);
@@ -214,10 +226,11 @@ static void collect_trace(void *context, const tsr_json_value *v) {
 }
 
 static void print_trace(const char *file, const trace_reader *t) {
-    printf("trace       %s: ", file);
-    print_count("", t->ranks, "rank", "ranks");
-    printf(", %.6g s; Perfetto (https://ui.perfetto.dev) shows it\n", (t->last - t->first) * 1e-6);
-    if (*t->command) printf("command     %s\n", t->command);
+    char text[TSR_FILE_CHARS + 160];
+    snprintf(text, sizeof text, "%s: %" PRId64 " rank%s, %.6g s; Perfetto (https://ui.perfetto.dev) shows it", file,
+             t->ranks, t->ranks == 1 ? "" : "s", (t->last - t->first) * 1e-6);
+    print_words("trace", text);
+    if (*t->command) print_words("command", t->command);
     printf("\n%-10s%10s%16s\n", "lane", "steps", "s, of all ranks");
     for (int lane = 0; lane < TSR_LANE_COUNT; lane++)
         if (t->steps[lane] > 0)
@@ -242,7 +255,9 @@ static void print_member(void *context, const tsr_json_value *v) {
         printf("%-24s", p->name);
         print_count("", p->entries, "entry\n", "entries\n");
     } else {
-        printf("%-24s%s\n", v->name, v->text);
+        char first[80];
+        snprintf(first, sizeof first, "%-24s", v->name);
+        tsr_text_print(stdout, first, 24, v->text);
     }
 }
 

@@ -12,6 +12,7 @@
 #include "app/interrupt.h"
 #include "app/version.h"
 #include "io/nearest.h"
+#include "io/text.h"
 #include "kernels/base.h"
 #include "mpi/grid.h"
 
@@ -76,7 +77,11 @@ static bool asks(int argc, char **argv, bool (*is)(const char *)) {
 
 /* Prints the thread's message, or the status's text when nobody left one. */
 static int report(tsr_status status) {
-    if (status != TSR_OK) fprintf(stderr, "tessera: error: %s\n", *tsr_message() ? tsr_message() : tsr_status_text(status));
+    const char *message = *tsr_message() ? tsr_message() : tsr_status_text(status);
+    if (status == TSR_ERR_CHECK) /* a result, of which PASSED is wrapped, too */
+        tsr_text_print(stderr, "tessera: error: ", 16, message);
+    else if (status != TSR_OK)
+        fprintf(stderr, "tessera: error: %s\n", message);
     return tsr_status_exit_code(status);
 }
 

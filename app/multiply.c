@@ -10,6 +10,7 @@
 #include "app/interrupt.h"
 #include "app/job_log.h"
 #include "app/multiply_job.h"
+#include "app/output_note.h"
 #include "app/place_chunks.h"
 #include "app/verify.h"
 #include "mpi/buffers.h"
@@ -322,7 +323,7 @@ static tsr_status say_done(tsr_job *j, const tsr_run_record *record) {
     const bool logged = tsr_job_log_done(j->world, j->log, "C", tsr_record_write_members, record);
     const char *log = logged ? j->settings->log : NULL;
     if (j->settings->ranks) tsr_record_print_ranks(record, stdout), putchar('\n');
-    if (!j->settings->quiet) tsr_record_print(record, log, stdout);
+    if (!j->settings->quiet) tsr_record_print(record, log, stdout), tsr_output_note(&j->spec, &j->output);
     return tsr_job_said("C");
 }
 

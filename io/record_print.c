@@ -6,33 +6,15 @@
 #include "io/run_record.h"
 #include "io/text.h"
 
-#define WIDTH 80
 #define LABEL 12 /* columns of a label, before what belongs to it */
 
 /* ---- lines within the width ------------------------------------------------------------------------------------- */
 
-/* Characters of UTF-8 text. */
-static int columns_of(const char *text) {
-    int columns = 0;
-    for (; *text; text++) columns += ((unsigned char)*text & 0xc0) != 0x80;
-    return columns;
-}
-
-/* "label       words", broken between words where a line would be wider. */
+/* "label       words" */
 static void print_text(FILE *to, const char *label, const char *text) {
-    int at = fprintf(to, "%-*s", LABEL, label);
-    for (const char *word = text; *word;) {
-        const size_t bytes = strcspn(word, " ");
-        char one[512];
-        snprintf(one, sizeof one, "%.*s", (int)bytes, word);
-        const int columns = columns_of(one);
-        if (at > LABEL && at + 1 + columns > WIDTH) at = fprintf(to, "\n%*s", LABEL, "") - 1;
-        at += at > LABEL ? fprintf(to, " ") : 0;
-        fputs(one, to);
-        at += columns;
-        word += bytes + strspn(word + bytes, " ");
-    }
-    fputc('\n', to);
+    char first[40];
+    snprintf(first, sizeof first, "%-*s", LABEL, label);
+    tsr_text_print(to, first, LABEL, text);
 }
 
 __attribute__((format(printf, 3, 4))) static void print_line(FILE *to, const char *label, const char *format, ...) {
@@ -47,7 +29,7 @@ __attribute__((format(printf, 3, 4))) static void print_line(FILE *to, const cha
 /* A name is never broken: where it is too long for the line, it has one of its own. */
 static void print_name(FILE *to, const char *label, const char *name) {
     if (!name || !*name) return;
-    if (LABEL + columns_of(name) <= WIDTH)
+    if (LABEL + tsr_text_columns(name) <= TSR_TEXT_COLUMNS)
         fprintf(to, "%-*s%s\n", LABEL, label, name);
     else
         fprintf(to, "%s\n%s\n", label, name);

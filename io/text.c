@@ -2,6 +2,7 @@
 #include "io/text.h"
 
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -14,3 +15,31 @@ void tsr_text_append(char *text, size_t chars, const char *format, ...) {
 }
 
 const char *tsr_text_skip_blanks(const char *text) { return text + strspn(text, " "); }
+
+/* Of the first `bytes` of the text. */
+static int columns_of(const char *text, size_t bytes) {
+    int columns = 0;
+    for (size_t i = 0; i < bytes; i++) columns += ((unsigned char)text[i] & 0xc0) != 0x80;
+    return columns;
+}
+
+int tsr_text_columns(const char *text) { return columns_of(text, strlen(text)); }
+
+void tsr_text_print(FILE *to, const char *first, int indent, const char *text) {
+    int at = tsr_text_columns(first);
+    bool begun = false; /* the line has a word */
+    fputs(first, to);
+    for (const char *word = tsr_text_skip_blanks(text); *word;) {
+        const size_t bytes = strcspn(word, " ");
+        const int columns = columns_of(word, bytes);
+        if (begun && at + 1 + columns > TSR_TEXT_COLUMNS) {
+            fprintf(to, "\n%*s", indent, "");
+            at = indent, begun = false;
+        }
+        at += (begun ? fprintf(to, " ") : 0) + columns;
+        fprintf(to, "%.*s", (int)bytes, word);
+        begun = true;
+        word = tsr_text_skip_blanks(word + bytes);
+    }
+    fputc('\n', to);
+}

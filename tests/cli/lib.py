@@ -56,6 +56,10 @@ def run(*args, ranks=0, code=0, timeout=60, environment=None):
     errors = [line for line in result.err.splitlines() if line.startswith("tessera: error: ")]
     assert len(errors) == (1 if code else 0), f"{len(errors)} error lines: {result}"
     result.error = errors[0] if errors else ""
+    for line in result.err.partition(result.error + "\n")[2].splitlines() if code == 3 else ():
+        if not line.startswith(" "):
+            break
+        result.error += " " + line.strip()  # what a check found is wrapped
     return result
 
 

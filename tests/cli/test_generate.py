@@ -1,9 +1,10 @@
 """generate: the same data for any number of ranks, every type and distribution, orders, refusal of what exists."""
 import json
+import os
 
 import h5py
 
-from lib import fails, leftovers, main, np, read, run
+from lib import fails, leftovers, main, np, read, run, write
 
 TYPES = {"f16": "f2", "f32": "f4", "f64": "f8", "i8": "i1", "i16": "i2", "i32": "i4", "i64": "i8", "u8": "u1", "u16": "u2", "u32": "u4", "u64": "u8"}
 
@@ -16,6 +17,20 @@ def test_ranks():
         assert read(f"r{ranks}.h5").tobytes() == expected, f"{ranks} ranks made another matrix"
     run("generate", "-o", "other.h5", "--shape", "37x53", "--distribution", "normal", "--seed", 8, "--type", "f64")
     assert read("other.h5").tobytes() != expected, "the seed changes nothing"
+
+
+def test_note_of_several():
+    """A file that held another matrix is no longer enough as a name; whoever named the dataset knows."""
+    for command in (["generate", "--shape", "3x3"], ["multiply", "one3.h5", "one3.h5"]):
+        write("one3.h5", np.ones((3, 3))), write("two.h5", np.ones((3, 3)), "A")
+        note = "tessera: note: 'two.h5' now holds 2 matrices: name this one two.h5:/C\n"
+        assert run(*command, "-o", "two.h5", ranks=2).err == note
+        assert run(*command, "-o", "two.h5", "--force").err == note
+        fails("compare", "two.h5", "one3.h5", code=2, says="two.h5:/A")
+        for options in (["-o", "two.h5", "--quiet"], ["-o", "two.h5:/C"], ["-o", "three.h5"]):
+            assert run(*command, *options, "--force").err == "", options
+        assert run(*command, "-o", "three.h5", "--force").err == ""
+        os.remove("two.h5"), os.remove("three.h5")
 
 
 def test_several_strips():

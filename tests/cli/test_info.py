@@ -279,7 +279,9 @@ def test_warnings():
     said = run("multiply", "whole.h5", "whole.h5", "-o", "warned.h5", *options).err.splitlines()
     said = [line.split("warning: ")[1] for line in said]
     assert len(said) == 2, said
-    assert f"\nwarnings    {said[0]}\n            {said[1]}\n" in run("info", "warned.h5").out
+    text = run("info", "warned.h5").out
+    assert f"warnings {said[0]} {said[1]}" in " ".join(text.split()), text
+    assert f"\nwarnings    {said[0].split()[0]} " in text and f"\n            {said[1].split()[0]} " in text, text
 
 
 def test_json():
@@ -302,6 +304,23 @@ def test_json():
         fails("info", "broken.json", code=1, says=["broken.json", says, "cut short"])
     fails("info", "flat.json:/x", code=1, says="not an HDF5 file")
     fails("multiply", "flat.json", "flat.json", "-o", "x.h5", code=1, says="not an HDF5 file")
+
+
+def test_width_of_runs():
+    """Whatever the run said, of C and of logs, of runs that failed, too."""
+    write("width_a.h5", np.full((1, 700), 255, "u1"))
+    paths = ["width_a.h5", "./././././././width_a.h5"]
+    options = ["--transpose-b", "--type", "f16", "--device", "cpu", "--log", "width.json", "--trace", "width.trace"]
+    run("multiply", *paths, *options, "-o", "width.h5", "--verify")
+    fails("multiply", *paths, "-o", "width2.h5", "--log", "failed.json", code=1, says="fit")
+    for name in ("width.h5", "width.json", "width.trace", "failed.json"):
+        text = run("info", name).out
+        assert all(len(line) <= 80 for line in text.splitlines()), text
+        said = " ".join(text.split())
+        assert "tessera multiply width_a.h5 ./././././././width_a.h5" in said, said
+        if name in ("width.h5", "width.json"):
+            assert "\nwarnings    " in text and "\n            " in text, text
+    assert "the columns of the first must be the rows of the second" in said, said
 
 
 def test_names_of_types_are_whole():

@@ -7,7 +7,12 @@ random = np.random.default_rng(5)
 
 
 def ratio(text):
-    return float(re.search(r"\|r\|/bound (\S+?)[,)]", text)[1])
+    return float(re.search(r"\|r\|/bound (\S+?)[,)]", " ".join(text.split()))[1])
+
+
+def said(*args, **more):
+    """What verify says when C passes, without the ends of its lines."""
+    return " ".join(run("verify", *args, **more).out.split())
 
 
 def files(a, b, c, **how):
@@ -24,9 +29,9 @@ def test_right():
     a, b, c = single()
     names = files(a, b, c)
     for ranks in (0, 1, 2, 3, 4):
-        out = run("verify", *names, ranks=ranks).out
+        out = said(*names, ranks=ranks)
         assert out.startswith("PASSED") and "9.54e-07" in out and 0 < ratio(out) < 1, out
-    assert "0.5" in run("verify", *names, "--trials", 1).out
+    assert "0.5" in said(*names, "--trials", 1)
     for seed in range(1, 6):
         run("verify", *names, "--seed", seed, "--trials", 64)
 
@@ -46,6 +51,20 @@ def test_wrong_entry():
         names = files(a, b, wrong)
         for ranks in (0, 3):
             fails("verify", *names, ranks=ranks, code=3, says=["FAILED: 1 of 61 rows", f"worst row {place[0]} "])
+
+
+def test_width():
+    """80 columns, passed or failed; the verdict begins its line on standard output."""
+    a, b, c = single()
+    for times in (1, 1e-7, 123456):
+        names = files(a * np.float32(times), b, a * np.float32(times) @ b)
+        out = run("verify", *names, ranks=2).out
+        assert out.startswith("PASSED: every row within") and out.count("\nPASSED") == 0, out
+        assert all(len(line) <= 80 for line in out.splitlines()) and len(out.splitlines()) > 1, out
+    c[3] += 1
+    result = fails("verify", *files(a, b, c), code=3, says=["FAILED: 1 of 61 rows outside", "largest bound"])
+    assert all(len(line) <= 80 for line in result.err.splitlines()), result.err
+    assert result.err.startswith("tessera: error: FAILED: "), result.err
 
 
 def test_range_of_threads():
@@ -161,7 +180,7 @@ def test_nan_in_a():
     with np.errstate(invalid="ignore"):
         c = a @ b
     names = files(a, b, c)
-    assert "2 of 61 rows" in run("verify", *names, ranks=3).out
+    assert "2 of 61 rows" in said(*names, ranks=3)
     wrong = c.copy()
     wrong[5, 30] = 1  # finite where it cannot be
     write("c.h5", wrong)
@@ -185,7 +204,7 @@ def test_nan_in_b():
     for transposed in (False, True):
         names = files(a, b.T if transposed else b, c)
         flags = ["--transpose-b"] * transposed
-        out = run("verify", *names, *flags, ranks=2).out
+        out = said(*names, *flags, ranks=2)
         assert "NaN" not in out, out
         wrong = c.copy()
         wrong[22, 12] += 1
@@ -201,7 +220,7 @@ def test_all_nan():
     a, b, c = single()
     b[0] = np.nan
     names = files(a, b, np.full_like(c, np.nan))
-    assert "61 of 61 rows" in run("verify", *names, ranks=2).out
+    assert "61 of 61 rows" in said(*names, ranks=2)
     fails("verify", *files(a, b, c), ranks=2, code=3, says="61 of 61 rows outside")
 
 
@@ -211,18 +230,18 @@ def test_nan_in_c0():
     c0[9, 9] = np.nan
     write("c0.h5", c0)
     names = files(a, b, c + c0)
-    assert "1 of 61 rows" in run("verify", *names, "--add", "c0.h5", ranks=2).out
+    assert "1 of 61 rows" in said(*names, "--add", "c0.h5", ranks=2)
     fails("verify", *files(a, b, c), "--add", "c0.h5", ranks=2, code=3, says="worst row 9 ")
 
 
 def test_overflow():
     a, b = np.full((3, 4), 300, "f4"), np.full((4, 5), 300, "f4")
     c = np.full((3, 5), np.inf, "f2")
-    out = run("verify", *files(a, b, c), ranks=2).out
+    out = said(*files(a, b, c), ranks=2)
     assert "3 of 3 rows" in out, out
     fails("verify", *files(a, b, np.full((3, 5), 65000, "f2")), code=3, says="3 of 3 rows")
     fails("verify", *files(a / 100, b, c), ranks=2, code=3, says="3 of 3 rows")  # no sum comes near the range of f16
-    assert "9.54e-07" in run("verify", *files(a, b, a @ b)).out
+    assert "9.54e-07" in said(*files(a, b, a @ b))
 
 
 def test_order():
