@@ -196,8 +196,12 @@ static tsr_status generate(const tsr_world *world, const generate_options *o, co
                            const char *command, tsr_run_log *log) {
     double started = tsr_now_seconds();
     tsr_output output;
-    written made = {
-        .options = o, .spec = spec, .output = &output, .command = command, .started = log->started, .ranks = world->ranks};
+    written made = {.options = o,
+                    .spec = spec,
+                    .output = &output,
+                    .command = command,
+                    .started = log->started,
+                    .ranks = world->ranks};
     memset(&output, 0, sizeof output);
     tsr_status status = world->rank == 0 ? tsr_output_create(spec, &output) : TSR_OK;
     TSR_TRY(tsr_share(world->comm, status, &output, sizeof output));
