@@ -26,20 +26,20 @@ static int columns_of(const char *text, size_t bytes) {
 int tsr_text_columns(const char *text) { return columns_of(text, strlen(text)); }
 
 void tsr_text_print(FILE *to, const char *first, int indent, const char *text) {
-    int at = tsr_text_columns(first);
+    int at = tsr_text_columns(first), gap = 0; /* blanks before the word */
     bool begun = false; /* the line has a word */
     fputs(first, to);
     for (const char *word = tsr_text_skip_blanks(text); *word;) {
-        const size_t bytes = strcspn(word, " ");
+        const size_t bytes = strcspn(word, " "), blanks = strspn(word + bytes, " ");
         const int columns = columns_of(word, bytes);
-        if (begun && at + 1 + columns > TSR_TEXT_COLUMNS) {
+        if (begun && at + gap + columns > TSR_TEXT_COLUMNS) {
             fprintf(to, "\n%*s", indent, "");
             at = indent, begun = false;
         }
-        at += (begun ? fprintf(to, " ") : 0) + columns;
+        if (begun) at += fprintf(to, "%*s", gap, "");
         fprintf(to, "%.*s", (int)bytes, word);
-        begun = true;
-        word = tsr_text_skip_blanks(word + bytes);
+        at += columns, gap = (int)blanks, begun = true;
+        word += bytes + blanks;
     }
     fputc('\n', to);
 }
