@@ -6,6 +6,7 @@
 # Exit code 1 where the documented form takes over 10 % longer, or 0.2 s more to start.
 . "$(dirname "${BASH_SOURCE[0]}")/../../jobs/common.sh"
 tsr_need_program
+python=$(tsr_python) || tsr_die "no Python with h5py and numpy: install them, or name one with TSR_PYTHON"
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 export PYTHONDONTWRITEBYTECODE=1
-tsr_run python3 "$TSR_HOME/tests/bench/gpu_binding.py" --program "$TSR_BIN" "$@"
+tsr_run "$python" "$TSR_HOME/tests/bench/gpu_binding.py" --program "$TSR_BIN" "$@"
