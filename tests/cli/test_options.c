@@ -49,9 +49,8 @@ static void test_refuse(void) {
     CHECK_FAILS(RUN(&p, "tessera x", "--aplha=3"), TSR_ERR_USAGE, "'--aplha'; did you mean '--alpha'?");
     CHECK_FAILS(RUN(&p, "tessera x", "--hepl"), TSR_ERR_USAGE, "did you mean '--help'?");
     CHECK_FAILS(RUN(&p, "tessera x", "--sekret"), TSR_ERR_USAGE,
-                "unknown option '--sekret': tessera x has"); /* a hidden one is not offered */
-    CHECK_FAILS(RUN(&p, "tessera x", "--nonsense", "f"), TSR_ERR_USAGE, "unknown option '--nonsense': tessera x has");
-    CHECK(strstr(tsr_message(), "--output --force --format --alpha") != NULL && !strstr(tsr_message(), "--secret"), "%s", tsr_message());
+                "unknown option '--sekret' (tessera x --help lists the options)"); /* a hidden one is not offered */
+    CHECK_FAILS(RUN(&p, "tessera x", "--nonsense", "f"), TSR_ERR_USAGE, "unknown option '--nonsense' (tessera x --help");
     CHECK_FAILS(RUN(&p, "tessera x", "-z"), TSR_ERR_USAGE, "'-z'");
     CHECK_FAILS(RUN(&p, "tessera x", "--fo"), TSR_ERR_USAGE, "ambiguous option '--fo'");
     CHECK_FAILS(RUN(&p, "tessera x", "--force=1"), TSR_ERR_USAGE, "takes no value");

@@ -259,7 +259,7 @@ static void test_damaged(void) {
         }
     char *text = printed(&run, NULL, false);
     expect(text, "\nstart-up    -1");
-    expect(text, " ttttttttttttttttttttttttttttttt\n");
+    expect(text, "ttttttttttttttttttttttttttttttt\n");
     free(text);
 }
 
