@@ -259,7 +259,43 @@ static void test_damaged(void) {
         }
     char *text = printed(&run, NULL, false);
     expect(text, "\nstart-up    -1");
-    expect(text, "ttttttttttttttttttttttttttttttt\n");
+    char type[sizeof run.c.type + 2] = " ";
+    memset(type + 1, 't', sizeof run.c.type - 1);
+    type[sizeof run.c.type] = '\n';
+    expect(text, type);
+    free(text);
+}
+
+/* As tsr_text_print prints it; the caller frees it. */
+static char *wrapped(const char *first, int indent, const char *words) {
+    char *text = NULL;
+    size_t bytes;
+    FILE *to = open_memstream(&text, &bytes);
+    tsr_text_print(to, first, indent, words);
+    fclose(to);
+    return text;
+}
+
+/* Blanks stay but where a line is broken; a word that is too long has its line; columns are characters. */
+static void test_wrapping(void) {
+    char word[82], expected[300];
+    memset(word, 'w', sizeof word - 1), word[81] = '\0';
+    snprintf(expected, sizeof expected, "x  y\n  %s\n  z\n", word);
+    char *text = wrapped("", 2, "x  y   ");
+    CHECK(strcmp(text, "x  y\n") == 0, "'%s'", text);
+    free(text);
+    char words[200];
+    snprintf(words, sizeof words, "x  y %s z", word);
+    text = wrapped("", 2, words);
+    CHECK(strcmp(text, expected) == 0, "'%s'", text);
+    free(text);
+    snprintf(words, sizeof words, "%.70s \u00b7\u00b7 last", word); /* 4 + 70 + 1 + 2 columns */
+    snprintf(expected, sizeof expected, "say %.70s \u00b7\u00b7\n    last\n", word);
+    text = wrapped("say ", 4, words);
+    CHECK(strcmp(text, expected) == 0, "'%s'", text);
+    free(text);
+    text = wrapped("label ", 6, "");
+    CHECK(strcmp(text, "label \n") == 0, "'%s'", text);
     free(text);
 }
 
@@ -327,6 +363,7 @@ int main(void) {
     test_kernels();
     test_damaged();
     test_text();
+    test_wrapping();
     test_table();
     test_bounds();
     return 0;
