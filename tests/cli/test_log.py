@@ -316,7 +316,8 @@ def test_failed_check():
     out, err = process.communicate(timeout=60)
     assert process.returncode == 3, (out, err)
     check_ended(log(), "check failed", 3, "FAILED", "check", progress=1)
-    assert log()["message"] in " ".join(err.split()) and not os.path.exists("c.h5") and np.array_equal(read("a.h5"), before), err
+    assert log()["message"] in " ".join(err.split()), err
+    assert not os.path.exists("c.h5") and np.array_equal(read("a.h5"), before), err
 
 
 def test_stopped():
