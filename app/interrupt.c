@@ -60,16 +60,27 @@ static void stop(int number) {
     _exit(tsr_status_exit_code(TSR_ERR_STOPPED));
 }
 
+static bool ignored[STOP_SIGNALS]; /* when the program began */
+
+void tsr_interrupt_note_ignored(void) {
+    struct sigaction before;
+    for (size_t i = 0; i < STOP_SIGNALS; i++)
+        ignored[i] = sigaction(stop_signals[i].number, NULL, &before) == 0 && before.sa_handler == SIG_IGN;
+}
+
+void tsr_interrupt_keep_ignored(void) {
+    for (size_t i = 0; i < STOP_SIGNALS; i++)
+        if (ignored[i]) signal(stop_signals[i].number, SIG_IGN);
+}
+
 /* Another stop signal waits until the handler is through. */
 static void handle(void (*handler)(int)) {
-    struct sigaction action, before;
+    struct sigaction action;
     memset(&action, 0, sizeof action);
     action.sa_handler = handler;
     for (size_t i = 0; i < STOP_SIGNALS; i++) sigaddset(&action.sa_mask, stop_signals[i].number);
-    for (size_t i = 0; i < STOP_SIGNALS; i++) {
-        const int number = stop_signals[i].number;
-        if (sigaction(number, NULL, &before) == 0 && before.sa_handler != SIG_IGN) sigaction(number, &action, NULL);
-    }
+    for (size_t i = 0; i < STOP_SIGNALS; i++)
+        if (!ignored[i]) sigaction(stop_signals[i].number, &action, NULL);
 }
 
 void tsr_interrupt_log(const tsr_world *world, const tsr_run_log *log) {

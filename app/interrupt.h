@@ -9,6 +9,10 @@
 #include "io/run_log.h"
 #include "mpi/grid.h"
 
+/* First of all, and again when MPI runs: which signals are ignored is noted, and holds from then on. What MPI loads may
+ * handle them. */
+void tsr_interrupt_note_ignored(void);
+void tsr_interrupt_keep_ignored(void);
 /* From here on a stop signal says so in the log (which stays the caller's, and until release where it is) and once a
  * job on stderr, and ends the process with TSR_ERR_STOPPED's exit code. */
 void tsr_interrupt_log(const tsr_world *world, const tsr_run_log *log);

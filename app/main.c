@@ -159,12 +159,14 @@ int main(int argc, char **argv) {
     const tsr_command *command = NULL;
     tsr_status status = TSR_OK;
     const double started = tsr_now_seconds();
+    tsr_interrupt_note_ignored();
     signal(SIGXFSZ, SIG_IGN); /* a file over its size limit is an error to report, not a death */
     if (answered_alone(argc, argv, &command, &status))
         return is_first_rank() ? report(status) : tsr_status_exit_code(status);
 
     tsr_world world;
     status = tsr_world_open(&world);
+    tsr_interrupt_keep_ignored();
     if (status != TSR_OK) {
         if (!is_first_rank()) sleep(1); /* where all fail alike the launcher ends the job when the first has spoken */
         return report(status);

@@ -1,12 +1,23 @@
 /* Loaded before the C library (LD_PRELOAD): the disk fails when rank 1 reads the data of fail.h5, and with
- * TSR_NO_STREAMS in the environment that rank has no memory for streams in memory. */
+ * TSR_NO_STREAMS in the environment that rank has no memory for streams in memory. With TSR_MPI_TAKES_SIGHUP what MPI
+ * loads handles SIGHUP, as some networks' libraries do. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+static void taken(int number) { _exit(100 + number); }
+
+int MPI_Init_thread(int *argc, char ***argv, int required, int *provided) {
+    int (*next)(int *, char ***, int, int *);
+    *(void **)&next = dlsym(RTLD_NEXT, "MPI_Init_thread");
+    if (getenv("TSR_MPI_TAKES_SIGHUP")) signal(SIGHUP, taken);
+    return next(argc, argv, required, provided);
+}
 
 static int is_rank_1(void) {
     const char *rank = getenv("OMPI_COMM_WORLD_RANK");

@@ -259,7 +259,7 @@ def test_failing_rank():
     assert "fail.h5" in log()["message"] and np.all(read("c.h5") == 5), log()
 
 
-def start_long_run(*more, ranks=2, file="big.h5"):
+def start_long_run(*more, ranks=2, file="big.h5", environment=None):
     """Small panels that take long; returns when the first are multiplied and the log says that the run is under way."""
     command = command_line(
         [
@@ -282,7 +282,12 @@ def start_long_run(*more, ranks=2, file="big.h5"):
         ranks=ranks,
     )
     process = subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=ENVIRONMENT, start_new_session=True
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=dict(ENVIRONMENT, **(environment or {})),
+        start_new_session=True,
     )
     for _ in range(600):
         assert process.poll() is None, f"the run ended early: {process.communicate()}"
@@ -348,17 +353,18 @@ def test_stopped():
 
 
 def test_ignored_signals():
-    """nohup's runs go on."""
+    """nohup's runs go on, also where what MPI loads handles SIGHUP."""
     long_run_inputs()
-    previous = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # children inherit it
-    process = start_long_run(ranks=0)
-    signal.signal(signal.SIGHUP, previous)
-    process.send_signal(signal.SIGHUP)
-    time.sleep(0.5)
-    assert process.poll() is None, process.communicate()
-    process.terminate()
-    process.communicate(timeout=60)
-    assert "SIGTERM" in log()["message"], log()
+    for more in ({}, {"LD_PRELOAD": os.environ["TSR_FAILING_READ"], "TSR_MPI_TAKES_SIGHUP": "1"}):
+        previous = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # children inherit it
+        process = start_long_run(ranks=0, environment=more)
+        signal.signal(signal.SIGHUP, previous)
+        process.send_signal(signal.SIGHUP)
+        time.sleep(0.5)
+        assert process.poll() is None, process.communicate()
+        process.terminate()
+        process.communicate(timeout=60)
+        assert "SIGTERM" in log()["message"], log()
 
 
 def ranks_of(process):
