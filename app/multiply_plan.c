@@ -57,7 +57,8 @@ static bool makes_f32_alone(const char *name) {
 static void choose_types(tsr_job *j) {
     const tsr_multiply_settings *s = j->settings;
     char why[128];
-    if (s->has_type) tsr_problem_store_as(&j->problem, s->type);
+    if (s->has_type)
+        tsr_problem_store_as(&j->problem, s->type);
     else if (tsr_problem_widened(&j->problem, why) && (s->accuracy != TSR_ACCURACY_IEEE || makes_f32_alone(s->kernel)))
         tsr_problem_store_as(&j->problem, TSR_F32);
 }
@@ -75,8 +76,8 @@ void tsr_job_say_types(const tsr_job *j) {
 static tsr_status make_problem(tsr_job *j) {
     const tsr_multiply_settings *s = j->settings;
     bool swap = s->order == TSR_ORDER_COL;
-    TSR_TRY(tsr_shapes_check(s->order, swap ? &j->from.b : &j->from.a, s->transpose_a, swap ? &j->from.a : &j->from.b, s->transpose_b, NULL,
-                             s->beta != 0 ? &j->from.c0 : NULL));
+    TSR_TRY(tsr_shapes_check(s->order, swap ? &j->from.b : &j->from.a, s->transpose_a, swap ? &j->from.a : &j->from.b,
+                             s->transpose_b, NULL, s->beta != 0 ? &j->from.c0 : NULL));
     j->transpose_a = swap ? s->transpose_b : s->transpose_a;
     j->transpose_b = swap ? s->transpose_a : s->transpose_b;
     tsr_operand c0 = operand_of(j, &j->from.c0, false);
@@ -214,8 +215,9 @@ static tsr_status placing_fits(const tsr_job *j, const tsr_resources *res) {
     return tsr_fail(TSR_ERR_LIMIT,
                     "%lld chunk%s of C need%s %s of host memory a rank to be put in order, and the limit is %s: use "
                     "%s chunks, or --host-memory %.0f or more (and as much --memory on the CPU)",
-                    (long long)chunks, chunks == 1 ? "" : "s", chunks == 1 ? "s" : "", tsr_format_bytes(need, need_text),
-                    tsr_format_bytes(limit, have_text), chunks == 1 ? "smaller" : "larger", ceil(need));
+                    (long long)chunks, chunks == 1 ? "" : "s", chunks == 1 ? "s" : "",
+                    tsr_format_bytes(need, need_text), tsr_format_bytes(limit, have_text),
+                    chunks == 1 ? "smaller" : "larger", ceil(need));
 }
 
 /* Memory of the check's sums. */
@@ -296,8 +298,13 @@ static tsr_status choose_kernel(tsr_job *j, tsr_status status) {
     const tsr_problem *x = &j->problem;
     const double share = cbrt((double)j->world->ranks), flops = 2.0 * (double)x->m * (double)x->n * (double)x->k;
     const tsr_gemm_request request = {
-        .a = x->a.element.dtype, .b = x->b.element.dtype, .type = x->type, .accuracy = j->settings->accuracy,
-        .m = part_of(x->m, share), .n = part_of(x->n, share), .k = part_of(x->k, share),
+        .a = x->a.element.dtype,
+        .b = x->b.element.dtype,
+        .type = x->type,
+        .accuracy = j->settings->accuracy,
+        .m = part_of(x->m, share),
+        .n = part_of(x->n, share),
+        .k = part_of(x->k, share),
         .flops = fmax(1, flops / j->world->ranks)}; /* none, where k or alpha is 0, are few: 0 would stand for many */
     struct {
         int speed, rank;
@@ -321,7 +328,8 @@ static tsr_status choose_kernel(tsr_job *j, tsr_status status) {
 static tsr_status warn_of_sharing(const tsr_job *j) {
     int mine = j->facts.kind == TSR_DEVICE_CUDA ? j->shared : 1, most = 1;
     TSR_TRY(TSR_MPI(MPI_Allreduce(&mine, &most, 1, MPI_INT, MPI_MAX, j->world->comm)));
-    if (most > 1) tsr_warn(j->world->warnings, "up to %d ranks share a GPU and its memory; one rank a GPU is faster", most);
+    if (most > 1)
+        tsr_warn(j->world->warnings, "up to %d ranks share a GPU and its memory; one rank a GPU is faster", most);
     return TSR_OK;
 }
 

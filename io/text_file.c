@@ -73,7 +73,8 @@ static bool holds_hdf5(const char *file) {
     bool found = false;
     int fd = open(file, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     for (off_t at = 0; fd >= 0 && !found && at <= 4096; at = at ? 2 * at : 512)
-        found = pread(fd, start, sizeof start, at) == sizeof start && memcmp(start, "\211HDF\r\n\032\n", sizeof start) == 0;
+        found =
+            pread(fd, start, sizeof start, at) == sizeof start && memcmp(start, "\211HDF\r\n\032\n", sizeof start) == 0;
     if (fd >= 0) close(fd);
     return found;
 }
@@ -82,7 +83,8 @@ tsr_status tsr_text_file_open(const char *what, const char *file, tsr_text_file 
     tsr_text_file f = {.what = what, .file = file, .special = tsr_text_file_is_special(file)};
     if (!f.special && !tsr_text_file_temporary(file, "", f.temporary)) return failed(&f, ENAMETOOLONG);
     if (!f.special && holds_hdf5(file))
-        return tsr_fail(TSR_ERR_EXISTS, "'%s' is an HDF5 file, which the %s would replace: name another file", file, what);
+        return tsr_fail(TSR_ERR_EXISTS, "'%s' is an HDF5 file, which the %s would replace: name another file", file,
+                        what);
     f.to = tsr_text_file_stream(f.special ? file : f.temporary);
     if (!f.to) return failed(&f, errno);
     *opened = f;

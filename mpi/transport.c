@@ -25,8 +25,7 @@ tsr_status tsr_transport_warn_of_missing(const tsr_world *world, bool missing, c
     int mine = missing, any = 0;
     TSR_TRY(TSR_MPI(MPI_Allreduce(&mine, &any, 1, MPI_INT, MPI_MAX, world->comm)));
     if (any)
-        tsr_warn(world->warnings,
-                 "%s. Panels take a slower way: install NCCL, or add its folder to LD_LIBRARY_PATH",
+        tsr_warn(world->warnings, "%s. Panels take a slower way: install NCCL, or add its folder to LD_LIBRARY_PATH",
                  missing ? why : "NCCL cannot be loaded on another rank");
     return TSR_OK;
 }
@@ -83,7 +82,8 @@ const char *tsr_transport_versions(char *text, size_t chars) {
     bool loaded;
     const int version = tsr_nccl_version(&loaded);
     size_t at = strlen(text);
-    snprintf(text + at, chars - at, ", NCCL %d.%d.%d%s", version / 10000, version / 100 % 100, version % 100, loaded ? "" : " (not loaded)");
+    snprintf(text + at, chars - at, ", NCCL %d.%d.%d%s", version / 10000, version / 100 % 100, version % 100,
+             loaded ? "" : " (not loaded)");
 #else
     size_t at = strlen(text);
     snprintf(text + at, chars - at, ", no NCCL");

@@ -49,7 +49,9 @@ __device__ __forceinline__ void tile_of(const Work &w, int index, int *row, int 
     *col = within / rows;
 }
 
-#define R8(d, i) "+r"(d[i]), "+r"(d[i + 1]), "+r"(d[i + 2]), "+r"(d[i + 3]), "+r"(d[i + 4]), "+r"(d[i + 5]), "+r"(d[i + 6]), "+r"(d[i + 7])
+#define R8(d, i)                                                                                                       \
+    "+r"(d[i]), "+r"(d[i + 1]), "+r"(d[i + 2]), "+r"(d[i + 3]), "+r"(d[i + 4]), "+r"(d[i + 5]), "+r"(d[i + 6]),        \
+        "+r"(d[i + 7])
 /* d (64 × 256, int32) = or, with add, += a (64 × 32) times b (256 × 32) transposed, int8, both K-major with a swizzle of 128 bytes. */
 __device__ __forceinline__ void wgmma_s8(int (&d)[128], uint64_t a, uint64_t b, bool add) {
     asm volatile("{\n"
@@ -66,8 +68,8 @@ __device__ __forceinline__ void wgmma_s8(int (&d)[128], uint64_t a, uint64_t b, 
                  " %112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, %126, %127}, "
                  "%128, %129, add;\n"
                  "}"
-                 : R8(d, 0), R8(d, 8), R8(d, 16), R8(d, 24), R8(d, 32), R8(d, 40), R8(d, 48), R8(d, 56), R8(d, 64), R8(d, 72), R8(d, 80),
-                   R8(d, 88), R8(d, 96), R8(d, 104), R8(d, 112), R8(d, 120)
+                 : R8(d, 0), R8(d, 8), R8(d, 16), R8(d, 24), R8(d, 32), R8(d, 40), R8(d, 48), R8(d, 56), R8(d, 64),
+                   R8(d, 72), R8(d, 80), R8(d, 88), R8(d, 96), R8(d, 104), R8(d, 112), R8(d, 120)
                  : "l"(a), "l"(b), "r"((int)add));
 }
 __device__ __forceinline__ void hold(int (&d)[128]) {
@@ -90,7 +92,8 @@ struct Ring {
     uint64_t *full, *empty;
 };
 
-__device__ __forceinline__ void produce(const CUtensorMap *map_a, const CUtensorMap *map_b, const Work &w, const Ring &ring) {
+__device__ __forceinline__ void produce(const CUtensorMap *map_a, const CUtensorMap *map_b, const Work &w,
+                                        const Ring &ring) {
     const int rank = (int)hopper::cluster_rank();
     Place place = {0, 0};
     for (int tile = (int)blockIdx.x / CLUSTER; tile < w.tiles_m * w.tiles_n; tile += (int)gridDim.x / CLUSTER) {
@@ -101,7 +104,8 @@ __device__ __forceinline__ void produce(const CUtensorMap *map_a, const CUtensor
             hopper::barrier_wait(ring.empty + place.slot, place.phase ^ 1);
             hopper::barrier_expect(ring.full + place.slot, STAGE_BYTES);
             hopper::copy_tensor(stage, map_a, (row * CLUSTER + rank) * M, p * K, ring.full + place.slot);
-            hopper::copy_tensor_to(3, stage + A_BYTES + rank * (B_BYTES / 2), map_b, col * N + rank * (N / 2), p * K, ring.full + place.slot);
+            hopper::copy_tensor_to(3, stage + A_BYTES + rank * (B_BYTES / 2), map_b, col * N + rank * (N / 2), p * K,
+                                   ring.full + place.slot);
         }
     }
     for (int i = 0; i < STAGES; i++, place.step()) hopper::barrier_wait(ring.empty + place.slot, place.phase ^ 1);
@@ -119,7 +123,8 @@ __device__ __forceinline__ unsigned word_of(int a0, int a1, int b0, int b1) {
     return odd ? __byte_perm(given, own, 0x5410) : __byte_perm(own, given, 0x5410);
 }
 
-__device__ __forceinline__ void store(const CUtensorMap *map_c, const Work &w, const Ring &ring, const int (&sum)[128], int64_t row, int64_t col) {
+__device__ __forceinline__ void store(const CUtensorMap *map_c, const Work &w, const Ring &ring, const int (&sum)[128],
+                                      int64_t row, int64_t col) {
     const int group = (int)threadIdx.x / 128, thread = (int)threadIdx.x % 128;
     unsigned char *boxes = ring.boxes + group * 2 * BOX_BYTES;
     if (thread == 0) hopper::store_wait<0>();
@@ -128,15 +133,16 @@ __device__ __forceinline__ void store(const CUtensorMap *map_c, const Work &w, c
 #pragma unroll
     for (int j = 0; j < 32; j++) {
         const int *s = sum + 4 * j;
-        const unsigned word = word_of(residue(s[0], w.modulus, w.inverse), residue(s[1], w.modulus, w.inverse), residue(s[2], w.modulus, w.inverse),
-                                      residue(s[3], w.modulus, w.inverse));
+        const unsigned word = word_of(residue(s[0], w.modulus, w.inverse), residue(s[1], w.modulus, w.inverse),
+                                      residue(s[2], w.modulus, w.inverse), residue(s[3], w.modulus, w.inverse));
         const int byte = 8 * j + thread % 4 / 2 * 4, unit = byte % 128 / 16 ^ own_row % 8;
         *reinterpret_cast<unsigned *>(boxes + byte / 128 * BOX_BYTES + own_row * 128 + unit * 16 + byte % 16) = word;
     }
     hopper::fence_copies();
     hopper::named_wait(1 + group, 128);
     if (thread != 0) return;
-    for (int box = 0; box < 2; box++) hopper::store_tensor(map_c, (int)row, (int)col + box * 128, boxes + box * BOX_BYTES, hopper::evict_first());
+    for (int box = 0; box < 2; box++)
+        hopper::store_tensor(map_c, (int)row, (int)col + box * 128, boxes + box * BOX_BYTES, hopper::evict_first());
     hopper::store_commit();
 }
 
@@ -157,7 +163,8 @@ __device__ __forceinline__ void consume(const CUtensorMap *map_c, const Work &w,
         for (int p = 0; p < w.panels; p++) {
             if (group == 1 && p == w.panels - LAST) take_turn();
             const uint32_t stage = hopper::shared_address(ring.stages) + place.slot * STAGE_BYTES;
-            const uint64_t a = hopper::wgmma_operand(stage + group * 64 * K), b = hopper::wgmma_operand(stage + A_BYTES);
+            const uint64_t a = hopper::wgmma_operand(stage + group * 64 * K),
+                           b = hopper::wgmma_operand(stage + A_BYTES);
             hopper::barrier_wait(ring.full + place.slot, place.phase);
             hopper::wgmma_fence();
 #pragma unroll
@@ -175,15 +182,16 @@ __device__ __forceinline__ void consume(const CUtensorMap *map_c, const Work &w,
         hold(sum);
         release(ring, before);
         tile_of(w, tile, &row, &col);
-        store(map_c, w, ring, sum, (int64_t)(row * CLUSTER + (int)hopper::cluster_rank()) * M + group * 64, (int64_t)col * N);
+        store(map_c, w, ring, sum, (int64_t)(row * CLUSTER + (int)hopper::cluster_rank()) * M + group * 64,
+              (int64_t)col * N);
     }
     if (group == 0) hopper::named_wait(3, GROUPS * 128);
     if (threadIdx.x % 128 == 0) hopper::store_wait<0>();
 }
 
 __global__ void __launch_bounds__(THREADS, 1) __cluster_dims__(CLUSTER, 1, 1)
-    product(const __grid_constant__ CUtensorMap map_a, const __grid_constant__ CUtensorMap map_b, const __grid_constant__ CUtensorMap map_c,
-            const __grid_constant__ Work w) {
+    product(const __grid_constant__ CUtensorMap map_a, const __grid_constant__ CUtensorMap map_b,
+            const __grid_constant__ CUtensorMap map_c, const __grid_constant__ Work w) {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
     extern __shared__ unsigned char shared[];
     Ring ring;
@@ -208,8 +216,9 @@ CUtensorMap map_of(void *data, int64_t rows, int64_t cols, int box_rows) {
     const cuuint64_t extent[2] = {(cuuint64_t)cols, (cuuint64_t)rows}, row_bytes[1] = {(cuuint64_t)cols};
     const cuuint32_t box[2] = {128, (cuuint32_t)box_rows}, step[2] = {1, 1};
     CUtensorMap map;
-    check(cuTensorMapEncodeTiled(&map, CU_TENSOR_MAP_DATA_TYPE_UINT8, 2, data, extent, row_bytes, box, step, CU_TENSOR_MAP_INTERLEAVE_NONE,
-                                 CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS,
+    check(cuTensorMapEncodeTiled(&map, CU_TENSOR_MAP_DATA_TYPE_UINT8, 2, data, extent, row_bytes, box, step,
+                                 CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
+                                 CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS,
           "a tensor map");
     return map;
 }
@@ -233,7 +242,8 @@ struct Vendor {
     void *at_a, *at_b, *at_c, *workspace;
     void launch(int which) const {
         const int one = 1, zero = 0;
-        LT(cublasLtMatmul(handle, what, &one, at_b, b, at_a, a, &zero, at_c, c, at_c, c, &found[which].algo, workspace, (size_t)64 << 20, 0));
+        LT(cublasLtMatmul(handle, what, &one, at_b, b, at_a, a, &zero, at_c, c, at_c, c, &found[which].algo, workspace,
+                          (size_t)64 << 20, 0));
     }
     void launch() const { launch(best); }
 };
@@ -279,7 +289,8 @@ Vendor vendor_of(void *a, void *b, void *c, int64_t n) {
 }
 
 /* Samples of C against a plain loop; what is wrong ends the probe. */
-void verify(const std::vector<signed char> &a, const std::vector<signed char> &b, const void *at_c, int64_t n, int modulus) {
+void verify(const std::vector<signed char> &a, const std::vector<signed char> &b, const void *at_c, int64_t n,
+            int modulus) {
     std::vector<signed char> c((size_t)(n * n));
     CUDA(cudaMemcpy(c.data(), at_c, c.size(), cudaMemcpyDeviceToHost));
     for (int sample = 0; sample < 4096; sample++) {
@@ -288,8 +299,8 @@ void verify(const std::vector<signed char> &a, const std::vector<signed char> &b
         for (int64_t q = 0; q < n; q++) sum += a[(size_t)(i * n + q)] * b[(size_t)(j * n + q)];
         const int64_t got = c[(size_t)(i * n + j)];
         if ((sum - got) % modulus == 0 && 2 * llabs(got) <= modulus) continue;
-        fprintf(stderr, "probe_int8: C[%lld][%lld] is %lld, the sum %lld mod %d is %lld\n", (long long)i, (long long)j, (long long)got, (long long)sum, modulus,
-                (long long)(sum % modulus));
+        fprintf(stderr, "probe_int8: C[%lld][%lld] is %lld, the sum %lld mod %d is %lld\n", (long long)i, (long long)j,
+                (long long)got, (long long)sum, modulus, (long long)(sum % modulus));
         exit(1);
     }
 }
@@ -315,8 +326,11 @@ int main(int argc, char **argv) {
         CUDA(cudaMalloc(&at_wide, 4 * a.size()));
         CUDA(cudaMemcpy(at_a, a.data(), a.size(), cudaMemcpyHostToDevice));
         CUDA(cudaMemcpy(at_b, b.data(), b.size(), cudaMemcpyHostToDevice));
-        const Own own = {map_of(at_a, n, n, M), map_of(at_b, n, n, N / 2), map_of(at_c, n, n, 64),
-                         {(int)(n / (CLUSTER * M)), (int)(n / N), (int)(n / K), modulus, (unsigned)((1ull << 32) / modulus)}};
+        const Own own = {
+            map_of(at_a, n, n, M),
+            map_of(at_b, n, n, N / 2),
+            map_of(at_c, n, n, 64),
+            {(int)(n / (CLUSTER * M)), (int)(n / N), (int)(n / K), modulus, (unsigned)((1ull << 32) / modulus)}};
         const Vendor vendor = vendor_of(at_a, at_b, at_wide, n);
         own.launch();
         CUDA(cudaDeviceSynchronize());
@@ -329,8 +343,8 @@ int main(int argc, char **argv) {
                 rates[which].push_back(2.0 * (double)n * (double)n * (double)n / seconds_of(count, one) / 1e12);
             }
         for (auto &r : rates) std::sort(r.begin(), r.end());
-        printf("%6lld: residues %.0f TOP/s, cuBLAS int32 %.0f (of %d algorithms), ratio %.3f\n", (long long)n, rates[0][1], rates[1][1], vendor.count,
-               rates[0][1] / rates[1][1]);
+        printf("%6lld: residues %.0f TOP/s, cuBLAS int32 %.0f (of %d algorithms), ratio %.3f\n", (long long)n,
+               rates[0][1], rates[1][1], vendor.count, rates[0][1] / rates[1][1]);
         for (void *at : {at_a, at_b, at_c, at_wide, vendor.workspace}) CUDA(cudaFree(at));
     }
     return 0;

@@ -11,17 +11,41 @@ static tsr_rank_record ranks[2];
 
 static tsr_run_record sample(void) {
     for (int i = 0; i < 2; i++) {
-        ranks[i] = (tsr_rank_record){.rank = i, .row = i ? -1 : 0, .col = i ? -1 : 0, .depth = i ? -1 : 0, .tiles = 7, .flops = 3e9, .kernel_seconds = 1.5,
-                                     .wall_seconds = 3, .overflows = 2 + i};
+        ranks[i] = (tsr_rank_record){.rank = i,
+                                     .row = i ? -1 : 0,
+                                     .col = i ? -1 : 0,
+                                     .depth = i ? -1 : 0,
+                                     .tiles = 7,
+                                     .flops = 3e9,
+                                     .kernel_seconds = 1.5,
+                                     .wall_seconds = 3,
+                                     .overflows = 2 + i};
         snprintf(ranks[i].host, sizeof ranks[i].host, "node%d", i);
         snprintf(ranks[i].device, sizeof ranks[i].device, "%s", i ? "CPU with a long name" : "CPU");
         ranks[i].lane_seconds[TSR_LANE_READ] = 2;
         ranks[i].lane_bytes[TSR_LANE_READ] = 5e9;
     }
-    tsr_run_record run = {.command = "tessera multiply \"a b\" \\ \n\x01 \xc3\xa9 \xff end", .started = "2026-01-02T03:04:05Z", .alpha = 1.5, .beta = NAN, .m = 3,
-                          .n = 4, .k = 5, .grid = {1, 1, 1}, .ranks = 2, .super_blocks = {1, 2}, .panel = 5, .kernel = "blas", .type = "f32",
-                          .transport = "host", .io = "direct", .versions = "tessera", .seconds = 2, .gflops = INFINITY, .check = "not run",
-                          .rank_records = ranks, .warnings = "one\ntwo"};
+    tsr_run_record run = {.command = "tessera multiply \"a b\" \\ \n\x01 \xc3\xa9 \xff end",
+                          .started = "2026-01-02T03:04:05Z",
+                          .alpha = 1.5,
+                          .beta = NAN,
+                          .m = 3,
+                          .n = 4,
+                          .k = 5,
+                          .grid = {1, 1, 1},
+                          .ranks = 2,
+                          .super_blocks = {1, 2},
+                          .panel = 5,
+                          .kernel = "blas",
+                          .type = "f32",
+                          .transport = "host",
+                          .io = "direct",
+                          .versions = "tessera",
+                          .seconds = 2,
+                          .gflops = INFINITY,
+                          .check = "not run",
+                          .rank_records = ranks,
+                          .warnings = "one\ntwo"};
     run.setup_seconds = 0.75;
     run.startup_seconds[TSR_STARTUP_MPI] = 0.5, run.startup_seconds[TSR_STARTUP_PLAN] = 0.25;
     snprintf(run.a.name, sizeof run.a.name, "a.h5:/A");
@@ -75,8 +99,10 @@ static char *printed(const tsr_run_record *run, const char *log, bool ranks_too)
     char *text = NULL;
     size_t bytes;
     FILE *to = open_memstream(&text, &bytes);
-    if (ranks_too) tsr_record_print_ranks(run, to);
-    else tsr_record_print(run, log, to);
+    if (ranks_too)
+        tsr_record_print_ranks(run, to);
+    else
+        tsr_record_print(run, log, to);
     fclose(to);
     CHECK(bytes > 0 && text[bytes - 1] == '\n', "ends without a newline: %s", text);
     return text;
@@ -120,10 +146,11 @@ static tsr_run_record wide(tsr_rank_record *many, int count) {
     snprintf(run.c0.name, sizeof run.c0.name, "c0.h5:/C0");
     snprintf(run.a.type, sizeof run.a.type, "f64 big-endian and more of it"),
         run.b = run.c = run.a, snprintf(run.c0.type, sizeof run.c0.type, "%s", run.a.type);
-    snprintf(run.check, sizeof run.check,
-             "PASSED: every row within its rounding bound (largest |r|/bound 0.00239, largest bound 3.71); a larger error "
-             "passes with probability at most 9.54e-07; 1234567 of 1234567890 rows hold NaN or Inf and were checked only "
-             "for where these are");
+    snprintf(
+        run.check, sizeof run.check,
+        "PASSED: every row within its rounding bound (largest |r|/bound 0.00239, largest bound 3.71); a larger error "
+        "passes with probability at most 9.54e-07; 1234567 of 1234567890 rows hold NaN or Inf and were checked only "
+        "for where these are");
     return run;
 }
 

@@ -25,15 +25,20 @@ int main(void) {
     tsr_warn(&warnings, "2 ranks"); /* the beginning of another one is not that one */
     tsr_warn(&warnings, "2 ranks share a GPU and more");
     tsr_warn(&warnings, "of a file named %s", "a\nb\rc");
-    CHECK(strcmp(said, "tessera: warning: 2 ranks share a GPU\ntessera: warning: 2 ranks\ntessera: warning: 2 ranks share a GPU and more\n"
-                       "tessera: warning: of a file named a b c\n") == 0, "said: %s", said);
-    CHECK(strcmp(warnings.text, "2 ranks share a GPU\n2 ranks\n2 ranks share a GPU and more\nof a file named a b c") == 0, "kept: %s", warnings.text);
+    CHECK(strcmp(said, "tessera: warning: 2 ranks share a GPU\ntessera: warning: 2 ranks\ntessera: warning: 2 ranks "
+                       "share a GPU and more\n"
+                       "tessera: warning: of a file named a b c\n") == 0,
+          "said: %s", said);
+    CHECK(strcmp(warnings.text, "2 ranks share a GPU\n2 ranks\n2 ranks share a GPU and more\nof a file named a b c") ==
+              0,
+          "kept: %s", warnings.text);
     /* More than the text holds: all are said, those that fit are kept whole. */
     memset(longest, 'x', sizeof longest - 1);
     longest[sizeof longest - 1] = '\0';
     for (int i = 0; i < 100; i++) tsr_warn(&warnings, "%d%s", i, longest);
     CHECK(lines(said) == 104, "%zu lines were said", lines(said));
-    CHECK(strlen(warnings.text) < sizeof warnings.text && warnings.text[strlen(warnings.text) - 1] == 'x', "%zu characters kept", strlen(warnings.text));
+    CHECK(strlen(warnings.text) < sizeof warnings.text && warnings.text[strlen(warnings.text) - 1] == 'x',
+          "%zu characters kept", strlen(warnings.text));
     CHECK(strlen(strrchr(warnings.text, '\n') + 1) == 2 + strlen(longest), "the last one kept is cut");
     fclose(warnings.to);
     free(said);

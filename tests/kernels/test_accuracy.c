@@ -66,7 +66,8 @@ static void check_wide_float(void) {
         CHECK(error <= bound, "%s: error %g, bound %g", tsr_input_name((tsr_input)input), error, bound);
         double plain_error = fabs((double)((wide_float)plain - exact));
         const bool many = input != TSR_INPUT_SPARSE && input != TSR_INPUT_BANDED; /* terms to add up */
-        CHECK(!many || plain_error > 100 * bound, "%s: a plain sum would pass, too: %g", tsr_input_name((tsr_input)input), plain_error);
+        CHECK(!many || plain_error > 100 * bound, "%s: a plain sum would pass, too: %g",
+              tsr_input_name((tsr_input)input), plain_error);
         CHECK(fabs(absolute - (double)magnitude) <= MOST_K * 0x1p-52 * (double)magnitude, "%s: %g", tsr_input_name((tsr_input)input), absolute);
     }
 }
@@ -107,7 +108,8 @@ static void check_inputs(void) {
         fill(TSR_INPUT_BANDED, 0, TSR_F64, SIZE, K, again, side == 0);
         for (int i = 0; i < SIZE * K; i++) {
             const int line = side == 0 ? i / K : i % K, along = side == 0 ? i % K : i / K;
-            const int lines = side == 0 ? SIZE : K, length = side == 0 ? K : SIZE; /* rows of A (SIZE x K), columns of B (SIZE x K) */
+            const int lines = side == 0 ? SIZE : K,
+                      length = side == 0 ? K : SIZE; /* rows of A (SIZE x K), columns of B (SIZE x K) */
             sparse += twice[i] != 0;
             banded += again[i] != 0;
             outside += again[i] != 0 && abs(line * length / lines - along) > 25;

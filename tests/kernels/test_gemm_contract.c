@@ -131,9 +131,10 @@ static void check_handed(const setup *s, const product *p, uint64_t expected, ui
     CHECK_OK(s->ops->download(s->device, &handed, p->handed, sizeof handed, s->stream));
     CHECK_OK(s->ops->stream_wait(s->device, s->stream));
     CHECK(handed.products == expected && handed.few == few && handed.multiply_adds == expected * each,
-          "%s %s %ldx%ldx%ld: %llu products (%llu of few, %llu multiply-adds) handed on, not %llu (%llu)", s->kernel->name,
-          tsr_dtype_name(s->kernel->input), (long)p->m, (long)p->n, (long)p->k, (unsigned long long)handed.products,
-          (unsigned long long)handed.few, (unsigned long long)handed.multiply_adds, (unsigned long long)expected, (unsigned long long)few);
+          "%s %s %ldx%ldx%ld: %llu products (%llu of few, %llu multiply-adds) handed on, not %llu (%llu)",
+          s->kernel->name, tsr_dtype_name(s->kernel->input), (long)p->m, (long)p->n, (long)p->k,
+          (unsigned long long)handed.products, (unsigned long long)handed.few, (unsigned long long)handed.multiply_adds,
+          (unsigned long long)expected, (unsigned long long)few);
     CHECK(expected == 0 || s->kernel->fallback, "%s hands products to nobody", s->kernel->name);
 }
 
@@ -156,8 +157,18 @@ static bool few_meet(const setup *s, const product *p) {
 }
 
 static tsr_gemm_args arguments(const product *p, bool accumulate) {
-    return (tsr_gemm_args){.m = p->m, .n = p->n, .k = p->k, .a = p->a.data, .lda = p->a.ld, .b = p->b.data, .ldb = p->b.ld, .c = p->c.data,
-                           .ldc = p->c.ld, .accumulate = accumulate, .workspace = p->workspace, .handed = p->handed};
+    return (tsr_gemm_args){.m = p->m,
+                           .n = p->n,
+                           .k = p->k,
+                           .a = p->a.data,
+                           .lda = p->a.ld,
+                           .b = p->b.data,
+                           .ldb = p->b.ld,
+                           .c = p->c.data,
+                           .ldc = p->c.ld,
+                           .accumulate = accumulate,
+                           .workspace = p->workspace,
+                           .handed = p->handed};
 }
 
 /* Uploads a, b, c, multiplies, and returns what C's memory then holds; everything outside its m × n elements must be as it was. */
@@ -259,7 +270,8 @@ static void check_special(const setup *s, int64_t m, int64_t n, int64_t k, layou
             CHECK(same, "%s %s: C[%ld][%ld] = %g, IEEE says %g", s->kernel->name, tsr_dtype_name(s->kernel->input), (long)i, (long)j, got, want);
         }
     }
-    check_handed(s, &p, s->kernel->fallback != NULL, 0); /* `split3`, the one kernel whose parts hold no NaN and no Inf */
+    check_handed(s, &p, s->kernel->fallback != NULL,
+                 0); /* `split3`, the one kernel whose parts hold no NaN and no Inf */
     free(result.host);
     product_close(s, &p);
 }
@@ -289,8 +301,8 @@ static void check_sparse(const setup *s, int64_t edge, layout l, int way) {
             }
             const long double allowed = way == 0 ? 0 : terms <= 1 ? unit * sizes : 2 * unit * terms * sizes;
             const double got = get(&result, at(&p.c, i, j));
-            CHECK(fabsl(got - sum) <= allowed, "%s way %d: C[%ld][%ld] = %.17g, should be %.17Lg ± %.3Lg", s->kernel->name, way, (long)i,
-                  (long)j, got, sum, allowed);
+            CHECK(fabsl(got - sum) <= allowed, "%s way %d: C[%ld][%ld] = %.17g, should be %.17Lg ± %.3Lg",
+                  s->kernel->name, way, (long)i, (long)j, got, sum, allowed);
         }
     if (s->kernel->fallback) check_handed(s, &p, 1, 1);
     free(result.host);

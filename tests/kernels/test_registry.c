@@ -112,13 +112,16 @@ static void check_speeds(void) {
         CHECK_OK(tsr_dtype_parse(row->type, &kernel.type));
         for (int i = 0; i < TSR_GEMM_SPEED_SIZES; i++) {
             const int64_t edge = (int64_t)TSR_GEMM_SPEED_SMALLEST << i, next = i + 1 < TSR_GEMM_SPEED_SIZES ? i + 1 : i;
-            const double round = tsr_gemm_speed(&kernel, &facts, edge, edge, edge), between = tsr_gemm_speed(&kernel, &facts, 3 * edge / 2, 3 * edge / 2, 3 * edge / 2);
-            const double odd = tsr_gemm_speed(&kernel, &facts, edge, edge, edge + 1), low = fmin(row->round[i], row->round[next]), high = fmax(row->round[i], row->round[next]);
+            const double round = tsr_gemm_speed(&kernel, &facts, edge, edge, edge),
+                         between = tsr_gemm_speed(&kernel, &facts, 3 * edge / 2, 3 * edge / 2, 3 * edge / 2);
+            const double odd = tsr_gemm_speed(&kernel, &facts, edge, edge, edge + 1),
+                         low = fmin(row->round[i], row->round[next]), high = fmax(row->round[i], row->round[next]);
             CHECK(fabs(round / row->round[i] / 1e12 - 1) < 1e-9, "%s at %ld: %g", row->kernel, (long)edge, round);
             CHECK(between >= 0.999e12 * low && between <= 1.001e12 * high, "%s at %ld: %g", row->kernel, (long)(3 * edge / 2), between);
             CHECK(odd >= 0.9e12 * row->odd[i] && odd <= 1.2e12 * fmax(row->odd[i], row->odd[next]), "%s at %ld, odd: %g", row->kernel, (long)edge, odd);
         }
-        const double least = tsr_gemm_speed(&kernel, &facts, 1, 1, 8), most = tsr_gemm_speed(&kernel, &facts, 1 << 20, 1 << 20, 1 << 20);
+        const double least = tsr_gemm_speed(&kernel, &facts, 1, 1, 8),
+                     most = tsr_gemm_speed(&kernel, &facts, 1 << 20, 1 << 20, 1 << 20);
         CHECK(fabs(least / row->odd[0] / 1e12 - 1) < 1e-9, "%s, small: %g", row->kernel, least);
         CHECK(fabs(most / row->round[TSR_GEMM_SPEED_SIZES - 1] / 1e12 - 1) < 1e-9, "%s, large: %g", row->kernel, most);
         facts.arch = -1;
@@ -131,7 +134,8 @@ static void check_speeds(void) {
 /* Figures belong to the code that was measured: a build for an older architecture never counts on what only sm_90a code reaches, and
  * libraries bring theirs. */
 static void check_code(void) {
-    const tsr_gemm_kernel simt = {.name = "simt", .input = TSR_F32, .type = TSR_F32}, cublas = {.name = "cublas", .input = TSR_F32, .type = TSR_F32};
+    const tsr_gemm_kernel simt = {.name = "simt", .input = TSR_F32, .type = TSR_F32},
+                          cublas = {.name = "cublas", .input = TSR_F32, .type = TSR_F32};
     static const char *const codes[] = {"90a", "90", "80", "75", "100a"};
     double speeds[5], vendor[5];
     for (int i = 0; i < 5; i++) {
@@ -140,10 +144,14 @@ static void check_code(void) {
         speeds[i] = tsr_gemm_speed(&simt, &facts, 8192, 8192, 8192);
         vendor[i] = tsr_gemm_speed(&cublas, &facts, 8192, 8192, 8192);
     }
-    CHECK(speeds[0] > 0 && speeds[1] > 0 && speeds[1] != speeds[0], "code for sm_90 is taken for code for sm_90a: %g, %g", speeds[0], speeds[1]);
-    CHECK(speeds[2] == speeds[1] && speeds[3] == speeds[1], "code for sm_80 is the nearest that was measured: %g, %g, %g", speeds[1], speeds[2], speeds[3]);
+    CHECK(speeds[0] > 0 && speeds[1] > 0 && speeds[1] != speeds[0],
+          "code for sm_90 is taken for code for sm_90a: %g, %g", speeds[0], speeds[1]);
+    CHECK(speeds[2] == speeds[1] && speeds[3] == speeds[1],
+          "code for sm_80 is the nearest that was measured: %g, %g, %g", speeds[1], speeds[2], speeds[3]);
     CHECK(speeds[4] == 0, "code for another architecture alone: %g", speeds[4]);
-    for (int i = 1; i < 5; i++) CHECK(vendor[i] == vendor[0] && vendor[i] > 0, "cuBLAS depends on this build's code: %g, %g", vendor[i], vendor[0]);
+    for (int i = 1; i < 5; i++)
+        CHECK(vendor[i] == vendor[0] && vendor[i] > 0, "cuBLAS depends on this build's code: %g, %g", vendor[i],
+              vendor[0]);
 }
 
 /* The fastest, what loading takes counted in: a library pays for large products only. */
@@ -151,11 +159,13 @@ static void check_loading(void) {
     int count;
     const tsr_gemm_kernel *const *kernels = tsr_gemm_kernels(&count);
     for (int i = 0; i < count; i++)
-        CHECK((kernels[i]->load_seconds > 0) == (strncmp(kernels[i]->name, "cublas", 6) == 0), "%s: %g s to load", kernels[i]->name, kernels[i]->load_seconds);
+        CHECK((kernels[i]->load_seconds > 0) == (strncmp(kernels[i]->name, "cublas", 6) == 0), "%s: %g s to load",
+              kernels[i]->name, kernels[i]->load_seconds);
 #ifdef TSR_HAVE_CUBLAS
     tsr_device_facts facts = {.kind = TSR_DEVICE_CUDA, .name = "a GPU", .arch = 90, .code = "80"};
     const tsr_gemm_kernel *kernel = NULL;
-    tsr_gemm_request request = {.a = TSR_F64, .b = TSR_F64, .type = TSR_F64, .m = 1000, .n = 1000, .k = 1000, .flops = 2e9};
+    tsr_gemm_request request = {
+        .a = TSR_F64, .b = TSR_F64, .type = TSR_F64, .m = 1000, .n = 1000, .k = 1000, .flops = 2e9};
     for (int measured = 0; measured < 2; measured++) {
         facts.arch = measured ? 90 : 100;
         request.m = request.n = request.k = 1000, request.flops = 2e9;
@@ -163,10 +173,12 @@ static void check_loading(void) {
         CHECK(kernel->load_seconds == 0, "%s for one product of 1000^3 on sm_%d", kernel->name, facts.arch);
         request.m = request.n = request.k = 30000, request.flops = 2 * 27e12;
         CHECK_OK(tsr_gemm_choose("auto", &facts, &request, &kernel));
-        CHECK(strcmp(kernel->name, "cublas") == 0, "%s for 30000^3 in code that is slow on sm_%d", kernel->name, facts.arch);
+        CHECK(strcmp(kernel->name, "cublas") == 0, "%s for 30000^3 in code that is slow on sm_%d", kernel->name,
+              facts.arch);
         request.m = request.n = request.k = 1000, request.flops = 0;
         CHECK_OK(tsr_gemm_choose("auto", &facts, &request, &kernel));
-        CHECK(strcmp(kernel->name, "cublas") == 0, "%s for endless products of 1000^3 on sm_%d", kernel->name, facts.arch);
+        CHECK(strcmp(kernel->name, "cublas") == 0, "%s for endless products of 1000^3 on sm_%d", kernel->name,
+              facts.arch);
     }
 #endif
 }
@@ -183,7 +195,8 @@ static void check_auto_everywhere(void) {
             const tsr_device_facts facts = {.kind = TSR_DEVICE_CUDA, .name = "a GPU", .arch = archs[at]};
             double slower = 0;
             for (int accuracy = 0; accuracy < TSR_ACCURACY_COUNT; accuracy++) {
-                const tsr_gemm_request request = {TSR_F32, TSR_F32, TSR_F32, (tsr_accuracy)accuracy, edge, edge, edge, 0};
+                const tsr_gemm_request request = {TSR_F32, TSR_F32, TSR_F32, (tsr_accuracy)accuracy,
+                                                  edge,    edge,    edge,    0};
                 const tsr_gemm_kernel *kernel = NULL;
                 CHECK_OK(tsr_gemm_choose("auto", &facts, &request, &kernel));
                 CHECK(tsr_gemm_runs_on(kernel, facts.arch) && kernel->multiple == 1 && tsr_gemm_loss(kernel, TSR_F32, TSR_F32) <= request.accuracy,

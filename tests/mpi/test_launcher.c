@@ -87,18 +87,18 @@ static void test_masks(void) {
         const char *ranks, *cores, *launcher, *variable;
         bool bound;
     } cases[] = {
-        {"2", "3,11", "0-15", NULL, false},     /* a core */
-        {"2", "3", "0-7", NULL, false},         /* of which one thread is the launcher's */
-        {"1", "3,11", "4-7", NULL, false},      /* that the launcher may not use */
-        {"2", "3", "0-15", NULL, true},         /* one thread of two */
-        {"2", "3", "0-15", threads, false},     /* is what Open MPI binds to then */
+        {"2", "3,11", "0-15", NULL, false}, /* a core */
+        {"2", "3", "0-7", NULL, false}, /* of which one thread is the launcher's */
+        {"1", "3,11", "4-7", NULL, false}, /* that the launcher may not use */
+        {"2", "3", "0-15", NULL, true}, /* one thread of two */
+        {"2", "3", "0-15", threads, false}, /* is what Open MPI binds to then */
         {"2", "3-4,11-12", "0-15", NULL, true}, /* two cores */
         {"2", "2-3,10-11", "0-15", NULL, true}, /* a node, for two ranks */
         {"4", "2-3,10-11", "0-15", NULL, false},
         {"4", "2-3", "0-7", NULL, false},
         {"4", "0-3,8-11", "0-15", NULL, false}, /* a package */
-        {"4", "3,11", "0-15", NULL, true},      /* a core, for four ranks */
-        {"4", "3,11", "0-15", mapping, false},  /* mapped by cores */
+        {"4", "3,11", "0-15", NULL, true}, /* a core, for four ranks */
+        {"4", "3,11", "0-15", mapping, false}, /* mapped by cores */
         {"2", "0-3,8-11", "0-15", mapping, false},
         {"4", "0-1,8", "0-15", NULL, true}, /* a part of a node */
         {"4", "0-7", "0-15", NULL, true},
@@ -146,10 +146,12 @@ static void test_open_mpi(void) {
         {"OMPI_MCA_hwloc_base_binding_policy", "core"},      {"OMPI_MCA_hwloc_base_cpu_list", "0"},
         {"OMPI_MCA_rmaps_base_mapping_policy", "slot:PE=2"}, {"OMPI_MCA_orte_rankfile", "file"},
         {"PRTE_MCA_hwloc_default_binding_policy", "core"},   {"PRTE_MCA_rmaps_default_mapping_policy", "slot:pe=2"}};
-    static const char *const none_lines[] = {
-        "mpirun -bind-to none", "prterun --bind-to=none tessera", "prterun --bind-to none --cpu-set 0-3",
-        "prterun --cpu-set 0-3 --bind-to none:overload-allowed", "mpirun --mca hwloc_base_binding_policy none",
-        "prterun --prtemca hwloc_default_binding_policy none tessera"};
+    static const char *const none_lines[] = {"mpirun -bind-to none",
+                                             "prterun --bind-to=none tessera",
+                                             "prterun --bind-to none --cpu-set 0-3",
+                                             "prterun --cpu-set 0-3 --bind-to none:overload-allowed",
+                                             "mpirun --mca hwloc_base_binding_policy none",
+                                             "prterun --prtemca hwloc_default_binding_policy none tessera"};
     setenv("OMPI_COMM_WORLD_SIZE", "2", 1);
     setenv("OMPI_COMM_WORLD_RANK", "1", 1);
     process("self", "tessera", 20, "3", "tessera");
@@ -248,7 +250,8 @@ static void test_sizes(void) {
 /* Who was launched may have others to reach; what the user set stays. */
 static void test_alone(void) {
     static const char *const wanted[] = {"OMPI_MCA_ess_singleton_isolated", "OMPI_MCA_pml", "OMPI_MCA_btl"};
-    static const char *const of_launchers[] = {"PMIX_NAMESPACE", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID", "SLURM_STEP_ID"};
+    static const char *const of_launchers[] = {"PMIX_NAMESPACE", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID",
+                                               "SLURM_STEP_ID"};
     for (int i = 0; i < 3; i++) unsetenv(wanted[i]);
     forget();
     for (int i = 0; i < 5; i++) {
