@@ -88,8 +88,8 @@ static void write_row(FILE *file, const tsr_gemm_speed_row *row) {
 /* Libraries bring their own code. */
 static bool of_library(const tsr_gemm_kernel *kernel) { return strncmp(kernel->name, "cublas", strlen("cublas")) == 0; }
 
-/* Of the kernels measured, how near the one that `auto` takes for a class of accuracy comes to the fastest, at every size;
- * less: 0 for round sizes, 1 for odd. */
+/* Of the kernels measured, how near the one that `auto` takes for a class of accuracy comes to the fastest, at
+ * every size; less: 0 for round sizes, 1 for odd. */
 static tsr_status print_auto(const tsr_device_facts *facts, const measured *rows, int count, tsr_accuracy accuracy,
                              int64_t less) {
     printf("auto, %s, %s, of the fastest:", tsr_dtype_name(rows[0].kernel->input), tsr_accuracy_name(accuracy));

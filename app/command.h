@@ -11,7 +11,8 @@ typedef struct {
     const char *what; /* one line for `tessera --help` */
     /* argv[0] is "tessera NAME". The world is open; --help and --version were answered before it was. */
     tsr_status (*run)(const tsr_world *world, int argc, char **argv);
-    /* Prints the command's --help to stdout (argp). `part`: the word after the command, NULL for none; commands without parts ignore it. */
+    /* Prints the command's --help to stdout (argp). `part`: the word after the command, NULL for none; commands
+     * without parts ignore it. */
     void (*help)(const char *part);
     /* One process can do it: it may run under another MPI's launcher. Where it needs ranks or writes a file after all,
      * it asks tsr_world_check_launcher itself; for other commands main.c does. */

@@ -58,7 +58,8 @@ tsr_status tsr_job_describe(tsr_job *j); /* what is multiplied: the files, the p
 tsr_status tsr_job_choose(tsr_job *j, tsr_device_opening *opening); /* with what: device, kernel, transport, plan */
 /* Local. Rank 0 says why C is f64 where nobody asked for that, and warns that C may not be exact. */
 void tsr_job_say_types(const tsr_job *j);
-/* dry_run.c, Local. Rank 0 prints the plan, and seconds predicted from rates that it states. It measures a CPU's kernel. */
+/* dry_run.c, Local. Rank 0 prints the plan, and seconds predicted from rates that it states. It measures a CPU's
+ * kernel. */
 tsr_status tsr_job_show_plan(const tsr_job *j);
 
 /* multiply.c. Collective, the same status on every rank: the grid and the transport of the plan. */

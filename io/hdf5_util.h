@@ -79,8 +79,8 @@ char *tsr_h5_attribute_text(hid_t attribute, hid_t type);
 /* The text attribute `name` of an object, "" when there is none. */
 void tsr_h5_text_of(hid_t object, const char *name, char *text, size_t chars);
 
-/* What other programs write (hdf5_foreign.c). Whether the object at `path` (absolute) serves a matrix and is none itself:
- * types of Octave, indexes of pandas, cells of MATLAB, tables of our records. */
+/* What other programs write (hdf5_foreign.c). Whether the object at `path` (absolute) serves a matrix and is none
+ * itself: types of Octave, indexes of pandas, cells of MATLAB, tables of our records. */
 bool tsr_h5_is_internal(hid_t file, const char *path);
 /* Whether the dataset is the value of an Octave variable. */
 bool tsr_h5_is_octave(hid_t dataset, const char *path);

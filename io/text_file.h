@@ -18,9 +18,9 @@ typedef struct {
     bool special;     /* a pipe, a terminal, a device */
 } tsr_text_file;
 
-/* Local, once for the name that an option gave. Where it is "-": makes what is printed go to standard error from now on,
- * and *file the name that leads to standard output. A link becomes the name of the file that it leads to. Both are
- * static text; NULL and other names stay as they are. */
+/* Local, once for the name that an option gave. Where it is "-": makes what is printed go to standard error from
+ * now on, and *file the name that leads to standard output. A link becomes the name of the file that it leads to.
+ * Both are static text; NULL and other names stay as they are. */
 tsr_status tsr_text_file_resolve(const char **file);
 /* As fopen for writing; "/dev/fd/N" (/dev/stdout: 1, /dev/stderr: 2) is what descriptor N leads to, also where that is
  * a file, which then is not begun anew. NULL and errno on failure. */

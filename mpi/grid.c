@@ -35,7 +35,10 @@ static tsr_status world_describe(tsr_world *world) {
 }
 
 tsr_status tsr_world_open(tsr_world *world) {
-    tsr_world opened = {.comm = MPI_COMM_NULL, .node = MPI_COMM_NULL, .once_window = MPI_WIN_NULL, .started_seconds = tsr_now_seconds()};
+    tsr_world opened = {.comm = MPI_COMM_NULL,
+                        .node = MPI_COMM_NULL,
+                        .once_window = MPI_WIN_NULL,
+                        .started_seconds = tsr_now_seconds()};
     int running = 0, provided = MPI_THREAD_SINGLE;
     TSR_TRY(TSR_MPI(MPI_Initialized(&running)));
     tsr_world_widen(&opened); /* first: threads that MPI starts run where this one may */

@@ -50,7 +50,8 @@ tsr_status tsr_problem_make(tsr_operand a, tsr_operand b, const tsr_operand *c0,
  * asks for it, whatever sums come to. */
 void tsr_problem_store_as(tsr_problem *problem, tsr_dtype out);
 /* The magnitude that sums of a product of integers, and elements of C, can reach, as far as k, alpha, beta and the
- * ranges of the types say (of C0's type where that is an integer one). 0 where A or B is floating: there nothing is exact. */
+ * ranges of the types say (of C0's type where that is an integer one). 0 where A or B is floating: there nothing is
+ * exact. */
 double tsr_problem_reach(const tsr_problem *problem);
 /* Whether fp64 is taken for the sums' sake alone, and why: 60 characters or so, of `text`'s at least 128. Else "". */
 bool tsr_problem_widened(const tsr_problem *problem, char *text);

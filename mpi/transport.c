@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "io/text.h"
 #include "io/warnings.h"
 
 #ifdef TSR_HAVE_NCCL
@@ -38,10 +39,7 @@ static int find_named(const char *name) {
 
 static tsr_status refuse_unknown(const char *name) {
     char names[128] = "auto";
-    for (int i = 0; i < TRANSPORTS; i++) {
-        size_t at = strlen(names);
-        snprintf(names + at, sizeof names - at, ", %s", transports[i]->name);
-    }
+    for (int i = 0; i < TRANSPORTS; i++) tsr_text_append(names, sizeof names, ", %s", transports[i]->name);
     return tsr_fail(TSR_ERR_USAGE, "--transport %s: this build has %s", name, names);
 }
 
@@ -81,12 +79,10 @@ const char *tsr_transport_versions(char *text, size_t chars) {
 #ifdef TSR_HAVE_NCCL
     bool loaded;
     const int version = tsr_nccl_version(&loaded);
-    size_t at = strlen(text);
-    snprintf(text + at, chars - at, ", NCCL %d.%d.%d%s", version / 10000, version / 100 % 100, version % 100,
-             loaded ? "" : " (not loaded)");
+    tsr_text_append(text, chars, ", NCCL %d.%d.%d%s", version / 10000, version / 100 % 100, version % 100,
+                    loaded ? "" : " (not loaded)");
 #else
-    size_t at = strlen(text);
-    snprintf(text + at, chars - at, ", no NCCL");
+    tsr_text_append(text, chars, ", no NCCL");
 #endif
     return text;
 }

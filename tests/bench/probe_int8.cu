@@ -52,7 +52,8 @@ __device__ __forceinline__ void tile_of(const Work &w, int index, int *row, int 
 #define R8(d, i)                                                                                                       \
     "+r"(d[i]), "+r"(d[i + 1]), "+r"(d[i + 2]), "+r"(d[i + 3]), "+r"(d[i + 4]), "+r"(d[i + 5]), "+r"(d[i + 6]),        \
         "+r"(d[i + 7])
-/* d (64 × 256, int32) = or, with add, += a (64 × 32) times b (256 × 32) transposed, int8, both K-major with a swizzle of 128 bytes. */
+/* d (64 × 256, int32) = or, with add, += a (64 × 32) times b (256 × 32) transposed, int8, both K-major with a
+ * swizzle of 128 bytes. */
 __device__ __forceinline__ void wgmma_s8(int (&d)[128], uint64_t a, uint64_t b, bool add) {
     asm volatile("{\n"
                  ".reg .pred add;\n"
@@ -115,7 +116,8 @@ __device__ __forceinline__ void release(const Ring &ring, int slot) {
     if (threadIdx.x % 32 < CLUSTER) hopper::barrier_arrive_at(ring.empty + slot, threadIdx.x % 32);
 }
 
-/* Two bytes of each of two rows from neighbours in pairs of lanes make a word each: even lanes get the upper row's, odd ones the lower's. */
+/* Two bytes of each of two rows from neighbours in pairs of lanes make a word each: even lanes get the upper row's,
+ * odd ones the lower's. */
 __device__ __forceinline__ unsigned word_of(int a0, int a1, int b0, int b1) {
     const unsigned upper = __byte_perm(a0, a1, 0x0040), lower = __byte_perm(b0, b1, 0x0040);
     const bool odd = threadIdx.x & 1;
@@ -146,7 +148,8 @@ __device__ __forceinline__ void store(const CUtensorMap *map_c, const Work &w, c
     hopper::store_commit();
 }
 
-/* The groups end a tile one after the other, so that one reduces and stores while the other multiplies: group 1 leaves its last panels to group 0. */
+/* The groups end a tile one after the other, so that one reduces and stores while the other multiplies: group 1
+ * leaves its last panels to group 0. */
 constexpr int LAST = STAGES - 1;
 
 __device__ __forceinline__ void take_turn() {

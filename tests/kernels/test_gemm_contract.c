@@ -150,7 +150,8 @@ static int64_t most_zeros(const matrix *x, int64_t rows, int64_t cols, bool by_r
     return most;
 }
 
-/* Whether `split3` leaves a product of small integers to `simt`: fewer than 32 pairs of elements that are not zero may meet. */
+/* Whether `split3` leaves a product of small integers to `simt`: fewer than 32 pairs of elements that are not zero
+ * may meet. */
 static bool few_meet(const setup *s, const product *p) {
     if (!s->kernel->fallback || p->k < s->kernel->short_below || p->m == 0 || p->n == 0) return false;
     return p->k - most_zeros(&p->a, p->m, p->k, true) - most_zeros(&p->b, p->k, p->n, false) < 32;
@@ -276,8 +277,8 @@ static void check_special(const setup *s, int64_t m, int64_t n, int64_t k, layou
     product_close(s, &p);
 }
 
-/* Operands of which few elements meet: diagonal, banded, and 1 % of elements at random. A times the identity is A, bit for bit, in IEEE
- * arithmetic; the others are as exact as a plain loop: 2·u·(|A||B|) for up to three terms. */
+/* Operands of which few elements meet: diagonal, banded, and 1 % of elements at random. A times the identity is A,
+ * bit for bit, in IEEE arithmetic; the others are as exact as a plain loop: 2·u·(|A||B|) for up to three terms. */
 static void check_sparse(const setup *s, int64_t edge, layout l, int way) {
     product p = product_open(s, edge, edge, edge, l);
     matrix_fill(&p.a, TSR_FILL_NORMAL, 12);

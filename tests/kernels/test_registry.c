@@ -131,8 +131,8 @@ static void check_speeds(void) {
     }
 }
 
-/* Figures belong to the code that was measured: a build for an older architecture never counts on what only sm_90a code reaches, and
- * libraries bring theirs. */
+/* Figures belong to the code that was measured: a build for an older architecture never counts on what only sm_90a
+ * code reaches, and libraries bring theirs. */
 static void check_code(void) {
     const tsr_gemm_kernel simt = {.name = "simt", .input = TSR_F32, .type = TSR_F32},
                           cublas = {.name = "cublas", .input = TSR_F32, .type = TSR_F32};
