@@ -1,23 +1,31 @@
 /* The program `tessera`: finds the subcommand, answers help and --version before MPI starts, opens the job's ranks,
  * runs the command on all of them, and prints the message of a failure once. The only file that prints errors or
  * decides exit codes. */
+#include <errno.h>
+#include <fcntl.h>
+#include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "app/command.h"
-#include "app/job_log.h"
+#include "app/commands/command.h"
+#include "app/commands/version.h"
 #include "app/interrupt.h"
-#include "app/version.h"
+#include "app/options.h"
+#include "app/run/job_log.h"
+#include "io/describe/describe.h"
 #include "io/nearest.h"
-#include "io/text.h"
-#include "kernels/base.h"
-#include "mpi/grid.h"
+#include "io/stores.h"
+#include "io/text/text.h"
+#include "kernels/base/base.h"
+#include "kernels/device/host_memory.h"
+#include "kernels/gemm/cpu/blas.h"
+#include "mpi/ranks/world.h"
 
-static const tsr_command *const commands[] = {&tsr_cmd_multiply, &tsr_cmd_generate, &tsr_cmd_compare,
-                                              &tsr_cmd_verify,   &tsr_cmd_info,     &tsr_cmd_plan,     &tsr_cmd_bench};
+static const tsr_command *const commands[] = {&tsr_cmd_multiply, &tsr_cmd_generate, &tsr_cmd_compare, &tsr_cmd_verify,
+                                              &tsr_cmd_info,     &tsr_cmd_plan,     &tsr_cmd_bench};
 #define COMMANDS (sizeof commands / sizeof *commands)
 
 /* As the launcher says: help and wrong usage are answered before MPI runs, by one rank only. */
@@ -80,8 +88,7 @@ static int report(tsr_status status) {
     const char *message = *tsr_message() ? tsr_message() : tsr_status_text(status);
     if (status == TSR_ERR_CHECK) /* a result, of which PASSED is wrapped, too */
         tsr_text_print(stderr, "tessera: error: ", 16, message);
-    else if (status != TSR_OK)
-        fprintf(stderr, "tessera: error: %s\n", message);
+    else if (status != TSR_OK) fprintf(stderr, "tessera: error: %s\n", message);
     return tsr_status_exit_code(status);
 }
 
@@ -94,8 +101,8 @@ static tsr_status flush_output(void) {
 /* What a command line asks for that needs no ranks. */
 typedef struct {
     const tsr_command *command; /* NULL: the program itself */
-    const char *unknown; /* was named as a command and is none */
-    const char *part; /* of the command that help is wanted for, NULL: all of it */
+    const char *unknown;        /* was named as a command and is none */
+    const char *part;           /* of the command that help is wanted for, NULL: all of it */
     bool help, version;
 } request;
 
@@ -108,10 +115,10 @@ static request read_request(int argc, char **argv) {
     request r = {0};
     if (argc < 2) return r;
     int at = 1; /* where the command is */
-    if (is_help(argv[1]) || strcmp(argv[1], "help") == 0)
-        r.help = true, at = 2;
-    else if (is_version(argv[1]) || strcmp(argv[1], "version") == 0)
-        r.version = true;
+    if (is_help(argv[1]) || strcmp(argv[1], "help") == 0) {
+        r.help = true;
+        at = 2;
+    } else if (is_version(argv[1]) || strcmp(argv[1], "version") == 0) r.version = true;
     if (r.version || at >= argc || (r.help && is_of_program(argv[at]))) return r;
     r.command = find_command(argv[at]);
     if (!r.command) {
@@ -126,14 +133,10 @@ static request read_request(int argc, char **argv) {
 
 static tsr_status answer(const request *r) {
     if (r->unknown) return no_command(r->unknown);
-    if (r->help && r->command)
-        r->command->help(r->part);
-    else if (r->help)
-        print_help();
-    else if (r->version)
-        tsr_version_print(r->command ? r->command->name : NULL, stdout);
-    else
-        return no_command(NULL);
+    if (r->help && r->command) r->command->help(r->part);
+    else if (r->help) print_help();
+    else if (r->version) tsr_version_print(r->command ? r->command->name : NULL, stdout);
+    else return no_command(NULL);
     return flush_output();
 }
 
@@ -155,16 +158,47 @@ static tsr_status run_command(const tsr_world *world, const tsr_command *command
     return tsr_agree(world->comm, status);
 }
 
+/* The C library reserves 64 MiB of addresses for each thread that allocates: too much where they are limited. */
+static void spare_addresses(void) {
+#ifdef M_ARENA_MAX
+    tsr_process_room room;
+    tsr_process_room_find(&room);
+    if (room.by) mallopt(M_ARENA_MAX, 1);
+#endif
+}
+
+/* A file that is opened while one of these is closed would take its number, and what is printed. What is closed goes on
+ * refusing to be read, or written. */
+static void keep_standard_descriptors(void) {
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+        if (fcntl(fd, F_GETFD) < 0 && errno == EBADF)
+            (void)!open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+}
+
+/* Before HDF5 and the helper start, which is before options are read. The option's reader checks the folder. */
+static void name_plugins(int argc, char **argv) {
+    for (int i = 2; i < argc && strcmp(argv[i], "--") != 0; i++) {
+        const char *folder = tsr_option_value(argv, i, "--plugins");
+        if (folder) tsr_stores_plugins(folder);
+    }
+}
+
 int main(int argc, char **argv) {
     const tsr_command *command = NULL;
     tsr_status status = TSR_OK;
+    tsr_describer describer = {0};
     const double started = tsr_now_seconds();
+    keep_standard_descriptors();
     tsr_interrupt_note_ignored();
+    spare_addresses();
     signal(SIGXFSZ, SIG_IGN); /* a file over its size limit is an error to report, not a death */
     if (answered_alone(argc, argv, &command, &status))
         return is_first_rank() ? report(status) : tsr_status_exit_code(status);
 
+    name_plugins(argc, argv);
     tsr_world world;
+    if (command->reads && is_first_rank()) (void)tsr_describer_start(&describer); /* who asks it hears why it failed */
+    tsr_stores_start();
     status = tsr_world_open(&world);
     tsr_interrupt_keep_ignored();
     if (status != TSR_OK) {
@@ -172,6 +206,8 @@ int main(int argc, char **argv) {
         return report(status);
     }
     world.started_seconds = started;
+    world.describer = &describer;
+    if (world.rank != 0) tsr_describer_close(&describer);
     if (!command->alone) status = tsr_world_check_launcher(&world);
     if (status != TSR_OK) tsr_job_log_refuse(&world, tsr_job_log_find(argc, argv), argc, argv, status);
     if (status == TSR_OK) {
@@ -180,11 +216,17 @@ int main(int argc, char **argv) {
         argv[1] = name;
         status = run_command(&world, command, argc - 1, argv + 1);
     }
+    tsr_describer_close(&describer);
     tsr_interrupt_release(); /* the handler's flag goes with the world */
     /* Each rank of another MPI takes itself for the only one: the first speaks, the others fail after it. */
     const bool silent = status != TSR_OK && world.launcher.rank > 0 && tsr_world_check_launcher(&world) != TSR_OK;
     if (silent) sleep(1);
     int code = world.rank == 0 && !silent ? report(status) : tsr_status_exit_code(status);
+    tsr_interrupt_finish(code);
     tsr_world_close(&world);
+    if (tsr_blas_broken()) {
+        fflush(NULL);
+        _exit(code);
+    }
     return code;
 }

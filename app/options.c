@@ -1,53 +1,78 @@
-/* Command-line parsing without exits and without output: the arguments are checked against the argp options first,
- * so that an error can name the option and those that are meant, then argp hands them to the command's parser. */
+/* Tables of options (options.h) over argp: the arguments are checked against the table first, so that an error can name
+ * the option and those that are meant. Then argp reads them and finds their rows. */
 #include "app/options.h"
 
+#include <argp.h>
 #include <ctype.h>
 #include <errno.h>
-#include <inttypes.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #include "io/nearest.h"
-#include "io/text.h"
+#include "io/text/text.h"
 
 #define LIST_CHARS 1200
 
-/* ---- options there are -------------------------------------------------------------------------------------- */
+/* ---- from a table to argp -------------------------------------------------------------------- */
 
-static bool is_end(const struct argp_option *o) { return !o->key && !o->name && !o->doc && !o->group; }
-static bool is_option(const struct argp_option *o) { return !(o->flags & OPTION_DOC) && (o->name || (o->key > 0 && o->key < 256)); }
+#define ROWS_MOST 63
+#define FIRST_KEY 256 /* of options without a letter; the row's place is added */
 
-/* The option an alias stands for decides whether there is an argument. */
-static const struct argp_option *takes(const struct argp_option *first, const struct argp_option *o) {
-    while (o > first && (o->flags & OPTION_ALIAS)) o--;
+/* A command's table as argp wants it. options[i] is rows[i]. */
+typedef struct {
+    tsr_option rows[ROWS_MOST];
+    struct argp_option options[ROWS_MOST + 1];
+    int count;
+} plain_table;
+
+static tsr_option resolve(const tsr_option *row) {
+    if (!row->shared) return *row;
+    tsr_option o = *row->shared;
+    o.field = row->field;
+    o.given = row->given;
+    if (row->letter) o.letter = row->letter;
+    if (row->value) o.value = row->value;
+    if (row->help) o.help = row->help;
+    if (row->initial) o.initial = row->initial;
+    if (row->read) o.read = row->read;
     return o;
 }
 
-/* Those that begin with the first `length` letters of `name`. */
-static void list_options(const struct argp *argp, const char *name, size_t length, char *text, size_t chars) {
-    for (const struct argp_option *o = argp->options; o && !is_end(o); o++) {
-        if (!is_option(o) || !o->name || (o->flags & OPTION_HIDDEN) || strncmp(o->name, name, length) != 0) continue;
-        tsr_text_append(text, chars, " --%s", o->name);
+static tsr_status make_plain(const tsr_option *rows, plain_table *t) {
+    memset(t, 0, sizeof *t);
+    for (const tsr_option *row = rows; row->name || row->help || row->shared; row++) {
+        if (t->count == ROWS_MOST) return tsr_fail(TSR_ERR_MEMORY, "more than %d options", ROWS_MOST);
+        const tsr_option o = resolve(row);
+        t->rows[t->count] = o;
+        t->options[t->count] = (struct argp_option){.name = o.name,
+                                                    .key = !o.name    ? 0
+                                                           : o.letter ? o.letter
+                                                                      : FIRST_KEY + t->count,
+                                                    .arg = o.value,
+                                                    .flags = o.hidden ? OPTION_HIDDEN : 0,
+                                                    .doc = o.help,
+                                                    .group = o.group};
+        t->count++;
     }
-    for (const struct argp_child *c = argp->children; c && c->argp; c++)
-        list_options(c->argp, name, length, text, chars);
+    return TSR_OK;
 }
 
-static void offer_options(const struct argp *argp, tsr_nearest *nearest) {
-    for (const struct argp_option *o = argp->options; o && !is_end(o); o++)
-        if (is_option(o) && o->name && !(o->flags & OPTION_HIDDEN)) tsr_nearest_offer(nearest, o->name);
-    for (const struct argp_child *c = argp->children; c && c->argp; c++) offer_options(c->argp, nearest);
+/* ---- options there are ----------------------------------------------------------------------- */
+
+/* Those that begin with the first `length` letters of `name`. */
+static void list_options(const plain_table *t, const char *name, size_t length, char *text, size_t chars) {
+    for (const tsr_option *o = t->rows; o < t->rows + t->count; o++)
+        if (o->name && !o->hidden && strncmp(o->name, name, length) == 0)
+            tsr_text_append(text, chars, " --%s", o->name);
 }
 
-static tsr_status unknown_option(const struct argp *argp, const char *program, int length, const char *option) {
+static tsr_status unknown_option(const plain_table *t, const char *program, int length, const char *option) {
     char wanted[TSR_NEAREST_CHARS] = "", meant[160];
     tsr_nearest nearest = {.wanted = wanted};
     if (length > 2) snprintf(wanted, sizeof wanted, "%.*s", length - 2, option + 2);
-    offer_options(argp, &nearest);
+    for (const tsr_option *o = t->rows; o < t->rows + t->count; o++)
+        if (o->name && !o->hidden) tsr_nearest_offer(&nearest, o->name);
     tsr_nearest_offer(&nearest, "help");
     tsr_nearest_offer(&nearest, "version");
     return tsr_fail(TSR_ERR_USAGE, "unknown option '%.*s'%s (%s --help lists the options)", length, option,
@@ -55,229 +80,162 @@ static tsr_status unknown_option(const struct argp *argp, const char *program, i
 }
 
 /* length: of the option at the beginning of `option`, dashes included. */
-static tsr_status ambiguous_option(const struct argp *argp, const char *program, int length, const char *option) {
+static tsr_status ambiguous_option(const plain_table *t, const char *program, int length, const char *option) {
     char list[LIST_CHARS] = "";
-    list_options(argp, option + 2, (size_t)length - 2, list, sizeof list);
+    list_options(t, option + 2, (size_t)length - 2, list, sizeof list);
     return tsr_fail(TSR_ERR_USAGE, "ambiguous option '%.*s': write one of%s (%s --help explains them)", length, option,
                     list, program);
 }
 
-typedef struct {
-    const struct argp_option *found;
-    bool exact;
-    int matches; /* different options a shortened name may mean */
-} option_match;
-
-static void match_long(const struct argp *argp, const char *name, size_t length, option_match *match) {
-    for (const struct argp_option *o = argp->options; o && !is_end(o) && !match->exact; o++) {
-        if (!is_option(o) || !o->name || strncmp(o->name, name, length) != 0) continue;
-        match->exact = strlen(o->name) == length;
-        match->matches += 1;
-        match->found = takes(argp->options, o);
+/* The option of that name, or the last of `*matches` whose names begin so. */
+static const tsr_option *match_long(const plain_table *t, const char *name, size_t length, int *matches) {
+    const tsr_option *found = NULL;
+    *matches = 0;
+    for (const tsr_option *o = t->rows; o < t->rows + t->count; o++) {
+        if (!o->name || strncmp(o->name, name, length) != 0) continue;
+        found = o;
+        *matches += 1;
+        if (strlen(o->name) != length) continue;
+        *matches = 1;
+        return o;
     }
-    for (const struct argp_child *c = argp->children; c && c->argp && !match->exact; c++) match_long(c->argp, name, length, match);
+    return found;
 }
 
-static const struct argp_option *match_short(const struct argp *argp, char letter) {
-    for (const struct argp_option *o = argp->options; o && !is_end(o); o++)
-        if (is_option(o) && o->key == (unsigned char)letter) return takes(argp->options, o);
-    for (const struct argp_child *c = argp->children; c && c->argp; c++) {
-        const struct argp_option *found = match_short(c->argp, letter);
-        if (found) return found;
-    }
+static const tsr_option *match_short(const plain_table *t, char letter) {
+    for (const tsr_option *o = t->rows; o < t->rows + t->count; o++)
+        if (o->name && o->letter == (unsigned char)letter) return o;
     return NULL;
 }
 
-/* ---- checking the arguments ---------------------------------------------------------------------------------- */
+/* ---- checking the arguments ------------------------------------------------------------------ */
 
 /* One "--name" or "--name=value"; *skip is how many arguments after it are its value. */
-static tsr_status check_long(const struct argp *argp, int left, char **argv, const char *program, int *skip) {
+static tsr_status check_long(const plain_table *t, int left, char **argv, const char *program, int *skip) {
     const char *name = argv[0] + 2;
-    size_t length = strcspn(name, "=");
-    option_match match = {0};
-    match_long(argp, name, length, &match);
-    if (!match.found) return unknown_option(argp, program, (int)length + 2, argv[0]);
-    if (!match.exact && match.matches > 1) return ambiguous_option(argp, program, (int)length + 2, argv[0]);
-    bool needs = match.found->arg && !(match.found->flags & OPTION_ARG_OPTIONAL);
-    if (!match.found->arg && name[length])
-        return tsr_fail(TSR_ERR_USAGE, "option '%.*s' takes no value, but '%s' was given: leave '%s' out", (int)length + 2, argv[0], argv[0], name + length);
-    if (needs && !name[length] && left < 2)
-        return tsr_fail(TSR_ERR_USAGE, "option '%s' needs a value (%s): add it, see %s --help", argv[0], match.found->arg, program);
-    *skip = needs && !name[length];
+    const size_t length = strcspn(name, "=");
+    int matches;
+    const tsr_option *found = match_long(t, name, length, &matches);
+    if (!found) return unknown_option(t, program, (int)length + 2, argv[0]);
+    if (matches > 1) return ambiguous_option(t, program, (int)length + 2, argv[0]);
+    if (!found->value && name[length])
+        return tsr_fail(TSR_ERR_USAGE, "option '%.*s' takes no value, but '%s' was given: leave '%s' out",
+                        (int)length + 2, argv[0], argv[0], name + length);
+    if (found->value && !name[length] && left < 2)
+        return tsr_fail(TSR_ERR_USAGE, "option '%s' needs a value (%s): add it, see %s --help", argv[0], found->value,
+                        program);
+    *skip = found->value && !name[length];
     return TSR_OK;
 }
 
 /* One "-abc" or "-ovalue". */
-static tsr_status check_short(const struct argp *argp, int left, char **argv, const char *program, int *skip) {
+static tsr_status check_short(const plain_table *t, int left, char **argv, const char *program, int *skip) {
     for (const char *letter = argv[0] + 1; *letter; letter++) {
-        const struct argp_option *found = match_short(argp, *letter);
-        char option[3] = {'-', *letter, '\0'};
-        if (!found) return unknown_option(argp, program, (int)strlen(option), option);
-        if (!found->arg) continue;
-        bool needs = !(found->flags & OPTION_ARG_OPTIONAL) && !letter[1];
-        if (needs && left < 2)
-            return tsr_fail(TSR_ERR_USAGE, "option '%s' needs a value (%s): add it, see %s --help", option, found->arg, program);
-        *skip = needs;
+        const tsr_option *found = match_short(t, *letter);
+        const char option[3] = {'-', *letter, '\0'};
+        if (!found) return unknown_option(t, program, (int)strlen(option), option);
+        if (!found->value) continue;
+        if (!letter[1] && left < 2)
+            return tsr_fail(TSR_ERR_USAGE, "option '%s' needs a value (%s): add it, see %s --help", option,
+                            found->value, program);
+        *skip = !letter[1];
         return TSR_OK;
     }
     return TSR_OK;
 }
 
-static tsr_status check_arguments(const struct argp *argp, int argc, char **argv) {
+static tsr_status check_arguments(const plain_table *t, int argc, char **argv) {
     for (int i = 1; i < argc; i++) {
         int skip = 0;
         if (strcmp(argv[i], "--") == 0) return TSR_OK;
-        if (strncmp(argv[i], "--", 2) == 0) TSR_TRY(check_long(argp, argc - i, argv + i, argv[0], &skip));
-        else if (argv[i][0] == '-' && argv[i][1]) TSR_TRY(check_short(argp, argc - i, argv + i, argv[0], &skip));
+        if (strncmp(argv[i], "--", 2) == 0) TSR_TRY(check_long(t, argc - i, argv + i, argv[0], &skip));
+        else if (argv[i][0] == '-' && argv[i][1]) TSR_TRY(check_short(t, argc - i, argv + i, argv[0], &skip));
         i += skip;
     }
     return TSR_OK;
 }
 
-tsr_status tsr_options_parse(const struct argp *argp, int argc, char **argv, void *input) {
-    TSR_TRY(check_arguments(argp, argc, argv));
+/* ---- reading them ---------------------------------------------------------------------------- */
+
+typedef struct {
+    const tsr_options *command;
+    plain_table table;
+    void *to;
+    int arguments; /* so far */
+} parsing;
+
+static tsr_status read_option(const tsr_option *option, const char *text, void *to, bool given) {
+    TSR_TRY(option->read(option, text, (char *)to + option->field));
+    if (given && option->given) *(bool *)((char *)to + option->given) = true;
+    return TSR_OK;
+}
+
+static tsr_status read_initials(const parsing *p) {
+    for (int i = 0; i < p->table.count; i++) {
+        const tsr_option *o = &p->table.rows[i];
+        if (o->initial) TSR_TRY(read_option(o, o->initial, p->to, false));
+    }
+    return TSR_OK;
+}
+
+static error_t parse(int key, char *text, struct argp_state *state) {
+    parsing *p = state->input;
+    const tsr_options *command = p->command;
+    if (key == ARGP_KEY_ARG) {
+        if (p->arguments == command->most_arguments) return ARGP_ERR_UNKNOWN;
+        return command->argument(p->to, p->arguments++, text) == TSR_OK ? 0 : EINVAL;
+    }
+    if (key == ARGP_KEY_END) return !command->check || command->check(p->to) == TSR_OK ? 0 : EINVAL;
+    for (int i = 0; i < p->table.count; i++)
+        if (p->table.options[i].name && p->table.options[i].key == key)
+            return read_option(&p->table.rows[i], text, p->to, true) == TSR_OK ? 0 : EINVAL;
+    return ARGP_ERR_UNKNOWN;
+}
+
+static struct argp argp_of(const tsr_options *command, const plain_table *table) {
+    return (struct argp){
+        .options = table->options, .parser = parse, .args_doc = command->arguments, .doc = command->what};
+}
+
+/* ---- reading and explaining ------------------------------------------------------------------ */
+
+tsr_status tsr_options_parse(const tsr_options *command, int argc, char **argv, void *to) {
+    parsing p = {.command = command, .to = to};
+    TSR_TRY(make_plain(command->options, &p.table));
+    TSR_TRY(read_initials(&p));
+    TSR_TRY(check_arguments(&p.table, argc, argv));
+    const struct argp argp = argp_of(command, &p.table);
     char **copy = malloc(((size_t)argc + 1) * sizeof *copy); /* argp reorders what it is given */
     if (!copy) return tsr_fail(TSR_ERR_MEMORY, "no memory for %d arguments: pass fewer", argc);
     memcpy(copy, argv, (size_t)argc * sizeof *copy);
     copy[argc] = NULL;
     tsr_message_set("");
     int first = argc;
-    error_t error = argp_parse(argp, argc, copy, ARGP_NO_EXIT | ARGP_NO_ERRS | ARGP_NO_HELP, &first, input);
+    error_t error = argp_parse(&argp, argc, copy, ARGP_NO_EXIT | ARGP_NO_ERRS | ARGP_NO_HELP, &first, &p);
     tsr_status status = TSR_OK;
     if (error != 0 && *tsr_message()) status = TSR_ERR_USAGE; /* the parser's own words */
     else if (error == ENOMEM) status = tsr_fail(TSR_ERR_MEMORY, "no memory to read the options: free some");
     else if (error != 0) status = tsr_fail(TSR_ERR_USAGE, "%s: wrong arguments: see %s --help", argv[0], argv[0]);
     else if (first < argc)
-        status = tsr_fail(TSR_ERR_USAGE, "unexpected argument '%s': see %s --help for what %s takes", copy[first], argv[0], argv[0]);
+        status = tsr_fail(TSR_ERR_USAGE, "unexpected argument '%s': see %s --help for what %s takes", copy[first],
+                          argv[0], argv[0]);
     free(copy);
     return status;
 }
 
-void tsr_options_help(const struct argp *argp, const char *name, const char *example) {
+void tsr_options_help(const tsr_options *command, const char *name, const char *example) {
+    plain_table table;
     char *program = strdup(name); /* argp_help wants it writable */
-    if (program) argp_help(argp, stdout, ARGP_HELP_SHORT_USAGE | ARGP_HELP_LONG | ARGP_HELP_PRE_DOC | ARGP_HELP_POST_DOC, program);
+    const tsr_status made = make_plain(command->options, &table);
+    const struct argp argp = argp_of(command, &table);
+    if (program && made == TSR_OK)
+        argp_help(&argp, stdout, ARGP_HELP_SHORT_USAGE | ARGP_HELP_LONG | ARGP_HELP_PRE_DOC | ARGP_HELP_POST_DOC,
+                  program);
     printf("\nExample:\n  %s\n", example);
     free(program);
 }
 
-/* ---- values ------------------------------------------------------------------------------------------------- */
-
-tsr_status tsr_parse_double(const char *option, const char *text, double *value) {
-    char *end = NULL;
-    double read = strtod(text, &end);
-    if (end == text || *end || isspace((unsigned char)*text) || isnan(read))
-        return tsr_fail(TSR_ERR_USAGE, "%s '%s' is no number: write one such as 2, -0.5 or 1e-6", option, text);
-    *value = read;
-    return TSR_OK;
-}
-
-tsr_status tsr_parse_int(const char *option, const char *text, int64_t low, int64_t high, int64_t *value) {
-    char *end = NULL;
-    errno = 0;
-    long long read = strtoll(text, &end, 10);
-    if (end == text || *end || isspace((unsigned char)*text))
-        return tsr_fail(TSR_ERR_USAGE, "%s '%s' is no whole number: write one from %" PRId64 " to %" PRId64, option, text, low, high);
-    if (errno == ERANGE || read < low || read > high)
-        return tsr_fail(TSR_ERR_USAGE, "%s '%s' is out of range: use %" PRId64 " to %" PRId64, option, text, low, high);
-    *value = read;
-    return TSR_OK;
-}
-
-/* Reads up to `most` whole numbers separated by x or a comma; returns how many, 0 when the text is anything else. */
-static int parse_times(const char *text, int64_t *numbers, int most) {
-    bool inside = *(text = tsr_text_skip_blanks(text)) == '(';
-    if (inside) text = tsr_text_skip_blanks(text + 1);
-    for (int count = 0; count < most; count++) {
-        char *end = NULL;
-        if (!isdigit((unsigned char)*text)) return 0;
-        errno = 0;
-        numbers[count] = strtoll(text, &end, 10);
-        if (errno == ERANGE) return 0;
-        text = tsr_text_skip_blanks(end);
-        if (*text == ')' && inside) return *tsr_text_skip_blanks(text + 1) == '\0' ? count + 1 : 0;
-        if (!*text) return inside ? 0 : count + 1;
-        if (*text != 'x' && *text != 'X' && *text != ',') return 0;
-        text = tsr_text_skip_blanks(text + 1);
-    }
-    return 0;
-}
-
-tsr_status tsr_parse_shape(const char *option, const char *text, int64_t *rows, int64_t *cols) {
-    int64_t numbers[2] = {0};
-    if (parse_times(text, numbers, 2) != 2)
-        return tsr_fail(TSR_ERR_USAGE, "%s '%s' is no shape: write ROWSxCOLUMNS, such as 2000x3000", option, text);
-    *rows = numbers[0];
-    *cols = numbers[1];
-    return TSR_OK;
-}
-
-tsr_status tsr_parse_product(const char *option, const char *text, int64_t *m, int64_t *n, int64_t *k) {
-    int64_t sizes[3] = {0};
-    int count = parse_times(text, sizes, 3);
-    if (count == 1) sizes[1] = sizes[2] = sizes[0];
-    if (count == 0 || count == 2 || sizes[0] < 1 || sizes[1] < 1 || sizes[2] < 1)
-        return tsr_fail(TSR_ERR_USAGE, "%s '%s' is no product: write MxNxK such as 4096x4096x1024, or one number for all three", option, text);
-    *m = sizes[0], *n = sizes[1], *k = sizes[2];
-    return TSR_OK;
-}
-
-tsr_status tsr_parse_grid(const char *option, const char *text, int grid[3]) {
-    int64_t numbers[3] = {0, 0, 1};
-    bool automatic = strcmp(text, "auto") == 0;
-    int count = automatic ? 3 : parse_times(text, numbers, 3);
-    for (int i = 0; i < 3 && !automatic; i++)
-        if (numbers[i] < 1 || numbers[i] > 1000000) count = 0;
-    if (count < 2)
-        return tsr_fail(TSR_ERR_USAGE, "%s '%s' is no grid: write PxQ or PxQxR with numbers of at least 1, such as 2x2, or auto", option, text);
-    for (int i = 0; i < 3; i++) grid[i] = automatic ? 0 : (int)numbers[i];
-    return TSR_OK;
-}
-
-tsr_status tsr_parse_memory(const char *option, const char *text, size_t *bytes, double *percent) {
-    size_t length = strlen(text);
-    if (length > 0 && text[length - 1] == '%') {
-        char *end = NULL;
-        double read = strtod(text, &end);
-        if (!isdigit((unsigned char)*text) || end != text + length - 1 || !(read > 0 && read <= 100))
-            return tsr_fail(TSR_ERR_USAGE, "%s '%s' is no share of memory: use more than 0%% and at most 100%%", option, text);
-        *bytes = 0;
-        *percent = read;
-        return TSR_OK;
-    }
-    size_t read = 0;
-    if (tsr_parse_bytes(text, &read) != TSR_OK || read == 0)
-        return tsr_fail(TSR_ERR_USAGE, "%s '%s' is no amount of memory: write bytes with an optional unit, such as 512M or 4G, or a share such as 80%%",
-                        option, text);
-    *bytes = read;
-    *percent = 0;
-    return TSR_OK;
-}
-
-tsr_status tsr_device_parse(const char *text, const char **kind) {
-    static const char *const kinds[][2] = {{"auto", "auto"}, {"cpu", "cpu"}, {"cuda", "cuda"}, {"gpu", "cuda"}};
-    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
-        if (strcasecmp(text, kinds[i][0]) == 0) return *kind = kinds[i][1], TSR_OK;
-    return tsr_fail(TSR_ERR_USAGE, "unknown --device '%s': use auto, cpu or cuda (gpu is cuda)", text);
-}
-
-tsr_status tsr_order_parse(const char *text, tsr_order *order) {
-    static const struct {
-        const char *name;
-        tsr_order order;
-    } names[] = {{"row", TSR_ORDER_ROW},
-                 {"C", TSR_ORDER_ROW},
-                 {"col", TSR_ORDER_COL},
-                 {"column", TSR_ORDER_COL},
-                 {"F", TSR_ORDER_COL}};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (strcasecmp(text, names[i].name) == 0) return *order = names[i].order, TSR_OK;
-    return tsr_fail(
-        TSR_ERR_USAGE,
-        "unknown --order '%s': use row or C (as h5ls shows the data), or col or F (as MATLAB, Fortran and Julia do)",
-        text);
-}
-
-/* ---- the command line ---------------------------------------------------------------------------------------- */
+/* ---- the command line ------------------------------------------------------------------------ */
 
 static bool is_plain(const char *argument) {
     for (const char *at = argument; *at; at++)
@@ -302,4 +260,11 @@ char *tsr_command_line(int argc, char **argv) {
     }
     *to = '\0';
     return line;
+}
+
+const char *tsr_option_value(char **argv, int i, const char *option) {
+    const size_t chars = strlen(option);
+    if (strncmp(argv[i], option, chars) != 0) return NULL;
+    if (argv[i][chars] == '=') return argv[i] + chars + 1;
+    return argv[i][chars] == '\0' ? argv[i + 1] : NULL;
 }

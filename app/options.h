@@ -1,23 +1,65 @@
-/* What the subcommands' argp parsers share: running argp so that errors become a tsr_status (never exit, never
- * print: one rank reports), and the values several commands read. */
+/* The options of a subcommand as a table: a row says how an option is written, what its help says, how its value is
+ * read and where it goes. Rows that several commands have are in tessera_options.h. Nothing here exits, and only help
+ * prints: errors become a tsr_status, so that one rank reports them. CONTRIBUTING.md says how to add an option. */
 #ifndef TSR_APP_OPTIONS_H
 #define TSR_APP_OPTIONS_H
 
-#include <argp.h>
+#include <stddef.h>
 
-#include "io/store.h"
-#include "kernels/base.h"
+#include "app/library/shapes.h"
+#include "kernels/base/base.h"
 
-/* Parses argv. Unknown options and stray arguments become TSR_ERR_USAGE with the list of options there are. `input`
- * goes to the parser as state->input; the parser reports bad values with tsr_fail and returns EINVAL. */
-tsr_status tsr_options_parse(const struct argp *argp, int argc, char **argv, void *input);
+typedef struct tsr_option tsr_option;
+
+/* Reads the text of a value, NULL where the option takes none, into the field. */
+typedef tsr_status (*tsr_option_reader)(const tsr_option *option, const char *text, void *field);
+
+struct tsr_option {
+    const char *name;    /* "alpha" is written --alpha; NULL: a heading, or a shared row */
+    int letter;          /* 'o': -o, too; 0: none */
+    const char *value;   /* what help calls the value, "X"; NULL: it takes none */
+    const char *help;    /* one sentence, or the heading of what follows */
+    int group;           /* of a heading: help shows groups by number, and inside a group by name */
+    bool hidden;         /* not in the help */
+    const char *initial; /* a value that is read first; NULL: the field stays as the caller set it */
+    tsr_option_reader read;
+    size_t field;             /* offset of what is read in the command's struct */
+    size_t given;             /* offset of a bool there that is set when the option is given; 0: none */
+    int64_t low, high;        /* of tsr_read_whole and tsr_read_count */
+    const tsr_option *shared; /* this row is that one; what is set here, and `field`, count instead of its own */
+};
+
+/* What a command takes. */
+typedef struct {
+    const tsr_option *options; /* ends with an empty row */
+    const char *arguments;     /* in the usage line: "A B -o C"; NULL: none */
+    const char *what;          /* help before the options; after a \v what comes behind them */
+    int most_arguments;
+    /* The next argument that is no option, the first being number 0. NULL: there are none. */
+    tsr_status (*argument)(void *to, int number, const char *text);
+    tsr_status (*check)(void *to); /* after the last argument; NULL: nothing to check */
+} tsr_options;
+
+/* Reads argv into `to`, the command's struct. TSR_ERR_USAGE for unknown options, with the one that was meant, wrong
+ * values and stray arguments. Texts in `to` are argv's. */
+tsr_status tsr_options_parse(const tsr_options *command, int argc, char **argv, void *to);
 /* --help text of one command to stdout, and a command line or two (lines after a newline begin with two blanks) as
  * an example. */
-void tsr_options_help(const struct argp *argp, const char *name, const char *example);
+void tsr_options_help(const tsr_options *command, const char *name, const char *example);
 
+/* ---- readers, by the type of the field ------------------------------------------------------- */
+
+tsr_status tsr_read_flag(const tsr_option *option, const char *text, void *field);   /* bool: true */
+tsr_status tsr_read_text(const tsr_option *option, const char *text, void *field);   /* const char *, not owned */
+tsr_status tsr_read_number(const tsr_option *option, const char *text, void *field); /* double */
+tsr_status tsr_read_whole(const tsr_option *option, const char *text, void *field);  /* int64_t from low to high */
+tsr_status tsr_read_count(const tsr_option *option, const char *text, void *field);  /* int from low to high */
+tsr_status tsr_read_matrix(const tsr_option *option, const char *text, void *field); /* tsr_matrix_name */
+
+/* ---- values ---------------------------------------------------------------------------------- */
+
+/* `option` is how messages call it, such as "--alpha". */
 tsr_status tsr_parse_double(const char *option, const char *text, double *value);
-#define TSR_THREADS_MAX 4096 /* what --threads of a rank takes */
-
 tsr_status tsr_parse_int(const char *option, const char *text, int64_t low, int64_t high, int64_t *value);
 /* Numbers of shapes and grids stand between x, X or commas, with blanks and one pair of parentheses around them
  * where one likes: (10, 10). */
@@ -28,15 +70,14 @@ tsr_status tsr_parse_product(const char *option, const char *text, int64_t *m, i
 tsr_status tsr_parse_grid(const char *option, const char *text, int grid[3]);
 /* BYTES (tsr_parse_bytes) or PERCENT%: bytes > 0, or percent in (0, 100] and bytes 0. */
 tsr_status tsr_parse_memory(const char *option, const char *text, size_t *bytes, double *percent);
-
 /* --device KIND: "auto", "cpu" or "cuda" (static text); "gpu" is cuda. */
 tsr_status tsr_device_parse(const char *text, const char **kind);
-
-/* --order row|col (or C|F): how a person sees a dataset. TSR_ORDER_COL swaps rows and columns of what the file
- * shows. */
-typedef enum { TSR_ORDER_ROW, TSR_ORDER_COL } tsr_order;
+/* --order row|col (or C|F). */
 tsr_status tsr_order_parse(const char *text, tsr_order *order);
 
+/* The value that argv[i] gives `option`, as "--option=value" or "--option value"; NULL where it is another argument, or
+ * the last. For what is wanted before options are read. argv ends with NULL. */
+const char *tsr_option_value(char **argv, int i, const char *option);
 /* The command line, one string (for the record and history attributes); owned by the caller: free it. */
 char *tsr_command_line(int argc, char **argv);
 

@@ -24,11 +24,14 @@
 tsr_status tsr_progress_parse(const char *name, tsr_progress_mode *mode) {
     static const char *const names[] = {"auto", "bar", "plain", "off"};
     for (int i = 0; i < 4; i++)
-        if (strcmp(name, names[i]) == 0) return *mode = (tsr_progress_mode)i, TSR_OK;
+        if (strcmp(name, names[i]) == 0) {
+            *mode = (tsr_progress_mode)i;
+            return TSR_OK;
+        }
     return tsr_fail(TSR_ERR_USAGE, "unknown --progress '%s': use auto, bar, plain or off", name);
 }
 
-/* ---- the terminal ----------------------------------------------------------------------------------------------- */
+/* ---- the terminal ---------------------------------------------------------------------------- */
 
 /* For the handler of stop signals; `wiped`: it has been there, and what other threads still draw would stay. */
 static volatile sig_atomic_t shown_on = -1, shown_columns, wiped;
@@ -98,7 +101,8 @@ static void put_bar(tsr_progress *progress, const char *text) {
     const int chars = snprintf(line, sizeof line, "\r%s%*s\r", text, clear, "");
     put(progress, line, (size_t)(chars < (int)sizeof line ? chars : (int)sizeof line - 1));
     progress->columns = columns;
-    shown_columns = columns, shown_on = columns > 0 ? progress->terminal : -1;
+    shown_columns = columns;
+    shown_on = columns > 0 ? progress->terminal : -1;
 }
 
 void tsr_progress_wipe(void) {
@@ -109,10 +113,9 @@ void tsr_progress_wipe(void) {
     line[0] = line[columns + 1] = '\r';
     for (int i = 1; i <= columns; i++) line[i] = ' ';
     put_on_terminal(terminal, line, (size_t)columns + 2);
-    shown_on = -1;
 }
 
-/* ---- opening ---------------------------------------------------------------------------------------------------- */
+/* ---- opening --------------------------------------------------------------------------------- */
 
 static double monotonic(void *context) {
     (void)context;
@@ -159,7 +162,7 @@ void tsr_progress_open_with_clock(tsr_progress *progress, tsr_progress_mode mode
     wiped = 0;
 }
 
-/* ---- rate and time left ----------------------------------------------------------------------------------------- */
+/* ---- rate and time left ---------------------------------------------------------------------- */
 
 /* From the advance that is WINDOW_SECONDS before the latest, or the first there is, to the latest. Where steps under
  * way take longer than that, to now and their end. */
@@ -196,18 +199,17 @@ static tsr_progress_view estimate(tsr_progress *progress, double done, double un
                                rate,           now - progress->started, progress->left};
 }
 
-/* ---- how it reads ----------------------------------------------------------------------------------------------- */
+/* ---- how it reads ---------------------------------------------------------------------------- */
 
 /* 75 → "1:15", 3700 → "1:01:40", below 0 → "?" */
 static void format_duration(double seconds, char text[32]) {
     const int64_t whole = seconds < 1e9 ? (int64_t)(seconds + 0.5) : 1000000000;
-    const int hours = (int)(whole / 3600), minutes = (int)(whole / 60 % 60), rest = (int)(whole % 60);
-    if (seconds < 0)
-        snprintf(text, 32, "?");
-    else if (hours > 0)
-        snprintf(text, 32, "%d:%02d:%02d", hours, minutes, rest);
-    else
-        snprintf(text, 32, "%d:%02d", minutes, rest);
+    const int hours = (int)(whole / 3600);
+    const int minutes = (int)(whole / 60 % 60);
+    const int rest = (int)(whole % 60);
+    if (seconds < 0) snprintf(text, 32, "?");
+    else if (hours > 0) snprintf(text, 32, "%d:%02d:%02d", hours, minutes, rest);
+    else snprintf(text, 32, "%d:%02d", minutes, rest);
 }
 
 static void format_rate(const tsr_progress_view *view, char text[64]) {
@@ -216,9 +218,12 @@ static void format_rate(const tsr_progress_view *view, char text[64]) {
 }
 
 void tsr_progress_format(const tsr_progress_view *view, int columns, char *text, size_t chars) {
-    char left[32], elapsed[32], rate[64], tries[5][256], bar[BAR_MOST + 1];
+    char left[32], elapsed[32], rate[64];
+    char tries[5][256], bar[BAR_MOST + 1];
     const double percent = 100 * view->share;
-    format_duration(view->left, left), format_duration(view->elapsed, elapsed), format_rate(view, rate);
+    format_duration(view->left, left);
+    format_duration(view->elapsed, elapsed);
+    format_rate(view, rate);
     snprintf(tries[0], sizeof *tries, "%5.1f %%, %s, %s elapsed, %s left", percent, rate, elapsed, left);
     snprintf(tries[1], sizeof *tries, "%s %.1f %%, %s elapsed, %s left", view->what, percent, elapsed, left);
     snprintf(tries[2], sizeof *tries, "%.1f %%, %s elapsed, %s left", percent, elapsed, left);
@@ -241,12 +246,14 @@ void tsr_progress_format(const tsr_progress_view *view, int columns, char *text,
 
 static void write_line(tsr_progress *progress, const tsr_progress_view *view) {
     char left[32], elapsed[32], rate[64];
-    format_duration(view->left, left), format_duration(view->elapsed, elapsed), format_rate(view, rate);
+    format_duration(view->left, left);
+    format_duration(view->elapsed, elapsed);
+    format_rate(view, rate);
     fprintf(progress->to, "%s: %.1f %%, %s, %s elapsed, %s left\n", view->what, 100 * view->share, rate, elapsed, left);
     fflush(progress->to);
 }
 
-/* ---- showing ---------------------------------------------------------------------------------------------------- */
+/* ---- showing --------------------------------------------------------------------------------- */
 
 /* A bar that was asked for goes to the stream where there is no terminal. Without a word, a job in the background of
  * its terminal says lines, but not there. */
@@ -292,4 +299,23 @@ void tsr_progress_close(tsr_progress *progress) {
     if (progress->terminal >= 0) close(progress->terminal);
     progress->terminal = -1;
     pthread_mutex_destroy(&progress->lock);
+}
+
+/* ---- for app/library ------------------------------------------------------------------------- */
+
+static void begin(void *context, const char *what, double total, const char *unit) {
+    tsr_progress_display *display = context;
+    tsr_progress_open(&display->bar, display->mode, what, total, unit, stderr);
+}
+
+static void advance(void *context, double done, double under_way) {
+    tsr_progress_update(&((tsr_progress_display *)context)->bar, done, under_way);
+}
+
+static void extend(void *context, double units) { tsr_progress_extend(&((tsr_progress_display *)context)->bar, units); }
+
+static void end(void *context) { tsr_progress_close(&((tsr_progress_display *)context)->bar); }
+
+tsr_listener tsr_progress_listener(tsr_progress_display *display) {
+    return (tsr_listener){.context = display, .begin = begin, .advance = advance, .extend = extend, .end = end};
 }

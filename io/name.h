@@ -1,36 +1,47 @@
 /* How a person names a matrix on the command line: file.h5:/path, file.h5:path, file.h5::/path, file.h5/path or
- * file.h5, each with an optional slice behind it. Pure text, except that the file system is asked where the file's
- * name ends. The slice is numpy's, [r0:r1,c0:c1]: it is read when the shape is known, because bounds may count from
- * the end, and because a dataset may be called so. */
+ * file.h5, or as another kind of store has it (stores.h), each with an optional slice behind it. Pure text, except
+ * that the file system is asked where the file's name ends. The slice is numpy's, [r0:r1,c0:c1], with an index for each
+ * dimension before the last two, [i,r0:r1,c0:c1]: it is read when the shape is known, because bounds may count from the
+ * end, and because a dataset may be called so. */
 #ifndef TSR_IO_NAME_H
 #define TSR_IO_NAME_H
 
-#include "kernels/base.h"
+#include "kernels/base/base.h"
 
 #define TSR_FILE_CHARS 1024
 #define TSR_PATH_CHARS 512
 
 #define TSR_SLICE_CHARS 128
+#define TSR_LEADS_MAX 30 /* dimensions before the last two: HDF5 has 32 at most */
 
 typedef struct {
+    int kind; /* of store: its number in stores.c */
     char file[TSR_FILE_CHARS];
-    char path[TSR_PATH_CHARS]; /* absolute inside the file; "" when none was given */
-    char slice[TSR_SLICE_CHARS]; /* as it was written, with its brackets; "" for none, and once it was applied */
-    bool columns_first; /* the slice was written by one who sees the transpose of what is stored */
-    bool sliced; /* a slice was applied: */
+    /* absolute inside the file; "" when none was given; what else a kind of store writes behind ':' */
+    char path[TSR_PATH_CHARS];
+    char slice[TSR_SLICE_CHARS];    /* as it was written, with its brackets; "" for none, and once it was applied */
+    bool columns_first;             /* the slice was written by one who sees the transpose of what is stored */
+    bool sliced;                    /* a slice was applied: */
     int64_t row0, row1, col0, col1; /* the half-open part it selects of what is stored */
+    int leads;                      /* dimensions before the last two */
+    int64_t lead[TSR_LEADS_MAX];    /* the index that it selects along each */
 } tsr_matrix_name;
 
 /* TSR_ERR_USAGE says which part could not be read and shows the forms. */
 tsr_status tsr_matrix_name_parse(const char *text, tsr_matrix_name *name);
 
+/* Whether a name without its slice is of a file that is HDF5's by its ending or, where it is there, by its
+ * signature. */
+bool tsr_name_is_hdf5(const char *text);
+
 /* "file:/path[r0:r1,c0:c1]", the slice as its writer counts; cut where text is full. Returns text. */
 const char *tsr_matrix_name_text(const tsr_matrix_name *name, char *text, size_t chars);
 
-/* Applies name->slice, if there is one, to a matrix stored as rows x cols: sets sliced and the part. As numpy does,
- * bounds below 0 count from the end and bounds beyond it are clipped. Refused with the reason: single numbers
- * (TSR_ERR_USAGE: they would drop a dimension), steps other than 1, and parts without elements (TSR_ERR_SHAPE),
- * unless they were written so ([3:3]) or the matrix has none. The name is set on success only. */
-tsr_status tsr_matrix_name_slice(tsr_matrix_name *name, int64_t rows, int64_t cols);
+/* Applies name->slice, if there is one, to what is stored in `leads` dimensions of size[] and then rows x cols: sets
+ * sliced and the part. As numpy does, bounds below 0 count from the end and bounds beyond it are clipped. Refused with
+ * the reason: along the leads anything but a single number, along rows and columns single numbers (TSR_ERR_USAGE: a
+ * matrix has two dimensions), steps other than 1, and parts without elements (TSR_ERR_SHAPE), unless they were written
+ * so ([3:3]) or the matrix has none. The name is set on success only. */
+tsr_status tsr_matrix_name_slice(tsr_matrix_name *name, int leads, const int64_t *size, int64_t rows, int64_t cols);
 
 #endif

@@ -13,7 +13,8 @@ static int least(int a, int b) { return a < b ? a : b; }
 /* Optimal string alignment: rows of the table of distances between the beginnings of a and of b, the last three of
  * them. */
 int tsr_edit_distance(const char *a, const char *b) {
-    int rows[3][TSR_NEAREST_CHARS + 1], *before = rows[0], *last = rows[1], *now = rows[2];
+    int rows[3][TSR_NEAREST_CHARS + 1], *before = rows[0], *last = rows[1];
+    int *now = rows[2];
     int across = (int)strnlen(b, TSR_NEAREST_CHARS);
     for (int j = 0; j <= across; j++) last[j] = j;
     for (int i = 1; a[i - 1]; i++) {
@@ -24,7 +25,9 @@ int tsr_edit_distance(const char *a, const char *b) {
                 now[j] = least(now[j], before[j - 2] + 1);
         }
         int *free_row = before;
-        before = last, last = now, now = free_row;
+        before = last;
+        last = now;
+        now = free_row;
     }
     return last[across];
 }

@@ -8,9 +8,9 @@
 #define TSR_NEAREST_CHARS 128
 
 typedef struct {
-    const char *wanted; /* what was written; not owned */
+    const char *wanted;           /* what was written; not owned */
     char name[TSR_NEAREST_CHARS]; /* the best so far; "" when none is near */
-    int distance; /* of it */
+    int distance;                 /* of it */
 } tsr_nearest;
 
 /* Letters to change, add, leave out or exchange with their neighbour to make one of the other; upper and lower case

@@ -1,9 +1,9 @@
 /* A matrix that is in memory already: rectangles are copied row by row. The caller owns the data. */
-#include <stdlib.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-#include "io/hdf5_util.h"
+#include "io/store.h"
 
 typedef struct {
     tsr_store base;
@@ -20,7 +20,8 @@ static tsr_status memory_read(tsr_store *store, tsr_rect rect, void *to, int64_t
     if (tsr_rect_empty(rect)) return TSR_OK;
     size_t element = tsr_dtype_bytes(data->element.dtype);
     for (int64_t r = 0; r < rect.rows; r++)
-        memcpy((char *)to + (size_t)(r * ld) * element, element_at(data, rect.row + r, rect.col), (size_t)rect.cols * element);
+        memcpy((char *)to + (size_t)(r * ld) * element, element_at(data, rect.row + r, rect.col),
+               (size_t)rect.cols * element);
     return TSR_OK;
 }
 
@@ -30,7 +31,8 @@ static tsr_status memory_write(tsr_store *store, tsr_rect rect, const void *from
     if (tsr_rect_empty(rect)) return TSR_OK;
     size_t element = tsr_dtype_bytes(data->element.dtype);
     for (int64_t r = 0; r < rect.rows; r++)
-        memcpy(element_at(data, rect.row + r, rect.col), (const char *)from + (size_t)(r * ld) * element, (size_t)rect.cols * element);
+        memcpy(element_at(data, rect.row + r, rect.col), (const char *)from + (size_t)(r * ld) * element,
+               (size_t)rect.cols * element);
     return TSR_OK;
 }
 
@@ -47,24 +49,30 @@ static void *memory_map(tsr_store *store, tsr_rect rect, int64_t *ld) {
 
 static void memory_close(tsr_store *store) { free(store); }
 
-static const tsr_store_ops memory_ops = {"memory", memory_read, memory_write, memory_sync, memory_close, memory_map};
+static const tsr_store_ops memory_ops = {
+    .name = "memory",
+    .read = memory_read,
+    .write = memory_write,
+    .sync = memory_sync,
+    .close = memory_close,
+    .map = memory_map,
+};
 
 tsr_status tsr_memory_open(tsr_view data, tsr_store **store) {
     if (data.rows < 0 || data.cols < 0 || data.ld < data.cols)
-        return tsr_fail(TSR_ERR_SHAPE, "matrix in memory of %lldx%lld with rows of %lld elements; rows must hold the columns", (long long)data.rows,
-                        (long long)data.cols, (long long)data.ld);
+        return tsr_fail(TSR_ERR_SHAPE,
+                        "matrix in memory of %lldx%lld with rows of %lld elements; rows must hold the columns",
+                        (long long)data.rows, (long long)data.cols, (long long)data.ld);
     memory_store *s = calloc(1, sizeof *s);
     if (!s) return tsr_fail(TSR_ERR_MEMORY, "no memory to open a matrix in memory");
     tsr_store_desc *desc = &s->base.desc;
     s->base.ops = &memory_ops;
     s->data = data;
-    desc->kind = TSR_STORE_MEMORY;
     snprintf(desc->name.file, sizeof desc->name.file, "memory");
     desc->rows = desc->dataset_rows = data.rows;
     desc->cols = desc->dataset_cols = data.cols;
     desc->element = data.element;
     desc->offset = -1;
-    desc->standard = true;
     snprintf(desc->type_name, sizeof desc->type_name, "%s", tsr_dtype_name(data.element.dtype));
     *store = &s->base;
     return TSR_OK;

@@ -1,4 +1,5 @@
-# Sourced by the scripts of jobs/ and tests/: prints every command exactly as it runs, and knows how to start ranks here.
+# Sourced by the scripts of jobs/ and tests/: prints every command exactly as it runs, and knows how to start ranks
+# here.
 # TSR_HOME: the repository. TSR_BIN: the program, build/tessera by default.
 set -euo pipefail
 
@@ -39,7 +40,8 @@ tsr_mpirun() {
     shift
     command -v mpirun >/dev/null || tsr_die "no mpirun: run jobs/setup.sh, or load your site's MPI"
     if [[ "$(mpirun --version 2>&1)" == *Open*MPI* ]]; then
-        # Here alone: also more ranks than cores, and without looking for networks, which takes MPI a quarter of a second.
+        # Here alone: also more ranks than cores, and without looking for networks, which takes MPI a quarter of a
+        # second.
         [ -n "${SLURM_JOB_ID:-}" ] || flags+=(--oversubscribe --mca pml ob1)
         [ "$(id -u)" != 0 ] || flags+=(--allow-run-as-root)
     fi
@@ -54,8 +56,8 @@ tsr_srun() {
     tsr_run srun "${flags[@]}" "$@"
 }
 
-# Prints a Python that has h5py and numpy: TSR_PYTHON where that is set, else the system's, else the first of PATH. Fails
-# when there is none; tsr_no_python prints what to do then.
+# Prints a Python that has h5py and numpy: TSR_PYTHON where that is set, else the system's, else the first of PATH.
+# Fails when there is none; tsr_no_python prints what to do then.
 tsr_python() {
     local python candidates=("${TSR_PYTHON:-/usr/bin/python3}")
     [ -n "${TSR_PYTHON:-}" ] || mapfile -t -O 1 candidates < <(type -ap python3 python)
@@ -84,13 +86,15 @@ tsr_have() {
     for name in "$@"; do command -v "$name" >/dev/null || return 1; done
 }
 
-# tsr_build FOLDER CMAKE_OPTION...: compiles what changed; configures the folder before, where that was not done to its end.
+# tsr_build FOLDER CMAKE_OPTION...: compiles what changed; configures the folder before, where that was not done to its
+# end.
 tsr_build() {
     local folder=$1
     tsr_configured "$folder" || tsr_configure "$@" ||
         tsr_die "CMake found no way to build (all of it: $folder/configure.log)"
     tsr_logged "$folder/build.log" cmake --build "$folder" --parallel "$(nproc)" ||
-        tsr_die "the build failed (all of it: $folder/build.log). If the machine changed since, remove $folder and try again"
+        tsr_die "the build failed (all of it: $folder/build.log). If the machine changed since," \
+            "remove $folder and try again"
 }
 
 tsr_configured() { [ -f "$1/build.ninja" ] || [ -f "$1/Makefile" ]; }

@@ -1,6 +1,8 @@
 #!/usr/bin/env bash
-# Makes build/tessera: installs what is missing (Debian, Ubuntu), configures, compiles. Run again, it compiles what changed.
-# Usage: jobs/setup.sh [--tests]      --tests: also what the tests need (Python with h5py and numpy, Slurm, munge)
+# Makes build/tessera: installs what is missing (Debian, Ubuntu), configures, compiles. Run again, it compiles what
+# changed.
+# Usage: jobs/setup.sh [--tests]      --tests: also what the tests need (Python with h5py and numpy, Slurm, munge,
+# clang-format, clang-tidy)
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 cd "$TSR_HOME"
 build=build
@@ -12,9 +14,11 @@ case "${1:-}" in
 esac
 [ $with_tests = no ] || [ -z "${TSR_PYTHON:-}" ] || tsr_python >/dev/null || tsr_die "$(tsr_no_python)"
 
-build_packages=(g++ cmake ninja-build pkg-config openmpi-bin libopenmpi-dev libhdf5-openmpi-dev zlib1g-dev libopenblas-dev)
+build_packages=(g++ cmake ninja-build pkg-config openmpi-bin libopenmpi-dev libhdf5-openmpi-dev libopenblas-dev
+    zlib1g-dev libdeflate-dev liblzf-dev libzstd-dev liblz4-dev libbz2-dev libblosc-dev)
 python_packages=(python3-h5py python3-numpy hdf5-tools)
 slurm_packages=(slurm-wlm munge)
+format_packages=(clang-format clang-tidy git)
 
 # apt-get install, as root or through sudo; fails with a message that names the packages.
 install_packages() {
@@ -43,7 +47,7 @@ if ! tsr_configured "$build"; then
     grep '^-- tessera:' "$build/configure.log"
 fi
 
-# Python is needed by most tests, Slurm by one: that one may be left out.
+# Python is needed by most tests, Slurm by one, clang-format by two and clang-tidy by one: those may be left out.
 if [ $with_tests = yes ]; then
     tsr_python >/dev/null || install_packages "${python_packages[@]}" || true
     tsr_python >/dev/null || tsr_die "$(tsr_no_python)"
@@ -54,6 +58,8 @@ if [ $with_tests = yes ]; then
             tsr_have_slurm || tsr_die "Slurm is not found, although ${slurm_packages[*]} are installed"
         fi
     fi
+    tsr_have clang-format clang-tidy git || install_packages "${format_packages[@]}" ||
+        printf 'setup: going on without; tests of the form of the sources are left out\n' >&2
 fi
 
 tsr_build "$build"

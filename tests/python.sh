@@ -5,4 +5,5 @@
 . "$(dirname "${BASH_SOURCE[0]}")/../jobs/common.sh"
 python=$(tsr_python) || tsr_die "$(tsr_no_python)"
 export PYTHONDONTWRITEBYTECODE=1
+export PYTHONPATH=$TSR_HOME/tests/app${PYTHONPATH:+:$PYTHONPATH} # lib.py
 exec "$python" "$@"

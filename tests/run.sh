@@ -1,8 +1,17 @@
 #!/usr/bin/env bash
-# Sets up what is missing and runs every test: the unit tests under AddressSanitizer and UBSan (build-asan/), then all of
-# them in the ordinary build (build/). The last line counts the tests that ran, and those left out by reason, such as no GPU.
+# Sets up what is missing and runs every test: the unit tests and broken files under AddressSanitizer and UBSan
+# (build-asan/), then all of them in the ordinary build (build/). The last line counts the tests that ran, and those
+# left out by reason, such as no GPU.
+# With --all-faults instead: every failure that tests/faults can inject, and 3000 broken files, for hours; the tables go
+# to docs/reliability.md. What follows goes to tests/faults/test_injection.py, such as --ranks 1.
 . "$(dirname "${BASH_SOURCE[0]}")/../jobs/common.sh"
 cd "$TSR_HOME"
+all_faults=no
+case "${1:-}" in
+    "") ;;
+    --all-faults) all_faults=yes && shift ;;
+    *) printf 'usage: tests/run.sh [--all-faults [OPTION...]]\n' >&2; exit 2 ;;
+esac
 jobs/setup.sh --tests
 TSR_PYTHON=$(tsr_python) || tsr_die "$(tsr_no_python)"
 export TSR_PYTHON
@@ -17,7 +26,8 @@ export OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_hwloc_base_binding_policy=no
 # Looking for networks takes MPI longer than most of them run.
 export OMPI_MCA_pml=ob1
 export LSAN_OPTIONS=suppressions=$TSR_HOME/tests/lsan.supp:print_suppressions=0
-export ASAN_OPTIONS=${ASAN_OPTIONS:-detect_leaks=1:halt_on_error=1} UBSAN_OPTIONS=${UBSAN_OPTIONS:-halt_on_error=1:print_stacktrace=1}
+export ASAN_OPTIONS=${ASAN_OPTIONS:-detect_leaks=1:halt_on_error=1}
+export UBSAN_OPTIONS=${UBSAN_OPTIONS:-halt_on_error=1:print_stacktrace=1}
 
 # run_tests FOLDER OPTION...: fails when a test failed. What ctest prints is kept for the summary.
 run_tests() {
@@ -31,7 +41,14 @@ run_tests() {
 tsr_build build-asan -DCMAKE_BUILD_TYPE=Debug -DCMAKE_C_FLAGS=-O1 -DCMAKE_CXX_FLAGS=-O1 -DTSR_CUDA=OFF \
     -DTSR_SANITIZE=address,undefined
 failed=0
-run_tests build-asan -L '^unit$' || failed=1
+if [ $all_faults = yes ]; then
+    tsr_run tests/python.sh tests/faults/test_injection.py "$PWD/build/tessera" mpirun \
+        "$PWD/build/tests/libfault_injector.so" --all --report "$@" || failed=1
+    tsr_run tests/python.sh tests/faults/test_corpus.py "$PWD/build-asan/tessera" mpirun --count 3000 --report ||
+        failed=1
+    exit $failed
+fi
+run_tests build-asan -L '^(unit|sanitized)$' || failed=1
 run_tests build || failed=1
 tests/python.sh tests/summary.py build-asan build || failed=1
 exit $failed

@@ -1,6 +1,8 @@
 #!/usr/bin/env bash
-# compute-sanitizer's memcheck, racecheck and synccheck over the contract test's quick shapes, every kernel of the GPU, many at a time.
-# Usage: tests/sanitize_gpu.sh [BUILD [KERNEL...]]     build, and every kernel unless named. Exit code 1: something was found.
+# compute-sanitizer's memcheck, racecheck and synccheck over the contract test's quick shapes, every kernel of the GPU,
+# many at a time.
+# Usage: tests/sanitize_gpu.sh [BUILD [KERNEL...]]     build, and every kernel unless named. Exit code 1: something was
+# found.
 set -eu
 build=${1:-build}
 shift || true
@@ -10,7 +12,8 @@ trap 'rm -rf "$folder"' EXIT
 for kernel in $kernels; do
   for tool in memcheck racecheck synccheck; do
     log=$folder/$kernel-$tool
-    (timeout 300 compute-sanitizer --tool $tool --error-exitcode 9 "$build/tests/kernels/test_gemm_contract_gpu" "$kernel" quick >"$log" 2>&1 && code=0 || code=$?; echo $code >"$log.code") &
+    (timeout 300 compute-sanitizer --tool $tool --error-exitcode 9 "$build/tests/test_gemm_contract_gpu" "$kernel" \
+        quick >"$log" 2>&1 && code=0 || code=$?; echo $code >"$log.code") &
   done
 done
 wait

@@ -1,7 +1,9 @@
-"""Runs tessera and the OpenBLAS + h5py baseline in turns on the same files; writes medians and their ratio to docs/performance.md.
+"""Runs tessera and the OpenBLAS + h5py baseline in turns on the same files; writes medians and their ratio to
+docs/measurements.
 
 Both are whole processes, from the start of the command to its end: interpreter or mpirun, reading, product, writing.
-Tessera also brings its output to stable storage before it ends (fsync), which h5py does not. Inputs are in the page cache.
+Tessera also brings its output to stable storage before it ends (fsync), which h5py does not. Inputs are in the page
+cache.
 """
 import argparse
 import json
@@ -18,6 +20,7 @@ import time
 import h5py
 import numpy as np
 
+import overview
 import report
 
 CORES = 2
@@ -26,7 +29,8 @@ RATIO_ALLOWED = 1.2
 
 
 def run(command, folder, log):
-    """Runs command on CORES cores; wall seconds, processor seconds, and the largest resident set of one process, bytes."""
+    """Runs command on CORES cores; wall seconds, processor seconds, and the largest resident set of one process,
+    bytes."""
     cores = sorted(os.sched_getaffinity(0))[:CORES]
     with open(folder / log, "w") as out:
         start = time.monotonic()
@@ -55,11 +59,13 @@ def measure(args, folder):
     tessera = str(pathlib.Path(args.program).resolve())
     shape = f"{args.size}x{args.size}"
     for name, seed in (("A", "1"), ("B", "2")):
-        run([tessera, "generate", "-o", f"{name}.h5:/{name}", "--shape", shape, "--type", "f32", "--seed", seed], folder, "generate.log")
+        run([tessera, "generate", "-o", f"{name}.h5:/{name}", "--shape", shape, "--type", "f32", "--seed", seed],
+            folder, "generate.log")
     multiply = ["mpirun", "-n", "2", tessera, "multiply", "A.h5", "B.h5",
                 "-o", "C_tessera.h5:/C", "--force", "--device", "cpu", "--host-memory", f"{HOST_MEMORY_MIB}MiB",
                 "--log", "log.json", "--progress", "off"]
-    baseline = [sys.executable, str(report.ROOT / "tests/bench/baseline.py"), "A.h5", "B.h5", "C_baseline.h5", str(CORES)]
+    baseline = [sys.executable, str(report.ROOT / "tests/bench/baseline.py"), "A.h5", "B.h5", "C_baseline.h5",
+                str(CORES)]
     results = {"tessera": [], "baseline": []}
     for turn in range(args.runs + 1):  # the first turn warms the page cache and is not counted
         for name, command in (("tessera", multiply), ("baseline", baseline)):
@@ -77,22 +83,28 @@ def write(args, load, results, baseline, command, folder):
     median = {name: statistics.median(seconds for seconds, _, _ in runs) for name, runs in results.items()}
     cpu = {name: statistics.median(cpu for _, cpu, _ in runs) for name, runs in results.items()}
     peak = {name: max(peak for _, _, peak in runs) for name, runs in results.items()}
-    spread = {name: f"{min(s for s, _, _ in runs):.2f}–{max(s for s, _, _ in runs):.2f}" for name, runs in results.items()}
+    spread = {name: f"{min(s for s, _, _ in runs):.2f}–{max(s for s, _, _ in runs):.2f}" for name,
+              runs in results.items()}
     turns = ", ".join(f"{ours[0] / theirs[0]:.2f}" for ours, theirs in zip(results["tessera"], results["baseline"]))
     ratio = median["tessera"] / median["baseline"]
     flops = 2.0 * args.size ** 3
-    row = lambda name, what: [what, f"{median[name]:.2f}", spread[name], f"{cpu[name]:.2f}", f"{flops / median[name] / 1e9:.0f}", f"{peak[name] / 1e6:.0f}"]
+    row = lambda name, what: [what, f"{median[name]:.2f}", spread[name], f"{cpu[name]:.2f}",
+                              f"{flops / median[name] / 1e9:.0f}", f"{peak[name] / 1e6:.0f}"]
     rows = [row("tessera", f"tessera multiply, 2 ranks, --host-memory {HOST_MEMORY_MIB}MiB"),
             row("baseline", "OpenBLAS, 1 process, 2 threads, h5py")]
     shown = shlex.join(["tessera" if part == command[3] else part for part in command])
     body = "\n\n".join([
-        f"{args.size}² fp32, files to file, {CORES} cores of {report.cpu_name()}, {report.today()}, commit {report.commit()}, "
-        f"{args.runs} runs in turns, files in {filesystem(folder)}. Load of the machine before the first run: {load:.2f}.",
+        f"{args.size}² fp32, files to file, {CORES} cores of {report.cpu_name()}, {report.today()}, commit "
+        f"{report.commit()}, "
+        f"{args.runs} runs in turns, files in {filesystem(folder)}. Load of the machine before the first run: "
+        f"{load:.2f}.",
         report.table(["what", "median s", "range s", "processor s", "GFLOP/s", "peak MB of one process"], rows),
-        f"**Ratio of the medians: {ratio:.2f}** ({RATIO_ALLOWED} allowed); turn by turn {turns}. {baseline['config']}; of its last run read "
+        f"**Ratio of the medians: {ratio:.2f}** ({RATIO_ALLOWED} allowed); turn by turn {turns}. "
+        f"{baseline['config']}; of its last run read "
         f"{baseline['read']:.2f} s, multiply {baseline['multiply']:.2f} s, write {baseline['write']:.2f} s.",
         f"`{shown}`"])
-    report.write_section("cpu-end-to-end", body)
+    report.write_section("cpu-end-to-end", body, report.page(__file__))
+    overview.main()
     print(f"ratio {ratio:.3f}")
     if peak["tessera"] > HOST_MEMORY_MIB * 2**20:
         sys.exit(f"a rank used {peak['tessera'] / 2**20:.0f} MiB, more than its --host-memory {HOST_MEMORY_MIB}MiB")
@@ -116,7 +128,8 @@ def main():
     try:
         load = os.getloadavg()[0]
         if load > 0.5:
-            print(f"the machine is busy (load {load:.2f}): these figures will say more about that than about tessera", flush=True)
+            print(f"the machine is busy (load {load:.2f}): these figures will say more about that than about tessera",
+                  flush=True)
         write(args, load, *measure(args, folder), folder)
     finally:
         shutil.rmtree(folder)

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Files to file on two CPU cores: tessera multiply on 2 ranks beside OpenBLAS in one process with 2 threads and h5py.
-# Usage: tests/bench/cpu_end_to_end.sh [--size 8192] [--runs 5] [--folder DIR]; the table goes to docs/performance.md.
+# Usage: tests/bench/cpu_end_to_end.sh [--size 8192] [--runs 5] [--folder DIR]; the table goes to
+# docs/measurements/cpu_end_to_end.md.
 . "$(dirname "${BASH_SOURCE[0]}")/../../jobs/common.sh"
 cd "$TSR_HOME"
 tsr_need_program

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# The error of every kernel of the GPU, of every type, on inputs that are hard in different ways; the tables go to docs/accuracy.md.
+# The error of every kernel of the GPU, of every type, on inputs that are hard in different ways; the tables go to
+# docs/measurements/gpu_accuracy.md.
 # Usage: tests/bench/gpu_accuracy.sh [K,...]     64,1024,8192,65536 unless given.
 . "$(dirname "${BASH_SOURCE[0]}")/../../jobs/common.sh"
 cd "$TSR_HOME"
@@ -9,7 +10,8 @@ trap 'rm -rf "$folder"' EXIT
 # They measure errors, not speed, and most of the time goes into exact sums on the CPU: all at once.
 pids=()
 measure() { # NAME OPTION...
-    tsr_run "$TSR_BIN" bench accuracy --device "${TSR_DEVICE:-cuda}" --json "$folder/$1.json" "${@:2}" >"$folder/$1.log" 2>&1 &
+    tsr_run "$TSR_BIN" bench accuracy --device "${TSR_DEVICE:-cuda}" --json "$folder/$1.json" "${@:2}" \
+        >"$folder/$1.log" 2>&1 &
     pids+=($!)
 }
 for type in f16 bf16 f32 f64; do

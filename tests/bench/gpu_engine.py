@@ -1,7 +1,9 @@
-"""Measures what the engine reaches of its targets and writes section gpu-engine of docs/performance.md; used by gpu_engine.sh.
+"""Measures what the engine reaches of its targets and writes section gpu-engine of docs/measurements/gpu_engine.md;
+used by gpu_engine.sh.
 
-Every case gives rows: what was measured, what stands beside it, their ratio and the target. The page is written after each case, so that a session that ends
-early keeps what it has measured; rows of other cases stay as they are. A case that fails keeps the rows it had made, and the next one goes on.
+Every case gives rows: what was measured, what stands beside it, their ratio and the target. The page is written after
+each case, so that a session that ends early keeps what it has measured; rows of other cases stay as they are. A case
+that fails keeps the rows it had made, and the next one goes on.
 """
 import argparse
 import concurrent.futures
@@ -18,9 +20,11 @@ import sys
 import tempfile
 import time
 
+import overview
 import report
 
-HEADER = ["case", "what", "measured", "beside", "ratio", "target", "reached", "m × n × k", "GPUs", "kernel", "check", "GPU", "date", "commit", "command"]
+HEADER = ["case", "what", "measured", "beside", "ratio", "target", "reached", "m × n × k", "GPUs", "kernel", "check",
+          "GPU", "date", "commit", "command"]
 KEYS = 2
 RUNS = 5        # repetitions in memory, all in one process
 FILE_RUNS = 3   # from files, after one that is not counted
@@ -34,7 +38,8 @@ SELF = pathlib.Path(__file__).resolve().parent
 
 
 def run_process(command, seconds, **more):
-    """What the command printed, where stdout is a pipe. One that takes longer, or that we end before, is asked to go: mpirun takes its ranks along."""
+    """What the command printed, where stdout is a pipe. One that takes longer, or that we end before, is asked to go:
+    mpirun takes its ranks along."""
     command = [str(word) for word in command]
     with subprocess.Popen(command, text=True, **more) as process:
         try:
@@ -65,19 +70,25 @@ class Case:
     def run(self, *arguments, ranks=None):
         """tessera on this case's ranks; returns the command as one would type it, and seconds of the whole process."""
         arguments = [str(argument) for argument in arguments]
-        command = [*shlex.split(self.options.launcher), "-n", str(ranks or self.ranks), self.options.program, *arguments]
+        command = [*shlex.split(self.options.launcher), "-n", str(ranks or self.ranks), self.options.program,
+                   *arguments]
         start = time.monotonic()
         run_process(command, self.seconds, stdout=sys.stderr)
-        shown = [argument for argument, previous in zip(arguments, ["", *arguments]) if not {"-o", "--log", "--trace"} & {argument, previous}]
+        shown = [argument for argument, previous in zip(arguments, ["", *arguments])
+                 if not {"-o", "--log", "--trace"} & {argument, previous}]
         return f"mpirun -n {self.ranks} tessera " + shlex.join(shown), time.monotonic() - start
 
     def row(self, what, measured, beside, ratio, target, reached, record, command):
         m, n, k = self.shape()
-        self.rows.append([self.name, what, measured, beside, ratio, target, "yes" if reached else "no", f"{m} × {n} × {k}", record["rank_count"], record["kernel"],
-                          record["check"].partition(",")[0].partition(":")[0], record["ranks"][0]["device"].partition(" #")[0], report.today(), report.commit(), f"`{command}`"])
+        self.rows.append([self.name, what, measured, beside, ratio, target, "yes" if reached else "no",
+                          f"{m} × {n} × {k}", record["rank_count"], record["kernel"],
+                          record["check"].partition(",")[0].partition(":")[0],
+                          record["ranks"][0]["device"].partition(" #")[0], report.today(), report.commit(),
+                          f"`{command}`"])
 
     def at_least(self, what, measured, beside, ratio, target, record, command, also=True):
-        self.row(what, measured, beside, f"**{ratio:.3f}**" if ratio >= target and also else f"{ratio:.3f}", f"≥ {target}", ratio >= target and also, record, command)
+        self.row(what, measured, beside, f"**{ratio:.3f}**" if ratio >= target and also else f"{ratio:.3f}",
+                 f"≥ {target}", ratio >= target and also, record, command)
 
 
     def not_compared(self, what, measured, why, target, record, command):
@@ -87,17 +98,20 @@ class Case:
 def lane_text(lane, rank, seconds, record):
     """A lane that bounds a run, and what it reached: bytes/s of all but the multiply lane."""
     busy, moved = next((one[f"{lane}_seconds"], one[f"{lane}_bytes"]) for one in record["ranks"] if one["rank"] == rank)
-    return f"{lane} lane of rank {rank}, {seconds:.4g} s" + (f", {moved / busy / 1e9:.3g} GB/s" if moved > 0 and busy > 0 and lane != "multiply" else "")
+    return f"{lane} lane of rank {rank}, {seconds:.4g} s" + (f", {moved / busy / 1e9:.3g} GB/s" if moved > 0 and
+                                                             busy > 0 and lane != "multiply" else "")
 
 
-# ---- data in memory: tessera bench multiply -------------------------------------------------------------------------------
+# ---- data in memory: tessera bench multiply ------------------------------------------------------
 
 def bench(case, folder, *arguments):
     name = folder / "bench.json"
-    command, _ = case.run("bench", "multiply", "--device", case.options.device, "--shape", case.size, "--repeat", RUNS, "-o", name, *arguments)
+    command, _ = case.run("bench", "multiply", "--device", case.options.device, "--shape", case.size, "--repeat", RUNS,
+                          "-o", name, *arguments)
     with open(name) as file:
         figures = json.load(file)
-    speeds = [2e-12 * figures["record"]["m"] * figures["record"]["n"] * figures["record"]["k"] / seconds for seconds in figures["best_seconds"]]
+    speeds = [2e-12 * figures["record"]["m"] * figures["record"]["n"] * figures["record"]["k"] / seconds
+              for seconds in figures["best_seconds"]]
     return figures, command, ", ".join(f"{speed:.4g}" for speed in speeds) + " TFLOP/s"
 
 
@@ -113,12 +127,14 @@ def beside_kernel(case, folder, kernel, target):
     beside = f"{alone['tflops']:.4g} TFLOP/s, {alone['m']}×{alone['n']}×{alone['k']} on every GPU at once"
     if alone["making_seconds"] is not None: # which is work of a run, too
         needed = 2e-12 * record["m"] * record["n"] * record["k"] / alone["tflops"] + alone["making_seconds"]
-        beside += f"; making A and B alone {alone['making_seconds']:.4g} s: {needed / min(figures['seconds']):.3f} of both one after the other"
+        beside += (f"; making A and B alone {alone['making_seconds']:.4g} s: {needed / min(figures['seconds']):.3f} of "
+                   f"both one after the other")
     case.at_least("of the kernel alone", speeds, beside, alone["ratio"], target, record, command)
 
 
 def multiply_row(case, folder, *arguments):
-    """What of the time from a rank's first product to the end of its last one it spends on products, of the rank that spends least; in runs that only this is measured in."""
+    """What of the time from a rank's first product to the end of its last one it spends on products, of the rank that
+    spends least; in runs that only this is measured in."""
     trace = folder / "trace.json"
     figures, command, _ = bench(case, folder, *arguments, "--trace", trace)
     with open(trace) as file:
@@ -127,43 +143,53 @@ def multiply_row(case, folder, *arguments):
     for rank in {event["pid"] for event in products}:
         row = sorted((event["ts"], event["ts"] + event["dur"]) for event in products if event["pid"] == rank)
         gaps = [after[0] - before[1] for before, after in zip(row, row[1:])]
-        spans.append((sum(end - begin for begin, end in row) / (row[-1][1] - row[0][0]), len(row), max(gaps, default=0)))
+        spans.append((sum(end - begin for begin, end in row) / (row[-1][1] - row[0][0]), len(row),
+                      max(gaps, default=0)))
     busy, count, longest = min(spans)
-    case.at_least("multiply lane without gaps", f"{count} products a rank", f"longest gap {longest / 1e3:.3g} ms", busy, 0.99, figures["record"], command)
+    case.at_least("multiply lane without gaps", f"{count} products a rank", f"longest gap {longest / 1e3:.3g} ms", busy,
+                  0.99, figures["record"], command)
 
 
 def beside_cublasxt(case, folder, kernel, kind, target):
-    arguments, peer = ["--data", "memory", "--type", kind, *kernel_option(case, kernel)], [] if case.cpu else ["--peer", "cublasxt"]
+    arguments, peer = ["--data", "memory", "--type", kind,
+                       *kernel_option(case, kernel)], [] if case.cpu else ["--peer", "cublasxt"]
     figures, command, speeds = bench(case, folder, *arguments, *peer)
     if peer and figures["peer"]["ratio"] is None:
-        case.not_compared("beside cublasXt", speeds, f"{figures['peer']['devices']} GPUs were visible to it", target, figures["record"], command)
+        case.not_compared("beside cublasXt", speeds, f"{figures['peer']['devices']} GPUs were visible to it", target,
+                          figures["record"], command)
     elif peer:
         blocks = ", ".join(f"{block['block']}: {block['tflops']:.4g}" for block in figures["peer"]["blocks"])
-        case.at_least("beside cublasXt", speeds, f"cublasXt TFLOP/s, block {blocks}", figures["peer"]["ratio"], target, figures["record"], command)
-    case.at_least("first repetition of the best", speeds, f"first {figures['first_share'] * figures['tflops']:.4g} TFLOP/s", figures["first_share"], 0.8, figures["record"], command)
+        case.at_least("beside cublasXt", speeds, f"cublasXt TFLOP/s, block {blocks}", figures["peer"]["ratio"], target,
+                      figures["record"], command)
+    case.at_least("first repetition of the best", speeds,
+                  f"first {figures['first_share'] * figures['tflops']:.4g} TFLOP/s", figures["first_share"], 0.8,
+                  figures["record"], command)
     multiply_row(case, folder, *arguments)
 
 
 def beside_limit(case, folder, target, *arguments):
     figures, command, speeds = bench(case, folder, "--data", "memory", *arguments)
     limit = figures["limit"]
-    case.at_least("of the limit", speeds, lane_text(limit["lane"], limit["rank"], limit["seconds"], figures["record"]), limit["share"], target, figures["record"], command)
+    case.at_least("of the limit", speeds, lane_text(limit["lane"], limit["rank"], limit["seconds"], figures["record"]),
+                  limit["share"], target, figures["record"], command)
 
 
-# ---- files ----------------------------------------------------------------------------------------------------------------
+# ---- files ---------------------------------------------------------------------------------------
 
 def generate(case, folder):
     m, n, k = case.shape()
     ranks = max(case.options.ranks, (os.cpu_count() or 2) // 2) # it is work for cores alone
     for seed, (name, shape) in enumerate([("A", f"{m}x{k}"), ("B", f"{k}x{n}")], 1):
-        case.run("generate", "-o", f"{folder}/{name}.h5:/{name}", "--shape", shape, "--type", "f32", "--distribution", "uniform", "--seed", seed, "--force", ranks=ranks)
+        case.run("generate", "-o", f"{folder}/{name}.h5:/{name}", "--shape", shape, "--type", "f32", "--distribution",
+                 "uniform", "--seed", seed, "--force", ranks=ranks)
 
 
 def multiply(case, folder, *arguments):
     """One run; C is written anew, not over what an earlier run left."""
     log = folder / "log.json"
     (folder / "C.h5").unlink(missing_ok=True)
-    command, whole = case.run("multiply", f"{folder}/A.h5", f"{folder}/B.h5", "-o", f"{folder}/C.h5:/C", "--force", "--device", case.options.device, "--log", log,
+    command, whole = case.run("multiply", f"{folder}/A.h5", f"{folder}/B.h5", "-o", f"{folder}/C.h5:/C", "--force",
+                              "--device", case.options.device, "--log", log,
                               "--progress", "off", *arguments)
     with open(log) as file:
         return dict(json.load(file), whole=whole, typed=command.replace(f"{folder}/", "") + " -o C.h5")
@@ -176,14 +202,17 @@ def fastest(case, folder, before=lambda: None):
     for _ in range(FILE_RUNS):
         before()
         runs.append(multiply(case, folder))
-    return dict(min(runs, key=lambda run: run["seconds"]), check=check, whole=min(run["whole"] for run in runs), quickest_start=min(runs, key=lambda run: run["setup_seconds"]),
+    return dict(min(runs, key=lambda run: run["seconds"]), check=check, whole=min(run["whole"] for run in runs),
+                quickest_start=min(runs, key=lambda run: run["setup_seconds"]),
                 all=", ".join(f"{run['seconds']:.2f}" for run in sorted(runs, key=lambda run: run["seconds"])))
 
 
 def startup_row(case, run):
     start = run["quickest_start"]
-    parts = ", ".join(f"{name[6:-8]} {start[name]:.2f}" for name in start if name.startswith("setup_") and name != "setup_seconds")
-    case.row("start-up, main to first read", f"{start['setup_seconds']:.2f} s", parts, "-", "< 2 s", start["setup_seconds"] < 2, run, run["typed"])
+    parts = ", ".join(f"{name[6:-8]} {start[name]:.2f}" for name in start if name.startswith("setup_") and
+                      name != "setup_seconds")
+    case.row("start-up, main to first read", f"{start['setup_seconds']:.2f} s", parts, "-", "< 2 s",
+             start["setup_seconds"] < 2, run, run["typed"])
 
 
 def beside_torch(case, folder, run):
@@ -192,13 +221,17 @@ def beside_torch(case, folder, run):
     for _ in range(PEER_RUNS):
         (folder / "P.h5").unlink(missing_ok=True)
         start = time.monotonic()
-        output = run_process([case.options.torch, SELF / "peer_h5py_torch.py", *(folder / f"{name}.h5" for name in "ABP")], case.seconds, stdout=subprocess.PIPE)
+        output = run_process([case.options.torch, SELF / "peer_h5py_torch.py",
+                              *(folder / f"{name}.h5" for name in "ABP")], case.seconds, stdout=subprocess.PIPE)
         peers.append(dict(json.loads(output), whole=time.monotonic() - start))
     peer = min(peers, key=lambda one: one["total"])
-    beside = f"h5py + torch {peer['total']:.2f} s: read {peer['read']:.2f}, multiply {peer['multiply']:.2f}, write {peer['write']:.2f}"
-    case.at_least("beside h5py + torch, first read to last byte", f"{run['all']} s", beside, peer["total"] / run["seconds"], 6, run, run["typed"])
+    beside = (f"h5py + torch {peer['total']:.2f} s: read {peer['read']:.2f}, multiply {peer['multiply']:.2f}, write "
+              f"{peer['write']:.2f}")
+    case.at_least("beside h5py + torch, first read to last byte", f"{run['all']} s", beside,
+                  peer["total"] / run["seconds"], 6, run, run["typed"])
     whole = min(one["whole"] for one in peers)
-    case.at_least("beside h5py + torch, whole processes", f"{run['whole']:.2f} s", f"h5py + torch {whole:.2f} s", whole / run["whole"], 4, run, run["typed"])
+    case.at_least("beside h5py + torch, whole processes", f"{run['whole']:.2f} s", f"h5py + torch {whole:.2f} s",
+                  whole / run["whole"], 4, run, run["typed"])
 
 
 def in_memory(case, folder):
@@ -267,11 +300,13 @@ def on_disk(case, folder):
     reads = [direct(name, False, name.stat().st_size) for name in files]
     m, n, _ = case.shape()
     write = direct(folder / "P.h5", True, 4 * int(m) * int(n))
-    case.at_least("beside plain O_DIRECT reads and writes", f"{run['all']} s", f"reads {sum(reads):.2f} s, write {write:.2f} s; {how[0]}", (sum(reads) + write) / run["seconds"], 0.9,
+    case.at_least("beside plain O_DIRECT reads and writes", f"{run['all']} s",
+                  f"reads {sum(reads):.2f} s, write {write:.2f} s; {how[0]}", (sum(reads) + write) / run["seconds"],
+                  0.9,
                   run, run["typed"])
 
 
-# ---- the table --------------------------------------------------------------------------------------------------------------
+# ---- the table -----------------------------------------------------------------------------------
 
 # name: (size, ranks (None: all), where its files go, function)
 CASES = {
@@ -307,9 +342,14 @@ def chosen(wanted):
 def write(page, rows):
     """The new rows in the place of all earlier ones of their cases; in the order of CASES."""
     cases = {row[0] for row in rows}
-    kept = [row for row in report.rows(report.section(page.read_text(), "gpu-engine")) if row[0] not in cases and row[0] in CASES]
+    kept = [row for row in report.rows(report.section(page.read_text(), "gpu-engine")) if row[0] not in cases and
+            row[0] in CASES]
     table = report.table(HEADER, sorted([*kept, *rows], key=lambda row: list(CASES).index(row[0])))
-    report.write_section("gpu-engine", f"Written {report.today()}; each row says when and from which commit it was measured.\n\n{table}", page)
+    report.write_section("gpu-engine",
+                         f"Written {report.today()}; each row says when and from which commit it was "
+                         f"measured.\n\n{table}", page)
+    if page == report.page(__file__):
+        overview.main()
 
 
 def remove_stale(places):
@@ -325,8 +365,11 @@ def show_space(name, when, folder):
     """What there is for a case's files: a run that is short of it says so only by failing."""
     disk = shutil.disk_usage(folder)
     with open("/proc/meminfo") as file:
-        memory = {line.split(":")[0]: int(line.split()[1]) * 1024 for line in file if line.startswith(("MemTotal", "MemAvailable"))}
-    print(f"engine: {name}: {when}: {folder} {disk.free / 1e9:.1f} GB free of {disk.total / 1e9:.1f}, MemAvailable {memory['MemAvailable'] / 1e9:.1f} GB of MemTotal "
+        memory = {line.split(":")[0]: int(line.split()[1]) * 1024
+                  for line in file if line.startswith(("MemTotal", "MemAvailable"))}
+    print(
+        f"engine: {name}: {when}: {folder} {disk.free / 1e9:.1f} GB free of {disk.total / 1e9:.1f}, MemAvailable "
+        f"{memory['MemAvailable'] / 1e9:.1f} GB of MemTotal "
           f"{memory['MemTotal'] / 1e9:.1f}", flush=True)
 
 
@@ -357,7 +400,9 @@ def measure_case(options, name, size):
     if case.rows:
         write(options.page, case.rows)
     for row in case.rows:
-        print(f"engine: {name}: {row[1]}: {row[2]}, ratio {row[4]} ({row[5]}), reached: {row[6]} [{time.monotonic() - began:.0f} s]", flush=True)
+        print(
+            f"engine: {name}: {row[1]}: {row[2]}, ratio {row[4]} ({row[5]}), reached: {row[6]} "
+            f"[{time.monotonic() - began:.0f} s]", flush=True)
     return worked
 
 
@@ -366,7 +411,7 @@ def main():
     for name in ("program", "launcher", "torch", "device", "disk", "shm"):
         parser.add_argument(f"--{name}")
     parser.add_argument("--ranks", type=int)
-    parser.add_argument("--page", type=pathlib.Path, default=report.PERFORMANCE)
+    parser.add_argument("--page", type=pathlib.Path, default=report.page(__file__))
     parser.add_argument("cases", nargs="*")
     options = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143)) # so that folders go
@@ -374,7 +419,7 @@ def main():
     try:
         report.replace_section(options.page.read_text(), "gpu-engine", "")
     except (OSError, ValueError) as error:
-        sys.exit(f"{options.page}: {error}: name a page with them, such as a copy of docs/performance.md")
+        sys.exit(f"{options.page}: {error}: name a page with them, such as a copy of docs/measurements/gpu_engine.md")
     remove_stale({options.disk, options.shm})
     failed = [name for name, size in cases.items() if not measure_case(options, name, size)]
     sys.exit(f"failed: {', '.join(failed)}" if failed else 0)

@@ -1,10 +1,12 @@
-"""Writes the kernels measured by gpu_ladder.sh into docs/performance.md. Usage: gpu_ladder.py BENCH.json..."""
+"""Writes the kernels measured by gpu_ladder.sh into docs/measurements/gpu_ladder.md. Usage: gpu_ladder.py
+BENCH.json..."""
 import json
 import sys
 
 import report
 
-HEADER = ["type", "m = n = k", "kernel", "GFLOP/s", "beside the vendor's", "ms", "GB/s asked for", "flop/byte", "occupancy", "registers",
+HEADER = ["type", "m = n = k", "kernel", "GFLOP/s", "beside the vendor's", "ms", "GB/s asked for", "flop/byte",
+          "occupancy", "registers",
           "tile", "error", "bound"]
 
 
@@ -16,7 +18,8 @@ def kernel_row(bench, kernel):
     tile = "×".join(map(str, kernel["tile"])) if kernel["tile"][0] else "-"
     occupancy = f"{100 * kernel['occupancy']:.0f} %" if kernel["occupancy"] else "-"
     error = "NaN" if kernel["error"] is None else f"{kernel['error']:.1e}"
-    return start + [f"{kernel['gflops']:.0f}", ratio, f"{1e3 * kernel['seconds']:.3f}", f"{kernel['bandwidth_gbs']:.0f}",
+    return start + [f"{kernel['gflops']:.0f}", ratio, f"{1e3 * kernel['seconds']:.3f}",
+                    f"{kernel['bandwidth_gbs']:.0f}",
                     f"{kernel['flop_byte']:.1f}", occupancy, kernel["registers"] or "-", tile, error,
                     f"{kernel['error_bound']:.1e}"]
 
@@ -31,9 +34,11 @@ def main():
     devices = {bench["device"] for bench in benches}
     if len(devices) != 1:
         sys.exit(f"measured on different devices: {', '.join(sorted(devices))}")
-    title = (f"{devices.pop()}, {report.today()}, commit {report.commit()}. Median of repeated launches; data uniform in [0, 1).\n\n"
+    title = (
+        f"{devices.pop()}, {report.today()}, commit {report.commit()}. Median of repeated launches; data uniform in "
+        f"[0, 1).\n\n"
              "`tessera bench gemm --all --device cuda --shape N --type TYPE`")
-    report.write_section("gpu-ladder", f"{title}\n\n{report.table(HEADER, rows)}")
+    report.write_section("gpu-ladder", f"{title}\n\n{report.table(HEADER, rows)}", report.page(__file__))
 
 
 main()

@@ -1,6 +1,8 @@
 #!/usr/bin/env bash
-# What the GPU's memory gives: copies, transposes, access patterns, sums, pack and transfers; the table goes to docs/performance.md.
-# Usage: tests/bench/gpu_memory.sh [SIZE]     8192 unless given: 0.27 GB a matrix, far more than the caches hold; 20 s on an H200.
+# What the GPU's memory gives: copies, transposes, access patterns, sums, pack and transfers; the table goes to
+# docs/measurements/gpu_memory.md.
+# Usage: tests/bench/gpu_memory.sh [SIZE]     8192 unless given: 0.27 GB a matrix, far more than the caches hold; 20 s
+# on an H200.
 . "$(dirname "${BASH_SOURCE[0]}")/../../jobs/common.sh"
 cd "$TSR_HOME"
 tsr_need_program

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# A large product on RANKS GPUs, files to file, with every transport that can run; the tables go to docs/performance.md.
+# A large product on RANKS GPUs, files to file, with every transport that can run; the tables go to
+# docs/measurements/gpu_multiply.md.
 # Usage: tests/bench/gpu_multiply.sh RANKS [SIZE [FOLDER]]     20000 and /dev/shm unless given. One warm-up run each.
 . "$(dirname "${BASH_SOURCE[0]}")/../../jobs/common.sh"
 cd "$TSR_HOME"
@@ -19,7 +20,8 @@ done
 multiply() {
     local transport=$1 log=$2
     shift 2
-    tsr_mpirun "$ranks" "$TSR_BIN" multiply "$folder/A.h5" "$folder/B.h5" -o "$folder/C.h5:/C" --force --device "${TSR_DEVICE:-cuda}" \
+    tsr_mpirun "$ranks" "$TSR_BIN" multiply "$folder/A.h5" "$folder/B.h5" -o "$folder/C.h5:/C" --force \
+        --device "${TSR_DEVICE:-cuda}" \
         --transport "$transport" --log "$log" --progress off "$@"
 }
 

@@ -17,7 +17,8 @@ TYPES = ("f32", "f64")
 ALLOWED = 0.6  # seconds of a whole process, in the median
 APART = 0.05  # seconds that the types' medians may differ
 LEAST = 0.97  # of the fastest kernel's speed, that auto's choice must reach
-SCRIPT = "import h5py, sys\na, b = (h5py.File(name)['C'][:] for name in sys.argv[1:3])\nh5py.File(sys.argv[3], 'w')['C'] = a @ b"
+SCRIPT = ("import h5py, sys\na, b = (h5py.File(name)['C'][:] for name in sys.argv[1:3])\nh5py.File(sys.argv[3], "
+          "'w')['C'] = a @ b")
 
 
 def run(command):
@@ -43,12 +44,14 @@ def measure(args, folder):
     """{type: runs} of tessera and {type: seconds} of numpy; the first turn warms up and is not counted."""
     for kind in TYPES:
         for seed, name in enumerate("AB", 1):
-            run([args.program, "generate", "-o", folder / f"{name}-{kind}.h5", "--shape", f"{args.size}x{args.size}", "--type", kind, "--seed", seed])
+            run([args.program, "generate", "-o", folder / f"{name}-{kind}.h5", "--shape", f"{args.size}x{args.size}",
+                 "--type", kind, "--seed", seed])
     ours, numpy = {kind: [] for kind in TYPES}, {kind: [] for kind in TYPES}
     for turn in range(args.turns + 1):
         for kind in TYPES:
             one = multiply(args, folder, kind)
-            other, _ = run([sys.executable, "-c", SCRIPT, folder / f"A-{kind}.h5", folder / f"B-{kind}.h5", folder / "D.h5"])
+            other, _ = run([sys.executable, "-c", SCRIPT, folder / f"A-{kind}.h5", folder / f"B-{kind}.h5",
+                            folder / "D.h5"])
             if turn > 0:
                 ours[kind].append(one)
                 numpy[kind].append(other)
@@ -59,16 +62,20 @@ def small_text(args, ours, numpy):
     def median(kind, name):
         return statistics.median(one[name] for one in ours[kind])
 
-    rows = [[kind, ours[kind][0]["kernel"], *(f"{median(kind, name):.3f}" for name in ("whole", "start-up", "run")), f"{statistics.median(numpy[kind]):.3f}"]
+    rows = [[kind, ours[kind][0]["kernel"], *(f"{median(kind, name):.3f}" for name in ("whole", "start-up", "run")),
+             f"{statistics.median(numpy[kind]):.3f}"]
             for kind in TYPES]
     medians = [median(kind, "whole") for kind in TYPES]
     apart = abs(medians[0] - medians[1])
     reached = max(medians) <= ALLOWED and apart <= APART
     text = "\n\n".join([
-        f"{args.size}², from file to file, whole processes without mpirun; {device(args)}, {report.today()}, commit {report.commit()}: "
+        f"{args.size}², from file to file, whole processes without mpirun; {device(args)}, {report.today()}, commit "
+        f"{report.commit()}: "
         f"medians of {args.turns} turns.",
-        report.table(["type", "kernel", "whole process s", "start-up s", "run s", "h5py + numpy, whole process s"], rows),
-        f"The slower type takes {max(medians):.3f} s (at most {ALLOWED}); the types are {apart:.3f} s apart (at most {APART}).",
+        report.table(["type", "kernel", "whole process s", "start-up s", "run s", "h5py + numpy, whole process s"],
+                     rows),
+        f"The slower type takes {max(medians):.3f} s (at most {ALLOWED}); the types are {apart:.3f} s apart (at most "
+        f"{APART}).",
     ])
     return text, reached
 
@@ -100,8 +107,10 @@ def speeds_text(args, rows):
         table.append([kind, accuracy, *(cells.get(size, "-") for size in sizes)])
     least = min(float(row[4]) for row in rows if row[4] != "-")
     text = "\n\n".join([
-        f"Kernel that `auto` takes for many products, and its speed of the fastest kernel's, cuBLAS among them; {device(args)}, {report.today()}, "
-        f"commit {report.commit()}. By the figures that the program was built with, measured anew here. -: operands are "
+        f"Kernel that `auto` takes for many products, and its speed of the fastest kernel's, cuBLAS among them; "
+        f"{device(args)}, {report.today()}, "
+        f"commit {report.commit()}. By the figures that the program was built with, measured anew here. -: operands "
+        f"are "
         f"converted first, to a type whose kernels are faster.",
         report.table(["input", "accuracy", *map(str, sizes)], table),
         f"The least is {least:.2f} ({LEAST} wanted).",

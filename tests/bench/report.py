@@ -1,4 +1,5 @@
-"""Writes measured tables into docs/performance.md, each between its own two markers; nothing there is typed by hand.
+"""Writes measured tables into the pages of docs/measurements, each between its own two markers. Nothing there is typed
+by hand. The page of a script is named like the script.
 
     <!-- begin NAME -->
     ...
@@ -11,7 +12,11 @@ import platform
 import subprocess
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-PERFORMANCE = ROOT / "docs" / "performance.md"
+
+
+def page(script):
+    """The page of a script, by its path or name: docs/measurements/NAME.md."""
+    return ROOT / "docs" / "measurements" / f"{pathlib.Path(script).stem}.md"
 
 
 def replace_section(text, name, body):
@@ -29,7 +34,7 @@ def section(text, name):
     return text.partition(f"<!-- begin {name} -->")[2].partition(f"<!-- end {name} -->")[0].strip()
 
 
-def write_section(name, body, file=PERFORMANCE):
+def write_section(name, body, file):
     file.write_text(replace_section(file.read_text(), name, body))
     print(f"wrote section {name} of {file}")
 
@@ -41,12 +46,14 @@ def table(header, rows):
 
 def rows(text):
     """The rows of the first table in text, without its header."""
-    cells = [[cell.strip() for cell in line.strip().strip("|").split("|")] for line in text.splitlines() if line.startswith("|")]
+    cells = [[cell.strip() for cell in line.strip().strip("|").split("|")]
+             for line in text.splitlines() if line.startswith("|")]
     return cells[2:]
 
 
 def merge(old, new, keys):
-    """old rows in their order, those with the same first `keys` cells replaced by new ones; new ones added; sorted by those cells."""
+    """old rows in their order, those with the same first `keys` cells replaced by new ones; new ones added; sorted by
+    those cells."""
     new = {tuple(str(cell) for cell in row[:keys]): [str(cell) for cell in row] for row in new}
     merged = [new.pop(tuple(row[:keys]), row) for row in old]
     return sorted(merged + list(new.values()), key=lambda row: [(len(cell), cell) for cell in row[:keys]])
@@ -55,12 +62,14 @@ def merge(old, new, keys):
 def commit():
     """The commit measured, with '+' when files differ from it; TSR_COMMIT names it where there is no repository."""
     def git(*arguments):
-        return subprocess.run(["git", "-C", ROOT, *arguments], capture_output=True, text=True, check=True).stdout.strip()
+        return subprocess.run(["git", "-C", ROOT, *arguments], capture_output=True, text=True,
+                              check=True).stdout.strip()
 
     if os.environ.get("TSR_COMMIT"):
         return os.environ["TSR_COMMIT"]
     try:
-        changed = git("status", "--porcelain", "--untracked-files=no", "--", "kernels", "io", "mpi", "app", "CMakeLists.txt")
+        changed = git("status", "--porcelain", "--untracked-files=no", "--", "kernels", "io", "mpi", "app",
+                      "CMakeLists.txt")
         return git("rev-parse", "--short", "HEAD") + ("+" if changed else "")
     except (OSError, subprocess.CalledProcessError):
         return "unknown"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Makes tests/data/0.1.0 for tests/cli/test_compatibility.py: files that tessera 0.1.0 (commit f7ed9c1) wrote. Checks
-# that options_0.1.0.txt holds the options it had. Usage: TSR_BIN=PROGRAM_OF_0.1.0 tests/data/make_0.1.0.sh [FOLDER]
-# Needs mpirun, gdb, and git with that commit. Builds nothing.
+# Makes tests/data/0.1.0 for tests/app/program/test_compatibility.py: files that tessera 0.1.0 (commit f7ed9c1) wrote.
+# Checks that options_0.1.0.txt holds the options it had. Usage: TSR_BIN=PROGRAM_OF_0.1.0 tests/data/make_0.1.0.sh
+# [FOLDER] Needs mpirun, gdb, and git with that commit. Builds nothing.
 . "$(dirname "${BASH_SOURCE[0]}")/../../jobs/common.sh"
 tsr_need_program
 TSR_BIN=$(realpath "$TSR_BIN")

@@ -18,7 +18,9 @@ static inline void scratch_make(void) {
 }
 
 static inline int scratch_remove_one(const char *path, const struct stat *st, int kind, struct FTW *at) {
-    (void)st, (void)kind, (void)at;
+    (void)st;
+    (void)kind;
+    (void)at;
     return remove(path);
 }
 

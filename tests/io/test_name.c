@@ -43,6 +43,12 @@ static void test_forms(void) {
     expect("x.h5:/A b", "x.h5", "/A b");
     expect("x.h5:/A:/B", "x.h5", "/A:/B");
     expect("a:b.h5", "a:b.h5", "");
+    expect("b.h5/../b.npy", "b.h5/../b.npy", "");
+    expect("b.h5/g/../../c.h5/A", "b.h5/g/../../c.h5", "/A");
+    expect("b.h5/..", "b.h5/..", "");
+    expect("b.h5/..A/B..", "b.h5", "/..A/B..");
+    expect("b.h5:/../A", "b.h5", "/../A");
+    expect("b.h5:g/../A", "b.h5", "/g/../A");
     expect("./-", "./-", "");
     expect("x.h5:/A]", "x.h5", "/A]");
 }
@@ -76,6 +82,9 @@ static void test_on_disk(void) {
     expect(text, in_scratch("data:A"), "");
     snprintf(text, sizeof text, "%s:", in_scratch("data"));
     refuse(text, "name after ':' is missing");
+    touch("g.h5"); /* a file is no folder: what is behind it is a dataset, however it is called */
+    snprintf(text, sizeof text, "%s/x.h5", in_scratch("g.h5"));
+    expect(text, in_scratch("g.h5"), "/x.h5");
     touch("odd[1:2,3:4]");
     expect(in_scratch("odd[1:2,3:4]"), in_scratch("odd[1:2,3:4]"), "");
     scratch_remove();
@@ -95,14 +104,15 @@ static void test_slice_text(void) {
 static tsr_status slice(const char *text, bool columns_first, int64_t rows, int64_t cols, tsr_matrix_name *name) {
     *name = (tsr_matrix_name){.file = "x.h5", .path = "/A", .columns_first = columns_first};
     snprintf(name->slice, sizeof name->slice, "%s", text);
-    return tsr_matrix_name_slice(name, rows, cols);
+    return tsr_matrix_name_slice(name, 0, NULL, rows, cols);
 }
 
 /* Of 20 rows and 10 columns. */
 static void test_slices(void) {
     static const struct {
         const char *text;
-        int64_t row0, row1, col0, col1;
+        int64_t row0, row1, col0;
+        int64_t col1;
     } cases[] = {{"[0:10,2:3]", 0, 10, 2, 3},
                  {"[:,:]", 0, 20, 0, 10},
                  {"[5:,:7]", 5, 20, 0, 7},
@@ -153,17 +163,20 @@ static void refuse_slice(const char *text, tsr_status status, const char *what) 
 }
 
 static void test_bad_slices(void) {
-    static const char *const numbers[][2] = {
-        {"[3]", "write 3:4 for that row"},      {"[3, :]", "write 3:4 for that row"},
-        {"[:,2]", "write 2:3 for that column"}, {"[-1]", "write -1: for that row"},
-        {"[-2,:]", "write -2:-1 for that row"}, {"[1,2]", "write 1:2 for that row"},
-        {"[19]", "write 19:20 for that row"},   {"[-20]", "write -20:-19 for that row"},
-        {"[20]", "row 20 is out of range of the 20 rows"},
-        {"[-21]", "row -21 is out of range of the 20 rows"},
-        {"[:,10]", "column 10 is out of range of the 10 columns"},
-        {"[9223372036854775807]", "is out of range"},
-        {"[-9223372036854775808]", "is out of range"},
-        {"[99999999999999999999]", "is out of range"}};
+    static const char *const numbers[][2] = {{"[3]", "write 3:4 for that row"},
+                                             {"[3, :]", "write 3:4 for that row"},
+                                             {"[:,2]", "write 2:3 for that column"},
+                                             {"[-1]", "write -1: for that row"},
+                                             {"[-2,:]", "write -2:-1 for that row"},
+                                             {"[1,2]", "write 1:2 for that row"},
+                                             {"[19]", "write 19:20 for that row"},
+                                             {"[-20]", "write -20:-19 for that row"},
+                                             {"[20]", "row 20 is out of range of the 20 rows"},
+                                             {"[-21]", "row -21 is out of range of the 20 rows"},
+                                             {"[:,10]", "column 10 is out of range of the 10 columns"},
+                                             {"[9223372036854775807]", "is out of range"},
+                                             {"[-9223372036854775808]", "is out of range"},
+                                             {"[99999999999999999999]", "is out of range"}};
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
         refuse_slice(numbers[i][0], TSR_ERR_USAGE, numbers[i][1]);
     static const char *const steps[] = {"[::2]", "[::2,:]", "[:,::-1]", "[0:10:3,:]", "[::0]"};
@@ -189,6 +202,56 @@ static void test_bad_slices(void) {
     for (size_t i = 0; i < sizeof empty / sizeof *empty; i++) refuse_slice(empty[i][0], TSR_ERR_SHAPE, empty[i][1]);
 }
 
+/* 3 × 5 matrices of 20 × 10: leads first, or last as who sees the transpose counts. */
+static tsr_status slice_of_many(const char *text, bool columns_first, tsr_matrix_name *name) {
+    static const int64_t size[] = {3, 5};
+    *name = (tsr_matrix_name){.file = "x.h5", .path = "/A", .columns_first = columns_first};
+    snprintf(name->slice, sizeof name->slice, "%s", text);
+    return tsr_matrix_name_slice(name, 2, size, columns_first ? 10 : 20, columns_first ? 20 : 10);
+}
+
+static void test_many_dimensions(void) {
+    static const struct {
+        const char *text, *columns;  /* the same, leads first and last */
+        int64_t lead[2], row0, row1; /* 0 first */
+        const char *shown, *shown_columns;
+    } cases[] = {{"[1,2]", "[:,:,2,1]", {1, 2}, 0, 20, "[1,2,0:20,0:10]", "[0:20,0:10,2,1]"},
+                 {"[0, 4, 3:7]", "[3:7,...,4,0]", {0, 4}, 3, 7, "[0,4,3:7,0:10]", "[3:7,0:10,4,0]"},
+                 {"[-1,-5,:,:]", "[:,:,-5,-1]", {2, 0}, 0, 20, "[2,0,0:20,0:10]", "[0:20,0:10,0,2]"},
+                 {"[2,0,-1:,...]", "[-1:,:,0,2]", {2, 0}, 19, 20, "[2,0,19:20,0:10]", "[19:20,0:10,0,2]"}};
+    tsr_matrix_name name;
+    char text[200];
+    for (size_t i = 0; i < 2 * sizeof cases / sizeof *cases; i++) {
+        const bool columns = i % 2 == 1;
+        const char *slice = columns ? cases[i / 2].columns : cases[i / 2].text;
+        const char *shown = columns ? cases[i / 2].shown_columns : cases[i / 2].shown;
+        CHECK_OK(slice_of_many(slice, columns, &name));
+        CHECK(name.leads == 2 && name.lead[0] == cases[i / 2].lead[0] && name.lead[1] == cases[i / 2].lead[1],
+              "'%s': %d leads, %lld, %lld", slice, name.leads, (long long)name.lead[0], (long long)name.lead[1]);
+        CHECK((columns ? name.col0 : name.row0) == cases[i / 2].row0 &&
+                  (columns ? name.col1 : name.row1) == cases[i / 2].row1,
+              "'%s': other rows", slice);
+        tsr_matrix_name_text(&name, text, sizeof text);
+        CHECK(strncmp(text, "x.h5:/A", 7) == 0 && strcmp(text + 7, shown) == 0, "'%s' is shown as '%s'", slice, text);
+    }
+    static const char *const bad[][2] = {{"[0]", "':' along dimension 2, which has 5"},
+                                         {"[:,0]", "':' along dimension 1, which has 3"},
+                                         {"[0,1:2]", "'1:2' along dimension 2"},
+                                         {"[3,0]", "3 is out of range along dimension 1"},
+                                         {"[0,-6]", "-6 is out of range along dimension 2"},
+                                         {"[0,0,1]", "write 1:2 for that row"},
+                                         {"[0,x]", "'x' along dimension 2"},
+                                         {"[...]", "along dimension 1"},
+                                         {"[0,0,:,:,:]", "a part for each of 4 dimensions"},
+                                         {"[99999999999999999999,0]", "out of range along dimension 1"}};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        tsr_status got = slice_of_many(bad[i][0], false, &name);
+        CHECK(got == TSR_ERR_USAGE && strstr(tsr_message(), bad[i][1]), "'%s': status %d: %s", bad[i][0], got,
+              tsr_message());
+        CHECK(!name.sliced && name.leads == 0, "'%s' changed the name", bad[i][0]);
+    }
+}
+
 static void test_bad(void) {
     refuse("", "file's name is missing");
     refuse(":/A", "file's name is missing");
@@ -207,7 +270,8 @@ static void test_bad(void) {
     lengthy[700] = '\0';
     refuse(lengthy, "longer than");
     memcpy(lengthy, "x.h5[", 5);
-    lengthy[5 + TSR_SLICE_CHARS] = ']', lengthy[6 + TSR_SLICE_CHARS] = '\0';
+    lengthy[5 + TSR_SLICE_CHARS] = ']';
+    lengthy[6 + TSR_SLICE_CHARS] = '\0';
     refuse(lengthy, "slice of");
 }
 
@@ -218,6 +282,7 @@ int main(void) {
     test_slice_text();
     test_slices();
     test_bad_slices();
+    test_many_dimensions();
     test_bad();
     return 0;
 }

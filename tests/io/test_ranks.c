@@ -3,7 +3,9 @@
 #include <mpi.h>
 #include <pthread.h>
 
-#include "io/output.h"
+#include "io/hdf5/access/hdf5_library.h"
+#include "io/hdf5/store_hdf5.h"
+#include "io/output/output.h"
 #include "tests/io/scratch.h"
 
 enum { ROWS = 37, COLS = 21 };
@@ -24,7 +26,8 @@ static void check_all(tsr_store *store) {
     static double all[ROWS * COLS];
     CHECK_OK(store->ops->read(store, (tsr_rect){0, 0, ROWS, COLS}, all, COLS));
     for (int64_t i = 0; i < ROWS; i++)
-        for (int64_t j = 0; j < COLS; j++) CHECK(all[i * COLS + j] == expected(i, j), "(%d, %d) is %g", (int)i, (int)j, all[i * COLS + j]);
+        for (int64_t j = 0; j < COLS; j++)
+            CHECK(all[i * COLS + j] == expected(i, j), "(%d, %d) is %g", (int)i, (int)j, all[i * COLS + j]);
 }
 
 /* Rank 0 makes it, all know it. */
@@ -63,23 +66,26 @@ static void one_mode(tsr_io_mode mode, int rank, int ranks) {
         desc = published("c.h5");
     }
     MPI_Bcast(&desc, (int)sizeof desc, MPI_BYTE, 0, comm);
-    CHECK_OK(tsr_hdf5_open(&desc, mode, &comm, NULL, &store));
+    CHECK_OK(tsr_store_open(&desc, mode, &comm, NULL, &store));
     check_all(store);
     tsr_store_close(store);
     MPI_Barrier(comm);
 }
 
-/* ---- long rows ------------------------------------------------------------------------------------------------------ */
+/* ---- long rows ------------------------------------------------------------------------------- */
 
-/* Rows of 1 MiB and 24 bytes: those written around the page cache begin and end within blocks that others write through it, at the same time. */
+/* Rows of 1 MiB and 24 bytes: those written around the page cache begin and end within blocks that others write
+ * through it, at the same time. */
 enum { EDGE = 1 << 17, LONG_ROWS = 24, LONG_COLS = EDGE + 3, THREADS = 2 };
 
 static double long_expected(int64_t i, int64_t j) { return (double)(i * 1000003 + j); }
 
-/* Piece 2·i or 2·i + 1 of row i: whole rows are one piece, others are cut where the left part is just long enough for the way around the cache, just too short,
- * or half; the rows of a column half are one rectangle. */
+/* Piece 2·i or 2·i + 1 of row i: whole rows are one piece, others are cut where the left part is just long enough
+ * for the way around the cache, just too short, or half; the rows of a column half are one rectangle. */
 static tsr_rect piece_of(int64_t piece) {
-    int64_t i = piece / 2, half = EDGE / 2 + 1, cut = i < 8 ? LONG_COLS : i < 16 ? EDGE - i % 2 : half;
+    int64_t i = piece / 2;
+    int64_t half = EDGE / 2 + 1;
+    int64_t cut = i < 8 ? LONG_COLS : i < 16 ? EDGE - i % 2 : half;
     tsr_rect left = {i, 0, 1, cut}, right = {i, cut, 1, LONG_COLS - cut};
     if (i == 16) left.rows = right.rows = LONG_ROWS - 16;
     if (i > 16) left.rows = right.rows = 0;
@@ -109,10 +115,11 @@ static void check_long(const tsr_store_desc *desc, tsr_io_mode mode) {
     tsr_store *store;
     double *row = malloc(LONG_COLS * sizeof *row);
     CHECK(row != NULL, "no memory");
-    CHECK_OK(tsr_hdf5_open(desc, mode, NULL, NULL, &store));
+    CHECK_OK(tsr_store_open(desc, mode, NULL, NULL, &store));
     for (int64_t i = 0; i < LONG_ROWS; i++) {
         CHECK_OK(store->ops->read(store, (tsr_rect){i, 0, 1, LONG_COLS}, row, LONG_COLS));
-        for (int64_t j = 0; j < LONG_COLS; j++) CHECK(row[j] == long_expected(i, j), "(%d, %d) is %g", (int)i, (int)j, row[j]);
+        for (int64_t j = 0; j < LONG_COLS; j++)
+            CHECK(row[j] == long_expected(i, j), "(%d, %d) is %g", (int)i, (int)j, row[j]);
     }
     tsr_store_close(store);
     free(row);
@@ -152,13 +159,14 @@ int main(int argc, char **argv) {
     one_mode(TSR_IO_DIRECT, rank, ranks);
     one_mode(TSR_IO_HDF5, rank, ranks);
     for (int round = 0; round < 3; round++) long_rows(rank, ranks);
-    if (tsr_hdf5_is_parallel()) {
+    if (tsr_h5_is_parallel()) {
         one_mode(TSR_IO_MPIO, rank, ranks);
     } else {
         MPI_Comm comm = MPI_COMM_WORLD;
         tsr_store *store;
-        tsr_store_desc desc = {.kind = TSR_STORE_HDF5, .rows = 1, .cols = 1};
-        CHECK_FAILS(tsr_hdf5_open(&desc, TSR_IO_MPIO, &comm, NULL, &store), TSR_ERR_UNSUPPORTED, "libhdf5-openmpi-dev");
+        tsr_store_desc desc = {.rows = 1, .cols = 1};
+        CHECK_FAILS(tsr_store_open(&desc, TSR_IO_MPIO, &comm, NULL, &store), TSR_ERR_UNSUPPORTED,
+                    "libhdf5-openmpi-dev");
     }
     if (rank == 0) scratch_remove();
     MPI_Finalize();

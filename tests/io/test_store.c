@@ -4,13 +4,16 @@
 
 #include <pthread.h>
 
-#include "io/output.h"
+#include "io/hdf5/access/hdf5_library.h"
+#include "io/hdf5/store_hdf5.h"
+#include "io/output/output.h"
 #include "tests/io/scratch.h"
 
 enum { ROWS = 23, COLS = 17, GUARD = 99 };
 
-static const tsr_rect rects[] = {{0, 0, ROWS, COLS}, {0, 0, 1, 1}, {ROWS - 1, COLS - 1, 1, 1}, {3, 5, 7, 11}, {4, 0, 9, COLS}, {0, 6, ROWS, 1},
-                                 {5, 5, 0, 3},       {5, 5, 3, 0}, {ROWS, COLS, 0, 0}};
+static const tsr_rect rects[] = {{0, 0, ROWS, COLS}, {0, 0, 1, 1},    {ROWS - 1, COLS - 1, 1, 1},
+                                 {3, 5, 7, 11},      {4, 0, 9, COLS}, {0, 6, ROWS, 1},
+                                 {5, 5, 0, 3},       {5, 5, 3, 0},    {ROWS, COLS, 0, 0}};
 
 static double expected(int64_t i, int64_t j) { return tsr_fill_element(TSR_FILL_INTEGER, 5, i, j); }
 
@@ -27,7 +30,8 @@ static void check_reads(tsr_store *store, int64_t row0, int64_t col0) {
             for (int64_t i = 0; i < r.rows; i++)
                 for (int64_t j = 0; j < ld; j++) {
                     double want = j < r.cols ? expected(row0 + r.row + i, col0 + r.col + j) : GUARD;
-                    CHECK(to[i * ld + j] == want, "%s: rect %zu pad %d (%d,%d): %g, not %g", store->ops->name, t, (int)pad, (int)i, (int)j, to[i * ld + j], want);
+                    CHECK(to[i * ld + j] == want, "%s: rect %zu pad %d (%d,%d): %g, not %g", store->ops->name, t,
+                          (int)pad, (int)i, (int)j, to[i * ld + j], want);
                 }
             CHECK(to[r.rows * ld] == GUARD, "%s: rect %zu wrote behind its end", store->ops->name, t);
         }
@@ -35,8 +39,8 @@ static void check_reads(tsr_store *store, int64_t row0, int64_t col0) {
 }
 
 static void check_refusals(tsr_store *store) {
-    static const tsr_rect outside[] = {{-1, 0, 1, 1}, {0, -1, 1, 1}, {ROWS, 0, 1, 1}, {0, COLS, 1, 1}, {0, 0, ROWS + 1, 1}, {0, 0, 1, COLS + 1}, {0, 0, -1, 1},
-                                       {1, 0, INT64_MAX, 1}};
+    static const tsr_rect outside[] = {{-1, 0, 1, 1},       {0, -1, 1, 1},       {ROWS, 0, 1, 1}, {0, COLS, 1, 1},
+                                       {0, 0, ROWS + 1, 1}, {0, 0, 1, COLS + 1}, {0, 0, -1, 1},   {1, 0, INT64_MAX, 1}};
     double to[4 * COLS];
     for (size_t t = 0; t < sizeof outside / sizeof *outside; t++)
         CHECK_FAILS(store->ops->read(store, outside[t], to, COLS + 2), TSR_ERR_SHAPE, "is not inside");
@@ -64,7 +68,8 @@ static void test_generated(void) {
     tsr_store *store;
     double piece[1] = {1};
     CHECK_OK(tsr_generated_open(TSR_FILL_INTEGER, 5, ROWS, COLS, TSR_F64, &store));
-    CHECK(store->desc.rows == ROWS && store->desc.cols == COLS, "%lldx%lld", (long long)store->desc.rows, (long long)store->desc.cols);
+    CHECK(store->desc.rows == ROWS && store->desc.cols == COLS, "%lldx%lld", (long long)store->desc.rows,
+          (long long)store->desc.cols);
     check_reads(store, 0, 0);
     check_refusals(store);
     CHECK_FAILS(store->ops->write(store, (tsr_rect){0, 0, 1, 1}, piece, 1), TSR_ERR_USAGE, "cannot be written");
@@ -108,10 +113,11 @@ static void read_file(const char *file, tsr_io_mode mode) {
         tsr_message_set("");
         CHECK_OK(tsr_hdf5_describe(&name, &desc));
         CHECK(*tsr_message() == '\0', "'%s' was described, with the message '%s'", text, tsr_message());
-        CHECK_OK(tsr_hdf5_open(&desc, mode, NULL, &used, &store));
+        CHECK_OK(tsr_store_open(&desc, mode, NULL, &used, &store));
         CHECK(used == mode && strcmp(store->ops->name, tsr_io_mode_name(mode)) == 0, "mode %s", store->ops->name);
         check_reads(store, desc.row0, desc.col0);
-        CHECK_FAILS(store->ops->read(store, (tsr_rect){desc.rows, 0, 1, 1}, &element, 1), TSR_ERR_SHAPE, "is not inside");
+        CHECK_FAILS(store->ops->read(store, (tsr_rect){desc.rows, 0, 1, 1}, &element, 1), TSR_ERR_SHAPE,
+                    "is not inside");
         CHECK_FAILS(store->ops->write(store, (tsr_rect){0, 0, 1, 1}, &element, 1), TSR_ERR_USAGE, "reading only");
         tsr_store_close(store);
     }
@@ -140,7 +146,7 @@ static void test_threads(void) {
         pthread_t threads[4];
         CHECK_OK(tsr_matrix_name_parse(in_scratch("m.h5"), &name));
         CHECK_OK(tsr_hdf5_describe(&name, &desc));
-        CHECK_OK(tsr_hdf5_open(&desc, (tsr_io_mode)mode, NULL, NULL, &store));
+        CHECK_OK(tsr_store_open(&desc, (tsr_io_mode)mode, NULL, NULL, &store));
         for (int t = 0; t < 4; t++) CHECK(pthread_create(&threads[t], NULL, read_in_thread, store) == 0, "no thread");
         for (int t = 0; t < 4; t++) pthread_join(threads[t], NULL);
         tsr_store_close(store);
@@ -155,14 +161,14 @@ static void test_cut_short(void) {
     double to[ROWS * COLS];
     CHECK_OK(tsr_matrix_name_parse(in_scratch("m.h5"), &name));
     CHECK_OK(tsr_hdf5_describe(&name, &desc));
-    CHECK_OK(tsr_hdf5_open(&desc, TSR_IO_AUTO, NULL, NULL, &store));
+    CHECK_OK(tsr_store_open(&desc, TSR_IO_AUTO, NULL, NULL, &store));
     CHECK(truncate(in_scratch("m.h5"), desc.offset + 100) == 0, "truncate");
     CHECK_FAILS(store->ops->read(store, (tsr_rect){0, 0, ROWS, COLS}, to, COLS), TSR_ERR_IO, "cut short");
     tsr_store_close(store);
     CHECK_FAILS(tsr_hdf5_describe(&name, &desc), TSR_ERR_FORMAT, "truncated");
     CHECK(unlink(in_scratch("m.h5")) == 0, "unlink");
-    CHECK_FAILS(tsr_hdf5_open(&desc, TSR_IO_AUTO, NULL, NULL, &store), TSR_ERR_NOT_FOUND, "No such file");
-    CHECK_FAILS(tsr_hdf5_open(&desc, TSR_IO_HDF5, NULL, NULL, &store), TSR_ERR_NOT_FOUND, "No such file");
+    CHECK_FAILS(tsr_store_open(&desc, TSR_IO_AUTO, NULL, NULL, &store), TSR_ERR_NOT_FOUND, "No such file");
+    CHECK_FAILS(tsr_store_open(&desc, TSR_IO_HDF5, NULL, NULL, &store), TSR_ERR_NOT_FOUND, "No such file");
     scratch_remove();
 }
 
@@ -174,7 +180,7 @@ static void test_modes(void) {
         CHECK((int)mode == m, "%s", tsr_io_mode_name(mode));
     }
     CHECK_FAILS(tsr_io_mode_parse("magic", &mode), TSR_ERR_USAGE, "auto, direct, hdf5 or mpio");
-    CHECK(strstr(tsr_hdf5_version(text, sizeof text), tsr_hdf5_is_parallel() ? "(parallel)" : "(serial)"), "%s", text);
+    CHECK(strstr(tsr_stores_version(text, sizeof text), tsr_h5_is_parallel() ? "(parallel)" : "(serial)"), "%s", text);
 }
 
 int main(void) {

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# cmake/commit.cmake, which runs at every build: the header says the commit as it is now, is written only when that changed, and
-# what is no checkout of ours (a tarball, unpacked inside another project or not) says so. Usage: test_commit.sh REPOSITORY
+# cmake/commit.cmake, which runs at every build: the header says the commit as it is now, is written only when that
+# changed, and what is no checkout of ours (a tarball, unpacked inside another project or not) says so. Usage:
+# test_commit.sh REPOSITORY
 set -eu
 root=$1
 work=$(mktemp -d)
@@ -12,7 +13,8 @@ unset GIT_DIR GIT_WORK_TREE GIT_INDEX_FILE
 # expect SOURCE TEXT: the header of SOURCE after a build's step
 expect() {
     cmake -DSOURCE="$1" -DOUTPUT="$work/commit.h" -P "$root/cmake/commit.cmake"
-    [ "$(cat "$work/commit.h")" = "#define TSR_COMMIT \"$2\"" ] || { echo "expected '$2', got: $(cat "$work/commit.h")"; exit 1; }
+    [ "$(cat "$work/commit.h")" = "#define TSR_COMMIT \"$2\"" ] ||
+        { echo "expected '$2', got: $(cat "$work/commit.h")"; exit 1; }
 }
 
 project=$work/outer/project
@@ -21,7 +23,8 @@ cp "$root/cmake/commit.txt" "$project/cmake"
 expect "$project" unknown
 touch -d '2001-01-01' "$work/commit.h"
 expect "$project" unknown
-[ "$(stat -c %Y "$work/commit.h")" = "$(date -d 2001-01-01 +%s)" ] || { echo "the header was written again, though nothing changed"; exit 1; }
+[ "$(stat -c %Y "$work/commit.h")" = "$(date -d 2001-01-01 +%s)" ] ||
+    { echo "the header was written again, though nothing changed"; exit 1; }
 
 if command -v git >/dev/null; then
     git -C "$work/outer" init -q

@@ -56,5 +56,6 @@ for name, command in tests.items():
         assert words[0] == "python.sh", f"{name} does not look for its Python when it runs: {command}"
 END
 
-found=$(grep -rnE 'python3|find_package\(Python' --include=CMakeLists.txt --include='*.cmake' "$root"/{CMakeLists.txt,tests})
+found=$(grep -rnE 'python3|find_package\(Python' \
+    --include=CMakeLists.txt --include='*.cmake' "$root"/{CMakeLists.txt,tests})
 [ -z "$found" ] || die "CMake chooses a Python: $found"

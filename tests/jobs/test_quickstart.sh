@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# jobs/quickstart.sh with a program that is built already: the first run makes a product that numpy agrees with, the second
-# starts nothing, and a newer input makes the product again. Usage: test_quickstart.sh REPOSITORY PROGRAM
+# jobs/quickstart.sh with a program that is built already: the first run makes a product that numpy agrees with, the
+# second starts nothing, and a newer input makes the product again. Usage: test_quickstart.sh REPOSITORY PROGRAM
 set -u
 export TSR_HOME=$1 TSR_BIN=$2
 . "$TSR_HOME/jobs/common.sh"
@@ -32,4 +32,5 @@ quickstart
 [ "$(started)" = 0 ] || { cat "$scratch/out"; tsr_die "the second run started $(started) commands"; }
 touch "$scratch/A.h5"
 quickstart
-[ "$(started)" = 2 ] || { cat "$scratch/out"; tsr_die "with a newer A, $(started) commands ran, not multiply and verify"; }
+[ "$(started)" = 2 ] ||
+    { cat "$scratch/out"; tsr_die "with a newer A, $(started) commands ran, not multiply and verify"; }

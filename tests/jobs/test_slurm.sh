@@ -39,12 +39,15 @@ submit() {
 # state NAME: what Slurm says became of the job.
 state() { scontrol --oneliner show job "$(cat "$scratch/$1.id")" | grep -oE '(JobState|ExitCode)=[^ ]*' | tr '\n' ' '; }
 
-"$TSR_BIN" generate -o "$scratch/A.h5:/A" --shape 301x203 --type f32 --distribution integer --seed 1 >"$scratch/generate.out" 2>&1 &&
-    "$TSR_BIN" generate -o "$scratch/B.h5:/B" --shape 203x173 --type f32 --distribution integer --seed 2 >>"$scratch/generate.out" 2>&1 ||
+"$TSR_BIN" generate -o "$scratch/A.h5:/A" --shape 301x203 --type f32 --distribution integer --seed 1 \
+    >"$scratch/generate.out" 2>&1 &&
+    "$TSR_BIN" generate -o "$scratch/B.h5:/B" --shape 203x173 --type f32 --distribution integer --seed 2 \
+        >>"$scratch/generate.out" 2>&1 ||
     tsr_die "generate failed"
 
 for script in "$home"/jobs/*.sbatch; do # every script's own options, as sbatch reads them
-    sbatch --test-only --nodes=1 --gpus-per-node=0 --ntasks-per-node=2 --cpus-per-task=1 "$script" A.h5 B.h5 -o C.h5 2>"$scratch/test-only.out" ||
+    sbatch --test-only --nodes=1 --gpus-per-node=0 --ntasks-per-node=2 --cpus-per-task=1 "$script" A.h5 B.h5 -o C.h5 \
+        2>"$scratch/test-only.out" ||
         tsr_die "$script: sbatch refuses it: $(cat "$scratch/test-only.out")"
 done
 
@@ -56,7 +59,8 @@ for path in "$home/jobs/one_node_srun.sbatch" links/one_node_mpirun.sbatch; do
     submit $script $path A.h5 B.h5 -o $script.h5:/C --device cpu --log $script.json ||
         tsr_die "$script: the job failed: $(state $script)"
     [ "$(state $script)" = "JobState=COMPLETED ExitCode=0:0 " ] || tsr_die "$script: ended as $(state $script)"
-    grep -qE "^\+ (srun|mpirun) .*tessera multiply A.h5 B.h5" "$scratch/$script.out" || tsr_die "$script: does not show its command"
+    grep -qE "^\+ (srun|mpirun) .*tessera multiply A.h5 B.h5" "$scratch/$script.out" ||
+        tsr_die "$script: does not show its command"
     "$python" "$home/tests/jobs/check_product.py" "$scratch"/{A,B,$script}.h5 "$scratch/$script.json" 2 ||
         tsr_die "$script: the product or its record is wrong"
 done

@@ -1,0 +1,29 @@
+/* One product on one device, to be measured: random operands and C in device memory, all with ld = columns. */
+#ifndef TSR_APP_BENCH_BENCH_PRODUCT_H
+#define TSR_APP_BENCH_BENCH_PRODUCT_H
+
+#include "app/bench/bench.h"
+#include "kernels/gemm/gemm.h"
+
+typedef struct {
+    tsr_device *device; /* not owned */
+    tsr_bench_clock clock;
+    int64_t m, n, k; /* may be made smaller between measurements */
+    tsr_dtype input; /* of A and B */
+    tsr_dtype type;  /* of C */
+    void *a, *b, *c; /* device memory; A and B uniform in [0, 1): tsr_bench_product_a, _b */
+} tsr_bench_product;
+
+/* Local. m, n, k and input are set; on failure the product is to be closed, too. */
+tsr_status tsr_bench_product_open(tsr_device *device, tsr_bench_product *product);
+void tsr_bench_product_close(tsr_bench_product *product);
+/* Element (i, j) of A or B, as its input type holds it; while m, n and k are as they were when the product was
+ * opened. */
+double tsr_bench_product_a(const tsr_bench_product *product, int64_t i, int64_t j);
+double tsr_bench_product_b(const tsr_bench_product *product, int64_t i, int64_t j);
+/* Median and, where `best` is not NULL, least seconds of `repeat` launches (tsr_bench_time). C is NaN before: an
+ * element the kernel leaves out shows. */
+tsr_status tsr_bench_product_time(const tsr_bench_product *product, const tsr_gemm_kernel *kernel, int64_t repeat,
+                                  double *seconds, double *best, int64_t *repeats);
+
+#endif

@@ -1,0 +1,295 @@
+/* tessera compare X Y: largest and average relative error of X against the reference Y, largest absolute error and
+ * where it is. All ranks read bands of rows; equal errors are reported at the first element in row order, so any
+ * number of ranks says the same. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "app/commands/command.h"
+#include "app/library/inputs.h"
+#include "app/progress.h"
+#include "app/tessera_options.h"
+#include "app/verify/rounded.h"
+#include "app/verify/strips.h"
+
+#define BUFFER_BYTES ((size_t)64 << 20)
+
+typedef struct {
+    const char *names[2];
+    int count;
+    double tolerance;
+    tsr_order order;
+    tsr_io_mode io;
+    tsr_progress_mode progress;
+    bool quiet;
+} compare_options;
+
+static tsr_status read_tolerance(const tsr_option *option, const char *text, void *field) {
+    TSR_TRY(tsr_read_number(option, text, field));
+    if (*(double *)field >= 0) return TSR_OK;
+    return tsr_fail(TSR_ERR_USAGE, "--tolerance %s is negative: use 0 or more", text);
+}
+
+#define AT(member) offsetof(compare_options, member)
+
+static const tsr_option options[] = {
+    {.name = "tolerance",
+     .value = "T",
+     .help = "Largest relative error that passes (default 1e-6)",
+     .initial = "1e-6",
+     .read = read_tolerance,
+     .field = AT(tolerance)},
+    {.shared = &tsr_option_order,
+     .help = "How rows and columns are named: as h5ls shows them (row, default), or as MATLAB does (col)",
+     .field = AT(order)},
+    {.shared = &tsr_option_io, .field = AT(io)},
+    {.shared = &tsr_option_plugins},
+    {.shared = &tsr_option_progress, .field = AT(progress)},
+    {.shared = &tsr_option_quiet,
+     .help = "Neither progress nor errors where all is within the tolerance; the exit code says it",
+     .field = AT(quiet)},
+    {0}};
+
+static tsr_status take_matrix(void *to, int number, const char *text) {
+    compare_options *o = to;
+    o->names[number] = text;
+    o->count = number + 1;
+    return TSR_OK;
+}
+
+static tsr_status check(void *to) {
+    const compare_options *o = to;
+    if (o->count == 2) return TSR_OK;
+    return tsr_fail(TSR_ERR_USAGE, "compare: needs two matrices, got %d: tessera compare X Y", o->count);
+}
+
+static const tsr_options command = {
+    .options = options,
+    .arguments = "X Y",
+    .what =
+        "Errors of X against the reference Y. The relative error of an element is |x - y| / |y|; where y is 0, it is "
+        "|x|. Equal infinities and NaN against NaN agree; any other pair with NaN or Inf is a mismatch and fails."
+        "\vExit code 0: agreement; 3: an error above the tolerance, or a mismatch.",
+    .most_arguments = 2,
+    .argument = take_matrix,
+    .check = check};
+
+static void help(const char *part) {
+    (void)part;
+    tsr_options_help(&command, "tessera compare", "tessera compare C.h5:/C reference.h5:/C --tolerance 1e-5");
+}
+
+/* An error and the element it belongs to. error < 0: none yet. */
+typedef struct {
+    double error;
+    int64_t row, col;
+    double x, y;
+} worst_element;
+
+/* Plain memory: gathered from all ranks. */
+typedef struct {
+    worst_element relative, absolute, mismatch;
+    double relative_sum, square_sum, reference_sum; /* of relative errors; of (x - y)² and of y² */
+    int64_t elements, finite, mismatches;
+} differences;
+
+static void note(worst_element *worst, double error, int64_t row, int64_t col, double x, double y) {
+    if (error > worst->error) *worst = (worst_element){error, row, col, x, y};
+}
+
+/* x - y; whole numbers of 64 bits are subtracted before they are rounded. */
+static double difference(const tsr_store_desc *dx, const tsr_store_desc *dy, const char *at_x, const char *at_y,
+                         double x, double y) {
+    tsr_element ex = dx->element, ey = dy->element;
+    const tsr_dtype_facts *facts = tsr_dtype_facts_of(ex.dtype);
+    if (ex.dtype != ey.dtype || ex.swapped != ey.swapped) return x - y;
+    if (facts->kind == TSR_DTYPE_FLOAT || facts->bytes != sizeof(uint64_t)) return x - y;
+    uint64_t wx, wy;
+    memcpy(&wx, at_x, 8);
+    memcpy(&wy, at_y, 8);
+    if (ex.swapped) {
+        wx = __builtin_bswap64(wx);
+        wy = __builtin_bswap64(wy);
+    }
+    if (facts->kind == TSR_DTYPE_UNSIGNED) return (double)((__int128)wx - (__int128)wy);
+    return (double)((__int128)(int64_t)wx - (__int128)(int64_t)wy);
+}
+
+static void compare_element(differences *d, double x, double y, double delta, int64_t row, int64_t col) {
+    d->elements++;
+    if (!isfinite(x) || !isfinite(y)) {
+        if ((isnan(x) && isnan(y)) || x == y) return;
+        d->mismatches++;
+        if (d->mismatch.error < 0) d->mismatch = (worst_element){1, row, col, x, y};
+        return;
+    }
+    double absolute = fabs(delta), relative = y == 0 ? absolute : absolute / fabs(y);
+    d->finite++;
+    d->relative_sum += relative;
+    d->square_sum += absolute * absolute;
+    d->reference_sum += y * y;
+    note(&d->relative, relative, row, col, x, y);
+    note(&d->absolute, absolute, row, col, x, y);
+}
+
+static void compare_rect(const tsr_store *x, const tsr_store *y, tsr_rect rect, const char *data_x, const char *data_y,
+                         differences *d) {
+    size_t bytes_x = tsr_dtype_bytes(x->desc.element.dtype), bytes_y = tsr_dtype_bytes(y->desc.element.dtype);
+    for (int64_t i = 0; i < rect.rows; i++)
+        for (int64_t j = 0; j < rect.cols; j++) {
+            const char *at_x = data_x + (size_t)(i * rect.cols + j) * bytes_x,
+                       *at_y = data_y + (size_t)(i * rect.cols + j) * bytes_y;
+            double vx = tsr_element_to_double(x->desc.element, at_x), vy = tsr_element_to_double(y->desc.element, at_y);
+            compare_element(d, vx, vy, difference(&x->desc, &y->desc, at_x, at_y, vx, vy), rect.row + i, rect.col + j);
+        }
+}
+
+/* Local. This rank's band of rows. */
+static tsr_status compare_band(const tsr_world *world, tsr_progress_mode show, tsr_store *x, tsr_store *y,
+                               differences *d) {
+    size_t bytes_x = tsr_dtype_bytes(x->desc.element.dtype), bytes_y = tsr_dtype_bytes(y->desc.element.dtype);
+    int64_t multiple = tsr_max(tsr_strips_multiple(&x->desc), tsr_strips_multiple(&y->desc));
+    tsr_strips strips = tsr_strips_make(y->desc.rows, y->desc.cols, multiple, bytes_x + bytes_y, BUFFER_BYTES,
+                                        world->ranks, world->rank);
+    size_t elements = (size_t)(strips.step_rows * strips.step_cols);
+    char *data_x = malloc(elements * bytes_x), *data_y = malloc(elements * bytes_y);
+    const double ranks = world->ranks,
+                 total = (double)y->desc.rows * (double)y->desc.cols * (double)(bytes_x + bytes_y);
+    double done = 0;
+    tsr_progress progress;
+    tsr_status status = TSR_OK;
+    tsr_rect rect;
+    tsr_progress_open(&progress, world->rank == 0 ? show : TSR_PROGRESS_OFF, "compare", total, "B", stderr);
+    if (!data_x || !data_y)
+        TSR_TRY_DONE(tsr_fail(TSR_ERR_MEMORY,
+                              "no memory for %zu elements of two matrices: free some, or run fewer ranks on this node",
+                              elements));
+    while (tsr_strips_next(&strips, &rect)) {
+        TSR_TRY_DONE(x->ops->read(x, rect, data_x, rect.cols));
+        TSR_TRY_DONE(y->ops->read(y, rect, data_y, rect.cols));
+        compare_rect(x, y, rect, data_x, data_y, d);
+        done += ranks * (double)tsr_rect_elements(rect) * (double)(bytes_x + bytes_y); /* the others are about as far */
+        tsr_progress_update(&progress, done, 0);
+    }
+done:
+    tsr_progress_close(&progress);
+    free(data_y);
+    free(data_x);
+    return status;
+}
+
+static void worse_of(worst_element *into, const worst_element *other) {
+    if (other->error > into->error) *into = *other;
+}
+
+/* Collective. Bands are in row order: the first of equal errors stays. */
+static tsr_status combine(const tsr_world *world, differences *mine) {
+    differences *all = malloc((size_t)world->ranks * sizeof *all);
+    tsr_status status =
+        all ? TSR_OK : tsr_fail(TSR_ERR_MEMORY, "no memory for the results of %d ranks: free some", world->ranks);
+    TSR_TRY_DONE(tsr_agree(world->comm, status));
+    TSR_TRY_DONE(TSR_MPI(MPI_Allgather(mine, sizeof *mine, MPI_BYTE, all, sizeof *mine, MPI_BYTE, world->comm)));
+    *mine = all[0];
+    for (int i = 1; i < world->ranks; i++) {
+        worse_of(&mine->relative, &all[i].relative);
+        worse_of(&mine->absolute, &all[i].absolute);
+        worse_of(&mine->mismatch, &all[i].mismatch);
+        mine->relative_sum += all[i].relative_sum;
+        mine->square_sum += all[i].square_sum;
+        mine->reference_sum += all[i].reference_sum;
+        mine->elements += all[i].elements;
+        mine->finite += all[i].finite;
+        mine->mismatches += all[i].mismatches;
+    }
+done:
+    free(all);
+    return status;
+}
+
+static void print_worst(const char *what, const worst_element *w, tsr_order order) {
+    if (w->error < 0) {
+        printf("%-24s 0\n", what);
+        return;
+    }
+    bool swap = order == TSR_ORDER_COL;
+    printf("%-24s %.6e at row %" PRId64 ", column %" PRId64 ": %.17g against %.17g\n", what, w->error,
+           swap ? w->col : w->row, swap ? w->row : w->col, w->x, w->y);
+}
+
+static void print_differences(const differences *d, const compare_options *o) {
+    const worst_element *m = &d->mismatch;
+    bool swap = o->order == TSR_ORDER_COL;
+    double norm = d->reference_sum > 0 ? sqrt(d->square_sum / d->reference_sum) : sqrt(d->square_sum);
+    printf("%-24s %" PRId64 "\n", "elements", d->elements);
+    print_worst("largest relative error", &d->relative, o->order);
+    printf("%-24s %.6e\n", "average relative error", d->finite > 0 ? d->relative_sum / (double)d->finite : 0);
+    print_worst("largest absolute error", &d->absolute, o->order);
+    printf("%-24s %.6e\n", "relative Frobenius error", norm);
+    printf("%-24s %" PRId64, "NaN or Inf mismatches", d->mismatches);
+    if (d->mismatches > 0)
+        printf(", first at row %" PRId64 ", column %" PRId64 ": %g against %g", swap ? m->col : m->row,
+               swap ? m->row : m->col, m->x, m->y);
+    printf("\n");
+}
+
+static tsr_status judge(const differences *d, double tolerance) {
+    if (d->mismatches > 0)
+        return tsr_fail(TSR_ERR_CHECK,
+                        "%" PRId64 " elements are NaN or Inf in only one of the matrices: see where above, and check "
+                        "the inputs of the product",
+                        d->mismatches);
+    if (d->relative.error > tolerance)
+        return tsr_fail(
+            TSR_ERR_CHECK,
+            "the largest relative error %.6e is above the tolerance %g: check the data, or allow it with --tolerance",
+            d->relative.error, tolerance);
+    return TSR_OK;
+}
+
+/* Collective. Rank 0 prints. */
+static tsr_status compare_stores(const tsr_world *world, const compare_options *o, tsr_store *x, tsr_store *y) {
+    differences d = {.relative = {.error = -1}, .absolute = {.error = -1}, .mismatch = {.error = -1}};
+    bool swap = o->order == TSR_ORDER_COL;
+    if (x->desc.rows != y->desc.rows || x->desc.cols != y->desc.cols)
+        return tsr_agree(world->comm,
+                         tsr_fail(TSR_ERR_SHAPE,
+                                  "%s is %" PRId64 " x %" PRId64 " but %s is %" PRId64 " x %" PRId64
+                                  ": compare matrices of one shape, or parts of them [r0:r1,c0:c1]",
+                                  o->names[0], swap ? x->desc.cols : x->desc.rows, swap ? x->desc.rows : x->desc.cols,
+                                  o->names[1], swap ? y->desc.cols : y->desc.rows, swap ? y->desc.rows : y->desc.cols));
+    tsr_store *const stores[] = {x, y};
+    const tsr_progress_mode progress = o->quiet ? TSR_PROGRESS_OFF : o->progress;
+    const tsr_status read = tsr_agree(world->comm, compare_band(world, progress, x, y, &d));
+    TSR_TRY(tsr_inputs_agree(world->comm, read, stores, 2));
+    TSR_TRY(combine(world, &d));
+    TSR_TRY(tsr_rounded_count(world, &x->desc, x->overflows, 1));
+    TSR_TRY(tsr_rounded_count(world, &y->desc, y->overflows, 1));
+    tsr_status status = judge(&d, o->tolerance);
+    const bool speaks = world->rank == 0 && (!o->quiet || status != TSR_OK);
+    if (speaks) print_differences(&d, o);
+    if (speaks && status == TSR_OK) printf("PASSED: no relative error above %g\n", o->tolerance);
+    return tsr_agree(world->comm, status);
+}
+
+static tsr_status run(const tsr_world *world, int argc, char **argv) {
+    compare_options o = {0};
+    tsr_store *x = NULL, *y = NULL;
+    TSR_TRY(tsr_agree(world->comm, tsr_options_parse(&command, argc, argv, &o)));
+    tsr_status status = tsr_input_open(world, o.names[0], o.order, o.io, &x);
+    if (status == TSR_OK) status = tsr_input_open(world, o.names[1], o.order, o.io, &y);
+    tsr_describer_close(world->describer); /* all is known */
+    if (status == TSR_OK) status = compare_stores(world, &o, x, y);
+    tsr_store_close(y);
+    tsr_store_close(x);
+    return status;
+}
+
+const tsr_command tsr_cmd_compare = {
+    .name = "compare",
+    .what = "errors of one matrix against another",
+    .run = run,
+    .help = help,
+    .reads = true,
+};

@@ -1,0 +1,175 @@
+/* tessera multiply: the options of one multiplication. */
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "app/commands/command.h"
+#include "app/run/job_log.h"
+#include "app/run/multiply.h"
+#include "app/tessera_options.h"
+#include "io/text/text_file.h"
+
+typedef struct {
+    tsr_multiply_settings settings;
+    bool has_beta, has_c0, has_output, verify;
+    int trials;
+} parsed;
+
+/* ---- readers --------------------------------------------------------------------------------- */
+
+static tsr_status read_type(const tsr_option *option, const char *text, void *field) {
+    return tsr_dtype_parse_for(TSR_USE_RESULT, option->name, text, field);
+}
+
+/* ---- the table ------------------------------------------------------------------------------- */
+
+#define AT(member) offsetof(parsed, member)
+#define SETTING(member) offsetof(parsed, settings.member)
+#define RUN(member) offsetof(parsed, settings.run.member)
+
+static const tsr_option options[] = {
+    {.help = "The product", .group = 1},
+    {.name = "output",
+     .letter = 'o',
+     .value = "MATRIX",
+     .help = "Write C here: file.h5[:/path] (/C when no path is given), file.npy or file.bin:TYPE",
+     .read = tsr_read_matrix,
+     .field = RUN(target.name),
+     .given = AT(has_output)},
+    {.shared = &tsr_option_alpha, .field = RUN(product.alpha)},
+    {.shared = &tsr_option_beta, .field = RUN(product.beta), .given = AT(has_beta)},
+    {.name = "add",
+     .value = "C0",
+     .help = "Add beta times this matrix",
+     .read = tsr_read_matrix,
+     .field = RUN(product.c0),
+     .given = AT(has_c0)},
+    {.shared = &tsr_option_transpose_a, .field = RUN(product.transpose_a)},
+    {.shared = &tsr_option_transpose_b, .field = RUN(product.transpose_b)},
+    {.name = "type",
+     .value = "TYPE",
+     .help = "Type of C: f16, bf16, f32 or f64 (the type the product is computed in)",
+     .read = read_type,
+     .field = RUN(product.type),
+     .given = RUN(product.has_type)},
+    {.shared = &tsr_option_order, .field = RUN(product.order)},
+    {.shared = &tsr_option_chunk, .field = RUN(target)},
+    {.shared = &tsr_option_compress, .field = RUN(target.compress)},
+    {.shared = &tsr_option_shuffle, .field = RUN(target.shuffle)},
+    {.shared = &tsr_option_force, .field = RUN(target.force)},
+    {.help = "How it runs", .group = 2},
+    {.shared = &tsr_option_device, .field = RUN(engine.device)},
+    {.shared = &tsr_option_accuracy, .field = RUN(engine.accuracy)},
+    {.shared = &tsr_option_kernel, .initial = "auto", .field = RUN(engine.kernel)},
+    {.shared = &tsr_option_grid, .field = RUN(engine.grid)},
+    {.shared = &tsr_option_panel, .field = RUN(engine.panel)},
+    {.shared = &tsr_option_memory, .field = RUN(limits.memory)},
+    {.shared = &tsr_option_host_memory, .field = RUN(limits.host_memory)},
+    {.shared = &tsr_option_transport, .field = RUN(engine.transport)},
+    {.shared = &tsr_option_schedule, .field = RUN(engine.schedule)},
+    {.shared = &tsr_option_io, .field = RUN(io)},
+    {.shared = &tsr_option_plugins},
+    {.shared = &tsr_option_threads, .field = RUN(limits.threads)},
+    {.name = "io-threads",
+     .value = "N",
+     .help = "Threads that read or write at once on a rank (chosen)",
+     .read = tsr_read_count,
+     .low = 1,
+     .high = 32,
+     .field = RUN(limits.io_threads)},
+    {.name = "dry-run", .help = "Show the plan; touch no data", .read = tsr_read_flag, .field = SETTING(dry_run)},
+    {.help = "What it shows", .group = 3},
+    {.name = "verify",
+     .help = "Check C against A and B before it gets its name (exit code 3 when wrong)",
+     .read = tsr_read_flag,
+     .field = AT(verify)},
+    {.shared = &tsr_option_trials, .field = AT(trials), .given = AT(verify)},
+    {.shared = &tsr_option_log, .field = SETTING(log)},
+    {.shared = &tsr_option_trace, .field = RUN(trace)},
+    {.shared = &tsr_option_progress, .field = SETTING(progress)},
+    {.shared = &tsr_option_quiet,
+     .help = "Neither progress nor a summary; errors and warnings remain",
+     .field = SETTING(quiet)},
+    {.shared = &tsr_option_ranks, .field = SETTING(ranks)},
+    {0}};
+
+static tsr_status take_matrix(void *to, int number, const char *text) {
+    tsr_run_product *product = &((parsed *)to)->settings.run.product;
+    if (number < 2) return tsr_matrix_name_parse(text, number == 0 ? &product->a : &product->b);
+    return tsr_fail(TSR_ERR_USAGE, "'%s' is one matrix too many: tessera multiply A B -o C", text);
+}
+
+static const tsr_options command = {
+    .options = options,
+    .arguments = "A B -o C",
+    .what = "C = alpha op(A) op(B) + beta C0, from files to a file, on all ranks of the job.\v"
+            "A matrix is file.h5:/path, or file.h5 where that holds one matrix; file.npy; or the bare bytes of a "
+            "file, one row behind the other: file.bin:f32:1000x2000. A trailing [r0:r1,c0:c1] selects a part, "
+            "[i,...] one matrix of a dataset of more dimensions.",
+    .most_arguments = 3,
+    .argument = take_matrix};
+
+/* What a run says of itself goes to a file that it neither reads nor writes besides. A log that is refused is none. */
+static tsr_status check_own_file(const parsed *p, const char *option, const char *file, const char *other) {
+    const tsr_run_product *in = &p->settings.run.product;
+    const char *const taken[] = {other, p->settings.run.target.name.file, in->a.file, in->b.file,
+                                 p->has_c0 ? in->c0.file : NULL};
+    for (size_t i = 0; file && i < sizeof taken / sizeof *taken; i++)
+        if (taken[i] && tsr_same_file(file, taken[i]))
+            return tsr_fail(TSR_ERR_USAGE,
+                            "%s %s would overwrite '%s', which the run reads or writes: give it a file of its own",
+                            option, file, taken[i]);
+    return TSR_OK;
+}
+
+static tsr_status check(parsed *p) {
+    if (!p->settings.run.product.b.file[0])
+        return tsr_fail(TSR_ERR_USAGE, "two matrices are needed: tessera multiply A B -o C");
+    if (!p->has_output)
+        return tsr_fail(TSR_ERR_USAGE, "where the product goes is needed: -o FILE.h5 or -o FILE.h5:/path");
+    if (p->settings.quiet) p->settings.progress = TSR_PROGRESS_OFF;
+    if (!p->has_beta) p->settings.run.product.beta = p->has_c0 ? 1 : 0;
+    if (p->settings.run.product.beta != 0 && !p->has_c0)
+        return tsr_fail(TSR_ERR_USAGE, "--beta scales C0: give that with --add C0");
+    p->settings.run.trials = p->verify ? p->trials : 0;
+    const tsr_multiply_settings *s = &p->settings;
+    TSR_TRY(tsr_check_compress(&s->run.target));
+    const tsr_status log = check_own_file(p, "--log", s->log, NULL),
+                     trace = log == TSR_OK ? check_own_file(p, "--trace", s->run.trace, s->log) : log;
+    if (log != TSR_OK || (trace != TSR_OK && s->log && tsr_same_file(s->run.trace, s->log))) p->settings.log = NULL;
+    return trace;
+}
+
+static tsr_status run(const tsr_world *world, int argc, char **argv) {
+    parsed p = {0};
+    tsr_status status = tsr_options_parse(&command, argc, argv, &p);
+    if (status != TSR_OK && !p.settings.log) p.settings.log = tsr_job_log_find(argc, argv);
+    if (status == TSR_OK) status = check(&p);
+    if (status == TSR_OK) status = tsr_text_file_resolve(&p.settings.log);
+    if (status == TSR_OK) status = tsr_text_file_resolve(&p.settings.run.trace);
+    status = tsr_agree(world->comm, status);
+    if (status != TSR_OK) {
+        if (!p.settings.dry_run) tsr_job_log_refuse(world, p.settings.log, argc, argv, status);
+        return status;
+    }
+    char *line = tsr_command_line(argc, argv);
+    p.settings.run.command = line ? line : "tessera multiply";
+    status = tsr_multiply(world, &p.settings);
+    free(line);
+    return status;
+}
+
+static void help(const char *part) {
+    (void)part;
+    tsr_options_help(&command, "tessera multiply",
+                     "mpirun -n 4 tessera multiply A.h5:/A B.h5:/B -o C.h5:/C --verify\n"
+                     "  tessera multiply A.h5 B.h5 -o C.h5 --transpose-b --dry-run");
+}
+
+const tsr_command tsr_cmd_multiply = {
+    .name = "multiply",
+    .what = "C = alpha op(A) op(B) + beta C0, from files to a file",
+    .run = run,
+    .help = help,
+    .reads = true,
+};

@@ -1,0 +1,171 @@
+/* tessera verify A B C: whether C is alpha·op(A)·op(B) + beta·C0, by Freivalds' check (verify.h) on all ranks. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "app/commands/command.h"
+#include "app/library/inputs.h"
+#include "app/library/shapes.h"
+#include "app/progress.h"
+#include "app/tessera_options.h"
+#include "app/verify/verify.h"
+#include "io/text/text.h"
+#include "mpi/plan/problem.h"
+
+#define BUFFER_BYTES ((size_t)128 << 20)
+
+typedef struct {
+    const char *names[3], *add;
+    int count;
+    bool has_beta, transpose_a, transpose_b;
+    double alpha, beta;
+    int trials, threads;
+    int64_t seed;
+    bool has_type;
+    tsr_dtype type;
+    tsr_accuracy accuracy;
+    tsr_order order;
+    tsr_io_mode io;
+    tsr_progress_mode progress;
+    bool quiet;
+} verify_options;
+
+static tsr_status read_accumulated(const tsr_option *option, const char *text, void *field) {
+    return tsr_dtype_parse_for(TSR_USE_SUM, option->name, text, field);
+}
+
+#define AT(member) offsetof(verify_options, member)
+
+static const tsr_option options[] = {
+    {.name = "add",
+     .value = "C0",
+     .help = "The matrix that was added, beta times",
+     .read = tsr_read_text,
+     .field = AT(add)},
+    {.shared = &tsr_option_alpha, .help = "Factor of the product (1)", .field = AT(alpha)},
+    {.shared = &tsr_option_beta,
+     .help = "Factor of C0 (1 with --add, else 0)",
+     .field = AT(beta),
+     .given = AT(has_beta)},
+    {.shared = &tsr_option_transpose_a, .help = "A was transposed", .field = AT(transpose_a)},
+    {.shared = &tsr_option_transpose_b, .help = "B was transposed", .field = AT(transpose_b)},
+    {.shared = &tsr_option_trials,
+     .help = "Random vectors (20): a wrong C passes with probability at most 2^-N",
+     .field = AT(trials)},
+    {.shared = &tsr_option_seed, .help = "Chooses the random vectors (0)", .field = AT(seed)},
+    {.name = "accumulated",
+     .value = "TYPE",
+     .help = "f32 or f64: what the sums were kept in (what multiply takes for the types of A, B and C)",
+     .read = read_accumulated,
+     .field = AT(type),
+     .given = AT(has_type)},
+    {.shared = &tsr_option_accuracy,
+     .help = "What C was allowed to lose: ieee (default), fast, tf32 or bf16",
+     .field = AT(accuracy)},
+    {.shared = &tsr_option_order, .field = AT(order)},
+    {.shared = &tsr_option_io, .field = AT(io)},
+    {.shared = &tsr_option_plugins},
+    {.shared = &tsr_option_threads, .field = AT(threads)},
+    {.shared = &tsr_option_progress, .field = AT(progress)},
+    {.shared = &tsr_option_quiet,
+     .help = "Neither progress nor a word when C passes; the exit code says it",
+     .field = AT(quiet)},
+    {0}};
+
+static tsr_status take_matrix(void *to, int number, const char *text) {
+    verify_options *o = to;
+    o->names[number] = text;
+    o->count = number + 1;
+    return TSR_OK;
+}
+
+static tsr_status check(void *to) {
+    verify_options *o = to;
+    if (o->count < 3)
+        return tsr_fail(TSR_ERR_USAGE, "verify: needs three matrices, got %d: tessera verify A B C", o->count);
+    if (!o->has_beta) o->beta = o->add ? 1 : 0;
+    if (o->beta != 0 && !o->add) return tsr_fail(TSR_ERR_USAGE, "--beta scales C0: name that with --add C0");
+    return TSR_OK;
+}
+
+static const tsr_options command = {
+    .options = options,
+    .arguments = "A B C",
+    .what =
+        "Checks that C = alpha op(A) op(B) + beta C0 with random sign vectors, in time that grows with the size of the "
+        "files and not with the product. Every row must lie within a bound that rounding alone stays under, whatever "
+        "the sizes of rows and columns. NaN and Inf must stand where those of A, B and C0, and sums that overflow, put "
+        "them.\vExit code 0: passed, or INCOMPLETE: more elements overflowed, or are infinite, than the check may work "
+        "out, and their rows were not judged; 3: failed.",
+    .most_arguments = 3,
+    .argument = take_matrix,
+    .check = check};
+
+static void help(const char *part) {
+    (void)part;
+    tsr_options_help(&command, "tessera verify", "mpirun -n 4 tessera verify A.h5 B.h5 C.h5");
+}
+
+/* What multiply accumulates in to make such a C. */
+static tsr_dtype accumulated(const tsr_store *a, const tsr_store *b, const tsr_store *c) {
+    tsr_problem problem = {.operand = {{.element = a->desc.element}, {.element = b->desc.element}}};
+    tsr_problem_store_as(&problem, c->desc.element.dtype);
+    return problem.type;
+}
+
+/* Collective. In column order a person's A is the transpose of the dataset, so the datasets multiply the other way
+ * round: Cᵀ = op(B)ᵀ·op(A)ᵀ. */
+static tsr_status verify(const tsr_world *world, const verify_options *o, tsr_store **stores) {
+    const bool swap = o->order == TSR_ORDER_COL;
+    tsr_progress_display display = {.mode = world->rank == 0 && !o->quiet ? o->progress : TSR_PROGRESS_OFF};
+    const tsr_listener progress = tsr_progress_listener(&display);
+    tsr_verify_result result;
+    tsr_verify_args args = {.a = stores[swap],
+                            .b = stores[!swap],
+                            .c = stores[2],
+                            .c0 = stores[3],
+                            .transpose_a = swap ? o->transpose_b : o->transpose_a,
+                            .transpose_b = swap ? o->transpose_a : o->transpose_b,
+                            .alpha = o->alpha,
+                            .beta = o->beta,
+                            .trials = o->trials,
+                            .seed = (uint64_t)o->seed,
+                            .accuracy = o->accuracy,
+                            .threads = o->threads,
+                            .buffer_bytes = BUFFER_BYTES,
+                            .progress = &progress};
+    TSR_TRY(tsr_agree(world->comm,
+                      tsr_shapes_check(o->order, &stores[0]->desc, o->transpose_a, &stores[1]->desc, o->transpose_b,
+                                       &stores[2]->desc, stores[3] ? &stores[3]->desc : NULL)));
+    args.type = o->has_type ? o->type : accumulated(args.a, args.b, args.c);
+    TSR_TRY(tsr_inputs_agree(world->comm, tsr_verify_product(world, &args, &result), stores, 4));
+    char text[512];
+    tsr_verify_format(&result, text, sizeof text);
+    if (!result.passed) return tsr_agree(world->comm, tsr_fail(TSR_ERR_CHECK, "%s", text));
+    if (result.rows_unjudged > 0 && o->quiet)
+        tsr_warn(world->warnings, TSR_VERIFY_UNJUDGED, (long long)result.rows_unjudged, (long long)result.rows);
+    if (world->rank == 0 && !o->quiet) tsr_text_print(stdout, "", 8, text);
+    return TSR_OK;
+}
+
+static tsr_status run(const tsr_world *world, int argc, char **argv) {
+    verify_options o = {0};
+    tsr_store *stores[4] = {NULL};
+    TSR_TRY(tsr_agree(world->comm, tsr_options_parse(&command, argc, argv, &o)));
+    tsr_status status = TSR_OK;
+    for (int i = 0; i < 3 && status == TSR_OK; i++)
+        status = tsr_input_open(world, o.names[i], o.order, o.io, &stores[i]);
+    if (status == TSR_OK && o.beta != 0) status = tsr_input_open(world, o.add, o.order, o.io, &stores[3]);
+    tsr_describer_close(world->describer); /* all is known */
+    if (status == TSR_OK) status = verify(world, &o, stores);
+    for (int i = 3; i >= 0; i--) tsr_store_close(stores[i]);
+    return status;
+}
+
+const tsr_command tsr_cmd_verify = {
+    .name = "verify",
+    .what = "check that C is the product of A and B, in O(n^2) work",
+    .run = run,
+    .help = help,
+    .reads = true,
+};

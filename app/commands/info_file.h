@@ -1,0 +1,11 @@
+/* What `tessera info FILE` says of a file: matrices, the runs that made them, logs and traces. */
+#ifndef TSR_APP_COMMANDS_INFO_FILE_H
+#define TSR_APP_COMMANDS_INFO_FILE_H
+
+#include "io/describe/describe.h"
+
+/* Local. Prints to stdout what `describer` finds. `text`: a file, a matrix in it or a run's record in it.
+ * `ranks`: the tables of ranks, too. */
+tsr_status tsr_info_file(tsr_describer *describer, const char *text, bool ranks);
+
+#endif

@@ -1,0 +1,93 @@
+/* With what a run multiplies (run_state.h): device, kernel, transport and plan, the same on every rank. */
+#include <math.h>
+#include <stdio.h>
+
+#include "app/library/run_state.h"
+#include "kernels/device/host_memory.h"
+#include "mpi/ranks/rank_device.h"
+
+/* A rank's part of a length: whether it is a multiple of 8 is the length's own affair. */
+static int64_t part_of(int64_t length, double share) {
+    int64_t part = (int64_t)ceil((double)length / share);
+    return length % 8 == 0 ? tsr_round_up(part, 8) : part;
+}
+
+/* One plan holds for all ranks, so all take one kernel: of the fastest ones for GPUs that differ, the slowest. */
+static tsr_status choose_kernel(tsr_run *run, tsr_status status) {
+    MPI_Comm comm = run->world->comm;
+    const tsr_problem *x = &run->problem;
+    const double share = cbrt((double)run->world->ranks), flops = 2.0 * (double)x->m * (double)x->n * (double)x->k;
+    run->request = (tsr_gemm_request){
+        .a = x->operand[TSR_OPERAND_A].element.dtype,
+        .b = x->operand[TSR_OPERAND_B].element.dtype,
+        .type = x->type,
+        .accuracy = run->engine.accuracy,
+        .m = part_of(x->m, share),
+        .n = part_of(x->n, share),
+        .k = part_of(x->k, share),
+        .flops = fmax(1, flops / run->world->ranks)}; /* none, where k or alpha is 0, are few: 0 would stand for many */
+    struct {
+        int speed, rank;
+    } mine = {0, run->world->rank}, slowest = {0, 0};
+    struct {
+        char name[64];
+        tsr_dtype input;
+    } choice = {"", x->type};
+    if (status == TSR_OK) status = tsr_gemm_choose(run->engine.kernel, &run->facts, &run->request, &run->kernel);
+    TSR_TRY(tsr_agree(comm, status));
+    mine.speed = run->kernel->speed_rank;
+    snprintf(choice.name, sizeof choice.name, "%s", run->kernel->name);
+    choice.input = run->kernel->input;
+    TSR_TRY(TSR_MPI(MPI_Allreduce(&mine, &slowest, 1, MPI_2INT, MPI_MINLOC, comm)));
+    TSR_TRY(TSR_MPI(MPI_Bcast(&choice, sizeof choice, MPI_BYTE, slowest.rank, comm)));
+    run->problem.input = choice.input;
+    status = tsr_gemm_find(choice.name, &run->facts, choice.input, x->type, &run->kernel);
+    if (status == TSR_OK && run->kernel->prepare) status = run->kernel->prepare(run->threads);
+    return tsr_agree(comm, status);
+}
+
+/* Ranks that share a GPU take turns on it: that works, and is rarely what was meant. */
+static tsr_status warn_of_sharing(const tsr_run *run) {
+    int mine = run->facts.kind == TSR_DEVICE_CUDA ? run->shared : 1, most = 1;
+    TSR_TRY(TSR_MPI(MPI_Allreduce(&mine, &most, 1, MPI_INT, MPI_MAX, run->world->comm)));
+    if (most > 1)
+        tsr_warn(run->world->warnings, "up to %d ranks share a GPU and its memory; one rank a GPU is faster", most);
+    return TSR_OK;
+}
+
+/* How the plan reads a file whose disk may be slower than memory. Panels along stored columns take a piece of every
+ * row, too short for a disk, so the page cache gets what follows, too; a file that is read many times stays there.
+ * Either takes a quarter of what is free at most. */
+static void hint_reading(tsr_store_desc *desc, bool along_columns, int64_t reads, int64_t host_free) {
+    const int64_t many = 4;
+    const int64_t window = 256 << 10;
+    const int64_t page = 4096;
+    int64_t rows = tsr_max(1, desc->rows), bytes = rows * desc->cols * (int64_t)tsr_dtype_bytes(desc->element.dtype);
+    desc->keep_cached = reads >= many && bytes <= host_free / 4;
+    if (along_columns) desc->row_ahead_bytes = tsr_min(window, host_free / 4 / rows / page * page);
+}
+
+static void hint_readings(tsr_run *run) {
+    tsr_host_memory host;
+    tsr_host_memory_find("", &host);
+    const double taken = run->plan.host_bytes * run->world->local_ranks; /* by the plans of this node's ranks */
+    const int64_t left = (int64_t)fmax(0, (double)host.available - taken);
+    hint_reading(&run->from.a, !run->transpose_a, tsr_plan_reads(&run->plan, TSR_OPERAND_A), left);
+    hint_reading(&run->from.b, run->transpose_b, tsr_plan_reads(&run->plan, TSR_OPERAND_B), left);
+}
+
+tsr_status tsr_run_choose(tsr_run *run, tsr_device_opening *opening) {
+    opening->threads = run->limits.threads;
+    TSR_TRY(tsr_device_end(run->world, opening, &run->device, &run->shared));
+    run->threads = opening->threads;
+    tsr_status status = run->device->ops->facts(run->device, &run->facts);
+    TSR_TRY(choose_kernel(run, status));
+    TSR_TRY(warn_of_sharing(run));
+    tsr_run_mark(run, TSR_STARTUP_DEVICE);
+    TSR_TRY(tsr_transport_choose(run->world, run->engine.transport, &run->facts, run->shared, &run->transport_ops));
+    tsr_run_mark(run, TSR_STARTUP_TRANSPORT);
+    TSR_TRY(tsr_run_make_plan(run));
+    hint_readings(run);
+    tsr_run_mark(run, TSR_STARTUP_PLAN);
+    return TSR_OK;
+}

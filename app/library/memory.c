@@ -1,0 +1,291 @@
+/* The plan of a run within the memory of its job (run_state.h). Every rank plans with the least that any has. */
+#include <math.h>
+#include <stdio.h>
+
+#include "app/library/place_chunks.h"
+#include "app/library/run_state.h"
+#include "app/verify/verify.h"
+#include "io/stores.h"
+#include "kernels/device/host_memory.h"
+#include "mpi/schedule/forecast.h"
+
+static tsr_status smallest(MPI_Comm comm, size_t *bytes) {
+    uint64_t mine = *bytes, least = 0;
+    TSR_TRY(TSR_MPI(MPI_Allreduce(&mine, &least, 1, MPI_UINT64_T, MPI_MIN, comm)));
+    *bytes = (size_t)least;
+    return TSR_OK;
+}
+
+/* A limit that the node cannot keep for each of its ranks is none. `bytes` 0: none was given. */
+static tsr_status limit_fits(const char *option, size_t bytes, int ranks, const tsr_host_memory *host) {
+    const double need = (double)bytes * ranks, have = (double)host->total;
+    char need_text[32], have_text[32], of[64] = "";
+    if (bytes == 0 || need <= have) return TSR_OK;
+    if (ranks > 1) snprintf(of, sizeof of, " for each of %d ranks of a node", ranks);
+    tsr_format_bytes(need, need_text);
+    tsr_format_bytes(have, have_text);
+    return tsr_fail(TSR_ERR_LIMIT,
+                    "%s %zu%s: need %s, have %s (%s): use %s %.0f or less, or a share of what is free such as 80%%",
+                    option, bytes, of, need_text, have_text, host->total_by, option, floor(have / ranks));
+}
+
+/* The same of what the process's own limits leave, which is what one rank may take. */
+static tsr_status room_fits(const char *option, size_t bytes, const tsr_process_room *room) {
+    char need[32], have[32];
+    if (!room->by || bytes <= room->left) return TSR_OK;
+    return tsr_fail(TSR_ERR_LIMIT,
+                    "%s %zu: need %s, have %s (%s, beside what the program itself takes): use %s %llu or less, or a "
+                    "share of what is free such as 80%%",
+                    option, bytes, tsr_format_bytes((double)bytes, need), tsr_format_bytes((double)room->left, have),
+                    room->by, option, (unsigned long long)room->left);
+}
+
+/* What this process's own limits leave for matrices, beside the threads that are to come and what libraries take
+ * meanwhile. A GPU's driver reserves addresses far beyond any limit that it starts under, so none bounds its plans. */
+static tsr_status find_room(const tsr_run *run, tsr_process_room *room) {
+    const uint64_t libraries = 64 << 20;                                            /* HDF5, MPI, messages */
+    const int64_t threads = TSR_LANE_COUNT + 2 * (tsr_run_io_threads(run) - 1) + 2; /* two get a run ready */
+    const uint64_t taken = (uint64_t)threads * tsr_stack_bytes() + libraries;
+    char need[32], have[32];
+    *room = (tsr_process_room){UINT64_MAX, UINT64_MAX, NULL};
+    if (!run->facts.host_memory) return TSR_OK;
+    tsr_process_room_find(room);
+    if (!room->by) return TSR_OK;
+    if (room->left <= taken)
+        return tsr_fail(TSR_ERR_LIMIT,
+                        "%s leaves %s, and %lld threads and the libraries need %s: raise that limit, lower ulimit -s, "
+                        "or use fewer --threads",
+                        room->by, tsr_format_bytes((double)room->left, have), (long long)threads,
+                        tsr_format_bytes((double)taken, need));
+    room->left -= taken;
+    return TSR_OK;
+}
+
+static tsr_status find_resources(const tsr_run *run, tsr_resources *res) {
+    const tsr_run_limits *limits = &run->limits;
+    const tsr_run_engine *engine = &run->engine;
+    const bool cuda = run->facts.kind == TSR_DEVICE_CUDA;
+    tsr_host_memory host;
+    tsr_process_room room;
+    tsr_host_memory_find("", &host);
+    TSR_TRY(find_room(run, &room));
+    TSR_TRY(limit_fits("--host-memory", limits->host_memory.bytes, run->world->local_ranks, &host));
+    TSR_TRY(room_fits("--host-memory", limits->host_memory.bytes, &room));
+    if (run->facts.host_memory) TSR_TRY(limit_fits("--memory", limits->memory.bytes, run->world->local_ranks, &host));
+    TSR_TRY(room_fits("--memory", limits->memory.bytes, &room));
+    double share = fmin((double)host.available / run->world->local_ranks, (double)room.left);
+    const bool swap = run->swapped; /* P cuts the rows one sees, the columns of what is stored */
+    double device_share = cuda ? (double)run->facts.memory_free_bytes / run->shared : share;
+    *res = (tsr_resources){
+        .ranks = run->world->ranks,
+        .host_memory = run->facts.host_memory,
+        .device_exchange = run->transport_ops->device_memory,
+        .device_limit =
+            limits->memory.bytes ? limits->memory.bytes : (size_t)(device_share * limits->memory.percent / 100),
+        .host_limit =
+            limits->host_memory.bytes ? limits->host_memory.bytes : (size_t)(share * limits->host_memory.percent / 100),
+        .grid = {engine->grid[swap], engine->grid[!swap], engine->grid[2]},
+        .panel = engine->panel,
+        .schedule = engine->schedule,
+        .multiple = run->kernel->multiple,
+        .workspace_bytes = run->kernel->workspace_bytes,
+        .rates = tsr_rates_typical(cuda, run->transport_ops->device_memory, run->problem.type, run->threads),
+    };
+    const double measured = tsr_gemm_speed(run->kernel, &run->facts, run->problem.m, run->problem.n, run->problem.k);
+    if (measured > 0) res->rates.lane[TSR_LANE_MULTIPLY] = measured;
+    return TSR_OK;
+}
+
+/* Chunks of C that a rank encodes at once, by the limits alone: every rank plans with it, and nodes may differ in
+ * their cores. */
+static int planned_encoders(const tsr_run_limits *limits) {
+    const int wanted = limits->io_threads > 0 ? limits->io_threads : TSR_ENCODERS_USUAL;
+    return limits->threads > 0 ? (int)tsr_min(wanted, limits->threads) : wanted;
+}
+
+/* Memory to encode C's chunks: an eighth of the limit at most, and what one chunk takes in any case. */
+static size_t encode_bytes(const tsr_run *run, size_t limit) {
+    const int encoders = planned_encoders(&run->limits);
+    int64_t most = tsr_min((int64_t)tsr_output_encode_bytes(&run->spec, encoders), (int64_t)(limit / 8));
+    return (size_t)tsr_max((int64_t)tsr_output_encode_bytes(&run->spec, 1), most);
+}
+
+void tsr_run_leave_chunks(tsr_run *run) {
+    tsr_store_desc *from[] = {&run->from.a, &run->from.b, &run->from.c0};
+    for (int i = 0; i < 3; i++) {
+        tsr_chunk_index_leave(from[i]->index);
+        from[i]->index = NULL;
+    }
+}
+
+/* The inputs that a run opens, whatever they are. */
+static int inputs_of(tsr_run *run, tsr_store_desc *from[3]) {
+    from[0] = &run->from.a;
+    from[1] = &run->from.b;
+    from[2] = &run->from.c0;
+    return run->problem.add_c0 ? 3 : 2;
+}
+
+/* Chunks are decoded whole: what the inputs' take at least is there before anything is read, or nothing is. Lowers
+ * their caches to that. */
+static tsr_status least_caches(tsr_run *run, size_t limit, size_t *bytes) {
+    tsr_store_desc *from[3], *most = NULL;
+    const int inputs = inputs_of(run, from);
+    double all = 0;
+    for (int i = 0; i < inputs; i++) {
+        tsr_store_lower(from[i], run->io, 0);
+        all += (double)from[i]->cache_bytes;
+        if (!most || from[i]->cache_bytes > most->cache_bytes) most = from[i];
+    }
+    if (all >= (double)limit && all > 0) {
+        char advice[96];
+        snprintf(advice, sizeof advice, "use --host-memory %.0f or more%s", ceil(1.25 * all) + (double)(8 << 20),
+                 run->facts.host_memory ? " (and as much --memory)" : "");
+        return tsr_store_too_large(most, (size_t)all, limit, advice);
+    }
+    *bytes = (size_t)all;
+    return TSR_OK;
+}
+
+/* With no more memory than the plan leaves: no caches but for one chunk of each input being decoded, one encoder. */
+static tsr_status plan_without_caches(tsr_run *run, const tsr_resources *res) {
+    tsr_resources rest = *res;
+    char why[600], need[32];
+    size_t limit = tsr_host_limit(res);
+    size_t one = tsr_output_encode_bytes(&run->spec, 1);
+    size_t least = 0;
+    TSR_TRY(least_caches(run, limit, &least));
+    tsr_run_leave_chunks(run);
+    run->spec.encode_bytes = one;
+    one += least;
+    if (one == 0) return tsr_plan_make(&run->problem, res, &run->plan);
+    rest.host_limit = limit > one ? limit - one : 0;
+    tsr_status status = tsr_plan_make(&run->problem, &rest, &run->plan);
+    if (status != TSR_ERR_LIMIT) return status;
+    snprintf(why, sizeof why, "%s", tsr_message());
+    return tsr_fail(status, "%s, and %s (%zu bytes) more of host memory for %s", why,
+                    tsr_format_bytes((double)one, need), one,
+                    least == 0 ? "a chunk of C on its way, or a smaller --chunk" : "chunks that are decoded");
+}
+
+/* What stores of chunked files keep, decode and encode counts as host memory: inputs a quarter of it at most, or what
+ * one chunk takes, and no more than that where the plan needs it all. */
+static tsr_status plan_beside_caches(tsr_run *run, const tsr_resources *res) {
+    tsr_store_desc *from[3];
+    const int inputs = inputs_of(run, from);
+    size_t limit = tsr_host_limit(res);
+    size_t kept = run->spec.encode_bytes = encode_bytes(run, limit);
+    size_t chunked = 0;
+    for (int i = 0; i < inputs; i++) chunked += from[i]->cache_bytes > 0;
+    for (int i = 0; i < inputs; i++) {
+        if (chunked > 0) tsr_store_lower(from[i], run->io, limit / 4 / chunked);
+        kept += from[i]->cache_bytes < limit ? from[i]->cache_bytes : limit;
+        kept += tsr_chunk_index_bytes(from[i]->index);
+    }
+    if (kept >= limit) return plan_without_caches(run, res);
+    tsr_resources rest = *res;
+    rest.host_limit = kept > 0 ? limit - kept : res->host_limit;
+    tsr_status status = tsr_plan_make(&run->problem, &rest, &run->plan);
+    return status == TSR_ERR_LIMIT && kept > 0 ? plan_without_caches(run, res) : status;
+}
+
+/* Memory that placing C's chunks takes, 0 for a contiguous C. */
+static double place_bytes(const tsr_run *run) {
+    int64_t chunks = tsr_spec_chunks(&run->spec);
+    return chunks > 0 ? tsr_place_bytes(chunks, (double)run->spec.chunk_rows * (double)run->spec.chunk_cols *
+                                                    (double)tsr_dtype_bytes(run->spec.dtype))
+                      : 0;
+}
+
+/* Chunks are placed when the plan's buffers and the inputs are gone: the list of them must fit what encoding
+ * (encode_bytes) leaves. */
+static tsr_status placing_fits(const tsr_run *run, const tsr_resources *res) {
+    int64_t chunks = tsr_spec_chunks(&run->spec);
+    double limit = (double)tsr_host_limit(res);
+    double place = place_bytes(run);
+    double need = fmax(place * 8 / 7, place + (double)tsr_output_encode_bytes(&run->spec, 1));
+    char need_text[32], have_text[32];
+    if (need <= limit) return TSR_OK;
+    return tsr_fail(TSR_ERR_LIMIT,
+                    "%lld chunk%s of C need%s %s of host memory a rank to be put in order, and the limit is %s: use "
+                    "%s chunks, or --host-memory %.0f or more (and as much --memory on the CPU)",
+                    (long long)chunks, chunks == 1 ? "" : "s", chunks == 1 ? "s" : "",
+                    tsr_format_bytes(need, need_text), tsr_format_bytes(limit, have_text),
+                    chunks == 1 ? "smaller" : "larger", ceil(need));
+}
+
+/* Memory of the check's sums. */
+static double check_bytes(const tsr_run *run) {
+    return tsr_verify_bytes(run->problem.m, run->problem.n, run->problem.k, run->trials);
+}
+
+/* The check comes when the plan's buffers are gone: its sums may take what its reading, a quarter of the limit,
+ * leaves. */
+static tsr_status check_fits(const tsr_run *run, const tsr_resources *res) {
+    if (run->trials == 0) return TSR_OK;
+    size_t limit = tsr_host_limit(res);
+    double need = check_bytes(run) / 0.75 + 1;
+    char need_text[32], have_text[32];
+    if (need <= (double)limit) return TSR_OK;
+    return tsr_fail(TSR_ERR_LIMIT,
+                    "--verify needs %s of host memory a rank and has %s: use --host-memory %.0f or more (and as much "
+                    "--memory on the CPU), fewer --trials, or no check",
+                    tsr_format_bytes(need, need_text), tsr_format_bytes((double)limit, have_text), ceil(need));
+}
+
+/* Memory of the trace that the plan's busiest rank needs. Collective. */
+static tsr_status trace_bytes(const tsr_run *run, double *bytes) {
+    tsr_forecast mine;
+    double own = 0;
+    tsr_status status = tsr_plan_forecast(&run->plan, run->world->rank, &mine);
+    if (status == TSR_OK) own = tsr_trace_bytes(mine.steps);
+    TSR_TRY(tsr_agree(run->world->comm, status));
+    return TSR_MPI(MPI_Allreduce(&own, bytes, 1, MPI_DOUBLE, MPI_MAX, run->world->comm));
+}
+
+/* Whether the limit holds the trace with the plan and what HDF5 keeps, and later with placing, and with the check,
+ * which reads into a quarter of the limit. */
+static bool trace_fits(const tsr_run *run, double bytes, double limit) {
+    const tsr_store_desc *from[] = {&run->from.a, &run->from.b, &run->from.c0};
+    double plan = run->plan.host_bytes + (double)run->spec.encode_bytes;
+    for (int i = 0; i < 3; i++) plan += (double)(from[i]->cache_bytes + tsr_chunk_index_bytes(from[i]->index));
+    double check = run->trials > 0 ? limit / 4 + check_bytes(run) : 0;
+    double placing = place_bytes(run) + (double)run->spec.encode_bytes;
+    return plan + bytes <= limit && placing + bytes <= limit && check + bytes <= limit;
+}
+
+/* A trace grows with the steps, and less memory for matrices makes more of them: planned again with twice of what
+ * the last trace would have taken. */
+static tsr_status plan_beside_trace(tsr_run *run, const tsr_resources *res) {
+    size_t limit = tsr_host_limit(res);
+    double need = 0;
+    for (int tries = 0; tries < 8 && 2 * need < (double)limit; tries++) {
+        tsr_resources rest = *res;
+        rest.host_limit = limit - (size_t)(2 * need);
+        tsr_status status = tsr_agree(run->world->comm, plan_beside_caches(run, &rest));
+        if (status == TSR_ERR_LIMIT && tries > 0) break;
+        TSR_TRY(status);
+        TSR_TRY(trace_bytes(run, &need));
+        run->trace_bytes = need;
+        if (trace_fits(run, need, (double)limit)) return TSR_OK;
+    }
+    char need_text[32], have_text[32];
+    return tsr_fail(TSR_ERR_LIMIT,
+                    "--trace needs %s of host memory a rank beside the matrices, and the limit is %s: use a larger "
+                    "--host-memory (and --memory on the CPU), a larger --panel, or no trace",
+                    tsr_format_bytes(need, need_text), tsr_format_bytes((double)limit, have_text));
+}
+
+/* Every rank plans with the least any of them has, so that all make the same plan. */
+tsr_status tsr_run_make_plan(tsr_run *run) {
+    tsr_resources res;
+    MPI_Comm comm = run->world->comm;
+    TSR_TRY(tsr_agree(comm, find_resources(run, &res)));
+    TSR_TRY(smallest(comm, &res.device_limit));
+    TSR_TRY(smallest(comm, &res.host_limit));
+    TSR_TRY(tsr_broadcast(comm, &res.rates, sizeof res.rates));
+    TSR_TRY(tsr_agree(comm, check_fits(run, &res)));
+    TSR_TRY(tsr_agree(comm, placing_fits(run, &res)));
+    if (run->trace_file) return plan_beside_trace(run, &res);
+    return tsr_agree(comm, plan_beside_caches(run, &res));
+}

@@ -1,0 +1,134 @@
+/* From a run's plan to an open executor (run_state.h). Every phase ends in agreement: before the first panel moves, a
+ * failure on one rank is a failure of all, reported once. */
+#include "app/library/inputs.h"
+#include "app/library/run_state.h"
+#include "io/describe/describe.h"
+#include "io/stores.h"
+#include "mpi/execute/buffers.h"
+#include "mpi/schedule/forecast.h"
+
+static tsr_status open_stores(tsr_run *run) {
+    const tsr_io_mode io = run->io;
+    const void *comm = &run->grid.ranks;
+    /* Opening through MPI-IO is collective: a rank that fails must not leave the others in the next one. */
+    if (run->problem.k > 0) {
+        TSR_TRY(tsr_agree(run->grid.ranks, tsr_store_open(&run->from.a, io, comm, &run->io_used, &run->a)));
+        TSR_TRY(tsr_agree(run->grid.ranks, tsr_store_open(&run->from.b, io, comm, NULL, &run->b)));
+    }
+    if (run->problem.add_c0)
+        TSR_TRY(tsr_agree(run->grid.ranks, tsr_store_open(&run->from.c0, io, comm, NULL, &run->c0)));
+    return tsr_output_open(&run->output, io, comm, &run->c);
+}
+
+int tsr_run_cores(const tsr_run *run) {
+    const int most = run->limits.threads;
+    return most > 0 ? (int)tsr_min(most, run->world->cores) : run->world->cores;
+}
+
+int tsr_run_io_threads(const tsr_run *run) {
+    const int asked = run->limits.io_threads, most = run->limits.threads;
+    if (asked > 0) return most > 0 ? (int)tsr_min(asked, most) : asked;
+    return (int)tsr_max(1, tsr_min(8, tsr_run_cores(run) / 2));
+}
+
+/* `done`, `under_way`: shares of this rank's products. */
+static void advance(void *context, double done, double under_way) {
+    const tsr_run *run = context;
+    const double flops = tsr_run_flops(run);
+    tsr_listener_advance(&run->calls->progress, done * flops, under_way * flops);
+    if (run->calls->multiplied) run->calls->multiplied(run->calls->context, done);
+}
+
+tsr_status tsr_run_open_trace(tsr_run *run) {
+    tsr_forecast forecast;
+    if (!run->trace_file) return TSR_OK;
+    TSR_TRY(tsr_plan_forecast(&run->plan, tsr_grid_rank(&run->grid), &forecast));
+    return tsr_trace_open(forecast.steps, &run->trace);
+}
+
+static tsr_status open_executor(tsr_run *run) {
+    TSR_TRY(tsr_run_open_trace(run));
+    tsr_execution x = {.plan = &run->plan,
+                       .grid = &run->grid,
+                       .device = run->device,
+                       .kernel = run->kernel,
+                       .transport = run->transport,
+                       .a = run->a,
+                       .b = run->b,
+                       .c0 = run->c0,
+                       .c = run->c,
+                       .io_threads = tsr_run_io_threads(run),
+                       .buffers = run->buffers,
+                       .trace = run->trace,
+                       .progress = advance,
+                       .progress_context = run};
+    run->buffers = NULL;
+    return tsr_executor_open(&x, &run->executor);
+}
+
+static tsr_status allocate_output(void *context) { return tsr_output_allocate(&((const tsr_run *)context)->output); }
+
+static void announce_output(const tsr_run *run) {
+    if (run->calls->output_made) run->calls->output_made(run->calls->context, &run->output);
+}
+
+static tsr_status create_output(void *context) {
+    tsr_run *run = context;
+    TSR_TRY(tsr_output_begin(&run->spec, &run->output));
+    announce_output(run);
+    if (!run->output.in_memory) return tsr_output_allocate(&run->output);
+    tsr_task_start(&run->allocation, allocate_output, run);
+    return TSR_OK;
+}
+
+static tsr_status allocate(void *context) {
+    tsr_run *run = context;
+    TSR_TRY(run->device->ops->use(run->device));
+    return tsr_buffers_open(&run->plan, run->device, &run->buffers);
+}
+
+tsr_status tsr_run_connect(tsr_run *run) {
+    MPI_Comm comm = run->world->comm;
+    TSR_TRY(tsr_agree(comm, tsr_grid_open(run->world, run->plan.p, run->plan.q, run->plan.r, &run->grid)));
+    return tsr_agree(comm,
+                     run->grid.active ? run->transport_ops->open(&run->grid, run->device, &run->transport) : TSR_OK);
+}
+
+/* The output is made and memory allocated while the ranks connect: each takes about as long as the others. Only the
+ * room for a memory-backed output, page by page, takes longer for large ones: it is taken while the run goes on. */
+static tsr_status prepare_parts(tsr_run *run) {
+    tsr_task output = {0}, memory = {0};
+    bool first = run->world->rank == 0;
+    if (first) tsr_task_start(&output, create_output, run);
+    if (run->world->rank < run->plan.p * run->plan.q * run->plan.r) tsr_task_start(&memory, allocate, run);
+    tsr_status status = tsr_run_connect(run);
+    tsr_run_mark(run, TSR_STARTUP_TRANSPORT);
+    tsr_task_wait(&output);
+    tsr_describer_close(run->world->describer); /* all is known */
+    tsr_run_mark(run, TSR_STARTUP_FILES);
+    tsr_task_wait(&memory);
+    tsr_run_mark(run, TSR_STARTUP_ALLOCATION);
+    TSR_TRY(status);
+    TSR_TRY(tsr_share(run->world->comm, tsr_task_status(&output), &run->output, sizeof run->output));
+    if (!first) announce_output(run);
+    tsr_output_warn(&run->output, run->world->warnings);
+    return tsr_agree(run->world->comm, tsr_task_status(&memory));
+}
+
+tsr_status tsr_run_prepare(tsr_run *run) {
+    MPI_Comm comm = run->world->comm;
+    if (run->io == TSR_IO_MPIO && !run->world->threads)
+        return tsr_fail(TSR_ERR_UNSUPPORTED,
+                        "--io mpio needs an MPI library with MPI_THREAD_MULTIPLE: use --io direct");
+    TSR_TRY(prepare_parts(run));
+    tsr_run_mark(run, TSR_STARTUP_ALLOCATION);
+    TSR_TRY(tsr_agree(comm, run->grid.active ? open_stores(run) : TSR_OK));
+    tsr_run_mark(run, TSR_STARTUP_FILES);
+    tsr_listener_begin(&run->calls->progress, "multiply", tsr_run_flops(run), "FLOP");
+    tsr_status status = run->grid.active ? open_executor(run) : TSR_OK;
+    if (status == TSR_OK && tsr_task_done(&run->allocation))
+        status = tsr_task_status(&run->allocation); /* else it is asked for when C is synced */
+    TSR_TRY(tsr_agree(comm, status));
+    tsr_run_mark(run, TSR_STARTUP_ALLOCATION);
+    return TSR_OK;
+}

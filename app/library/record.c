@@ -1,0 +1,119 @@
+/* What a run leaves behind (run_state.h, io/record/run_record.h). */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "app/library/run_state.h"
+
+#include "io/stores.h"
+static void describe_source(const tsr_matrix_name *name, int64_t rows, int64_t cols, const char *type,
+                            tsr_source_record *source) {
+    tsr_matrix_name stored = *name;
+    stored.columns_first = false;
+    tsr_matrix_name_text(&stored, source->name, sizeof source->name);
+    source->rows = rows;
+    source->cols = cols;
+    snprintf(source->type, sizeof source->type, "%s", type);
+}
+
+static void find_versions(const tsr_run *run, char *text, size_t chars) {
+    char hdf5[64], transports[256];
+    snprintf(text, chars, "tessera %s, %s, %s", TSR_VERSION, tsr_stores_version(hdf5, sizeof hdf5),
+             tsr_transport_versions(transports, sizeof transports));
+    size_t at = strlen(text);
+    if (run->facts.kind == TSR_DEVICE_CUDA && at < chars)
+        snprintf(text + at, chars - at, ", CUDA %d.%d (driver %d.%d)", run->facts.runtime_version / 1000,
+                 run->facts.runtime_version % 1000 / 10, run->facts.driver_version / 1000,
+                 run->facts.driver_version % 1000 / 10);
+}
+
+void tsr_run_describe_engine(const tsr_run *run, tsr_run_record *record) {
+    const tsr_problem *x = &run->problem;
+    const tsr_plan *plan = &run->plan;
+    const bool swap = run->swapped;
+    record->ranks = run->world->ranks;
+    record->grid[0] = swap ? plan->q : plan->p;
+    record->grid[1] = swap ? plan->p : plan->q;
+    record->grid[2] = plan->r;
+    record->super_blocks[0] = swap ? plan->blocks_n : plan->blocks_m;
+    record->super_blocks[1] = swap ? plan->blocks_m : plan->blocks_n;
+    record->panel = plan->panel;
+    record->setup_seconds = run->first_read - run->world->started_seconds;
+    memcpy(record->startup_seconds, run->startup_seconds, sizeof record->startup_seconds);
+    snprintf(record->kernel, sizeof record->kernel, "%s", run->kernel->name);
+    snprintf(record->accuracy, sizeof record->accuracy, "%s",
+             tsr_accuracy_name(tsr_gemm_loss(run->kernel, x->operand[TSR_OPERAND_A].element.dtype,
+                                             x->operand[TSR_OPERAND_B].element.dtype)));
+    snprintf(record->input, sizeof record->input, "%s", tsr_dtype_name(x->input));
+    snprintf(record->type, sizeof record->type, "%s", tsr_dtype_name(x->type));
+    snprintf(record->transport, sizeof record->transport, "%s", run->transport_ops->name);
+    snprintf(record->schedule, sizeof record->schedule, "%s", run->plan.schedule->name);
+    find_versions(run, record->versions, sizeof record->versions);
+}
+
+void tsr_run_fill_record(const tsr_run *run, const tsr_run_options *options, const tsr_rank_record *ranks,
+                         tsr_run_record *record) {
+    const tsr_run_product *product = &options->product;
+    const tsr_problem *x = &run->problem;
+    const bool swap = run->swapped;
+    const tsr_store_desc *a = swap ? &run->from.b : &run->from.a;
+    const tsr_store_desc *b = swap ? &run->from.a : &run->from.b;
+    const tsr_store_desc *c0 = &run->from.c0;
+    const tsr_operand *first = &x->operand[TSR_OPERAND_A];
+    int64_t k = first->transpose ? first->rows : first->cols;
+    *record = (tsr_run_record){.command = options->command,
+                               .transpose_a = product->transpose_a,
+                               .transpose_b = product->transpose_b,
+                               .alpha = product->alpha,
+                               .beta = product->beta,
+                               .m = swap ? x->n : x->m,
+                               .n = swap ? x->m : x->n,
+                               .k = k,
+                               .seconds = run->seconds,
+                               .rank_records = ranks};
+    tsr_run_describe_engine(run, record);
+    snprintf(record->started, sizeof record->started, "%s", options->started);
+    describe_source(&a->name, a->rows, a->cols, a->type_name, &record->a);
+    describe_source(&b->name, b->rows, b->cols, b->type_name, &record->b);
+    if (x->add_c0) describe_source(&c0->name, c0->rows, c0->cols, c0->type_name, &record->c0);
+    tsr_matrix_name target = run->output.desc.name;
+    memcpy(target.file, run->output.target, sizeof target.file);
+    describe_source(&target, x->m, x->n, tsr_dtype_name(x->out), &record->c);
+    snprintf(record->io, sizeof record->io, "%s", tsr_io_mode_name(x->k > 0 ? run->io_used : run->io));
+    snprintf(record->check, sizeof record->check, "%s", run->check);
+    record->warnings = run->world->warnings ? run->world->warnings->text : NULL;
+    record->gflops = 2.0 * (double)x->m * (double)x->n * (double)k / record->seconds / 1e9;
+}
+
+/* Rank, place in the grid, host and device. */
+static void describe_rank(tsr_run *run) {
+    tsr_rank_record *r = &run->mine;
+    const bool active = run->grid.active, swap = run->swapped;
+    r->rank = run->world->rank;
+    r->row = !active ? -1 : swap ? run->grid.col : run->grid.row;
+    r->col = !active ? -1 : swap ? run->grid.row : run->grid.col;
+    r->depth = active ? run->grid.depth : -1;
+    snprintf(r->host, sizeof r->host, "%s", run->world->host);
+    r->cores = run->world->cores;
+    r->threads = run->threads;
+    r->io_threads = tsr_run_io_threads(run);
+    if (run->facts.kind == TSR_DEVICE_CUDA)
+        snprintf(r->device, sizeof r->device, "%.48s #%d (%s)", run->facts.name, run->facts.ordinal, run->facts.bus_id);
+    else snprintf(r->device, sizeof r->device, "%.95s", run->facts.name);
+}
+
+tsr_status tsr_run_gather_ranks(tsr_run *run, tsr_rank_record **ranks) {
+    const tsr_world *world = run->world;
+    const size_t bytes = sizeof run->mine;
+    tsr_rank_record *all = NULL;
+    tsr_status status = TSR_OK;
+    describe_rank(run);
+    if (world->rank == 0 && !(all = calloc((size_t)world->ranks, bytes)))
+        status = tsr_fail(TSR_ERR_MEMORY, "no memory for the records of %d ranks", world->ranks);
+    status = tsr_agree(world->comm, status);
+    if (status == TSR_OK)
+        status = TSR_MPI(MPI_Gather(&run->mine, (int)bytes, MPI_BYTE, all, (int)bytes, MPI_BYTE, 0, world->comm));
+    if (status == TSR_OK) *ranks = all;
+    else free(all);
+    return status;
+}

@@ -1,0 +1,203 @@
+/* One product from files to file (run.h). Every phase ends in agreement. While panels move there is none: the rank that
+ * fails removes the unfinished output and ends the job. */
+#include "app/library/run.h"
+
+#include <stdlib.h>
+
+#include "app/library/inputs.h"
+#include "app/library/place_chunks.h"
+#include "app/library/run_state.h"
+#include "app/verify/rounded.h"
+#include "mpi/execute/buffers.h"
+#include "mpi/ranks/rank_device.h"
+
+/* ---- running --------------------------------------------------------------------------------- */
+
+/* Other ranks may be waiting for this one inside communication. */
+static _Noreturn void give_up(tsr_run *run, tsr_status status) {
+    const tsr_run_calls *calls = run->calls;
+    if (calls->failing) calls->failing(calls->context);
+    tsr_listener_end(&calls->progress);
+    const bool removed = tsr_output_discard(&run->output);
+    if (calls->give_up) calls->give_up(calls->context, status, removed);
+    tsr_abort(run->world, status);
+}
+
+/* Collective over the active ranks with --io mpio. */
+static void close_inputs(tsr_run *run) {
+    tsr_store **stores[3] = {&run->a, &run->b, &run->c0};
+    for (int i = 0; i < 3; i++) {
+        if (*stores[i]) run->read_overflows[i] = (*stores[i])->overflows;
+        tsr_store_close(*stores[i]);
+        *stores[i] = NULL;
+    }
+}
+
+/* What was read and is more than its type here can hold. Collective. */
+static tsr_status count_read_overflows(tsr_run *run) {
+    const tsr_store_desc *from[3] = {&run->from.a, &run->from.b, &run->from.c0};
+    const int64_t reads[3] = {tsr_plan_reads(&run->plan, TSR_OPERAND_A), tsr_plan_reads(&run->plan, TSR_OPERAND_B), 1};
+    for (int i = 0; i < 3; i++) TSR_TRY(tsr_rounded_count(run->world, from[i], run->read_overflows[i], reads[i]));
+    return TSR_OK;
+}
+
+/* Chunks are placed by all ranks together, with memory for their lists, and with a progress of their own. */
+static tsr_status before_placing(tsr_run *run, tsr_status status) {
+    TSR_TRY(tsr_agree(run->world->comm, status));
+    tsr_run_stage(run, "place chunks");
+    tsr_executor_close(run->executor);
+    run->executor = NULL;
+    close_inputs(run);
+    double bytes = (double)run->problem.m * (double)run->problem.n * (double)tsr_dtype_bytes(run->problem.out);
+    tsr_listener_end(&run->calls->progress);
+    tsr_listener_begin(&run->calls->progress, "place chunks", bytes, "B");
+    return TSR_OK;
+}
+
+/* Brings what the executor wrote to stable storage. Chunks go to their places in the file first: rank 0 alone writes
+ * them, and the others wait for it. */
+static tsr_status sync_output(tsr_run *run) {
+    double start = tsr_now_seconds(), waited = 0;
+    TSR_TRY(tsr_place_chunks(run->world, &run->output, run->c, &run->calls->progress));
+    if (run->world->rank != 0) waited = tsr_now_seconds() - start;
+    TSR_TRY(tsr_task_status(&run->allocation));
+    if (!run->grid.active) return TSR_OK;
+    tsr_status status = run->c->ops->sync(run->c);
+    double end = tsr_now_seconds();
+    run->mine.lane_seconds[TSR_LANE_WRITE] += end - start - waited;
+    if (run->trace) tsr_trace_sync(run->trace, start + waited, end);
+    return status;
+}
+
+/* Elements that C's type cannot hold, of all ranks: a wider type does. */
+static tsr_status count_overflows(tsr_run *run) {
+    const tsr_problem *x = &run->problem;
+    TSR_TRY(TSR_MPI(MPI_Allreduce(&run->mine.overflows, &run->overflows, 1, MPI_INT64_T, MPI_SUM, run->world->comm)));
+    if (run->overflows == 0) return TSR_OK;
+    const tsr_dtype wider = tsr_dtype_widest(x->type, x->out) == x->out ? tsr_dtype_wider(x->out) : x->type;
+    tsr_warn(run->world->warnings, "%lld of %lld elements of C overflowed %s and are Inf: use --type %s",
+             (long long)run->overflows, (long long)(x->m * x->n), tsr_dtype_name(x->out), tsr_dtype_name(wider));
+    return TSR_OK;
+}
+
+static tsr_status multiply(tsr_run *run) {
+    tsr_status status = TSR_OK;
+    run->first_read = run->startup_marked;
+    tsr_run_stage(run, "multiply");
+    if (run->grid.active) status = tsr_executor_run(run->executor, &run->mine);
+    const bool finished = status == TSR_OK;
+    /* Before C is put together: what was read belongs together. Where it does not, that is why reading failed. */
+    const tsr_status unchanged = tsr_inputs_unchanged((tsr_store *const[]){run->a, run->b, run->c0}, 3);
+    if (unchanged != TSR_OK) status = unchanged;
+    if (!finished && run->plan.p * run->plan.q * run->plan.r > 1) give_up(run, status);
+    if (status == TSR_OK && run->calls->multiplied) run->calls->multiplied(run->calls->context, 1);
+    if (tsr_output_chunks(&run->output) > 0) status = before_placing(run, status);
+    if (status == TSR_OK) status = sync_output(run);
+    status = tsr_agree(run->world->comm, status);
+    run->seconds = tsr_now_seconds() - run->first_read;
+    tsr_listener_end(&run->calls->progress);
+    TSR_TRY(status);
+    /* Ranks do not begin at once: only the longest span is as long as any rank's busiest lane. */
+    TSR_TRY(TSR_MPI(MPI_Allreduce(MPI_IN_PLACE, &run->seconds, 1, MPI_DOUBLE, MPI_MAX, run->world->comm)));
+    return count_overflows(run);
+}
+
+/* ---- publication ----------------------------------------------------------------------------- */
+
+/* Gathers the records, writes them beside C and gives C its name. Rank 0 does the work; all learn how it went. */
+static tsr_status publish(tsr_run *run, const tsr_run_options *options) {
+    const tsr_run_calls *calls = run->calls;
+    const tsr_world *world = run->world;
+    tsr_rank_record *ranks = NULL;
+    tsr_run_record record;
+    tsr_status status = TSR_OK;
+    tsr_run_stage(run, "publish");
+    TSR_TRY_DONE(tsr_run_gather_ranks(run, &ranks));
+    if (world->rank == 0) {
+        tsr_run_fill_record(run, options, ranks, &record);
+        status = tsr_output_publish(&run->output, &record, options->command);
+    }
+    TSR_TRY_DONE(tsr_agree(world->comm, status));
+    if (run->trace_file) {
+        tsr_run_stage(run, "trace");
+        TSR_TRY_DONE(tsr_trace_save(run->trace, world->comm, ranks, run->trace_file, options->command));
+    }
+    if (world->rank == 0 && calls->published)
+        status = calls->published(calls->context, &record, &run->spec, &run->output);
+    status = tsr_agree(world->comm, status);
+done:
+    free(ranks);
+    return status;
+}
+
+/* ---- the whole run --------------------------------------------------------------------------- */
+
+static tsr_run begin(const tsr_world *world, const tsr_run_options *options, const tsr_run_calls *calls) {
+    tsr_run run = {.world = world,
+                   .calls = calls,
+                   .engine = options->engine,
+                   .limits = options->limits,
+                   .io = options->io,
+                   .trials = options->trials,
+                   .trace_file = options->trace,
+                   .startup_marked = world->started_seconds};
+    tsr_run_mark(&run, TSR_STARTUP_MPI);
+    return run;
+}
+
+/* The device opens while rank 0 looks into the files. */
+static tsr_status plan(tsr_run *run, const tsr_run_options *options) {
+    tsr_device_opening opening;
+    tsr_device_begin(run->world, run->engine.device, &opening);
+    tsr_status described = tsr_run_describe(run, &options->product, &options->target);
+    if (described != TSR_OK) tsr_device_give_up(&opening);
+    TSR_TRY(described);
+    tsr_run_mark(run, TSR_STARTUP_FILES);
+    tsr_run_explain_types(run, &options->product);
+    return tsr_run_choose(run, &opening);
+}
+
+static tsr_status produce(tsr_run *run, const tsr_run_options *options) {
+    TSR_TRY(tsr_run_prepare(run));
+    TSR_TRY(multiply(run));
+    tsr_executor_close(run->executor);
+    run->executor = NULL;
+    close_inputs(run);
+    TSR_TRY(count_read_overflows(run));
+    tsr_store_close(run->c);
+    run->c = NULL;
+    TSR_TRY(tsr_run_check(run, &options->product));
+    return publish(run, options);
+}
+
+/* All ranks agreed on a failure: only what is this rank's own is released, collective things go with the process. */
+static void release(tsr_run *run, tsr_status status) {
+    tsr_trace_close(run->trace);
+    tsr_run_leave_chunks(run);
+    if (status != TSR_OK) {
+        tsr_task_wait(&run->allocation);
+        if (run->world->rank == 0) tsr_output_discard(&run->output);
+        tsr_buffers_close(&run->plan, run->device, run->buffers);
+        return;
+    }
+    if (run->grid.active) run->transport_ops->close(run->transport);
+    tsr_grid_close(&run->grid);
+    run->device->ops->close(run->device);
+}
+
+tsr_status tsr_run_multiply(const tsr_world *world, const tsr_run_options *options, const tsr_run_calls *calls) {
+    tsr_run run = begin(world, options, calls);
+    TSR_TRY(tsr_agree(world->comm, plan(&run, options)));
+    const tsr_status status = produce(&run, options);
+    release(&run, status);
+    return tsr_agree(world->comm, status);
+}
+
+tsr_status tsr_run_plan(const tsr_world *world, const tsr_run_options *options, const tsr_run_calls *calls) {
+    tsr_run run = begin(world, options, calls);
+    TSR_TRY(tsr_agree(world->comm, plan(&run, options)));
+    const tsr_status status = calls->planned ? calls->planned(calls->context, &run) : TSR_OK;
+    run.device->ops->close(run.device);
+    tsr_run_leave_chunks(&run);
+    return tsr_agree(world->comm, status);
+}

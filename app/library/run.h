@@ -1,0 +1,102 @@
+/* One product of matrices in files, from their description to the publication of C. Nothing here prints, reads a
+ * command line, handles signals, exits or keeps anything between calls: what a run has to say goes to the caller's
+ * functions, to the status with tsr_message(), and as warnings to world->warnings.
+ *
+ * Every function is collective over the world with the same options on every rank, and returns the same status
+ * everywhere; the message of a failure is on rank 0. After a failure nothing has changed under the name of C, but what
+ * was opened collectively stays until MPI ends. One failure has no status: where a rank fails while others may be
+ * inside communication, the job has to end, and tsr_run_calls.give_up or tsr_abort ends it. */
+#ifndef TSR_APP_LIBRARY_RUN_H
+#define TSR_APP_LIBRARY_RUN_H
+
+#include "app/library/listener.h"
+#include "app/library/shapes.h"
+#include "io/output/output.h"
+#include "kernels/gemm/gemm.h"
+#include "mpi/ranks/world.h"
+#include "mpi/schedule/schedule.h"
+
+/* What is multiplied: alpha·op(A)·op(B) + beta·C0. */
+typedef struct {
+    tsr_matrix_name a, b, c0; /* c0 counts where beta is not 0 */
+    bool transpose_a, transpose_b;
+    double alpha, beta; /* alpha 0 reads neither A nor B, beta 0 never reads C0 */
+    tsr_order order;    /* how the caller sees all of these files, and C */
+    bool has_type;      /* else C has the type that the product is computed in */
+    tsr_dtype type;     /* of C */
+} tsr_run_product;
+
+/* Where C goes, and how its file holds it. */
+typedef struct {
+    tsr_matrix_name name;
+    bool force;                     /* replace C where it exists */
+    int64_t chunk_rows, chunk_cols; /* of C as the caller sees it; 0, 0: contiguous, TSR_CHUNK_AUTO: chosen */
+    bool shuffle;
+    tsr_compress compress;
+} tsr_run_target;
+
+/* With what: each is chosen unless given. */
+typedef struct {
+    const char *device;               /* "auto", "cpu" or "cuda"; not owned, as the next two */
+    const char *kernel;               /* a name, or "auto" */
+    const char *transport;            /* a name, or "auto" */
+    tsr_accuracy accuracy;            /* the most that "auto" may lose */
+    int grid[3];                      /* ranks over m, n, k; 0, 0, 0: auto */
+    int64_t panel;                    /* k of one step; 0: auto */
+    const tsr_schedule_ops *schedule; /* NULL: auto */
+} tsr_run_engine;
+
+/* Bytes, or where these are 0 a share of what is free. */
+typedef struct {
+    size_t bytes;
+    double percent;
+} tsr_memory_limit;
+
+/* What a rank may take. */
+typedef struct {
+    tsr_memory_limit memory, host_memory; /* of the device, of the host */
+    int threads;                          /* at once, for any of its work; 0: as many as it has cores */
+    int io_threads;                       /* that read or write at once; 0: auto */
+} tsr_run_limits;
+
+typedef struct {
+    tsr_run_product product;
+    tsr_run_target target;
+    tsr_run_engine engine;
+    tsr_run_limits limits;
+    tsr_io_mode io;
+    int trials;          /* random vectors that C is checked with before it gets its name; 0: no check */
+    const char *trace;   /* Chrome trace JSON goes to this file; NULL: none; not owned, as the next two */
+    const char *command; /* what the record and the file's history call this run */
+    const char *started; /* when it began, ISO 8601, for the record */
+} tsr_run_options;
+
+struct tsr_run;
+
+/* The caller's functions, any of which may be NULL; called by the thread that runs unless said otherwise. */
+typedef struct {
+    void *context;                                   /* handed to each; not owned */
+    tsr_listener progress;                           /* rank 0 and others alike: "multiply", "place chunks", "verify" */
+    void (*stage)(void *context, const char *stage); /* "multiply", "check", "publish", ...: static text */
+    /* This share of this rank's products is made. Any thread; after the last of them once more, with 1. */
+    void (*multiplied)(void *context, double share);
+    void (*note)(void *context, const char *text);                   /* rank 0: why C has the type it has */
+    tsr_status (*planned)(void *context, const struct tsr_run *run); /* tsr_run_plan's result (run_state.h) */
+    /* C's temporary file exists: who ends this process by other ways than a status removes it (tsr_output_discard).
+     * On rank 0 in another thread. */
+    void (*output_made)(void *context, const tsr_output *output);
+    /* This rank fails while others are inside communication. First `failing`; then the temporary file is removed, by
+     * this rank where `removed`; then `give_up`, which may end the job. Where it returns, tsr_abort ends the job. */
+    void (*failing)(void *context);
+    void (*give_up)(void *context, tsr_status status, bool removed);
+    /* Rank 0: C has its name. The record lives until this returns; a failure is the run's. */
+    tsr_status (*published)(void *context, const tsr_run_record *record, const tsr_output_spec *spec,
+                            const tsr_output *output);
+} tsr_run_calls;
+
+/* Multiplies. TSR_ERR_CHECK where the check finds the product wrong: nothing is published then. */
+tsr_status tsr_run_multiply(const tsr_world *world, const tsr_run_options *options, const tsr_run_calls *calls);
+/* As far as `planned`: describes the files and opens the device, and reads and writes no data. */
+tsr_status tsr_run_plan(const tsr_world *world, const tsr_run_options *options, const tsr_run_calls *calls);
+
+#endif

@@ -1,0 +1,123 @@
+/* What a run multiplies (run_state.h): rank 0 looks into the files, and every rank makes the same problem of it. */
+#include <stdio.h>
+#include <string.h>
+
+#include "app/library/inputs.h"
+#include "app/library/run_state.h"
+#include "app/verify/rounded.h"
+#include "io/output/output_chunks.h"
+#include "io/record/trace_file.h"
+#include "io/stores.h"
+
+static tsr_operand operand_of(const tsr_run *run, const tsr_store_desc *desc, bool transpose) {
+    return (tsr_operand){.rows = desc->rows,
+                         .cols = desc->cols,
+                         .element = tsr_store_element(desc, run->io),
+                         .transpose = transpose,
+                         .path = TSR_DATA_PATH_HOST,
+                         .on_disk = desc->on_disk};
+}
+
+static tsr_status describe_sources(const tsr_run *run, const tsr_run_product *product, tsr_run_sources *from) {
+    tsr_matrix_name a = tsr_name_as_stored(product->order, product->a);
+    tsr_matrix_name b = tsr_name_as_stored(product->order, product->b);
+    tsr_matrix_name c0 = tsr_name_as_stored(product->order, product->c0);
+    /* In column order the file shows C transposed: Cᵀ = op(B)ᵀ op(A)ᵀ, and the transposes cancel those of the view. */
+    const bool swap = run->swapped;
+    TSR_TRY(tsr_store_describe(run->world->describer, swap ? &b : &a, &from->a));
+    TSR_TRY(tsr_store_describe(run->world->describer, swap ? &a : &b, &from->b));
+    if (product->beta != 0) TSR_TRY(tsr_store_describe(run->world->describer, &c0, &from->c0));
+    return TSR_OK;
+}
+
+/* What is read keeps its place: the output may only take that of C0. */
+static void name_sources(tsr_run *run, const tsr_run_product *product) {
+    const bool swap = run->swapped;
+    tsr_output_spec *spec = &run->spec;
+    spec->sources[spec->source_count++] =
+        (tsr_output_source){"A", &product->a, swap ? &run->from.b.name : &run->from.a.name, false, false};
+    spec->sources[spec->source_count++] =
+        (tsr_output_source){"B", &product->b, swap ? &run->from.a.name : &run->from.b.name, false, false};
+    const tsr_store_desc *c0 = &run->from.c0;
+    const bool part = c0->rows < c0->dataset_rows || c0->cols < c0->dataset_cols || c0->name.leads > 0;
+    if (product->beta != 0)
+        spec->sources[spec->source_count++] = (tsr_output_source){"C0", &product->c0, &c0->name, true, part};
+}
+
+/* A kernel asked for by name may make sums of the narrower type alone, on whatever device. */
+static bool makes_only(const char *name, tsr_dtype type, tsr_dtype not_type) {
+    bool makes[TSR_DTYPE_COUNT] = {false};
+    int count;
+    const tsr_gemm_kernel *const *kernels = tsr_gemm_kernels(&count);
+    for (int i = 0; i < count; i++) makes[kernels[i]->type] |= strcmp(kernels[i]->name, name) == 0;
+    return makes[type] && !makes[not_type];
+}
+
+/* Sums of integers make C f64 where nobody asked for a type, or for something that f64 does not give. */
+static void choose_types(tsr_run *run, const tsr_run_product *product) {
+    char why[128];
+    const tsr_dtype narrow = tsr_problem_operands_type(&run->problem);
+    if (product->has_type) tsr_problem_store_as(&run->problem, product->type);
+    else if (tsr_problem_widened(&run->problem, why) &&
+             (run->engine.accuracy != TSR_ACCURACY_IEEE || makes_only(run->engine.kernel, narrow, run->problem.type)))
+        tsr_problem_store_as(&run->problem, narrow);
+}
+
+void tsr_run_explain_types(const tsr_run *run, const tsr_run_product *product) {
+    char why[512], note[600];
+    if (run->world->rank != 0) return;
+    tsr_rounded_warn(run->world, &run->from.a);
+    tsr_rounded_warn(run->world, &run->from.b);
+    if (run->problem.add_c0) tsr_rounded_warn(run->world, &run->from.c0);
+    if (tsr_problem_inexact(&run->problem, why)) tsr_warn(run->world->warnings, "%s", why);
+    if (product->has_type || !run->calls->note || !tsr_problem_widened(&run->problem, why)) return;
+    snprintf(note, sizeof note, "C is f64: %s", why);
+    run->calls->note(run->calls->context, note);
+}
+
+static tsr_status make_problem(tsr_run *run, const tsr_run_product *product, const tsr_run_target *target) {
+    const bool swap = run->swapped;
+    TSR_TRY(tsr_shapes_check(product->order, swap ? &run->from.b : &run->from.a, product->transpose_a,
+                             swap ? &run->from.a : &run->from.b, product->transpose_b, NULL,
+                             product->beta != 0 ? &run->from.c0 : NULL));
+    run->transpose_a = swap ? product->transpose_b : product->transpose_a;
+    run->transpose_b = swap ? product->transpose_a : product->transpose_b;
+    tsr_operand c0 = operand_of(run, &run->from.c0, false);
+    TSR_TRY(tsr_problem_make(operand_of(run, &run->from.a, run->transpose_a),
+                             operand_of(run, &run->from.b, run->transpose_b), product->beta != 0 ? &c0 : NULL,
+                             product->alpha, product->beta, &run->problem));
+    choose_types(run, product);
+    run->spec = (tsr_output_spec){.name = tsr_name_as_stored(product->order, target->name),
+                                  .rows = run->problem.m,
+                                  .cols = run->problem.n,
+                                  .dtype = run->problem.out,
+                                  .force = target->force,
+                                  .chunk_rows = swap ? target->chunk_cols : target->chunk_rows,
+                                  .chunk_cols = swap ? target->chunk_rows : target->chunk_cols,
+                                  .shuffle = target->shuffle,
+                                  .compress = target->compress,
+                                  .describer = run->world->describer};
+    name_sources(run, product);
+    tsr_output_choose_chunks(&run->spec);
+    run->problem.c0_on_disk = run->from.c0.on_disk;
+    run->problem.unit_m = tsr_max(1, run->spec.chunk_rows); /* a chunk is one rank's */
+    run->problem.unit_n = tsr_max(1, run->spec.chunk_cols);
+    return TSR_OK;
+}
+
+tsr_status tsr_run_describe(tsr_run *run, const tsr_run_product *product, const tsr_run_target *target) {
+    const bool first = run->world->rank == 0;
+    run->swapped = product->order == TSR_ORDER_COL;
+    tsr_status status = first ? describe_sources(run, product, &run->from) : TSR_OK;
+    TSR_TRY(tsr_share(run->world->comm, status, &run->from, sizeof run->from));
+    TSR_TRY(tsr_input_find_chunks(run->world, &run->from.a));
+    TSR_TRY(tsr_input_find_chunks(run->world, &run->from.b));
+    TSR_TRY(tsr_input_find_chunks(run->world, &run->from.c0));
+    TSR_TRY(make_problem(run, product, target)); /* the same answer on every rank */
+    bool on_disk = false;
+    status = first ? tsr_output_check(&run->spec, &on_disk) : TSR_OK;
+    if (status == TSR_OK && first && run->trace_file) status = tsr_trace_file_check(run->trace_file);
+    TSR_TRY(tsr_share(run->world->comm, status, &on_disk, sizeof on_disk));
+    run->problem.c_on_disk = on_disk && run->spec.chunk_rows == 0; /* chunks are written whole */
+    return TSR_OK;
+}

@@ -1,0 +1,108 @@
+/* One multiplication while it is under way: what the files of app/library share with each other, with --dry-run and
+ * with bench multiply. */
+#ifndef TSR_APP_LIBRARY_RUN_STATE_H
+#define TSR_APP_LIBRARY_RUN_STATE_H
+
+#include "app/library/run.h"
+#include "mpi/execute/execute.h"
+#include "mpi/execute/task.h"
+#include "mpi/ranks/rank_device.h"
+
+/* What rank 0 finds in the files, handed to all. */
+typedef struct {
+    tsr_store_desc a, b, c0;
+} tsr_run_sources;
+
+typedef struct tsr_run {
+    const tsr_world *world;
+    const tsr_run_calls *calls;
+    tsr_run_engine engine;
+    tsr_run_limits limits;
+    tsr_io_mode io;                /* asked for */
+    int trials;                    /* of the check; 0: none */
+    const char *trace_file;        /* NULL: none; not owned */
+    bool swapped;                  /* A, B and the grid as the caller sees them are B, A and its mirror here */
+    bool transpose_a, transpose_b; /* of the operands as the engine sees them: rows of the file are rows */
+    tsr_run_sources from;
+    tsr_output_spec spec;
+    tsr_output output;
+    tsr_task allocation; /* rank 0: of the output's bytes on the disk */
+    tsr_device *device;
+    tsr_device_facts facts;
+    int shared;  /* ranks on this rank's device */
+    int threads; /* that multiply: BLAS's on a CPU */
+    const tsr_gemm_kernel *kernel;
+    tsr_gemm_request request; /* what this rank chose a kernel for */
+    const tsr_transport_ops *transport_ops;
+    tsr_problem problem;
+    tsr_plan plan;
+    tsr_grid grid;
+    tsr_transport *transport;
+    tsr_store *a, *b, *c0, *c;
+    tsr_io_mode io_used;
+    void **buffers; /* the plan's, until the executor has them */
+    tsr_executor *executor;
+    tsr_rank_record mine;
+    tsr_trace *trace;   /* NULL: not asked for, or this rank is idle */
+    double trace_bytes; /* of host memory on the rank with the most steps */
+    /* when this rank began, and the run's length: first read to last byte synced, of the rank that took longest */
+    double first_read, seconds;
+    double startup_seconds[TSR_STARTUP_COUNT], startup_marked; /* parts so far, and when the last one ended */
+    int64_t overflows;         /* elements of C, of all ranks, that its type made infinite */
+    int64_t read_overflows[3]; /* finite elements of A, B and C0 that this rank's closed stores read as Inf */
+    char check[384];
+} tsr_run;
+
+/* A part of the start-up ends now; it began where the last one ended. What others do meanwhile counts only when it
+ * is waited for. */
+static inline void tsr_run_mark(tsr_run *run, tsr_startup part) {
+    double now = tsr_now_seconds();
+    run->startup_seconds[part] += now - run->startup_marked;
+    run->startup_marked = now;
+}
+
+static inline double tsr_run_flops(const tsr_run *run) {
+    return 2.0 * (double)run->problem.m * (double)run->problem.n * (double)run->problem.k;
+}
+
+static inline void tsr_run_stage(const tsr_run *run, const char *stage) {
+    if (run->calls->stage) run->calls->stage(run->calls->context, stage);
+}
+
+/* Where a comment does not say Local: collective, the same status on every rank. */
+
+/* run_problem.c: what is multiplied: the files, the problem, where the product goes. */
+tsr_status tsr_run_describe(tsr_run *run, const tsr_run_product *product, const tsr_run_target *target);
+/* Local. Notes why C is f64 where nobody asked for that, and warns that C may not be exact. */
+void tsr_run_explain_types(const tsr_run *run, const tsr_run_product *product);
+
+/* engine_choice.c: with what it is multiplied: device, kernel, transport, plan. */
+tsr_status tsr_run_choose(tsr_run *run, tsr_device_opening *opening);
+
+/* memory.c: the plan within this job's memory. */
+tsr_status tsr_run_make_plan(tsr_run *run);
+void tsr_run_leave_chunks(tsr_run *run); /* Local. Where the chunks of what is read are is not wanted any more */
+
+/* prepare.c: from the plan to an open executor. */
+tsr_status tsr_run_prepare(tsr_run *run);
+tsr_status tsr_run_connect(tsr_run *run); /* of these the grid and the transport */
+tsr_status
+tsr_run_open_trace(tsr_run *run);      /* Local, an active rank: room for all steps of its plan, where asked for */
+int tsr_run_cores(const tsr_run *run); /* Local. This rank's share, or fewer where the limit is lower */
+/* Local. Threads that read or write at once: the limit, or half of the cores, 8 at most; never more than threads. */
+int tsr_run_io_threads(const tsr_run *run);
+
+/* check.c: C against A, B and C0, where trials are asked for. */
+tsr_status tsr_run_check(tsr_run *run, const tsr_run_product *product);
+
+/* record.c. Rank 0 gets what all ranks measured, world->ranks records to be freed; the others NULL. */
+tsr_status tsr_run_gather_ranks(tsr_run *run, tsr_rank_record **ranks);
+/* Local, as what follows. */
+/* With what the run multiplied: grid, panels, kernel, transport, schedule, versions; and the seconds of the start-up
+ * parts. */
+void tsr_run_describe_engine(const tsr_run *run, tsr_run_record *record);
+/* `ranks`: world->ranks of them; not owned, as the texts of the options. */
+void tsr_run_fill_record(const tsr_run *run, const tsr_run_options *options, const tsr_rank_record *ranks,
+                         tsr_run_record *record);
+
+#endif

@@ -1,0 +1,101 @@
+/* What --dry-run shows (dry_run.h). */
+#include "app/run/dry_run.h"
+
+#include <stdio.h>
+
+#include "app/bench/bench_product.h"
+#include "app/library/run_state.h"
+#include "io/output/output_chunks.h"
+#include "io/text/text.h"
+#include "mpi/plan/predict.h"
+#include "mpi/plan/print.h"
+
+static void show_chunks(const tsr_run *run) {
+    const tsr_output_spec *c = &run->spec;
+    char filters[160] = "", text[32];
+    if (c->chunk_rows == 0) return;
+    const tsr_pipeline pipeline = tsr_output_pipeline(c);
+    for (int f = 0; f < pipeline.count; f++)
+        tsr_text_append(filters, sizeof filters, ", %s", tsr_filter_text(&pipeline.use[f], text, sizeof text));
+    printf("chunks of C    %lld of %lldx%lld%s; encoding takes %s of host memory beside what follows\n",
+           (long long)tsr_spec_chunks(c), (long long)c->chunk_rows, (long long)c->chunk_cols, filters,
+           tsr_format_bytes((double)c->encode_bytes, text));
+}
+
+#define SAMPLE_EDGE 512 /* of the product that is measured: milliseconds on any CPU */
+
+/* flop/s of the plan's kernel on this device with a product like the plan's, but small. Data is made for it. */
+static tsr_status measure_kernel(const tsr_run *run, double *flops) {
+    const tsr_plan *plan = &run->plan;
+    tsr_bench_product product = {.input = run->kernel->input};
+    product.m = tsr_min(SAMPLE_EDGE, tsr_plan_local_m(plan));
+    product.n = tsr_min(SAMPLE_EDGE, tsr_plan_local_n(plan));
+    product.k = tsr_min(SAMPLE_EDGE, plan->panel);
+    double seconds = 0;
+    int64_t repeats;
+    tsr_status status = tsr_bench_product_open(run->device, &product);
+    if (status == TSR_OK) status = tsr_bench_product_time(&product, run->kernel, 3, &seconds, NULL, &repeats);
+    if (status == TSR_OK) *flops = 2.0 * (double)product.m * (double)product.n * (double)product.k / seconds;
+    tsr_bench_product_close(&product);
+    return status;
+}
+
+/* A CPU's kernel is measured, because its speed is any; a GPU's is known or a typical one, like what files and links
+ * give. */
+static tsr_status show_prediction(const tsr_run *run) {
+    tsr_plan plan = run->plan;
+    tsr_prediction model;
+    double *rate = plan.resources.rates.lane;
+    const bool multiplies = plan.problem.k > 0 && plan.blocks_m > 0 && plan.blocks_n > 0;
+    const char *from = "typical";
+    if (run->facts.host_memory && multiplies) {
+        TSR_TRY(measure_kernel(run, &rate[TSR_LANE_MULTIPLY]));
+        from = "measured now";
+    } else if (tsr_gemm_speed(run->kernel, &run->facts, plan.problem.m, plan.problem.n, plan.problem.k) > 0) {
+        from = "as measured on such a device";
+    }
+    tsr_plan_predict(&plan, &model);
+    printf("predicted      %.3g s after start-up, bounded by %s; allow a job twice that\n", model.seconds,
+           tsr_lane_name(tsr_prediction_busiest(&model)));
+    printf("rates a rank   multiply %.4g GFLOP/s (%s)\n", rate[TSR_LANE_MULTIPLY] / 1e9, from);
+    printf("               read %g, write %g, exchange %g GB/s (typical)\n", rate[TSR_LANE_READ] / 1e9,
+           rate[TSR_LANE_WRITE] / 1e9, rate[TSR_LANE_EXCHANGE] / 1e9);
+    return TSR_OK;
+}
+
+/* Which kernel makes the products of a whole panel, and of the last one of k where that is shorter. */
+static void show_products(const tsr_run *run) {
+    const tsr_plan *plan = &run->plan;
+    const int64_t multiple = run->kernel->multiple, all = tsr_ceil_div(plan->problem.k, plan->r);
+    const int64_t m = tsr_round_up(tsr_plan_local_m(plan), multiple),
+                  n = tsr_round_up(tsr_plan_local_n(plan), multiple);
+    const int64_t depths[] = {tsr_round_up(tsr_min(plan->panel, all), multiple),
+                              tsr_round_up(all % plan->panel, multiple)};
+    char text[TSR_GEMM_TEXT];
+    if (m == 0 || n == 0) return;
+    for (int i = 0; i < 2; i++)
+        if (depths[i] > 0 && (i == 0 || depths[1] < depths[0]))
+            printf("%-14s %lld x %lld x %lld: %s\n", i == 0 ? "products" : "", (long long)m, (long long)n,
+                   (long long)depths[i], tsr_gemm_explain(run->kernel, m, n, depths[i], text));
+}
+
+tsr_status tsr_dry_run_print(const tsr_run *run) {
+    if (run->world->rank != 0) return TSR_OK;
+    if (run->swapped)
+        printf("order          col: planned as the files store it, C' = op(B)' op(A)': the first factor below is B\n");
+    printf("kernel         %s (%s) on %s, accuracy %s, transport %s\n", run->kernel->name, run->kernel->what,
+           run->facts.name,
+           tsr_accuracy_name(tsr_gemm_loss(run->kernel, run->problem.operand[TSR_OPERAND_A].element.dtype,
+                                           run->problem.operand[TSR_OPERAND_B].element.dtype)),
+           run->transport_ops->name);
+    char text[32], why[TSR_GEMM_TEXT];
+    printf("kernel choice  %s\n",
+           tsr_gemm_explain_choice(run->engine.kernel, &run->facts, &run->request, run->kernel, why));
+    show_products(run);
+    show_chunks(run);
+    if (run->trace_file)
+        printf("trace          %s of host memory on the rank with the most steps, beside what follows\n",
+               tsr_format_bytes(run->trace_bytes, text));
+    TSR_TRY(tsr_plan_print(&run->plan, stdout));
+    return show_prediction(run);
+}

@@ -1,0 +1,236 @@
+/* The rows of Freivalds' check (verify.h): what each entry of C must be, and how far from zero rounding alone may
+ * leave a row.
+ *
+ * Columns j are scaled by powers of two D_j (verify_scale.c). With S_i = Σ_l |op(A)_il|·‖op(B)_l·D‖₂ and u the unit
+ * roundoff of the accumulation, the rounding errors e_i of row i of a right C, scaled, have
+ *   ‖e_i·D‖₂ ≤ γ·|alpha|·S_i + 2u·|beta|·‖c0_i·D‖₂ + u_out·‖c_i·D‖₂ + underflow·‖D‖₂,   γ = u·(2 + GROWTH·√k) + lost.
+ * For |e_ij| ≤ γ·|alpha|·Σ_l |op(A)_il|·|op(B)_lj| + …, entry by entry, is what kernels state (kernels/gemm/gemm.h);
+ * `split3` keeps it, too, by handing on what its parts cannot hold. The triangle inequality makes S_i of it, whatever
+ * D is. So a right product passes for any D, and an error in entry (i, j) is noticed from λ/D_j times the right-hand
+ * side on: about λ·√n times the entry's own bound, where D brings the columns to one size. Larger rows of op(A),
+ * columns of op(B), and columns of op(A) whose rows of op(B) are as much smaller, by powers of two, change nothing.
+ *
+ * `lost` is what the kernel's accuracy class gives away: tensor cores cut sums off towards zero, a unit every few
+ * terms, and operands that are rounded to tf32 or bfloat16 lose a unit roundoff of that type each.
+ * Rounding errors of a sum of k terms grow like √k·u, not k·u, except with vanishing probability (Higham and Mary
+ * 2019); the constant 4 leaves more than six standard deviations to a single entry. Their model needs errors of
+ * different sums to be unrelated: a matrix of one repeated fraction, summed in order over more than about 10⁵ terms,
+ * can break it. The signs are independent of C's errors, so |e_i·D·x| ≤ λ·‖e_i·D‖₂ but for probability 2·exp(-λ²/2)
+ * (Hoeffding); λ makes that < 1e-9 over all rows and trials. The same holds for the check's own sums, added with u =
+ * 2⁻⁵³ and lengths n and k.
+ * Rows whose product is zero, and columns of zeros in op(B), are judged entry by entry: there C is beta·C0, rounded.
+ *
+ * NaN and Inf: an entry is non-finite where row i of op(A), column j of op(B) or C0_ij holds a non-finite value:
+ * which of the three it is follows from the non-finite terms of its sum (verify_infinite.c). Columns j of op(B) that
+ * hold one leave the sums, so they disturb no row; rows of op(A) that hold one have no finite entry to be added up.
+ * Elsewhere an entry is non-finite only where sums leave the range of their type. It is then worked out by itself
+ * (verify_entries.c), and so is the product's part of one whose C0 is not finite: its value is taken out of the row's
+ * sums, which judge all other entries. +Inf is right where the positive terms reach the range, -Inf where the
+ * negative ones do, NaN where both do: in which order they are added is the kernel's. Where too many entries are to
+ * be worked out, their rows are not judged. */
+#include "app/verify/verify_private.h"
+
+#define GROWTH 4.0
+#define REACHES 0.99 /* of a type's range, what rounding may take beyond it */
+
+/* Half the smallest subnormal of a type, where fp64 can say that; whole numbers are exact. */
+static double underflow(tsr_dtype type) {
+    return tsr_dtype_roundoff(type) > 0 ? fmax(tsr_dtype_tiny(type), 0x1p-1074) : 0;
+}
+static tsr_dtype type_of_c(const verifier *v) { return v->args->c->desc.element.dtype; }
+
+static double lost(tsr_accuracy accuracy, double u, int64_t k) {
+    const double sums = accuracy == TSR_ACCURACY_IEEE ? 0 : u * (double)k / 4;
+    return sums + (accuracy == TSR_ACCURACY_TF32 ? 2 * 0x1p-11 : accuracy == TSR_ACCURACY_BF16 ? 2 * 0x1p-8 : 0);
+}
+
+/* γ */
+static double growth(const verifier *v) {
+    const double u = tsr_dtype_roundoff(v->args->type);
+    return u * (2 + GROWTH * sqrt((double)v->k)) + lost(v->args->accuracy, u, v->k);
+}
+
+/* What underflow may take from an entry of C. */
+static double least(const verifier *v) {
+    return underflow(type_of_c(v)) + (v->k > 0 ? (double)v->k * fabs(v->args->alpha) * underflow(v->args->type) : 0);
+}
+
+int tsr_verify_floor(const verifier *v) {
+    const double tiny = least(v), relative = growth(v) + tsr_dtype_roundoff(type_of_c(v));
+    return tiny > 0 ? tsr_exponent(tiny) - tsr_exponent(relative) : -10000;
+}
+
+int tsr_verify_weight_of_c0(const verifier *v) {
+    const double out = tsr_dtype_roundoff(type_of_c(v));
+    return tsr_exponent((2 * tsr_dtype_roundoff(v->args->type) + out) / (growth(v) + out));
+}
+
+/* ---- entries --------------------------------------------------------------------------------- */
+
+/* Whether sums of finite values may leave the range in this row, or with this C0. */
+static bool may_overflow(const verifier *v, int64_t row, double added) {
+    const double largest = v->r.largest[row], most = fabs(v->args->alpha) * largest + fabs(added);
+    const bool inside =
+        largest < REACHES * tsr_dtype_finite(v->args->type) && most < REACHES * tsr_dtype_finite(type_of_c(v));
+    return v->k > 0 ? !inside : !(fabs(added) < REACHES * tsr_dtype_finite(type_of_c(v)));
+}
+
+/* Whether +Inf and -Inf can come from a sum of finite terms (tsr_verify_close_entry), on the way or, with a finite
+ * c0, in the end; c0 NULL: where the end is infinite anyway. */
+static void reached(const verifier *v, double product, double magnitude, int exponent, const double *c0, bool *up,
+                    bool *down) {
+    const double quarter = REACHES * 0.25 * 0x1.fffffffffffffp1023, beta = v->args->beta;
+    const double plus = tsr_times_power((magnitude + product) / 2, exponent),
+                 minus = tsr_times_power((magnitude - product) / 2, exponent);
+    const double reach = REACHES * tsr_dtype_finite(v->args->type),
+                 limit = REACHES * 0.25 * tsr_dtype_finite(type_of_c(v));
+    const double made = product == 0 ? 0 : 0.25 * v->args->alpha * tsr_times_power(product, exponent);
+    const double added = c0 && beta != 0 ? 0.25 * beta * *c0 : 0,
+                 all = c0 ? made + added : 0; /* a quarter: sums stay in range */
+    const bool of_plus = plus >= reach, of_minus = minus >= reach;
+    *up = (v->args->alpha < 0 ? of_minus : of_plus) || !(all < limit) || made >= quarter || added >= quarter;
+    *down = (v->args->alpha < 0 ? of_plus : of_minus) || !(all > -limit) || made <= -quarter || added <= -quarter;
+}
+
+/* The non-finite terms of alpha·A·B + beta·C0; added: beta·c0 */
+static int terms_of(const verifier *v, int64_t row, int64_t at, int64_t j, double added) {
+    int terms = tsr_infinite_terms(v, row, at, j);
+    if (v->args->alpha < 0) terms = (terms & NONE) | (terms & PLUS ? MINUS : 0) | (terms & MINUS ? PLUS : 0);
+    if (isnan(added)) terms |= NONE;
+    else if (isinf(added)) terms |= added > 0 ? PLUS : MINUS;
+    return terms;
+}
+
+/* An entry that must be NaN or Inf, and is. Whether the product's finite terms have to be known: where they overflow
+ * to the other infinity, NaN is right, too. */
+static bool judge_infinite(verifier *v, int64_t row, int64_t at, int64_t j, double c, double added) {
+    row_facts *f = &v->facts[row];
+    const unsigned char kinds = v->r.kind[row] | v->column_kind[j];
+    if (!(kinds & TSR_HOLDS_NAN) && ((kinds & TSR_HOLDS_MANY) || !isfinite(v->args->alpha))) {
+        f->unjudged = true;
+        return false;
+    }
+    const int terms = terms_of(v, row, at, j, added);
+    if (terms >= (PLUS | MINUS) ? isnan(c) : c == (terms == PLUS ? INFINITY : -INFINITY)) return false;
+    const double largest = v->r.largest[row], most = fmax(largest, fabs(v->args->alpha) * largest);
+    if (terms < (PLUS | MINUS) && isnan(c) && !(most < REACHES * tsr_dtype_finite(v->args->type))) return true;
+    f->wrong = true;
+    return false;
+}
+
+/* An entry whose product is zero, and c finite. */
+static void judge_direct(const verifier *v, row_facts *f, double c, double added) {
+    const double error = fabs(c - added),
+                 bound = tsr_dtype_roundoff(type_of_c(v)) * fabs(c) +
+                         (2 * tsr_dtype_roundoff(v->args->type) + 4 * TSR_ROUNDOFF_DOUBLE) * fabs(added) +
+                         underflow(type_of_c(v));
+    if (!isfinite(added)) f->wrong = true;
+    else if (error > 0) f->direct = fmax(f->direct, bound > 0 ? error / bound : INFINITY);
+}
+
+/* c and c0 join the row's sums. */
+static void add_entry(verifier *v, int64_t row, int64_t j, double c, double c0) {
+    row_facts *f = &v->facts[row];
+    int beta_exponent = 0;
+    const double beta = frexp(v->args->beta, &beta_exponent);
+    const int64_t own = c0 != 0 ? tsr_exponent(c0) : 0; /* so that no subnormal is rounded */
+    const double added = c0 != 0 ? beta * tsr_times_power(c0, -own) : 0;
+    const int64_t of_c = v->shift[j], of_c0 = v->shift[j] + beta_exponent + own;
+    const int64_t largest =
+        tsr_max(c != 0 ? of_c + tsr_exponent(c) : INT32_MIN, added != 0 ? of_c0 + tsr_exponent(added) : INT32_MIN);
+    if (largest > v->r.exponent[row] + 100) { /* far beyond what the product says */
+        const int64_t by = 2 * (v->r.exponent[row] - largest);
+        tsr_sums_raise(&v->r, row, v->trials, (int32_t)largest);
+        f->c_squares = tsr_times_power(f->c_squares, by);
+        f->c0_squares = tsr_times_power(f->c0_squares, by);
+    }
+    c = tsr_times_power(c, of_c - v->r.exponent[row]);
+    c0 = tsr_times_power(added, of_c0 - v->r.exponent[row]);
+    tsr_verify_add_scaled(v->r.sums + row * v->trials, c0 - c, v->signs + j * v->trials, v->trials);
+    f->c_squares += c * c;
+    f->c0_squares += c0 * c0;
+}
+
+void tsr_verify_take_entry(verifier *v, int64_t row, int64_t at, int64_t j, double c, double c0) {
+    row_facts *f = &v->facts[row];
+    const double beta = v->args->beta, added = beta != 0 ? beta * c0 : 0;
+    const bool line_bad = v->r.kind[row] || v->column_kind[j],
+               added_bad = beta != 0 && !(isfinite(beta) && isfinite(c0));
+    const bool direct = v->r.exponent[row] == TSR_EXPONENT_NONE || v->column_top[j] == TSR_EXPONENT_NONE;
+    const bool alpha_bad = v->k > 0 && !isfinite(v->args->alpha);
+    if (line_bad || added_bad || alpha_bad) {
+        if (isfinite(c)) f->wrong = true;
+        else if (judge_infinite(v, row, at, j, c, added) || (!line_bad && !alpha_bad && !direct))
+            tsr_entries_add(v, row, j, c, c0);
+    } else if (isfinite(c)) {
+        if (direct) judge_direct(v, f, c, added);
+        else add_entry(v, row, j, c, c0);
+    } else if (direct) {
+        bool up, down;
+        reached(v, 0, 0, 0, &c0, &up, &down);
+        if (!(isnan(c) ? up && down : c > 0 ? up : down)) f->wrong = true;
+    } else if (may_overflow(v, row, added)) {
+        tsr_entries_add(v, row, j, c, c0);
+    } else {
+        f->wrong = true;
+    }
+}
+
+void tsr_verify_close_entry(verifier *v, const open_entry *e, double product, double magnitude, int exponent) {
+    const int64_t row = e->row - v->first;
+    const double added = v->args->beta != 0 ? v->args->beta * e->c0 : 0;
+    int alpha_exponent = 0;
+    const double alpha = frexp(v->args->alpha, &alpha_exponent);
+    bool up, down;
+    const bool infinite = v->r.kind[row] || v->column_kind[e->col] ||
+                          (v->args->beta != 0 && !(isfinite(e->c0) && isfinite(v->args->beta)));
+    reached(v, product, magnitude, exponent, infinite ? NULL : &e->c0, &up, &down);
+    if (infinite) {
+        const int terms = terms_of(v, row, tsr_infinite_find(&v->in_a, row), e->col, added);
+        if (isnan(e->c) && ((terms == PLUS && !down) || (terms == MINUS && !up))) v->facts[row].wrong = true;
+    } else if (!(isnan(e->c) ? up && down : e->c > 0 ? up : down)) {
+        v->facts[row].wrong = true;
+    }
+    if (v->r.kind[row] || v->column_kind[e->col]) return; /* no sums hold it */
+    const double scaled =
+        tsr_times_power(alpha * product, (int64_t)exponent + alpha_exponent + v->shift[e->col] - v->r.exponent[row]);
+    tsr_verify_add_scaled(v->r.sums + row * v->trials, -scaled, v->signs + e->col * v->trials, v->trials);
+}
+
+/* ---- rows ------------------------------------------------------------------------------------ */
+
+/* What |r_i| may be from rounding alone, · 2^exponent of the row. */
+static double bound_of(const verifier *v, int64_t row) {
+    const row_facts *f = &v->facts[row];
+    const double u = tsr_dtype_roundoff(v->args->type);
+    const double root_k = sqrt((double)v->k);
+    const double root_n = sqrt((double)v->n);
+    const double s = v->r.norm[row];
+    const double c = sqrt(f->c_squares), c0 = sqrt(f->c0_squares);
+    const double tiny = tsr_times_power(least(v) * v->shift_norm, (int64_t)v->shift_exponent - v->r.exponent[row]);
+    const double own = GROWTH * TSR_ROUNDOFF_DOUBLE * ((root_n + root_k + 2) * s + (root_n + 2) * (c + c0));
+    return v->lambda * (growth(v) * s + 2 * u * c0 + tsr_dtype_roundoff(type_of_c(v)) * c + tiny + own);
+}
+
+void tsr_verify_judge_row(verifier *v, int64_t row) {
+    const row_facts *f = &v->facts[row];
+    const bool summed =
+        !v->r.kind[row] && isfinite(v->args->alpha) && v->r.exponent[row] != TSR_EXPONENT_NONE && !f->no_sums;
+    const double *sums = v->r.sums + row * v->trials;
+    double ratio = f->wrong ? INFINITY : f->direct;
+    tsr_verify_result *result = &v->found;
+    if (summed) {
+        double worst = 0;
+        for (int t = 0; t < v->trials; t++) worst = isnan(sums[t]) ? INFINITY : fmax(worst, fabs(sums[t]));
+        const double bound = bound_of(v, row);
+        if (worst > 0) ratio = fmax(ratio, worst / bound);
+        result->largest_bound =
+            fmax(result->largest_bound, tsr_times_power(bound, (int64_t)v->r.exponent[row] - v->shift_least));
+    }
+    if (ratio > 1) result->rows_failed++;
+    else if (f->unjudged || f->no_sums) result->rows_unjudged++;
+    if (ratio > result->worst_ratio || result->worst_row < 0) {
+        result->worst_ratio = ratio;
+        result->worst_row = v->first + row;
+    }
+}

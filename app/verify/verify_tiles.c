@@ -1,0 +1,84 @@
+/* How the check of a product reads a matrix (verify_private.h): each rank a band of its stored rows, each worker of
+ * the rank a part of the band, tile by tile. */
+#include <stdlib.h>
+
+#include "app/verify/verify_private.h"
+#include "io/files/raw_file.h"
+#include "kernels/pack/pack.h"
+
+#define PIECE_BYTES 4096 /* of a row, that a worker takes at least where rows are shared out */
+
+/* The columns of worker `index`: whole chunks, or pieces worth reading. */
+static tsr_span columns_of(const tsr_store_desc *desc, tsr_rect part, int workers, int index) {
+    const bool along_chunks = desc->chunk_rows > 0 && desc->col0 == 0 && part.col == 0;
+    return tsr_partition_units(
+        part.cols, along_chunks ? desc->chunk_cols : PIECE_BYTES / (int64_t)tsr_dtype_bytes(desc->element.dtype),
+        workers, index);
+}
+
+tsr_status tsr_tiles_open(const verifier *v, tsr_store *store, tsr_rect part, bool by_cols, int index, size_t budget,
+                          tsr_tiles *t) {
+    const tsr_store_desc *desc = &store->desc;
+    const size_t bytes = tsr_dtype_bytes(desc->element.dtype), one = bytes + sizeof(double);
+    const int64_t multiple = part.row == 0 ? tsr_strips_multiple(desc) : 1;
+    /* Strips of less than a row of chunks would decode each chunk again and again. */
+    const double chunk_row = desc->chunk_rows > 0 ? (double)desc->chunk_rows * (double)part.cols * (double)one : 1;
+    const int workers = by_cols ? v->workers : (int)fmax(1, fmin(v->workers, (double)budget / chunk_row));
+    const tsr_span cols = by_cols ? columns_of(desc, part, workers, index) : (tsr_span){0, part.cols};
+    size_t mine = budget / (size_t)workers;
+    mine -= (size_t)tsr_min((int64_t)TSR_RAW_BOUNCE_BYTES, (int64_t)mine / 4); /* what reading takes on the way */
+    *t = (tsr_tiles){
+        .store = store, .progress = v->progress, .row0 = part.row, .col0 = part.col + cols.start, .shift = cols.start};
+    t->strips = tsr_strips_make(index < workers ? part.rows : 0, cols.count, multiple, one, mine, v->world->ranks,
+                                v->world->rank);
+    if (!by_cols)
+        t->strips.rows =
+            tsr_span_within(t->strips.rows, tsr_partition_units(t->strips.rows.count, multiple, workers, index));
+    size_t elements = (size_t)(t->strips.step_rows * t->strips.step_cols);
+    t->raw = malloc(elements * bytes);
+    t->values = malloc(elements * sizeof(double));
+    if (!t->raw || !t->values)
+        return tsr_fail(
+            TSR_ERR_MEMORY,
+            "no memory for %zu elements of a matrix to check: give the check less host memory, or free some", elements);
+    return TSR_OK;
+}
+
+/* The tile before is done. */
+static void count_pending(tsr_tiles *t) {
+    if (!t->pending) return;
+    const long long bytes = atomic_fetch_add(&t->progress->bytes, (long long)t->pending) + (long long)t->pending;
+    t->pending = 0;
+    tsr_listener_advance(t->progress->listener, (double)bytes * t->progress->ranks, 0);
+}
+
+void tsr_tiles_close(tsr_tiles *t) {
+    count_pending(t);
+    free(t->values);
+    free(t->raw);
+}
+
+bool tsr_tiles_next(tsr_tiles *t, tsr_rect *rect) {
+    if (!tsr_strips_next(&t->strips, rect)) return false;
+    rect->col += t->shift;
+    return true;
+}
+
+tsr_status tsr_tiles_read(tsr_store *store, tsr_rect rect, void *raw, double *values) {
+    TSR_TRY(store->ops->read(store, rect, raw, rect.cols));
+    tsr_pack_args args = {.from = {raw, store->desc.element, rect.rows, rect.cols, rect.cols},
+                          .to = values,
+                          .type = TSR_F64,
+                          .ld = rect.cols,
+                          .padded_rows = rect.rows,
+                          .padded_cols = rect.cols};
+    return tsr_pack_cpu.pack(NULL, NULL, &args);
+}
+
+tsr_status tsr_tiles_load(tsr_tiles *t, tsr_rect rect) {
+    count_pending(t);
+    rect.col -= t->shift;
+    t->pending = (size_t)tsr_rect_elements(rect) * tsr_dtype_bytes(t->store->desc.element.dtype);
+    return tsr_tiles_read(t->store, (tsr_rect){t->row0 + rect.row, t->col0 + rect.col, rect.rows, rect.cols}, t->raw,
+                          t->values);
+}

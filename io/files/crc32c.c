@@ -1,0 +1,59 @@
+/* CRC-32C (crc32c.h): the reflected polynomial 0x82f63b78, eight bytes an instruction where the processor can. */
+#include "io/files/crc32c.h"
+
+#include <string.h>
+
+#if defined __x86_64__
+#include <nmmintrin.h>
+#elif defined __aarch64__
+#include <arm_acle.h>
+#include <sys/auxv.h>
+#endif
+
+/* What four bits do to the sum. */
+static const uint32_t of_nibble[16] = {0x00000000, 0x105ec76f, 0x20bd8ede, 0x30e349b1, 0x417b1dbc, 0x5125dad3,
+                                       0x61c69362, 0x7198540d, 0x82f63b78, 0x92a8fc17, 0xa24bb5a6, 0xb21572c9,
+                                       0xc38d26c4, 0xd3d3e1ab, 0xe330a81a, 0xf36e6f75};
+
+uint32_t tsr_crc32c_by_table(uint32_t before, const void *bytes, size_t count) {
+    const uint8_t *at = bytes;
+    uint32_t sum = ~before;
+    for (size_t i = 0; i < count; i++) {
+        sum ^= at[i];
+        sum = sum >> 4 ^ of_nibble[sum & 15];
+        sum = sum >> 4 ^ of_nibble[sum & 15];
+    }
+    return ~sum;
+}
+
+#if defined __x86_64__
+static int has_instruction(void) { return __builtin_cpu_supports("sse4.2"); }
+#define TARGET __attribute__((target("sse4.2")))
+#define STEP_8(sum, word) ((uint32_t)_mm_crc32_u64(sum, word))
+#define STEP_1(sum, byte) _mm_crc32_u8(sum, byte)
+#elif defined __aarch64__
+static int has_instruction(void) { return (getauxval(AT_HWCAP) & 1u << 7) != 0; } /* HWCAP_CRC32 */
+#define TARGET __attribute__((target("+crc")))
+#define STEP_8(sum, word) __crc32cd(sum, word)
+#define STEP_1(sum, byte) __crc32cb(sum, byte)
+#endif
+
+#ifdef TARGET
+TARGET static uint32_t by_instruction(uint32_t before, const uint8_t *at, size_t count) {
+    uint32_t sum = ~before;
+    uint64_t word;
+    for (; count >= sizeof word; count -= sizeof word, at += sizeof word) {
+        memcpy(&word, at, sizeof word);
+        sum = STEP_8(sum, word);
+    }
+    for (; count > 0; count--) sum = STEP_1(sum, *at++);
+    return ~sum;
+}
+#endif
+
+uint32_t tsr_crc32c(uint32_t before, const void *bytes, size_t count) {
+#ifdef TARGET
+    if (has_instruction()) return by_instruction(before, bytes, count);
+#endif
+    return tsr_crc32c_by_table(before, bytes, count);
+}

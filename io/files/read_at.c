@@ -1,0 +1,33 @@
+/* Reads that are short or interrupted go on (read_at.h). */
+#include "io/files/read_at.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+ssize_t tsr_read_at(int fd, void *to, size_t bytes, int64_t offset) {
+    size_t done = 0;
+    while (done < bytes) {
+        const ssize_t got = pread(fd, (char *)to + done, bytes - done, offset + (int64_t)done);
+        if (got < 0 && errno == EINTR) continue;
+        if (got < 0) return -1;
+        if (got == 0) break;
+        done += (size_t)got;
+    }
+    return (ssize_t)done;
+}
+
+tsr_status tsr_plain_file_open(const char *file, int *fd, int64_t *bytes) {
+    struct stat st;
+    if (stat(file, &st) != 0)
+        return tsr_fail(errno == ENOENT || errno == ENOTDIR ? TSR_ERR_NOT_FOUND : TSR_ERR_IO,
+                        "cannot open '%s': %s; check the file's name", file, strerror(errno));
+    if (S_ISDIR(st.st_mode)) return tsr_fail(TSR_ERR_FORMAT, "'%s' is a directory; name a file in it", file);
+    if (!S_ISREG(st.st_mode)) return tsr_fail(TSR_ERR_FORMAT, "'%s' is not a regular file; name a file on disk", file);
+    *fd = open(file, O_RDONLY | O_CLOEXEC);
+    if (*fd < 0) return tsr_fail(TSR_ERR_IO, "cannot open '%s': %s; check its permissions", file, strerror(errno));
+    *bytes = st.st_size;
+    return TSR_OK;
+}

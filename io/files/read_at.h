@@ -1,0 +1,17 @@
+/* What a file holds at a place, however many reads that takes. */
+#ifndef TSR_IO_FILES_READ_AT_H
+#define TSR_IO_FILES_READ_AT_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "kernels/base/base.h"
+
+/* Local. How many of the bytes the file has there: fewer only where it ends. -1 with errno. */
+ssize_t tsr_read_at(int fd, void *to, size_t bytes, int64_t offset);
+
+/* Local. Opens a regular file for reading, or says what else it is. The caller closes *fd. *bytes: the file's size. */
+tsr_status tsr_plain_file_open(const char *file, int *fd, int64_t *bytes);
+
+#endif

@@ -1,0 +1,327 @@
+/* Finds the dataset a person named in a file (the only matrix when no path is given), describes it, and lists what a
+ * file holds. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "io/describe/describe_wire.h"
+#include "io/files/raw_file.h"
+#include "io/hdf5/access/hdf5_file.h"
+#include "io/hdf5/access/hdf5_library.h"
+#include "io/hdf5/access/hdf5_path.h"
+#include "io/hdf5/access/hdf5_signature.h"
+#include "io/hdf5/filter_advice.h"
+#include "io/hdf5/hdf5_foreign.h"
+#include "io/hdf5/hdf5_inspect.h"
+#include "io/hdf5/store_hdf5.h"
+#include "io/nearest.h"
+
+#define DOTS "..." /* behind what is shown of it */
+
+/* ---- every dataset of a file ----------------------------------------------------------------- */
+
+typedef struct {
+    const char *file_name;
+    int64_t file_bytes;
+    tsr_list_sink sink;
+    void *context;
+} listing;
+
+typedef struct {
+    const listing *list;
+    hid_t file;
+    void (*each)(void *, const tsr_h5_found *);
+    void *context;
+    tsr_status status; /* of reading: what the disk does not give is not the dataset's fault, and ends the listing */
+} visitor;
+
+#define READ_FAILED "file read failed" /* what HDF5 says when the system's read gives an error */
+
+/* One that cannot be read does not keep the others from being listed. */
+static void list_refused(const visitor *v, const char *path, const char *why) {
+    tsr_h5_found found = {.status = TSR_ERR_FORMAT, .desc = {.offset = -1}};
+    snprintf(found.desc.name.path, sizeof found.desc.name.path, "%s", path);
+    snprintf(found.refused, sizeof found.refused, "%s", why);
+    v->each(v->context, &found);
+}
+
+/* `name`: the path without its first slash; `path`: as much of it as there is room for. */
+static void list_dataset(visitor *v, const char *name, const char *path, bool whole) {
+    hid_t object = H5Oopen(v->file, name, H5P_DEFAULT);
+    tsr_h5_found found;
+    char too_long[64];
+    if (object < 0 && tsr_h5_error_says(READ_FAILED)) {
+        v->status = tsr_h5_fail(TSR_ERR_IO, "cannot read '%s'; check the disk", v->list->file_name);
+        return;
+    }
+    if (object < 0) {
+        list_refused(v, path, "it cannot be opened: the file is damaged or needs a newer HDF5");
+        return;
+    }
+    if (H5Iget_type(object) == H5I_DATASET) {
+        snprintf(too_long, sizeof too_long, "its path is longer than %d characters", TSR_PATH_CHARS - 1);
+        if (!whole) list_refused(v, path, too_long);
+        else if (tsr_h5_inspect(object, path, v->list->file_bytes, false, false, &found) == TSR_OK)
+            v->each(v->context, &found);
+        else if (strstr(tsr_message(), READ_FAILED)) v->status = TSR_ERR_IO;
+        else list_refused(v, path, tsr_message());
+    }
+    H5Oclose(object);
+}
+
+/* H5Lvisit callback: hard links are looked at, links that leave the file are reported, soft links are other names. */
+static herr_t visit(hid_t group, const char *name, const H5L_info_t *info, void *context) {
+    visitor *v = context;
+    char path[TSR_PATH_CHARS];
+    (void)group;
+    tsr_describe_goes_on();
+    const bool whole = snprintf(path, sizeof path, "/%s", name) < (int)sizeof path;
+    if (whole && tsr_h5_is_internal(v->file, path)) return 0;
+    if (!whole) memcpy(path + sizeof path - sizeof DOTS, DOTS, sizeof DOTS);
+    if (info->type == H5L_TYPE_HARD) list_dataset(v, name, path, whole);
+    else if (info->type != H5L_TYPE_SOFT) list_refused(v, path, "it is a link to another file, which is not followed");
+    return v->status == TSR_OK ? 0 : -1;
+}
+
+static tsr_status visit_all(hid_t file, const listing *list, void (*each)(void *, const tsr_h5_found *),
+                            void *context) {
+    visitor v = {list, file, each, context, TSR_OK};
+    const herr_t error = H5Lvisit(file, H5_INDEX_NAME, H5_ITER_INC, visit, &v);
+    if (v.status != TSR_OK) return v.status;
+    if (error < 0)
+        return tsr_h5_fail(TSR_ERR_FORMAT, "'%s': cannot list its datasets; check it with h5ls", list->file_name);
+    return TSR_OK;
+}
+
+static void to_sink(void *context, const tsr_h5_found *found) {
+    listing *list = context;
+    tsr_store_desc desc = found->desc;
+    char refused[sizeof found->refused + TSR_FILE_CHARS + TSR_PATH_CHARS + 64];
+    snprintf(refused, sizeof refused, "%s", found->refused);
+    if (found->filter)
+        snprintf(refused, sizeof refused, "%s; how to rewrite it: tessera info %s:%s", found->refused, list->file_name,
+                 desc.name.path);
+    snprintf(desc.name.file, sizeof desc.name.file, "%s", list->file_name);
+    list->sink(list->context, &desc, desc.name.path, found->status == TSR_OK ? NULL : refused);
+}
+
+tsr_status tsr_hdf5_list(const char *file, tsr_list_sink sink, void *context) {
+    listing list = {.file_name = file, .sink = sink, .context = context};
+    hid_t id = -1;
+    TSR_TRY(tsr_h5_probe(file, &list.file_bytes, NULL));
+    tsr_h5_enter();
+    tsr_status status = tsr_h5_open_read(file, &id);
+    if (status == TSR_OK) status = visit_all(id, &list, to_sink, &list);
+    if (id >= 0) H5Fclose(id);
+    tsr_h5_leave();
+    return status;
+}
+
+/* ---- the dataset meant ----------------------------------------------------------------------- */
+
+/* What a file holds, in words, for messages and for choosing. */
+typedef struct {
+    int matrices, others;
+    int many;                       /* of the others: datasets of more than two dimensions */
+    char path[TSR_PATH_CHARS];      /* the first matrix */
+    char many_path[TSR_PATH_CHARS]; /* the first of `many` */
+    int many_leads;
+    char matrix_text[600], other_text[600];
+    int shown[2];
+    tsr_nearest by_path, by_name; /* the matrix whose path, or the last part of it, is most like what was asked for */
+} census;
+
+static const char *last_part(const char *path) {
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+/* Keeps the whole path of a matrix whose last part is near. */
+static void offer_by_name(tsr_nearest *nearest, const char *path) {
+    tsr_nearest one = {.wanted = nearest->wanted};
+    tsr_nearest_offer(&one, last_part(path));
+    if (!one.name[0] || strlen(path) >= sizeof one.name || (nearest->name[0] && one.distance >= nearest->distance))
+        return;
+    nearest->distance = one.distance;
+    memcpy(nearest->name, path, strlen(path) + 1);
+}
+
+static void add_text(char *text, size_t chars, int *shown, const char *one) {
+    size_t used = strlen(text);
+    if (*shown >= 8 || used + strlen(one) + 3 > chars) return;
+    snprintf(text + used, chars - used, "%s%s", used ? ", " : "", one);
+    ++*shown;
+}
+
+static void count(void *context, const tsr_h5_found *found) {
+    census *c = context;
+    const tsr_store_desc *desc = &found->desc;
+    char one[400];
+    if (found->matrix) {
+        if (c->matrices++ == 0) snprintf(c->path, sizeof c->path, "%s", desc->name.path);
+        snprintf(one, sizeof one, "%.200s (%lldx%lld %s)", desc->name.path, (long long)desc->rows,
+                 (long long)desc->cols, desc->type_name);
+        add_text(c->matrix_text, sizeof c->matrix_text, &c->shown[0], one);
+        tsr_nearest_offer(&c->by_path, desc->name.path);
+        offer_by_name(&c->by_name, desc->name.path);
+        return;
+    }
+    c->others++;
+    if (desc->hdf5.leads > 0 && c->many++ == 0) {
+        snprintf(c->many_path, sizeof c->many_path, "%s", desc->name.path);
+        c->many_leads = desc->hdf5.leads;
+    }
+    size_t reason = strcspn(found->refused, ";");
+    snprintf(one, sizeof one, "%.200s (%.*s)", desc->name.path, (int)reason, found->refused);
+    add_text(c->other_text, sizeof c->other_text, &c->shown[1], one);
+}
+
+/* `wanted`: the path that was asked for, "" for none. */
+static tsr_status take_census(hid_t file, const char *file_name, int64_t file_bytes, const char *wanted, census *c) {
+    listing list = {.file_name = file_name, .file_bytes = file_bytes};
+    memset(c, 0, sizeof *c);
+    c->by_path.wanted = wanted;
+    c->by_name.wanted = last_part(wanted);
+    return visit_all(file, &list, count, c);
+}
+
+static const char *more(int all, int shown) { return all > shown ? ", ..." : ""; }
+
+/* No path was given: the only matrix there is, or where there is none and a `part` is asked for, the only dataset of
+ * more dimensions. */
+static tsr_status choose_path(hid_t file, const char *file_name, int64_t file_bytes, bool part, char *path) {
+    census c;
+    TSR_TRY(take_census(file, file_name, file_bytes, "", &c));
+    if (c.matrices == 1 || (c.matrices == 0 && c.many == 1 && part)) {
+        memcpy(path, c.matrices == 1 ? c.path : c.many_path, TSR_PATH_CHARS);
+        return TSR_OK;
+    }
+    if (c.matrices > 1)
+        return tsr_fail(TSR_ERR_USAGE, "'%s' holds %d matrices: %s%s; name one of them: %s:%s", file_name, c.matrices,
+                        c.matrix_text, more(c.matrices, c.shown[0]), file_name, c.path);
+    if (c.others == 0) return tsr_fail(TSR_ERR_NOT_FOUND, "'%s' holds no dataset; choose another file", file_name);
+    if (c.many > 0)
+        return tsr_fail(TSR_ERR_FORMAT,
+                        "'%s' holds no two-dimensional dataset of numbers, only %s%s; choose one matrix by a number "
+                        "for each dimension before the last two, as in '%s:%s[0%s]'",
+                        file_name, c.other_text, more(c.others, c.shown[1]), file_name, c.many_path,
+                        c.many_leads == 1 ? ",:,:" : ",0,...");
+    return tsr_fail(TSR_ERR_FORMAT, "'%s' holds no two-dimensional dataset of numbers, only %s%s; choose another file",
+                    file_name, c.other_text, more(c.others, c.shown[1]));
+}
+
+/* The path is not there: adds what is to the message. */
+static tsr_status not_found(hid_t file, const tsr_matrix_name *name, int64_t file_bytes) {
+    char message[600], meant[200];
+    census c;
+    snprintf(message, sizeof message, "%s", tsr_message());
+    TSR_TRY(take_census(file, name->file, file_bytes, name->path, &c));
+    if (c.matrices == 0) return tsr_fail(TSR_ERR_NOT_FOUND, "%s; it holds no matrix at all", message);
+    tsr_did_you_mean(c.by_path.name[0] ? &c.by_path : &c.by_name, "", meant, sizeof meant);
+    return tsr_fail(TSR_ERR_NOT_FOUND, "%s%s %s %s%s", message, *meant ? meant : ";", *meant ? "It holds" : "it holds",
+                    c.matrix_text, more(c.matrices, c.shown[0]));
+}
+
+/* A group may stand for a dataset in it: path becomes that one. */
+static tsr_status enter_group(hid_t file, const char *file_name, char *path) {
+    char inner[TSR_PATH_CHARS];
+    hid_t object = H5Oopen(file, path, H5P_DEFAULT);
+    tsr_status status = TSR_OK;
+    bool group = object >= 0 && H5Iget_type(object) == H5I_GROUP;
+    if (group) status = tsr_h5_matrix_of(object, file_name, path, inner);
+    if (object >= 0) H5Oclose(object);
+    return group && status == TSR_OK ? tsr_h5_resolve(file, file_name, inner, path) : status;
+}
+
+static tsr_status inspect_path(hid_t file, const char *file_name, const char *path, bool part, int64_t file_bytes,
+                               tsr_h5_found *found) {
+    hid_t object = H5Oopen(file, path, H5P_DEFAULT);
+    if (object < 0)
+        return tsr_h5_fail(TSR_ERR_FORMAT, "'%s': cannot open '%s': the file is damaged or needs a newer HDF5",
+                           file_name, path);
+    tsr_status status;
+    H5I_type_t kind = H5Iget_type(object);
+    if (kind == H5I_DATASET) status = tsr_h5_inspect(object, path, file_bytes, false, part, found);
+    else
+        status =
+            tsr_fail(TSR_ERR_FORMAT, "'%s': '%s' is a %s, not a dataset; name a dataset (tessera info %s lists them)",
+                     file_name, path, kind == H5I_GROUP ? "group" : "named type", file_name);
+    H5Oclose(object);
+    if (status == TSR_OK && found->status != TSR_OK) {
+        char advice[TSR_ADVICE_CHARS] = "";
+        if (found->filter) tsr_h5_filter_advice(found->filter, file_name, path, advice, sizeof advice);
+        status = tsr_fail(found->status, "'%s:%s' cannot be read as a matrix: %s%s%s", file_name, path, found->refused,
+                          found->filter ? "; " : "", advice);
+    }
+    return status;
+}
+
+/* A dataset may be called as a slice is written: where "/A[0]" is there, that is meant. */
+static bool is_called_so(hid_t file, const tsr_matrix_name *name, char *path) {
+    char whole[TSR_PATH_CHARS];
+    if (!*name->path || !*name->slice ||
+        snprintf(whole, sizeof whole, "%s%s", name->path, name->slice) >= (int)sizeof whole)
+        return false;
+    if (tsr_h5_resolve(file, name->file, whole, path) == TSR_OK) return true;
+    tsr_message_set(""); /* only a question */
+    return false;
+}
+
+static tsr_status describe(hid_t file, tsr_matrix_name *name, int64_t file_bytes, tsr_h5_found *found) {
+    char path[TSR_PATH_CHARS];
+    if (is_called_so(file, name, path)) {
+        name->slice[0] = '\0';
+    } else if (name->path[0] == '\0') {
+        TSR_TRY(choose_path(file, name->file, file_bytes, *name->slice != '\0', path));
+    } else {
+        tsr_status status = tsr_h5_resolve(file, name->file, name->path, path);
+        if (status == TSR_ERR_NOT_FOUND) return not_found(file, name, file_bytes);
+        TSR_TRY(status);
+    }
+    TSR_TRY(enter_group(file, name->file, path));
+    return inspect_path(file, name->file, path, *name->slice != '\0', file_bytes, found);
+}
+
+tsr_status tsr_hdf5_find(const tsr_matrix_name *name, tsr_store_desc *desc, bool *called_so) {
+    tsr_matrix_name asked = *name;
+    tsr_h5_found found = {.status = TSR_OK};
+    tsr_file_state state;
+    int64_t file_bytes;
+    hid_t file = -1;
+    int fd = -1;
+    TSR_TRY(tsr_h5_probe(name->file, &file_bytes, NULL));
+    TSR_TRY(tsr_file_state_note(name->file, &state));
+    tsr_h5_enter();
+    tsr_status status = tsr_h5_open_read(name->file, &file);
+    if (status == TSR_OK) status = tsr_h5_descriptor(file, name->file, &fd);
+    if (status == TSR_OK) status = describe(file, &asked, file_bytes, &found);
+    /* noted before the first byte was read, and the same after the last: all of it is of one file */
+    if (status == TSR_OK) status = tsr_file_state_check(fd, name->file, &state, NULL);
+    if (file >= 0) H5Fclose(file);
+    tsr_h5_leave();
+    TSR_TRY(status);
+    found.desc.file_state = state;
+    *desc = found.desc;
+    *called_so = *name->slice && !*asked.slice;
+    return TSR_OK;
+}
+
+tsr_status tsr_hdf5_take_part(const tsr_matrix_name *name, bool called_so, tsr_store_desc *desc) {
+    tsr_matrix_name asked = *name;
+    if (called_so) asked.slice[0] = '\0';
+    memcpy(desc->name.file, name->file, TSR_FILE_CHARS);
+    memcpy(desc->name.slice, asked.slice, sizeof asked.slice);
+    desc->name.columns_first = asked.columns_first;
+    TSR_TRY(tsr_store_take_slice(desc));
+    desc->on_disk = desc->offset >= 0 && tsr_raw_on_disk(name->file);
+    return TSR_OK;
+}
+
+tsr_status tsr_hdf5_describe(const tsr_matrix_name *name, tsr_store_desc *desc) {
+    tsr_store_desc found;
+    bool called_so;
+    TSR_TRY(tsr_hdf5_find(name, &found, &called_so));
+    TSR_TRY(tsr_hdf5_take_part(name, called_so, &found));
+    *desc = found;
+    return TSR_OK;
+}

@@ -1,0 +1,24 @@
+/* Datasets in HDF5 files as stores. Includes no HDF5. */
+#ifndef TSR_IO_HDF5_STORE_HDF5_H
+#define TSR_IO_HDF5_STORE_HDF5_H
+
+#include "io/stores.h"
+
+extern const tsr_store_kind tsr_hdf5_kind;
+extern const struct tsr_output_ops tsr_hdf5_output; /* output_hdf5.c */
+
+/* tsr_store_describe in this process. Without a path the only two-dimensional numeric dataset is meant; candidates are
+ * listed otherwise. */
+tsr_status tsr_hdf5_describe(const tsr_matrix_name *name, tsr_store_desc *desc);
+/* Its two parts. What is asked of HDF5: a description of the whole dataset, without the file's name; *called_so: what
+ * looks like a slice belongs to the dataset's name. And what is not: the slice, and where the file lies. */
+tsr_status tsr_hdf5_find(const tsr_matrix_name *name, tsr_store_desc *desc, bool *called_so);
+tsr_status tsr_hdf5_take_part(const tsr_matrix_name *name, bool called_so, tsr_store_desc *desc);
+
+/* Local. Where they are: HDF5's index of chunks is read, and none of their bytes. `places`: one for each. */
+tsr_status tsr_hdf5_find_chunks(const tsr_store_desc *desc, tsr_chunk_range range, tsr_chunk_place *places);
+
+/* Local. Every dataset of a file, in name order. */
+tsr_status tsr_hdf5_list(const char *file, tsr_list_sink sink, void *context);
+
+#endif

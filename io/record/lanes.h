@@ -1,0 +1,24 @@
+/* The lanes of a run, and their names: plans give each step one, the record has busy seconds and bytes of each. */
+#ifndef TSR_IO_RECORD_LANES_H
+#define TSR_IO_RECORD_LANES_H
+
+/* The lanes a step can belong to: code, name. All run at the same time. */
+#define TSR_LANE_LIST(X)                                                                                               \
+    X(READ, "read")                                                                                                    \
+    X(UPLOAD, "upload")                                                                                                \
+    X(EXCHANGE, "exchange")                                                                                            \
+    X(PACK, "pack")                                                                                                    \
+    X(MULTIPLY, "multiply")                                                                                            \
+    X(DOWNLOAD, "download")                                                                                            \
+    X(WRITE, "write")
+
+typedef enum {
+#define X(code, name) TSR_LANE_##code,
+    TSR_LANE_LIST(X)
+#undef X
+        TSR_LANE_COUNT
+} tsr_lane;
+
+const char *tsr_lane_name(tsr_lane lane);
+
+#endif

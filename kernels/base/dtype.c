@@ -1,0 +1,190 @@
+/* The table of element types (dtype.h), and what follows from it. */
+#include <float.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include "kernels/base/base.h"
+#include "kernels/base/element.h"
+
+static const tsr_dtype_facts table[TSR_DTYPE_COUNT] = {
+    [TSR_F16] = {.name = "f16",
+                 .others = "float16 fp16 half",
+                 .kind = TSR_DTYPE_FLOAT,
+                 .bytes = 2,
+                 .exponent_bits = 5,
+                 .mantissa_bits = 10,
+                 .compute = TSR_F32,
+                 .wider = TSR_F32,
+                 .uses = TSR_USE_OPERAND | TSR_USE_RESULT | TSR_USE_DATASET,
+                 .numpy = 'f'},
+    [TSR_BF16] = {.name = "bf16",
+                  .others = "bfloat16",
+                  .kind = TSR_DTYPE_FLOAT,
+                  .bytes = 2,
+                  .exponent_bits = 8,
+                  .mantissa_bits = 7,
+                  .compute = TSR_F32,
+                  .wider = TSR_F32,
+                  .uses = TSR_USE_OPERAND | TSR_USE_ROUNDED | TSR_USE_RESULT | TSR_USE_DATASET},
+    [TSR_F32] = {.name = "f32",
+                 .others = "float32 fp32 float single",
+                 .kind = TSR_DTYPE_FLOAT,
+                 .bytes = 4,
+                 .exponent_bits = 8,
+                 .mantissa_bits = 23,
+                 .compute = TSR_F32,
+                 .wider = TSR_F64,
+                 .uses = TSR_USE_OPERAND | TSR_USE_ROUNDED | TSR_USE_SUM | TSR_USE_RESULT | TSR_USE_DATASET,
+                 .numpy = 'f'},
+    [TSR_F64] = {.name = "f64",
+                 .others = "float64 fp64 double",
+                 .kind = TSR_DTYPE_FLOAT,
+                 .bytes = 8,
+                 .exponent_bits = 11,
+                 .mantissa_bits = 52,
+                 .compute = TSR_F64,
+                 .wider = TSR_F64,
+                 .uses = TSR_USE_OPERAND | TSR_USE_ROUNDED | TSR_USE_SUM | TSR_USE_RESULT | TSR_USE_DATASET,
+                 .numpy = 'f'},
+#define WHOLE(bits, letter, type, sign, in, of_numpy)                                                                  \
+    {                                                                                                                  \
+        .name = #letter #bits, .others = #type #bits, .kind = TSR_DTYPE_##sign, .bytes = bits / 8, .compute = in,      \
+        .wider = in, .uses = TSR_USE_DATASET, .numpy = of_numpy                                                        \
+    }
+    [TSR_I8] = WHOLE(8, i, int, SIGNED, TSR_F32, 'i'),
+    [TSR_I16] = WHOLE(16, i, int, SIGNED, TSR_F32, 'i'),
+    [TSR_I32] = WHOLE(32, i, int, SIGNED, TSR_F64, 'i'),
+    [TSR_I64] = WHOLE(64, i, int, SIGNED, TSR_F64, 'i'),
+    [TSR_U8] = WHOLE(8, u, uint, UNSIGNED, TSR_F32, 'u'),
+    [TSR_U16] = WHOLE(16, u, uint, UNSIGNED, TSR_F32, 'u'),
+    [TSR_U32] = WHOLE(32, u, uint, UNSIGNED, TSR_F64, 'u'),
+    [TSR_U64] = WHOLE(64, u, uint, UNSIGNED, TSR_F64, 'u'),
+    [TSR_BOOL] = {.name = "bool",
+                  .others = "boolean",
+                  .kind = TSR_DTYPE_BOOL,
+                  .bytes = 1,
+                  .compute = TSR_F32,
+                  .wider = TSR_F32,
+                  .numpy = 'b'},
+};
+
+const tsr_dtype_facts *tsr_dtype_facts_of(tsr_dtype dtype) { return &table[dtype]; }
+size_t tsr_dtype_bytes(tsr_dtype dtype) { return table[dtype].bytes; }
+const char *tsr_dtype_name(tsr_dtype dtype) { return table[dtype].name; }
+tsr_dtype tsr_dtype_compute(tsr_dtype dtype) { return table[dtype].compute; }
+tsr_dtype tsr_dtype_wider(tsr_dtype dtype) { return table[dtype].wider; }
+tsr_dtype tsr_dtype_widest(tsr_dtype a, tsr_dtype b) { return tsr_dtype_integers(a) < tsr_dtype_integers(b) ? b : a; }
+bool tsr_dtype_serves(tsr_dtype dtype, tsr_dtype_use use) { return (table[dtype].uses & use) != 0; }
+
+/* ---- by name and by fields ------------------------------------------------------------------- */
+
+static bool is_named(const tsr_dtype_facts *facts, const char *name) {
+    const size_t chars = strlen(name);
+    if (strcasecmp(facts->name, name) == 0) return true;
+    for (const char *other = facts->others; *other; other += strspn(other, " ")) {
+        const size_t length = strcspn(other, " ");
+        if (length == chars && strncasecmp(other, name, chars) == 0) return true;
+        other += length;
+    }
+    return false;
+}
+
+tsr_status tsr_dtype_parse(const char *name, tsr_dtype *dtype) {
+    char names[160] = "";
+    for (int d = 0; d < TSR_DTYPE_COUNT; d++) {
+        const size_t used = strlen(names);
+        if (is_named(&table[d], name)) {
+            *dtype = (tsr_dtype)d;
+            return TSR_OK;
+        }
+        snprintf(names + used, sizeof names - used, "%s ", table[d].name);
+    }
+    return tsr_fail(TSR_ERR_USAGE,
+                    "unknown element type '%s': use one of %s(or half, float, double, float32, fp32, int32, uint8 and "
+                    "the like)",
+                    name, names);
+}
+
+tsr_status tsr_dtype_parse_for(tsr_dtype_use use, const char *option, const char *name, tsr_dtype *dtype) {
+    const char *serving[TSR_DTYPE_COUNT];
+    char names[160] = "";
+    tsr_dtype found;
+    int count = 0;
+    TSR_TRY(tsr_dtype_parse(name, &found));
+    if (tsr_dtype_serves(found, use)) {
+        *dtype = found;
+        return TSR_OK;
+    }
+    for (int d = 0; d < TSR_DTYPE_COUNT; d++)
+        if (tsr_dtype_serves((tsr_dtype)d, use)) serving[count++] = table[d].name;
+    for (int i = 0; i < count; i++) {
+        const size_t used = strlen(names);
+        snprintf(names + used, sizeof names - used, "%s%s", i == 0 ? "" : i < count - 1 ? ", " : " or ", serving[i]);
+    }
+    return tsr_fail(TSR_ERR_USAGE, "--%s %s: use %s", option, name, names);
+}
+
+tsr_dtype tsr_dtype_integer(bool is_signed, size_t bytes) {
+    const tsr_dtype_kind kind = is_signed ? TSR_DTYPE_SIGNED : TSR_DTYPE_UNSIGNED;
+    int d = 0;
+    while (d < TSR_DTYPE_COUNT && (table[d].kind != kind || table[d].bytes != bytes)) d++;
+    return (tsr_dtype)d;
+}
+
+bool tsr_dtype_of_fields(size_t bytes, int exponent_bits, int mantissa_bits, tsr_dtype *dtype) {
+    for (int d = 0; d < TSR_DTYPE_COUNT; d++) {
+        if (table[d].kind != TSR_DTYPE_FLOAT || table[d].bytes != bytes) continue;
+        if (table[d].exponent_bits != exponent_bits || table[d].mantissa_bits != mantissa_bits) continue;
+        *dtype = (tsr_dtype)d;
+        return true;
+    }
+    return false;
+}
+
+/* ---- ranges ---------------------------------------------------------------------------------- */
+
+static bool is_float(tsr_dtype dtype) { return table[dtype].kind == TSR_DTYPE_FLOAT; }
+/* The largest exponent of a finite value, which is the bias, too. */
+static int bias(tsr_dtype dtype) { return (1 << (table[dtype].exponent_bits - 1)) - 1; }
+
+double tsr_dtype_largest(tsr_dtype dtype) {
+    const int bits = (int)(8 * table[dtype].bytes);
+    if (is_float(dtype)) return 0;
+    if (table[dtype].kind == TSR_DTYPE_BOOL) return 1;
+    return table[dtype].kind == TSR_DTYPE_SIGNED ? ldexp(1, bits - 1) : ldexp(1, bits) - 1;
+}
+
+double tsr_dtype_integers(tsr_dtype dtype) { return is_float(dtype) ? ldexp(1, table[dtype].mantissa_bits + 1) : 0; }
+
+double tsr_dtype_roundoff(tsr_dtype dtype) { return is_float(dtype) ? ldexp(1, -table[dtype].mantissa_bits - 1) : 0; }
+
+double tsr_dtype_tiny(tsr_dtype dtype) {
+    return is_float(dtype) ? ldexp(1, -bias(dtype) - table[dtype].mantissa_bits) : 0;
+}
+
+double tsr_dtype_finite(tsr_dtype dtype) {
+    return is_float(dtype) ? ldexp(2 - ldexp(1, -table[dtype].mantissa_bits), bias(dtype)) : DBL_MAX;
+}
+
+double tsr_dtype_overflow(tsr_dtype dtype) {
+    return is_float(dtype) ? ldexp(2 - tsr_dtype_roundoff(dtype), bias(dtype)) : (double)INFINITY;
+}
+
+/* ---- elements -------------------------------------------------------------------------------- */
+
+double tsr_element_to_double(tsr_element element, const void *at) {
+    switch (element.dtype) {
+#define X(code, suffix, bits, memory)                                                                                  \
+    case TSR_##code: {                                                                                                 \
+        uint##bits##_t word;                                                                                           \
+        memcpy(&word, at, sizeof word);                                                                                \
+        return (double)tsr_convert_##suffix(element.swapped ? tsr_reverse_##bits(word) : word);                        \
+    }
+        TSR_DTYPE_LIST(X)
+#undef X
+    case TSR_DTYPE_COUNT: break;
+    }
+    return (double)NAN;
+}

@@ -1,0 +1,69 @@
+/* What every .cu file includes instead of <cuda_runtime.h>: the real thing under nvcc, or, with TSR_EMULATE_CUDA and
+ * a host C++ compiler, an emulation that runs the same kernels on the host (cuda_emulation.h), so that they are
+ * tested without a GPU.
+ * Kernels are launched with TSR_LAUNCH and name dynamic shared memory with TSR_SHARED_DYNAMIC; both mean the same in
+ * both. */
+#ifndef TSR_KERNELS_DEVICE_CUDA_COMPAT_H
+#define TSR_KERNELS_DEVICE_CUDA_COMPAT_H
+
+#include "kernels/device/device.h"
+
+#ifdef TSR_EMULATE_CUDA
+#include "kernels/device/cuda_emulation.h"
+#else
+#include <cuda_runtime.h>
+#endif
+
+/* A CUDA call's code as a status with CUDA's own text; clears CUDA's sticky "last error". */
+static inline tsr_status tsr_cuda_check(cudaError_t code, const char *call) {
+    if (code == cudaSuccess) return TSR_OK;
+    (void)cudaGetLastError();
+    return tsr_fail(code == cudaErrorMemoryAllocation ? TSR_ERR_MEMORY : TSR_ERR_DEVICE,
+                    "%s failed: %s (CUDA error %d)", call, cudaGetErrorString(code), (int)code);
+}
+#define TSR_CUDA(expr) tsr_cuda_check((expr), #expr)
+
+/* Of the device that is current. */
+static inline tsr_status tsr_cuda_attribute(enum cudaDeviceAttr attribute, int *value) {
+    int device = 0;
+    TSR_TRY(TSR_CUDA(cudaGetDevice(&device)));
+    return TSR_CUDA(cudaDeviceGetAttribute(value, attribute, device));
+}
+
+/* Enough blocks of height × width for rows × cols, never more than the device takes: for kernels that stride over
+ * the rest. */
+static inline tsr_status tsr_cuda_grid(int64_t rows, int64_t cols, int64_t height, int64_t width, dim3 *grid) {
+    int most_x = 0, most_y = 0;
+    TSR_TRY(tsr_cuda_attribute(cudaDevAttrMaxGridDimX, &most_x));
+    TSR_TRY(tsr_cuda_attribute(cudaDevAttrMaxGridDimY, &most_y));
+    grid->x = (unsigned)tsr_min(tsr_ceil_div(cols, width), most_x);
+    grid->y = (unsigned)tsr_min(tsr_ceil_div(rows, height), most_y);
+    return TSR_OK;
+}
+
+/* A stream of the CUDA device is a cudaStream_t under another name; NULL is the default stream. */
+static inline cudaStream_t tsr_cuda_stream(tsr_stream *stream) { return (cudaStream_t)stream; }
+
+/* Whether the launch just made was accepted. Errors while the kernel runs are reported by the next wait. */
+static inline tsr_status tsr_cuda_launched(const char *kernel) {
+    cudaError_t code = cudaGetLastError();
+    if (code == cudaSuccess) return TSR_OK;
+    return tsr_fail(TSR_ERR_DEVICE, "launch of kernel %s failed: %s (CUDA error %d)", kernel, cudaGetErrorString(code),
+                    (int)code);
+}
+
+/* TSR_LAUNCH(kernel, grid, block, shared_bytes, stream, arguments…): a tsr_status. A template with commas stands in
+ * parentheses.
+ * TSR_SHARED_DYNAMIC(type, name): `type *name` is the block's dynamic shared memory, 16-byte aligned. */
+#ifndef TSR_EMULATE_CUDA
+/* In a header clang-format takes <<< for operators. */
+/* clang-format off */
+#define TSR_LAUNCH(kernel, grid, block, shared_bytes, stream, ...) \
+    ((kernel)<<<(grid), (block), (shared_bytes), tsr_cuda_stream(stream)>>>(__VA_ARGS__), tsr_cuda_launched(#kernel))
+/* clang-format on */
+#define TSR_SHARED_DYNAMIC(type, name)                                                                                 \
+    extern __shared__ __align__(16) unsigned char tsr_shared_dynamic[];                                                \
+    type *name = reinterpret_cast<type *>(tsr_shared_dynamic)
+#endif
+
+#endif

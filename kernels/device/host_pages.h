@@ -1,0 +1,20 @@
+/* Host memory that a GPU copies from: its pages are brought into being by several threads, on the NUMA node the GPU
+ * hangs on, before they are pinned. */
+#ifndef TSR_KERNELS_DEVICE_HOST_PAGES_H
+#define TSR_KERNELS_DEVICE_HOST_PAGES_H
+
+#include "kernels/base/base.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Writes a zero to every page of fresh memory, from as many threads as are worth it (8 at most). With a node, threads
+ * stay on those of its cores that this process may run on, where there are such. What cannot be done so is left to the
+ * first use of the page. */
+void tsr_touch_pages(void *memory, size_t bytes, int node);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

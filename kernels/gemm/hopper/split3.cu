@@ -1,0 +1,371 @@
+/* Operation: C = A·B or C += A·B, fp32, row-major, any shape, to fp32 accuracy from three fp16 products on the
+ * tensor cores.
+ * Split: a row of A and a column of B are scaled by a power of two so that the largest magnitude lies in [2^14,
+ * 2^15); a scaled x is then high + low, both fp16. high·low + low·high + high·high is one sum on the tensor cores,
+ * of a panel of 64 along k only, because they truncate where IEEE rounds; panels are added up on the CUDA cores,
+ * rounded to nearest.
+ * What the split cannot hold, and where it would be less exact than plain fp32 because few elements meet (sparse,
+ * banded), is found while packing (see `judge`) and the product is then made by `simt` instead, all on the device.
+ * So are products whose packing would take longer than what it saves: of few rows or few columns.
+ * Mapping: packing writes tiles that are the image shared memory wants, k-major, swizzled, zero-padded. Blocks stay
+ * on their multiprocessor and walk tiles of 128 × 192 of C; one warp asks for panels by bulk copies, two groups of 4
+ * warps multiply 64 × 192 each.
+ * Shared memory: a pipeline of 5 stages of 40 KiB, each the high or the low part of a panel. Registers: 240 a thread
+ * that multiplies.
+ * Requirements: sm_90a; workspace for the packed operands, 4·(m·k + k·n) bytes and padding, and 26 MB for parts of
+ * sums, or what `simt` wants.
+ * Arithmetic intensity: 6·128·192·64 / (4·64·(128 + 192)) = 115 fp16 flop/byte.
+ * Measured: H200, 2026-11-21, packing included, TFLOP/s, cuBLAS SGEMM in turns with it in brackets: 185 (50) at n =
+ * 4096, 220 (51) at 8192, 219 (54) at 16384, 210 (48) at 8191; 8192 × 8192 × 512 168 (48), 512 × 8192 × 8192 114
+ * (51), 100000 × 256 × 256 56 (46). Of the fp16 tensor peak, three products counted: 67 % at 8192.
+ *   Error |ΔC|/(|A||B|), worst of 4096 samples, k = 8192, normal data: 0.23 eps, SGEMM 1.43; uniform in [0, 1): 6.1,
+ *   SGEMM 39.
+ * Reference: Ootomo and Yokota, Recovering single precision accuracy from Tensor Cores, IJHPCA 2022 (arXiv
+ * 2203.03341). */
+#include "kernels/gemm/hopper/gather.h"
+#include "kernels/gemm/hopper/pipeline.h"
+#include "kernels/gemm/hopper/split3_operands.h"
+
+namespace {
+
+constexpr int GROUPS = 2; /* warpgroups that multiply */
+constexpr int THREADS = (GROUPS + 1) * 128;
+constexpr int A_PART = M * K * 2, B_PART = N * K * 2; /* bytes of one part of a panel */
+typedef hopper::Pipeline<5, A_PART + B_PART> Pipe;
+constexpr int BAND = 16;     /* rows of tiles that blocks walk together */
+constexpr int SHORTEST = 64; /* along k; below it the stated error would not cover the split's own */
+constexpr hopper::Cut CUT = {
+    .unit = 4, .handing = 4, .gathering = 4, .parts = 132, .full = hopper::FULL_DEVICE}; /* in panels */
+
+/* ---- multiplying ----------------------------------------------------------------------------- */
+
+struct Work {
+    const unsigned char *a, *b; /* packed */
+    const unsigned *unfit, *largest_a, *largest_b;
+    float *partial; /* [part][element of a thread][thread] */
+    float *c;
+    int64_t ldc, m, n;
+    int tiles_m, tiles_n;
+    hopper::TilePlan plan;
+    bool accumulate, wide;
+};
+
+__device__ __forceinline__ void tile_of(const Work &w, int index, int *row, int *col) {
+    hopper::tile_at(index, w.tiles_m, w.tiles_n, BAND, row, col);
+}
+
+/* 2^-shift as two factors: by itself it may be no float. */
+struct Factors {
+    float first, second;
+};
+__device__ __forceinline__ Factors factors_of(unsigned largest) {
+    const int down = -shift_of(largest);
+    return {power(down >> 1), power(down - (down >> 1))};
+}
+__device__ __forceinline__ float unscaled(float x, Factors row, Factors col) {
+    return x * (row.first * col.first) * (row.second * col.second);
+}
+
+/* COUNT sums of a thread, from (row, col) of C on: 4 are two rows, 8 apart, × two columns; the next stand 8 columns
+ * further. All loads go before the first store. WHOLE: all of them lie in C, which 8-byte accesses reach. */
+template <bool WHOLE, int COUNT>
+__device__ __forceinline__ void store_some(const Work &w, const float *sum, int64_t row, int64_t col,
+                                           const Factors (&own)[2]) {
+    unsigned largest[COUNT / 2];
+    float before[COUNT];
+#pragma unroll
+    for (int i = 0; i < COUNT / 2; i++) {
+        const int64_t at = col + i / 2 * 8 + i % 2;
+        largest[i] = __ldg(w.largest_b + (WHOLE ? at : at_most(at, w.n - 1)));
+    }
+#pragma unroll
+    for (int i = 0; i < COUNT; i += 2) {
+        const int64_t at_row = row + i / 2 % 2 * 8, at_col = col + i / 4 * 8;
+        const float *from = w.c + at_row * w.ldc + at_col;
+        if (WHOLE) {
+            const float2 pair = w.accumulate ? *reinterpret_cast<const float2 *>(from) : make_float2(0.0f, 0.0f);
+            before[i] = pair.x;
+            before[i + 1] = pair.y;
+        } else {
+            before[i] = w.accumulate && at_row < w.m && at_col < w.n ? from[0] : 0.0f;
+            before[i + 1] = w.accumulate && at_row < w.m && at_col + 1 < w.n ? from[1] : 0.0f;
+        }
+    }
+#pragma unroll
+    for (int i = 0; i < COUNT; i += 2) {
+        const int64_t at_row = row + i / 2 % 2 * 8, at_col = col + i / 4 * 8;
+        float *to = w.c + at_row * w.ldc + at_col;
+        const float x = before[i] + unscaled(sum[i], own[i / 2 % 2], factors_of(largest[i / 4 * 2]));
+        const float y = before[i + 1] + unscaled(sum[i + 1], own[i / 2 % 2], factors_of(largest[i / 4 * 2 + 1]));
+        if (WHOLE) {
+            *reinterpret_cast<float2 *>(to) = make_float2(x, y);
+        } else {
+            if (at_row < w.m && at_col < w.n) to[0] = x;
+            if (at_row < w.m && at_col + 1 < w.n) to[1] = y;
+        }
+    }
+}
+
+/* COUNT of the 96 sums a thread holds (see wgmma_m64n192k16), from `from` on, to the tile's place in C. */
+template <int COUNT>
+__device__ __forceinline__ void store(const Work &w, int tile_row, int tile_col, const float (&sum)[COUNT], int from) {
+    constexpr int SOME = COUNT < 32 ? COUNT : 32;
+    const int thread = (int)threadIdx.x;
+    const int64_t row = (int64_t)tile_row * M + thread / 32 * 16 + thread % 32 / 4,
+                  col = (int64_t)tile_col * N + from * 2 + thread % 4 * 2;
+    const Factors own[2] = {factors_of(w.largest_a[at_most(row, w.m - 1)]),
+                            factors_of(w.largest_a[at_most(row + 8, w.m - 1)])};
+    if (w.wide && (int64_t)(tile_row + 1) * M <= w.m && (int64_t)(tile_col + 1) * N <= w.n) {
+#pragma unroll
+        for (int i = 0; i < COUNT; i += SOME) store_some<true, SOME>(w, sum + i, row, col + i * 2, own);
+    } else {
+#pragma unroll
+        for (int i = 0; i < COUNT; i += SOME)
+            if (col + i * 2 < w.n) store_some<false, SOME>(w, sum + i, row, col + i * 2, own);
+    }
+}
+
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+typedef Pipe::State State;
+
+/* One thread: asks for every part of every panel in the order of use. */
+__device__ __forceinline__ void produce(const Work &w, const Pipe &pipe) {
+    State at = {0, 0};
+    hopper::TileScheduler scheduler(w.plan, (int)blockIdx.x);
+    for (hopper::WorkTile work; scheduler.next(w.plan, &work);) {
+        int row, col;
+        tile_of(w, work.tile, &row, &col);
+        const unsigned char *a = w.a + ((int64_t)row * w.plan.panels + work.first) * 2 * A_PART,
+                            *b = w.b + ((int64_t)col * w.plan.panels + work.first) * 2 * B_PART;
+#pragma unroll 1 /* few registers are left to this thread */
+        for (int parts = 2 * (work.last - work.first); parts > 0; parts--, a += A_PART, b += B_PART, at.step()) {
+            pipe.acquire(at);
+            hopper::copy_bulk(pipe.stage(at.stage), a, A_PART, pipe.full(at.stage));
+            hopper::copy_bulk(pipe.stage(at.stage) + A_PART, b, B_PART, pipe.full(at.stage));
+        }
+    }
+}
+
+/* sum (64 × 192) = or += one part of A's panel times one of B's. */
+__device__ __forceinline__ void multiply(float (&sum)[96], uint64_t a, uint64_t b, bool add) {
+#pragma unroll
+    for (int step = 0; step < K / 16; step++)
+        hopper::wgmma_m64n192k16(sum, a + 2 * step, b + 2 * step, add || step > 0);
+}
+
+/* The warpgroups take turns at the tensor cores, a panel each: while one rounds and adds, the other multiplies. */
+__device__ __forceinline__ void wait_turn() { hopper::named_wait(1 + (int)threadIdx.x / 128, GROUPS * 128); }
+__device__ __forceinline__ void pass_turn() { hopper::named_arrive(1 + ((int)threadIdx.x / 128 ^ 1), GROUPS * 128); }
+
+/* sum (64 × 192) += this warpgroup's rows of the panel whose high parts stand at `high`, low parts in the stage
+ * behind. The small products come first, so that truncation takes from the large ones only, 4 times. */
+__device__ __forceinline__ void add_panel(float (&sum)[96], const Pipe &pipe, uint32_t own, State high, State low,
+                                          bool pass) {
+    const uint32_t at_high = pipe.address(high.stage);
+    const uint32_t at_low = pipe.address(low.stage);
+    const uint64_t a_high = hopper::wgmma_operand(at_high + own), b_high = hopper::wgmma_operand(at_high + A_PART);
+    const uint64_t a_low = hopper::wgmma_operand(at_low + own), b_low = hopper::wgmma_operand(at_low + A_PART);
+    float part[96];
+    pipe.wait(high);
+    pipe.wait(low);
+    wait_turn();
+    hopper::wgmma_fence();
+    multiply(part, a_high, b_low, false);
+    multiply(part, a_low, b_high, true);
+    multiply(part, a_high, b_high, true);
+    hopper::wgmma_commit();
+    if (pass) pass_turn();
+    hopper::wgmma_wait<0>();
+    hopper::wgmma_hold(part);
+    pipe.release(low.stage);
+    pipe.release(high.stage);
+#pragma unroll
+    for (int i = 0; i < 96; i++) sum[i] += part[i];
+}
+
+/* A warpgroup: its 64 rows of every tile of this block. */
+__device__ __forceinline__ void consume(const Work &w, const Pipe &pipe) {
+    const int group = (int)threadIdx.x / 128;
+    const auto barrier = [group] { hopper::named_wait(3 + group, 128); };
+    State high = {0, 0};
+    if (group == 1) pass_turn(); /* the other begins */
+    hopper::TileScheduler scheduler(w.plan, (int)blockIdx.x);
+    for (hopper::WorkTile work; scheduler.next(w.plan, &work);) {
+        float sum[96] = {};
+        if (work.from >= 0) {
+            hopper::take_over(w.plan, (int)blockIdx.x, group, threadIdx.x % 128 == 0, barrier);
+            const float *from = w.partial + (int64_t)work.from * M * N + threadIdx.x;
+#pragma unroll
+            for (int i = 0; i < 96; i++) sum[i] = from[i * GROUPS * 128];
+        }
+        const int very_last = scheduler.more(w.plan) || group == 0 ? -1 : work.last - 1;
+        for (int panel = work.first; panel < work.last; panel++) {
+            State low = high;
+            low.step();
+            add_panel(sum, pipe, (uint32_t)group * 64 * 128, high, low, panel != very_last);
+            high = low;
+            high.step();
+        }
+        if (work.to >= 0) {
+            float *to = w.partial + (int64_t)work.to * M * N + threadIdx.x;
+#pragma unroll
+            for (int i = 0; i < 96; i++) to[i * GROUPS * 128] = sum[i];
+        } else {
+            int row, col;
+            tile_of(w, work.tile, &row, &col);
+            store(w, row, col, sum, 0);
+        }
+        if (work.handed) hopper::hand_over(w.plan, (int)blockIdx.x, group, threadIdx.x % 128 == 0, barrier);
+    }
+}
+#endif
+
+__global__ void __launch_bounds__(THREADS, 1) gemm_split3(const __grid_constant__ Work w) {
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+    if (*w.unfit) return;
+    TSR_SHARED_DYNAMIC(unsigned char, shared);
+    const Pipe pipe(shared, 1, GROUPS * 4);
+    __syncthreads();
+    if (threadIdx.x >= GROUPS * 128) {
+        hopper::registers_give<24>();
+        if (threadIdx.x == GROUPS * 128) produce(w, pipe);
+    } else {
+        hopper::registers_take<240>();
+        consume(w, pipe);
+    }
+#else
+    (void)w;
+    __trap(); /* built for another device: the registry never gets here */
+#endif
+}
+
+/* The parts of tiles for hopper::gather: 4 sums of a thread at a time. */
+struct Parts {
+    typedef ::Work Work;
+    typedef float Value;
+    static constexpr int THREADS = ::GROUPS * 128;
+    static constexpr int STRANDS = 1;
+    static constexpr int UNROLL = 8;
+    static constexpr int VALUES = 4;
+    static constexpr int GROUPS = 96 / VALUES;
+    static __device__ __forceinline__ bool left_out(const Work &w) { return *w.unfit; }
+    static __device__ __forceinline__ void add(const Work &w, int part, int group, int thread, float (&sum)[VALUES]) {
+        const float *from = w.partial + (int64_t)part * M * N + group * VALUES * THREADS + thread;
+#pragma unroll
+        for (int i = 0; i < VALUES; i++) sum[i] += from[i * THREADS];
+    }
+    static __device__ __forceinline__ void put(const Work &w, int tile, int group, int, const float (&sum)[VALUES]) {
+        int row, col;
+        tile_of(w, tile, &row, &col);
+        store(w, row, col, sum, group * VALUES);
+    }
+};
+
+/* ---- the kernel as the contract wants it ----------------------------------------------------- */
+
+/* How the workspace is cut; offsets in bytes. */
+struct Places {
+    size_t counts, a, b;
+    size_t partial, end;
+};
+Places places_of(int64_t m, int64_t n, int64_t k) {
+    const int64_t tiles_m = tsr_ceil_div(m, M);
+    const int64_t tiles_n = tsr_ceil_div(n, N);
+    const int64_t panels = tsr_ceil_div(k, K);
+    Places p;
+    p.counts = 1024; /* the verdict stands in front */
+    p.a = p.counts + (size_t)tsr_round_up(3 * (m + n) * (int64_t)sizeof(unsigned), 1024);
+    p.b = p.a + (size_t)(tiles_m * panels) * 2 * A_PART;
+    p.partial = p.b + (size_t)(tiles_n * panels) * 2 * B_PART;
+    p.end = p.partial + hopper::parts_bytes(CUT, tiles_m * tiles_n, panels, M * N * sizeof(float));
+    /* which may take the place of it all */
+    p.end = (size_t)tsr_max(p.end, p.a + tsr_gemm_simt_f32.workspace_bytes(m, n, k));
+    return p;
+}
+
+size_t workspace_bytes(int64_t m, int64_t n, int64_t k) {
+    return k < SHORTEST ? tsr_gemm_simt_f32.workspace_bytes(m, n, k) : places_of(m, n, k).end;
+}
+
+tsr_status multiply_packed(tsr_stream *stream, Work w, void *parts, int64_t panels) {
+    int multiprocessors = 0;
+    TSR_TRY(tsr_cuda_attribute(cudaDevAttrMultiProcessorCount, &multiprocessors));
+    TSR_TRY(
+        TSR_CUDA(cudaFuncSetAttribute(gemm_split3, cudaFuncAttributeMaxDynamicSharedMemorySize, Pipe::SHARED_BYTES)));
+    w.plan = hopper::tile_plan(CUT, (int64_t)w.tiles_m * w.tiles_n, panels, multiprocessors, 0);
+    TSR_TRY(hopper::parts_clear(stream, &w.plan, parts, (void **)&w.partial));
+    TSR_TRY(TSR_LAUNCH(gemm_split3, (unsigned)w.plan.workers, THREADS, Pipe::SHARED_BYTES, stream, w));
+    return hopper::gather_launch<Parts>(stream, w);
+}
+
+tsr_status launch(tsr_device *device, tsr_stream *stream, const tsr_gemm_args *args) {
+    const int64_t m = args->m;
+    const int64_t n = args->n;
+    const int64_t k = args->k;
+    const Places p = places_of(m, n, k);
+    unsigned char *base = (unsigned char *)args->workspace;
+    Verdict *verdict = (Verdict *)base;
+    unsigned *counts = (unsigned *)(base + p.counts);
+    const Lines a = {counts, counts + m, counts + 2 * m, m},
+                b = {counts + 3 * m, counts + 3 * m + n, counts + 3 * m + 2 * n, n};
+    TSR_TRY(TSR_CUDA(cudaMemsetAsync(base, 0, p.a, tsr_cuda_stream(stream))));
+    TSR_TRY(prepare(stream, args, a, b, base + p.a, base + p.b, verdict));
+
+    Work w;
+    w.a = base + p.a;
+    w.b = base + p.b;
+    w.unfit = &verdict->unfit;
+    w.largest_a = a.largest;
+    w.largest_b = b.largest;
+    w.c = (float *)args->c;
+    w.ldc = args->ldc;
+    w.m = m;
+    w.n = n;
+    w.tiles_m = (int)tsr_ceil_div(m, M);
+    w.tiles_n = (int)tsr_ceil_div(n, N);
+    w.accumulate = args->accumulate;
+    w.wide = (uintptr_t)args->c % 8 == 0 && args->ldc % 2 == 0;
+    TSR_TRY(multiply_packed(stream, w, base + p.partial, tsr_ceil_div(k, K)));
+    tsr_gemm_args instead = *args;
+    instead.workspace = base + p.a;
+    instead.predicate = &verdict->unfit;
+    return tsr_gemm_launch(&tsr_gemm_simt_f32, device, stream, &instead);
+}
+
+tsr_status shape(tsr_device *, int64_t m, int64_t n, int64_t k, tsr_gemm_shape *out) {
+    TSR_TRY(
+        TSR_CUDA(cudaFuncSetAttribute(gemm_split3, cudaFuncAttributeMaxDynamicSharedMemorySize, Pipe::SHARED_BYTES)));
+    return tsr_gemm_describe(gemm_split3, M, N, K, THREADS, Pipe::SHARED_BYTES, sizeof(float), m, n, k, out);
+}
+
+/* `simt` is quicker at 1024³ by 4 % on an H200, no longer at 1536³. 160 is from times at 256 × 256 × 100000, which
+ * `simt` makes in 0.85 of them: packing costs more than the product gains. */
+tsr_gemm_substitute substitute(int64_t m, int64_t n, int64_t k) {
+    if (k < SHORTEST) return {.kernel = &tsr_gemm_simt_f32, .why = "k < 64", .unable = true};
+    if (tsr_gemm_is_small(1100, m, n, k)) return {.kernel = &tsr_gemm_simt_f32, .why = "m*n*k < 1100^3, k < 1100"};
+    if ((double)m * (double)n < 160 * (double)(m + n))
+        return {.kernel = &tsr_gemm_simt_f32, .why = "m*n/(m + n) < 160"};
+    return {};
+}
+
+} // namespace
+
+/* k·u covers the split's own error, 8·u and at most 4·u of weak elements, because shorter products than SHORTEST go
+ * to `simt`. */
+const tsr_gemm_kernel tsr_gemm_split3_f32 = {.name = "split3",
+                                             .what = "fp32 accuracy from three fp16 tensor-core products",
+                                             .device = TSR_DEVICE_CUDA,
+                                             .input = TSR_F32,
+                                             .type = TSR_F32,
+                                             .min_arch = 90,
+                                             .max_arch = 90,
+                                             .accuracy = TSR_ACCURACY_IEEE,
+                                             .error_factor = TSR_GEMM_PLAIN_ERROR_FACTOR,
+                                             .error_grows = true,
+                                             .multiple = 1,
+                                             .speed_rank = 70,
+                                             .substitute = substitute,
+                                             .fallback = &tsr_gemm_simt_f32,
+                                             .workspace_bytes = workspace_bytes,
+                                             .shape = shape,
+                                             .launch = launch};

@@ -1,0 +1,45 @@
+/* Tensor maps: what TMA of sm_90 and newer needs to bring a rectangle of a row-major matrix into shared
+ * memory, or to store one. Outside the matrix it reads zeros and stores nothing. CUDA driver API, "Tensor Map Object
+ * Management". */
+#ifndef TSR_KERNELS_GEMM_HOPPER_TENSOR_MAP_H
+#define TSR_KERNELS_GEMM_HOPPER_TENSOR_MAP_H
+
+#ifndef TSR_EMULATE_CUDA /* there tests declare what this needs (tests/kernels/gemm/hopper/model_copies.h) */
+#include <cuda.h>
+#endif
+
+#include "kernels/device/device.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Whether TMA can reach a matrix of `bytes` an element: base and rows must begin at multiples of 16
+ * bytes. */
+static inline bool tsr_tensor_map_reaches(const void *data, int64_t ld, size_t bytes) {
+    return (uintptr_t)data % 16 == 0 && (size_t)ld * bytes % 16 == 0;
+}
+
+/* A map of rows × cols elements (f16, bf16, f32, f64), ld elements from row to row, not empty and reached by the
+ * TMA. One copy moves a box of box_rows × box_cols, both at most 256, whose rows stand in shared memory one
+ * after the other, swizzled over spans of `swizzle` bytes (0: not; 32, 64, 128: box_cols elements are at most as
+ * many bytes). Local. */
+tsr_status tsr_tensor_map(const void *data, tsr_dtype type, int64_t rows, int64_t cols, int64_t ld, int box_rows,
+                          int box_cols, int swizzle, CUtensorMap *map);
+/* The same; the L2 cache fetches 128 bytes for it, not the 256 around them. Local. */
+tsr_status tsr_tensor_map_alone(const void *data, tsr_dtype type, int64_t rows, int64_t cols, int64_t ld, int box_rows,
+                                int box_cols, int swizzle, CUtensorMap *map);
+/* As tsr_tensor_map, of fp32 elements that a copy rounds to tf32, to nearest even; NaN and infinities stay. Local. */
+tsr_status tsr_tensor_map_tf32(const void *data, int64_t rows, int64_t cols, int64_t ld, int box_rows, int box_cols,
+                               int swizzle, CUtensorMap *map);
+
+/* Where x (rows × cols elements, *ld apart from row to row) or its rows do not begin at multiples of `alignment`
+ * bytes, or these stand further apart than TMA counts, copies it to `copy`, which
+ * does, rows copy_ld elements apart, and makes *x and *ld those of the copy. On the stream. */
+tsr_status tsr_tensor_align(tsr_device *device, tsr_stream *stream, tsr_dtype type, int64_t rows, int64_t cols,
+                            size_t alignment, void *copy, int64_t copy_ld, const void **x, int64_t *ld);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,436 @@
+/* Operation: C = A·B or C += A·B, A and B bf16 or fp16, C fp32, row-major, any shape, on the tensor cores as they
+ * add: exact products, sums truncated.
+ * Mapping: blocks stay on their multiprocessor and walk tiles of C; one warp asks for panels of 64 along k by tensor
+ * copies, straight from A and B where these can reach them (16-byte aligned rows), else from a copy that is aligned;
+ * two groups of 4 warps multiply. B's panels stay as they stand, k by n. Long products: the groups share a tile of
+ * 128 × 256, and two blocks of a cluster, one below the other, share the panels of B; the groups end a tile one
+ * after the other, so that one stores while the other multiplies. Short ones, and those of few rows (`TURNS`): each
+ * group makes tiles of 128 × 128 of its own, in turns.
+ *   Workers share the last tiles; where tiles do not fill the device they are cut along k, and hopper::gather adds
+ *   up the parts in their order.
+ *   C of at most 132 tiles of 64 × 128: a block for each, or for a slice of it along k (wgmma_slices.h).
+ * Shared memory: a pipeline of 4 stages of 48 KiB, 6 of 32 KiB or 8 of 24 KiB, and two boxes of 64 × 32 sums for each
+ * group, on their way to C.
+ * Registers: 232 a thread that multiplies, 40 a thread that does not; small tiles: 91 a thread.
+ * Requirements: sm_90a; workspace for the aligned copies, 2·(m·k + k·n) bytes and padding, and for the parts.
+ * Arithmetic intensity: 2·256·256·64 / (2·64·(256 + 256)) = 128 flop/byte for a cluster, 64 for a block that takes
+ * turns, and for a cluster of slices.
+ * Measured: H200, 2026-11-22, bf16, uniform in [0, 1), copies included, TFLOP/s, cuBLAS in turns with it in
+ * brackets: 718 (718) at n = 4096, 714 (704) at 8192, 72 % of the bf16 tensor peak at the power limit, 726 (740) at
+ * 16384, 651 (148) at 8191, 613 (149) at 8193; 8192 × 8192 × 512 508 (515), 512 × 8192 × 8192 710 (714), 100000 ×
+ * 256 × 256 293 (296), 256 × 256 × 100000 336 (384). The same two kernels differ by up to 5 % from run to run.
+ * Reference: PTX ISA 8.0, "Asynchronous Warpgroup Level Matrix Instructions"; Ootomo and Yokota (arXiv 2203.03341)
+ * on truncating sums. */
+#include "kernels/gemm/hopper/tensor_map.h"
+#include "kernels/gemm/hopper/wgmma_slices.h"
+#include "kernels/gemm/hopper/wgmma_store.h"
+
+namespace {
+
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+template <bool TURNS> __device__ __forceinline__ int rank_of() { return TURNS ? 0 : (int)hopper::cluster_rank(); }
+
+/* One thread: asks for every panel in the order of use. The blocks of a cluster bring half of B's panel each, for
+ * both. */
+template <bool TURNS>
+__device__ __forceinline__ void produce(const void *map_a, const void *map_b, const void *map_c, const Work &w,
+                                        const typename Sizes<TURNS>::Pipe &pipe) {
+    using S = Sizes<TURNS>;
+    const int rank = rank_of<TURNS>();
+    const uint64_t keep = hopper::evict_last();
+    typename S::Pipe::State at = {0, 0};
+    hopper::TileScheduler scheduler(w.plan, (int)blockIdx.x / S::CLUSTER);
+    for (hopper::WorkTile work; scheduler.next(w.plan, &work);) {
+        int row, col;
+        tile_of(w, work.tile, &row, &col);
+        row = (row * S::CLUSTER + rank) * M;
+        col *= S::N;
+        if (w.accumulate && w.reached && work.to < 0) {
+            for (int i = 0; i < M / BOX_ROWS * (S::N / BOX_COLS); i++)
+                hopper::prefetch_tensor(map_c, row + i % 2 * BOX_ROWS, col + i / 2 * BOX_COLS);
+        }
+        for (int p = work.first; p < work.last; p++, at.step()) {
+            unsigned char *stage = pipe.stage(at.stage);
+            uint64_t *full = pipe.full(at.stage);
+            pipe.acquire(at);
+            /* blocks beside this one take the same rows, now and next */
+            hopper::copy_tensor_keep(stage, map_a, row, p * K, full, keep);
+#pragma unroll
+            for (int i = 0; i < S::N / 64 / S::CLUSTER; i++) {
+                const int square = rank * (S::N / 64 / S::CLUSTER) + i;
+                unsigned char *to = stage + A_BYTES + square * SQUARE_BYTES;
+                if (TURNS) hopper::copy_tensor(to, map_b, p * K, col + square * 64, full);
+                else hopper::copy_tensor_to(3, to, map_b, p * K, col + square * 64, full);
+            }
+        }
+    }
+    if (!TURNS) pipe.drain(at); /* no arrival may come from the other block when this one is gone */
+}
+
+/* With TURNS the tensor cores are one group's at a time. */
+__device__ __forceinline__ void wait_turn() { hopper::named_wait(1 + (int)threadIdx.x / 128, GROUPS * 128); }
+__device__ __forceinline__ void pass_turn() { hopper::named_arrive(1 + ((int)threadIdx.x / 128 ^ 1), GROUPS * 128); }
+
+/* Without TURNS: group 1 leaves the last panels of an item, whose stages need not be freed for the other, to group 0
+ * first. So one stores while the other multiplies. Once an item by each, group 0 when its last panel is under way. */
+constexpr int LAST_PANELS = Sizes<false>::STAGES - 1;
+__device__ __forceinline__ void take_turn() {
+    wait_turn();
+    pass_turn();
+}
+
+/* sum += this group's rows of the next panels of the pipeline. One panel's products are under way while the next is
+ * waited for. */
+template <tsr_dtype TYPE, bool TURNS>
+__device__ __forceinline__ void multiply(Sums<TURNS> &sum, const typename Sizes<TURNS>::Pipe &pipe,
+                                         typename Sizes<TURNS>::Pipe::State &at, int panels) {
+    const uint32_t own = TURNS ? 0 : threadIdx.x / 128 * SQUARE_BYTES;
+    int before = 0;
+    const bool leads = !TURNS && threadIdx.x < 128, follows = !TURNS && !leads;
+    const int last = panels > LAST_PANELS ? panels - LAST_PANELS : 0;
+    if (TURNS) wait_turn();
+    for (int p = 0; p < panels; p++) {
+        if (follows && p == last) take_turn();
+        const uint32_t stage = pipe.address(at.stage);
+        const uint64_t a = hopper::wgmma_operand(stage + own),
+                       b = hopper::wgmma_operand_along_n(stage + A_BYTES, SQUARE_BYTES);
+        pipe.wait(at);
+        hopper::wgmma_fence();
+#pragma unroll
+        for (int step = 0; step < K / 16; step++)
+#pragma unroll
+            for (int i = 0; i < Sizes<TURNS>::PARTS; i++)
+                multiply_16<TYPE>(sum[i], a + 2 * step + i * (SQUARE_BYTES >> 4), b + 128 * step, true);
+        hopper::wgmma_commit();
+        if (p > 0) {
+            hopper::wgmma_wait<1>();
+            pipe.release(before);
+        }
+        before = at.stage;
+        at.step();
+    }
+    if (leads) take_turn();
+    if (TURNS) pass_turn();
+    hopper::wgmma_wait<0>();
+#pragma unroll
+    for (int i = 0; i < Sizes<TURNS>::PARTS; i++) hopper::wgmma_hold(sum[i]);
+    pipe.release(before);
+}
+
+/* A group: its part of every item of this block, or with TURNS every second work. */
+template <tsr_dtype TYPE, bool TURNS>
+__device__ __forceinline__ void consume(const void *map_c, const Work &w, const typename Sizes<TURNS>::Pipe &pipe) {
+    using S = Sizes<TURNS>;
+    const int group = (int)threadIdx.x / 128, worker = (int)blockIdx.x / S::CLUSTER;
+    const int own = TURNS ? 0 : rank_of<TURNS>() * GROUPS + group; /* of a tile's groups of threads */
+    const auto barrier = [group] { hopper::named_wait(3 + group, 128); };
+    int turn = 0;
+    typename S::Pipe::State at = {0, 0};
+    hopper::TileScheduler scheduler(w.plan, worker);
+    if (group == 1) pass_turn(); /* the other begins */
+    for (hopper::WorkTile work; scheduler.next(w.plan, &work); turn ^= 1) {
+        if (TURNS && turn != group) {
+            at.step(work.last - work.first);
+            continue;
+        }
+        Sums<TURNS> sum;
+        const bool begun = work.from >= 0; /* with `else` the compiler serializes wgmma (C7515 of ptxas) */
+        if (begun) {
+            hopper::take_over(w.plan, worker, own, threadIdx.x % 128 == 0, barrier);
+            go_on<TURNS>(w, sum, work.from);
+        }
+#pragma unroll
+        for (int i = 0; !begun && i < S::PARTS * S::N / 2; i++) sum[i / (S::N / 2)][i % (S::N / 2)] = 0.0f;
+#pragma unroll
+        for (int i = 0; i < S::PARTS; i++) hopper::wgmma_hold(sum[i]);
+        multiply<TYPE, TURNS>(sum, pipe, at, work.last - work.first);
+        if (work.to >= 0) {
+            leave<TURNS>(w, sum, work.to);
+            if (work.handed) hopper::hand_over(w.plan, worker, own, threadIdx.x % 128 == 0, barrier);
+            continue;
+        }
+        int row, col;
+        tile_of(w, work.tile, &row, &col);
+        const int64_t first_row = (int64_t)(row * S::CLUSTER + rank_of<TURNS>()) * M + (TURNS ? 0 : group * 64),
+                      first_col = (int64_t)col * S::N;
+        unsigned char *boxes = pipe.behind() + group * 2 * BOX_BYTES;
+        if (!TURNS && w.accumulate && w.reached) store<TURNS, !TURNS>(map_c, w, sum, boxes, first_row, first_col);
+        else store<TURNS, false>(map_c, w, sum, boxes, first_row, first_col);
+    }
+    if (TURNS ? turn == group : group == 0) wait_turn(); /* as often as the other passes it */
+    if (threadIdx.x % 128 == 0) hopper::store_wait<0>();
+}
+#endif
+
+template <tsr_dtype TYPE, bool TURNS>
+__global__ void __launch_bounds__(THREADS, 1)
+    gemm_wgmma(const __grid_constant__ CUtensorMap map_a, const __grid_constant__ CUtensorMap map_b,
+               const __grid_constant__ CUtensorMap map_c, const __grid_constant__ Work w) {
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+    using S = Sizes<TURNS>;
+    TSR_SHARED_DYNAMIC(unsigned char, shared);
+    const typename S::Pipe pipe(shared, 1, (TURNS ? 1 : GROUPS) * 4 * S::CLUSTER);
+    if (threadIdx.x == GROUPS * 128) {
+        hopper::prefetch_map(&map_a);
+        hopper::prefetch_map(&map_b);
+        if (w.reached) hopper::prefetch_map(&map_c);
+    }
+    __syncthreads();
+    if (!TURNS) hopper::cluster_barrier();
+    if (threadIdx.x >= GROUPS * 128) {
+        hopper::registers_give<40>();
+        if (threadIdx.x == GROUPS * 128) produce<TURNS>(&map_a, &map_b, &map_c, w, pipe);
+    } else {
+        hopper::registers_take<232>();
+        consume<TYPE, TURNS>(&map_c, w, pipe);
+    }
+#else
+    (void)map_a;
+    (void)map_b;
+    (void)map_c;
+    (void)w;
+    __trap(); /* built for another device: the registry never gets here */
+#endif
+}
+
+/* ---- operands that tensor copies cannot reach ------------------------------------------------ */
+
+/* rows of whole cache lines: 8 elements would do, slower */
+int64_t aligned_ld(int64_t cols) { return tsr_round_up(cols, 64); }
+size_t aligned_bytes(int64_t rows, int64_t cols) { return (size_t)tsr_round_up(rows * aligned_ld(cols) * 2, 1024); }
+
+/* A map of an operand in boxes of box_rows × 64, of its copy in `room` where tensor copies cannot reach the operand
+ * itself. `make` makes it. */
+tsr_status map_operand(tsr_device *device, tsr_stream *stream, tsr_dtype type, const void *data, int64_t rows,
+                       int64_t cols, int64_t ld, int box_rows, void *room, decltype(tsr_tensor_map) *make,
+                       CUtensorMap *map) {
+    TSR_TRY(tsr_tensor_align(device, stream, type, rows, cols, 16, room, aligned_ld(cols), &data, &ld));
+    return make(data, type, rows, cols, ld, box_rows, 64, 128, map);
+}
+
+/* ---- the kernel as the contract wants it ----------------------------------------------------- */
+
+constexpr int SHARED_TILE_PANELS = 32; /* panels from which the groups share a tile */
+constexpr int MANY_PARTS = 8;          /* of a tile, from which strands of threads share them */
+/* panels up to which 72 blocks are as fast as tiles that are cut for all (768 × 768 × 8192) */
+constexpr int LONGEST_SLICED_PANELS = 128;
+/* clusters of one slice start so far apart: near each other on the device, it seems, where reads of the same lines
+ * meet */
+constexpr int CLUSTER_STRIDE = 8;
+/* tensor copies count rows and columns in 32 bits */
+constexpr int64_t MOST_EXTENT = 1 << 30;
+
+/* Blocks that make a slice of all of C. A product is made so where they can run at once and, if it is long, several
+ * slices leave few multiprocessors idle. */
+int64_t slice_blocks(int64_t m, int64_t n) {
+    return SLICE_CLUSTER * tsr_ceil_div(m, SLICE_CLUSTER * SLICE_M) * tsr_ceil_div(n, SLICE_N);
+}
+bool in_slices(int64_t m, int64_t n, int64_t k) {
+    const int64_t blocks = slice_blocks(m, n);
+    if (m <= SLICE_M || blocks > hopper::FULL_DEVICE) return false;
+    return tsr_ceil_div(k, K) <= LONGEST_SLICED_PANELS ||
+           4 * (hopper::FULL_DEVICE / blocks * blocks) >= 3 * hopper::FULL_DEVICE;
+}
+
+bool takes_turns(int64_t m, int64_t k) { return m <= M || tsr_ceil_div(k, K) < SHARED_TILE_PANELS; }
+
+/* Panels of a slice. */
+int64_t slice_panels(int64_t blocks, int64_t panels) {
+    constexpr hopper::Cut CUT = Sizes<true>::CUT;
+    const int64_t most = tsr_max(1, tsr_min(CUT.full / blocks, panels / CUT.unit)), each = tsr_ceil_div(panels, most);
+    return panels - each >= CUT.gathering ? tsr_round_up(each, CUT.unit) : panels;
+}
+
+/* Of the tiles of either way, or of all slices. */
+template <bool TURNS> size_t tile_parts_bytes(int64_t m, int64_t n, int64_t k) {
+    using S = Sizes<TURNS>;
+    return hopper::parts_bytes(S::CUT, tsr_ceil_div(m, M * S::CLUSTER) * tsr_ceil_div(n, S::N), tsr_ceil_div(k, K),
+                               M * S::CLUSTER * S::N * sizeof(float));
+}
+size_t parts_bytes(int64_t m, int64_t n, int64_t k) {
+    const int64_t slices = tsr_max(1, tsr_ceil_div(k, K) / Sizes<true>::CUT.unit),
+                  pieces = tsr_min(slice_blocks(m, n) * slices, hopper::FULL_DEVICE);
+    const size_t sliced = (size_t)pieces * SLICE_M * SLICE_N * sizeof(float);
+    return tsr_max(sliced, tsr_max(tile_parts_bytes<true>(m, n, k), tile_parts_bytes<false>(m, n, k)));
+}
+
+size_t workspace_bytes(int64_t m, int64_t n, int64_t k) {
+    return aligned_bytes(m, k) + aligned_bytes(k, n) + parts_bytes(m, n, k);
+}
+
+/* config of a kernel of clusters. */
+cudaLaunchConfig_t config_of(tsr_stream *stream, int64_t blocks, int shared_bytes, int cluster_blocks,
+                             cudaLaunchAttribute *cluster) {
+    cluster->id = cudaLaunchAttributeClusterDimension;
+    cluster->val.clusterDim.x = (unsigned)cluster_blocks;
+    cluster->val.clusterDim.y = cluster->val.clusterDim.z = 1;
+    cudaLaunchConfig_t config = {};
+    config.gridDim = dim3((unsigned)blocks);
+    config.blockDim = dim3(THREADS);
+    config.dynamicSmemBytes = (size_t)shared_bytes;
+    config.stream = tsr_cuda_stream(stream);
+    config.attrs = cluster;
+    config.numAttrs = 1;
+    return config;
+}
+
+template <tsr_dtype TYPE, bool TURNS>
+tsr_status launch_as(tsr_device *device, tsr_stream *stream, const tsr_gemm_args *args) {
+    using S = Sizes<TURNS>;
+    const int64_t m = args->m;
+    const int64_t n = args->n;
+    const int64_t k = args->k;
+    unsigned char *room_a = (unsigned char *)args->workspace, *room_b = room_a + aligned_bytes(m, k);
+    int multiprocessors = 0;
+    TSR_TRY(tsr_cuda_attribute(cudaDevAttrMultiProcessorCount, &multiprocessors));
+    Work w;
+    CUtensorMap map_a, map_b, map_c = {};
+    w.c = (float *)args->c;
+    w.ldc = args->ldc;
+    w.m = m;
+    w.n = n;
+    w.accumulate = args->accumulate;
+    w.reached = tsr_tensor_map_reaches(args->c, args->ldc, sizeof(float));
+    w.tiles_m = (int)tsr_ceil_div(m, M * S::CLUSTER);
+    w.tiles_n = (int)tsr_ceil_div(n, S::N);
+    w.plan =
+        hopper::tile_plan(S::CUT, (int64_t)w.tiles_m * w.tiles_n, tsr_ceil_div(k, K), multiprocessors / S::CLUSTER, 0);
+    TSR_TRY(hopper::parts_clear(stream, &w.plan, room_b + aligned_bytes(k, n), (void **)&w.parts));
+    TSR_TRY(map_operand(device, stream, TYPE, args->a, m, k, args->lda, M, room_a, tsr_tensor_map, &map_a));
+    TSR_TRY(map_operand(device, stream, TYPE, args->b, k, n, args->ldb, K, room_b, tsr_tensor_map, &map_b));
+    if (w.reached) TSR_TRY(tsr_tensor_map(args->c, TSR_F32, m, n, args->ldc, BOX_ROWS, BOX_COLS, 128, &map_c));
+
+    cudaLaunchAttribute cluster;
+    const cudaLaunchConfig_t config =
+        config_of(stream, (int64_t)w.plan.workers * S::CLUSTER, S::Pipe::SHARED_BYTES, S::CLUSTER, &cluster);
+    TSR_TRY(TSR_CUDA(cudaFuncSetAttribute(gemm_wgmma<TYPE, TURNS>, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                          S::Pipe::SHARED_BYTES)));
+    TSR_TRY(TSR_CUDA(cudaLaunchKernelEx(&config, gemm_wgmma<TYPE, TURNS>, map_a, map_b, map_c, w)));
+    return hopper::gather_launch<Parts<TURNS>>(stream, w, w.plan.pieces >= MANY_PARTS ? Parts<TURNS>::STRANDS : 1);
+}
+
+template <tsr_dtype TYPE> tsr_status launch_slices(tsr_device *device, tsr_stream *stream, const tsr_gemm_args *args) {
+    const int64_t m = args->m;
+    const int64_t n = args->n;
+    const int64_t k = args->k;
+    const int64_t blocks = slice_blocks(m, n);
+    const int64_t panels = tsr_ceil_div(k, K);
+    unsigned char *room_a = (unsigned char *)args->workspace, *room_b = room_a + aligned_bytes(m, k);
+    float *pieces = (float *)(room_b + aligned_bytes(k, n));
+    SliceWork w;
+    w.panels = (int)panels;
+    w.piece = (int)slice_panels(blocks, panels);
+    w.slices = (int)tsr_ceil_div(panels, w.piece);
+    w.pairs = (int)tsr_ceil_div(m, SLICE_CLUSTER * SLICE_M);
+    w.tiles_n = (int)tsr_ceil_div(n, SLICE_N);
+    w.rows = w.pairs * SLICE_CLUSTER * SLICE_M;
+    w.cluster_stride =
+        w.slices >= CLUSTER_STRIDE && blocks / SLICE_CLUSTER * w.slices % CLUSTER_STRIDE == 0 ? CLUSTER_STRIDE : 1;
+    w.kept =
+        w.slices > 1 || args->accumulate || n % 4 != 0 || !tsr_tensor_map_reaches(args->c, args->ldc, sizeof(float));
+    const int64_t piece_ld = (int64_t)w.tiles_n * SLICE_N;
+    CUtensorMap map_a, map_b, map_to;
+    TSR_TRY(map_operand(device, stream, TYPE, args->a, m, k, args->lda, SLICE_M, room_a, tsr_tensor_map_alone, &map_a));
+    TSR_TRY(map_operand(device, stream, TYPE, args->b, k, n, args->ldb, K, room_b, tsr_tensor_map_alone, &map_b));
+    if (w.kept)
+        TSR_TRY(tsr_tensor_map(pieces, TSR_F32, (int64_t)w.slices * w.rows, piece_ld, piece_ld, BOX_ROWS, BOX_COLS, 128,
+                               &map_to));
+    else TSR_TRY(tsr_tensor_map(args->c, TSR_F32, m, n, args->ldc, BOX_ROWS, BOX_COLS, 128, &map_to));
+    cudaLaunchAttribute cluster;
+    const cudaLaunchConfig_t config =
+        config_of(stream, blocks * w.slices, SlicePipe::SHARED_BYTES, SLICE_CLUSTER, &cluster);
+    TSR_TRY(TSR_CUDA(cudaFuncSetAttribute(gemm_wgmma_slices<TYPE>, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                          SlicePipe::SHARED_BYTES)));
+    TSR_TRY(TSR_CUDA(cudaLaunchKernelEx(&config, gemm_wgmma_slices<TYPE>, map_a, map_b, map_to, w)));
+    if (!w.kept) return TSR_OK;
+    return TSR_LAUNCH(add_slices, (unsigned)tsr_ceil_div(m * tsr_ceil_div(n, 4), ADDERS), ADDERS, 0, stream, pieces,
+                      w.slices, (int64_t)w.rows, piece_ld, (float *)args->c, args->ldc, (int)m, (int)n,
+                      args->accumulate);
+}
+
+template <tsr_dtype TYPE> tsr_status launch_part(tsr_device *device, tsr_stream *stream, const tsr_gemm_args *args) {
+    if (in_slices(args->m, args->n, args->k)) return launch_slices<TYPE>(device, stream, args);
+    return takes_turns(args->m, args->k) ? launch_as<TYPE, true>(device, stream, args)
+                                         : launch_as<TYPE, false>(device, stream, args);
+}
+
+template <tsr_dtype TYPE> tsr_status launch(tsr_device *device, tsr_stream *stream, const tsr_gemm_args *args) {
+    if (args->k == 0 && args->accumulate) return TSR_OK;
+    if (args->k == 0)
+        return TSR_CUDA(cudaMemset2DAsync(args->c, (size_t)args->ldc * sizeof(float), 0,
+                                          (size_t)args->n * sizeof(float), (size_t)args->m, tsr_cuda_stream(stream)));
+    tsr_gemm_args part = *args;
+    for (int64_t row = 0; row < args->m; row += MOST_EXTENT) {
+        for (int64_t col = 0; col < args->n; col += MOST_EXTENT) {
+            for (int64_t depth = 0; depth < args->k; depth += MOST_EXTENT) {
+                part.m = tsr_min(args->m - row, MOST_EXTENT);
+                part.n = tsr_min(args->n - col, MOST_EXTENT);
+                part.k = tsr_min(args->k - depth, MOST_EXTENT);
+                part.a = (const uint16_t *)args->a + row * args->lda + depth;
+                part.b = (const uint16_t *)args->b + depth * args->ldb + col;
+                part.c = (float *)args->c + row * args->ldc + col;
+                part.accumulate = args->accumulate || depth > 0;
+                TSR_TRY(launch_part<TYPE>(device, stream, &part));
+            }
+        }
+    }
+    return TSR_OK;
+}
+
+/* C has larger elements than A and B, and a cluster reads B once for all its rows. */
+double bytes_of(int64_t m, int64_t n, int64_t k, int64_t rows, int64_t cols) {
+    return 2.0 * (double)m * (double)k * (double)tsr_ceil_div(n, cols) +
+           2.0 * (double)k * (double)n * (double)tsr_ceil_div(m, rows) + 4.0 * (double)m * (double)n;
+}
+
+template <tsr_dtype TYPE, bool TURNS> tsr_status shape_as(int64_t m, int64_t n, int64_t k, tsr_gemm_shape *out) {
+    using S = Sizes<TURNS>;
+    TSR_TRY(TSR_CUDA(cudaFuncSetAttribute(gemm_wgmma<TYPE, TURNS>, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                          S::Pipe::SHARED_BYTES)));
+    TSR_TRY(tsr_gemm_describe(gemm_wgmma<TYPE, TURNS>, M, S::N, K, THREADS, S::Pipe::SHARED_BYTES, sizeof(uint16_t), m,
+                              n, k, out));
+    out->bytes = bytes_of(m, n, k, M * S::CLUSTER, S::N);
+    return TSR_OK;
+}
+
+template <tsr_dtype TYPE> tsr_status shape_of_slices(int64_t m, int64_t n, int64_t k, tsr_gemm_shape *out) {
+    TSR_TRY(TSR_CUDA(cudaFuncSetAttribute(gemm_wgmma_slices<TYPE>, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                          SlicePipe::SHARED_BYTES)));
+    TSR_TRY(tsr_gemm_describe(gemm_wgmma_slices<TYPE>, SLICE_M, SLICE_N, K, THREADS, SlicePipe::SHARED_BYTES,
+                              sizeof(uint16_t), m, n, k, out));
+    out->bytes = bytes_of(m, n, k, SLICE_CLUSTER * SLICE_M, SLICE_N);
+    return TSR_OK;
+}
+
+template <tsr_dtype TYPE> tsr_status shape(tsr_device *, int64_t m, int64_t n, int64_t k, tsr_gemm_shape *out) {
+    if (in_slices(m, n, k)) return shape_of_slices<TYPE>(m, n, k, out);
+    return takes_turns(m, k) ? shape_as<TYPE, true>(m, n, k, out) : shape_as<TYPE, false>(m, n, k, out);
+}
+
+/* The tensor cores align the 16 products and the sum of a step to the largest of them, keep at least 2 bits below
+ * fp32's last, and truncate: at most 17/4 + 1 units of fp32's last place, 10.5·u, every 16 along k; 2·k·u holds that
+ * three times. Products are exact. */
+constexpr double ERROR_FACTOR = 2.0;
+
+template <tsr_dtype TYPE> constexpr tsr_gemm_kernel table() {
+    return {.name = "wgmma",
+            .what = "tensor cores, 16-bit operands as they stand, tensor copies, clusters",
+            .device = TSR_DEVICE_CUDA,
+            .input = TYPE,
+            .type = TSR_F32,
+            .min_arch = 90,
+            .max_arch = 90,
+            .accuracy = TSR_ACCURACY_FAST,
+            .error_factor = ERROR_FACTOR,
+            .error_grows = true,
+            .multiple = 1,
+            .speed_rank = 70,
+            .workspace_bytes = workspace_bytes,
+            .shape = shape<TYPE>,
+            .launch = launch<TYPE>};
+}
+
+} // namespace
+
+const tsr_gemm_kernel tsr_gemm_wgmma_bf16 = table<TSR_BF16>();
+const tsr_gemm_kernel tsr_gemm_wgmma_f16 = table<TSR_F16>();

@@ -1,0 +1,64 @@
+/* The sizes of `wgmma`'s two ways, its argument, and its products of 16 along k. Device code, for wgmma.cu,
+ * wgmma_store.h and wgmma_slices.h alone. */
+#ifndef TSR_KERNELS_GEMM_HOPPER_WGMMA_WORK_H
+#define TSR_KERNELS_GEMM_HOPPER_WGMMA_WORK_H
+
+#include "kernels/gemm/hopper/gather.h"
+#include "kernels/gemm/hopper/pipeline.h"
+
+namespace {
+
+constexpr int M = 128, K = 64; /* rows of a block's tile, and a panel */
+constexpr int GROUPS = 2;      /* warpgroups that multiply */
+constexpr int THREADS = (GROUPS + 1) * 128;
+/* of a panel of A, and of 64 rows or columns of a panel */
+constexpr int A_BYTES = M * K * 2, SQUARE_BYTES = 64 * K * 2;
+/* of a group's part of C */
+constexpr int BOX_ROWS = 64;
+constexpr int BOX_COLS = 32;
+constexpr int BOX_BYTES = BOX_ROWS * BOX_COLS * 4;
+constexpr int BOXES = 8;
+constexpr int QUADS = 32; /* a thread's sums of a tile, in fours */
+constexpr int BAND = 16;  /* rows of tiles that blocks walk together */
+
+template <bool TURNS> struct Sizes {
+    static constexpr int N = TURNS ? 128 : 256;
+    static constexpr int CLUSTER = TURNS ? 1 : 2;
+    static constexpr int PARTS = TURNS ? 2 : 1; /* of 64 rows, that a group multiplies */
+    static constexpr int STAGES = TURNS ? 6 : 4;
+    static constexpr int OWNERS = TURNS ? 128 : 256; /* threads that hold a tile's sums */
+    typedef hopper::Pipeline<STAGES, A_BYTES + N * K * 2, GROUPS * 2 * BOX_BYTES, CLUSTER> Pipe; /* boxes behind */
+    static constexpr hopper::Cut CUT = {
+        .unit = 4, .handing = 16, .gathering = 16, .parts = 132, .full = hopper::FULL_DEVICE / CLUSTER};
+};
+template <bool TURNS> using Sums = float[Sizes<TURNS>::PARTS][Sizes<TURNS>::N / 2];
+
+struct Work {
+    float *c;
+    int64_t ldc, m, n;
+    float4 *parts;            /* [part][block of the cluster][quad][owner] */
+    int tiles_m, tiles_n;     /* a tile here is a cluster's */
+    hopper::TilePlan plan;    /* workers are clusters */
+    bool accumulate, reached; /* reached: by tensor copies */
+};
+
+__device__ __forceinline__ void tile_of(const Work &w, int index, int *row, int *col) {
+    hopper::tile_at(index, w.tiles_m, w.tiles_n, BAND, row, col);
+}
+
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+template <tsr_dtype TYPE>
+__device__ __forceinline__ void multiply_16(float (&sum)[64], uint64_t a, uint64_t b, bool add) {
+    if (TYPE == TSR_BF16) hopper::wgmma_m64n128k16_bf16(sum, a, b, add);
+    else hopper::wgmma_m64n128k16_f16(sum, a, b, add);
+}
+template <tsr_dtype TYPE>
+__device__ __forceinline__ void multiply_16(float (&sum)[128], uint64_t a, uint64_t b, bool add) {
+    if (TYPE == TSR_BF16) hopper::wgmma_m64n256k16_bf16(sum, a, b, add);
+    else hopper::wgmma_m64n256k16_f16(sum, a, b, add);
+}
+#endif
+
+} // namespace
+
+#endif

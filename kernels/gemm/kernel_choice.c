@@ -1,0 +1,146 @@
+/* Which kernel multiplies. For a run: the one that was measured to be fastest (speeds.inc) among those that lose no
+ * more than is allowed. For each of its products: by shape, that one or a substitute. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/gemm/registry.h"
+#include "kernels/gemm/speeds.h"
+
+/* ---- measured speeds ------------------------------------------------------------------------- */
+
+/* Log-linear between the sizes, constant beyond them. */
+static double interpolate(const double *tflops, double size) {
+    const double first = TSR_GEMM_SPEED_SMALLEST;
+    double at = size > first ? log2(size / first) : 0;
+    if (at >= TSR_GEMM_SPEED_SIZES - 1) return 1e12 * tflops[TSR_GEMM_SPEED_SIZES - 1];
+    int below = (int)at;
+    double low = log(tflops[below]), high = log(tflops[below + 1]);
+    return 1e12 * exp(low + (at - below) * (high - low));
+}
+
+static bool measures(const tsr_gemm_speed_row *row, const tsr_gemm_kernel *kernel, int arch) {
+    return row->arch == arch && strcmp(row->kernel, kernel->name) == 0 &&
+           strcmp(row->input, tsr_dtype_name(kernel->input)) == 0 &&
+           strcmp(row->type, tsr_dtype_name(kernel->type)) == 0;
+}
+
+/* How far code that was measured is from the code at hand; < 0: it says nothing about it. Code for one architecture
+ * alone ("90a") uses instructions that other code has not. */
+static int code_distance(const char *measured, const char *code) {
+    if (strcmp(measured, code) == 0 || *measured == '\0') return 0;
+    return strchr(measured, 'a') || strchr(code, 'a') ? -1 : 1 + abs(atoi(measured) - atoi(code));
+}
+
+double tsr_gemm_speed(const tsr_gemm_kernel *kernel, const tsr_device_facts *facts, int64_t m, int64_t n, int64_t k) {
+    const bool round = (m | n | k) % 8 == 0;
+    const double size = cbrt((double)m * (double)n * (double)k);
+    const tsr_gemm_speed_row *best = NULL;
+    for (int i = 0; i < TSR_GEMM_SPEED_ROWS; i++) {
+        const tsr_gemm_speed_row *row = &tsr_gemm_speeds[i];
+        if (!measures(row, kernel, facts->arch) || code_distance(row->code, facts->code) < 0) continue;
+        if (!best || code_distance(row->code, facts->code) < code_distance(best->code, facts->code)) best = row;
+    }
+    return best ? interpolate(round ? best->round : best->odd, size) : 0;
+}
+
+/* ---- the choice ------------------------------------------------------------------------------ */
+
+tsr_accuracy tsr_gemm_loss(const tsr_gemm_kernel *kernel, tsr_dtype a, tsr_dtype b) {
+    const bool rounds = tsr_dtype_serves(kernel->input, TSR_USE_ROUNDED) && kernel->input != kernel->type;
+    return rounds && (a != kernel->input || b != kernel->input) ? TSR_ACCURACY_BF16 : kernel->accuracy;
+}
+
+/* Operands are handed over in C's type, as they are stored, or rounded to bfloat16; others are not made. */
+static bool takes(const tsr_gemm_kernel *kernel, const tsr_gemm_request *request) {
+    const bool as_stored = request->a == kernel->input && request->b == kernel->input;
+    return kernel->type == request->type && (as_stored || tsr_dtype_serves(kernel->input, TSR_USE_ROUNDED));
+}
+
+/* flop/s of all launches together, the seconds before the first of them counted in. Where nothing was measured a
+ * rank, which is below any flop/s; loading is then held against a guess. */
+static double speed_of(const tsr_gemm_kernel *kernel, const tsr_device_facts *facts, const tsr_gemm_request *request) {
+    const double guess = 1e13, measured = tsr_gemm_speed(kernel, facts, request->m, request->n, request->k);
+    if (measured > 0)
+        return request->flops > 0 ? request->flops / (request->flops / measured + kernel->load_seconds) : measured;
+    return request->flops > 0 && kernel->load_seconds > request->flops / guess ? 0 : (double)kernel->speed_rank;
+}
+
+/* Among the kernels of this device called `name` (NULL: any): fewest losses first where losses do not matter, as
+ * with a name; else speed. */
+static const tsr_gemm_kernel *best_of(const char *name, const tsr_device_facts *facts,
+                                      const tsr_gemm_request *request) {
+    const tsr_gemm_kernel *best = NULL;
+    double best_speed = 0;
+    tsr_accuracy best_loss = TSR_ACCURACY_COUNT;
+    int count;
+    const tsr_gemm_kernel *const *kernels = tsr_gemm_kernels(&count);
+    for (int i = 0; i < count; i++) {
+        const tsr_gemm_kernel *one = kernels[i];
+        if (one->device != facts->kind || !tsr_gemm_runs_on(one, facts->arch) || !takes(one, request)) continue;
+        const tsr_accuracy loss = tsr_gemm_loss(one, request->a, request->b);
+        if (name ? strcmp(one->name, name) != 0 || loss >= best_loss : loss > request->accuracy || one->multiple > 1)
+            continue;
+        const double speed = speed_of(one, facts, request);
+        if (!name && best && speed <= best_speed) continue;
+        best = one;
+        best_speed = speed;
+        best_loss = loss;
+    }
+    return best;
+}
+
+tsr_status tsr_gemm_choose(const char *name, const tsr_device_facts *facts, const tsr_gemm_request *request,
+                           const tsr_gemm_kernel **kernel) {
+    const bool any = strcmp(name, "auto") == 0;
+    const tsr_gemm_kernel *best = best_of(any ? NULL : name, facts, request);
+    if (!best && !any) return tsr_gemm_find(name, facts, request->type, request->type, kernel); /* says what there is */
+    if (!best)
+        return tsr_fail(TSR_ERR_UNSUPPORTED, "no %s kernel for %s (sm_%d) in this build: use --device cpu",
+                        tsr_dtype_name(request->type), facts->name, facts->arch);
+    *kernel = best;
+    return TSR_OK;
+}
+
+/* ---- the kernel for a product ---------------------------------------------------------------- */
+
+static tsr_gemm_substitute substitute_of(const tsr_gemm_kernel *kernel, int64_t m, int64_t n, int64_t k) {
+    return kernel->substitute ? kernel->substitute(m, n, k) : (tsr_gemm_substitute){.kernel = NULL};
+}
+
+const tsr_gemm_kernel *tsr_gemm_serving(const tsr_gemm_kernel *kernel, int64_t m, int64_t n, int64_t k) {
+    const tsr_gemm_kernel *other = substitute_of(kernel, m, n, k).kernel;
+    return other ? tsr_gemm_serving(other, m, n, k) : kernel;
+}
+
+const char *tsr_gemm_explain(const tsr_gemm_kernel *kernel, int64_t m, int64_t n, int64_t k, char *text) {
+    size_t used = (size_t)snprintf(text, TSR_GEMM_TEXT, "%s", kernel->name);
+    tsr_gemm_substitute next;
+    while ((next = substitute_of(kernel, m, n, k)).kernel && used < TSR_GEMM_TEXT) {
+        used += (size_t)snprintf(text + used, TSR_GEMM_TEXT - used, " -> %s (%s)", next.kernel->name, next.why);
+        kernel = next.kernel;
+    }
+    if (kernel->fallback && used < TSR_GEMM_TEXT)
+        snprintf(text + used, TSR_GEMM_TEXT - used, ", or %s where the device finds elements that it cannot hold",
+                 tsr_gemm_serving(kernel->fallback, m, n, k)->name);
+    return text;
+}
+
+const char *tsr_gemm_explain_choice(const char *name, const tsr_device_facts *facts, const tsr_gemm_request *request,
+                                    const tsr_gemm_kernel *kernel, char *text) {
+    const double speed = tsr_gemm_speed(kernel, facts, request->m, request->n, request->k);
+    const bool any = strcmp(name, "auto") == 0, best = any && best_of(NULL, facts, request) == kernel;
+    /* NOLINTBEGIN(clang-analyzer-core.NullDereference): a kernel was chosen, whatever best_of finds now */
+    if (!any) snprintf(text, TSR_GEMM_TEXT, "%s, asked for by name", kernel->name);
+    else if (!best) snprintf(text, TSR_GEMM_TEXT, "auto -> %s (the choice of the rank with the slowest)", kernel->name);
+    else if (speed == 0)
+        snprintf(text, TSR_GEMM_TEXT, "auto -> %s (by rank: nothing was measured on such a device)", kernel->name);
+    else
+        snprintf(text, TSR_GEMM_TEXT,
+                 "auto -> %s (fastest as measured, %.3g TFLOP/s at about %" PRId64 " x %" PRId64 " x %" PRId64 ")",
+                 kernel->name, speed / 1e12, request->m, request->n, request->k);
+    /* NOLINTEND(clang-analyzer-core.NullDereference) */
+    return text;
+}

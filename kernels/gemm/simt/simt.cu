@@ -1,0 +1,352 @@
+/* Operation: C = A·B or C += A·B, fp32 or fp64, row-major, any shape; IEEE multiply-adds on the CUDA cores.
+ * Mapping: 8 warps make a tile of 256 × 128 (fp32) or 128 × 128 (fp64) of C; a warp's 8 × 4 lanes own 8 × 16 (8 × 8)
+ * elements each. Shared memory holds columns of A and rows of B (simt_operands.h, simt_stages.h): A is packed so
+ * beforehand, or turned on the way where few columns of C would pay for that; B stays as it is. On sm_90a a
+ * warpgroup of its own fills the stages of a pipeline, by TMA and, where A turns, by asynchronous copies of
+ * single elements that complete on the same barriers, and gives registers to the warps that multiply; elsewhere all
+ * threads load the next panel into registers before they multiply one, and store it behind that. Blocks stay on
+ * their multiprocessor and walk C in bands of 8 rows of tiles, which share their panels in the L2 cache; they share
+ * the tiles left over in the end. Tiles too few for the device are cut along k, and a second kernel adds up the parts.
+ * The registers' two banks give one operand each a cycle, and a multiply-add wants three: neighbours share one,
+ * which the operand cache keeps, and what the compiler makes of the loop (registers, order) decides how often the
+ * other two stand in one bank.
+ * A block uses: 199872 (fp32) or 200416 (fp64) bytes of shared memory and 384 threads of 168 registers, of which 256
+ * get 232, on sm_90a; 50 or 35 KiB, 256 threads and at most 255 registers elsewhere. One block a multiprocessor.
+ * Requirements: workspace for a copy of B, where A is packed (n ≥ 2560) for that, too, k·n and m·k elements and
+ * padding, and at most 33 MiB for parts of sums.
+ * Arithmetic intensity: 256·128/(256+128)/2 = 42.7 flop/byte in fp32; 128·128/(128+128)/4 = 16 in fp64.
+ * Measured on an H200, 2026-11-21, TFLOP/s, cuBLAS SGEMM in turns with it in brackets: fp32 54.7 (50.3) at 4096,
+ * 56.1 (50.9) at 8192, 84 % of the CUDA cores' peak, 57.0 (54.0) at 16384, 55.6 (47.8) at 8191; 512 × 8192 × 8192 54
+ * (50), 256 × 256 × 100000 49 (47). fp64 26.5 at 4096, 26.3 at 8192, 78 %.
+ * Reference: Volkov and Demmel, Benchmarking GPUs to tune dense linear algebra, SC 2008; packing: Goto and van de
+ * Geijn, Anatomy of high-performance matrix multiplication, TOMS 2008. */
+#include "kernels/gemm/simt/simt_stages.h"
+
+namespace {
+
+constexpr hopper::Cut CUT = {
+    .unit = 4, .handing = 4, .gathering = 4, .parts = 132, .full = hopper::FULL_DEVICE}; /* in units of k */
+/* along k in the body of the innermost loop: it must stay in the instruction cache */
+template <typename T> constexpr int STEPS = sizeof(T) == sizeof(float) ? 8 : K<T>;
+template <typename T> constexpr int LANES_N = 32 / Tile<T>::LANES_M;
+template <typename T> constexpr int OWN = Tile<T>::OWN_M *Tile<T>::OWN_N;
+
+/* ---- multiplying ----------------------------------------------------------------------------- */
+
+/* COUNT elements of a thread: groups of 16 bytes, LANES of them side by side. */
+template <typename T, int COUNT, int LANES> __device__ __forceinline__ void load_own(T (&own)[COUNT], const T *row) {
+#pragma unroll
+    for (int g = 0; g < COUNT / GROUP<T>; g++) {
+        const Group<T> group = *reinterpret_cast<const Group<T> *>(row + g * LANES * GROUP<T>);
+#pragma unroll
+        for (int e = 0; e < GROUP<T>; e++) own[g * GROUP<T> + e] = group.at[e];
+    }
+}
+
+/* `panels` panels of the pipeline into `sum`; the next step's elements are loaded while the present ones are
+ * multiplied. Neighbouring multiply-adds share an operand, down one column of `sum` and up the next; the order of TURN
+ * suits the registers the compiler picks. */
+template <typename T>
+__device__ __forceinline__ void multiply(const Work<T> &w, Stages<T> &stages, int panels, int own_row, int own_col,
+                                         T (&sum)[Tile<T>::OWN_M][Tile<T>::OWN_N]) {
+    constexpr int PITCH_A = PITCH<T>;
+    constexpr int N = Tile<T>::N;
+    constexpr int OWN_M = Tile<T>::OWN_M;
+    constexpr int OWN_N = Tile<T>::OWN_N;
+    constexpr int LANES_M = Tile<T>::LANES_M;
+    constexpr int TURN[OWN_M] = {4, 2, 7, 3, 6, 0, 5, 1};
+#pragma unroll 1
+    for (int t = 0; t < panels; t++) {
+        T own_a[2][OWN_M], own_b[2][OWN_N];
+        stages.wait(w);
+        const T *a = stages.stage() + own_row, *b = stages.stage() + A_ELEMENTS<T> + own_col;
+        load_own<T, OWN_M, LANES_M>(own_a[0], a);
+        load_own<T, OWN_N, LANES_N<T>>(own_b[0], b);
+#pragma unroll 1
+        for (int step = 0; step < K<T>; step += STEPS<T>, a += STEPS<T> * PITCH_A, b += STEPS<T> * N) {
+            /* The last loads of a panel are not used. A branch around them would separate loads from multiply-adds. */
+            const bool more = step + STEPS<T> < K<T>;
+            const T *next_a = more ? a + STEPS<T> * PITCH_A : stages.idle() + own_row,
+                    *next_b = more ? b + STEPS<T> * N : stages.idle() + own_col;
+#pragma unroll
+            for (int l = 0; l < STEPS<T>; l++) {
+                if (l + 1 < STEPS<T> || STEPS<T> < K<T>) { /* known to the compiler */
+                    load_own<T, OWN_M, LANES_M>(own_a[(l + 1) % 2], l + 1 < STEPS<T> ? a + (l + 1) * PITCH_A : next_a);
+                    load_own<T, OWN_N, LANES_N<T>>(own_b[(l + 1) % 2], l + 1 < STEPS<T> ? b + (l + 1) * N : next_b);
+                }
+#pragma unroll
+                for (int j = 0; j < OWN_N; j++)
+#pragma unroll
+                    for (int i = 0; i < OWN_M; i++) {
+                        const int at = TURN[j % 2 ? OWN_M - 1 - i : i];
+                        sum[at][j] = fma(own_a[l % 2][at], own_b[l % 2][j], sum[at][j]);
+                    }
+            }
+        }
+        stages.done(w);
+    }
+}
+
+/* ---- storing --------------------------------------------------------------------------------- */
+
+/* Where thread `threadIdx.x` owns elements of a tile: the first of them, and row i of its own. */
+template <typename T> __device__ __forceinline__ int first_row() {
+    constexpr int WARPS_N = THREADS / 32 / Tile<T>::WARPS_M;
+    return (int)threadIdx.x / 32 / WARPS_N * Tile<T>::LANES_M * Tile<T>::OWN_M +
+           (int)threadIdx.x % 32 / LANES_N<T> * GROUP<T>;
+}
+template <typename T> __device__ __forceinline__ int first_col() {
+    constexpr int WARPS_N = THREADS / 32 / Tile<T>::WARPS_M;
+    return (int)threadIdx.x / 32 % WARPS_N * LANES_N<T> * Tile<T>::OWN_N + (int)threadIdx.x % LANES_N<T> * GROUP<T>;
+}
+template <typename T> __device__ __forceinline__ int row_of(int i) {
+    return i / GROUP<T> * Tile<T>::LANES_M * GROUP<T> + i % GROUP<T>;
+}
+
+/* GROUP sums to C, of whose row `cols` elements are left. Always an addition: stored as they are, the sums would
+ * have to stand in registers side by side, like the operands, and meet them in the same register banks all along k. */
+template <typename T>
+__device__ __forceinline__ void store_group(const T *sum, T *c, int64_t cols, bool accumulate, bool wide) {
+    Group<T> group = {};
+    if (wide && cols >= GROUP<T>) {
+        if (accumulate) group = *reinterpret_cast<const Group<T> *>(c);
+#pragma unroll
+        for (int e = 0; e < GROUP<T>; e++) group.at[e] += sum[e];
+        *reinterpret_cast<Group<T> *>(c) = group;
+    } else {
+#pragma unroll
+        for (int e = 0; e < GROUP<T>; e++)
+            if (e < cols) c[e] = (accumulate ? c[e] : T(0)) + sum[e];
+    }
+}
+
+/* A thread's sums to C. */
+template <typename T>
+__device__ __forceinline__ void store(const Work<T> &w, int tile, const T (&sum)[Tile<T>::OWN_M][Tile<T>::OWN_N]) {
+    int tile_row, tile_col;
+    hopper::tile_at(tile, w.tiles_m, w.tiles_n, BAND, &tile_row, &tile_col);
+    const int64_t row = (int64_t)tile_row * Tile<T>::M + first_row<T>(),
+                  col = (int64_t)tile_col * Tile<T>::N + first_col<T>();
+#pragma unroll
+    for (int i = 0; i < Tile<T>::OWN_M; i++) {
+        if (row + row_of<T>(i) >= w.m) continue;
+#pragma unroll
+        for (int g = 0; g < Tile<T>::OWN_N / GROUP<T>; g++) {
+            const int64_t at = col + g * LANES_N<T> * GROUP<T>;
+            store_group(sum[i] + g * GROUP<T>, w.c + (row + row_of<T>(i)) * w.ldc + at, w.n - at, w.accumulate,
+                        w.wide_c);
+        }
+    }
+}
+
+/* A thread's sums to a part, and back. */
+template <typename T>
+__device__ __forceinline__ void leave(const Work<T> &w, int part, const T (&sum)[Tile<T>::OWN_M][Tile<T>::OWN_N]) {
+    T *to = w.partial + (int64_t)part * OWN<T> * THREADS + threadIdx.x;
+#pragma unroll
+    for (int i = 0; i < OWN<T>; i++) to[i * THREADS] = sum[i / Tile<T>::OWN_N][i % Tile<T>::OWN_N];
+}
+template <typename T>
+__device__ __forceinline__ void go_on(const Work<T> &w, int part, T (&sum)[Tile<T>::OWN_M][Tile<T>::OWN_N]) {
+    const T *from = w.partial + (int64_t)part * OWN<T> * THREADS + threadIdx.x;
+#pragma unroll
+    for (int i = 0; i < OWN<T>; i++) sum[i / Tile<T>::OWN_N][i % Tile<T>::OWN_N] = from[i * THREADS];
+}
+
+template <typename T>
+__global__ void __launch_bounds__(ALL_THREADS, 1)
+    gemm_simt(const __grid_constant__ Work<T> w, const __grid_constant__ Map map_b) {
+    if (w.predicate && *w.predicate == 0) return;
+    TSR_SHARED_DYNAMIC(unsigned char, shared);
+    Stages<T> stages(w, shared);
+    hopper::TileScheduler scheduler(w.plan, (int)blockIdx.x);
+    hopper::WorkTile s;
+#ifdef TSR_SIMT_TMA
+    if (threadIdx.x >= THREADS) {
+        hopper::registers_give<40>();
+        if (w.packed && threadIdx.x > THREADS) return;
+        while (scheduler.next(w.plan, &s)) stages.produce(w, map_b, panels_of(w, s));
+        hopper::copies_wait();
+        return;
+    }
+    hopper::registers_take<232>();
+#else
+    (void)map_b;
+#endif
+    const int own_row = first_row<T>(), own_col = first_col<T>();
+    while (scheduler.next(w.plan, &s)) {
+        const Panels panels = panels_of(w, s);
+        T sum[Tile<T>::OWN_M][Tile<T>::OWN_N] = {};
+        if (s.from >= 0) {
+            hopper::take_over(w.plan, (int)blockIdx.x, 0, threadIdx.x == 0, multipliers_wait);
+            go_on(w, s.from, sum);
+        }
+        stages.begin(w, panels);
+        multiply(w, stages, panels.count, own_row, own_col, sum);
+        if (s.to < 0) store(w, s.tile, sum);
+        else leave(w, s.to, sum);
+        if (s.handed) hopper::hand_over(w.plan, (int)blockIdx.x, 0, threadIdx.x == 0, multipliers_wait);
+    }
+}
+
+/* The parts of tiles for hopper::gather: GROUP elements of a thread at a time. */
+template <typename T> struct Parts {
+    typedef ::Work<T> Work;
+    typedef T Value;
+    static constexpr int THREADS = ::THREADS;
+    static constexpr int STRANDS = 1;
+    static constexpr int UNROLL = 4;
+    static constexpr int VALUES = GROUP<T>;
+    static constexpr int GROUPS = OWN<T> / VALUES;
+    static __device__ __forceinline__ bool left_out(const Work &w) { return w.predicate && *w.predicate == 0; }
+    static __device__ __forceinline__ void add(const Work &w, int part, int group, int thread, T (&sum)[VALUES]) {
+        const T *from = w.partial + ((int64_t)part * OWN<T> + group * VALUES) * THREADS + thread;
+#pragma unroll
+        for (int e = 0; e < VALUES; e++) sum[e] += from[e * THREADS];
+    }
+    static __device__ __forceinline__ void put(const Work &w, int tile, int group, int, const T (&sum)[VALUES]) {
+        constexpr int GROUPS_ROW = Tile<T>::OWN_N / VALUES;
+        int tile_row, tile_col;
+        hopper::tile_at(tile, w.tiles_m, w.tiles_n, BAND, &tile_row, &tile_col);
+        const int64_t row = (int64_t)tile_row * Tile<T>::M + first_row<T>() + row_of<T>(group / GROUPS_ROW);
+        const int64_t col = (int64_t)tile_col * Tile<T>::N + first_col<T>() + group % GROUPS_ROW * LANES_N<T> * VALUES;
+        if (row < w.m) store_group(sum, w.c + row * w.ldc + col, w.n - col, w.accumulate, w.wide_c);
+    }
+};
+
+/* ---- the kernel as the contract wants it ----------------------------------------------------- */
+
+template <typename T> size_t part_bytes(int64_t m, int64_t n, int64_t k) {
+    return hopper::parts_bytes(CUT, tsr_ceil_div(m, Tile<T>::M) * tsr_ceil_div(n, Tile<T>::N), tsr_ceil_div(k, UNIT),
+                               OWN<T> * THREADS * sizeof(T));
+}
+template <typename T> size_t workspace_bytes(int64_t m, int64_t n, int64_t k) {
+    return packed_a_bytes<T>(m, n, k) + copied_b_bytes<T>(k, n) + part_bytes<T>(m, n, k);
+}
+
+/* What the code that the device will run was compiled to. */
+struct Build {
+    bool tma; /* B's panels come by TMA */
+    int threads, panel;
+    size_t shared_bytes;
+};
+
+template <typename T> tsr_status prepare(Build *build) {
+    using Sizes = Tile<T>;
+    cudaFuncAttributes attributes;
+    TSR_TRY(TSR_CUDA(cudaFuncGetAttributes(&attributes, gemm_simt<T>)));
+    /* as __launch_bounds__ says */
+    build->tma = attributes.ptxVersion >= 90 && attributes.maxThreadsPerBlock > THREADS;
+    const int stages = build->tma ? Sizes::STAGES_TMA : STAGES_PLAIN;
+    build->threads = build->tma ? THREADS + PRODUCERS : THREADS;
+    build->panel = build->tma ? Sizes::PANEL_TMA : Sizes::PANEL_PLAIN;
+    build->shared_bytes = ((size_t)stages * build->panel * (PITCH<T> + Sizes::N) + IDLE) * sizeof(T) +
+                          (build->tma ? 2 * stages * sizeof(uint64_t) + BOX_ALIGNMENT : 0);
+    return TSR_CUDA(
+        cudaFuncSetAttribute(gemm_simt<T>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)build->shared_bytes));
+}
+
+template <typename T>
+tsr_status multiply_tiles(tsr_stream *stream, const Build &build, Work<T> w, void *parts, const Map &map_b) {
+    int multiprocessors = 0, most = 0;
+    TSR_TRY(tsr_cuda_attribute(cudaDevAttrMultiProcessorCount, &multiprocessors));
+    TSR_TRY(tsr_cuda_attribute(cudaDevAttrMaxGridDimX, &most));
+    w.plan = hopper::tile_plan(CUT, (int64_t)w.tiles_m * w.tiles_n, tsr_ceil_div(w.k, UNIT),
+                               tsr_min(multiprocessors, most), 0);
+    TSR_TRY(hopper::parts_clear(stream, &w.plan, parts, (void **)&w.partial));
+    TSR_TRY(TSR_LAUNCH(gemm_simt<T>, (unsigned)w.plan.workers, build.threads, build.shared_bytes, stream, w, map_b));
+    return hopper::gather_launch<Parts<T>>(stream, w);
+}
+
+template <typename T> tsr_status launch(tsr_device *, tsr_stream *stream, const tsr_gemm_args *args) {
+    const int64_t m = args->m;
+    const int64_t n = args->n;
+    const int64_t k = args->k;
+    unsigned char *at_b = (unsigned char *)args->workspace + packed_a_bytes<T>(m, n, k);
+    Build build;
+    TSR_TRY(prepare<T>(&build));
+    Work<T> w = {};
+    Preparing<T> p = {};
+    w.a = (const T *)args->a;
+    w.lda = args->lda;
+    w.b = (const T *)args->b;
+    w.ldb = args->ldb;
+    w.c = (T *)args->c;
+    w.ldc = args->ldc;
+    w.m = m;
+    w.n = n;
+    w.k = k;
+    p.m = m;
+    p.n = n;
+    p.k = k;
+    p.lda = w.lda;
+    p.ldb = w.ldb;
+    p.predicate = w.predicate = args->predicate;
+    w.packed = packs(n);
+    if (w.packed) {
+        p.a = w.a;
+        w.a = p.to_a = (T *)args->workspace;
+    }
+    if (build.tma && !reached(w.b, w.ldb)) {
+        p.b = w.b;
+        w.b = p.to_b = (T *)at_b;
+        w.ldb = p.ld_to_b = copied_ld<T>(n);
+    }
+    TSR_TRY(prepare_where(stream, p));
+    w.tiles_m = (int)tsr_ceil_div(m, Tile<T>::M);
+    w.tiles_n = (int)tsr_ceil_div(n, Tile<T>::N);
+    w.accumulate = args->accumulate;
+    w.wide_b = aligned(w.b, w.ldb);
+    w.wide_c = aligned(w.c, w.ldc);
+    Map map_b = {};
+#ifdef TSR_HAVE_HOPPER
+    if (build.tma) TSR_TRY(tsr_tensor_map(w.b, Tile<T>::TYPE, k, n, w.ldb, build.panel, Tile<T>::N, 0, &map_b));
+#endif
+    return multiply_tiles(stream, build, w, at_b + copied_b_bytes<T>(k, n), map_b);
+}
+
+template <typename T> tsr_status shape(tsr_device *, int64_t m, int64_t n, int64_t k, tsr_gemm_shape *out) {
+    Build build;
+    TSR_TRY(prepare<T>(&build));
+    return tsr_gemm_describe(gemm_simt<T>, Tile<T>::M, Tile<T>::N, build.panel, build.threads, build.shared_bytes,
+                             sizeof(T), m, n, k, out);
+}
+
+/* On an H200 `tiled` and `checked` take 11 and 12 µs at 256³ and 34 and 36 µs at 512³ in fp32, 17 and 18 µs at 256³
+ * and 61 and 62 µs at 512³ in fp64, and `simt` 28 to 30 µs at all of these. TMA counts rows and columns in 31 bits, an
+ * int panels of k. */
+template <typename T> tsr_gemm_substitute substitute(int64_t m, int64_t n, int64_t k) {
+    constexpr bool SINGLE = sizeof(T) == sizeof(float);
+    if (tsr_gemm_is_small(SINGLE ? 440 : 330, m, n, k))
+        return {.kernel = SINGLE ? &tsr_gemm_tiled_f32 : &tsr_gemm_tiled_f64,
+                .why = SINGLE ? "m*n*k < 440^3, k < 440" : "m*n*k < 330^3, k < 330",
+                .unable = k == 0};
+    if (n > 1 << 30 || k > 1 << 28)
+        return {.kernel = SINGLE ? &tsr_gemm_coarse_f32 : &tsr_gemm_coarse_f64,
+                .why = "n > 2^30 or k > 2^28",
+                .unable = true};
+    return {};
+}
+
+template <typename T> constexpr tsr_gemm_kernel table(tsr_dtype type) {
+    return {.name = "simt",
+            .what = "register tiles, asynchronous ring of stages",
+            .device = TSR_DEVICE_CUDA,
+            .input = type,
+            .type = type,
+            .accuracy = TSR_ACCURACY_IEEE,
+            .error_factor = TSR_GEMM_PLAIN_ERROR_FACTOR,
+            .error_grows = true,
+            .multiple = 1,
+            .speed_rank = 55,
+            .substitute = substitute<T>,
+            .predicated = true,
+            .workspace_bytes = workspace_bytes<T>,
+            .shape = shape<T>,
+            .launch = launch<T>};
+}
+
+} // namespace
+
+const tsr_gemm_kernel tsr_gemm_simt_f32 = table<float>(TSR_F32);
+const tsr_gemm_kernel tsr_gemm_simt_f64 = table<double>(TSR_F64);

@@ -1,0 +1,13 @@
+/* The memory of a plan. */
+#ifndef TSR_MPI_EXECUTE_BUFFERS_H
+#define TSR_MPI_EXECUTE_BUFFERS_H
+
+#include "kernels/device/device.h"
+#include "mpi/plan/plan.h"
+
+/* Local. Every buffer of the plan, by number: on the device, or pinned on the host. *buffers is the caller's until
+ * tsr_buffers_close. */
+tsr_status tsr_buffers_open(const tsr_plan *plan, tsr_device *device, void ***buffers);
+void tsr_buffers_close(const tsr_plan *plan, tsr_device *device, void **buffers); /* NULL is fine */
+
+#endif

@@ -1,0 +1,404 @@
+/* Lanes as threads (execute.h). A lane walks the whole schedule and does the steps that are its own; device lanes
+ * keep one step in flight while they issue the next, so that a stream never runs dry between two steps that are both
+ * ready. */
+#include "mpi/execute/execute.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+
+#include "mpi/execute/buffers.h"
+#include "mpi/execute/clocks.h"
+#include "mpi/execute/execute_step.h"
+#include "mpi/schedule/forecast.h"
+
+typedef struct {
+    tsr_executor *executor;
+    tsr_lane lane;
+    bool asynchronous;
+    bool started;
+    pthread_t thread;
+    tsr_stream *stream;
+    tsr_event *begin[2], *end[2]; /* of the step in flight and of the one being issued */
+    tsr_event *origin;            /* with a trace: ties the stream's clock to the host's */
+    double origin_seconds;        /* tsr_now_seconds() when the origin was put on the idle stream */
+    int turn;
+    bool in_flight;
+    tsr_step flying;
+    double seconds, bytes, flops;
+    int64_t tiles;
+    tsr_kernel_share kernels[TSR_KERNELS_RAN]; /* by shapes alone: products that fall back the device counts */
+} lane_state;
+
+struct tsr_executor {
+    tsr_execution x;
+    void **buffers;
+    tsr_clocks clocks;
+    lane_state lanes[TSR_LANE_COUNT];
+    atomic_llong begun, done; /* predicted nanoseconds of the steps that have begun, and of those done */
+    bool all_started;         /* under clocks.lock: no lane begins before it is known that all can */
+    int lanes_done;           /* under clocks.lock */
+    tsr_status status;        /* of the first lane that failed; under clocks.lock */
+    char message[1024];
+};
+
+static tsr_status walk(const tsr_executor *e, tsr_step_sink sink, void *context) {
+    return e->x.plan->schedule->emit(e->x.plan, tsr_grid_rank(e->x.grid), sink, context);
+}
+
+/* ---- streams, events ------------------------------------------------------------------------- */
+
+static bool lane_asynchronous(const tsr_execution *x, tsr_lane lane) {
+    if (lane == TSR_LANE_READ || lane == TSR_LANE_WRITE) return false;
+    return lane != TSR_LANE_EXCHANGE || x->transport->ops->asynchronous;
+}
+
+static tsr_status open_lane(tsr_executor *e, tsr_lane which) {
+    lane_state *lane = &e->lanes[which];
+    tsr_device *device = e->x.device;
+    *lane = (lane_state){.executor = e, .lane = which, .asynchronous = lane_asynchronous(&e->x, which)};
+    TSR_TRY(device->ops->stream_create(device, &lane->stream));
+    for (int i = 0; i < 2 && lane->asynchronous; i++) {
+        TSR_TRY(device->ops->event_create(device, &lane->begin[i]));
+        TSR_TRY(device->ops->event_create(device, &lane->end[i]));
+    }
+    return e->x.trace && lane->asynchronous ? device->ops->event_create(device, &lane->origin) : TSR_OK;
+}
+
+static void close_lane(tsr_device *device, lane_state *lane) {
+    for (int i = 0; i < 2; i++) {
+        if (lane->begin[i]) device->ops->event_destroy(device, lane->begin[i]);
+        if (lane->end[i]) device->ops->event_destroy(device, lane->end[i]);
+    }
+    if (lane->origin) device->ops->event_destroy(device, lane->origin);
+    if (lane->stream) device->ops->stream_destroy(device, lane->stream);
+}
+
+void tsr_executor_close(tsr_executor *e) {
+    if (!e) return;
+    for (int lane = 0; lane < TSR_LANE_COUNT; lane++) close_lane(e->x.device, &e->lanes[lane]);
+    tsr_clocks_close(&e->clocks);
+    e->x.device->ops->release(e->x.device, e->x.counters);
+    tsr_buffers_close(e->x.plan, e->x.device, e->buffers);
+    free(e);
+}
+
+tsr_status tsr_executor_open(const tsr_execution *execution, tsr_executor **executor) {
+    tsr_executor *e = calloc(1, sizeof *e);
+    if (!e) return tsr_fail(TSR_ERR_MEMORY, "no memory for an executor");
+    e->x = *execution;
+    e->buffers = execution->buffers;
+    tsr_status status;
+    TSR_TRY_DONE(execution->device->ops->use(execution->device));
+    if (!e->buffers) TSR_TRY_DONE(tsr_buffers_open(execution->plan, execution->device, &e->buffers));
+    TSR_TRY_DONE(execution->device->ops->allocate(execution->device, sizeof *e->x.counters, (void **)&e->x.counters));
+    TSR_TRY_DONE(tsr_clocks_open(execution->plan->buffers, &e->clocks));
+    for (int lane = 0; lane < TSR_LANE_COUNT; lane++) TSR_TRY_DONE(open_lane(e, (tsr_lane)lane));
+    *executor = e;
+    return TSR_OK;
+done:
+    tsr_executor_close(e);
+    return status;
+}
+
+/* ---- progress -------------------------------------------------------------------------------- */
+
+/* Of all bytes and flops of a lane, or of one step, by the plan's rates. */
+static double predicted_seconds(const tsr_plan *plan, tsr_lane lane, double bytes, double flops) {
+    const double rate = plan->resources.rates.lane[lane];
+    return rate > 0 ? (lane == TSR_LANE_MULTIPLY ? flops : bytes) / rate : 0;
+}
+
+static long long predicted_ns(const tsr_executor *e, const tsr_step *step) {
+    return (long long)(1e9 * predicted_seconds(e->x.plan, step->lane, step->lane_bytes, step->flops));
+}
+
+static double predicted_run(const tsr_plan *plan, const tsr_forecast *forecast) {
+    double seconds = 0;
+    for (int lane = 0; lane < TSR_LANE_COUNT; lane++)
+        seconds += predicted_seconds(plan, (tsr_lane)lane, forecast->lane_bytes[lane], forecast->flops);
+    return seconds;
+}
+
+static void report_progress(tsr_executor *e, double seconds) {
+    const double done = (double)atomic_load(&e->done) / 1e9, begun = (double)atomic_load(&e->begun) / 1e9;
+    if (seconds > 0) e->x.progress(e->x.progress_context, done / seconds, (begun - done) / seconds);
+}
+
+/* ---- one lane -------------------------------------------------------------------------------- */
+
+static void lane_done(lane_state *lane, const tsr_step *step, double seconds) {
+    lane->seconds += seconds;
+    lane->bytes += step->lane_bytes;
+    lane->flops += step->flops;
+    if (step->kind == TSR_STEP_MULTIPLY) {
+        lane->tiles++;
+        tsr_kernels_add(lane->kernels, tsr_gemm_serving(lane->executor->x.kernel, step->m, step->n, step->k)->name,
+                        step->flops);
+    }
+    atomic_fetch_add(&lane->executor->done, predicted_ns(lane->executor, step));
+    tsr_clocks_advance(&lane->executor->clocks, step);
+}
+
+/* The first record on a stream may take longer than later ones: the second counts. */
+static tsr_status trace_origin(lane_state *lane) {
+    tsr_device *device = lane->executor->x.device;
+    for (int i = 0; i < 2; i++) {
+        lane->origin_seconds = tsr_now_seconds();
+        TSR_TRY(device->ops->event_record(device, lane->origin, lane->stream));
+        TSR_TRY(device->ops->event_wait(device, lane->origin));
+    }
+    return TSR_OK;
+}
+
+/* Both times from the origin, so that rounding (a GPU's differences of events are floats) keeps the order in which
+ * the stream reached the events. */
+static tsr_status trace_landed(lane_state *lane, int flying) {
+    const tsr_execution *x = &lane->executor->x;
+    double begin, end;
+    if (!x->trace) return TSR_OK;
+    TSR_TRY(x->device->ops->event_seconds(x->device, lane->origin, lane->begin[flying], &begin));
+    TSR_TRY(x->device->ops->event_seconds(x->device, lane->origin, lane->end[flying], &end));
+    tsr_trace_step(x->trace, &lane->flying, lane->origin_seconds + begin, lane->origin_seconds + end);
+    return TSR_OK;
+}
+
+/* Waits for the step in flight, which is the one issued before `turn`. */
+static tsr_status lane_land(lane_state *lane) {
+    if (!lane->in_flight) return TSR_OK;
+    tsr_device *device = lane->executor->x.device;
+    int flying = lane->turn ^ 1;
+    double seconds;
+    TSR_TRY(device->ops->event_wait(device, lane->end[flying]));
+    TSR_TRY(device->ops->event_seconds(device, lane->begin[flying], lane->end[flying], &seconds));
+    TSR_TRY(trace_landed(lane, flying));
+    lane->in_flight = false;
+    lane_done(lane, &lane->flying, seconds);
+    return TSR_OK;
+}
+
+static tsr_status lane_issue(lane_state *lane, const tsr_step *step) {
+    tsr_executor *e = lane->executor;
+    tsr_device *device = e->x.device;
+    atomic_fetch_add(&e->begun, predicted_ns(e, step));
+    if (!lane->asynchronous) {
+        double start = tsr_now_seconds();
+        TSR_TRY(tsr_step_run(&e->x, e->buffers, lane->stream, step));
+        double end = tsr_now_seconds();
+        if (e->x.trace) tsr_trace_step(e->x.trace, step, start, end);
+        lane_done(lane, step, end - start);
+        return TSR_OK;
+    }
+    TSR_TRY(device->ops->event_record(device, lane->begin[lane->turn], lane->stream));
+    TSR_TRY(tsr_step_run(&e->x, e->buffers, lane->stream, step));
+    TSR_TRY(device->ops->event_record(device, lane->end[lane->turn], lane->stream));
+    TSR_TRY(lane_land(lane));
+    lane->flying = *step;
+    lane->in_flight = true;
+    lane->turn ^= 1;
+    return TSR_OK;
+}
+
+static tsr_status lane_step(void *context, const tsr_step *step) {
+    lane_state *lane = context;
+    if (step->lane != lane->lane) return TSR_OK;
+    tsr_clocks *clocks = &lane->executor->clocks;
+    if (!tsr_clocks_ready(clocks, step)) {
+        TSR_TRY(lane_land(lane)); /* nothing more to issue for now: what is done must not wait to be seen */
+        if (!tsr_clocks_wait(clocks, step)) return TSR_ERR_STOPPED;
+    }
+    return lane_issue(lane, step);
+}
+
+/* Waits until all lanes have their threads; false when one cannot have it. */
+static bool all_have_started(tsr_executor *e) {
+    pthread_mutex_lock(&e->clocks.lock);
+    while (!e->all_started && !e->clocks.stopped) pthread_cond_wait(&e->clocks.moved, &e->clocks.lock);
+    const bool all = e->all_started;
+    pthread_mutex_unlock(&e->clocks.lock);
+    return all;
+}
+
+static void *lane_thread(void *context) {
+    lane_state *lane = context;
+    tsr_executor *e = lane->executor;
+    tsr_status status = all_have_started(e) ? e->x.device->ops->use(e->x.device) : TSR_ERR_STOPPED;
+    if (status == TSR_OK && lane->origin) status = trace_origin(lane);
+    if (status == TSR_OK) status = walk(e, lane_step, lane);
+    if (status == TSR_OK) status = lane_land(lane);
+
+    pthread_mutex_lock(&e->clocks.lock);
+    if (status != TSR_OK && e->status == TSR_OK && !e->clocks.stopped) {
+        e->status = status;
+        snprintf(e->message, sizeof e->message, "%s", tsr_message());
+    }
+    e->lanes_done++;
+    pthread_cond_broadcast(&e->clocks.moved);
+    pthread_mutex_unlock(&e->clocks.lock);
+    return NULL;
+}
+
+/* ---- the run --------------------------------------------------------------------------------- */
+
+static struct timespec soon(void) {
+    struct timespec at;
+    clock_gettime(CLOCK_REALTIME, &at);
+    at.tv_nsec += 200 * 1000 * 1000;
+    if (at.tv_nsec >= 1000000000L) {
+        at.tv_sec++;
+        at.tv_nsec -= 1000000000L;
+    }
+    return at;
+}
+
+/* Until every lane has ended or one has failed; reports progress meanwhile. `seconds`: of all steps, as
+ * predicted. */
+static tsr_status watch(tsr_executor *e, double seconds) {
+    pthread_mutex_lock(&e->clocks.lock);
+    while (e->status == TSR_OK && e->lanes_done < TSR_LANE_COUNT) {
+        struct timespec until = soon();
+        pthread_cond_timedwait(&e->clocks.moved, &e->clocks.lock, &until);
+        if (!e->x.progress) continue;
+        pthread_mutex_unlock(&e->clocks.lock);
+        report_progress(e, seconds);
+        pthread_mutex_lock(&e->clocks.lock);
+    }
+    tsr_status status = e->status;
+    if (status != TSR_OK) tsr_message_set(e->message);
+    pthread_mutex_unlock(&e->clocks.lock);
+    return status;
+}
+
+/* As before the first run. */
+static void begin_anew(tsr_executor *e) {
+    memset(e->clocks.clock, 0, (size_t)e->x.plan->buffers * sizeof *e->clocks.clock);
+    atomic_store(&e->begun, 0);
+    atomic_store(&e->done, 0);
+    e->all_started = false;
+    e->lanes_done = 0;
+    for (int i = 0; i < TSR_LANE_COUNT; i++) {
+        lane_state *lane = &e->lanes[i];
+        lane->started = false;
+        lane->seconds = lane->bytes = lane->flops = 0;
+        lane->tiles = 0;
+        memset(lane->kernels, 0, sizeof lane->kernels);
+    }
+}
+
+/* The counters that kernels add to, before the lanes start and after they have ended. */
+static tsr_status clear_counters(tsr_executor *e) {
+    tsr_stream *stream = e->lanes[TSR_LANE_MULTIPLY].stream;
+    TSR_TRY(e->x.device->ops->fill_bytes(e->x.device, e->x.counters, 0, sizeof *e->x.counters, stream));
+    return e->x.device->ops->stream_wait(e->x.device, stream);
+}
+static tsr_status read_counters(tsr_executor *e, tsr_rank_record *record) {
+    tsr_stream *stream = e->lanes[TSR_LANE_MULTIPLY].stream;
+    const tsr_gemm_kernel *kernel = e->x.kernel;
+    tsr_counters counted;
+    TSR_TRY(e->x.device->ops->download(e->x.device, &counted, e->x.counters, sizeof counted, stream));
+    TSR_TRY(e->x.device->ops->stream_wait(e->x.device, stream));
+    const tsr_gemm_fallbacks *fallbacks = &counted.fallbacks;
+    record->fallbacks += (int64_t)fallbacks->products;
+    record->few += (int64_t)fallbacks->few;
+    record->overflows += (int64_t)counted.overflows;
+    if (!kernel->fallback) return TSR_OK;
+    tsr_kernels_move(record->kernels, kernel->name, kernel->fallback->name, 2 * (double)fallbacks->multiply_adds);
+    return TSR_OK;
+}
+
+static void fill_record(const tsr_executor *e, double wall, tsr_rank_record *record) {
+    for (int i = 0; i < TSR_LANE_COUNT; i++) {
+        record->lane_seconds[i] = e->lanes[i].seconds;
+        record->lane_bytes[i] = e->lanes[i].bytes;
+        record->flops += e->lanes[i].flops;
+        record->tiles += e->lanes[i].tiles;
+        for (int ran = 0; ran < TSR_KERNELS_RAN; ran++)
+            if (e->lanes[i].kernels[ran].name[0])
+                tsr_kernels_add(record->kernels, e->lanes[i].kernels[ran].name, e->lanes[i].kernels[ran].flops);
+    }
+    record->kernel_seconds = e->lanes[TSR_LANE_MULTIPLY].seconds;
+    record->wall_seconds = wall;
+    record->device_bytes = e->x.plan->device_bytes;
+    struct rusage usage;
+    if (getrusage(RUSAGE_SELF, &usage) == 0) record->host_peak_bytes = (double)usage.ru_maxrss * 1024;
+}
+
+static tsr_status start_lanes(tsr_executor *e) {
+    for (int i = 0; i < TSR_LANE_COUNT; i++) {
+        lane_state *lane = &e->lanes[i];
+        lane->started = pthread_create(&lane->thread, NULL, lane_thread, lane) == 0;
+        if (!lane->started)
+            return tsr_fail(TSR_ERR_MEMORY,
+                            "could not start the thread of the %s lane: raise the limit on processes (ulimit -u) or "
+                            "on address space (ulimit -v)",
+                            tsr_lane_name((tsr_lane)i));
+    }
+    pthread_mutex_lock(&e->clocks.lock);
+    e->all_started = true;
+    pthread_cond_broadcast(&e->clocks.moved);
+    pthread_mutex_unlock(&e->clocks.lock);
+    return TSR_OK;
+}
+
+tsr_status tsr_executor_run(tsr_executor *e, tsr_rank_record *record) {
+    const tsr_grid *grid = e->x.grid;
+    tsr_forecast forecast;
+    TSR_TRY(tsr_plan_forecast(e->x.plan, tsr_grid_rank(grid), &forecast));
+    begin_anew(e);
+    TSR_TRY(clear_counters(e));
+    if (e->x.trace) {
+        TSR_TRY(TSR_MPI(MPI_Barrier(grid->ranks)));
+        tsr_trace_start(e->x.trace);
+    }
+    double start = tsr_now_seconds();
+    tsr_status status = start_lanes(e);
+    if (status == TSR_OK) status = watch(e, predicted_run(e->x.plan, &forecast));
+    bool alone = grid->p * grid->q * grid->r == 1;
+    if (status != TSR_OK && !alone) return status; /* lanes may hang in communication: only an abort helps */
+    if (status != TSR_OK) tsr_clocks_stop(&e->clocks);
+    for (int i = 0; i < TSR_LANE_COUNT; i++)
+        if (e->lanes[i].started) pthread_join(e->lanes[i].thread, NULL);
+    fill_record(e, tsr_now_seconds() - start, record);
+    return status == TSR_OK ? read_counters(e, record) : status;
+}
+
+/* ---- C where it stays on the device ---------------------------------------------------------- */
+
+typedef struct {
+    tsr_rect row, part;
+    tsr_slot_use sum; /* buffer -1: not found */
+    int64_t ld;
+} buffer_search;
+
+static tsr_status see_buffer(void *context, const tsr_step *step) {
+    buffer_search *s = context;
+    const tsr_rect *part = &step->rect, *row = &s->row;
+    const bool begins = step->kind == TSR_STEP_ZERO || (step->kind == TSR_STEP_MULTIPLY && !step->accumulate);
+    if (!begins || row->row < part->row || row->row >= part->row + part->rows || row->col < part->col ||
+        row->col + row->cols > part->col + part->cols)
+        return TSR_OK;
+    s->part = *part;
+    s->ld = step->ld;
+    s->sum = step->slots[step->kind == TSR_STEP_ZERO ? 0 : 2];
+    return TSR_OK;
+}
+
+tsr_status tsr_executor_fetch(tsr_executor *e, tsr_rect row, void *to) {
+    tsr_device *device = e->x.device;
+    tsr_stream *stream = e->lanes[TSR_LANE_DOWNLOAD].stream;
+    const size_t element = tsr_dtype_bytes(e->x.plan->problem.type);
+    buffer_search found = {.row = row, .sum = {.buffer = -1}};
+    if (!tsr_plan_keeps_c(e->x.plan))
+        return tsr_fail(TSR_ERR_USAGE, "C left the device: plan it for TSR_DATA_PATH_DEVICE");
+    TSR_TRY(walk(e, see_buffer, &found));
+    if (found.sum.buffer < 0)
+        return tsr_fail(TSR_ERR_USAGE, "%lld elements at (%lld, %lld) of C lie in no part of this rank",
+                        (long long)row.cols, (long long)row.row, (long long)row.col);
+    const int64_t at = (row.row - found.part.row) * found.ld + row.col - found.part.col;
+    const char *from = (const char *)e->buffers[found.sum.buffer] + found.sum.offset + (size_t)at * element;
+    TSR_TRY(device->ops->use(device));
+    TSR_TRY(device->ops->download(device, to, from, (size_t)row.cols * element, stream));
+    return device->ops->stream_wait(device, stream);
+}

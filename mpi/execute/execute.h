@@ -1,0 +1,54 @@
+/* The executor: runs one rank's steps of a plan, one thread and one stream a lane, over the plan's buffers. The same
+ * for every device, transport and store. */
+#ifndef TSR_MPI_EXECUTE_EXECUTE_H
+#define TSR_MPI_EXECUTE_EXECUTE_H
+
+#include "io/record/run_record.h"
+#include "io/store.h"
+#include "kernels/gemm/gemm.h"
+#include "kernels/pack/pack.h"
+#include "mpi/execute/trace.h"
+#include "mpi/plan/plan.h"
+#include "mpi/ranks/grid.h"
+#include "mpi/transport/transport.h"
+
+/* What a run's kernels count, in device memory. */
+typedef struct {
+    tsr_gemm_fallbacks fallbacks; /* products that the kernel's fallback made */
+    uint64_t overflows;           /* elements of C that were finite, and are infinite in C's type */
+} tsr_counters;
+
+/* Everything a run needs; nothing but buffers is owned. Stores of operands the plan does not read may be NULL. */
+typedef struct {
+    const tsr_plan *plan;
+    const tsr_grid *grid;
+    tsr_device *device;
+    const tsr_gemm_kernel *kernel;
+    tsr_transport *transport;
+    tsr_store *a, *b, *c0, *c;
+    int io_threads; /* that read or write at once on this rank */
+    /* Called by tsr_executor_run's thread, five times a second; may be NULL. Shares of the run in [0, 1], by the plan's
+     * rates: what is done, and what the steps under way will add. */
+    void (*progress)(void *context, double done, double under_way);
+    void *progress_context;
+    void **buffers;   /* the plan's, from tsr_buffers_open: the executor's from here on; NULL: it opens them itself */
+    tsr_trace *trace; /* takes every step's begin and end; NULL: nobody asks */
+    tsr_counters *counters; /* set by the executor: on the device, which alone reads and writes them */
+} tsr_execution;
+
+typedef struct tsr_executor tsr_executor;
+
+/* Local. Allocates every buffer, stream and event of the plan; nothing is allocated later. */
+tsr_status tsr_executor_open(const tsr_execution *execution, tsr_executor **executor);
+/* Collective over the grid. Runs all steps and adds to the lanes' part of the record. After a run that succeeded it
+ * can be called again, with a record of zeros, and computes all of C anew; a trace holds the last run. On failure of
+ * a job with several ranks other ranks may be inside communication: the caller can only tsr_abort, and must not
+ * close the executor. */
+tsr_status tsr_executor_run(tsr_executor *executor, tsr_rank_record *record);
+void tsr_executor_close(tsr_executor *executor); /* NULL is fine */
+
+/* Local, after a run whose C stays on the device (TSR_DATA_PATH_DEVICE). Copies a row of this rank's part of one
+ * super-block (tsr_plan_span), or some columns of it, to `to`: elements of the problem's `type`, there on return. */
+tsr_status tsr_executor_fetch(tsr_executor *executor, tsr_rect row, void *to);
+
+#endif

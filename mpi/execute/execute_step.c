@@ -1,0 +1,243 @@
+/* One step of a plan on its device, transport or store. */
+#include "mpi/execute/execute_step.h"
+
+#include <pthread.h>
+
+#define IO_THREADS_MAX 32
+#define IO_BYTES_A_THREAD ((size_t)4 << 20) /* fewer are not worth a thread */
+#define DECODED_BYTES_A_THREAD ((size_t)256 << 10)
+
+/* ---- reading and writing with several threads ------------------------------------------------ */
+
+/* A transfer cut into blocks, of which each thread takes the next until none is left or one has failed. */
+typedef struct {
+    tsr_store *store;
+    tsr_rect rect;
+    char *memory; /* rect.rows × rect.cols, ld = rect.cols */
+    bool write;
+    int64_t unit_rows, unit_cols; /* of a block */
+    int64_t row0, col0;           /* of the rectangle within the first block */
+    int64_t down, across;         /* blocks */
+    _Atomic int64_t next;
+    _Atomic bool stop;
+} transfer;
+
+typedef struct {
+    transfer *shared;
+    tsr_status status;
+    char message[512];
+} worker;
+
+/* The part [*first, *first + *count) of a side of `length`, `skipped` into block 0, that lies in block `index`. */
+static void block_span(int64_t index, int64_t unit, int64_t skipped, int64_t length, int64_t *first, int64_t *count) {
+    *first = tsr_max(0, index * unit - skipped);
+    *count = tsr_min(length, (index + 1) * unit - skipped) - *first;
+}
+
+static tsr_status transfer_block(const transfer *t, int64_t index) {
+    tsr_rect part;
+    block_span(index / t->across, t->unit_rows, t->row0, t->rect.rows, &part.row, &part.rows);
+    block_span(index % t->across, t->unit_cols, t->col0, t->rect.cols, &part.col, &part.cols);
+    char *memory =
+        t->memory + (size_t)(part.row * t->rect.cols + part.col) * tsr_dtype_bytes(t->store->desc.element.dtype);
+    part.row += t->rect.row;
+    part.col += t->rect.col;
+    return t->write ? t->store->ops->write(t->store, part, memory, t->rect.cols)
+                    : t->store->ops->read(t->store, part, memory, t->rect.cols);
+}
+
+static void *transfer_thread(void *context) {
+    worker *w = context;
+    /* NOLINTNEXTLINE(clang-analyzer-core.uninitialized.Assign): a rectangle with elements has a part */
+    transfer *t = w->shared;
+    for (int64_t index; !t->stop && (index = t->next++) < t->down * t->across;) {
+        w->status = transfer_block(t, index);
+        if (w->status == TSR_OK) continue;
+        snprintf(w->message, sizeof w->message, "%s", tsr_message());
+        t->stop = true;
+    }
+    return NULL;
+}
+
+/* Along the store's chunks where it has such, so that no two threads decode or encode the same one; else whole rows,
+ * one block a thread. */
+static void cut_blocks(transfer *t, int threads) {
+    const tsr_store *store = t->store;
+    bool chunks = store->unit_rows > 0;
+    t->unit_rows = chunks ? store->unit_rows : tsr_ceil_div(t->rect.rows, threads);
+    t->unit_cols = chunks ? store->unit_cols : t->rect.cols;
+    t->row0 = chunks ? (store->desc.row0 + t->rect.row) % t->unit_rows : 0;
+    t->col0 = chunks ? (store->desc.col0 + t->rect.col) % t->unit_cols : 0;
+    t->down = tsr_ceil_div(t->row0 + t->rect.rows, t->unit_rows);
+    t->across = tsr_ceil_div(t->col0 + t->rect.cols, t->unit_cols);
+}
+
+/* Shares the rectangle out among threads; what a thread cannot be started for, the others do. */
+static tsr_status transfer_rect(tsr_store *store, tsr_rect rect, void *memory, int threads, bool write) {
+    if (tsr_rect_empty(rect)) return TSR_OK;
+    transfer t = {.store = store, .rect = rect, .memory = memory, .write = write};
+    worker workers[IO_THREADS_MAX];
+    pthread_t ids[IO_THREADS_MAX];
+    size_t bytes = (size_t)tsr_rect_elements(rect) * tsr_dtype_bytes(store->desc.element.dtype);
+    size_t worth = store->unit_rows > 0 ? DECODED_BYTES_A_THREAD : IO_BYTES_A_THREAD;
+    int parts = (int)tsr_max(1, tsr_min(tsr_min(threads, IO_THREADS_MAX), (int64_t)(bytes / worth)));
+    cut_blocks(&t, parts);
+    parts = (int)tsr_min(parts, t.down * t.across);
+    int started = 0;
+    for (int i = 0; i < parts; i++) workers[i] = (worker){.shared = &t};
+    while (started < parts - 1 && pthread_create(&ids[started], NULL, transfer_thread, &workers[started + 1]) == 0)
+        started++;
+    transfer_thread(&workers[0]);
+    for (int i = 0; i < started; i++) pthread_join(ids[i], NULL);
+    for (int i = 0; i < parts; i++) {
+        if (workers[i].status == TSR_OK) continue;
+        tsr_message_set(workers[i].message);
+        return workers[i].status;
+    }
+    return TSR_OK;
+}
+
+static tsr_store *store_of(const tsr_execution *x, tsr_operand_name name) {
+    switch (name) {
+    case TSR_OPERAND_A: return x->a;
+    case TSR_OPERAND_B: return x->b;
+    case TSR_OPERAND_C0: return x->c0;
+    default: return x->c;
+    }
+}
+
+/* ---- steps on the device and between ranks --------------------------------------------------- */
+
+/* Between the device, where rows follow each other or lie step->ld apart, and a store's own memory. */
+static tsr_status run_copy(const tsr_execution *x, const tsr_step *step, char *device_memory, bool in,
+                           tsr_stream *stream) {
+    tsr_store *store = store_of(x, step->operand);
+    const tsr_device_ops *ops = x->device->ops;
+    size_t element = tsr_dtype_bytes(store->desc.element.dtype), row_bytes = (size_t)step->rect.cols * element;
+    int64_t ld;
+    if (tsr_rect_empty(step->rect)) return TSR_OK;
+    char *memory = store->ops->map ? store->ops->map(store, step->rect, &ld) : NULL;
+    if (!memory)
+        return tsr_fail(TSR_ERR_UNSUPPORTED,
+                        "a %s store has no memory that a device could copy: plan it for TSR_DATA_PATH_HOST",
+                        store->ops->name);
+    if (in)
+        return ops->copy_rows(x->device, device_memory, row_bytes, memory, (size_t)ld * element, row_bytes,
+                              step->rect.rows, stream);
+    return ops->copy_rows(x->device, memory, (size_t)ld * element, device_memory, (size_t)step->ld * element, row_bytes,
+                          step->rect.rows, stream);
+}
+
+static tsr_status run_download(const tsr_execution *x, const tsr_step *step, const char *from, char *to,
+                               tsr_stream *stream) {
+    const size_t element = tsr_dtype_bytes(x->plan->problem.out), row_bytes = (size_t)step->rect.cols * element;
+    return x->device->ops->copy_rows(x->device, to, row_bytes, from, (size_t)step->ld * element, row_bytes,
+                                     step->rect.rows, stream);
+}
+
+static tsr_status run_generate(const tsr_execution *x, const tsr_step *step, char *to, tsr_stream *stream) {
+    const tsr_store_desc *desc = &store_of(x, step->operand)->desc;
+    const tsr_fill_ops *ops = tsr_fill_find(x->device->ops->kind);
+    if (!desc->generated || !ops)
+        return tsr_fail(TSR_ERR_UNSUPPORTED,
+                        "elements of '%s' cannot be made on a %s device: plan it for TSR_DATA_PATH_HOST",
+                        desc->name.file, x->device->ops->name);
+    return ops->fill(x->device, stream, desc->fill, desc->seed, step->rect.row, step->rect.col,
+                     (tsr_view){to, desc->element, step->rect.rows, step->rect.cols, step->rect.cols});
+}
+
+static tsr_status run_pack(const tsr_execution *x, void *from, void *to, tsr_stream *stream, const tsr_step *step) {
+    const tsr_operand *operand = &x->plan->problem.operand[step->operand];
+    tsr_pack_args args = {
+        .from = {from, operand->element, step->rect.rows, step->rect.cols, step->rect.cols},
+        .transpose = operand->transpose,
+        .to = to,
+        .type = x->plan->problem.input,
+        .ld = step->ld,
+        .padded_rows = step->m,
+        .padded_cols = step->n,
+    };
+    return tsr_pack_find(x->device->ops->kind)->pack(x->device, stream, &args);
+}
+
+static tsr_status run_multiply(const tsr_execution *x, void **buffers, void *a, void *b, void *c, tsr_stream *stream,
+                               const tsr_step *step) {
+    const tsr_slots *workspace = &x->plan->slots[TSR_SLOT_WORKSPACE];
+    tsr_gemm_args args = {
+        .m = step->m,
+        .n = step->n,
+        .k = step->k,
+        .a = a,
+        .lda = step->lda,
+        .b = b,
+        .ldb = step->ldb,
+        .c = c,
+        .ldc = step->ld,
+        .accumulate = step->accumulate,
+        .workspace =
+            workspace->count > 0 ? buffers[workspace->first] : NULL, /* products follow each other on one stream */
+        .fallbacks = &x->counters->fallbacks,
+    };
+    return tsr_gemm_launch(x->kernel, x->device, stream, &args);
+}
+
+/* The transport works where the buffers are, or over staging memory on the host: r pieces to send, then the piece
+ * received. */
+static tsr_status run_reduce(const tsr_execution *x, const char *from, void *to, char *staging, tsr_stream *stream,
+                             const tsr_step *step) {
+    tsr_device *device = x->device;
+    tsr_transport *transport = x->transport;
+    tsr_dtype type = x->plan->problem.type;
+    if (!staging) return transport->ops->reduce_scatter(transport, TSR_AXIS_DEPTH, from, to, step->count, type, stream);
+    size_t all = step->bytes * (size_t)x->plan->r;
+    TSR_TRY(device->ops->download(device, staging, from, all, stream));
+    TSR_TRY(device->ops->stream_wait(device, stream));
+    TSR_TRY(
+        transport->ops->reduce_scatter(transport, TSR_AXIS_DEPTH, staging, staging + all, step->count, type, stream));
+    TSR_TRY(device->ops->upload(device, to, staging + all, step->bytes, stream));
+    return device->ops->stream_wait(device, stream);
+}
+
+static tsr_status run_finish(const tsr_execution *x, void *from, void *out, void *c0, tsr_stream *stream,
+                             const tsr_step *step) {
+    const tsr_problem *problem = &x->plan->problem;
+    tsr_finish_args args = {
+        .accumulated = {from, {problem->type, false}, step->m, step->n, step->ld},
+        .alpha = problem->alpha,
+        .beta = problem->add_c0 ? problem->beta : 0,
+        .c0 = {c0, problem->c0, step->m, step->n, step->n},
+        .out = {out, {problem->out, false}, step->m, step->n, step->n},
+        .overflows = &x->counters->overflows,
+    };
+    return tsr_pack_find(x->device->ops->kind)->finish(x->device, stream, &args);
+}
+
+static char *buffer_of(void **buffers, const tsr_step *step, int slot) {
+    const tsr_slot_use *use = &step->slots[slot];
+    return use->buffer < 0 ? NULL : (char *)buffers[use->buffer] + use->offset;
+}
+
+tsr_status tsr_step_run(const tsr_execution *x, void **buffers, tsr_stream *stream, const tsr_step *step) {
+    tsr_device *device = x->device;
+    char *b0 = buffer_of(buffers, step, 0);
+    char *b1 = buffer_of(buffers, step, 1);
+    char *b2 = buffer_of(buffers, step, 2);
+    switch (step->kind) {
+    case TSR_STEP_READ: return transfer_rect(store_of(x, step->operand), step->rect, b0, x->io_threads, false);
+    case TSR_STEP_WRITE: return transfer_rect(x->c, step->rect, b0, x->io_threads, true);
+    case TSR_STEP_UPLOAD: return step->bytes ? device->ops->upload(device, b1, b0, step->bytes, stream) : TSR_OK;
+    case TSR_STEP_COPY_IN: return run_copy(x, step, b0, true, stream);
+    case TSR_STEP_COPY_OUT: return run_copy(x, step, b0, false, stream);
+    case TSR_STEP_GENERATE: return run_generate(x, step, b0, stream);
+    case TSR_STEP_GATHER:
+        return x->transport->ops->all_gather(
+            x->transport, step->operand == TSR_OPERAND_A ? TSR_AXIS_COLS : TSR_AXIS_ROWS, b0, step->bytes, stream);
+    case TSR_STEP_PACK: return run_pack(x, b0, b1, stream, step);
+    case TSR_STEP_ZERO: return device->ops->fill_bytes(device, b0, 0, step->bytes, stream);
+    case TSR_STEP_MULTIPLY: return run_multiply(x, buffers, b0, b1, b2, stream, step);
+    case TSR_STEP_REDUCE: return run_reduce(x, b0, b1, b2, stream, step);
+    case TSR_STEP_FINISH: return run_finish(x, b0, b1, b2, stream, step);
+    case TSR_STEP_DOWNLOAD: return run_download(x, step, b0, b1, stream);
+    }
+    return tsr_fail(TSR_ERR_USAGE, "step of unknown kind %d", (int)step->kind);
+}

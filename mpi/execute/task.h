@@ -1,0 +1,31 @@
+/* A local call in a thread of its own, so that what does not depend on it goes on meanwhile; its message comes to
+ * whoever asks for its status. Tasks make no MPI calls. */
+#ifndef TSR_MPI_EXECUTE_TASK_H
+#define TSR_MPI_EXECUTE_TASK_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "kernels/base/base.h"
+
+/* Zero: never started, done, TSR_OK. It may not move between start and wait. */
+typedef struct {
+    tsr_status (*call)(void *context);
+    void *context; /* not owned */
+    pthread_t thread;
+    bool running; /* to be waited for */
+    atomic_bool done;
+    tsr_status status;
+    char message[1024];
+} tsr_task;
+
+/* Without a thread to be had, calls it here and now. */
+void tsr_task_start(tsr_task *task, tsr_status (*call)(void *context), void *context);
+/* Whether the call has returned, or was never to run. */
+bool tsr_task_done(const tsr_task *task);
+/* Until the call has returned. Again is fine. */
+void tsr_task_wait(tsr_task *task);
+/* Waits; the call's status, and the caller's message is the call's where that failed. */
+tsr_status tsr_task_status(tsr_task *task);
+
+#endif

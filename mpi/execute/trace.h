@@ -1,0 +1,43 @@
+/* When each step of a rank began and ended, kept while the executor runs and written afterwards as one file of all
+ * ranks (io/record/trace_file.h).
+ * All memory is allocated before the run. Times count from a barrier of the run's ranks, on each rank's own clock. */
+#ifndef TSR_MPI_EXECUTE_TRACE_H
+#define TSR_MPI_EXECUTE_TRACE_H
+
+#include "io/record/run_record.h"
+#include "mpi/ranks/world.h"
+#include "mpi/schedule/schedule.h"
+
+/* Plain memory: ranks send it to rank 0. */
+typedef struct {
+    int64_t begin_ns, end_ns; /* 0 ≤ begin ≤ end; events of one lane do not overlap and stand in order */
+    double bytes, flops;      /* as the lane's record counts them */
+    int32_t lane;             /* tsr_lane */
+    int16_t kind;             /* tsr_step_kind; TSR_TRACE_SYNC */
+    int16_t operand;          /* tsr_operand_name */
+} tsr_trace_event;
+
+#define TSR_TRACE_SYNC 1000 /* after the steps: written bytes brought to stable storage */
+
+typedef struct tsr_trace tsr_trace;
+
+/* Host memory that a trace of so many steps takes on a rank, what rank 0 needs to gather all included. */
+double tsr_trace_bytes(int64_t steps);
+/* Local. Room for that many steps and one sync. */
+tsr_status tsr_trace_open(int64_t steps, tsr_trace **trace);
+void tsr_trace_close(tsr_trace *trace); /* NULL is fine */
+/* Local. The run begins now: events count from here, and those of an earlier one are forgotten. */
+void tsr_trace_start(tsr_trace *trace);
+/* Local, from any lane's thread; seconds as tsr_now_seconds gives them. Of more events than there is room for only
+ * the number is kept. */
+void tsr_trace_step(tsr_trace *trace, const tsr_step *step, double begin_seconds, double end_seconds);
+void tsr_trace_sync(tsr_trace *trace, double begin_seconds, double end_seconds);
+/* What was kept, in the order in which steps ended. */
+const tsr_trace_event *tsr_trace_events(const tsr_trace *trace, int64_t *count);
+/* Collective over comm, the same status on every rank. Rank 0 writes the events of all, a few thousand of one rank
+ * at a time. `mine`: NULL on ranks without events. `ranks`, `file` and `command` matter on rank 0; ranks: one record
+ * a rank of comm. */
+tsr_status tsr_trace_save(const tsr_trace *mine, MPI_Comm comm, const tsr_rank_record *ranks, const char *file,
+                          const char *command);
+
+#endif

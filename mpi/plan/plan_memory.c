@@ -1,0 +1,100 @@
+/* The buffers of schedules that sweep k in panels, counted before anything is allocated. */
+#include <math.h>
+#include <string.h>
+
+#include "mpi/plan/plan_private.h"
+
+#define SLOT_DEPTH 2      /* one being filled, one being used */
+#define BUFFERS_MOST 8192 /* of one class */
+
+/* More buffers than the executor should have to open count as all the memory there is. Sizes are sums of exact integers
+ * below 2^53. */
+/* `count` buffers of `bytes` for a class, in the plan's sums of memory, too. */
+static void set_slots(tsr_plan *plan, tsr_slot_class slot, bool host, double count, double bytes) {
+    tsr_slots *s = &plan->slots[slot];
+    if (count > BUFFERS_MOST) {
+        bytes = INFINITY;
+        count = 1;
+    }
+    *s = (tsr_slots){.host = host,
+                     .count = (int)count,
+                     .first = plan->buffers,
+                     .bytes = isinf(bytes) ? SIZE_MAX : (size_t)fmax(bytes, 1)};
+    plan->buffers += (int)count;
+    *(host ? &plan->host_bytes : &plan->device_bytes) += count * fmax(bytes, 1);
+}
+
+/* Buffers for what stays, or two that take turns; no more than there are panels in all. */
+static double buffers_kept(const tsr_plan *plan, tsr_operand_name name, tsr_keep keep) {
+    const double panels = (double)tsr_ceil_div(tsr_ceil_div(plan->problem.k, plan->r), plan->panel),
+                 all = panels * (double)(plan->blocks_m * plan->blocks_n);
+    if (keep == TSR_KEEP_NONE) return fmin(SLOT_DEPTH, all);
+    const double blocks = (double)tsr_plan_side(plan, name).blocks;
+    return fmax(fmin(SLOT_DEPTH, all), keep == TSR_KEEP_ALL ? panels * blocks : panels);
+}
+
+/* Elements of a panel as the kernel wants it. */
+static double packed_elements(const tsr_plan *plan, tsr_operand_name name, int64_t outer) {
+    const int64_t multiple = plan->resources.multiple;
+    const int64_t m_or_n = tsr_round_up(outer, multiple), k = tsr_round_up(plan->panel, multiple);
+    return name == TSR_OPERAND_A ? (double)m_or_n * (double)tsr_plan_packed_ld(plan, k)
+                                 : (double)k * (double)tsr_plan_packed_ld(plan, m_or_n);
+}
+
+static void count_operand(tsr_plan *plan, tsr_operand_name name) {
+    const tsr_resources *res = &plan->resources;
+    const tsr_operand *x = &plan->problem.operand[name];
+    const tsr_operand_plan how = plan->operand[name];
+    const tsr_side side = tsr_plan_side(plan, name);
+    const bool k_is_cols = tsr_problem_k_is_cols(&plan->problem, name);
+    const int parts = tsr_plan_exchanges(plan, x->path) ? side.sharing : 1;
+    const int64_t rows = k_is_cols ? side.local : plan->panel, cols = k_is_cols ? plan->panel : side.local;
+    const double piece = (double)tsr_ceil_div(rows, parts) * (double)cols * (double)tsr_dtype_bytes(x->element.dtype);
+    if (tsr_plan_path(plan, x->path) == TSR_DATA_PATH_HOST && !res->host_memory)
+        set_slots(plan, tsr_slot_of(TSR_SLOT_HOST_A, name), true,
+                  buffers_kept(plan, name, how.keep_host ? TSR_KEEP_ALL : TSR_KEEP_NONE),
+                  res->device_exchange ? piece : piece * parts);
+    set_slots(plan, tsr_slot_of(TSR_SLOT_PANEL_A, name), res->host_memory,
+              buffers_kept(plan, name, how.pack ? TSR_KEEP_NONE : how.keep), piece * parts);
+    if (how.pack)
+        set_slots(plan, tsr_slot_of(TSR_SLOT_PACKED_A, name), res->host_memory, buffers_kept(plan, name, how.keep),
+                  packed_elements(plan, name, side.local) * (double)tsr_dtype_bytes(plan->problem.input));
+}
+
+/* From the accumulators to the file. */
+static void drain_slots(tsr_plan *plan, double local_n, double ld) {
+    const tsr_problem *problem = &plan->problem;
+    const tsr_resources *res = &plan->resources;
+    const bool host = res->host_memory;
+    double strip = (double)plan->strip, bytes = (double)tsr_dtype_bytes(problem->type);
+    if (plan->r > 1) {
+        set_slots(plan, TSR_SLOT_PART, host, SLOT_DEPTH, strip * ld * bytes);
+        if (!host && !res->device_exchange)
+            set_slots(plan, TSR_SLOT_PART_HOST, true, 1, (plan->r + 1) * strip * ld * bytes);
+    }
+    if (problem->add_c0) {
+        double c0 = strip * local_n * (double)tsr_dtype_bytes(problem->c0.dtype);
+        set_slots(plan, TSR_SLOT_C0, host, SLOT_DEPTH, c0);
+        if (!host) set_slots(plan, TSR_SLOT_C0_HOST, true, SLOT_DEPTH, c0);
+    }
+    double out = strip * local_n * (double)tsr_dtype_bytes(problem->out);
+    if (tsr_plan_finishes(plan)) set_slots(plan, TSR_SLOT_OUT, host, SLOT_DEPTH, out);
+    if (!host && problem->c_path == TSR_DATA_PATH_HOST) set_slots(plan, TSR_SLOT_OUT_HOST, true, SLOT_DEPTH, out);
+}
+
+void tsr_sweep_memory(tsr_plan *plan, int sums) {
+    const tsr_problem *problem = &plan->problem;
+    const tsr_resources *res = &plan->resources;
+    int64_t m = tsr_plan_local_m(plan), n = tsr_plan_local_n(plan);
+    double ld = (double)tsr_round_up(n, res->multiple);
+    for (int i = 0; i < TSR_OPERANDS && problem->k > 0; i++) count_operand(plan, (tsr_operand_name)i);
+    size_t workspace = res->workspace_bytes ? res->workspace_bytes(tsr_round_up(m, res->multiple), (int64_t)ld,
+                                                                   tsr_round_up(plan->panel, res->multiple))
+                                            : 0;
+    if (workspace > 0) set_slots(plan, TSR_SLOT_WORKSPACE, res->host_memory, 1, (double)workspace);
+    int64_t sum_rows = tsr_max(tsr_round_up(m, res->multiple), tsr_round_up(m, plan->strip * plan->r));
+    double all = (double)tsr_max(1, plan->blocks_m * plan->blocks_n);
+    set_slots(plan, TSR_SLOT_SUM, res->host_memory, tsr_plan_keeps_c(plan) ? all : sums,
+              (double)sum_rows * ld * (double)tsr_dtype_bytes(problem->type));
+    if (!tsr_plan_keeps_c(plan)) drain_slots(plan, (double)n, ld);
+}

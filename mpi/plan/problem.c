@@ -1,0 +1,109 @@
+/* The problem: its shape, and the types its product is made and stored in (problem.h). */
+#include "mpi/plan/problem.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+/* ---- types ----------------------------------------------------------------------------------- */
+
+tsr_dtype tsr_problem_operands_type(const tsr_problem *problem) {
+    return tsr_dtype_widest(tsr_dtype_compute(problem->operand[TSR_OPERAND_A].element.dtype),
+                            tsr_dtype_compute(problem->operand[TSR_OPERAND_B].element.dtype));
+}
+
+void tsr_problem_store_as(tsr_problem *problem, tsr_dtype out) {
+    problem->out = out;
+    problem->type = tsr_dtype_widest(tsr_dtype_compute(out), tsr_problem_operands_type(problem));
+    problem->input = problem->type;
+}
+
+/* Sums of products lie within k·max|a|·max|b| whatever their order. They are scaled and added to in fp64. */
+/* The magnitude that sums of a product of integers, and elements of C, can reach, as far as k, alpha, beta and the
+ * ranges of the types say (of C0's type where that is an integer one). 0 where A or B is floating: there nothing is
+ * exact. */
+static double reach_of(const tsr_problem *problem) {
+    const double a = tsr_dtype_largest(problem->operand[TSR_OPERAND_A].element.dtype),
+                 b = tsr_dtype_largest(problem->operand[TSR_OPERAND_B].element.dtype);
+    const double c0 = problem->add_c0 ? fabs(problem->beta) * tsr_dtype_largest(problem->c0.dtype) : 0;
+    return a > 0 && b > 0 ? fmax(1, fabs(problem->alpha)) * (double)problem->k * a * b + c0 : 0;
+}
+
+/* "u8 x i16", or "u8 x i16 + i32": what the reach is of. */
+static void name_sums(const tsr_problem *problem, char *text, size_t chars) {
+    const bool c0 = problem->add_c0 && tsr_dtype_largest(problem->c0.dtype) > 0;
+    snprintf(text, chars, "%s x %s%s%s", tsr_dtype_name(problem->operand[TSR_OPERAND_A].element.dtype),
+             tsr_dtype_name(problem->operand[TSR_OPERAND_B].element.dtype), c0 ? " + " : "",
+             c0 ? tsr_dtype_name(problem->c0.dtype) : "");
+}
+
+bool tsr_problem_widened(const tsr_problem *problem, char *text) {
+    const tsr_dtype narrow = tsr_problem_operands_type(problem);
+    const double holds = tsr_dtype_integers(narrow);
+    char sums[32];
+    text[0] = '\0';
+    if (problem->type == narrow || !(reach_of(problem) > holds)) return false;
+    name_sums(problem, sums, sizeof sums);
+    snprintf(text, 128, "%s would round sums of %s beyond 2^%d (k = %lld)", tsr_dtype_name(narrow), sums, ilogb(holds),
+             (long long)problem->k);
+    return true;
+}
+
+bool tsr_problem_inexact(const tsr_problem *problem, char *text) {
+    const bool narrower = tsr_dtype_integers(problem->out) < tsr_dtype_integers(problem->type);
+    const tsr_dtype least = narrower ? problem->out : problem->type;
+    const double reach = reach_of(problem), holds = tsr_dtype_integers(least);
+    char sums[32], rounded[64] = "";
+    text[0] = '\0';
+    if (!(reach > holds)) return false;
+    name_sums(problem, sums, sizeof sums);
+    for (int i = 0; i < TSR_OPERANDS; i++) {
+        const tsr_dtype type = problem->operand[i].element.dtype;
+        if (tsr_dtype_bytes(type) < 8) continue;
+        snprintf(rounded, sizeof rounded, "values of %s beyond 2^53 are rounded, and ", tsr_dtype_name(type));
+    }
+    const char *advice = "C is exact where sums stay below that";
+    const tsr_dtype wider = tsr_dtype_wider(problem->type);
+    char wide[64];
+    if (reach <= tsr_dtype_integers(wider)) {
+        snprintf(wide, sizeof wide, "--type %s holds all of them", tsr_dtype_name(wider));
+        advice = wide;
+    }
+    snprintf(text, 512,
+             "C may not be exact: %ssums of %s over k = %lld may reach %.2g, and %s holds whole numbers up "
+             "to 2^%d; %s",
+             rounded, sums, (long long)problem->k, reach, tsr_dtype_name(least), ilogb(holds), advice);
+    return true;
+}
+
+/* ---- the problem ----------------------------------------------------------------------------- */
+
+tsr_status tsr_problem_make(tsr_operand a, tsr_operand b, const tsr_operand *c0, double alpha, double beta,
+                            tsr_problem *problem) {
+    int64_t m = a.transpose ? a.cols : a.rows, k = a.transpose ? a.rows : a.cols;
+    int64_t kb = b.transpose ? b.cols : b.rows, n = b.transpose ? b.rows : b.cols;
+    if (k != kb)
+        return tsr_fail(TSR_ERR_SHAPE,
+                        "op(A) is %lld x %lld and op(B) is %lld x %lld: the columns of the first must be the rows of "
+                        "the second; see --transpose-a and --transpose-b",
+                        (long long)m, (long long)k, (long long)kb, (long long)n);
+    if (beta != 0 && !c0)
+        return tsr_fail(TSR_ERR_USAGE, "beta is %g but there is no C0 to scale: give it with --add C0", beta);
+    if (beta != 0 && (c0->rows != m || c0->cols != n))
+        return tsr_fail(TSR_ERR_SHAPE, "C0 is %lld x %lld but the product is %lld x %lld: they must be the same",
+                        (long long)c0->rows, (long long)c0->cols, (long long)m, (long long)n);
+    *problem = (tsr_problem){.m = m,
+                             .n = n,
+                             .k = alpha == 0 ? 0 : k,
+                             .operand = {a, b},
+                             .add_c0 = beta != 0,
+                             .alpha = alpha,
+                             .beta = beta,
+                             .unit_m = 1,
+                             .unit_n = 1};
+    if (beta != 0) problem->c0 = c0->element;
+    const tsr_dtype type = tsr_problem_operands_type(problem);
+    const bool beyond = reach_of(problem) > tsr_dtype_integers(type);
+    tsr_problem_store_as(problem, beyond ? tsr_dtype_wider(type) : type);
+    return TSR_OK;
+}

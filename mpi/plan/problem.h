@@ -1,0 +1,64 @@
+/* The product to plan: what A, B, C0 and C are, and in which types C is made and stored. */
+#ifndef TSR_MPI_PLAN_PROBLEM_H
+#define TSR_MPI_PLAN_PROBLEM_H
+
+#include "kernels/base/base.h"
+
+/* How an operand's elements reach the device, and C's leave it. */
+typedef enum {
+    /* the store reads into a host buffer (or writes from one), which is copied to the device (or from it) */
+    TSR_DATA_PATH_HOST,
+    TSR_DATA_PATH_MAPPED, /* the store's own memory (its `map`) is copied to the device, or from it */
+    TSR_DATA_PATH_DEVICE  /* A, B: a generated store's elements are made on the device. C: stays in the accumulators */
+} tsr_data_path;
+
+typedef enum { TSR_OPERAND_A, TSR_OPERAND_B, TSR_OPERAND_C0, TSR_OPERAND_C } tsr_operand_name;
+#define TSR_OPERANDS 2 /* A and B: what is said of both is an array by name */
+
+/* A or B as the file stores it: rows × cols of `element`; the operand is its transpose when `transpose`. */
+typedef struct {
+    int64_t rows, cols;
+    tsr_element element;
+    bool transpose;
+    tsr_data_path path;
+    bool on_disk; /* rows are bytes of a file on a disk, which is slow with short pieces of them */
+} tsr_operand;
+
+/* C (m × n) = alpha · op(A) (m × k) · op(B) (k × n) + beta · C0 (m × n) */
+typedef struct {
+    int64_t m, n, k; /* k = 0 when alpha = 0: A and B are not read */
+    tsr_operand operand[TSR_OPERANDS];
+    bool add_c0; /* beta ≠ 0 */
+    tsr_element c0;
+    double alpha, beta;
+    /* A and B as the kernel takes them: packed into it unless the file holds it. `type` unless set otherwise */
+    tsr_dtype input;
+    tsr_dtype type; /* accumulated in: TSR_F32 or TSR_F64 */
+    tsr_dtype out;  /* stored in */
+    tsr_data_path c_path;
+    bool c0_on_disk, c_on_disk;
+    /* C is cut between ranks and super-blocks at multiples of these; 1 unless its file is chunked */
+    int64_t unit_m, unit_n;
+} tsr_problem;
+
+/* Whether an operand is stored with k along its rows' elements (m × k, n × k); else k counts its rows. */
+static inline bool tsr_problem_k_is_cols(const tsr_problem *problem, tsr_operand_name name) {
+    return problem->operand[name].transpose == (name == TSR_OPERAND_B);
+}
+
+/* Sets m, n, k and the types; TSR_ERR_SHAPE shows both shapes. c0 (rows × cols, may be NULL) is needed exactly when
+ * beta ≠ 0. The product is made and C stored in fp64 where an operand's type asks for it (tsr_dtype_compute), or where
+ * a product of integers may come to more than fp32 holds exactly; else in fp32. */
+tsr_status tsr_problem_make(tsr_operand a, tsr_operand b, const tsr_operand *c0, double alpha, double beta,
+                            tsr_problem *problem);
+/* The type that A's and B's values ask for. */
+tsr_dtype tsr_problem_operands_type(const tsr_problem *problem);
+/* C is stored as `out`, because somebody said so. The product is made in fp64 for an f64 and where an operand's type
+ * asks for it, whatever sums come to. */
+void tsr_problem_store_as(tsr_problem *problem, tsr_dtype out);
+/* Whether fp64 is taken for the sums' sake alone, and why: 60 characters or so, of `text`'s at least 128. Else "". */
+bool tsr_problem_widened(const tsr_problem *problem, char *text);
+/* Whether C is a product of integers and may not be exact, why, and what to do, in `text` of at least 512. Else "". */
+bool tsr_problem_inexact(const tsr_problem *problem, char *text);
+
+#endif

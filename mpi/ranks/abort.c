@@ -1,0 +1,91 @@
+/* The end of a job that fails, and the flag that the ranks of a node share (abort.h). */
+#include "mpi/ranks/abort.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "io/files/namespaces.h"
+#include "mpi/ranks/world.h"
+
+enum { SILENT, SPEAKING, SAID };
+
+tsr_status tsr_once_open(MPI_Comm node, int world_rank, MPI_Win *window, tsr_once **once) {
+    int local = 0;
+    int ranks = 0;
+    int unit = 0;
+    MPI_Aint bytes = 0;
+    *window = MPI_WIN_NULL;
+    *once = NULL;
+    TSR_TRY(TSR_MPI(MPI_Comm_rank(node, &local)));
+    TSR_TRY(TSR_MPI(MPI_Comm_size(node, &ranks)));
+    const size_t whole = sizeof **once + (size_t)ranks * sizeof(*once)->rank[0];
+    const MPI_Aint mine = local == 0 ? (MPI_Aint)whole : 0;
+    /* Asked for together, refused together. */
+    if (MPI_Win_allocate_shared(mine, 1, MPI_INFO_NULL, node, once, window) != MPI_SUCCESS) {
+        *window = MPI_WIN_NULL;
+        *once = NULL;
+        return TSR_OK;
+    }
+    TSR_TRY(TSR_MPI(MPI_Win_shared_query(*window, 0, &bytes, &unit, once)));
+    if (local == 0) {
+        (*once)->has_first_rank = world_rank == 0;
+        (*once)->ranks = ranks;
+        atomic_store(&(*once)->state, SILENT);
+    }
+    (*once)->rank[local].numbering = tsr_pid_namespace();
+    (*once)->rank[local].process = getpid();
+    atomic_store(&(*once)->rank[local].leaves, false);
+    return TSR_MPI(MPI_Barrier(node));
+}
+
+void tsr_once_close(MPI_Win *window) {
+    if (*window != MPI_WIN_NULL) MPI_Win_free(window);
+}
+
+bool tsr_once_begin(tsr_once *once) {
+    int silent = SILENT;
+    if (!once || atomic_compare_exchange_strong(&once->state, &silent, SPEAKING)) return true;
+    for (int i = 0; i < 50 && atomic_load(&once->state) == SPEAKING; i++) poll(NULL, 0, 10);
+    return false;
+}
+
+void tsr_once_end(tsr_once *once) {
+    if (once) atomic_store(&once->state, SAID);
+}
+
+void tsr_once_leave(tsr_once *once) {
+    const uint64_t numbering = tsr_pid_namespace();
+    for (int i = 0; once && i < once->ranks; i++)
+        if (once->rank[i].process == getpid() && once->rank[i].numbering == numbering)
+            atomic_store(&once->rank[i].leaves, true);
+}
+
+bool tsr_once_lost(const tsr_once *once) {
+    const uint64_t numbering = tsr_pid_namespace();
+    for (int i = 0; once && i < once->ranks; i++) {
+        if (atomic_load(&once->rank[i].leaves) || once->rank[i].numbering != numbering) continue;
+        if (kill(once->rank[i].process, 0) != 0 && errno == ESRCH) return true;
+    }
+    return false;
+}
+
+_Noreturn void tsr_abort(const tsr_world *world, tsr_status status) {
+    const char *message = *tsr_message() ? tsr_message() : tsr_status_text(status);
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, &before); /* a handler in this thread would wait for what it interrupted */
+    if (tsr_once_begin(world->once)) {
+        if (world->ranks > 1) fprintf(stderr, "tessera: error: rank %d on %s: %s\n", world->rank, world->host, message);
+        else fprintf(stderr, "tessera: error: %s\n", message);
+        fflush(stderr);
+        tsr_once_end(world->once);
+    }
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    MPI_Abort(world->comm, tsr_status_exit_code(status));
+    _Exit(tsr_status_exit_code(status));
+}

@@ -1,0 +1,27 @@
+/* The process grid p × q × r over m, n, k and its communicators. */
+#ifndef TSR_MPI_RANKS_GRID_H
+#define TSR_MPI_RANKS_GRID_H
+
+#include "mpi/ranks/world.h"
+
+/* Coordinates of rank = (row·q + col)·r + depth. Idle ranks (rank ≥ p·q·r) have active = false and no communicators. */
+typedef struct {
+    int p, q, r;
+    int row, col, depth;
+    bool active;
+    MPI_Comm ranks;        /* active ranks */
+    MPI_Comm across_cols;  /* same row and depth, all cols (q ranks): shares A */
+    MPI_Comm across_rows;  /* same col and depth, all rows (p ranks): shares B */
+    MPI_Comm across_depth; /* same row and col, all depths (r ranks): sums C */
+} tsr_grid;
+
+/* The number of an active rank among its grid's. */
+static inline int tsr_grid_rank(const tsr_grid *grid) {
+    return (grid->row * grid->q + grid->col) * grid->r + grid->depth;
+}
+
+/* Collective over world. p·q·r ≤ world->ranks. */
+tsr_status tsr_grid_open(const tsr_world *world, int p, int q, int r, tsr_grid *grid);
+void tsr_grid_close(tsr_grid *grid); /* Collective; not on failure paths */
+
+#endif

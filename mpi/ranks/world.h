@@ -1,0 +1,49 @@
+/* The job that the ranks form, and how they agree on errors. */
+#ifndef TSR_MPI_RANKS_WORLD_H
+#define TSR_MPI_RANKS_WORLD_H
+
+#include <mpi.h>
+
+#include "io/text/warnings.h"
+#include "kernels/base/base.h"
+#include "mpi/ranks/abort.h"
+#include "mpi/ranks/launcher.h"
+
+/* All ranks of the job. */
+typedef struct tsr_world {
+    MPI_Comm comm;
+    int rank, ranks;
+    MPI_Comm node; /* the ranks that share this host */
+    int local_rank, local_ranks;
+    tsr_launcher launcher; /* what started it */
+    tsr_cores started_on;  /* the cores it was bound to then */
+    int cores;             /* this rank's share of the node's, ≥ 1 (cores.h) */
+    bool threads;          /* MPI_THREAD_MULTIPLE was granted */
+    char host[64];
+    double started_seconds; /* tsr_now_seconds() when main began */
+    tsr_once *once;         /* the last words of the node's ranks */
+    MPI_Win once_window;
+    tsr_warnings *warnings;          /* tsr_warn(world->warnings, ...) speaks on rank 0, and nowhere else */
+    struct tsr_describer *describer; /* rank 0's, to look into files (io/describe/describe.h); not owned */
+} tsr_world;
+
+/* Collective. Starts MPI (asking for MPI_THREAD_MULTIPLE) unless it runs; TSR_ERR_MPI when not even SERIALIZED is
+ * there. */
+tsr_status tsr_world_open(tsr_world *world);
+/* Local. TSR_ERR_USAGE where another MPI's launcher started this job (tsr_launcher_check). */
+tsr_status tsr_world_check_launcher(const tsr_world *world);
+/* Collective, and only after agreement: never on a path one rank takes alone. */
+void tsr_world_close(tsr_world *world);
+
+/* Collective over comm. The worst status any rank brings, on every rank; its message moves to rank 0 (with "rank R
+ * on HOST: " before it when R is not 0) and is cleared elsewhere, so that exactly one rank prints it. */
+tsr_status tsr_agree(MPI_Comm comm, tsr_status status);
+/* Collective. rank 0's plain memory to every rank; any size. */
+tsr_status tsr_broadcast(MPI_Comm comm, void *data, size_t bytes);
+/* Rank 0 did something the others wait for: agreement on its status, then its result to all. Collective. */
+tsr_status tsr_share(MPI_Comm comm, tsr_status status, void *data, size_t bytes);
+/* An MPI call's return code as a status with MPI's own text. */
+tsr_status tsr_mpi_check(int code, const char *call);
+#define TSR_MPI(expr) tsr_mpi_check((expr), #expr)
+
+#endif

@@ -1,0 +1,45 @@
+/* The registry of schedules (schedule.h): a new one is a line here. */
+#include <string.h>
+
+#include "io/nearest.h"
+#include "io/text/text.h"
+#include "mpi/schedule/schedule.h"
+
+#ifdef TSR_TEST_RING /* tests/mpi/schedule/ring.c */
+#define TESTED(X) X(ring)
+#else
+#define TESTED(X)
+#endif
+
+/* tsr_schedule_CODE. The first is the one that --schedule auto takes where none is predicted to be faster. */
+#define SCHEDULE_LIST(X)                                                                                               \
+    X(summa)                                                                                                           \
+    TESTED(X)
+
+#define X(code) extern const tsr_schedule_ops tsr_schedule_##code;
+SCHEDULE_LIST(X)
+#undef X
+
+static const tsr_schedule_ops *const schedules[] = {
+#define X(code) &tsr_schedule_##code,
+    SCHEDULE_LIST(X)
+#undef X
+        NULL};
+
+const tsr_schedule_ops *const *tsr_schedules(void) { return schedules; }
+
+tsr_status tsr_schedule_find(const char *name, const tsr_schedule_ops **schedule) {
+    char names[128] = "auto", meant[TSR_NEAREST_CHARS + 32];
+    tsr_nearest nearest = {.wanted = name};
+    *schedule = NULL;
+    if (strcmp(name, "auto") == 0) return TSR_OK;
+    tsr_nearest_offer(&nearest, "auto");
+    for (int i = 0; schedules[i]; i++) {
+        tsr_text_append(names, sizeof names, ", %s", schedules[i]->name);
+        tsr_nearest_offer(&nearest, schedules[i]->name);
+        if (strcmp(schedules[i]->name, name) == 0) *schedule = schedules[i];
+    }
+    if (*schedule) return TSR_OK;
+    return tsr_fail(TSR_ERR_USAGE, "--schedule %s: this version has %s%s", name, names,
+                    tsr_did_you_mean(&nearest, "", meant, sizeof meant));
+}

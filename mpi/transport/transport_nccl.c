@@ -1,0 +1,118 @@
+/* NCCL: panels go from GPU to GPU on the exchange lane's stream. Needs one GPU a rank, and the library
+ * (nccl_library.h). */
+#include <cuda_runtime_api.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "mpi/transport/nccl_library.h"
+#include "mpi/transport/transport.h"
+
+typedef struct {
+    tsr_transport base;
+    ncclComm_t comm[TSR_AXIS_COUNT]; /* NULL where the axis has one rank */
+    int rank[TSR_AXIS_COUNT];        /* in comm */
+} nccl_transport;
+
+static bool nccl_available(int ranks, const tsr_device_facts *facts, int shared, char *why) {
+    if (facts->kind != TSR_DEVICE_CUDA) {
+        snprintf(why, 256, "the device is not a GPU");
+        return false;
+    }
+    if (shared > 1) {
+        snprintf(why, 256, "%d ranks share a GPU, and NCCL needs one for each rank", shared);
+        return false;
+    }
+    return ranks == 1 || tsr_nccl_load(why); /* one rank has nobody to send to */
+}
+
+static tsr_status open_axis(nccl_transport *t, const tsr_grid *grid, tsr_axis axis) {
+    MPI_Comm comm = tsr_axis_comm(grid, axis);
+    int ranks;
+    TSR_TRY(TSR_MPI(MPI_Comm_size(comm, &ranks)));
+    TSR_TRY(TSR_MPI(MPI_Comm_rank(comm, &t->rank[axis])));
+    if (ranks == 1) return TSR_OK;
+    ncclUniqueId id;
+    tsr_status status = t->rank[axis] == 0 ? TSR_NCCL(ncclGetUniqueId(&id)) : TSR_OK;
+    TSR_TRY(tsr_share(comm, status, &id, sizeof id));
+    return TSR_NCCL(ncclCommInitRank(&t->comm[axis], ranks, id, t->rank[axis]));
+}
+
+static tsr_status nccl_all_gather(tsr_transport *transport, tsr_axis axis, void *buffer, size_t piece_bytes,
+                                  tsr_stream *stream) {
+    nccl_transport *t = (nccl_transport *)transport;
+    const char *mine = (const char *)buffer + (size_t)t->rank[axis] * piece_bytes;
+    return TSR_NCCL(ncclAllGather(mine, buffer, piece_bytes, ncclUint8, t->comm[axis], (cudaStream_t)stream));
+}
+
+static tsr_status nccl_reduce_scatter(tsr_transport *transport, tsr_axis axis, const void *from, void *to,
+                                      int64_t count, tsr_dtype type, tsr_stream *stream) {
+    nccl_transport *t = (nccl_transport *)transport;
+    return TSR_NCCL(ncclReduceScatter(from, to, (size_t)count,
+                                      tsr_dtype_bytes(type) == sizeof(float) ? ncclFloat32 : ncclFloat64, ncclSum,
+                                      t->comm[axis], (cudaStream_t)stream));
+}
+
+/* NCCL connects ranks at the first transfer, which takes a quarter of a second: it is done here, where others wait
+ * for nothing. */
+static tsr_status warm_axis(nccl_transport *t, tsr_axis axis, int ranks, tsr_stream *stream) {
+    const size_t piece = (size_t)4 << 20;
+    tsr_device *device = t->base.device;
+    void *gathered = NULL, *mine = NULL;
+    tsr_status status;
+    TSR_TRY_DONE(device->ops->allocate(device, piece * (size_t)ranks, &gathered));
+    TSR_TRY_DONE(device->ops->allocate(device, piece, &mine));
+    TSR_TRY_DONE(device->ops->fill_bytes(device, gathered, 0, piece * (size_t)ranks, stream));
+    TSR_TRY_DONE(nccl_all_gather(&t->base, axis, gathered, piece, stream));
+    TSR_TRY_DONE(
+        nccl_reduce_scatter(&t->base, axis, gathered, mine, (int64_t)(piece / sizeof(float)), TSR_F32, stream));
+    status = device->ops->stream_wait(device, stream);
+done:
+    device->ops->release(device, mine);
+    device->ops->release(device, gathered);
+    return status;
+}
+
+static tsr_status warm(nccl_transport *t, const tsr_grid *grid) {
+    const int ranks[TSR_AXIS_COUNT] = {grid->q, grid->p, grid->r};
+    tsr_device *device = t->base.device;
+    tsr_stream *stream;
+    TSR_TRY(device->ops->stream_create(device, &stream));
+    tsr_status status = TSR_OK;
+    for (int axis = 0; axis < TSR_AXIS_COUNT && status == TSR_OK; axis++)
+        if (t->comm[axis]) status = warm_axis(t, (tsr_axis)axis, ranks[axis], stream);
+    device->ops->stream_destroy(device, stream);
+    return status;
+}
+
+static tsr_status nccl_open(const tsr_grid *grid, tsr_device *device, tsr_transport **transport) {
+    nccl_transport *t = calloc(1, sizeof *t);
+    if (!t) return tsr_fail(TSR_ERR_MEMORY, "no memory for a transport");
+    t->base = (tsr_transport){.ops = &tsr_transport_nccl, .device = device};
+    tsr_status status = TSR_OK;
+    for (int axis = 0; axis < TSR_AXIS_COUNT && status == TSR_OK; axis++) status = open_axis(t, grid, (tsr_axis)axis);
+    if (status == TSR_OK) status = warm(t, grid);
+    if (status != TSR_OK) {
+        free(t); /* communicators stay: destroying them is collective */
+        return status;
+    }
+    *transport = &t->base;
+    return TSR_OK;
+}
+
+static void nccl_close(tsr_transport *transport) {
+    nccl_transport *t = (nccl_transport *)transport;
+    for (int axis = 0; axis < TSR_AXIS_COUNT; axis++)
+        if (t->comm[axis]) tsr_nccl.ncclCommDestroy(t->comm[axis]);
+    free(t);
+}
+
+const tsr_transport_ops tsr_transport_nccl = {
+    .name = "nccl",
+    .device_memory = true,
+    .asynchronous = true,
+    .available = nccl_available,
+    .open = nccl_open,
+    .close = nccl_close,
+    .all_gather = nccl_all_gather,
+    .reduce_scatter = nccl_reduce_scatter,
+};

@@ -1,0 +1,64 @@
+"""tessera bench multiply on the host emulation of CUDA, under sanitizers: data pinned in host memory or made in the
+device's, packed or not, in one part or several, on 1 to 3 ranks; and a warning of too few cores for a GPU."""
+import json
+
+from lib import main, run
+
+
+def bench(*args, ranks):
+    run("bench", "multiply", "--device", "cuda", "--repeat", "2", "--distribution", "integer", *args, "-o",
+        "bench.json", ranks=ranks, timeout=120)
+    with open("bench.json") as file:
+        return json.load(file)
+
+
+def test_paths():
+    for ranks in (1, 3):
+        for data in ("memory", "device"):
+            for more in (["--kernel", "coarse"], ["--kernel", "tiled", "--type", "f64"]): # tiled takes padded operands
+                figures = bench("--data", data, "--shape", "61x71x50", *more, ranks=ranks)
+                record = figures["record"]
+                assert record["kernel"] == more[1] and record["check"].endswith("elements of C exact"), record
+                # nothing is read or written: the data is in memory, or made where it is used
+                assert all(rank["read_bytes"] == rank["write_bytes"] == 0 for rank in record["ranks"]), record["ranks"]
+                downloaded = sum(rank["download_bytes"] for rank in record["ranks"])
+                assert downloaded == (0 if data == "device" else 61 * 71 * (8 if "f64" in more else 4)), record["ranks"]
+
+
+def test_several_parts():
+    for ranks, data in ((1, "memory"), (2, "memory"), (2, "device")):
+        figures = bench("--data", data, "--shape", "130x110x90", "--kernel", "coarse", "--panel", "16",
+                        *(["--memory", "40K"] if data == "memory" else []), ranks=ranks)
+        record = figures["record"]
+        assert record["check"].endswith("elements of C exact"), record
+        assert data == "device" or record["super_blocks_m"] * record["super_blocks_n"] > 1, record
+
+
+def test_explain():
+    """Which kernel makes a product, by shape, and the record of a run in which it did."""
+    rules = "simt -> tiled (m*n*k < 440^3, k < 440)"
+    explain = ["bench", "gemm", "--device", "cuda", "--explain"]
+    out = run(*explain, "--kernel", "simt", "--shape", "64").out
+    assert out.splitlines()[1] == rules, out
+    out = run(*explain, "--kernel", "simt,tiled", "--shape", "65").out
+    assert out.splitlines()[1:3] == [rules + " -> checked (m, n or k is no multiple of 32)",
+                                     "tiled cannot run: needs m, n, k that are multiples of 32"], out
+    assert run(*explain, "--kernel", "simt", "--shape", "441").out.splitlines()[1] == "simt"
+
+    record = bench("--data", "device", "--shape", "64x64x96", "--kernel", "simt", "--panel", "64", ranks=1)["record"]
+    assert record["kernel_chosen"] == "simt" and record["kernel"] == "tiled", record
+
+
+def test_few_cores():
+    """A binding that was asked for and leaves a GPU too few cores is warned of once a job; others are not."""
+    for policy, ranks in (("core", 1), ("core", 2), ("none", 1), ("", 1)):
+        environment = {"OMPI_MCA_hwloc_base_binding_policy": policy}
+        result = run("info", "--devices", "--device", "cuda", ranks=ranks, environment=environment)
+        warnings = [line for line in result.err.splitlines() if "threads that feed a GPU" in line]
+        assert len(warnings) == (policy == "core"), result
+        for line in warnings:
+            assert (line.startswith("tessera: warning: rank 0 is bound to ") and
+                    line.endswith("mpirun --bind-to none")), line
+
+
+main(globals())

@@ -1,0 +1,49 @@
+"""docs/record.md names the fields of the log and of the record, all of them and no others."""
+import json
+import pathlib
+import re
+
+import h5py
+
+from lib import main, np, run, write
+
+PAGE = (pathlib.Path(__file__).resolve().parents[3] / "docs" / "record.md").read_text()
+LANES = ("read", "upload", "exchange", "pack", "multiply", "download", "write")
+
+
+def named(heading):
+    """The fields in the first column of the table below a heading."""
+    section = PAGE.partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
+    cells = [line.split("|")[1] for line in section.splitlines() if line.startswith("| `")]
+    fields = [field for cell in cells for field in re.findall(r"`(\w+)`", cell)]
+    assert len(fields) == len(set(fields)) > 0, (heading, fields)
+    return {field.replace("LANE", lane) for field in fields for lane in (LANES if field.startswith("LANE") else [""])}
+
+
+def same(page, found):
+    found = set(found)
+    assert page == found, f"only on the page: {sorted(page - found)}; only in the record: {sorted(found - page)}"
+
+
+def test_fields():
+    for name, shape in {"a": (30, 40), "b": (40, 20), "c0": (30, 20)}.items():
+        write(f"{name}.h5", np.ones(shape, "f4"))
+    run("multiply", "a.h5", "b.h5", "--add", "c0.h5", "-o", "c.h5", "--log", "run.json", ranks=2)
+    with open("run.json") as file:
+        log = json.load(file)
+    head, record, rank = named("The file of `--log`"), named("The record"), named("A row a rank")
+    same(head | record | {"ranks"}, log)
+    same(rank, log["ranks"][0])
+    with h5py.File("c.h5") as file:
+        same(record, file["C.run"].attrs)
+        same(rank, file["C.run/ranks"].dtype.names)
+
+
+def test_first_record():
+    """What a run writes when it begins, as a generate that fails leaves it: the head and nothing else."""
+    run("generate", "-o", "no/such/g.h5", "--shape", "3x4", "--log", "g.json", code=1)
+    with open("g.json") as file:
+        same(named("The file of `--log`"), json.load(file))
+
+
+main(globals())

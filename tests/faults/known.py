@@ -1,0 +1,31 @@
+"""What went wrong before, and what still does."""
+import re
+
+# (scene, function, number of the call, 0 for all) that once ended badly: they are run beside every sample, on one rank.
+MENDED = [
+    ("refuse a log over data", "open", 1),  # a file that could not be looked into was replaced by the log
+    ("refuse a log over data", "pread", 1),
+    ("refuse to replace A", "stat", 7),  # A, which could not be looked at, was replaced
+    ("refuse to replace A", "stat", 8),
+    ("verify contiguous", "pread", 1),  # half of a signature: "is not an HDF5 file"
+    ("multiply --verify contiguous", "open", 10),  # from then on: the log went on saying that the run is under way
+    ("generate --force", "stat", 0),  # an earlier C that could not be looked at counted as changed by another program
+    ("multiply --force contiguous", "stat", 10),  # "would replace A" of a file that could not be looked at
+    ("multiply --force contiguous", "stat", 15),
+    ("info contiguous", "pread", 9),  # a read that failed: "the file is damaged", exit code 0
+    ("info chunked", "pread", 9),
+    ("info chunked", "malloc", 0),  # "(no memory): 1 matrix"
+]
+
+# What ends badly and is not mended yet, as patterns of what the tests print: docs/reliability.md, section "Known". It
+# is shown and counted; whatever else ends badly fails the test.
+KNOWN = []
+
+
+def is_mended(case):
+    return case.placement.ranks == 1 and any((case.scene.name, case.fault.family, call) in MENDED
+                                             for call in (case.call, 0))
+
+
+def is_known(text):
+    return any(re.search(pattern, text) for pattern in KNOWN)

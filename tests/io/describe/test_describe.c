@@ -1,0 +1,302 @@
+/* Messages of the helper that describes files, as one that was taken over would send them: whatever comes, what is
+ * believed fits the file. Built with sanitizers, too: nothing is read beyond a message. */
+#include <errno.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "io/describe/describe.h"
+#include "io/describe/describe_wire.h"
+#include "tests/check.h"
+
+#define FILE_BYTES 4096
+
+static const tsr_store_desc contiguous = {.name = {.path = "/A"},
+                                          .dataset_rows = 20,
+                                          .dataset_cols = 10,
+                                          .element = {TSR_F64, true},
+                                          .hdf5.layout = TSR_LAYOUT_CONTIGUOUS,
+                                          .offset = 2048,
+                                          .hdf5.standard = true,
+                                          .hdf5.stored_bytes = 8,
+                                          .type_name = "big-endian f64"};
+static const tsr_store_desc chunked = {
+    .name = {.path = "/g/A"},
+    .dataset_rows = 20,
+    .dataset_cols = 10,
+    .element = {TSR_F32, false},
+    .hdf5.layout = TSR_LAYOUT_CHUNKED,
+    .chunk_rows = 5,
+    .chunk_cols = 4,
+    .cache_bytes = 4000,
+    .hdf5.raw_chunks = true,
+    .hdf5.pipeline = {.count = 2, .use = {{.filter = 1, .count = 1, .values = {4}}, {.filter = 2}}},
+    .hdf5.filters = "shuffle fletcher32",
+    .offset = -1,
+    .hdf5.standard = true,
+    .hdf5.stored_bytes = 4,
+    .type_name = "f32"};
+
+/* The message of a description: a buffer of exactly its size, so that a byte read behind it shows. */
+static tsr_wire message_of(const tsr_store_desc *desc) {
+    tsr_wire wire = {.data = NULL};
+    tsr_store_desc copy = *desc;
+    tsr_wire_desc(&wire, &copy);
+    CHECK(wire.wrong == NULL, "%s", wire.wrong);
+    char *exact = malloc(wire.bytes);
+    CHECK(exact != NULL, "no memory");
+    memcpy(exact, wire.data, wire.bytes);
+    free(wire.data);
+    return (tsr_wire){.data = exact, .bytes = wire.bytes, .reading = true};
+}
+
+/* What is wrong with a message, NULL for one that is believed; *desc is what it says then. */
+static const char *read_message(tsr_wire *wire, tsr_store_desc *desc) {
+    memset(desc, 0, sizeof *desc);
+    wire->at = 0;
+    wire->wrong = NULL;
+    tsr_wire_desc(wire, desc);
+    if (!tsr_wire_is_good(wire)) return wire->wrong;
+    return tsr_desc_wrong(desc, FILE_BYTES, false);
+}
+
+static const char *wrong_with(const tsr_store_desc *desc) {
+    tsr_store_desc read;
+    tsr_wire wire = message_of(desc);
+    const char *wrong = read_message(&wire, &read);
+    tsr_wire_free(&wire);
+    return wrong;
+}
+
+static void check_round_trip(const tsr_store_desc *desc) {
+    tsr_store_desc read;
+    tsr_wire wire = message_of(desc);
+    CHECK(read_message(&wire, &read) == NULL, "refused: %s", wire.wrong);
+    tsr_wire_free(&wire);
+    CHECK(read.rows == desc->dataset_rows && read.cols == desc->dataset_cols, "%lld", (long long)read.rows);
+    read.rows = read.cols = 0;
+    CHECK(memcmp(&read.element, &desc->element, sizeof read.element) == 0 && read.offset == desc->offset &&
+              read.chunk_cols == desc->chunk_cols && read.cache_bytes == desc->cache_bytes &&
+              read.hdf5.pipeline.use[0].values[0] == desc->hdf5.pipeline.use[0].values[0] &&
+              strcmp(read.hdf5.filters, desc->hdf5.filters) == 0 && strcmp(read.name.path, desc->name.path) == 0 &&
+              strcmp(read.type_name, desc->type_name) == 0,
+          "it came differently");
+}
+
+/* One lie at a time. */
+#define REFUSED(from, field, value)                                                                                    \
+    do {                                                                                                               \
+        tsr_store_desc lie_ = (from);                                                                                  \
+        lie_.field = (value);                                                                                          \
+        CHECK(wrong_with(&lie_) != NULL, #field " = " #value " was believed");                                         \
+    } while (0)
+
+static void check_lies(void) {
+    REFUSED(contiguous, dataset_rows, -1);
+    REFUSED(contiguous, dataset_rows, 27); /* the file holds 25.6 */
+    REFUSED(contiguous, dataset_rows, INT64_MAX);
+    REFUSED(contiguous, dataset_cols, (int64_t)1 << 61);
+    REFUSED(contiguous, dataset_cols, -10);
+    REFUSED(contiguous, element.dtype, TSR_DTYPE_COUNT);
+    REFUSED(contiguous, element.dtype, (tsr_dtype)-1);
+    REFUSED(contiguous, hdf5.layout, (tsr_layout)4);
+    REFUSED(contiguous, hdf5.layout, TSR_LAYOUT_VIRTUAL);
+    REFUSED(contiguous, hdf5.layout, TSR_LAYOUT_CHUNKED);
+    REFUSED(contiguous, hdf5.layout, TSR_LAYOUT_COMPACT);
+    REFUSED(contiguous, offset, FILE_BYTES - 20 * 10 * 8 + 1);
+    REFUSED(contiguous, offset, FILE_BYTES + 1);
+    REFUSED(contiguous, offset, INT64_MAX);
+    REFUSED(contiguous, offset, -2);
+    REFUSED(contiguous, offset, -1); /* HDF5 delivers this machine's order */
+    REFUSED(contiguous, hdf5.standard, false);
+    REFUSED(contiguous, hdf5.raw_chunks, true);
+    REFUSED(contiguous, rounded, true);
+    REFUSED(contiguous, hdf5.stored_bytes, 0);
+    REFUSED(contiguous, hdf5.stored_bytes, 4);
+    REFUSED(chunked, hdf5.stored_bytes, 3);
+    REFUSED(chunked, cache_bytes, (size_t)1 << 40);
+    REFUSED(contiguous, chunk_rows, 1);
+    REFUSED(contiguous, cache_bytes, 1);
+    REFUSED(contiguous, hdf5.pipeline.count, 1);
+    REFUSED(contiguous, name.path[0], 'A');
+    REFUSED(contiguous, name.path[0], '\0');
+    REFUSED(contiguous, name.path[1], '\0');
+    REFUSED(chunked, chunk_rows, 0);
+    REFUSED(chunked, chunk_cols, 0);
+    REFUSED(chunked, chunk_cols, -4);
+    REFUSED(chunked, chunk_rows, INT64_MAX);
+    REFUSED(chunked, chunk_rows, (int64_t)1 << 40);
+    REFUSED(chunked, chunk_rows, (int64_t)1 << 27); /* 2 GiB, which are not decoded here */
+    REFUSED(chunked, rounded, true);
+    REFUSED(chunked, offset, 2048);
+    REFUSED(chunked, cache_bytes, (size_t)1 << 40);
+    REFUSED(chunked, cache_bytes, SIZE_MAX);
+    REFUSED(chunked, hdf5.pipeline.count, TSR_FILTERS_MAX + 1);
+    REFUSED(chunked, hdf5.pipeline.count, -1);
+    REFUSED(chunked, hdf5.pipeline.use[0].filter, tsr_filter_count());
+    REFUSED(chunked, hdf5.pipeline.use[3].filter, -1);
+    REFUSED(chunked, hdf5.pipeline.use[0].values[0], 0);
+    REFUSED(chunked, hdf5.pipeline.use[0].count, -1);
+}
+
+/* Texts too long for their room, and texts with zeros in them. */
+static void check_texts(void) {
+    char room[8] = "";
+    const char *text;
+    tsr_wire wire = {.data = NULL}, read;
+    const char *eight = "12345678";
+    tsr_wire_long_text(&wire, &eight, "");
+    read = (tsr_wire){.data = wire.data, .bytes = wire.bytes, .reading = true};
+    tsr_wire_text(&read, room, sizeof room, "eight");
+    CHECK(read.wrong && strcmp(read.wrong, "eight") == 0 && room[0] == '\0', "'%s' fits", room);
+    wire.data[sizeof(int64_t) + 2] = '\0';
+    read = (tsr_wire){.data = wire.data, .bytes = wire.bytes, .reading = true};
+    tsr_wire_long_text(&read, &text, "zero");
+    CHECK(read.wrong && *text == '\0', "a zero within '%s'", text);
+    wire.data[sizeof(int64_t) + 2] = '3';
+    wire.data[sizeof(int64_t) + 8] = '9';
+    read = (tsr_wire){.data = wire.data, .bytes = wire.bytes, .reading = true};
+    tsr_wire_long_text(&read, &text, "end");
+    CHECK(read.wrong && *text == '\0', "a text without end: '%s'", text);
+    tsr_wire_free(&wire);
+}
+
+/* Whoever reads the matrix counts on this; written independently of tsr_desc_wrong. */
+static void check_believed(const tsr_store_desc *d) {
+    const __int128 element = (__int128)tsr_dtype_bytes(d->element.dtype);
+    const __int128 bytes = element * d->dataset_rows * d->dataset_cols;
+    const __int128 stored = d->hdf5.stored_bytes;
+    const __int128 slot = stored > element ? stored : element;
+    const __int128 chunk = stored * d->chunk_rows * d->chunk_cols;
+    const __int128 kept = slot * d->chunk_rows * d->chunk_cols;
+    CHECK(stored >= 1 && stored <= 16 && (!d->hdf5.standard || stored == element), "bytes in the file");
+    CHECK(d->rows == d->dataset_rows && d->cols == d->dataset_cols && d->rows >= 0 && d->cols >= 0, "the shape");
+    CHECK(d->element.dtype >= 0 && d->element.dtype < TSR_DTYPE_COUNT && element > 0, "the type");
+    CHECK(bytes <= INT64_MAX, "too large");
+    CHECK(d->offset == -1 || (d->offset >= 0 && d->offset + bytes <= FILE_BYTES), "outside the file");
+    CHECK(d->name.path[0] == '/' && memchr(d->name.path, '\0', sizeof d->name.path), "the path");
+    CHECK(memchr(d->hdf5.filters, '\0', sizeof d->hdf5.filters) && memchr(d->type_name, '\0', sizeof d->type_name),
+          "text");
+    CHECK(chunk >= 0 && chunk <= UINT32_MAX && (d->chunk_rows > 0) == (d->hdf5.layout == TSR_LAYOUT_CHUNKED), "chunks");
+    CHECK(d->hdf5.pipeline.count >= 0 && d->hdf5.pipeline.count <= TSR_FILTERS_MAX, "filters");
+    CHECK(!d->hdf5.raw_chunks || (kept > 0 && kept <= (__int128)TSR_TRANSFER_BYTES_MAX), "raw chunks");
+}
+
+static uint64_t state = 20240612;
+static uint64_t next(void) {
+    state ^= state << 13;
+    state ^= state >> 7;
+    state ^= state << 17;
+    return state;
+}
+
+static void mutate(tsr_wire *wire) {
+    static const uint64_t odd[] = {0, 1, 255, 1u << 31, UINT32_MAX, (uint64_t)1 << 63, UINT64_MAX, INT64_MAX, 4096};
+    const size_t at = next() % wire->bytes;
+    uint64_t value = next() % 3 ? odd[next() % (sizeof odd / sizeof *odd)] : next();
+    if (next() % 2) wire->data[at] = (char)value;
+    else if (at + sizeof value <= wire->bytes) memcpy(wire->data + at / 8 * 8, &value, sizeof value);
+    if (next() % 8 == 0) wire->bytes = next() % wire->bytes + 1;
+}
+
+static void check_mutations(const tsr_store_desc *desc) {
+    int believed = 0, refused = 0;
+    for (int i = 0; i < 20000; i++) {
+        tsr_store_desc read;
+        tsr_wire wire = message_of(desc);
+        for (uint64_t n = 1 + next() % 3; n > 0; n--) mutate(&wire);
+        if (read_message(&wire, &read)) {
+            refused++;
+        } else {
+            believed++;
+            check_believed(&read);
+        }
+        tsr_wire_free(&wire);
+    }
+    CHECK(believed > 100 && refused > 1000, "%d believed, %d refused: this checks little", believed, refused);
+}
+
+static void check_truncated(const tsr_store_desc *desc) {
+    tsr_store_desc read;
+    tsr_wire wire = message_of(desc);
+    const size_t all = wire.bytes;
+    for (wire.bytes = 0; wire.bytes < all; wire.bytes++)
+        CHECK(read_message(&wire, &read) != NULL, "%zu of %zu bytes were believed", wire.bytes, all);
+    tsr_wire_free(&wire);
+}
+
+/* A place travels as it is, its bits above 31, too; one that is before the file is refused. */
+static void check_places(void) {
+    const tsr_chunk_place good[] = {{4096, 77, 5}, {0, 0, 0}, {INT64_MAX, UINT32_MAX, UINT32_MAX}};
+    tsr_chunk_place before = {-1, 10, 0}, read;
+    tsr_wire wire = {.data = NULL};
+    for (int i = 0; i < 3; i++) {
+        tsr_chunk_place copy = good[i];
+        tsr_wire_place(&wire, &copy);
+    }
+    tsr_wire_place(&wire, &before);
+    tsr_wire back = {.data = wire.data, .bytes = wire.bytes, .reading = true};
+    for (int i = 0; i < 3; i++) {
+        tsr_wire_place(&back, &read);
+        CHECK(!back.wrong && read.address == good[i].address && read.bytes == good[i].bytes &&
+                  read.skipped == good[i].skipped,
+              "place %d came as %u bytes at %lld", i, read.bytes, (long long)read.address);
+    }
+    tsr_wire_place(&back, &read);
+    CHECK(!tsr_wire_is_good(&back), "%u bytes at %lld", read.bytes, (long long)read.address);
+    tsr_wire_free(&wire);
+}
+
+/* ---- helpers that give no answer ------------------------------------------------------------- */
+
+#define PAUSE_NANOSECONDS 10000000
+
+/* Signs of life, or an answer byte by byte, for as long as somebody listens. */
+static void speak_without_end(int fd, bool trickle) {
+    const struct timespec pause = {.tv_nsec = PAUSE_NANOSECONDS};
+    const tsr_wire_head head = tsr_wire_head_of(trickle ? TSR_WIRE_ANSWER_MAX : 0, 0);
+    const char byte = 0;
+    if (trickle && write(fd, &head, sizeof head) != sizeof head) return;
+    while (trickle ? write(fd, &byte, 1) == 1 : write(fd, &head, sizeof head) == sizeof head) nanosleep(&pause, NULL);
+}
+
+static void check_endless(bool trickle) {
+    int pair[2];
+    CHECK(socketpair(AF_UNIX, SOCK_STREAM, 0, pair) == 0, "%s", strerror(errno));
+    tsr_describer d = {.fd = pair[0], .most_seconds = 1};
+    tsr_wire question = {.data = NULL}, answer;
+    fflush(NULL);
+    d.pid = fork();
+    CHECK(d.pid >= 0, "%s", strerror(errno));
+    if (d.pid == 0) {
+        tsr_wire_head asked;
+        signal(SIGPIPE, SIG_IGN);
+        close(pair[0]);
+        alarm(60);
+        if (read(pair[1], &asked, sizeof asked) == sizeof asked) speak_without_end(pair[1], trickle);
+        _exit(0);
+    }
+    close(pair[1]);
+    const pid_t helper = d.pid;
+    CHECK_FAILS(tsr_describer_ask(&d, "a.h5", 10, &question, &answer), TSR_ERR_FORMAT,
+                "'a.h5' cannot be described: looking into it has no end (the answer took longer than 1 s)");
+    CHECK(waitpid(helper, NULL, WNOHANG) < 0 && errno == ECHILD, "it was left behind");
+    tsr_wire_free(&answer);
+}
+
+int main(void) {
+    check_endless(false);
+    check_endless(true);
+    check_places();
+    check_round_trip(&contiguous);
+    check_round_trip(&chunked);
+    check_lies();
+    check_texts();
+    check_truncated(&contiguous);
+    check_truncated(&chunked);
+    check_mutations(&contiguous);
+    check_mutations(&chunked);
+    return 0;
+}

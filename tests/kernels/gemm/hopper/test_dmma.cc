@@ -1,0 +1,42 @@
+/* The kernel `dmma` in the model of sm_90: whole and ragged tiles, thin edges, tails cut along k, operands copied. */
+#include "tests/kernels/gemm/hopper/cases.h"
+
+#include "kernels/gemm/hopper/dmma.cu"
+#include "kernels/gemm/hopper/tensor_map.c"
+
+using hopper_test::Case;
+
+static void check(const Case &c) {
+    hopper_test::check<double, double>(
+        c, workspace_bytes(c.m, c.n, c.k),
+        [](const tsr_gemm_args *args) { return launch(hopper_test::device, nullptr, args); },
+        [](double x, double *to) { return *to = x; });
+}
+
+static const Case cases[] = {
+    {.what = "one tile, fewer panels than stages", .m = 128, .n = 128, .k = 48, .multiprocessors = 2},
+    {.what = "handed over", .m = 300, .n = 150, .k = 1100, .multiprocessors = 4, .pad_c = 1},
+    {.what = "cut, one worker", .m = 100, .n = 200, .k = 900, .multiprocessors = 1, .accumulate = true},
+    {.what = "cut and handed over", .m = 300, .n = 100, .k = 1000, .multiprocessors = 7},
+    {.what = "real, handed over", .m = 300, .n = 150, .k = 1100, .multiprocessors = 4, .bound = 0x1p-44},
+    {.what = "real, cut", .m = 300, .n = 100, .k = 1000, .multiprocessors = 2, .accumulate = true, .bound = 0x1p-44},
+    {.what = "one ragged tile", .m = 77, .n = 101, .k = 90, .multiprocessors = 1, .accumulate = true, .pad_c = 3},
+    {.what = "one row", .m = 1, .n = 130, .k = 33, .multiprocessors = 2},
+    {.what = "rows that TMA cannot reach", .m = 130, .n = 67, .k = 55, .multiprocessors = 1, .skip = 1},
+    {.what = "many tiles a block, thin edges", .m = 300, .n = 290, .k = 17, .multiprocessors = 2, .accumulate = true},
+    {.what = "shares of two tiles", .m = 600, .n = 100, .k = 320, .multiprocessors = 3, .pad_c = 1},
+    {.what = "one tile cut in nine", .m = 100, .n = 100, .k = 333, .multiprocessors = 9, .accumulate = true},
+};
+
+int main() {
+    hopper_test::run(
+        [] {
+            for (const Case &c : cases) check(c);
+        },
+        [] {
+            Case c = hopper_test::drawn_case("random", 300, 300, 200, 9);
+            c.k += 16;
+            check(c);
+        });
+    return 0;
+}
