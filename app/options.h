@@ -6,7 +6,7 @@
 
 #include <stddef.h>
 
-#include "app/library/shapes.h"
+#include "app/products/shapes.h"
 #include "kernels/base/base.h"
 
 typedef struct tsr_option tsr_option;

@@ -156,18 +156,26 @@ tsr_status tsr_matrix_name_parse(const char *text, tsr_matrix_name *name) {
     return TSR_OK;
 }
 
+/* One dimension of a slice, with a comma before it unless it is the first. */
+static void add_bounds(char *text, size_t chars, bool dropped, int64_t first, int64_t last) {
+    const char *comma = text[strlen(text) - 1] == '[' ? "" : ",";
+    if (dropped) tsr_text_append(text, chars, "%s%lld", comma, (long long)first);
+    else tsr_text_append(text, chars, "%s%lld:%lld", comma, (long long)first, (long long)last);
+}
+
 const char *tsr_matrix_name_text(const tsr_matrix_name *name, char *text, size_t chars) {
     int used = snprintf(text, chars, "%s%s%s%s", name->file, *name->path ? ":" : "", name->path, name->slice);
-    if (!name->sliced || used >= (int)chars) return text;
-    const int64_t bounds[4] = {name->row0, name->row1, name->col0, name->col1};
-    const int rows = name->columns_first ? 2 : 0, cols = 2 - rows;
+    if (!name->sliced || used >= (int)chars - 1) return text;
+    const bool swap = name->columns_first;
+    const int leads = tsr_leads_of(name->dimensions);
     tsr_text_append(text, chars, "[");
-    for (int d = 0; d < name->leads && !name->columns_first; d++)
-        tsr_text_append(text, chars, "%lld,", (long long)name->lead[d]);
-    tsr_text_append(text, chars, "%lld:%lld,%lld:%lld", (long long)bounds[rows], (long long)bounds[rows + 1],
-                    (long long)bounds[cols], (long long)bounds[cols + 1]);
-    for (int d = name->leads - 1; d >= 0 && name->columns_first; d--)
-        tsr_text_append(text, chars, ",%lld", (long long)name->lead[d]);
+    for (int d = 0; d < leads && !swap; d++)
+        add_bounds(text, chars, name->lead_dropped[d], name->lead0[d], name->lead1[d]);
+    if (name->dimensions > 1 && swap) add_bounds(text, chars, name->col_dropped, name->col0, name->col1);
+    add_bounds(text, chars, name->row_dropped, name->row0, name->row1);
+    if (name->dimensions > 1 && !swap) add_bounds(text, chars, name->col_dropped, name->col0, name->col1);
+    for (int d = leads - 1; d >= 0 && swap; d--)
+        add_bounds(text, chars, name->lead_dropped[d], name->lead0[d], name->lead1[d]);
     tsr_text_append(text, chars, "]");
     return text;
 }

@@ -1,7 +1,7 @@
 /* How a person names a matrix on the command line: file.h5:/path, file.h5:path, file.h5::/path, file.h5/path or
  * file.h5, or as another kind of store has it (stores.h), each with an optional slice behind it. Pure text, except
- * that the file system is asked where the file's name ends. The slice is numpy's, [r0:r1,c0:c1], with an index for each
- * dimension before the last two, [i,r0:r1,c0:c1]: it is read when the shape is known, because bounds may count from the
+ * that the file system is asked where the file's name ends. The slice is numpy's, [r0:r1,c0:c1], with bounds or one
+ * number for each dimension, [i,r0:r1,c0:c1]. It is read when the shape is known, because bounds may count from the
  * end, and because a dataset may be called so. */
 #ifndef TSR_IO_NAME_H
 #define TSR_IO_NAME_H
@@ -12,7 +12,14 @@
 #define TSR_PATH_CHARS 512
 
 #define TSR_SLICE_CHARS 128
-#define TSR_LEADS_MAX 30 /* dimensions before the last two: HDF5 has 32 at most */
+#define TSR_DIMENSIONS_MAX 32 /* as HDF5 has */
+#define TSR_LEADS_MAX (TSR_DIMENSIONS_MAX - 2)
+
+/* An array as it is stored, row by row. */
+typedef struct {
+    int dimensions;
+    int64_t size[TSR_DIMENSIONS_MAX];
+} tsr_shape;
 
 typedef struct {
     int kind; /* of store: its number in stores.c */
@@ -22,9 +29,12 @@ typedef struct {
     char slice[TSR_SLICE_CHARS];    /* as it was written, with its brackets; "" for none, and once it was applied */
     bool columns_first;             /* the slice was written by one who sees the transpose of what is stored */
     bool sliced;                    /* a slice was applied: */
-    int64_t row0, row1, col0, col1; /* the half-open part it selects of what is stored */
-    int leads;                      /* dimensions before the last two */
-    int64_t lead[TSR_LEADS_MAX];    /* the index that it selects along each */
+    int64_t row0, row1, col0, col1; /* the half-open part it selects of each matrix that is stored */
+    bool row_dropped, col_dropped;  /* by a single number, which leaves a vector */
+    int dimensions;                 /* of what is stored: 0, 1 (col0 is 0 and col1 1), 2 or more */
+    /* the same along each dimension before the last two */
+    int64_t lead0[TSR_LEADS_MAX], lead1[TSR_LEADS_MAX];
+    bool lead_dropped[TSR_LEADS_MAX];
 } tsr_matrix_name;
 
 /* TSR_ERR_USAGE says which part could not be read and shows the forms. */
@@ -37,11 +47,16 @@ bool tsr_name_is_hdf5(const char *text);
 /* "file:/path[r0:r1,c0:c1]", the slice as its writer counts; cut where text is full. Returns text. */
 const char *tsr_matrix_name_text(const tsr_matrix_name *name, char *text, size_t chars);
 
-/* Applies name->slice, if there is one, to what is stored in `leads` dimensions of size[] and then rows x cols: sets
- * sliced and the part. As numpy does, bounds below 0 count from the end and bounds beyond it are clipped. Refused with
- * the reason: along the leads anything but a single number, along rows and columns single numbers (TSR_ERR_USAGE: a
- * matrix has two dimensions), steps other than 1, and parts without elements (TSR_ERR_SHAPE), unless they were written
- * so ([3:3]) or the matrix has none. The name is set on success only. */
-tsr_status tsr_matrix_name_slice(tsr_matrix_name *name, int leads, const int64_t *size, int64_t rows, int64_t cols);
+/* Dimensions before the last two, which are a matrix's. */
+static inline int tsr_leads_of(int dimensions) { return dimensions > 2 ? dimensions - 2 : 0; }
+
+/* Sets the part that name->slice selects, all where there is none, of what is stored in so many dimensions: those of
+ * `size` and then rows x cols; one dimension has `rows`, none 1. As numpy does, bounds below 0 count from the end,
+ * bounds beyond it are clipped, and a single number drops its dimension. Refused with the reason (TSR_ERR_USAGE): a
+ * single element, a part of a matrix that is no block of rows and columns (steps other than 1; a row or column of
+ * several matrices at once); parts without elements (TSR_ERR_SHAPE), unless they were written so ([3:3]) or nothing is
+ * stored. The name is set on success only. */
+tsr_status tsr_matrix_name_slice(tsr_matrix_name *name, int dimensions, const int64_t *size, int64_t rows,
+                                 int64_t cols);
 
 #endif

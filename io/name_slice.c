@@ -7,11 +7,12 @@
 #include "io/name.h"
 #include "io/text/text.h"
 
-/* The name of a slice's axis, its length, and the bounds that are read for it: [first, last). */
+/* One dimension of a slice: its name, its length, and what is read for it: [first, last). */
 typedef struct {
     const tsr_matrix_name *name;
-    const char *what; /* "row", "column" */
+    const char *what; /* "row", "column", "element", "dimension 1" */
     int64_t length, first, last;
+    bool dropped; /* by a single number */
 } slice_axis;
 
 /* One whole number, which may have a sign, or nothing. Numbers beyond 64 bits stand for the last that fits, as they
@@ -24,6 +25,17 @@ static bool read_number(const char **at, int64_t *number) {
     *number = strtoll(*at, &end, 10);
     *at = end;
     return true;
+}
+
+/* "20 rows", "1 row", "3 along dimension 1"; returns text. */
+static const char *length_text(const slice_axis *axis, char text[64]) {
+    const bool other = strncmp(axis->what, "dimension", strlen("dimension")) == 0;
+    snprintf(text, 64,
+             other               ? "%lld along %s"
+             : axis->length == 1 ? "%lld %s"
+                                 : "%lld %ss",
+             (long long)axis->length, axis->what);
+    return text;
 }
 
 static int64_t clip(int64_t bound, int64_t length) {
@@ -43,17 +55,15 @@ static tsr_status unreadable(const tsr_matrix_name *name, const char *part) {
         NAME(name), part);
 }
 
-static tsr_status single_number(const slice_axis *axis, int64_t number) {
-    char end[32] = "";
+static tsr_status single_number(slice_axis *axis, int64_t number) {
+    char length[64];
     if (number < -axis->length || number >= axis->length)
-        return tsr_fail(TSR_ERR_USAGE, NAMED ": %s %lld is out of range of the %lld %s%s; write a part such as 0:%lld",
-                        NAME(axis->name), axis->what, (long long)number, (long long)axis->length, axis->what,
-                        axis->length == 1 ? "" : "s", (long long)axis->length);
-    if (number != -1) snprintf(end, sizeof end, "%lld", (long long)number + 1);
-    return tsr_fail(
-        TSR_ERR_USAGE,
-        NAMED ": the single number %lld would leave one dimension, and a matrix has two; write %lld:%s for that %s",
-        NAME(axis->name), (long long)number, (long long)number, end, axis->what);
+        return tsr_fail(TSR_ERR_USAGE, NAMED ": %lld is out of range of the %s; count from 0", NAME(axis->name),
+                        (long long)number, length_text(axis, length));
+    axis->first = number + (number < 0 ? axis->length : 0);
+    axis->last = axis->first + 1;
+    axis->dropped = true;
+    return TSR_OK;
 }
 
 /* *same: the slice says itself that it selects nothing, as 3:3 does. */
@@ -79,9 +89,10 @@ static tsr_status read_bounds(const char *part, slice_axis *axis, bool *same) {
     if (*at) return unreadable(axis->name, part);
     if (has_step && step != 1)
         return tsr_fail(TSR_ERR_USAGE,
-                        NAMED ": the step in '%s' is not 1: a matrix is read as a block of neighbouring %ss; copy the "
-                              "%ss you want into a dataset first",
-                        NAME(axis->name), part, axis->what, axis->what);
+                        NAMED
+                        ": the step in '%s' is not 1: a matrix is read as a block of neighbours; copy the %ss you want "
+                        "into a dataset first",
+                        NAME(axis->name), part, axis->what);
     axis->first = has_first ? clip(first, axis->length) : 0;
     axis->last = has_last ? clip(last, axis->length) : axis->length;
     *same = has_first && has_last && first == last && first >= -axis->length && first <= axis->length;
@@ -90,12 +101,13 @@ static tsr_status read_bounds(const char *part, slice_axis *axis, bool *same) {
 
 static tsr_status read_axis(const char *part, slice_axis *axis) {
     bool same = false;
+    char length[64];
     TSR_TRY(read_bounds(part, axis, &same));
     if (axis->last > axis->first || axis->length == 0) return TSR_OK;
     axis->last = axis->first;
     if (same) return TSR_OK;
-    return tsr_fail(TSR_ERR_SHAPE, NAMED ": '%s' selects none of the %lld %s%s; choose bounds that do",
-                    NAME(axis->name), part, (long long)axis->length, axis->what, axis->length == 1 ? "" : "s");
+    return tsr_fail(TSR_ERR_SHAPE, NAMED ": '%s' selects none of the %s; choose bounds that do", NAME(axis->name), part,
+                    length_text(axis, length));
 }
 
 #define PARTS_MOST (TSR_LEADS_MAX + 3) /* one for each dimension, and "..." */
@@ -138,51 +150,72 @@ static bool place_parts(char **parts, int count, int dimensions, char **all) {
     return true;
 }
 
-/* Dimensions as the writer counts them, from 1. */
-static tsr_status read_index(const tsr_matrix_name *name, const char *part, int dimension, int64_t length,
-                             int64_t *index) {
-    const char *at = part;
-    if (!read_number(&at, index) || *tsr_text_skip_blanks(at))
+/* What the axes select of each matrix: a block of it, or a vector. */
+static tsr_status check_dropped(const tsr_matrix_name *name, int dimensions, bool several, const slice_axis *row,
+                                const slice_axis *col) {
+    const slice_axis *dropped = row->dropped ? row : col;
+    if (!row->dropped && !col->dropped) return TSR_OK;
+    if (dimensions < 2 || (row->dropped && col->dropped))
+        return tsr_fail(TSR_ERR_USAGE, NAMED ": this is a single element; write %lld:%lld for a part of one %s",
+                        NAME(name), (long long)dropped->first, (long long)dropped->last, dropped->what);
+    if (several)
         return tsr_fail(TSR_ERR_USAGE,
-                        NAMED ": '%s' along dimension %d, which has %lld: a matrix has two dimensions, so choose one "
-                              "there by its number, such as 0",
-                        NAME(name), part, dimension, (long long)length);
-    if (*index < -length || *index >= length)
-        return tsr_fail(TSR_ERR_USAGE, NAMED ": %lld is out of range along dimension %d, which has %lld; count from 0",
-                        NAME(name), (long long)*index, dimension, (long long)length);
-    *index += *index < 0 ? length : 0;
+                        NAMED ": a %s of each of several matrices is no block of their elements; write %lld:%lld for "
+                              "matrices of one %s",
+                        NAME(name), dropped->what, (long long)dropped->first, (long long)dropped->last, dropped->what);
     return TSR_OK;
 }
 
-tsr_status tsr_matrix_name_slice(tsr_matrix_name *name, int leads, const int64_t *size, int64_t rows, int64_t cols) {
-    char text[TSR_SLICE_CHARS], whole[] = ":", *parts[PARTS_MOST], *all[TSR_LEADS_MAX + 2];
-    int64_t lead[TSR_LEADS_MAX];
-    if (!name->slice[0]) return TSR_OK;
-    snprintf(text, sizeof text, "%s", name->slice + 1);
-    text[strlen(text) - 1] = '\0';
-    const int count = cut_parts(text, parts);
+/* Fills all[] with the part that is written for each dimension, which lie in text[]. */
+static tsr_status cut_slice(const tsr_matrix_name *name, int dimensions, char text[TSR_SLICE_CHARS],
+                            char *all[TSR_LEADS_MAX + 2]) {
+    static char whole[] = ":";
+    char *parts[PARTS_MOST];
     for (int d = 0; d < TSR_LEADS_MAX + 2; d++) all[d] = whole;
-    const bool swap = name->columns_first;
-    if (!place_parts(parts, count, leads + 2, all))
-        return tsr_fail(TSR_ERR_USAGE,
-                        leads == 0 ? NAMED ": a slice has a part for rows and one for columns; write [r0:r1,c0:c1]"
-                                   : NAMED ": a slice has a part for each of %d dimensions",
-                        NAME(name), leads + 2);
+    if (!name->slice[0]) return TSR_OK;
+    snprintf(text, TSR_SLICE_CHARS, "%s", name->slice + 1);
+    text[strlen(text) - 1] = '\0';
+    if (place_parts(parts, cut_parts(text, parts), dimensions, all)) return TSR_OK;
+    if (dimensions == 2)
+        return tsr_fail(TSR_ERR_USAGE, NAMED ": a slice has a part for rows and one for columns; write [r0:r1,c0:c1]",
+                        NAME(name));
+    return tsr_fail(TSR_ERR_USAGE, NAMED ": a slice has a part for each dimension, and it has %d", NAME(name),
+                    dimensions);
+}
+
+tsr_status tsr_matrix_name_slice(tsr_matrix_name *name, int dimensions, const int64_t *size, int64_t rows,
+                                 int64_t cols) {
+    char text[TSR_SLICE_CHARS], *all[TSR_LEADS_MAX + 2], what[24];
+    tsr_matrix_name found = *name;
+    const bool swap = name->columns_first && dimensions > 1;
+    const int leads = tsr_leads_of(dimensions);
+    bool several = false;
+    TSR_TRY(cut_slice(name, dimensions, text, all));
     for (int d = 0; d < leads; d++) {
         const int written = swap ? leads + 1 - d : d;
-        TSR_TRY(read_index(name, all[written], written + 1, size[d], &lead[d]));
+        snprintf(what, sizeof what, "dimension %d", written + 1);
+        slice_axis lead = {.name = name, .what = what, .length = size[d]};
+        TSR_TRY(read_axis(all[written], &lead));
+        found.lead0[d] = lead.first;
+        found.lead1[d] = lead.last;
+        found.lead_dropped[d] = lead.dropped;
+        several |= !lead.dropped;
     }
-    slice_axis row = {name, "row", swap ? cols : rows, 0, 0}, col = {name, "column", swap ? rows : cols, 0, 0};
+    slice_axis row = {.name = name, .what = dimensions < 2 ? "element" : "row", .length = swap ? cols : rows};
+    slice_axis col = {.name = name, .what = "column", .length = swap ? rows : cols};
     TSR_TRY(read_axis(all[swap ? 0 : leads], &row));
     TSR_TRY(read_axis(all[swap ? 1 : leads + 1], &col));
+    TSR_TRY(check_dropped(name, dimensions, several, &row, &col));
     const slice_axis *stored_row = swap ? &col : &row, *stored_col = swap ? &row : &col;
-    name->row0 = stored_row->first;
-    name->row1 = stored_row->last;
-    name->col0 = stored_col->first;
-    name->col1 = stored_col->last;
-    name->leads = leads;
-    for (int d = 0; d < leads; d++) name->lead[d] = lead[d];
-    name->sliced = true;
-    name->slice[0] = '\0';
+    found.row0 = stored_row->first;
+    found.row1 = stored_row->last;
+    found.row_dropped = stored_row->dropped;
+    found.col0 = stored_col->first;
+    found.col1 = stored_col->last;
+    found.col_dropped = stored_col->dropped;
+    found.dimensions = dimensions;
+    found.sliced = name->slice[0] != '\0';
+    found.slice[0] = '\0';
+    *name = found;
     return TSR_OK;
 }

@@ -1,5 +1,6 @@
-/* A store: a matrix that can be described, and whose rectangles can be read or written. Kinds of stores are in a table
- * (stores.h). A description is plain memory without pointers: rank 0 makes it, every rank gets a copy by broadcast. */
+/* A store: a matrix, or a stack of them, that can be described, and whose rectangles can be read or written. Kinds of
+ * stores are in a table (stores.h). A description is plain memory without pointers: rank 0 makes it, every rank gets a
+ * copy by broadcast. */
 #ifndef TSR_IO_STORE_H
 #define TSR_IO_STORE_H
 
@@ -26,9 +27,20 @@ const char *tsr_io_mode_name(tsr_io_mode mode);
 
 typedef struct {
     tsr_matrix_name name; /* as found: its kind, path filled in, slice resolved */
-    int64_t rows, cols;   /* of the part selected; what multiply sees */
-    int64_t row0, col0;   /* its first element in the dataset */
+    int64_t rows, cols;   /* of the part selected of each matrix; what multiply sees */
+    int64_t row0, col0;   /* its first element in the matrix */
     int64_t dataset_rows, dataset_cols;
+    /* Of the dataset. Its last two are a matrix's rows and columns, unless these are missing there, and 1 here: it
+     * holds vectors, or a number. Those before have the sizes lead_size: it is a stack of matrices, row by row. */
+    int dataset_dimensions;
+    bool rows_missing, cols_missing;
+    int64_t lead_size[TSR_LEADS_MAX];
+    /* What is selected as numpy has it: `matrices`, counted along `stack_dimensions` of the sizes `stack`, and each
+     * with so many dimensions: 2; 1 for a vector, whose rows or cols are 1; 0 for a number. */
+    int stack_dimensions, matrix_dimensions;
+    int64_t stack[TSR_LEADS_MAX];
+    int64_t matrices;
+    int64_t matrix; /* the one that reads and writes mean: tsr_store_select */
     /* how reads deliver elements (file order on the direct path); an open store's own desc holds for its mode */
     tsr_element element;
     bool rounded;       /* conversion rounds, and what is too large for `element` becomes Inf (counted) */
@@ -41,7 +53,8 @@ typedef struct {
     /* raw access: of each row after the columns read, which are read next, ask this much with them; the opener's
      * choice */
     int64_t row_ahead_bytes;
-    int64_t chunk_rows, chunk_cols; /* of what is stored in rectangles that are read whole; else 0 */
+    /* Of what is stored in chunks that are read whole, also along the dimensions before a matrix's; else 0. */
+    int64_t chunk_rows, chunk_cols, lead_chunk[TSR_LEADS_MAX];
     /* that an open store takes to decode and keep chunks, 0 unless chunked; the opener may lower it
      * (tsr_store_lower) */
     size_t cache_bytes;
@@ -56,11 +69,15 @@ typedef struct {
     uint64_t seed;
 } tsr_store_desc;
 
+static inline int tsr_store_lead_count(const tsr_store_desc *desc) {
+    return desc->dataset_dimensions - 2 + desc->rows_missing + desc->cols_missing;
+}
+
 typedef struct tsr_store tsr_store;
 
 typedef struct tsr_store_ops {
     const char *name;
-    /* Reads rect (in the part selected) into to[r·ld + c], elements as desc.element says. Safe from several threads. */
+    /* Reads rect (in the part selected) into to[r·ld + c], elements as desc.element says. Any thread. */
     tsr_status (*read)(tsr_store *store, tsr_rect rect, void *to, int64_t ld);
     /* Writes rect from from[r·ld + c], elements as desc.element says. Rectangles of different callers do not
      * overlap. */
@@ -94,8 +111,30 @@ tsr_status tsr_generated_open(tsr_fill_kind fill, uint64_t seed, int64_t rows, i
 /* TSR_ERR_SHAPE unless rect lies in the store's matrix and ld holds its columns. */
 tsr_status tsr_store_check_rect(const tsr_store_desc *desc, tsr_rect rect, int64_t ld);
 
-/* For describers of a whole matrix: selects the part that desc->name.slice says. */
+/* For describers: a dataset of that shape, of which desc->name.slice selects a part. TSR_ERR_FORMAT where there are
+ * more matrices than 63 bits count. */
+tsr_status tsr_store_set_shape(tsr_store_desc *desc, const tsr_shape *shape);
+/* Before chunks are looked up: a vector whose dataset lacks the columns lacks the rows from now on, or the other way
+ * round. */
+void tsr_store_turn_vector(tsr_store_desc *desc);
+/* The same: matrices become the stack of their rows, each of which is a row from now on, or a column. */
+void tsr_store_split_rows(tsr_store_desc *desc, bool columns);
+/* Bytes of all matrices selected; INT64_MAX for more than 63 bits. */
+int64_t tsr_store_bytes(const tsr_store_desc *desc);
+/* For describers of a whole dataset: selects the part that desc->name.slice says, or all. */
 tsr_status tsr_store_take_slice(tsr_store_desc *desc);
+/* Local. From now on reads and writes mean this one of the desc.matrices; none may be under way. */
+static inline void tsr_store_select(tsr_store *store, int64_t matrix) { store->desc.matrix = matrix; }
+/* The index of matrix `matrix` of those selected along each dimension of the dataset before the last two. */
+void tsr_store_leads(const tsr_store_desc *desc, int64_t matrix, int64_t lead[TSR_LEADS_MAX]);
+/* Matrices in the dataset before the one that is selected. */
+int64_t tsr_store_matrices_before(const tsr_store_desc *desc);
+/* Of what is selected. */
+tsr_shape tsr_store_shape(const tsr_store_desc *desc);
+bool tsr_shape_same(const tsr_shape *a, const tsr_shape *b);
+/* "3x20x30" with `between` "x", cut where text is full; "a single number" for no dimensions. Returns text. */
+const char *tsr_shape_text(const tsr_shape *shape, const char *between, char *text, size_t chars);
+#define TSR_SHAPE_CHARS (TSR_DIMENSIONS_MAX * 23)
 
 /* Local, for openers: the descriptor is of what was described, and will be looked at again. TSR_ERR_IO where the file
  * is another, or has changed; TSR_FAILURE for more descriptors than TSR_WATCHED_MAX. */
@@ -109,7 +148,8 @@ static inline void tsr_store_close(tsr_store *store) {
     if (store) store->ops->close(store);
 }
 
-/* Local. The chunks that the part selected touches; none unless it is chunked. */
+/* Local. The chunks that the part selected touches, where each has elements of one matrix; none unless it is chunked.
+ */
 tsr_chunk_range tsr_chunks_of_part(const tsr_store_desc *desc);
 
 /* What lists of a file's matrices call for each object that is or resembles one, refused ones with the reason. */

@@ -31,11 +31,12 @@ typedef struct {
 } segments;
 
 static segments cut(const tsr_store_desc *desc, tsr_rect rect, int64_t ld) {
-    int64_t element = (int64_t)tsr_dtype_bytes(desc->element.dtype);
+    const int64_t element = (int64_t)tsr_dtype_bytes(desc->element.dtype);
+    const int64_t row = tsr_store_matrices_before(desc) * desc->dataset_rows + desc->row0 + rect.row;
     segments cut = {
         .segments = rect.rows,
         .bytes = (size_t)(rect.cols * element),
-        .file_offset = desc->offset + ((desc->row0 + rect.row) * desc->dataset_cols + desc->col0 + rect.col) * element,
+        .file_offset = desc->offset + (row * desc->dataset_cols + desc->col0 + rect.col) * element,
         .file_step = desc->dataset_cols * element,
         .memory_step = (size_t)(ld * element),
     };
@@ -148,6 +149,7 @@ tsr_status tsr_direct_open(const tsr_store_desc *desc, bool write, tsr_store **s
     if (!s) return tsr_fail(TSR_ERR_MEMORY, "no memory to open '%s'", desc->name.file);
     *s = (direct_store){.base = {.ops = &direct_ops, .desc = *desc}, .writable = write};
     int64_t bytes = desc->dataset_rows * desc->dataset_cols * (int64_t)tsr_dtype_bytes(desc->element.dtype);
+    for (int d = 0; d < tsr_store_lead_count(desc); d++) bytes *= desc->lead_size[d];
     tsr_status status = tsr_raw_open(s->base.desc.name.file, write, desc->keep_cached, desc->offset, bytes, &s->raw);
     if (status == TSR_OK && !write) {
         status = tsr_store_watch(&s->base, s->raw.fd);

@@ -47,8 +47,7 @@ tsr_status tsr_generated_open(tsr_fill_kind fill, uint64_t seed, int64_t rows, i
     s->ops = &generated_ops;
     desc->generated = true;
     snprintf(desc->name.file, sizeof desc->name.file, "generated");
-    desc->rows = desc->dataset_rows = rows;
-    desc->cols = desc->dataset_cols = cols;
+    tsr_store_set_shape(desc, &(tsr_shape){2, {rows, cols}});
     desc->element.dtype = dtype;
     desc->offset = -1;
     desc->fill = fill;

@@ -69,8 +69,7 @@ tsr_status tsr_memory_open(tsr_view data, tsr_store **store) {
     s->base.ops = &memory_ops;
     s->data = data;
     snprintf(desc->name.file, sizeof desc->name.file, "memory");
-    desc->rows = desc->dataset_rows = data.rows;
-    desc->cols = desc->dataset_cols = data.cols;
+    tsr_store_set_shape(desc, &(tsr_shape){2, {data.rows, data.cols}});
     desc->element = data.element;
     desc->offset = -1;
     snprintf(desc->type_name, sizeof desc->type_name, "%s", tsr_dtype_name(data.element.dtype));

@@ -284,6 +284,7 @@ static tsr_status multiply_once(tsr_bench_multiply_run *b, int64_t number) {
     tsr_bench_poison(b);
     tsr_rank_record record = {0};
     TSR_TRY(TSR_MPI(MPI_Barrier(j->grid.ranks)));
+    if (j->trace) tsr_trace_start(j->trace);
     const double start = tsr_now_seconds();
     const tsr_status status = tsr_executor_run(j->executor, &record);
     const double mine = tsr_now_seconds() - start;
@@ -364,6 +365,7 @@ static tsr_status run(const tsr_world *world, int argc, char **argv) {
     tsr_bench_multiply_run b = {.o = &o,
                                 .world = world,
                                 .job = {.world = world,
+                                        .products = {.count = 1},
                                         .calls = &nobody,
                                         .engine = o.engine,
                                         .limits = o.limits,

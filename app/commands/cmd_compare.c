@@ -13,6 +13,7 @@
 #include "app/tessera_options.h"
 #include "app/verify/rounded.h"
 #include "app/verify/strips.h"
+#include "io/text/text.h"
 
 #define BUFFER_BYTES ((size_t)64 << 20)
 
@@ -24,6 +25,7 @@ typedef struct {
     tsr_io_mode io;
     tsr_progress_mode progress;
     bool quiet;
+    bool several; /* matrices, not one */
 } compare_options;
 
 static tsr_status read_tolerance(const tsr_option *option, const char *text, void *field) {
@@ -84,7 +86,7 @@ static void help(const char *part) {
 /* An error and the element it belongs to. error < 0: none yet. */
 typedef struct {
     double error;
-    int64_t row, col;
+    int64_t matrix, row, col;
     double x, y;
 } worst_element;
 
@@ -95,8 +97,8 @@ typedef struct {
     int64_t elements, finite, mismatches;
 } differences;
 
-static void note(worst_element *worst, double error, int64_t row, int64_t col, double x, double y) {
-    if (error > worst->error) *worst = (worst_element){error, row, col, x, y};
+static void note(worst_element *worst, double error, int64_t matrix, int64_t row, int64_t col, double x, double y) {
+    if (error > worst->error) *worst = (worst_element){error, matrix, row, col, x, y};
 }
 
 /* x - y; whole numbers of 64 bits are subtracted before they are rounded. */
@@ -117,12 +119,13 @@ static double difference(const tsr_store_desc *dx, const tsr_store_desc *dy, con
     return (double)((__int128)(int64_t)wx - (__int128)(int64_t)wy);
 }
 
-static void compare_element(differences *d, double x, double y, double delta, int64_t row, int64_t col) {
+static void compare_element(differences *d, double x, double y, double delta, int64_t matrix, int64_t row,
+                            int64_t col) {
     d->elements++;
     if (!isfinite(x) || !isfinite(y)) {
         if ((isnan(x) && isnan(y)) || x == y) return;
         d->mismatches++;
-        if (d->mismatch.error < 0) d->mismatch = (worst_element){1, row, col, x, y};
+        if (d->mismatch.error < 0) d->mismatch = (worst_element){1, matrix, row, col, x, y};
         return;
     }
     double absolute = fabs(delta), relative = y == 0 ? absolute : absolute / fabs(y);
@@ -130,8 +133,8 @@ static void compare_element(differences *d, double x, double y, double delta, in
     d->relative_sum += relative;
     d->square_sum += absolute * absolute;
     d->reference_sum += y * y;
-    note(&d->relative, relative, row, col, x, y);
-    note(&d->absolute, absolute, row, col, x, y);
+    note(&d->relative, relative, matrix, row, col, x, y);
+    note(&d->absolute, absolute, matrix, row, col, x, y);
 }
 
 static void compare_rect(const tsr_store *x, const tsr_store *y, tsr_rect rect, const char *data_x, const char *data_y,
@@ -142,11 +145,12 @@ static void compare_rect(const tsr_store *x, const tsr_store *y, tsr_rect rect, 
             const char *at_x = data_x + (size_t)(i * rect.cols + j) * bytes_x,
                        *at_y = data_y + (size_t)(i * rect.cols + j) * bytes_y;
             double vx = tsr_element_to_double(x->desc.element, at_x), vy = tsr_element_to_double(y->desc.element, at_y);
-            compare_element(d, vx, vy, difference(&x->desc, &y->desc, at_x, at_y, vx, vy), rect.row + i, rect.col + j);
+            compare_element(d, vx, vy, difference(&x->desc, &y->desc, at_x, at_y, vx, vy), x->desc.matrix, rect.row + i,
+                            rect.col + j);
         }
 }
 
-/* Local. This rank's band of rows. */
+/* Local. This rank's band of rows of every matrix. */
 static tsr_status compare_band(const tsr_world *world, tsr_progress_mode show, tsr_store *x, tsr_store *y,
                                differences *d) {
     size_t bytes_x = tsr_dtype_bytes(x->desc.element.dtype), bytes_y = tsr_dtype_bytes(y->desc.element.dtype);
@@ -155,8 +159,7 @@ static tsr_status compare_band(const tsr_world *world, tsr_progress_mode show, t
                                         world->ranks, world->rank);
     size_t elements = (size_t)(strips.step_rows * strips.step_cols);
     char *data_x = malloc(elements * bytes_x), *data_y = malloc(elements * bytes_y);
-    const double ranks = world->ranks,
-                 total = (double)y->desc.rows * (double)y->desc.cols * (double)(bytes_x + bytes_y);
+    const double ranks = world->ranks, total = (double)tsr_store_bytes(&x->desc) + (double)tsr_store_bytes(&y->desc);
     double done = 0;
     tsr_progress progress;
     tsr_status status = TSR_OK;
@@ -166,12 +169,17 @@ static tsr_status compare_band(const tsr_world *world, tsr_progress_mode show, t
         TSR_TRY_DONE(tsr_fail(TSR_ERR_MEMORY,
                               "no memory for %zu elements of two matrices: free some, or run fewer ranks on this node",
                               elements));
-    while (tsr_strips_next(&strips, &rect)) {
-        TSR_TRY_DONE(x->ops->read(x, rect, data_x, rect.cols));
-        TSR_TRY_DONE(y->ops->read(y, rect, data_y, rect.cols));
-        compare_rect(x, y, rect, data_x, data_y, d);
-        done += ranks * (double)tsr_rect_elements(rect) * (double)(bytes_x + bytes_y); /* the others are about as far */
-        tsr_progress_update(&progress, done, 0);
+    for (int64_t matrix = 0; matrix < x->desc.matrices; matrix++) {
+        tsr_strips of_matrix = strips;
+        tsr_store_select(x, matrix);
+        tsr_store_select(y, matrix);
+        while (tsr_strips_next(&of_matrix, &rect)) {
+            TSR_TRY_DONE(x->ops->read(x, rect, data_x, rect.cols));
+            TSR_TRY_DONE(y->ops->read(y, rect, data_y, rect.cols));
+            compare_rect(x, y, rect, data_x, data_y, d);
+            done += ranks * (double)tsr_rect_elements(rect) * (double)(bytes_x + bytes_y); /* all are about as far */
+            tsr_progress_update(&progress, done, 0);
+        }
     }
 done:
     tsr_progress_close(&progress);
@@ -208,29 +216,32 @@ done:
     return status;
 }
 
-static void print_worst(const char *what, const worst_element *w, tsr_order order) {
-    if (w->error < 0) {
-        printf("%-24s 0\n", what);
-        return;
-    }
-    bool swap = order == TSR_ORDER_COL;
-    printf("%-24s %.6e at row %" PRId64 ", column %" PRId64 ": %.17g against %.17g\n", what, w->error,
-           swap ? w->col : w->row, swap ? w->row : w->col, w->x, w->y);
+/* "row 3, column 4", behind the matrix's number where there are several. Returns text. */
+static const char *place_of(const worst_element *w, const compare_options *o, char text[96]) {
+    const bool swap = o->order == TSR_ORDER_COL;
+    text[0] = '\0';
+    if (o->several) snprintf(text, 96, "matrix %" PRId64 ", ", w->matrix);
+    tsr_text_append(text, 96, "row %" PRId64 ", column %" PRId64, swap ? w->col : w->row, swap ? w->row : w->col);
+    return text;
+}
+
+static void print_worst(const char *what, const worst_element *w, const compare_options *o) {
+    char place[96];
+    if (w->error < 0) printf("%-24s 0\n", what);
+    else printf("%-24s %.6e at %s: %.17g against %.17g\n", what, w->error, place_of(w, o, place), w->x, w->y);
 }
 
 static void print_differences(const differences *d, const compare_options *o) {
     const worst_element *m = &d->mismatch;
-    bool swap = o->order == TSR_ORDER_COL;
+    char place[96];
     double norm = d->reference_sum > 0 ? sqrt(d->square_sum / d->reference_sum) : sqrt(d->square_sum);
     printf("%-24s %" PRId64 "\n", "elements", d->elements);
-    print_worst("largest relative error", &d->relative, o->order);
+    print_worst("largest relative error", &d->relative, o);
     printf("%-24s %.6e\n", "average relative error", d->finite > 0 ? d->relative_sum / (double)d->finite : 0);
-    print_worst("largest absolute error", &d->absolute, o->order);
+    print_worst("largest absolute error", &d->absolute, o);
     printf("%-24s %.6e\n", "relative Frobenius error", norm);
     printf("%-24s %" PRId64, "NaN or Inf mismatches", d->mismatches);
-    if (d->mismatches > 0)
-        printf(", first at row %" PRId64 ", column %" PRId64 ": %g against %g", swap ? m->col : m->row,
-               swap ? m->row : m->col, m->x, m->y);
+    if (d->mismatches > 0) printf(", first at %s: %g against %g", place_of(m, o, place), m->x, m->y);
     printf("\n");
 }
 
@@ -251,14 +262,6 @@ static tsr_status judge(const differences *d, double tolerance) {
 /* Collective. Rank 0 prints. */
 static tsr_status compare_stores(const tsr_world *world, const compare_options *o, tsr_store *x, tsr_store *y) {
     differences d = {.relative = {.error = -1}, .absolute = {.error = -1}, .mismatch = {.error = -1}};
-    bool swap = o->order == TSR_ORDER_COL;
-    if (x->desc.rows != y->desc.rows || x->desc.cols != y->desc.cols)
-        return tsr_agree(world->comm,
-                         tsr_fail(TSR_ERR_SHAPE,
-                                  "%s is %" PRId64 " x %" PRId64 " but %s is %" PRId64 " x %" PRId64
-                                  ": compare matrices of one shape, or parts of them [r0:r1,c0:c1]",
-                                  o->names[0], swap ? x->desc.cols : x->desc.rows, swap ? x->desc.rows : x->desc.cols,
-                                  o->names[1], swap ? y->desc.cols : y->desc.rows, swap ? y->desc.rows : y->desc.cols));
     tsr_store *const stores[] = {x, y};
     const tsr_progress_mode progress = o->quiet ? TSR_PROGRESS_OFF : o->progress;
     const tsr_status read = tsr_agree(world->comm, compare_band(world, progress, x, y, &d));
@@ -273,12 +276,34 @@ static tsr_status compare_stores(const tsr_world *world, const compare_options *
     return tsr_agree(world->comm, status);
 }
 
+/* Vectors may lie along rows of a matrix, along its columns, or in a dataset of one dimension. */
+static tsr_status check_shapes(const compare_options *o, tsr_store_desc *x, tsr_store_desc *y) {
+    const tsr_shape shape_x = tsr_store_shape(x), shape_y = tsr_store_shape(y);
+    char text_x[TSR_SHAPE_CHARS], text_y[TSR_SHAPE_CHARS];
+    if (!tsr_shape_same(&shape_x, &shape_y))
+        return tsr_fail(TSR_ERR_SHAPE,
+                        "%s is %s but %s is %s: compare matrices of one shape, or parts of them [r0:r1,c0:c1]",
+                        o->names[0], tsr_seen_text(o->order, shape_x, text_x), o->names[1],
+                        tsr_seen_text(o->order, shape_y, text_y));
+    if (x->rows == y->rows) return TSR_OK;
+    if (x->dataset_dimensions == 1) tsr_store_turn_vector(x);
+    else if (y->dataset_dimensions == 1) tsr_store_turn_vector(y);
+    else
+        return tsr_fail(TSR_ERR_SHAPE, "%s is a row and %s a column: copy one of them into a vector", o->names[0],
+                        o->names[1]);
+    return TSR_OK;
+}
+
 static tsr_status run(const tsr_world *world, int argc, char **argv) {
     compare_options o = {0};
     tsr_store *x = NULL, *y = NULL;
+    tsr_store_desc desc[2];
     TSR_TRY(tsr_agree(world->comm, tsr_options_parse(&command, argc, argv, &o)));
-    tsr_status status = tsr_input_open(world, o.names[0], o.order, o.io, &x);
-    if (status == TSR_OK) status = tsr_input_open(world, o.names[1], o.order, o.io, &y);
+    for (int i = 0; i < 2; i++) TSR_TRY(tsr_input_describe(world, o.names[i], o.order, o.io, &desc[i]));
+    TSR_TRY(tsr_agree(world->comm, check_shapes(&o, &desc[0], &desc[1])));
+    o.several = desc[0].stack_dimensions > 0;
+    tsr_status status = tsr_input_open_described(world, &desc[0], o.io, &x);
+    if (status == TSR_OK) status = tsr_input_open_described(world, &desc[1], o.io, &y);
     tsr_describer_close(world->describer); /* all is known */
     if (status == TSR_OK) status = compare_stores(world, &o, x, y);
     tsr_store_close(y);

@@ -105,7 +105,8 @@ static const tsr_options command = {
     .what = "C = alpha op(A) op(B) + beta C0, from files to a file, on all ranks of the job.\v"
             "A matrix is file.h5:/path, or file.h5 where that holds one matrix; file.npy; or the bare bytes of a "
             "file, one row behind the other: file.bin:f32:1000x2000. A trailing [r0:r1,c0:c1] selects a part, "
-            "[i,...] one matrix of a dataset of more dimensions.",
+            "[i,...] one matrix of a dataset of more dimensions. Shapes are those of numpy.matmul: vectors count as a "
+            "row of A and a column of B, and dimensions before the last two are broadcast.",
     .most_arguments = 3,
     .argument = take_matrix};
 

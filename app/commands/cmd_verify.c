@@ -5,10 +5,11 @@
 
 #include "app/commands/command.h"
 #include "app/library/inputs.h"
-#include "app/library/shapes.h"
+#include "app/products/shapes.h"
 #include "app/progress.h"
 #include "app/tessera_options.h"
 #include "app/verify/verify.h"
+#include "app/verify/verify_products.h"
 #include "io/text/text.h"
 #include "mpi/plan/problem.h"
 
@@ -115,7 +116,8 @@ static tsr_dtype accumulated(const tsr_store *a, const tsr_store *b, const tsr_s
 
 /* Collective. In column order a person's A is the transpose of the dataset, so the datasets multiply the other way
  * round: Cᵀ = op(B)ᵀ·op(A)ᵀ. */
-static tsr_status verify(const tsr_world *world, const verify_options *o, tsr_store **stores) {
+static tsr_status verify(const tsr_world *world, const verify_options *o, const tsr_products *shape,
+                         tsr_store **stores) {
     const bool swap = o->order == TSR_ORDER_COL;
     tsr_progress_display display = {.mode = world->rank == 0 && !o->quiet ? o->progress : TSR_PROGRESS_OFF};
     const tsr_listener progress = tsr_progress_listener(&display);
@@ -124,8 +126,8 @@ static tsr_status verify(const tsr_world *world, const verify_options *o, tsr_st
                             .b = stores[!swap],
                             .c = stores[2],
                             .c0 = stores[3],
-                            .transpose_a = swap ? o->transpose_b : o->transpose_a,
-                            .transpose_b = swap ? o->transpose_a : o->transpose_b,
+                            .transpose_a = shape->transpose_left,
+                            .transpose_b = shape->transpose_right,
                             .alpha = o->alpha,
                             .beta = o->beta,
                             .trials = o->trials,
@@ -134,11 +136,8 @@ static tsr_status verify(const tsr_world *world, const verify_options *o, tsr_st
                             .threads = o->threads,
                             .buffer_bytes = BUFFER_BYTES,
                             .progress = &progress};
-    TSR_TRY(tsr_agree(world->comm,
-                      tsr_shapes_check(o->order, &stores[0]->desc, o->transpose_a, &stores[1]->desc, o->transpose_b,
-                                       &stores[2]->desc, stores[3] ? &stores[3]->desc : NULL)));
     args.type = o->has_type ? o->type : accumulated(args.a, args.b, args.c);
-    TSR_TRY(tsr_inputs_agree(world->comm, tsr_verify_product(world, &args, &result), stores, 4));
+    TSR_TRY(tsr_inputs_agree(world->comm, tsr_verify_products(world, &args, shape, &result), stores, 4));
     char text[512];
     tsr_verify_format(&result, text, sizeof text);
     if (!result.passed) return tsr_agree(world->comm, tsr_fail(TSR_ERR_CHECK, "%s", text));
@@ -148,16 +147,33 @@ static tsr_status verify(const tsr_world *world, const verify_options *o, tsr_st
     return TSR_OK;
 }
 
+/* What the matrices are, before any is open: vectors lie as the product has them. Collective. */
+static tsr_status describe(const tsr_world *world, const verify_options *o, tsr_store_desc desc[4],
+                           tsr_products *shape) {
+    const char *const names[4] = {o->names[0], o->names[1], o->names[2], o->beta != 0 ? o->add : NULL};
+    const bool ta = o->transpose_a, tb = o->transpose_b;
+    for (int i = 0; i < 4; i++)
+        if (names[i]) TSR_TRY(tsr_input_describe(world, names[i], o->order, o->io, &desc[i]));
+    TSR_TRY(tsr_agree(world->comm, tsr_shapes_multiply(o->order, &desc[0], ta, &desc[1], tb, shape)));
+    for (int i = 2; i < 4; i++)
+        if (names[i])
+            TSR_TRY(tsr_agree(world->comm, tsr_shapes_result(o->order, &desc[0], ta, &desc[1], tb, shape,
+                                                             i == 2 ? "C" : "C0", &desc[i])));
+    return TSR_OK;
+}
+
 static tsr_status run(const tsr_world *world, int argc, char **argv) {
     verify_options o = {0};
     tsr_store *stores[4] = {NULL};
+    tsr_store_desc desc[4];
+    tsr_products shape;
     TSR_TRY(tsr_agree(world->comm, tsr_options_parse(&command, argc, argv, &o)));
+    TSR_TRY(describe(world, &o, desc, &shape));
     tsr_status status = TSR_OK;
-    for (int i = 0; i < 3 && status == TSR_OK; i++)
-        status = tsr_input_open(world, o.names[i], o.order, o.io, &stores[i]);
-    if (status == TSR_OK && o.beta != 0) status = tsr_input_open(world, o.add, o.order, o.io, &stores[3]);
+    for (int i = 0; i < (o.beta != 0 ? 4 : 3) && status == TSR_OK; i++)
+        status = tsr_input_open_described(world, &desc[i], o.io, &stores[i]);
     tsr_describer_close(world->describer); /* all is known */
-    if (status == TSR_OK) status = verify(world, &o, stores);
+    if (status == TSR_OK) status = verify(world, &o, &shape, stores);
     for (int i = 3; i >= 0; i--) tsr_store_close(stores[i]);
     return status;
 }

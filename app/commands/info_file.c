@@ -14,9 +14,10 @@
 /* ---- matrices -------------------------------------------------------------------------------- */
 
 static void print_matrix(const tsr_store_desc *d, const char *path) {
-    char storage[320];
+    char storage[320], text[TSR_SHAPE_CHARS];
+    const tsr_shape shape = tsr_store_shape(d);
     tsr_text_put(stdout, path);
-    printf("  %" PRId64 " x %" PRId64 "  ", d->rows, d->cols);
+    printf("  %s  ", tsr_shape_text(&shape, " x ", text, sizeof text));
     tsr_text_put(stdout, d->type_name);
     printf("  ");
     tsr_text_put(stdout, tsr_store_storage(d, storage, sizeof storage));

@@ -4,7 +4,7 @@
 
 #include "app/library/inputs.h"
 #include "app/library/run_state.h"
-#include "app/verify/verify.h"
+#include "app/verify/verify_products.h"
 #include "io/stores.h"
 
 tsr_status tsr_run_check(tsr_run *run, const tsr_run_product *product) {
@@ -29,8 +29,8 @@ tsr_status tsr_run_check(tsr_run *run, const tsr_run_product *product) {
                                 .b = b,
                                 .c = c,
                                 .c0 = c0,
-                                .transpose_a = run->transpose_a,
-                                .transpose_b = run->transpose_b,
+                                .transpose_a = run->products.transpose_left,
+                                .transpose_b = run->products.transpose_right,
                                 .alpha = product->alpha,
                                 .beta = product->beta,
                                 .type = x->type,
@@ -42,7 +42,7 @@ tsr_status tsr_run_check(tsr_run *run, const tsr_run_product *product) {
                                 .progress = &run->calls->progress,
                                 .buffer_bytes = tsr_min((int64_t)run->plan.resources.host_limit / 4 + 1, 256 << 20)};
         status = tsr_broadcast(comm, &args.seed, sizeof args.seed);
-        if (status == TSR_OK) status = tsr_verify_product(run->world, &args, &result);
+        if (status == TSR_OK) status = tsr_verify_products(run->world, &args, &run->products, &result);
     }
     status = tsr_inputs_agree(comm, status, (tsr_store *const[]){a, b, c0}, 3);
     tsr_store_close(a);

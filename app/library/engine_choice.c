@@ -72,8 +72,26 @@ static void hint_readings(tsr_run *run) {
     tsr_host_memory_find("", &host);
     const double taken = run->plan.host_bytes * run->world->local_ranks; /* by the plans of this node's ranks */
     const int64_t left = (int64_t)fmax(0, (double)host.available - taken);
-    hint_reading(&run->from.a, !run->transpose_a, tsr_plan_reads(&run->plan, TSR_OPERAND_A), left);
-    hint_reading(&run->from.b, run->transpose_b, tsr_plan_reads(&run->plan, TSR_OPERAND_B), left);
+    hint_reading(&run->from.a, !run->products.transpose_left, tsr_plan_reads(&run->plan, TSR_OPERAND_A), left);
+    hint_reading(&run->from.b, run->products.transpose_right, tsr_plan_reads(&run->plan, TSR_OPERAND_B), left);
+}
+
+/* Several products are shared out to teams of ranks: as many that the longest lasts shortest, if a product is made by n
+ * ranks in 1/n of the time; of equal ones the most, because ranks of a team exchange panels. */
+static void choose_teams(tsr_run *run) {
+    const int ranks = run->world->ranks, *grid = run->engine.grid;
+    const int64_t products = run->products.count;
+    const int64_t together = grid[0] > 0 ? (int64_t)grid[0] * grid[1] * grid[2] : 0; /* asked for */
+    double best = INFINITY;
+    run->teams = 1;
+    for (int teams = 1; teams <= tsr_min(products, ranks); teams++) {
+        const int members = ranks / teams;
+        const double time = (double)tsr_ceil_div(products, teams) / members;
+        if (time > best || (together > 0 && members < together)) continue;
+        best = time;
+        run->teams = teams;
+    }
+    run->team_ranks = ranks / run->teams;
 }
 
 tsr_status tsr_run_choose(tsr_run *run, tsr_device_opening *opening) {
@@ -86,6 +104,7 @@ tsr_status tsr_run_choose(tsr_run *run, tsr_device_opening *opening) {
     tsr_run_mark(run, TSR_STARTUP_DEVICE);
     TSR_TRY(tsr_transport_choose(run->world, run->engine.transport, &run->facts, run->shared, &run->transport_ops));
     tsr_run_mark(run, TSR_STARTUP_TRANSPORT);
+    choose_teams(run);
     TSR_TRY(tsr_run_make_plan(run));
     hint_readings(run);
     tsr_run_mark(run, TSR_STARTUP_PLAN);

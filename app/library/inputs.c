@@ -43,25 +43,36 @@ static tsr_status fits(const tsr_world *world, tsr_store_desc *desc, tsr_io_mode
     return TSR_OK;
 }
 
-tsr_status tsr_input_open(const tsr_world *world, const char *text, tsr_order order, tsr_io_mode mode,
-                          tsr_store **store) {
+tsr_status tsr_input_describe(const tsr_world *world, const char *text, tsr_order order, tsr_io_mode mode,
+                              tsr_store_desc *desc) {
     tsr_matrix_name name;
-    tsr_store_desc desc;
-    tsr_store *opened = NULL;
     tsr_status status = TSR_OK;
-    memset(&desc, 0, sizeof desc);
+    memset(desc, 0, sizeof *desc);
     if (world->rank == 0) status = tsr_matrix_name_parse(text, &name);
     if (world->rank == 0 && status == TSR_OK) {
         name = tsr_name_as_stored(order, name);
-        status = tsr_store_describe(world->describer, &name, &desc);
-        if (status == TSR_OK) status = fits(world, &desc, mode);
+        status = tsr_store_describe(world->describer, &name, desc);
+        if (status == TSR_OK) status = fits(world, desc, mode);
     }
-    TSR_TRY(tsr_share(world->comm, status, &desc, sizeof desc));
-    tsr_rounded_warn(world, &desc);
-    TSR_TRY(tsr_input_find_chunks(world, &desc));
-    status = tsr_agree(world->comm, tsr_store_open(&desc, mode, &world->comm, NULL, &opened));
-    tsr_chunk_index_leave(desc.index); /* the store has its part in it */
+    TSR_TRY(tsr_share(world->comm, status, desc, sizeof *desc));
+    tsr_rounded_warn(world, desc);
+    return TSR_OK;
+}
+
+tsr_status tsr_input_open_described(const tsr_world *world, tsr_store_desc *desc, tsr_io_mode mode, tsr_store **store) {
+    tsr_store *opened = NULL;
+    TSR_TRY(tsr_input_find_chunks(world, desc));
+    const tsr_status status = tsr_agree(world->comm, tsr_store_open(desc, mode, &world->comm, NULL, &opened));
+    tsr_chunk_index_leave(desc->index); /* the store has its part in it */
+    desc->index = NULL;
     if (status == TSR_OK) *store = opened;
     else if (mode != TSR_IO_MPIO) tsr_store_close(opened); /* closing through MPI-IO is collective */
     return status;
+}
+
+tsr_status tsr_input_open(const tsr_world *world, const char *text, tsr_order order, tsr_io_mode mode,
+                          tsr_store **store) {
+    tsr_store_desc desc;
+    TSR_TRY(tsr_input_describe(world, text, order, mode, &desc));
+    return tsr_input_open_described(world, &desc, mode, store);
 }

@@ -3,7 +3,7 @@
 #ifndef TSR_APP_LIBRARY_INPUTS_H
 #define TSR_APP_LIBRARY_INPUTS_H
 
-#include "app/library/shapes.h"
+#include "app/products/shapes.h"
 #include "io/describe/describe.h"
 #include "mpi/ranks/world.h"
 
@@ -11,8 +11,13 @@
  * to where the chunks of a described input are, or NULL. */
 tsr_status tsr_input_find_chunks(const tsr_world *world, tsr_store_desc *desc);
 
-/* Collective over world; the same status everywhere. `text` is what a person wrote. The store is owned by the
- * caller: close it. */
+/* Collective over world; the same status everywhere. `text` is what a person wrote. A command without a plan opens few
+ * inputs: they share what memory is free. */
+tsr_status tsr_input_describe(const tsr_world *world, const char *text, tsr_order order, tsr_io_mode mode,
+                              tsr_store_desc *desc);
+/* The same; opens what was described. The store is owned by the caller: close it. */
+tsr_status tsr_input_open_described(const tsr_world *world, tsr_store_desc *desc, tsr_io_mode mode, tsr_store **store);
+/* Both. */
 tsr_status tsr_input_open(const tsr_world *world, const char *text, tsr_order order, tsr_io_mode mode,
                           tsr_store **store);
 

@@ -77,7 +77,7 @@ static tsr_status find_resources(const tsr_run *run, tsr_resources *res) {
     const bool swap = run->swapped; /* P cuts the rows one sees, the columns of what is stored */
     double device_share = cuda ? (double)run->facts.memory_free_bytes / run->shared : share;
     *res = (tsr_resources){
-        .ranks = run->world->ranks,
+        .ranks = tsr_run_team_ranks(run),
         .host_memory = run->facts.host_memory,
         .device_exchange = run->transport_ops->device_memory,
         .device_limit =
@@ -237,8 +237,8 @@ static tsr_status check_fits(const tsr_run *run, const tsr_resources *res) {
 static tsr_status trace_bytes(const tsr_run *run, double *bytes) {
     tsr_forecast mine;
     double own = 0;
-    tsr_status status = tsr_plan_forecast(&run->plan, run->world->rank, &mine);
-    if (status == TSR_OK) own = tsr_trace_bytes(mine.steps);
+    tsr_status status = tsr_plan_forecast(&run->plan, tsr_run_team_rank(run), &mine);
+    if (status == TSR_OK) own = tsr_trace_bytes(mine.steps * tsr_run_share(run).count);
     TSR_TRY(tsr_agree(run->world->comm, status));
     return TSR_MPI(MPI_Allreduce(&own, bytes, 1, MPI_DOUBLE, MPI_MAX, run->world->comm));
 }

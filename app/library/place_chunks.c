@@ -87,7 +87,7 @@ static void send_all(job *p) {
  * at once, its space with the job. */
 static void place_all(job *p) {
     const tsr_store_desc *c = &p->output->desc;
-    const double bytes_of_c = (double)c->rows * (double)c->cols * (double)tsr_dtype_bytes(c->element.dtype);
+    const double bytes_of_c = (double)tsr_store_bytes(c);
     tsr_placer *placer = NULL;
     bool failed = false;
     note(p, tsr_placer_open(p->output, &placer));

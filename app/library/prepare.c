@@ -34,16 +34,18 @@ int tsr_run_io_threads(const tsr_run *run) {
 /* `done`, `under_way`: shares of this rank's products. */
 static void advance(void *context, double done, double under_way) {
     const tsr_run *run = context;
-    const double flops = tsr_run_flops(run);
-    tsr_listener_advance(&run->calls->progress, done * flops, under_way * flops);
-    if (run->calls->multiplied) run->calls->multiplied(run->calls->context, done);
+    const double mine = (double)tsr_run_share(run).count, before = (double)run->products_done;
+    const double flops = tsr_run_flops(run) * (double)run->products.count; /* the other teams are about as far */
+    const double share = (before + done) / mine;
+    tsr_listener_advance(&run->calls->progress, share * flops, under_way / mine * flops);
+    if (run->calls->multiplied) run->calls->multiplied(run->calls->context, share);
 }
 
 tsr_status tsr_run_open_trace(tsr_run *run) {
     tsr_forecast forecast;
     if (!run->trace_file) return TSR_OK;
     TSR_TRY(tsr_plan_forecast(&run->plan, tsr_grid_rank(&run->grid), &forecast));
-    return tsr_trace_open(forecast.steps, &run->trace);
+    return tsr_trace_open(forecast.steps * tsr_run_share(run).count, &run->trace);
 }
 
 static tsr_status open_executor(tsr_run *run) {
@@ -87,9 +89,20 @@ static tsr_status allocate(void *context) {
     return tsr_buffers_open(&run->plan, run->device, &run->buffers);
 }
 
+/* Consecutive ranks are a team. Those that are left over are one, too, which multiplies nothing. */
+static tsr_status open_team(tsr_run *run) {
+    run->team = *run->world;
+    if (run->teams <= 1) return TSR_OK;
+    run->team.rank = tsr_run_team_rank(run);
+    run->team.ranks = run->team_ranks;
+    return TSR_MPI(
+        MPI_Comm_split(run->world->comm, run->world->rank / run->team_ranks, run->world->rank, &run->team.comm));
+}
+
 tsr_status tsr_run_connect(tsr_run *run) {
     MPI_Comm comm = run->world->comm;
-    TSR_TRY(tsr_agree(comm, tsr_grid_open(run->world, run->plan.p, run->plan.q, run->plan.r, &run->grid)));
+    TSR_TRY(tsr_agree(comm, open_team(run)));
+    TSR_TRY(tsr_agree(comm, tsr_grid_open(&run->team, run->plan.p, run->plan.q, run->plan.r, &run->grid)));
     return tsr_agree(comm,
                      run->grid.active ? run->transport_ops->open(&run->grid, run->device, &run->transport) : TSR_OK);
 }
@@ -100,7 +113,7 @@ static tsr_status prepare_parts(tsr_run *run) {
     tsr_task output = {0}, memory = {0};
     bool first = run->world->rank == 0;
     if (first) tsr_task_start(&output, create_output, run);
-    if (run->world->rank < run->plan.p * run->plan.q * run->plan.r) tsr_task_start(&memory, allocate, run);
+    if (tsr_run_team_rank(run) < run->plan.p * run->plan.q * run->plan.r) tsr_task_start(&memory, allocate, run);
     tsr_status status = tsr_run_connect(run);
     tsr_run_mark(run, TSR_STARTUP_TRANSPORT);
     tsr_task_wait(&output);
@@ -124,7 +137,7 @@ tsr_status tsr_run_prepare(tsr_run *run) {
     tsr_run_mark(run, TSR_STARTUP_ALLOCATION);
     TSR_TRY(tsr_agree(comm, run->grid.active ? open_stores(run) : TSR_OK));
     tsr_run_mark(run, TSR_STARTUP_FILES);
-    tsr_listener_begin(&run->calls->progress, "multiply", tsr_run_flops(run), "FLOP");
+    tsr_listener_begin(&run->calls->progress, "multiply", tsr_run_flops(run) * (double)run->products.count, "FLOP");
     tsr_status status = run->grid.active ? open_executor(run) : TSR_OK;
     if (status == TSR_OK && tsr_task_done(&run->allocation))
         status = tsr_task_status(&run->allocation); /* else it is asked for when C is synced */

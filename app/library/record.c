@@ -32,6 +32,8 @@ void tsr_run_describe_engine(const tsr_run *run, tsr_run_record *record) {
     const tsr_plan *plan = &run->plan;
     const bool swap = run->swapped;
     record->ranks = run->world->ranks;
+    record->products = run->products.count;
+    record->teams = run->teams;
     record->grid[0] = swap ? plan->q : plan->p;
     record->grid[1] = swap ? plan->p : plan->q;
     record->grid[2] = plan->r;
@@ -82,7 +84,8 @@ void tsr_run_fill_record(const tsr_run *run, const tsr_run_options *options, con
     snprintf(record->io, sizeof record->io, "%s", tsr_io_mode_name(x->k > 0 ? run->io_used : run->io));
     snprintf(record->check, sizeof record->check, "%s", run->check);
     record->warnings = run->world->warnings ? run->world->warnings->text : NULL;
-    record->gflops = 2.0 * (double)x->m * (double)x->n * (double)k / record->seconds / 1e9;
+    record->gflops =
+        2.0 * (double)x->m * (double)x->n * (double)k * (double)run->products.count / record->seconds / 1e9;
 }
 
 /* Rank, place in the grid, host and device. */

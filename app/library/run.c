@@ -33,10 +33,16 @@ static void close_inputs(tsr_run *run) {
     }
 }
 
+/* Products that each matrix of an operand takes part in. */
+static int64_t products_of_one(const tsr_run *run, const tsr_store_desc *operand) {
+    return run->products.count / tsr_max(1, operand->matrices);
+}
+
 /* What was read and is more than its type here can hold. Collective. */
 static tsr_status count_read_overflows(tsr_run *run) {
     const tsr_store_desc *from[3] = {&run->from.a, &run->from.b, &run->from.c0};
-    const int64_t reads[3] = {tsr_plan_reads(&run->plan, TSR_OPERAND_A), tsr_plan_reads(&run->plan, TSR_OPERAND_B), 1};
+    const int64_t reads[3] = {tsr_plan_reads(&run->plan, TSR_OPERAND_A) * products_of_one(run, from[0]),
+                              tsr_plan_reads(&run->plan, TSR_OPERAND_B) * products_of_one(run, from[1]), 1};
     for (int i = 0; i < 3; i++) TSR_TRY(tsr_rounded_count(run->world, from[i], run->read_overflows[i], reads[i]));
     return TSR_OK;
 }
@@ -48,7 +54,7 @@ static tsr_status before_placing(tsr_run *run, tsr_status status) {
     tsr_executor_close(run->executor);
     run->executor = NULL;
     close_inputs(run);
-    double bytes = (double)run->problem.m * (double)run->problem.n * (double)tsr_dtype_bytes(run->problem.out);
+    const double bytes = (double)tsr_store_bytes(&run->output.desc);
     tsr_listener_end(&run->calls->progress);
     tsr_listener_begin(&run->calls->progress, "place chunks", bytes, "B");
     return TSR_OK;
@@ -76,7 +82,29 @@ static tsr_status count_overflows(tsr_run *run) {
     if (run->overflows == 0) return TSR_OK;
     const tsr_dtype wider = tsr_dtype_widest(x->type, x->out) == x->out ? tsr_dtype_wider(x->out) : x->type;
     tsr_warn(run->world->warnings, "%lld of %lld elements of C overflowed %s and are Inf: use --type %s",
-             (long long)run->overflows, (long long)(x->m * x->n), tsr_dtype_name(x->out), tsr_dtype_name(wider));
+             (long long)run->overflows, (long long)(x->m * x->n * run->products.count), tsr_dtype_name(x->out),
+             tsr_dtype_name(wider));
+    return TSR_OK;
+}
+
+static void select_matrices(tsr_run *run, int64_t product) {
+    const tsr_products *shape = &run->products;
+    if (run->a) tsr_store_select(run->a, tsr_shapes_matrix(shape, &run->a->desc, product));
+    if (run->b) tsr_store_select(run->b, tsr_shapes_matrix(shape, &run->b->desc, product));
+    if (run->c0) tsr_store_select(run->c0, product);
+    tsr_store_select(run->c, product);
+}
+
+/* One after the other, those of this rank's team. Collective over the world for its clocks. */
+static tsr_status multiply_products(tsr_run *run) {
+    const tsr_span mine = tsr_run_share(run);
+    if (run->trace_file) TSR_TRY(TSR_MPI(MPI_Barrier(run->world->comm)));
+    if (!run->grid.active) return TSR_OK;
+    if (run->trace) tsr_trace_start(run->trace);
+    for (run->products_done = 0; run->products_done < mine.count; run->products_done++) {
+        select_matrices(run, mine.start + run->products_done);
+        TSR_TRY(tsr_executor_run(run->executor, &run->mine));
+    }
     return TSR_OK;
 }
 
@@ -84,7 +112,7 @@ static tsr_status multiply(tsr_run *run) {
     tsr_status status = TSR_OK;
     run->first_read = run->startup_marked;
     tsr_run_stage(run, "multiply");
-    if (run->grid.active) status = tsr_executor_run(run->executor, &run->mine);
+    status = multiply_products(run);
     const bool finished = status == TSR_OK;
     /* Before C is put together: what was read belongs together. Where it does not, that is why reading failed. */
     const tsr_status unchanged = tsr_inputs_unchanged((tsr_store *const[]){run->a, run->b, run->c0}, 3);
@@ -140,6 +168,8 @@ static tsr_run begin(const tsr_world *world, const tsr_run_options *options, con
                    .io = options->io,
                    .trials = options->trials,
                    .trace_file = options->trace,
+                   .products = {.count = 1},
+                   .teams = 1,
                    .startup_marked = world->started_seconds};
     tsr_run_mark(&run, TSR_STARTUP_MPI);
     return run;
@@ -182,6 +212,7 @@ static void release(tsr_run *run, tsr_status status) {
     }
     if (run->grid.active) run->transport_ops->close(run->transport);
     tsr_grid_close(&run->grid);
+    if (run->teams > 1) MPI_Comm_free(&run->team.comm);
     run->device->ops->close(run->device);
 }
 

@@ -10,7 +10,7 @@
 #define TSR_APP_LIBRARY_RUN_H
 
 #include "app/library/listener.h"
-#include "app/library/shapes.h"
+#include "app/products/shapes.h"
 #include "io/output/output.h"
 #include "kernels/gemm/gemm.h"
 #include "mpi/ranks/world.h"

@@ -39,7 +39,9 @@ static void name_sources(tsr_run *run, const tsr_run_product *product) {
     spec->sources[spec->source_count++] =
         (tsr_output_source){"B", &product->b, swap ? &run->from.a.name : &run->from.b.name, false, false};
     const tsr_store_desc *c0 = &run->from.c0;
-    const bool part = c0->rows < c0->dataset_rows || c0->cols < c0->dataset_cols || c0->name.leads > 0;
+    tsr_store_desc whole = *c0;
+    whole.name = (tsr_matrix_name){0};
+    const bool part = tsr_store_take_slice(&whole) == TSR_OK && tsr_store_bytes(&whole) > tsr_store_bytes(c0);
     if (product->beta != 0)
         spec->sources[spec->source_count++] = (tsr_output_source){"C0", &product->c0, &c0->name, true, part};
 }
@@ -75,21 +77,29 @@ void tsr_run_explain_types(const tsr_run *run, const tsr_run_product *product) {
     run->calls->note(run->calls->context, note);
 }
 
+/* Which matrices are multiplied; C0 lies as C does from now on. */
+static tsr_status find_products(tsr_run *run, const tsr_run_product *product) {
+    const bool swap = run->swapped;
+    const bool ta = product->transpose_a, tb = product->transpose_b;
+    const tsr_store_desc *a = swap ? &run->from.b : &run->from.a, *b = swap ? &run->from.a : &run->from.b;
+    TSR_TRY(tsr_shapes_multiply(product->order, a, ta, b, tb, &run->products));
+    if (product->beta == 0) return TSR_OK;
+    return tsr_shapes_result(product->order, a, ta, b, tb, &run->products, "C0", &run->from.c0);
+}
+
 static tsr_status make_problem(tsr_run *run, const tsr_run_product *product, const tsr_run_target *target) {
     const bool swap = run->swapped;
-    TSR_TRY(tsr_shapes_check(product->order, swap ? &run->from.b : &run->from.a, product->transpose_a,
-                             swap ? &run->from.a : &run->from.b, product->transpose_b, NULL,
-                             product->beta != 0 ? &run->from.c0 : NULL));
-    run->transpose_a = swap ? product->transpose_b : product->transpose_a;
-    run->transpose_b = swap ? product->transpose_a : product->transpose_b;
+    const tsr_products *shape = &run->products;
     tsr_operand c0 = operand_of(run, &run->from.c0, false);
-    TSR_TRY(tsr_problem_make(operand_of(run, &run->from.a, run->transpose_a),
-                             operand_of(run, &run->from.b, run->transpose_b), product->beta != 0 ? &c0 : NULL,
+    TSR_TRY(tsr_problem_make(operand_of(run, &run->from.a, shape->transpose_left),
+                             operand_of(run, &run->from.b, shape->transpose_right), product->beta != 0 ? &c0 : NULL,
                              product->alpha, product->beta, &run->problem));
     choose_types(run, product);
     run->spec = (tsr_output_spec){.name = tsr_name_as_stored(product->order, target->name),
                                   .rows = run->problem.m,
                                   .cols = run->problem.n,
+                                  .stack_dimensions = shape->stack_dimensions,
+                                  .dropped = shape->row_dropped + shape->col_dropped,
                                   .dtype = run->problem.out,
                                   .force = target->force,
                                   .chunk_rows = swap ? target->chunk_cols : target->chunk_rows,
@@ -97,6 +107,7 @@ static tsr_status make_problem(tsr_run *run, const tsr_run_product *product, con
                                   .shuffle = target->shuffle,
                                   .compress = target->compress,
                                   .describer = run->world->describer};
+    memcpy(run->spec.stack, shape->stack, sizeof shape->stack);
     name_sources(run, product);
     tsr_output_choose_chunks(&run->spec);
     run->problem.c0_on_disk = run->from.c0.on_disk;
@@ -110,10 +121,11 @@ tsr_status tsr_run_describe(tsr_run *run, const tsr_run_product *product, const 
     run->swapped = product->order == TSR_ORDER_COL;
     tsr_status status = first ? describe_sources(run, product, &run->from) : TSR_OK;
     TSR_TRY(tsr_share(run->world->comm, status, &run->from, sizeof run->from));
+    TSR_TRY(find_products(run, product)); /* as make_problem, the same answer on every rank */
     TSR_TRY(tsr_input_find_chunks(run->world, &run->from.a));
     TSR_TRY(tsr_input_find_chunks(run->world, &run->from.b));
     TSR_TRY(tsr_input_find_chunks(run->world, &run->from.c0));
-    TSR_TRY(make_problem(run, product, target)); /* the same answer on every rank */
+    TSR_TRY(make_problem(run, product, target));
     bool on_disk = false;
     status = first ? tsr_output_check(&run->spec, &on_disk) : TSR_OK;
     if (status == TSR_OK && first && run->trace_file) status = tsr_trace_file_check(run->trace_file);

@@ -4,8 +4,10 @@
 #define TSR_APP_LIBRARY_RUN_STATE_H
 
 #include "app/library/run.h"
+#include "app/products/shapes.h"
 #include "mpi/execute/execute.h"
 #include "mpi/execute/task.h"
+#include "mpi/ranks/partition.h"
 #include "mpi/ranks/rank_device.h"
 
 /* What rank 0 finds in the files, handed to all. */
@@ -18,12 +20,16 @@ typedef struct tsr_run {
     const tsr_run_calls *calls;
     tsr_run_engine engine;
     tsr_run_limits limits;
-    tsr_io_mode io;                /* asked for */
-    int trials;                    /* of the check; 0: none */
-    const char *trace_file;        /* NULL: none; not owned */
-    bool swapped;                  /* A, B and the grid as the caller sees them are B, A and its mirror here */
-    bool transpose_a, transpose_b; /* of the operands as the engine sees them: rows of the file are rows */
+    tsr_io_mode io;         /* asked for */
+    int trials;             /* of the check; 0: none */
+    const char *trace_file; /* NULL: none; not owned */
+    bool swapped;           /* A, B and the grid as the caller sees them are B, A and its mirror here */
     tsr_run_sources from;
+    tsr_products products; /* which of their matrices are multiplied with which */
+    /* Ranks that multiply together: 0, 1: all of the world; else teams of team_ranks each, which share the products */
+    int teams, team_ranks;
+    tsr_world team;        /* as its ranks see it; comm is MPI_COMM_NULL where there is none for this rank */
+    int64_t products_done; /* of this rank's team */
     tsr_output_spec spec;
     tsr_output output;
     tsr_task allocation; /* rank 0: of the output's bytes on the disk */
@@ -61,8 +67,24 @@ static inline void tsr_run_mark(tsr_run *run, tsr_startup part) {
     run->startup_marked = now;
 }
 
+/* Of one product. */
 static inline double tsr_run_flops(const tsr_run *run) {
     return 2.0 * (double)run->problem.m * (double)run->problem.n * (double)run->problem.k;
+}
+
+/* Ranks that one product is planned for, this rank's number among them (beyond them where it multiplies nothing), and
+ * the products that its team makes. */
+static inline int tsr_run_team_ranks(const tsr_run *run) {
+    return run->teams > 1 ? run->team_ranks : run->world->ranks;
+}
+static inline int tsr_run_team_rank(const tsr_run *run) {
+    const int rank = run->world->rank;
+    if (run->teams <= 1) return rank;
+    return rank < run->teams * run->team_ranks ? rank % run->team_ranks : run->team_ranks;
+}
+static inline tsr_span tsr_run_share(const tsr_run *run) {
+    if (run->teams <= 1) return (tsr_span){0, run->products.count};
+    return tsr_partition(run->products.count, run->teams, run->world->rank / run->team_ranks);
 }
 
 static inline void tsr_run_stage(const tsr_run *run, const char *stage) {

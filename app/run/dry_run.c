@@ -55,7 +55,8 @@ static tsr_status show_prediction(const tsr_run *run) {
         from = "as measured on such a device";
     }
     tsr_plan_predict(&plan, &model);
-    printf("predicted      %.3g s after start-up, bounded by %s; allow a job twice that\n", model.seconds,
+    const double rounds = (double)tsr_ceil_div(run->products.count, run->teams);
+    printf("predicted      %.3g s after start-up, bounded by %s; allow a job twice that\n", rounds * model.seconds,
            tsr_lane_name(tsr_prediction_busiest(&model)));
     printf("rates a rank   multiply %.4g GFLOP/s (%s)\n", rate[TSR_LANE_MULTIPLY] / 1e9, from);
     printf("               read %g, write %g, exchange %g GB/s (typical)\n", rate[TSR_LANE_READ] / 1e9,
@@ -91,6 +92,9 @@ tsr_status tsr_dry_run_print(const tsr_run *run) {
     char text[32], why[TSR_GEMM_TEXT];
     printf("kernel choice  %s\n",
            tsr_gemm_explain_choice(run->engine.kernel, &run->facts, &run->request, run->kernel, why));
+    if (run->products.count != 1)
+        printf("products       %lld, shared by %d team%s of %d rank%s\n", (long long)run->products.count, run->teams,
+               run->teams == 1 ? "" : "s", tsr_run_team_ranks(run), tsr_run_team_ranks(run) == 1 ? "" : "s");
     show_products(run);
     show_chunks(run);
     if (run->trace_file)

@@ -16,7 +16,7 @@ tsr_status tsr_rounded_count(const tsr_world *world, const tsr_store_desc *desc,
     TSR_TRY(TSR_MPI(MPI_Allreduce(&overflows, &all, 1, MPI_INT64_T, MPI_SUM, world->comm)));
     if (world->rank != 0 || all == 0) return TSR_OK;
     tsr_warn(world->warnings, "%lld of %lld elements of '%s' were finite and are beyond %s: they were read as Inf",
-             (long long)tsr_ceil_div(all, tsr_max(1, reads)), (long long)(desc->rows * desc->cols),
+             (long long)tsr_ceil_div(all, tsr_max(1, reads)), (long long)(desc->rows * desc->cols * desc->matrices),
              tsr_matrix_name_text(&desc->name, name, sizeof name), tsr_dtype_name(desc->element.dtype));
     return TSR_OK;
 }

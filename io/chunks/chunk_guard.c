@@ -65,7 +65,8 @@ tsr_status tsr_chunk_guard_open(hid_t dataset, const tsr_store_desc *desc, tsr_c
                         "the last: use h5repack -f SHUF -f GZIP=4 OLD.h5 NEW.h5",
                         desc->name.file, desc->name.path, desc->hdf5.filters);
     guard->chunks_across = tsr_ceil_div(desc->dataset_cols, desc->chunk_cols);
-    const double chunks = (double)guard->chunks_across * (double)tsr_ceil_div(desc->dataset_rows, desc->chunk_rows);
+    guard->chunks = guard->chunks_across * tsr_ceil_div(desc->dataset_rows, desc->chunk_rows);
+    const double chunks = (double)guard->chunks * (double)desc->matrices;
     if (guard->last && chunks <= SEEN_MAX) guard->seen = calloc((size_t)chunks / 8 + 1, 1);
     return TSR_OK;
 }
@@ -115,12 +116,12 @@ tsr_status tsr_chunk_guard_check(tsr_chunk_guard *guard, hid_t dataset, const ts
     const int64_t cols[2] = {rect.col / desc->chunk_cols, (rect.col + rect.cols - 1) / desc->chunk_cols};
     for (int64_t i = rows[0]; i <= rows[1]; i++)
         for (int64_t j = cols[0]; j <= cols[1]; j++) {
-            const int64_t number = i * guard->chunks_across + j;
-            const tsr_h5_place at = tsr_h5_chunk_place(desc, i, j);
+            const int64_t number = desc->matrix * guard->chunks + i * guard->chunks_across + j;
+            const tsr_h5_place at = tsr_h5_chunk_place(desc, desc->matrix, i, j);
             bool edge =
                 (i + 1) * desc->chunk_rows > desc->dataset_rows || (j + 1) * desc->chunk_cols > desc->dataset_cols;
-            for (int d = 0; d < desc->hdf5.leads; d++)
-                edge |= (int64_t)at.at[d] > desc->hdf5.lead_size[d] - desc->hdf5.lead_chunk[d];
+            for (int d = 0; d < tsr_store_lead_count(desc); d++)
+                edge |= (int64_t)at.at[d] > desc->lead_size[d] - desc->lead_chunk[d];
             if (guard->seen && guard->seen[number / 8] >> number % 8 & 1) continue;
             tsr_status status = check_one(guard, dataset, at.at, !(edge && guard->plain_edges), most);
             if (status != TSR_OK) {

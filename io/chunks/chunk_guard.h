@@ -14,8 +14,8 @@ typedef struct {
     tsr_pipeline behind;    /* undone before it: shuffle and checksums, which do not make a chunk larger */
     bool packed_before;     /* a filter before that one may make chunks smaller, too */
     bool plain_edges;       /* chunks that reach beyond the dataset have no filters, which their masks do not say */
-    int64_t chunks_across;
-    uint8_t *seen; /* a bit a chunk, NULL where there are too many to keep */
+    int64_t chunks, chunks_across; /* of one matrix; in one row of them */
+    uint8_t *seen;                 /* a bit a chunk, NULL where there are too many to keep */
 } tsr_chunk_guard;
 
 /* With the lock on HDF5, as all here. TSR_ERR_UNSUPPORTED where gzip or szip is undone after another filter than those:

@@ -150,10 +150,10 @@ static tsr_status open_noting(const char *name, hid_t *id, noting_file **file) {
 
 /* ---- the walk -------------------------------------------------------------------------------- */
 
-/* Chunk (i, j), counted in chunks. */
-static tsr_status find_chunk(hid_t dataset, noting_file *file, const tsr_store_desc *desc, int64_t i, int64_t j,
-                             tsr_chunk_place *place) {
-    const tsr_h5_place at = tsr_h5_chunk_place(desc, i, j);
+/* Chunk (i, j) of a matrix, counted in chunks. */
+static tsr_status find_chunk(hid_t dataset, noting_file *file, const tsr_store_desc *desc, int64_t matrix, int64_t i,
+                             int64_t j, tsr_chunk_place *place) {
+    const tsr_h5_place at = tsr_h5_chunk_place(desc, matrix, i, j);
     const int64_t row = i * desc->chunk_rows, col = j * desc->chunk_cols;
     hsize_t bytes = 0;
     char nothing;
@@ -189,7 +189,9 @@ tsr_status tsr_hdf5_find_chunks(const tsr_store_desc *desc, tsr_chunk_range rang
     const bool opened = status == TSR_OK;
     for (int64_t c = 0; c < tsr_chunk_index_count(range) && status == TSR_OK; c++) {
         tsr_describe_goes_on();
-        status = find_chunk(dataset, file, desc, range.row0 + c / range.cols, range.col0 + c % range.cols, &places[c]);
+        const int64_t row = c / range.cols; /* of chunks, counted on from matrix to matrix */
+        status = find_chunk(dataset, file, desc, row / range.rows, range.row0 + row % range.rows,
+                            range.col0 + c % range.cols, &places[c]);
     }
     if (opened && status != TSR_OK) {
         snprintf(why, sizeof why, "%s", tsr_message());

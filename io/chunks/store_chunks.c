@@ -32,10 +32,10 @@ typedef struct {
     tsr_store base;
     int fd; /* with an index; else -1, and: */
     hid_t file, dataset;
-    hid_t stored_type, type; /* of elements that HDF5 converts, in memory; else -1 */
-    size_t chunk_bytes;      /* as stored and decoded */
-    size_t slot_bytes;       /* of a kept chunk, which may be wider */
-    int64_t chunks_across;
+    hid_t stored_type, type;       /* of elements that HDF5 converts, in memory; else -1 */
+    size_t chunk_bytes;            /* as stored and decoded */
+    size_t slot_bytes;             /* of a kept chunk, which may be wider */
+    int64_t chunks, chunks_across; /* of one matrix, which count on from matrix to matrix; in one row of them */
     pthread_mutex_t lock;
     pthread_cond_t freed; /* a chunk or a decoder */
     int64_t count;        /* of uses */
@@ -73,14 +73,15 @@ static tsr_status convert_chunk(const chunk_store *s, uint8_t *chunk) {
 }
 
 /* The chunk's bytes as stored, without HDF5; *stored_bytes 0 where it was never written. */
-static tsr_status fetch_placed(const chunk_store *s, int64_t i, int64_t j, void *to, size_t room, size_t *stored_bytes,
-                               uint32_t *skipped) {
+static tsr_status fetch_placed(const chunk_store *s, int64_t matrix, int64_t i, int64_t j, void *to, size_t room,
+                               size_t *stored_bytes, uint32_t *skipped) {
     const tsr_chunk_index *index = s->base.desc.index;
     const tsr_chunk_range *range = &index->range;
     i -= range->row0;
     j -= range->col0;
-    if (i < 0 || j < 0 || i >= range->rows || j >= range->cols) return tsr_fail(TSR_ERR_SHAPE, "it is not in the list");
-    const tsr_chunk_place *place = &index->places[i * range->cols + j];
+    if (i < 0 || j < 0 || matrix >= range->matrices || i >= range->rows || j >= range->cols)
+        return tsr_fail(TSR_ERR_SHAPE, "it is not in the list");
+    const tsr_chunk_place *place = &index->places[tsr_chunk_index_at(*range, matrix, i, j)];
     if (place->bytes > room) return tsr_fail(TSR_ERR_FORMAT, "it takes %u bytes in the file", place->bytes);
     *stored_bytes = place->bytes;
     *skipped = place->skipped;
@@ -112,16 +113,17 @@ static tsr_status fetch(const chunk_store *s, const hsize_t *at, void *to, size_
 
 static tsr_status load(const chunk_store *s, int64_t number, int decoder, uint8_t *to) {
     const tsr_store_desc *desc = &s->base.desc;
-    const int64_t i = number / s->chunks_across, j = number % s->chunks_across;
+    const int64_t matrix = number / s->chunks, of_matrix = number % s->chunks;
+    const int64_t i = of_matrix / s->chunks_across, j = of_matrix % s->chunks_across;
     uint8_t *stored = decoder_buffers(s, decoder);
     size_t room = tsr_chunk_stored_max(s->chunk_bytes), bytes = 0;
     uint32_t skipped = 0;
     tsr_status status;
     if (s->fd >= 0) {
-        status = fetch_placed(s, i, j, stored, room, &bytes, &skipped);
+        status = fetch_placed(s, matrix, i, j, stored, room, &bytes, &skipped);
     } else {
         tsr_h5_enter();
-        status = fetch(s, tsr_h5_chunk_place(desc, i, j).at, stored, room, &bytes, &skipped);
+        status = fetch(s, tsr_h5_chunk_place(desc, matrix, i, j).at, stored, room, &bytes, &skipped);
         tsr_h5_leave();
     }
     if (status == TSR_OK && bytes == 0) fill_chunk(s, to);
@@ -214,7 +216,7 @@ static tsr_status copy_from_chunk(chunk_store *s, int64_t i, int64_t j, const in
     int64_t top = tsr_max(rows[0], i * desc->chunk_rows), bottom = tsr_min(rows[1], (i + 1) * desc->chunk_rows);
     int64_t left = tsr_max(cols[0], j * desc->chunk_cols), right = tsr_min(cols[1], (j + 1) * desc->chunk_cols);
     int slot;
-    TSR_TRY(take(s, i * s->chunks_across + j, &slot));
+    TSR_TRY(take(s, desc->matrix * s->chunks + i * s->chunks_across + j, &slot));
     const uint8_t *from =
         chunk_data(s, slot) +
         (size_t)((top - i * desc->chunk_rows) * desc->chunk_cols + left - j * desc->chunk_cols) * element;
@@ -353,6 +355,7 @@ tsr_status tsr_chunks_open(const tsr_store_desc *desc, tsr_store **store) {
         .chunk_bytes = chunk_bytes_of(desc),
         .slot_bytes = slot_bytes_of(desc),
         .chunks_across = tsr_ceil_div(desc->dataset_cols, desc->chunk_cols)};
+    s->chunks = s->chunks_across * tsr_ceil_div(desc->dataset_rows, desc->chunk_rows);
     if (desc->index) desc->index->users++;
     pthread_mutex_init(&s->lock, NULL);
     pthread_cond_init(&s->freed, NULL);

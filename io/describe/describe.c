@@ -84,9 +84,11 @@ tsr_status tsr_describe_chunks(tsr_describer *d, const tsr_store_desc *desc, tsr
     tsr_store_desc asked = *desc;
     tsr_chunk_range range = tsr_chunks_of_part(desc);
     tsr_chunk_index *found = NULL;
-    bool wanted = desc->hdf5.raw_chunks;
+    bool wanted = tsr_decodes_chunks(desc);
     *index = NULL;
-    if (!d || !desc->hdf5.standard || range.rows == 0 || range.rows > TSR_CHUNK_INDEX_MAX / range.cols) return TSR_OK;
+    if (!d || !desc->hdf5.standard || tsr_chunk_index_count(range) == 0 ||
+        tsr_chunk_index_count(range) > TSR_CHUNK_INDEX_MAX)
+        return TSR_OK;
     put_ask(&question, TSR_ASK_CHUNKS);
     tsr_wire_range(&question, &asked, &range, &wanted);
     const double seconds = TSR_DESCRIBE_SECONDS + CHUNK_SECONDS * (double)tsr_chunk_index_count(range);

@@ -153,12 +153,18 @@ static void wire_state(tsr_wire *wire, tsr_file_state *s) {
     FIELD(int64_t, s->nanoseconds, 0, 999999999);
 }
 
-_Static_assert(sizeof(void *) != 8 || sizeof(tsr_store_desc) == 3024, "a new field travels, and is checked, below");
+_Static_assert(sizeof(void *) != 8 || sizeof(tsr_store_desc) == 3560, "a new field travels, and is checked, below");
 
 /* Dimensions before the last two. */
-static void wire_leads(tsr_wire *wire, tsr_hdf5_desc *d) {
-    FIELD(int, d->leads, 0, TSR_LEADS_MAX);
-    for (int i = 0; i < d->leads; i++) {
+static void wire_leads(tsr_wire *wire, tsr_store_desc *d) {
+    FIELD(int, d->dataset_dimensions, 0, TSR_DIMENSIONS_MAX);
+    tsr_wire_bool(wire, &d->rows_missing, "its dimensions");
+    tsr_wire_bool(wire, &d->cols_missing, "its dimensions");
+    if (tsr_store_lead_count(d) > TSR_LEADS_MAX) { /* reading: nothing below may count on it */
+        note(wire, "its dimensions");
+        d->dataset_dimensions = 0;
+    }
+    for (int i = 0; i < tsr_store_lead_count(d); i++) {
         FIELD(int64_t, d->lead_size[i], 0, INT64_MAX);
         FIELD(int64_t, d->lead_chunk[i], 0, INT64_MAX);
     }
@@ -168,12 +174,8 @@ void tsr_wire_desc(tsr_wire *wire, tsr_store_desc *d) {
     tsr_wire_text(wire, d->name.path, sizeof d->name.path, "its path");
     FIELD(int64_t, d->dataset_rows, 0, INT64_MAX);
     FIELD(int64_t, d->dataset_cols, 0, INT64_MAX);
-    if (wire->reading) {
-        d->rows = d->dataset_rows;
-        d->cols = d->dataset_cols;
-        d->row0 = d->col0 = 0;
-    }
-    wire_leads(wire, &d->hdf5);
+    wire_leads(wire, d);
+    if (wire->reading && tsr_store_take_slice(d) != TSR_OK) note(wire, "its shape");
     FIELD(tsr_dtype, d->element.dtype, 0, TSR_DTYPE_COUNT - 1);
     tsr_wire_bool(wire, &d->element.swapped, "its byte order");
     FIELD(tsr_layout, d->hdf5.layout, TSR_LAYOUT_CONTIGUOUS, TSR_LAYOUT_VIRTUAL);
@@ -209,8 +211,12 @@ void tsr_wire_range(tsr_wire *wire, tsr_store_desc *d, tsr_chunk_range *range, b
     tsr_wire_text(wire, d->name.path, sizeof d->name.path, "a path");
     FIELD(int64_t, d->chunk_rows, 1, INT64_MAX);
     FIELD(int64_t, d->chunk_cols, 1, INT64_MAX);
-    wire_leads(wire, &d->hdf5);
-    for (int i = 0; i < d->hdf5.leads; i++) FIELD(int64_t, d->name.lead[i], 0, INT64_MAX);
+    wire_leads(wire, d);
+    for (int i = 0; i < tsr_store_lead_count(d); i++) {
+        FIELD(int64_t, d->name.lead0[i], 0, INT64_MAX);
+        FIELD(int64_t, d->name.lead1[i], 0, INT64_MAX);
+    }
+    FIELD(int64_t, range->matrices, 0, TSR_CHUNK_INDEX_MAX);
     FIELD(int64_t, range->row0, 0, INT64_MAX);
     FIELD(int64_t, range->col0, 0, INT64_MAX);
     FIELD(int64_t, range->rows, 0, TSR_CHUNK_INDEX_MAX);
@@ -222,8 +228,8 @@ void tsr_wire_range(tsr_wire *wire, tsr_store_desc *d, tsr_chunk_range *range, b
 static const char *raw_chunks_wrong(const tsr_store_desc *d, size_t chunk_bytes) {
     if (d->hdf5.layout != TSR_LAYOUT_CHUNKED || d->rounded || d->chunk_rows == 0) return "raw chunks of what has none";
     if (chunk_bytes > TSR_TRANSFER_BYTES_MAX) return "the size of its chunks";
-    for (int i = 0; i < d->hdf5.leads; i++)
-        if (d->hdf5.lead_chunk[i] != 1) return "raw chunks of several matrices";
+    for (int i = 0; i < tsr_store_lead_count(d); i++)
+        if (d->lead_chunk[i] != 1) return "raw chunks of several matrices";
     for (int f = 0; f < d->hdf5.pipeline.count; f++)
         if (!tsr_filter_decodes(&d->hdf5.pipeline.use[f])) return "a filter that is not here";
     return NULL;
@@ -235,14 +241,17 @@ const char *tsr_desc_wrong(const tsr_store_desc *d, int64_t file_bytes, bool ref
     if (d->name.path[0] != '/') return "its path";
     if (refused) return d->offset < 0 ? NULL : "the place of what cannot be read";
     if (d->name.path[1] == '\0') return "its path";
+    if (d->rows_missing != (d->dataset_dimensions < 1) || d->cols_missing != (d->dataset_dimensions < 2) ||
+        (d->rows_missing && d->dataset_rows != 1) || (d->cols_missing && d->dataset_cols != 1))
+        return "its dimensions";
     if (!tsr_dataset_bytes(d, &bytes)) return "its shape";
     if (d->hdf5.layout == TSR_LAYOUT_VIRTUAL) return "its layout";
     if (stored < 1 || stored > 16) return "its type";
     if (d->hdf5.standard && (d->rounded || stored != element)) return "its type";
     if ((d->hdf5.layout == TSR_LAYOUT_CHUNKED) != (d->chunk_rows > 0) || (d->chunk_rows > 0) != (d->chunk_cols > 0))
         return "its chunks";
-    for (int i = 0; i < d->hdf5.leads; i++)
-        if ((d->hdf5.lead_chunk[i] > 0) != (d->chunk_rows > 0)) return "its chunks";
+    for (int i = 0; i < tsr_store_lead_count(d); i++)
+        if ((d->lead_chunk[i] > 0) != (d->chunk_rows > 0)) return "its chunks";
     if (tsr_chunk_elements(d) * (double)stored > UINT32_MAX)
         return "the size of its chunks"; /* HDF5 has none of 4 GiB */
     const size_t chunk_bytes = (size_t)tsr_chunk_elements(d) * tsr_max(stored, element);

@@ -12,16 +12,13 @@ typedef struct {
     tsr_layout layout;
     int64_t stored_bytes; /* of an element in the file, before it is converted to `element`; 0: as many */
     bool standard;        /* element type is one read as it stands; false: HDF5 converts to `element` */
-    bool raw_chunks;      /* chunks can be decoded without HDF5, by `pipeline` */
+    bool raw_chunks;      /* chunks can be decoded without HDF5, by `pipeline` (tsr_decodes_chunks) */
     tsr_pipeline pipeline;
     uint8_t unwritten[8];   /* of raw chunks: an element that was never written, as it is read */
     char filters[96];       /* "shuffle gzip(4)", "" for none */
     char matlab_class[16];  /* MATLAB_class attribute, "" when absent */
     bool octave;            /* the value of an Octave variable: stored transposed, as MATLAB's are */
     int64_t header_address; /* of the dataset's object header in the file, where file_state is known */
-    /* dimensions before the last two, which are the matrix's: their sizes, and those of a chunk, 0 unless chunked */
-    int leads;
-    int64_t lead_size[TSR_LEADS_MAX], lead_chunk[TSR_LEADS_MAX];
 } tsr_hdf5_desc;
 
 #endif

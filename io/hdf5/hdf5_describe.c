@@ -61,7 +61,7 @@ static void list_dataset(visitor *v, const char *name, const char *path, bool wh
     if (H5Iget_type(object) == H5I_DATASET) {
         snprintf(too_long, sizeof too_long, "its path is longer than %d characters", TSR_PATH_CHARS - 1);
         if (!whole) list_refused(v, path, too_long);
-        else if (tsr_h5_inspect(object, path, v->list->file_bytes, false, false, &found) == TSR_OK)
+        else if (tsr_h5_inspect(object, path, v->list->file_bytes, false, &found) == TSR_OK)
             v->each(v->context, &found);
         else if (strstr(tsr_message(), READ_FAILED)) v->status = TSR_ERR_IO;
         else list_refused(v, path, tsr_message());
@@ -119,15 +119,16 @@ tsr_status tsr_hdf5_list(const char *file, tsr_list_sink sink, void *context) {
 
 /* ---- the dataset meant ----------------------------------------------------------------------- */
 
+/* Datasets of numbers by what is meant first where a file is named alone. */
+enum { MATRICES, STACKS, VECTORS, NUMBERS, SHAPES };
+
 /* What a file holds, in words, for messages and for choosing. */
 typedef struct {
-    int matrices, others;
-    int many;                       /* of the others: datasets of more than two dimensions */
-    char path[TSR_PATH_CHARS];      /* the first matrix */
-    char many_path[TSR_PATH_CHARS]; /* the first of `many` */
-    int many_leads;
-    char matrix_text[600], other_text[600];
-    int shown[2];
+    int matrices, others;              /* matrices: datasets of numbers of any shape */
+    int shaped[SHAPES];                /* of them */
+    char path[SHAPES][TSR_PATH_CHARS]; /* the first of each */
+    char matrix_text[SHAPES][600], other_text[600];
+    int shown[SHAPES], others_shown;
     tsr_nearest by_path, by_name; /* the matrix whose path, or the last part of it, is most like what was asked for */
 } census;
 
@@ -156,24 +157,24 @@ static void add_text(char *text, size_t chars, int *shown, const char *one) {
 static void count(void *context, const tsr_h5_found *found) {
     census *c = context;
     const tsr_store_desc *desc = &found->desc;
-    char one[400];
+    char one[400], text[128];
     if (found->matrix) {
-        if (c->matrices++ == 0) snprintf(c->path, sizeof c->path, "%s", desc->name.path);
-        snprintf(one, sizeof one, "%.200s (%lldx%lld %s)", desc->name.path, (long long)desc->rows,
-                 (long long)desc->cols, desc->type_name);
-        add_text(c->matrix_text, sizeof c->matrix_text, &c->shown[0], one);
+        const int dimensions = desc->dataset_dimensions;
+        const int kind = dimensions > 2 ? STACKS : dimensions == 2 ? MATRICES : dimensions == 1 ? VECTORS : NUMBERS;
+        c->matrices++;
+        if (c->shaped[kind]++ == 0) snprintf(c->path[kind], TSR_PATH_CHARS, "%s", desc->name.path);
+        const tsr_shape shape = tsr_store_shape(desc);
+        tsr_shape_text(&shape, "x", text, sizeof text);
+        snprintf(one, sizeof one, "%.200s (%s %s)", desc->name.path, text, desc->type_name);
+        add_text(c->matrix_text[kind], sizeof c->matrix_text[kind], &c->shown[kind], one);
         tsr_nearest_offer(&c->by_path, desc->name.path);
         offer_by_name(&c->by_name, desc->name.path);
         return;
     }
     c->others++;
-    if (desc->hdf5.leads > 0 && c->many++ == 0) {
-        snprintf(c->many_path, sizeof c->many_path, "%s", desc->name.path);
-        c->many_leads = desc->hdf5.leads;
-    }
     size_t reason = strcspn(found->refused, ";");
     snprintf(one, sizeof one, "%.200s (%.*s)", desc->name.path, (int)reason, found->refused);
-    add_text(c->other_text, sizeof c->other_text, &c->shown[1], one);
+    add_text(c->other_text, sizeof c->other_text, &c->others_shown, one);
 }
 
 /* `wanted`: the path that was asked for, "" for none. */
@@ -187,39 +188,34 @@ static tsr_status take_census(hid_t file, const char *file_name, int64_t file_by
 
 static const char *more(int all, int shown) { return all > shown ? ", ..." : ""; }
 
-/* No path was given: the only matrix there is, or where there is none and a `part` is asked for, the only dataset of
- * more dimensions. */
-static tsr_status choose_path(hid_t file, const char *file_name, int64_t file_bytes, bool part, char *path) {
+/* No path was given: the only matrix there is; where there is none, the only stack of them; then vectors, numbers. */
+static tsr_status choose_path(hid_t file, const char *file_name, int64_t file_bytes, char *path) {
     census c;
     TSR_TRY(take_census(file, file_name, file_bytes, "", &c));
-    if (c.matrices == 1 || (c.matrices == 0 && c.many == 1 && part)) {
-        memcpy(path, c.matrices == 1 ? c.path : c.many_path, TSR_PATH_CHARS);
-        return TSR_OK;
+    for (int kind = 0; kind < SHAPES; kind++) {
+        if (c.shaped[kind] == 0) continue;
+        memcpy(path, c.path[kind], TSR_PATH_CHARS);
+        if (c.shaped[kind] == 1) return TSR_OK;
+        return tsr_fail(TSR_ERR_USAGE, "'%s' holds %d matrices: %s%s; name one of them: %s:%s", file_name,
+                        c.shaped[kind], c.matrix_text[kind], more(c.shaped[kind], c.shown[kind]), file_name, path);
     }
-    if (c.matrices > 1)
-        return tsr_fail(TSR_ERR_USAGE, "'%s' holds %d matrices: %s%s; name one of them: %s:%s", file_name, c.matrices,
-                        c.matrix_text, more(c.matrices, c.shown[0]), file_name, c.path);
     if (c.others == 0) return tsr_fail(TSR_ERR_NOT_FOUND, "'%s' holds no dataset; choose another file", file_name);
-    if (c.many > 0)
-        return tsr_fail(TSR_ERR_FORMAT,
-                        "'%s' holds no two-dimensional dataset of numbers, only %s%s; choose one matrix by a number "
-                        "for each dimension before the last two, as in '%s:%s[0%s]'",
-                        file_name, c.other_text, more(c.others, c.shown[1]), file_name, c.many_path,
-                        c.many_leads == 1 ? ",:,:" : ",0,...");
-    return tsr_fail(TSR_ERR_FORMAT, "'%s' holds no two-dimensional dataset of numbers, only %s%s; choose another file",
-                    file_name, c.other_text, more(c.others, c.shown[1]));
+    return tsr_fail(TSR_ERR_FORMAT, "'%s' holds no dataset of numbers, only %s%s; choose another file", file_name,
+                    c.other_text, more(c.others, c.others_shown));
 }
 
 /* The path is not there: adds what is to the message. */
 static tsr_status not_found(hid_t file, const tsr_matrix_name *name, int64_t file_bytes) {
     char message[600], meant[200];
     census c;
+    int kind = 0;
     snprintf(message, sizeof message, "%s", tsr_message());
     TSR_TRY(take_census(file, name->file, file_bytes, name->path, &c));
     if (c.matrices == 0) return tsr_fail(TSR_ERR_NOT_FOUND, "%s; it holds no matrix at all", message);
+    while (c.shaped[kind] == 0) kind++;
     tsr_did_you_mean(c.by_path.name[0] ? &c.by_path : &c.by_name, "", meant, sizeof meant);
     return tsr_fail(TSR_ERR_NOT_FOUND, "%s%s %s %s%s", message, *meant ? meant : ";", *meant ? "It holds" : "it holds",
-                    c.matrix_text, more(c.matrices, c.shown[0]));
+                    c.matrix_text[kind], more(c.matrices, c.shown[kind]));
 }
 
 /* A group may stand for a dataset in it: path becomes that one. */
@@ -233,7 +229,7 @@ static tsr_status enter_group(hid_t file, const char *file_name, char *path) {
     return group && status == TSR_OK ? tsr_h5_resolve(file, file_name, inner, path) : status;
 }
 
-static tsr_status inspect_path(hid_t file, const char *file_name, const char *path, bool part, int64_t file_bytes,
+static tsr_status inspect_path(hid_t file, const char *file_name, const char *path, int64_t file_bytes,
                                tsr_h5_found *found) {
     hid_t object = H5Oopen(file, path, H5P_DEFAULT);
     if (object < 0)
@@ -241,7 +237,7 @@ static tsr_status inspect_path(hid_t file, const char *file_name, const char *pa
                            file_name, path);
     tsr_status status;
     H5I_type_t kind = H5Iget_type(object);
-    if (kind == H5I_DATASET) status = tsr_h5_inspect(object, path, file_bytes, false, part, found);
+    if (kind == H5I_DATASET) status = tsr_h5_inspect(object, path, file_bytes, false, found);
     else
         status =
             tsr_fail(TSR_ERR_FORMAT, "'%s': '%s' is a %s, not a dataset; name a dataset (tessera info %s lists them)",
@@ -272,14 +268,14 @@ static tsr_status describe(hid_t file, tsr_matrix_name *name, int64_t file_bytes
     if (is_called_so(file, name, path)) {
         name->slice[0] = '\0';
     } else if (name->path[0] == '\0') {
-        TSR_TRY(choose_path(file, name->file, file_bytes, *name->slice != '\0', path));
+        TSR_TRY(choose_path(file, name->file, file_bytes, path));
     } else {
         tsr_status status = tsr_h5_resolve(file, name->file, name->path, path);
         if (status == TSR_ERR_NOT_FOUND) return not_found(file, name, file_bytes);
         TSR_TRY(status);
     }
     TSR_TRY(enter_group(file, name->file, path));
-    return inspect_path(file, name->file, path, *name->slice != '\0', file_bytes, found);
+    return inspect_path(file, name->file, path, file_bytes, found);
 }
 
 tsr_status tsr_hdf5_find(const tsr_matrix_name *name, tsr_store_desc *desc, bool *called_so) {

@@ -135,16 +135,16 @@ static tsr_status inspect_layout(hid_t dataset, tsr_h5_found *found) {
     case H5D_CHUNKED:
         desc->hdf5.layout = TSR_LAYOUT_CHUNKED;
         dimensions = H5Pget_chunk(properties, H5S_MAX_RANK, chunk);
-        if (dimensions >= 2) {
-            desc->hdf5.leads = dimensions - 2;
-            desc->chunk_rows = (int64_t)chunk[dimensions - 2];
-            desc->chunk_cols = (int64_t)chunk[dimensions - 1];
+        if (dimensions >= 1) {
+            desc->dataset_dimensions = dimensions;
+            desc->chunk_rows = (int64_t)chunk[dimensions == 1 ? 0 : dimensions - 2];
+            desc->chunk_cols = dimensions == 1 ? 1 : (int64_t)chunk[dimensions - 1];
         }
         /* filters may be left out at the edges, without a word in the chunk's own mask */
         desc->hdf5.raw_chunks =
             H5Pget_chunk_opts(properties, &options) >= 0 && !(options & H5D_CHUNK_DONT_FILTER_PARTIAL_CHUNKS);
-        for (int d = 0; d < desc->hdf5.leads; d++) {
-            desc->hdf5.lead_chunk[d] = (int64_t)chunk[d];
+        for (int d = 0; d < tsr_leads_of(dimensions); d++) {
+            desc->lead_chunk[d] = (int64_t)chunk[d];
             desc->hdf5.raw_chunks &= chunk[d] == 1; /* else parts of several matrices lie in each */
         }
         status = inspect_filters(properties, found);
@@ -164,8 +164,8 @@ static tsr_status inspect_layout(hid_t dataset, tsr_h5_found *found) {
     return status;
 }
 
-/* Shape: two dimensions, or more where a `part` of them is asked for, or a refusal that says what there is. */
-static tsr_status inspect_shape(hid_t dataset, const char *type, bool part, tsr_h5_found *found) {
+/* Any number of dimensions, or a refusal that says what there is. */
+static tsr_status inspect_shape(hid_t dataset, tsr_h5_found *found) {
     tsr_store_desc *desc = &found->desc;
     hsize_t dims[H5S_MAX_RANK];
     char shape[120] = "";
@@ -177,39 +177,27 @@ static tsr_status inspect_shape(hid_t dataset, const char *type, bool part, tsr_
     if (class == H5S_NULL)
         return refuse(found, TSR_ERR_FORMAT,
                       "it is empty (a null dataspace); a matrix has two dimensions, which may be 0");
-    if (class == H5S_SCALAR)
-        return refuse(found, TSR_ERR_FORMAT, "it is a scalar of %.80s; a matrix has two dimensions", type);
     if (dimensions < 0) return tsr_h5_fail(TSR_ERR_FORMAT, "cannot read the shape of '%s'", desc->name.path);
     for (int d = 0; d < dimensions; d++) {
         size_t used = strlen(shape);
         if (used < sizeof shape - 1)
             snprintf(shape + used, sizeof shape - used, "%s%llu", d ? "x" : "", (unsigned long long)dims[d]);
     }
-    if (dimensions < 2)
-        return refuse(found, TSR_ERR_FORMAT, "it has 1 dimension (%s) of %.80s; a matrix has two: write it as Nx1",
-                      shape, type);
-    if (desc->chunk_rows > 0 && desc->hdf5.leads != dimensions - 2)
+    if (desc->chunk_rows > 0 && desc->dataset_dimensions != dimensions)
         return refuse(found, TSR_ERR_FORMAT,
                       "it has %d dimensions and its chunks have %d: it is damaged, copy it again", dimensions,
-                      desc->hdf5.leads + 2);
-    desc->hdf5.leads = dimensions - 2;
-    if (dimensions > 2 && !part)
-        return refuse(found, TSR_ERR_FORMAT,
-                      "it has %d dimensions (%s) of %.80s; a matrix has two: choose one by a number for each dimension "
-                      "before the last two, as in [0%s]",
-                      dimensions, shape, type, dimensions == 3 ? ",:,:" : ",0,...");
+                      desc->dataset_dimensions);
     for (int d = 0; d < dimensions; d++)
         if (dims[d] > INT64_MAX) return refuse(found, TSR_ERR_FORMAT, "its shape %s does not fit 63 bits", shape);
-    for (int d = 0; d < desc->hdf5.leads; d++) desc->hdf5.lead_size[d] = (int64_t)dims[d];
-    desc->rows = desc->dataset_rows = (int64_t)dims[dimensions - 2];
-    desc->cols = desc->dataset_cols = (int64_t)dims[dimensions - 1];
+    tsr_shape whole = {.dimensions = dimensions};
+    for (int d = 0; d < dimensions; d++) whole.size[d] = (int64_t)dims[d];
+    const tsr_status counted = tsr_store_set_shape(desc, &whole);
     size_t bytes;
-    if (!tsr_dataset_bytes(desc, &bytes)) {
-        desc->rows = desc->cols = desc->dataset_rows = desc->dataset_cols = 0;
-        return refuse(found, TSR_ERR_FORMAT, "its shape %s is impossible: so many elements take more than 2^63 bytes",
-                      shape);
-    }
-    return TSR_OK;
+    if (counted == TSR_OK && tsr_dataset_bytes(desc, &bytes)) return TSR_OK;
+    tsr_message_set(""); /* the refusal says it */
+    (void)tsr_store_set_shape(desc, &(tsr_shape){2, {0, 0}});
+    return refuse(found, TSR_ERR_FORMAT, "its shape %s is impossible: so many elements take more than 2^63 bytes",
+                  shape);
 }
 
 /* Where the raw bytes are, when they can be read as they stand; checks that the file really holds them. */
@@ -260,8 +248,10 @@ static bool read_first(hid_t dataset, hid_t type, const tsr_store_desc *desc) {
         properties = H5Dget_create_plist(dataset);
         if (properties >= 0) (void)H5Pget_fill_value(properties, type, &element); /* a file need not define one */
         error = 0;
+    } else if (desc->dataset_dimensions == 0) {
+        error = H5Dread(dataset, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, &element);
     } else if ((space = H5Dget_space(dataset)) >= 0 &&
-               (memory = H5Screate_simple(desc->hdf5.leads + 2, one.at, NULL)) >= 0 &&
+               (memory = H5Screate_simple(desc->dataset_dimensions, one.at, NULL)) >= 0 &&
                H5Sselect_hyperslab(space, H5S_SELECT_SET, first.at, NULL, one.at, NULL) >= 0) {
         error = H5Dread(dataset, type, memory, space, H5P_DEFAULT, &element);
     }
@@ -274,7 +264,8 @@ static bool read_first(hid_t dataset, hid_t type, const tsr_store_desc *desc) {
 /* What HDF5 will do in the job is tried here: better it fails, or crashes, now. */
 static void try_reading(hid_t dataset, tsr_h5_found *found) {
     const tsr_store_desc *desc = &found->desc;
-    if (found->status != TSR_OK || desc->offset >= 0 || desc->hdf5.raw_chunks || desc->rows == 0 || desc->cols == 0)
+    if (found->status != TSR_OK || desc->offset >= 0 || desc->hdf5.raw_chunks || desc->rows == 0 || desc->cols == 0 ||
+        desc->matrices == 0)
         return;
     const hid_t type = tsr_h5_memory_type(desc->element.dtype);
     if (type < 0 || !read_first(dataset, type, desc))
@@ -290,6 +281,8 @@ static void inspect_matlab(hid_t dataset, tsr_h5_found *found) {
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
         if (strcmp(class, others[i]) == 0)
             refuse(found, TSR_ERR_FORMAT, "it is a MATLAB %s array, not numbers; convert it to double", class);
+    if (H5Aexists(dataset, "MATLAB_empty") > 0)
+        refuse(found, TSR_ERR_FORMAT, "it is the shape of an empty MATLAB array, which has no elements");
 }
 
 /* Room for the chunks of one row of them (reads come in rows), and for decoding more. Chunks beyond one transfer are
@@ -309,7 +302,7 @@ static void plan_cache(tsr_store_desc *desc) {
     desc->cache_bytes = wanted > least ? wanted : least;
 }
 
-tsr_status tsr_h5_inspect(hid_t dataset, const char *path, int64_t file_bytes, bool allow_incomplete, bool part,
+tsr_status tsr_h5_inspect(hid_t dataset, const char *path, int64_t file_bytes, bool allow_incomplete,
                           tsr_h5_found *found) {
     memset(found, 0, sizeof *found);
     tsr_store_desc *desc = &found->desc;
@@ -331,7 +324,7 @@ tsr_status tsr_h5_inspect(hid_t dataset, const char *path, int64_t file_bytes, b
     if (desc->hdf5.layout == TSR_LAYOUT_VIRTUAL) return TSR_OK; /* asking for its shape could open other files */
     tsr_h5_found storage = *found;
     found->status = TSR_OK; /* what it is comes before how it is stored */
-    TSR_TRY(inspect_shape(dataset, type.name, part, found));
+    TSR_TRY(inspect_shape(dataset, found));
     if (!type.usable) refuse(found, TSR_ERR_FORMAT, "it holds %s; %s", type.name, type.hint);
     inspect_matlab(dataset, found);
     desc->hdf5.octave = tsr_h5_is_octave(dataset, path);

@@ -9,15 +9,14 @@
 /* A dataset as found: what was refused about it, if anything. */
 typedef struct {
     tsr_store_desc desc; /* name.file is left to the caller */
-    bool matrix;         /* two dimensions of numbers, readable or not */
+    bool matrix;         /* numbers, readable or not */
     tsr_status status;   /* TSR_OK, or why it is refused */
     char refused[400];   /* "" when it is not */
     int filter;          /* the one this HDF5 lacks where that is the reason, which then has no advice in it; else 0 */
 } tsr_h5_found;
 
-/* Describes the open dataset. Fails only where HDF5 itself fails. file_bytes: the file's size. part: a slice will
- * choose a matrix where there are more than two dimensions. */
-tsr_status tsr_h5_inspect(hid_t dataset, const char *path, int64_t file_bytes, bool allow_incomplete, bool part,
+/* Describes the open dataset. Fails only where HDF5 itself fails. file_bytes: the file's size. */
+tsr_status tsr_h5_inspect(hid_t dataset, const char *path, int64_t file_bytes, bool allow_incomplete,
                           tsr_h5_found *found);
 
 /* The attribute that marks an output not finished. */

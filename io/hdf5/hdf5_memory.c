@@ -10,8 +10,14 @@ size_t tsr_stored_bytes(const tsr_store_desc *desc) {
 
 double tsr_chunk_elements(const tsr_store_desc *desc) {
     double elements = (double)desc->chunk_rows * (double)desc->chunk_cols;
-    for (int d = 0; d < desc->hdf5.leads; d++) elements *= (double)desc->hdf5.lead_chunk[d];
+    for (int d = 0; d < tsr_store_lead_count(desc); d++) elements *= (double)desc->lead_chunk[d];
     return elements;
+}
+
+bool tsr_decodes_chunks(const tsr_store_desc *desc) {
+    bool of_one_matrix = true;
+    for (int d = 0; d < tsr_store_lead_count(desc); d++) of_one_matrix &= desc->lead_chunk[d] == 1;
+    return desc->hdf5.raw_chunks && of_one_matrix;
 }
 
 bool tsr_dataset_bytes(const tsr_store_desc *desc, size_t *bytes) {
@@ -21,8 +27,8 @@ bool tsr_dataset_bytes(const tsr_store_desc *desc, size_t *bytes) {
         return false;
     }
     int64_t all = (int64_t)*bytes;
-    for (int d = 0; d < desc->hdf5.leads; d++)
-        if (__builtin_mul_overflow(all, desc->hdf5.lead_size[d], &all)) return false;
+    for (int d = 0; d < tsr_store_lead_count(desc); d++)
+        if (__builtin_mul_overflow(all, desc->lead_size[d], &all)) return false;
     *bytes = (size_t)all;
     return true;
 }
@@ -36,8 +42,9 @@ static size_t library_bytes(const tsr_store_desc *desc) {
 }
 
 size_t tsr_hdf5_least_bytes(const tsr_store_desc *desc, tsr_io_mode mode) {
-    const size_t library = library_bytes(desc), own = desc->hdf5.raw_chunks ? tsr_chunks_bytes(desc, 1, 1) : SIZE_MAX;
-    if (mode == TSR_IO_HDF5 || mode == TSR_IO_MPIO || !desc->hdf5.raw_chunks) return library;
+    const size_t library = library_bytes(desc),
+                 own = tsr_decodes_chunks(desc) ? tsr_chunks_bytes(desc, 1, 1) : SIZE_MAX;
+    if (mode == TSR_IO_HDF5 || mode == TSR_IO_MPIO || !tsr_decodes_chunks(desc)) return library;
     return mode == TSR_IO_DIRECT || own < library ? own : library;
 }
 

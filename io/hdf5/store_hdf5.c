@@ -64,7 +64,8 @@ static int64_t block_rows(const tsr_store_desc *desc, tsr_rect rect, int64_t row
 static tsr_status transfer(const hdf5_store *s, tsr_rect part, char *memory, int64_t ld, bool write) {
     const tsr_store_desc *desc = &s->base.desc;
     const int64_t row = desc->row0 + part.row, col = desc->col0 + part.col;
-    const tsr_h5_place start = tsr_h5_place_of(desc, row, col), count = tsr_h5_extent(desc, part.rows, part.cols);
+    const tsr_h5_place start = tsr_h5_place_of(desc, desc->matrix, row, col),
+                       count = tsr_h5_extent(desc, part.rows, part.cols);
     const hsize_t zero[2] = {0, 0}, own[2] = {(hsize_t)part.rows, (hsize_t)part.cols};
     const hsize_t extent[2] = {(hsize_t)part.rows, (hsize_t)ld};
     herr_t error = -1;
@@ -269,7 +270,7 @@ static tsr_status open_through_hdf5(const tsr_store_desc *desc, tsr_io_mode mode
 
 static tsr_status hdf5_open(const tsr_store_desc *desc, tsr_io_mode mode, const void *comm, bool write,
                             tsr_io_mode *mode_used, tsr_store **store) {
-    bool chunks = desc->hdf5.raw_chunks && !write, direct = desc->offset >= 0 || chunks;
+    bool chunks = tsr_decodes_chunks(desc) && !write, direct = desc->offset >= 0 || chunks;
     /* Reads of a plan that counts on the file's byte order get it from HDF5 too, where no room is left to decode. */
     bool file_order = mode == TSR_IO_AUTO;
     if (mode == TSR_IO_AUTO && chunks && desc->cache_bytes < tsr_chunks_bytes(desc, 1, 1)) mode = TSR_IO_HDF5;

@@ -22,7 +22,7 @@ tsr_status tsr_output_allocate(const tsr_output *output) {
     struct stat st;
     char folder[TSR_FILE_CHARS];
     const tsr_store_desc *desc = &output->desc;
-    const size_t bytes = (size_t)(desc->rows * desc->cols) * tsr_dtype_bytes(desc->element.dtype);
+    const size_t bytes = (size_t)tsr_store_bytes(desc);
     if (desc->chunk_rows > 0) return TSR_OK; /* it is not known where they will be, nor how many bytes */
     if (desc->offset < 0)
         return tsr_fail(TSR_ERR_IO, "the matrix in '%s' was given no place in the file", desc->name.file);
@@ -73,9 +73,8 @@ tsr_status tsr_output_begin(const tsr_output_spec *spec, tsr_output *output) {
     TSR_TRY_DONE(kind->output->make(spec, &target, name, made.lock_fd, &made.desc));
     made.desc.name.kind = spec->name.kind;
     memcpy(made.desc.name.file, name, sizeof name);
-    made.desc.name.row0 = made.desc.name.col0 = 0;
-    made.desc.name.row1 = made.desc.rows;
-    made.desc.name.col1 = made.desc.cols;
+    if (spec->dropped == 1 && spec->stack_dimensions > 0) tsr_store_split_rows(&made.desc, spec->cols == 1);
+    else if (spec->dropped == 1 && made.desc.rows != spec->rows) tsr_store_turn_vector(&made.desc);
     made.encode_bytes = spec->encode_bytes;
     /* Who reads it back takes no more than who wrote it, for which one chunk's was taken anyway. */
     const size_t least = tsr_output_encode_bytes(spec, 1);

@@ -27,7 +27,11 @@ struct tsr_describer;
 
 typedef struct {
     tsr_matrix_name name; /* path "" means /C */
-    int64_t rows, cols;
+    int64_t rows, cols;   /* of each matrix */
+    /* It is a stack of matrices, row by row, where these are more than 0; its shape lacks so many of a matrix's own two
+     * dimensions, which are 1 then: 1 leaves a vector, 2 a number. */
+    int stack_dimensions, dropped;
+    int64_t stack[TSR_LEADS_MAX];
     tsr_dtype dtype; /* of TSR_USE_RESULT or TSR_USE_DATASET */
     bool force;      /* replace an existing dataset */
     /* 0, 0: contiguous; TSR_CHUNK_AUTO: see tsr_output_choose_chunks, which must have been called */
@@ -41,6 +45,10 @@ typedef struct {
 } tsr_output_spec;
 
 #define TSR_CHUNK_AUTO ((int64_t)-1)
+
+/* What it is stored as, row by row, and how many matrices these are: INT64_MAX for more than 63 bits. */
+tsr_shape tsr_output_shape(const tsr_output_spec *spec);
+int64_t tsr_output_matrices(const tsr_output_spec *spec);
 
 /* Plain memory: broadcast to every rank. */
 typedef struct {

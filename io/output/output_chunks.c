@@ -51,13 +51,16 @@ int64_t tsr_spec_chunks(const tsr_output_spec *spec) {
     if (spec->chunk_rows <= 0 || spec->chunk_cols <= 0) return 0;
     int64_t count;
     bool fits = !__builtin_mul_overflow(tsr_ceil_div(spec->rows, spec->chunk_rows),
-                                        tsr_ceil_div(spec->cols, spec->chunk_cols), &count);
+                                        tsr_ceil_div(spec->cols, spec->chunk_cols), &count) &&
+                !__builtin_mul_overflow(count, tsr_output_matrices(spec), &count);
     return fits ? count : INT64_MAX;
 }
 
 static tsr_output_spec spec_of(const tsr_store_desc *desc) {
     return (tsr_output_spec){.rows = desc->rows,
                              .cols = desc->cols,
+                             .stack_dimensions = 1,
+                             .stack = {desc->matrices},
                              .dtype = desc->element.dtype,
                              .chunk_rows = desc->chunk_rows,
                              .chunk_cols = desc->chunk_cols};
@@ -70,6 +73,21 @@ int64_t tsr_output_chunks(const tsr_output *output) {
 
 static size_t chunk_bytes_of(const tsr_output_spec *spec) {
     return (size_t)spec->chunk_rows * (size_t)spec->chunk_cols * tsr_dtype_bytes(spec->dtype);
+}
+
+static int64_t chunks_of_matrix(const tsr_store_desc *desc) {
+    return tsr_ceil_div(desc->rows, desc->chunk_rows) * tsr_ceil_div(desc->cols, desc->chunk_cols);
+}
+
+int64_t tsr_encoded_number(const tsr_store_desc *desc, int64_t i, int64_t j) {
+    return desc->matrix * chunks_of_matrix(desc) + i * tsr_ceil_div(desc->cols, desc->chunk_cols) + j;
+}
+
+void tsr_encoded_place(const tsr_store_desc *desc, int64_t number, int64_t *matrix, int64_t *i, int64_t *j) {
+    const int64_t chunks = chunks_of_matrix(desc), across = tsr_ceil_div(desc->cols, desc->chunk_cols);
+    *matrix = number / chunks;
+    *i = number % chunks / across;
+    *j = number % chunks % across;
 }
 
 /* Two buffers, and what the filters take. */
@@ -122,9 +140,9 @@ typedef struct {
     int fd; /* of the file without a name */
     char folder[TSR_FILE_CHARS];
     size_t chunk_bytes;
-    int64_t chunks, chunks_across; /* of the dataset */
-    _Atomic int64_t end;           /* of what is reserved in the file */
-    _Atomic int64_t held;          /* chunks in it that were not taken */
+    int64_t chunks;       /* of the dataset */
+    _Atomic int64_t end;  /* of what is reserved in the file */
+    _Atomic int64_t held; /* chunks in it that were not taken */
     int encoders;
     uint8_t *memory; /* two buffers an encoder */
     bool encoding[TSR_ENCODERS_MAX];
@@ -176,7 +194,7 @@ static tsr_status encode(encoding_store *s, int encoder, int64_t i, int64_t j, i
     size_t element = tsr_dtype_bytes(desc->element.dtype), room = tsr_chunk_stored_max(s->chunk_bytes), stored_bytes;
     uint8_t *chunk = s->memory + (size_t)encoder * 2 * room;
     const uint8_t *stored;
-    tsr_encoded_chunk head = {.number = i * s->chunks_across + j};
+    tsr_encoded_chunk head = {.number = tsr_encoded_number(desc, i, j)};
     if (rows < desc->chunk_rows || cols < desc->chunk_cols) memset(chunk, 0, s->chunk_bytes);
     for (int64_t r = 0; r < rows; r++)
         memcpy(chunk + (size_t)(r * desc->chunk_cols) * element, from + (size_t)(r * ld) * element,
@@ -277,7 +295,6 @@ tsr_status tsr_encoding_open(const tsr_output *output, tsr_store **store) {
     s->fd = -1;
     s->chunk_bytes = chunk_bytes_of(&spec);
     s->chunks = tsr_spec_chunks(&spec);
-    s->chunks_across = tsr_ceil_div(desc->cols, desc->chunk_cols);
     s->encoders =
         (int)tsr_max(1, tsr_min(TSR_ENCODERS_MAX, (int64_t)(output->encode_bytes /
                                                             encoder_bytes(tsr_chunks_pipeline(desc), s->chunk_bytes))));

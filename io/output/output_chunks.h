@@ -11,7 +11,7 @@
 /* A chunk as it waits and as it travels: this, then `bytes` bytes. Both have a sum (crc32c.h) from the moment the chunk
  * is encoded, which is looked at when it is taken from the disk and again when it is placed. */
 typedef struct {
-    int64_t number;     /* chunks count row by row */
+    int64_t number;     /* chunks count matrix by matrix, row by row */
     uint32_t bytes;     /* as stored */
     uint32_t skipped;   /* HDF5's filter mask */
     uint32_t bytes_sum; /* of the bytes */
@@ -23,6 +23,9 @@ typedef struct {
     int64_t number, offset;
 } tsr_kept_chunk;
 
+/* The number of chunk (i, j) of the matrix that is selected; and back. */
+int64_t tsr_encoded_number(const tsr_store_desc *desc, int64_t i, int64_t j);
+void tsr_encoded_place(const tsr_store_desc *desc, int64_t number, int64_t *matrix, int64_t *i, int64_t *j);
 /* Sets both sums. */
 void tsr_encoded_seal(tsr_encoded_chunk *head, const void *bytes);
 /* What is wrong with a head for a chunk of this output, a few words of static text, or NULL. Where nothing is, its

@@ -93,6 +93,7 @@ tsr_status tsr_target_check(const tsr_output_spec *spec, tsr_target *target) {
         return tsr_fail(TSR_ERR_SHAPE, "the output of %lldx%lld has a negative side", (long long)spec->rows,
                         (long long)spec->cols);
     TSR_TRY(tsr_bytes_checked(spec->rows, spec->cols, tsr_dtype_bytes(spec->dtype), &target->bytes));
+    TSR_TRY(tsr_bytes_checked((int64_t)target->bytes, tsr_output_matrices(spec), 1, &target->bytes));
     TSR_TRY(ops->check(spec, target));
     TSR_TRY(resolve_file(spec->name.file, target));
     TSR_TRY(check_folder(target));

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "io/files/read_at.h"
+#include "io/text/text.h"
 
 #define LITTLE_ENDIAN_MACHINE (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__)
 #define DESCR_CHARS 40
@@ -17,8 +18,7 @@
 /* What it says, as text and numbers. */
 typedef struct {
     char descr[DESCR_CHARS]; /* "[...]" for a structured type */
-    int dimensions;
-    int64_t sides[2]; /* of the first two */
+    tsr_shape shape;
     bool fortran;
     bool has_descr, has_fortran, has_shape;
 } dictionary;
@@ -60,11 +60,10 @@ static bool take_shape(const char **at, dictionary *d) {
     int64_t side;
     if (!take(at, "(")) return false;
     while (!take(at, ")")) {
-        if (d->dimensions > 0 && !take(at, ",")) return false;
+        if (d->shape.dimensions > 0 && !take(at, ",")) return false;
         if (take(at, ")")) return true;
-        if (!take_number(at, &side)) return false;
-        if (d->dimensions < 2) d->sides[d->dimensions] = side;
-        d->dimensions++;
+        if (!take_number(at, &side) || d->shape.dimensions == TSR_DIMENSIONS_MAX) return false;
+        d->shape.size[d->shape.dimensions++] = side;
     }
     return true;
 }
@@ -191,7 +190,7 @@ static tsr_status read_dictionary(int fd, const char *file, size_t at, size_t by
 }
 
 tsr_status tsr_npy_header_read(int fd, const char *file, int64_t file_bytes, tsr_npy_header *header) {
-    dictionary d = {.dimensions = 0};
+    dictionary d = {.shape = {0}};
     size_t head_bytes = 0, text_bytes = 0;
     tsr_npy_header found = {.offset = 0};
     TSR_TRY(read_head(fd, file, &head_bytes, &text_bytes));
@@ -199,13 +198,8 @@ tsr_status tsr_npy_header_read(int fd, const char *file, int64_t file_bytes, tsr
     if (text_bytes > TSR_NPY_HEADER_MAX) return damaged(file, "its header is longer than 64 KiB");
     TSR_TRY(read_dictionary(fd, file, head_bytes, text_bytes, &d));
     TSR_TRY(element_of(file, d.descr, &found.element));
-    if (d.dimensions != 2)
-        return tsr_fail(TSR_ERR_FORMAT, "'%s' cannot be read as a matrix: it has %d dimension%s; a matrix has two: %s",
-                        file, d.dimensions, d.dimensions == 1 ? "" : "s",
-                        d.dimensions == 1 ? "save a[:, None] or a[None, :]" : "save each matrix as a file of its own");
-    found.rows = d.sides[0];
-    found.cols = d.sides[1];
-    found.fortran = d.fortran;
+    found.shape = d.shape;
+    found.fortran = d.fortran && d.shape.dimensions > 1;
     found.offset = (int64_t)(head_bytes + text_bytes);
     *header = found;
     return TSR_OK;
@@ -217,11 +211,14 @@ void tsr_npy_header_write(tsr_npy_header *header, int64_t align, char *text) {
     enum { HEAD = 10 };
     const tsr_dtype_facts *facts = tsr_dtype_facts_of(header->element.dtype);
     const int bytes = (int)facts->bytes;
+    char shape[TSR_DIMENSIONS_MAX * 22] = ""; /* as Python writes it */
+    for (int d = 0; d < header->shape.dimensions; d++)
+        tsr_text_append(shape, sizeof shape, "%s%lld", d ? ", " : "", (long long)header->shape.size[d]);
+    if (header->shape.dimensions == 1) tsr_text_append(shape, sizeof shape, ",");
     const char order = bytes == 1 ? '|' : LITTLE_ENDIAN_MACHINE ? '<' : '>';
     const int chars =
-        snprintf(text + HEAD, TSR_NPY_HEADER_MAX - HEAD,
-                 "{'descr': '%c%c%d', 'fortran_order': %s, 'shape': (%lld, %lld), }", order, facts->numpy, bytes,
-                 header->fortran ? "True" : "False", (long long)header->rows, (long long)header->cols);
+        snprintf(text + HEAD, TSR_NPY_HEADER_MAX - HEAD, "{'descr': '%c%c%d', 'fortran_order': %s, 'shape': (%s), }",
+                 order, facts->numpy, bytes, header->fortran ? "True" : "False", shape);
     header->offset = tsr_round_up(HEAD + chars + 1, align);
     const size_t text_bytes = (size_t)header->offset - HEAD;
     memset(text + HEAD + chars, ' ', text_bytes - (size_t)chars);

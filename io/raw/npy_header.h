@@ -3,7 +3,7 @@
 #ifndef TSR_IO_RAW_NPY_HEADER_H
 #define TSR_IO_RAW_NPY_HEADER_H
 
-#include "kernels/base/base.h"
+#include "io/name.h"
 
 #define TSR_NPY_MAGIC "\x93NUMPY"
 #define TSR_NPY_MAGIC_CHARS 6
@@ -11,9 +11,9 @@
 
 typedef struct {
     tsr_element element;
-    int64_t rows, cols; /* as numpy shows the array */
-    bool fortran;       /* columns follow each other in the file, not rows */
-    int64_t offset;     /* of the first element */
+    tsr_shape shape; /* as numpy shows the array */
+    bool fortran;    /* its first index runs fastest in the file, not its last; false where that is one */
+    int64_t offset;  /* of the first element */
 } tsr_npy_header;
 
 /* Reads the header of an open file of `file_bytes`. TSR_ERR_FORMAT where it is none, or where the array is no matrix of

@@ -42,6 +42,11 @@ static tsr_status check_raw(const tsr_output_spec *spec, tsr_target *target) {
                   cols = name->columns_first ? spec->rows : spec->cols;
     tsr_raw_form form;
     TSR_TRY(check(spec, target));
+    if (spec->stack_dimensions > 0 || spec->dropped > 0)
+        return tsr_fail(TSR_ERR_USAGE,
+                        "the output '%s:%s' would not say that the product has %d dimensions: name a file.npy or a "
+                        "file.h5",
+                        name->file, name->path, tsr_output_shape(spec).dimensions);
     TSR_TRY(tsr_raw_form_read(name, &form));
     if (form.type != spec->dtype)
         return tsr_fail(TSR_ERR_USAGE,
@@ -112,25 +117,26 @@ static tsr_status make_file(const char *name, int fd, const char *head, int64_t 
  * order. */
 static tsr_status npy_make(const tsr_output_spec *spec, const tsr_target *target, const char *name, int fd,
                            tsr_store_desc *desc) {
-    const bool fortran = spec->name.columns_first;
-    tsr_npy_header header = {.element = {spec->dtype, false},
-                             .rows = fortran ? spec->cols : spec->rows,
-                             .cols = fortran ? spec->rows : spec->cols,
-                             .fortran = fortran};
+    const tsr_shape stored = tsr_output_shape(spec);
+    const bool fortran = spec->name.columns_first && stored.dimensions > 1;
+    tsr_npy_header header = {.element = {spec->dtype, false}, .shape = stored, .fortran = fortran};
+    for (int d = 0; d < stored.dimensions && fortran; d++)
+        header.shape.size[d] = stored.size[stored.dimensions - 1 - d];
     char *text = malloc(TSR_NPY_HEADER_MAX);
     if (!text) return tsr_fail(TSR_ERR_MEMORY, "no memory for the header of '%s'; free some", target->file);
     tsr_npy_header_write(&header, target->bytes >= LARGE_BYTES ? ALIGN_LARGE : 64, text);
     const tsr_status status = make_file(name, fd, text, header.offset, target->bytes);
     free(text);
-    tsr_raw_describe_whole(&spec->name, header.element, spec->rows, spec->cols, header.offset, desc);
-    return status;
+    TSR_TRY(status);
+    return tsr_raw_describe(&spec->name, header.element, &stored, header.offset, desc);
 }
 
 /* Its name says all, so that it can be read by it. */
 static tsr_status raw_make(const tsr_output_spec *spec, const tsr_target *target, const char *name, int fd,
                            tsr_store_desc *desc) {
     const bool swap = spec->name.columns_first;
-    tsr_raw_describe_whole(&spec->name, (tsr_element){spec->dtype, false}, spec->rows, spec->cols, 0, desc);
+    const tsr_shape shape = tsr_output_shape(spec);
+    TSR_TRY(tsr_raw_describe(&spec->name, (tsr_element){spec->dtype, false}, &shape, 0, desc));
     snprintf(desc->name.path, sizeof desc->name.path, "%s:%lldx%lld", tsr_dtype_name(spec->dtype),
              (long long)(swap ? spec->cols : spec->rows), (long long)(swap ? spec->rows : spec->cols));
     return make_file(name, fd, NULL, 0, target->bytes);

@@ -87,23 +87,27 @@ tsr_status tsr_raw_form_read(const tsr_matrix_name *name, tsr_raw_form *form) {
 
 /* ---- describing ------------------------------------------------------------------------------ */
 
-void tsr_raw_describe_whole(const tsr_matrix_name *name, tsr_element element, int64_t rows, int64_t cols,
-                            int64_t offset, tsr_store_desc *desc) {
+tsr_status tsr_raw_describe(const tsr_matrix_name *name, tsr_element element, const tsr_shape *shape, int64_t offset,
+                            tsr_store_desc *desc) {
     memset(desc, 0, sizeof *desc);
     desc->name = *name;
-    desc->rows = desc->dataset_rows = rows;
-    desc->cols = desc->dataset_cols = cols;
     desc->element = element;
     desc->offset = offset;
     snprintf(desc->type_name, sizeof desc->type_name, "%s%s", element.swapped ? "big-endian " : "",
              tsr_dtype_name(element.dtype));
+    return tsr_store_set_shape(desc, shape);
 }
 
 /* How many bytes the elements take from their offset on, and how many the file has there. */
-static tsr_status sizes(const tsr_store_desc *desc, int64_t file_bytes, size_t *need, int64_t *have) {
-    if (tsr_bytes_checked(desc->rows, desc->cols, tsr_dtype_bytes(desc->element.dtype), need) != TSR_OK)
-        return tsr_fail(TSR_ERR_FORMAT, "'%s' cannot hold %lldx%lld elements: they take more than 2^63 bytes",
-                        desc->name.file, (long long)desc->rows, (long long)desc->cols);
+static tsr_status sizes(const tsr_store_desc *desc, const tsr_shape *shape, int64_t file_bytes, size_t *need,
+                        int64_t *have) {
+    char text[TSR_SHAPE_CHARS];
+    int64_t bytes = (int64_t)tsr_dtype_bytes(desc->element.dtype);
+    for (int d = 0; d < shape->dimensions; d++)
+        if (__builtin_mul_overflow(bytes, shape->size[d], &bytes))
+            return tsr_fail(TSR_ERR_FORMAT, "'%s' cannot hold %s elements: they take more than 2^63 bytes",
+                            desc->name.file, tsr_shape_text(shape, "x", text, sizeof text));
+    *need = (size_t)bytes;
     *have = file_bytes - desc->offset;
     return TSR_OK;
 }
@@ -113,14 +117,17 @@ static tsr_status describe_npy(const tsr_matrix_name *name, int fd, int64_t file
     tsr_npy_header h;
     size_t need = 0;
     int64_t have = 0;
+    char shown[TSR_SHAPE_CHARS];
     TSR_TRY(tsr_npy_header_read(fd, name->file, file_bytes, &h));
+    tsr_shape stored = h.shape;
+    for (int d = 0; d < stored.dimensions && h.fortran; d++) stored.size[d] = h.shape.size[stored.dimensions - 1 - d];
+    TSR_TRY(tsr_raw_describe(name, h.element, &stored, h.offset, desc));
+    TSR_TRY(sizes(desc, &stored, file_bytes, &need, &have));
     if (h.fortran && !name->columns_first)
         return tsr_fail(TSR_ERR_FORMAT,
-                        "'%s' (%lldx%lld) is in Fortran order: save it as numpy.ascontiguousarray(a), or use --order "
-                        "col, which shows all matrices of a command column by column",
-                        name->file, (long long)h.rows, (long long)h.cols);
-    tsr_raw_describe_whole(name, h.element, h.fortran ? h.cols : h.rows, h.fortran ? h.rows : h.cols, h.offset, desc);
-    TSR_TRY(sizes(desc, file_bytes, &need, &have));
+                        "'%s' (%s) is in Fortran order: save it as numpy.ascontiguousarray(a), or use --order col, "
+                        "which shows all matrices of a command column by column",
+                        name->file, tsr_shape_text(&h.shape, "x", shown, sizeof shown));
     if (have >= 0 && (size_t)have == need) return TSR_OK;
     if (have < 0 || (size_t)have < need)
         return tsr_fail(TSR_ERR_FORMAT,
@@ -129,9 +136,9 @@ static tsr_status describe_npy(const tsr_matrix_name *name, int fd, int64_t file
                         name->file, need, (long long)tsr_max(0, have));
     return tsr_fail(TSR_ERR_FORMAT,
                     "'%s' has %lld bytes behind its elements: save one array a file, or read this one as "
-                    "%s:%s:%lldx%lld:%lld",
+                    "%s:%s:%s:%lld",
                     name->file, (long long)have - (long long)need, name->file, tsr_dtype_name(h.element.dtype),
-                    (long long)h.rows, (long long)h.cols, (long long)h.offset);
+                    tsr_shape_text(&h.shape, "x", shown, sizeof shown), (long long)h.offset);
 }
 
 /* A file of another size than the name says is probably of another shape or type: an offset says that it is meant. */
@@ -145,9 +152,9 @@ static tsr_status describe_raw(const tsr_matrix_name *name, int fd, int64_t file
         return tsr_fail(TSR_ERR_USAGE, "'%s:%s': its shape is missing: write %s:%s:ROWSxCOLS", name->file, name->path,
                         name->file, name->path);
     const bool swap = name->columns_first;
-    tsr_raw_describe_whole(name, (tsr_element){form.type, false}, swap ? form.cols : form.rows,
-                           swap ? form.rows : form.cols, form.offset, desc);
-    TSR_TRY(sizes(desc, file_bytes, &need, &have));
+    const tsr_shape shape = {2, {swap ? form.cols : form.rows, swap ? form.rows : form.cols}};
+    TSR_TRY(tsr_raw_describe(name, (tsr_element){form.type, false}, &shape, form.offset, desc));
+    TSR_TRY(sizes(desc, &shape, file_bytes, &need, &have));
     if (have < 0 || (size_t)have < need)
         return tsr_fail(TSR_ERR_FORMAT,
                         "'%s' has %lld bytes, and %s needs %zu%s: check type and shape, or copy it again", name->file,
@@ -176,7 +183,6 @@ static tsr_status describe(const tsr_matrix_name *name, describer_of what, tsr_s
     TSR_TRY(same);
     found.file_state = state;
     found.on_disk = tsr_raw_on_disk(name->file);
-    TSR_TRY(tsr_store_take_slice(&found));
     *desc = found;
     return TSR_OK;
 }

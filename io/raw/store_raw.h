@@ -22,8 +22,8 @@ typedef struct {
 /* TSR_ERR_USAGE where the name's path is none. */
 tsr_status tsr_raw_form_read(const tsr_matrix_name *name, tsr_raw_form *form);
 
-/* A matrix of rows x cols at `offset`, as it lies in the file. `name` is its name, whose slice is not applied. */
-void tsr_raw_describe_whole(const tsr_matrix_name *name, tsr_element element, int64_t rows, int64_t cols,
-                            int64_t offset, tsr_store_desc *desc);
+/* An array of that shape at `offset`, as it lies in the file. `name` is its name, whose slice is applied. */
+tsr_status tsr_raw_describe(const tsr_matrix_name *name, tsr_element element, const tsr_shape *shape, int64_t offset,
+                            tsr_store_desc *desc);
 
 #endif

@@ -55,6 +55,7 @@ static void print_product(const tsr_run_record *r, FILE *to) {
     else if (r->c0.name[0]) tsr_text_append(text, sizeof text, " + C0");
     tsr_text_append(text, sizeof text, ", %lld x %lld x %lld (m x n x k)", (long long)r->m, (long long)r->n,
                     (long long)r->k);
+    if (r->products > 1) tsr_text_append(text, sizeof text, ", %lld products", (long long)r->products);
     const tsr_source_record *const sources[] = {&r->a, &r->b, &r->c0, &r->c};
     static const char *const names[] = {"A", "B", "C0", "C"};
     for (int i = 0; i < 4; i++)
@@ -76,11 +77,13 @@ static const char *device_of(const tsr_run_record *r, char name[96]) {
 }
 
 static void print_ranks_used(const tsr_run_record *r, FILE *to) {
-    char device[96] = "", idle[40] = "";
-    const int used = r->grid[0] * r->grid[1] * r->grid[2];
+    char device[96] = "";
+    char idle[40] = "", teams[40] = "";
+    const int used = r->grid[0] * r->grid[1] * r->grid[2] * r->teams;
     if (used < r->ranks) snprintf(idle, sizeof idle, " (%d idle)", r->ranks - used);
-    print_line(to, "on", "%d rank%s%s, grid %d x %d x %d, %s", r->ranks, r->ranks == 1 ? "" : "s", idle, r->grid[0],
-               r->grid[1], r->grid[2], device_of(r, device));
+    if (r->teams > 1) snprintf(teams, sizeof teams, ", %d teams", r->teams);
+    print_line(to, "on", "%d rank%s%s%s, grid %d x %d x %d, %s", r->ranks, r->ranks == 1 ? "" : "s", idle, teams,
+               r->grid[0], r->grid[1], r->grid[2], device_of(r, device));
 }
 
 /* The kernels that ran and, where that is not only the chosen one, why. */

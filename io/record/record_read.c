@@ -149,6 +149,9 @@ static void take_run(const tsr_found_fields *found, tsr_run_record *r) {
     take_long(found, "m", &r->m);
     take_long(found, "n", &r->n);
     take_long(found, "k", &r->k);
+    r->products = r->teams = 1; /* 0.1.0 says neither */
+    take_long(found, "products", &r->products);
+    take_int(found, "teams", &r->teams);
     take_int(found, "grid_m", &r->grid[0]);
     take_int(found, "grid_n", &r->grid[1]);
     take_int(found, "grid_k", &r->grid[2]);

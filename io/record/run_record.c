@@ -119,6 +119,8 @@ void tsr_run_record_fields(const tsr_run_record *r, const tsr_field_sink *sink, 
     sink->integer(to, "m", r->m);
     sink->integer(to, "n", r->n);
     sink->integer(to, "k", r->k);
+    sink->integer(to, "products", r->products);
+    sink->integer(to, "teams", r->teams);
     sink->integer(to, "grid_m", r->grid[0]);
     sink->integer(to, "grid_n", r->grid[1]);
     sink->integer(to, "grid_k", r->grid[2]);

@@ -1,5 +1,6 @@
 /* What a run leaves behind: one record a rank and one a run, written beside C in the output file (group <C>.run:
- * table `ranks`, attributes), as JSON, and as lines on the terminal. Decimal GB/s; GFLOP/s = 2·m·n·k / seconds. */
+ * table `ranks`, attributes), as JSON, and as lines on the terminal. Decimal GB/s; GFLOP/s = 2·m·n·k·products /
+ * seconds. */
 #ifndef TSR_IO_RECORD_RUN_RECORD_H
 #define TSR_IO_RECORD_RUN_RECORD_H
 
@@ -75,8 +76,10 @@ typedef struct {
     tsr_source_record c;
     bool transpose_a, transpose_b;
     double alpha, beta;
-    int64_t m, n, k;
-    int grid[3];             /* ranks over m, n, k */
+    int64_t m, n, k;         /* of each product */
+    int64_t products;        /* of matrices, 1 unless A or B has more than two dimensions */
+    int teams;               /* of ranks, that share them */
+    int grid[3];             /* ranks over m, n, k, of a team */
     int ranks;               /* of the job, idle ones too */
     int64_t super_blocks[2]; /* along m, n */
     int64_t panel;           /* k of one step */
@@ -87,7 +90,7 @@ typedef struct {
     double seconds;                            /* first read to last byte synced, of the rank that took longest */
     double setup_seconds;                      /* rank 0's main to first read */
     double startup_seconds[TSR_STARTUP_COUNT]; /* its parts; each ends when the slowest rank is done */
-    double gflops;                             /* 2·m·n·k / seconds / 1e9 */
+    double gflops;                             /* 2·m·n·k·products / seconds / 1e9 */
     char check[384];                           /* "not run", or "PASSED …" / "FAILED …" with the numbers */
     const tsr_rank_record *rank_records;       /* ranks of them; not owned */
     const char *warnings;                      /* a line each (io/text/warnings.h); NULL: none; not owned */

@@ -310,16 +310,16 @@ static tsr_status read_counters(tsr_executor *e, tsr_rank_record *record) {
 
 static void fill_record(const tsr_executor *e, double wall, tsr_rank_record *record) {
     for (int i = 0; i < TSR_LANE_COUNT; i++) {
-        record->lane_seconds[i] = e->lanes[i].seconds;
-        record->lane_bytes[i] = e->lanes[i].bytes;
+        record->lane_seconds[i] += e->lanes[i].seconds;
+        record->lane_bytes[i] += e->lanes[i].bytes;
         record->flops += e->lanes[i].flops;
         record->tiles += e->lanes[i].tiles;
         for (int ran = 0; ran < TSR_KERNELS_RAN; ran++)
             if (e->lanes[i].kernels[ran].name[0])
                 tsr_kernels_add(record->kernels, e->lanes[i].kernels[ran].name, e->lanes[i].kernels[ran].flops);
     }
-    record->kernel_seconds = e->lanes[TSR_LANE_MULTIPLY].seconds;
-    record->wall_seconds = wall;
+    record->kernel_seconds += e->lanes[TSR_LANE_MULTIPLY].seconds;
+    record->wall_seconds += wall;
     record->device_bytes = e->x.plan->device_bytes;
     struct rusage usage;
     if (getrusage(RUSAGE_SELF, &usage) == 0) record->host_peak_bytes = (double)usage.ru_maxrss * 1024;
@@ -348,10 +348,6 @@ tsr_status tsr_executor_run(tsr_executor *e, tsr_rank_record *record) {
     TSR_TRY(tsr_plan_forecast(e->x.plan, tsr_grid_rank(grid), &forecast));
     begin_anew(e);
     TSR_TRY(clear_counters(e));
-    if (e->x.trace) {
-        TSR_TRY(TSR_MPI(MPI_Barrier(grid->ranks)));
-        tsr_trace_start(e->x.trace);
-    }
     double start = tsr_now_seconds();
     tsr_status status = start_lanes(e);
     if (status == TSR_OK) status = watch(e, predicted_run(e->x.plan, &forecast));

@@ -40,8 +40,9 @@ typedef struct tsr_executor tsr_executor;
 
 /* Local. Allocates every buffer, stream and event of the plan; nothing is allocated later. */
 tsr_status tsr_executor_open(const tsr_execution *execution, tsr_executor **executor);
-/* Collective over the grid. Runs all steps and adds to the lanes' part of the record. After a run that succeeded it
- * can be called again, with a record of zeros, and computes all of C anew; a trace holds the last run. On failure of
+/* Collective over the grid. Runs all steps, adds them to the lanes' part of the record, and to the trace, which the
+ * caller has started. After a run that succeeded it can be called again and computes all of C anew, of other matrices
+ * where the stores were told so (tsr_store_select). On failure of
  * a job with several ranks other ranks may be inside communication: the caller can only tsr_abort, and must not
  * close the executor. */
 tsr_status tsr_executor_run(tsr_executor *executor, tsr_rank_record *record);

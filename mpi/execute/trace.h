@@ -1,6 +1,6 @@
 /* When each step of a rank began and ended, kept while the executor runs and written afterwards as one file of all
  * ranks (io/record/trace_file.h).
- * All memory is allocated before the run. Times count from a barrier of the run's ranks, on each rank's own clock. */
+ * All memory is allocated before the run. Times count from a barrier of the job's ranks, on each rank's own clock. */
 #ifndef TSR_MPI_EXECUTE_TRACE_H
 #define TSR_MPI_EXECUTE_TRACE_H
 

@@ -104,7 +104,7 @@ static void test_slice_text(void) {
 static tsr_status slice(const char *text, bool columns_first, int64_t rows, int64_t cols, tsr_matrix_name *name) {
     *name = (tsr_matrix_name){.file = "x.h5", .path = "/A", .columns_first = columns_first};
     snprintf(name->slice, sizeof name->slice, "%s", text);
-    return tsr_matrix_name_slice(name, 0, NULL, rows, cols);
+    return tsr_matrix_name_slice(name, 2, NULL, rows, cols);
 }
 
 /* Of 20 rows and 10 columns. */
@@ -163,17 +163,11 @@ static void refuse_slice(const char *text, tsr_status status, const char *what) 
 }
 
 static void test_bad_slices(void) {
-    static const char *const numbers[][2] = {{"[3]", "write 3:4 for that row"},
-                                             {"[3, :]", "write 3:4 for that row"},
-                                             {"[:,2]", "write 2:3 for that column"},
-                                             {"[-1]", "write -1: for that row"},
-                                             {"[-2,:]", "write -2:-1 for that row"},
-                                             {"[1,2]", "write 1:2 for that row"},
-                                             {"[19]", "write 19:20 for that row"},
-                                             {"[-20]", "write -20:-19 for that row"},
-                                             {"[20]", "row 20 is out of range of the 20 rows"},
-                                             {"[-21]", "row -21 is out of range of the 20 rows"},
-                                             {"[:,10]", "column 10 is out of range of the 10 columns"},
+    static const char *const numbers[][2] = {{"[1,2]", "a single element; write 1:2 for a part of one row"},
+                                             {"[-1,-1]", "a single element; write 19:20"},
+                                             {"[20]", ": 20 is out of range of the 20 rows"},
+                                             {"[-21]", ": -21 is out of range of the 20 rows"},
+                                             {"[:,10]", ": 10 is out of range of the 10 columns"},
                                              {"[9223372036854775807]", "is out of range"},
                                              {"[-9223372036854775808]", "is out of range"},
                                              {"[99999999999999999999]", "is out of range"}};
@@ -202,23 +196,71 @@ static void test_bad_slices(void) {
     for (size_t i = 0; i < sizeof empty / sizeof *empty; i++) refuse_slice(empty[i][0], TSR_ERR_SHAPE, empty[i][1]);
 }
 
+/* A number drops its dimension, and a vector is left. */
+static void test_vectors(void) {
+    static const struct {
+        const char *text;
+        int64_t row0, row1, col0, col1;
+        bool row_dropped, col_dropped;
+        const char *shown;
+    } cases[] = {{"[3]", 3, 4, 0, 10, true, false, "[3,0:10]"},      {"[3, :]", 3, 4, 0, 10, true, false, "[3,0:10]"},
+                 {"[-1]", 19, 20, 0, 10, true, false, "[19,0:10]"},  {"[-20,2:4]", 0, 1, 2, 4, true, false, "[0,2:4]"},
+                 {"[19]", 19, 20, 0, 10, true, false, "[19,0:10]"},  {"[:,2]", 0, 20, 2, 3, false, true, "[0:20,2]"},
+                 {"[...,-10]", 0, 20, 0, 1, false, true, "[0:20,0]"}};
+    tsr_matrix_name name;
+    char text[200];
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        CHECK_OK(slice(cases[i].text, false, 20, 10, &name));
+        CHECK(name.row0 == cases[i].row0 && name.row1 == cases[i].row1 && name.col0 == cases[i].col0 &&
+                  name.col1 == cases[i].col1 && name.row_dropped == cases[i].row_dropped &&
+                  name.col_dropped == cases[i].col_dropped,
+              "'%s': %lld:%lld,%lld:%lld", cases[i].text, (long long)name.row0, (long long)name.row1,
+              (long long)name.col0, (long long)name.col1);
+        tsr_matrix_name_text(&name, text, sizeof text);
+        CHECK(strcmp(text + strlen("x.h5:/A"), cases[i].shown) == 0, "'%s' is shown as '%s'", cases[i].text, text);
+        CHECK_OK(slice(cases[i].text, true, 10, 20, &name)); /* the transpose is stored */
+        CHECK(name.col_dropped == cases[i].row_dropped && name.row_dropped == cases[i].col_dropped &&
+                  name.col0 == cases[i].row0 && name.row0 == cases[i].col0,
+              "'%s' of columns", cases[i].text);
+    }
+    name = (tsr_matrix_name){.file = "x.h5", .path = "/v", .slice = "[-3:5]", .columns_first = true};
+    CHECK_OK(tsr_matrix_name_slice(&name, 1, NULL, 7, 1));
+    tsr_matrix_name_text(&name, text, sizeof text);
+    CHECK(name.row0 == 4 && name.row1 == 5 && name.col0 == 0 && name.col1 == 1 && strcmp(text, "x.h5:/v[4:5]") == 0,
+          "one dimension is shown as '%s'", text);
+    static const char *const bad[][2] = {{"[2]", "a single element; write 2:3 for a part of one element"},
+                                         {"[0:1,0:1]", "a part for each dimension, and it has 1"},
+                                         {"[7]", "7 is out of range of the 7 elements"}};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        name = (tsr_matrix_name){.file = "x.h5", .path = "/v"};
+        snprintf(name.slice, sizeof name.slice, "%s", bad[i][0]);
+        CHECK(tsr_matrix_name_slice(&name, 1, NULL, 7, 1) == TSR_ERR_USAGE && strstr(tsr_message(), bad[i][1]),
+              "'%s': %s", bad[i][0], tsr_message());
+    }
+}
+
 /* 3 × 5 matrices of 20 × 10: leads first, or last as who sees the transpose counts. */
 static tsr_status slice_of_many(const char *text, bool columns_first, tsr_matrix_name *name) {
     static const int64_t size[] = {3, 5};
     *name = (tsr_matrix_name){.file = "x.h5", .path = "/A", .columns_first = columns_first};
     snprintf(name->slice, sizeof name->slice, "%s", text);
-    return tsr_matrix_name_slice(name, 2, size, columns_first ? 10 : 20, columns_first ? 20 : 10);
+    return tsr_matrix_name_slice(name, 4, size, columns_first ? 10 : 20, columns_first ? 20 : 10);
 }
 
 static void test_many_dimensions(void) {
     static const struct {
-        const char *text, *columns;  /* the same, leads first and last */
-        int64_t lead[2], row0, row1; /* 0 first */
+        const char *text, *columns;             /* the same, leads first and last */
+        int64_t lead0[2], lead1[2], row0, row1; /* 0 first */
+        bool dropped[2];
         const char *shown, *shown_columns;
-    } cases[] = {{"[1,2]", "[:,:,2,1]", {1, 2}, 0, 20, "[1,2,0:20,0:10]", "[0:20,0:10,2,1]"},
-                 {"[0, 4, 3:7]", "[3:7,...,4,0]", {0, 4}, 3, 7, "[0,4,3:7,0:10]", "[3:7,0:10,4,0]"},
-                 {"[-1,-5,:,:]", "[:,:,-5,-1]", {2, 0}, 0, 20, "[2,0,0:20,0:10]", "[0:20,0:10,0,2]"},
-                 {"[2,0,-1:,...]", "[-1:,:,0,2]", {2, 0}, 19, 20, "[2,0,19:20,0:10]", "[19:20,0:10,0,2]"}};
+    } cases[] = {
+        {"[1,2]", "[:,:,2,1]", {1, 2}, {2, 3}, 0, 20, {true, true}, "[1,2,0:20,0:10]", "[0:20,0:10,2,1]"},
+        {"[0, 4, 3:7]", "[3:7,...,4,0]", {0, 4}, {1, 5}, 3, 7, {true, true}, "[0,4,3:7,0:10]", "[3:7,0:10,4,0]"},
+        {"[-1,-5,:,:]", "[:,:,-5,-1]", {2, 0}, {3, 1}, 0, 20, {true, true}, "[2,0,0:20,0:10]", "[0:20,0:10,0,2]"},
+        {"[2,0,-1:,...]", "[-1:,:,0,2]", {2, 0}, {3, 1}, 19, 20, {true, true}, "[2,0,19:20,0:10]", "[19:20,0:10,0,2]"},
+        {"[...]", "[...]", {0, 0}, {3, 5}, 0, 20, {false, false}, "[0:3,0:5,0:20,0:10]", "[0:20,0:10,0:5,0:3]"},
+        {"[1:,-2]", "[...,-2,1:]", {1, 3}, {3, 4}, 0, 20, {false, true}, "[1:3,3,0:20,0:10]", "[0:20,0:10,3,1:3]"},
+        {"[0,1:2]", "[:,:,1:2,0]", {0, 1}, {1, 2}, 0, 20, {true, false}, "[0,1:2,0:20,0:10]", "[0:20,0:10,1:2,0]"}};
     tsr_matrix_name name;
     char text[200];
     for (size_t i = 0; i < 2 * sizeof cases / sizeof *cases; i++) {
@@ -226,29 +268,37 @@ static void test_many_dimensions(void) {
         const char *slice = columns ? cases[i / 2].columns : cases[i / 2].text;
         const char *shown = columns ? cases[i / 2].shown_columns : cases[i / 2].shown;
         CHECK_OK(slice_of_many(slice, columns, &name));
-        CHECK(name.leads == 2 && name.lead[0] == cases[i / 2].lead[0] && name.lead[1] == cases[i / 2].lead[1],
-              "'%s': %d leads, %lld, %lld", slice, name.leads, (long long)name.lead[0], (long long)name.lead[1]);
+        for (int d = 0; d < 2; d++)
+            CHECK(name.lead0[d] == cases[i / 2].lead0[d] && name.lead1[d] == cases[i / 2].lead1[d] &&
+                      name.lead_dropped[d] == cases[i / 2].dropped[d],
+                  "'%s': %lld:%lld along dimension %d", slice, (long long)name.lead0[d], (long long)name.lead1[d], d);
         CHECK((columns ? name.col0 : name.row0) == cases[i / 2].row0 &&
                   (columns ? name.col1 : name.row1) == cases[i / 2].row1,
               "'%s': other rows", slice);
         tsr_matrix_name_text(&name, text, sizeof text);
         CHECK(strncmp(text, "x.h5:/A", 7) == 0 && strcmp(text + 7, shown) == 0, "'%s' is shown as '%s'", slice, text);
     }
-    static const char *const bad[][2] = {{"[0]", "':' along dimension 2, which has 5"},
-                                         {"[:,0]", "':' along dimension 1, which has 3"},
-                                         {"[0,1:2]", "'1:2' along dimension 2"},
-                                         {"[3,0]", "3 is out of range along dimension 1"},
-                                         {"[0,-6]", "-6 is out of range along dimension 2"},
-                                         {"[0,0,1]", "write 1:2 for that row"},
-                                         {"[0,x]", "'x' along dimension 2"},
-                                         {"[...]", "along dimension 1"},
-                                         {"[0,0,:,:,:]", "a part for each of 4 dimensions"},
-                                         {"[99999999999999999999,0]", "out of range along dimension 1"}};
+    CHECK_OK(slice_of_many("[0,1,4]", false, &name));
+    CHECK(name.row_dropped && name.row0 == 4, "a row of one of the matrices");
+    static const struct {
+        const char *text;
+        tsr_status status;
+        const char *says;
+    } bad[] = {{"[0,:,1]", TSR_ERR_USAGE, "write 1:2 for matrices of one row"},
+               {"[...,3]", TSR_ERR_USAGE, "write 3:4 for matrices of one column"},
+               {"[0,0,1,2]", TSR_ERR_USAGE, "a single element"},
+               {"[3,0]", TSR_ERR_USAGE, "3 is out of range of the 3 along dimension 1"},
+               {"[0,-6]", TSR_ERR_USAGE, "-6 is out of range of the 5 along dimension 2"},
+               {"[0,3:2]", TSR_ERR_SHAPE, "'3:2' selects none of the 5 along dimension 2"},
+               {"[::2]", TSR_ERR_USAGE, "is not 1"},
+               {"[0,x]", TSR_ERR_USAGE, "cannot read 'x'"},
+               {"[0,0,:,:,:]", TSR_ERR_USAGE, "a part for each dimension, and it has 4"},
+               {"[99999999999999999999,0]", TSR_ERR_USAGE, "out of range of the 3 along dimension 1"}};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        tsr_status got = slice_of_many(bad[i][0], false, &name);
-        CHECK(got == TSR_ERR_USAGE && strstr(tsr_message(), bad[i][1]), "'%s': status %d: %s", bad[i][0], got,
+        tsr_status got = slice_of_many(bad[i].text, false, &name);
+        CHECK(got == bad[i].status && strstr(tsr_message(), bad[i].says), "'%s': status %d: %s", bad[i].text, got,
               tsr_message());
-        CHECK(!name.sliced && name.leads == 0, "'%s' changed the name", bad[i][0]);
+        CHECK(!name.sliced && name.dimensions == 0, "'%s' changed the name", bad[i].text);
     }
 }
 
@@ -282,6 +332,7 @@ int main(void) {
     test_slice_text();
     test_slices();
     test_bad_slices();
+    test_vectors();
     test_many_dimensions();
     test_bad();
     return 0;

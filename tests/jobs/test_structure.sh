@@ -44,19 +44,20 @@ io/filters            kernels/base/base.h
 io/chunks             $disk
 io/describe           $disk io/output io/record
 io/output             kernels/base/base.h io io/text io/files io/filters io/chunks io/describe io/record
-io/raw                kernels/base/base.h io io/files io/output
+io/raw                kernels/base/base.h io io/text io/files io/output
 io/record             kernels/base/base.h io/text io/files
 mpi/ranks             kernels/base kernels/device io/text io/files mpi/execute/task.h
 mpi/plan              kernels/base io/files io/record mpi/ranks mpi/schedule
 mpi/schedule          kernels/base io/text io/nearest.h mpi/ranks mpi/plan
 mpi/transport         kernels/base kernels/device io/text io/store.h mpi/ranks
 mpi/execute           kernels/base kernels/device kernels/gemm kernels/pack io io/record $mpi
-app                   $kernels $io $mpi app/library app/commands app/run
-app/library           $kernels $io $mpi app/verify
-app/verify            $kernels $io $mpi app/library/listener.h
+app                   $kernels $io $mpi app/library app/products app/commands app/run
+app/library           $kernels $io $mpi app/verify app/products
+app/products          kernels/base io io/text
+app/verify            $kernels $io $mpi app/products app/library/listener.h
 app/run               $kernels $io $mpi app app/library app/bench/bench_product.h
-app/bench             $kernels kernels/gemm/vendor $io $mpi app app/library app/run app/commands/command.h
-app/commands          $kernels $io $mpi app app/library app/run app/verify app/bench
+app/bench             $kernels kernels/gemm/vendor $io $mpi app app/library app/products app/run app/commands/command.h
+app/commands          $kernels $io $mpi app app/library app/products app/run app/verify app/bench
 "
 
 # includes TREE FOLDER...: a line `FILE NAME` for each include of the files there, NAME as written between <> or "".

@@ -52,23 +52,33 @@ static bool set_filters(hid_t properties, const tsr_output_spec *spec) {
 
 /* Contiguous: allocated at once, never filled. Chunks get their places as they come. */
 static bool set_layout(hid_t properties, const tsr_output_spec *spec) {
-    const hsize_t chunk[2] = {(hsize_t)spec->chunk_rows, (hsize_t)spec->chunk_cols};
-    if (spec->chunk_rows > 0) return H5Pset_chunk(properties, 2, chunk) >= 0 && set_filters(properties, spec);
+    const tsr_output_spec one = {.rows = spec->chunk_rows, .cols = spec->chunk_cols, .dropped = spec->dropped};
+    const tsr_shape of_matrix = tsr_output_shape(&one);
+    const int leads = spec->stack_dimensions;
+    hsize_t chunk[TSR_DIMENSIONS_MAX];
+    for (int d = 0; d < leads; d++) chunk[d] = 1;
+    for (int d = 0; d < of_matrix.dimensions; d++) chunk[leads + d] = (hsize_t)of_matrix.size[d];
+    if (spec->chunk_rows > 0)
+        return H5Pset_chunk(properties, leads + of_matrix.dimensions, chunk) >= 0 && set_filters(properties, spec);
     return H5Pset_layout(properties, H5D_CONTIGUOUS) >= 0 && H5Pset_alloc_time(properties, H5D_ALLOC_TIME_EARLY) >= 0 &&
            H5Pset_fill_time(properties, H5D_FILL_TIME_NEVER) >= 0;
 }
 
 static tsr_status create_dataset(hid_t file, const char *path, const tsr_output_spec *spec, hid_t *dataset) {
     tsr_status status = TSR_OK;
-    hsize_t dims[2] = {(hsize_t)spec->rows, (hsize_t)spec->cols};
-    hid_t space = H5Screate_simple(2, dims, NULL), type = tsr_h5_memory_type(spec->dtype);
+    char text[TSR_SHAPE_CHARS];
+    const tsr_shape shape = tsr_output_shape(spec);
+    hsize_t dims[TSR_DIMENSIONS_MAX];
+    for (int d = 0; d < shape.dimensions; d++) dims[d] = (hsize_t)shape.size[d];
+    hid_t space = shape.dimensions ? H5Screate_simple(shape.dimensions, dims, NULL) : H5Screate(H5S_SCALAR);
+    hid_t type = tsr_h5_memory_type(spec->dtype);
     hid_t links = H5Pcreate(H5P_LINK_CREATE), properties = H5Pcreate(H5P_DATASET_CREATE);
     if (space >= 0 && type >= 0 && links >= 0 && properties >= 0 && H5Pset_create_intermediate_group(links, 1) >= 0 &&
         set_layout(properties, spec))
         *dataset = H5Dcreate2(file, path, type, space, links, properties, H5P_DEFAULT);
     if (*dataset < 0)
-        status = tsr_h5_fail(TSR_ERR_IO, "cannot create the dataset '%s' of %lldx%lld", path, (long long)spec->rows,
-                             (long long)spec->cols);
+        status = tsr_h5_fail(TSR_ERR_IO, "cannot create the dataset '%s' of %s", path,
+                             tsr_shape_text(&shape, "x", text, sizeof text));
     if (properties >= 0) H5Pclose(properties);
     if (links >= 0) H5Pclose(links);
     if (type >= 0) H5Tclose(type);
@@ -103,7 +113,7 @@ static tsr_status make_dataset(const tsr_output_spec *spec, const tsr_target *ta
     }
     TSR_TRY_DONE(create_dataset(file, target->path, spec, &dataset));
     TSR_TRY_DONE(tsr_h5_write_number(dataset, TSR_INCOMPLETE, H5T_NATIVE_INT32, &one));
-    TSR_TRY_DONE(tsr_h5_inspect(dataset, target->path, INT64_MAX, true, false, &found));
+    TSR_TRY_DONE(tsr_h5_inspect(dataset, target->path, INT64_MAX, true, &found));
     *desc = found.desc;
 done:
     if (dataset >= 0 && H5Dclose(dataset) < 0 && status == TSR_OK)

@@ -5,6 +5,7 @@
 
 #include "io/hdf5/access/hdf5_file.h"
 #include "io/hdf5/access/hdf5_library.h"
+#include "io/hdf5/hdf5_place.h"
 #include "io/output/output_chunks.h"
 #include "io/output/output_private.h"
 
@@ -56,14 +57,16 @@ tsr_status tsr_placer_put(tsr_placer *p, const void *encoded, size_t room) {
                         (long long)p->count);
     if (!tsr_encoded_bytes_right(&head, (const char *)encoded + sizeof head))
         return changed(p, &head, "its bytes have another sum");
-    int64_t across = tsr_ceil_div(desc->cols, desc->chunk_cols);
-    const hsize_t at[2] = {(hsize_t)(head.number / across * desc->chunk_rows),
-                           (hsize_t)(head.number % across * desc->chunk_cols)};
+    int64_t matrix, i, j;
+    tsr_encoded_place(desc, head.number, &matrix, &i, &j);
+    const tsr_h5_place place = tsr_h5_chunk_place(desc, matrix, i, j);
     tsr_status status = TSR_OK;
     tsr_h5_enter();
-    if (H5Dwrite_chunk(p->dataset, H5P_DEFAULT, head.skipped, at, head.bytes, (const char *)encoded + sizeof head) < 0)
-        status = tsr_h5_fail(TSR_ERR_IO, "writing the chunk at (%llu, %llu) of '%s:%s' failed; check the disk",
-                             (unsigned long long)at[0], (unsigned long long)at[1], desc->name.file, desc->name.path);
+    if (H5Dwrite_chunk(p->dataset, H5P_DEFAULT, head.skipped, place.at, head.bytes,
+                       (const char *)encoded + sizeof head) < 0)
+        status = tsr_h5_fail(TSR_ERR_IO, "writing the chunk at (%lld, %lld) of '%s:%s' failed; check the disk",
+                             (long long)(i * desc->chunk_rows), (long long)(j * desc->chunk_cols), desc->name.file,
+                             desc->name.path);
     tsr_h5_leave();
     p->next += status == TSR_OK;
     return status;

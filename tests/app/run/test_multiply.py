@@ -138,10 +138,10 @@ def test_one_matrix_of_many():
     run("verify", "many.h5:/C[1,1]", "b.h5", "p.h5:/C[1]", ranks=2)
     run("verify", "many.h5:/C[1,1]", "b.h5", "p.h5:/C[0]", code=3)
     before = read("c.h5")
-    for name, code, says in (("many.h5", 1, "as in 'many.h5:/C[0,0,...]'"), ("many.h5:/C", 1, "as in [0,0,...]"),
-                             ("many.h5:/C[0]", 2, "along dimension 2"),
-                             ("many.h5:/C[3,0]", 2, "out of range along dimension 1"),
-                             ("many.h5:/C[0,0,1]", 2, "write 1:2 for that row")):
+    for name, code, says in (("many.h5:/C[3,0]", 2, "out of range of the 3 along dimension 1"),
+                             ("many.h5:/C[0,:,1]", 2, "write 1:2 for matrices of one row"),
+                             ("many.h5:/C[0,0,1,2]", 2, "a single element"),
+                             ("many.h5:/C[:,:,:,2:]", 1, "(3 x 2 x 24 x 18) and 'b.h5:/C' (20 x 7): the columns")):
         fails("multiply", name, "b.h5", "-o", "c.h5", "--force", "--device", "cpu", code=code, says=says)
     # C0's place may be taken where all of it is read, and this is one matrix of five.
     fails("multiply", "many.h5:/C[0,0]", "b.h5", "--add", "c0.h5:/C[0]", "-o", "c0.h5:/C", "--force", "--device", "cpu",

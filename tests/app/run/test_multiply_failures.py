@@ -203,7 +203,7 @@ def test_no_matrix():
         file.create_dataset("outside", (4, 4), "f4", external=[("raw.bin", 0, 64)])
         file["link"] = h5py.ExternalLink("a.h5", "/C")
     make_inputs()
-    reasons = {"vector": "dimension", "cube": "dimension", "complex": "complex", "words": "string",
+    reasons = {"vector": "(5, a vector) and", "cube": "(2 x 2 x 2) and", "complex": "complex", "words": "string",
                "compound": "compound", "outside": "external", "link": "external"}
     for name, reason in reasons.items():
         fails("multiply", f"odd.h5:/{name}", "b.h5", "-o", "d.h5", ranks=0, code=1, says=[name, reason])

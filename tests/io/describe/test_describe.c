@@ -14,6 +14,7 @@
 #define FILE_BYTES 4096
 
 static const tsr_store_desc contiguous = {.name = {.path = "/A"},
+                                          .dataset_dimensions = 2,
                                           .dataset_rows = 20,
                                           .dataset_cols = 10,
                                           .element = {TSR_F64, true},
@@ -24,6 +25,7 @@ static const tsr_store_desc contiguous = {.name = {.path = "/A"},
                                           .type_name = "big-endian f64"};
 static const tsr_store_desc chunked = {
     .name = {.path = "/g/A"},
+    .dataset_dimensions = 2,
     .dataset_rows = 20,
     .dataset_cols = 10,
     .element = {TSR_F32, false},

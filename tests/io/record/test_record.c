@@ -32,6 +32,8 @@ static tsr_run_record sample(void) {
                           .m = 3,
                           .n = 4,
                           .k = 5,
+                          .products = 1,
+                          .teams = 1,
                           .grid = {1, 1, 1},
                           .ranks = 2,
                           .super_blocks = {1, 2},

@@ -1,0 +1,183 @@
+"""multiply against numpy.matmul for arrays of any shape: random cases of 0 to 5 dimensions, element types, storages,
+slices, orders, transposes, outputs and ranks. Integers make every sum exact, so that products agree bit for bit; what
+numpy.matmul refuses, multiply refuses.
+
+TSR_MATMUL_CASES: how many (default 500). TSR_MATMUL_SEED: of the first; each case has a seed of its own, and a failure
+tells it."""
+import os
+import random as chance
+
+import h5py
+
+from lib import fails, leftovers, main, np, run
+
+TYPES = ("f2", "f4", "f8", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "b1")
+CASES = int(os.environ.get("TSR_MATMUL_CASES", "500"))
+SEED = int(os.environ.get("TSR_MATMUL_SEED", "1"))
+
+
+class Operand:
+    """An array as it is stored, inside a larger one of which a slice is written."""
+
+    def __init__(self, dice, file, name, shape, order):
+        self.order = order
+        dtype = dice.choice(TYPES)
+        low, high = (0, 2) if dtype == "b1" else (0 if "u" in dtype else -4, 5)
+        values = np.random.default_rng(dice.getrandbits(32))
+        whole, parts = [], []
+        sliced = dice.random() < 0.5 and len(shape) > 0
+        for size in shape:
+            first = dice.randint(0, 2) if sliced else 0
+            whole.append(first + size + (dice.randint(0, 2) if sliced else 0))
+            parts.append((first, first + size))
+        for _ in range(dice.randint(0, 2) if sliced else 0):  # dimensions that a number drops again
+            place, size = dice.randint(0, max(0, len(whole) - 2)), dice.randint(1, 3)
+            whole.insert(place, size)
+            parts.insert(place, dice.randrange(size))
+        dropped_last = sliced and len(shape) == 1 and len(whole) == 1 and dice.random() < 0.5
+        if dropped_last:  # a row or a column of a matrix
+            size = dice.randint(1, 3)
+            place = dice.randint(0, 1)
+            whole.insert(place, size)
+            parts.insert(place, dice.randrange(size))
+        stored = values.integers(low, high, size=whole).astype(dtype)
+        if dtype != "b1" and dice.random() < 0.3:
+            stored = stored.astype(np.dtype(dtype).newbyteorder(">"))
+        self.data = stored[tuple(p if isinstance(p, int) else slice(*p) for p in parts)]
+        assert self.data.shape == tuple(shape)
+        npy = dice.random() < 0.15 and dtype != "b1"
+        self.name = f"{name}.npy" if npy else f"{file}:/{name}"
+        if npy:
+            np.save(self.name, stored)
+        else:
+            self.store(dice, file, name, stored)
+        if sliced:
+            self.name += self.text(dice, whole, parts)
+
+    @staticmethod
+    def store(dice, file, name, stored):
+        how = {}
+        if stored.ndim > 0 and stored.size > 0 and dice.random() < 0.6:
+            how["chunks"] = tuple(dice.randint(1, size) for size in stored.shape)
+            if dice.random() < 0.5:  # chunks of one matrix each: read without HDF5
+                how["chunks"] = (1,) * max(0, stored.ndim - 2) + how["chunks"][max(0, stored.ndim - 2):]
+            how["compression"] = dice.choice((None, "gzip", "lzf"))
+            how["shuffle"] = dice.random() < 0.5
+        with h5py.File(file, "a") as to:
+            to.create_dataset(name, data=stored, **how)
+
+    def text(self, dice, whole, parts):
+        words = []
+        for size, part in zip(whole, parts):
+            if isinstance(part, int):
+                words.append(str(part if dice.random() < 0.7 else part - size))
+            elif part == (0, size) and dice.random() < 0.5:
+                words.append(":")
+            else:
+                words.append(f"{part[0]}:{part[1]}")
+        if self.order == "col":
+            words.reverse()
+        return "[" + ",".join(words) + "]"
+
+
+def shapes(dice):
+    """Of A, B and what A and B are broadcast to, as matmul takes them, or nearly so."""
+    m, k, n = (dice.choice((0, 1, 2, 3, 5, 8, 13)) for _ in range(3))
+    lead = [dice.choice((0, 1, 2, 3, 3)) for _ in range(dice.randint(0, 3))]
+
+    def of(own):
+        kept = lead[dice.randint(0, len(lead)):]
+        return [1 if dice.random() < 0.3 else size for size in kept] + own
+    a = [k] if dice.random() < 0.2 else of([m, k])
+    b = [k] if dice.random() < 0.2 else of([k, n])
+    if dice.random() < 0.1:
+        wrong = dice.choice((a, b))
+        wrong[dice.randrange(len(wrong))] += 1
+    if dice.random() < 0.02:
+        dice.choice((a, b)).clear()
+    return a, b
+
+
+def transposed(array, flag):
+    return np.swapaxes(array, -1, -2) if flag and array.ndim >= 2 else array
+
+
+def expected(a, b, order, flag_a, flag_b):
+    """In column order the file shows all arrays with their dimensions reversed."""
+    first, second = transposed(a, flag_a).astype("i8"), transposed(b, flag_b).astype("i8")
+    return np.matmul(second, first) if order == "col" else np.matmul(first, second)
+
+
+def check(seed):
+    dice = chance.Random(seed)
+    order = dice.choice(("row", "row", "col"))
+    shape_a, shape_b = shapes(dice)
+    flags = [dice.random() < 0.25 for _ in range(2)]
+    file = f"in-{seed}.h5"
+    if order == "col":  # what is stored is multiplied the other way round
+        shape_a, shape_b = shape_b, shape_a
+    stored = [shape[:-2] + shape[:-3:-1] if flag and len(shape) >= 2 else shape
+              for shape, flag in zip((shape_a, shape_b), flags)]
+    a, b = (Operand(dice, file, name, shape, order) for name, shape in zip("AB", stored))
+    options = ["--order", order, "--device", "cpu", "--force"]
+    options += [f"--transpose-{name}" for name, flag in zip("ab", flags) if flag]
+    ranks = dice.choice((0, 0, 0, 1, 2, 3, 4))
+    out = dice.choice(("c.h5", "c.h5", "c.npy"))
+    try:
+        c = expected(a.data, b.data, order, *flags)
+    except ValueError:
+        fails("multiply", a.name, b.name, "-o", out, *options, code=1, says="'", ranks=ranks)
+        return "refused"
+    if out == "c.h5" and c.ndim > 0 and dice.random() < 0.3:
+        options += ["--compress", "gzip:1"] if dice.random() < 0.5 else ["--chunk", "2x2" if c.ndim > 1 else "auto"]
+    if dice.random() < 0.2:
+        options += ["--verify"]
+    add = None
+    if dice.random() < 0.2:
+        add = Operand(dice, file, "C0", list(c.shape), order)
+        if c.ndim == 1 and "[" in add.name and "," in add.name:
+            add = None  # a vector across its dataset, which may not lie as the product
+        else:
+            c = c + add.data.astype("i8")
+            options += ["--add", add.name]
+    result = run("multiply", a.name, b.name, "-o", out, *options, ranks=ranks)
+    if out == "c.npy":
+        got = np.load(out).T if order == "col" else np.load(out)
+    else:
+        with h5py.File(out) as made:
+            got = made["C"][()]
+    assert np.shape(got) == c.shape, f"{result.command}: {np.shape(got)} instead of {c.shape}"
+    assert np.array_equal(got, c), f"{result.command}: other values"
+    if dice.random() < 0.25:
+        with h5py.File(file, "a") as to:
+            to.create_dataset("N", data=c.astype("f8"))
+        more = ["--add", add.name] if add else []
+        flags_given = [option for option in options if option.startswith("--transpose")]
+        run("verify", a.name, b.name, f"{file}:/N", "--order", order, *flags_given, *more, ranks=ranks)
+        run("compare", out if out == "c.npy" else "c.h5:/C", f"{file}:/N", "--order", order, ranks=ranks)
+        if c.size > 0:
+            with h5py.File(file, "a") as to:
+                del to["N"]
+                wrong = np.array(c, "f8")
+                wrong[tuple(dice.randrange(size) for size in c.shape)] += 1
+                to.create_dataset("N", data=wrong)
+            fails("verify", a.name, b.name, f"{file}:/N", "--order", order, *flags_given, *more, ranks=ranks, code=3,
+                  says="FAILED")
+    os.remove(file) if os.path.exists(file) else None
+    return "multiplied"
+
+
+def test_random_cases():
+    done = {"multiplied": 0, "refused": 0}
+    for seed in range(SEED, SEED + CASES):
+        try:
+            done[check(seed)] += 1
+        except BaseException:
+            print(f"TSR_MATMUL_SEED={seed} TSR_MATMUL_CASES=1")
+            raise
+    assert not leftovers(), leftovers()
+    assert done["multiplied"] >= CASES // 2, done
+    print(done)
+
+
+main(globals())
