@@ -83,6 +83,22 @@ int64_t tsr_store_bytes(const tsr_store_desc *desc) {
     return bytes;
 }
 
+bool tsr_store_can_join(const tsr_store_desc *desc) {
+    tsr_store_desc last = *desc;
+    last.matrix = desc->matrices - 1;
+    return desc->offset >= 0 && desc->matrices > 0 && desc->rows == desc->dataset_rows &&
+           tsr_store_matrices_before(&last) - tsr_store_matrices_before(desc) == last.matrix;
+}
+
+void tsr_store_join(tsr_store_desc *desc) {
+    desc->row0 = tsr_store_matrices_before(desc) * desc->dataset_rows;
+    for (int d = 0; d < tsr_store_lead_count(desc); d++) desc->dataset_rows *= desc->lead_size[d];
+    desc->rows *= desc->matrices;
+    desc->dataset_dimensions -= tsr_store_lead_count(desc);
+    desc->stack_dimensions = 0;
+    desc->matrices = 1;
+}
+
 static void swap(int64_t *a, int64_t *b) {
     const int64_t kept = *a;
     *a = *b;

@@ -119,6 +119,9 @@ tsr_status tsr_store_set_shape(tsr_store_desc *desc, const tsr_shape *shape);
 void tsr_store_turn_vector(tsr_store_desc *desc);
 /* The same: matrices become the stack of their rows, each of which is a row from now on, or a column. */
 void tsr_store_split_rows(tsr_store_desc *desc, bool columns);
+/* Whether the matrices selected lie in the file as one, row behind row, that is read by its bytes; makes them one. */
+bool tsr_store_can_join(const tsr_store_desc *desc);
+void tsr_store_join(tsr_store_desc *desc);
 /* Bytes of all matrices selected; INT64_MAX for more than 63 bits. */
 int64_t tsr_store_bytes(const tsr_store_desc *desc);
 /* For describers of a whole dataset: selects the part that desc->name.slice says, or all. */

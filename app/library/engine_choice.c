@@ -76,22 +76,27 @@ static void hint_readings(tsr_run *run) {
     hint_reading(&run->from.b, run->products.transpose_right, tsr_plan_reads(&run->plan, TSR_OPERAND_B), left);
 }
 
-/* Several products are shared out to teams of ranks: as many that the longest lasts shortest, if a product is made by n
- * ranks in 1/n of the time; of equal ones the most, because ranks of a team exchange panels. */
+/* How long the products last on so many teams, if a product is made by n ranks in 1/n of the time. */
+static double team_time(const tsr_run *run, int teams) {
+    const int members = run->world->ranks / teams;
+    const int64_t products = tsr_ceil_div(run->products.count, teams);
+    return (double)products / members;
+}
+
+/* Several products are shared out to teams of ranks, as many as last no longer than 1.25 of the shortest time: ranks of
+ * a team exchange panels, and whole products need none of that. */
 static void choose_teams(tsr_run *run) {
     const int ranks = run->world->ranks, *grid = run->engine.grid;
-    const int64_t products = run->products.count;
-    const int64_t together = grid[0] > 0 ? (int64_t)grid[0] * grid[1] * grid[2] : 0; /* asked for */
-    double best = INFINITY;
-    run->teams = 1;
-    for (int teams = 1; teams <= tsr_min(products, ranks); teams++) {
-        const int members = ranks / teams;
-        const double time = (double)tsr_ceil_div(products, teams) / members;
-        if (time > best || (together > 0 && members < together)) continue;
-        best = time;
-        run->teams = teams;
+    const double together = grid[0] > 0 ? (double)grid[0] * grid[1] * grid[2] : 1; /* asked for */
+    double shortest = INFINITY;
+    int most = 1;
+    for (int teams = 1; teams <= run->products.count && teams * together <= fmax(ranks, together); teams++) {
+        shortest = fmin(shortest, team_time(run, teams));
+        most = teams;
     }
-    run->team_ranks = ranks / run->teams;
+    while (most > 1 && team_time(run, most) > 1.25 * shortest) most--;
+    run->teams = most;
+    run->team_ranks = ranks / most;
 }
 
 tsr_status tsr_run_choose(tsr_run *run, tsr_device_opening *opening) {

@@ -87,8 +87,26 @@ static tsr_status find_products(tsr_run *run, const tsr_run_product *product) {
     return tsr_shapes_result(product->order, a, ta, b, tb, &run->products, "C0", &run->from.c0);
 }
 
+/* A stack of matrices times one is a product of all its rows, where these and C's follow each other in their files.
+ * Returns how many matrices became one. */
+static int64_t join_rows(tsr_run *run, const tsr_run_target *target) {
+    tsr_products *products = &run->products;
+    tsr_store_desc *left = &run->from.a;
+    const bool bytes = run->io == TSR_IO_AUTO || run->io == TSR_IO_DIRECT;
+    const bool contiguous = target->chunk_rows == 0 && !target->compress.how && !target->shuffle;
+    const int64_t count = products->count;
+    if (count <= 1 || run->from.b.matrices != 1 || run->problem.add_c0 || !bytes || !contiguous ||
+        products->transpose_left || products->row_dropped || !tsr_store_can_join(left))
+        return 1;
+    tsr_store_join(left);
+    products->count = 1;
+    return count;
+}
+
 static tsr_status make_problem(tsr_run *run, const tsr_run_product *product, const tsr_run_target *target) {
     const bool swap = run->swapped;
+    run->problem.add_c0 = product->beta != 0;
+    const int64_t joined = join_rows(run, target);
     const tsr_products *shape = &run->products;
     tsr_operand c0 = operand_of(run, &run->from.c0, false);
     TSR_TRY(tsr_problem_make(operand_of(run, &run->from.a, shape->transpose_left),
@@ -96,10 +114,11 @@ static tsr_status make_problem(tsr_run *run, const tsr_run_product *product, con
                              product->alpha, product->beta, &run->problem));
     choose_types(run, product);
     run->spec = (tsr_output_spec){.name = tsr_name_as_stored(product->order, target->name),
-                                  .rows = run->problem.m,
+                                  .rows = run->problem.m / joined,
                                   .cols = run->problem.n,
                                   .stack_dimensions = shape->stack_dimensions,
                                   .dropped = shape->row_dropped + shape->col_dropped,
+                                  .joined = joined > 1,
                                   .dtype = run->problem.out,
                                   .force = target->force,
                                   .chunk_rows = swap ? target->chunk_cols : target->chunk_rows,

@@ -75,6 +75,7 @@ tsr_status tsr_output_begin(const tsr_output_spec *spec, tsr_output *output) {
     memcpy(made.desc.name.file, name, sizeof name);
     if (spec->dropped == 1 && spec->stack_dimensions > 0) tsr_store_split_rows(&made.desc, spec->cols == 1);
     else if (spec->dropped == 1 && made.desc.rows != spec->rows) tsr_store_turn_vector(&made.desc);
+    if (spec->joined) tsr_store_join(&made.desc);
     made.encode_bytes = spec->encode_bytes;
     /* Who reads it back takes no more than who wrote it, for which one chunk's was taken anyway. */
     const size_t least = tsr_output_encode_bytes(spec, 1);

@@ -164,7 +164,7 @@ def test_octave():
     text = run("info", "octave.h5").out
     line = line_of(text, "/B/value")
     assert "3 x 5" in line and "Octave shows it as 5 x 3, use --order col" in line and "/type" not in text, text
-    assert "1 matrix, 2 other datasets" in text, text
+    assert "2 matrices, 1 other dataset" in text, text
     one = write("octave_one.h5", np.eye(5))
     for name in ("octave.h5", "octave.h5:/B", "octave.h5:B", "octave.h5:/B/value"):
         run("multiply", one, name, "--order", "F", "-o", "octave_product.h5", "--force")

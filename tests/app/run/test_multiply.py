@@ -149,6 +149,57 @@ def test_one_matrix_of_many():
     assert np.array_equal(read("c.h5"), before) and np.array_equal(read("c0.h5"), c0)
 
 
+def test_stacks():
+    """Products are shared by teams of ranks; a stack times one matrix is a single product of all rows."""
+    a = random.integers(-4, 5, size=(5, 12, 20)).astype("f4")
+    b = random.integers(-4, 5, size=(5, 20, 7)).astype("f4")
+    write("a.h5", a), write("b.h5", b), write("one.h5", b[0])
+    expected = np.matmul(a.astype("f8"), b)
+    for ranks, teams, grid in ((0, 1, 1), (2, 2, 1), (3, 3, 1), (4, 2, 2), (5, 5, 1)):
+        out = run("multiply", "a.h5", "b.h5", "-o", "c.h5", "--force", "--device", "cpu", "--log", "stacks.json",
+                  "--verify", ranks=ranks).out
+        same(read("c.h5"), expected, f"{ranks} ranks")
+        with open("stacks.json") as file:
+            record = json.load(file)
+        found = record["products"], record["teams"], record["grid_m"] * record["grid_n"] * record["grid_k"]
+        assert found == (5, teams, grid) and (record["m"], record["n"], record["k"]) == (12, 7, 20), record
+        assert sum(rank["flops"] for rank in record["ranks"]) == 5 * 2 * 12 * 7 * 20, record["ranks"]
+        assert np.isclose(record["gflops"] * record["seconds"] * 1e9, 5 * 2 * 12 * 7 * 20), record
+        assert "PASSED" in record["check"] and ", 5 products" in " ".join(out.split()), out
+        assert (f", {teams} teams," in out) == (teams > 1), out
+    out = run("multiply", "a.h5", "b.h5", "-o", "d.h5", "--dry-run", "--device", "cpu", ranks=4).out
+    assert "products       5, shared by 2 teams of 2 ranks" in out, out
+    out = run("multiply", "a.h5", "b.h5", "-o", "d.h5", "--dry-run", "--device", "cpu", "--grid", "2x2x1", ranks=4).out
+    assert "products       5, shared by 1 team of 4 ranks" in out, out
+    for how in ("--chunk=5x7", "--chunk=auto", "--compress=gzip:1"):
+        same(product("a.h5", "b.h5", how, ranks=3), expected, how)
+        with h5py.File("c.h5") as file:
+            assert file["C"].chunks[0] == 1, file["C"].chunks
+    expected = np.matmul(a.astype("f8"), b[0])
+    for options, m, products in (((), 60, 1), (("--compress", "gzip:1"), 12, 5), (("--io", "hdf5"), 12, 5)):
+        same(product("a.h5", "one.h5", *options, "--log", "stacks.json", ranks=2), expected, options)
+        with open("stacks.json") as file:
+            record = json.load(file)
+        assert (record["m"], record["products"]) == (m, products), record
+    # A trace has the steps of every product, and wrong elements are found in any of them.
+    run("multiply", "a.h5", "b.h5", "-o", "c.h5", "--force", "--device", "cpu", "--trace", "stacks.trace", ranks=2)
+    with open("stacks.trace") as file:
+        events = [event for event in json.load(file)["traceEvents"] if event.get("ph") == "X"]
+    assert sum(event["name"].startswith("multiply") for event in events) == 5, [event["name"] for event in events]
+    wrong = np.matmul(a, b)
+    wrong[4, 11, 6] += 1
+    write("w.h5", wrong)
+    fails("verify", "a.h5", "b.h5", "w.h5", ranks=2, code=3, says="row 59")
+    fails("compare", "w.h5", "c.h5", code=3, says="largest relative error")
+    assert "at matrix 4, row 11, column 6" in run("compare", "w.h5", "c.h5", code=3).out
+    for name, says in (("b.h5[:4]", ["'a.h5:/C' (5 x 12 x 20)", "'b.h5:/C[0:4,0:20,0:7]' (4 x 20 x 7)", "or 1"]),
+                       ("b.h5[:,1:]", ["must be the rows of the second", "20 is not 19"])):
+        fails("multiply", "a.h5", name, "-o", "d.h5", code=1, says=says)
+    write("c0.h5", wrong[:4])
+    fails("multiply", "a.h5", "b.h5", "--add", "c0.h5", "-o", "d.h5", code=1,
+          says=["C0 'c0.h5:/C' (4 x 12 x 7) must have the product's shape, 5 x 12 x 7"])
+
+
 def test_column_order():
     a, b = integers(14, 22), integers(22, 9)
     write("a.h5", a.T), write("b.h5", b.T), write("c0.h5", integers(9, 14))
