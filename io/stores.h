@@ -14,6 +14,7 @@ typedef struct {
     /* How its matrices are named, for messages and help. */
     const char *forms;
     bool several; /* a file may hold more than one matrix, and records of runs: describe.h lists them */
+    bool carries; /* its files hold scales, labels and attributes of matrices (describe/carried.h) */
     /* Whether `text`, a name without its slice, is one of this kind; sets file and path of the name. NULL: what no
      * other kind claims. Local, pure but for a look at the file. */
     bool (*claims)(const char *text, tsr_matrix_name *name);

@@ -7,6 +7,7 @@
 #include "app/run/job_log.h"
 #include "app/run/multiply.h"
 #include "app/tessera_options.h"
+#include "io/stores.h"
 #include "io/text/text_file.h"
 
 typedef struct {
@@ -56,6 +57,10 @@ static const tsr_option options[] = {
     {.shared = &tsr_option_chunk, .field = RUN(target)},
     {.shared = &tsr_option_compress, .field = RUN(target.compress)},
     {.shared = &tsr_option_shuffle, .field = RUN(target.shuffle)},
+    {.name = "attributes",
+     .help = "C gets A's attributes, too (HDF5 files; scales and labels of dimensions come along anyway)",
+     .read = tsr_read_flag,
+     .field = RUN(target.attributes)},
     {.shared = &tsr_option_force, .field = RUN(target.force)},
     {.help = "How it runs", .group = 2},
     {.shared = &tsr_option_device, .field = RUN(engine.device)},
@@ -134,6 +139,10 @@ static tsr_status check(parsed *p) {
         return tsr_fail(TSR_ERR_USAGE, "--beta scales C0: give that with --add C0");
     p->settings.run.trials = p->verify ? p->trials : 0;
     const tsr_multiply_settings *s = &p->settings;
+    if (s->run.target.attributes && !tsr_store_kind_of(&s->run.target.name)->carries)
+        return tsr_fail(TSR_ERR_USAGE,
+                        "--attributes: '%s' has no place for attributes; write C to an HDF5 file: -o C.h5",
+                        s->run.target.name.file);
     TSR_TRY(tsr_check_compress(&s->run.target));
     const tsr_status log = check_own_file(p, "--log", s->log, NULL),
                      trace = log == TSR_OK ? check_own_file(p, "--trace", s->run.trace, s->log) : log;

@@ -1,5 +1,7 @@
 /* From a run's plan to an open executor (run_state.h). Every phase ends in agreement: before the first panel moves, a
  * failure on one rank is a failure of all, reported once. */
+#include <string.h>
+
 #include "app/library/inputs.h"
 #include "app/library/run_state.h"
 #include "io/describe/describe.h"
@@ -74,8 +76,46 @@ static void announce_output(const tsr_run *run) {
     if (run->calls->output_made) run->calls->output_made(run->calls->context, &run->output);
 }
 
+/* What describes the dimension of an input that becomes one of C's; `dropped`: C lacks it. */
+static void find_carried(tsr_run *run, const tsr_store_desc *desc, bool rows, bool dropped, bool attributes,
+                         tsr_carried *carried) {
+    tsr_carried_question question = {.file = desc->name.file,
+                                     .path = desc->name.path,
+                                     .from_end = rows && !desc->cols_missing ? 2 : 1,
+                                     .length = rows ? desc->dataset_rows : desc->dataset_cols,
+                                     .first = rows ? desc->row0 : desc->col0,
+                                     .count = rows ? desc->rows : desc->cols,
+                                     .attributes = attributes};
+    if (dropped || (rows ? desc->rows_missing : desc->cols_missing)) question.from_end = TSR_CARRIED_NO_DIMENSION;
+    if (tsr_store_kind_of(&desc->name)->carries) tsr_describe_carried(run->world->describer, &question, carried);
+}
+
+static void carry(tsr_run *run) {
+    const tsr_products *p = &run->products;
+    if (!tsr_store_kind_of(&run->spec.name)->carries) return;
+    find_carried(run, &run->from.a, !p->transpose_left, p->row_dropped, run->attributes && !run->swapped,
+                 &run->carried[0]);
+    find_carried(run, &run->from.b, p->transpose_right, p->col_dropped, run->attributes && run->swapped,
+                 &run->carried[1]);
+    for (int d = 0; d < 2; d++) run->spec.carried[d] = &run->carried[d];
+}
+
+/* A line for each thing that does not go with C. */
+static void warn_of_left_out(tsr_run *run) {
+    const tsr_matrix_name *names[2] = {&run->from.a.name, &run->from.b.name};
+    for (int d = 0; d < 2; d++) {
+        char name[TSR_FILE_CHARS + TSR_PATH_CHARS + TSR_SLICE_CHARS];
+        tsr_matrix_name_text(names[d], name, sizeof name);
+        for (char *line = run->carried[d].left_out; *line; line += strcspn(line, "\n"), line += *line == '\n')
+            tsr_warn(run->world->warnings, "'%s': %.*s", name, (int)strcspn(line, "\n"), line);
+        tsr_carried_free(&run->carried[d]);
+        run->spec.carried[d] = NULL;
+    }
+}
+
 static tsr_status create_output(void *context) {
     tsr_run *run = context;
+    carry(run);
     TSR_TRY(tsr_output_begin(&run->spec, &run->output));
     announce_output(run);
     if (!run->output.in_memory) return tsr_output_allocate(&run->output);
@@ -121,6 +161,7 @@ static tsr_status prepare_parts(tsr_run *run) {
     tsr_run_mark(run, TSR_STARTUP_FILES);
     tsr_task_wait(&memory);
     tsr_run_mark(run, TSR_STARTUP_ALLOCATION);
+    warn_of_left_out(run);
     TSR_TRY(status);
     TSR_TRY(tsr_share(run->world->comm, tsr_task_status(&output), &run->output, sizeof run->output));
     if (!first) announce_output(run);

@@ -33,6 +33,7 @@ typedef struct {
     int64_t chunk_rows, chunk_cols; /* of C as the caller sees it; 0, 0: contiguous, TSR_CHUNK_AUTO: chosen */
     bool shuffle;
     tsr_compress compress;
+    bool attributes; /* those of A go with C */
 } tsr_run_target;
 
 /* With what: each is chosen unless given. */

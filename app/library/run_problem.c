@@ -127,6 +127,7 @@ static tsr_status make_problem(tsr_run *run, const tsr_run_product *product, con
                                   .compress = target->compress,
                                   .describer = run->world->describer};
     memcpy(run->spec.stack, shape->stack, sizeof shape->stack);
+    run->attributes = target->attributes;
     name_sources(run, product);
     tsr_output_choose_chunks(&run->spec);
     run->problem.c0_on_disk = run->from.c0.on_disk;

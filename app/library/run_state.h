@@ -5,6 +5,7 @@
 
 #include "app/library/run.h"
 #include "app/products/shapes.h"
+#include "io/describe/carried.h"
 #include "mpi/execute/execute.h"
 #include "mpi/execute/task.h"
 #include "mpi/ranks/partition.h"
@@ -31,6 +32,8 @@ typedef struct tsr_run {
     tsr_world team;        /* as its ranks see it; comm is MPI_COMM_NULL where there is none for this rank */
     int64_t products_done; /* of this rank's team */
     tsr_output_spec spec;
+    bool attributes;        /* those of A as the caller sees it go with C */
+    tsr_carried carried[2]; /* rank 0, until C is made: what describes its rows and columns */
     tsr_output output;
     tsr_task allocation; /* rank 0: of the output's bytes on the disk */
     tsr_device *device;

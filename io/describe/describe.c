@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "io/describe/carried.h"
 #include "io/describe/describe_wire.h"
 #include "io/hdf5/access/hdf5_signature.h"
 #include "io/hdf5/hdf5_memory.h"
@@ -257,4 +258,33 @@ done:
     tsr_wire_free(&answer);
     tsr_wire_free(&question);
     return status;
+}
+
+/* ---- what goes with a matrix ----------------------------------------------------------------- */
+
+static tsr_status ask_carried(tsr_describer *d, const tsr_carried_question *asked, tsr_carried *carried) {
+    if (!d) return tsr_hdf5_carried(asked, carried);
+    tsr_wire question = {.data = NULL}, answer;
+    tsr_carried_question copy = *asked;
+    put_ask(&question, TSR_ASK_CARRIED);
+    tsr_wire_carried_question(&question, &copy);
+    tsr_status status = tsr_describer_ask(d, asked->file, TSR_DESCRIBE_SECONDS, &question, &answer);
+    if (status == TSR_OK) {
+        status = take_status(&answer);
+        if (status == TSR_OK) tsr_wire_carried(&answer, carried);
+        for (int64_t i = 0; i < carried->scale_count && asked->from_end > 0; i++)
+            if (carried->scales[i].length != asked->count) answer.wrong = "the length of a scale";
+        if (!tsr_wire_is_good(&answer)) status = tsr_describer_distrust(d, asked->file, answer.wrong);
+    }
+    tsr_wire_free(&answer);
+    tsr_wire_free(&question);
+    return status;
+}
+
+void tsr_describe_carried(tsr_describer *d, const tsr_carried_question *question, tsr_carried *carried) {
+    memset(carried, 0, sizeof *carried);
+    if (ask_carried(d, question, carried) == TSR_OK) return;
+    tsr_carried_free(carried);
+    tsr_carried_note(carried, "its scales, labels and attributes are left out: %s", tsr_message());
+    tsr_message_set("");
 }

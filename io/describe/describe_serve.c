@@ -136,11 +136,23 @@ static void look_into_existing(tsr_wire *question, tsr_wire *answer) {
     tsr_wire_bool(answer, &others, "");
 }
 
+static void find_carried(tsr_wire *question, tsr_wire *answer) {
+    tsr_carried_question asked = {.file = NULL};
+    tsr_carried carried = {.scale_count = 0};
+    tsr_wire_carried_question(question, &asked);
+    if (!tsr_wire_is_good(question)) return;
+    const tsr_status status = tsr_hdf5_carried(&asked, &carried);
+    put_status(answer, status);
+    if (status == TSR_OK) tsr_wire_carried(answer, &carried);
+    tsr_carried_free(&carried);
+}
+
 /* ---- questions ------------------------------------------------------------------------------- */
 
 static void (*const answers[TSR_ASK_COUNT])(tsr_wire *question, tsr_wire *answer) = {
-    [TSR_ASK_DESCRIBE] = describe, [TSR_ASK_LIST] = list,          [TSR_ASK_RUNS] = list_runs,
-    [TSR_ASK_RUN] = describe_run,  [TSR_ASK_CHUNKS] = find_chunks, [TSR_ASK_EXISTING] = look_into_existing,
+    [TSR_ASK_DESCRIBE] = describe,    [TSR_ASK_LIST] = list,          [TSR_ASK_RUNS] = list_runs,
+    [TSR_ASK_RUN] = describe_run,     [TSR_ASK_CHUNKS] = find_chunks, [TSR_ASK_EXISTING] = look_into_existing,
+    [TSR_ASK_CARRIED] = find_carried,
 };
 
 /* Reads `bytes`, or fewer where the other end closes. */

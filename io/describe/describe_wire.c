@@ -105,6 +105,17 @@ void tsr_wire_text(tsr_wire *wire, char *text, size_t chars, const char *what) {
     memcpy(text, all, strlen(all) + 1);
 }
 
+void tsr_wire_block(tsr_wire *wire, char **data, int64_t *bytes, size_t most, const char *what) {
+    tsr_wire_number(wire, bytes, 0, (int64_t)most, what);
+    if (!wire->reading && *bytes > 0) put(wire, *data, (size_t)*bytes);
+    if (!wire->reading) return;
+    *data = NULL;
+    if (*bytes > 0 && (uint64_t)*bytes <= wire->bytes - wire->at) *data = malloc((size_t)*bytes);
+    if (*bytes > 0 && !*data) note(wire, what);
+    if (*data) take(wire, *data, (size_t)*bytes, what);
+    if (wire->wrong) *bytes = 0;
+}
+
 void tsr_wire_name(tsr_wire *wire, tsr_matrix_name *name) {
     tsr_wire_text(wire, name->file, sizeof name->file, "a file's name");
     tsr_wire_text(wire, name->path, sizeof name->path, "a path");

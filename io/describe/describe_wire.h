@@ -13,6 +13,7 @@ typedef enum {
     TSR_ASK_RUN,      /* a file, a path → a record, as JSON */
     TSR_ASK_CHUNKS, /* a dataset, a range of its chunks → their places, where these are wanted; else they are found */
     TSR_ASK_EXISTING, /* an output and its target → whether the file holds other things */
+    TSR_ASK_CARRIED,  /* a dimension of a dataset → what describes it (carried.h) */
     TSR_ASK_COUNT
 } tsr_ask;
 
@@ -32,7 +33,7 @@ typedef struct {
     uint32_t seconds;           /* of computing that the answer to a question may take */
     uint64_t bytes;             /* of the message behind it; 0: more was found, the answer is still to come */
 } tsr_wire_head;
-#define TSR_WIRE_MAGIC "TSRDSC02" /* changes with the messages */
+#define TSR_WIRE_MAGIC "TSRDSC03" /* changes with the messages */
 #define TSR_WIRE_ASK_MAX ((uint64_t)1 << 20)
 #define TSR_WIRE_ANSWER_MAX ((uint64_t)256 << 20)
 
@@ -49,6 +50,8 @@ void tsr_wire_bool(tsr_wire *wire, bool *value, const char *what);
 void tsr_wire_text(tsr_wire *wire, char *text, size_t chars, const char *what);
 /* Text of any length. Reading: it points into the message. */
 void tsr_wire_long_text(tsr_wire *wire, const char **text, const char *what);
+/* Any bytes, `most` of them. Reading: *data is owned by the caller, NULL where there are none. */
+void tsr_wire_block(tsr_wire *wire, char **data, int64_t *bytes, size_t most, const char *what);
 void tsr_wire_name(tsr_wire *wire, tsr_matrix_name *name); /* file, path and slice */
 /* One field after the other of a description of a whole dataset; name.file, name.slice, on_disk and what an opener
  * chooses stay as they are. */

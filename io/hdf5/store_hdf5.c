@@ -324,6 +324,7 @@ const tsr_store_kind tsr_hdf5_kind = {
     .name = "HDF5",
     .forms = "file.h5, file.h5:/path, file.h5::/path, file.h5/path",
     .several = true,
+    .carries = true,
     .describe = tsr_describe,
     .storage = hdf5_storage,
     .open = hdf5_open,

@@ -2,6 +2,7 @@
 #ifndef TSR_IO_HDF5_STORE_HDF5_H
 #define TSR_IO_HDF5_STORE_HDF5_H
 
+#include "io/describe/carried.h"
 #include "io/stores.h"
 
 extern const tsr_store_kind tsr_hdf5_kind;
@@ -17,6 +18,9 @@ tsr_status tsr_hdf5_take_part(const tsr_matrix_name *name, bool called_so, tsr_s
 
 /* Local. Where they are: HDF5's index of chunks is read, and none of their bytes. `places`: one for each. */
 tsr_status tsr_hdf5_find_chunks(const tsr_store_desc *desc, tsr_chunk_range range, tsr_chunk_place *places);
+
+/* Local. What describes a dataset beside its elements (carried.h). */
+tsr_status tsr_hdf5_carried(const tsr_carried_question *question, tsr_carried *carried);
 
 /* Local. Every dataset of a file, in name order. */
 tsr_status tsr_hdf5_list(const char *file, tsr_list_sink sink, void *context);

@@ -24,6 +24,7 @@ typedef struct {
 #define TSR_SOURCES_MAX 3
 
 struct tsr_describer;
+struct tsr_carried;
 
 typedef struct {
     tsr_matrix_name name; /* path "" means /C */
@@ -42,6 +43,8 @@ typedef struct {
     size_t encode_bytes;   /* memory a rank may take to encode chunks; what one chunk takes is taken anyway */
     tsr_output_source sources[TSR_SOURCES_MAX]; /* nothing in them is owned */
     int source_count;
+    /* What describes its rows and its columns: what cannot go with it is noted there. NULL: nothing; not owned. */
+    struct tsr_carried *carried[2];
     struct tsr_describer *describer; /* looks into an existing target (describe.h); NULL: this process; not owned */
 } tsr_output_spec;
 

@@ -209,7 +209,7 @@ static void compound_type(hid_t type, tsr_h5_type *found) {
 }
 
 /* h5py's bool: an enum of one byte, FALSE = 0 and TRUE = 1. */
-static bool is_boolean(hid_t type) {
+bool tsr_h5_is_boolean(hid_t type) {
     static const struct {
         const char *name;
         signed char value;
@@ -225,7 +225,7 @@ static bool is_boolean(hid_t type) {
 
 /* Any other enum is refused, with the names of its first members. */
 static void enum_type(hid_t type, tsr_h5_type *found) {
-    if (is_boolean(type)) {
+    if (tsr_h5_is_boolean(type)) {
         found->usable = true;
         found->standard = true;
         found->element.dtype = TSR_BOOL;
@@ -293,7 +293,7 @@ static hid_t custom_float(const tsr_dtype_facts *facts) {
 }
 
 /* h5py's bool. */
-static hid_t bool_type(void) {
+hid_t tsr_h5_boolean_type(void) {
     static const signed char values[] = {0, 1};
     hid_t type = H5Tenum_create(H5T_NATIVE_INT8);
     if (type < 0) return type;
@@ -310,7 +310,7 @@ hid_t tsr_h5_memory_type(tsr_dtype dtype) {
     switch (facts->kind) {
     case TSR_DTYPE_SIGNED: return H5Tcopy(whole[1][power]);
     case TSR_DTYPE_UNSIGNED: return H5Tcopy(whole[0][power]);
-    case TSR_DTYPE_BOOL: return bool_type();
+    case TSR_DTYPE_BOOL: return tsr_h5_boolean_type();
     case TSR_DTYPE_FLOAT: break;
     }
     if (facts->bytes == sizeof(float)) return H5Tcopy(H5T_NATIVE_FLOAT);

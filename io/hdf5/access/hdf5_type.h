@@ -19,5 +19,8 @@ typedef struct {
 void tsr_h5_type_of(hid_t type, tsr_h5_type *found);
 /* The type in memory, native order. Caller closes. Negative on failure. */
 hid_t tsr_h5_memory_type(tsr_dtype dtype);
+/* h5py's bool: an enum of one byte, FALSE = 0 and TRUE = 1. Likewise. */
+bool tsr_h5_is_boolean(hid_t type);
+hid_t tsr_h5_boolean_type(void);
 
 #endif

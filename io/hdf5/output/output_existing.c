@@ -8,6 +8,7 @@
 #include "io/hdf5/access/hdf5_library.h"
 #include "io/hdf5/access/hdf5_path.h"
 #include "io/hdf5/access/hdf5_signature.h"
+#include "io/hdf5/carried/hdf5_scales.h"
 #include "io/hdf5/output/output_hdf5.h"
 #include "io/hdf5/output/record_hdf5.h"
 #include "io/output/output_chunks.h"
@@ -36,7 +37,8 @@ typedef struct {
     const tsr_target *target;
 } other_search;
 
-/* H5Lvisit callback: 1 at the first thing that is neither the dataset, its record, nor a bare group on the way. */
+/* H5Lvisit callback: 1 at the first thing that is neither the dataset, its record, a scale that was made for it, nor a
+ * bare group on the way. */
 static herr_t find_other(hid_t group, const char *name, const H5L_info_t *info, void *context) {
     const other_search *search = context;
     const tsr_target *target = search->target;
@@ -46,7 +48,9 @@ static herr_t find_other(hid_t group, const char *name, const H5L_info_t *info, 
     if (snprintf(path, sizeof path, "/%s", name) >= (int)sizeof path) return 1;
     if (strcmp(path, target->path) == 0 || strcmp(path, target->run_path) == 0 || is_under(path, target->run_path))
         return 0;
-    return !(info->type == H5L_TYPE_HARD && is_under(target->path, path) && !has_attributes(search->file, path));
+    if (info->type != H5L_TYPE_HARD) return 1;
+    if (tsr_h5_is_own_scale(search->file, path, target->path)) return 0;
+    return !(is_under(target->path, path) && !has_attributes(search->file, path));
 }
 
 /* The groups on the way to the dataset are groups of this file and no record of a run, as far as they exist. *last: all

@@ -12,6 +12,7 @@
 #include "io/hdf5/access/hdf5_library.h"
 #include "io/hdf5/access/hdf5_type.h"
 #include "io/hdf5/hdf5_inspect.h"
+#include "io/hdf5/output/output_carried.h"
 #include "io/hdf5/output/record_hdf5.h"
 #include "io/hdf5/store_hdf5.h"
 #include "io/output/output_chunks.h"
@@ -19,20 +20,26 @@
 #define ALIGNMENT_BYTES ((hsize_t)1 << 20)
 
 /* HDF5 would make the file anew where a signal handler has just removed it. */
-static hid_t create_file(const char *name, hid_t access) {
+static hid_t create_file(const char *name, hid_t access, bool for_matlab) {
     sigset_t before;
-    tsr_unfinished_enter(&before);
-    const hid_t file = H5Fcreate(name, H5F_ACC_TRUNC, H5P_DEFAULT, access);
-    tsr_unfinished_leave(&before);
+    hid_t file = -1;
+    const hid_t creation = H5Pcreate(H5P_FILE_CREATE);
+    if (creation >= 0 && H5Pset_userblock(creation, for_matlab ? TSR_MATLAB_BLOCK_BYTES : 0) >= 0) {
+        tsr_unfinished_enter(&before);
+        file = H5Fcreate(name, H5F_ACC_TRUNC, creation, access);
+        tsr_unfinished_leave(&before);
+    }
+    if (creation >= 0) H5Pclose(creation);
     return file;
 }
 
-/* Opens the temporary file for HDF5: the copy of the target, or a new file. Large datasets start at whole MiB. */
-static tsr_status open_temporary(const char *name, bool copied, hid_t *file) {
+/* Opens the temporary file for HDF5: the copy of the target, or a new file. Large datasets start at whole MiB, but
+ * behind MATLAB's block, for which HDF5 allows no alignment larger than it. */
+static tsr_status open_temporary(const char *name, bool copied, bool for_matlab, hid_t *file) {
     tsr_status status = TSR_OK;
     hid_t access = tsr_h5_access(false);
-    if (access >= 0 && H5Pset_alignment(access, ALIGNMENT_BYTES, ALIGNMENT_BYTES) >= 0)
-        *file = copied ? H5Fopen(name, H5F_ACC_RDWR, access) : create_file(name, access);
+    if (access >= 0 && H5Pset_alignment(access, ALIGNMENT_BYTES, for_matlab ? 1 : ALIGNMENT_BYTES) >= 0)
+        *file = copied ? H5Fopen(name, H5F_ACC_RDWR, access) : create_file(name, access, for_matlab);
     if (*file < 0) status = tsr_h5_fail(TSR_ERR_IO, "cannot open the temporary file '%s'", name);
     if (access >= 0) H5Pclose(access);
     return status;
@@ -104,15 +111,17 @@ static tsr_status make_dataset(const tsr_output_spec *spec, const tsr_target *ta
     tsr_h5_found found;
     int32_t one = 1;
     hid_t dataset = -1, file = -1;
-    (void)fd;
+    const bool for_matlab = !target->others && tsr_h5_is_for_matlab(spec);
     tsr_h5_enter();
-    TSR_TRY_DONE(open_temporary(name, target->others, &file));
+    TSR_TRY_DONE(open_temporary(name, target->others, for_matlab, &file));
     if (target->others) {
+        tsr_h5_forget_scales(file, target->path);
         TSR_TRY_DONE(delete_old(file, target->path));
         TSR_TRY_DONE(delete_old(file, target->run_path));
     }
     TSR_TRY_DONE(create_dataset(file, target->path, spec, &dataset));
     TSR_TRY_DONE(tsr_h5_write_number(dataset, TSR_INCOMPLETE, H5T_NATIVE_INT32, &one));
+    tsr_h5_write_carried(spec, target, file, dataset);
     TSR_TRY_DONE(tsr_h5_inspect(dataset, target->path, INT64_MAX, true, &found));
     *desc = found.desc;
 done:
@@ -121,6 +130,7 @@ done:
     if (file >= 0 && H5Fclose(file) < 0 && status == TSR_OK)
         status = tsr_h5_fail(TSR_ERR_IO, "cannot close '%s'", name);
     tsr_h5_leave();
+    if (status == TSR_OK && for_matlab) status = tsr_h5_write_matlab_block(name, fd);
     return status;
 }
 
