@@ -218,8 +218,10 @@ tsr_status tsr_h5_write_matlab_block(const char *name, int fd) {
     gmtime_r(&now, &utc);
     strftime(date, sizeof date, "%a %b %d %H:%M:%S %Y", &utc);
     memset(block, 0, sizeof block);
-    snprintf(block, 117, "MATLAB 7.3 MAT-file, Platform: Tessera, Created on: %s HDF5 schema 1.00 .%116s", date, "");
-    block[116] = '\0';
+    memset(block, ' ', 116);
+    const int used =
+        snprintf(block, 117, "MATLAB 7.3 MAT-file, Platform: Tessera, Created on: %s HDF5 schema 1.00 .", date);
+    block[used] = ' ';
     block[125] = 2;
     block[126] = 'I';
     block[127] = 'M';

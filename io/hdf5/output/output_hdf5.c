@@ -20,16 +20,11 @@
 #define ALIGNMENT_BYTES ((hsize_t)1 << 20)
 
 /* HDF5 would make the file anew where a signal handler has just removed it. */
-static hid_t create_file(const char *name, hid_t access, bool for_matlab) {
+static hid_t create_file(const char *name, hid_t creation, hid_t access) {
     sigset_t before;
-    hid_t file = -1;
-    const hid_t creation = H5Pcreate(H5P_FILE_CREATE);
-    if (creation >= 0 && H5Pset_userblock(creation, for_matlab ? TSR_MATLAB_BLOCK_BYTES : 0) >= 0) {
-        tsr_unfinished_enter(&before);
-        file = H5Fcreate(name, H5F_ACC_TRUNC, creation, access);
-        tsr_unfinished_leave(&before);
-    }
-    if (creation >= 0) H5Pclose(creation);
+    tsr_unfinished_enter(&before);
+    const hid_t file = H5Fcreate(name, H5F_ACC_TRUNC, creation, access);
+    tsr_unfinished_leave(&before);
     return file;
 }
 
@@ -38,9 +33,12 @@ static hid_t create_file(const char *name, hid_t access, bool for_matlab) {
 static tsr_status open_temporary(const char *name, bool copied, bool for_matlab, hid_t *file) {
     tsr_status status = TSR_OK;
     hid_t access = tsr_h5_access(false);
-    if (access >= 0 && H5Pset_alignment(access, ALIGNMENT_BYTES, for_matlab ? 1 : ALIGNMENT_BYTES) >= 0)
-        *file = copied ? H5Fopen(name, H5F_ACC_RDWR, access) : create_file(name, access, for_matlab);
+    const hid_t creation = H5Pcreate(H5P_FILE_CREATE);
+    if (access >= 0 && creation >= 0 && H5Pset_userblock(creation, for_matlab ? TSR_MATLAB_BLOCK_BYTES : 0) >= 0 &&
+        H5Pset_alignment(access, ALIGNMENT_BYTES, for_matlab ? 1 : ALIGNMENT_BYTES) >= 0)
+        *file = copied ? H5Fopen(name, H5F_ACC_RDWR, access) : create_file(name, creation, access);
     if (*file < 0) status = tsr_h5_fail(TSR_ERR_IO, "cannot open the temporary file '%s'", name);
+    if (creation >= 0) H5Pclose(creation);
     if (access >= 0) H5Pclose(access);
     return status;
 }
