@@ -87,6 +87,29 @@ done:;
     return status;
 }
 
+/* A read of `part` has failed: chunk by chunk, that says which one it was. */
+static tsr_status name_chunk(const hdf5_store *s, tsr_rect part, char *memory, int64_t ld) {
+    const tsr_store_desc *desc = &s->base.desc;
+    const size_t element = tsr_dtype_bytes(desc->element.dtype);
+    const int64_t row = desc->row0 + part.row, col = desc->col0 + part.col;
+    char why[TSR_H5_ERROR_CHARS + 2 * TSR_FILE_CHARS];
+    snprintf(why, sizeof why, "%s", tsr_message());
+    for (int64_t i = row / desc->chunk_rows; i * desc->chunk_rows < row + part.rows; i++)
+        for (int64_t j = col / desc->chunk_cols; j * desc->chunk_cols < col + part.cols; j++) {
+            const int64_t r0 = tsr_max(row, i * desc->chunk_rows), c0 = tsr_max(col, j * desc->chunk_cols);
+            const tsr_rect one = {r0 - desc->row0, c0 - desc->col0,
+                                  tsr_min(row + part.rows, (i + 1) * desc->chunk_rows) - r0,
+                                  tsr_min(col + part.cols, (j + 1) * desc->chunk_cols) - c0};
+            if (transfer(s, one, memory + (size_t)((r0 - row) * ld + c0 - col) * element, ld, false) == TSR_OK)
+                continue;
+            snprintf(why, sizeof why, "%s", tsr_message());
+            return tsr_fail(TSR_ERR_IO, "the %lldx%lld chunk at (%lld, %lld) cannot be decoded: %s",
+                            (long long)desc->chunk_rows, (long long)desc->chunk_cols, (long long)(i * desc->chunk_rows),
+                            (long long)(j * desc->chunk_cols), why);
+        }
+    return tsr_fail(TSR_ERR_IO, "%s", why);
+}
+
 /* Blocks of less than 1 GiB each; the lock is given back between blocks. */
 static tsr_status move(hdf5_store *s, tsr_rect rect, char *memory, int64_t ld, bool write) {
     const tsr_store_desc *desc = &s->base.desc;
@@ -103,7 +126,11 @@ static tsr_status move(hdf5_store *s, tsr_rect rect, char *memory, int64_t ld, b
             tsr_h5_enter();
             tsr_h5_filters_expect((size_t)tsr_chunk_elements(desc) * tsr_stored_bytes(desc), s->guard.packed_before);
             tsr_status status = write ? TSR_OK : tsr_chunk_guard_check(&s->guard, s->dataset, desc, stored);
-            if (status == TSR_OK) status = transfer(s, part, memory + (size_t)(row * ld + col) * element, ld, write);
+            char *at = memory + (size_t)(row * ld + col) * element;
+            if (status == TSR_OK) {
+                status = transfer(s, part, at, ld, write);
+                if (status != TSR_OK && !write && desc->chunk_rows > 0) status = name_chunk(s, part, at, ld);
+            }
             tsr_h5_leave();
             TSR_TRY(status);
         }
@@ -221,6 +248,7 @@ static tsr_status open_dataset(hdf5_store *s) {
     if (access >= 0 && ordered && open_moving(s)) s->dataset = H5Dopen2(s->file, desc->name.path, access);
     tsr_status status =
         s->dataset >= 0 ? TSR_OK : tsr_h5_fail(TSR_ERR_IO, "cannot open '%s:%s'", desc->name.file, desc->name.path);
+    if (status == TSR_OK && !s->writable) tsr_h5_filters_bound(s->dataset);
     if (status == TSR_OK && !s->writable) status = tsr_chunk_guard_open(s->dataset, desc, &s->guard);
     if (access >= 0) H5Pclose(access);
     return status;

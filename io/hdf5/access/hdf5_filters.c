@@ -1,10 +1,16 @@
 /* Decoders of ours as HDF5's filters (hdf5_filters.h). */
 #include "io/hdf5/access/hdf5_filters.h"
 
-#include <hdf5.h>
+#include <H5PLextern.h>
+#include <dirent.h>
+#include <dlfcn.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "io/chunks/chunk_decode.h"
+#include "io/hdf5/access/hdf5_library.h"
+#include "io/name.h"
 
 /* Bytes that a decoder gives. Other filters add a little to a chunk, and HDF5 reads all of one, however little came. */
 static size_t least, most;
@@ -58,4 +64,98 @@ void tsr_h5_filters_register(void) {
                                     .filter = functions[i]};
         if (filter->undo && H5Zfilter_avail(filter->id) <= 0) H5Zregister(&class);
     }
+}
+
+/* ---- plugins --------------------------------------------------------------------------------- */
+
+#define CHECKSUM_BYTES 16 /* fletcher32's four, and some more */
+
+/* Plugins that HDF5 has loaded, called by functions of ours. */
+static struct {
+    H5Z_filter_t id;
+    H5Z_func_t filter;
+} plugins[PLACES];
+static int plugin_count;
+
+static size_t run_plugin(int index, unsigned flags, size_t count, const unsigned *values, size_t bytes, size_t *room,
+                         void **data) {
+    const size_t got = plugins[index].filter(flags, count, values, bytes, room, data);
+    if (!(flags & H5Z_FLAG_REVERSE)) return got;
+    /* what other filters have added is a checksum, unless they have packed it */
+    const size_t bound = least > 0 ? least + CHECKSUM_BYTES : most;
+    return got >= least && got <= bound && got <= *room ? got : 0;
+}
+
+#define DEFINE_PLUGIN(index)                                                                                           \
+    static size_t plugin_##index(unsigned flags, size_t count, const unsigned *values, size_t bytes, size_t *room,     \
+                                 void **data) {                                                                        \
+        return run_plugin(index, flags, count, values, bytes, room, data);                                             \
+    }
+EACH(DEFINE_PLUGIN)
+#define PLUGIN_NAME(index) plugin_##index,
+static const H5Z_func_t plugin_functions[] = {EACH(PLUGIN_NAME)};
+
+/* What a file that HDF5 has loaded gives as filter `id`; NULL for any other file. */
+static const H5Z_class2_t *class_in(const char *file, H5Z_filter_t id) {
+    const H5Z_class2_t *class = NULL;
+    void *library = dlopen(file, RTLD_LAZY | RTLD_NOLOAD);
+    if (!library) return NULL;
+    H5PL_type_t (*type)(void);
+    const void *(*info)(void);
+    *(void **)&type = dlsym(library, "H5PLget_plugin_type");
+    *(void **)&info = dlsym(library, "H5PLget_plugin_info");
+    if (type && info && type() == H5PL_TYPE_FILTER) class = info();
+    dlclose(library); /* HDF5 still has it */
+    return class && class->version == H5Z_CLASS_T_VERS && class->id == id ? class : NULL;
+}
+
+static const H5Z_class2_t *class_in_folder(const char *folder, H5Z_filter_t id) {
+    const H5Z_class2_t *class = NULL;
+    char file[TSR_FILE_CHARS];
+    DIR *files = opendir(folder);
+    if (!files) return NULL;
+    for (const struct dirent *one = readdir(files); one && !class; one = readdir(files))
+        if (snprintf(file, sizeof file, "%s/%s", folder, one->d_name) < (int)sizeof file) class = class_in(file, id);
+    closedir(files);
+    return class;
+}
+
+/* Folders are named one behind the other, with colons between them. */
+static const H5Z_class2_t *find_class(H5Z_filter_t id) {
+    const H5Z_class2_t *class = NULL;
+    char folder[TSR_FILE_CHARS];
+    const char *at = tsr_h5_plugin_folders();
+    while (at && *at && !class) {
+        const size_t chars = strcspn(at, ":");
+        if (snprintf(folder, sizeof folder, "%.*s", (int)chars, at) < (int)sizeof folder)
+            class = class_in_folder(folder, id);
+        at += chars + (at[chars] == ':');
+    }
+    return class;
+}
+
+static void bound_plugin(H5Z_filter_t id) {
+    for (int i = 0; i < plugin_count; i++)
+        if (plugins[i].id == id) return;
+    if (plugin_count == PLACES || H5Zfilter_avail(id) <= 0) return; /* that loads it */
+    const H5Z_class2_t *class = find_class(id);
+    if (!class) return;
+    plugins[plugin_count].id = id;
+    plugins[plugin_count].filter = class->filter;
+    H5Z_class2_t bounded = *class;
+    bounded.filter = plugin_functions[plugin_count++];
+    H5Zregister(&bounded); /* in its place */
+}
+
+void tsr_h5_filters_bound(hid_t dataset) {
+    const hid_t properties = H5Dget_create_plist(dataset);
+    const int filters = properties >= 0 && H5Pget_layout(properties) == H5D_CHUNKED ? H5Pget_nfilters(properties) : 0;
+    for (int f = 0; f < filters; f++) {
+        unsigned flags;
+        size_t count = 0;
+        const H5Z_filter_t id = H5Pget_filter2(properties, (unsigned)f, &flags, &count, NULL, 0, NULL, NULL);
+        const int ours = id >= 0 ? tsr_filter_find(id) : -1;
+        if (id > H5Z_FILTER_RESERVED && (ours < 0 || !tsr_filter_at(ours)->undo)) bound_plugin(id);
+    }
+    if (properties >= 0) H5Pclose(properties);
 }

@@ -259,6 +259,60 @@ def test_damage():
         fails("compare", "bad.h5:/A", "bad.h5:/A", "--io", "hdf5", code=1, says="bad.h5:/A")
 
 
+WAYS = {"gzip:1": "gzip", "lzf": "lzf", "lz4": "lz4", "zstd": "zstd", "zstd:19": "zstd", "bzip2:3": "bzip2",
+        "bitshuffle": "bitshuffle", "bitshuffle-zstd:1": "bitshuffle", "blosc": "blosc", "blosc-zstd:3": "blosc",
+        "blosc-lz4hc": "blosc", "blosc-zlib:9": "blosc"}
+
+
+def is_here(way):
+    name = WAYS[way]
+    return (name in HERE or name == "gzip") and CODEC.get(way.split(":")[0], name) in (*HERE, "gzip")
+
+
+def refused(*names, says, options=()):
+    """One line of error, and nothing written."""
+    fails("multiply", *names, "-o", "none.h5", "--device", "cpu", *options, code=1, says=says)
+    assert not os.path.exists("none.h5") and not leftovers(), leftovers()
+
+
+def test_wrong_length():
+    """A chunk that unpacks to more than it has room for, and one that cannot be decoded, of each filter: the message
+    names it, whoever decodes."""
+    write("a.h5", np.ones((75, 4), "f4")), write("b.h5", np.ones((4, 39), "f4"))  # little room, packed
+    made = ["multiply", "a.h5", "b.h5", "--force", "--device", "cpu"]
+    for way in filter(is_here, WAYS):
+        run(*made, "-o", "long.h5", "--compress", way, "--chunk", "75x39")
+        with h5py.File("long.h5") as file:
+            longer = file["C"].id.read_direct_chunk((0, 0))
+        assert longer[0] == 0, f"{way}: the long chunk is stored as it is"
+        for kind in ("longer", "cut"):
+            run(*made, "-o", "bad.h5", "--compress", way, "--chunk", "16x10")
+            with h5py.File("bad.h5", "a") as file:
+                chunk = file["C"].id.read_direct_chunk((64, 10))[1]
+                file["C"].id.write_direct_chunk((64, 10), longer[1] if kind == "longer" else chunk[:len(chunk) // 2])
+            for options in ((), ("--io", "hdf5")):
+                refused("bad.h5:/C", "b.h5", "--transpose-b", options=options,
+                        says=["bad.h5:/C", "the 16x10 chunk at (64, 10)", "copy it again"])
+
+
+def test_chunk_sizes():
+    """Chunks of nothing, of 8 GiB, and one that is larger than the memory allowed and is not even decoded."""
+    with h5py.File("good.h5", "w") as file:
+        file.create_dataset("A", data=integers(24, 20), chunks=(8, 4), compression="gzip")
+    good = open("good.h5", "rb").read()
+    sizes = struct.pack("<III", 8, 4, 4)
+    assert good.count(sizes) == 1, good.count(sizes)
+    for bad in ((0, 0), (0, 4), (32768, 65536)):
+        with open("sizes.h5", "wb") as file:
+            file.write(good.replace(sizes, struct.pack("<III", *bad, 4)))
+        refused("sizes.h5:/A", "sizes.h5:/A", options=["--transpose-b"], says="sizes.h5")
+    with h5py.File("large.h5", "w") as file:
+        made = file.create_dataset("A", shape=(8192, 8192), dtype="f4", chunks=(8192, 8192), compression="gzip")
+        made.id.write_direct_chunk((0, 0), b"nothing of gzip")
+    limits = ["--host-memory", "150MiB", "--memory", "150MiB"]
+    refused("large.h5:/A", "large.h5:/A", options=limits, says=["smaller chunks (h5repack -l /A"])
+
+
 # ---- plugins --------------------------------------------------------------------------------------------------------
 
 
@@ -292,10 +346,6 @@ def test_written_by_plugins():
 
 # ---- writing ---------------------------------------------------------------------------------------------------------
 
-WAYS = {"gzip:1": "gzip", "lzf": "lzf", "lz4": "lz4", "zstd": "zstd", "zstd:19": "zstd", "bzip2:3": "bzip2",
-        "bitshuffle": "bitshuffle", "bitshuffle-zstd:1": "bitshuffle", "blosc": "blosc", "blosc-zstd:3": "blosc",
-        "blosc-lz4hc": "blosc", "blosc-zlib:9": "blosc"}
-
 
 def read_by_hand(dataset, decode):
     """By decoding each chunk here, after undoing what its mask leaves."""
@@ -323,7 +373,7 @@ def test_compress():
         hand["bitshuffle"] = lambda s, size: bitshuffle_bytes(s, 8, Lz4())
     by_h5py, by_hand = 0, 0
     for number, (way, name) in enumerate(WAYS.items()):
-        if name not in HERE or CODEC.get(way.split(":")[0], name) not in HERE:
+        if not is_here(way):
             fails("multiply", "a.h5", "b.h5", "-o", "none.h5", "--compress", way, code=1, says="build again")
             continue
         shuffle = ["--shuffle"] if number % 2 == 0 and way not in hand else []
@@ -388,6 +438,18 @@ def test_plugins():
     run("multiply", names[0], names[0], "--transpose-b", "-o", "flip_c.h5", "--plugins", folder, ranks=2)
     with h5py.File("flip_c.h5") as file:
         assert np.array_equal(file["C"][:], data @ data.T)
+    # a plugin gives less than a chunk, or more, or cannot decode the one with number 17
+    for how, chunk in ((1, "at (0, 0)"), (2, "at (0, 0)"), (3, "at (64, 10)")):
+        with h5py.File("wrong.h5", "w") as file:
+            made = create(file, "A", (75, 39), "f4", (16, 10), [(40123, (how,))])
+            put_chunks(made, integers(75, 39),
+                       lambda bytes_, number: b"\x17" * 640 if number == 17 else bytes(b ^ 0x5a for b in bytes_))
+        refused("wrong.h5:/A", "wrong.h5:/A", options=["--transpose-b", "--plugins", folder],
+                says=["wrong.h5:/A", f"the 16x10 chunk {chunk}"])
+    refused(*names, options=["--plugins", "empty"], says="no plugin")
+    fails("multiply", *names, "-o", "none.h5", "--plugins", "none", code=2,
+          says="--plugins none: there is no such folder")
+    assert not os.path.exists("none.h5")
 
 
 main(globals())
