@@ -7,7 +7,8 @@ set(TSR_FILTER_LIBRARIES
     "ZSTD zstd.h zstd libzstd-dev"
     "LZ4 lz4.h lz4 liblz4-dev"
     "BZIP2 bzlib.h bz2 libbz2-dev"
-    "BLOSC blosc.h blosc libblosc-dev")
+    "BLOSC blosc.h blosc libblosc-dev"
+    "BLOSC2 blosc2.h blosc2 libblosc2-dev")
 set(TSR_FILTERS_FOUND)       # names and
 set(TSR_FILTERS_MISSING)     # packages, as text
 set(TSR_FILTER_DEFINITIONS)  # TSR_HAVE_ZSTD=1 ...

@@ -98,7 +98,7 @@ const char *tsr_zlib_version(char *text, size_t chars);
 
 extern const tsr_filter tsr_filter_gzip, tsr_filter_shuffle, tsr_filter_fletcher32;
 extern const tsr_filter tsr_filter_lzf, tsr_filter_zstd, tsr_filter_lz4, tsr_filter_bzip2;
-extern const tsr_filter tsr_filter_bitshuffle, tsr_filter_blosc;
+extern const tsr_filter tsr_filter_bitshuffle, tsr_filter_blosc, tsr_filter_blosc2;
 /* Undone by HDF5 alone, or by nobody but h5py. */
 extern const tsr_filter tsr_filter_szip, tsr_filter_nbit, tsr_filter_scaleoffset;
 

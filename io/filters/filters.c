@@ -9,7 +9,6 @@
 static const tsr_filter zfp = {.id = 32013, .name = "zfp", .h5py = "hdf5plugin"};
 static const tsr_filter sz = {.id = 32017, .name = "sz", .h5py = "hdf5plugin"};
 static const tsr_filter sz3 = {.id = 32024, .name = "sz3", .h5py = "hdf5plugin"};
-static const tsr_filter blosc2 = {.id = 32026, .name = "blosc2", .h5py = "hdf5plugin"};
 static const tsr_filter sperr = {.id = 32028, .name = "sperr", .h5py = "hdf5plugin"};
 
 /* clang-format off */
@@ -29,7 +28,7 @@ static const tsr_filter *const filters[] = {
     &zfp,
     &sz,
     &sz3,
-    &blosc2,
+    &tsr_filter_blosc2,
     &sperr,
 };
 /* clang-format on */

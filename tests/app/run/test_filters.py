@@ -16,7 +16,8 @@ for _ in FOLDERS:
     h5py.h5pl.remove(0)
 
 HERE = next(line.split()[1:] for line in run("--version").out.splitlines() if line.startswith("filters"))
-IDS = {"bzip2": 307, "lzf": 32000, "blosc": 32001, "lz4": 32004, "bitshuffle": 32008, "zstd": 32015}
+IDS = {"bzip2": 307, "lzf": 32000, "blosc": 32001, "lz4": 32004, "bitshuffle": 32008, "zstd": 32015,
+       "blosc2": 32026}
 # The library that a name of bitshuffle takes beside the filter itself.
 CODEC = {"bitshuffle3": "zstd", "bitshuffle2": "lz4", "bitshuffle": "lz4", "bitshuffle-zstd": "zstd"}
 OPTIONAL = h5py.h5z.FLAG_OPTIONAL
@@ -261,7 +262,7 @@ def test_damage():
 
 WAYS = {"gzip:1": "gzip", "lzf": "lzf", "lz4": "lz4", "zstd": "zstd", "zstd:19": "zstd", "bzip2:3": "bzip2",
         "bitshuffle": "bitshuffle", "bitshuffle-zstd:1": "bitshuffle", "blosc": "blosc", "blosc-zstd:3": "blosc",
-        "blosc-lz4hc": "blosc", "blosc-zlib:9": "blosc"}
+        "blosc-lz4hc": "blosc", "blosc-zlib:9": "blosc", "blosc2": "blosc2", "blosc2-zstd:3": "blosc2"}
 
 
 def is_here(way):
@@ -342,6 +343,34 @@ def test_written_by_plugins():
                       compression_opts=None if way == "lzf" else values, **chain)
         same(file, names[dtype == "u1"::1 if dtype == "f4" else 3])
         print(f"{dtype}: {len(names)} ways of h5py and its plugins")
+
+
+def test_blosc2():
+    """What hdf5plugin wrote: each codec, in blocks of two and three dimensions that reach beyond their chunks."""
+    file = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../data/blosc2.h5")
+    if "blosc2" not in HERE:
+        fails("compare", f"{file}:/lz4", f"{file}:/expected", code=1, says="install libblosc2-dev and build again")
+        return
+    for name in ("blosclz", "lz4", "lz4hc", "zlib", "zstd", "delta", "f4", "cube[1,:,:]"):
+        for options in ((), ("--io", "hdf5")):
+            run("compare", f"{file}:/{name}", f"{file}:/expected", *options)
+    run("compare", f"{file}:/none", f"{file}:/expected[:20,:10]")
+    good = open(file, "rb").read()
+    with h5py.File(file) as f:
+        chunk = f["lz4"].id.get_chunk_info(0)
+    frame = good[chunk.byte_offset:chunk.byte_offset + chunk.size]
+    head = struct.unpack(">I", frame[11:15])[0]
+    shapes = frame.index(b"b2nd", frame.index(b"b2nd") + 1) if frame.count(b"b2nd") > 1 else frame.index(b"b2nd")
+    lies = {"an unknown codec": (head + 2, b"\xd5"), "a filter of a plugin": (head + 16, b"\x20"),
+            "a larger chunk": (head + 4, b"\xff\xff\xff\x7f"), "another end": (16, b"\x7f"),
+            "a larger frame": (30, b"\x00\x00\x00\x01"), "no layers": (shapes, b"none"),
+            "another head": (11, b"\x7f\xff\xff\xff"), "an element of 0 bytes": (head + 3, b"\0")}
+    for lie, (at, text) in lies.items():
+        with open("lie.h5", "wb") as f:
+            at += chunk.byte_offset
+            f.write(good[:at] + text + good[at + len(text):])
+        refused("lie.h5:/lz4", "lie.h5:/lz4", options=["--transpose-b"],
+                says=["lie.h5:/lz4", "the 300x500 chunk at (0, 0)", "copy it again"])
 
 
 # ---- writing ---------------------------------------------------------------------------------------------------------
