@@ -1,9 +1,9 @@
 """Times how fast tessera and h5py decode and encode a matrix with every filter, in turns, and writes medians and their
 ratios to docs/measurements.
 
-Both get the same two cores. tessera's seconds are those of its record: a whole product of the matrix with a thin one,
-or of two thin ones into it, from the first read to the last byte on stable storage. h5py's are those of opening the
-file, one read or write of the whole dataset, and closing, without the start of Python. Every result is compared.
+Both get the same two cores. tessera's seconds are those that its lane `read` was busy in a product of the matrix with a
+thin one, or its lane `write` in one of two thin ones into it. h5py's are those of opening the file, one read or write
+of the whole dataset, and closing, without the start of Python. Every result is compared.
 """
 import argparse
 import json
@@ -94,13 +94,13 @@ def read_with_h5py(file, name, matrix):
     return seconds
 
 
-def tessera(program, *arguments):
-    """Seconds of the product, None where this build refuses it."""
+def tessera(program, lane, *arguments):
+    """Seconds that the lane was busy, None where this build refuses the product."""
     command = [program, "multiply", *arguments, "--force", "--device", "cpu", "--threads", str(CORES), "--io-threads",
                str(CORES), "--quiet", "--log", "log.json"]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode == 0:
-        return json.loads(pathlib.Path("log.json").read_text())["seconds"]
+        return json.loads(pathlib.Path("log.json").read_text())["ranks"][0][f"{lane}_seconds"]
     if "build again" in done.stderr or "not in this build" in done.stderr or "choose one of" in done.stderr:
         return None
     sys.exit(f"{' '.join(command)} failed: {done.stderr}")
@@ -121,8 +121,8 @@ def encode_once(args, way, matrix, chunks, filters):
     ours = share = None
     if way is not None:
         options = ["--compress", *way.split()] if way else []
-        ours = tessera(args.program, "left.h5", "right.h5", "-o", "C.h5:/A", "--chunk", f"{chunks[0]}x{chunks[1]}",
-                       *options)
+        ours = tessera(args.program, "write", "left.h5", "right.h5", "-o", "C.h5:/A", "--chunk",
+                       f"{chunks[0]}x{chunks[1]}", *options)
     if ours is not None:
         with h5py.File("C.h5") as file:
             share = file["A"].id.get_storage_size() / matrix.nbytes
@@ -132,7 +132,7 @@ def encode_once(args, way, matrix, chunks, filters):
 
 def decode_once(args, matrix, thin, want):
     """The same to decode what is in source.h5, which both read."""
-    ours = tessera(args.program, "source.h5", "thin.h5", "-o", "D.h5")
+    ours = tessera(args.program, "read", "source.h5", "thin.h5", "-o", "D.h5")
     if ours is not None:
         with h5py.File("D.h5") as file:
             if not np.array_equal(file["C"][:], want):
