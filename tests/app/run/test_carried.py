@@ -114,6 +114,36 @@ def test_the_right_dimension():
     assert dims("c.h5") == [{"/row": [2, 3]}, {"/row_2": [0, 1, 2, 3, 4, 5]}], dims("c.h5")
 
 
+def test_vectors_and_stacks():
+    """C lacks the dimension of a vector; in front of a matrix's own there may be others."""
+    inputs()
+    time, place = [0, 1, 2, 3, 4, 5], [b"ab", b"cd", b"ef"]
+    with h5py.File("v.h5", "w") as f:
+        f["v"] = integers(1, 4, "f8")[0]
+        f["k"] = [7, 8, 9, 10]
+        f["k"].make_scale("k")
+        f["v"].dims[0].attach_scale(f["k"])
+        f["v"].attrs["units"] = "m"
+        f["stack"] = integers(8, 3, "f8").reshape(2, 4, 3)
+        f["level"], f["wide"] = [5, 6], [1, 2, 3]
+        for d, name in ((0, "level"), (2, "wide")):
+            f[name].make_scale(name)
+            f["stack"].dims[d].attach_scale(f[name])
+    cases = [("a.h5", "v.h5:/v", [{"/time": time}]), ("v.h5:/v", "b.h5", [{"/station": place}]),
+             ("v.h5:/v", "v.h5:/v", []), ("a.h5:/A[2,:]", "b.h5", [{"/station": place}]),
+             ("a.h5", "v.h5:/stack", [{}, {"/time": time}, {"/wide": [1, 2, 3]}]),
+             ("a.h5:/A[1:3,:]", "v.h5:/stack[1,:,:]", [{"/time": time[1:3]}, {"/wide": [1, 2, 3]}])]
+    for first, second, want in cases:
+        fresh("c.h5")
+        assert multiply(first, second, "--attributes") == []
+        assert dims("c.h5") == want, f"{first} {second}: {dims('c.h5')}"
+        with h5py.File("c.h5") as f:
+            assert ("units" in f["C"].attrs) == first.startswith("v.h5"), first
+        if len(want) != 1:
+            continue
+        assert multiply(first, second, "--force") == [] and dims("c.h5") == want  # it replaces its own
+
+
 def test_types():
     """Every kind of coordinate comes along, in this machine's byte order."""
     n = 3
