@@ -86,6 +86,10 @@ static void find_carried(tsr_run *run, const tsr_store_desc *desc, bool rows, bo
                                      .first = rows ? desc->row0 : desc->col0,
                                      .count = rows ? desc->rows : desc->cols,
                                      .attributes = attributes};
+    if (rows && run->spec.joined) { /* all of its matrices one below the other, and C's */
+        question.first = 0;
+        question.length = question.count = run->spec.rows;
+    }
     if (dropped || (rows ? desc->rows_missing : desc->cols_missing)) question.from_end = TSR_CARRIED_NO_DIMENSION;
     if (tsr_store_kind_of(&desc->name)->carries) tsr_describe_carried(run->world->describer, &question, carried);
 }
