@@ -23,6 +23,20 @@ template <typename T> struct tsr_gemm_operands {
  * more than k·u covers k·u ≤ 0.047. */
 #define TSR_GEMM_PLAIN_ERROR_FACTOR 1.05
 
+/* The descriptor of a CUDA kernel, with `input` and `type` as there. `own` says what is the kernel's own; without an
+ * error factor its sums are plain ones, without a `multiple` it takes any shape. */
+constexpr tsr_gemm_kernel tsr_gemm_cuda_kernel(tsr_dtype input, tsr_dtype type, tsr_gemm_kernel own) {
+    own.device = TSR_DEVICE_CUDA;
+    own.input = input;
+    own.type = type;
+    if (own.multiple == 0) own.multiple = 1;
+    if (own.error_factor == 0) {
+        own.error_factor = TSR_GEMM_PLAIN_ERROR_FACTOR;
+        own.error_grows = true;
+    }
+    return own;
+}
+
 /* Calls launch(grid, operands) for parts of C of whole tiles (tile_m × tile_n a block; blockIdx.x over columns,
  * blockIdx.y over rows) until all of C is covered: once, unless a grid dimension cannot hold it. Local. */
 template <typename T, typename Launch>
@@ -62,6 +76,12 @@ template <typename T> static tsr_status tsr_gemm_tile_width(int *width) {
     return TSR_OK;
 }
 
+/* Lets a kernel have that much dynamic shared memory a block. 48 KiB need no leave. */
+template <typename Kernel> static tsr_status tsr_gemm_allow_shared(Kernel kernel, size_t bytes) {
+    if (bytes <= 48 << 10) return TSR_OK;
+    return TSR_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes));
+}
+
 /* Fills shape from tile sizes, threads, and what the compiler and the occupancy calculator say of the kernel. A is
  * read once for every column of tiles, B once for every row of tiles, C written once. */
 template <typename Kernel>
@@ -70,6 +90,7 @@ static tsr_status tsr_gemm_describe(Kernel kernel, int tile_m, int tile_n, int t
                                     tsr_gemm_shape *shape) {
     cudaFuncAttributes attributes;
     int blocks = 0, most_threads = 1;
+    TSR_TRY(tsr_gemm_allow_shared(kernel, dynamic_shared_bytes));
     TSR_TRY(TSR_CUDA(cudaFuncGetAttributes(&attributes, kernel)));
     TSR_TRY(TSR_CUDA(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel, threads, dynamic_shared_bytes)));
     TSR_TRY(tsr_cuda_attribute(cudaDevAttrMaxThreadsPerMultiProcessor, &most_threads));

@@ -21,18 +21,12 @@ template <typename T> struct plain_sum {
 };
 
 template <typename T> constexpr tsr_gemm_kernel table(tsr_dtype type) {
-    return {.name = "checked",
-            .what = "shared-memory tiles of 16 or 32, boundary checked",
-            .device = TSR_DEVICE_CUDA,
-            .input = type,
-            .type = type,
-            .accuracy = TSR_ACCURACY_IEEE,
-            .error_factor = TSR_GEMM_PLAIN_ERROR_FACTOR,
-            .error_grows = true,
-            .multiple = 1,
-            .speed_rank = 30,
-            .shape = shape<plain_sum, T>,
-            .launch = launch<plain_sum, T>};
+    return tsr_gemm_cuda_kernel(type, type,
+                                {.name = "checked",
+                                 .what = "shared-memory tiles of 16 or 32, boundary checked",
+                                 .speed_rank = 30,
+                                 .shape = shape<plain_sum, T>,
+                                 .launch = launch<plain_sum, T>});
 }
 
 } // namespace

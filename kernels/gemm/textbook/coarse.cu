@@ -225,19 +225,13 @@ template <typename T> tsr_status shape(tsr_device *, int64_t m, int64_t n, int64
 }
 
 template <typename T> constexpr tsr_gemm_kernel table(tsr_dtype type) {
-    return {.name = "coarse",
-            .what = "each thread 8 x 8 elements in registers, any shape",
-            .device = TSR_DEVICE_CUDA,
-            .input = type,
-            .type = type,
-            .accuracy = TSR_ACCURACY_IEEE,
-            .error_factor = TSR_GEMM_PLAIN_ERROR_FACTOR,
-            .error_grows = true,
-            .multiple = 1,
-            .speed_rank = 50,
-            .predicated = true,
-            .shape = shape<T>,
-            .launch = launch<T>};
+    return tsr_gemm_cuda_kernel(type, type,
+                                {.name = "coarse",
+                                 .what = "each thread 8 x 8 elements in registers, any shape",
+                                 .speed_rank = 50,
+                                 .predicated = true,
+                                 .shape = shape<T>,
+                                 .launch = launch<T>});
 }
 
 } // namespace

@@ -41,17 +41,13 @@ template <typename T> struct kahan_sum {
 constexpr double FACTOR = 4;
 
 template <typename T> constexpr tsr_gemm_kernel table(tsr_dtype type) {
-    return {.name = "compensated",
-            .what = "checked, with Kahan summation: an error bound that does not grow with k",
-            .device = TSR_DEVICE_CUDA,
-            .input = type,
-            .type = type,
-            .accuracy = TSR_ACCURACY_IEEE,
-            .error_factor = FACTOR,
-            .multiple = 1,
-            .speed_rank = 15,
-            .shape = shape<kahan_sum, T>,
-            .launch = launch<kahan_sum, T>};
+    return tsr_gemm_cuda_kernel(type, type,
+                                {.name = "compensated",
+                                 .what = "checked, with Kahan summation: an error bound that does not grow with k",
+                                 .error_factor = FACTOR,
+                                 .speed_rank = 15,
+                                 .shape = shape<kahan_sum, T>,
+                                 .launch = launch<kahan_sum, T>});
 }
 
 } // namespace

@@ -39,18 +39,12 @@ template <typename T> tsr_status shape(tsr_device *, int64_t m, int64_t n, int64
 }
 
 template <typename T> constexpr tsr_gemm_kernel table(tsr_dtype type) {
-    return {.name = "naive",
-            .what = "one thread an element, straight from global memory",
-            .device = TSR_DEVICE_CUDA,
-            .input = type,
-            .type = type,
-            .accuracy = TSR_ACCURACY_IEEE,
-            .error_factor = TSR_GEMM_PLAIN_ERROR_FACTOR,
-            .error_grows = true,
-            .multiple = 1,
-            .speed_rank = 10,
-            .shape = shape<T>,
-            .launch = launch<T>};
+    return tsr_gemm_cuda_kernel(type, type,
+                                {.name = "naive",
+                                 .what = "one thread an element, straight from global memory",
+                                 .speed_rank = 10,
+                                 .shape = shape<T>,
+                                 .launch = launch<T>});
 }
 
 } // namespace

@@ -49,19 +49,14 @@ template <typename T> tsr_gemm_substitute substitute(int64_t m, int64_t n, int64
 }
 
 template <typename T> constexpr tsr_gemm_kernel table(tsr_dtype type) {
-    return {.name = "tiled",
-            .what = "shared-memory tiles of 32, for multiples of 32 only",
-            .device = TSR_DEVICE_CUDA,
-            .input = type,
-            .type = type,
-            .accuracy = TSR_ACCURACY_IEEE,
-            .error_factor = TSR_GEMM_PLAIN_ERROR_FACTOR,
-            .error_grows = true,
-            .multiple = TILE,
-            .speed_rank = 20,
-            .substitute = substitute<T>,
-            .shape = shape<T>,
-            .launch = launch<T>};
+    return tsr_gemm_cuda_kernel(type, type,
+                                {.name = "tiled",
+                                 .what = "shared-memory tiles of 32, for multiples of 32 only",
+                                 .multiple = TILE,
+                                 .speed_rank = 20,
+                                 .substitute = substitute<T>,
+                                 .shape = shape<T>,
+                                 .launch = launch<T>});
 }
 
 } // namespace
