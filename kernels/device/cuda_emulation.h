@@ -64,6 +64,7 @@ void tsr_emulation_complain(const char *format, ...) __attribute__((format(print
 #define __forceinline__ inline __attribute__((always_inline))
 #define __launch_bounds__(...)
 #define __align__(n) alignas(n)
+#define __trap() __builtin_trap()
 
 struct alignas(8) float2 {
     float x, y;

@@ -7,6 +7,13 @@
 
 namespace hopper {
 
+/* Whether this is the code for sm_90a, or that of a kernel which is never launched. */
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+constexpr bool FOR_SM90A = true;
+#else
+constexpr bool FOR_SM90A = false;
+#endif
+
 /* The barriers of a pipeline's stages, `full` ones after `filling` arrivals, `empty` ones after `emptying`. All threads
  * of the block, before a barrier of the block or cluster. */
 template <int STAGES>
@@ -23,6 +30,11 @@ __device__ __forceinline__ void barriers_init(uint64_t *full, uint64_t *empty, u
 __device__ __forceinline__ unsigned char *shared_aligned(unsigned char *shared, uint32_t alignment) {
     return shared + (alignment - shared_address(shared) % alignment) % alignment;
 }
+
+/* Two warpgroups, the first of the block, take turns: each waits for its own, and passes it to the other. Named
+ * barriers 1 and 2. */
+__device__ __forceinline__ void wait_turn() { named_wait(1 + (int)threadIdx.x / 128, 256); }
+__device__ __forceinline__ void pass_turn() { named_arrive(1 + ((int)threadIdx.x / 128 ^ 1), 256); }
 
 /* Descriptor of a k-major operand: rows of 128 bytes, swizzled in groups of 8 rows (16-byte unit c of row r stands
  * at c ^ r % 8), the groups one after the other; 1024-byte aligned. 16 halves further along k: descriptor + 2. */

@@ -38,40 +38,23 @@ static CUtensorMapSwizzle swizzle_of(int bytes) {
                          : CU_TENSOR_MAP_SWIZZLE_NONE;
 }
 
-static tsr_status make(const void *data, tsr_dtype type, CUtensorMapDataType element, int64_t rows, int64_t cols,
-                       int64_t ld, int box_rows, int box_cols, int swizzle, CUtensorMapL2promotion fetched,
-                       CUtensorMap *map) {
+tsr_status tsr_tensor_map(const void *data, tsr_dtype type, int64_t rows, int64_t cols, int64_t ld, tsr_tensor_box box,
+                          CUtensorMap *map) {
     PFN_cuTensorMapEncodeTiled_v12000 encode = NULL;
     TSR_TRY(encoder(&encode));
+    const CUtensorMapDataType element = box.tf32 ? CU_TENSOR_MAP_DATA_TYPE_TFLOAT32 : element_of(type);
     const cuuint64_t extent[2] = {(cuuint64_t)cols, (cuuint64_t)rows},
                      row_bytes[1] = {(cuuint64_t)ld * tsr_dtype_bytes(type)};
-    const cuuint32_t box[2] = {(cuuint32_t)box_cols, (cuuint32_t)box_rows}, step[2] = {1, 1};
-    const CUresult code =
-        encode(map, element, 2, (void *)data, extent, row_bytes, box, step, CU_TENSOR_MAP_INTERLEAVE_NONE,
-               swizzle_of(swizzle), fetched, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+    const cuuint32_t extent_of_box[2] = {(cuuint32_t)box.cols, (cuuint32_t)box.rows}, step[2] = {1, 1};
+    const CUresult code = encode(map, element, 2, (void *)data, extent, row_bytes, extent_of_box, step,
+                                 CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle_of(box.swizzle),
+                                 box.alone ? CU_TENSOR_MAP_L2_PROMOTION_L2_128B : CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
+                                 CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
     if (code == CUDA_SUCCESS) return TSR_OK;
     return tsr_fail(TSR_ERR_DEVICE,
                     "no tensor map for %" PRId64 " x %" PRId64 " %s with rows %" PRId64
                     " elements apart in boxes of %d x %d (CUDA error %d): use another --kernel",
-                    rows, cols, tsr_dtype_name(type), ld, box_rows, box_cols, (int)code);
-}
-
-tsr_status tsr_tensor_map(const void *data, tsr_dtype type, int64_t rows, int64_t cols, int64_t ld, int box_rows,
-                          int box_cols, int swizzle, CUtensorMap *map) {
-    return make(data, type, element_of(type), rows, cols, ld, box_rows, box_cols, swizzle,
-                CU_TENSOR_MAP_L2_PROMOTION_L2_256B, map);
-}
-
-tsr_status tsr_tensor_map_alone(const void *data, tsr_dtype type, int64_t rows, int64_t cols, int64_t ld, int box_rows,
-                                int box_cols, int swizzle, CUtensorMap *map) {
-    return make(data, type, element_of(type), rows, cols, ld, box_rows, box_cols, swizzle,
-                CU_TENSOR_MAP_L2_PROMOTION_L2_128B, map);
-}
-
-tsr_status tsr_tensor_map_tf32(const void *data, int64_t rows, int64_t cols, int64_t ld, int box_rows, int box_cols,
-                               int swizzle, CUtensorMap *map) {
-    return make(data, TSR_F32, CU_TENSOR_MAP_DATA_TYPE_TFLOAT32, rows, cols, ld, box_rows, box_cols, swizzle,
-                CU_TENSOR_MAP_L2_PROMOTION_L2_256B, map);
+                    rows, cols, tsr_dtype_name(type), ld, box.rows, box.cols, (int)code);
 }
 
 tsr_status tsr_tensor_align(tsr_device *device, tsr_stream *stream, tsr_dtype type, int64_t rows, int64_t cols,

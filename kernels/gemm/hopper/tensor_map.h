@@ -20,18 +20,18 @@ static inline bool tsr_tensor_map_reaches(const void *data, int64_t ld, size_t b
     return (uintptr_t)data % 16 == 0 && (size_t)ld * bytes % 16 == 0;
 }
 
+/* What one copy moves: rows × cols elements, both at most 256, whose rows stand in shared memory one after the other,
+ * swizzled over spans of `swizzle` bytes (0: not; 32, 64, 128: `cols` elements are at most as many bytes). */
+typedef struct {
+    int rows, cols, swizzle;
+    bool alone; /* the L2 cache fetches 128 bytes for it, not the 256 around them */
+    bool tf32;  /* a copy rounds fp32 elements to tf32, to nearest even; NaN and infinities stay */
+} tsr_tensor_box;
+
 /* A map of rows × cols elements (f16, bf16, f32, f64), ld elements from row to row, not empty and reached by the
- * TMA. One copy moves a box of box_rows × box_cols, both at most 256, whose rows stand in shared memory one
- * after the other, swizzled over spans of `swizzle` bytes (0: not; 32, 64, 128: box_cols elements are at most as
- * many bytes). Local. */
-tsr_status tsr_tensor_map(const void *data, tsr_dtype type, int64_t rows, int64_t cols, int64_t ld, int box_rows,
-                          int box_cols, int swizzle, CUtensorMap *map);
-/* The same; the L2 cache fetches 128 bytes for it, not the 256 around them. Local. */
-tsr_status tsr_tensor_map_alone(const void *data, tsr_dtype type, int64_t rows, int64_t cols, int64_t ld, int box_rows,
-                                int box_cols, int swizzle, CUtensorMap *map);
-/* As tsr_tensor_map, of fp32 elements that a copy rounds to tf32, to nearest even; NaN and infinities stay. Local. */
-tsr_status tsr_tensor_map_tf32(const void *data, int64_t rows, int64_t cols, int64_t ld, int box_rows, int box_cols,
-                               int swizzle, CUtensorMap *map);
+ * TMA. Local. */
+tsr_status tsr_tensor_map(const void *data, tsr_dtype type, int64_t rows, int64_t cols, int64_t ld, tsr_tensor_box box,
+                          CUtensorMap *map);
 
 /* Where x (rows × cols elements, *ld apart from row to row) or its rows do not begin at multiples of `alignment`
  * bytes, or these stand further apart than TMA counts, copies it to `copy`, which
@@ -40,6 +40,16 @@ tsr_status tsr_tensor_align(tsr_device *device, tsr_stream *stream, tsr_dtype ty
                             size_t alignment, void *copy, int64_t copy_ld, const void **x, int64_t *ld);
 
 #ifdef __cplusplus
+}
+
+/* As kernels call them that are not yet written for tsr_tensor_box. */
+static inline tsr_status tsr_tensor_map(const void *data, tsr_dtype type, int64_t rows, int64_t cols, int64_t ld,
+                                        int box_rows, int box_cols, int swizzle, CUtensorMap *map) {
+    return tsr_tensor_map(data, type, rows, cols, ld, {box_rows, box_cols, swizzle, false, false}, map);
+}
+static inline tsr_status tsr_tensor_map_tf32(const void *data, int64_t rows, int64_t cols, int64_t ld, int box_rows,
+                                             int box_cols, int swizzle, CUtensorMap *map) {
+    return tsr_tensor_map(data, TSR_F32, rows, cols, ld, {box_rows, box_cols, swizzle, false, true}, map);
 }
 #endif
 #endif

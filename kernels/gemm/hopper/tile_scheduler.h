@@ -147,13 +147,23 @@ struct TileScheduler {
     __device__ __forceinline__ bool more(const TilePlan &p) const { return index < p.rounds || end > mine; }
 };
 
-/* Row and column of tile `index` of tiles_m × tiles_n: bands of `band` rows of tiles, column by column inside a band,
- * so that workers share panels of both operands in the L2 cache. */
-__device__ __forceinline__ void tile_at(int index, int tiles_m, int tiles_n, int band, int *row, int *col) {
+/* Row and column of a tile, in tiles. */
+struct TilePlace {
+    int row, col;
+};
+/* Of tile `index` of tiles_m × tiles_n: bands of `band` rows of tiles, column by column inside a band, so that workers
+ * share panels of both operands in the L2 cache. */
+__device__ __forceinline__ TilePlace tile_at(int index, int tiles_m, int tiles_n, int band) {
     const int first = index / (band * tiles_n) * band, within = index - first * tiles_n;
     const int rows = tiles_m - first < band ? tiles_m - first : band;
-    *row = first + within % rows;
-    *col = within / rows;
+    return {first + within % rows, within / rows};
+}
+
+/* As kernels call it that are not yet written for TilePlace. */
+__device__ __forceinline__ void tile_at(int index, int tiles_m, int tiles_n, int band, int *row, int *col) {
+    const TilePlace place = tile_at(index, tiles_m, tiles_n, band);
+    *row = place.row;
+    *col = place.col;
 }
 
 } // namespace hopper

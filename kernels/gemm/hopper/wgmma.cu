@@ -27,7 +27,6 @@
 
 namespace {
 
-#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
 template <bool TURNS> __device__ __forceinline__ int rank_of() { return TURNS ? 0 : (int)hopper::cluster_rank(); }
 
 /* One thread: asks for every panel in the order of use. The blocks of a cluster bring half of B's panel each, for
@@ -41,10 +40,8 @@ __device__ __forceinline__ void produce(const void *map_a, const void *map_b, co
     typename S::Pipe::State at = {0, 0};
     hopper::TileScheduler scheduler(w.plan, (int)blockIdx.x / S::CLUSTER);
     for (hopper::WorkTile work; scheduler.next(w.plan, &work);) {
-        int row, col;
-        tile_of(w, work.tile, &row, &col);
-        row = (row * S::CLUSTER + rank) * M;
-        col *= S::N;
+        const hopper::TilePlace tile = w.place_of(work.tile);
+        const int row = (tile.row * S::CLUSTER + rank) * M, col = tile.col * S::N;
         if (w.accumulate && w.reached && work.to < 0) {
             for (int i = 0; i < M / BOX_ROWS * (S::N / BOX_COLS); i++)
                 hopper::prefetch_tensor(map_c, row + i % 2 * BOX_ROWS, col + i / 2 * BOX_COLS);
@@ -67,16 +64,13 @@ __device__ __forceinline__ void produce(const void *map_a, const void *map_b, co
     if (!TURNS) pipe.drain(at); /* no arrival may come from the other block when this one is gone */
 }
 
-/* With TURNS the tensor cores are one group's at a time. */
-__device__ __forceinline__ void wait_turn() { hopper::named_wait(1 + (int)threadIdx.x / 128, GROUPS * 128); }
-__device__ __forceinline__ void pass_turn() { hopper::named_arrive(1 + ((int)threadIdx.x / 128 ^ 1), GROUPS * 128); }
-
-/* Without TURNS: group 1 leaves the last panels of an item, whose stages need not be freed for the other, to group 0
- * first. So one stores while the other multiplies. Once an item by each, group 0 when its last panel is under way. */
+/* With TURNS the tensor cores are one group's at a time. Without: group 1 leaves the last panels of an item, whose
+ * stages need not be freed for the other, to group 0 first. So one stores while the other multiplies. Once an item by
+ * each, group 0 when its last panel is under way. */
 constexpr int LAST_PANELS = Sizes<false>::STAGES - 1;
 __device__ __forceinline__ void take_turn() {
-    wait_turn();
-    pass_turn();
+    hopper::wait_turn();
+    hopper::pass_turn();
 }
 
 /* sum += this group's rows of the next panels of the pipeline. One panel's products are under way while the next is
@@ -88,7 +82,7 @@ __device__ __forceinline__ void multiply(Sums<TURNS> &sum, const typename Sizes<
     int before = 0;
     const bool leads = !TURNS && threadIdx.x < 128, follows = !TURNS && !leads;
     const int last = panels > LAST_PANELS ? panels - LAST_PANELS : 0;
-    if (TURNS) wait_turn();
+    if (TURNS) hopper::wait_turn();
     for (int p = 0; p < panels; p++) {
         if (follows && p == last) take_turn();
         const uint32_t stage = pipe.address(at.stage);
@@ -110,7 +104,7 @@ __device__ __forceinline__ void multiply(Sums<TURNS> &sum, const typename Sizes<
         at.step();
     }
     if (leads) take_turn();
-    if (TURNS) pass_turn();
+    if (TURNS) hopper::pass_turn();
     hopper::wgmma_wait<0>();
 #pragma unroll
     for (int i = 0; i < Sizes<TURNS>::PARTS; i++) hopper::wgmma_hold(sum[i]);
@@ -127,7 +121,7 @@ __device__ __forceinline__ void consume(const void *map_c, const Work &w, const 
     int turn = 0;
     typename S::Pipe::State at = {0, 0};
     hopper::TileScheduler scheduler(w.plan, worker);
-    if (group == 1) pass_turn(); /* the other begins */
+    if (group == 1) hopper::pass_turn(); /* the other begins */
     for (hopper::WorkTile work; scheduler.next(w.plan, &work); turn ^= 1) {
         if (TURNS && turn != group) {
             at.step(work.last - work.first);
@@ -137,7 +131,8 @@ __device__ __forceinline__ void consume(const void *map_c, const Work &w, const 
         const bool begun = work.from >= 0; /* with `else` the compiler serializes wgmma (C7515 of ptxas) */
         if (begun) {
             hopper::take_over(w.plan, worker, own, threadIdx.x % 128 == 0, barrier);
-            go_on<TURNS>(w, sum, work.from);
+            Parts<TURNS>::go_on(w, work.from * S::CLUSTER + (int)blockIdx.x % S::CLUSTER, sum[0],
+                                threadIdx.x % S::OWNERS);
         }
 #pragma unroll
         for (int i = 0; !begun && i < S::PARTS * S::N / 2; i++) sum[i / (S::N / 2)][i % (S::N / 2)] = 0.0f;
@@ -145,28 +140,27 @@ __device__ __forceinline__ void consume(const void *map_c, const Work &w, const 
         for (int i = 0; i < S::PARTS; i++) hopper::wgmma_hold(sum[i]);
         multiply<TYPE, TURNS>(sum, pipe, at, work.last - work.first);
         if (work.to >= 0) {
-            leave<TURNS>(w, sum, work.to);
+            Parts<TURNS>::leave(w, work.to * S::CLUSTER + (int)blockIdx.x % S::CLUSTER, sum[0],
+                                threadIdx.x % S::OWNERS);
             if (work.handed) hopper::hand_over(w.plan, worker, own, threadIdx.x % 128 == 0, barrier);
             continue;
         }
-        int row, col;
-        tile_of(w, work.tile, &row, &col);
-        const int64_t first_row = (int64_t)(row * S::CLUSTER + rank_of<TURNS>()) * M + (TURNS ? 0 : group * 64),
-                      first_col = (int64_t)col * S::N;
+        const hopper::TilePlace tile = w.place_of(work.tile);
+        const int64_t first_row = (int64_t)(tile.row * S::CLUSTER + rank_of<TURNS>()) * M + (TURNS ? 0 : group * 64),
+                      first_col = (int64_t)tile.col * S::N;
         unsigned char *boxes = pipe.behind() + group * 2 * BOX_BYTES;
         if (!TURNS && w.accumulate && w.reached) store<TURNS, !TURNS>(map_c, w, sum, boxes, first_row, first_col);
         else store<TURNS, false>(map_c, w, sum, boxes, first_row, first_col);
     }
-    if (TURNS ? turn == group : group == 0) wait_turn(); /* as often as the other passes it */
+    if (TURNS ? turn == group : group == 0) hopper::wait_turn(); /* as often as the other passes it */
     if (threadIdx.x % 128 == 0) hopper::store_wait<0>();
 }
-#endif
 
 template <tsr_dtype TYPE, bool TURNS>
 __global__ void __launch_bounds__(THREADS, 1)
     gemm_wgmma(const __grid_constant__ CUtensorMap map_a, const __grid_constant__ CUtensorMap map_b,
                const __grid_constant__ CUtensorMap map_c, const __grid_constant__ Work w) {
-#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+    if (!hopper::FOR_SM90A) return __trap(); /* the registry never gets here */
     using S = Sizes<TURNS>;
     TSR_SHARED_DYNAMIC(unsigned char, shared);
     const typename S::Pipe pipe(shared, 1, (TURNS ? 1 : GROUPS) * 4 * S::CLUSTER);
@@ -184,13 +178,6 @@ __global__ void __launch_bounds__(THREADS, 1)
         hopper::registers_take<232>();
         consume<TYPE, TURNS>(&map_c, w, pipe);
     }
-#else
-    (void)map_a;
-    (void)map_b;
-    (void)map_c;
-    (void)w;
-    __trap(); /* built for another device: the registry never gets here */
-#endif
 }
 
 /* ---- operands that tensor copies cannot reach ------------------------------------------------ */
@@ -200,12 +187,12 @@ int64_t aligned_ld(int64_t cols) { return tsr_round_up(cols, 64); }
 size_t aligned_bytes(int64_t rows, int64_t cols) { return (size_t)tsr_round_up(rows * aligned_ld(cols) * 2, 1024); }
 
 /* A map of an operand in boxes of box_rows × 64, of its copy in `room` where tensor copies cannot reach the operand
- * itself. `make` makes it. */
+ * itself. alone: as in tsr_tensor_box. */
 tsr_status map_operand(tsr_device *device, tsr_stream *stream, tsr_dtype type, const void *data, int64_t rows,
-                       int64_t cols, int64_t ld, int box_rows, void *room, decltype(tsr_tensor_map) *make,
-                       CUtensorMap *map) {
+                       int64_t cols, int64_t ld, int box_rows, bool alone, void *room, CUtensorMap *map) {
     TSR_TRY(tsr_tensor_align(device, stream, type, rows, cols, 16, room, aligned_ld(cols), &data, &ld));
-    return make(data, type, rows, cols, ld, box_rows, 64, 128, map);
+    const tsr_tensor_box box = {.rows = box_rows, .cols = 64, .swizzle = 128, .alone = alone};
+    return tsr_tensor_map(data, type, rows, cols, ld, box, map);
 }
 
 /* ---- the kernel as the contract wants it ----------------------------------------------------- */
@@ -258,20 +245,25 @@ size_t workspace_bytes(int64_t m, int64_t n, int64_t k) {
     return aligned_bytes(m, k) + aligned_bytes(k, n) + parts_bytes(m, n, k);
 }
 
-/* config of a kernel of clusters. */
-cudaLaunchConfig_t config_of(tsr_stream *stream, int64_t blocks, int shared_bytes, int cluster_blocks,
-                             cudaLaunchAttribute *cluster) {
-    cluster->id = cudaLaunchAttributeClusterDimension;
-    cluster->val.clusterDim.x = (unsigned)cluster_blocks;
-    cluster->val.clusterDim.y = cluster->val.clusterDim.z = 1;
+constexpr tsr_tensor_box BOX = {.rows = BOX_ROWS, .cols = BOX_COLS, .swizzle = 128}; /* of C */
+
+/* A kernel of clusters. */
+template <typename Kernel, typename... Arguments>
+tsr_status launch_clusters(Kernel kernel, tsr_stream *stream, int64_t blocks, int shared_bytes, int cluster_blocks,
+                           const Arguments &...arguments) {
+    cudaLaunchAttribute cluster;
+    cluster.id = cudaLaunchAttributeClusterDimension;
+    cluster.val.clusterDim.x = (unsigned)cluster_blocks;
+    cluster.val.clusterDim.y = cluster.val.clusterDim.z = 1;
     cudaLaunchConfig_t config = {};
     config.gridDim = dim3((unsigned)blocks);
     config.blockDim = dim3(THREADS);
     config.dynamicSmemBytes = (size_t)shared_bytes;
     config.stream = tsr_cuda_stream(stream);
-    config.attrs = cluster;
+    config.attrs = &cluster;
     config.numAttrs = 1;
-    return config;
+    TSR_TRY(tsr_gemm_allow_shared(kernel, config.dynamicSmemBytes));
+    return TSR_CUDA(cudaLaunchKernelEx(&config, kernel, arguments...));
 }
 
 template <tsr_dtype TYPE, bool TURNS>
@@ -281,31 +273,18 @@ tsr_status launch_as(tsr_device *device, tsr_stream *stream, const tsr_gemm_args
     const int64_t n = args->n;
     const int64_t k = args->k;
     unsigned char *room_a = (unsigned char *)args->workspace, *room_b = room_a + aligned_bytes(m, k);
-    int multiprocessors = 0;
-    TSR_TRY(tsr_cuda_attribute(cudaDevAttrMultiProcessorCount, &multiprocessors));
     Work w;
     CUtensorMap map_a, map_b, map_c = {};
-    w.c = (float *)args->c;
-    w.ldc = args->ldc;
-    w.m = m;
-    w.n = n;
-    w.accumulate = args->accumulate;
+    hopper::take_product(&w, args, M * S::CLUSTER, S::N);
     w.reached = tsr_tensor_map_reaches(args->c, args->ldc, sizeof(float));
-    w.tiles_m = (int)tsr_ceil_div(m, M * S::CLUSTER);
-    w.tiles_n = (int)tsr_ceil_div(n, S::N);
-    w.plan =
-        hopper::tile_plan(S::CUT, (int64_t)w.tiles_m * w.tiles_n, tsr_ceil_div(k, K), multiprocessors / S::CLUSTER, 0);
-    TSR_TRY(hopper::parts_clear(stream, &w.plan, room_b + aligned_bytes(k, n), (void **)&w.parts));
-    TSR_TRY(map_operand(device, stream, TYPE, args->a, m, k, args->lda, M, room_a, tsr_tensor_map, &map_a));
-    TSR_TRY(map_operand(device, stream, TYPE, args->b, k, n, args->ldb, K, room_b, tsr_tensor_map, &map_b));
-    if (w.reached) TSR_TRY(tsr_tensor_map(args->c, TSR_F32, m, n, args->ldc, BOX_ROWS, BOX_COLS, 128, &map_c));
+    TSR_TRY(hopper::plan_tiles(S::CUT, &w, tsr_ceil_div(k, K), S::CLUSTER));
+    TSR_TRY(hopper::parts_clear(stream, &w, room_b + aligned_bytes(k, n)));
+    TSR_TRY(map_operand(device, stream, TYPE, args->a, m, k, args->lda, M, false, room_a, &map_a));
+    TSR_TRY(map_operand(device, stream, TYPE, args->b, k, n, args->ldb, K, false, room_b, &map_b));
+    if (w.reached) TSR_TRY(tsr_tensor_map(args->c, TSR_F32, m, n, args->ldc, BOX, &map_c));
 
-    cudaLaunchAttribute cluster;
-    const cudaLaunchConfig_t config =
-        config_of(stream, (int64_t)w.plan.workers * S::CLUSTER, S::Pipe::SHARED_BYTES, S::CLUSTER, &cluster);
-    TSR_TRY(TSR_CUDA(cudaFuncSetAttribute(gemm_wgmma<TYPE, TURNS>, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                          S::Pipe::SHARED_BYTES)));
-    TSR_TRY(TSR_CUDA(cudaLaunchKernelEx(&config, gemm_wgmma<TYPE, TURNS>, map_a, map_b, map_c, w)));
+    TSR_TRY(launch_clusters(gemm_wgmma<TYPE, TURNS>, stream, (int64_t)w.plan.workers * S::CLUSTER,
+                            S::Pipe::SHARED_BYTES, S::CLUSTER, map_a, map_b, map_c, w));
     return hopper::gather_launch<Parts<TURNS>>(stream, w, w.plan.pieces >= MANY_PARTS ? Parts<TURNS>::STRANDS : 1);
 }
 
@@ -330,18 +309,12 @@ template <tsr_dtype TYPE> tsr_status launch_slices(tsr_device *device, tsr_strea
         w.slices > 1 || args->accumulate || n % 4 != 0 || !tsr_tensor_map_reaches(args->c, args->ldc, sizeof(float));
     const int64_t piece_ld = (int64_t)w.tiles_n * SLICE_N;
     CUtensorMap map_a, map_b, map_to;
-    TSR_TRY(map_operand(device, stream, TYPE, args->a, m, k, args->lda, SLICE_M, room_a, tsr_tensor_map_alone, &map_a));
-    TSR_TRY(map_operand(device, stream, TYPE, args->b, k, n, args->ldb, K, room_b, tsr_tensor_map_alone, &map_b));
-    if (w.kept)
-        TSR_TRY(tsr_tensor_map(pieces, TSR_F32, (int64_t)w.slices * w.rows, piece_ld, piece_ld, BOX_ROWS, BOX_COLS, 128,
-                               &map_to));
-    else TSR_TRY(tsr_tensor_map(args->c, TSR_F32, m, n, args->ldc, BOX_ROWS, BOX_COLS, 128, &map_to));
-    cudaLaunchAttribute cluster;
-    const cudaLaunchConfig_t config =
-        config_of(stream, blocks * w.slices, SlicePipe::SHARED_BYTES, SLICE_CLUSTER, &cluster);
-    TSR_TRY(TSR_CUDA(cudaFuncSetAttribute(gemm_wgmma_slices<TYPE>, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                          SlicePipe::SHARED_BYTES)));
-    TSR_TRY(TSR_CUDA(cudaLaunchKernelEx(&config, gemm_wgmma_slices<TYPE>, map_a, map_b, map_to, w)));
+    TSR_TRY(map_operand(device, stream, TYPE, args->a, m, k, args->lda, SLICE_M, true, room_a, &map_a));
+    TSR_TRY(map_operand(device, stream, TYPE, args->b, k, n, args->ldb, K, true, room_b, &map_b));
+    if (w.kept) TSR_TRY(tsr_tensor_map(pieces, TSR_F32, (int64_t)w.slices * w.rows, piece_ld, piece_ld, BOX, &map_to));
+    else TSR_TRY(tsr_tensor_map(args->c, TSR_F32, m, n, args->ldc, BOX, &map_to));
+    TSR_TRY(launch_clusters(gemm_wgmma_slices<TYPE>, stream, blocks * w.slices, SlicePipe::SHARED_BYTES, SLICE_CLUSTER,
+                            map_a, map_b, map_to, w));
     if (!w.kept) return TSR_OK;
     return TSR_LAUNCH(add_slices, (unsigned)tsr_ceil_div(m * tsr_ceil_div(n, 4), ADDERS), ADDERS, 0, stream, pieces,
                       w.slices, (int64_t)w.rows, piece_ld, (float *)args->c, args->ldc, (int)m, (int)n,
@@ -377,34 +350,28 @@ template <tsr_dtype TYPE> tsr_status launch(tsr_device *device, tsr_stream *stre
     return TSR_OK;
 }
 
-/* C has larger elements than A and B, and a cluster reads B once for all its rows. */
-double bytes_of(int64_t m, int64_t n, int64_t k, int64_t rows, int64_t cols) {
-    return 2.0 * (double)m * (double)k * (double)tsr_ceil_div(n, cols) +
-           2.0 * (double)k * (double)n * (double)tsr_ceil_div(m, rows) + 4.0 * (double)m * (double)n;
-}
-
-template <tsr_dtype TYPE, bool TURNS> tsr_status shape_as(int64_t m, int64_t n, int64_t k, tsr_gemm_shape *out) {
-    using S = Sizes<TURNS>;
-    TSR_TRY(TSR_CUDA(cudaFuncSetAttribute(gemm_wgmma<TYPE, TURNS>, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                          S::Pipe::SHARED_BYTES)));
-    TSR_TRY(tsr_gemm_describe(gemm_wgmma<TYPE, TURNS>, M, S::N, K, THREADS, S::Pipe::SHARED_BYTES, sizeof(uint16_t), m,
-                              n, k, out));
-    out->bytes = bytes_of(m, n, k, M * S::CLUSTER, S::N);
-    return TSR_OK;
-}
-
-template <tsr_dtype TYPE> tsr_status shape_of_slices(int64_t m, int64_t n, int64_t k, tsr_gemm_shape *out) {
-    TSR_TRY(TSR_CUDA(cudaFuncSetAttribute(gemm_wgmma_slices<TYPE>, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                          SlicePipe::SHARED_BYTES)));
-    TSR_TRY(tsr_gemm_describe(gemm_wgmma_slices<TYPE>, SLICE_M, SLICE_N, K, THREADS, SlicePipe::SHARED_BYTES,
-                              sizeof(uint16_t), m, n, k, out));
-    out->bytes = bytes_of(m, n, k, SLICE_CLUSTER * SLICE_M, SLICE_N);
+/* Of a kernel whose blocks make tiles of tile_m × tile_n. C has larger elements than A and B, and a cluster reads B
+ * once for all its rows. */
+template <typename Kernel>
+tsr_status shape_of(Kernel kernel, int tile_m, int tile_n, int shared_bytes, int cluster_blocks, int64_t m, int64_t n,
+                    int64_t k, tsr_gemm_shape *out) {
+    TSR_TRY(
+        tsr_gemm_describe(kernel, tile_m, tile_n, K, THREADS, (size_t)shared_bytes, sizeof(uint16_t), m, n, k, out));
+    out->bytes = 2.0 * (double)m * (double)k * (double)tsr_ceil_div(n, tile_n) +
+                 2.0 * (double)k * (double)n * (double)tsr_ceil_div(m, tile_m * cluster_blocks) +
+                 4.0 * (double)m * (double)n;
     return TSR_OK;
 }
 
 template <tsr_dtype TYPE> tsr_status shape(tsr_device *, int64_t m, int64_t n, int64_t k, tsr_gemm_shape *out) {
-    if (in_slices(m, n, k)) return shape_of_slices<TYPE>(m, n, k, out);
-    return takes_turns(m, k) ? shape_as<TYPE, true>(m, n, k, out) : shape_as<TYPE, false>(m, n, k, out);
+    typedef Sizes<true> Turns;
+    typedef Sizes<false> Shared;
+    if (in_slices(m, n, k))
+        return shape_of(gemm_wgmma_slices<TYPE>, SLICE_M, SLICE_N, SlicePipe::SHARED_BYTES, SLICE_CLUSTER, m, n, k,
+                        out);
+    if (takes_turns(m, k))
+        return shape_of(gemm_wgmma<TYPE, true>, M, Turns::N, Turns::Pipe::SHARED_BYTES, 1, m, n, k, out);
+    return shape_of(gemm_wgmma<TYPE, false>, M, Shared::N, Shared::Pipe::SHARED_BYTES, Shared::CLUSTER, m, n, k, out);
 }
 
 /* The tensor cores align the 16 products and the sum of a step to the largest of them, keep at least 2 bits below
@@ -413,21 +380,16 @@ template <tsr_dtype TYPE> tsr_status shape(tsr_device *, int64_t m, int64_t n, i
 constexpr double ERROR_FACTOR = 2.0;
 
 template <tsr_dtype TYPE> constexpr tsr_gemm_kernel table() {
-    return {.name = "wgmma",
-            .what = "tensor cores, 16-bit operands as they stand, tensor copies, clusters",
-            .device = TSR_DEVICE_CUDA,
-            .input = TYPE,
-            .type = TSR_F32,
-            .min_arch = 90,
-            .max_arch = 90,
-            .accuracy = TSR_ACCURACY_FAST,
-            .error_factor = ERROR_FACTOR,
-            .error_grows = true,
-            .multiple = 1,
-            .speed_rank = 70,
-            .workspace_bytes = workspace_bytes,
-            .shape = shape<TYPE>,
-            .launch = launch<TYPE>};
+    return hopper::kernel(TYPE, TSR_F32,
+                          {.name = "wgmma",
+                           .what = "tensor cores, 16-bit operands as they stand, tensor copies, clusters",
+                           .accuracy = TSR_ACCURACY_FAST,
+                           .error_factor = ERROR_FACTOR,
+                           .error_grows = true,
+                           .speed_rank = 70,
+                           .workspace_bytes = workspace_bytes,
+                           .shape = shape<TYPE>,
+                           .launch = launch<TYPE>});
 }
 
 } // namespace

@@ -29,7 +29,6 @@ struct SliceWork {
     bool kept; /* the target is read again at once */
 };
 
-#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
 /* What this block makes: panels first to last of the tile at (row, col). */
 struct Slice {
     int index, row, col;
@@ -115,13 +114,7 @@ __device__ __forceinline__ void store_half(const void *map_to, const SliceWork &
     const float4 *given = reinterpret_cast<const float4 *>(own) + threadIdx.x % 128;
     float *kept = sum + GROUP * 32;
 #pragma unroll
-    for (int i = 0; i < 8; i++) {
-        const float4 part = given[i * 128];
-        kept[4 * i] += part.x;
-        kept[4 * i + 1] += part.y;
-        kept[4 * i + 2] += part.z;
-        kept[4 * i + 3] += part.w;
-    }
+    for (int i = 0; i < 8; i++) { hopper::add4(*reinterpret_cast<float(*)[4]>(kept + 4 * i), given[i * 128]); }
     hopper::named_wait(3 + GROUP, 128); /* all of it is read: its place takes the boxes */
     fill_box(kept, own);
     fill_box(kept + 16, own + BOX_BYTES);
@@ -135,14 +128,13 @@ __device__ __forceinline__ void store_half(const void *map_to, const SliceWork &
     hopper::store_commit();
     hopper::store_wait<0>();
 }
-#endif
 
 /* map_to: of C, or of the slices one below the other. */
 template <tsr_dtype TYPE>
 __global__ void __launch_bounds__(THREADS, 1)
     gemm_wgmma_slices(const __grid_constant__ CUtensorMap map_a, const __grid_constant__ CUtensorMap map_b,
                       const __grid_constant__ CUtensorMap map_to, const __grid_constant__ SliceWork w) {
-#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+    if (!hopper::FOR_SM90A) return __trap(); /* the registry never gets here */
     TSR_SHARED_DYNAMIC(unsigned char, shared);
     const SlicePipe pipe(shared, 2, 4 * SLICE_CLUSTER);
     if (threadIdx.x == GROUPS * 128) hopper::prefetch_map(&map_a);
@@ -170,13 +162,6 @@ __global__ void __launch_bounds__(THREADS, 1)
                                    full);
         });
     }
-#else
-    (void)map_a;
-    (void)map_b;
-    (void)map_to;
-    (void)w;
-    __trap(); /* built for another device: the registry never gets here */
-#endif
 }
 
 /* C (m × n) = or += the sum of the slices, each `rows` × ld elements, in the order of k. */

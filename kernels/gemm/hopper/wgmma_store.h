@@ -8,7 +8,6 @@
 
 namespace {
 
-#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
 /* Where a thread's sums stand in a box (see wgmma_m64n192k16): 4 pairs of neighbours in this row, 4 in the row 8
  * below. */
 __device__ __forceinline__ int own_row() { return (int)threadIdx.x % 128 / 32 * 16 + (int)threadIdx.x % 32 / 4; }
@@ -108,63 +107,28 @@ __device__ __forceinline__ void store(const void *map_c, const Work &w, Sums<TUR
     }
 }
 
-/* This thread's sums to a part, and back. */
-template <bool TURNS> __device__ __forceinline__ float4 *place_of(const Work &w, int part) {
-    using S = Sizes<TURNS>;
-    const int rank = (int)blockIdx.x % S::CLUSTER;
-    return w.parts + (int64_t)(part * S::CLUSTER + rank) * QUADS * S::OWNERS + threadIdx.x % S::OWNERS;
-}
-template <bool TURNS> __device__ __forceinline__ void leave(const Work &w, const Sums<TURNS> &sum, int part) {
-    using S = Sizes<TURNS>;
-    float4 *to = place_of<TURNS>(w, part);
-#pragma unroll
-    for (int quad = 0; quad < QUADS; quad++) {
-        const float *from = sum[quad / (S::N / 8)] + quad % (S::N / 8) * 4;
-        to[quad * S::OWNERS] = make_float4(from[0], from[1], from[2], from[3]);
-    }
-}
-template <bool TURNS> __device__ __forceinline__ void go_on(const Work &w, Sums<TURNS> &sum, int part) {
-    using S = Sizes<TURNS>;
-    const float4 *from = place_of<TURNS>(w, part);
-#pragma unroll
-    for (int quad = 0; quad < QUADS; quad++) {
-        const float4 x = from[quad * S::OWNERS];
-        float *to = sum[quad / (S::N / 8)] + quad % (S::N / 8) * 4;
-        to[0] = x.x;
-        to[1] = x.y;
-        to[2] = x.z;
-        to[3] = x.w;
-    }
-}
-#endif
-
 /* The parts of tiles for hopper::gather: a quad of the sums of THREADS owners at a time. */
-template <bool TURNS> struct Parts {
+template <bool TURNS> struct Parts : hopper::Parts<float, M, Sizes<TURNS>::N, K, Sizes<TURNS>::OWNERS, 4> {
     typedef ::Work Work;
     typedef Sizes<TURNS> S;
-    typedef float Value;
     static constexpr int THREADS = 128;
     static constexpr int STRANDS = 4;
     static constexpr int UNROLL = 16;
-    static constexpr int VALUES = 4;
     static constexpr int ACROSS = S::OWNERS / THREADS;
     static constexpr int GROUPS = S::CLUSTER * QUADS * ACROSS;
-    static __device__ __forceinline__ bool left_out(const Work &) { return false; }
-    static __device__ __forceinline__ void add(const Work &w, int part, int group, int thread, float (&sum)[VALUES]) {
+    static __device__ __forceinline__ void add(const Work &w, int part, int group, int thread, float (&sum)[4]) {
         const int owner = group % ACROSS * THREADS + thread, quads = part * S::CLUSTER * QUADS + group / ACROSS;
         hopper::add4(sum, w.parts[(int64_t)quads * S::OWNERS + owner]);
     }
-    static __device__ __forceinline__ void put(const Work &w, int tile, int group, int thread,
-                                               const float (&sum)[VALUES]) {
+    static __device__ __forceinline__ void put(const Work &w, int tile, int group, int thread, const float (&sum)[4]) {
         const int owner = group % ACROSS * THREADS + thread;
         const int quad = group / ACROSS % QUADS;
         const int rank = group / ACROSS / QUADS;
-        int tile_row, tile_col;
-        tile_of(w, tile, &tile_row, &tile_col);
+        const hopper::TilePlace place = w.place_of(tile);
         const int part_rows = TURNS ? quad / (S::N / 8) * 64 : owner / 128 * 64;
         const int64_t row =
-            (int64_t)(tile_row * S::CLUSTER + rank) * M + part_rows + owner % 128 / 32 * 16 + owner % 32 / 4;
-        const int64_t col = (int64_t)tile_col * S::N + quad % (S::N / 8) * 8 + owner % 4 * 2;
+            (int64_t)(place.row * S::CLUSTER + rank) * M + part_rows + owner % 128 / 32 * 16 + owner % 32 / 4;
+        const int64_t col = (int64_t)place.col * S::N + quad % (S::N / 8) * 8 + owner % 4 * 2;
 #pragma unroll
         for (int i = 0; i < 4; i++) {
             const int64_t at_row = row + i / 2 * 8, at_col = col + i % 2;

@@ -36,17 +36,16 @@ template <bool TURNS> using Sums = float[Sizes<TURNS>::PARTS][Sizes<TURNS>::N / 
 struct Work {
     float *c;
     int64_t ldc, m, n;
-    float4 *parts;            /* [part][block of the cluster][quad][owner] */
+    float4 *parts;            /* of sums, a block of the cluster after the other */
     int tiles_m, tiles_n;     /* a tile here is a cluster's */
     hopper::TilePlan plan;    /* workers are clusters */
     bool accumulate, reached; /* reached: by tensor copies */
+
+    __device__ __forceinline__ hopper::TilePlace place_of(int tile) const {
+        return hopper::tile_at(tile, tiles_m, tiles_n, BAND);
+    }
 };
 
-__device__ __forceinline__ void tile_of(const Work &w, int index, int *row, int *col) {
-    hopper::tile_at(index, w.tiles_m, w.tiles_n, BAND, row, col);
-}
-
-#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
 template <tsr_dtype TYPE>
 __device__ __forceinline__ void multiply_16(float (&sum)[64], uint64_t a, uint64_t b, bool add) {
     if (TYPE == TSR_BF16) hopper::wgmma_m64n128k16_bf16(sum, a, b, add);
@@ -57,7 +56,6 @@ __device__ __forceinline__ void multiply_16(float (&sum)[128], uint64_t a, uint6
     if (TYPE == TSR_BF16) hopper::wgmma_m64n256k16_bf16(sum, a, b, add);
     else hopper::wgmma_m64n256k16_f16(sum, a, b, add);
 }
-#endif
 
 } // namespace
 
