@@ -15,8 +15,7 @@
  * with it in brackets: 60.5 (55.4) at n = 4096, 60.4 (57.6) at 8192, 90 % of the fp64 tensor peak, 55.5 (54.8) at
  * 16384, 57.5 (43.0) at 8191, 55.4 (42.4) at 8193; rectangles 49 to 60, 1.03 to 1.16 of the vendor's.
  * Reference: PTX ISA 8.0, mma.m16n8k16 with .f64. */
-#include "kernels/gemm/hopper/gather.h"
-#include "kernels/gemm/hopper/pipeline.h"
+#include "kernels/gemm/hopper/persistent.h"
 #include "kernels/gemm/hopper/tensor_map.h"
 
 namespace {
@@ -29,37 +28,31 @@ constexpr int K = 16;
 constexpr int SPAN = 16;
 constexpr int SPANS = 4, STRIPS = 4; /* a warp makes SPANS · 16 columns × STRIPS · 8 rows */
 constexpr int WARPS = 8;
-constexpr int MULTIPLIERS = WARPS * 32, THREADS = MULTIPLIERS + 128;
+constexpr int MULTIPLIERS = WARPS * 32;
 constexpr int A_HALF = M / 2 * 128, A_BYTES = 2 * A_HALF; /* even, then odd rows of A's panel */
 constexpr int B_HALF = K / 2 * 128;
 constexpr int B_SPAN = 2 * B_HALF;
 constexpr int B_BYTES = N / SPAN * B_SPAN;
 typedef hopper::Pipeline<6, A_BYTES + B_BYTES, 0, 1, 1024, hopper::StagesByAddress> Pipe;
-constexpr int PAIRS = SPANS * STRIPS * 2; /* of sums that a thread makes */
-constexpr int BAND = 12;                  /* rows of tiles that blocks walk together */
-/* in panels; leaving and reading sums takes about so long as 30 */
-constexpr hopper::Cut CUT = {.unit = 4, .handing = 10, .gathering = 4, .parts = 8, .full = hopper::FULL_DEVICE};
+constexpr int BAND = 12; /* rows of tiles that blocks walk together */
 
 struct Work {
     CUtensorMap a[2], b[2]; /* even rows, odd rows */
-    double2 *partial;       /* [part][pair of a thread][thread] */
+    double *parts;
     double *c;
     int64_t ldc, m, n;
     hopper::TilePlan plan;
-    int inner_m, inner_n;         /* tiles walked in bands, */
+    int tiles_m, tiles_n;         /* tiles walked in bands, */
     int thin, thin_first, thin_m; /* and among the whole ones these thin ones: thin_m along the bottom edge, */
                                   /* the rest along the right one */
     bool accumulate, wide;
-};
 
-/* Row and column of a tile. */
-__device__ __forceinline__ void tile_of(const Work &w, int tile, int *row, int *col) {
-    const int edge = tile - w.thin_first;
-    if (edge >= 0 && edge < w.thin) {
-        *row = edge < w.thin_m ? w.inner_m : edge - w.thin_m;
-        *col = edge < w.thin_m ? edge : w.inner_n;
-    } else hopper::tile_at(edge < 0 ? tile : tile - w.thin, w.inner_m, w.inner_n, BAND, row, col);
-}
+    __device__ __forceinline__ hopper::TilePlace place_of(int tile) const {
+        const int edge = tile - thin_first;
+        if (edge < 0 || edge >= thin) return hopper::tile_at(edge < 0 ? tile : tile - thin, tiles_m, tiles_n, BAND);
+        return {edge < thin_m ? tiles_m : edge - thin_m, edge < thin_m ? edge : tiles_n};
+    }
+};
 
 /* A warp's part of the tile, and a lane's place in a stage. */
 struct Own {
@@ -95,33 +88,6 @@ __device__ __forceinline__ void store_pair(const Work &w, int64_t row, int64_t c
     if (row < w.m && col + 1 < w.n) at[1] = w.accumulate ? at[1] + x.y : x.y;
 }
 
-#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
-typedef Pipe::State State;
-
-/* One thread: asks for every panel in the order of use. */
-__device__ __forceinline__ void produce(const Work &w, const Pipe &pipe) {
-    State at = {0, 0};
-    hopper::TileScheduler scheduler(w.plan, (int)blockIdx.x);
-    for (hopper::WorkTile work; scheduler.next(w.plan, &work);) {
-        int row, col;
-        tile_of(w, work.tile, &row, &col);
-#pragma unroll 1 /* few registers are left to this thread */
-        for (int panel = work.first; panel < work.last; panel++, at.step()) {
-            unsigned char *a = pipe.stage(at.stage), *b = a + A_BYTES;
-            uint64_t *full = pipe.full(at.stage);
-            pipe.acquire(at);
-#pragma unroll
-            for (int odd = 0; odd < 2; odd++) {
-                hopper::copy_tensor(a + odd * A_HALF, &w.a[odd], row * (M / 2), panel * K, full);
-#pragma unroll
-                for (int span = 0; span < N / SPAN; span++)
-                    hopper::copy_tensor(b + span * B_SPAN + odd * B_HALF, &w.b[odd], panel * (K / 2),
-                                        col * N + span * SPAN, full);
-            }
-        }
-    }
-}
-
 /* ---- multiplying: the tensor cores see transposes, Cᵀ = Bᵀ·Aᵀ -------------------------------- */
 
 /* Columns span·16 ... + 15 of this warp: lane (g, t) has columns 2g and 2g + 1, elements 4t ... 4t + 3 along k. */
@@ -149,8 +115,8 @@ __device__ __forceinline__ void release(const Pipe &pipe, int stage) {
  * are multiplied. Consecutive products share a span, and where the span changes mostly the strip: of the orders
  * tried this one takes the least power. */
 template <bool WHOLE>
-__device__ __forceinline__ void multiply(Sums &sum, const Pipe &pipe, const Own &own, State *at, int panels, int spans,
-                                         int strips) {
+__device__ __forceinline__ void multiply(Sums &sum, const Pipe &pipe, const Own &own, Pipe::State *at, int panels,
+                                         int spans, int strips) {
     double a[2][8], b[STRIPS][4];
     pipe.wait(*at);
     uint32_t stage = pipe.address(at->stage);
@@ -159,7 +125,7 @@ __device__ __forceinline__ void multiply(Sums &sum, const Pipe &pipe, const Own 
     load_span(a[0], own, stage, 0);
 #pragma unroll 1
     for (; panels > 0; panels--) {
-        State next = *at;
+        Pipe::State next = *at;
         next.step();
         const bool more = panels > 1;
         /* after the last panel its own stage once more, unused: that saves a branch */
@@ -220,98 +186,67 @@ __device__ __forceinline__ void store(const Work &w, const Own &own, int64_t row
     }
 }
 
-/* A thread's sums to a part, and back. */
-__device__ __forceinline__ void leave(const Work &w, int part, const Sums &sum) {
-    double2 *to = w.partial + (int64_t)part * PAIRS * MULTIPLIERS + threadIdx.x;
-#pragma unroll
-    for (int i = 0; i < PAIRS; i++) {
-        const double *pair = sum[i / 2 / STRIPS][i / 2 % STRIPS] + i % 2 * 2;
-        to[i * MULTIPLIERS] = make_double2(pair[0], pair[1]);
-    }
-}
-__device__ __forceinline__ void go_on(const Work &w, int part, Sums &sum) {
-    const double2 *from = w.partial + (int64_t)part * PAIRS * MULTIPLIERS + threadIdx.x;
-#pragma unroll
-    for (int i = 0; i < PAIRS; i++) {
-        const double2 x = from[i * MULTIPLIERS];
-        double *pair = sum[i / 2 / STRIPS][i / 2 % STRIPS] + i % 2 * 2;
-        pair[0] = x.x;
-        pair[1] = x.y;
-    }
-}
-
-__device__ __forceinline__ void consume(const Work &w, const Pipe &pipe) {
-    const Own own;
-    const auto barrier = [] { hopper::named_wait(1, MULTIPLIERS); };
-    State at = {0, 0};
-    hopper::TileScheduler scheduler(w.plan, (int)blockIdx.x);
-    for (hopper::WorkTile work; scheduler.next(w.plan, &work);) {
-        Sums sum = {};
-        if (work.from >= 0) {
-            hopper::take_over(w.plan, (int)blockIdx.x, 0, threadIdx.x == 0, barrier);
-            go_on(w, work.from, sum);
-        }
-        int tile_row, tile_col;
-        tile_of(w, work.tile, &tile_row, &tile_col);
-        const int64_t row = (int64_t)tile_row * M, col = (int64_t)tile_col * N;
-        const int64_t rows = w.m - row - own.row, cols = w.n - col - own.col;
-        const int strips = rows >= STRIPS * 8 ? STRIPS : rows <= 0 ? 0 : ((int)rows + 15) / 16 * 2;
-        const int spans = cols >= SPANS * SPAN ? SPANS : cols <= 0 ? 0 : ((int)cols + SPAN - 1) / SPAN;
-        if (strips == STRIPS && spans == SPANS)
-            multiply<true>(sum, pipe, own, &at, work.last - work.first, spans, strips);
-        else multiply<false>(sum, pipe, own, &at, work.last - work.first, spans, strips);
-        if (work.to < 0) store(w, own, row, col, sum);
-        else leave(w, work.to, sum);
-        if (work.handed) hopper::hand_over(w.plan, (int)blockIdx.x, 0, threadIdx.x == 0, barrier);
-    }
-}
-#endif
-
-__global__ void __launch_bounds__(THREADS, 1) gemm_dmma(const __grid_constant__ Work w) {
-#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
-    TSR_SHARED_DYNAMIC(unsigned char, shared);
-    const Pipe pipe(shared, 1, WARPS);
-    __syncthreads();
-    if (threadIdx.x >= MULTIPLIERS) {
-        hopper::registers_give<24>();
-        if (threadIdx.x == MULTIPLIERS) produce(w, pipe);
-    } else {
-        hopper::registers_take<240>();
-        consume(w, pipe);
-    }
-#else
-    (void)w;
-    __trap(); /* built for another device: the registry never gets here */
-#endif
-}
-
-/* The parts of tiles for hopper::gather: the four sums of one mma. */
-struct Parts {
+struct Dmma : hopper::Parts<double, M, N, K, MULTIPLIERS, 2> {
     typedef ::Work Work;
-    typedef double Value;
-    static constexpr int THREADS = MULTIPLIERS;
-    static constexpr int STRANDS = 1;
-    static constexpr int UNROLL = 4;
-    static constexpr int VALUES = 4;
-    static constexpr int GROUPS = SPANS * STRIPS;
-    static __device__ __forceinline__ bool left_out(const Work &) { return false; }
-    static __device__ __forceinline__ void add(const Work &w, int part, int group, int thread, double (&sum)[VALUES]) {
+    typedef ::Pipe Pipe;
+    typedef ::Sums Sums;
+    typedef Own Lane;
+    static constexpr int HOLDERS = MULTIPLIERS, BARRIER = 1;
+    static constexpr int PRODUCER_REGISTERS = 24, UNROLL = 4;
+    /* in panels; leaving and reading sums takes about so long as 30 */
+    static constexpr hopper::Cut CUT = {
+        .unit = 4, .handing = 10, .gathering = 4, .parts = 8, .full = hopper::FULL_DEVICE};
+    static constexpr bool WGMMA_ADDS = false, JUDGED = false;
+
+    static __device__ __forceinline__ void bring(const Work &w, const Pipe &pipe, Pipe::State &at,
+                                                 const hopper::WorkTile &work) {
+        const hopper::TilePlace tile = w.place_of(work.tile);
+#pragma unroll 1 /* few registers are left to this thread */
+        for (int panel = work.first; panel < work.last; panel++, at.step()) {
+            unsigned char *a = pipe.stage(at.stage), *b = a + A_BYTES;
+            uint64_t *full = pipe.full(at.stage);
+            pipe.acquire(at);
 #pragma unroll
-        for (int i = 0; i < 2; i++) {
-            const double2 x = w.partial[((int64_t)part * PAIRS + group * 2 + i) * THREADS + thread];
-            sum[2 * i] += x.x;
-            sum[2 * i + 1] += x.y;
+            for (int odd = 0; odd < 2; odd++) {
+                hopper::copy_tensor(a + odd * A_HALF, &w.a[odd], tile.row * (M / 2), panel * K, full);
+#pragma unroll
+                for (int span = 0; span < N / SPAN; span++)
+                    hopper::copy_tensor(b + span * B_SPAN + odd * B_HALF, &w.b[odd], panel * (K / 2),
+                                        tile.col * N + span * SPAN, full);
+            }
         }
     }
+
+    struct Consumer : hopper::EveryWork {
+        int64_t row, col; /* of the tile at hand */
+        __device__ __forceinline__ void multiply(const Work &w, const Pipe &pipe, const Own &own, Pipe::State &at,
+                                                 const hopper::WorkTile &work, bool, Sums &sum) {
+            const hopper::TilePlace tile = w.place_of(work.tile);
+            row = (int64_t)tile.row * M;
+            col = (int64_t)tile.col * N;
+            const int64_t rows = w.m - row - own.row, cols = w.n - col - own.col;
+            const int strips = rows >= STRIPS * 8 ? STRIPS : rows <= 0 ? 0 : ((int)rows + 15) / 16 * 2;
+            const int spans = cols >= SPANS * SPAN ? SPANS : cols <= 0 ? 0 : ((int)cols + SPAN - 1) / SPAN;
+            if (strips == STRIPS && spans == SPANS)
+                ::multiply<true>(sum, pipe, own, &at, work.last - work.first, spans, strips);
+            else ::multiply<false>(sum, pipe, own, &at, work.last - work.first, spans, strips);
+        }
+        __device__ __forceinline__ void finish(const Work &w, const Pipe &, const Own &own,
+                                               const hopper::WorkTile &work, const Sums &sum) const {
+            if (work.to < 0) store(w, own, row, col, sum);
+            else leave(w, work.to, &sum[0][0][0]);
+        }
+    };
+
+    /* For the gather: the four sums of one mma. */
     static __device__ __forceinline__ void put(const Work &w, int tile, int group, int, const double (&sum)[VALUES]) {
         const Own own;
-        int tile_row, tile_col;
-        tile_of(w, tile, &tile_row, &tile_col);
+        const hopper::TilePlace place = w.place_of(tile);
         const int span = group / STRIPS, strip = group % STRIPS;
 #pragma unroll
         for (int which = 0; which < 2; which++)
-            store_pair(w, (int64_t)tile_row * M + row_of(own, strip, which), (int64_t)tile_col * N + col_of(own, span),
-                       make_double2(sum[which], sum[2 + which]));
+            store_pair(w, (int64_t)place.row * M + row_of(own, strip, which),
+                       (int64_t)place.col * N + col_of(own, span), make_double2(sum[which], sum[2 + which]));
     }
 };
 
@@ -319,12 +254,8 @@ struct Parts {
 
 int64_t aligned_ld(int64_t cols) { return tsr_round_up(cols, 16); }
 
-size_t partial_bytes(int64_t m, int64_t n, int64_t k) {
-    return hopper::parts_bytes(CUT, tsr_ceil_div(m, M) * tsr_ceil_div(n, N), tsr_ceil_div(k, K),
-                               M * N * sizeof(double));
-}
 size_t workspace_bytes(int64_t m, int64_t n, int64_t k) {
-    return partial_bytes(m, n, k) +
+    return hopper::parts_bytes_of<Dmma>(m, n, k) +
            sizeof(double) * ((size_t)m * (size_t)aligned_ld(k) + (size_t)k * (size_t)aligned_ld(n));
 }
 
@@ -335,7 +266,7 @@ tsr_status map_rows(tsr_device *device, tsr_stream *stream, const void *data, in
     const double *x = (const double *)data;
     for (int odd = 0; odd < 2; odd++) {
         const int first = rows > 1 ? odd : 0; /* a single row's odd neighbour can be anything: it is never stored */
-        TSR_TRY(tsr_tensor_map(x + first * ld, TSR_F64, (rows + 1 - first) / 2, cols, 2 * ld, box_rows, SPAN, 128,
+        TSR_TRY(tsr_tensor_map(x + first * ld, TSR_F64, (rows + 1 - first) / 2, cols, 2 * ld, {box_rows, SPAN, 128},
                                maps + odd));
     }
     return TSR_OK;
@@ -344,20 +275,17 @@ tsr_status map_rows(tsr_device *device, tsr_stream *stream, const void *data, in
 /* Divides the tiles among blocks. Where tiles are many, edges of at most half a tile, which take their warps a fraction
  * of the time, are no part of the rounds. */
 void plan(Work *w, int64_t panels, int64_t blocks) {
-    const int64_t tiles_m = tsr_ceil_div(w->m, M), tiles_n = tsr_ceil_div(w->n, N);
-    const int64_t tiles = tiles_m * tiles_n;
-    w->inner_m = (int)tiles_m;
-    w->inner_n = (int)tiles_n;
+    const int64_t tiles = (int64_t)w->tiles_m * w->tiles_n;
     w->thin_m = 0;
-    if (tiles >= 4 * tsr_max(blocks, CUT.full)) {
+    if (tiles >= 4 * tsr_max(blocks, Dmma::CUT.full)) {
         if (w->m % M > 0 && w->m % M <= M / 2) {
-            w->inner_m--;
-            w->thin_m = (int)tiles_n;
+            w->tiles_m--;
+            w->thin_m = w->tiles_n;
         }
-        if (w->n % N > 0 && w->n % N <= N / 2) w->inner_n--;
+        if (w->n % N > 0 && w->n % N <= N / 2) w->tiles_n--;
     }
-    w->thin = (int)(tiles - (int64_t)w->inner_m * w->inner_n);
-    w->plan = hopper::tile_plan(CUT, tiles, panels, blocks, w->thin);
+    w->thin = (int)(tiles - (int64_t)w->tiles_m * w->tiles_n);
+    w->plan = hopper::tile_plan(Dmma::CUT, tiles, panels, blocks, w->thin);
     w->thin_first = w->plan.rounds - w->thin;
 }
 
@@ -367,27 +295,15 @@ tsr_status launch(tsr_device *device, tsr_stream *stream, const tsr_gemm_args *a
     const int64_t k = args->k;
     Work w;
     int multiprocessors = 0;
-    double *copy_a = (double *)((unsigned char *)args->workspace + partial_bytes(m, n, k)),
+    double *copy_a = (double *)((unsigned char *)args->workspace + hopper::parts_bytes_of<Dmma>(m, n, k)),
            *copy_b = copy_a + m * aligned_ld(k);
     TSR_TRY(map_rows(device, stream, args->a, m, k, args->lda, copy_a, M / 2, w.a));
     TSR_TRY(map_rows(device, stream, args->b, k, n, args->ldb, copy_b, K / 2, w.b));
     TSR_TRY(tsr_cuda_attribute(cudaDevAttrMultiProcessorCount, &multiprocessors));
-    w.c = (double *)args->c;
-    w.ldc = args->ldc;
-    w.m = m;
-    w.n = n;
-    w.accumulate = args->accumulate;
+    hopper::take_product(&w, args, M, N);
     w.wide = (uintptr_t)args->c % 16 == 0 && args->ldc % 2 == 0;
     plan(&w, tsr_ceil_div(k, K), multiprocessors);
-    TSR_TRY(hopper::parts_clear(stream, &w.plan, args->workspace, (void **)&w.partial));
-    TSR_TRY(TSR_CUDA(cudaFuncSetAttribute(gemm_dmma, cudaFuncAttributeMaxDynamicSharedMemorySize, Pipe::SHARED_BYTES)));
-    TSR_TRY(TSR_LAUNCH(gemm_dmma, (unsigned)w.plan.workers, THREADS, Pipe::SHARED_BYTES, stream, w));
-    return hopper::gather_launch<Parts>(stream, w);
-}
-
-tsr_status shape(tsr_device *, int64_t m, int64_t n, int64_t k, tsr_gemm_shape *out) {
-    TSR_TRY(TSR_CUDA(cudaFuncSetAttribute(gemm_dmma, cudaFuncAttributeMaxDynamicSharedMemorySize, Pipe::SHARED_BYTES)));
-    return tsr_gemm_describe(gemm_dmma, M, N, K, THREADS, Pipe::SHARED_BYTES, sizeof(double), m, n, k, out);
+    return hopper::launch<Dmma>(stream, &w, args->workspace);
 }
 
 tsr_gemm_substitute substitute(int64_t m, int64_t n, int64_t k) {
@@ -402,19 +318,11 @@ tsr_gemm_substitute substitute(int64_t m, int64_t n, int64_t k) {
 
 } // namespace
 
-const tsr_gemm_kernel tsr_gemm_dmma_f64 = {.name = "dmma",
-                                           .what = "fp64 tensor cores, tiles brought by TMA",
-                                           .device = TSR_DEVICE_CUDA,
-                                           .input = TSR_F64,
-                                           .type = TSR_F64,
-                                           .min_arch = 90,
-                                           .max_arch = 90,
-                                           .accuracy = TSR_ACCURACY_IEEE,
-                                           .error_factor = TSR_GEMM_PLAIN_ERROR_FACTOR,
-                                           .error_grows = true,
-                                           .multiple = 1,
-                                           .speed_rank = 70,
-                                           .substitute = substitute,
-                                           .workspace_bytes = workspace_bytes,
-                                           .shape = shape,
-                                           .launch = launch};
+const tsr_gemm_kernel tsr_gemm_dmma_f64 = hopper::kernel(TSR_F64, TSR_F64,
+                                                         {.name = "dmma",
+                                                          .what = "fp64 tensor cores, tiles brought by TMA",
+                                                          .speed_rank = 70,
+                                                          .substitute = substitute,
+                                                          .workspace_bytes = workspace_bytes,
+                                                          .shape = hopper::shape<Dmma>,
+                                                          .launch = launch});

@@ -1,0 +1,111 @@
+/* The kernel that `split3`, `dmma` and `tf32` share. Blocks stay on their multiprocessors and walk tiles of C
+ * (tile_scheduler.h). One thread asks for panels of A and B in the order of use. The threads before it multiply them,
+ * and hand sums over or leave them to be gathered (gather.h). Stages of shared memory lie between (pipeline.h).
+ * A kernel is a struct, `Kernel` below. It derives from Parts and says what differs:
+ *   Work                its argument; of it this file wants what take_product fills, `plan` and `parts`
+ *   Pipe, Sums          its pipeline, and the sums of a thread
+ *   THREADS             that multiply (of Parts)
+ *   HOLDERS, BARRIER    of these, how many hold a tile's sums together, and the first of the named barriers for them
+ *   PRODUCER_REGISTERS  what the thread that asks for panels keeps; those that multiply get the rest
+ *   WGMMA_ADDS          `wgmma` adds to the sums themselves
+ *   JUDGED              where *w.unfit is not 0, nothing is made
+ *   CUT, add, put       see gather.h
+ *   bring(w, pipe, at, work)  one thread asks for the panels of a work, from stage `at` on, which steps on
+ *   Lane                what a thread that multiplies knows of its place
+ *   Consumer            what it keeps from work to work, and what it does with one (EveryWork)
+ * The machine code depends on how this is written: on what is one struct, and on what goes by reference.
+ * Device code and its launches. */
+#ifndef TSR_KERNELS_GEMM_HOPPER_PERSISTENT_H
+#define TSR_KERNELS_GEMM_HOPPER_PERSISTENT_H
+
+#include "kernels/gemm/hopper/gather.h"
+#include "kernels/gemm/hopper/pipeline.h"
+
+namespace hopper {
+
+template <typename Kernel>
+__device__ __forceinline__ void produce(const typename Kernel::Work &w, const typename Kernel::Pipe &pipe) {
+    typename Kernel::Pipe::State at = {0, 0};
+    TileScheduler scheduler(w.plan, (int)blockIdx.x);
+    for (WorkTile work; scheduler.next(w.plan, &work);) Kernel::bring(w, pipe, at, work);
+}
+
+/* sum = 0, if so. */
+template <typename Kernel> __device__ __forceinline__ void clear(typename Kernel::Sums &sum, bool so) {
+#pragma unroll
+    for (int i = 0; so && i < Kernel::COUNT; i++) reinterpret_cast<typename Kernel::Value *>(sum)[i] = 0;
+}
+
+template <typename Kernel>
+__device__ __forceinline__ void consume(const typename Kernel::Work &w, const typename Kernel::Pipe &pipe) {
+    constexpr bool TOGETHER = Kernel::HOLDERS == Kernel::THREADS;
+    const int group = TOGETHER ? 0 : (int)threadIdx.x / Kernel::HOLDERS;
+    const auto first = [] { return (TOGETHER ? threadIdx.x : threadIdx.x % Kernel::HOLDERS) == 0; };
+    const auto barrier = [group] { named_wait(Kernel::BARRIER + group, Kernel::HOLDERS); };
+    const typename Kernel::Lane lane;
+    typename Kernel::Consumer own;
+    typename Kernel::Pipe::State at = {0, 0};
+    own.begin();
+    TileScheduler scheduler(w.plan, (int)blockIdx.x);
+    for (WorkTile work; scheduler.next(w.plan, &work);) {
+        typename Kernel::Sums sum;
+        const bool begun = work.from >= 0;
+        if (!Kernel::WGMMA_ADDS) clear<Kernel>(sum, true);
+        if (begun) {
+            take_over(w.plan, (int)blockIdx.x, group, first(), barrier);
+            Kernel::go_on(w, work.from, reinterpret_cast<typename Kernel::Value *>(sum));
+        }
+        /* with `else` ptxas serializes the products of a wgmma (C7515) */
+        if (Kernel::WGMMA_ADDS) clear<Kernel>(sum, !begun);
+        own.multiply(w, pipe, lane, at, work, scheduler.more(w.plan), sum);
+        own.finish(w, pipe, lane, work, sum);
+        if (work.handed) hand_over(w.plan, (int)blockIdx.x, group, first(), barrier);
+    }
+    own.end();
+}
+
+/* What a Consumer does before the first work and after the last: nothing, unless it says otherwise. Each says
+ *   multiply(w, pipe, lane, at, work, more, sum): adds the work's panels, from stage `at` on; more: work follows
+ *   finish(w, pipe, lane, work, sum): the sums to C, or to a part */
+struct EveryWork {
+    __device__ __forceinline__ void begin() const {}
+    __device__ __forceinline__ void end() const {}
+};
+
+template <typename Kernel>
+__global__ void __launch_bounds__(Kernel::THREADS + 128, 1) gemm(const __grid_constant__ typename Kernel::Work w) {
+    if (!FOR_SM90A) return __trap(); /* the registry never gets here */
+    if constexpr (Kernel::JUDGED)
+        if (*w.unfit) return;
+    TSR_SHARED_DYNAMIC(unsigned char, shared);
+    const typename Kernel::Pipe pipe(shared, 1, Kernel::THREADS / 32);
+    __syncthreads();
+    if (threadIdx.x >= Kernel::THREADS) {
+        registers_give<Kernel::PRODUCER_REGISTERS>();
+        if (threadIdx.x == Kernel::THREADS) produce<Kernel>(w, pipe);
+    } else {
+        registers_take<(3 * 168 - Kernel::PRODUCER_REGISTERS) / 2>();
+        consume<Kernel>(w, pipe);
+    }
+}
+
+/* ---- launches, on the host --------------------------------------------------------------------- */
+
+/* The kernel and the gather, on the stream. w: filled but for its parts, which take `room`. */
+template <typename Kernel> tsr_status launch(tsr_stream *stream, typename Kernel::Work *w, void *room) {
+    TSR_TRY(parts_clear(stream, w, room));
+    TSR_TRY(tsr_gemm_allow_shared(gemm<Kernel>, Kernel::Pipe::SHARED_BYTES));
+    TSR_TRY(TSR_LAUNCH(gemm<Kernel>, (unsigned)w->plan.workers, Kernel::THREADS + 128, Kernel::Pipe::SHARED_BYTES,
+                       stream, *w));
+    return gather_launch<Kernel>(stream, *w);
+}
+
+/* The kernel's `shape`. */
+template <typename Kernel> tsr_status shape(tsr_device *, int64_t m, int64_t n, int64_t k, tsr_gemm_shape *out) {
+    return tsr_gemm_describe(gemm<Kernel>, Kernel::TILE_M, Kernel::TILE_N, Kernel::TILE_K, Kernel::THREADS + 128,
+                             Kernel::Pipe::SHARED_BYTES, sizeof(typename Kernel::Value), m, n, k, out);
+}
+
+} // namespace hopper
+
+#endif
