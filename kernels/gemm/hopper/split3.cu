@@ -22,37 +22,34 @@
  *   SGEMM 39.
  * Reference: Ootomo and Yokota, Recovering single precision accuracy from Tensor Cores, IJHPCA 2022 (arXiv
  * 2203.03341). */
-#include "kernels/gemm/hopper/gather.h"
-#include "kernels/gemm/hopper/pipeline.h"
+#include "kernels/gemm/hopper/persistent.h"
 #include "kernels/gemm/hopper/split3_operands.h"
 
 namespace {
 
 constexpr int GROUPS = 2; /* warpgroups that multiply */
-constexpr int THREADS = (GROUPS + 1) * 128;
+constexpr int MULTIPLIERS = GROUPS * 128;
 constexpr int A_PART = M * K * 2, B_PART = N * K * 2; /* bytes of one part of a panel */
 typedef hopper::Pipeline<5, A_PART + B_PART> Pipe;
 constexpr int BAND = 16;     /* rows of tiles that blocks walk together */
 constexpr int SHORTEST = 64; /* along k; below it the stated error would not cover the split's own */
-constexpr hopper::Cut CUT = {
-    .unit = 4, .handing = 4, .gathering = 4, .parts = 132, .full = hopper::FULL_DEVICE}; /* in panels */
 
 /* ---- multiplying ----------------------------------------------------------------------------- */
 
 struct Work {
     const unsigned char *a, *b; /* packed */
     const unsigned *unfit, *largest_a, *largest_b;
-    float *partial; /* [part][element of a thread][thread] */
+    float *parts;
     float *c;
     int64_t ldc, m, n;
     int tiles_m, tiles_n;
     hopper::TilePlan plan;
     bool accumulate, wide;
-};
 
-__device__ __forceinline__ void tile_of(const Work &w, int index, int *row, int *col) {
-    hopper::tile_at(index, w.tiles_m, w.tiles_n, BAND, row, col);
-}
+    __device__ __forceinline__ hopper::TilePlace place_of(int tile) const {
+        return hopper::tile_at(tile, tiles_m, tiles_n, BAND);
+    }
+};
 
 /* 2^-shift as two factors: by itself it may be no float. */
 struct Factors {
@@ -125,27 +122,6 @@ __device__ __forceinline__ void store(const Work &w, int tile_row, int tile_col,
     }
 }
 
-#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
-typedef Pipe::State State;
-
-/* One thread: asks for every part of every panel in the order of use. */
-__device__ __forceinline__ void produce(const Work &w, const Pipe &pipe) {
-    State at = {0, 0};
-    hopper::TileScheduler scheduler(w.plan, (int)blockIdx.x);
-    for (hopper::WorkTile work; scheduler.next(w.plan, &work);) {
-        int row, col;
-        tile_of(w, work.tile, &row, &col);
-        const unsigned char *a = w.a + ((int64_t)row * w.plan.panels + work.first) * 2 * A_PART,
-                            *b = w.b + ((int64_t)col * w.plan.panels + work.first) * 2 * B_PART;
-#pragma unroll 1 /* few registers are left to this thread */
-        for (int parts = 2 * (work.last - work.first); parts > 0; parts--, a += A_PART, b += B_PART, at.step()) {
-            pipe.acquire(at);
-            hopper::copy_bulk(pipe.stage(at.stage), a, A_PART, pipe.full(at.stage));
-            hopper::copy_bulk(pipe.stage(at.stage) + A_PART, b, B_PART, pipe.full(at.stage));
-        }
-    }
-}
-
 /* sum (64 × 192) = or += one part of A's panel times one of B's. */
 __device__ __forceinline__ void multiply(float (&sum)[96], uint64_t a, uint64_t b, bool add) {
 #pragma unroll
@@ -153,14 +129,11 @@ __device__ __forceinline__ void multiply(float (&sum)[96], uint64_t a, uint64_t 
         hopper::wgmma_m64n192k16(sum, a + 2 * step, b + 2 * step, add || step > 0);
 }
 
-/* The warpgroups take turns at the tensor cores, a panel each: while one rounds and adds, the other multiplies. */
-__device__ __forceinline__ void wait_turn() { hopper::named_wait(1 + (int)threadIdx.x / 128, GROUPS * 128); }
-__device__ __forceinline__ void pass_turn() { hopper::named_arrive(1 + ((int)threadIdx.x / 128 ^ 1), GROUPS * 128); }
-
-/* sum (64 × 192) += this warpgroup's rows of the panel whose high parts stand at `high`, low parts in the stage
+/* The warpgroups take turns at the tensor cores, a panel each: while one rounds and adds, the other multiplies.
+ * sum (64 × 192) += this warpgroup's rows of the panel whose high parts stand at `high`, low parts in the stage
  * behind. The small products come first, so that truncation takes from the large ones only, 4 times. */
-__device__ __forceinline__ void add_panel(float (&sum)[96], const Pipe &pipe, uint32_t own, State high, State low,
-                                          bool pass) {
+__device__ __forceinline__ void add_panel(float (&sum)[96], const Pipe &pipe, uint32_t own, Pipe::State high,
+                                          Pipe::State low, bool pass) {
     const uint32_t at_high = pipe.address(high.stage);
     const uint32_t at_low = pipe.address(low.stage);
     const uint64_t a_high = hopper::wgmma_operand(at_high + own), b_high = hopper::wgmma_operand(at_high + A_PART);
@@ -168,13 +141,13 @@ __device__ __forceinline__ void add_panel(float (&sum)[96], const Pipe &pipe, ui
     float part[96];
     pipe.wait(high);
     pipe.wait(low);
-    wait_turn();
+    hopper::wait_turn();
     hopper::wgmma_fence();
     multiply(part, a_high, b_low, false);
     multiply(part, a_low, b_high, true);
     multiply(part, a_high, b_high, true);
     hopper::wgmma_commit();
-    if (pass) pass_turn();
+    if (pass) hopper::pass_turn();
     hopper::wgmma_wait<0>();
     hopper::wgmma_hold(part);
     pipe.release(low.stage);
@@ -183,81 +156,65 @@ __device__ __forceinline__ void add_panel(float (&sum)[96], const Pipe &pipe, ui
     for (int i = 0; i < 96; i++) sum[i] += part[i];
 }
 
-/* A warpgroup: its 64 rows of every tile of this block. */
-__device__ __forceinline__ void consume(const Work &w, const Pipe &pipe) {
-    const int group = (int)threadIdx.x / 128;
-    const auto barrier = [group] { hopper::named_wait(3 + group, 128); };
-    State high = {0, 0};
-    if (group == 1) pass_turn(); /* the other begins */
-    hopper::TileScheduler scheduler(w.plan, (int)blockIdx.x);
-    for (hopper::WorkTile work; scheduler.next(w.plan, &work);) {
-        float sum[96] = {};
-        if (work.from >= 0) {
-            hopper::take_over(w.plan, (int)blockIdx.x, group, threadIdx.x % 128 == 0, barrier);
-            const float *from = w.partial + (int64_t)work.from * M * N + threadIdx.x;
-#pragma unroll
-            for (int i = 0; i < 96; i++) sum[i] = from[i * GROUPS * 128];
-        }
-        const int very_last = scheduler.more(w.plan) || group == 0 ? -1 : work.last - 1;
-        for (int panel = work.first; panel < work.last; panel++) {
-            State low = high;
-            low.step();
-            add_panel(sum, pipe, (uint32_t)group * 64 * 128, high, low, panel != very_last);
-            high = low;
-            high.step();
-        }
-        if (work.to >= 0) {
-            float *to = w.partial + (int64_t)work.to * M * N + threadIdx.x;
-#pragma unroll
-            for (int i = 0; i < 96; i++) to[i * GROUPS * 128] = sum[i];
-        } else {
-            int row, col;
-            tile_of(w, work.tile, &row, &col);
-            store(w, row, col, sum, 0);
-        }
-        if (work.handed) hopper::hand_over(w.plan, (int)blockIdx.x, group, threadIdx.x % 128 == 0, barrier);
-    }
-}
-#endif
-
-__global__ void __launch_bounds__(THREADS, 1) gemm_split3(const __grid_constant__ Work w) {
-#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
-    if (*w.unfit) return;
-    TSR_SHARED_DYNAMIC(unsigned char, shared);
-    const Pipe pipe(shared, 1, GROUPS * 4);
-    __syncthreads();
-    if (threadIdx.x >= GROUPS * 128) {
-        hopper::registers_give<24>();
-        if (threadIdx.x == GROUPS * 128) produce(w, pipe);
-    } else {
-        hopper::registers_take<240>();
-        consume(w, pipe);
-    }
-#else
-    (void)w;
-    __trap(); /* built for another device: the registry never gets here */
-#endif
-}
-
-/* The parts of tiles for hopper::gather: 4 sums of a thread at a time. */
-struct Parts {
+struct Split3 : hopper::Parts<float, M, N, K, MULTIPLIERS, 1> {
     typedef ::Work Work;
-    typedef float Value;
-    static constexpr int THREADS = ::GROUPS * 128;
-    static constexpr int STRANDS = 1;
-    static constexpr int UNROLL = 8;
-    static constexpr int VALUES = 4;
-    static constexpr int GROUPS = 96 / VALUES;
-    static __device__ __forceinline__ bool left_out(const Work &w) { return *w.unfit; }
+    typedef ::Pipe Pipe;
+    typedef float Sums[COUNT];
+    struct Lane {};
+    static constexpr int HOLDERS = 128, BARRIER = 3;
+    static constexpr int PRODUCER_REGISTERS = 24;
+    static constexpr hopper::Cut CUT = {
+        .unit = 4, .handing = 4, .gathering = 4, .parts = 132, .full = hopper::FULL_DEVICE}; /* in panels */
+    static constexpr bool WGMMA_ADDS = false, JUDGED = true;
+    static __device__ __forceinline__ unsigned left_out(const Work &w) { return *w.unfit; }
+
+    /* asks for every part of every panel */
+    static __device__ __forceinline__ void bring(const Work &w, const Pipe &pipe, Pipe::State &at,
+                                                 const hopper::WorkTile &work) {
+        const hopper::TilePlace tile = w.place_of(work.tile);
+        const unsigned char *a = w.a + ((int64_t)tile.row * w.plan.panels + work.first) * 2 * A_PART,
+                            *b = w.b + ((int64_t)tile.col * w.plan.panels + work.first) * 2 * B_PART;
+#pragma unroll 1 /* few registers are left to this thread */
+        for (int parts = 2 * (work.last - work.first); parts > 0; parts--, a += A_PART, b += B_PART, at.step()) {
+            pipe.acquire(at);
+            hopper::copy_bulk(pipe.stage(at.stage), a, A_PART, pipe.full(at.stage));
+            hopper::copy_bulk(pipe.stage(at.stage) + A_PART, b, B_PART, pipe.full(at.stage));
+        }
+    }
+
+    /* a warpgroup makes its 64 rows */
+    struct Consumer : hopper::EveryWork {
+        __device__ __forceinline__ void begin() const {
+            if (threadIdx.x / 128 == 1) hopper::pass_turn(); /* the other begins */
+        }
+        __device__ __forceinline__ void multiply(const Work &, const Pipe &pipe, const Lane &, Pipe::State &at,
+                                                 const hopper::WorkTile &work, bool more, Sums &sum) {
+            const int group = (int)threadIdx.x / 128;
+            const int very_last = more || group == 0 ? -1 : work.last - 1;
+            for (int panel = work.first; panel < work.last; panel++) {
+                Pipe::State low = at;
+                low.step();
+                add_panel(sum, pipe, (uint32_t)group * 64 * 128, at, low, panel != very_last);
+                at = low;
+                at.step();
+            }
+        }
+        __device__ __forceinline__ void finish(const Work &w, const Pipe &, const Lane &, const hopper::WorkTile &work,
+                                               const Sums &sum) const {
+            if (work.to >= 0) return leave(w, work.to, sum);
+            put(w, work.tile, 0, 0, sum);
+        }
+    };
+
     static __device__ __forceinline__ void add(const Work &w, int part, int group, int thread, float (&sum)[VALUES]) {
-        const float *from = w.partial + (int64_t)part * M * N + group * VALUES * THREADS + thread;
+        const float *from = w.parts + (int64_t)part * M * N + group * VALUES * THREADS + thread;
 #pragma unroll
         for (int i = 0; i < VALUES; i++) sum[i] += from[i * THREADS];
     }
-    static __device__ __forceinline__ void put(const Work &w, int tile, int group, int, const float (&sum)[VALUES]) {
-        int row, col;
-        tile_of(w, tile, &row, &col);
-        store(w, row, col, sum, group * VALUES);
+    template <int COUNT>
+    static __device__ __forceinline__ void put(const Work &w, int tile, int group, int, const float (&sum)[COUNT]) {
+        const hopper::TilePlace place = w.place_of(tile);
+        store(w, place.row, place.col, sum, group * VALUES);
     }
 };
 
@@ -277,7 +234,7 @@ Places places_of(int64_t m, int64_t n, int64_t k) {
     p.a = p.counts + (size_t)tsr_round_up(3 * (m + n) * (int64_t)sizeof(unsigned), 1024);
     p.b = p.a + (size_t)(tiles_m * panels) * 2 * A_PART;
     p.partial = p.b + (size_t)(tiles_n * panels) * 2 * B_PART;
-    p.end = p.partial + hopper::parts_bytes(CUT, tiles_m * tiles_n, panels, M * N * sizeof(float));
+    p.end = p.partial + hopper::parts_bytes_of<Split3>(m, n, k);
     /* which may take the place of it all */
     p.end = (size_t)tsr_max(p.end, p.a + tsr_gemm_simt_f32.workspace_bytes(m, n, k));
     return p;
@@ -285,17 +242,6 @@ Places places_of(int64_t m, int64_t n, int64_t k) {
 
 size_t workspace_bytes(int64_t m, int64_t n, int64_t k) {
     return k < SHORTEST ? tsr_gemm_simt_f32.workspace_bytes(m, n, k) : places_of(m, n, k).end;
-}
-
-tsr_status multiply_packed(tsr_stream *stream, Work w, void *parts, int64_t panels) {
-    int multiprocessors = 0;
-    TSR_TRY(tsr_cuda_attribute(cudaDevAttrMultiProcessorCount, &multiprocessors));
-    TSR_TRY(
-        TSR_CUDA(cudaFuncSetAttribute(gemm_split3, cudaFuncAttributeMaxDynamicSharedMemorySize, Pipe::SHARED_BYTES)));
-    w.plan = hopper::tile_plan(CUT, (int64_t)w.tiles_m * w.tiles_n, panels, multiprocessors, 0);
-    TSR_TRY(hopper::parts_clear(stream, &w.plan, parts, (void **)&w.partial));
-    TSR_TRY(TSR_LAUNCH(gemm_split3, (unsigned)w.plan.workers, THREADS, Pipe::SHARED_BYTES, stream, w));
-    return hopper::gather_launch<Parts>(stream, w);
 }
 
 tsr_status launch(tsr_device *device, tsr_stream *stream, const tsr_gemm_args *args) {
@@ -317,25 +263,14 @@ tsr_status launch(tsr_device *device, tsr_stream *stream, const tsr_gemm_args *a
     w.unfit = &verdict->unfit;
     w.largest_a = a.largest;
     w.largest_b = b.largest;
-    w.c = (float *)args->c;
-    w.ldc = args->ldc;
-    w.m = m;
-    w.n = n;
-    w.tiles_m = (int)tsr_ceil_div(m, M);
-    w.tiles_n = (int)tsr_ceil_div(n, N);
-    w.accumulate = args->accumulate;
+    hopper::take_product(&w, args, M, N);
     w.wide = (uintptr_t)args->c % 8 == 0 && args->ldc % 2 == 0;
-    TSR_TRY(multiply_packed(stream, w, base + p.partial, tsr_ceil_div(k, K)));
+    TSR_TRY(hopper::plan_tiles(Split3::CUT, &w, tsr_ceil_div(k, K)));
+    TSR_TRY(hopper::launch<Split3>(stream, &w, base + p.partial));
     tsr_gemm_args instead = *args;
     instead.workspace = base + p.a;
     instead.predicate = &verdict->unfit;
     return tsr_gemm_launch(&tsr_gemm_simt_f32, device, stream, &instead);
-}
-
-tsr_status shape(tsr_device *, int64_t m, int64_t n, int64_t k, tsr_gemm_shape *out) {
-    TSR_TRY(
-        TSR_CUDA(cudaFuncSetAttribute(gemm_split3, cudaFuncAttributeMaxDynamicSharedMemorySize, Pipe::SHARED_BYTES)));
-    return tsr_gemm_describe(gemm_split3, M, N, K, THREADS, Pipe::SHARED_BYTES, sizeof(float), m, n, k, out);
 }
 
 /* `simt` is quicker at 1024³ by 4 % on an H200, no longer at 1536³. 160 is from times at 256 × 256 × 100000, which
@@ -352,20 +287,13 @@ tsr_gemm_substitute substitute(int64_t m, int64_t n, int64_t k) {
 
 /* k·u covers the split's own error, 8·u and at most 4·u of weak elements, because shorter products than SHORTEST go
  * to `simt`. */
-const tsr_gemm_kernel tsr_gemm_split3_f32 = {.name = "split3",
-                                             .what = "fp32 accuracy from three fp16 tensor-core products",
-                                             .device = TSR_DEVICE_CUDA,
-                                             .input = TSR_F32,
-                                             .type = TSR_F32,
-                                             .min_arch = 90,
-                                             .max_arch = 90,
-                                             .accuracy = TSR_ACCURACY_IEEE,
-                                             .error_factor = TSR_GEMM_PLAIN_ERROR_FACTOR,
-                                             .error_grows = true,
-                                             .multiple = 1,
-                                             .speed_rank = 70,
-                                             .substitute = substitute,
-                                             .fallback = &tsr_gemm_simt_f32,
-                                             .workspace_bytes = workspace_bytes,
-                                             .shape = shape,
-                                             .launch = launch};
+const tsr_gemm_kernel tsr_gemm_split3_f32 =
+    hopper::kernel(TSR_F32, TSR_F32,
+                   {.name = "split3",
+                    .what = "fp32 accuracy from three fp16 tensor-core products",
+                    .speed_rank = 70,
+                    .substitute = substitute,
+                    .fallback = &tsr_gemm_simt_f32,
+                    .workspace_bytes = workspace_bytes,
+                    .shape = hopper::shape<Split3>,
+                    .launch = launch});
