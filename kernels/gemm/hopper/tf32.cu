@@ -18,8 +18,7 @@
  * brackets: 385 (381) at n = 4096, 384 (368) at 8192, 78 % of the tensor cores' tf32 peak, 347 (138) at 8191, 321
  * (131) at 8193; 8192 × 8192 × 512 314 (286), 512 × 8192 × 8192 391 (351), 100000 × 256 × 256 206 (162), 256 × 256 ×
  * 100000 156 to 165 (166). */
-#include "kernels/gemm/hopper/gather.h"
-#include "kernels/gemm/hopper/pipeline.h"
+#include "kernels/gemm/hopper/persistent.h"
 #include "kernels/gemm/hopper/tensor_map.h"
 
 namespace {
@@ -29,7 +28,7 @@ constexpr int M = 256;
 constexpr int N = 128;
 constexpr int K = 32;
 constexpr int GROUPS = 2; /* warpgroups that multiply */
-constexpr int MULTIPLIERS = GROUPS * 128, THREADS = MULTIPLIERS + 128;
+constexpr int MULTIPLIERS = GROUPS * 128;
 constexpr int A_BYTES = M * K * 4, BOX_BYTES = K * 32 * 4;
 /* of C that a warpgroup hands to TMA at once */
 constexpr int OUT_ROWS = 32;
@@ -38,8 +37,6 @@ constexpr int OUT_BOX = OUT_ROWS * 32 * 4, OUT_BYTES = 2 * OUT_BOX;
 typedef hopper::Pipeline<4, A_BYTES + N / 32 * BOX_BYTES, GROUPS * 2 * OUT_BYTES> Pipe;
 constexpr int BAND = 8;                   /* rows of tiles that blocks walk together */
 constexpr int SUMS = M * N / MULTIPLIERS; /* of a thread */
-constexpr hopper::Cut CUT = {
-    .unit = 4, .handing = 24, .gathering = 6, .parts = 11, .full = hopper::FULL_DEVICE}; /* in panels */
 /* panels that are one sum on the tensor cores, twice as many at most: the stated error rests on it */
 constexpr int MOST_SUM_PANELS = 512;
 constexpr int64_t MOST_EXTENT = 1 << 30; /* rows, columns and tiles that 32 bits count */
@@ -48,7 +45,7 @@ constexpr int64_t MOST_EXTENT = 1 << 30; /* rows, columns and tiles that 32 bits
 
 struct Work {
     CUtensorMap map_a, map_b, map_c; /* map_c if any columns are `copied` */
-    float4 *partial;                 /* [part][SUMS / 4][MULTIPLIERS] */
+    float4 *parts;                   /* [part][SUMS / 4][MULTIPLIERS] */
     float *c;
     int64_t ldc, m, n;
     int tiles_m, tiles_n;
@@ -58,11 +55,11 @@ struct Work {
     /* columns of tiles that TMA stores: it writes 16 bytes at a time, also where C ends between */
     int copied;
     bool wide; /* C can be reached by 8-byte accesses */
-};
 
-__device__ __forceinline__ void tile_of(const Work &w, int index, int *row, int *col) {
-    hopper::tile_at(index, w.tiles_m, w.tiles_n, BAND, row, col);
-}
+    __device__ __forceinline__ hopper::TilePlace place_of(int tile) const {
+        return hopper::tile_at(tile, tiles_m, tiles_n, BAND);
+    }
+};
 
 /* A warp's 16 rows of the product are columns of C, two pieces of 8 neighbours: pairs of rows take 16-byte units 0,
  * 5, 1, 4 (2, 7, 3, 6 every other warp) of 32 columns, so that neither loads of fragments nor stores to `out`, both
@@ -122,28 +119,6 @@ __device__ __forceinline__ void store(const Work &w, int tile_row, int tile_col,
     }
 }
 
-#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
-typedef Pipe::State State;
-
-/* One thread: asks for every panel in the order of use. */
-__device__ __forceinline__ void produce(const Work &w, const Pipe &pipe) {
-    State at = {0, 0};
-    hopper::TileScheduler scheduler(w.plan, (int)blockIdx.x);
-    for (hopper::WorkTile work; scheduler.next(w.plan, &work);) {
-        int row, col;
-        tile_of(w, work.tile, &row, &col);
-        for (int panel = work.first; panel < work.last; panel++, at.step()) {
-            unsigned char *stage = pipe.stage(at.stage);
-            pipe.acquire(at);
-            hopper::copy_tensor(stage, &w.map_a, row * M, (w.panel + panel) * K, pipe.full(at.stage));
-#pragma unroll
-            for (int box = 0; box < N / 32; box++)
-                hopper::copy_tensor(stage + A_BYTES + box * BOX_BYTES, &w.map_b, (w.panel + panel) * K,
-                                    col * N + box * 32, pipe.full(at.stage));
-        }
-    }
-}
-
 /* A thread's elements of a panel of B, as wgmma_m64n256k8 wants them for each step of 8 along k. */
 struct Fragments {
     uint32_t of[K / 8][4];
@@ -163,7 +138,7 @@ struct Fragments {
 
 /* sum += the panel at `at`, which steps on. Its products are under way on return; those of the panel before,
  * unless this one is the `first`, are made and its stage, `busy`, is free. */
-__device__ __forceinline__ void add_panel(float (&sum)[SUMS], Fragments &fragments, const Pipe &pipe, State &at,
+__device__ __forceinline__ void add_panel(float (&sum)[SUMS], Fragments &fragments, const Pipe &pipe, Pipe::State &at,
                                           int &busy, uint32_t own, int bytes, bool first) {
     pipe.wait(at);
     fragments.load(pipe.stage(at.stage) + own, bytes);
@@ -206,102 +181,69 @@ __device__ __forceinline__ void copy_out(const Work &w, const Pipe &pipe, int ti
     }
 }
 
-/* A thread's sums to a part, and back. */
-__device__ __forceinline__ void leave(const Work &w, int part, const float (&sum)[SUMS]) {
-    float4 *to = w.partial + (int64_t)part * (SUMS / 4) * MULTIPLIERS + threadIdx.x;
-#pragma unroll
-    for (int i = 0; i < SUMS; i += 4) to[i / 4 * MULTIPLIERS] = make_float4(sum[i], sum[i + 1], sum[i + 2], sum[i + 3]);
-}
-__device__ __forceinline__ void go_on(const Work &w, int part, float (&sum)[SUMS]) {
-    const float4 *from = w.partial + (int64_t)part * (SUMS / 4) * MULTIPLIERS + threadIdx.x;
-#pragma unroll
-    for (int i = 0; i < SUMS; i += 4) {
-        const float4 x = from[i / 4 * MULTIPLIERS];
-        sum[i] = x.x;
-        sum[i + 1] = x.y;
-        sum[i + 2] = x.z;
-        sum[i + 3] = x.w;
-    }
-}
-
-/* A warpgroup: its 64 columns of every tile of this block. */
-__device__ __forceinline__ void consume(const Work &w, const Pipe &pipe) {
-    const int group = (int)threadIdx.x / 128;
-    const auto barrier = [group] { hopper::named_wait(1 + group, 128); };
-    const int row = (int)threadIdx.x % 4; /* of a box; its 16-byte units are swizzled */
-    const uint32_t own = A_BYTES + threadIdx.x / 64 * BOX_BYTES + row * 128;
-    const int bytes = (unit_of() ^ row) * 16 + (int)threadIdx.x % 32 / 4 % 2 * 8;
-    State at = {0, 0};
-    int busy = 0;
-    Fragments even, odd;
-    hopper::TileScheduler scheduler(w.plan, (int)blockIdx.x);
-    for (hopper::WorkTile work; scheduler.next(w.plan, &work);) {
-        float sum[SUMS];
-        const bool begun = work.from >= 0; /* with `else` the compiler serializes wgmma (C7515 of ptxas) */
-        if (begun) {
-            hopper::take_over(w.plan, (int)blockIdx.x, group, threadIdx.x % 128 == 0, barrier);
-            go_on(w, work.from, sum);
-        }
-#pragma unroll
-        for (int i = 0; !begun && i < SUMS; i++) sum[i] = 0.0f;
-        hopper::wgmma_hold(sum);
-        int panel = work.first;
-        for (; panel + 2 <= work.last; panel += 2) {
-            add_panel(sum, even, pipe, at, busy, own, bytes, panel == work.first);
-            add_panel(sum, odd, pipe, at, busy, own, bytes, false);
-        }
-        if (panel < work.last) add_panel(sum, even, pipe, at, busy, own, bytes, panel == work.first);
-        hopper::wgmma_wait<0>();
-        hopper::wgmma_hold(sum);
-        pipe.release(busy);
-        if (work.to >= 0) leave(w, work.to, sum);
-        else {
-            int tile_row, tile_col;
-            tile_of(w, work.tile, &tile_row, &tile_col);
-            if (tile_col < w.copied) copy_out(w, pipe, tile_row, tile_col, sum);
-            else store(w, tile_row, tile_col, sum, 0);
-        }
-        if (work.handed) hopper::hand_over(w.plan, (int)blockIdx.x, group, threadIdx.x % 128 == 0, barrier);
-    }
-    if (threadIdx.x % 128 == 0) hopper::store_wait<0>(); /* shared memory ends with the block */
-}
-#endif
-
-__global__ void __launch_bounds__(THREADS, 1) gemm_tf32(const __grid_constant__ Work w) {
-#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
-    TSR_SHARED_DYNAMIC(unsigned char, shared);
-    const Pipe pipe(shared, 1, GROUPS * 4);
-    __syncthreads();
-    if (threadIdx.x >= MULTIPLIERS) {
-        hopper::registers_give<40>();
-        if (threadIdx.x == MULTIPLIERS) produce(w, pipe);
-    } else {
-        hopper::registers_take<232>();
-        consume(w, pipe);
-    }
-#else
-    (void)w;
-    __trap(); /* built for another device: the registry never gets here */
-#endif
-}
-
-/* The parts of tiles for hopper::gather: 4 sums of a thread at a time. */
-struct Parts {
+struct Tf32 : hopper::Parts<float, M, N, K, MULTIPLIERS, 4> {
     typedef ::Work Work;
-    typedef float Value;
-    static constexpr int THREADS = MULTIPLIERS;
-    static constexpr int STRANDS = 1;
-    static constexpr int UNROLL = 8;
-    static constexpr int VALUES = 4;
-    static constexpr int GROUPS = SUMS / VALUES;
-    static __device__ __forceinline__ bool left_out(const Work &) { return false; }
-    static __device__ __forceinline__ void add(const Work &w, int part, int group, int thread, float (&sum)[VALUES]) {
-        hopper::add4(sum, w.partial[((int64_t)part * GROUPS + group) * THREADS + thread]);
+    typedef ::Pipe Pipe;
+    typedef float Sums[SUMS];
+    static constexpr int HOLDERS = 128, BARRIER = 1;
+    static constexpr int PRODUCER_REGISTERS = 40;
+    static constexpr hopper::Cut CUT = {
+        .unit = 4, .handing = 24, .gathering = 6, .parts = 11, .full = hopper::FULL_DEVICE}; /* in panels */
+    static constexpr bool WGMMA_ADDS = true, JUDGED = false;
+
+    static __device__ __forceinline__ void bring(const Work &w, const Pipe &pipe, Pipe::State &at,
+                                                 const hopper::WorkTile &work) {
+        const hopper::TilePlace tile = w.place_of(work.tile);
+        for (int panel = work.first; panel < work.last; panel++, at.step()) {
+            unsigned char *stage = pipe.stage(at.stage);
+            pipe.acquire(at);
+            hopper::copy_tensor(stage, &w.map_a, tile.row * M, (w.panel + panel) * K, pipe.full(at.stage));
+#pragma unroll
+            for (int box = 0; box < N / 32; box++)
+                hopper::copy_tensor(stage + A_BYTES + box * BOX_BYTES, &w.map_b, (w.panel + panel) * K,
+                                    tile.col * N + box * 32, pipe.full(at.stage));
+        }
+    }
+    struct Lane {
+        const int row = (int)threadIdx.x % 4; /* of a box; its 16-byte units are swizzled */
+        const uint32_t own = A_BYTES + threadIdx.x / 64 * BOX_BYTES + row * 128;
+        const int bytes = (unit_of() ^ row) * 16 + (int)threadIdx.x % 32 / 4 % 2 * 8;
+    };
+    struct Consumer : hopper::EveryWork {
+        Fragments even, odd;
+        int busy = 0;
+        __device__ __forceinline__ void multiply(const Work &, const Pipe &pipe, const Lane &lane, Pipe::State &at,
+                                                 const hopper::WorkTile &work, bool, Sums &sum) {
+            hopper::wgmma_hold(sum);
+            int panel = work.first;
+            for (; panel + 2 <= work.last; panel += 2) {
+                add_panel(sum, even, pipe, at, busy, lane.own, lane.bytes, panel == work.first);
+                add_panel(sum, odd, pipe, at, busy, lane.own, lane.bytes, false);
+            }
+            if (panel < work.last) add_panel(sum, even, pipe, at, busy, lane.own, lane.bytes, panel == work.first);
+            hopper::wgmma_wait<0>();
+            hopper::wgmma_hold(sum);
+            pipe.release(busy);
+        }
+        __device__ __forceinline__ void finish(const Work &w, const Pipe &pipe, const Lane &,
+                                               const hopper::WorkTile &work, const Sums &sum) const {
+            if (work.to >= 0) return leave(w, work.to, sum);
+            const hopper::TilePlace place = w.place_of(work.tile);
+            if (place.col < w.copied) copy_out(w, pipe, place.row, place.col, sum);
+            else ::store(w, place.row, place.col, sum, 0);
+        }
+        __device__ __forceinline__ void end() const {
+            if (threadIdx.x % 128 == 0) hopper::store_wait<0>(); /* shared memory ends with the block */
+        }
+    };
+
+    /* For the gather: 4 sums of a thread. */
+    static __device__ __forceinline__ void add(const Work &w, int part, int group, int owner, float (&sum)[VALUES]) {
+        hopper::add4(sum, w.parts[((int64_t)part * GROUPS + group) * THREADS + owner]);
     }
     static __device__ __forceinline__ void put(const Work &w, int tile, int group, int, const float (&sum)[VALUES]) {
-        int tile_row, tile_col;
-        tile_of(w, tile, &tile_row, &tile_col);
-        store(w, tile_row, tile_col, sum, group * VALUES);
+        const hopper::TilePlace place = w.place_of(tile);
+        store(w, place.row, place.col, sum, group * VALUES);
     }
 };
 
@@ -311,14 +253,13 @@ int64_t packed_ld(int64_t cols) { return tsr_round_up(cols, 128 / (int64_t)sizeo
 
 /* How the workspace is cut; offsets in bytes. */
 struct Places {
-    size_t b, partial, end; /* a packed A comes first */
+    size_t b, parts, end; /* a packed A comes first */
 };
 Places places_of(int64_t m, int64_t n, int64_t k) {
     Places p;
     p.b = (size_t)(m * packed_ld(k)) * sizeof(float);
-    p.partial = p.b + (size_t)(k * packed_ld(n)) * sizeof(float);
-    p.end = p.partial + hopper::parts_bytes(CUT, tsr_ceil_div(m, M) * tsr_ceil_div(n, N), tsr_ceil_div(k, K),
-                                            M * N * sizeof(float));
+    p.parts = p.b + (size_t)(k * packed_ld(n)) * sizeof(float);
+    p.end = p.parts + hopper::parts_bytes_of<Tf32>(m, n, k);
     return p;
 }
 
@@ -329,19 +270,19 @@ size_t workspace_bytes(int64_t m, int64_t n, int64_t k) { return places_of(m, n,
 tsr_status map_of(tsr_device *device, tsr_stream *stream, const void *x, int64_t ld, int64_t rows, int64_t cols,
                   int box_rows, void *copy, CUtensorMap *map) {
     TSR_TRY(tsr_tensor_align(device, stream, TSR_F32, rows, cols, 32, copy, packed_ld(cols), &x, &ld));
-    return tsr_tensor_map_tf32(x, rows, cols, ld, box_rows, 32, 128, map);
+    return tsr_tensor_map(x, TSR_F32, rows, cols, ld, {.rows = box_rows, .cols = 32, .swizzle = 128, .tf32 = true},
+                          map);
 }
 
 /* All panels, one launch after the other where they are too many for one sum. */
-tsr_status multiply(tsr_stream *stream, Work *w, void *parts, int64_t panels, int64_t multiprocessors) {
-    const int64_t tiles = (int64_t)w->tiles_m * w->tiles_n, most = MOST_SUM_PANELS * tsr_ceil_div(CUT.full, tiles);
+tsr_status multiply(tsr_stream *stream, Work *w, void *parts, int64_t panels) {
+    const int64_t tiles = (int64_t)w->tiles_m * w->tiles_n,
+                  most = MOST_SUM_PANELS * tsr_ceil_div(Tf32::CUT.full, tiles);
     const int64_t launches = tsr_ceil_div(panels, most);
     for (int64_t i = 0; i < launches; i++) { /* the first stores, the others add */
         w->panel = (int)(panels * i / launches);
-        w->plan = hopper::tile_plan(CUT, tiles, panels * (i + 1) / launches - w->panel, multiprocessors, 0);
-        TSR_TRY(hopper::parts_clear(stream, &w->plan, parts, (void **)&w->partial));
-        TSR_TRY(TSR_LAUNCH(gemm_tf32, (unsigned)w->plan.workers, THREADS, Pipe::SHARED_BYTES, stream, *w));
-        TSR_TRY(hopper::gather_launch<Parts>(stream, *w));
+        TSR_TRY(hopper::plan_tiles(Tf32::CUT, w, panels * (i + 1) / launches - w->panel));
+        TSR_TRY(hopper::launch<Tf32>(stream, w, parts));
         w->accumulate = true;
         w->copied = 0;
     }
@@ -352,32 +293,18 @@ tsr_status launch(tsr_device *device, tsr_stream *stream, const tsr_gemm_args *a
     const int64_t m = args->m;
     const int64_t n = args->n;
     const int64_t k = args->k;
-    int multiprocessors = 0;
-    TSR_TRY(tsr_cuda_attribute(cudaDevAttrMultiProcessorCount, &multiprocessors));
-    TSR_TRY(TSR_CUDA(cudaFuncSetAttribute(gemm_tf32, cudaFuncAttributeMaxDynamicSharedMemorySize, Pipe::SHARED_BYTES)));
     const Places p = places_of(m, n, k);
     unsigned char *base = (unsigned char *)args->workspace;
     Work w;
     TSR_TRY(map_of(device, stream, args->a, args->lda, m, k, M, base, &w.map_a));
     TSR_TRY(map_of(device, stream, args->b, args->ldb, k, n, K, base + p.b, &w.map_b));
-    w.c = (float *)args->c;
-    w.ldc = args->ldc;
-    w.m = m;
-    w.n = n;
-    w.tiles_m = (int)tsr_ceil_div(m, M);
-    w.tiles_n = (int)tsr_ceil_div(n, N);
-    w.accumulate = args->accumulate;
+    hopper::take_product(&w, args, M, N);
     w.wide = (uintptr_t)args->c % 8 == 0 && args->ldc % 2 == 0;
     w.copied = args->accumulate || !tsr_tensor_map_reaches(args->c, args->ldc, sizeof(float)) ? 0
                : n % 4 == 0                                                                   ? w.tiles_n
                                                                                               : (int)(n / N);
-    if (w.copied > 0) TSR_TRY(tsr_tensor_map(args->c, TSR_F32, m, n, args->ldc, OUT_ROWS, 32, 128, &w.map_c));
-    return multiply(stream, &w, base + p.partial, tsr_ceil_div(k, K), multiprocessors);
-}
-
-tsr_status shape(tsr_device *, int64_t m, int64_t n, int64_t k, tsr_gemm_shape *out) {
-    TSR_TRY(TSR_CUDA(cudaFuncSetAttribute(gemm_tf32, cudaFuncAttributeMaxDynamicSharedMemorySize, Pipe::SHARED_BYTES)));
-    return tsr_gemm_describe(gemm_tf32, M, N, K, THREADS, Pipe::SHARED_BYTES, sizeof(float), m, n, k, out);
+    if (w.copied > 0) TSR_TRY(tsr_tensor_map(args->c, TSR_F32, m, n, args->ldc, {OUT_ROWS, 32, 128}, &w.map_c));
+    return multiply(stream, &w, base + p.parts, tsr_ceil_div(k, K));
 }
 
 tsr_gemm_substitute substitute(int64_t m, int64_t n, int64_t k) {
@@ -393,18 +320,13 @@ tsr_gemm_substitute substitute(int64_t m, int64_t n, int64_t k) {
 /* Operands rounded to nearest err by 2^-11 relative each: 16388 u in a product of two. The tensor cores truncate:
  * their sum of 8 more products errs by less than 6.5 u, 0.8 u a term. At most 2·MOST_SUM_PANELS panels are
  * one sum. */
-const tsr_gemm_kernel tsr_gemm_tf32_f32 = {.name = "tf32",
-                                           .what = "operands rounded to tf32, tensor cores",
-                                           .device = TSR_DEVICE_CUDA,
-                                           .input = TSR_F32,
-                                           .type = TSR_F32,
-                                           .min_arch = 90,
-                                           .max_arch = 90,
-                                           .accuracy = TSR_ACCURACY_TF32,
-                                           .error_factor = 43000,
-                                           .multiple = 1,
-                                           .speed_rank = 80,
-                                           .substitute = substitute,
-                                           .workspace_bytes = workspace_bytes,
-                                           .shape = shape,
-                                           .launch = launch};
+const tsr_gemm_kernel tsr_gemm_tf32_f32 = hopper::kernel(TSR_F32, TSR_F32,
+                                                         {.name = "tf32",
+                                                          .what = "operands rounded to tf32, tensor cores",
+                                                          .accuracy = TSR_ACCURACY_TF32,
+                                                          .error_factor = 43000,
+                                                          .speed_rank = 80,
+                                                          .substitute = substitute,
+                                                          .workspace_bytes = workspace_bytes,
+                                                          .shape = hopper::shape<Tf32>,
+                                                          .launch = launch});
