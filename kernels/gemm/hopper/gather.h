@@ -35,14 +35,6 @@ template <typename Work> static tsr_status parts_clear(tsr_stream *stream, Work 
     return TSR_CUDA(cudaMemsetAsync(room, 0, HANDED_BYTES, tsr_cuda_stream(stream)));
 }
 
-/* As kernels call it that are not yet written for it. */
-static inline tsr_status parts_clear(tsr_stream *stream, TilePlan *p, void *room, void **parts) {
-    p->handed = (uint32_t *)room;
-    *parts = (unsigned char *)room + HANDED_BYTES;
-    if (!p->hands_over) return TSR_OK;
-    return TSR_CUDA(cudaMemsetAsync(room, 0, HANDED_BYTES, tsr_cuda_stream(stream)));
-}
-
 /* WIDTH neighbours, moved in one access. */
 template <typename T, int WIDTH> struct alignas(sizeof(T) * WIDTH) Group { T at[WIDTH]; };
 

@@ -41,15 +41,5 @@ tsr_status tsr_tensor_align(tsr_device *device, tsr_stream *stream, tsr_dtype ty
 
 #ifdef __cplusplus
 }
-
-/* As kernels call them that are not yet written for tsr_tensor_box. */
-static inline tsr_status tsr_tensor_map(const void *data, tsr_dtype type, int64_t rows, int64_t cols, int64_t ld,
-                                        int box_rows, int box_cols, int swizzle, CUtensorMap *map) {
-    return tsr_tensor_map(data, type, rows, cols, ld, {box_rows, box_cols, swizzle, false, false}, map);
-}
-static inline tsr_status tsr_tensor_map_tf32(const void *data, int64_t rows, int64_t cols, int64_t ld, int box_rows,
-                                             int box_cols, int swizzle, CUtensorMap *map) {
-    return tsr_tensor_map(data, TSR_F32, rows, cols, ld, {box_rows, box_cols, swizzle, false, true}, map);
-}
 #endif
 #endif

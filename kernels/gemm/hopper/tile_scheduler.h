@@ -159,13 +159,6 @@ __device__ __forceinline__ TilePlace tile_at(int index, int tiles_m, int tiles_n
     return {first + within % rows, within / rows};
 }
 
-/* As kernels call it that are not yet written for TilePlace. */
-__device__ __forceinline__ void tile_at(int index, int tiles_m, int tiles_n, int band, int *row, int *col) {
-    const TilePlace place = tile_at(index, tiles_m, tiles_n, band);
-    *row = place.row;
-    *col = place.col;
-}
-
 } // namespace hopper
 
 #endif

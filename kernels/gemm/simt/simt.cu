@@ -24,23 +24,16 @@
 
 namespace {
 
-constexpr hopper::Cut CUT = {
-    .unit = 4, .handing = 4, .gathering = 4, .parts = 132, .full = hopper::FULL_DEVICE}; /* in units of k */
 /* along k in the body of the innermost loop: it must stay in the instruction cache */
 template <typename T> constexpr int STEPS = sizeof(T) == sizeof(float) ? 8 : K<T>;
 template <typename T> constexpr int LANES_N = 32 / Tile<T>::LANES_M;
-template <typename T> constexpr int OWN = Tile<T>::OWN_M *Tile<T>::OWN_N;
 
 /* ---- multiplying ----------------------------------------------------------------------------- */
 
 /* COUNT elements of a thread: groups of 16 bytes, LANES of them side by side. */
 template <typename T, int COUNT, int LANES> __device__ __forceinline__ void load_own(T (&own)[COUNT], const T *row) {
 #pragma unroll
-    for (int g = 0; g < COUNT / GROUP<T>; g++) {
-        const Group<T> group = *reinterpret_cast<const Group<T> *>(row + g * LANES * GROUP<T>);
-#pragma unroll
-        for (int e = 0; e < GROUP<T>; e++) own[g * GROUP<T> + e] = group.at[e];
-    }
+    for (int g = 0; g < COUNT / GROUP<T>; g++) take(own + g * GROUP<T>, row + g * LANES * GROUP<T>);
 }
 
 /* `panels` panels of the pipeline into `sum`; the next step's elements are loaded while the present ones are
@@ -123,10 +116,9 @@ __device__ __forceinline__ void store_group(const T *sum, T *c, int64_t cols, bo
 /* A thread's sums to C. */
 template <typename T>
 __device__ __forceinline__ void store(const Work<T> &w, int tile, const T (&sum)[Tile<T>::OWN_M][Tile<T>::OWN_N]) {
-    int tile_row, tile_col;
-    hopper::tile_at(tile, w.tiles_m, w.tiles_n, BAND, &tile_row, &tile_col);
-    const int64_t row = (int64_t)tile_row * Tile<T>::M + first_row<T>(),
-                  col = (int64_t)tile_col * Tile<T>::N + first_col<T>();
+    const hopper::TilePlace place = w.place_of(tile);
+    const int64_t row = (int64_t)place.row * Tile<T>::M + first_row<T>(),
+                  col = (int64_t)place.col * Tile<T>::N + first_col<T>();
 #pragma unroll
     for (int i = 0; i < Tile<T>::OWN_M; i++) {
         if (row + row_of<T>(i) >= w.m) continue;
@@ -139,19 +131,21 @@ __device__ __forceinline__ void store(const Work<T> &w, int tile, const T (&sum)
     }
 }
 
-/* A thread's sums to a part, and back. */
-template <typename T>
-__device__ __forceinline__ void leave(const Work<T> &w, int part, const T (&sum)[Tile<T>::OWN_M][Tile<T>::OWN_N]) {
-    T *to = w.partial + (int64_t)part * OWN<T> * THREADS + threadIdx.x;
-#pragma unroll
-    for (int i = 0; i < OWN<T>; i++) to[i * THREADS] = sum[i / Tile<T>::OWN_N][i % Tile<T>::OWN_N];
-}
-template <typename T>
-__device__ __forceinline__ void go_on(const Work<T> &w, int part, T (&sum)[Tile<T>::OWN_M][Tile<T>::OWN_N]) {
-    const T *from = w.partial + (int64_t)part * OWN<T> * THREADS + threadIdx.x;
-#pragma unroll
-    for (int i = 0; i < OWN<T>; i++) sum[i / Tile<T>::OWN_N][i % Tile<T>::OWN_N] = from[i * THREADS];
-}
+/* A thread's elements of a tile as sums, and as parts for the gather. */
+template <typename T> struct Simt : hopper::Parts<T, Tile<T>::M, Tile<T>::N, UNIT, THREADS, 1, GROUP<T>> {
+    typedef ::Work<T> Work;
+    static constexpr int UNROLL = 4, VALUES = GROUP<T>;
+    static constexpr hopper::Cut CUT = {
+        .unit = 4, .handing = 4, .gathering = 4, .parts = 132, .full = hopper::FULL_DEVICE}; /* in units of k */
+    static __device__ __forceinline__ bool left_out(const Work &w) { return w.predicate && *w.predicate == 0; }
+    static __device__ __forceinline__ void put(const Work &w, int tile, int group, int, const T (&sum)[VALUES]) {
+        constexpr int GROUPS_ROW = Tile<T>::OWN_N / VALUES;
+        const hopper::TilePlace place = w.place_of(tile);
+        const int64_t row = (int64_t)place.row * Tile<T>::M + first_row<T>() + row_of<T>(group / GROUPS_ROW);
+        const int64_t col = (int64_t)place.col * Tile<T>::N + first_col<T>() + group % GROUPS_ROW * LANES_N<T> * VALUES;
+        if (row < w.m) store_group(sum, w.c + row * w.ldc + col, w.n - col, w.accumulate, w.wide_c);
+    }
+};
 
 template <typename T>
 __global__ void __launch_bounds__(ALL_THREADS, 1)
@@ -179,49 +173,20 @@ __global__ void __launch_bounds__(ALL_THREADS, 1)
         T sum[Tile<T>::OWN_M][Tile<T>::OWN_N] = {};
         if (s.from >= 0) {
             hopper::take_over(w.plan, (int)blockIdx.x, 0, threadIdx.x == 0, multipliers_wait);
-            go_on(w, s.from, sum);
+            Simt<T>::go_on(w, s.from, sum[0]);
         }
         stages.begin(w, panels);
         multiply(w, stages, panels.count, own_row, own_col, sum);
         if (s.to < 0) store(w, s.tile, sum);
-        else leave(w, s.to, sum);
+        else Simt<T>::leave(w, s.to, sum[0]);
         if (s.handed) hopper::hand_over(w.plan, (int)blockIdx.x, 0, threadIdx.x == 0, multipliers_wait);
     }
 }
 
-/* The parts of tiles for hopper::gather: GROUP elements of a thread at a time. */
-template <typename T> struct Parts {
-    typedef ::Work<T> Work;
-    typedef T Value;
-    static constexpr int THREADS = ::THREADS;
-    static constexpr int STRANDS = 1;
-    static constexpr int UNROLL = 4;
-    static constexpr int VALUES = GROUP<T>;
-    static constexpr int GROUPS = OWN<T> / VALUES;
-    static __device__ __forceinline__ bool left_out(const Work &w) { return w.predicate && *w.predicate == 0; }
-    static __device__ __forceinline__ void add(const Work &w, int part, int group, int thread, T (&sum)[VALUES]) {
-        const T *from = w.partial + ((int64_t)part * OWN<T> + group * VALUES) * THREADS + thread;
-#pragma unroll
-        for (int e = 0; e < VALUES; e++) sum[e] += from[e * THREADS];
-    }
-    static __device__ __forceinline__ void put(const Work &w, int tile, int group, int, const T (&sum)[VALUES]) {
-        constexpr int GROUPS_ROW = Tile<T>::OWN_N / VALUES;
-        int tile_row, tile_col;
-        hopper::tile_at(tile, w.tiles_m, w.tiles_n, BAND, &tile_row, &tile_col);
-        const int64_t row = (int64_t)tile_row * Tile<T>::M + first_row<T>() + row_of<T>(group / GROUPS_ROW);
-        const int64_t col = (int64_t)tile_col * Tile<T>::N + first_col<T>() + group % GROUPS_ROW * LANES_N<T> * VALUES;
-        if (row < w.m) store_group(sum, w.c + row * w.ldc + col, w.n - col, w.accumulate, w.wide_c);
-    }
-};
-
 /* ---- the kernel as the contract wants it ----------------------------------------------------- */
 
-template <typename T> size_t part_bytes(int64_t m, int64_t n, int64_t k) {
-    return hopper::parts_bytes(CUT, tsr_ceil_div(m, Tile<T>::M) * tsr_ceil_div(n, Tile<T>::N), tsr_ceil_div(k, UNIT),
-                               OWN<T> * THREADS * sizeof(T));
-}
 template <typename T> size_t workspace_bytes(int64_t m, int64_t n, int64_t k) {
-    return packed_a_bytes<T>(m, n, k) + copied_b_bytes<T>(k, n) + part_bytes<T>(m, n, k);
+    return packed_a_bytes<T>(m, n, k) + copied_b_bytes<T>(k, n) + hopper::parts_bytes_of<Simt<T>>(m, n, k);
 }
 
 /* What the code that the device will run was compiled to. */
@@ -242,20 +207,15 @@ template <typename T> tsr_status prepare(Build *build) {
     build->panel = build->tma ? Sizes::PANEL_TMA : Sizes::PANEL_PLAIN;
     build->shared_bytes = ((size_t)stages * build->panel * (PITCH<T> + Sizes::N) + IDLE) * sizeof(T) +
                           (build->tma ? 2 * stages * sizeof(uint64_t) + BOX_ALIGNMENT : 0);
-    return TSR_CUDA(
-        cudaFuncSetAttribute(gemm_simt<T>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)build->shared_bytes));
+    return tsr_gemm_allow_shared(gemm_simt<T>, build->shared_bytes);
 }
 
 template <typename T>
 tsr_status multiply_tiles(tsr_stream *stream, const Build &build, Work<T> w, void *parts, const Map &map_b) {
-    int multiprocessors = 0, most = 0;
-    TSR_TRY(tsr_cuda_attribute(cudaDevAttrMultiProcessorCount, &multiprocessors));
-    TSR_TRY(tsr_cuda_attribute(cudaDevAttrMaxGridDimX, &most));
-    w.plan = hopper::tile_plan(CUT, (int64_t)w.tiles_m * w.tiles_n, tsr_ceil_div(w.k, UNIT),
-                               tsr_min(multiprocessors, most), 0);
-    TSR_TRY(hopper::parts_clear(stream, &w.plan, parts, (void **)&w.partial));
+    TSR_TRY(hopper::plan_tiles(Simt<T>::CUT, &w, tsr_ceil_div(w.k, UNIT)));
+    TSR_TRY(hopper::parts_clear(stream, &w, parts));
     TSR_TRY(TSR_LAUNCH(gemm_simt<T>, (unsigned)w.plan.workers, build.threads, build.shared_bytes, stream, w, map_b));
-    return hopper::gather_launch<Parts<T>>(stream, w);
+    return hopper::gather_launch<Simt<T>>(stream, w);
 }
 
 template <typename T> tsr_status launch(tsr_device *, tsr_stream *stream, const tsr_gemm_args *args) {
@@ -271,11 +231,8 @@ template <typename T> tsr_status launch(tsr_device *, tsr_stream *stream, const 
     w.lda = args->lda;
     w.b = (const T *)args->b;
     w.ldb = args->ldb;
-    w.c = (T *)args->c;
-    w.ldc = args->ldc;
-    w.m = m;
-    w.n = n;
     w.k = k;
+    hopper::take_product(&w, args, Tile<T>::M, Tile<T>::N);
     p.m = m;
     p.n = n;
     p.k = k;
@@ -293,14 +250,12 @@ template <typename T> tsr_status launch(tsr_device *, tsr_stream *stream, const 
         w.ldb = p.ld_to_b = copied_ld<T>(n);
     }
     TSR_TRY(prepare_where(stream, p));
-    w.tiles_m = (int)tsr_ceil_div(m, Tile<T>::M);
-    w.tiles_n = (int)tsr_ceil_div(n, Tile<T>::N);
-    w.accumulate = args->accumulate;
     w.wide_b = aligned(w.b, w.ldb);
     w.wide_c = aligned(w.c, w.ldc);
     Map map_b = {};
 #ifdef TSR_HAVE_HOPPER
-    if (build.tma) TSR_TRY(tsr_tensor_map(w.b, Tile<T>::TYPE, k, n, w.ldb, build.panel, Tile<T>::N, 0, &map_b));
+    if (build.tma)
+        TSR_TRY(tsr_tensor_map(w.b, Tile<T>::TYPE, k, n, w.ldb, {.rows = build.panel, .cols = Tile<T>::N}, &map_b));
 #endif
     return multiply_tiles(stream, build, w, at_b + copied_b_bytes<T>(k, n), map_b);
 }
@@ -329,21 +284,15 @@ template <typename T> tsr_gemm_substitute substitute(int64_t m, int64_t n, int64
 }
 
 template <typename T> constexpr tsr_gemm_kernel table(tsr_dtype type) {
-    return {.name = "simt",
-            .what = "register tiles, asynchronous ring of stages",
-            .device = TSR_DEVICE_CUDA,
-            .input = type,
-            .type = type,
-            .accuracy = TSR_ACCURACY_IEEE,
-            .error_factor = TSR_GEMM_PLAIN_ERROR_FACTOR,
-            .error_grows = true,
-            .multiple = 1,
-            .speed_rank = 55,
-            .substitute = substitute<T>,
-            .predicated = true,
-            .workspace_bytes = workspace_bytes<T>,
-            .shape = shape<T>,
-            .launch = launch<T>};
+    return tsr_gemm_cuda_kernel(type, type,
+                                {.name = "simt",
+                                 .what = "register tiles, asynchronous ring of stages",
+                                 .speed_rank = 55,
+                                 .substitute = substitute<T>,
+                                 .predicated = true,
+                                 .workspace_bytes = workspace_bytes<T>,
+                                 .shape = shape<T>,
+                                 .launch = launch<T>});
 }
 
 } // namespace

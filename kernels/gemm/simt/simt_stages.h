@@ -35,7 +35,13 @@ template <typename T> constexpr int A_ELEMENTS = K<T> *PITCH<T>; /* of a stage: 
 template <typename T> constexpr int B_ELEMENTS = K<T> *Tile<T>::N;
 template <typename T> constexpr int STAGE_ELEMENTS = A_ELEMENTS<T> + B_ELEMENTS<T>;
 
-template <typename T> struct alignas(16) Group { T at[GROUP<T>]; };
+template <typename T> using Group = hopper::Group<T, GROUP<T>>;
+/* A group from shared or global memory to a thread's own elements. */
+template <typename T> __device__ __forceinline__ void take(T *own, const T *from) {
+    const Group<T> group = *reinterpret_cast<const Group<T> *>(from);
+#pragma unroll
+    for (int e = 0; e < GROUP<T>; e++) own[e] = group.at[e];
+}
 
 template <typename T> struct Work {
     const T *a, *b; /* a: packed or not; b is for devices without a TMA */
@@ -47,8 +53,12 @@ template <typename T> struct Work {
     bool accumulate;
     int tiles_m, tiles_n;
     hopper::TilePlan plan;     /* its panels: units of k */
-    T *partial;                /* [part][element of a thread][thread] */
+    T *parts;                  /* of sums */
     const unsigned *predicate; /* as in tsr_gemm_args */
+
+    __device__ __forceinline__ hopper::TilePlace place_of(int tile) const {
+        return hopper::tile_at(tile, tiles_m, tiles_n, BAND);
+    }
 };
 
 /* ---- bringing panels in ---------------------------------------------------------------------- */
@@ -60,9 +70,8 @@ struct Panels {
 };
 
 template <typename T> __device__ __forceinline__ Panels panels_of(const Work<T> &w, const hopper::WorkTile &s) {
-    int row, col;
-    hopper::tile_at(s.tile, w.tiles_m, w.tiles_n, BAND, &row, &col);
-    return {(int64_t)row * Tile<T>::M, (int64_t)col * Tile<T>::N, (int64_t)s.first * UNIT,
+    const hopper::TilePlace tile = w.place_of(s.tile);
+    return {(int64_t)tile.row * Tile<T>::M, (int64_t)tile.col * Tile<T>::N, (int64_t)s.first * UNIT,
             (s.last - s.first) * (UNIT / K<T>)};
 }
 
@@ -191,11 +200,6 @@ template <typename T> struct Stages {
         constexpr int GROUPS = Tile<T>::M / GROUP<T>;
         const int at = (int)threadIdx.x + i * THREADS;
         return at / GROUPS * PITCH<T> + at % GROUPS * GROUP<T>;
-    }
-    static __device__ __forceinline__ void take(T *own, const T *from) {
-        const Group<T> group = *reinterpret_cast<const Group<T> *>(from);
-#pragma unroll
-        for (int e = 0; e < GROUP<T>; e++) own[e] = group.at[e];
     }
     static __device__ __forceinline__ void put(T *to, const T *own) {
         Group<T> group;
