@@ -40,8 +40,8 @@ void tsr_describer_close(tsr_describer *describer);
  * (TSR_ERR_FORMAT); or that the helper is of another build, or lacks a library (TSR_FAILURE). `describer` NULL: in
  * this process, for tests of what is built on it. */
 tsr_status tsr_describe(tsr_describer *describer, const tsr_matrix_name *name, tsr_store_desc *desc);
-/* Where the elements of what is selected lie: sets desc->pieces, and what follows from them (tsr_pieces_sum_up). NULL for
- * what lies in one place. The caller leaves desc->pieces (tsr_pieces_leave). */
+/* Where the elements of what is selected lie: sets desc->pieces, and what follows from them (tsr_pieces_sum_up). NULL
+ * for what lies in one place. The caller leaves desc->pieces (tsr_pieces_leave). */
 tsr_status tsr_describe_pieces(tsr_describer *describer, tsr_store_desc *desc);
 /* Local, the same on every rank: on_disk and cache_bytes of a description with pieces. */
 void tsr_pieces_sum_up(tsr_store_desc *desc);
