@@ -34,6 +34,7 @@ static tsr_status share_pieces(const tsr_world *world, tsr_store_desc *desc) {
     if (count < 0) return TSR_OK;
     if (world->rank != 0) status = tsr_pieces_make(count, &pieces);
     desc->pieces = pieces;
+    if (status == TSR_OK && !pieces) status = tsr_fail(TSR_FAILURE, "a list of pieces is missing");
     TSR_TRY(tsr_agree(world->comm, status));
     TSR_TRY(tsr_broadcast(world->comm, pieces->piece, (size_t)count * sizeof *pieces->piece));
     for (int64_t i = 0; i < count; i++) TSR_TRY(share_piece_chunks(world, &pieces->piece[i].desc));
