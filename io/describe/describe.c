@@ -301,7 +301,7 @@ static tsr_status ask_carried(tsr_describer *d, const tsr_carried_question *aske
     tsr_wire_carried_question(&question, &copy);
     tsr_status status = tsr_describer_ask(d, asked->file, TSR_DESCRIBE_SECONDS, &question, &answer);
     if (status == TSR_OK) {
-        status = take_status(&answer);
+        status = tsr_describe_take_status(&answer);
         if (status == TSR_OK) tsr_wire_carried(&answer, carried);
         for (int64_t i = 0; i < carried->scale_count && asked->from_end > 0; i++)
             if (carried->scales[i].length != asked->count) answer.wrong = "the length of a scale";
