@@ -45,14 +45,15 @@ static tsr_status make_plain(const tsr_option *rows, plain_table *t) {
         if (t->count == ROWS_MOST) return tsr_fail(TSR_ERR_MEMORY, "more than %d options", ROWS_MOST);
         const tsr_option o = resolve(row);
         t->rows[t->count] = o;
-        t->options[t->count] = (struct argp_option){.name = o.name,
-                                                    .key = !o.name    ? 0
-                                                           : o.letter ? o.letter
-                                                                      : FIRST_KEY + t->count,
-                                                    .arg = o.value,
-                                                    .flags = o.hidden ? OPTION_HIDDEN : 0,
-                                                    .doc = o.help,
-                                                    .group = o.group};
+        t->options[t->count] =
+            (struct argp_option){.name = o.name,
+                                 .key = !o.name    ? 0
+                                        : o.letter ? o.letter
+                                                   : FIRST_KEY + t->count,
+                                 .arg = o.value,
+                                 .flags = (o.hidden ? OPTION_HIDDEN : 0) | (o.optional ? OPTION_ARG_OPTIONAL : 0),
+                                 .doc = o.help,
+                                 .group = o.group};
         t->count++;
     }
     return TSR_OK;
@@ -121,10 +122,11 @@ static tsr_status check_long(const plain_table *t, int left, char **argv, const 
     if (!found->value && name[length])
         return tsr_fail(TSR_ERR_USAGE, "option '%.*s' takes no value, but '%s' was given: leave '%s' out",
                         (int)length + 2, argv[0], argv[0], name + length);
-    if (found->value && !name[length] && left < 2)
+    const bool next = found->value && !found->optional && !name[length]; /* its value is the next argument */
+    if (next && left < 2)
         return tsr_fail(TSR_ERR_USAGE, "option '%s' needs a value (%s): add it, see %s --help", argv[0], found->value,
                         program);
-    *skip = found->value && !name[length];
+    *skip = next;
     return TSR_OK;
 }
 

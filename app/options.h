@@ -18,6 +18,7 @@ struct tsr_option {
     const char *name;    /* "alpha" is written --alpha; NULL: a heading, or a shared row */
     int letter;          /* 'o': -o, too; 0: none */
     const char *value;   /* what help calls the value, "X"; NULL: it takes none */
+    bool optional;       /* the value may be left out (the reader gets NULL), and stands behind a '=' if it does not */
     const char *help;    /* one sentence, or the heading of what follows */
     int group;           /* of a heading: help shows groups by number, and inside a group by name */
     bool hidden;         /* not in the help */

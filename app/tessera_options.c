@@ -66,6 +66,16 @@ static tsr_status read_plugins(const tsr_option *option, const char *text, void 
                     text);
 }
 
+static tsr_status read_external(const tsr_option *option, const char *text, void *field) {
+    struct stat folder;
+    (void)option;
+    *(const char **)field = text ? text : "";
+    if (!text || (stat(text, &folder) == 0 && S_ISDIR(folder.st_mode))) return TSR_OK;
+    return tsr_fail(TSR_ERR_USAGE,
+                    "--allow-external=%s: there is no such folder; name the one that holds the files which inputs name",
+                    text);
+}
+
 static tsr_status read_io(const tsr_option *option, const char *text, void *field) {
     (void)option;
     return tsr_io_mode_parse(text, field);
@@ -152,6 +162,13 @@ const tsr_option tsr_option_plugins = {
     .value = "DIR",
     .help = "Let HDF5 load its plugins from this folder, for filters that Tessera lacks (no other is searched)",
     .read = read_plugins};
+const tsr_option tsr_option_external = {
+    .name = "allow-external",
+    .value = "FOLDER",
+    .optional = true,
+    .help = "Read files that an input names (external links, virtual datasets, external storage) if they lie below "
+            "FOLDER, else below the input's own",
+    .read = read_external};
 const tsr_option tsr_option_io = {
     .name = "io", .value = "MODE", .help = "How bytes move: auto (default), direct, hdf5 or mpio", .read = read_io};
 

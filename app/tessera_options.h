@@ -21,6 +21,7 @@ extern const tsr_option tsr_option_host_memory; /* tsr_memory_limit, 80 % */
 extern const tsr_option tsr_option_threads;     /* int */
 extern const tsr_option tsr_option_io;          /* tsr_io_mode */
 extern const tsr_option tsr_option_plugins;     /* no field: app/main.c acts on it */
+extern const tsr_option tsr_option_external;    /* const char *: NULL, "" or a folder (tsr_describer.external) */
 extern const tsr_option tsr_option_order;       /* tsr_order */
 extern const tsr_option tsr_option_transpose_a; /* bool */
 extern const tsr_option tsr_option_transpose_b; /* bool */

@@ -61,6 +61,8 @@ typedef struct {
     /* Of chunks that are decoded here, where they are, on this rank; NULL: HDF5 is asked for each. It does not travel
      * with the rest, and belongs to whoever set it; an open store has a part in it. */
     tsr_chunk_index *index;
+    /* Of what lies in several places (io/pieces/pieces.h), else NULL. It does not travel with the rest either. */
+    struct tsr_pieces *pieces;
     tsr_file_state file_state; /* of the file, when it was described; an open store's own: here, when it was opened */
     tsr_hdf5_desc hdf5;        /* of HDF5's datasets alone */
     /* computed as it is read: */
@@ -87,6 +89,8 @@ typedef struct tsr_store_ops {
     /* Where rect lies in this process's memory, pinned for the device in use, *ld elements from row to row: a device
      * copies from and to it without a read or write between. NULL: the store has no such memory. */
     void *(*map)(tsr_store *store, tsr_rect rect, int64_t *ld);
+    /* As tsr_store_unchanged, beside the descriptors that are watched. NULL: there is nothing beside them. */
+    tsr_status (*unchanged)(const tsr_store *store);
 } tsr_store_ops;
 
 #define TSR_WATCHED_MAX 2 /* through the page cache, and around it */

@@ -23,6 +23,7 @@ typedef struct {
     double tolerance;
     tsr_order order;
     tsr_io_mode io;
+    const char *external;
     tsr_progress_mode progress;
     bool quiet;
     bool several; /* matrices, not one */
@@ -48,6 +49,7 @@ static const tsr_option options[] = {
      .field = AT(order)},
     {.shared = &tsr_option_io, .field = AT(io)},
     {.shared = &tsr_option_plugins},
+    {.shared = &tsr_option_external, .field = AT(external)},
     {.shared = &tsr_option_progress, .field = AT(progress)},
     {.shared = &tsr_option_quiet,
      .help = "Neither progress nor errors where all is within the tolerance; the exit code says it",
@@ -299,6 +301,7 @@ static tsr_status run(const tsr_world *world, int argc, char **argv) {
     tsr_store *x = NULL, *y = NULL;
     tsr_store_desc desc[2];
     TSR_TRY(tsr_agree(world->comm, tsr_options_parse(&command, argc, argv, &o)));
+    world->describer->external = o.external;
     for (int i = 0; i < 2; i++) TSR_TRY(tsr_input_describe(world, o.names[i], o.order, o.io, &desc[i]));
     TSR_TRY(tsr_agree(world->comm, check_shapes(&o, &desc[0], &desc[1])));
     o.several = desc[0].stack_dimensions > 0;

@@ -16,7 +16,7 @@
 typedef struct {
     const char *name;
     bool devices, ranks;
-    const char *device;
+    const char *device, *external;
 } info_options;
 
 #define AT(member) offsetof(info_options, member)
@@ -27,6 +27,7 @@ static const tsr_option options[] = {
      .read = tsr_read_flag,
      .field = AT(devices)},
     {.shared = &tsr_option_plugins},
+    {.shared = &tsr_option_external, .field = AT(external)},
     {.shared = &tsr_option_ranks, .help = "Of a run also the table of ranks, as wide as that is", .field = AT(ranks)},
     {.shared = &tsr_option_device, .help = "With --devices: auto (default), cpu or cuda", .field = AT(device)},
     {0}};
@@ -131,6 +132,7 @@ static tsr_status run(const tsr_world *world, int argc, char **argv) {
     if (o.devices) TSR_TRY(tsr_agree(world->comm, tsr_world_check_launcher(world)));
     if (o.devices) TSR_TRY(print_devices(world, o.device));
     if (!o.name) return TSR_OK;
+    world->describer->external = o.external;
     return tsr_agree(world->comm, world->rank == 0 ? tsr_info_file(world->describer, o.name, o.ranks) : TSR_OK);
 }
 

@@ -74,6 +74,7 @@ static const tsr_option options[] = {
     {.shared = &tsr_option_schedule, .field = RUN(engine.schedule)},
     {.shared = &tsr_option_io, .field = RUN(io)},
     {.shared = &tsr_option_plugins},
+    {.shared = &tsr_option_external, .field = RUN(external)},
     {.shared = &tsr_option_threads, .field = RUN(limits.threads)},
     {.name = "io-threads",
      .value = "N",

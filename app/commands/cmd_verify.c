@@ -27,6 +27,7 @@ typedef struct {
     tsr_accuracy accuracy;
     tsr_order order;
     tsr_io_mode io;
+    const char *external;
     tsr_progress_mode progress;
     bool quiet;
 } verify_options;
@@ -66,6 +67,7 @@ static const tsr_option options[] = {
     {.shared = &tsr_option_order, .field = AT(order)},
     {.shared = &tsr_option_io, .field = AT(io)},
     {.shared = &tsr_option_plugins},
+    {.shared = &tsr_option_external, .field = AT(external)},
     {.shared = &tsr_option_threads, .field = AT(threads)},
     {.shared = &tsr_option_progress, .field = AT(progress)},
     {.shared = &tsr_option_quiet,
@@ -168,6 +170,7 @@ static tsr_status run(const tsr_world *world, int argc, char **argv) {
     tsr_store_desc desc[4];
     tsr_products shape;
     TSR_TRY(tsr_agree(world->comm, tsr_options_parse(&command, argc, argv, &o)));
+    world->describer->external = o.external;
     TSR_TRY(describe(world, &o, desc, &shape));
     tsr_status status = TSR_OK;
     for (int i = 0; i < (o.beta != 0 ? 4 : 3) && status == TSR_OK; i++)

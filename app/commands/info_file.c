@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "io/pieces/pieces.h"
 #include "io/record/record_read.h"
 #include "io/stores.h"
 #include "io/text/json_read.h"
@@ -22,6 +23,29 @@ static void print_matrix(const tsr_store_desc *d, const char *path) {
     printf("  ");
     tsr_text_put(stdout, tsr_store_storage(d, storage, sizeof storage));
     printf("\n");
+}
+
+/* "label       words", broken within 80 columns. */
+static void print_words(const char *label, const char *text) {
+    char first[40];
+    snprintf(first, sizeof first, "%-12s", label);
+    tsr_text_print(stdout, first, 12, text);
+}
+
+/* The files that its elements are read from, and what of each. */
+static void print_files(const tsr_store_desc *desc, const char *named) {
+    char text[TSR_FILE_CHARS + TSR_PATH_CHARS + 160], matrix[40];
+    if (strcmp(desc->name.file, named) != 0) print_words("lies in", desc->name.file);
+    for (int64_t i = 0; desc->pieces && i < desc->pieces->count; i++) {
+        const tsr_piece *piece = &desc->pieces->piece[i];
+        const tsr_rect r = piece->rect;
+        if (piece->filled) continue;
+        snprintf(matrix, sizeof matrix, "matrix %" PRId64 ", ", piece->matrix);
+        snprintf(text, sizeof text, "%s%s%s: %srows %" PRId64 " to %" PRId64 ", columns %" PRId64 " to %" PRId64,
+                 piece->desc.name.file, piece->bytes ? "" : ":", piece->bytes ? "" : piece->desc.name.path,
+                 desc->matrices > 1 ? matrix : "", r.row, r.row + r.rows - 1, r.col, r.col + r.cols - 1);
+        print_words("reads", text);
+    }
 }
 
 typedef struct {
@@ -45,13 +69,6 @@ static void print_listed(void *context, const tsr_store_desc *desc, const char *
 }
 
 /* ---- runs ------------------------------------------------------------------------------------ */
-
-/* "label       words", broken within 80 columns. */
-static void print_words(const char *label, const char *text) {
-    char first[40];
-    snprintf(first, sizeof first, "%-12s", label);
-    tsr_text_print(stdout, first, 12, text);
-}
 
 /* Each begins a line. */
 static void print_warnings(const char *text) {
@@ -149,6 +166,9 @@ static tsr_status print_named(tsr_describer *describer, const tsr_matrix_name *n
     }
     TSR_TRY(tsr_store_describe(describer, name, &desc));
     print_matrix(&desc, desc.name.path);
+    TSR_TRY(tsr_describe_pieces(describer, &desc));
+    print_files(&desc, name->file);
+    tsr_pieces_leave(desc.pieces);
     snprintf(run, sizeof run, "%s.run", desc.name.path);
     if (strlen(run) >= TSR_PATH_CHARS || tsr_describe_run(describer, name->file, run, &record) != TSR_OK) return TSR_OK;
     printf("\n");

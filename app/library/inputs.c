@@ -4,15 +4,49 @@
 #include <string.h>
 
 #include "app/verify/rounded.h"
+#include "io/pieces/pieces.h"
 #include "io/stores.h"
 #include "kernels/device/host_memory.h"
 
 #define INPUTS_MOST 4 /* that a command without a plan opens at once */
 
+/* Where rank 0 knows the chunks of a piece, all do then. */
+static tsr_status share_piece_chunks(const tsr_world *world, tsr_store_desc *desc) {
+    tsr_chunk_index *index = world->rank == 0 ? desc->index : NULL;
+    const bool there = desc->index != NULL; /* rank 0's, on every rank */
+    tsr_status status = TSR_OK;
+    if (!there) return TSR_OK;
+    if (world->rank != 0) status = tsr_chunk_index_make(tsr_chunks_of_part(desc), &index);
+    desc->index = index;
+    TSR_TRY(tsr_agree(world->comm, status));
+    return tsr_broadcast(world->comm, index->places,
+                         (size_t)tsr_chunk_index_count(index->range) * sizeof *index->places);
+}
+
+/* Rank 0 finds where the elements of what is selected lie, and all know then. */
+static tsr_status share_pieces(const tsr_world *world, tsr_store_desc *desc) {
+    tsr_pieces *pieces = NULL;
+    int64_t count = -1;
+    desc->pieces = NULL;
+    tsr_status status = world->rank == 0 ? tsr_describe_pieces(world->describer, desc) : TSR_OK;
+    if (desc->pieces) count = (pieces = desc->pieces)->count;
+    TSR_TRY(tsr_share(world->comm, status, &count, sizeof count));
+    if (count < 0) return TSR_OK;
+    if (world->rank != 0) status = tsr_pieces_make(count, &pieces);
+    desc->pieces = pieces;
+    if (status == TSR_OK && !pieces) status = tsr_fail(TSR_FAILURE, "a list of pieces is missing");
+    TSR_TRY(tsr_agree(world->comm, status));
+    TSR_TRY(tsr_broadcast(world->comm, pieces->piece, (size_t)count * sizeof *pieces->piece));
+    for (int64_t i = 0; i < count; i++) TSR_TRY(share_piece_chunks(world, &pieces->piece[i].desc));
+    tsr_pieces_sum_up(desc);
+    return TSR_OK;
+}
+
 tsr_status tsr_input_find_chunks(const tsr_world *world, tsr_store_desc *desc) {
     const tsr_chunk_range range = tsr_chunks_of_part(desc);
     tsr_chunk_index *index = NULL;
     desc->index = NULL;
+    TSR_TRY(share_pieces(world, desc));
     if (range.rows == 0) return TSR_OK; /* on every rank */
     tsr_status status = world->rank == 0 ? tsr_describe_chunks(world->describer, desc, &index) : TSR_OK;
     bool there = index != NULL;
@@ -62,9 +96,13 @@ tsr_status tsr_input_describe(const tsr_world *world, const char *text, tsr_orde
 tsr_status tsr_input_open_described(const tsr_world *world, tsr_store_desc *desc, tsr_io_mode mode, tsr_store **store) {
     tsr_store *opened = NULL;
     TSR_TRY(tsr_input_find_chunks(world, desc));
+    tsr_status room = world->rank == 0 && desc->pieces ? fits(world, desc, mode) : TSR_OK;
+    TSR_TRY(tsr_share(world->comm, room, &desc->cache_bytes, sizeof desc->cache_bytes));
     const tsr_status status = tsr_agree(world->comm, tsr_store_open(desc, mode, &world->comm, NULL, &opened));
-    tsr_chunk_index_leave(desc->index); /* the store has its part in it */
+    tsr_chunk_index_leave(desc->index); /* the store has its part in both */
+    tsr_pieces_leave(desc->pieces);
     desc->index = NULL;
+    desc->pieces = NULL;
     if (status == TSR_OK) *store = opened;
     else if (mode != TSR_IO_MPIO) tsr_store_close(opened); /* closing through MPI-IO is collective */
     return status;

@@ -5,6 +5,7 @@
 #include "app/library/place_chunks.h"
 #include "app/library/run_state.h"
 #include "app/verify/verify.h"
+#include "io/pieces/pieces.h"
 #include "io/stores.h"
 #include "kernels/device/host_memory.h"
 #include "mpi/schedule/forecast.h"
@@ -118,6 +119,14 @@ void tsr_run_leave_chunks(tsr_run *run) {
     }
 }
 
+void tsr_run_leave_pieces(tsr_run *run) {
+    tsr_store_desc *from[] = {&run->from.a, &run->from.b, &run->from.c0};
+    for (int i = 0; i < 3; i++) {
+        tsr_pieces_leave(from[i]->pieces);
+        from[i]->pieces = NULL;
+    }
+}
+
 /* The inputs that a run opens, whatever they are. */
 static int inputs_of(tsr_run *run, tsr_store_desc *from[3]) {
     from[0] = &run->from.a;
@@ -134,7 +143,7 @@ static tsr_status least_caches(tsr_run *run, size_t limit, size_t *bytes) {
     double all = 0;
     for (int i = 0; i < inputs; i++) {
         tsr_store_lower(from[i], run->io, 0);
-        all += (double)from[i]->cache_bytes;
+        all += (double)from[i]->cache_bytes + (double)tsr_pieces_bytes(from[i]->pieces);
         if (!most || from[i]->cache_bytes > most->cache_bytes) most = from[i];
     }
     if (all >= (double)limit && all > 0) {
@@ -180,7 +189,7 @@ static tsr_status plan_beside_caches(tsr_run *run, const tsr_resources *res) {
     for (int i = 0; i < inputs; i++) {
         if (chunked > 0) tsr_store_lower(from[i], run->io, limit / 4 / chunked);
         kept += from[i]->cache_bytes < limit ? from[i]->cache_bytes : limit;
-        kept += tsr_chunk_index_bytes(from[i]->index);
+        kept += tsr_chunk_index_bytes(from[i]->index) + tsr_pieces_bytes(from[i]->pieces);
     }
     if (kept >= limit) return plan_without_caches(run, res);
     tsr_resources rest = *res;
@@ -248,7 +257,9 @@ static tsr_status trace_bytes(const tsr_run *run, double *bytes) {
 static bool trace_fits(const tsr_run *run, double bytes, double limit) {
     const tsr_store_desc *from[] = {&run->from.a, &run->from.b, &run->from.c0};
     double plan = run->plan.host_bytes + (double)run->spec.encode_bytes;
-    for (int i = 0; i < 3; i++) plan += (double)(from[i]->cache_bytes + tsr_chunk_index_bytes(from[i]->index));
+    for (int i = 0; i < 3; i++)
+        plan +=
+            (double)(from[i]->cache_bytes + tsr_chunk_index_bytes(from[i]->index) + tsr_pieces_bytes(from[i]->pieces));
     double check = run->trials > 0 ? limit / 4 + check_bytes(run) : 0;
     double placing = place_bytes(run) + (double)run->spec.encode_bytes;
     return plan + bytes <= limit && placing + bytes <= limit && check + bytes <= limit;

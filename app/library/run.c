@@ -172,6 +172,7 @@ static tsr_run begin(const tsr_world *world, const tsr_run_options *options, con
                    .teams = 1,
                    .startup_marked = world->started_seconds};
     tsr_run_mark(&run, TSR_STARTUP_MPI);
+    if (world->describer) world->describer->external = options->external;
     return run;
 }
 
@@ -204,6 +205,7 @@ static tsr_status produce(tsr_run *run, const tsr_run_options *options) {
 static void release(tsr_run *run, tsr_status status) {
     tsr_trace_close(run->trace);
     tsr_run_leave_chunks(run);
+    tsr_run_leave_pieces(run);
     if (status != TSR_OK) {
         tsr_task_wait(&run->allocation);
         if (run->world->rank == 0) tsr_output_discard(&run->output);
@@ -230,5 +232,6 @@ tsr_status tsr_run_plan(const tsr_world *world, const tsr_run_options *options, 
     const tsr_status status = calls->planned ? calls->planned(calls->context, &run) : TSR_OK;
     run.device->ops->close(run.device);
     tsr_run_leave_chunks(&run);
+    tsr_run_leave_pieces(&run);
     return tsr_agree(world->comm, status);
 }

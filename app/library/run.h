@@ -66,10 +66,12 @@ typedef struct {
     tsr_run_engine engine;
     tsr_run_limits limits;
     tsr_io_mode io;
-    int trials;          /* random vectors that C is checked with before it gets its name; 0: no check */
-    const char *trace;   /* Chrome trace JSON goes to this file; NULL: none; not owned, as the next two */
-    const char *command; /* what the record and the file's history call this run */
-    const char *started; /* when it began, ISO 8601, for the record */
+    /* Below which folder files may be read that inputs name (tsr_describer.external): NULL none, "" the inputs' own. */
+    const char *external; /* not owned */
+    int trials;           /* random vectors that C is checked with before it gets its name; 0: no check */
+    const char *trace;    /* Chrome trace JSON goes to this file; NULL: none; not owned, as the next two */
+    const char *command;  /* what the record and the file's history call this run */
+    const char *started;  /* when it began, ISO 8601, for the record */
 } tsr_run_options;
 
 struct tsr_run;

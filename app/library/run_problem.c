@@ -32,18 +32,18 @@ static tsr_status describe_sources(const tsr_run *run, const tsr_run_product *pr
 
 /* What is read keeps its place: the output may only take that of C0. */
 static void name_sources(tsr_run *run, const tsr_run_product *product) {
-    const bool swap = run->swapped;
+    const tsr_store_desc *a = run->swapped ? &run->from.b : &run->from.a;
+    const tsr_store_desc *b = run->swapped ? &run->from.a : &run->from.b;
     tsr_output_spec *spec = &run->spec;
-    spec->sources[spec->source_count++] =
-        (tsr_output_source){"A", &product->a, swap ? &run->from.b.name : &run->from.a.name, false, false};
-    spec->sources[spec->source_count++] =
-        (tsr_output_source){"B", &product->b, swap ? &run->from.a.name : &run->from.b.name, false, false};
+    spec->sources[spec->source_count++] = (tsr_output_source){"A", &product->a, &a->name, false, false, a->pieces};
+    spec->sources[spec->source_count++] = (tsr_output_source){"B", &product->b, &b->name, false, false, b->pieces};
     const tsr_store_desc *c0 = &run->from.c0;
     tsr_store_desc whole = *c0;
     whole.name = (tsr_matrix_name){0};
     const bool part = tsr_store_take_slice(&whole) == TSR_OK && tsr_store_bytes(&whole) > tsr_store_bytes(c0);
     if (product->beta != 0)
-        spec->sources[spec->source_count++] = (tsr_output_source){"C0", &product->c0, &c0->name, true, part};
+        spec->sources[spec->source_count++] =
+            (tsr_output_source){"C0", &product->c0, &c0->name, true, part, c0->pieces};
 }
 
 /* A kernel asked for by name may make sums of the narrower type alone, on whatever device. */

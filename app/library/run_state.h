@@ -108,6 +108,8 @@ tsr_status tsr_run_choose(tsr_run *run, tsr_device_opening *opening);
 tsr_status tsr_run_make_plan(tsr_run *run);
 void tsr_run_leave_chunks(tsr_run *run); /* Local. Where the chunks of what is read are is not wanted any more */
 
+void tsr_run_leave_pieces(tsr_run *run); /* Local. Nor where their elements lie: no input is opened any more */
+
 /* prepare.c: from the plan to an open executor. */
 tsr_status tsr_run_prepare(tsr_run *run);
 tsr_status tsr_run_connect(tsr_run *run); /* of these the grid and the transport */

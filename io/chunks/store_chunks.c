@@ -270,7 +270,7 @@ static void chunks_close(tsr_store *store) {
     free(s);
 }
 
-static const tsr_store_ops chunks_ops = {"chunks", chunks_read, chunks_write, chunks_sync, chunks_close, NULL};
+static const tsr_store_ops chunks_ops = {"chunks", chunks_read, chunks_write, chunks_sync, chunks_close, NULL, NULL};
 
 /* ---- opening --------------------------------------------------------------------------------- */
 

@@ -9,6 +9,7 @@
 #include "io/describe/carried.h"
 #include "io/describe/describe_wire.h"
 #include "io/hdf5/access/hdf5_signature.h"
+#include "io/hdf5/external/beneath.h"
 #include "io/hdf5/hdf5_memory.h"
 #include "io/hdf5/store_hdf5.h"
 #include "io/output/output_private.h"
@@ -17,8 +18,7 @@
 
 static void put_ask(tsr_wire *question, int64_t what) { tsr_wire_number(question, &what, 0, TSR_ASK_COUNT - 1, ""); }
 
-/* How it went, as the helper says: its words, our exit codes. */
-static tsr_status take_status(tsr_wire *answer) {
+tsr_status tsr_describe_take_status(tsr_wire *answer) {
     int64_t status = TSR_OK;
     const char *message;
     tsr_wire_number(answer, &status, 0, TSR_STATUS_COUNT - 1, "how it went");
@@ -30,41 +30,68 @@ static tsr_status take_status(tsr_wire *answer) {
 
 /* ---- what is asked --------------------------------------------------------------------------- */
 
-/* The helper says which file it has described: this process must find the same one, and goes by what it finds. */
-static tsr_status look_too(const char *file, tsr_file_state *state) {
+/* The helper says which file it has described: this process must find the same one, and goes by what it finds. `root`:
+ * the folder that the file must be below; "": any. */
+static tsr_status look_too(const char *file, const char *root, tsr_file_state *state) {
     tsr_file_state now;
     int fd = -1;
     state->known = true;
     TSR_TRY(tsr_file_state_open(file, state, &fd));
-    const tsr_status status = tsr_file_state_check(fd, file, state, &now);
+    tsr_status status = tsr_file_state_check(fd, file, state, &now);
+    if (status == TSR_OK && *root) status = tsr_beneath_open(root, file, fd);
     close(fd);
     if (status == TSR_OK) *state = now;
     return status;
 }
 
+/* The folder of other files that an input may name; "" where it may name none. */
+static tsr_status find_root(const tsr_describer *d, const char *file, char root[TSR_FILE_CHARS]) {
+    root[0] = '\0';
+    return d && d->external ? tsr_beneath_root(d->external, file, root) : TSR_OK;
+}
+
+/* What a person named may lie anywhere. */
+static const char *root_of(const tsr_store_desc *found, const tsr_matrix_name *name, const char *root) {
+    return strcmp(found->name.file, name->file) == 0 ? "" : root;
+}
+
+/* What the helper says of the file that it was led to from another one is believed where that file may be read. */
+static const char *led_wrong(const tsr_store_desc *found, const tsr_matrix_name *name, const char *root,
+                             int64_t *file_bytes) {
+    if (strcmp(found->name.file, name->file) == 0) return NULL;
+    if (!*root || tsr_beneath_path(root, found->name.file) != TSR_OK) return "its file";
+    return tsr_h5_probe(found->name.file, file_bytes, NULL) == TSR_OK ? NULL : "its file";
+}
+
 tsr_status tsr_describe(tsr_describer *d, const tsr_matrix_name *name, tsr_store_desc *desc) {
-    if (!d) return tsr_hdf5_describe(name, desc);
     tsr_wire question = {.data = NULL}, answer;
     tsr_matrix_name asked = *name;
     tsr_store_desc found;
+    char root[TSR_FILE_CHARS];
     int64_t file_bytes;
     bool called_so = false;
+    if (!d) return tsr_hdf5_describe(name, desc);
     TSR_TRY(tsr_h5_probe(name->file, &file_bytes, NULL));
+    TSR_TRY(find_root(d, name->file, root));
     memset(&found, 0, sizeof found);
     put_ask(&question, TSR_ASK_DESCRIBE);
     tsr_wire_name(&question, &asked);
+    tsr_wire_text(&question, root, sizeof root, "");
     tsr_status status = tsr_describer_ask(d, name->file, TSR_DESCRIBE_SECONDS, &question, &answer);
     if (status != TSR_OK) goto done;
-    status = take_status(&answer);
+    status = tsr_describe_take_status(&answer);
     if (status == TSR_OK) {
         tsr_wire_bool(&answer, &called_so, "its name");
+        tsr_wire_text(&answer, found.name.file, sizeof found.name.file, "its file");
         tsr_wire_desc(&answer, &found);
+        if (!answer.wrong) answer.wrong = led_wrong(&found, name, root, &file_bytes);
         if (!answer.wrong) answer.wrong = tsr_desc_wrong(&found, file_bytes, false);
         if (called_so && !*name->slice) answer.wrong = "its name";
     }
     if (!tsr_wire_is_good(&answer)) status = tsr_describer_distrust(d, name->file, answer.wrong);
-    if (status == TSR_OK) status = look_too(name->file, &found.file_state);
+    if (status == TSR_OK) status = look_too(found.name.file, root_of(&found, name, root), &found.file_state);
     if (status == TSR_OK) status = tsr_hdf5_take_part(name, called_so, &found);
+    memcpy(found.hdf5.root, root, sizeof root);
     if (status == TSR_OK) *desc = found;
 done:
     tsr_wire_free(&answer);
@@ -95,7 +122,7 @@ tsr_status tsr_describe_chunks(tsr_describer *d, const tsr_store_desc *desc, tsr
     const double seconds = TSR_DESCRIBE_SECONDS + CHUNK_SECONDS * (double)tsr_chunk_index_count(range);
     tsr_status status = tsr_describer_ask(d, desc->name.file, seconds, &question, &answer);
     if (status != TSR_OK) goto done;
-    status = take_status(&answer);
+    status = tsr_describe_take_status(&answer);
     if (status == TSR_OK && wanted) status = tsr_chunk_index_make(range, &found);
     if (found) take_places(&answer, desc, found);
     if (!tsr_wire_is_good(&answer)) status = tsr_describer_distrust(d, desc->name.file, answer.wrong);
@@ -130,18 +157,22 @@ static bool take_entry(tsr_wire *answer, const char *file, int64_t file_bytes, e
 }
 
 tsr_status tsr_describe_list(tsr_describer *d, const char *file, tsr_list_sink sink, void *context) {
-    if (!d) return tsr_hdf5_list(file, sink, context);
+    if (!d) return tsr_hdf5_list(file, "", sink, context);
     tsr_wire question = {.data = NULL}, answer;
+    char root[TSR_FILE_CHARS];
+    const char *folder = root;
     int64_t file_bytes;
     entry e;
     TSR_TRY(tsr_h5_probe(file, &file_bytes, NULL));
+    TSR_TRY(find_root(d, file, root));
     put_ask(&question, TSR_ASK_LIST);
     tsr_wire_long_text(&question, &file, "");
+    tsr_wire_long_text(&question, &folder, "");
     tsr_status status = tsr_describer_ask(d, file, TSR_DESCRIBE_SECONDS, &question, &answer);
     if (status != TSR_OK) goto done;
     while (take_entry(&answer, file, file_bytes, &e)) /* all of it is checked before any is shown */
         ;
-    status = take_status(&answer);
+    status = tsr_describe_take_status(&answer);
     if (!tsr_wire_is_good(&answer)) status = tsr_describer_distrust(d, file, answer.wrong);
     else
         for (answer.at = 0; take_entry(&answer, file, file_bytes, &e);) sink(context, &e.desc, e.path, e.refused);
@@ -172,7 +203,7 @@ tsr_status tsr_describe_runs(tsr_describer *d, const char *file, void (*each)(vo
     if (status != TSR_OK) goto done;
     while (take_path(&answer, &path))
         ;
-    status = take_status(&answer);
+    status = tsr_describe_take_status(&answer);
     if (!tsr_wire_is_good(&answer)) status = tsr_describer_distrust(d, file, answer.wrong);
     else
         for (answer.at = 0; take_path(&answer, &path);) each(context, path);
@@ -192,7 +223,7 @@ tsr_status tsr_describe_run(tsr_describer *d, const char *file, const char *path
     tsr_wire_long_text(&question, &path, "");
     tsr_status status = tsr_describer_ask(d, file, TSR_DESCRIBE_SECONDS, &question, &answer);
     if (status != TSR_OK) goto done;
-    status = take_status(&answer);
+    status = tsr_describe_take_status(&answer);
     if (status == TSR_OK) tsr_wire_long_text(&answer, &text, "its record");
     if (!tsr_wire_is_good(&answer)) status = tsr_describer_distrust(d, file, answer.wrong);
     else if (status == TSR_OK && tsr_record_read_json_text(text, path, record) != TSR_OK)
@@ -250,7 +281,7 @@ tsr_status tsr_describe_existing(const tsr_output_spec *spec, const tsr_target *
     put_existing(&question, spec, target);
     tsr_status status = tsr_describer_ask(spec->describer, target->file, TSR_DESCRIBE_SECONDS, &question, &answer);
     if (status != TSR_OK) goto done;
-    status = take_status(&answer);
+    status = tsr_describe_take_status(&answer);
     tsr_wire_bool(&answer, &more, "what it holds");
     if (!tsr_wire_is_good(&answer)) status = tsr_describer_distrust(spec->describer, target->file, answer.wrong);
     if (status == TSR_OK) *others = more;
@@ -270,7 +301,7 @@ static tsr_status ask_carried(tsr_describer *d, const tsr_carried_question *aske
     tsr_wire_carried_question(&question, &copy);
     tsr_status status = tsr_describer_ask(d, asked->file, TSR_DESCRIBE_SECONDS, &question, &answer);
     if (status == TSR_OK) {
-        status = take_status(&answer);
+        status = tsr_describe_take_status(&answer);
         if (status == TSR_OK) tsr_wire_carried(&answer, carried);
         for (int64_t i = 0; i < carried->scale_count && asked->from_end > 0; i++)
             if (carried->scales[i].length != asked->count) answer.wrong = "the length of a scale";

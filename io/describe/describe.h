@@ -16,6 +16,9 @@ typedef struct tsr_describer {
     pid_t pid;           /* 0: not started */
     int fd;              /* the connection to it */
     double most_seconds; /* until an answer is whole; 0: TSR_DESCRIBE_MOST_SECONDS */
+    /* Other files that an input names (external links, virtual datasets, external storage) may be read below this
+     * folder; "": below that of the input's own file; NULL: none may. Not owned. */
+    const char *external;
 } tsr_describer;
 
 /* What may pass without a word of the helper, which speaks while it finds more; and what it may compute for an answer,
@@ -37,6 +40,11 @@ void tsr_describer_close(tsr_describer *describer);
  * (TSR_ERR_FORMAT); or that the helper is of another build, or lacks a library (TSR_FAILURE). `describer` NULL: in
  * this process, for tests of what is built on it. */
 tsr_status tsr_describe(tsr_describer *describer, const tsr_matrix_name *name, tsr_store_desc *desc);
+/* Where the elements of what is selected lie: sets desc->pieces, and what follows from them (tsr_pieces_sum_up). NULL
+ * for what lies in one place. The caller leaves desc->pieces (tsr_pieces_leave). */
+tsr_status tsr_describe_pieces(tsr_describer *describer, tsr_store_desc *desc);
+/* Local, the same on every rank: on_disk and cache_bytes of a description with pieces. */
+void tsr_pieces_sum_up(tsr_store_desc *desc);
 /* Where the chunks of the described part are, for desc->index; *index NULL where that is not known: HDF5 decodes, or
  * there are more than TSR_CHUNK_INDEX_MAX. All but such many have been looked up by the helper then: what HDF5 reads of
  * them in the job it has found there. */
@@ -52,6 +60,8 @@ struct tsr_wire;
 /* The answer to a question about `file`, which may take so many seconds of computing; to be freed whatever comes. */
 tsr_status tsr_describer_ask(tsr_describer *describer, const char *file, double seconds,
                              const struct tsr_wire *question, struct tsr_wire *answer);
+/* How it went, as the helper says: its words, our exit codes. */
+tsr_status tsr_describe_take_status(struct tsr_wire *answer);
 /* Fails: the answer cannot be, as `what` says. The process is not asked again. */
 tsr_status tsr_describer_distrust(tsr_describer *describer, const char *file, const char *what);
 

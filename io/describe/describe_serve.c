@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "io/describe/describe_wire.h"
+#include "io/hdf5/external/collect.h"
 #include "io/hdf5/store_hdf5.h"
 #include "io/output/output_private.h"
 #include "io/record/record_read.h"
@@ -33,14 +34,17 @@ static void put_more(tsr_wire *answer, bool more) { tsr_wire_bool(answer, &more,
 static void describe(tsr_wire *question, tsr_wire *answer) {
     tsr_matrix_name name;
     tsr_store_desc desc;
+    char root[TSR_FILE_CHARS];
     bool called_so = false;
     memset(&name, 0, sizeof name);
     tsr_wire_name(question, &name);
+    tsr_wire_text(question, root, sizeof root, "a folder");
     if (!tsr_wire_is_good(question)) return;
-    const tsr_status status = tsr_hdf5_find(&name, &desc, &called_so);
+    const tsr_status status = tsr_hdf5_find(&name, root, &desc, &called_so);
     put_status(answer, status);
     if (status != TSR_OK) return;
     tsr_wire_bool(answer, &called_so, "");
+    tsr_wire_text(answer, desc.name.file, sizeof desc.name.file, "");
     put_desc(answer, &desc);
 }
 
@@ -56,10 +60,11 @@ static void put_entry(void *context, const tsr_store_desc *desc, const char *pat
 }
 
 static void list(tsr_wire *question, tsr_wire *answer) {
-    const char *file;
+    const char *file, *root;
     tsr_wire_long_text(question, &file, "a file's name");
+    tsr_wire_long_text(question, &root, "a folder");
     if (!tsr_wire_is_good(question)) return;
-    const tsr_status status = tsr_hdf5_list(file, put_entry, answer);
+    const tsr_status status = tsr_hdf5_list(file, root, put_entry, answer);
     put_more(answer, false);
     put_status(answer, status);
 }
@@ -123,6 +128,20 @@ static void find_chunks(tsr_wire *question, tsr_wire *answer) {
     tsr_chunk_index_leave(index);
 }
 
+static void find_pieces(tsr_wire *question, tsr_wire *answer) {
+    tsr_store_desc desc;
+    tsr_pieces *pieces = NULL;
+    memset(&desc, 0, sizeof desc);
+    tsr_wire_part(question, &desc);
+    if (!tsr_wire_is_good(question)) return;
+    const tsr_status status = tsr_hdf5_collect(&desc, &pieces);
+    put_status(answer, status);
+    if (status != TSR_OK) return;
+    tsr_wire_number(answer, &pieces->count, 0, INT64_MAX, "");
+    for (int64_t i = 0; i < pieces->count; i++) tsr_wire_piece(answer, &pieces->piece[i]);
+    tsr_pieces_leave(pieces);
+}
+
 static void look_into_existing(tsr_wire *question, tsr_wire *answer) {
     tsr_output_spec spec;
     tsr_target target;
@@ -150,8 +169,13 @@ static void find_carried(tsr_wire *question, tsr_wire *answer) {
 /* ---- questions ------------------------------------------------------------------------------- */
 
 static void (*const answers[TSR_ASK_COUNT])(tsr_wire *question, tsr_wire *answer) = {
-    [TSR_ASK_DESCRIBE] = describe,    [TSR_ASK_LIST] = list,          [TSR_ASK_RUNS] = list_runs,
-    [TSR_ASK_RUN] = describe_run,     [TSR_ASK_CHUNKS] = find_chunks, [TSR_ASK_EXISTING] = look_into_existing,
+    [TSR_ASK_DESCRIBE] = describe,
+    [TSR_ASK_LIST] = list,
+    [TSR_ASK_RUNS] = list_runs,
+    [TSR_ASK_RUN] = describe_run,
+    [TSR_ASK_CHUNKS] = find_chunks,
+    [TSR_ASK_PIECES] = find_pieces,
+    [TSR_ASK_EXISTING] = look_into_existing,
     [TSR_ASK_CARRIED] = find_carried,
 };
 

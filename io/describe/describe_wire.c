@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "io/hdf5/hdf5_memory.h"
+#include "io/pieces/pieces.h"
 
 /* ---- heads ----------------------------------------------------------------------------------- */
 
@@ -164,7 +165,7 @@ static void wire_state(tsr_wire *wire, tsr_file_state *s) {
     FIELD(int64_t, s->nanoseconds, 0, 999999999);
 }
 
-_Static_assert(sizeof(void *) != 8 || sizeof(tsr_store_desc) == 3560, "a new field travels, and is checked, below");
+_Static_assert(sizeof(void *) != 8 || sizeof(tsr_store_desc) == 4848, "a new field travels, and is checked, below");
 
 /* Dimensions before the last two. */
 static void wire_leads(tsr_wire *wire, tsr_store_desc *d) {
@@ -206,6 +207,9 @@ void tsr_wire_desc(tsr_wire *wire, tsr_store_desc *d) {
     tsr_wire_text(wire, d->type_name, sizeof d->type_name, "its type's name");
     wire_state(wire, &d->file_state);
     FIELD(int64_t, d->hdf5.header_address, INT64_MIN, INT64_MAX);
+    tsr_wire_bool(wire, &d->hdf5.scattered, "scattered");
+    FIELD(int64_t, d->hdf5.places, 0, INT64_MAX);
+    tsr_wire_text(wire, d->hdf5.reads, sizeof d->hdf5.reads, "what it reads");
 }
 
 /* Two numbers of 64 bits. */
@@ -235,6 +239,55 @@ void tsr_wire_range(tsr_wire *wire, tsr_store_desc *d, tsr_chunk_range *range, b
     tsr_wire_bool(wire, wanted, "what is wanted");
 }
 
+static void wire_rect(tsr_wire *wire, tsr_rect *r) {
+    FIELD(int64_t, r->row, 0, INT64_MAX);
+    FIELD(int64_t, r->col, 0, INT64_MAX);
+    FIELD(int64_t, r->rows, 0, INT64_MAX);
+    FIELD(int64_t, r->cols, 0, INT64_MAX);
+}
+
+/* The part selected: bounds along the dimensions before the last two, and what of those. */
+static void wire_selection(tsr_wire *wire, tsr_store_desc *d, int leads) {
+    tsr_rect part = {d->row0, d->col0, d->rows, d->cols};
+    for (int i = 0; i < leads; i++) {
+        FIELD(int64_t, d->name.lead0[i], 0, INT64_MAX);
+        FIELD(int64_t, d->name.lead1[i], 0, INT64_MAX);
+    }
+    wire_rect(wire, &part);
+    d->row0 = part.row;
+    d->col0 = part.col;
+    d->rows = part.rows;
+    d->cols = part.cols;
+}
+
+void tsr_wire_part(tsr_wire *wire, tsr_store_desc *d) {
+    tsr_wire_text(wire, d->name.file, sizeof d->name.file, "a file's name");
+    tsr_wire_text(wire, d->name.path, sizeof d->name.path, "a path");
+    tsr_wire_text(wire, d->hdf5.root, sizeof d->hdf5.root, "a folder");
+    FIELD(tsr_dtype, d->element.dtype, 0, TSR_DTYPE_COUNT - 1);
+    FIELD(int64_t, d->dataset_rows, 0, INT64_MAX);
+    FIELD(int64_t, d->dataset_cols, 0, INT64_MAX);
+    wire_leads(wire, d);
+    wire_selection(wire, d, tsr_store_lead_count(d));
+    FIELD(int64_t, d->matrices, 0, INT64_MAX);
+}
+
+void tsr_wire_piece(tsr_wire *wire, tsr_piece *piece) {
+    FIELD(int64_t, piece->matrix, 0, INT64_MAX);
+    wire_rect(wire, &piece->rect);
+    tsr_wire_bool(wire, &piece->filled, "a piece");
+    tsr_wire_bool(wire, &piece->bytes, "a piece");
+    tsr_wire_bool(wire, &piece->turned, "a piece");
+    for (size_t i = 0; i < sizeof piece->fill; i++) FIELD(uint8_t, piece->fill[i], 0, UINT8_MAX);
+    if (piece->filled) return;
+    tsr_store_desc selected = piece->desc; /* a description is of the whole dataset: the part comes behind it */
+    tsr_wire_text(wire, piece->desc.name.file, sizeof piece->desc.name.file, "a file's name");
+    tsr_wire_desc(wire, &piece->desc);
+    wire_selection(wire, &selected, tsr_store_lead_count(&piece->desc));
+    tsr_piece_select(piece, selected.name.lead0,
+                     (tsr_rect){selected.row0, selected.col0, selected.rows, selected.cols});
+}
+
 /* What reading decoded chunks counts on. */
 static const char *raw_chunks_wrong(const tsr_store_desc *d, size_t chunk_bytes) {
     if (d->hdf5.layout != TSR_LAYOUT_CHUNKED || d->rounded || d->chunk_rows == 0) return "raw chunks of what has none";
@@ -256,7 +309,9 @@ const char *tsr_desc_wrong(const tsr_store_desc *d, int64_t file_bytes, bool ref
         (d->rows_missing && d->dataset_rows != 1) || (d->cols_missing && d->dataset_cols != 1))
         return "its dimensions";
     if (!tsr_dataset_bytes(d, &bytes)) return "its shape";
-    if (d->hdf5.layout == TSR_LAYOUT_VIRTUAL) return "its layout";
+    if (d->hdf5.layout == TSR_LAYOUT_VIRTUAL && !d->hdf5.scattered) return "its layout";
+    if (d->hdf5.scattered && (!d->hdf5.standard || d->offset >= 0 || d->hdf5.raw_chunks || d->chunk_rows > 0))
+        return "its places";
     if (stored < 1 || stored > 16) return "its type";
     if (d->hdf5.standard && (d->rounded || stored != element)) return "its type";
     if ((d->hdf5.layout == TSR_LAYOUT_CHUNKED) != (d->chunk_rows > 0) || (d->chunk_rows > 0) != (d->chunk_cols > 0))

@@ -12,6 +12,7 @@ typedef enum {
     TSR_ASK_RUNS,     /* a file → paths of records */
     TSR_ASK_RUN,      /* a file, a path → a record, as JSON */
     TSR_ASK_CHUNKS, /* a dataset, a range of its chunks → their places, where these are wanted; else they are found */
+    TSR_ASK_PIECES, /* a part of a dataset, a folder → where its elements lie */
     TSR_ASK_EXISTING, /* an output and its target → whether the file holds other things */
     TSR_ASK_CARRIED,  /* a dimension of a dataset → what describes it (carried.h) */
     TSR_ASK_COUNT
@@ -61,12 +62,21 @@ void tsr_wire_place(tsr_wire *wire, tsr_chunk_place *place);
 /* What TSR_ASK_CHUNKS asks of: file, path and chunks of the description. */
 void tsr_wire_range(tsr_wire *wire, tsr_store_desc *desc, tsr_chunk_range *range, bool *wanted);
 
+/* What TSR_ASK_PIECES asks of: file, path, folder, type, shape and part of the description. */
+void tsr_wire_part(tsr_wire *wire, tsr_store_desc *desc);
+/* One piece (io/pieces/pieces.h). */
+struct tsr_piece;
+void tsr_wire_piece(tsr_wire *wire, struct tsr_piece *piece);
+
 /* Whether a message was read to its end and nothing was wrong with it. */
 bool tsr_wire_is_good(tsr_wire *wire);
 
 /* What does not fit in a description that came over a wire, NULL when it is one of a dataset that can be read from a
  * file of so many bytes. `refused`: of a listed dataset that is refused only the place counts; nobody reads it. */
 const char *tsr_desc_wrong(const tsr_store_desc *desc, int64_t file_bytes, bool refused);
+
+/* The same of a piece of a described part, whose file has so many bytes. */
+const char *tsr_piece_wrong(const tsr_store_desc *desc, const struct tsr_piece *piece, int64_t file_bytes);
 
 /* The helper's side (describe_serve.c): answers what comes from `fd`, until the other end closes it. `before_each` is
  * first given the seconds of computing that the answer may take. */

@@ -232,5 +232,5 @@ tsr_status tsr_store_watch(tsr_store *store, int fd) {
 tsr_status tsr_store_unchanged(const tsr_store *store) {
     for (int i = 0; store && i < store->watched_count; i++)
         TSR_TRY(tsr_file_state_check(store->watched[i], store->desc.name.file, &store->desc.file_state, NULL));
-    return TSR_OK;
+    return store && store->ops && store->ops->unchanged ? store->ops->unchanged(store) : TSR_OK;
 }

@@ -14,11 +14,15 @@ typedef struct {
     bool standard;        /* element type is one read as it stands; false: HDF5 converts to `element` */
     bool raw_chunks;      /* chunks can be decoded without HDF5, by `pipeline` (tsr_decodes_chunks) */
     tsr_pipeline pipeline;
-    uint8_t unwritten[8];   /* of raw chunks: an element that was never written, as it is read */
-    char filters[96];       /* "shuffle gzip(4)", "" for none */
-    char matlab_class[16];  /* MATLAB_class attribute, "" when absent */
-    bool octave;            /* the value of an Octave variable: stored transposed, as MATLAB's are */
-    int64_t header_address; /* of the dataset's object header in the file, where file_state is known */
+    uint8_t unwritten[8];      /* of raw chunks: an element that was never written, as it is read */
+    char filters[96];          /* "shuffle gzip(4)", "" for none */
+    char matlab_class[16];     /* MATLAB_class attribute, "" when absent */
+    bool octave;               /* the value of an Octave variable: stored transposed, as MATLAB's are */
+    int64_t header_address;    /* of the dataset's object header in the file, where file_state is known */
+    bool scattered;            /* virtual, or its bytes are in other files: read by desc.pieces alone */
+    int64_t places;            /* of scattered: mappings or segments, wanted or not */
+    char reads[240];           /* of scattered: the files that it names, for people: "'a.h5', 'b.h5' and others" */
+    char root[TSR_FILE_CHARS]; /* the folder below which other files may be read for it; "": none may */
 } tsr_hdf5_desc;
 
 #endif

@@ -10,6 +10,7 @@
 #include "io/hdf5/access/hdf5_library.h"
 #include "io/hdf5/access/hdf5_path.h"
 #include "io/hdf5/access/hdf5_signature.h"
+#include "io/hdf5/external/external_file.h"
 #include "io/hdf5/filter_advice.h"
 #include "io/hdf5/hdf5_foreign.h"
 #include "io/hdf5/hdf5_inspect.h"
@@ -22,6 +23,7 @@
 
 typedef struct {
     const char *file_name;
+    const char *root; /* "": what reads other files is refused */
     int64_t file_bytes;
     tsr_list_sink sink;
     void *context;
@@ -61,12 +63,20 @@ static void list_dataset(visitor *v, const char *name, const char *path, bool wh
     if (H5Iget_type(object) == H5I_DATASET) {
         snprintf(too_long, sizeof too_long, "its path is longer than %d characters", TSR_PATH_CHARS - 1);
         if (!whole) list_refused(v, path, too_long);
-        else if (tsr_h5_inspect(object, path, v->list->file_bytes, false, &found) == TSR_OK)
+        else if (tsr_h5_inspect(object, path, v->list->file_bytes, false, &found) == TSR_OK) {
+            if (!*v->list->root) tsr_h5_refuse_outside(&found);
             v->each(v->context, &found);
-        else if (strstr(tsr_message(), READ_FAILED)) v->status = TSR_ERR_IO;
+        } else if (strstr(tsr_message(), READ_FAILED)) v->status = TSR_ERR_IO;
         else list_refused(v, path, tsr_message());
     }
     H5Oclose(object);
+}
+
+static void list_link(const visitor *v, const char *name, const char *path) {
+    char file[256], why[360];
+    tsr_h5_link_file(v->file, name, file, sizeof file);
+    snprintf(why, sizeof why, "it is a link to another file (%s); --allow-external reads what it leads to", file);
+    list_refused(v, path, why);
 }
 
 /* H5Lvisit callback: hard links are looked at, links that leave the file are reported, soft links are other names. */
@@ -79,7 +89,7 @@ static herr_t visit(hid_t group, const char *name, const H5L_info_t *info, void 
     if (whole && tsr_h5_is_internal(v->file, path)) return 0;
     if (!whole) memcpy(path + sizeof path - sizeof DOTS, DOTS, sizeof DOTS);
     if (info->type == H5L_TYPE_HARD) list_dataset(v, name, path, whole);
-    else if (info->type != H5L_TYPE_SOFT) list_refused(v, path, "it is a link to another file, which is not followed");
+    else if (info->type != H5L_TYPE_SOFT) list_link(v, name, path);
     return v->status == TSR_OK ? 0 : -1;
 }
 
@@ -105,8 +115,8 @@ static void to_sink(void *context, const tsr_h5_found *found) {
     list->sink(list->context, &desc, desc.name.path, found->status == TSR_OK ? NULL : refused);
 }
 
-tsr_status tsr_hdf5_list(const char *file, tsr_list_sink sink, void *context) {
-    listing list = {.file_name = file, .sink = sink, .context = context};
+tsr_status tsr_hdf5_list(const char *file, const char *root, tsr_list_sink sink, void *context) {
+    listing list = {.file_name = file, .root = root, .sink = sink, .context = context};
     hid_t id = -1;
     TSR_TRY(tsr_h5_probe(file, &list.file_bytes, NULL));
     tsr_h5_enter();
@@ -179,7 +189,7 @@ static void count(void *context, const tsr_h5_found *found) {
 
 /* `wanted`: the path that was asked for, "" for none. */
 static tsr_status take_census(hid_t file, const char *file_name, int64_t file_bytes, const char *wanted, census *c) {
-    listing list = {.file_name = file_name, .file_bytes = file_bytes};
+    listing list = {.file_name = file_name, .root = "", .file_bytes = file_bytes};
     memset(c, 0, sizeof *c);
     c->by_path.wanted = wanted;
     c->by_name.wanted = last_part(wanted);
@@ -219,30 +229,31 @@ static tsr_status not_found(hid_t file, const tsr_matrix_name *name, int64_t fil
 }
 
 /* A group may stand for a dataset in it: path becomes that one. */
-static tsr_status enter_group(hid_t file, const char *file_name, char *path) {
+static tsr_status enter_group(tsr_h5_spot *spot, const char *root, char *path) {
     char inner[TSR_PATH_CHARS];
-    hid_t object = H5Oopen(file, path, H5P_DEFAULT);
+    hid_t object = H5Oopen(spot->file, path, H5P_DEFAULT);
     tsr_status status = TSR_OK;
     bool group = object >= 0 && H5Iget_type(object) == H5I_GROUP;
-    if (group) status = tsr_h5_matrix_of(object, file_name, path, inner);
+    if (group) status = tsr_h5_matrix_of(object, spot->name, path, inner);
     if (object >= 0) H5Oclose(object);
-    return group && status == TSR_OK ? tsr_h5_resolve(file, file_name, inner, path) : status;
+    return group && status == TSR_OK ? tsr_h5_follow(spot, root, inner, path) : status;
 }
 
-static tsr_status inspect_path(hid_t file, const char *file_name, const char *path, int64_t file_bytes,
-                               tsr_h5_found *found) {
-    hid_t object = H5Oopen(file, path, H5P_DEFAULT);
+static tsr_status inspect_path(const tsr_h5_spot *spot, const char *root, const char *path, tsr_h5_found *found) {
+    const char *file_name = spot->name;
+    hid_t object = H5Oopen(spot->file, path, H5P_DEFAULT);
     if (object < 0)
         return tsr_h5_fail(TSR_ERR_FORMAT, "'%s': cannot open '%s': the file is damaged or needs a newer HDF5",
                            file_name, path);
     tsr_status status;
     H5I_type_t kind = H5Iget_type(object);
-    if (kind == H5I_DATASET) status = tsr_h5_inspect(object, path, file_bytes, false, found);
+    if (kind == H5I_DATASET) status = tsr_h5_inspect(object, path, spot->bytes, false, found);
     else
         status =
             tsr_fail(TSR_ERR_FORMAT, "'%s': '%s' is a %s, not a dataset; name a dataset (tessera info %s lists them)",
                      file_name, path, kind == H5I_GROUP ? "group" : "named type", file_name);
     H5Oclose(object);
+    if (status == TSR_OK && !*root) tsr_h5_refuse_outside(found);
     if (status == TSR_OK && found->status != TSR_OK) {
         char advice[TSR_ADVICE_CHARS] = "";
         if (found->filter) tsr_h5_filter_advice(found->filter, file_name, path, advice, sizeof advice);
@@ -263,40 +274,36 @@ static bool is_called_so(hid_t file, const tsr_matrix_name *name, char *path) {
     return false;
 }
 
-static tsr_status describe(hid_t file, tsr_matrix_name *name, int64_t file_bytes, tsr_h5_found *found) {
+/* *spot becomes the file that holds the dataset. */
+static tsr_status describe(tsr_h5_spot *spot, const char *root, tsr_matrix_name *name, tsr_h5_found *found) {
     char path[TSR_PATH_CHARS];
-    if (is_called_so(file, name, path)) {
+    if (is_called_so(spot->file, name, path)) {
         name->slice[0] = '\0';
     } else if (name->path[0] == '\0') {
-        TSR_TRY(choose_path(file, name->file, file_bytes, path));
+        TSR_TRY(choose_path(spot->file, name->file, spot->bytes, path));
     } else {
-        tsr_status status = tsr_h5_resolve(file, name->file, name->path, path);
-        if (status == TSR_ERR_NOT_FOUND) return not_found(file, name, file_bytes);
+        tsr_status status = tsr_h5_follow(spot, root, name->path, path);
+        const bool here = strcmp(spot->name, name->file) == 0;
+        if (status == TSR_ERR_NOT_FOUND && here) return not_found(spot->file, name, spot->bytes);
         TSR_TRY(status);
     }
-    TSR_TRY(enter_group(file, name->file, path));
-    return inspect_path(file, name->file, path, file_bytes, found);
+    TSR_TRY(enter_group(spot, root, path));
+    return inspect_path(spot, root, path, found);
 }
 
-tsr_status tsr_hdf5_find(const tsr_matrix_name *name, tsr_store_desc *desc, bool *called_so) {
+tsr_status tsr_hdf5_find(const tsr_matrix_name *name, const char *root, tsr_store_desc *desc, bool *called_so) {
     tsr_matrix_name asked = *name;
     tsr_h5_found found = {.status = TSR_OK};
-    tsr_file_state state;
-    int64_t file_bytes;
-    hid_t file = -1;
-    int fd = -1;
-    TSR_TRY(tsr_h5_probe(name->file, &file_bytes, NULL));
-    TSR_TRY(tsr_file_state_note(name->file, &state));
+    tsr_h5_spot spot;
     tsr_h5_enter();
-    tsr_status status = tsr_h5_open_read(name->file, &file);
-    if (status == TSR_OK) status = tsr_h5_descriptor(file, name->file, &fd);
-    if (status == TSR_OK) status = describe(file, &asked, file_bytes, &found);
+    tsr_status status = tsr_h5_spot_open(name->file, "", &spot);
+    if (status == TSR_OK) status = describe(&spot, root, &asked, &found);
     /* noted before the first byte was read, and the same after the last: all of it is of one file */
-    if (status == TSR_OK) status = tsr_file_state_check(fd, name->file, &state, NULL);
-    if (file >= 0) H5Fclose(file);
+    status = tsr_h5_spot_close(&spot, status);
     tsr_h5_leave();
     TSR_TRY(status);
-    found.desc.file_state = state;
+    found.desc.file_state = spot.state;
+    memcpy(found.desc.name.file, spot.name, TSR_FILE_CHARS);
     *desc = found.desc;
     *called_so = *name->slice && !*asked.slice;
     return TSR_OK;
@@ -305,18 +312,17 @@ tsr_status tsr_hdf5_find(const tsr_matrix_name *name, tsr_store_desc *desc, bool
 tsr_status tsr_hdf5_take_part(const tsr_matrix_name *name, bool called_so, tsr_store_desc *desc) {
     tsr_matrix_name asked = *name;
     if (called_so) asked.slice[0] = '\0';
-    memcpy(desc->name.file, name->file, TSR_FILE_CHARS);
     memcpy(desc->name.slice, asked.slice, sizeof asked.slice);
     desc->name.columns_first = asked.columns_first;
     TSR_TRY(tsr_store_take_slice(desc));
-    desc->on_disk = desc->offset >= 0 && tsr_raw_on_disk(name->file);
+    desc->on_disk = desc->offset >= 0 && tsr_raw_on_disk(desc->name.file);
     return TSR_OK;
 }
 
 tsr_status tsr_hdf5_describe(const tsr_matrix_name *name, tsr_store_desc *desc) {
     tsr_store_desc found;
     bool called_so;
-    TSR_TRY(tsr_hdf5_find(name, &found, &called_so));
+    TSR_TRY(tsr_hdf5_find(name, "", &found, &called_so));
     TSR_TRY(tsr_hdf5_take_part(name, called_so, &found));
     *desc = found;
     return TSR_OK;

@@ -8,6 +8,7 @@
 #include "io/hdf5/access/hdf5_library.h"
 #include "io/hdf5/access/hdf5_path.h"
 #include "io/hdf5/access/hdf5_type.h"
+#include "io/hdf5/external/mapping.h"
 #include "io/hdf5/hdf5_foreign.h"
 #include "io/hdf5/hdf5_inspect.h"
 #include "io/hdf5/hdf5_memory.h"
@@ -115,7 +116,28 @@ static void inspect_fill(hid_t dataset, tsr_store_desc *desc) {
     if (properties >= 0) H5Pclose(properties);
 }
 
-/* Layout, chunks and filters; refuses what lives in other files. */
+/* What names other datasets or files, none of which is opened. */
+static void inspect_places(hid_t properties, tsr_h5_found *found) {
+    const char *refused = NULL;
+    tsr_h5_places(properties, &found->desc, &found->outside, &refused);
+    if (refused) refuse(found, TSR_ERR_FORMAT, "%s", refused);
+    else if (!found->desc.hdf5.standard)
+        refuse(found, TSR_ERR_FORMAT, "it holds %s in several places, and only what needs no conversion is read so",
+               found->desc.type_name);
+}
+
+void tsr_h5_refuse_outside(tsr_h5_found *found) {
+    if (!found->outside) return;
+    const bool is_virtual = found->desc.hdf5.layout == TSR_LAYOUT_VIRTUAL;
+    found->status = TSR_OK;
+    found->filter = 0;
+    refuse(found, TSR_ERR_FORMAT, "it %s (%s), which needs --allow-external%s",
+           is_virtual ? "is a virtual dataset that reads other files" : "has its data in external files",
+           found->desc.hdf5.reads,
+           is_virtual ? "" : " (external storage); or copy it: h5repack -l CONTI OLD.h5 NEW.h5");
+}
+
+/* Layout, chunks and filters. What lives in other files is found, and they are not opened. */
 static tsr_status inspect_layout(hid_t dataset, tsr_h5_found *found) {
     tsr_store_desc *desc = &found->desc;
     hid_t properties = H5Dget_create_plist(dataset);
@@ -127,10 +149,7 @@ static tsr_status inspect_layout(hid_t dataset, tsr_h5_found *found) {
     switch (H5Pget_layout(properties)) {
     case H5D_CONTIGUOUS:
         desc->hdf5.layout = TSR_LAYOUT_CONTIGUOUS;
-        if (H5Pget_external_count(properties) > 0)
-            refuse(found, TSR_ERR_FORMAT,
-                   "its data is in external files (external storage), which are not read; "
-                   "copy it: h5repack -l CONTI OLD.h5 NEW.h5");
+        if (H5Pget_external_count(properties) > 0) inspect_places(properties, found);
         break;
     case H5D_CHUNKED:
         desc->hdf5.layout = TSR_LAYOUT_CHUNKED;
@@ -152,9 +171,7 @@ static tsr_status inspect_layout(hid_t dataset, tsr_h5_found *found) {
     case H5D_COMPACT: desc->hdf5.layout = TSR_LAYOUT_COMPACT; break;
     case H5D_VIRTUAL:
         desc->hdf5.layout = TSR_LAYOUT_VIRTUAL;
-        refuse(found, TSR_ERR_FORMAT,
-               "it is a virtual dataset, a view of other datasets and files, which are not read; copy it into one "
-               "dataset");
+        inspect_places(properties, found);
         break;
     default:
         refuse(found, TSR_ERR_FORMAT, "its storage layout is unknown to this HDF5 build; it needs a newer one");
@@ -204,7 +221,7 @@ static tsr_status inspect_shape(hid_t dataset, tsr_h5_found *found) {
 static tsr_status inspect_offset(hid_t dataset, int64_t file_bytes, tsr_h5_found *found) {
     tsr_store_desc *desc = &found->desc;
     size_t bytes;
-    if (desc->hdf5.layout != TSR_LAYOUT_CONTIGUOUS || !desc->hdf5.standard) return TSR_OK;
+    if (desc->hdf5.layout != TSR_LAYOUT_CONTIGUOUS || !desc->hdf5.standard || desc->hdf5.scattered) return TSR_OK;
     if (!tsr_dataset_bytes(desc, &bytes) || bytes == 0) {
         desc->offset = 0;
         return TSR_OK;
@@ -267,6 +284,7 @@ static void try_reading(hid_t dataset, tsr_h5_found *found) {
     if (found->status != TSR_OK || desc->offset >= 0 || desc->hdf5.raw_chunks || desc->rows == 0 || desc->cols == 0 ||
         desc->matrices == 0)
         return;
+    if (desc->hdf5.scattered) return; /* its places are looked at one by one */
     const hid_t type = tsr_h5_memory_type(desc->element.dtype);
     if (type < 0 || !read_first(dataset, type, desc))
         refuse(found, TSR_ERR_FORMAT, "its elements cannot be read: the file may be damaged, copy it again");
@@ -321,7 +339,8 @@ tsr_status tsr_h5_inspect(hid_t dataset, const char *path, int64_t file_bytes, b
     snprintf(desc->type_name, sizeof desc->type_name, "%.63s", type.name);
 
     TSR_TRY(inspect_layout(dataset, found));
-    if (desc->hdf5.layout == TSR_LAYOUT_VIRTUAL) return TSR_OK; /* asking for its shape could open other files */
+    /* asking for the shape of what has no end could open other files */
+    if (desc->hdf5.layout == TSR_LAYOUT_VIRTUAL && found->status != TSR_OK) return TSR_OK;
     tsr_h5_found storage = *found;
     found->status = TSR_OK; /* what it is comes before how it is stored */
     TSR_TRY(inspect_shape(dataset, found));

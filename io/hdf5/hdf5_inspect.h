@@ -12,12 +12,16 @@ typedef struct {
     bool matrix;         /* numbers, readable or not */
     tsr_status status;   /* TSR_OK, or why it is refused */
     char refused[400];   /* "" when it is not */
+    bool outside;        /* it reads other files, which `desc.hdf5.reads` names */
     int filter;          /* the one this HDF5 lacks where that is the reason, which then has no advice in it; else 0 */
 } tsr_h5_found;
 
 /* Describes the open dataset. Fails only where HDF5 itself fails. file_bytes: the file's size. */
 tsr_status tsr_h5_inspect(hid_t dataset, const char *path, int64_t file_bytes, bool allow_incomplete,
                           tsr_h5_found *found);
+
+/* Where it reads other files: refuses it for that. */
+void tsr_h5_refuse_outside(tsr_h5_found *found);
 
 /* The attribute that marks an output not finished. */
 #define TSR_INCOMPLETE "tessera_incomplete"

@@ -3,6 +3,7 @@
 #include "io/hdf5/hdf5_memory.h"
 
 #include "io/chunks/store_chunks.h"
+#include "io/pieces/pieces.h"
 
 size_t tsr_stored_bytes(const tsr_store_desc *desc) {
     return desc->hdf5.stored_bytes > 0 ? (size_t)desc->hdf5.stored_bytes : tsr_dtype_bytes(desc->element.dtype);
@@ -41,7 +42,24 @@ static size_t library_bytes(const tsr_store_desc *desc) {
     return 2 * tsr_chunk_stored_max((size_t)chunk);
 }
 
+/* The piece that takes most memory while it is read; NULL where none takes any. */
+static const tsr_piece *hungriest(const tsr_pieces *pieces, tsr_io_mode mode, size_t *bytes) {
+    const tsr_piece *most = NULL;
+    *bytes = 0;
+    for (int64_t i = 0; pieces && i < pieces->count; i++) {
+        const tsr_piece *piece = &pieces->piece[i];
+        const size_t needs = piece->filled || piece->bytes ? 0 : tsr_hdf5_least_bytes(&piece->desc, mode);
+        if (needs <= *bytes) continue;
+        *bytes = needs;
+        most = piece;
+    }
+    return most;
+}
+
 size_t tsr_hdf5_least_bytes(const tsr_store_desc *desc, tsr_io_mode mode) {
+    size_t pieces;
+    (void)hungriest(desc->pieces, mode, &pieces);
+    if (desc->hdf5.scattered) return pieces;
     const size_t library = library_bytes(desc),
                  own = tsr_decodes_chunks(desc) ? tsr_chunks_bytes(desc, 1, 1) : SIZE_MAX;
     if (mode == TSR_IO_HDF5 || mode == TSR_IO_MPIO || !tsr_decodes_chunks(desc)) return library;
@@ -50,6 +68,13 @@ size_t tsr_hdf5_least_bytes(const tsr_store_desc *desc, tsr_io_mode mode) {
 
 tsr_status tsr_hdf5_too_large(const tsr_store_desc *desc, size_t need, size_t have, const char *advice) {
     char need_text[32], have_text[32];
+    size_t most;
+    const tsr_piece *piece = hungriest(desc->pieces, TSR_IO_AUTO, &most);
+    if (piece) desc = &piece->desc;
+    else if (desc->pieces)
+        return tsr_fail(TSR_ERR_LIMIT, "'%s:%s': the list of its %lld pieces needs %s of host memory, have %s: %s",
+                        desc->name.file, desc->name.path, (long long)desc->pieces->count,
+                        tsr_format_bytes((double)need, need_text), tsr_format_bytes((double)have, have_text), advice);
     return tsr_fail(TSR_ERR_LIMIT,
                     "'%s:%s': reading its %s chunks of %lldx%lld needs %s of host memory, have %s: %s, or write it in "
                     "smaller chunks (h5repack -l %s:CHUNK=%lldx%lld OLD.h5 NEW.h5)",

@@ -20,6 +20,7 @@
 #include "io/hdf5/access/hdf5_type.h"
 #include "io/hdf5/hdf5_memory.h"
 #include "io/hdf5/hdf5_place.h"
+#include "io/pieces/pieces.h"
 #include "io/store_direct.h"
 
 #ifdef H5_HAVE_PARALLEL
@@ -173,8 +174,8 @@ static void hdf5_close(tsr_store *store) {
     free(s);
 }
 
-static const tsr_store_ops hdf5_ops = {"hdf5", hdf5_read, hdf5_write, hdf5_sync, hdf5_close, NULL};
-static const tsr_store_ops mpio_ops = {"mpio", hdf5_read, hdf5_write, hdf5_sync, hdf5_close, NULL};
+static const tsr_store_ops hdf5_ops = {"hdf5", hdf5_read, hdf5_write, hdf5_sync, hdf5_close, NULL, NULL};
+static const tsr_store_ops mpio_ops = {"mpio", hdf5_read, hdf5_write, hdf5_sync, hdf5_close, NULL, NULL};
 
 /* ---- opening --------------------------------------------------------------------------------- */
 
@@ -296,8 +297,19 @@ static tsr_status open_through_hdf5(const tsr_store_desc *desc, tsr_io_mode mode
     return TSR_OK;
 }
 
+static tsr_status open_scattered(const tsr_store_desc *desc, tsr_io_mode mode, tsr_io_mode *mode_used,
+                                 tsr_store **store) {
+    if (!desc->pieces)
+        return tsr_fail(TSR_FAILURE, "'%s:%s': nobody looked where its elements lie; this is a mistake of the program",
+                        desc->name.file, desc->name.path);
+    TSR_TRY(tsr_pieces_open(desc, mode, store));
+    if (mode_used) *mode_used = mode == TSR_IO_AUTO ? TSR_IO_DIRECT : mode;
+    return TSR_OK;
+}
+
 static tsr_status hdf5_open(const tsr_store_desc *desc, tsr_io_mode mode, const void *comm, bool write,
                             tsr_io_mode *mode_used, tsr_store **store) {
+    if (desc->hdf5.scattered) return open_scattered(desc, mode, mode_used, store);
     bool chunks = tsr_decodes_chunks(desc) && !write, direct = desc->offset >= 0 || chunks;
     /* Reads of a plan that counts on the file's byte order get it from HDF5 too, where no room is left to decode. */
     bool file_order = mode == TSR_IO_AUTO;
@@ -343,8 +355,8 @@ static const char *hdf5_storage(const tsr_store_desc *desc, char *text, size_t c
     if (*program)
         snprintf(shown, sizeof shown, " shows it as %lld x %lld, use --order col to agree with it",
                  (long long)desc->cols, (long long)desc->rows);
-    snprintf(text, chars, "%s%s%s%s%s%s", layout_names[own->layout], chunks, *own->filters ? "  " : "", own->filters,
-             program, shown);
+    snprintf(text, chars, "%s%s%s%s%s%s%s%s", layout_names[own->layout], chunks, *own->filters ? "  " : "",
+             own->filters, *own->reads ? "  reads " : "", own->reads, program, shown);
     return text;
 }
 

@@ -19,6 +19,7 @@ typedef struct {
     const tsr_matrix_name *found; /* as it was described: the dataset's path, sliced or not */
     bool replaceable;             /* C0: the output may replace it */
     bool part; /* of the dataset: the rest is not read, and would be lost where the output replaces it */
+    const struct tsr_pieces *pieces; /* where its elements lie, if in several places: no output goes into those files */
 } tsr_output_source;
 
 #define TSR_SOURCES_MAX 3

@@ -259,8 +259,8 @@ static void encoding_close(tsr_store *store) {
     free(s);
 }
 
-static const tsr_store_ops encoding_ops = {"encode",      encoding_read,  encoding_write,
-                                           encoding_sync, encoding_close, NULL};
+static const tsr_store_ops encoding_ops = {"encode", encoding_read, encoding_write, encoding_sync, encoding_close,
+                                           NULL,     NULL};
 
 /* Not every file system has files without a name: there the name lives for a moment, and should the process die in it,
  * the next run finds a temporary file like any other. */

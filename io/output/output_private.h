@@ -41,6 +41,8 @@ tsr_status tsr_target_check(const tsr_output_spec *spec, tsr_target *target);
 tsr_status tsr_target_writable(const tsr_target *target);
 /* Whether the source is in the target's file. */
 tsr_status tsr_target_holds(const tsr_target *target, const tsr_output_source *source, bool *holds);
+/* TSR_ERR_USAGE where the target's file holds what a source reads beside the file that was named. */
+tsr_status tsr_target_spares(const tsr_output_spec *spec, const tsr_target *target);
 /* What an output in an HDF5 file asks of HDF5: whether it may go into the target's file, and whether that
  * holds more than the dataset and its record. In this process, and takes the lock itself. */
 tsr_status tsr_existing_look(const tsr_output_spec *spec, const tsr_target *target, bool *others);

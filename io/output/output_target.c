@@ -99,6 +99,7 @@ tsr_status tsr_target_check(const tsr_output_spec *spec, tsr_target *target) {
     TSR_TRY(check_folder(target));
     TSR_TRY(tsr_file_identity(target->file, &target->exists, target->identity));
     if (target->exists) TSR_TRY(check_regular(target->file));
+    if (target->exists) TSR_TRY(tsr_target_spares(spec, target));
     if (target->exists) TSR_TRY(ops->existing(spec, target));
     return check_space(target);
 }

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "io/output/output_private.h"
+#include "io/pieces/pieces.h"
 
 tsr_status tsr_file_identity(const char *file, bool *exists, int64_t identity[5]) {
     struct stat st;
@@ -28,6 +29,34 @@ tsr_status tsr_target_holds(const tsr_target *target, const tsr_output_source *s
     TSR_TRY(tsr_file_identity(target->file, &target_exists, there));
     TSR_TRY(tsr_file_identity(source->asked->file, &exists, here));
     *holds = target_exists && exists && there[0] == here[0] && there[1] == here[1];
+    return TSR_OK;
+}
+
+/* Whether the target is that file. */
+static tsr_status spares(const tsr_target *target, const char *role, const char *file) {
+    bool exists;
+    int64_t here[5];
+    TSR_TRY(tsr_file_identity(file, &exists, here));
+    if (!exists || here[0] != target->identity[0] || here[1] != target->identity[1]) return TSR_OK;
+    return tsr_fail(TSR_ERR_USAGE,
+                    "the output would go into '%s', from which %s is read by way of another file: name "
+                    "another output",
+                    target->file, role);
+}
+
+tsr_status tsr_target_spares(const tsr_output_spec *spec, const tsr_target *target) {
+    for (int i = 0; i < spec->source_count; i++) {
+        const tsr_output_source *source = &spec->sources[i];
+        const bool led = source->found->file[0] && strcmp(source->found->file, source->asked->file) != 0;
+        const char *last = "";
+        if (led) TSR_TRY(spares(target, source->role, source->found->file));
+        for (int64_t p = 0; source->pieces && p < source->pieces->count; p++) {
+            const tsr_piece *piece = &source->pieces->piece[p];
+            if (piece->filled || strcmp(piece->desc.name.file, last) == 0) continue;
+            last = piece->desc.name.file;
+            TSR_TRY(spares(target, source->role, last));
+        }
+    }
     return TSR_OK;
 }
 

@@ -90,6 +90,17 @@ def compact(file):
     h5py.h5d.create(file.id, b"C", h5py.h5t.NATIVE_FLOAT, space, layout).write(space, space, DATA)
 
 
+def view(file):
+    """A virtual dataset of what lies in the same file, which no other matrix is."""
+    file.create_dataset("stack", data=np.stack([DATA, -DATA]), chunks=(1, 8, 8))
+    layout = h5py.VirtualLayout(shape=(ROWS, COLS), dtype="f4")
+    source = h5py.VirtualSource(".", "stack", shape=(2, ROWS, COLS), dtype="f4")
+    layout[:10] = source[1, :10]
+    layout[12:] = source[0, 12:]
+    file.create_virtual_dataset("C", layout, fillvalue=3)
+
+
+KINDS["view"] = (view, {"libver": "latest"}, {})
 KINDS["compact"] = (compact, {}, {})
 KINDS["cube"] = (cube, {"libver": "earliest"}, {})
 KINDS["cube-chunked"] = (cube, {"libver": "earliest"}, dict(GZIP, chunks=(1, 8, 8)))

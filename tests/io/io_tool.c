@@ -130,7 +130,7 @@ int main(int argc, char **argv) {
     const char *what = argc > 2 ? argv[1] : "";
     tsr_status status;
     if (strcmp(what, "describe") == 0 && argc == 3) status = describe(argv);
-    else if (strcmp(what, "list") == 0 && argc == 3) status = tsr_hdf5_list(argv[2], print_entry, NULL);
+    else if (strcmp(what, "list") == 0 && argc == 3) status = tsr_hdf5_list(argv[2], "", print_entry, NULL);
     else if (strcmp(what, "read") == 0 && argc == 9) status = read_rect(argv);
     else if (strcmp(what, "deflate") == 0)
         status = printf("%d\n", tsr_filter_gzip.undo != NULL) > 0 ? TSR_OK : TSR_ERR_IO;

@@ -7,14 +7,13 @@
 #include "io/hdf5/access/hdf5_library.h"
 #include "io/name.h"
 
-/* Which file an external link names, for the message. */
-static void external_file(hid_t file, const char *link, char *text, size_t chars) {
+void tsr_h5_link_file(hid_t file, const char *link, char *text, size_t chars) {
     char value[1024] = "";
     const char *name = NULL, *path = NULL;
-    snprintf(text, chars, "another file");
+    snprintf(text, chars, "of a name that cannot be read");
     if (H5Lget_val(file, link, value, sizeof value - 1, H5P_DEFAULT) < 0) return;
     if (H5Lunpack_elink_val(value, sizeof value, NULL, &name, &path) < 0 || !name) return;
-    snprintf(text, chars, "file '%.200s'", name);
+    snprintf(text, chars, "'%.200s'", name);
 }
 
 /* A soft link `link` (its parent is link[0 … parent_chars)): writes where path leads instead, `rest` being what
@@ -49,10 +48,11 @@ static tsr_status check_link(hid_t file, const char *file_name, const char *link
         return tsr_fail(TSR_ERR_FORMAT,
                         "'%s': '%s' is a user-defined link, which is not followed; name the dataset itself", file_name,
                         link);
-    external_file(file, link, where, sizeof where);
+    tsr_h5_link_file(file, link, where, sizeof where);
     return tsr_fail(TSR_ERR_FORMAT,
-                    "'%s': '%s' is an external link to %s, which is not followed; name that file instead", file_name,
-                    link, where);
+                    "'%s': '%s' is an external link to file %s, which is not followed; name that file instead, or use "
+                    "--allow-external",
+                    file_name, link, where);
 }
 
 tsr_status tsr_h5_walk(hid_t file, const char *file_name, const char *path, tsr_h5_link_sink each, void *context,

@@ -15,6 +15,8 @@ tsr_status tsr_h5_resolve(hid_t file, const char *file_name, const char *path, c
 typedef void (*tsr_h5_link_sink)(void *context, hid_t file, const char *link, const char *rest);
 tsr_status tsr_h5_walk(hid_t file, const char *file_name, const char *path, tsr_h5_link_sink each, void *context,
                        char *resolved);
+/* Which file an external link names, for messages: "'other.h5'". */
+void tsr_h5_link_file(hid_t file, const char *link, char *text, size_t chars);
 /* Whether two open objects of one open file are one, whatever links led to them. */
 bool tsr_h5_same_object(hid_t a, hid_t b);
 /* Where an open object's header is in its file; -1 where HDF5 fails. */

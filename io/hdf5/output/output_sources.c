@@ -70,6 +70,7 @@ static herr_t compare_object(hid_t group, const char *name, const H5L_info_t *in
 
 /* Whether the object at `path`, which is free of soft links, is the source's dataset, or a group that holds it. */
 static bool holds(hid_t file, const char *path, const tsr_output_source *source) {
+    if (strcmp(source->found->file, source->asked->file) != 0) return false; /* a link led to another file */
     object_search search = {.file = file, .wanted = H5Oopen(file, source->found->path, H5P_DEFAULT)};
     hid_t object = H5Oopen(file, path, H5P_DEFAULT);
     snprintf(search.top, sizeof search.top, "%s", strcmp(path, "/") == 0 ? "" : path);

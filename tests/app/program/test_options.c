@@ -3,7 +3,7 @@
 #include "tests/check.h"
 
 typedef struct {
-    const char *output;
+    const char *output, *place;
     int flags, arguments, count;
     double alpha;
     bool has_count, refused;
@@ -13,6 +13,12 @@ static tsr_status count_flag(const tsr_option *option, const char *text, void *f
     (void)option;
     (void)text;
     ++*(int *)field;
+    return TSR_OK;
+}
+
+static tsr_status read_place(const tsr_option *option, const char *text, void *field) {
+    (void)option;
+    *(const char **)field = text ? text : "here";
     return TSR_OK;
 }
 
@@ -27,6 +33,7 @@ static const tsr_option options[] = {
     {.name = "format", .letter = 'F', .help = "how", .read = count_flag, .field = AT(flags)},
     {.name = "alpha", .value = "X", .help = "factor", .initial = "0.5", .read = tsr_read_number, .field = AT(alpha)},
     {.shared = &common_count, .initial = "3", .field = AT(count), .given = AT(has_count)},
+    {.name = "place", .value = "DIR", .optional = true, .help = "where, too", .read = read_place, .field = AT(place)},
     {.name = "secret", .hidden = true, .help = "", .read = count_flag, .field = AT(flags)},
     {0}};
 
@@ -75,6 +82,19 @@ static void test_shared(void) {
     CHECK_FAILS(RUN(&p, "tessera x", "--count", "10"), TSR_ERR_USAGE, "--count '10' is out of range: use 1 to 9");
     p.refused = true;
     CHECK_FAILS(RUN(&p, "tessera x"), TSR_ERR_USAGE, "refused in the end");
+}
+
+/* A value that may be left out is never the next argument. */
+static void test_optional(void) {
+    parsed p = {0};
+    CHECK_OK(RUN(&p, "tessera x"));
+    CHECK(!p.place, "%s", p.place);
+    CHECK_OK(RUN(&p, "tessera x", "--place", "a"));
+    CHECK(strcmp(p.place, "here") == 0 && p.arguments == 1, "%s %d", p.place, p.arguments);
+    CHECK_OK(RUN(&p, "tessera x", "a", "--place"));
+    CHECK(strcmp(p.place, "here") == 0 && p.arguments == 1, "%s %d", p.place, p.arguments);
+    CHECK_OK(RUN(&p, "tessera x", "--place=there", "a"));
+    CHECK(strcmp(p.place, "there") == 0 && p.arguments == 1, "%s %d", p.place, p.arguments);
 }
 
 static void test_refuse(void) {
@@ -215,6 +235,7 @@ static void test_command_line(void) {
 int main(void) {
     test_parse();
     test_shared();
+    test_optional();
     test_refuse();
     test_numbers();
     test_shapes();

@@ -9,6 +9,7 @@
 
 #include "io/describe/describe.h"
 #include "io/describe/describe_wire.h"
+#include "io/pieces/pieces.h"
 #include "tests/check.h"
 
 #define FILE_BYTES 4096
@@ -40,6 +41,24 @@ static const tsr_store_desc chunked = {
     .hdf5.standard = true,
     .hdf5.stored_bytes = 4,
     .type_name = "f32"};
+
+static const tsr_store_desc scattered = {.name = {.path = "/V"},
+                                         .matrices = 2,
+                                         .dataset_dimensions = 2,
+                                         .rows = 6,
+                                         .cols = 8,
+                                         .row0 = 2,
+                                         .dataset_rows = 10,
+                                         .dataset_cols = 8,
+                                         .element = {TSR_F64, false},
+                                         .hdf5.layout = TSR_LAYOUT_VIRTUAL,
+                                         .offset = -1,
+                                         .hdf5.standard = true,
+                                         .hdf5.stored_bytes = 8,
+                                         .hdf5.scattered = true,
+                                         .hdf5.places = 3,
+                                         .hdf5.reads = "'a.h5'",
+                                         .type_name = "f64"};
 
 /* The message of a description: a buffer of exactly its size, so that a byte read behind it shows. */
 static tsr_wire message_of(const tsr_store_desc *desc) {
@@ -141,6 +160,84 @@ static void check_lies(void) {
     REFUSED(chunked, hdf5.pipeline.use[3].filter, -1);
     REFUSED(chunked, hdf5.pipeline.use[0].values[0], 0);
     REFUSED(chunked, hdf5.pipeline.use[0].count, -1);
+    REFUSED(scattered, hdf5.scattered, false);
+    REFUSED(scattered, hdf5.standard, false);
+    REFUSED(scattered, hdf5.places, -1);
+    REFUSED(scattered, offset, 0);
+    REFUSED(scattered, chunk_rows, 1);
+    REFUSED(chunked, hdf5.scattered, true);
+    REFUSED(contiguous, hdf5.scattered, true);
+}
+
+/* Rows 3 to 5 and columns 2 to 7 of `scattered` are rows 10 to 12 and columns 4 to 9 of `contiguous`. */
+static tsr_piece a_piece(void) {
+    tsr_piece piece = {.rect = {3, 2, 3, 6}, .desc = contiguous};
+    piece.desc.row0 = 10;
+    piece.desc.col0 = 4;
+    piece.desc.rows = 3;
+    piece.desc.cols = 6;
+    return piece;
+}
+
+static const char *piece_wrong(tsr_piece piece, tsr_piece *read) {
+    tsr_wire wire = {.data = NULL};
+    tsr_wire_piece(&wire, &piece);
+    tsr_wire back = {.data = wire.data, .bytes = wire.bytes, .reading = true};
+    memset(read, 0, sizeof *read);
+    tsr_wire_piece(&back, read);
+    const char *wrong = tsr_wire_is_good(&back) ? tsr_piece_wrong(&scattered, read, FILE_BYTES) : back.wrong;
+    tsr_wire_free(&wire);
+    return wrong;
+}
+
+#define PIECE_REFUSED(field, value)                                                                                    \
+    do {                                                                                                               \
+        tsr_piece lie_ = a_piece(), read_;                                                                             \
+        lie_.field = (value);                                                                                          \
+        CHECK(piece_wrong(lie_, &read_) != NULL, #field " = " #value " was believed");                                 \
+    } while (0)
+
+static void check_pieces(void) {
+    tsr_piece piece = a_piece(), read;
+    CHECK(piece_wrong(piece, &read) == NULL, "%s", piece_wrong(piece, &read));
+    CHECK(read.rect.row == 3 && read.rect.cols == 6 && read.desc.row0 == 10 && read.desc.cols == 6 &&
+              read.desc.offset == 2048 && read.desc.element.swapped,
+          "it came differently");
+    PIECE_REFUSED(matrix, 2); /* there are two */
+    PIECE_REFUSED(matrix, -1);
+    PIECE_REFUSED(rect.row, 1);  /* the part begins with row 2 */
+    PIECE_REFUSED(rect.row, 6);  /* and ends with row 7 */
+    PIECE_REFUSED(rect.col, 3);  /* and column 7 */
+    PIECE_REFUSED(rect.rows, 4); /* what holds it has 3 */
+    PIECE_REFUSED(rect.rows, INT64_MAX);
+    PIECE_REFUSED(rect.cols, -1);
+    PIECE_REFUSED(turned, true); /* no side is 1 */
+    PIECE_REFUSED(desc.row0, 18);
+    PIECE_REFUSED(desc.col0, 5);
+    PIECE_REFUSED(desc.cols, 7);
+    PIECE_REFUSED(desc.row0, INT64_MAX);
+    PIECE_REFUSED(desc.dataset_rows, 12);
+    PIECE_REFUSED(desc.element.dtype, TSR_F32);
+    PIECE_REFUSED(desc.hdf5.scattered, true);
+    PIECE_REFUSED(desc.offset, FILE_BYTES);
+    piece = (tsr_piece){.rect = {2, 0, 6, 8}, .filled = true};
+    CHECK(piece_wrong(piece, &read) == NULL && read.filled, "a filled piece was refused");
+    piece.rect.rows = 7;
+    CHECK(piece_wrong(piece, &read) != NULL, "a filled piece beyond the part was believed");
+    piece = a_piece();
+    piece.desc.dataset_dimensions = 3; /* of 20 x 10 in 2048 bytes there is one */
+    piece.desc.lead_size[0] = 1;
+    CHECK(piece_wrong(piece, &read) == NULL, "%s", piece_wrong(piece, &read));
+    piece.desc.name.lead0[0] = 1;
+    CHECK(piece_wrong(piece, &read) != NULL, "a matrix that is not there was believed");
+    piece = a_piece();
+    piece.bytes = true;
+    piece.desc = chunked;
+    piece.desc.element.dtype = TSR_F64;
+    piece.desc.hdf5.stored_bytes = 8;
+    piece.desc.rows = 3;
+    piece.desc.cols = 6;
+    CHECK(piece_wrong(piece, &read) != NULL, "chunks were taken for bytes");
 }
 
 /* Texts too long for their room, and texts with zeros in them. */
@@ -294,10 +391,13 @@ int main(void) {
     check_places();
     check_round_trip(&contiguous);
     check_round_trip(&chunked);
+    check_round_trip(&scattered);
+    check_pieces();
     check_lies();
     check_texts();
     check_truncated(&contiguous);
     check_truncated(&chunked);
+    check_truncated(&scattered);
     check_mutations(&contiguous);
     check_mutations(&chunked);
     return 0;

@@ -197,7 +197,7 @@ static void test_sources(void) {
                     found = spec_of("o.h5", "/g/A", 2, 2, false).name;
     for (size_t i = 0; i < sizeof targets / sizeof *targets; i++) {
         tsr_output_spec spec = spec_of(targets[i].file, targets[i].path, 2, 2, true);
-        spec.sources[spec.source_count++] = (tsr_output_source){"A", &asked, &found, false, false};
+        spec.sources[spec.source_count++] = (tsr_output_source){"A", &asked, &found, false, false, NULL};
         CHECK_FAILS(tsr_output_check(&spec, NULL), TSR_ERR_USAGE, "would replace A ");
         spec.sources[0].replaceable = true; /* the dataset is, groups on the way to it are not */
         bool dataset = strcmp(targets[i].path, "/soft") != 0 && strcmp(targets[i].path, "/X") != 0;
@@ -207,7 +207,7 @@ static void test_sources(void) {
         if (dataset) CHECK_FAILS(tsr_output_check(&spec, NULL), TSR_ERR_USAGE, "the rest would be lost");
     }
     tsr_output_spec spec = spec_of("o.h5", "", 2, 2, true);
-    spec.sources[spec.source_count++] = (tsr_output_source){"A", &asked, &found, true, false};
+    spec.sources[spec.source_count++] = (tsr_output_source){"A", &asked, &found, true, false, NULL};
     CHECK_FAILS(tsr_output_check(&spec, NULL), TSR_ERR_USAGE, "no dataset was named");
     snprintf(spec.name.path, sizeof spec.name.path, "/C");
     CHECK_OK(tsr_output_check(&spec, NULL));
