@@ -1,6 +1,6 @@
 /* What other programs put around their matrices: Octave a group with a type and a value, pandas an index and names
- * of columns, MATLAB the insides of cells, Tessera the records of its runs. The matrix is offered, what only serves
- * it is not. */
+ * of columns, MATLAB the insides of cells, Tessera the records of its runs. A sparse matrix has vectors for parts. The
+ * matrix is offered, what only serves it is not. */
 #include <stdio.h>
 #include <string.h>
 
@@ -25,6 +25,18 @@ static bool is_pandas_index(const char *name) {
     return begins(name, "axis") || strcmp(name, "index") == 0 || begins(name, "index_l") || strstr(name, "_items");
 }
 
+/* Values, rows and columns of a sparse matrix: MATLAB's, or SciPy's as AnnData writes it. */
+static bool is_sparse(hid_t file, const char *group) {
+    char type[16] = "";
+    if (H5Aexists_by_name(file, group, "MATLAB_sparse", H5P_DEFAULT) > 0) return true;
+    if (H5Aexists_by_name(file, group, "encoding-type", H5P_DEFAULT) <= 0) return false;
+    const hid_t object = H5Oopen(file, group, H5P_DEFAULT);
+    if (object < 0) return false;
+    tsr_h5_text_of(object, "encoding-type", type, sizeof type);
+    H5Oclose(object);
+    return strcmp(type, "csr_matrix") == 0 || strcmp(type, "csc_matrix") == 0;
+}
+
 bool tsr_h5_is_internal(hid_t file, const char *path) {
     char parent[TSR_PATH_CHARS], type[16];
     const char *name = strrchr(path, '/') + 1;
@@ -32,6 +44,7 @@ bool tsr_h5_is_internal(hid_t file, const char *path) {
     if (name - path < 2) return false; /* in the root */
     snprintf(parent, sizeof parent, "%.*s", (int)(name - path - 1), path);
     if (strcmp(name, "type") == 0 && H5Aexists_by_name(file, parent, OCTAVE, H5P_DEFAULT) > 0) return true;
+    if (is_sparse(file, parent)) return true;
     bool table = strcmp(name, "ranks") == 0;
     if (!table && !is_pandas_index(name)) return false;
     hid_t group = H5Oopen(file, parent, H5P_DEFAULT);

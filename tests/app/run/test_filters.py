@@ -347,7 +347,7 @@ def test_written_by_plugins():
 
 def test_blosc2():
     """What hdf5plugin wrote: each codec, in blocks of two and three dimensions that reach beyond their chunks."""
-    file = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../data/blosc2.h5")
+    file = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../data/blosc2/blosc2.h5")
     if "blosc2" not in HERE:
         fails("compare", f"{file}:/lz4", f"{file}:/expected", code=1, says="install libblosc2-dev and build again")
         return

@@ -1,4 +1,4 @@
-"""Writes tests/data/blosc2.h5: chunks of Blosc 2 as hdf5plugin writes them, most in several blocks.
+"""Writes tests/data/blosc2/blosc2.h5: chunks of Blosc 2 as hdf5plugin writes them, most in several blocks.
 
 Usage: make_blosc2.py, with a Python that has h5py and hdf5plugin.
 """
