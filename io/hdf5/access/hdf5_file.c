@@ -2,9 +2,19 @@
 #include "io/hdf5/access/hdf5_file.h"
 
 #include <string.h>
+#include <sys/mman.h>
 
 #include "io/hdf5/access/hdf5_library.h"
 #include "io/hdf5/access/hdf5_path.h"
+
+#define OPENING_BYTES ((size_t)4 << 20)
+
+tsr_status tsr_h5_room(const char *file) {
+    void *room = mmap(NULL, OPENING_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (room == MAP_FAILED) return tsr_fail(TSR_ERR_MEMORY, "no memory to open '%s'", file);
+    munmap(room, OPENING_BYTES);
+    return TSR_OK;
+}
 
 hid_t tsr_h5_access(bool locking) {
     hid_t access = H5Pcreate(H5P_FILE_ACCESS);
@@ -31,6 +41,8 @@ static hid_t open_with(const char *file, unsigned flags, bool locking, char text
 
 tsr_status tsr_h5_open_read(const char *file, hid_t *id) {
     char text[TSR_H5_ERROR_CHARS];
+    *id = -1;
+    TSR_TRY(tsr_h5_room(file));
     *id = open_with(file, H5F_ACC_RDONLY, true, text);
     /* a file system without locks (NFS, Lustre) is no reason to refuse; a writer at work (EAGAIN) is */
     if (*id < 0 && strstr(text, "lock file") && !strstr(text, "errno = 11,"))
@@ -51,6 +63,8 @@ tsr_status tsr_h5_open_read(const char *file, hid_t *id) {
 
 tsr_status tsr_h5_open_write(const char *file, const char *advice, hid_t *id) {
     char text[TSR_H5_ERROR_CHARS];
+    *id = -1;
+    TSR_TRY(tsr_h5_room(file));
     *id = open_with(file, H5F_ACC_RDWR, false, text);
     if (*id >= 0) return TSR_OK;
     return tsr_fail(TSR_ERR_IO, "cannot open '%s' for writing through HDF5; %s (HDF5: %s)", file, advice, text);

@@ -6,6 +6,9 @@
 
 #include "io/store.h"
 
+/* TSR_ERR_MEMORY unless there is what HDF5 takes to open a file: where its own caches do not fit, 1.10 crashes
+ * (H5AC_create). */
+tsr_status tsr_h5_room(const char *file);
 /* File access list: POSIX driver, no sieve buffer, locking best effort or off. Caller closes. Negative on failure. */
 hid_t tsr_h5_access(bool locking);
 /* Opens a file for reading (best-effort locking) that tsr_h5_probe found to be HDF5. */

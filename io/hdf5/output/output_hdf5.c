@@ -31,6 +31,7 @@ static hid_t create_file(const char *name, hid_t creation, hid_t access) {
 /* Opens the temporary file for HDF5: the copy of the target, or a new file. Large datasets start at whole MiB, but
  * behind MATLAB's block, for which HDF5 allows no alignment larger than it. */
 static tsr_status open_temporary(const char *name, bool copied, bool for_matlab, hid_t *file) {
+    TSR_TRY(tsr_h5_room(name));
     tsr_status status = TSR_OK;
     hid_t access = tsr_h5_access(false);
     const hid_t creation = H5Pcreate(H5P_FILE_CREATE);

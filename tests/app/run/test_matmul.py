@@ -4,6 +4,7 @@ numpy.matmul refuses, multiply refuses.
 
 TSR_MATMUL_CASES: how many (default 500). TSR_MATMUL_SEED: of the first; each case has a seed of its own, and a failure
 tells it."""
+import concurrent.futures
 import os
 import random as chance
 
@@ -46,7 +47,7 @@ class Operand:
         self.data = stored[tuple(p if isinstance(p, int) else slice(*p) for p in parts)]
         assert self.data.shape == tuple(shape)
         npy = dice.random() < 0.15 and dtype != "b1"
-        self.name = f"{name}.npy" if npy else f"{file}:/{name}"
+        self.name = f"{file}-{name}.npy" if npy else f"{file}:/{name}"
         if npy:
             np.save(self.name, stored)
         else:
@@ -122,13 +123,14 @@ def check(seed):
     options = ["--order", order, "--device", "cpu", "--force"]
     options += [f"--transpose-{name}" for name, flag in zip("ab", flags) if flag]
     ranks = dice.choice((0, 0, 0, 1, 2, 3, 4))
-    out = dice.choice(("c.h5", "c.h5", "c.npy"))
+    out = dice.choice((f"c-{seed}.h5", f"c-{seed}.h5", f"c-{seed}.npy"))
+    npy = out.endswith(".npy")
     try:
         c = expected(a.data, b.data, order, *flags)
     except ValueError:
         fails("multiply", a.name, b.name, "-o", out, *options, code=1, says="'", ranks=ranks)
         return "refused"
-    if out == "c.h5" and c.ndim > 0 and dice.random() < 0.3:
+    if not npy and c.ndim > 0 and dice.random() < 0.3:
         options += ["--compress", "gzip:1"] if dice.random() < 0.5 else ["--chunk", "2x2" if c.ndim > 1 else "auto"]
     if dice.random() < 0.2:
         options += ["--verify"]
@@ -141,7 +143,7 @@ def check(seed):
             c = c + add.data.astype("i8")
             options += ["--add", add.name]
     result = run("multiply", a.name, b.name, "-o", out, *options, ranks=ranks)
-    if out == "c.npy":
+    if npy:
         got = np.load(out).T if order == "col" else np.load(out)
     else:
         with h5py.File(out) as made:
@@ -154,7 +156,7 @@ def check(seed):
         more = ["--add", add.name] if add else []
         flags_given = [option for option in options if option.startswith("--transpose")]
         run("verify", a.name, b.name, f"{file}:/N", "--order", order, *flags_given, *more, ranks=ranks)
-        run("compare", out if out == "c.npy" else "c.h5:/C", f"{file}:/N", "--order", order, ranks=ranks)
+        run("compare", out if npy else f"{out}:/C", f"{file}:/N", "--order", order, ranks=ranks)
         if c.size > 0:
             with h5py.File(file, "a") as to:
                 del to["N"]
@@ -163,18 +165,25 @@ def check(seed):
                 to.create_dataset("N", data=wrong)
             fails("verify", a.name, b.name, f"{file}:/N", "--order", order, *flags_given, *more, ranks=ranks, code=3,
                   says="FAILED")
-    os.remove(file) if os.path.exists(file) else None
+    for name in os.listdir("."):
+        if name.startswith((file, out)):
+            os.remove(name)
     return "multiplied"
+
+
+def check_one(seed):
+    try:
+        return check(seed)
+    except BaseException:
+        print(f"TSR_MATMUL_SEED={seed} TSR_MATMUL_CASES=1")
+        raise
 
 
 def test_random_cases():
     done = {"multiplied": 0, "refused": 0}
-    for seed in range(SEED, SEED + CASES):
-        try:
-            done[check(seed)] += 1
-        except BaseException:
-            print(f"TSR_MATMUL_SEED={seed} TSR_MATMUL_CASES=1")
-            raise
+    with concurrent.futures.ThreadPoolExecutor(3) as pool:  # a run waits more than it works
+        for outcome in pool.map(check_one, range(SEED, SEED + CASES)):
+            done[outcome] += 1
     assert not leftovers(), leftovers()
     assert done["multiplied"] >= CASES // 2, done
     print(done)
