@@ -305,8 +305,8 @@ static tsr_status run(const tsr_world *world, int argc, char **argv) {
     for (int i = 0; i < 2; i++) TSR_TRY(tsr_input_describe(world, o.names[i], o.order, o.io, &desc[i]));
     TSR_TRY(tsr_agree(world->comm, check_shapes(&o, &desc[0], &desc[1])));
     o.several = desc[0].stack_dimensions > 0;
-    tsr_status status = tsr_input_open_described(world, &desc[0], o.io, &x);
-    if (status == TSR_OK) status = tsr_input_open_described(world, &desc[1], o.io, &y);
+    tsr_status status = tsr_input_open(world, &desc[0], o.io, &x);
+    if (status == TSR_OK) status = tsr_input_open(world, &desc[1], o.io, &y);
     tsr_describer_close(world->describer); /* all is known */
     if (status == TSR_OK) status = compare_stores(world, &o, x, y);
     tsr_store_close(y);

@@ -174,7 +174,7 @@ static tsr_status run(const tsr_world *world, int argc, char **argv) {
     TSR_TRY(describe(world, &o, desc, &shape));
     tsr_status status = TSR_OK;
     for (int i = 0; i < (o.beta != 0 ? 4 : 3) && status == TSR_OK; i++)
-        status = tsr_input_open_described(world, &desc[i], o.io, &stores[i]);
+        status = tsr_input_open(world, &desc[i], o.io, &stores[i]);
     tsr_describer_close(world->describer); /* all is known */
     if (status == TSR_OK) status = verify(world, &o, &shape, stores);
     for (int i = 3; i >= 0; i--) tsr_store_close(stores[i]);

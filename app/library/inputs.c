@@ -93,7 +93,7 @@ tsr_status tsr_input_describe(const tsr_world *world, const char *text, tsr_orde
     return TSR_OK;
 }
 
-tsr_status tsr_input_open_described(const tsr_world *world, tsr_store_desc *desc, tsr_io_mode mode, tsr_store **store) {
+tsr_status tsr_input_open(const tsr_world *world, tsr_store_desc *desc, tsr_io_mode mode, tsr_store **store) {
     tsr_store *opened = NULL;
     TSR_TRY(tsr_input_find_chunks(world, desc));
     tsr_status room = world->rank == 0 && desc->pieces ? fits(world, desc, mode) : TSR_OK;
@@ -106,11 +106,4 @@ tsr_status tsr_input_open_described(const tsr_world *world, tsr_store_desc *desc
     if (status == TSR_OK) *store = opened;
     else if (mode != TSR_IO_MPIO) tsr_store_close(opened); /* closing through MPI-IO is collective */
     return status;
-}
-
-tsr_status tsr_input_open(const tsr_world *world, const char *text, tsr_order order, tsr_io_mode mode,
-                          tsr_store **store) {
-    tsr_store_desc desc;
-    TSR_TRY(tsr_input_describe(world, text, order, mode, &desc));
-    return tsr_input_open_described(world, &desc, mode, store);
 }

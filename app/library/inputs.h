@@ -16,10 +16,7 @@ tsr_status tsr_input_find_chunks(const tsr_world *world, tsr_store_desc *desc);
 tsr_status tsr_input_describe(const tsr_world *world, const char *text, tsr_order order, tsr_io_mode mode,
                               tsr_store_desc *desc);
 /* The same; opens what was described. The store is owned by the caller: close it. */
-tsr_status tsr_input_open_described(const tsr_world *world, tsr_store_desc *desc, tsr_io_mode mode, tsr_store **store);
-/* Both. */
-tsr_status tsr_input_open(const tsr_world *world, const char *text, tsr_order order, tsr_io_mode mode,
-                          tsr_store **store);
+tsr_status tsr_input_open(const tsr_world *world, tsr_store_desc *desc, tsr_io_mode mode, tsr_store **store);
 
 /* Local. tsr_store_unchanged of several stores, any of which may be NULL. */
 static inline tsr_status tsr_inputs_unchanged(tsr_store *const stores[], int count) {

@@ -1,7 +1,7 @@
 /* What describes a matrix, as a helper that was taken over would send it: whatever comes, values have the bytes that
  * their shape says. Built with sanitizers, too: nothing is read beyond a message, and nothing is lost. */
 #include "io/describe/carried.h"
-#include "tests/check.h"
+#include "tests/io/describe/message.h"
 
 static char numbers[] = "abcdefghijklmnopqrstuvwx", texts[] = "one\0\0three"; /* 24 bytes, 3 texts */
 static tsr_carried_attribute list[] = {
@@ -24,17 +24,11 @@ static tsr_carried example(void) {
     return c;
 }
 
-/* A buffer of exactly the message's size, so that a byte read behind it shows. */
 static tsr_wire message_of(const tsr_carried *carried) {
     tsr_wire wire = {.data = NULL};
     tsr_carried copy = *carried;
     tsr_wire_carried(&wire, &copy);
-    CHECK(wire.wrong == NULL, "%s", wire.wrong);
-    char *exact = malloc(wire.bytes);
-    CHECK(exact != NULL, "no memory");
-    memcpy(exact, wire.data, wire.bytes);
-    free(wire.data);
-    return (tsr_wire){.data = exact, .bytes = wire.bytes, .reading = true};
+    return message_written(wire);
 }
 
 /* NULL for a message that is believed. */

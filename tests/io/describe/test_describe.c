@@ -10,7 +10,7 @@
 #include "io/describe/describe.h"
 #include "io/describe/describe_wire.h"
 #include "io/pieces/pieces.h"
-#include "tests/check.h"
+#include "tests/io/describe/message.h"
 
 #define FILE_BYTES 4096
 
@@ -60,17 +60,11 @@ static const tsr_store_desc scattered = {.name = {.path = "/V"},
                                          .hdf5.reads = "'a.h5'",
                                          .type_name = "f64"};
 
-/* The message of a description: a buffer of exactly its size, so that a byte read behind it shows. */
 static tsr_wire message_of(const tsr_store_desc *desc) {
     tsr_wire wire = {.data = NULL};
     tsr_store_desc copy = *desc;
     tsr_wire_desc(&wire, &copy);
-    CHECK(wire.wrong == NULL, "%s", wire.wrong);
-    char *exact = malloc(wire.bytes);
-    CHECK(exact != NULL, "no memory");
-    memcpy(exact, wire.data, wire.bytes);
-    free(wire.data);
-    return (tsr_wire){.data = exact, .bytes = wire.bytes, .reading = true};
+    return message_written(wire);
 }
 
 /* What is wrong with a message, NULL for one that is believed; *desc is what it says then. */
