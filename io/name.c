@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "io/files/read_at.h"
+#include "io/files/file_bytes.h"
 #include "io/hdf5/access/hdf5_signature.h"
 #include "io/stores.h"
 #include "io/text/text.h"

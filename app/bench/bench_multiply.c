@@ -149,6 +149,7 @@ static tsr_status open_executor(tsr_bench_multiply_run *b) {
                              .b = b->data.store_b,
                              .c = b->data.store_c,
                              .io_threads = tsr_run_io_threads(j),
+                             .write_threads = tsr_run_write_threads(j),
                              .trace = j->trace};
     return tsr_executor_open(&x, &j->executor);
 }

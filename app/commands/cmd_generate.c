@@ -122,7 +122,7 @@ static tsr_status fill_rect(const void *context, tsr_rect rect, void *data, void
 }
 
 /* Chunks that a rank fills and encodes at once. */
-static int threads_of(const tsr_world *world) { return (int)tsr_min(TSR_ENCODERS_USUAL, tsr_max(1, world->cores)); }
+static int threads_of(const tsr_world *world) { return (int)tsr_min(TSR_ENCODERS_MAX, tsr_max(1, world->cores)); }
 
 /* Local. This rank's band, strip by strip. */
 static tsr_status write_band(const tsr_world *world, const generate_options *o, tsr_store *store, tsr_run_log *log) {

@@ -44,8 +44,9 @@ static tsr_status room_fits(const char *option, size_t bytes, const tsr_process_
 /* What this process's own limits leave for matrices, beside the threads that are to come and what libraries take
  * meanwhile. A GPU's driver reserves addresses far beyond any limit that it starts under, so none bounds its plans. */
 static tsr_status find_room(const tsr_run *run, tsr_process_room *room) {
-    const uint64_t libraries = 64 << 20;                                            /* HDF5, MPI, messages */
-    const int64_t threads = TSR_LANE_COUNT + 2 * (tsr_run_io_threads(run) - 1) + 2; /* two get a run ready */
+    const uint64_t libraries = 64 << 20; /* HDF5, MPI, messages */
+    const int64_t threads =
+        TSR_LANE_COUNT + tsr_run_io_threads(run) - 1 + tsr_run_write_threads(run) - 1 + 2; /* two get a run ready */
     const uint64_t taken = (uint64_t)threads * tsr_stack_bytes() + libraries;
     char need[32], have[32];
     *room = (tsr_process_room){UINT64_MAX, UINT64_MAX, NULL};
@@ -100,7 +101,7 @@ static tsr_status find_resources(const tsr_run *run, tsr_resources *res) {
 /* Chunks of C that a rank encodes at once, by the limits alone: every rank plans with it, and nodes may differ in
  * their cores. */
 static int planned_encoders(const tsr_run_limits *limits) {
-    const int wanted = limits->io_threads > 0 ? limits->io_threads : TSR_ENCODERS_USUAL;
+    const int wanted = limits->io_threads > 0 ? limits->io_threads : TSR_ENCODERS_MAX;
     return limits->threads > 0 ? (int)tsr_min(wanted, limits->threads) : wanted;
 }
 
@@ -201,9 +202,7 @@ static tsr_status plan_beside_caches(tsr_run *run, const tsr_resources *res) {
 /* Memory that placing C's chunks takes, 0 for a contiguous C. */
 static double place_bytes(const tsr_run *run) {
     int64_t chunks = tsr_spec_chunks(&run->spec);
-    return chunks > 0 ? tsr_place_bytes(chunks, (double)run->spec.chunk_rows * (double)run->spec.chunk_cols *
-                                                    (double)tsr_dtype_bytes(run->spec.dtype))
-                      : 0;
+    return chunks > 0 ? tsr_place_bytes(chunks) : 0;
 }
 
 /* Chunks are placed when the plan's buffers and the inputs are gone: the list of them must fit what encoding

@@ -1,4 +1,4 @@
-/* From the ranks that encoded the chunks of an output to rank 0, which places them in the file. */
+/* Chunks that ranks encoded, to their places in the output: rank 0 reserves these, and each rank copies its own. */
 #ifndef TSR_APP_LIBRARY_PLACE_CHUNKS_H
 #define TSR_APP_LIBRARY_PLACE_CHUNKS_H
 
@@ -6,8 +6,8 @@
 #include "io/output/output_chunks.h"
 #include "mpi/ranks/world.h"
 
-/* Host memory that placing takes on a rank, which has `chunks` at most, the largest of `chunk_bytes`. */
-double tsr_place_bytes(int64_t chunks, double chunk_bytes);
+/* Host memory that placing takes on a rank, of an output of so many chunks. */
+double tsr_place_bytes(int64_t chunks);
 /* Collective over world, the same status on every rank. `store`: what this rank wrote the output to, NULL on a rank
  * that wrote nothing. When it returns TSR_OK the temporary file holds every chunk and is on stable storage; where a
  * chunk cannot be taken or placed it is gone. Nothing to do for an output without chunks. `progress`, which has

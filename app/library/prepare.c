@@ -5,6 +5,7 @@
 #include "app/library/inputs.h"
 #include "app/library/run_state.h"
 #include "io/describe/describe.h"
+#include "io/output/output_chunks.h"
 #include "io/stores.h"
 #include "mpi/execute/buffers.h"
 #include "mpi/schedule/forecast.h"
@@ -31,6 +32,11 @@ int tsr_run_io_threads(const tsr_run *run) {
     const int asked = run->limits.io_threads, most = run->limits.threads;
     if (asked > 0) return most > 0 ? (int)tsr_min(asked, most) : asked;
     return (int)tsr_max(1, tsr_min(8, tsr_run_cores(run) / 2));
+}
+
+int tsr_run_write_threads(const tsr_run *run) {
+    const bool encodes = run->spec.chunk_rows > 0 && run->limits.io_threads == 0;
+    return encodes ? (int)tsr_min(TSR_ENCODERS_MAX, tsr_run_cores(run)) : tsr_run_io_threads(run);
 }
 
 /* `done`, `under_way`: shares of this rank's products. */
@@ -62,6 +68,7 @@ static tsr_status open_executor(tsr_run *run) {
                        .c0 = run->c0,
                        .c = run->c,
                        .io_threads = tsr_run_io_threads(run),
+                       .write_threads = tsr_run_write_threads(run),
                        .buffers = run->buffers,
                        .trace = run->trace,
                        .progress = advance,

@@ -60,18 +60,16 @@ static tsr_status before_placing(tsr_run *run, tsr_status status) {
     return TSR_OK;
 }
 
-/* Brings what the executor wrote to stable storage. Chunks go to their places in the file first: rank 0 alone writes
- * them, and the others wait for it. */
+/* Brings what the executor wrote to stable storage. Chunks go to their places in the file first. */
 static tsr_status sync_output(tsr_run *run) {
-    double start = tsr_now_seconds(), waited = 0;
+    double start = tsr_now_seconds();
     TSR_TRY(tsr_place_chunks(run->world, &run->output, run->c, &run->calls->progress));
-    if (run->world->rank != 0) waited = tsr_now_seconds() - start;
     TSR_TRY(tsr_task_status(&run->allocation));
     if (!run->grid.active) return TSR_OK;
     tsr_status status = run->c->ops->sync(run->c);
     double end = tsr_now_seconds();
-    run->mine.lane_seconds[TSR_LANE_WRITE] += end - start - waited;
-    if (run->trace) tsr_trace_sync(run->trace, start + waited, end);
+    run->mine.lane_seconds[TSR_LANE_WRITE] += end - start;
+    if (run->trace) tsr_trace_sync(run->trace, start, end);
     return status;
 }
 

@@ -118,6 +118,8 @@ tsr_run_open_trace(tsr_run *run);      /* Local, an active rank: room for all st
 int tsr_run_cores(const tsr_run *run); /* Local. This rank's share, or fewer where the limit is lower */
 /* Local. Threads that read or write at once: the limit, or half of the cores, 8 at most; never more than threads. */
 int tsr_run_io_threads(const tsr_run *run);
+/* Local. Those of them that write: all of its cores where C's chunks are encoded and nobody set a limit. */
+int tsr_run_write_threads(const tsr_run *run);
 
 /* check.c: C against A, B and C0, where trials are asked for. */
 tsr_status tsr_run_check(tsr_run *run, const tsr_run_product *product);

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "io/chunks/store_chunks.h"
-#include "io/files/read_at.h"
+#include "io/files/file_bytes.h"
 #include "io/hdf5/access/hdf5_file.h"
 #include "io/hdf5/access/hdf5_library.h"
 #include "io/hdf5/access/hdf5_signature.h"

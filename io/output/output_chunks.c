@@ -17,7 +17,8 @@
 #include "io/chunks/chunk_encode.h"
 #include "io/chunks/store_chunks.h"
 #include "io/files/crc32c.h"
-#include "io/files/read_at.h"
+#include "io/files/file_bytes.h"
+#include "io/files/raw_file.h"
 #include "io/files/unfinished.h"
 #include "io/output/output_private.h"
 
@@ -91,8 +92,12 @@ void tsr_encoded_place(const tsr_store_desc *desc, int64_t number, int64_t *matr
 }
 
 /* Two buffers, and what the filters take. */
+static size_t buffers_bytes(size_t chunk_bytes) {
+    return (size_t)tsr_round_up(2 * (int64_t)tsr_chunk_stored_max(chunk_bytes), 16);
+}
+
 static size_t encoder_bytes(const tsr_pipeline *pipeline, size_t chunk_bytes) {
-    return 2 * tsr_chunk_stored_max(chunk_bytes) + tsr_chunk_encode_bytes(pipeline, chunk_bytes);
+    return buffers_bytes(chunk_bytes) + tsr_chunk_encode_bytes(pipeline, chunk_bytes);
 }
 
 tsr_pipeline tsr_output_pipeline(const tsr_output_spec *spec) {
@@ -117,10 +122,6 @@ void tsr_encoded_seal(tsr_encoded_chunk *head, const void *bytes) {
     head->head_sum = tsr_crc32c(0, head, offsetof(tsr_encoded_chunk, head_sum));
 }
 
-bool tsr_encoded_bytes_right(const tsr_encoded_chunk *head, const void *bytes) {
-    return head->bytes_sum == tsr_crc32c(0, bytes, head->bytes);
-}
-
 /* A chunk is kept compressed only where that saves something. */
 const char *tsr_encoded_head_wrong(const tsr_store_desc *desc, const tsr_encoded_chunk *head) {
     const tsr_output_spec spec = spec_of(desc);
@@ -135,37 +136,43 @@ const char *tsr_encoded_head_wrong(const tsr_store_desc *desc, const tsr_encoded
 
 /* ---- the store ------------------------------------------------------------------------------- */
 
+/* One thread at a time has it. Files of their own: a memory-backed file system lets one thread write to a file. */
+typedef struct {
+    bool busy;
+    int fd;                /* of its file without a name; -1: it has kept nothing */
+    int64_t end, kept;     /* bytes and chunks in the file */
+    _Atomic int64_t taken; /* chunks of these that were taken out */
+    uint8_t *chunk;        /* two buffers, one behind the other */
+} encoder;
+
 typedef struct {
     tsr_store base;
-    int fd; /* of the file without a name */
     char folder[TSR_FILE_CHARS];
     size_t chunk_bytes;
-    int64_t chunks;       /* of the dataset */
-    _Atomic int64_t end;  /* of what is reserved in the file */
-    _Atomic int64_t held; /* chunks in it that were not taken */
+    int64_t chunks; /* of the dataset */
     int encoders;
-    uint8_t *memory; /* two buffers an encoder */
-    bool encoding[TSR_ENCODERS_MAX];
+    encoder encoder[TSR_ENCODERS_MAX];
+    uint8_t *memory;
     pthread_mutex_t lock;
     pthread_cond_t freed; /* an encoder */
 } encoding_store;
 
-static int take_encoder(encoding_store *s) {
-    int idle = -1;
+static encoder *take_encoder(encoding_store *s) {
+    encoder *idle = NULL;
     pthread_mutex_lock(&s->lock);
-    while (idle < 0) {
-        for (int i = 0; i < s->encoders && idle < 0; i++)
-            if (!s->encoding[i]) idle = i;
-        if (idle < 0) pthread_cond_wait(&s->freed, &s->lock);
+    while (!idle) {
+        for (int i = 0; i < s->encoders && !idle; i++)
+            if (!s->encoder[i].busy) idle = &s->encoder[i];
+        if (!idle) pthread_cond_wait(&s->freed, &s->lock);
     }
-    s->encoding[idle] = true;
+    idle->busy = true;
     pthread_mutex_unlock(&s->lock);
     return idle;
 }
 
-static void give_encoder_back(encoding_store *s, int encoder) {
+static void give_encoder_back(encoding_store *s, encoder *e) {
     pthread_mutex_lock(&s->lock);
-    s->encoding[encoder] = false;
+    e->busy = false;
     pthread_cond_signal(&s->freed);
     pthread_mutex_unlock(&s->lock);
 }
@@ -177,90 +184,6 @@ static tsr_status spill_failed(const encoding_store *s, const char *what, size_t
                     status == TSR_ERR_SPACE ? "free some space or choose another folder"
                                             : "check the disk and the file system");
 }
-
-/* Appends head and bytes; threads take turns at reserving only. */
-static tsr_status keep(encoding_store *s, const tsr_encoded_chunk *head, const uint8_t *bytes) {
-    int64_t at = atomic_fetch_add(&s->end, (int64_t)(sizeof *head + head->bytes));
-    int error = tsr_write_all(s->fd, head, sizeof *head, at);
-    if (!error) error = tsr_write_all(s->fd, bytes, head->bytes, at + (int64_t)sizeof *head);
-    if (!error) atomic_fetch_add(&s->held, 1);
-    return error ? spill_failed(s, "writing", head->bytes, error) : TSR_OK;
-}
-
-/* Chunk (i, j) of the dataset, whose rectangle rows × cols begins at `from`; what lies beyond the matrix is 0. */
-static tsr_status encode(encoding_store *s, int encoder, int64_t i, int64_t j, int64_t rows, int64_t cols,
-                         const char *from, int64_t ld) {
-    const tsr_store_desc *desc = &s->base.desc;
-    size_t element = tsr_dtype_bytes(desc->element.dtype), room = tsr_chunk_stored_max(s->chunk_bytes), stored_bytes;
-    uint8_t *chunk = s->memory + (size_t)encoder * 2 * room;
-    const uint8_t *stored;
-    tsr_encoded_chunk head = {.number = tsr_encoded_number(desc, i, j)};
-    if (rows < desc->chunk_rows || cols < desc->chunk_cols) memset(chunk, 0, s->chunk_bytes);
-    for (int64_t r = 0; r < rows; r++)
-        memcpy(chunk + (size_t)(r * desc->chunk_cols) * element, from + (size_t)(r * ld) * element,
-               (size_t)cols * element);
-    TSR_TRY(tsr_chunk_encode(tsr_chunks_pipeline(desc), chunk, s->chunk_bytes, chunk + room, &stored, &stored_bytes,
-                             &head.skipped));
-    head.bytes = (uint32_t)stored_bytes;
-    tsr_encoded_seal(&head, stored);
-    return keep(s, &head, stored);
-}
-
-/* Whether [start, start + count) of a side consists of whole chunks. */
-static bool whole(int64_t start, int64_t count, int64_t chunk, int64_t length) {
-    return start % chunk == 0 && ((start + count) % chunk == 0 || start + count == length);
-}
-
-static tsr_status encoding_write(tsr_store *store, tsr_rect rect, const void *from, int64_t ld) {
-    encoding_store *s = (encoding_store *)store;
-    const tsr_store_desc *desc = &store->desc;
-    TSR_TRY(tsr_store_check_rect(desc, rect, ld));
-    if (tsr_rect_empty(rect)) return TSR_OK;
-    if (!whole(rect.row, rect.rows, desc->chunk_rows, desc->rows) ||
-        !whole(rect.col, rect.cols, desc->chunk_cols, desc->cols))
-        return tsr_fail(TSR_ERR_SHAPE,
-                        "%lldx%lld elements at (%lld, %lld) of '%s' are not whole chunks of %lldx%lld: this is a "
-                        "mistake in the program; leave --chunk and --compress out",
-                        (long long)rect.rows, (long long)rect.cols, (long long)rect.row, (long long)rect.col,
-                        desc->name.path, (long long)desc->chunk_rows, (long long)desc->chunk_cols);
-    size_t element = tsr_dtype_bytes(desc->element.dtype);
-    int encoder = take_encoder(s);
-    tsr_status status = TSR_OK;
-    for (int64_t row = 0; row < rect.rows && status == TSR_OK; row += desc->chunk_rows)
-        for (int64_t col = 0; col < rect.cols && status == TSR_OK; col += desc->chunk_cols)
-            status = encode(s, encoder, (rect.row + row) / desc->chunk_rows, (rect.col + col) / desc->chunk_cols,
-                            tsr_min(desc->chunk_rows, rect.rows - row), tsr_min(desc->chunk_cols, rect.cols - col),
-                            (const char *)from + (size_t)(row * ld + col) * element, ld);
-    give_encoder_back(s, encoder);
-    return status;
-}
-
-static tsr_status encoding_read(tsr_store *store, tsr_rect rect, void *to, int64_t ld) {
-    (void)rect;
-    (void)to;
-    (void)ld;
-    return tsr_fail(TSR_ERR_USAGE, "the chunks of '%s' cannot be read before they are placed in its file",
-                    store->desc.name.path);
-}
-
-/* Once all chunks are taken out again the disk need not have them. */
-static tsr_status encoding_sync(tsr_store *store) {
-    const encoding_store *s = (const encoding_store *)store;
-    if (s->held == 0 && ftruncate(s->fd, 0) != 0) return spill_failed(s, "giving back", (size_t)s->end, errno);
-    return fsync(s->fd) == 0 ? TSR_OK : spill_failed(s, "keeping", (size_t)s->end, errno);
-}
-
-static void encoding_close(tsr_store *store) {
-    encoding_store *s = (encoding_store *)store;
-    if (s->fd >= 0) close(s->fd);
-    pthread_cond_destroy(&s->freed);
-    pthread_mutex_destroy(&s->lock);
-    free(s->memory);
-    free(s);
-}
-
-static const tsr_store_ops encoding_ops = {"encode", encoding_read, encoding_write, encoding_sync, encoding_close,
-                                           NULL,     NULL};
 
 /* Not every file system has files without a name: there the name lives for a moment, and should the process die in it,
  * the next run finds a temporary file like any other. */
@@ -285,6 +208,96 @@ static tsr_status open_unnamed(const char *folder, const char *temporary, int *f
     return TSR_OK;
 }
 
+static tsr_status keep(const encoding_store *s, encoder *e, const tsr_encoded_chunk *head, const uint8_t *bytes) {
+    if (e->fd < 0) TSR_TRY(open_unnamed(s->folder, s->base.desc.name.file, &e->fd));
+    int error = tsr_write_at(e->fd, head, sizeof *head, e->end);
+    if (!error) error = tsr_write_at(e->fd, bytes, head->bytes, e->end + (int64_t)sizeof *head);
+    if (error) return spill_failed(s, "writing", head->bytes, error);
+    e->end += (int64_t)(sizeof *head + head->bytes);
+    e->kept++;
+    return TSR_OK;
+}
+
+/* Chunk (i, j) of the dataset, whose rectangle rows × cols begins at `from`; what lies beyond the matrix is 0. */
+static tsr_status encode(const encoding_store *s, encoder *e, int64_t i, int64_t j, int64_t rows, int64_t cols,
+                         const char *from, int64_t ld) {
+    const tsr_store_desc *desc = &s->base.desc;
+    size_t element = tsr_dtype_bytes(desc->element.dtype), room = tsr_chunk_stored_max(s->chunk_bytes), stored_bytes;
+    uint8_t *chunk = e->chunk;
+    const uint8_t *stored;
+    tsr_encoded_chunk head = {.number = tsr_encoded_number(desc, i, j)};
+    if (rows < desc->chunk_rows || cols < desc->chunk_cols) memset(chunk, 0, s->chunk_bytes);
+    for (int64_t r = 0; r < rows; r++)
+        memcpy(chunk + (size_t)(r * desc->chunk_cols) * element, from + (size_t)(r * ld) * element,
+               (size_t)cols * element);
+    TSR_TRY(tsr_chunk_encode(tsr_chunks_pipeline(desc), chunk, s->chunk_bytes, chunk + room, &stored, &stored_bytes,
+                             &head.skipped));
+    head.bytes = (uint32_t)stored_bytes;
+    tsr_encoded_seal(&head, stored);
+    return keep(s, e, &head, stored);
+}
+
+/* Whether [start, start + count) of a side consists of whole chunks. */
+static bool whole(int64_t start, int64_t count, int64_t chunk, int64_t length) {
+    return start % chunk == 0 && ((start + count) % chunk == 0 || start + count == length);
+}
+
+static tsr_status encoding_write(tsr_store *store, tsr_rect rect, const void *from, int64_t ld) {
+    encoding_store *s = (encoding_store *)store;
+    const tsr_store_desc *desc = &store->desc;
+    TSR_TRY(tsr_store_check_rect(desc, rect, ld));
+    if (tsr_rect_empty(rect)) return TSR_OK;
+    if (!whole(rect.row, rect.rows, desc->chunk_rows, desc->rows) ||
+        !whole(rect.col, rect.cols, desc->chunk_cols, desc->cols))
+        return tsr_fail(TSR_ERR_SHAPE,
+                        "%lldx%lld elements at (%lld, %lld) of '%s' are not whole chunks of %lldx%lld: this is a "
+                        "mistake in the program; leave --chunk and --compress out",
+                        (long long)rect.rows, (long long)rect.cols, (long long)rect.row, (long long)rect.col,
+                        desc->name.path, (long long)desc->chunk_rows, (long long)desc->chunk_cols);
+    size_t element = tsr_dtype_bytes(desc->element.dtype);
+    encoder *e = take_encoder(s);
+    tsr_status status = TSR_OK;
+    for (int64_t row = 0; row < rect.rows && status == TSR_OK; row += desc->chunk_rows)
+        for (int64_t col = 0; col < rect.cols && status == TSR_OK; col += desc->chunk_cols)
+            status = encode(s, e, (rect.row + row) / desc->chunk_rows, (rect.col + col) / desc->chunk_cols,
+                            tsr_min(desc->chunk_rows, rect.rows - row), tsr_min(desc->chunk_cols, rect.cols - col),
+                            (const char *)from + (size_t)(row * ld + col) * element, ld);
+    give_encoder_back(s, e);
+    return status;
+}
+
+static tsr_status encoding_read(tsr_store *store, tsr_rect rect, void *to, int64_t ld) {
+    (void)rect;
+    (void)to;
+    (void)ld;
+    return tsr_fail(TSR_ERR_USAGE, "the chunks of '%s' cannot be read before they are placed in its file",
+                    store->desc.name.path);
+}
+
+/* Once all chunks are taken out again the disk need not have them. */
+static tsr_status encoding_sync(tsr_store *store) {
+    const encoding_store *s = (const encoding_store *)store;
+    for (int i = 0; i < s->encoders; i++) {
+        const encoder *e = &s->encoder[i];
+        if (e->kept > 0 && e->taken == e->kept && ftruncate(e->fd, 0) != 0)
+            return spill_failed(s, "giving back", (size_t)e->end, errno);
+    }
+    return TSR_OK;
+}
+
+static void encoding_close(tsr_store *store) {
+    encoding_store *s = (encoding_store *)store;
+    for (int i = 0; i < s->encoders; i++)
+        if (s->encoder[i].fd >= 0) close(s->encoder[i].fd);
+    pthread_cond_destroy(&s->freed);
+    pthread_mutex_destroy(&s->lock);
+    free(s->memory);
+    free(s);
+}
+
+static const tsr_store_ops encoding_ops = {"encode", encoding_read, encoding_write, encoding_sync, encoding_close,
+                                           NULL,     NULL};
+
 tsr_status tsr_encoding_open(const tsr_output *output, tsr_store **store) {
     const tsr_store_desc *desc = &output->desc;
     tsr_output_spec spec = spec_of(&output->desc);
@@ -292,7 +305,6 @@ tsr_status tsr_encoding_open(const tsr_output *output, tsr_store **store) {
     if (!s) return tsr_fail(TSR_ERR_MEMORY, "no memory to open '%s'", desc->name.file);
     s->base =
         (tsr_store){.ops = &encoding_ops, .desc = *desc, .unit_rows = desc->chunk_rows, .unit_cols = desc->chunk_cols};
-    s->fd = -1;
     s->chunk_bytes = chunk_bytes_of(&spec);
     s->chunks = tsr_spec_chunks(&spec);
     s->encoders =
@@ -302,11 +314,12 @@ tsr_status tsr_encoding_open(const tsr_output *output, tsr_store **store) {
     pthread_mutex_init(&s->lock, NULL);
     pthread_cond_init(&s->freed, NULL);
     tsr_status status = TSR_OK;
-    size_t bytes = (size_t)s->encoders * 2 * tsr_chunk_stored_max(s->chunk_bytes);
+    const size_t both = buffers_bytes(s->chunk_bytes), bytes = (size_t)s->encoders * both;
     if (!(s->memory = malloc(bytes)))
         status = tsr_fail(TSR_ERR_MEMORY, "no memory for %zu bytes of chunks of '%s'; use smaller ones: --chunk", bytes,
                           desc->name.path);
-    if (status == TSR_OK) status = open_unnamed(s->folder, desc->name.file, &s->fd);
+    for (int i = 0; i < s->encoders; i++) s->encoder[i] = (encoder){.fd = -1, .chunk = s->memory + (size_t)i * both};
+    if (status == TSR_OK) status = open_unnamed(s->folder, desc->name.file, &s->encoder[0].fd);
     if (status == TSR_OK) *store = &s->base;
     else encoding_close(&s->base);
     return status;
@@ -332,27 +345,31 @@ static tsr_status changed(const encoding_store *s, int64_t offset, const char *w
                     s->base.desc.name.path, s->folder, (long long)offset, what);
 }
 
-/* Reads the heads of `count` chunks, in the order in which they were written. */
-static tsr_status read_heads(const encoding_store *s, tsr_kept_chunk *chunks, int64_t count) {
+/* Reads the heads of the chunks in a file, in the order in which they were written. */
+static tsr_status read_heads(const encoding_store *s, int file, tsr_kept_chunk *chunks) {
+    const encoder *e = &s->encoder[file];
     tsr_encoded_chunk head;
     int64_t at = 0;
-    for (int64_t i = 0; i < count; i++, at += (int64_t)(sizeof head + head.bytes)) {
-        int error = read_all(s->fd, &head, sizeof head, at);
+    for (int64_t i = 0; i < e->kept; i++, at += (int64_t)(sizeof head + head.bytes)) {
+        int error = read_all(e->fd, &head, sizeof head, at);
         if (error) return spill_failed(s, "reading", sizeof head, error);
         const char *wrong = tsr_encoded_head_wrong(&s->base.desc, &head);
         if (wrong) return changed(s, at, wrong);
-        chunks[i] = (tsr_kept_chunk){head.number, at};
+        chunks[i] = (tsr_kept_chunk){head.number, at, {head.bytes, head.skipped}, file};
     }
     return TSR_OK;
 }
 
 tsr_status tsr_chunks_kept(tsr_store *store, tsr_kept_chunk **chunks, int64_t *count) {
     const encoding_store *s = (const encoding_store *)store;
-    int64_t held = s->held;
+    int64_t held = 0, listed = 0;
+    for (int i = 0; i < s->encoders; i++) held += s->encoder[i].kept;
     tsr_kept_chunk *list = malloc((size_t)tsr_max(1, held) * sizeof *list);
     if (!list)
         return tsr_fail(TSR_ERR_MEMORY, "no memory to list %lld chunks; use larger ones: --chunk", (long long)held);
-    tsr_status status = read_heads(s, list, held);
+    tsr_status status = TSR_OK;
+    for (int i = 0; i < s->encoders && status == TSR_OK; listed += s->encoder[i++].kept)
+        status = read_heads(s, i, list + listed);
     if (status == TSR_OK) qsort(list, (size_t)held, sizeof *list, by_number);
     for (int64_t i = 1; i < held && status == TSR_OK; i++)
         if (list[i].number == list[i - 1].number)
@@ -365,28 +382,117 @@ tsr_status tsr_chunks_kept(tsr_store *store, tsr_kept_chunk **chunks, int64_t *c
     return status;
 }
 
-/* Whether the disk may lack room for the chunks from `number` on, which are still to be placed. */
-static bool disk_short(const encoding_store *s, int64_t number) {
+/* Whether the disk may lack room for the whole output beside what is kept. */
+static bool disk_short(const encoding_store *s, int fd) {
     struct statvfs fs;
-    double placed = (double)(s->chunks - number) * (double)tsr_chunk_stored_max(s->chunk_bytes);
-    return fstatvfs(s->fd, &fs) != 0 || (double)fs.f_bavail * (double)fs.f_frsize < placed;
+    const double placed = (double)s->chunks * (double)tsr_chunk_stored_max(s->chunk_bytes);
+    return fstatvfs(fd, &fs) != 0 || (double)fs.f_bavail * (double)fs.f_frsize < placed;
 }
 
 tsr_status tsr_chunk_take(tsr_store *store, const tsr_kept_chunk *chunk, void *to) {
     encoding_store *s = (encoding_store *)store;
+    encoder *from = &s->encoder[chunk->file];
     tsr_encoded_chunk *head = to;
     const char *wrong = NULL;
-    int error = read_all(s->fd, head, sizeof *head, chunk->offset);
+    int error = read_all(from->fd, head, sizeof *head, chunk->offset);
     if (!error) wrong = tsr_encoded_head_wrong(&s->base.desc, head);
-    if (!error && !wrong && head->number != chunk->number) wrong = "it is another chunk";
-    if (!error && !wrong) error = read_all(s->fd, head + 1, head->bytes, chunk->offset + (int64_t)sizeof *head);
+    if (!error && !wrong &&
+        (head->number != chunk->number || head->bytes != chunk->size.bytes || head->skipped != chunk->size.skipped))
+        wrong = "it is another chunk";
+    if (!error && !wrong) error = read_all(from->fd, head + 1, head->bytes, chunk->offset + (int64_t)sizeof *head);
     if (error) return spill_failed(s, "reading", sizeof *head, error);
-    if (!wrong && !tsr_encoded_bytes_right(head, head + 1)) wrong = "its bytes have another sum";
+    if (!wrong && head->bytes_sum != tsr_crc32c(0, head + 1, head->bytes)) wrong = "its bytes have another sum";
     if (wrong) return changed(s, chunk->offset, wrong);
-    atomic_fetch_sub(&s->held, 1);
-    if (!disk_short(s, chunk->number)) return TSR_OK;
+    atomic_fetch_add(&from->taken, 1);
+    if (!disk_short(s, from->fd)) return TSR_OK;
     /* Best effort: not every file system can, and then the disk must hold the chunks twice. */
-    (void)!fallocate(s->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, chunk->offset,
+    (void)!fallocate(from->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, chunk->offset,
                      (off_t)(sizeof *head + head->bytes));
     return TSR_OK;
+}
+
+/* ---- to their places ------------------------------------------------------------------------- */
+
+/* What the threads share. */
+typedef struct {
+    encoding_store *store;
+    tsr_raw_file file;
+    const tsr_kept_chunk *chunks;
+    const int64_t *addresses;
+    int64_t count;
+    _Atomic int64_t next, done;
+    atomic_bool stop;
+    void (*placed)(void *context, int64_t done);
+    void *context;
+} placing;
+
+typedef struct {
+    placing *shared;
+    tsr_encoded_chunk *buffer; /* an encoder's, which has nothing to encode now */
+    tsr_status status;
+    char message[1024];
+} placer;
+
+static tsr_status place_one(placing *p, const tsr_kept_chunk *chunk, tsr_encoded_chunk *buffer,
+                            tsr_raw_bounce *bounce) {
+    const int64_t address = p->addresses[chunk->number];
+    TSR_TRY(tsr_chunk_take(&p->store->base, chunk, buffer));
+    TSR_TRY(tsr_raw_write(&p->file, buffer + 1, chunk->size.bytes, address, false, bounce));
+    tsr_raw_start_writing(&p->file, address, chunk->size.bytes);
+    const int64_t done = atomic_fetch_add(&p->done, 1) + 1;
+    if (p->placed) p->placed(p->context, done);
+    return TSR_OK;
+}
+
+static void *place_some(void *context) {
+    placer *mine = context;
+    placing *p = mine->shared;
+    tsr_raw_bounce bounce = {0};
+    for (int64_t i; !p->stop && (i = atomic_fetch_add(&p->next, 1)) < p->count;) {
+        mine->status = place_one(p, &p->chunks[i], mine->buffer, &bounce);
+        if (mine->status == TSR_OK) continue;
+        snprintf(mine->message, sizeof mine->message, "%s", tsr_message());
+        p->stop = true;
+    }
+    tsr_raw_done(&bounce);
+    return NULL;
+}
+
+/* What a thread cannot be started for, the others do. */
+static tsr_status place_with_threads(placing *p) {
+    encoding_store *s = p->store;
+    placer placers[TSR_ENCODERS_MAX];
+    pthread_t ids[TSR_ENCODERS_MAX];
+    const int most = (int)tsr_max(1, tsr_min(s->encoders, p->count));
+    int started = 1;
+    for (int i = 0; i < most; i++) /* the second of an encoder's two buffers has room for a head */
+        placers[i] = (placer){.shared = p, .buffer = (void *)s->encoder[i].chunk};
+    while (started < most && pthread_create(&ids[started], NULL, place_some, &placers[started]) == 0) started++;
+    place_some(&placers[0]);
+    for (int i = 1; i < started; i++) pthread_join(ids[i], NULL);
+    for (int i = 0; i < started; i++) {
+        if (placers[i].status == TSR_OK) continue;
+        tsr_message_set(placers[i].message);
+        return placers[i].status;
+    }
+    return TSR_OK;
+}
+
+tsr_status tsr_chunks_place(tsr_store *store, const tsr_kept_chunk *chunks, int64_t count, const int64_t *addresses,
+                            void (*placed)(void *context, int64_t done), void *context) {
+    encoding_store *s = (encoding_store *)store;
+    placing p = {
+        .store = s, .chunks = chunks, .addresses = addresses, .count = count, .placed = placed, .context = context};
+    int64_t begin = INT64_MAX, end = 0;
+    if (count == 0) return TSR_OK;
+    for (int64_t i = 0; i < count; i++) {
+        const int64_t address = addresses[chunks[i].number];
+        begin = tsr_min(begin, address);
+        end = tsr_max(end, address + chunks[i].size.bytes);
+    }
+    TSR_TRY(tsr_raw_open(store->desc.name.file, true, false, begin, end - begin, &p.file));
+    tsr_status status = place_with_threads(&p);
+    if (status == TSR_OK) status = tsr_raw_sync(&p.file);
+    tsr_raw_close(&p.file);
+    return status;
 }

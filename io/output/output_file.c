@@ -15,6 +15,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include "io/files/file_bytes.h"
 #include "io/files/namespaces.h"
 #include "io/files/new_file.h"
 #include "io/files/unfinished.h"
@@ -178,18 +179,6 @@ tsr_status tsr_temporary_create(const tsr_target *target, char *name, int *fd) {
 
 /* ---- copy ------------------------------------------------------------------------------------ */
 
-int tsr_write_all(int fd, const void *from, size_t bytes, int64_t offset) {
-    while (bytes > 0) {
-        ssize_t put = pwrite(fd, from, bytes, offset);
-        if (put < 0 && errno == EINTR) continue;
-        if (put <= 0) return put < 0 ? errno : ENOSPC;
-        from = (const char *)from + put;
-        bytes -= (size_t)put;
-        offset += put;
-    }
-    return 0;
-}
-
 /* Plain copy with a buffer, where the kernel has no faster way. 0 or an errno. */
 static int copy_through_memory(int from, int to, int64_t offset) {
     size_t bytes = (size_t)8 << 20;
@@ -202,7 +191,7 @@ static int copy_through_memory(int from, int to, int64_t offset) {
             error = got < 0 ? errno : 0;
             break;
         }
-        error = tsr_write_all(to, buffer, (size_t)got, offset);
+        error = tsr_write_at(to, buffer, (size_t)got, offset);
         offset += got;
     }
     free(buffer);

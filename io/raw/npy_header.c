@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "io/files/read_at.h"
+#include "io/files/file_bytes.h"
 #include "io/text/text.h"
 
 #define LITTLE_ENDIAN_MACHINE (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__)

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "io/files/read_at.h"
+#include "io/files/file_bytes.h"
 #include "io/output/output_private.h"
 #include "io/raw/store_raw.h"
 
@@ -108,7 +108,7 @@ static tsr_status raw_existing(const tsr_output_spec *spec, tsr_target *target) 
 /* The temporary file gets its header and its length. */
 static tsr_status make_file(const char *name, int fd, const char *head, int64_t head_bytes, size_t bytes) {
     int error = ftruncate(fd, head_bytes + (int64_t)bytes) == 0 ? 0 : errno;
-    if (!error && head_bytes > 0) error = tsr_write_all(fd, head, (size_t)head_bytes, 0);
+    if (!error && head_bytes > 0) error = tsr_write_at(fd, head, (size_t)head_bytes, 0);
     if (!error) return TSR_OK;
     return tsr_fail(tsr_write_status(error), "cannot write '%s': %s; choose another folder", name, strerror(error));
 }

@@ -8,8 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "io/files/file_bytes.h"
 #include "io/files/raw_file.h"
-#include "io/files/read_at.h"
 #include "io/store_direct.h"
 
 #define NPY_ENDING ".npy"

@@ -26,7 +26,7 @@ typedef struct {
     const tsr_gemm_kernel *kernel;
     tsr_transport *transport;
     tsr_store *a, *b, *c0, *c;
-    int io_threads; /* that read or write at once on this rank */
+    int io_threads, write_threads; /* that read, and that write, at once on this rank */
     /* Called by tsr_executor_run's thread, five times a second; may be NULL. Shares of the run in [0, 1], by the plan's
      * rates: what is done, and what the steps under way will add. */
     void (*progress)(void *context, double done, double under_way);

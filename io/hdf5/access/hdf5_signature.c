@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "io/files/read_at.h"
+#include "io/files/file_bytes.h"
 
 #define SIGNATURE "\211HDF\r\n\032\n"
 #define CHARS 8

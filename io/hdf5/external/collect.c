@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "io/describe/describe_wire.h"
-#include "io/files/read_at.h"
+#include "io/files/file_bytes.h"
 #include "io/hdf5/access/hdf5_library.h"
 #include "io/hdf5/access/hdf5_path.h"
 #include "io/hdf5/access/hdf5_type.h"

@@ -9,6 +9,7 @@
 #include <strings.h>
 #include <time.h>
 
+#include "io/files/file_bytes.h"
 #include "io/hdf5/access/hdf5_attribute.h"
 #include "io/hdf5/access/hdf5_library.h"
 #include "io/hdf5/carried/hdf5_scales.h"
@@ -225,7 +226,7 @@ tsr_status tsr_h5_write_matlab_block(const char *name, int fd) {
     block[125] = 2;
     block[126] = 'I';
     block[127] = 'M';
-    const int error = tsr_write_all(fd, block, sizeof block, 0);
+    const int error = tsr_write_at(fd, block, sizeof block, 0);
     if (error == 0) return TSR_OK;
     return tsr_fail(tsr_write_status(error), "cannot write to '%s': %s", name, strerror(error));
 }

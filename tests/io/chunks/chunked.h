@@ -37,28 +37,21 @@ static inline double *chunked_matrix(int64_t rows, int64_t cols) {
     return data;
 }
 
-/* All chunks of one store to their places. */
+/* All chunks of one store to their places; TSR_ERR_IO where they are not all of the output's. */
 static inline tsr_status place_alone(const tsr_output *output, tsr_store *store) {
-    tsr_placer *placer;
-    tsr_kept_chunk *chunks = NULL;
-    int64_t count = 0;
+    const int64_t chunks = tsr_output_chunks(output);
+    tsr_chunk_size *sizes = calloc((size_t)chunks, sizeof *sizes);
+    int64_t *addresses = calloc((size_t)chunks, sizeof *addresses), count = 0;
+    tsr_kept_chunk *kept = NULL;
     tsr_status status;
-    TSR_TRY(tsr_placer_open(output, &placer));
-    size_t room = tsr_encoded_bytes_max(output);
-    void *buffer = malloc(room);
-    TSR_TRY_DONE(tsr_chunks_kept(store, &chunks, &count));
-    for (int64_t i = 0; i < count; i++) {
-        TSR_TRY_DONE(tsr_chunk_take(store, &chunks[i], buffer));
-        TSR_TRY_DONE(tsr_placer_put(placer, buffer, room));
-    }
+    TSR_TRY_DONE(tsr_chunks_kept(store, &kept, &count));
+    for (int64_t i = 0; i < count; i++) sizes[kept[i].number] = kept[i].size;
+    TSR_TRY_DONE(tsr_chunks_reserve(output, sizes, addresses));
+    TSR_TRY_DONE(tsr_chunks_place(store, kept, count, addresses, NULL, NULL));
 done:
-    free(chunks);
-    free(buffer);
-    char message[1024];
-    snprintf(message, sizeof message, "%s", tsr_message());
-    tsr_status closed = tsr_placer_close(placer);
-    if (status == TSR_OK) return closed;
-    tsr_message_set(message); /* not that chunks are missing */
+    free(kept);
+    free(sizes);
+    free(addresses);
     return status;
 }
 

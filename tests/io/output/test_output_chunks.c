@@ -1,6 +1,7 @@
 /* Chunked outputs: encoded by threads, kept without a name, placed in order, the same for HDF5 as its own; and what
  * is refused. */
 #define _GNU_SOURCE /* nftw */
+#include <hdf5.h>
 #include <pthread.h>
 #include <stdatomic.h>
 
@@ -231,66 +232,73 @@ static void test_rectangles(void) {
     drop(&output, store);
 }
 
-static void test_missing_and_double(void) {
+static void test_double(void) {
     tsr_output output;
     tsr_store *store = open_output(&output);
     double data[20 * 30] = {0};
     tsr_kept_chunk *chunks;
     int64_t count;
     CHECK_OK(store->ops->write(store, (tsr_rect){0, 0, 8, 30}, data, 30));
-    CHECK_FAILS(place_alone(&output, store), TSR_ERR_IO, "has 15 chunks, and only 5");
-    drop(&output, store);
-    store = open_output(&output);
-    CHECK_OK(store->ops->write(store, (tsr_rect){0, 0, 8, 30}, data, 30));
     CHECK_OK(store->ops->write(store, (tsr_rect){0, 7, 8, 7}, data, 30));
     CHECK_FAILS(tsr_chunks_kept(store, &chunks, &count), TSR_ERR_USAGE, "chunk 1 of '/C' was written twice");
     drop(&output, store);
 }
 
-/* What a head may not say, though its sum is right, and sums that are not. */
-static void test_wrong_messages(void) {
+/* What a head may not say, though its sum is right. */
+static void test_wrong_heads(void) {
     tsr_output output;
     tsr_store *store = open_output(&output);
-    tsr_placer *placer;
-    const uint32_t plain = (tsr_filter_gzip.apply != NULL);
-    struct {
-        tsr_encoded_chunk head;
-        double data[8 * 7];
-    } chunk = {.head = {.number = 1, .bytes = sizeof chunk.data, .skipped = plain}};
-    const tsr_encoded_chunk wrong[] = {
-        {.number = -1, .bytes = sizeof chunk.data, .skipped = plain},
-        {.number = 15, .bytes = sizeof chunk.data, .skipped = plain},
-        {.number = 0, .bytes = sizeof chunk.data, .skipped = plain ? 2 : 1},
-        {.number = 0, .bytes = sizeof chunk.data - 8, .skipped = plain},
+    const uint32_t plain = (tsr_filter_gzip.apply != NULL), bytes = 8 * 7 * 8;
+    tsr_encoded_chunk wrong[] = {
+        {.number = -1, .bytes = bytes, .skipped = plain},
+        {.number = 15, .bytes = bytes, .skipped = plain},
+        {.number = 0, .bytes = bytes, .skipped = plain ? 2 : 1},
+        {.number = 0, .bytes = bytes - 8, .skipped = plain},
         {.number = 0, .bytes = 0, .skipped = plain},
-        {.number = 0, .bytes = sizeof chunk.data, .skipped = 0}, /* compressed, and no smaller */
+        {.number = 0, .bytes = bytes, .skipped = 0}, /* compressed, and no smaller */
         {.number = 0, .bytes = 0, .skipped = 0},
     };
     static const char *const says[] = {"no such chunk", "no such chunk", "skips filters", "another size",
                                        "another size",  "another size",  "another size"};
-    CHECK_OK(tsr_placer_open(&output, &placer));
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         if (i == 5 && !plain) continue; /* then it is right */
-        chunk.head = wrong[i];
-        tsr_encoded_seal(&chunk.head, chunk.data);
-        CHECK_FAILS(tsr_placer_put(placer, &chunk, sizeof chunk), TSR_ERR_IO, says[i]);
+        tsr_encoded_seal(&wrong[i], store);
+        const char *what = tsr_encoded_head_wrong(&output.desc, &wrong[i]);
+        CHECK(what && strstr(what, says[i]), "head %zu: %s", i, what ? what : "right");
     }
-    chunk.head = (tsr_encoded_chunk){.number = 1, .bytes = sizeof chunk.data, .skipped = plain};
-    CHECK_FAILS(tsr_placer_put(placer, &chunk, sizeof chunk), TSR_ERR_IO, "its head has another sum");
-    tsr_encoded_seal(&chunk.head, chunk.data);
-    CHECK_FAILS(tsr_placer_put(placer, &chunk, sizeof chunk), TSR_ERR_IO, "is not chunk 0 of 15");
-    chunk.head.number = 0;
-    tsr_encoded_seal(&chunk.head, chunk.data);
-    CHECK_FAILS(tsr_placer_put(placer, &chunk, sizeof chunk - 1), TSR_ERR_IO, "chunk 0");
-    CHECK_FAILS(tsr_placer_put(placer, &chunk, 3), TSR_ERR_IO, "fewer than its head");
-    chunk.data[3] = 1;
-    CHECK_FAILS(tsr_placer_put(placer, &chunk, sizeof chunk), TSR_ERR_IO, "its bytes have another sum");
-    chunk.data[3] = 0;
-    CHECK_OK(tsr_placer_put(placer, &chunk, sizeof chunk));
-    CHECK_FAILS(tsr_placer_put(placer, &chunk, sizeof chunk), TSR_ERR_IO, "is not chunk 1 of 15");
-    CHECK_FAILS(tsr_placer_close(placer), TSR_ERR_IO, "only 1 were written");
+    tsr_encoded_chunk right = {.number = 14, .bytes = bytes, .skipped = plain};
+    tsr_encoded_seal(&right, store);
+    CHECK(!tsr_encoded_head_wrong(&output.desc, &right), "a right head is refused");
+    right.number = 13;
+    CHECK(strstr(tsr_encoded_head_wrong(&output.desc, &right), "another sum"), "a changed head is taken");
+    drop(&output, store);
+}
+
+/* Places are reserved by sizes: each chunk has its own, and HDF5 knows how many bytes are there. */
+static void test_reserved(void) {
+    tsr_output output;
+    tsr_store *store = open_output(&output);
+    tsr_chunk_size sizes[15];
+    int64_t addresses[15];
+    uint32_t all = 0;
+    for (uint32_t i = 0; i < 15; i++) {
+        sizes[i] = (tsr_chunk_size){.bytes = 100 + 7 * i, .skipped = i % 2};
+        all += sizes[i].bytes;
+    }
+    CHECK_OK(tsr_chunks_reserve(&output, sizes, addresses));
+    for (int i = 0; i < 15; i++)
+        for (int j = 0; j < 15; j++)
+            CHECK(i == j || addresses[i] >= addresses[j] + sizes[j].bytes ||
+                      addresses[j] >= addresses[i] + sizes[i].bytes,
+                  "chunks %d and %d lie in each other", i, j);
+    const hid_t file = H5Fopen(output.desc.name.file, H5F_ACC_RDONLY, H5P_DEFAULT);
+    const hid_t dataset = H5Dopen2(file, "/C", H5P_DEFAULT);
+    CHECK(H5Dget_storage_size(dataset) == all, "HDF5 counts %llu bytes",
+          (unsigned long long)H5Dget_storage_size(dataset));
+    H5Dclose(dataset);
+    H5Fclose(file);
     unlink(output.desc.name.file);
-    CHECK_FAILS(tsr_placer_open(&output, &placer), TSR_ERR_IO, "cannot open");
+    CHECK_FAILS(tsr_chunks_reserve(&output, sizes, addresses), TSR_ERR_IO, "cannot open");
     drop(&output, store);
 }
 
@@ -370,8 +378,9 @@ int main(void) {
     test_refusals();
     test_whole_runs();
     test_rectangles();
-    test_missing_and_double();
-    test_wrong_messages();
+    test_double();
+    test_wrong_heads();
+    test_reserved();
     test_flips();
     test_killed();
     scratch_remove();

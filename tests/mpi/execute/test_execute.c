@@ -252,7 +252,8 @@ static void execute(bench *b, const setup *s, const tsr_plan *plan, const tsr_ge
                        .device = b->device,
                        .kernel = kernel,
                        .transport = o->transport,
-                       .io_threads = 2};
+                       .io_threads = 2,
+                       .write_threads = 2};
     open_operand(b, s, 0, &plan->problem.operand[TSR_OPERAND_A], &x.a);
     open_operand(b, s, 1, &plan->problem.operand[TSR_OPERAND_B], &x.b);
     if (s->beta != 0) CHECK_OK(tsr_generated_open(TSR_FILL_INTEGER, 3, s->m, s->n, TSR_I16, &x.c0));

@@ -1,5 +1,5 @@
-/* Reads that are short or interrupted go on (read_at.h). */
-#include "io/files/read_at.h"
+/* Calls that move fewer bytes or are interrupted go on (file_bytes.h). */
+#include "io/files/file_bytes.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -17,6 +17,18 @@ ssize_t tsr_read_at(int fd, void *to, size_t bytes, int64_t offset) {
         done += (size_t)got;
     }
     return (ssize_t)done;
+}
+
+int tsr_write_at(int fd, const void *from, size_t bytes, int64_t offset) {
+    while (bytes > 0) {
+        ssize_t put = pwrite(fd, from, bytes, offset);
+        if (put < 0 && errno == EINTR) continue;
+        if (put <= 0) return put < 0 ? errno : ENOSPC;
+        from = (const char *)from + put;
+        bytes -= (size_t)put;
+        offset += put;
+    }
+    return 0;
 }
 
 tsr_status tsr_plain_file_open(const char *file, int *fd, int64_t *bytes) {
