@@ -234,8 +234,8 @@ static tsr_status judge(const result *results, int count) {
 /* ---- the command ----------------------------------------------------------------------------- */
 
 static tsr_status choose_one(bench *b) {
-    const tsr_gemm_request request = {b->input,   b->input,   b->type,   TSR_ACCURACY_IEEE,
-                                      b->o->size, b->o->size, b->most_k, 0};
+    const tsr_gemm_request request = {b->input,  b->input, b->type, TSR_ACCURACY_IEEE, b->o->size, b->o->size,
+                                      b->most_k, 0,        1};
     if (strcmp(b->o->kernel, "auto") == 0) return tsr_gemm_choose("auto", &b->facts, &request, &b->one);
     return tsr_gemm_find(b->o->kernel, &b->facts, b->input, b->type, &b->one);
 }

@@ -24,7 +24,7 @@ typedef struct {
     const char *kernel, *device, *json;
     bool quiet;
     tsr_product_shape shape;
-    int64_t repeat, rounds;
+    int64_t batch, repeat, rounds;
     tsr_dtype type;
     bool all, explain;
 } bench_options;
@@ -43,6 +43,14 @@ static const tsr_option options[] = {
      .read = tsr_read_flag,
      .field = AT(explain)},
     {.shared = &tsr_option_product, .initial = "1024", .field = AT(shape)},
+    {.name = "batch",
+     .value = "N",
+     .help = "Products of this shape in a launch, one after the other in memory (default 1)",
+     .initial = "1",
+     .read = tsr_read_whole,
+     .low = 1,
+     .high = 1 << 20,
+     .field = AT(batch)},
     {.shared = &tsr_option_operand_type, .field = AT(type)},
     {.shared = &tsr_option_device, .field = AT(device)},
     {.name = "repeat",
@@ -116,8 +124,9 @@ static tsr_status sample_error(const tsr_bench_product *p, int64_t i, int64_t j,
                                      p->clock.stream));
     TSR_TRY(p->device->ops->stream_wait(p->device, p->clock.stream));
     long double sum = 0;
+    const int64_t first = i / p->m * p->k; /* row of B, of this product */
     for (int64_t l = 0; l < p->k; l++)
-        sum += (long double)tsr_bench_product_a(p, i, l) * (long double)tsr_bench_product_b(p, l, j);
+        sum += (long double)tsr_bench_product_a(p, i, l) * (long double)tsr_bench_product_b(p, first + l, j);
     const long double difference = fabsl((long double)tsr_element_to_double((tsr_element){p->type, false}, &got) - sum);
     *error = sum > 0 ? (double)(difference / sum) : (double)difference;
     return TSR_OK;
@@ -125,7 +134,7 @@ static tsr_status sample_error(const tsr_bench_product *p, int64_t i, int64_t j,
 
 /* The largest relative error among SAMPLES elements spread over C, both ends among them; NaN when one is NaN. */
 static tsr_status largest_error(const bench *b, double *largest) {
-    const int64_t elements = b->o->shape.m * b->o->shape.n;
+    const int64_t elements = b->o->batch * b->o->shape.m * b->o->shape.n;
     double worst = 0;
     for (int64_t s = 0; s < SAMPLES && !isnan(worst); s++) {
         double error;
@@ -142,7 +151,9 @@ static tsr_status largest_error(const bench *b, double *largest) {
 static tsr_status begin(const bench *b, bench_row *row) {
     const bench_options *o = b->o;
     int64_t once;
-    TSR_TRY(tsr_gemm_shape_of(row->kernel, b->product.device, o->shape.m, o->shape.n, o->shape.k, &row->shape));
+    const tsr_gemm_kernel *batched = tsr_gemm_serving_batch(row->kernel, o->batch, o->shape.m, o->shape.n, o->shape.k);
+    TSR_TRY(tsr_gemm_shape_of(batched ? batched : row->kernel, b->product.device, o->shape.m, o->shape.n, o->shape.k,
+                              &row->shape));
     TSR_TRY(tsr_bench_product_time(&b->product, row->kernel, 1, &row->seconds, NULL, &once));
     return largest_error(b, &row->error);
 }
@@ -154,8 +165,8 @@ static void finish(const bench *b, bench_row *row) {
     qsort(row->rounds, (size_t)count, sizeof *row->rounds, tsr_bench_by_size);
     row->seconds = (row->rounds[(count - 1) / 2] + row->rounds[count / 2]) / 2;
     const double flops = 2.0 * (double)o->shape.m * (double)o->shape.n * (double)o->shape.k;
-    row->gflops = flops / row->seconds / 1e9;
-    row->bandwidth_gbs = row->shape.bytes / row->seconds / 1e9;
+    row->gflops = flops * (double)o->batch / row->seconds / 1e9;
+    row->bandwidth_gbs = row->shape.bytes * (double)o->batch / row->seconds / 1e9;
     row->flop_byte = row->shape.bytes > 0 ? flops / row->shape.bytes : 0;
 }
 
@@ -203,8 +214,14 @@ static const tsr_gemm_kernel *vendor_of(const bench *b, const tsr_gemm_kernel *k
 
 static tsr_gemm_request request_of(const bench *b) {
     const tsr_bench_product *p = &b->product;
-    return (tsr_gemm_request){
-        .a = p->input, .b = p->input, .type = p->type, .accuracy = TSR_ACCURACY_FAST, .m = p->m, .n = p->n, .k = p->k};
+    return (tsr_gemm_request){.a = p->input,
+                              .b = p->input,
+                              .type = p->type,
+                              .accuracy = TSR_ACCURACY_FAST,
+                              .m = p->m,
+                              .n = p->n,
+                              .k = p->k,
+                              .batch = p->batch};
 }
 
 /* The kernel called `name`, in the type that is measured. */
@@ -283,10 +300,18 @@ static void print_row(const bench *b, const bench_row *row, const bench_row *ven
            tsr_gemm_error_bound(row->kernel, b->o->shape.k), row->repeats);
 }
 
-static void print_table(const bench *b, const bench_row *rows, int count) {
+/* "gemm f32, m = 64, n = 64, k = 64, a batch of 1024 on NVIDIA H200" */
+static void print_product(const bench *b) {
     const bench_options *o = b->o;
-    printf("gemm %s, m = %" PRId64 ", n = %" PRId64 ", k = %" PRId64 " on %s, uniform data\n", tsr_dtype_name(o->type),
-           o->shape.m, o->shape.n, o->shape.k, b->facts.name);
+    printf("gemm %s, m = %" PRId64 ", n = %" PRId64 ", k = %" PRId64, tsr_dtype_name(o->type), o->shape.m, o->shape.n,
+           o->shape.k);
+    if (o->batch > 1) printf(", a batch of %" PRId64, o->batch);
+    printf(" on %s", b->facts.name);
+}
+
+static void print_table(const bench *b, const bench_row *rows, int count) {
+    print_product(b);
+    printf(", uniform data\n");
     printf("%-12s %10s %8s %11s %9s %9s %9s %5s %7s %12s %9s %9s %7s\n", "kernel", "GFLOP/s", "vendor", "ms", "GB/s",
            "flop/byte", "occupancy", "regs", "shared", "tile", "error", "bound", "repeats");
     for (int i = 0; i < count; i++) print_row(b, &rows[i], vendor_row(b, rows, count, &rows[i]));
@@ -318,8 +343,10 @@ static void write_json(FILE *file, const bench *b, const bench_row *rows, int co
     const bench_options *o = b->o;
     fprintf(file, "{\"format\": %d, \"version\": \"%s\", \"device\": ", TSR_RECORD_FORMAT, TSR_VERSION);
     tsr_json_string(file, b->facts.name);
-    fprintf(file, ", \"type\": \"%s\", \"m\": %" PRId64 ", \"n\": %" PRId64 ", \"k\": %" PRId64 ",\n \"kernels\": [",
-            tsr_dtype_name(o->type), o->shape.m, o->shape.n, o->shape.k);
+    fprintf(file,
+            ", \"type\": \"%s\", \"m\": %" PRId64 ", \"n\": %" PRId64 ", \"k\": %" PRId64 ", \"batch\": %" PRId64
+            ",\n \"kernels\": [",
+            tsr_dtype_name(o->type), o->shape.m, o->shape.n, o->shape.k, o->batch);
     for (int i = 0; i < count; i++) {
         fprintf(file, "%s\n  ", i > 0 ? "," : "");
         json_row(file, b, &rows[i], vendor_row(b, rows, count, &rows[i]));
@@ -331,13 +358,15 @@ static void write_json(FILE *file, const bench *b, const bench_row *rows, int co
 static void explain(const bench *b, const bench_row *rows, int count) {
     const tsr_gemm_request request = request_of(b);
     char text[TSR_GEMM_TEXT];
-    printf("gemm %s, m = %" PRId64 ", n = %" PRId64 ", k = %" PRId64 " on %s\n", tsr_dtype_name(b->o->type),
-           b->o->shape.m, b->o->shape.n, b->o->shape.k, b->facts.name);
+    print_product(b);
+    printf("\n");
     if (!b->o->all && (!b->o->kernel || strcmp(b->o->kernel, "auto") == 0))
         printf("%s\n", tsr_gemm_explain_choice("auto", &b->facts, &request, rows[0].kernel, text));
     for (int i = 0; i < count; i++)
         if (rows[i].why[0]) printf("%s cannot run: %s\n", rows[i].kernel->name, rows[i].why);
-        else printf("%s\n", tsr_gemm_explain(rows[i].kernel, b->o->shape.m, b->o->shape.n, b->o->shape.k, text));
+        else
+            printf("%s\n",
+                   tsr_gemm_explain(rows[i].kernel, b->o->batch, b->o->shape.m, b->o->shape.n, b->o->shape.k, text));
 }
 
 /* A kernel asked for by name has to run, and one whose error exceeds what it states is wrong, however fast. */
@@ -361,10 +390,13 @@ static tsr_status judge(const bench *b, const bench_row *rows, int count) {
 /* Local, on rank 0. */
 static tsr_status run_bench(const void *asked, tsr_device *device) {
     const bench_options *o = asked;
-    bench b = {
-        .o = o,
-        .product = {
-            .m = o->shape.m, .n = o->shape.n, .k = o->shape.k, .input = o->type, .type = tsr_dtype_compute(o->type)}};
+    bench b = {.o = o,
+               .product = {.m = o->shape.m,
+                           .n = o->shape.n,
+                           .k = o->shape.k,
+                           .batch = o->batch,
+                           .input = o->type,
+                           .type = tsr_dtype_compute(o->type)}};
     bench_row rows[MOST_KERNELS] = {0};
     int count = 0;
     tsr_text_file json;

@@ -25,15 +25,17 @@ static double element(uint64_t seed, tsr_dtype type, int64_t i, int64_t j) {
 double tsr_bench_product_a(const tsr_bench_product *p, int64_t i, int64_t j) { return element(SEED_A, p->input, i, j); }
 double tsr_bench_product_b(const tsr_bench_product *p, int64_t i, int64_t j) { return element(SEED_B, p->input, i, j); }
 
+static int64_t products_of(const tsr_bench_product *p) { return tsr_max(1, p->batch); }
+
 tsr_status tsr_bench_product_open(tsr_device *device, tsr_bench_product *p) {
     size_t c_bytes;
     p->device = device;
     p->type = tsr_dtype_compute(p->input);
-    TSR_TRY(tsr_bytes_checked(p->m, p->n, tsr_dtype_bytes(p->type), &c_bytes));
+    TSR_TRY(tsr_bytes_checked(products_of(p) * p->m, p->n, tsr_dtype_bytes(p->type), &c_bytes));
     TSR_TRY(device->ops->use(device));
     TSR_TRY(tsr_bench_clock_open(device, &p->clock));
-    TSR_TRY(make_matrix(p, SEED_A, p->m, p->k, &p->a));
-    TSR_TRY(make_matrix(p, SEED_B, p->k, p->n, &p->b));
+    TSR_TRY(make_matrix(p, SEED_A, products_of(p) * p->m, p->k, &p->a));
+    TSR_TRY(make_matrix(p, SEED_B, products_of(p) * p->k, p->n, &p->b));
     return device->ops->allocate(device, c_bytes, &p->c);
 }
 
@@ -66,8 +68,8 @@ tsr_status tsr_bench_product_time(const tsr_bench_product *p, const tsr_gemm_ker
     tsr_status status = TSR_OK;
     if (workspace_bytes > 0) TSR_TRY_DONE(ops->allocate(p->device, workspace_bytes, &workspace));
     /* NaN */
-    TSR_TRY_DONE(
-        ops->fill_bytes(p->device, p->c, 0xff, (size_t)(p->m * p->n) * tsr_dtype_bytes(p->type), p->clock.stream));
+    TSR_TRY_DONE(ops->fill_bytes(p->device, p->c, 0xff,
+                                 (size_t)(products_of(p) * p->m * p->n) * tsr_dtype_bytes(p->type), p->clock.stream));
     const tsr_gemm_args args = {.m = p->m,
                                 .n = p->n,
                                 .k = p->k,
@@ -77,6 +79,10 @@ tsr_status tsr_bench_product_time(const tsr_bench_product *p, const tsr_gemm_ker
                                 .ldb = p->n,
                                 .c = p->c,
                                 .ldc = p->n,
+                                .batch = p->batch,
+                                .stride_a = p->m * p->k,
+                                .stride_b = p->k * p->n,
+                                .stride_c = p->m * p->n,
                                 .workspace = workspace};
     launch_context context = {kernel, p, &args};
     status = tsr_bench_time(&p->clock, launch, &context, repeat, seconds, best, repeats);

@@ -9,6 +9,7 @@ typedef struct {
     tsr_device *device; /* not owned */
     tsr_bench_clock clock;
     int64_t m, n, k; /* may be made smaller between measurements */
+    int64_t batch;   /* products of this shape, one after the other in memory, a launch; 0 and 1: one */
     tsr_dtype input; /* of A and B */
     tsr_dtype type;  /* of C */
     void *a, *b, *c; /* device memory; A and B uniform in [0, 1): tsr_bench_product_a, _b */
@@ -18,7 +19,7 @@ typedef struct {
 tsr_status tsr_bench_product_open(tsr_device *device, tsr_bench_product *product);
 void tsr_bench_product_close(tsr_bench_product *product);
 /* Element (i, j) of A or B, as its input type holds it; while m, n and k are as they were when the product was
- * opened. */
+ * opened. Rows of a batch are counted through. */
 double tsr_bench_product_a(const tsr_bench_product *product, int64_t i, int64_t j);
 double tsr_bench_product_b(const tsr_bench_product *product, int64_t i, int64_t j);
 /* Median and, where `best` is not NULL, least seconds of `repeat` launches (tsr_bench_time). C is NaN before: an

@@ -104,7 +104,7 @@ static tsr_status print_auto(const tsr_device_facts *facts, const measured *rows
     for (int size = 0; size < TSR_GEMM_SPEED_SIZES; size++) {
         const int64_t edge = ((int64_t)TSR_GEMM_SPEED_SMALLEST << size) - less;
         const tsr_dtype input = rows[0].kernel->input;
-        const tsr_gemm_request request = {input, input, rows[0].kernel->type, accuracy, edge, edge, edge, 0};
+        const tsr_gemm_request request = {input, input, rows[0].kernel->type, accuracy, edge, edge, edge, 0, 1};
         const tsr_gemm_kernel *chosen;
         double fastest = 0, own = 0;
         TSR_TRY(tsr_gemm_choose("auto", facts, &request, &chosen));

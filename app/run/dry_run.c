@@ -77,7 +77,7 @@ static void show_products(const tsr_run *run) {
     for (int i = 0; i < 2; i++)
         if (depths[i] > 0 && (i == 0 || depths[1] < depths[0]))
             printf("%-14s %lld x %lld x %lld: %s\n", i == 0 ? "products" : "", (long long)m, (long long)n,
-                   (long long)depths[i], tsr_gemm_explain(run->kernel, m, n, depths[i], text));
+                   (long long)depths[i], tsr_gemm_explain(run->kernel, 1, m, n, depths[i], text));
 }
 
 tsr_status tsr_dry_run_print(const tsr_run *run) {

@@ -7,6 +7,8 @@
  * - any m, n, k ≥ 0 (k = 0 without accumulate writes zeros) and any ld ≥ columns; bytes between cols and ld of C
  *   stay untouched;
  * - asynchronous on the stream given; allocates nothing; workspace is asked for and passed in;
+ * - with `batch` > 1 it makes so many products, each `stride` elements after the one before; a stride of 0 is the same
+ *   matrix for all, of A or B alone. Products of C do not overlap, and what lies between them stays untouched;
  * - deterministic: same inputs, same bits; NaN and Inf go where IEEE arithmetic sends them;
  * - states its error bound in units of u·(|A||B|) for inner length k.
  * tests/ runs all of it for every kernel. */
@@ -35,9 +37,11 @@ typedef struct {
     void *c;
     int64_t ldc; /* m × n, row-major, ldc ≥ n elements */
     bool accumulate;
-    void *workspace;               /* workspace_bytes(...) bytes of device memory, NULL when that is 0 */
-    tsr_gemm_fallbacks *fallbacks; /* device memory, may be NULL: the kernel adds what its `fallback` makes */
-    const unsigned *predicate;     /* device memory: where it holds 0 in the stream's order, nothing is done and C
+    int64_t batch;                        /* products of this shape; 0 and 1: one */
+    int64_t stride_a, stride_b, stride_c; /* elements from product to product; not looked at for one */
+    void *workspace;                      /* workspace_bytes(...) bytes of device memory, NULL when that is 0 */
+    tsr_gemm_fallbacks *fallbacks;        /* device memory, may be NULL: the kernel adds what its `fallback` makes */
+    const unsigned *predicate; /* device memory: where it holds 0 in the stream's order, nothing is done and C
                                     * stays; NULL: always done. For kernels with `predicated` */
 } tsr_gemm_args;
 
@@ -99,6 +103,9 @@ typedef struct tsr_gemm_kernel {
      * counts; NULL: it holds all. */
     const struct tsr_gemm_kernel *fallback;
     bool predicated; /* launch obeys `predicate` */
+    /* The kernel that makes many small products in one launch in this one's place, itself where it always does: of the
+     * same input and type, as accurate, content with this one's workspace. NULL: a launch each. */
+    const struct tsr_gemm_kernel *batched;
 
     size_t (*workspace_bytes)(int64_t m, int64_t n, int64_t k); /* NULL: none */
     /* NULL: it has no tiles to tell of */
@@ -129,8 +136,9 @@ typedef struct {
     tsr_dtype a, b;        /* as stored */
     tsr_dtype type;        /* of C's accumulator: TSR_F32 or TSR_F64 */
     tsr_accuracy accuracy; /* the most that may be lost */
-    int64_t m, n, k;       /* of a launch, about */
+    int64_t m, n, k;       /* of a product, about */
     double flops;          /* of all launches on this device; 0: so many that loading a kernel does not count */
+    int64_t batch;         /* products a launch; 0 and 1: one */
 } tsr_gemm_request;
 
 /* kernel_choice.c: the fastest kernel for the request on this device, as speeds.inc has it measured there for
@@ -147,14 +155,18 @@ double tsr_gemm_speed(const tsr_gemm_kernel *kernel, const tsr_device_facts *fac
 /* kernel_choice.c: the kernel that makes a product for which `kernel` is asked, by shape: itself or, in the end, a
  * substitute. Pure; never NULL. */
 const tsr_gemm_kernel *tsr_gemm_serving(const tsr_gemm_kernel *kernel, int64_t m, int64_t n, int64_t k);
+/* kernel_choice.c: the kernel that makes `batch` such products in one launch: the `batched` one of a kernel, where they
+ * are small or it is that itself; NULL: each is a launch of tsr_gemm_serving. Pure. */
+const tsr_gemm_kernel *tsr_gemm_serving_batch(const tsr_gemm_kernel *kernel, int64_t batch, int64_t m, int64_t n,
+                                              int64_t k);
 /* kernel_choice.c: the same for a reader: "split3 -> simt (k < 64)". `text` of TSR_GEMM_TEXT chars is returned. */
 #define TSR_GEMM_TEXT 320
-const char *tsr_gemm_explain(const tsr_gemm_kernel *kernel, int64_t m, int64_t n, int64_t k, char *text);
+const char *tsr_gemm_explain(const tsr_gemm_kernel *kernel, int64_t batch, int64_t m, int64_t n, int64_t k, char *text);
 /* kernel_choice.c: why tsr_gemm_choose takes `kernel` for this request. `text` as above. */
 const char *tsr_gemm_explain_choice(const char *name, const tsr_device_facts *facts, const tsr_gemm_request *request,
                                     const tsr_gemm_kernel *kernel, char *text);
-/* launch.c: checks args against the contract (ld, NULLs, multiple) and launches the kernel that serves the shape;
- * every caller uses it. */
+/* launch.c: checks args against the contract (ld, strides, NULLs, multiple) and launches the kernel that serves the
+ * shape; every caller uses it. */
 tsr_status tsr_gemm_launch(const tsr_gemm_kernel *kernel, tsr_device *device, tsr_stream *stream,
                            const tsr_gemm_args *args);
 /* launch.c: the kernel's `shape`, or, where it has none, bytes alone, each operand counted once. */

@@ -59,10 +59,22 @@ static bool takes(const tsr_gemm_kernel *kernel, const tsr_gemm_request *request
     return kernel->type == request->type && (as_stored || tsr_dtype_serves(kernel->input, TSR_USE_ROUNDED));
 }
 
+/* A batch that is one launch counts as a product of as many multiply-adds, which is what was measured. */
+static double measured_for(const tsr_gemm_kernel *kernel, const tsr_device_facts *facts,
+                           const tsr_gemm_request *request) {
+    const bool batched = tsr_gemm_serving_batch(kernel, request->batch, request->m, request->n, request->k) != NULL;
+    const double more = batched ? cbrt((double)request->batch) : 1;
+    const int64_t round = (request->m | request->n | request->k) % 8 == 0 ? 8 : 1;
+    const int64_t m = tsr_round_up((int64_t)((double)request->m * more), round);
+    const int64_t n = tsr_round_up((int64_t)((double)request->n * more), round);
+    const int64_t k = tsr_round_up((int64_t)((double)request->k * more), round);
+    return tsr_gemm_speed(kernel, facts, m, n, k);
+}
+
 /* flop/s of all launches together, the seconds before the first of them counted in. Where nothing was measured a
  * rank, which is below any flop/s; loading is then held against a guess. */
 static double speed_of(const tsr_gemm_kernel *kernel, const tsr_device_facts *facts, const tsr_gemm_request *request) {
-    const double guess = 1e13, measured = tsr_gemm_speed(kernel, facts, request->m, request->n, request->k);
+    const double guess = 1e13, measured = measured_for(kernel, facts, request);
     if (measured > 0)
         return request->flops > 0 ? request->flops / (request->flops / measured + kernel->load_seconds) : measured;
     return request->flops > 0 && kernel->load_seconds > request->flops / guess ? 0 : (double)kernel->speed_rank;
@@ -106,6 +118,9 @@ tsr_status tsr_gemm_choose(const char *name, const tsr_device_facts *facts, cons
 
 /* ---- the kernel for a product ---------------------------------------------------------------- */
 
+/* Products of more than this edge³ multiply-adds fill a device by themselves. */
+#define BATCHED_EDGE 640
+
 static tsr_gemm_substitute substitute_of(const tsr_gemm_kernel *kernel, int64_t m, int64_t n, int64_t k) {
     return kernel->substitute ? kernel->substitute(m, n, k) : (tsr_gemm_substitute){.kernel = NULL};
 }
@@ -115,8 +130,20 @@ const tsr_gemm_kernel *tsr_gemm_serving(const tsr_gemm_kernel *kernel, int64_t m
     return other ? tsr_gemm_serving(other, m, n, k) : kernel;
 }
 
-const char *tsr_gemm_explain(const tsr_gemm_kernel *kernel, int64_t m, int64_t n, int64_t k, char *text) {
+const tsr_gemm_kernel *tsr_gemm_serving_batch(const tsr_gemm_kernel *kernel, int64_t batch, int64_t m, int64_t n,
+                                              int64_t k) {
+    const tsr_gemm_kernel *batched = kernel->batched;
+    const bool small = (double)m * (double)n * (double)k <= (double)BATCHED_EDGE * BATCHED_EDGE * BATCHED_EDGE;
+    return batch > 1 && batched && (batched == kernel || small) ? batched : NULL;
+}
+
+const char *tsr_gemm_explain(const tsr_gemm_kernel *kernel, int64_t batch, int64_t m, int64_t n, int64_t k,
+                             char *text) {
+    const tsr_gemm_kernel *batched = tsr_gemm_serving_batch(kernel, batch, m, n, k);
     size_t used = (size_t)snprintf(text, TSR_GEMM_TEXT, "%s", kernel->name);
+    if (batched && batched != kernel)
+        snprintf(text + used, TSR_GEMM_TEXT - used, " -> %s (a batch, m*n*k <= %d^3)", batched->name, BATCHED_EDGE);
+    if (batched) return text;
     tsr_gemm_substitute next;
     while ((next = substitute_of(kernel, m, n, k)).kernel && used < TSR_GEMM_TEXT) {
         used += (size_t)snprintf(text + used, TSR_GEMM_TEXT - used, " -> %s (%s)", next.kernel->name, next.why);
@@ -130,7 +157,7 @@ const char *tsr_gemm_explain(const tsr_gemm_kernel *kernel, int64_t m, int64_t n
 
 const char *tsr_gemm_explain_choice(const char *name, const tsr_device_facts *facts, const tsr_gemm_request *request,
                                     const tsr_gemm_kernel *kernel, char *text) {
-    const double speed = tsr_gemm_speed(kernel, facts, request->m, request->n, request->k);
+    const double speed = measured_for(kernel, facts, request);
     const bool any = strcmp(name, "auto") == 0, best = any && best_of(NULL, facts, request) == kernel;
     /* NOLINTBEGIN(clang-analyzer-core.NullDereference): a kernel was chosen, whatever best_of finds now */
     if (!any) snprintf(text, TSR_GEMM_TEXT, "%s, asked for by name", kernel->name);

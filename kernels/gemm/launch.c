@@ -17,6 +17,48 @@ static tsr_status check_operand(const tsr_gemm_kernel *kernel, char operand, con
     return tsr_bytes_checked(rows, ld, tsr_dtype_bytes(operand == 'C' ? kernel->type : kernel->input), &bytes);
 }
 
+/* Where products of a batch lie: C's may not overlap, and none may be so far off that it cannot be counted. */
+static tsr_status check_batch(const tsr_gemm_kernel *kernel, const tsr_gemm_args *args) {
+    const int64_t c_elements = args->m > 0 ? (args->m - 1) * args->ldc + args->n : 0;
+    size_t bytes;
+    if (args->batch < 0 || args->stride_a < 0 || args->stride_b < 0 || args->stride_c < 0)
+        return tsr_fail(TSR_ERR_SHAPE,
+                        "kernel '%s': a batch of %" PRId64 " with strides %" PRId64 ", %" PRId64 ", %" PRId64
+                        ": none may be negative",
+                        kernel->name, args->batch, args->stride_a, args->stride_b, args->stride_c);
+    if (args->batch < 2) return TSR_OK;
+    if (args->stride_c < c_elements)
+        return tsr_fail(TSR_ERR_SHAPE,
+                        "kernel '%s': products are %" PRId64 " elements apart and one takes %" PRId64
+                        ": stride_c must not be smaller",
+                        kernel->name, args->stride_c, c_elements);
+    if (args->predicate)
+        return tsr_fail(TSR_ERR_UNSUPPORTED, "kernel '%s': no predicate holds for a batch: launch its products",
+                        kernel->name);
+    TSR_TRY(tsr_bytes_checked(args->batch, args->stride_a, tsr_dtype_bytes(kernel->input), &bytes));
+    TSR_TRY(tsr_bytes_checked(args->batch, args->stride_b, tsr_dtype_bytes(kernel->input), &bytes));
+    return tsr_bytes_checked(args->batch, args->stride_c, tsr_dtype_bytes(kernel->type), &bytes);
+}
+
+/* `x` moved on by `products` strides; NULL, where nothing is read, stays so. */
+static void *moved(const void *x, int64_t products, int64_t stride, tsr_dtype type) {
+    return x ? (char *)x + (size_t)(products * stride) * tsr_dtype_bytes(type) : NULL;
+}
+
+/* One launch each. */
+static tsr_status launch_each(const tsr_gemm_kernel *serving, tsr_device *device, tsr_stream *stream,
+                              const tsr_gemm_args *args) {
+    for (int64_t i = 0; i < args->batch; i++) {
+        tsr_gemm_args one = *args;
+        one.batch = 1;
+        one.a = moved(args->a, i, args->stride_a, serving->input);
+        one.b = moved(args->b, i, args->stride_b, serving->input);
+        one.c = moved(args->c, i, args->stride_c, serving->type);
+        TSR_TRY(serving->launch(device, stream, &one));
+    }
+    return TSR_OK;
+}
+
 tsr_status tsr_gemm_launch(const tsr_gemm_kernel *kernel, tsr_device *device, tsr_stream *stream,
                            const tsr_gemm_args *args) {
     int64_t m = args->m;
@@ -37,6 +79,7 @@ tsr_status tsr_gemm_launch(const tsr_gemm_kernel *kernel, tsr_device *device, ts
     TSR_TRY(check_operand(kernel, 'A', args->a, m, k, args->lda));
     TSR_TRY(check_operand(kernel, 'B', args->b, k, n, args->ldb));
     TSR_TRY(check_operand(kernel, 'C', args->c, m, n, args->ldc));
+    TSR_TRY(check_batch(kernel, args));
     if (kernel->workspace_bytes && kernel->workspace_bytes(m, n, k) > 0 && !args->workspace)
         return tsr_fail(TSR_ERR_MEMORY, "kernel '%s' needs a workspace of %zu bytes and got none: pass it",
                         kernel->name, kernel->workspace_bytes(m, n, k));
@@ -46,7 +89,10 @@ tsr_status tsr_gemm_launch(const tsr_gemm_kernel *kernel, tsr_device *device, ts
         serving = kernel;
     if (args->predicate && !serving->predicated)
         return tsr_fail(TSR_ERR_UNSUPPORTED, "kernel '%s' obeys no predicate: use one that does", serving->name);
-    return m == 0 || n == 0 ? TSR_OK : serving->launch(device, stream, args);
+    if (m == 0 || n == 0) return TSR_OK;
+    if (args->batch < 2) return serving->launch(device, stream, args);
+    const tsr_gemm_kernel *batched = tsr_gemm_serving_batch(kernel, args->batch, m, n, k);
+    return batched ? batched->launch(device, stream, args) : launch_each(serving, device, stream, args);
 }
 
 /* Operands counted once, as for a library whose tiles are its own affair. */

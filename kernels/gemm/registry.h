@@ -31,6 +31,7 @@ extern "C" {
     X(coarse_f64)                                                                                                      \
     X(simt_f32)                                                                                                        \
     X(simt_f64)                                                                                                        \
+    X(batched_f32)                                                                                                     \
     X(compensated_f32)                                                                                                 \
     X(compensated_f64)
 
@@ -40,7 +41,10 @@ extern "C" {
     X(dmma_f64)                                                                                                        \
     X(tf32_f32)                                                                                                        \
     X(wgmma_f16)                                                                                                       \
-    X(wgmma_bf16)
+    X(wgmma_bf16)                                                                                                      \
+    X(batched_f64)                                                                                                     \
+    X(batched_f16)                                                                                                     \
+    X(batched_bf16)
 
 /* With cuBLAS (TSR_HAVE_CUBLAS). */
 #define TSR_GEMM_CUBLAS_LIST(X)                                                                                        \

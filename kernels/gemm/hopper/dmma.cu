@@ -323,6 +323,7 @@ const tsr_gemm_kernel tsr_gemm_dmma_f64 = hopper::kernel(TSR_F64, TSR_F64,
                                                           .what = "fp64 tensor cores, tiles brought by TMA",
                                                           .speed_rank = 70,
                                                           .substitute = substitute,
+                                                          .batched = &tsr_gemm_batched_f64,
                                                           .workspace_bytes = workspace_bytes,
                                                           .shape = hopper::shape<Dmma>,
                                                           .launch = launch});

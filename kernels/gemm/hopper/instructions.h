@@ -77,6 +77,17 @@ __device__ __forceinline__ void copies_arrive(uint64_t *barrier) {
 /* Until all of it is. */
 __device__ __forceinline__ void copies_wait() { asm volatile("cp.async.wait_all;" ::: "memory"); }
 
+/* 16 bytes, of which the first `bytes` are read and the rest becomes zero; around the L1 cache. */
+__device__ __forceinline__ void copy_async_16(uint32_t to, const void *from, int bytes) {
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(bytes) : "memory");
+}
+/* This thread's copies since the last group are a group. */
+__device__ __forceinline__ void copies_commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+/* Until all but the last PENDING groups of this thread are there. */
+template <int PENDING> __device__ __forceinline__ void copies_wait_group() {
+    asm volatile("cp.async.wait_group %0;" ::"n"(PENDING) : "memory");
+}
+
 /* bytes (a multiple of 16, both ends 16-byte aligned) from global to shared memory; completes on the barrier. One
  * thread. */
 __device__ __forceinline__ void copy_bulk(void *to, const void *from, uint32_t bytes, uint64_t *barrier) {
@@ -269,6 +280,38 @@ __device__ __forceinline__ void mma_m16n8k16(double (&d)[4], const double (&a)[8
                  : "+d"(d[0]), "+d"(d[1]), "+d"(d[2]), "+d"(d[3])
                  : "d"(a[0]), "d"(a[1]), "d"(a[2]), "d"(a[3]), "d"(a[4]), "d"(a[5]), "d"(a[6]), "d"(a[7]), "d"(b[0]),
                    "d"(b[1]), "d"(b[2]), "d"(b[3]));
+}
+
+/* d (16 × 8, fp32) += a (16 × 16) · b (16 × 8) of bf16 or f16. Lane 4g + t holds of a rows g and g + 8, of b column g,
+ * of d what it does above; along k elements 2t and 2t + 1, then those 8 further on. */
+template <bool BF16>
+__device__ __forceinline__ void mma_m16n8k16(float (&d)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1) {
+    if (BF16)
+        asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, "
+                     "{%8, %9}, {%0, %1, %2, %3};"
+                     : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+                     : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+    else
+        asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, "
+                     "{%8, %9}, {%0, %1, %2, %3};"
+                     : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+                     : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+}
+
+/* Four matrices of 8 × 8 16-bit elements from shared memory. Lane l says where row l % 8 of matrix l / 8 begins, at a
+ * multiple of 16 bytes. Lane 4g + t gets of each row g, elements 2t and 2t + 1; of a turned one column g, of rows 2t
+ * and 2t + 1. */
+__device__ __forceinline__ void load_matrices(uint32_t (&x)[4], const uint16_t *row) {
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(x[0]), "=r"(x[1]), "=r"(x[2]), "=r"(x[3])
+                 : "r"(shared_address(row))
+                 : "memory");
+}
+__device__ __forceinline__ void load_matrices_turned(uint32_t (&x)[4], const uint16_t *row) {
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(x[0]), "=r"(x[1]), "=r"(x[2]), "=r"(x[3])
+                 : "r"(shared_address(row))
+                 : "memory");
 }
 
 /* Two neighbours from an address of shared memory, a multiple of 16. */

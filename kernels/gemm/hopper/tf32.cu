@@ -327,6 +327,7 @@ const tsr_gemm_kernel tsr_gemm_tf32_f32 = hopper::kernel(TSR_F32, TSR_F32,
                                                           .error_factor = 43000,
                                                           .speed_rank = 80,
                                                           .substitute = substitute,
+                                                          .batched = &tsr_gemm_batched_f32,
                                                           .workspace_bytes = workspace_bytes,
                                                           .shape = hopper::shape<Tf32>,
                                                           .launch = launch});

@@ -379,7 +379,7 @@ template <tsr_dtype TYPE> tsr_status shape(tsr_device *, int64_t m, int64_t n, i
  * three times. Products are exact. */
 constexpr double ERROR_FACTOR = 2.0;
 
-template <tsr_dtype TYPE> constexpr tsr_gemm_kernel table() {
+template <tsr_dtype TYPE> constexpr tsr_gemm_kernel table(const tsr_gemm_kernel *batched) {
     return hopper::kernel(TYPE, TSR_F32,
                           {.name = "wgmma",
                            .what = "tensor cores, 16-bit operands as they stand, tensor copies, clusters",
@@ -387,6 +387,7 @@ template <tsr_dtype TYPE> constexpr tsr_gemm_kernel table() {
                            .error_factor = ERROR_FACTOR,
                            .error_grows = true,
                            .speed_rank = 70,
+                           .batched = batched,
                            .workspace_bytes = workspace_bytes,
                            .shape = shape<TYPE>,
                            .launch = launch<TYPE>});
@@ -394,5 +395,5 @@ template <tsr_dtype TYPE> constexpr tsr_gemm_kernel table() {
 
 } // namespace
 
-const tsr_gemm_kernel tsr_gemm_wgmma_bf16 = table<TSR_BF16>();
-const tsr_gemm_kernel tsr_gemm_wgmma_f16 = table<TSR_F16>();
+const tsr_gemm_kernel tsr_gemm_wgmma_bf16 = table<TSR_BF16>(&tsr_gemm_batched_bf16);
+const tsr_gemm_kernel tsr_gemm_wgmma_f16 = table<TSR_F16>(&tsr_gemm_batched_f16);

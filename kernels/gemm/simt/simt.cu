@@ -290,6 +290,7 @@ template <typename T> constexpr tsr_gemm_kernel table(tsr_dtype type) {
                                  .speed_rank = 55,
                                  .substitute = substitute<T>,
                                  .predicated = true,
+                                 .batched = type == TSR_F32 ? &tsr_gemm_batched_f32 : nullptr,
                                  .workspace_bytes = workspace_bytes<T>,
                                  .shape = shape<T>,
                                  .launch = launch<T>});

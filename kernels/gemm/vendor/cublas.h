@@ -15,6 +15,9 @@
     X(cublasDestroy)                                                                                                   \
     X(cublasSetStream)                                                                                                 \
     X(cublasSetWorkspace)                                                                                              \
+    X(cublasSgemmStridedBatched_64)                                                                                    \
+    X(cublasDgemmStridedBatched_64)                                                                                    \
+    X(cublasGemmStridedBatchedEx_64)                                                                                   \
     X(cublasSgemm_64)                                                                                                  \
     X(cublasDgemm_64)                                                                                                  \
     X(cublasGemmEx_64)                                                                                                 \

@@ -63,23 +63,30 @@ static size_t workspace_bytes(int64_t m, int64_t n, int64_t k) {
 
 /* What k = 0 asks for. */
 static tsr_status clear(tsr_stream *stream, const tsr_gemm_args *args, size_t bytes) {
+    char *c = args->c;
     if (args->accumulate) return TSR_OK;
-    return TSR_CUDA(cudaMemset2DAsync(args->c, (size_t)args->ldc * bytes, 0, (size_t)args->n * bytes, (size_t)args->m,
-                                      tsr_cuda_stream(stream)));
+    for (int64_t i = 0; i < tsr_max(1, args->batch); i++, c += (size_t)args->stride_c * bytes)
+        TSR_TRY(TSR_CUDA(cudaMemset2DAsync(c, (size_t)args->ldc * bytes, 0, (size_t)args->n * bytes, (size_t)args->m,
+                                           tsr_cuda_stream(stream))));
+    return TSR_OK;
 }
 
-#define DEFINE_LAUNCH(suffix, type, gemm)                                                                              \
+#define DEFINE_LAUNCH(suffix, type, gemm, batched)                                                                     \
     static tsr_status launch_##suffix(tsr_device *device, tsr_stream *stream, const tsr_gemm_args *args) {             \
         const type one = 1, beta = args->accumulate ? 1 : 0;                                                           \
         cublasHandle_t handle;                                                                                         \
         if (args->k == 0) return clear(stream, args, sizeof(type));                                                    \
         TSR_TRY(handle_of(device, stream, args->workspace, &handle));                                                  \
+        if (args->batch > 1)                                                                                           \
+            return TSR_CUBLAS(batched(handle, CUBLAS_OP_N, CUBLAS_OP_N, args->n, args->m, args->k, &one, args->b,      \
+                                      args->ldb, args->stride_b, args->a, args->lda, args->stride_a, &beta, args->c,   \
+                                      args->ldc, args->stride_c, args->batch));                                        \
         return TSR_CUBLAS(gemm(handle, CUBLAS_OP_N, CUBLAS_OP_N, args->n, args->m, args->k, &one, args->b, args->ldb,  \
                                args->a, args->lda, &beta, args->c, args->ldc));                                        \
     }
 
-DEFINE_LAUNCH(f32, float, cublasSgemm_64)
-DEFINE_LAUNCH(f64, double, cublasDgemm_64)
+DEFINE_LAUNCH(f32, float, cublasSgemm_64, cublasSgemmStridedBatched_64)
+DEFINE_LAUNCH(f64, double, cublasDgemm_64, cublasDgemmStridedBatched_64)
 
 /* C in fp32 by the tensor cores. */
 static tsr_status launch_tensor(tsr_device *device, tsr_stream *stream, const tsr_gemm_args *args, cudaDataType_t input,
@@ -88,6 +95,11 @@ static tsr_status launch_tensor(tsr_device *device, tsr_stream *stream, const ts
     cublasHandle_t handle;
     if (args->k == 0) return clear(stream, args, sizeof(float));
     TSR_TRY(handle_of(device, stream, args->workspace, &handle));
+    if (args->batch > 1)
+        return TSR_CUBLAS(cublasGemmStridedBatchedEx_64(
+            handle, CUBLAS_OP_N, CUBLAS_OP_N, args->n, args->m, args->k, &one, args->b, input, args->ldb,
+            args->stride_b, args->a, input, args->lda, args->stride_a, &beta, args->c, CUDA_R_32F, args->ldc,
+            args->stride_c, args->batch, compute, CUBLAS_GEMM_DEFAULT));
     return TSR_CUBLAS(cublasGemmEx_64(handle, CUBLAS_OP_N, CUBLAS_OP_N, args->n, args->m, args->k, &one, args->b, input,
                                       args->ldb, args->a, input, args->lda, &beta, args->c, CUDA_R_32F, args->ldc,
                                       compute, CUBLAS_GEMM_DEFAULT));
@@ -114,6 +126,7 @@ static tsr_status launch_tf32(tsr_device *device, tsr_stream *stream, const tsr_
                                                       .error_grows = true,                                             \
                                                       .multiple = 1,                                                   \
                                                       .speed_rank = 60,                                                \
+                                                      .batched = &tsr_gemm_cublas_##suffix,                            \
                                                       .load_seconds = LOAD_SECONDS,                                    \
                                                       .workspace_bytes = workspace_bytes,                              \
                                                       .launch = launch_##suffix}
@@ -135,6 +148,7 @@ const tsr_gemm_kernel tsr_gemm_cublas_tf32 = {.name = "cublas-tf32",
                                               .error_grows = false,
                                               .multiple = 1,
                                               .speed_rank = 65,
+                                              .batched = &tsr_gemm_cublas_tf32,
                                               .load_seconds = LOAD_SECONDS,
                                               .workspace_bytes = workspace_bytes,
                                               .launch = launch_tf32};

@@ -50,6 +50,17 @@ def test_gemm():
     fails("bench", "gemm", "--shape", "2x3", code=2, says="2x3")
 
 
+def test_gemm_batch():
+    out = run("bench", "gemm", "--shape", "20x30x40", "--batch", "7", "--kernel", "reference", "--device", "cpu",
+              "--repeat", "2", "--json", "batch.json").out
+    bench = load("batch.json")
+    assert "k = 40, a batch of 7 on" in out and bench["batch"] == 7, out
+    for kernel in bench["kernels"]:
+        assert math.isclose(kernel["gflops"], 7 * 2 * 20 * 30 * 40 / kernel["seconds"] / 1e9, rel_tol=1e-4), kernel
+        assert kernel["error"] <= kernel["error_bound"], kernel
+    fails("bench", "gemm", "--batch", "0", code=2, says="--batch")
+
+
 def test_gemm_explain():
     """What makes a product, and why: printed at once, however large it is."""
     out = run("bench", "gemm", "--explain", "--shape", "1000000", "--device", "cpu").out.splitlines()

@@ -38,6 +38,8 @@ def test_explain():
     """Which kernel makes a product, by shape, and the record of a run in which it did."""
     rules = "simt -> tiled (m*n*k < 440^3, k < 440)"
     explain = ["bench", "gemm", "--device", "cuda", "--explain"]
+    out = run(*explain, "--kernel", "simt", "--shape", "64", "--batch", "3").out
+    assert "simt -> batched (a batch, m*n*k <= 640^3)" in out, out
     out = run(*explain, "--kernel", "simt", "--shape", "64").out
     assert out.splitlines()[1] == rules, out
     out = run(*explain, "--kernel", "simt,tiled", "--shape", "65").out

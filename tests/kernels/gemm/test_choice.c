@@ -197,7 +197,7 @@ static size_t workspace_of(const tsr_gemm_kernel *kernel, int64_t m, int64_t n, 
 static void check_serving(const tsr_gemm_kernel *kernel, int64_t m, int64_t n, int64_t k) {
     const tsr_gemm_kernel *other = tsr_gemm_serving(kernel, m, n, k);
     char text[TSR_GEMM_TEXT];
-    tsr_gemm_explain(kernel, m, n, k, text);
+    tsr_gemm_explain(kernel, 1, m, n, k, text);
     CHECK(strstr(text, kernel->name) == text && strstr(text, other->name), "%s is served by %s: %s", kernel->name,
           other->name, text);
     CHECK((strstr(text, " -> ") != NULL) == (other != kernel), "%s", text);
@@ -218,6 +218,30 @@ static void check_serving(const tsr_gemm_kernel *kernel, int64_t m, int64_t n, i
               other->name);
 }
 
+/* What makes a batch in one launch: one that stands for the kernel, where products are small. */
+static void check_batched(void) {
+    int count;
+    const tsr_gemm_kernel *const *kernels = tsr_gemm_kernels(&count);
+    char text[TSR_GEMM_TEXT];
+    for (int i = 0; i < count; i++) {
+        const tsr_gemm_kernel *kernel = kernels[i], *batched = kernel->batched;
+        CHECK(!tsr_gemm_serving_batch(kernel, 1, 64, 64, 64) && !tsr_gemm_serving_batch(kernel, 0, 64, 64, 64),
+              "%s: one product is no batch", kernel->name);
+        CHECK(tsr_gemm_serving_batch(kernel, 2, 64, 64, 64) == batched, "%s", kernel->name);
+        CHECK(tsr_gemm_serving_batch(kernel, 2, 640, 640, 641) == (batched == kernel ? kernel : NULL),
+              "%s: large products are launched one by one", kernel->name);
+        CHECK(strcmp(tsr_gemm_explain(kernel, 9, 2000, 2000, 2000, text), kernel->name) == 0 ||
+                  !strstr(text, "a batch"),
+              "%s", text);
+        if (!batched) continue;
+        CHECK(batched->device == kernel->device && batched->input == kernel->input && batched->type == kernel->type &&
+                  batched->accuracy <= kernel->accuracy && batched->min_arch <= kernel->min_arch &&
+                  batched->multiple == 1 && batched->batched == batched,
+              "%s cannot stand for %s", batched->name, kernel->name);
+        CHECK(batched == kernel || workspace_of(batched, 64, 64, 64) == 0, "%s needs a workspace", batched->name);
+    }
+}
+
 static void check_substitutes(void) {
     int count;
     const tsr_gemm_kernel *const *kernels = tsr_gemm_kernels(&count);
@@ -234,11 +258,16 @@ static void check_text(const char *name, int64_t edge, const char *text) {
     char found[TSR_GEMM_TEXT];
     const tsr_gemm_kernel *kernel = find(name, TSR_F32);
     if (!kernel) return;
-    tsr_gemm_explain(kernel, edge, edge, edge, found);
+    tsr_gemm_explain(kernel, 1, edge, edge, edge, found);
     CHECK(strcmp(found, text) == 0, "%s", found);
 }
 
 static void check_texts(void) {
+    char found[TSR_GEMM_TEXT];
+    if (find("simt", TSR_F32))
+        CHECK(strcmp(tsr_gemm_explain(find("simt", TSR_F32), 5, 64, 64, 64, found),
+                     "simt -> batched (a batch, m*n*k <= 640^3)") == 0,
+              "%s", found);
     check_text("blas", 100, "blas");
     check_text("simt", 1000, "simt");
     check_text("simt", 64, "simt -> tiled (m*n*k < 440^3, k < 440)");
@@ -267,6 +296,7 @@ static void check_texts(void) {
 int main(void) {
     check_as_before();
     check_substitutes();
+    check_batched();
     check_texts();
     return 0;
 }

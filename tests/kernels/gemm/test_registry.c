@@ -193,8 +193,8 @@ static void check_auto_everywhere(void) {
             const tsr_device_facts facts = {.kind = TSR_DEVICE_CUDA, .name = "a GPU", .arch = archs[at]};
             double slower = 0;
             for (int accuracy = 0; accuracy < TSR_ACCURACY_COUNT; accuracy++) {
-                const tsr_gemm_request request = {TSR_F32, TSR_F32, TSR_F32, (tsr_accuracy)accuracy,
-                                                  edge,    edge,    edge,    0};
+                const tsr_gemm_request request = {TSR_F32, TSR_F32, TSR_F32, (tsr_accuracy)accuracy, edge, edge,
+                                                  edge,    0,       1};
                 const tsr_gemm_kernel *kernel = NULL;
                 CHECK_OK(tsr_gemm_choose("auto", &facts, &request, &kernel));
                 CHECK(tsr_gemm_runs_on(kernel, facts.arch) && kernel->multiple == 1 &&

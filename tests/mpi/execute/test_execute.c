@@ -294,7 +294,8 @@ static const tsr_gemm_kernel *choose_kernel(const bench *b, const setup *s, cons
                                       problem->m,
                                       problem->n,
                                       problem->k,
-                                      0};
+                                      0,
+                                      1};
     const tsr_gemm_kernel *kernel;
     int count;
     const tsr_gemm_kernel *const *kernels = tsr_gemm_kernels(&count);

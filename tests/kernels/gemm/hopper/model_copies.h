@@ -98,8 +98,9 @@ struct Copy {
 inline std::vector<Copy> copies;
 
 struct CopyingThread {
-    int group;                    /* of stores, the present one */
-    std::vector<AsyncCopy> async; /* not tied to an mbarrier yet */
+    int group;                                  /* of stores, the present one */
+    std::vector<AsyncCopy> async;               /* not tied to an mbarrier yet */
+    std::vector<std::vector<AsyncCopy>> groups; /* committed ones, and the one that is open */
 };
 inline CopyingThread copying[MOST_BLOCKS_CLUSTER][MOST_THREADS];
 inline CopyingThread *copying_thread() { return &copying[tsr_emulation_rank()][tsr_emulation_thread()]; }
@@ -237,6 +238,29 @@ inline void copies_wait() {
     hopper_model::move_async(tsr_emulation_rank(), own->async);
     own->async.clear();
     while (hopper_model::copies_of(own, hopper_model::Copy::ASYNC, 0)) tsr_emulation_wait(own, "its copies");
+}
+/* Copies in groups are carried out as late as can be: when they are waited for. */
+inline void copy_async_16(uint32_t to, const void *from, int bytes) {
+    hopper_model::CopyingThread *own = hopper_model::copying_thread();
+    if (to % 16 != 0 || (uintptr_t)from % 16 != 0 || bytes < 0 || bytes > 16)
+        tsr_emulation_complain("16 bytes to address %u, of them %d read", to, bytes);
+    memset(hopper_model::place(tsr_emulation_rank(), to, 16), 0xff, 16);
+    if (own->groups.empty()) own->groups.emplace_back();
+    own->groups.back().push_back({to, from, bytes});
+    own->groups.back().push_back({to + (uint32_t)bytes, nullptr, 16 - bytes});
+}
+inline void copies_commit() {
+    hopper_model::CopyingThread *own = hopper_model::copying_thread();
+    if (own->groups.empty()) own->groups.emplace_back();
+    own->groups.emplace_back();
+}
+template <int PENDING> void copies_wait_group() {
+    hopper_model::CopyingThread *own = hopper_model::copying_thread();
+    while (own->groups.size() > PENDING + 1) {
+        hopper_model::move_async(tsr_emulation_rank(), own->groups.front());
+        own->groups.erase(own->groups.begin());
+    }
+    tsr_emulation_pause();
 }
 inline void copy_bulk(void *to, const void *from, uint32_t bytes, uint64_t *barrier) {
     const uint32_t at = shared_address(to);

@@ -174,7 +174,39 @@ struct WarpProduct { /* of one warp; all wait for the last lane */
 };
 inline WarpProduct warp_products[MOST_BLOCKS_CLUSTER][MOST_THREADS / 32];
 
+/* What the lanes of a warp bring to a product of 16-bit elements, or to ldmatrix. */
+struct WarpHalves {
+    uint64_t done;
+    int asked;
+    float *d[32];
+    float a[16][16], b[8][16]; /* b by columns */
+    const uint16_t *rows[32];
+};
+inline WarpHalves warp_halves[MOST_BLOCKS_CLUSTER][MOST_THREADS / 32];
+inline WarpHalves *own_halves() { return &warp_halves[tsr_emulation_rank()][tsr_emulation_thread() / 32]; }
+
+inline void carry_out(const WarpHalves &product) {
+    for (int lane = 0; lane < 32; lane++)
+        for (int i = 0; i < 4; i++) {
+            const float *a = product.a[lane / 4 + i / 2 * 8], *b = product.b[lane % 4 * 2 + i % 2];
+            for (int k = 0; k < 16; k++) product.d[lane][i] += a[k] * b[k];
+        }
+}
+
+/* Waits for all lanes of the warp, of which the last does it. */
+template <typename Last> void together(WarpHalves *own, const Last &last) {
+    const uint64_t done = own->done;
+    if (++own->asked == 32) {
+        last();
+        own->asked = 0;
+        own->done++;
+        tsr_emulation_wake(own);
+    }
+    while (own->done == done) tsr_emulation_wait(own, "the other lanes of a warp");
+}
+
 inline void begin_products() {
+    memset(warp_halves, 0, sizeof warp_halves);
     for (auto &block : warpgroups)
         for (Warpgroup &group : block) group = {};
     memset(warp_products, 0, sizeof warp_products);
@@ -243,6 +275,37 @@ inline void mma_m16n8k16(double (&d)[4], const double (&a)[8], const double (&b)
     }
     while (own->done == done) tsr_emulation_wait(own, "the other lanes of a product");
 }
+template <bool BF16> void mma_m16n8k16(float (&d)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1) {
+    hopper_model::WarpHalves *own = hopper_model::own_halves();
+    const int lane = tsr_emulation_lane();
+    const auto put = [](float *to, uint32_t pair) {
+        for (int e = 0; e < 2; e++) {
+            const uint16_t bits = (uint16_t)(pair >> 16 * e);
+            to[e] = BF16 ? (float)tsr_bf16_decode(bits) : (float)tsr_half_decode(bits);
+        }
+    };
+    own->d[lane] = d;
+    for (int i = 0; i < 4; i++) put(&own->a[lane % 32 / 4 + i % 2 * 8][lane % 4 * 2 + i / 2 * 8], a[i]);
+    put(&own->b[lane / 4][lane % 4 * 2], b0);
+    put(&own->b[lane / 4][lane % 4 * 2 + 8], b1);
+    hopper_model::together(own, [own] { hopper_model::carry_out(*own); });
+}
+inline void load_eights(uint32_t (&x)[4], const uint16_t *row, bool turned) {
+    hopper_model::WarpHalves *own = hopper_model::own_halves();
+    const int g = tsr_emulation_lane() / 4, t = tsr_emulation_lane() % 4;
+    if ((uintptr_t)row % 16 != 0) tsr_emulation_complain("ldmatrix of a row that begins at no multiple of 16 bytes");
+    own->rows[tsr_emulation_lane()] = row;
+    hopper_model::together(own, [] {});
+    for (int i = 0; i < 4; i++) {
+        uint16_t pair[2];
+        for (int e = 0; e < 2; e++)
+            pair[e] = turned ? own->rows[i * 8 + 2 * t + e][g] : own->rows[i * 8 + g][2 * t + e];
+        x[i] = pair[0] | (uint32_t)pair[1] << 16;
+    }
+    hopper_model::together(own, [] {}); /* before anyone names the next rows */
+}
+inline void load_matrices(uint32_t (&x)[4], const uint16_t *row) { load_eights(x, row, false); }
+inline void load_matrices_turned(uint32_t (&x)[4], const uint16_t *row) { load_eights(x, row, true); }
 inline void load_shared(double *x, uint32_t at) {
     if (at % 16 != 0) tsr_emulation_complain("16 bytes from address %u", at);
     memcpy(x, hopper_model::place(tsr_emulation_rank(), at, 16), 16);

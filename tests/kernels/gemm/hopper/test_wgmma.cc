@@ -6,6 +6,8 @@
 
 using hopper_test::Case;
 
+const tsr_gemm_kernel tsr_gemm_batched_f16 = {}, tsr_gemm_batched_bf16 = {}; /* of another file */
+
 template <typename Way> static void check(const Case &c, tsr_dtype type, Way way) {
     hopper_test::check<uint16_t, float>(
         c, workspace_bytes(c.m, c.n, c.k),
