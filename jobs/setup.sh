@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Makes build/tessera: installs what is missing (Debian, Ubuntu), configures, compiles. Run again, it compiles what
 # changed.
-# Usage: jobs/setup.sh [--tests]      --tests: also what the tests need (Python with h5py and numpy, xarray, Slurm,
-# munge, clang-format, clang-tidy)
+# Usage: jobs/setup.sh [--tests]      --tests: also what the tests need (Python with h5py and numpy, xarray, PyTables,
+# Octave, Slurm, munge, clang-format, clang-tidy)
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 cd "$TSR_HOME"
 build=build
@@ -17,7 +17,7 @@ esac
 build_packages=(g++ cmake ninja-build pkg-config openmpi-bin libopenmpi-dev libhdf5-openmpi-dev libopenblas-dev
     zlib1g-dev libdeflate-dev liblzf-dev libzstd-dev liblz4-dev libbz2-dev libblosc-dev)
 python_packages=(python3-h5py python3-numpy hdf5-tools)
-xarray_packages=(python3-xarray python3-netcdf4 python3-h5netcdf)
+other_packages=(python3-xarray python3-netcdf4 python3-h5netcdf python3-tables octave)
 slurm_packages=(slurm-wlm munge)
 format_packages=(clang-format clang-tidy git)
 
@@ -48,15 +48,16 @@ if ! tsr_configured "$build"; then
     grep '^-- tessera:' "$build/configure.log"
 fi
 
-# Python is needed by most tests, xarray, Slurm and clang-tidy by one, clang-format by two: these may be left out.
+# Python is needed by most tests, Slurm, clang-tidy and other programs that read C by one, clang-format by two: these
+# may be left out.
 if [ $with_tests = yes ]; then
     tsr_python >/dev/null || install_packages "${python_packages[@]}" || true
     tsr_python >/dev/null || tsr_die "$(tsr_no_python)"
     # Debian's packages are for Debian's Python alone.
     if [ "$(tsr_python)" = /usr/bin/python3 ] &&
-        ! /usr/bin/python3 -c 'import xarray, netCDF4, h5netcdf' 2>/dev/null; then
-        install_packages "${xarray_packages[@]}" ||
-            printf 'setup: going on without; C is not opened with xarray\n' >&2
+        ! { tsr_have octave-cli && /usr/bin/python3 -c 'import xarray, netCDF4, h5netcdf, tables' 2>/dev/null; }; then
+        install_packages "${other_packages[@]}" ||
+            printf 'setup: going on without; C is not opened with xarray, PyTables or Octave\n' >&2
     fi
     if ! tsr_have_slurm; then
         if ! install_packages "${slurm_packages[@]}"; then

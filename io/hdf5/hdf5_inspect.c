@@ -344,9 +344,11 @@ tsr_status tsr_h5_inspect(hid_t dataset, const char *path, int64_t file_bytes, b
     tsr_h5_found storage = *found;
     found->status = TSR_OK; /* what it is comes before how it is stored */
     TSR_TRY(inspect_shape(dataset, found));
+    const char *other;
+    desc->hdf5.octave = tsr_h5_is_octave(dataset, path, &other);
+    if (other) refuse(found, TSR_ERR_FORMAT, "%s", other);
     if (!type.usable) refuse(found, TSR_ERR_FORMAT, "it holds %s; %s", type.name, type.hint);
     inspect_matlab(dataset, found);
-    desc->hdf5.octave = tsr_h5_is_octave(dataset, path);
     plan_cache(desc);
     if (tsr_chunk_elements(desc) * (double)desc->hdf5.stored_bytes > UINT32_MAX)
         refuse(found, TSR_ERR_FORMAT, "its chunks of %lldx%lld take 4 GiB or more, as HDF5 has none: it is damaged",

@@ -9,6 +9,7 @@
  *   PITCH_A, PITCH_B   elements from row to row of a stage: TM rows of A, TK rows of B
  *   place_a(row, col)  where an element of A's panel stands, col a multiple of 16 bytes
  *   Sums               of a thread
+ *   EXISTS             whether this is the code of an architecture that it runs on
  *   multiply(a, b, sum), store(w, c, rows, cols, sum)
  * Device code and its launches. */
 #ifndef TSR_KERNELS_GEMM_BATCHED_BATCHED_H
@@ -146,6 +147,7 @@ __device__ __forceinline__ void make_tile(const Work<typename Kind::In, typename
 template <typename Kind, bool WIDE>
 __global__ void __launch_bounds__(Kind::THREADS, Kind::BLOCKS)
     gemm_batched(const __grid_constant__ Work<typename Kind::In, typename Kind::Out> all) {
+    if (!Kind::EXISTS) return __trap(); /* the registry never gets here */
     TSR_SHARED_DYNAMIC(unsigned char, shared);
     const int64_t work = all.first + blockIdx.x, product = work / all.tiles;
     const int tile = (int)(work % all.tiles), tiles_n = (int)all.tiles_n;

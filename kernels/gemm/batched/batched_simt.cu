@@ -17,6 +17,7 @@ template <int M, int N, int MOST_STAGES, int LEAST_BLOCKS> struct Simt {
     static constexpr int TM = M, TN = N;
     static constexpr int TK = 16;
     static constexpr int STAGES = MOST_STAGES, BLOCKS = LEAST_BLOCKS;
+    static constexpr bool EXISTS = true;
     static constexpr int OWN = 8;                            /* rows, and columns, of a thread */
     static constexpr int WARP_M = 4 * OWN, WARP_N = 8 * OWN; /* 4 × 8 lanes */
     static constexpr int WARPS_N = TN / WARP_N;

@@ -9,7 +9,7 @@
  * Arithmetic intensity: of a tile of 64 × 64 8 flop/byte in fp64, 32 in bf16.
  * Measured: docs/measurements/gpu_batched.md.
  * Reference: PTX ISA 8.0, mma.m16n8k16 and ldmatrix. */
-#include "kernels/gemm/hopper/instructions.h"
+#include "kernels/gemm/hopper/pipeline.h"
 
 #include "kernels/gemm/batched/batched.h"
 
@@ -59,6 +59,7 @@ template <int M, int N, int WM, int WN, int MOST_STAGES, int LEAST_BLOCKS> struc
     static constexpr int TM = M, TN = N;
     static constexpr int TK = 16;
     static constexpr int STAGES = MOST_STAGES, BLOCKS = LEAST_BLOCKS;
+    static constexpr bool EXISTS = hopper::FOR_SM90A;
     static constexpr int THREADS = 32 * (TM / WM) * (TN / WN);
     static constexpr int PITCH_A = TK, PITCH_B = TN + 2;
     typedef ::Own<WM, WN, TN / WN> Own;
@@ -111,6 +112,7 @@ template <tsr_dtype TYPE, int M, int N, int WM, int WN, int MOST_STAGES, int LEA
     static constexpr int TM = M, TN = N;
     static constexpr int TK = 32;
     static constexpr int STAGES = MOST_STAGES, BLOCKS = LEAST_BLOCKS;
+    static constexpr bool EXISTS = hopper::FOR_SM90A;
     static constexpr int THREADS = 32 * (TM / WM) * (TN / WN);
     static constexpr int PITCH_A = TK + 8, PITCH_B = TN + 8;
     typedef ::Own<WM, WN, TN / WN> Own;
