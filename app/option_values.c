@@ -170,6 +170,32 @@ tsr_status tsr_read_number(const tsr_option *option, const char *text, void *fie
     return tsr_parse_double(called(option, name), text, field);
 }
 
+/* The imaginary unit, at the end of the text. */
+static bool is_unit(const char *text) { return strcmp(text, "j") == 0 || strcmp(text, "i") == 0; }
+
+static bool parse_complex(const char *text, tsr_complex *value) {
+    char *end, *last;
+    const double first = strtod(text, &end);
+    *value = (tsr_complex){first, 0};
+    if (end == text || isspace((unsigned char)*text) || *end == '\0') return end != text && *end == '\0';
+    if (is_unit(end)) {
+        *value = (tsr_complex){0, first};
+        return true;
+    }
+    value->im = strtod(end, &last);
+    return (*end == '+' || *end == '-') && last != end && is_unit(last);
+}
+
+tsr_status tsr_read_complex(const tsr_option *option, const char *text, void *field) {
+    char name[CALLED_CHARS];
+    tsr_complex value;
+    if (!parse_complex(text, &value) || isnan(value.re) || isnan(value.im))
+        return tsr_fail(TSR_ERR_USAGE, "%s '%s' is no number: write one such as 2, -0.5, 1e-6 or 1+2j",
+                        called(option, name), text);
+    *(tsr_complex *)field = value;
+    return TSR_OK;
+}
+
 tsr_status tsr_read_whole(const tsr_option *option, const char *text, void *field) {
     char name[CALLED_CHARS];
     return tsr_parse_int(called(option, name), text, option->low, option->high, field);

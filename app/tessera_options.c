@@ -183,13 +183,23 @@ const tsr_option tsr_option_transpose_a = {
     .name = "transpose-a", .help = "Multiply the transpose of A", .read = tsr_read_flag};
 const tsr_option tsr_option_transpose_b = {
     .name = "transpose-b", .help = "Multiply the transpose of B", .read = tsr_read_flag};
+const tsr_option tsr_option_conjugate_a = {
+    .name = "conjugate-a", .help = "Multiply the complex conjugate of A", .read = tsr_read_flag};
+const tsr_option tsr_option_conjugate_b = {
+    .name = "conjugate-b", .help = "Multiply the complex conjugate of B", .read = tsr_read_flag};
+const tsr_option tsr_option_adjoint_a = {
+    .name = "adjoint-a", .help = "Multiply the conjugate transpose of A", .read = tsr_read_flag};
+const tsr_option tsr_option_adjoint_b = {
+    .name = "adjoint-b", .help = "Multiply the conjugate transpose of B", .read = tsr_read_flag};
 const tsr_option tsr_option_alpha = {.name = "alpha",
                                      .value = "X",
-                                     .help = "Scale the product (1); 0 reads neither A nor B",
+                                     .help = "Scale the product (1), by 1+2j, too; 0 reads neither A nor B",
                                      .initial = "1",
-                                     .read = tsr_read_number};
-const tsr_option tsr_option_beta = {
-    .name = "beta", .value = "X", .help = "Scale C0 (1 with --add, else 0); 0 never reads C0", .read = tsr_read_number};
+                                     .read = tsr_read_complex};
+const tsr_option tsr_option_beta = {.name = "beta",
+                                    .value = "X",
+                                    .help = "Scale C0 (1 with --add, else 0), by 1+2j, too; 0 never reads C0",
+                                    .read = tsr_read_complex};
 const tsr_option tsr_option_trials = {
     .name = "trials",
     .value = "N",

@@ -23,10 +23,14 @@ extern const tsr_option tsr_option_io;          /* tsr_io_mode */
 extern const tsr_option tsr_option_plugins;     /* no field: app/main.c acts on it */
 extern const tsr_option tsr_option_external;    /* const char *: NULL, "" or a folder (tsr_describer.external) */
 extern const tsr_option tsr_option_order;       /* tsr_order */
+extern const tsr_option tsr_option_adjoint_a;   /* bool */
+extern const tsr_option tsr_option_adjoint_b;   /* bool */
+extern const tsr_option tsr_option_conjugate_a; /* bool */
+extern const tsr_option tsr_option_conjugate_b; /* bool */
 extern const tsr_option tsr_option_transpose_a; /* bool */
 extern const tsr_option tsr_option_transpose_b; /* bool */
-extern const tsr_option tsr_option_alpha;       /* double, 1 */
-extern const tsr_option tsr_option_beta;        /* double */
+extern const tsr_option tsr_option_alpha;       /* tsr_complex, 1 */
+extern const tsr_option tsr_option_beta;        /* tsr_complex */
 extern const tsr_option tsr_option_trials;      /* int, 20 */
 extern const tsr_option tsr_option_seed;        /* int64_t, 0 */
 extern const tsr_option tsr_option_force;       /* bool */

@@ -43,6 +43,7 @@ typedef struct {
     int64_t matrix; /* the one that reads and writes mean: tsr_store_select */
     /* how reads deliver elements (file order on the direct path); an open store's own desc holds for its mode */
     tsr_element element;
+    tsr_fields fields;  /* of complex elements in HDF5; else the first */
     bool rounded;       /* conversion rounds, and what is too large for `element` becomes Inf (counted) */
     char type_name[64]; /* as a person would say it: "big-endian f64" */
     int64_t offset;     /* of dataset element (0,0) in the file, bytes; -1 when there is no raw access */

@@ -132,7 +132,7 @@ static tsr_status make_problem(tsr_bench_multiply_run *b) {
     const tsr_element element = {o->type, false};
     TSR_TRY(tsr_problem_make((tsr_operand){.rows = o->shape.m, .cols = o->shape.k, .element = element, .path = path},
                              (tsr_operand){.rows = o->shape.k, .cols = o->shape.n, .element = element, .path = path},
-                             NULL, 1, 0, &b->job.problem));
+                             NULL, tsr_real(1), tsr_real(0), &b->job.problem));
     b->job.problem.c_path = path;
     return TSR_OK;
 }

@@ -13,6 +13,7 @@
 typedef struct {
     tsr_multiply_settings settings;
     bool has_beta, has_c0, has_output, verify;
+    bool adjoint_a, adjoint_b;
     int trials;
 } parsed;
 
@@ -47,12 +48,20 @@ static const tsr_option options[] = {
      .given = AT(has_c0)},
     {.shared = &tsr_option_transpose_a, .field = RUN(product.transpose_a)},
     {.shared = &tsr_option_transpose_b, .field = RUN(product.transpose_b)},
+    {.shared = &tsr_option_adjoint_a, .field = AT(adjoint_a)},
+    {.shared = &tsr_option_adjoint_b, .field = AT(adjoint_b)},
+    {.shared = &tsr_option_conjugate_a, .field = RUN(product.conjugate_a)},
+    {.shared = &tsr_option_conjugate_b, .field = RUN(product.conjugate_b)},
     {.name = "type",
      .value = "TYPE",
-     .help = "Type of C: f16, bf16, f32 or f64 (the type the product is computed in)",
+     .help = "Type of C: f16, bf16, f32, f64, c64 or c128 (the type the product is computed in)",
      .read = read_type,
      .field = RUN(product.type),
      .given = RUN(product.has_type)},
+    {.name = "real-part",
+     .help = "C is real, and holds the real part of a complex product",
+     .read = tsr_read_flag,
+     .field = RUN(product.real_part)},
     {.shared = &tsr_option_order, .field = RUN(product.order)},
     {.shared = &tsr_option_chunk, .field = RUN(target)},
     {.shared = &tsr_option_compress, .field = RUN(target.compress)},
@@ -135,8 +144,13 @@ static tsr_status check(parsed *p) {
     if (!p->has_output)
         return tsr_fail(TSR_ERR_USAGE, "where the product goes is needed: -o FILE.h5 or -o FILE.h5:/path");
     if (p->settings.quiet) p->settings.progress = TSR_PROGRESS_OFF;
-    if (!p->has_beta) p->settings.run.product.beta = p->has_c0 ? 1 : 0;
-    if (p->settings.run.product.beta != 0 && !p->has_c0)
+    tsr_run_product *product = &p->settings.run.product;
+    if (!p->has_beta) product->beta = tsr_real(p->has_c0 ? 1 : 0);
+    product->transpose_a |= p->adjoint_a;
+    product->conjugate_a |= p->adjoint_a;
+    product->transpose_b |= p->adjoint_b;
+    product->conjugate_b |= p->adjoint_b;
+    if (!tsr_is_zero(product->beta) && !p->has_c0)
         return tsr_fail(TSR_ERR_USAGE, "--beta scales C0: give that with --add C0");
     p->settings.run.trials = p->verify ? p->trials : 0;
     const tsr_multiply_settings *s = &p->settings;

@@ -124,7 +124,7 @@ static tsr_status make_problem(const plan_options *o, tsr_problem *problem) {
     TSR_TRY(tsr_bytes_checked(o->shape.m, o->shape.k, 8, &bytes));
     TSR_TRY(tsr_bytes_checked(o->shape.k, o->shape.n, 8, &bytes));
     TSR_TRY(tsr_bytes_checked(o->shape.m, o->shape.n, 8, &bytes));
-    TSR_TRY(tsr_problem_make(a, b, NULL, 1, 0, problem));
+    TSR_TRY(tsr_problem_make(a, b, NULL, tsr_real(1), tsr_real(0), problem));
     problem->input = o->type;
     problem->c_on_disk = o->on_disk;
     return TSR_OK;

@@ -19,7 +19,8 @@ typedef struct {
     const char *names[3], *add;
     int count;
     bool has_beta, transpose_a, transpose_b;
-    double alpha, beta;
+    bool adjoint_a, adjoint_b, conjugate_a, conjugate_b;
+    tsr_complex alpha, beta;
     int trials, threads;
     int64_t seed;
     bool has_type;
@@ -51,6 +52,10 @@ static const tsr_option options[] = {
      .given = AT(has_beta)},
     {.shared = &tsr_option_transpose_a, .help = "A was transposed", .field = AT(transpose_a)},
     {.shared = &tsr_option_transpose_b, .help = "B was transposed", .field = AT(transpose_b)},
+    {.shared = &tsr_option_adjoint_a, .help = "A was transposed and conjugated", .field = AT(adjoint_a)},
+    {.shared = &tsr_option_adjoint_b, .help = "B was transposed and conjugated", .field = AT(adjoint_b)},
+    {.shared = &tsr_option_conjugate_a, .help = "A was conjugated", .field = AT(conjugate_a)},
+    {.shared = &tsr_option_conjugate_b, .help = "B was conjugated", .field = AT(conjugate_b)},
     {.shared = &tsr_option_trials,
      .help = "Random vectors (20): a wrong C passes with probability at most 2^-N",
      .field = AT(trials)},
@@ -86,8 +91,12 @@ static tsr_status check(void *to) {
     verify_options *o = to;
     if (o->count < 3)
         return tsr_fail(TSR_ERR_USAGE, "verify: needs three matrices, got %d: tessera verify A B C", o->count);
-    if (!o->has_beta) o->beta = o->add ? 1 : 0;
-    if (o->beta != 0 && !o->add) return tsr_fail(TSR_ERR_USAGE, "--beta scales C0: name that with --add C0");
+    if (!o->has_beta) o->beta = tsr_real(o->add ? 1 : 0);
+    o->transpose_a |= o->adjoint_a;
+    o->conjugate_a |= o->adjoint_a;
+    o->transpose_b |= o->adjoint_b;
+    o->conjugate_b |= o->adjoint_b;
+    if (!tsr_is_zero(o->beta) && !o->add) return tsr_fail(TSR_ERR_USAGE, "--beta scales C0: name that with --add C0");
     return TSR_OK;
 }
 
@@ -130,8 +139,12 @@ static tsr_status verify(const tsr_world *world, const verify_options *o, const 
                             .c0 = stores[3],
                             .transpose_a = shape->transpose_left,
                             .transpose_b = shape->transpose_right,
-                            .alpha = o->alpha,
-                            .beta = o->beta,
+                            .conjugate_a = swap ? o->conjugate_b : o->conjugate_a,
+                            .conjugate_b = swap ? o->conjugate_a : o->conjugate_b,
+                            .alpha = o->alpha.re,
+                            .alpha_imag = o->alpha.im,
+                            .beta = o->beta.re,
+                            .beta_imag = o->beta.im,
                             .trials = o->trials,
                             .seed = (uint64_t)o->seed,
                             .accuracy = o->accuracy,
@@ -152,7 +165,7 @@ static tsr_status verify(const tsr_world *world, const verify_options *o, const 
 /* What the matrices are, before any is open: vectors lie as the product has them. Collective. */
 static tsr_status describe(const tsr_world *world, const verify_options *o, tsr_store_desc desc[4],
                            tsr_products *shape) {
-    const char *const names[4] = {o->names[0], o->names[1], o->names[2], o->beta != 0 ? o->add : NULL};
+    const char *const names[4] = {o->names[0], o->names[1], o->names[2], tsr_is_zero(o->beta) ? NULL : o->add};
     const bool ta = o->transpose_a, tb = o->transpose_b;
     for (int i = 0; i < 4; i++)
         if (names[i]) TSR_TRY(tsr_input_describe(world, names[i], o->order, o->io, &desc[i]));
@@ -173,7 +186,7 @@ static tsr_status run(const tsr_world *world, int argc, char **argv) {
     world->describer->external = o.external;
     TSR_TRY(describe(world, &o, desc, &shape));
     tsr_status status = TSR_OK;
-    for (int i = 0; i < (o.beta != 0 ? 4 : 3) && status == TSR_OK; i++)
+    for (int i = 0; i < (tsr_is_zero(o.beta) ? 3 : 4) && status == TSR_OK; i++)
         status = tsr_input_open(world, &desc[i], o.io, &stores[i]);
     tsr_describer_close(world->describer); /* all is known */
     if (status == TSR_OK) status = verify(world, &o, &shape, stores);

@@ -16,15 +16,16 @@ static int64_t part_of(int64_t length, double share) {
 static tsr_status choose_kernel(tsr_run *run, tsr_status status) {
     MPI_Comm comm = run->world->comm;
     const tsr_problem *x = &run->problem;
-    const double share = cbrt((double)run->world->ranks), flops = 2.0 * (double)x->m * (double)x->n * (double)x->k;
+    const double share = cbrt((double)run->world->ranks), flops = tsr_problem_flops(x);
+    const tsr_extents all = tsr_problem_real_product(x);
     run->request = (tsr_gemm_request){
-        .a = x->operand[TSR_OPERAND_A].element.dtype,
-        .b = x->operand[TSR_OPERAND_B].element.dtype,
+        .a = tsr_dtype_part(x->operand[TSR_OPERAND_A].element.dtype),
+        .b = tsr_dtype_part(x->operand[TSR_OPERAND_B].element.dtype),
         .type = x->type,
         .accuracy = run->engine.accuracy,
-        .m = part_of(x->m, share),
-        .n = part_of(x->n, share),
-        .k = part_of(x->k, share),
+        .m = part_of(all.m, share),
+        .n = part_of(all.n, share),
+        .k = part_of(all.k, share),
         .flops = fmax(1, flops / run->world->ranks)}; /* none, where k or alpha is 0, are few: 0 would stand for many */
     struct {
         int speed, rank;

@@ -93,7 +93,8 @@ static tsr_status find_resources(const tsr_run *run, tsr_resources *res) {
         .workspace_bytes = run->kernel->workspace_bytes,
         .rates = tsr_rates_typical(cuda, run->transport_ops->device_memory, run->problem.type, run->threads),
     };
-    const double measured = tsr_gemm_speed(run->kernel, &run->facts, run->problem.m, run->problem.n, run->problem.k);
+    const tsr_extents all = tsr_problem_real_product(&run->problem);
+    const double measured = tsr_gemm_speed(run->kernel, &run->facts, all.m, all.n, all.k);
     if (measured > 0) res->rates.lane[TSR_LANE_MULTIPLY] = measured;
     return TSR_OK;
 }
@@ -224,7 +225,8 @@ static tsr_status placing_fits(const tsr_run *run, const tsr_resources *res) {
 
 /* Memory of the check's sums. */
 static double check_bytes(const tsr_run *run) {
-    return tsr_verify_bytes(run->problem.m, run->problem.n, run->problem.k, run->trials);
+    const tsr_extents all = tsr_problem_real_product(&run->problem);
+    return tsr_verify_bytes(all.m, all.n, all.k, run->trials);
 }
 
 /* The check comes when the plan's buffers are gone: its sums may take what its reading, a quarter of the limit,

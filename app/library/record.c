@@ -43,9 +43,7 @@ void tsr_run_describe_engine(const tsr_run *run, tsr_run_record *record) {
     record->setup_seconds = run->first_read - run->world->started_seconds;
     memcpy(record->startup_seconds, run->startup_seconds, sizeof record->startup_seconds);
     snprintf(record->kernel, sizeof record->kernel, "%s", run->kernel->name);
-    snprintf(record->accuracy, sizeof record->accuracy, "%s",
-             tsr_accuracy_name(tsr_gemm_loss(run->kernel, x->operand[TSR_OPERAND_A].element.dtype,
-                                             x->operand[TSR_OPERAND_B].element.dtype)));
+    snprintf(record->accuracy, sizeof record->accuracy, "%s", tsr_accuracy_name(tsr_run_loss(run)));
     snprintf(record->input, sizeof record->input, "%s", tsr_dtype_name(x->input));
     snprintf(record->type, sizeof record->type, "%s", tsr_dtype_name(x->type));
     snprintf(record->transport, sizeof record->transport, "%s", run->transport_ops->name);
@@ -66,8 +64,12 @@ void tsr_run_fill_record(const tsr_run *run, const tsr_run_options *options, con
     *record = (tsr_run_record){.command = options->command,
                                .transpose_a = product->transpose_a,
                                .transpose_b = product->transpose_b,
-                               .alpha = product->alpha,
-                               .beta = product->beta,
+                               .alpha = product->alpha.re,
+                               .alpha_imag = product->alpha.im,
+                               .beta = product->beta.re,
+                               .beta_imag = product->beta.im,
+                               .conjugate_a = product->conjugate_a,
+                               .conjugate_b = product->conjugate_b,
                                .m = swap ? x->n : x->m,
                                .n = swap ? x->m : x->n,
                                .k = k,
@@ -84,8 +86,9 @@ void tsr_run_fill_record(const tsr_run *run, const tsr_run_options *options, con
     snprintf(record->io, sizeof record->io, "%s", tsr_io_mode_name(x->k > 0 ? run->io_used : run->io));
     snprintf(record->check, sizeof record->check, "%s", run->check);
     record->warnings = run->world->warnings ? run->world->warnings->text : NULL;
-    record->gflops =
-        2.0 * (double)x->m * (double)x->n * (double)k * (double)run->products.count / record->seconds / 1e9;
+    const tsr_extents reals = tsr_problem_reals(x);
+    record->gflops = 2.0 * (double)(x->m * reals.m) * (double)(x->n * reals.n) * (double)(k * reals.k) *
+                     (double)run->products.count / record->seconds / 1e9;
 }
 
 /* Rank, place in the grid, host and device. */

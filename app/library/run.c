@@ -78,7 +78,9 @@ static tsr_status count_overflows(tsr_run *run) {
     const tsr_problem *x = &run->problem;
     TSR_TRY(TSR_MPI(MPI_Allreduce(&run->mine.overflows, &run->overflows, 1, MPI_INT64_T, MPI_SUM, run->world->comm)));
     if (run->overflows == 0) return TSR_OK;
-    const tsr_dtype wider = tsr_dtype_widest(x->type, x->out) == x->out ? tsr_dtype_wider(x->out) : x->type;
+    const tsr_dtype out = tsr_dtype_part(x->out);
+    tsr_dtype wider = tsr_dtype_widest(x->type, out) == out ? tsr_dtype_wider(out) : x->type;
+    if (tsr_dtype_is_complex(x->out)) wider = tsr_dtype_complex_of(wider);
     tsr_warn(run->world->warnings, "%lld of %lld elements of C overflowed %s and are Inf: use --type %s",
              (long long)run->overflows, (long long)(x->m * x->n * run->products.count), tsr_dtype_name(x->out),
              tsr_dtype_name(wider));

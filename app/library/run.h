@@ -20,10 +20,12 @@
 typedef struct {
     tsr_matrix_name a, b, c0; /* c0 counts where beta is not 0 */
     bool transpose_a, transpose_b;
-    double alpha, beta; /* alpha 0 reads neither A nor B, beta 0 never reads C0 */
-    tsr_order order;    /* how the caller sees all of these files, and C */
-    bool has_type;      /* else C has the type that the product is computed in */
-    tsr_dtype type;     /* of C */
+    bool conjugate_a, conjugate_b; /* counts for complex matrices */
+    tsr_complex alpha, beta;       /* alpha 0 reads neither A nor B, beta 0 never reads C0 */
+    tsr_order order;               /* how the caller sees all of these files, and C */
+    bool has_type;                 /* else C has the type that the product is computed in */
+    tsr_dtype type;                /* of C */
+    bool real_part;                /* of a complex product, where C is real */
 } tsr_run_product;
 
 /* Where C goes, and how its file holds it. */

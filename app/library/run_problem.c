@@ -9,11 +9,12 @@
 #include "io/record/trace_file.h"
 #include "io/stores.h"
 
-static tsr_operand operand_of(const tsr_run *run, const tsr_store_desc *desc, bool transpose) {
+static tsr_operand operand_of(const tsr_run *run, const tsr_store_desc *desc, bool transpose, bool conjugate) {
     return (tsr_operand){.rows = desc->rows,
                          .cols = desc->cols,
                          .element = tsr_store_element(desc, run->io),
                          .transpose = transpose,
+                         .conjugate = conjugate,
                          .path = TSR_DATA_PATH_HOST,
                          .on_disk = desc->on_disk};
 }
@@ -26,7 +27,7 @@ static tsr_status describe_sources(const tsr_run *run, const tsr_run_product *pr
     const bool swap = run->swapped;
     TSR_TRY(tsr_store_describe(run->world->describer, swap ? &b : &a, &from->a));
     TSR_TRY(tsr_store_describe(run->world->describer, swap ? &a : &b, &from->b));
-    if (product->beta != 0) TSR_TRY(tsr_store_describe(run->world->describer, &c0, &from->c0));
+    if (!tsr_is_zero(product->beta)) TSR_TRY(tsr_store_describe(run->world->describer, &c0, &from->c0));
     return TSR_OK;
 }
 
@@ -41,7 +42,7 @@ static void name_sources(tsr_run *run, const tsr_run_product *product) {
     tsr_store_desc whole = *c0;
     whole.name = (tsr_matrix_name){0};
     const bool part = tsr_store_take_slice(&whole) == TSR_OK && tsr_store_bytes(&whole) > tsr_store_bytes(c0);
-    if (product->beta != 0)
+    if (!tsr_is_zero(product->beta))
         spec->sources[spec->source_count++] =
             (tsr_output_source){"C0", &product->c0, &c0->name, true, part, c0->pieces};
 }
@@ -55,14 +56,30 @@ static bool makes_only(const char *name, tsr_dtype type, tsr_dtype not_type) {
     return makes[type] && !makes[not_type];
 }
 
+/* A complex product goes into a real C only where somebody said so. */
+static tsr_status check_real(const tsr_run *run, const tsr_run_product *product) {
+    const tsr_problem *x = &run->problem;
+    const bool real = product->has_type ? !tsr_dtype_is_complex(product->type) : product->real_part;
+    if (product->real_part && !real)
+        return tsr_fail(TSR_ERR_USAGE, "--real-part with --type %s: use a real type, such as %s",
+                        tsr_dtype_name(product->type), tsr_dtype_name(tsr_dtype_part(product->type)));
+    if (!tsr_problem_complex(x) || !real || product->real_part) return TSR_OK;
+    return tsr_fail(TSR_ERR_USAGE,
+                    "the product is complex and --type %s is real: use --type %s, or --real-part to keep nothing but "
+                    "the real part",
+                    tsr_dtype_name(product->type), tsr_dtype_name(tsr_dtype_complex_of(x->type)));
+}
+
 /* Sums of integers make C f64 where nobody asked for a type, or for something that f64 does not give. */
 static void choose_types(tsr_run *run, const tsr_run_product *product) {
     char why[128];
     const tsr_dtype narrow = tsr_problem_operands_type(&run->problem);
+    run->problem.real_part = product->real_part;
     if (product->has_type) tsr_problem_store_as(&run->problem, product->type);
     else if (tsr_problem_widened(&run->problem, why) &&
              (run->engine.accuracy != TSR_ACCURACY_IEEE || makes_only(run->engine.kernel, narrow, run->problem.type)))
-        tsr_problem_store_as(&run->problem, narrow);
+        tsr_problem_store_sums(&run->problem, narrow);
+    else if (product->real_part) tsr_problem_store_sums(&run->problem, run->problem.type);
 }
 
 void tsr_run_explain_types(const tsr_run *run, const tsr_run_product *product) {
@@ -72,6 +89,8 @@ void tsr_run_explain_types(const tsr_run *run, const tsr_run_product *product) {
     tsr_rounded_warn(run->world, &run->from.b);
     if (run->problem.add_c0) tsr_rounded_warn(run->world, &run->from.c0);
     if (tsr_problem_inexact(&run->problem, why)) tsr_warn(run->world->warnings, "%s", why);
+    if (tsr_problem_complex(&run->problem) && product->real_part)
+        tsr_warn(run->world->warnings, "C holds the real part of a complex product; its imaginary part is lost");
     if (product->has_type || !run->calls->note || !tsr_problem_widened(&run->problem, why)) return;
     snprintf(note, sizeof note, "C is f64: %s", why);
     run->calls->note(run->calls->context, note);
@@ -83,7 +102,7 @@ static tsr_status find_products(tsr_run *run, const tsr_run_product *product) {
     const bool ta = product->transpose_a, tb = product->transpose_b;
     const tsr_store_desc *a = swap ? &run->from.b : &run->from.a, *b = swap ? &run->from.a : &run->from.b;
     TSR_TRY(tsr_shapes_multiply(product->order, a, ta, b, tb, &run->products));
-    if (product->beta == 0) return TSR_OK;
+    if (tsr_is_zero(product->beta)) return TSR_OK;
     return tsr_shapes_result(product->order, a, ta, b, tb, &run->products, "C0", &run->from.c0);
 }
 
@@ -103,15 +122,25 @@ static int64_t join_rows(tsr_run *run, const tsr_run_target *target) {
     return count;
 }
 
+/* Complex elements of C have the fields of A's, or of the next that is complex. */
+static tsr_fields fields_of_c(const tsr_run *run) {
+    const tsr_store_desc *a = run->swapped ? &run->from.b : &run->from.a;
+    const tsr_store_desc *b = run->swapped ? &run->from.a : &run->from.b;
+    if (tsr_dtype_is_complex(a->element.dtype)) return a->fields;
+    return tsr_dtype_is_complex(b->element.dtype) ? b->fields : run->from.c0.fields;
+}
+
 static tsr_status make_problem(tsr_run *run, const tsr_run_product *product, const tsr_run_target *target) {
     const bool swap = run->swapped;
-    run->problem.add_c0 = product->beta != 0;
+    run->problem.add_c0 = !tsr_is_zero(product->beta);
     const int64_t joined = join_rows(run, target);
     const tsr_products *shape = &run->products;
-    tsr_operand c0 = operand_of(run, &run->from.c0, false);
-    TSR_TRY(tsr_problem_make(operand_of(run, &run->from.a, shape->transpose_left),
-                             operand_of(run, &run->from.b, shape->transpose_right), product->beta != 0 ? &c0 : NULL,
-                             product->alpha, product->beta, &run->problem));
+    tsr_operand c0 = operand_of(run, &run->from.c0, false, false);
+    TSR_TRY(tsr_problem_make(
+        operand_of(run, &run->from.a, shape->transpose_left, swap ? product->conjugate_b : product->conjugate_a),
+        operand_of(run, &run->from.b, shape->transpose_right, swap ? product->conjugate_a : product->conjugate_b),
+        !tsr_is_zero(product->beta) ? &c0 : NULL, product->alpha, product->beta, &run->problem));
+    TSR_TRY(check_real(run, product));
     choose_types(run, product);
     run->spec = (tsr_output_spec){.name = tsr_name_as_stored(product->order, target->name),
                                   .rows = run->problem.m / joined,
@@ -120,6 +149,7 @@ static tsr_status make_problem(tsr_run *run, const tsr_run_product *product, con
                                   .dropped = shape->row_dropped + shape->col_dropped,
                                   .joined = joined > 1,
                                   .dtype = run->problem.out,
+                                  .fields = fields_of_c(run),
                                   .force = target->force,
                                   .chunk_rows = swap ? target->chunk_cols : target->chunk_rows,
                                   .chunk_cols = swap ? target->chunk_rows : target->chunk_cols,

@@ -71,8 +71,12 @@ static inline void tsr_run_mark(tsr_run *run, tsr_startup part) {
 }
 
 /* Of one product. */
-static inline double tsr_run_flops(const tsr_run *run) {
-    return 2.0 * (double)run->problem.m * (double)run->problem.n * (double)run->problem.k;
+static inline double tsr_run_flops(const tsr_run *run) { return tsr_problem_flops(&run->problem); }
+/* What the kernel loses of the operands. */
+static inline tsr_accuracy tsr_run_loss(const tsr_run *run) {
+    const tsr_operand *x = run->problem.operand;
+    return tsr_gemm_loss(run->kernel, tsr_dtype_part(x[TSR_OPERAND_A].element.dtype),
+                         tsr_dtype_part(x[TSR_OPERAND_B].element.dtype));
 }
 
 /* Ranks that one product is planned for, this rank's number among them (beyond them where it multiplies nothing), and

@@ -45,13 +45,14 @@ static tsr_status measure_kernel(const tsr_run *run, double *flops) {
 static tsr_status show_prediction(const tsr_run *run) {
     tsr_plan plan = run->plan;
     tsr_prediction model;
+    const tsr_extents all = tsr_problem_real_product(&plan.problem);
     double *rate = plan.resources.rates.lane;
     const bool multiplies = plan.problem.k > 0 && plan.blocks_m > 0 && plan.blocks_n > 0;
     const char *from = "typical";
     if (run->facts.host_memory && multiplies) {
         TSR_TRY(measure_kernel(run, &rate[TSR_LANE_MULTIPLY]));
         from = "measured now";
-    } else if (tsr_gemm_speed(run->kernel, &run->facts, plan.problem.m, plan.problem.n, plan.problem.k) > 0) {
+    } else if (tsr_gemm_speed(run->kernel, &run->facts, all.m, all.n, all.k) > 0) {
         from = "as measured on such a device";
     }
     tsr_plan_predict(&plan, &model);
@@ -68,10 +69,11 @@ static tsr_status show_prediction(const tsr_run *run) {
 static void show_products(const tsr_run *run) {
     const tsr_plan *plan = &run->plan;
     const int64_t multiple = run->kernel->multiple, all = tsr_ceil_div(plan->problem.k, plan->r);
-    const int64_t m = tsr_round_up(tsr_plan_local_m(plan), multiple),
-                  n = tsr_round_up(tsr_plan_local_n(plan), multiple);
-    const int64_t depths[] = {tsr_round_up(tsr_min(plan->panel, all), multiple),
-                              tsr_round_up(all % plan->panel, multiple)};
+    const tsr_extents reals = tsr_problem_reals(&plan->problem);
+    const int64_t m = reals.m * tsr_round_up(tsr_plan_local_m(plan), multiple),
+                  n = reals.n * tsr_round_up(tsr_plan_local_n(plan), multiple);
+    const int64_t depths[] = {reals.k * tsr_round_up(tsr_min(plan->panel, all), multiple),
+                              reals.k * tsr_round_up(all % plan->panel, multiple)};
     char text[TSR_GEMM_TEXT];
     if (m == 0 || n == 0) return;
     for (int i = 0; i < 2; i++)
@@ -85,10 +87,7 @@ tsr_status tsr_dry_run_print(const tsr_run *run) {
     if (run->swapped)
         printf("order          col: planned as the files store it, C' = op(B)' op(A)': the first factor below is B\n");
     printf("kernel         %s (%s) on %s, accuracy %s, transport %s\n", run->kernel->name, run->kernel->what,
-           run->facts.name,
-           tsr_accuracy_name(tsr_gemm_loss(run->kernel, run->problem.operand[TSR_OPERAND_A].element.dtype,
-                                           run->problem.operand[TSR_OPERAND_B].element.dtype)),
-           run->transport_ops->name);
+           run->facts.name, tsr_accuracy_name(tsr_run_loss(run)), run->transport_ops->name);
     char text[32], why[TSR_GEMM_TEXT];
     printf("kernel choice  %s\n",
            tsr_gemm_explain_choice(run->engine.kernel, &run->facts, &run->request, run->kernel, why));

@@ -224,7 +224,7 @@ static tsr_status check_all(verifier *v) {
     return status;
 }
 
-tsr_status tsr_verify_product(const tsr_world *world, const tsr_verify_args *args, tsr_verify_result *result) {
+static tsr_status verify_reals(const tsr_world *world, const tsr_verify_args *args, tsr_verify_result *result) {
     verifier v;
     verify_progress progress;
     tsr_status status = tsr_agree(world->comm, verifier_open(world, args, &v));
@@ -242,6 +242,21 @@ tsr_status tsr_verify_product(const tsr_world *world, const tsr_verify_args *arg
     v.found.failure_probability = ldexp(1, -args->trials);
     verifier_close(&v);
     if (status == TSR_OK) *result = v.found;
+    return status;
+}
+
+tsr_status tsr_verify_product(const tsr_world *world, const tsr_verify_args *args, tsr_verify_result *result) {
+    verify_parts parts;
+    tsr_verify_args reals = *args;
+    tsr_status status = tsr_agree(world->comm, tsr_verify_parts_open(&reals, &parts));
+    if (status == TSR_OK) status = verify_reals(world, &reals, result);
+    if (status == TSR_OK && parts.rows > 1) { /* of C are judged as so many each */
+        result->rows /= parts.rows;
+        result->rows_failed = tsr_ceil_div(result->rows_failed, parts.rows);
+        result->rows_unjudged = tsr_ceil_div(result->rows_unjudged, parts.rows);
+        result->worst_row /= parts.rows;
+    }
+    tsr_verify_parts_close(&parts);
     return status;
 }
 

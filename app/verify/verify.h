@@ -19,8 +19,8 @@
 
 typedef struct {
     tsr_store *a, *b, *c, *c0; /* open on this rank; c0 NULL when beta = 0 */
-    bool transpose_a, transpose_b;
-    double alpha, beta;
+    bool transpose_a, transpose_b, conjugate_a, conjugate_b;
+    double alpha, alpha_imag, beta, beta_imag;
     tsr_dtype type;        /* the product was accumulated in: TSR_F32 or TSR_F64 */
     tsr_accuracy accuracy; /* what the kernel was allowed to lose */
     int trials;            /* independent sign vectors; a wrong product passes with probability ≤ 2^-trials */

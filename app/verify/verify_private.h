@@ -237,6 +237,19 @@ void tsr_entries_add(verifier *v, int64_t row, int64_t j, double c, double c0);
 /* Collective. Works out what is open in the block, as far as the check's share of the product's work allows. */
 tsr_status tsr_entries_work_out(verifier *v);
 
+/* ---- verify_parts.c -------------------------------------------------------------------------- */
+
+/* Stores of reals in front of complex ones of a check's arguments, which they read. */
+typedef struct {
+    tsr_store *opened[4]; /* for a, b, c, c0; NULL: the argument's own serves */
+    int64_t rows;         /* of reals for a row of C */
+} verify_parts;
+
+/* Local. Replaces complex stores in *args, and folds complex alpha and beta into what is read. Where alpha is complex,
+ * or C is of real A and B, what is not finite may be judged wrong. Close also after a failure. */
+tsr_status tsr_verify_parts_open(tsr_verify_args *args, verify_parts *parts);
+void tsr_verify_parts_close(verify_parts *parts);
+
 /* ---- numbers --------------------------------------------------------------------------------- */
 
 /* Of |x| = 1.… · 2^exponent; x is finite. */

@@ -309,7 +309,7 @@ static tsr_status take_memory(chunk_store *s) {
 static bool open_types(chunk_store *s) {
     if (s->base.desc.hdf5.standard) return true;
     s->stored_type = H5Dget_type(s->dataset);
-    s->type = tsr_h5_memory_type(s->base.desc.element.dtype);
+    s->type = tsr_h5_memory_type(s->base.desc.element.dtype, s->base.desc.fields);
     return s->stored_type >= 0 && s->type >= 0;
 }
 

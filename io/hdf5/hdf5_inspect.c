@@ -108,7 +108,8 @@ static tsr_status inspect_filters(hid_t properties, tsr_h5_found *found) {
  * defines none. */
 static void inspect_fill(hid_t dataset, tsr_store_desc *desc) {
     const hid_t properties = H5Dget_create_plist(dataset);
-    const hid_t type = desc->hdf5.standard ? H5Dget_type(dataset) : tsr_h5_memory_type(desc->element.dtype);
+    const hid_t type =
+        desc->hdf5.standard ? H5Dget_type(dataset) : tsr_h5_memory_type(desc->element.dtype, desc->fields);
     if (properties < 0 || type < 0 || H5Tget_size(type) > sizeof desc->hdf5.unwritten ||
         H5Pget_fill_value(properties, type, desc->hdf5.unwritten) < 0)
         memset(desc->hdf5.unwritten, 0, sizeof desc->hdf5.unwritten);
@@ -256,21 +257,21 @@ static void inspect_compact(hid_t dataset, size_t element, tsr_h5_found *found) 
 /* One element, through the conversion to it. Of chunks, which may be large and which filters decode, the fill value. */
 static bool read_first(hid_t dataset, hid_t type, const tsr_store_desc *desc) {
     const tsr_h5_place first = {{0}}, one = tsr_h5_extent(desc, 1, 1);
-    uint64_t element;
+    uint64_t element[TSR_ELEMENT_BYTES_MAX / sizeof(uint64_t)];
     hid_t properties = -1;
     hid_t space = -1;
     hid_t memory = -1;
     herr_t error = -1;
     if (desc->hdf5.layout == TSR_LAYOUT_CHUNKED) {
         properties = H5Dget_create_plist(dataset);
-        if (properties >= 0) (void)H5Pget_fill_value(properties, type, &element); /* a file need not define one */
+        if (properties >= 0) (void)H5Pget_fill_value(properties, type, element); /* a file need not define one */
         error = 0;
     } else if (desc->dataset_dimensions == 0) {
-        error = H5Dread(dataset, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, &element);
+        error = H5Dread(dataset, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, element);
     } else if ((space = H5Dget_space(dataset)) >= 0 &&
                (memory = H5Screate_simple(desc->dataset_dimensions, one.at, NULL)) >= 0 &&
                H5Sselect_hyperslab(space, H5S_SELECT_SET, first.at, NULL, one.at, NULL) >= 0) {
-        error = H5Dread(dataset, type, memory, space, H5P_DEFAULT, &element);
+        error = H5Dread(dataset, type, memory, space, H5P_DEFAULT, element);
     }
     if (memory >= 0) H5Sclose(memory);
     if (space >= 0) H5Sclose(space);
@@ -285,7 +286,7 @@ static void try_reading(hid_t dataset, tsr_h5_found *found) {
         desc->matrices == 0)
         return;
     if (desc->hdf5.scattered) return; /* its places are looked at one by one */
-    const hid_t type = tsr_h5_memory_type(desc->element.dtype);
+    const hid_t type = tsr_h5_memory_type(desc->element.dtype, desc->fields);
     if (type < 0 || !read_first(dataset, type, desc))
         refuse(found, TSR_ERR_FORMAT, "its elements cannot be read: the file may be damaged, copy it again");
     if (type >= 0) H5Tclose(type);
@@ -335,6 +336,7 @@ tsr_status tsr_h5_inspect(hid_t dataset, const char *path, int64_t file_bytes, b
     H5Tclose(id);
     desc->element = type.element;
     desc->hdf5.standard = type.standard;
+    desc->fields = type.fields;
     desc->rounded = type.rounded;
     snprintf(desc->type_name, sizeof desc->type_name, "%.63s", type.name);
 

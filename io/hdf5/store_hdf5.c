@@ -244,7 +244,7 @@ static bool swap_order(hid_t type) {
 static tsr_status open_dataset(hdf5_store *s) {
     const tsr_store_desc *desc = &s->base.desc;
     hid_t access = dataset_access(desc);
-    s->type = tsr_h5_memory_type(desc->element.dtype);
+    s->type = tsr_h5_memory_type(desc->element.dtype, desc->fields);
     bool ordered = s->type >= 0 && (!desc->element.swapped || swap_order(s->type));
     if (access >= 0 && ordered && open_moving(s)) s->dataset = H5Dopen2(s->file, desc->name.path, access);
     tsr_status status =

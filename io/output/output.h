@@ -34,9 +34,10 @@ typedef struct {
      * dimensions, which are 1 then: 1 leaves a vector, 2 a number. */
     int stack_dimensions, dropped;
     int64_t stack[TSR_LEADS_MAX];
-    bool joined;     /* contiguous: it is described and written as one matrix of all rows */
-    tsr_dtype dtype; /* of TSR_USE_RESULT or TSR_USE_DATASET */
-    bool force;      /* replace an existing dataset */
+    bool joined;       /* contiguous: it is described and written as one matrix of all rows */
+    tsr_dtype dtype;   /* of TSR_USE_RESULT or TSR_USE_DATASET */
+    tsr_fields fields; /* of complex elements in HDF5 */
+    bool force;        /* replace an existing dataset */
     /* 0, 0: contiguous; TSR_CHUNK_AUTO: see tsr_output_choose_chunks, which must have been called */
     int64_t chunk_rows, chunk_cols;
     bool shuffle;          /* the chunks, before what follows */

@@ -7,12 +7,12 @@
 #include "io/store.h"
 
 typedef struct tsr_piece {
-    int64_t matrix;      /* of those that are selected */
-    tsr_rect rect;       /* of that matrix in its dataset */
-    bool filled;         /* nothing is read for it: all elements are `fill` */
-    bool bytes;          /* `desc` describes bytes of a file, which need not be HDF5's */
-    bool turned;         /* the rows of `desc` are columns here; one side of it is 1 */
-    uint8_t fill[8];     /* an element in this machine's byte order */
+    int64_t matrix;                      /* of those that are selected */
+    tsr_rect rect;                       /* of that matrix in its dataset */
+    bool filled;                         /* nothing is read for it: all elements are `fill` */
+    bool bytes;                          /* `desc` describes bytes of a file, which need not be HDF5's */
+    bool turned;                         /* the rows of `desc` are columns here; one side of it is 1 */
+    uint8_t fill[TSR_ELEMENT_BYTES_MAX]; /* an element in this machine's byte order */
     tsr_store_desc desc; /* of what holds it: one matrix is selected, and a part of it as large as `rect` */
 } tsr_piece;
 

@@ -115,7 +115,7 @@ static void fill_rows(const tsr_piece *piece, tsr_rect rect, size_t element, cha
 
 /* A row of the piece becomes a column. */
 static tsr_status read_column(tsr_store *store, tsr_rect from, size_t element, char *to, int64_t ld) {
-    char some[TURNED_ELEMENTS * sizeof(double)];
+    char some[TURNED_ELEMENTS * TSR_ELEMENT_BYTES_MAX];
     for (int64_t done = 0; done < from.cols; done += TURNED_ELEMENTS) {
         const int64_t now = tsr_min(TURNED_ELEMENTS, from.cols - done);
         TSR_TRY(store->ops->read(store, (tsr_rect){from.row, from.col + done, 1, now}, some, now));
@@ -127,14 +127,16 @@ static tsr_status read_column(tsr_store *store, tsr_rect from, size_t element, c
 
 /* `part` of the dataset lies in the piece; `to` is where its first element goes. */
 static tsr_status read_piece(const tsr_piece *piece, tsr_store *store, tsr_rect part, char *to, int64_t ld) {
-    const size_t element = tsr_dtype_bytes(store->desc.element.dtype);
+    const tsr_dtype type = store->desc.element.dtype;
+    const size_t element = tsr_dtype_bytes(type);
+    const int parts = tsr_dtype_parts(type);
     const tsr_rect inner = {part.row - piece->rect.row, part.col - piece->rect.col, part.rows, part.cols};
     const tsr_rect turned = {inner.col, inner.row, inner.cols, inner.rows};
     if (!piece->turned) TSR_TRY(store->ops->read(store, inner, to, ld));
     else if (part.rows == 1) TSR_TRY(store->ops->read(store, turned, to, 1)); /* a column becomes a row */
     else TSR_TRY(read_column(store, turned, element, to, ld));
     for (int64_t r = 0; store->desc.element.swapped && r < part.rows; r++)
-        swap_row(to + (size_t)(r * ld) * element, part.cols, element);
+        swap_row(to + (size_t)(r * ld) * element, parts * part.cols, element / (size_t)parts);
     return TSR_OK;
 }
 

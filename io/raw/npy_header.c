@@ -108,7 +108,6 @@ static const struct {
     char letter;
     const char *what, *hint;
 } others[] = {
-    {'c', "complex numbers", "save real and imaginary parts as two files"},
     {'M', "dates", "convert them to numbers"},
     {'m', "spans of time", "convert them to numbers"},
     {'O', "Python objects", "convert them to numbers: a.astype('f8')"},
@@ -140,7 +139,7 @@ static tsr_status element_of(const char *file, const char *descr, tsr_element *e
     const long bytes = isdigit((unsigned char)at[0] ? at[1] : 0) ? strtol(at + 1, &end, 10) : 0;
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
         if (at[0] == others[i].letter) return refuse_type(file, descr, others[i].what, others[i].hint);
-    const bool number = strchr("fiub", at[0]) && bytes > 0 && bytes <= 64 && *end == '\0';
+    const bool number = strchr("fiubc", at[0]) && bytes > 0 && bytes <= 64 && *end == '\0';
     if (number && at[0] == 'f' && bytes > 8)
         return refuse_type(file, descr, "floating point of more than 64 bits", "convert it to f8: a.astype('f8')");
     if (!number || !find_dtype(at[0], bytes, &element->dtype) || (order == '|' && bytes > 1))

@@ -47,11 +47,20 @@ static const char *speed(double gflops, char text[40]) {
 
 /* ---- what ran -------------------------------------------------------------------------------- */
 
+/* ^H: the adjoint. */
+static const char *operation(bool transpose, bool conjugate) {
+    if (conjugate) return transpose ? "^H" : "^*";
+    return transpose ? "^T" : "";
+}
+
 static void print_product(const tsr_run_record *r, FILE *to) {
-    char text[512] = "C = ";
-    if (r->alpha != 1) tsr_text_append(text, sizeof text, "%g ", r->alpha);
-    tsr_text_append(text, sizeof text, "A%s B%s", r->transpose_a ? "^T" : "", r->transpose_b ? "^T" : "");
-    if (r->c0.name[0] && r->beta != 1) tsr_text_append(text, sizeof text, " + %g C0", r->beta);
+    char text[512] = "C = ", number[TSR_COMPLEX_CHARS];
+    if (r->alpha != 1 || r->alpha_imag != 0)
+        tsr_text_append(text, sizeof text, "%s ", tsr_complex_text((tsr_complex){r->alpha, r->alpha_imag}, number));
+    tsr_text_append(text, sizeof text, "A%s B%s", operation(r->transpose_a, r->conjugate_a),
+                    operation(r->transpose_b, r->conjugate_b));
+    if (r->c0.name[0] && (r->beta != 1 || r->beta_imag != 0))
+        tsr_text_append(text, sizeof text, " + %s C0", tsr_complex_text((tsr_complex){r->beta, r->beta_imag}, number));
     else if (r->c0.name[0]) tsr_text_append(text, sizeof text, " + C0");
     tsr_text_append(text, sizeof text, ", %lld x %lld x %lld (m x n x k)", (long long)r->m, (long long)r->n,
                     (long long)r->k);

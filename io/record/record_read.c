@@ -144,8 +144,12 @@ static void take_run(const tsr_found_fields *found, tsr_run_record *r) {
     take_source(found, "c", &r->c);
     take_bool(found, "transpose_a", &r->transpose_a);
     take_bool(found, "transpose_b", &r->transpose_b);
+    take_bool(found, "conjugate_a", &r->conjugate_a);
+    take_bool(found, "conjugate_b", &r->conjugate_b);
     take_real(found, "alpha", &r->alpha);
+    take_real(found, "alpha_imag", &r->alpha_imag);
     take_real(found, "beta", &r->beta);
+    take_real(found, "beta_imag", &r->beta_imag);
     take_long(found, "m", &r->m);
     take_long(found, "n", &r->n);
     take_long(found, "k", &r->k);

@@ -114,8 +114,12 @@ void tsr_run_record_fields(const tsr_run_record *r, const tsr_field_sink *sink, 
     source_fields("c", &r->c, sink, to);
     sink->integer(to, "transpose_a", r->transpose_a);
     sink->integer(to, "transpose_b", r->transpose_b);
+    if (r->conjugate_a) sink->integer(to, "conjugate_a", 1);
+    if (r->conjugate_b) sink->integer(to, "conjugate_b", 1);
     sink->real(to, "alpha", r->alpha);
+    if (r->alpha_imag != 0) sink->real(to, "alpha_imag", r->alpha_imag);
     sink->real(to, "beta", r->beta);
+    if (r->beta_imag != 0) sink->real(to, "beta_imag", r->beta_imag);
     sink->integer(to, "m", r->m);
     sink->integer(to, "n", r->n);
     sink->integer(to, "k", r->k);

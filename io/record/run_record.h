@@ -75,7 +75,8 @@ typedef struct {
     tsr_source_record a, b, c0; /* c0.name "" when none */
     tsr_source_record c;
     bool transpose_a, transpose_b;
-    double alpha, beta;
+    bool conjugate_a, conjugate_b;
+    double alpha, alpha_imag, beta, beta_imag;
     int64_t m, n, k;         /* of each product */
     int64_t products;        /* of matrices, 1 unless A or B has more than two dimensions */
     int teams;               /* of ranks, that share them */
@@ -90,10 +91,10 @@ typedef struct {
     double seconds;                            /* first read to last byte synced, of the rank that took longest */
     double setup_seconds;                      /* rank 0's main to first read */
     double startup_seconds[TSR_STARTUP_COUNT]; /* its parts; each ends when the slowest rank is done */
-    double gflops;                             /* 2·m·n·k·products / seconds / 1e9 */
-    char check[384];                           /* "not run", or "PASSED …" / "FAILED …" with the numbers */
-    const tsr_rank_record *rank_records;       /* ranks of them; not owned */
-    const char *warnings;                      /* a line each (io/text/warnings.h); NULL: none; not owned */
+    double gflops;   /* of the products as reals: 2·m·n·k·products, 8 of complex ones, / seconds / 1e9 */
+    char check[384]; /* "not run", or "PASSED …" / "FAILED …" with the numbers */
+    const tsr_rank_record *rank_records; /* ranks of them; not owned */
+    const char *warnings;                /* a line each (io/text/warnings.h); NULL: none; not owned */
 } tsr_run_record;
 
 #define TSR_KERNELS_CHARS 160

@@ -128,3 +128,10 @@ int64_t tsr_variable_number(const char *variable, const char **rest) {
     if (rest) *rest = end ? end : "";
     return number;
 }
+
+const char *tsr_complex_text(tsr_complex number, char *text) {
+    if (number.im == 0) snprintf(text, TSR_COMPLEX_CHARS, "%g", number.re);
+    else if (number.re == 0) snprintf(text, TSR_COMPLEX_CHARS, "%gj", number.im);
+    else snprintf(text, TSR_COMPLEX_CHARS, "%g%+gj", number.re, number.im);
+    return text;
+}

@@ -91,7 +91,27 @@ typedef struct {
     bool swapped; /* bytes in the order this machine does not use */
 } tsr_element;
 
-double tsr_element_to_double(tsr_element element, const void *at); /* one element at `at` (any alignment) */
+/* One element at `at` (any alignment); NaN for a complex one. */
+double tsr_element_to_double(tsr_element element, const void *at);
+
+/* ---- complex numbers ------------------------------------------------------------------------- */
+
+typedef struct {
+    double re, im;
+} tsr_complex;
+
+static inline tsr_complex tsr_real(double value) {
+    const tsr_complex number = {value, 0};
+    return number;
+}
+static inline bool tsr_is_zero(tsr_complex number) { return number.re == 0 && number.im == 0; }
+
+#define TSR_COMPLEX_CHARS 64
+/* "1.5", "1+2j", "-2j". Writes into text (≥ TSR_COMPLEX_CHARS) and returns it. */
+const char *tsr_complex_text(tsr_complex number, char *text);
+
+/* One element of any type at `at` (any alignment). */
+tsr_complex tsr_element_to_complex(tsr_element element, const void *at);
 
 /* ---- rectangles and views -------------------------------------------------------------------- */
 

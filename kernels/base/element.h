@@ -1,5 +1,5 @@
 /* Elements of every type: what a stored word of either byte order is as a number of C, and a number as an element.
- * Shared by the host and the GPU so that both give the same bits. TSR_DTYPE_LIST names what is here: word type
+ * Shared by the host and the GPU so that both give the same bits. TSR_REAL_LIST names what is here: word type
  * uintBITS_t, tsr_reverse_BITS, tsr_convert_SUFFIX, which is exact, and tsr_encode_SUFFIX. */
 #ifndef TSR_KERNELS_BASE_ELEMENT_H
 #define TSR_KERNELS_BASE_ELEMENT_H
@@ -55,7 +55,7 @@ TSR_HOST_DEVICE static inline uint32_t tsr_encode_u32(double value) { return (ui
 TSR_HOST_DEVICE static inline uint64_t tsr_encode_u64(double value) { return (uint64_t)value; }
 TSR_HOST_DEVICE static inline uint8_t tsr_encode_b8(double value) { return value != 0; }
 
-/* row[j] = value, in this machine's byte order; 0 where an unsigned type is given what is negative. */
+/* row[j] = value, of a real type, in this machine's byte order; 0 where an unsigned type is given what is negative. */
 TSR_HOST_DEVICE static inline void tsr_element_store(tsr_dtype dtype, void *row, int64_t j, double value) {
     const double natural = value > 0 ? value : 0;
     switch (dtype) {
@@ -71,7 +71,7 @@ TSR_HOST_DEVICE static inline void tsr_element_store(tsr_dtype dtype, void *row,
         TSR_UNSIGNED_LIST(X)
 #undef X
 #undef STORE
-    case TSR_DTYPE_COUNT: break;
+    default: break;
     }
 }
 

@@ -29,10 +29,11 @@ double tsr_fill_element(tsr_fill_kind kind, uint64_t seed, int64_t i, int64_t j)
 
 tsr_status tsr_fill_host(tsr_fill_kind kind, uint64_t seed, int64_t row, int64_t col, tsr_view to) {
     TSR_TRY(tsr_fill_check(to));
+    const int parts = tsr_fill_as_parts(&to, &col);
     for (int64_t i = 0; i < to.rows; i++) {
         char *line = (char *)to.data + (size_t)(i * to.ld) * tsr_dtype_bytes(to.element.dtype);
         for (int64_t j = 0; j < to.cols; j++)
-            tsr_element_store(to.element.dtype, line, j, tsr_fill_value(kind, seed, row + i, col + j));
+            tsr_element_store(to.element.dtype, line, j, tsr_fill_part(kind, seed, parts, row + i, col + j));
     }
     return TSR_OK;
 }

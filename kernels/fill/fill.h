@@ -19,7 +19,9 @@ typedef enum {
 tsr_status tsr_fill_parse(const char *name, tsr_fill_kind *kind); /* lists names on error */
 const char *tsr_fill_name(tsr_fill_kind kind);
 double tsr_fill_element(tsr_fill_kind kind, uint64_t seed, int64_t i, int64_t j);
-/* Fills `to` (host memory, any dtype, native order) with the elements whose first one is (row, col) of the whole
+/* The real parts of complex elements are those of even columns of a real matrix, the imaginary ones of odd columns;
+ * the identity is real.
+ * Fills `to` (host memory, any dtype, native order) with the elements whose first one is (row, col) of the whole
  * matrix. */
 tsr_status tsr_fill_host(tsr_fill_kind kind, uint64_t seed, int64_t row, int64_t col, tsr_view to);
 

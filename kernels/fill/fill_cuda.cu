@@ -22,19 +22,20 @@ constexpr int DOWN = 8;
 template <tsr_fill_kind KIND>
 __global__ void __launch_bounds__(WIDTH *HEIGHT)
     fill(uint64_t seed, int64_t row, int64_t col, tsr_dtype dtype, unsigned char *to, int64_t rows, int64_t cols,
-         int64_t row_bytes) {
+         int64_t row_bytes, int parts) {
     for (int64_t i = (int64_t)blockIdx.y * HEIGHT + threadIdx.y; i < rows; i += (int64_t)gridDim.y * HEIGHT)
         for (int64_t j = (int64_t)blockIdx.x * WIDTH + threadIdx.x; j < cols; j += (int64_t)gridDim.x * WIDTH)
-            tsr_element_store(dtype, to + i * row_bytes, j, tsr_fill_value(KIND, seed, row + i, col + j));
+            tsr_element_store(dtype, to + i * row_bytes, j, tsr_fill_part(KIND, seed, parts, row + i, col + j));
 }
 
 template <tsr_fill_kind KIND>
-tsr_status launch(tsr_stream *stream, uint64_t seed, int64_t row, int64_t col, const tsr_view &to) {
+tsr_status launch(tsr_stream *stream, uint64_t seed, int64_t row, int64_t col, tsr_view to) {
     dim3 grid, block(WIDTH, HEIGHT);
+    const int parts = tsr_fill_as_parts(&to, &col);
     TSR_TRY(tsr_cuda_grid(to.rows, to.cols, DOWN * HEIGHT, ACROSS * WIDTH, &grid));
     return TSR_LAUNCH(fill<KIND>, grid, block, 0, stream, seed, row, col, to.element.dtype,
                       static_cast<unsigned char *>(to.data), to.rows, to.cols,
-                      to.ld * (int64_t)tsr_dtype_bytes(to.element.dtype));
+                      to.ld * (int64_t)tsr_dtype_bytes(to.element.dtype), parts);
 }
 
 tsr_status fill_cuda(tsr_device *, tsr_stream *stream, tsr_fill_kind kind, uint64_t seed, int64_t row, int64_t col,

@@ -31,6 +31,21 @@ TSR_HOST_DEVICE static inline double tsr_fill_value(tsr_fill_kind kind, uint64_t
     return 0.0;
 }
 
+/* The same where each element is `parts` numbers side by side, which j counts. */
+TSR_HOST_DEVICE static inline double tsr_fill_part(tsr_fill_kind kind, uint64_t seed, int parts, int64_t i, int64_t j) {
+    return tsr_fill_value(kind, seed, kind == TSR_FILL_IDENTITY ? parts * i : i, j);
+}
+/* The parts of complex elements as a matrix of their own, with twice the columns; that of real ones is itself. Returns
+ * how many parts an element has. */
+static inline int tsr_fill_as_parts(tsr_view *to, int64_t *col) {
+    const int parts = tsr_dtype_parts(to->element.dtype);
+    to->element.dtype = tsr_dtype_part(to->element.dtype);
+    to->cols *= parts;
+    to->ld *= parts;
+    *col *= parts;
+    return parts;
+}
+
 /* What every fill asks of its target before it writes. */
 static inline tsr_status tsr_fill_check(tsr_view to) {
     size_t bytes;

@@ -33,8 +33,20 @@ static tsr_status check_type(const char *what, tsr_element element, bool half) {
     if (element.swapped || !tsr_dtype_serves(element.dtype, half ? TSR_USE_RESULT : TSR_USE_SUM))
         return tsr_fail(TSR_ERR_UNSUPPORTED, "%s: cannot be %s%s: use %sf32 or f64 in this machine's byte order", what,
                         tsr_dtype_name(element.dtype), element.swapped ? " byte-swapped" : "",
-                        half ? "f16, bf16, " : "");
+                        half ? "f16, bf16, c64, c128, " : "");
     return TSR_OK;
+}
+
+/* Real elements in no form, complex ones in one, and whole ones. */
+static tsr_status check_form(const tsr_pack_args *args) {
+    const bool complex = tsr_dtype_is_complex(args->from.element.dtype);
+    const int64_t down = tsr_form_rows(args->form), across = tsr_form_cols(args->form);
+    if (complex == (args->form != TSR_FORM_REAL) && args->padded_rows % down == 0 && args->padded_cols % across == 0)
+        return TSR_OK;
+    return tsr_fail(TSR_ERR_SHAPE,
+                    "pack: %s elements of %" PRId64 " x %" PRId64 " reals do not make up %" PRId64 " x %" PRId64
+                    ": choose the form for the elements, and pad to whole ones",
+                    tsr_dtype_name(args->from.element.dtype), down, across, args->padded_rows, args->padded_cols);
 }
 
 static tsr_status check_same_shape(const char *what, tsr_view view, tsr_view as) {
@@ -50,11 +62,12 @@ tsr_status tsr_pack_check(const tsr_pack_args *args) {
     int64_t cols = args->transpose ? args->from.rows : args->from.cols;
     tsr_view to = {args->to, {args->type, false}, args->padded_rows, args->padded_cols, args->ld};
     TSR_TRY(check_view("pack: source", args->from));
+    TSR_TRY(check_form(args));
     const bool moved = to.element.dtype == args->from.element.dtype && tsr_dtype_serves(args->type, TSR_USE_OPERAND);
     if (!moved && !tsr_dtype_serves(args->type, TSR_USE_ROUNDED))
         TSR_TRY(check_type("pack: target", to.element, false));
     TSR_TRY(check_view("pack: target", to));
-    if (rows > to.rows || cols > to.cols)
+    if (rows > to.rows / tsr_form_rows(args->form) || cols > to.cols / tsr_form_cols(args->form))
         return tsr_fail(TSR_ERR_SHAPE,
                         "pack: operand of %" PRId64 " x %" PRId64 " does not fit the padded %" PRId64 " x %" PRId64
                         ": pad more",
@@ -65,10 +78,49 @@ tsr_status tsr_pack_check(const tsr_pack_args *args) {
 tsr_status tsr_finish_check(const tsr_finish_args *args) {
     TSR_TRY(check_view("finish: accumulated", args->accumulated));
     TSR_TRY(check_type("finish: accumulated", args->accumulated.element, false));
+    if (args->form == TSR_FORM_SQUARES || args->accumulated.ld < tsr_form_cols(args->form) * args->accumulated.cols)
+        return tsr_fail(TSR_ERR_SHAPE,
+                        "finish: sums %" PRId64 " reals apart cannot be of %" PRId64
+                        " columns in form %d: pass what was accumulated",
+                        args->accumulated.ld, args->accumulated.cols, (int)args->form);
     TSR_TRY(check_view("finish: output", args->out));
     TSR_TRY(check_type("finish: output", args->out.element, true));
     TSR_TRY(check_same_shape("finish: output", args->out, args->accumulated));
-    if (args->beta == 0.0) return TSR_OK;
+    if (!tsr_finish_adds(args)) return TSR_OK;
     TSR_TRY(check_view("finish: c0", args->c0));
     return check_same_shape("finish: c0", args->c0, args->accumulated);
+}
+
+/* ---- complex elements whose parts stay side by side ------------------------------------------ */
+
+static void take_parts(tsr_view *view) {
+    const int parts = tsr_dtype_parts(view->element.dtype);
+    view->element.dtype = tsr_dtype_part(view->element.dtype);
+    view->cols *= parts;
+    view->ld *= parts;
+}
+
+bool tsr_pack_take_parts(tsr_pack_args *args) {
+    if (args->form == TSR_FORM_REAL) return true;
+    if (args->form != TSR_FORM_BESIDE || args->transpose || args->conjugate) return false;
+    take_parts(&args->from);
+    args->form = TSR_FORM_REAL;
+    return true;
+}
+
+bool tsr_finish_take_parts(tsr_finish_args *args) {
+    const bool out = tsr_dtype_is_complex(args->out.element.dtype);
+    const bool c0 = tsr_dtype_is_complex(args->c0.element.dtype), adds = tsr_finish_adds(args);
+    if (args->alpha_imag != 0 || args->beta_imag != 0) return false;
+    if (args->form == TSR_FORM_REAL) return !out && !(adds && c0);
+    if (args->form != TSR_FORM_BESIDE || !out || (adds && !c0)) return false;
+    args->accumulated.cols *= 2;
+    take_parts(&args->out);
+    take_parts(&args->c0);
+    args->form = TSR_FORM_REAL;
+    return true;
+}
+
+bool tsr_finish_copies(const tsr_finish_args *args) {
+    return args->alpha == 1 && args->beta == 0 && args->accumulated.element.dtype == args->out.element.dtype;
 }

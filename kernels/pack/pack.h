@@ -3,6 +3,7 @@
 #ifndef TSR_KERNELS_PACK_PACK_H
 #define TSR_KERNELS_PACK_PACK_H
 
+#include "kernels/base/form.h"
 #include "kernels/device/device.h"
 
 #ifdef __cplusplus
@@ -12,19 +13,25 @@ extern "C" {
 typedef struct {
     tsr_view from;  /* rows × cols as stored: any dtype, either byte order */
     bool transpose; /* to[j][i] = from[i][j] */
-    void *to;       /* (transpose ? cols × rows : rows × cols), `type` */
+    tsr_form form;  /* REAL for a real `from`, another for a complex one */
+    bool conjugate; /* of a complex one */
+    void *to;       /* (transpose ? cols × rows : rows × cols) elements in that form, `type` */
     tsr_dtype type; /* TSR_F32, TSR_F64 or TSR_BF16, each element rounded once; or TSR_F16 where `from` is that, too */
-    int64_t ld;     /* elements from row to row of `to` */
-    int64_t padded_rows, padded_cols; /* extent of `to` written: outside the operand zeros; ≥ its rows and cols, ≤ ld */
+    int64_t ld;     /* reals from row to row of `to` */
+    /* extent of `to` written, in reals, whole elements: outside the operand zeros; ≥ its rows and cols, ≤ ld */
+    int64_t padded_rows, padded_cols;
 } tsr_pack_args;
 
 typedef struct {
-    tsr_view accumulated; /* rows × cols, TSR_F32 or TSR_F64, native order */
-    double alpha, beta;
-    tsr_view c0;         /* rows × cols in any element type; never read (data may be NULL) when beta = 0 */
+    tsr_view accumulated; /* rows × cols in `form`, ld in reals; TSR_F32 or TSR_F64, native order */
+    tsr_form form;        /* SQUARES are no sums */
+    double alpha, alpha_imag, beta, beta_imag;
+    tsr_view c0;         /* rows × cols in any element type; never read (data may be NULL) when beta is 0 */
     tsr_view out;        /* rows × cols, a type of TSR_USE_RESULT, native order */
     uint64_t *overflows; /* device memory, may be NULL: finite elements that out's type makes infinite are added */
-} tsr_finish_args;       /* out = alpha·accumulated + beta·c0, computed in fp64, rounded once to out's type */
+    /* out = alpha·accumulated + beta·c0, computed in fp64, rounded once to out's type. A real out takes the real part.
+     * Of complex elements each part counts as an overflow. */
+} tsr_finish_args;
 
 typedef struct tsr_pack_ops {
     tsr_device_kind device;
@@ -36,6 +43,17 @@ extern const tsr_pack_ops tsr_pack_cpu;
 extern const tsr_pack_ops tsr_pack_cuda;
 
 const tsr_pack_ops *tsr_pack_find(tsr_device_kind device); /* never NULL for a device that opened */
+
+/* For tables: whether it is work on reals alone, as work on complex elements is whose parts stay side by side. These
+ * are reals in twice the columns from then on. */
+bool tsr_pack_take_parts(tsr_pack_args *args);
+bool tsr_finish_take_parts(tsr_finish_args *args);
+/* Whether what was accumulated is copied to out as it is; of work on reals. */
+bool tsr_finish_copies(const tsr_finish_args *args);
+static inline bool tsr_finish_adds(const tsr_finish_args *args) { return args->beta != 0 || args->beta_imag != 0; }
+/* The CPU's work on all else (pack_complex.c). */
+tsr_status tsr_pack_complex(const tsr_pack_args *args);
+tsr_status tsr_finish_complex(const tsr_finish_args *args);
 
 /* Every table checks its arguments with these before anything is read. */
 tsr_status tsr_pack_check(const tsr_pack_args *args);

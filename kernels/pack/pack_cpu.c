@@ -9,6 +9,7 @@
 
 #include "kernels/base/element.h"
 #include "kernels/pack/pack.h"
+#include "kernels/pack/pack_cpu.h"
 
 /* ---- row loops, one a source type × byte order × target type --------------------------------- */
 
@@ -35,7 +36,7 @@ typedef void row_loop(const void *from, void *to, int64_t n);
 #define DEFINE_SOURCE(code, suffix, bits, memory)                                                                      \
     DEFINE_ORDER(suffix, bits, native, AS_IS)                                                                          \
     DEFINE_ORDER(suffix, bits, swapped, tsr_reverse_##bits)
-TSR_DTYPE_LIST(DEFINE_SOURCE)
+TSR_REAL_LIST(DEFINE_SOURCE)
 
 /* [source][swapped][target] */
 #define TABLE_TARGETS(suffix, order)                                                                                   \
@@ -45,7 +46,7 @@ TSR_DTYPE_LIST(DEFINE_SOURCE)
     }
 #define TABLE_LINE(code, suffix, bits, memory)                                                                         \
     [TSR_##code] = {TABLE_TARGETS(suffix, native), TABLE_TARGETS(suffix, swapped)},
-static row_loop *const loops[TSR_DTYPE_COUNT][2][TSR_DTYPE_COUNT] = {TSR_DTYPE_LIST(TABLE_LINE)};
+static row_loop *const loops[TSR_DTYPE_COUNT][2][TSR_DTYPE_COUNT] = {TSR_REAL_LIST(TABLE_LINE)};
 
 /* Elements that keep their type: their bytes move, turned round where swapped. */
 #define DEFINE_MOVE(bits)                                                                                              \
@@ -63,6 +64,10 @@ static row_loop *const moves[4][2] = {[1] = {row_u16_native_word, row_u16_swappe
 static row_loop *loop_for(tsr_element from, tsr_dtype to) {
     if (from.dtype != to) return loops[from.dtype][from.swapped][to];
     return moves[ilogb((double)tsr_dtype_bytes(to))][from.swapped];
+}
+
+void tsr_cpu_convert(tsr_element element, const void *from, tsr_dtype to_type, void *to, int64_t n) {
+    loop_for(element, to_type)(from, to, n);
 }
 
 /* ---- pack ------------------------------------------------------------------------------------ */
@@ -130,14 +135,22 @@ static void pad(const tsr_pack_args *args, int64_t rows, int64_t cols) {
         memset(at_mutable(args->to, i * args->ld, bytes), 0, (size_t)args->padded_cols * bytes);
 }
 
-static tsr_status pack(tsr_device *device, tsr_stream *stream, const tsr_pack_args *args) {
+static void pack_reals(const tsr_pack_args *args) {
+    row_loop *loop = loop_for(args->from.element, args->type);
+    (args->transpose ? pack_transposed : pack_rows)(args, loop);
+}
+
+static tsr_status pack(tsr_device *device, tsr_stream *stream, const tsr_pack_args *asked) {
     (void)device;
     (void)stream;
-    TSR_TRY(tsr_pack_check(args));
-    row_loop *loop = loop_for(args->from.element, args->type);
-    if (!tsr_rect_empty((tsr_rect){0, 0, args->from.rows, args->from.cols}))
-        (args->transpose ? pack_transposed : pack_rows)(args, loop);
-    pad(args, args->transpose ? args->from.cols : args->from.rows, args->transpose ? args->from.rows : args->from.cols);
+    TSR_TRY(tsr_pack_check(asked));
+    tsr_pack_args args = *asked;
+    const bool reals = tsr_pack_take_parts(&args);
+    const tsr_view *from = &args.from;
+    if (from->rows > 0 && from->cols > 0 && reals) pack_reals(&args);
+    if (!reals) TSR_TRY(tsr_pack_complex(&args));
+    pad(&args, tsr_form_rows(args.form) * (args.transpose ? from->cols : from->rows),
+        tsr_form_cols(args.form) * (args.transpose ? from->rows : from->cols));
     return TSR_OK;
 }
 
@@ -171,14 +184,11 @@ static void finish_chunk(const tsr_finish_args *args, const char *accumulated, c
     loop_for((tsr_element){TSR_F64, false}, type)(values, out, n);
 }
 
-static tsr_status finish(tsr_device *device, tsr_stream *stream, const tsr_finish_args *args) {
-    (void)device;
-    (void)stream;
-    TSR_TRY(tsr_finish_check(args));
+static void finish_reals(const tsr_finish_args *args) {
     size_t from_bytes = tsr_dtype_bytes(args->accumulated.element.dtype),
            out_bytes = tsr_dtype_bytes(args->out.element.dtype);
     size_t c0_bytes = args->beta != 0.0 ? tsr_dtype_bytes(args->c0.element.dtype) : 0;
-    bool as_is = args->alpha == 1.0 && args->beta == 0.0 && args->accumulated.element.dtype == args->out.element.dtype;
+    bool as_is = tsr_finish_copies(args);
     int64_t rows = args->out.rows, cols = args->out.cols;
     for (int64_t i = 0; i < rows && cols > 0; i++) {
         const char *from = at(args->accumulated.data, i * args->accumulated.ld, from_bytes);
@@ -192,6 +202,15 @@ static tsr_status finish(tsr_device *device, tsr_stream *stream, const tsr_finis
                          c0_bytes ? at(args->c0.data, i * args->c0.ld + j, c0_bytes) : NULL,
                          out + j * (int64_t)out_bytes, tsr_min(CHUNK, cols - j));
     }
+}
+
+static tsr_status finish(tsr_device *device, tsr_stream *stream, const tsr_finish_args *asked) {
+    (void)device;
+    (void)stream;
+    TSR_TRY(tsr_finish_check(asked));
+    tsr_finish_args args = *asked;
+    if (!tsr_finish_take_parts(&args)) return tsr_finish_complex(&args);
+    finish_reals(&args);
     return TSR_OK;
 }
 

@@ -13,6 +13,7 @@
 #include <float.h>
 
 #include "kernels/pack/pack.h"
+#include "kernels/pack/pack_complex.h"
 #include "kernels/pack/pack_tiles.h"
 
 namespace {
@@ -41,35 +42,6 @@ __device__ __forceinline__ void move_items(T *to, int64_t j0, int64_t cols, F lo
     for (int item = 0; item < N; item++)
         if (j0 + item * LANES < cols) to[j0 + item * LANES] = value[item];
 }
-
-TSR_HOST_DEVICE static inline double load_double(tsr_element element, const void *base, int64_t at) {
-    switch (element.dtype) {
-#define CASE(code, suffix, bits, memory)                                                                               \
-    case TSR_##code: return source<TSR_##code>::load<double>(base, at, element.swapped);
-        TSR_DTYPE_LIST(CASE)
-#undef CASE
-    default: return 0.0;
-    }
-}
-
-/* An element of the output: how a value is rounded to it, and whether that made it infinite. */
-template <typename O> struct rounded;
-template <> struct rounded<double> {
-    __device__ static inline double from(double value) { return value; }
-    __device__ static inline bool infinite(double) { return false; } /* nothing becomes so */
-};
-template <> struct rounded<float> {
-    __device__ static inline float from(double value) { return (float)value; }
-    __device__ static inline bool infinite(float value) { return fabsf(value) == INFINITY; }
-};
-template <> struct rounded<uint16_t> { /* half */
-    __device__ static inline uint16_t from(double value) { return tsr_half_encode(value); }
-    __device__ static inline bool infinite(uint16_t value) { return (value & 0x7fffu) == 0x7c00u; }
-};
-template <> struct rounded<bf16> {
-    __device__ static inline bf16 from(double value) { return bf16(value); }
-    __device__ static inline bool infinite(bf16 value) { return (value.bits & 0x7fffu) == 0x7f80u; }
-};
 
 /* out (rows × cols) = alpha·sum + beta·c0; product and sum rounded apart, as the CPU device does. Finite values that
  * become infinite are counted: a thread with any adds its own once. */
@@ -111,10 +83,16 @@ template <tsr_dtype D, typename T> static tsr_status launch_convert(tsr_stream *
     return TSR_LAUNCH((convert_rows<D, T>), grid, threads, 0, stream, from, to);
 }
 
+template <tsr_dtype D, typename T> static tsr_status launch_pack(tsr_stream *stream, const tsr_pack_args *args) {
+    if constexpr (is_part<D>)
+        if (args->form != TSR_FORM_REAL) return launch_complex<D, T>(stream, args);
+    return launch_convert<D, T>(stream, args);
+}
+
 template <tsr_dtype D> static tsr_status convert_from(tsr_stream *stream, const tsr_pack_args *args) {
-    if (args->type == TSR_F32) return launch_convert<D, float>(stream, args);
-    if (args->type == TSR_F64) return launch_convert<D, double>(stream, args);
-    return launch_convert<D, bf16>(stream, args);
+    if (args->type == TSR_F32) return launch_pack<D, float>(stream, args);
+    if (args->type == TSR_F64) return launch_pack<D, double>(stream, args);
+    return launch_pack<D, bf16>(stream, args);
 }
 
 static tsr_status convert(tsr_stream *stream, const tsr_pack_args *args) {
@@ -123,7 +101,11 @@ static tsr_status convert(tsr_stream *stream, const tsr_pack_args *args) {
     switch (args->from.element.dtype) {
 #define CASE(code, suffix, bits, memory)                                                                               \
     case TSR_##code: return convert_from<TSR_##code>(stream, args);
-        TSR_DTYPE_LIST(CASE)
+        TSR_REAL_LIST(CASE)
+#undef CASE
+#define CASE(code, suffix, bits, part)                                                                                 \
+    case TSR_##code: return convert_from<TSR_##part>(stream, args);
+        TSR_COMPLEX_LIST(CASE)
 #undef CASE
     default:
         return tsr_fail(TSR_ERR_UNSUPPORTED, "pack: element type %d is unknown: use one of tsr_dtype",
@@ -132,16 +114,18 @@ static tsr_status convert(tsr_stream *stream, const tsr_pack_args *args) {
 }
 
 static tsr_status check_aligned(const char *what, const void *data, tsr_dtype dtype) {
-    if ((uintptr_t)data % tsr_dtype_bytes(dtype) == 0) return TSR_OK;
+    if ((uintptr_t)data % tsr_dtype_bytes(tsr_dtype_part(dtype)) == 0) return TSR_OK;
     return tsr_fail(TSR_ERR_UNSUPPORTED, "%s at %p is not aligned to its %s elements: align it", what, data,
                     tsr_dtype_name(dtype));
 }
 
-static tsr_status pack(tsr_device *, tsr_stream *stream, const tsr_pack_args *args) {
-    TSR_TRY(tsr_pack_check(args));
-    TSR_TRY(check_aligned("pack: source", args->from.data, args->from.element.dtype));
-    TSR_TRY(check_aligned("pack: target", args->to, args->type));
-    return convert(stream, args);
+static tsr_status pack(tsr_device *, tsr_stream *stream, const tsr_pack_args *asked) {
+    TSR_TRY(tsr_pack_check(asked));
+    TSR_TRY(check_aligned("pack: source", asked->from.data, asked->from.element.dtype));
+    TSR_TRY(check_aligned("pack: target", asked->to, asked->type));
+    tsr_pack_args args = *asked;
+    (void)tsr_pack_take_parts(&args);
+    return convert(stream, &args);
 }
 
 template <typename A, typename O> static tsr_status launch_finish(tsr_stream *stream, const tsr_finish_args *args) {
@@ -153,23 +137,38 @@ template <typename A, typename O> static tsr_status launch_finish(tsr_stream *st
                       static_cast<O *>(out->data), out->ld, out->rows, out->cols, args->overflows);
 }
 
-template <typename A> static tsr_status finish_from(tsr_stream *stream, const tsr_finish_args *args) {
-    if (args->out.element.dtype == TSR_F64) return launch_finish<A, double>(stream, args);
-    if (args->out.element.dtype == TSR_F32) return launch_finish<A, float>(stream, args);
-    if (args->out.element.dtype == TSR_BF16) return launch_finish<A, bf16>(stream, args);
-    return launch_finish<A, uint16_t>(stream, args);
+template <typename A, typename O>
+static tsr_status finish_as(tsr_stream *stream, const tsr_finish_args *args, bool reals) {
+    return reals ? launch_finish<A, O>(stream, args) : launch_finish_complex<A, O>(stream, args);
 }
 
-static tsr_status finish(tsr_device *, tsr_stream *stream, const tsr_finish_args *args) {
-    TSR_TRY(tsr_finish_check(args));
-    if (args->beta != 0.0) TSR_TRY(check_aligned("finish: c0", args->c0.data, args->c0.element.dtype));
-    const tsr_view *sum = &args->accumulated, *out = &args->out;
+template <typename A> static tsr_status finish_from(tsr_stream *stream, const tsr_finish_args *args, bool reals) {
+    const tsr_dtype part = tsr_dtype_part(args->out.element.dtype);
+    if (part == TSR_F64) return finish_as<A, double>(stream, args, reals);
+    if (part == TSR_F32) return finish_as<A, float>(stream, args, reals);
+    if (part == TSR_BF16) return finish_as<A, bf16>(stream, args, reals);
+    return finish_as<A, uint16_t>(stream, args, reals);
+}
+
+static tsr_status finish(tsr_device *, tsr_stream *stream, const tsr_finish_args *asked) {
+    TSR_TRY(tsr_finish_check(asked));
+    tsr_finish_args args = *asked;
+    if (tsr_finish_adds(&args)) TSR_TRY(check_aligned("finish: c0", args.c0.data, args.c0.element.dtype));
+    const bool reals = tsr_finish_take_parts(&args);
+    const tsr_view *sum = &args.accumulated, *out = &args.out;
     if (out->rows == 0 || out->cols == 0) return TSR_OK;
-    if (args->alpha == 1.0 && args->beta == 0.0 && sum->element.dtype == out->element.dtype) {
-        const tsr_pack_args copy = {*sum, false, out->data, out->element.dtype, out->ld, out->rows, out->cols};
+    if (reals && tsr_finish_copies(&args)) {
+        tsr_pack_args copy = {};
+        copy.from = *sum;
+        copy.to = out->data;
+        copy.type = out->element.dtype;
+        copy.ld = out->ld;
+        copy.padded_rows = out->rows;
+        copy.padded_cols = out->cols;
         return convert(stream, &copy);
     }
-    return sum->element.dtype == TSR_F32 ? finish_from<float>(stream, args) : finish_from<double>(stream, args);
+    return sum->element.dtype == TSR_F32 ? finish_from<float>(stream, &args, reals)
+                                         : finish_from<double>(stream, &args, reals);
 }
 
 } // namespace

@@ -57,7 +57,36 @@ template <tsr_dtype D> struct source;
             return convert<T>(static_cast<const word_type *>(base)[at], swapped);                                      \
         }                                                                                                              \
     };
-TSR_DTYPE_LIST(DEFINE_SOURCE)
+TSR_REAL_LIST(DEFINE_SOURCE)
+
+TSR_HOST_DEVICE static inline double load_double(tsr_element element, const void *base, int64_t at) {
+    switch (element.dtype) {
+#define CASE(code, suffix, bits, memory)                                                                               \
+    case TSR_##code: return source<TSR_##code>::load<double>(base, at, element.swapped);
+        TSR_REAL_LIST(CASE)
+#undef CASE
+    default: return 0.0;
+    }
+}
+
+/* An element of the output: how a value is rounded to it, and whether that made it infinite. */
+template <typename O> struct rounded;
+template <> struct rounded<double> {
+    __device__ static inline double from(double value) { return value; }
+    __device__ static inline bool infinite(double) { return false; } /* nothing becomes so */
+};
+template <> struct rounded<float> {
+    __device__ static inline float from(double value) { return (float)value; }
+    __device__ static inline bool infinite(float value) { return fabsf(value) == INFINITY; }
+};
+template <> struct rounded<uint16_t> { /* half */
+    __device__ static inline uint16_t from(double value) { return tsr_half_encode(value); }
+    __device__ static inline bool infinite(uint16_t value) { return (value & 0x7fffu) == 0x7c00u; }
+};
+template <> struct rounded<bf16> {
+    __device__ static inline bf16 from(double value) { return bf16(value); }
+    __device__ static inline bool infinite(bf16 value) { return (value.bits & 0x7fffu) == 0x7f80u; }
+};
 
 /* ---- units ----------------------------------------------------------------------------------- */
 

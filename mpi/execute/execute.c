@@ -384,17 +384,21 @@ static tsr_status see_buffer(void *context, const tsr_step *step) {
 tsr_status tsr_executor_fetch(tsr_executor *e, tsr_rect row, void *to) {
     tsr_device *device = e->x.device;
     tsr_stream *stream = e->lanes[TSR_LANE_DOWNLOAD].stream;
-    const size_t element = tsr_dtype_bytes(e->x.plan->problem.type);
+    const size_t element = tsr_dtype_bytes(e->x.plan->problem.type); /* a real */
+    const tsr_form form = tsr_problem_sums(&e->x.plan->problem);
+    const int64_t reals = tsr_form_cols(form);
     buffer_search found = {.row = row, .sum = {.buffer = -1}};
     if (!tsr_plan_keeps_c(e->x.plan))
         return tsr_fail(TSR_ERR_USAGE, "C left the device: plan it for TSR_DATA_PATH_DEVICE");
+    if (form == TSR_FORM_ROWS)
+        return tsr_fail(TSR_ERR_UNSUPPORTED, "sums of a complex A and a real B are no elements of C: finish them");
     TSR_TRY(walk(e, see_buffer, &found));
     if (found.sum.buffer < 0)
         return tsr_fail(TSR_ERR_USAGE, "%lld elements at (%lld, %lld) of C lie in no part of this rank",
                         (long long)row.cols, (long long)row.row, (long long)row.col);
-    const int64_t at = (row.row - found.part.row) * found.ld + row.col - found.part.col;
+    const int64_t at = (row.row - found.part.row) * found.ld + (row.col - found.part.col) * reals;
     const char *from = (const char *)e->buffers[found.sum.buffer] + found.sum.offset + (size_t)at * element;
     TSR_TRY(device->ops->use(device));
-    TSR_TRY(device->ops->download(device, to, from, (size_t)row.cols * element, stream));
+    TSR_TRY(device->ops->download(device, to, from, (size_t)(row.cols * reals) * element, stream));
     return device->ops->stream_wait(device, stream);
 }

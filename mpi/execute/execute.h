@@ -49,7 +49,8 @@ tsr_status tsr_executor_run(tsr_executor *executor, tsr_rank_record *record);
 void tsr_executor_close(tsr_executor *executor); /* NULL is fine */
 
 /* Local, after a run whose C stays on the device (TSR_DATA_PATH_DEVICE). Copies a row of this rank's part of one
- * super-block (tsr_plan_span), or some columns of it, to `to`: elements of the problem's `type`, there on return. */
+ * super-block (tsr_plan_span), or some columns of it, to `to`: elements of the problem's `type`,
+ * or complex ones of such parts, there on return. */
 tsr_status tsr_executor_fetch(tsr_executor *executor, tsr_rect row, void *to);
 
 #endif

@@ -151,6 +151,8 @@ static tsr_status run_pack(const tsr_execution *x, void *from, void *to, tsr_str
     tsr_pack_args args = {
         .from = {from, operand->element, step->rect.rows, step->rect.cols, step->rect.cols},
         .transpose = operand->transpose,
+        .form = tsr_problem_form(&x->plan->problem, step->operand),
+        .conjugate = operand->conjugate,
         .to = to,
         .type = x->plan->problem.input,
         .ld = step->ld,
@@ -203,8 +205,11 @@ static tsr_status run_finish(const tsr_execution *x, void *from, void *out, void
     const tsr_problem *problem = &x->plan->problem;
     tsr_finish_args args = {
         .accumulated = {from, {problem->type, false}, step->m, step->n, step->ld},
+        .form = tsr_problem_sums(problem),
         .alpha = problem->alpha,
+        .alpha_imag = problem->alpha_imag,
         .beta = problem->add_c0 ? problem->beta : 0,
+        .beta_imag = problem->add_c0 ? problem->beta_imag : 0,
         .c0 = {c0, problem->c0, step->m, step->n, step->n},
         .out = {out, {problem->out, false}, step->m, step->n, step->n},
         .overflows = &x->counters->overflows,

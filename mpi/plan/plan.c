@@ -65,9 +65,8 @@ static void choose_panel(tsr_plan *plan, int shrink) {
         panel = tsr_max(PANEL_STEP, tsr_min(panel, tsr_round_up(tsr_ceil_div(k, wanted), PANEL_STEP)));
         plan->panel = tsr_min(k, tsr_max(1, (int64_t)((double)panel * scale)));
     }
-    double out_row = (double)n * (double)(tsr_dtype_bytes(problem->type) > tsr_dtype_bytes(problem->out)
-                                              ? tsr_dtype_bytes(problem->type)
-                                              : tsr_dtype_bytes(problem->out));
+    const size_t sum = tsr_problem_sum_bytes(problem), out = tsr_dtype_bytes(problem->out);
+    double out_row = (double)n * (double)(sum > out ? sum : out);
     /* nothing lies between the accumulators and the store */
     const bool at_once = problem->c_path == TSR_DATA_PATH_MAPPED && plan->r == 1 && !tsr_plan_finishes(plan);
     double strip = fmin(at_once ? INFINITY : STRIP_BYTES_TARGET * scale / out_row, (double)tsr_ceil_div(m, plan->r));
@@ -78,7 +77,7 @@ static void choose_panel(tsr_plan *plan, int shrink) {
 static double sums_to_limit(const tsr_plan *plan, int sums) {
     double m = (double)tsr_plan_local_m(plan), n = (double)tsr_plan_local_n(plan);
     if (tsr_plan_keeps_c(plan)) sums = (int)tsr_max(1, plan->blocks_m * plan->blocks_n);
-    return sums * m * n * (double)tsr_dtype_bytes(plan->problem.type) / (double)tsr_device_limit(&plan->resources);
+    return sums * m * n * (double)tsr_problem_sum_bytes(&plan->problem) / (double)tsr_device_limit(&plan->resources);
 }
 
 static bool fits_shrunk(tsr_plan *plan, int sums, int shrink) {
@@ -149,8 +148,12 @@ bool tsr_plan_fit_fewest(tsr_plan *plan) {
 
 /* ---- a plan for one grid --------------------------------------------------------------------- */
 
-static bool needs_pack(const tsr_operand *x, const tsr_problem *problem, int64_t multiple) {
-    return x->transpose || x->element.swapped || x->element.dtype != problem->input || multiple > 1;
+static bool needs_pack(const tsr_problem *problem, tsr_operand_name name, int64_t multiple) {
+    const tsr_operand *x = &problem->operand[name];
+    const tsr_form form = tsr_problem_form(problem, name);
+    const bool as_is = form == TSR_FORM_REAL || (form == TSR_FORM_BESIDE && !x->conjugate);
+    return x->transpose || x->element.swapped || !as_is || tsr_dtype_part(x->element.dtype) != problem->input ||
+           multiple > 1;
 }
 
 void tsr_plan_regrid(tsr_plan *plan, int p, int q, int r) {
@@ -171,7 +174,7 @@ void tsr_plan_begin(const tsr_problem *problem, const tsr_resources *res, int p,
                        .wider = 1};
     plan->resources.multiple = tsr_max(1, res->multiple);
     for (int i = 0; i < TSR_OPERANDS; i++)
-        plan->operand[i].pack = needs_pack(&problem->operand[i], problem, plan->resources.multiple);
+        plan->operand[i].pack = needs_pack(problem, (tsr_operand_name)i, plan->resources.multiple);
     tsr_plan_regrid(plan, p, q, r);
 }
 

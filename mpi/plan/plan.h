@@ -181,7 +181,9 @@ static inline bool tsr_plan_exchanges(const tsr_plan *plan, tsr_data_path path) 
  * are copied out at once. */
 static inline bool tsr_plan_finishes(const tsr_plan *plan) {
     const tsr_problem *x = &plan->problem;
-    return plan->resources.host_memory || x->alpha != 1 || x->add_c0 || x->out != x->type;
+    const bool scaled = x->alpha != 1 || x->alpha_imag != 0, complex = tsr_problem_sums(x) == TSR_FORM_BESIDE;
+    return plan->resources.host_memory || scaled || x->add_c0 || tsr_problem_sums(x) == TSR_FORM_ROWS ||
+           x->out != (complex ? tsr_dtype_complex_of(x->type) : x->type);
 }
 /* Whether super-blocks come in growing squares, so that each new row or column of them needs one new band of A or B;
  * else row by row. */
@@ -200,10 +202,16 @@ static inline int64_t tsr_plan_reads(const tsr_plan *plan, tsr_operand_name name
     return plan->operand[name].keep_host ? tsr_min(1, loads) : loads;
 }
 
-/* Elements from row to row of a packed operand with `cols` columns: rows begin at multiples of 16 bytes, which
+/* Reals from row to row of a packed operand with `cols` columns of them: rows begin at multiples of 16 bytes, which
  * kernels read fastest. */
 static inline int64_t tsr_plan_packed_ld(const tsr_plan *plan, int64_t cols) {
     return tsr_round_up(cols, 16 / (int64_t)tsr_dtype_bytes(plan->problem.input));
+}
+
+/* Bytes of an element of an operand as the kernel reads it. */
+static inline size_t tsr_plan_read_bytes(const tsr_plan *plan, tsr_operand_name name) {
+    return plan->operand[name].pack ? tsr_problem_packed_bytes(&plan->problem, name)
+                                    : tsr_dtype_bytes(plan->problem.operand[name].element.dtype);
 }
 
 /* Chooses grid, super-blocks and panel. TSR_ERR_LIMIT says need, have, and the setting that would work;

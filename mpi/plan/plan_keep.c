@@ -35,8 +35,7 @@ static void take_if_faster(choice *best, const tsr_plan *plan) {
 
 /* Bytes of the part of an operand that a rank multiplies, as the kernel reads it: `outer` of m or n. */
 static double local_bytes(const tsr_plan *plan, tsr_operand_name name, int64_t outer) {
-    const tsr_dtype type = plan->operand[name].pack ? plan->problem.input : plan->problem.operand[name].element.dtype;
-    return (double)outer * (double)tsr_ceil_div(plan->problem.k, plan->r) * (double)tsr_dtype_bytes(type);
+    return (double)outer * (double)tsr_ceil_div(plan->problem.k, plan->r) * (double)tsr_plan_read_bytes(plan, name);
 }
 
 /* Sets what stays of both on the device. */

@@ -33,12 +33,13 @@ static double buffers_kept(const tsr_plan *plan, tsr_operand_name name, tsr_keep
     return fmax(fmin(SLOT_DEPTH, all), keep == TSR_KEEP_ALL ? panels * blocks : panels);
 }
 
-/* Elements of a panel as the kernel wants it. */
-static double packed_elements(const tsr_plan *plan, tsr_operand_name name, int64_t outer) {
+/* Reals of a panel as the kernel wants it. */
+static double packed_reals(const tsr_plan *plan, tsr_operand_name name, int64_t outer) {
     const int64_t multiple = plan->resources.multiple;
+    const tsr_form form = tsr_problem_form(&plan->problem, name);
     const int64_t m_or_n = tsr_round_up(outer, multiple), k = tsr_round_up(plan->panel, multiple);
-    return name == TSR_OPERAND_A ? (double)m_or_n * (double)tsr_plan_packed_ld(plan, k)
-                                 : (double)k * (double)tsr_plan_packed_ld(plan, m_or_n);
+    const int64_t rows = name == TSR_OPERAND_A ? m_or_n : k, cols = name == TSR_OPERAND_A ? k : m_or_n;
+    return (double)(rows * tsr_form_rows(form)) * (double)tsr_plan_packed_ld(plan, cols * tsr_form_cols(form));
 }
 
 static void count_operand(tsr_plan *plan, tsr_operand_name name) {
@@ -58,7 +59,7 @@ static void count_operand(tsr_plan *plan, tsr_operand_name name) {
               buffers_kept(plan, name, how.pack ? TSR_KEEP_NONE : how.keep), piece * parts);
     if (how.pack)
         set_slots(plan, tsr_slot_of(TSR_SLOT_PACKED_A, name), res->host_memory, buffers_kept(plan, name, how.keep),
-                  packed_elements(plan, name, side.local) * (double)tsr_dtype_bytes(plan->problem.input));
+                  packed_reals(plan, name, side.local) * (double)tsr_dtype_bytes(plan->problem.input));
 }
 
 /* From the accumulators to the file. */
@@ -66,7 +67,7 @@ static void drain_slots(tsr_plan *plan, double local_n, double ld) {
     const tsr_problem *problem = &plan->problem;
     const tsr_resources *res = &plan->resources;
     const bool host = res->host_memory;
-    double strip = (double)plan->strip, bytes = (double)tsr_dtype_bytes(problem->type);
+    double strip = (double)plan->strip, bytes = (double)tsr_problem_sum_bytes(problem);
     if (plan->r > 1) {
         set_slots(plan, TSR_SLOT_PART, host, SLOT_DEPTH, strip * ld * bytes);
         if (!host && !res->device_exchange)
@@ -88,13 +89,15 @@ void tsr_sweep_memory(tsr_plan *plan, int sums) {
     int64_t m = tsr_plan_local_m(plan), n = tsr_plan_local_n(plan);
     double ld = (double)tsr_round_up(n, res->multiple);
     for (int i = 0; i < TSR_OPERANDS && problem->k > 0; i++) count_operand(plan, (tsr_operand_name)i);
-    size_t workspace = res->workspace_bytes ? res->workspace_bytes(tsr_round_up(m, res->multiple), (int64_t)ld,
-                                                                   tsr_round_up(plan->panel, res->multiple))
-                                            : 0;
+    const tsr_extents reals = tsr_problem_reals(problem);
+    size_t workspace = res->workspace_bytes
+                           ? res->workspace_bytes(tsr_round_up(m, res->multiple) * reals.m, (int64_t)ld * reals.n,
+                                                  tsr_round_up(plan->panel, res->multiple) * reals.k)
+                           : 0;
     if (workspace > 0) set_slots(plan, TSR_SLOT_WORKSPACE, res->host_memory, 1, (double)workspace);
     int64_t sum_rows = tsr_max(tsr_round_up(m, res->multiple), tsr_round_up(m, plan->strip * plan->r));
     double all = (double)tsr_max(1, plan->blocks_m * plan->blocks_n);
     set_slots(plan, TSR_SLOT_SUM, res->host_memory, tsr_plan_keeps_c(plan) ? all : sums,
-              (double)sum_rows * ld * (double)tsr_dtype_bytes(problem->type));
+              (double)sum_rows * ld * (double)tsr_problem_sum_bytes(problem));
     if (!tsr_plan_keeps_c(plan)) drain_slots(plan, (double)n, ld);
 }

@@ -119,7 +119,7 @@ static panels panels_of(const tsr_plan *plan, tsr_operand_name name, int64_t k) 
     /* exchanged on the device, or once in host memory */
     const double shared = !exchanged ? 0 : res->host_memory || res->device_exchange ? 1 : once;
     panels all = {.read = read ? own * once : 0,
-                  .packed = how.pack ? bytes + elements * (double)tsr_dtype_bytes(plan->problem.input) : 0};
+                  .packed = how.pack ? bytes + elements * (double)tsr_problem_packed_bytes(&plan->problem, name) : 0};
     if (!res->host_memory) all.upload = exchanged && res->device_exchange ? own : bytes;
     all.moved = own * (side.sharing - 1) * shared;
     all.exchanged = bytes * shared * (side.sharing - 1) / side.sharing;
@@ -182,18 +182,20 @@ static void measure(const tsr_plan *plan, lane_work *work, tsr_prediction *predi
     const double written = tsr_plan_path(plan, x->c_path) == TSR_DATA_PATH_HOST ? c : 0;
     const double c0 = x->add_c0 ? m * n * (double)tsr_dtype_bytes(x->c0.dtype) / plan->r : 0;
     const double c0_up = res->host_memory ? 0 : c0,
-                 sums = m * n * (double)tsr_dtype_bytes(x->type) * (plan->r - 1) / plan->r;
+                 sums = m * n * (double)tsr_problem_sum_bytes(x) * (plan->r - 1) / plan->r;
 
+    const tsr_extents reals = tsr_problem_reals(x);
     *work = (lane_work){.blocks = (double)tsr_max(1, plan->blocks_m * plan->blocks_n), .summed = sums};
     work->steps = work->blocks * (double)panels_k;
-    *prediction = (tsr_prediction){.flops = 2 * m * n * (double)k, .steps = work->steps};
+    *prediction =
+        (tsr_prediction){.flops = 2 * m * n * (double)(k * reals.m * reals.n * reals.k), .steps = work->steps};
     double *bytes = prediction->lane_bytes, *drain = work->drain, loaded[TSR_OPERANDS];
     for (int i = 0; i < TSR_OPERANDS; i++)
         sweep_of(plan, (tsr_operand_name)i, k, (double)ranks, work, bytes, &loaded[i]);
     for (int lane = 0; lane < TSR_LANE_COUNT; lane++)
         work->first += work->operand[TSR_OPERAND_A][lane] / loaded[TSR_OPERAND_A] +
                        work->operand[TSR_OPERAND_B][lane] / loaded[TSR_OPERAND_B];
-    work->sums = 2 * m * n * (double)tsr_dtype_bytes(x->type) * (double)tsr_max(0, panels_k - 1);
+    work->sums = 2 * m * n * (double)tsr_problem_sum_bytes(x) * (double)tsr_max(0, panels_k - 1);
 
     drain[TSR_LANE_READ] =
         read_seconds(rates, c0, (double)ranks) * short_rows(x->c0_on_disk, local_n, x->n, x->c0.dtype);
@@ -305,7 +307,7 @@ static double least(double a, double b, double cells) {
 static double least_steps(const tsr_problem *x, double m, double n, double k, double limit) {
     double a = (double)tsr_dtype_bytes(x->operand[TSR_OPERAND_A].element.dtype),
            b = (double)tsr_dtype_bytes(x->operand[TSR_OPERAND_B].element.dtype);
-    double type = (double)tsr_dtype_bytes(x->type), cells = fmin(m * n, limit / 3 / type);
+    double type = (double)tsr_problem_sum_bytes(x), cells = fmin(m * n, limit / 3 / type);
     const double alone = cells > 0 ? 2 * m * n * k * sqrt(a * b / cells) / (limit - cells * type) : 0;
     return alone <= 1 ? alone : 2 * alone;
 }
@@ -319,9 +321,7 @@ static double least_loaded(double a, double b, double cells, const double bands[
 
 /* How many times the limit a rank's part of an operand is, as the kernel reads it: the bands it must be loaded in. */
 static double bands_of(const tsr_plan *plan, tsr_operand_name name, double outer, double k, double limit) {
-    const tsr_problem *x = &plan->problem;
-    const tsr_dtype type = plan->operand[name].pack ? x->input : x->operand[name].element.dtype;
-    return outer * k * (double)tsr_dtype_bytes(type) / limit;
+    return outer * k * (double)tsr_plan_read_bytes(plan, name) / limit;
 }
 
 void tsr_sweep_lower_bound(const tsr_plan *begun, double *seconds, double *exchange_bytes) {
@@ -341,7 +341,7 @@ void tsr_sweep_lower_bound(const tsr_plan *begun, double *seconds, double *excha
     double m = (double)tsr_ceil_div(x->m, plan->p);
     double n = (double)tsr_ceil_div(x->n, plan->q);
     double k = (double)tsr_ceil_div(x->k, plan->r);
-    double cells = m * n * (double)tsr_dtype_bytes(x->type) / limit; /* the sums of a super-block must fit */
+    double cells = m * n * (double)tsr_problem_sum_bytes(x) / limit; /* the sums of a super-block must fit */
     const double bands[TSR_OPERANDS] = {bands_of(plan, TSR_OPERAND_A, m, k, limit),
                                         bands_of(plan, TSR_OPERAND_B, n, k, limit)};
     double multiply = whole.flops / res->rates.lane[TSR_LANE_MULTIPLY];
@@ -389,7 +389,7 @@ double tsr_exchange_bound(const tsr_problem *x, int ranks) {
     double p = (double)ranks;
     double owned[3] = {m * k / p * (double)tsr_dtype_bytes(x->operand[TSR_OPERAND_A].element.dtype),
                        k * n / p * (double)tsr_dtype_bytes(x->operand[TSR_OPERAND_B].element.dtype),
-                       m * n / p * (double)tsr_dtype_bytes(x->type)};
+                       m * n / p * (double)tsr_problem_sum_bytes(x)};
     if (m * n * k == 0) return 0;
     /* x·y·z ≥ P·owned[0]·owned[1]·owned[2] = (mnk / P)² in elements, each at least what is owned: least sum by
      * levelling. */

@@ -48,10 +48,13 @@ static void print_kept(const tsr_plan *plan, FILE *to) {
 void tsr_plan_print_choices(const tsr_plan *plan, FILE *to) {
     const tsr_problem *x = &plan->problem;
     int active = plan->p * plan->q * plan->r;
-    fprintf(to, "product        C (%lld x %lld, %s) = %g op(A) (%lld x %lld) op(B) (%lld x %lld)", (long long)x->m,
-            (long long)x->n, tsr_dtype_name(x->out), x->alpha, (long long)x->m, (long long)x->k, (long long)x->k,
+    char alpha[TSR_COMPLEX_CHARS], beta[TSR_COMPLEX_CHARS];
+    tsr_complex_text((tsr_complex){x->alpha, x->alpha_imag}, alpha);
+    tsr_complex_text((tsr_complex){x->beta, x->beta_imag}, beta);
+    fprintf(to, "product        C (%lld x %lld, %s) = %s op(A) (%lld x %lld) op(B) (%lld x %lld)", (long long)x->m,
+            (long long)x->n, tsr_dtype_name(x->out), alpha, (long long)x->m, (long long)x->k, (long long)x->k,
             (long long)x->n);
-    if (x->add_c0) fprintf(to, " + %g C0", x->beta);
+    if (x->add_c0) fprintf(to, " + %s C0", beta);
     fprintf(to, ", computed in %s", tsr_dtype_name(x->type));
     if (x->input != x->type) fprintf(to, " from %s", tsr_dtype_name(x->input));
     fprintf(to, "\n");

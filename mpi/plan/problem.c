@@ -12,10 +12,20 @@ tsr_dtype tsr_problem_operands_type(const tsr_problem *problem) {
                             tsr_dtype_compute(problem->operand[TSR_OPERAND_B].element.dtype));
 }
 
+bool tsr_problem_complex(const tsr_problem *problem) {
+    const bool c0 = problem->add_c0 && (problem->beta_imag != 0 || tsr_dtype_is_complex(problem->c0.dtype));
+    return problem->alpha_imag != 0 || c0 || tsr_problem_sums(problem) != TSR_FORM_REAL;
+}
+
 void tsr_problem_store_as(tsr_problem *problem, tsr_dtype out) {
     problem->out = out;
     problem->type = tsr_dtype_widest(tsr_dtype_compute(out), tsr_problem_operands_type(problem));
     problem->input = problem->type;
+}
+
+void tsr_problem_store_sums(tsr_problem *problem, tsr_dtype sums) {
+    const bool complex = tsr_problem_complex(problem) && !problem->real_part;
+    tsr_problem_store_as(problem, complex ? tsr_dtype_complex_of(sums) : sums);
 }
 
 /* Sums of products lie within k·max|a|·max|b| whatever their order. They are scaled and added to in fp64. */
@@ -25,8 +35,9 @@ void tsr_problem_store_as(tsr_problem *problem, tsr_dtype out) {
 static double reach_of(const tsr_problem *problem) {
     const double a = tsr_dtype_largest(problem->operand[TSR_OPERAND_A].element.dtype),
                  b = tsr_dtype_largest(problem->operand[TSR_OPERAND_B].element.dtype);
-    const double c0 = problem->add_c0 ? fabs(problem->beta) * tsr_dtype_largest(problem->c0.dtype) : 0;
-    return a > 0 && b > 0 ? fmax(1, fabs(problem->alpha)) * (double)problem->k * a * b + c0 : 0;
+    const double c0 =
+        problem->add_c0 ? hypot(problem->beta, problem->beta_imag) * tsr_dtype_largest(problem->c0.dtype) : 0;
+    return a > 0 && b > 0 ? fmax(1, hypot(problem->alpha, problem->alpha_imag)) * (double)problem->k * a * b + c0 : 0;
 }
 
 /* "u8 x i16", or "u8 x i16 + i32": what the reach is of. */
@@ -78,8 +89,9 @@ bool tsr_problem_inexact(const tsr_problem *problem, char *text) {
 
 /* ---- the problem ----------------------------------------------------------------------------- */
 
-tsr_status tsr_problem_make(tsr_operand a, tsr_operand b, const tsr_operand *c0, double alpha, double beta,
+tsr_status tsr_problem_make(tsr_operand a, tsr_operand b, const tsr_operand *c0, tsr_complex alpha, tsr_complex beta,
                             tsr_problem *problem) {
+    const bool add = !tsr_is_zero(beta);
     int64_t m = a.transpose ? a.cols : a.rows, k = a.transpose ? a.rows : a.cols;
     int64_t kb = b.transpose ? b.cols : b.rows, n = b.transpose ? b.rows : b.cols;
     if (k != kb)
@@ -87,23 +99,28 @@ tsr_status tsr_problem_make(tsr_operand a, tsr_operand b, const tsr_operand *c0,
                         "op(A) is %lld x %lld and op(B) is %lld x %lld: the columns of the first must be the rows of "
                         "the second; see --transpose-a and --transpose-b",
                         (long long)m, (long long)k, (long long)kb, (long long)n);
-    if (beta != 0 && !c0)
-        return tsr_fail(TSR_ERR_USAGE, "beta is %g but there is no C0 to scale: give it with --add C0", beta);
-    if (beta != 0 && (c0->rows != m || c0->cols != n))
+    if (add && !c0) {
+        char text[TSR_COMPLEX_CHARS];
+        return tsr_fail(TSR_ERR_USAGE, "beta is %s but there is no C0 to scale: give it with --add C0",
+                        tsr_complex_text(beta, text));
+    }
+    if (add && (c0->rows != m || c0->cols != n))
         return tsr_fail(TSR_ERR_SHAPE, "C0 is %lld x %lld but the product is %lld x %lld: they must be the same",
                         (long long)c0->rows, (long long)c0->cols, (long long)m, (long long)n);
     *problem = (tsr_problem){.m = m,
                              .n = n,
-                             .k = alpha == 0 ? 0 : k,
+                             .k = tsr_is_zero(alpha) ? 0 : k,
                              .operand = {a, b},
-                             .add_c0 = beta != 0,
-                             .alpha = alpha,
-                             .beta = beta,
+                             .add_c0 = add,
+                             .alpha = alpha.re,
+                             .alpha_imag = alpha.im,
+                             .beta = beta.re,
+                             .beta_imag = beta.im,
                              .unit_m = 1,
                              .unit_n = 1};
-    if (beta != 0) problem->c0 = c0->element;
+    if (add) problem->c0 = c0->element;
     const tsr_dtype type = tsr_problem_operands_type(problem);
     const bool beyond = reach_of(problem) > tsr_dtype_integers(type);
-    tsr_problem_store_as(problem, beyond ? tsr_dtype_wider(type) : type);
+    tsr_problem_store_sums(problem, beyond ? tsr_dtype_wider(type) : type);
     return TSR_OK;
 }

@@ -196,8 +196,9 @@ static tsr_status emit_pack(emitter *e, const side *s, const cut *c, const visit
     tsr_step step = step_new(TSR_STEP_PACK, TSR_LANE_PACK, chain_end(panel), chain_touch(&packed), unused);
     step.operand = s->name;
     step.rect = (tsr_rect){0, 0, c->stored.rows, c->stored.cols};
-    step.m = tsr_round_up(s->operand->transpose ? c->stored.cols : c->stored.rows, multiple);
-    step.n = tsr_round_up(s->operand->transpose ? c->stored.rows : c->stored.cols, multiple);
+    const tsr_form form = tsr_problem_form(&e->plan->problem, s->name);
+    step.m = tsr_round_up(s->operand->transpose ? c->stored.cols : c->stored.rows, multiple) * tsr_form_rows(form);
+    step.n = tsr_round_up(s->operand->transpose ? c->stored.rows : c->stored.cols, multiple) * tsr_form_cols(form);
     step.ld = tsr_plan_packed_ld(e->plan, step.n);
     step.lane_bytes =
         (double)c->whole + (double)step.m * (double)step.n * (double)tsr_dtype_bytes(e->plan->problem.input);
@@ -257,15 +258,17 @@ static void set_product(const tsr_plan *plan, const block *at, tsr_span ks, bool
     const tsr_problem *problem = &plan->problem;
     const int64_t multiple = plan->resources.multiple;
     const double element = (double)tsr_dtype_bytes(problem->input), sum = (double)tsr_dtype_bytes(problem->type);
-    step->m = tsr_round_up(at->rows.count, multiple);
-    step->n = tsr_round_up(at->cols.count, multiple);
-    step->k = tsr_round_up(ks.count, multiple);
+    const tsr_extents reals = tsr_problem_reals(problem);
+    step->m = tsr_round_up(at->rows.count, multiple) * reals.m;
+    step->n = tsr_round_up(at->cols.count, multiple) * reals.n;
+    step->k = tsr_round_up(ks.count, multiple) * reals.k;
     step->ld = step->n;
     step->rect = rect_of(at);
     step->lda = plan->operand[TSR_OPERAND_A].pack ? tsr_plan_packed_ld(plan, step->k) : step->k;
     step->ldb = plan->operand[TSR_OPERAND_B].pack ? tsr_plan_packed_ld(plan, step->n) : step->n;
     step->accumulate = !first;
-    step->flops = 2.0 * (double)at->rows.count * (double)at->cols.count * (double)ks.count;
+    step->flops =
+        2.0 * (double)(at->rows.count * reals.m) * (double)(at->cols.count * reals.n) * (double)(ks.count * reals.k);
     step->lane_bytes = ((double)step->m * (double)step->k + (double)step->k * (double)step->n) * element +
                        (first ? 1.0 : 2.0) * (double)step->m * (double)step->n * sum;
 }
@@ -307,15 +310,16 @@ static tsr_status emit_sweep(emitter *e, const block *at, chain *sum) {
         tsr_step step =
             step_new(TSR_STEP_ZERO, TSR_LANE_MULTIPLY, chain_next(sum, tsr_plan_keeps_c(plan)), unused, unused);
         int64_t multiple = plan->resources.multiple;
-        step.ld = tsr_round_up(at->cols.count, multiple);
+        const int64_t ld = tsr_round_up(at->cols.count, multiple);
+        step.ld = ld * tsr_problem_reals(problem).n;
         step.rect = rect_of(at);
-        step.bytes = (size_t)tsr_round_up(at->rows.count, multiple) * (size_t)step.ld * tsr_dtype_bytes(problem->type);
+        step.bytes = (size_t)tsr_round_up(at->rows.count, multiple) * (size_t)ld * tsr_problem_sum_bytes(problem);
         TSR_TRY(emit(e, &step));
     }
     return TSR_OK;
 }
 
-/* Rows `strip` (of the local tile) from the accumulator at `from` to the file. */
+/* Rows `strip` (of the local tile) from the accumulator at `from` to the file. `ld`: elements of C. */
 static tsr_status emit_strip(emitter *e, tsr_span rows, tsr_span cols, tsr_slot_use from, int64_t ld) {
     const tsr_plan *plan = e->plan;
     const tsr_problem *problem = &plan->problem;
@@ -338,7 +342,7 @@ static tsr_status emit_strip(emitter *e, tsr_span rows, tsr_span cols, tsr_slot_
     if (tsr_plan_finishes(plan)) {
         chain out = chain_begin(e, TSR_SLOT_OUT);
         tsr_step finish = step_new(TSR_STEP_FINISH, TSR_LANE_DOWNLOAD, from, chain_touch(&out), c0_use);
-        finish.ld = ld;
+        finish.ld = ld * tsr_problem_reals(problem).n;
         finish.m = rows.count;
         finish.n = cols.count;
         finish.bytes = bytes;
@@ -377,8 +381,8 @@ static tsr_status emit_reduce(emitter *e, tsr_slot_use sum, int64_t count, tsr_s
         staging = chain_end(&host);
     }
     tsr_step step = step_new(TSR_STEP_REDUCE, TSR_LANE_EXCHANGE, sum, part, staging);
-    step.count = count;
-    step.bytes = (size_t)count * tsr_dtype_bytes(plan->problem.type);
+    step.count = count * (int64_t)(tsr_problem_sum_bytes(&plan->problem) / tsr_dtype_bytes(plan->problem.type));
+    step.bytes = (size_t)count * tsr_problem_sum_bytes(&plan->problem);
     step.lane_bytes = (double)step.bytes * (plan->r - 1);
     return emit(e, &step);
 }
@@ -387,7 +391,7 @@ static tsr_status emit_reduce(emitter *e, tsr_slot_use sum, int64_t count, tsr_s
 static tsr_status emit_finish(emitter *e, tsr_span rows, tsr_span cols, chain *sum) {
     const tsr_plan *plan = e->plan;
     int64_t ld = tsr_round_up(cols.count, plan->resources.multiple), stride = plan->strip * plan->r;
-    size_t row_bytes = (size_t)ld * tsr_dtype_bytes(plan->problem.type);
+    size_t row_bytes = (size_t)ld * tsr_problem_sum_bytes(&plan->problem);
     for (int64_t start = 0; start < rows.count; start += stride) {
         bool last = start + stride >= rows.count;
         size_t offset = (size_t)start * row_bytes;

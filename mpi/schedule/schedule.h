@@ -69,13 +69,14 @@ typedef struct {
      * stored: pack */
     tsr_rect rect;
     size_t bytes;    /* moved, or of a piece */
-    int64_t m, n, k; /* multiply and finish: extents as launched (padded) or finished */
-    /* pack: of the packed operand; finish, download and copy out: of buffer 0; multiply and zero: of C */
+    int64_t m, n, k; /* multiply: extents in reals as launched (padded); pack likewise; finish: rows and columns of C */
+    /* in reals: pack: of the packed operand; finish: of buffer 0; multiply and zero: of C. In elements of C: download
+     * and copy out: of buffer 0 */
     int64_t ld;
     int64_t lda, ldb;  /* multiply */
     int64_t count;     /* reduce: elements of one piece */
     bool accumulate;   /* multiply */
-    double flops;      /* multiply: 2·m·n·k of the product itself, without padding */
+    double flops;      /* multiply: 2·m·n·k of the real product itself, without padding */
     double lane_bytes; /* what the lane's record counts for this step */
 } tsr_step;
 

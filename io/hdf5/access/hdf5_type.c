@@ -174,34 +174,79 @@ static void integer_type(hid_t type, H5T_order_t order, tsr_h5_type *found) {
                  tsr_dtype_name(found->element.dtype));
 }
 
-/* Complex numbers as h5py ({r, i}), MATLAB and Octave ({real, imag}) write them. */
-static bool is_complex(hid_t type, char *names, size_t chars) {
-    static const char *const pairs[][2] = {{"r", "i"}, {"real", "imag"}, {"re", "im"}, {"Re", "Im"}};
-    int members = H5Tget_nmembers(type);
-    char all[100] = "";
-    bool numbers = members == 2;
+/* By tsr_fields. */
+static const char *const field_names[TSR_FIELDS_COUNT][2] = {{"r", "i"}, {"real", "imag"}, {"re", "im"}, {"Re", "Im"}};
+
+/* The names of a compound's members: "r, i". */
+static void list_members(hid_t type, char *text, size_t chars) {
+    const int members = H5Tget_nmembers(type);
+    text[0] = '\0';
     for (int m = 0; m < members; m++) {
         char *name = H5Tget_member_name(type, (unsigned)m);
-        size_t used = strlen(all);
-        if (used < sizeof all - 1) snprintf(all + used, sizeof all - used, "%s%s", m ? ", " : "", name ? name : "?");
+        const size_t used = strlen(text);
+        if (used < chars - 1) snprintf(text + used, chars - used, "%s%s", m ? ", " : "", name ? name : "?");
         if (name) H5free_memory(name);
-        H5T_class_t class = H5Tget_member_class(type, (unsigned)m);
-        numbers = numbers && (class == H5T_FLOAT || class == H5T_INTEGER);
     }
-    snprintf(names, chars, "%s", all);
-    for (size_t p = 0; numbers && p < sizeof pairs / sizeof *pairs; p++) {
-        char pair[16];
-        snprintf(pair, sizeof pair, "%s, %s", pairs[p][0], pairs[p][1]);
-        if (strcmp(pair, all) == 0) return true;
+}
+
+/* Whether these are the names of a real and an imaginary part. */
+static bool find_fields(const char *members, tsr_fields *fields) {
+    char pair[16];
+    for (int f = 0; f < TSR_FIELDS_COUNT; f++) {
+        snprintf(pair, sizeof pair, "%s, %s", field_names[f][0], field_names[f][1]);
+        if (strcmp(pair, members) != 0) continue;
+        *fields = (tsr_fields)f;
+        return true;
     }
     return false;
 }
 
+/* What a part of a complex number is, and in which order its bytes are; whether that is a floating type. */
+static bool part_type(hid_t type, unsigned member, tsr_h5_type *found, H5T_order_t *order) {
+    const hid_t part = H5Tget_member_type(type, member);
+    memset(found, 0, sizeof *found);
+    if (part < 0) return false;
+    const bool floating = H5Tget_class(part) == H5T_FLOAT;
+    *order = H5Tget_order(part);
+    if (floating) float_type(part, *order, found);
+    H5Tclose(part);
+    return floating && found->usable;
+}
+
+/* Two floats of one type and order. What lies between them, or f16, HDF5 converts. */
+static void complex_type(hid_t type, const char *members, tsr_fields fields, tsr_h5_type *found) {
+    tsr_h5_type re, im;
+    H5T_order_t order = H5T_ORDER_NONE, other = H5T_ORDER_NONE;
+    char text[160];
+    const bool floating = part_type(type, 0, &re, &order) && part_type(type, 1, &im, &other);
+    const bool equal = floating && re.standard && im.standard && re.element.dtype == im.element.dtype && order == other;
+    const tsr_dtype dtype = equal ? tsr_dtype_complex_of(re.element.dtype) : TSR_DTYPE_COUNT;
+    if (dtype == TSR_DTYPE_COUNT) {
+        snprintf(text, sizeof text, "complex numbers (compound {%s}) whose parts are not two equal f32 or f64",
+                 members);
+        refuse(found, text, "convert it to complex64 or complex128 where it was written");
+        return;
+    }
+    const size_t part = tsr_dtype_bytes(re.element.dtype);
+    found->usable = true;
+    found->fields = fields;
+    found->element.dtype = dtype;
+    found->standard =
+        H5Tget_size(type) == 2 * part && H5Tget_member_offset(type, 0) == 0 && H5Tget_member_offset(type, 1) == part;
+    found->element.swapped = found->standard && (order == H5T_ORDER_BE) != machine_is_big();
+    snprintf(found->name, sizeof found->name, "%s%s {%s}",
+             !found->element.swapped ? ""
+             : order == H5T_ORDER_BE ? "big-endian "
+                                     : "little-endian ",
+             tsr_dtype_name(dtype), members);
+}
+
 static void compound_type(hid_t type, tsr_h5_type *found) {
     char members[100], text[160];
-    if (is_complex(type, members, sizeof members)) {
-        snprintf(text, sizeof text, "complex numbers (compound {%s})", members);
-        refuse(found, text, "write real and imaginary parts as two datasets");
+    tsr_fields fields;
+    list_members(type, members, sizeof members);
+    if (find_fields(members, &fields)) {
+        complex_type(type, members, fields, found);
         return;
     }
     snprintf(text, sizeof text, "a compound {%s}", members);
@@ -302,7 +347,17 @@ hid_t tsr_h5_boolean_type(void) {
     return -1;
 }
 
-hid_t tsr_h5_memory_type(tsr_dtype dtype) {
+static hid_t complex_memory_type(const tsr_dtype_facts *facts, tsr_fields fields) {
+    const hid_t part = tsr_h5_memory_type(facts->part, fields), type = H5Tcreate(H5T_COMPOUND, facts->bytes);
+    const bool made = part >= 0 && type >= 0 && H5Tinsert(type, field_names[fields][0], 0, part) >= 0 &&
+                      H5Tinsert(type, field_names[fields][1], facts->bytes / 2, part) >= 0;
+    if (part >= 0) H5Tclose(part);
+    if (made || type < 0) return type;
+    H5Tclose(type);
+    return -1;
+}
+
+hid_t tsr_h5_memory_type(tsr_dtype dtype, tsr_fields fields) {
     const tsr_dtype_facts *facts = tsr_dtype_facts_of(dtype);
     const hid_t whole[2][4] = {{H5T_NATIVE_UINT8, H5T_NATIVE_UINT16, H5T_NATIVE_UINT32, H5T_NATIVE_UINT64},
                                {H5T_NATIVE_INT8, H5T_NATIVE_INT16, H5T_NATIVE_INT32, H5T_NATIVE_INT64}};
@@ -311,6 +366,7 @@ hid_t tsr_h5_memory_type(tsr_dtype dtype) {
     case TSR_DTYPE_SIGNED: return H5Tcopy(whole[1][power]);
     case TSR_DTYPE_UNSIGNED: return H5Tcopy(whole[0][power]);
     case TSR_DTYPE_BOOL: return tsr_h5_boolean_type();
+    case TSR_DTYPE_COMPLEX: return complex_memory_type(facts, fields);
     case TSR_DTYPE_FLOAT: break;
     }
     if (facts->bytes == sizeof(float)) return H5Tcopy(H5T_NATIVE_FLOAT);

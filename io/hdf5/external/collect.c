@@ -87,7 +87,7 @@ static tsr_status add_fill(collector *c, const open_dataset *d, hid_t properties
     piece->matrix = c->matrix;
     piece->rect = place_in(f, f->from);
     piece->filled = true;
-    const hid_t type = tsr_h5_memory_type(d->desc->element.dtype);
+    const hid_t type = tsr_h5_memory_type(d->desc->element.dtype, d->desc->fields);
     if (type < 0 || H5Pget_fill_value(properties, type, piece->fill) < 0) memset(piece->fill, 0, sizeof piece->fill);
     if (type >= 0) H5Tclose(type);
     return TSR_OK;

@@ -202,8 +202,10 @@ void tsr_h5_forget_scales(hid_t file, const char *path) {
 static const char *matlab_class(const tsr_output_spec *spec) {
     for (int d = 0; d < 2; d++)
         if (!spec->carried[d] || !spec->carried[d]->matlab) return NULL;
-    if (!tsr_dtype_serves(spec->dtype, TSR_USE_SUM) || spec->dropped || spec->rows == 0 || spec->cols == 0) return NULL;
-    return tsr_dtype_bytes(spec->dtype) == sizeof(double) ? "double" : "single";
+    if (!tsr_dtype_serves(tsr_dtype_part(spec->dtype), TSR_USE_SUM) || spec->dropped || spec->rows == 0 ||
+        spec->cols == 0)
+        return NULL;
+    return tsr_dtype_bytes(tsr_dtype_part(spec->dtype)) == sizeof(double) ? "double" : "single";
 }
 
 bool tsr_h5_is_for_matlab(const tsr_output_spec *spec) {

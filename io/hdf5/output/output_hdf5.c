@@ -77,7 +77,7 @@ static tsr_status create_dataset(hid_t file, const char *path, const tsr_output_
     hsize_t dims[TSR_DIMENSIONS_MAX];
     for (int d = 0; d < shape.dimensions; d++) dims[d] = (hsize_t)shape.size[d];
     hid_t space = shape.dimensions ? H5Screate_simple(shape.dimensions, dims, NULL) : H5Screate(H5S_SCALAR);
-    hid_t type = tsr_h5_memory_type(spec->dtype);
+    hid_t type = tsr_h5_memory_type(spec->dtype, spec->fields);
     hid_t links = H5Pcreate(H5P_LINK_CREATE), properties = H5Pcreate(H5P_DATASET_CREATE);
     if (space >= 0 && type >= 0 && links >= 0 && properties >= 0 && H5Pset_create_intermediate_group(links, 1) >= 0 &&
         set_layout(properties, spec))

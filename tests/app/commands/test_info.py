@@ -48,13 +48,14 @@ def test_list():
         ), packed
         matlab = line_of(text, "/matlab")
         assert "MATLAB_class double" in matlab and "9 x 4" in matlab and "--order col" in matlab, matlab
+        complex_ = line_of(text, "/complex")
+        assert "2 x 2" in complex_ and "c128 {r, i}" in complex_ and "cannot" not in complex_, complex_
         for path, reason in (
-            ("/complex", "complex"),
             ("/words", "string"),
         ):
             line = line_of(text, path)
             assert "cannot be multiplied" in line and reason in line, line
-        assert "5 matrices, 2 other datasets" in text, text
+        assert "6 matrices, 1 other dataset" in text, text
 
 
 def test_one():

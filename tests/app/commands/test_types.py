@@ -193,7 +193,8 @@ def test_bool():
     run("multiply", "a.npy", "b.h5", "-o", "c.h5", "--beta", "3", "--add", write("c0.h5", np.ones((37, 23), bool)),
         "--force", "--verify")
     assert np.array_equal(read("c.h5"), a.astype(int) @ b + 3)
-    fails("multiply", "a.h5", "b.h5", "-o", "c.h5", "--type", "bool", code=2, says="use f16, bf16, f32 or f64")
+    fails("multiply", "a.h5", "b.h5", "-o", "c.h5", "--type", "bool", code=2,
+          says="use f16, bf16, f32, f64, c64 or c128")
 
 
 def test_no_numbers():

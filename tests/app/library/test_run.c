@@ -79,7 +79,7 @@ static tsr_matrix_name name_of(const char *file) {
 }
 
 static tsr_run_options options_for(const char *b) {
-    return (tsr_run_options){.product = {.a = name_of("a.h5"), .b = name_of(b), .alpha = 1},
+    return (tsr_run_options){.product = {.a = name_of("a.h5"), .b = name_of(b), .alpha = {1, 0}},
                              .target = {.name = name_of("c.h5"), .force = true},
                              .engine = {.device = "cpu", .kernel = "auto", .transport = "auto"},
                              .limits = {.memory = {.percent = 10}, .host_memory = {.percent = 10}},

@@ -166,14 +166,15 @@ def test_aliases():
 def test_values():
     wrong = [("--grid", "2"), ("--grid", "0x1"), ("--panel", "0"), ("--panel", "x"), ("--memory", "lots"),
              ("--memory", "0"), ("--host-memory", "200%"),
-             ("--alpha", "x"), ("--beta", "1,5"), ("--type", "i32"), ("--type", "f31"), ("--device", "tpu"),
+             ("--alpha", "x"), ("--beta", "1,5"), ("--alpha", "1+2"), ("--alpha", "2k"), ("--alpha", "1+2jj"),
+             ("--beta", "nanj"), ("--type", "i32"), ("--type", "f31"), ("--device", "tpu"),
              ("--io", "fast"), ("--order", "diagonal"),
              ("--progress", "loud"), ("--trials", "0")]
     for option, value in wrong:
         fails("multiply", "a.h5", "b.h5", "-o", "c.h5", option, value, code=2,
               says=value if option != "--panel" else "--panel")
-    wrong = [("--shape", "3"), ("--shape", "3x-4"), ("--shape", "x"), ("--type", "complex"), ("--distribution", "zipf"),
-             ("--seed", "-1"), ("--seed", "1.5")]
+    wrong = [("--shape", "3"), ("--shape", "3x-4"), ("--shape", "x"), ("--type", "quaternion"),
+             ("--distribution", "zipf"), ("--seed", "-1"), ("--seed", "1.5")]
     for option, value in wrong:
         fails("generate", "-o", "g.h5", "--shape", "2x2", option, value, code=2, says=value)
     fails("compare", "a", "b", "--tolerance", "-1", code=2, says="-1")

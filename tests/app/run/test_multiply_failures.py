@@ -198,7 +198,8 @@ def test_output_over_input():
 def test_no_matrix():
     with h5py.File("odd.h5", "w") as file:
         file["vector"], file["cube"] = np.ones(5), np.ones((2, 2, 2))
-        file["complex"], file["words"] = np.ones((3, 3), "c8"), np.array([[b"x"]])
+        file["complex"] = np.zeros((3, 3), [("r", "f4"), ("i", "f8")])
+        file["words"] = np.array([[b"x"]])
         file["compound"] = np.zeros((2, 2), [("x", "f4"), ("y", "i4")])
         file.create_dataset("outside", (4, 4), "f4", external=[("raw.bin", 0, 64)])
         file["link"] = h5py.ExternalLink("a.h5", "/C")

@@ -57,10 +57,15 @@ def test_types():
         np.save("t.npy", a)
         multiply("t.npy", "b.npy", "-o", "c.npy", "--force", "--type", "f64", ranks=0 if dtype[0] != ">" else 3)
         assert np.array_equal(np.load("c.npy"), (A + 4).astype("f8") @ B), dtype
+    for dtype in ("c8", ">c16"):
+        a = (A + 4 - 2j * A).astype(dtype)
+        np.save("t.npy", a)
+        multiply("t.npy", "b.npy", "-o", "c.npy", "--force", ranks=2)
+        assert np.array_equal(np.load("c.npy"), a @ B) and np.load("c.npy").dtype.kind == "c", dtype
     for dtype in ("f16", "f64"):
         multiply("a.npy", "b.npy", "-o", f"t.bin:{dtype}", "--type", dtype, "--force")
         assert np.array_equal(np.fromfile("t.bin", "f" + str(int(dtype[1:]) // 8)).reshape(C.shape), C), dtype
-    for other, what in (("c8", "complex numbers"), ("g", "more than 64 bits"), ("U3", "strings"),
+    for other, what in (("G", "not known"), ("g", "more than 64 bits"), ("U3", "strings"),
                         ("M8[s]", "dates"), ([("x", "f4")], "structured")):
         np.save("t.npy", np.zeros((37, 29), other))
         refused("t.npy", "b.npy", "-o", "x.npy", says=["'t.npy' cannot be read as a matrix", what])

@@ -416,14 +416,15 @@ class Files(unittest.TestCase):
             f["cell"].attrs["MATLAB_class"] = np.bytes_("cell")
             f["nothing"] = np.array([0, 0], dtype="u8")
             f["nothing"].attrs["MATLAB_empty"] = np.uint8(1)
-            f["z"] = np.zeros((2, 2), dtype=[("real", "f8"), ("imag", "f8")])
         d = self.describe(file)
         self.assertEqual((d["path"], d["matlab_class"]), ("/X", "double"))
         self.check(file, data, [("auto", "direct"), ("hdf5", "hdf5")])
         self.refused(f"{file}:/name", "MATLAB char array")
         self.refused(f"{file}:/cell", "references to objects")
         self.refused(f"{file}:/nothing", "an empty MATLAB array")
-        self.refused(f"{file}:/z", "complex numbers", "{real, imag}")
+        with h5py.File(file, "a") as f:
+            f["z"] = np.zeros((2, 2), dtype=[("real", "f8"), ("imag", "f8")])
+        self.assertIn("c128 {real, imag}", self.describe(f"{file}:/z").values())
 
     def test_netcdf(self):
         """As netCDF-4 writes: dimension scales (one-dimensional) beside the variable, references to them, creation
@@ -489,7 +490,9 @@ class Files(unittest.TestCase):
             f["d3"] = np.ones((2, 3, 4), ">f4")
             f["scalar"] = 3.0
             f["null"] = h5py.Empty("f4")
-            f["complex"] = np.ones((2, 2), "c16")
+            for name, fields in (("unequal", "f4 f8"), ("whole", "i4 i4"), ("halves", "f2 f2"), ("three", "f4 f4 f4"),
+                                 ("orders", "<f4 >f4")):
+                f[name] = np.zeros((2, 2), list(zip(("r", "i", "j"), fields.split())))
             f["table"] = np.zeros((2, 2), [("x", "f4"), ("name", "S3")])
             f["string"] = np.array([[b"a", b"bc"]], "S4")
             f["vlen"] = np.array([["a", "bc"]], h5py.string_dtype())
@@ -500,7 +503,9 @@ class Files(unittest.TestCase):
             f["type"] = np.dtype("f4")
         where = f"{self.file}:/"
         self.refused(where + "null", "empty (a null dataspace)")
-        self.refused(where + "complex", "complex numbers (compound {r, i})", "real and imaginary")
+        for name in ("unequal", "whole", "halves", "orders"):
+            self.refused(where + name, "complex numbers (compound {r, i}) whose parts are not two equal f32 or f64")
+        self.refused(where + "three", "a compound {r, i, j}")
         self.refused(where + "table", "a compound {x, name}")
         self.refused(where + "string", "strings")
         self.refused(where + "vlen", "strings")
@@ -514,7 +519,8 @@ class Files(unittest.TestCase):
         listed = dict(line.split("\t") for line in out.splitlines())
         self.assertEqual(list(listed), sorted("/" + n
                                               for n in
-                                              "d1 d3 scalar null complex table string vlen enum opaque lists "
+                                              "d1 d3 scalar null unequal whole halves three "
+                                              "orders table string vlen enum opaque lists "
                                               "arrays".split()))
         self.assertEqual([name for name, reason in listed.items() if not reason], ["/d1", "/d3", "/scalar"])
 

@@ -45,7 +45,7 @@ static void check_statuses(void) {
 
 static void check_dtypes(void) {
     tsr_dtype dtype = TSR_U8;
-    const char *const bad[] = {"", "f", "f128", "int", " f32", "f32 ", "float8", "complex64"};
+    const char *const bad[] = {"", "f", "f128", "int", " f32", "f32 ", "float8", "complex256"};
     for (int i = 0; i < TSR_DTYPE_COUNT; i++) {
         CHECK_OK(tsr_dtype_parse(tsr_dtype_name((tsr_dtype)i), &dtype));
         CHECK((int)dtype == i, "%s parsed as %s", tsr_dtype_name((tsr_dtype)i), tsr_dtype_name(dtype));
@@ -67,8 +67,9 @@ static void check_dtypes(void) {
     const double largest[TSR_DTYPE_COUNT] = {
         [TSR_I8] = 128,    [TSR_I16] = 32768,        [TSR_I32] = 2147483648.0, [TSR_I64] = 0x1p63, [TSR_U8] = 255,
         [TSR_U16] = 65535, [TSR_U32] = 4294967295.0, [TSR_U64] = 0x1p64,       [TSR_BOOL] = 1};
-    const double whole[TSR_DTYPE_COUNT] = {
-        [TSR_F16] = 2048, [TSR_BF16] = 256, [TSR_F32] = 16777216, [TSR_F64] = 9007199254740992.0};
+    const double whole[TSR_DTYPE_COUNT] = {[TSR_F16] = 2048,     [TSR_BF16] = 256,
+                                           [TSR_F32] = 16777216, [TSR_F64] = 9007199254740992.0,
+                                           [TSR_C64] = 16777216, [TSR_C128] = 9007199254740992.0};
     for (int i = 0; i < TSR_DTYPE_COUNT; i++) {
         const double most = tsr_dtype_largest((tsr_dtype)i), all = tsr_dtype_integers((tsr_dtype)i);
         CHECK(most == largest[i] && all == whole[i], "%s: %g, %g", tsr_dtype_name((tsr_dtype)i), most, all);
@@ -98,7 +99,10 @@ static void check_ranges(void) {
 static void check_table(void) {
     static const size_t bytes[TSR_DTYPE_COUNT] = {
 #define X(code, suffix, bits, memory) [TSR_##code] = sizeof(memory) * (8 * sizeof(memory) == bits),
-        TSR_DTYPE_LIST(X)
+        TSR_REAL_LIST(X)
+#undef X
+#define X(code, suffix, bits, part) [TSR_##code] = bits / 8,
+            TSR_COMPLEX_LIST(X)
 #undef X
     };
     tsr_dtype dtype = TSR_U8;
@@ -112,6 +116,8 @@ static void check_table(void) {
         CHECK(tsr_dtype_serves(facts->compute, TSR_USE_SUM) && tsr_dtype_serves(facts->wider, TSR_USE_SUM),
               "%s is summed in %s", facts->name, tsr_dtype_name(facts->compute));
         CHECK(!tsr_dtype_serves((tsr_dtype)i, TSR_USE_SUM) || facts->compute == (tsr_dtype)i, "%s", facts->name);
+        CHECK((tsr_dtype_part((tsr_dtype)i) == (tsr_dtype)i) == !tsr_dtype_is_complex((tsr_dtype)i), "%s: part",
+              facts->name);
         if (!floating) continue;
         CHECK(tsr_dtype_of_fields(facts->bytes, facts->exponent_bits, facts->mantissa_bits, &dtype), "by fields");
         CHECK((int)dtype == i, "%s is found as %s", facts->name, tsr_dtype_name(dtype));
@@ -129,6 +135,7 @@ static void check_table(void) {
 /* An element comes back as it was stored, in both byte orders. */
 static void check_stores(void) {
     for (int i = 0; i < TSR_DTYPE_COUNT; i++) {
+        if (tsr_dtype_is_complex((tsr_dtype)i)) continue;
         const size_t bytes = tsr_dtype_bytes((tsr_dtype)i);
         unsigned char row[3][8] = {{0}}, turned[8];
         memset(row, 0xaa, sizeof row);
@@ -141,6 +148,28 @@ static void check_stores(void) {
         CHECK(tsr_element_to_double((tsr_element){(tsr_dtype)i, true}, turned) == 1, "%s turned",
               tsr_dtype_name((tsr_dtype)i));
     }
+}
+
+static void check_complex(void) {
+    const float pair[2] = {1.5f, -2};
+    const double twice[2] = {0.25, 8};
+    unsigned char words[8], turned[8];
+    memcpy(words, pair, sizeof pair);
+    for (int b = 0; b < 8; b++) turned[b] = words[b ^ 3];
+    const tsr_complex x = tsr_element_to_complex((tsr_element){TSR_C64, false}, pair);
+    const tsr_complex y = tsr_element_to_complex((tsr_element){TSR_C64, true}, turned);
+    const tsr_complex z = tsr_element_to_complex((tsr_element){TSR_C128, false}, twice);
+    const tsr_complex real = tsr_element_to_complex((tsr_element){TSR_F64, false}, twice);
+    CHECK(x.re == 1.5 && x.im == -2 && y.re == 1.5 && y.im == -2, "%g %g %g %g", x.re, x.im, y.re, y.im);
+    CHECK(z.re == 0.25 && z.im == 8 && real.re == 0.25 && real.im == 0, "%g %g %g %g", z.re, z.im, real.re, real.im);
+    CHECK(isnan(tsr_element_to_double((tsr_element){TSR_C64, false}, pair)), "a complex number is no double");
+    CHECK(tsr_dtype_complex_of(TSR_F32) == TSR_C64 && tsr_dtype_complex_of(TSR_F64) == TSR_C128, "of parts");
+    CHECK(tsr_dtype_complex_of(TSR_F16) == TSR_DTYPE_COUNT, "no complex type of halves");
+    CHECK(tsr_dtype_parts(TSR_C128) == 2 && tsr_dtype_parts(TSR_F64) == 1, "parts");
+    char text[TSR_COMPLEX_CHARS];
+    CHECK(strcmp(tsr_complex_text((tsr_complex){1, -2}, text), "1-2j") == 0, "%s", text);
+    CHECK(strcmp(tsr_complex_text((tsr_complex){0, 2.5}, text), "2.5j") == 0, "%s", text);
+    CHECK(strcmp(tsr_complex_text(tsr_real(-3), text), "-3") == 0, "%s", text);
 }
 
 /* The definition, without bit tricks. */
@@ -262,6 +291,7 @@ int main(void) {
     check_table();
     check_ranges();
     check_stores();
+    check_complex();
     check_halves();
     check_elements();
     check_sizes();

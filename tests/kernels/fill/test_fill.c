@@ -41,7 +41,7 @@ static void check_names(void) {
 /* Any part of a matrix is the same as that part of the whole, and nothing around it is touched. */
 static void check_parts(tsr_dtype dtype) {
     enum { ROWS = 9, COLS = 11, PART_ROWS = 4, PART_COLS = 5, LD = 7 };
-    unsigned char whole[ROWS * COLS * 8], part[PART_ROWS * LD * 8];
+    unsigned char whole[ROWS * COLS * TSR_ELEMENT_BYTES_MAX], part[PART_ROWS * LD * TSR_ELEMENT_BYTES_MAX];
     size_t bytes = tsr_dtype_bytes(dtype);
     for (int kind = TSR_FILL_UNIFORM; kind <= TSR_FILL_IDENTITY; kind++) {
         memset(part, 0xa5, sizeof part);
@@ -95,6 +95,9 @@ enum { GUARD = 64 }; /* bytes before and after the matrix */
 /* Equal to the bit; numbers of the normal distribution, stored in `dtype`, within the last bits of logarithm and
  * cosine or, where rounded, one step. */
 static void check_same(tsr_fill_kind kind, tsr_view host, tsr_view device) {
+    host.cols *= tsr_dtype_parts(host.element.dtype); /* each part by itself */
+    host.ld *= tsr_dtype_parts(host.element.dtype);
+    host.element.dtype = device.element.dtype = tsr_dtype_part(host.element.dtype);
     const size_t bytes = tsr_dtype_bytes(host.element.dtype);
     for (int64_t at = 0; at < host.rows * host.ld; at++) {
         const char *expected = (const char *)host.data + (size_t)at * bytes,
@@ -159,8 +162,21 @@ static void check_devices(void) {
     test_close(&under);
 }
 
+/* Complex elements: real parts are the even columns of a real matrix, imaginary ones the odd columns. */
+static void check_complex(void) {
+    float complex[3][8], reals[3][8];
+    const tsr_view to = {complex, {TSR_C64, false}, 3, 4, 4}, as_reals = {reals, {TSR_F32, false}, 3, 8, 8};
+    CHECK_OK(tsr_fill_host(TSR_FILL_UNIFORM, 5, 2, 7, to));
+    CHECK_OK(tsr_fill_host(TSR_FILL_UNIFORM, 5, 2, 14, as_reals));
+    CHECK(memcmp(complex, reals, sizeof reals) == 0, "parts");
+    CHECK_OK(tsr_fill_host(TSR_FILL_IDENTITY, 5, 1, 0, to));
+    for (int i = 0; i < 3; i++)
+        for (int j = 0; j < 8; j++) CHECK(complex[i][j] == (j == 2 * (i + 1) ? 1 : 0), "identity %d %d", i, j);
+}
+
 int main(void) {
     check_known_answers();
+    check_complex();
     check_names();
     for (int dtype = 0; dtype < TSR_DTYPE_COUNT; dtype++) check_parts((tsr_dtype)dtype);
     check_moments();

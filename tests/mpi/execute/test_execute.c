@@ -108,7 +108,7 @@ static void write_file(const char *name, uint64_t seed, int64_t rows, int64_t co
     hsize_t extent[2] = {(hsize_t)rows, (hsize_t)cols},
             chunk[2] = {(hsize_t)tsr_min(rows, 17), (hsize_t)tsr_min(cols, 23)};
     hid_t file = H5Fcreate(name, H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT), space = H5Screate_simple(2, extent, NULL);
-    hid_t element = tsr_h5_memory_type(type), how = H5Pcreate(H5P_DATASET_CREATE);
+    hid_t element = tsr_h5_memory_type(type, TSR_FIELDS_R_I), how = H5Pcreate(H5P_DATASET_CREATE);
     if (layout != CONTIGUOUS) CHECK(H5Pset_chunk(how, 2, chunk) >= 0, "chunks");
     if (layout == COMPRESSED)
         CHECK(H5Pset_shuffle(how) >= 0 && H5Pset_deflate(how, 1) >= 0 && H5Tset_order(element, H5T_ORDER_BE) >= 0,
@@ -325,7 +325,7 @@ static void run_one(bench *b, const setup *s) {
     if (s->layout != GENERATED && s->layout != MEMORY) make_files(b, s, &a, &bb);
     if (s->direct && s->layout == MEMORY) a.path = bb.path = TSR_DATA_PATH_MAPPED;
     if (s->direct && s->layout == GENERATED && tsr_fill_find(b->facts.kind)) a.path = bb.path = TSR_DATA_PATH_DEVICE;
-    CHECK_OK(tsr_problem_make(a, bb, &c0, s->alpha, s->beta, &problem));
+    CHECK_OK(tsr_problem_make(a, bb, &c0, tsr_real(s->alpha), tsr_real(s->beta), &problem));
     problem.out = TSR_F64; /* what the memory store holds */
     problem.c_path = s->c_path;
     tsr_resources res = {.ranks = b->world.ranks,

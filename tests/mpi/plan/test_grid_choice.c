@@ -23,7 +23,7 @@ static tsr_problem problem_of(int64_t m, int64_t n, int64_t k, tsr_dtype type) {
     tsr_operand a = {.rows = m, .cols = k, .element = {type, false}},
                 b = {.rows = k, .cols = n, .element = {type, false}};
     tsr_problem problem;
-    CHECK_OK(tsr_problem_make(a, b, NULL, 1, 0, &problem));
+    CHECK_OK(tsr_problem_make(a, b, NULL, tsr_real(1), tsr_real(0), &problem));
     return problem;
 }
 

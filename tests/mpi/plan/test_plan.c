@@ -242,7 +242,8 @@ static tsr_problem some_problem(void) {
     tsr_operand c0 = {.rows = m, .cols = n, .element = types[pick(0, 5)]};
     tsr_problem problem;
     bool add = pick(0, 2) == 0;
-    CHECK_OK(tsr_problem_make(a, b, add ? &c0 : NULL, pick(0, 9) == 0 ? 0 : 1, add ? 2 : 0, &problem));
+    CHECK_OK(
+        tsr_problem_make(a, b, add ? &c0 : NULL, tsr_real(pick(0, 9) == 0 ? 0 : 1), tsr_real(add ? 2 : 0), &problem));
     if (pick(0, 1)) {
         problem.operand[TSR_OPERAND_A].path = (tsr_data_path)pick(0, 2);
         problem.operand[TSR_OPERAND_B].path = (tsr_data_path)pick(0, 2);
@@ -372,11 +373,11 @@ static void test_refusals(void) {
     tsr_operand b = {.rows = 5, .cols = 6, .element = {TSR_F32, false}};
     tsr_operand c0 = {.rows = 3, .cols = 7, .element = {TSR_F32, false}};
     tsr_problem problem;
-    CHECK_FAILS(tsr_problem_make(a, b, NULL, 1, 0, &problem), TSR_ERR_SHAPE, "3 x 4");
+    CHECK_FAILS(tsr_problem_make(a, b, NULL, tsr_real(1), tsr_real(0), &problem), TSR_ERR_SHAPE, "3 x 4");
     b.rows = 4;
-    CHECK_FAILS(tsr_problem_make(a, b, &c0, 1, 1, &problem), TSR_ERR_SHAPE, "C0");
-    CHECK_FAILS(tsr_problem_make(a, b, NULL, 1, 1, &problem), TSR_ERR_USAGE, "--add");
-    CHECK_OK(tsr_problem_make(a, b, NULL, 1, 0, &problem));
+    CHECK_FAILS(tsr_problem_make(a, b, &c0, tsr_real(1), tsr_real(1), &problem), TSR_ERR_SHAPE, "C0");
+    CHECK_FAILS(tsr_problem_make(a, b, NULL, tsr_real(1), tsr_real(1), &problem), TSR_ERR_USAGE, "--add");
+    CHECK_OK(tsr_problem_make(a, b, NULL, tsr_real(1), tsr_real(0), &problem));
     tsr_resources res = {.ranks = 3,
                          .host_memory = true,
                          .device_limit = 1 << 30,
@@ -407,7 +408,7 @@ static tsr_problem typed(tsr_dtype a, tsr_dtype b, int64_t k, double alpha, doub
                       to_b = {.rows = k, .cols = 3, .element = {b, false}};
     const tsr_operand to_c0 = {.rows = 2, .cols = 3, .element = {c0, false}};
     tsr_problem problem;
-    CHECK_OK(tsr_problem_make(to_a, to_b, &to_c0, alpha, beta, &problem));
+    CHECK_OK(tsr_problem_make(to_a, to_b, &to_c0, tsr_real(alpha), tsr_real(beta), &problem));
     return problem;
 }
 
@@ -473,7 +474,7 @@ static void test_types(void) {
 static void test_advice(void) {
     tsr_operand a = {.rows = 1000, .cols = 1000, .element = {TSR_F32, false}};
     tsr_problem problem;
-    CHECK_OK(tsr_problem_make(a, a, NULL, 1, 0, &problem));
+    CHECK_OK(tsr_problem_make(a, a, NULL, tsr_real(1), tsr_real(0), &problem));
     for (size_t limit = 1; limit <= 16; limit *= 16) { /* less than one sum, and more */
         tsr_resources res = {
             .ranks = 1, .device_limit = limit, .host_limit = (size_t)1 << 40, .multiple = 1, .grid = {1, 1, 1}};
@@ -490,7 +491,7 @@ static void test_advice(void) {
 static void test_large(void) {
     tsr_operand a = {.rows = (int64_t)1 << 20, .cols = (int64_t)1 << 20, .element = {TSR_F64, false}};
     tsr_problem problem;
-    CHECK_OK(tsr_problem_make(a, a, NULL, 1, 0, &problem));
+    CHECK_OK(tsr_problem_make(a, a, NULL, tsr_real(1), tsr_real(0), &problem));
     tsr_resources res = {.ranks = 64,
                          .device_exchange = true,
                          .device_limit = (size_t)120 << 30,
@@ -513,7 +514,7 @@ static void test_large(void) {
 static tsr_problem square(int64_t side, tsr_data_path path) {
     tsr_operand a = {.rows = side, .cols = side, .element = {TSR_F32, false}, .path = path};
     tsr_problem problem;
-    CHECK_OK(tsr_problem_make(a, a, NULL, 1, 0, &problem));
+    CHECK_OK(tsr_problem_make(a, a, NULL, tsr_real(1), tsr_real(0), &problem));
     problem.c_path = path;
     return problem;
 }
