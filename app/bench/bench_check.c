@@ -5,38 +5,67 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* `length` elements of a generated matrix from (row, col) on, down a column or along a row, as `input` holds them. */
+/* k elements of a generated matrix from (row, col) on, down a column or along a row, as `input` holds them; of complex
+ * ones the parts side by side. */
 static tsr_status generate(const tsr_bench_expected *e, uint64_t seed, int64_t row, int64_t col, bool column,
                            double *to) {
-    const size_t bytes = tsr_dtype_bytes(e->input);
+    const tsr_element part = {tsr_dtype_part(e->input), false};
+    const int64_t reals = e->k * tsr_dtype_parts(e->input);
+    const size_t bytes = tsr_dtype_bytes(part.dtype);
     /* at the end of the same memory: widened from its beginning on */
-    unsigned char *stored = (unsigned char *)to + (size_t)e->k * (sizeof *to - bytes);
+    unsigned char *stored = (unsigned char *)to + (size_t)reals * (sizeof *to - bytes);
     const tsr_view view = {stored, {e->input, false}, column ? e->k : 1, column ? 1 : e->k, column ? 1 : e->k};
     TSR_TRY(tsr_fill_host(e->fill, seed, row, col, view));
-    for (int64_t l = 0; l < e->k; l++) to[l] = tsr_element_to_double(view.element, stored + (size_t)l * bytes);
+    for (int64_t l = 0; l < reals; l++) to[l] = tsr_element_to_double(part, stored + (size_t)l * bytes);
     return TSR_OK;
 }
 
-static void judge(const tsr_bench_expected *e, int64_t row, int64_t col, const double *a, const double *b,
-                  const void *at, tsr_bench_verdict *v) {
-    long double sum = 0, size = 0;
+/* What an element of C, or a part of it, is the sum of. */
+typedef struct {
+    long double sum, size;
+} sums;
+
+static void add_product(sums *s, double a, double b, int sign) {
+    const long double product = (long double)a * (long double)b;
+    s->sum += sign * product;
+    s->size += fabsl(product);
+}
+
+static sums sums_of(const tsr_bench_expected *e, const double *a, const double *b, int part) {
+    sums s = {0, 0};
+    const bool complex = tsr_dtype_is_complex(e->input);
     for (int64_t l = 0; l < e->k; l++) {
-        const long double product = (long double)a[l] * (long double)b[l];
-        sum += product;
-        size += fabsl(product);
+        if (!complex) {
+            add_product(&s, a[l], b[l], 1);
+            continue;
+        }
+        add_product(&s, a[2 * l], b[2 * l + part], 1);
+        add_product(&s, a[2 * l + 1], b[2 * l + 1 - part], part ? 1 : -1);
     }
-    const double got = tsr_element_to_double((tsr_element){e->type, false}, at);
-    const double difference = (double)fabsl((long double)got - sum),
-                 relative = size > 0 ? difference / (double)size : difference;
-    v->elements++;
-    if (isnan(relative) || relative > v->worst) v->worst = relative;
-    if (relative <= e->bound) return;
-    if (v->wrong++ == 0) {
+    return s;
+}
+
+/* The element at (row, col) of C; what is said of a wrong one is its first wrong part. */
+static void judge(const tsr_bench_expected *e, int64_t row, int64_t col, const double *a, const double *b,
+                  const unsigned char *at, tsr_bench_verdict *v) {
+    const tsr_element type = {tsr_dtype_part(e->type), false};
+    bool wrong = false;
+    for (int part = 0; part < tsr_dtype_parts(e->type); part++, at += tsr_dtype_bytes(type.dtype)) {
+        const sums s = sums_of(e, a, b, part);
+        const double got = tsr_element_to_double(type, at);
+        const double difference = (double)fabsl((long double)got - s.sum);
+        const double relative = s.size > 0 ? difference / (double)s.size : difference;
+        if (isnan(relative) || relative > v->worst) v->worst = relative;
+        if (relative <= e->bound || wrong) continue;
+        wrong = true;
+        if (v->wrong > 0) continue;
         v->row = row;
         v->col = col;
         v->got = got;
-        v->wanted = (double)sum;
+        v->wanted = (double)s.sum;
     }
+    v->elements++;
+    v->wrong += wrong;
 }
 
 tsr_status tsr_bench_check_part(const tsr_bench_expected *e, tsr_rect rect, int64_t side,
@@ -44,7 +73,7 @@ tsr_status tsr_bench_check_part(const tsr_bench_expected *e, tsr_rect rect, int6
                                 tsr_bench_verdict *verdict) {
     if (tsr_rect_empty(rect)) return TSR_OK;
     const int64_t rows = tsr_min(rect.rows, side), cols = tsr_min(rect.cols, side);
-    const size_t element = tsr_dtype_bytes(e->type), line = (size_t)tsr_max(1, e->k);
+    const size_t element = tsr_dtype_bytes(e->type), line = (size_t)(tsr_max(1, e->k) * tsr_dtype_parts(e->input));
     double *a = malloc(line * sizeof *a), *b = malloc((size_t)cols * line * sizeof *b);
     unsigned char *row = malloc((size_t)rect.cols * element);
     tsr_status status = TSR_OK;

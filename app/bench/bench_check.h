@@ -12,7 +12,7 @@ typedef struct {
     tsr_fill_kind fill;
     uint64_t seed_a, seed_b;
     tsr_dtype input; /* that holds A and B */
-    tsr_dtype type;  /* that holds C: TSR_F32 or TSR_F64 */
+    tsr_dtype type;  /* that holds C: one of sums, or complex where `input` is */
     int64_t k;
     double bound; /* |ΔC| ≤ bound·(|A||B|), elementwise; 0: C is exact */
 } tsr_bench_expected;

@@ -27,6 +27,10 @@ static tsr_status read_peer(const tsr_option *option, const char *text, void *fi
     return strcmp(text, "cublasxt") == 0 ? TSR_OK : tsr_fail(TSR_ERR_USAGE, "--peer %s: there is cublasxt", text);
 }
 
+static tsr_status read_type(const tsr_option *option, const char *text, void *field) {
+    return tsr_dtype_parse_for(TSR_USE_PRODUCT, option->name, text, field);
+}
+
 static tsr_status read_blocks(const tsr_option *option, const char *text, void *field) {
     (void)option;
     tsr_bench_multiply_options *o = field;
@@ -45,7 +49,10 @@ static tsr_status read_blocks(const tsr_option *option, const char *text, void *
 
 static const tsr_option options[] = {
     {.shared = &tsr_option_product, .initial = "1024", .field = AT(shape)},
-    {.shared = &tsr_option_operand_type, .field = AT(type)},
+    {.shared = &tsr_option_operand_type,
+     .help = "Type of A, B: f64, f32 (default), f16, bf16, c64 or c128",
+     .read = read_type,
+     .field = AT(type)},
     {.name = "data",
      .value = "device|memory",
      .help = "A and B made on the devices, anew in every repetition, which counts, C left there (default); or all "
@@ -269,13 +276,13 @@ tsr_status tsr_bench_judge(tsr_bench_multiply_run *b, double bound, char *text) 
  * panels and ranks, and operands rounded to bfloat16 on their way to it. */
 static double error_bound(const tsr_bench_multiply_run *b) {
     const tsr_run *j = &b->job;
-    const tsr_dtype type = j->problem.type;
+    const tsr_dtype type = j->problem.type, part = tsr_dtype_part(b->o->type);
+    const int64_t k = tsr_problem_real_product(&j->problem).k;
     const bool integers = b->o->fill == TSR_FILL_INTEGER || b->o->fill == TSR_FILL_IDENTITY;
-    if (integers && 16.0 * (double)b->o->shape.k <= tsr_dtype_integers(type)) return 0;
+    if (integers && 16.0 * (double)k <= tsr_dtype_integers(type)) return 0;
     const double sums = (double)tsr_ceil_div(b->o->shape.k, j->plan.panel) + j->plan.r;
-    const bool rounded =
-        tsr_gemm_loss(j->kernel, b->o->type, b->o->type) == TSR_ACCURACY_BF16 && b->o->type != j->kernel->input;
-    return tsr_gemm_error_bound(j->kernel, b->o->shape.k) + sums * tsr_dtype_roundoff(type) + (rounded ? 0x1p-6 : 0);
+    const bool rounded = tsr_run_loss(j) == TSR_ACCURACY_BF16 && part != j->kernel->input;
+    return tsr_gemm_error_bound(j->kernel, k) + sums * tsr_dtype_roundoff(type) + (rounded ? 0x1p-6 : 0);
 }
 
 /* ---- measuring ------------------------------------------------------------------------------- */
@@ -355,6 +362,11 @@ static tsr_status run_bench(tsr_bench_multiply_run *b) {
     return report(b);
 }
 
+static tsr_dtype type_of_c(tsr_dtype input) {
+    const tsr_dtype sums = tsr_dtype_compute(input);
+    return tsr_dtype_is_complex(input) ? tsr_dtype_complex_of(sums) : sums;
+}
+
 static tsr_status run(const tsr_world *world, int argc, char **argv) {
     tsr_bench_multiply_options o = {0};
     static const tsr_run_calls nobody = {0};
@@ -376,7 +388,7 @@ static tsr_status run(const tsr_world *world, int argc, char **argv) {
                                          .n = o.shape.n,
                                          .k = o.shape.k,
                                          .input = o.type,
-                                         .type = tsr_dtype_compute(o.type),
+                                         .type = type_of_c(o.type),
                                          .fill = o.fill,
                                          .memory = o.memory}};
     tsr_run_mark(&b.job, TSR_STARTUP_MPI);

@@ -59,7 +59,8 @@ typedef struct {
 } tsr_bench_multiply_run;
 
 static inline double tsr_bench_flops(const tsr_bench_multiply_options *o) {
-    return 2.0 * (double)o->shape.m * (double)o->shape.n * (double)o->shape.k;
+    const int parts = tsr_dtype_parts(o->type); /* of A, and of B */
+    return 2.0 * parts * parts * (double)o->shape.m * (double)o->shape.n * (double)o->shape.k;
 }
 
 /* bench_multiply.c. Local: every byte of this rank's elements that the check looks at becomes 0xff, which is no

@@ -15,9 +15,10 @@ static tsr_status choose_product(const tsr_bench_multiply_run *b, tsr_bench_prod
     const double input = (double)tsr_dtype_bytes(kernel->input), type = (double)tsr_dtype_bytes(j->problem.type);
     tsr_device_facts facts;
     p->input = kernel->input;
-    p->m = tsr_round_up(tsr_plan_local_m(&j->plan), kernel->multiple);
-    p->n = tsr_round_up(tsr_plan_local_n(&j->plan), kernel->multiple);
-    p->k = tsr_round_up(tsr_ceil_div(b->o->shape.k, j->plan.r), kernel->multiple);
+    const tsr_extents reals = tsr_problem_reals(&j->problem);
+    p->m = tsr_round_up(tsr_plan_local_m(&j->plan), kernel->multiple) * reals.m;
+    p->n = tsr_round_up(tsr_plan_local_n(&j->plan), kernel->multiple) * reals.n;
+    p->k = tsr_round_up(tsr_ceil_div(b->o->shape.k, j->plan.r), kernel->multiple) * reals.k;
     TSR_TRY(j->device->ops->facts(j->device, &facts));
     const double room =
         0.8 * (double)facts.memory_free_bytes / (facts.kind == TSR_DEVICE_CUDA ? j->shared : b->world->local_ranks) -

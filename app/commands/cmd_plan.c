@@ -29,7 +29,7 @@ typedef struct {
 } plan_options;
 
 static tsr_status read_type(const tsr_option *option, const char *text, void *field) {
-    return tsr_dtype_parse_for(TSR_USE_OPERAND, option->name, text, field);
+    return tsr_dtype_parse_for(TSR_USE_PRODUCT, option->name, text, field);
 }
 
 static tsr_status read_files(const tsr_option *option, const char *text, void *field) {
@@ -47,7 +47,7 @@ static const tsr_option options[] = {
      .help = "C (M x N) = A (M x K) B (K x N); one number N means NxNxN",
      .field = AT(shape)},
     {.shared = &tsr_option_operand_type,
-     .help = "Type of A, B: f64, f32 (default), f16 or bf16; C is f64 or f32",
+     .help = "Type of A, B: f64, f32 (default), f16, bf16, c64 or c128; C is f64, f32, c64 or c128",
      .read = read_type,
      .field = AT(type)},
     {.name = "ranks",
@@ -121,11 +121,11 @@ static tsr_status make_problem(const plan_options *o, tsr_problem *problem) {
     tsr_operand a = {.rows = o->shape.m, .cols = o->shape.k, .element = element, .on_disk = o->on_disk},
                 b = {.rows = o->shape.k, .cols = o->shape.n, .element = element, .on_disk = o->on_disk};
     size_t bytes;
-    TSR_TRY(tsr_bytes_checked(o->shape.m, o->shape.k, 8, &bytes));
-    TSR_TRY(tsr_bytes_checked(o->shape.k, o->shape.n, 8, &bytes));
-    TSR_TRY(tsr_bytes_checked(o->shape.m, o->shape.n, 8, &bytes));
+    TSR_TRY(tsr_bytes_checked(o->shape.m, o->shape.k, TSR_ELEMENT_BYTES_MAX, &bytes));
+    TSR_TRY(tsr_bytes_checked(o->shape.k, o->shape.n, TSR_ELEMENT_BYTES_MAX, &bytes));
+    TSR_TRY(tsr_bytes_checked(o->shape.m, o->shape.n, TSR_ELEMENT_BYTES_MAX, &bytes));
     TSR_TRY(tsr_problem_make(a, b, NULL, tsr_real(1), tsr_real(0), problem));
-    problem->input = o->type;
+    problem->input = tsr_dtype_part(o->type);
     problem->c_on_disk = o->on_disk;
     return TSR_OK;
 }
@@ -136,7 +136,7 @@ static tsr_status predict(const plan_options *o, answer *to) {
     tsr_resources res;
     TSR_TRY(make_problem(o, &problem));
     TSR_TRY(tsr_machine_read(o->machine, &machine));
-    TSR_TRY(tsr_machine_resources(&machine, o->machine, (int)o->ranks, o->type, &res));
+    TSR_TRY(tsr_machine_resources(&machine, o->machine, (int)o->ranks, tsr_dtype_part(o->type), &res));
     res.device_limit = o->memory.bytes ? o->memory.bytes : (size_t)((double)res.device_limit * o->memory.percent / 100);
     res.host_limit =
         o->host_memory.bytes ? o->host_memory.bytes : (size_t)((double)res.host_limit * o->host_memory.percent / 100);
@@ -150,8 +150,8 @@ static tsr_status predict(const plan_options *o, answer *to) {
     tsr_plan_predict(&to->fewest, &to->fewest_model);
     to->active = to->plan.p * to->plan.q * to->plan.r;
     to->bound_bytes = tsr_exchange_bound(&problem, to->active);
-    to->efficiency = 2.0 * (double)o->shape.m * (double)o->shape.n * (double)o->shape.k /
-                     ((double)o->ranks * res.rates.lane[TSR_LANE_MULTIPLY]) / to->model.seconds;
+    to->efficiency = tsr_problem_flops(&to->plan.problem) / ((double)o->ranks * res.rates.lane[TSR_LANE_MULTIPLY]) /
+                     to->model.seconds;
     return TSR_OK;
 }
 
@@ -172,7 +172,7 @@ static void print_text(const answer *a) {
     tsr_plan_print_exchange(&a->plan, &a->fewest, stdout);
     printf("predicted      %.4g s, bounded by %s; %.1f %% of all GPUs' multiplication rate (%.4g of %.4g TFLOP/s)\n",
            a->model.seconds, tsr_lane_name(tsr_prediction_busiest(&a->model)), 100 * a->efficiency,
-           2e-12 * (double)o->shape.m * (double)o->shape.n * (double)o->shape.k / a->model.seconds,
+           1e-12 * tsr_problem_flops(&a->plan.problem) / a->model.seconds,
            1e-12 * (double)o->ranks * a->plan.resources.rates.lane[TSR_LANE_MULTIPLY]);
 }
 

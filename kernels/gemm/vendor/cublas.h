@@ -20,6 +20,8 @@
     X(cublasGemmStridedBatchedEx_64)                                                                                   \
     X(cublasSgemm_64)                                                                                                  \
     X(cublasDgemm_64)                                                                                                  \
+    X(cublasCgemm_64)                                                                                                  \
+    X(cublasZgemm_64)                                                                                                  \
     X(cublasGemmEx_64)                                                                                                 \
     X(cublasXtCreate)                                                                                                  \
     X(cublasXtDestroy)                                                                                                 \

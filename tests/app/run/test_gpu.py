@@ -33,6 +33,20 @@ def test_accuracy():
         assert list(allowed).index(record["accuracy"]) <= list(allowed).index(accuracy), record
 
 
+def test_complex():
+    """Complex and mixed operands, transposed and conjugated on the device; whole numbers make every sum exact."""
+    def numbers(shape, dtype):
+        whole = random.integers(-4, 5, shape)
+        return (whole + 1j * random.integers(-4, 5, shape) if "c" in dtype else whole).astype(dtype)
+    for kind_a, kind_b in (("c8", "c8"), ("c16", ">c16"), ("c8", "f4"), ("f8", "c8")):
+        a, b = numbers((301, 403), kind_a), numbers((403, 200), kind_b)
+        for options, exact in (((), a @ b), (("--alpha", "1-2j", "--conjugate-b"), (1 - 2j) * (a @ b.conj())),
+                               (("--real-part",), (a @ b).real)):
+            assert np.array_equal(multiply(a, b, *options)[0], exact), (kind_a, kind_b, options)
+        turned = np.ascontiguousarray(a.T)
+        assert np.array_equal(multiply(turned, b, "--adjoint-a")[0], a.conj() @ b), (kind_a, kind_b)
+
+
 def test_kernels_by_name():
     a, b = random.normal(size=(700, 801)).astype("f4"), random.normal(size=(801, 900)).astype("f4")
     exact, size = a.astype("f8") @ b.astype("f8"), np.abs(a).astype("f8") @ np.abs(b).astype("f8")
