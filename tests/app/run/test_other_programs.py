@@ -36,6 +36,9 @@ def test_octave_reads():
         unit = write("unit.h5", np.eye(values.shape[0]))
         found = product(unit, f"variables.h5:/{name}", "--order", "col", ranks=len(name) % 3).T
         assert np.array_equal(found, values), f"{name}: {found}"
+    found = product(write("unit.h5", np.eye(3)), "variables.h5:/Z", "--order", "col").T
+    assert found.dtype.names == ("real", "imag"), found.dtype
+    assert np.array_equal(found["real"], A) and np.array_equal(found["imag"], A), found
     pages = np.arange(1, 25).reshape(4, 3, 2).transpose(2, 1, 0)  # 2 x 3 x 4
     found = product(write("unit.h5", np.eye(2)), "variables.h5:/T", "--order", "col")
     assert np.array_equal(found.transpose(2, 1, 0), pages), found
