@@ -23,6 +23,14 @@ static tsr_status read_type(const tsr_option *option, const char *text, void *fi
     return tsr_dtype_parse_for(TSR_USE_RESULT, option->name, text, field);
 }
 
+static tsr_status read_triangle(const tsr_option *option, const char *text, void *field) {
+    for (int i = TSR_TRIANGLE_FULL; i <= TSR_TRIANGLE_UPPER; i++) {
+        *(tsr_triangle *)field = (tsr_triangle)i;
+        if (strcmp(text, tsr_triangle_name((tsr_triangle)i)) == 0) return TSR_OK;
+    }
+    return tsr_fail(TSR_ERR_USAGE, "--%s %s: use full, lower or upper", option->name, text);
+}
+
 /* ---- the table ------------------------------------------------------------------------------- */
 
 #define AT(member) offsetof(parsed, member)
@@ -52,6 +60,15 @@ static const tsr_option options[] = {
     {.shared = &tsr_option_adjoint_b, .field = AT(adjoint_b)},
     {.shared = &tsr_option_conjugate_a, .field = RUN(product.conjugate_a)},
     {.shared = &tsr_option_conjugate_b, .field = RUN(product.conjugate_b)},
+    {.name = "gram",
+     .help = "C = op(A) op(A)': one matrix is named, read once and half of C multiplied; C is symmetric to the bit",
+     .read = tsr_read_flag,
+     .field = RUN(product.gram)},
+    {.name = "triangle",
+     .value = "full|lower|upper",
+     .help = "Of such a C write all (default), or one half and zeros",
+     .read = read_triangle,
+     .field = RUN(product.triangle)},
     {.name = "type",
      .value = "TYPE",
      .help = "Type of C: f16, bf16, f32, f64, c64 or c128 (the type the product is computed in)",
@@ -138,18 +155,46 @@ static tsr_status check_own_file(const parsed *p, const char *option, const char
     return TSR_OK;
 }
 
+/* B is A, the other way round. */
+static tsr_status take_gram(parsed *p) {
+    tsr_run_product *product = &p->settings.run.product;
+    if (product->triangle != TSR_TRIANGLE_FULL && p->verify)
+        return tsr_fail(TSR_ERR_USAGE, "--verify checks whole products: leave out --triangle %s",
+                        tsr_triangle_name(product->triangle));
+    if (!product->gram) return TSR_OK;
+    if (product->b.file[0])
+        return tsr_fail(TSR_ERR_USAGE, "'%s' is one matrix too many: --gram multiplies A by its own transpose",
+                        product->b.file);
+    if (product->transpose_b || product->conjugate_b)
+        return tsr_fail(TSR_ERR_USAGE, "--%s-b: with --gram there is no B; --transpose-a makes C = A'A",
+                        p->adjoint_b           ? "adjoint"
+                        : product->transpose_b ? "transpose"
+                                               : "conjugate");
+    if (p->has_c0 || p->has_beta)
+        return tsr_fail(TSR_ERR_USAGE, "%s: with --gram C is symmetric, and C0 may not be; leave out one of them",
+                        p->has_c0 ? "--add" : "--beta");
+    product->b = product->a;
+    product->transpose_b = !product->transpose_a;
+    return TSR_OK;
+}
+
+static void take_adjoints(const parsed *p, tsr_run_product *product) {
+    product->transpose_a |= p->adjoint_a;
+    product->conjugate_a |= p->adjoint_a;
+    product->transpose_b |= p->adjoint_b;
+    product->conjugate_b |= p->adjoint_b;
+}
+
 static tsr_status check(parsed *p) {
+    take_adjoints(p, &p->settings.run.product);
+    TSR_TRY(take_gram(p));
     if (!p->settings.run.product.b.file[0])
-        return tsr_fail(TSR_ERR_USAGE, "two matrices are needed: tessera multiply A B -o C");
+        return tsr_fail(TSR_ERR_USAGE, "two matrices are needed: tessera multiply A B -o C (or one, with --gram)");
     if (!p->has_output)
         return tsr_fail(TSR_ERR_USAGE, "where the product goes is needed: -o FILE.h5 or -o FILE.h5:/path");
     if (p->settings.quiet) p->settings.progress = TSR_PROGRESS_OFF;
     tsr_run_product *product = &p->settings.run.product;
     if (!p->has_beta) product->beta = tsr_real(p->has_c0 ? 1 : 0);
-    product->transpose_a |= p->adjoint_a;
-    product->conjugate_a |= p->adjoint_a;
-    product->transpose_b |= p->adjoint_b;
-    product->conjugate_b |= p->adjoint_b;
     if (!tsr_is_zero(product->beta) && !p->has_c0)
         return tsr_fail(TSR_ERR_USAGE, "--beta scales C0: give that with --add C0");
     p->settings.run.trials = p->verify ? p->trials : 0;
@@ -188,6 +233,7 @@ static void help(const char *part) {
     (void)part;
     tsr_options_help(&command, "tessera multiply",
                      "mpirun -n 4 tessera multiply A.h5:/A B.h5:/B -o C.h5:/C --verify\n"
+                     "  tessera multiply --gram A.h5 -o C.h5\n"
                      "  tessera multiply A.h5 B.h5 -o C.h5 --transpose-b --dry-run");
 }
 

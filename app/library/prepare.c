@@ -16,7 +16,8 @@ static tsr_status open_stores(tsr_run *run) {
     /* Opening through MPI-IO is collective: a rank that fails must not leave the others in the next one. */
     if (run->problem.k > 0) {
         TSR_TRY(tsr_agree(run->grid.ranks, tsr_store_open(&run->from.a, io, comm, &run->io_used, &run->a)));
-        TSR_TRY(tsr_agree(run->grid.ranks, tsr_store_open(&run->from.b, io, comm, NULL, &run->b)));
+        if (!tsr_plan_shares(&run->plan))
+            TSR_TRY(tsr_agree(run->grid.ranks, tsr_store_open(&run->from.b, io, comm, NULL, &run->b)));
     }
     if (run->problem.add_c0)
         TSR_TRY(tsr_agree(run->grid.ranks, tsr_store_open(&run->from.c0, io, comm, NULL, &run->c0)));

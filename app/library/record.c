@@ -70,6 +70,8 @@ void tsr_run_fill_record(const tsr_run *run, const tsr_run_options *options, con
                                .beta_imag = product->beta.im,
                                .conjugate_a = product->conjugate_a,
                                .conjugate_b = product->conjugate_b,
+                               .gram = x->gram,
+                               .triangle = product->triangle,
                                .m = swap ? x->n : x->m,
                                .n = swap ? x->m : x->n,
                                .k = k,

@@ -26,6 +26,8 @@ typedef struct {
     bool has_type;                 /* else C has the type that the product is computed in */
     tsr_dtype type;                /* of C */
     bool real_part;                /* of a complex product, where C is real */
+    bool gram;                     /* B is A, the other way round, and C a Gram matrix; else it is found out */
+    tsr_triangle triangle;         /* of a Gram matrix, as the caller sees it; the rest is zeros */
 } tsr_run_product;
 
 /* Where C goes, and how its file holds it. */

@@ -130,6 +130,51 @@ static tsr_fields fields_of_c(const tsr_run *run) {
     return tsr_dtype_is_complex(b->element.dtype) ? b->fields : run->from.c0.fields;
 }
 
+/* By what rank 0 saw, so that every rank has the same answer. */
+static bool same_file(const tsr_store_desc *a, const tsr_store_desc *b) {
+    const tsr_file_state *x = &a->file_state, *y = &b->file_state;
+    if (!x->known || !y->known) return strcmp(a->name.file, b->name.file) == 0;
+    return x->machine == y->machine && x->device == y->device && x->inode == y->inode && x->bytes == y->bytes &&
+           x->seconds == y->seconds && x->nanoseconds == y->nanoseconds;
+}
+
+/* Whether two descriptions are of the same elements, whatever names led there. */
+static bool same_elements(const tsr_store_desc *a, const tsr_store_desc *b) {
+    const int leads = tsr_leads_of(a->name.dimensions);
+    const tsr_matrix_name *x = &a->name, *y = &b->name;
+    return x->kind == y->kind && strcmp(x->path, y->path) == 0 && same_file(a, b) && x->dimensions == y->dimensions &&
+           a->row0 == b->row0 && a->col0 == b->col0 && a->rows == b->rows && a->cols == b->cols &&
+           a->matrices == b->matrices && memcmp(x->lead0, y->lead0, (size_t)leads * sizeof *x->lead0) == 0 &&
+           memcmp(x->lead1, y->lead1, (size_t)leads * sizeof *x->lead1) == 0;
+}
+
+/* Op(A) times its own transpose is a Gram matrix, whoever says so; where C0 is added only C0 could say whether the
+ * sum is symmetric. */
+static tsr_status find_gram(tsr_run *run, const tsr_run_product *product) {
+    const tsr_store_desc *a = &run->from.a, *b = &run->from.b;
+    const tsr_products *p = &run->products;
+    const bool complex = tsr_problem_complex(&run->problem) || tsr_dtype_is_complex(run->problem.out);
+    const bool matrices = a->matrix_dimensions == 2 && b->matrix_dimensions == 2,
+               gram = matrices && p->transpose_left != p->transpose_right && !run->problem.add_c0 && !complex &&
+                      (product->gram || same_elements(a, b));
+    if (product->gram && !matrices)
+        return tsr_fail(TSR_ERR_SHAPE, "--gram multiplies matrices by themselves, and '%s' is none: leave out --gram",
+                        a->name.file);
+    if (product->gram && complex)
+        return tsr_fail(TSR_ERR_UNSUPPORTED,
+                        "--gram multiplies real matrices: name A twice, with --adjoint-b, for a complex one");
+    if (!gram && product->triangle != TSR_TRIANGLE_FULL)
+        return tsr_fail(TSR_ERR_USAGE,
+                        "--triangle %s: only a matrix times its own transpose is symmetric; name one matrix, with "
+                        "--gram, or leave out --triangle",
+                        tsr_triangle_name(product->triangle));
+    if (!gram) return TSR_OK;
+    tsr_triangle stored = product->triangle;
+    if (run->swapped && stored != TSR_TRIANGLE_FULL)
+        stored = stored == TSR_TRIANGLE_LOWER ? TSR_TRIANGLE_UPPER : TSR_TRIANGLE_LOWER;
+    return tsr_problem_take_gram(&run->problem, stored);
+}
+
 static tsr_status make_problem(tsr_run *run, const tsr_run_product *product, const tsr_run_target *target) {
     const bool swap = run->swapped;
     run->problem.add_c0 = !tsr_is_zero(product->beta);
@@ -163,7 +208,7 @@ static tsr_status make_problem(tsr_run *run, const tsr_run_product *product, con
     run->problem.c0_on_disk = run->from.c0.on_disk;
     run->problem.unit_m = tsr_max(1, run->spec.chunk_rows); /* a chunk is one rank's */
     run->problem.unit_n = tsr_max(1, run->spec.chunk_cols);
-    return TSR_OK;
+    return find_gram(run, product);
 }
 
 tsr_status tsr_run_describe(tsr_run *run, const tsr_run_product *product, const tsr_run_target *target) {

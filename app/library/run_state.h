@@ -70,8 +70,10 @@ static inline void tsr_run_mark(tsr_run *run, tsr_startup part) {
     run->startup_marked = now;
 }
 
-/* Of one product. */
-static inline double tsr_run_flops(const tsr_run *run) { return tsr_problem_flops(&run->problem); }
+/* Of one product; of a Gram matrix those of the half that is multiplied, about. */
+static inline double tsr_run_flops(const tsr_run *run) {
+    return tsr_problem_flops(&run->problem) / (run->problem.gram ? 2 : 1);
+}
 /* What the kernel loses of the operands. */
 static inline tsr_accuracy tsr_run_loss(const tsr_run *run) {
     const tsr_operand *x = run->problem.operand;

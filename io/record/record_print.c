@@ -64,6 +64,9 @@ static void print_product(const tsr_run_record *r, FILE *to) {
     else if (r->c0.name[0]) tsr_text_append(text, sizeof text, " + C0");
     tsr_text_append(text, sizeof text, ", %lld x %lld x %lld (m x n x k)", (long long)r->m, (long long)r->n,
                     (long long)r->k);
+    if (r->gram) tsr_text_append(text, sizeof text, ", symmetric: half of it multiplied");
+    if (r->triangle != TSR_TRIANGLE_FULL)
+        tsr_text_append(text, sizeof text, ", %s triangle", tsr_triangle_name(r->triangle));
     if (r->products > 1) tsr_text_append(text, sizeof text, ", %lld products", (long long)r->products);
     const tsr_source_record *const sources[] = {&r->a, &r->b, &r->c0, &r->c};
     static const char *const names[] = {"A", "B", "C0", "C"};

@@ -136,6 +136,14 @@ static void take_startup(const tsr_found_fields *found, tsr_run_record *r) {
     }
 }
 
+/* Full where nothing is said: so it was before there were halves. */
+static void take_triangle(const tsr_found_fields *found, tsr_triangle *triangle) {
+    char name[16] = "";
+    take_text(found, "triangle", name, sizeof name);
+    for (int i = TSR_TRIANGLE_LOWER; i <= TSR_TRIANGLE_UPPER; i++)
+        if (strcmp(name, tsr_triangle_name((tsr_triangle)i)) == 0) *triangle = (tsr_triangle)i;
+}
+
 static void take_run(const tsr_found_fields *found, tsr_run_record *r) {
     take_text(found, "started", r->started, sizeof r->started);
     take_source(found, "a", &r->a);
@@ -150,6 +158,8 @@ static void take_run(const tsr_found_fields *found, tsr_run_record *r) {
     take_real(found, "alpha_imag", &r->alpha_imag);
     take_real(found, "beta", &r->beta);
     take_real(found, "beta_imag", &r->beta_imag);
+    take_bool(found, "gram", &r->gram);
+    take_triangle(found, &r->triangle);
     take_long(found, "m", &r->m);
     take_long(found, "n", &r->n);
     take_long(found, "k", &r->k);

@@ -120,6 +120,8 @@ void tsr_run_record_fields(const tsr_run_record *r, const tsr_field_sink *sink, 
     if (r->alpha_imag != 0) sink->real(to, "alpha_imag", r->alpha_imag);
     sink->real(to, "beta", r->beta);
     if (r->beta_imag != 0) sink->real(to, "beta_imag", r->beta_imag);
+    sink->integer(to, "gram", r->gram);
+    sink->text(to, "triangle", tsr_triangle_name(r->triangle), 0);
     sink->integer(to, "m", r->m);
     sink->integer(to, "n", r->n);
     sink->integer(to, "k", r->k);

@@ -12,6 +12,11 @@
 #include <strings.h>
 #include <time.h>
 
+const char *tsr_triangle_name(tsr_triangle triangle) {
+    static const char *const names[] = {"full", "lower", "upper"};
+    return names[triangle];
+}
+
 /* ---- status ---------------------------------------------------------------------------------- */
 
 static _Thread_local char thread_message[2048];

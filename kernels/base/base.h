@@ -131,6 +131,10 @@ typedef struct {
     int64_t ld; /* ≥ cols */
 } tsr_view;
 
+/* Which part of a symmetric matrix is written; the rest is zeros. */
+typedef enum { TSR_TRIANGLE_FULL, TSR_TRIANGLE_LOWER, TSR_TRIANGLE_UPPER } tsr_triangle;
+const char *tsr_triangle_name(tsr_triangle triangle); /* "full", "lower", "upper" */
+
 /* ---- arithmetic ------------------------------------------------------------------------------ */
 
 static inline int64_t tsr_min(int64_t a, int64_t b) { return a < b ? a : b; }

@@ -91,6 +91,18 @@ tsr_status tsr_finish_check(const tsr_finish_args *args) {
     return check_same_shape("finish: c0", args->c0, args->accumulated);
 }
 
+tsr_status tsr_mirror_check(const tsr_mirror_args *args) {
+    const tsr_view view = {args->data, {args->type, false}, args->rows, args->left + args->tile, args->ld};
+    TSR_TRY(check_view("mirror: strip", view));
+    TSR_TRY(check_type("mirror: strip", view.element, true));
+    if (args->left < 0 || (args->tile != 0 && args->tile != args->rows))
+        return tsr_fail(TSR_ERR_SHAPE,
+                        "mirror: a tile of %" PRId64 " columns right of %" PRId64 " in %" PRId64
+                        " rows is no square on the diagonal: pass as many columns as rows, or none",
+                        args->tile, args->left, args->rows);
+    return TSR_OK;
+}
+
 /* ---- complex elements whose parts stay side by side ------------------------------------------ */
 
 static void take_parts(tsr_view *view) {

@@ -1,5 +1,6 @@
 /* The memory kernels around a product: `pack` brings an operand as it stood in the file into the layout and type a
- * kernel wants; `finish` turns accumulated C into the bytes of the output. One table a device. */
+ * kernel wants; `finish` turns accumulated C into the bytes of the output; `mirror` makes a symmetric C of its half.
+ * One table a device. */
 #ifndef TSR_KERNELS_PACK_PACK_H
 #define TSR_KERNELS_PACK_PACK_H
 
@@ -33,10 +34,23 @@ typedef struct {
      * Of complex elements each part counts as an overflow. */
 } tsr_finish_args;
 
+/* Rows of a symmetric matrix of which what lies on and below the diagonal is known. The last `tile` of their columns
+ * lie on the diagonal: rows × rows, or none. */
+typedef struct {
+    void *data;            /* rows × (left + tile), elements of 2, 4 or 8 bytes, which are moved */
+    tsr_dtype type;        /* a type of TSR_USE_RESULT */
+    int64_t rows, left;    /* columns left of the tile */
+    int64_t tile;          /* rows or 0 */
+    int64_t ld;            /* ≥ left + tile */
+    tsr_triangle triangle; /* UPPER: what is below the diagonal becomes 0, LOWER: what is above; else it is mirrored */
+} tsr_mirror_args;
+
 typedef struct tsr_pack_ops {
     tsr_device_kind device;
     tsr_status (*pack)(tsr_device *device, tsr_stream *stream, const tsr_pack_args *args);
     tsr_status (*finish)(tsr_device *device, tsr_stream *stream, const tsr_finish_args *args);
+    /* in place: above the diagonal of the tile stands what is below it, or as the triangle says */
+    tsr_status (*mirror)(tsr_device *device, tsr_stream *stream, const tsr_mirror_args *args);
 } tsr_pack_ops;
 
 extern const tsr_pack_ops tsr_pack_cpu;
@@ -58,6 +72,7 @@ tsr_status tsr_finish_complex(const tsr_finish_args *args);
 /* Every table checks its arguments with these before anything is read. */
 tsr_status tsr_pack_check(const tsr_pack_args *args);
 tsr_status tsr_finish_check(const tsr_finish_args *args);
+tsr_status tsr_mirror_check(const tsr_mirror_args *args);
 
 #ifdef __cplusplus
 }

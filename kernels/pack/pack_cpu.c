@@ -214,4 +214,39 @@ static tsr_status finish(tsr_device *device, tsr_stream *stream, const tsr_finis
     return TSR_OK;
 }
 
-const tsr_pack_ops tsr_pack_cpu = {.device = TSR_DEVICE_CPU, .pack = pack, .finish = finish};
+/* ---- mirror ---------------------------------------------------------------------------------- */
+
+enum { MIRROR_EDGE = 32 }; /* of squares that are read along rows and written along columns */
+
+/* Rows and columns of the square at (i0, j0), j0 ≤ i0: what lies below the diagonal to above it, or zeros. */
+#define DEFINE_MIRROR(bits)                                                                                            \
+    static void mirror_square_##bits(uint##bits##_t *tile, int64_t n, int64_t ld, int64_t i0, int64_t j0,              \
+                                     tsr_triangle triangle) {                                                          \
+        for (int64_t i = i0; i < tsr_min(n, i0 + MIRROR_EDGE); i++)                                                    \
+            for (int64_t j = j0; j < tsr_min(i, j0 + MIRROR_EDGE); j++) {                                              \
+                tile[j * ld + i] = triangle == TSR_TRIANGLE_LOWER ? 0 : tile[i * ld + j];                              \
+                if (triangle == TSR_TRIANGLE_UPPER) tile[i * ld + j] = 0;                                              \
+            }                                                                                                          \
+    }
+DEFINE_MIRROR(16)
+DEFINE_MIRROR(32)
+DEFINE_MIRROR(64)
+
+static tsr_status mirror(tsr_device *device, tsr_stream *stream, const tsr_mirror_args *args) {
+    (void)device;
+    (void)stream;
+    TSR_TRY(tsr_mirror_check(args));
+    const size_t bytes = tsr_dtype_bytes(args->type);
+    void *tile = at_mutable(args->data, args->left, bytes);
+    for (int64_t i = 0; i < args->rows && args->left > 0 && args->triangle == TSR_TRIANGLE_UPPER; i++)
+        memset(at_mutable(args->data, i * args->ld, bytes), 0, (size_t)args->left * bytes);
+    for (int64_t i = 0; i < args->tile; i += MIRROR_EDGE)
+        for (int64_t j = 0; j <= i; j += MIRROR_EDGE) {
+            if (bytes == 8) mirror_square_64(tile, args->tile, args->ld, i, j, args->triangle);
+            else if (bytes == 4) mirror_square_32(tile, args->tile, args->ld, i, j, args->triangle);
+            else mirror_square_16(tile, args->tile, args->ld, i, j, args->triangle);
+        }
+    return TSR_OK;
+}
+
+const tsr_pack_ops tsr_pack_cpu = {.device = TSR_DEVICE_CPU, .pack = pack, .finish = finish, .mirror = mirror};

@@ -62,6 +62,36 @@ __global__ void finish_rows(const A *sum, int64_t ld_sum, double alpha, double b
     if (count > 0 && overflows) atomicAdd(reinterpret_cast<unsigned long long *>(overflows), (unsigned long long)count);
 }
 
+/* ---- mirror ---------------------------------------------------------------------------------- */
+
+/* Squares of LANES × LANES at and below the diagonal of a tile of n × n, through shared memory: rows are read and
+ * written along rows. A block touches its square and the mirrored one alone. */
+template <typename W> __global__ void mirror_tile(W *tile, int64_t ld, int64_t n, tsr_triangle triangle) {
+    __shared__ W square[LANES][LANES + 1];
+    const int64_t squares = (n + LANES - 1) / LANES;
+    const int x = (int)threadIdx.x;
+    for (int64_t i = blockIdx.y; i < squares; i += gridDim.y)
+        for (int64_t j = blockIdx.x; j <= i; j += gridDim.x) {
+            for (int y = (int)threadIdx.y; y < LANES; y += LINES) {
+                const int64_t row = i * LANES + y, col = j * LANES + x;
+                if (row < n && col < n) square[y][x] = tile[row * ld + col];
+            }
+            __syncthreads();
+            for (int y = (int)threadIdx.y; y < LANES; y += LINES) {
+                const int64_t row = j * LANES + y, col = i * LANES + x; /* of the mirrored square */
+                if (row < col && col < n) tile[row * ld + col] = triangle == TSR_TRIANGLE_LOWER ? W(0) : square[x][y];
+                const int64_t below = i * LANES + y, left = j * LANES + x;
+                if (triangle == TSR_TRIANGLE_UPPER && left < below && below < n) tile[below * ld + left] = W(0);
+            }
+            __syncthreads();
+        }
+}
+
+template <typename W> __global__ void clear_rows(W *rows, int64_t ld, int64_t count, int64_t cols) {
+    for_items(count, cols,
+              [&](int64_t i, int64_t j0) { move_items(rows + i * ld, j0, cols, [](int64_t) { return W(0); }); });
+}
+
 /* ---- launches -------------------------------------------------------------------------------- */
 
 const dim3 threads(LANES, LINES);
@@ -171,6 +201,27 @@ static tsr_status finish(tsr_device *, tsr_stream *stream, const tsr_finish_args
                                          : finish_from<double>(stream, &args, reals);
 }
 
+template <typename W> static tsr_status launch_mirror(tsr_stream *stream, const tsr_mirror_args *args) {
+    W *data = static_cast<W *>(args->data);
+    dim3 grid;
+    if (args->triangle == TSR_TRIANGLE_UPPER && args->rows > 0 && args->left > 0) {
+        TSR_TRY(tsr_cuda_grid(args->rows, args->left, LINES, LANES * ITEMS, &grid));
+        TSR_TRY(TSR_LAUNCH((clear_rows<W>), grid, threads, 0, stream, data, args->ld, args->rows, args->left));
+    }
+    if (args->tile == 0) return TSR_OK;
+    TSR_TRY(tsr_cuda_grid(args->tile, args->tile, LANES, LANES, &grid));
+    return TSR_LAUNCH((mirror_tile<W>), grid, threads, 0, stream, data + args->left, args->ld, args->tile,
+                      args->triangle);
+}
+
+static tsr_status mirror(tsr_device *, tsr_stream *stream, const tsr_mirror_args *args) {
+    TSR_TRY(tsr_mirror_check(args));
+    TSR_TRY(check_aligned("mirror: strip", args->data, args->type));
+    const size_t bytes = tsr_dtype_bytes(args->type);
+    if (bytes == 8) return launch_mirror<uint64_t>(stream, args);
+    return bytes == 4 ? launch_mirror<uint32_t>(stream, args) : launch_mirror<uint16_t>(stream, args);
+}
+
 } // namespace
 
-const tsr_pack_ops tsr_pack_cuda = {.device = TSR_DEVICE_CUDA, .pack = pack, .finish = finish};
+const tsr_pack_ops tsr_pack_cuda = {.device = TSR_DEVICE_CUDA, .pack = pack, .finish = finish, .mirror = mirror};

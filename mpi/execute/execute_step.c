@@ -217,6 +217,30 @@ static tsr_status run_finish(const tsr_execution *x, void *from, void *out, void
     return tsr_pack_find(x->device->ops->kind)->finish(x->device, stream, &args);
 }
 
+static tsr_status run_transpose(const tsr_execution *x, void *from, void *to, tsr_stream *stream,
+                                const tsr_step *step) {
+    const tsr_dtype type = x->plan->problem.out;
+    const tsr_pack_args args = {.from = {from, {type, false}, step->m, step->n, step->ld},
+                                .transpose = true,
+                                .to = to,
+                                .type = type,
+                                .ld = step->m,
+                                .padded_rows = step->n,
+                                .padded_cols = step->m};
+    return tsr_pack_find(x->device->ops->kind)->pack(x->device, stream, &args);
+}
+
+static tsr_status run_mirror(const tsr_execution *x, void *strip, tsr_stream *stream, const tsr_step *step) {
+    const tsr_mirror_args args = {.data = strip,
+                                  .type = x->plan->problem.out,
+                                  .rows = step->m,
+                                  .left = step->n,
+                                  .tile = step->count,
+                                  .ld = step->ld,
+                                  .triangle = x->plan->problem.triangle};
+    return tsr_pack_find(x->device->ops->kind)->mirror(x->device, stream, &args);
+}
+
 static char *buffer_of(void **buffers, const tsr_step *step, int slot) {
     const tsr_slot_use *use = &step->slots[slot];
     return use->buffer < 0 ? NULL : (char *)buffers[use->buffer] + use->offset;
@@ -242,6 +266,8 @@ tsr_status tsr_step_run(const tsr_execution *x, void **buffers, tsr_stream *stre
     case TSR_STEP_MULTIPLY: return run_multiply(x, buffers, b0, b1, b2, stream, step);
     case TSR_STEP_REDUCE: return run_reduce(x, b0, b1, b2, stream, step);
     case TSR_STEP_FINISH: return run_finish(x, b0, b1, b2, stream, step);
+    case TSR_STEP_TRANSPOSE: return run_transpose(x, b0, b1, stream, step);
+    case TSR_STEP_MIRROR: return run_mirror(x, b0, stream, step);
     case TSR_STEP_DOWNLOAD: return run_download(x, step, b0, b1, stream);
     }
     return tsr_fail(TSR_ERR_USAGE, "step of unknown kind %d", (int)step->kind);

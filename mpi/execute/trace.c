@@ -67,6 +67,8 @@ static tsr_operand_name operand_of(const tsr_step *step) {
     case TSR_STEP_MULTIPLY:
     case TSR_STEP_REDUCE:
     case TSR_STEP_FINISH:
+    case TSR_STEP_TRANSPOSE:
+    case TSR_STEP_MIRROR:
     case TSR_STEP_DOWNLOAD: return TSR_OPERAND_C;
     default: return step->operand;
     }
@@ -91,11 +93,11 @@ const tsr_trace_event *tsr_trace_events(const tsr_trace *trace, int64_t *count) 
 
 static const char *kind_name(int kind) {
     static const char *const names[] = {
-        [TSR_STEP_READ] = "read",        [TSR_STEP_UPLOAD] = "upload",   [TSR_STEP_GATHER] = "gather",
-        [TSR_STEP_PACK] = "pack",        [TSR_STEP_ZERO] = "zero",       [TSR_STEP_MULTIPLY] = "multiply",
-        [TSR_STEP_REDUCE] = "reduce",    [TSR_STEP_FINISH] = "finish",   [TSR_STEP_DOWNLOAD] = "download",
-        [TSR_STEP_WRITE] = "write",      [TSR_STEP_COPY_IN] = "copy in", [TSR_STEP_GENERATE] = "generate",
-        [TSR_STEP_COPY_OUT] = "copy out"};
+        [TSR_STEP_READ] = "read",         [TSR_STEP_UPLOAD] = "upload",       [TSR_STEP_GATHER] = "gather",
+        [TSR_STEP_PACK] = "pack",         [TSR_STEP_ZERO] = "zero",           [TSR_STEP_MULTIPLY] = "multiply",
+        [TSR_STEP_REDUCE] = "reduce",     [TSR_STEP_FINISH] = "finish",       [TSR_STEP_DOWNLOAD] = "download",
+        [TSR_STEP_WRITE] = "write",       [TSR_STEP_COPY_IN] = "copy in",     [TSR_STEP_GENERATE] = "generate",
+        [TSR_STEP_COPY_OUT] = "copy out", [TSR_STEP_TRANSPOSE] = "transpose", [TSR_STEP_MIRROR] = "mirror"};
     return kind == TSR_TRACE_SYNC ? "sync" : names[kind];
 }
 

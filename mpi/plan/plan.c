@@ -2,10 +2,14 @@
 #include <math.h>
 #include <string.h>
 
+#include "mpi/plan/gram.h"
 #include "mpi/plan/plan_private.h"
 #include "mpi/schedule/schedule.h"
 
 #define STRIP_BYTES_TARGET (32.0 * 1024 * 1024)
+/* Of a Gram matrix, whose strips are also written as columns: their rows are pieces of the file's rows */
+#define STRIP_BYTES_GRAM (128.0 * 1024 * 1024)
+#define STRIP_ROWS_GRAM 2048.0
 #define PANEL_BYTES_HOST (128.0 * 1024 * 1024)
 #define PANEL_BYTES_DEVICE (512.0 * 1024 * 1024)
 #define PANEL_STEP 256         /* panels are multiples of this where k allows */
@@ -68,15 +72,17 @@ static void choose_panel(tsr_plan *plan, int shrink) {
     const size_t sum = tsr_problem_sum_bytes(problem), out = tsr_dtype_bytes(problem->out);
     double out_row = (double)n * (double)(sum > out ? sum : out);
     /* nothing lies between the accumulators and the store */
-    const bool at_once = problem->c_path == TSR_DATA_PATH_MAPPED && plan->r == 1 && !tsr_plan_finishes(plan);
-    double strip = fmin(at_once ? INFINITY : STRIP_BYTES_TARGET * scale / out_row, (double)tsr_ceil_div(m, plan->r));
+    const bool at_once =
+        problem->c_path == TSR_DATA_PATH_MAPPED && plan->r == 1 && !tsr_plan_finishes(plan) && !problem->gram;
+    const double target = problem->gram ? fmin(STRIP_BYTES_GRAM, STRIP_ROWS_GRAM * out_row) : STRIP_BYTES_TARGET;
+    double strip = fmin(at_once ? INFINITY : target * scale / out_row, (double)tsr_ceil_div(m, plan->r));
     plan->strip = tsr_round_up(tsr_max(1, (int64_t)strip), problem->unit_m);
 }
 
 /* How many times the limit the sums of a super-block are: above 1 no panel can help. */
 static double sums_to_limit(const tsr_plan *plan, int sums) {
     double m = (double)tsr_plan_local_m(plan), n = (double)tsr_plan_local_n(plan);
-    if (tsr_plan_keeps_c(plan)) sums = (int)tsr_max(1, plan->blocks_m * plan->blocks_n);
+    if (tsr_plan_keeps_c(plan)) sums = (int)tsr_max(1, tsr_plan_blocks(plan));
     return sums * m * n * (double)tsr_problem_sum_bytes(&plan->problem) / (double)tsr_device_limit(&plan->resources);
 }
 
@@ -107,6 +113,12 @@ bool tsr_plan_split(tsr_plan *plan, int64_t edge, int64_t more) {
     int64_t local_m = tsr_plan_local_m(plan), local_n = tsr_plan_local_n(plan);
     bool can_m = local_m > edge && local_m > x->unit_m, can_n = local_n > edge && local_n > x->unit_n;
     if (!can_m && !can_n) return false;
+    if (x->gram) { /* both sides alike */
+        cut_side(x->m, x->unit_m, plan->blocks_m + tsr_max(1, plan->blocks_m / more), &plan->block_m, &plan->blocks_m);
+        plan->block_n = plan->block_m;
+        plan->blocks_n = plan->blocks_m;
+        return true;
+    }
     if (can_m && (local_m >= local_n || !can_n))
         cut_side(x->m, x->unit_m, plan->blocks_m + tsr_max(1, plan->blocks_m / more), &plan->block_m, &plan->blocks_m);
     else cut_side(x->n, x->unit_n, plan->blocks_n + tsr_max(1, plan->blocks_n / more), &plan->block_n, &plan->blocks_n);

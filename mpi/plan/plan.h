@@ -193,11 +193,16 @@ static inline bool tsr_plan_grows(const tsr_plan *plan) {
 /* How often the device loads all of a rank's part of an operand: again for each super-block along the other side,
  * unless it stays. */
 static inline int64_t tsr_plan_loads(const tsr_plan *plan, tsr_operand_name name) {
+    /* of a Gram matrix: the band that is loaded most often */
     const int64_t again = name == TSR_OPERAND_A ? plan->blocks_n : plan->blocks_m;
     return plan->operand[name].keep == TSR_KEEP_NONE ? again : tsr_min(1, again);
 }
+/* One rank multiplies all of a Gram matrix's super-blocks (or of ranks that split k, each its part): B's panels are
+ * made of what is loaded of A. */
+static inline bool tsr_plan_shares(const tsr_plan *plan) { return plan->problem.gram && plan->p * plan->q == 1; }
 /* How often its file is read: once where what was read stays in host memory. */
 static inline int64_t tsr_plan_reads(const tsr_plan *plan, tsr_operand_name name) {
+    if (name == TSR_OPERAND_B && tsr_plan_shares(plan)) return 0;
     const int64_t loads = tsr_plan_loads(plan, name);
     return plan->operand[name].keep_host ? tsr_min(1, loads) : loads;
 }

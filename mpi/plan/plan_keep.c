@@ -79,6 +79,18 @@ static void try_cutting(const tsr_plan *fewest, choice *best) {
     }
 }
 
+/* Of a Gram matrix on one rank, or on ranks that split k: all of B stays, and of A the row that is multiplied, which
+ * was loaded as part of B. Ever more super-blocks. */
+static void try_gram(const tsr_plan *fewest, choice *best) {
+    tsr_plan plan = *fewest;
+    tsr_plan_one_block(&plan);
+    keep(&plan, TSR_KEEP_BAND, TSR_KEEP_ALL);
+    if (local_bytes(&plan, TSR_OPERAND_B, tsr_plan_local_n(&plan)) > (double)tsr_device_limit(&plan.resources)) return;
+    while (tsr_plan_split(&plan, tsr_min(EDGE_LEAST, edge_wanted(fewest)), 8) &&
+           plan.blocks_m * plan.blocks_n <= CUTS_MOST)
+        if (tsr_plan_fit_panels(&plan, 2, SHRINKS)) take_if_faster(best, &plan);
+}
+
 /* All of B stays, and C is cut into bands of whole rows, which a disk takes as they come. */
 static void try_bands(const tsr_plan *fewest, choice *best) {
     tsr_plan plan = *fewest;
@@ -94,6 +106,7 @@ static void try_bands(const tsr_plan *fewest, choice *best) {
 static void try_host(tsr_plan *plan, tsr_operand_name name) {
     const bool read = plan->slots[tsr_slot_of(TSR_SLOT_HOST_A, name)].count > 0;
     if (plan->resources.host_memory || !read || tsr_plan_loads(plan, name) < 2) return;
+    if (plan->problem.gram && !tsr_plan_shares(plan)) return; /* ranks above the diagonal only help to read */
     const tsr_plan before = *plan;
     plan->operand[name].keep_host = true;
     if (!tsr_plan_fits_counted(plan) || seconds_of(plan) >= seconds_of(&before)) *plan = before;
@@ -105,6 +118,11 @@ static bool fit_blocks(tsr_plan *plan) {
     if (plan->problem.k == 0) return true;
     const tsr_plan fewest = *plan;
     choice best = {fewest, seconds_of(&fewest)};
+    if (fewest.problem.gram) {
+        if (tsr_plan_shares(&fewest)) try_gram(&fewest, &best);
+        *plan = best.plan;
+        return true;
+    }
     const bool several = fewest.blocks_m * fewest.blocks_n > 1;
     if (fewest.blocks_n > 1) try_keeping(&fewest, TSR_KEEP_BAND, TSR_KEEP_NONE, &best);
     if (fewest.blocks_m > 1) try_keeping(&fewest, TSR_KEEP_NONE, TSR_KEEP_ALL, &best);

@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "mpi/plan/gram.h"
 #include "mpi/plan/plan_private.h"
 
 #define SLOT_DEPTH 2      /* one being filled, one being used */
@@ -27,7 +28,7 @@ static void set_slots(tsr_plan *plan, tsr_slot_class slot, bool host, double cou
 /* Buffers for what stays, or two that take turns; no more than there are panels in all. */
 static double buffers_kept(const tsr_plan *plan, tsr_operand_name name, tsr_keep keep) {
     const double panels = (double)tsr_ceil_div(tsr_ceil_div(plan->problem.k, plan->r), plan->panel),
-                 all = panels * (double)(plan->blocks_m * plan->blocks_n);
+                 all = panels * (double)tsr_plan_blocks(plan);
     if (keep == TSR_KEEP_NONE) return fmin(SLOT_DEPTH, all);
     const double blocks = (double)tsr_plan_side(plan, name).blocks;
     return fmax(fmin(SLOT_DEPTH, all), keep == TSR_KEEP_ALL ? panels * blocks : panels);
@@ -42,6 +43,16 @@ static double packed_reals(const tsr_plan *plan, tsr_operand_name name, int64_t 
     return (double)(rows * tsr_form_rows(form)) * (double)tsr_plan_packed_ld(plan, cols * tsr_form_cols(form));
 }
 
+/* Panels of a Gram matrix that are A's and B's at once. They stay where the kernel reads them as they are stored and
+ * they are needed again. Others take turns: beside the diagonal A's and B's come one after the other. */
+static double shared_panels(const tsr_plan *plan) {
+    const tsr_operand_plan *a = &plan->operand[TSR_OPERAND_A], *b = &plan->operand[TSR_OPERAND_B];
+    if (!a->pack && a->keep != TSR_KEEP_NONE) return buffers_kept(plan, TSR_OPERAND_A, a->keep);
+    if (!b->pack && b->keep != TSR_KEEP_NONE) return buffers_kept(plan, TSR_OPERAND_B, b->keep);
+    const double depth = buffers_kept(plan, TSR_OPERAND_A, TSR_KEEP_NONE);
+    return plan->blocks_m > 1 && a->keep == TSR_KEEP_NONE ? 2 * depth : depth;
+}
+
 static void count_operand(tsr_plan *plan, tsr_operand_name name) {
     const tsr_resources *res = &plan->resources;
     const tsr_operand *x = &plan->problem.operand[name];
@@ -51,12 +62,13 @@ static void count_operand(tsr_plan *plan, tsr_operand_name name) {
     const int parts = tsr_plan_exchanges(plan, x->path) ? side.sharing : 1;
     const int64_t rows = k_is_cols ? side.local : plan->panel, cols = k_is_cols ? plan->panel : side.local;
     const double piece = (double)tsr_ceil_div(rows, parts) * (double)cols * (double)tsr_dtype_bytes(x->element.dtype);
-    if (tsr_plan_path(plan, x->path) == TSR_DATA_PATH_HOST && !res->host_memory)
+    const bool shares = tsr_plan_shares(plan), loads = !shares || name == TSR_OPERAND_A;
+    const double in_turn = shares ? shared_panels(plan) : buffers_kept(plan, name, how.pack ? TSR_KEEP_NONE : how.keep);
+    if (loads && tsr_plan_path(plan, x->path) == TSR_DATA_PATH_HOST && !res->host_memory)
         set_slots(plan, tsr_slot_of(TSR_SLOT_HOST_A, name), true,
                   buffers_kept(plan, name, how.keep_host ? TSR_KEEP_ALL : TSR_KEEP_NONE),
                   res->device_exchange ? piece : piece * parts);
-    set_slots(plan, tsr_slot_of(TSR_SLOT_PANEL_A, name), res->host_memory,
-              buffers_kept(plan, name, how.pack ? TSR_KEEP_NONE : how.keep), piece * parts);
+    if (loads) set_slots(plan, tsr_slot_of(TSR_SLOT_PANEL_A, name), res->host_memory, in_turn, piece * parts);
     if (how.pack)
         set_slots(plan, tsr_slot_of(TSR_SLOT_PACKED_A, name), res->host_memory, buffers_kept(plan, name, how.keep),
                   packed_reals(plan, name, side.local) * (double)tsr_dtype_bytes(plan->problem.input));
@@ -79,8 +91,9 @@ static void drain_slots(tsr_plan *plan, double local_n, double ld) {
         if (!host) set_slots(plan, TSR_SLOT_C0_HOST, true, SLOT_DEPTH, c0);
     }
     double out = strip * local_n * (double)tsr_dtype_bytes(problem->out);
-    if (tsr_plan_finishes(plan)) set_slots(plan, TSR_SLOT_OUT, host, SLOT_DEPTH, out);
-    if (!host && problem->c_path == TSR_DATA_PATH_HOST) set_slots(plan, TSR_SLOT_OUT_HOST, true, SLOT_DEPTH, out);
+    const int depth = problem->gram ? 2 * SLOT_DEPTH : SLOT_DEPTH; /* a strip and its mirror */
+    if (tsr_plan_finishes(plan) || problem->gram) set_slots(plan, TSR_SLOT_OUT, host, depth, out);
+    if (!host && problem->c_path == TSR_DATA_PATH_HOST) set_slots(plan, TSR_SLOT_OUT_HOST, true, depth, out);
 }
 
 void tsr_sweep_memory(tsr_plan *plan, int sums) {
@@ -96,7 +109,8 @@ void tsr_sweep_memory(tsr_plan *plan, int sums) {
                            : 0;
     if (workspace > 0) set_slots(plan, TSR_SLOT_WORKSPACE, res->host_memory, 1, (double)workspace);
     int64_t sum_rows = tsr_max(tsr_round_up(m, res->multiple), tsr_round_up(m, plan->strip * plan->r));
-    double all = (double)tsr_max(1, plan->blocks_m * plan->blocks_n);
+    if (problem->gram && plan->r > 1) sum_rows += plan->strip * plan->r; /* strips begin at the diagonal, too */
+    double all = (double)tsr_max(1, tsr_plan_blocks(plan));
     set_slots(plan, TSR_SLOT_SUM, res->host_memory, tsr_plan_keeps_c(plan) ? all : sums,
               (double)sum_rows * ld * (double)tsr_problem_sum_bytes(problem));
     if (!tsr_plan_keeps_c(plan)) drain_slots(plan, (double)n, ld);

@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "io/files/raw_file.h"
+#include "mpi/plan/gram.h"
 #include "mpi/plan/plan_private.h"
 
 #define REDUCE_COST 4.0    /* bytes handled for each byte summed over ranks: sent, received and added */
@@ -96,6 +97,14 @@ typedef struct {
     double rings;     /* of them those that are exchanged */
 } panels;
 
+/* How often the device loads an element, on average. Of a Gram matrix only super-blocks on and below the diagonal want
+ * it; where B's panels are made of A's, A is loaded for both. */
+static double loads_of(const tsr_plan *plan, tsr_operand_name name) {
+    const double blocks = (double)plan->blocks_m;
+    if (!plan->problem.gram || plan->operand[name].keep != TSR_KEEP_NONE) return (double)tsr_plan_loads(plan, name);
+    return tsr_plan_shares(plan) ? blocks : (blocks + 1) / 2;
+}
+
 /* `k`: of the rank */
 static panels panels_of(const tsr_plan *plan, tsr_operand_name name, int64_t k) {
     const tsr_resources *res = &plan->resources;
@@ -105,25 +114,32 @@ static panels panels_of(const tsr_plan *plan, tsr_operand_name name, int64_t k) 
     const bool by_k = !tsr_problem_k_is_cols(&plan->problem, name);
     const bool exchanged = tsr_plan_exchanges(plan, x->path), read = tsr_plan_path(plan, x->path) == TSR_DATA_PATH_HOST;
     const int64_t panel = tsr_max(1, tsr_min(plan->panel, k)), panels_k = tsr_ceil_div(k, panel);
-    const int64_t loads = tsr_plan_loads(plan, name);
+    const bool shares = tsr_plan_shares(plan), again = how.keep == TSR_KEEP_NONE;
+    const double loads = loads_of(plan, name);
     const double outer = largest_part(side.length, side.unit, side.block, side.blocks, side.ranks, 1);
     /* the file's rows, and those of them in the pieces of one rank */
     const double rows = by_k ? (double)k : outer;
     const double pieces = by_k
                               ? largest_part(k, 1, panel, panels_k, 1, side.sharing)
                               : largest_part(side.length, side.unit, side.block, side.blocks, side.ranks, side.sharing);
-    const double elements = outer * (double)k * (double)loads;
+    const double elements = outer * (double)k * loads;
+    /* each for its own super-blocks */
+    const double packs = shares && again ? outer * (double)k * (double)(plan->blocks_m + 1) / 2 : elements;
     const double bytes = elements * (double)tsr_dtype_bytes(x->element.dtype);
     const double own = rows > 0 ? bytes * pieces / rows : 0;
-    const double once = how.keep_host && loads > 0 ? 1.0 / (double)loads : 1;
+    const double once = how.keep_host && loads > 0 ? 1.0 / loads : 1;
     /* exchanged on the device, or once in host memory */
     const double shared = !exchanged ? 0 : res->host_memory || res->device_exchange ? 1 : once;
-    panels all = {.read = read ? own * once : 0,
-                  .packed = how.pack ? bytes + elements * (double)tsr_problem_packed_bytes(&plan->problem, name) : 0};
+    const double packed = (double)(tsr_dtype_bytes(x->element.dtype) + tsr_problem_packed_bytes(&plan->problem, name));
+    panels all = {.read = read ? own * once : 0, .packed = how.pack ? packs * packed : 0};
+    all.panels = (double)(panels_k * side.blocks) * loads;
+    if (shares && name == TSR_OPERAND_B) { /* nothing is loaded for it */
+        all.read = 0;
+        return all;
+    }
     if (!res->host_memory) all.upload = exchanged && res->device_exchange ? own : bytes;
     all.moved = own * (side.sharing - 1) * shared;
     all.exchanged = bytes * shared * (side.sharing - 1) / side.sharing;
-    all.panels = (double)(panels_k * side.blocks * loads);
     all.rings = all.panels * shared;
     return all;
 }
@@ -170,6 +186,27 @@ static void sweep_of(const tsr_plan *plan, tsr_operand_name name, int64_t k, dou
     *panels_loaded = fmax(1, x.panels);
 }
 
+/* Of a Gram matrix the share of C that the busiest rank multiplies. It is the one that has the last rows and the first
+ * columns of each super-block: below the diagonal all of it, on the diagonal less half of the square on it, but for the
+ * ends of strips. */
+static double multiplied_share(const tsr_plan *plan) {
+    if (!plan->problem.gram || plan->blocks_m == 0) return 1;
+    const double p = plan->p;
+    const double q = plan->q;
+    const double blocks = (double)plan->blocks_m;
+    const double edge = (double)plan->block_m;
+    const double square = fmax(0, 1 / q - (p - 1) / p),
+                 strip = fmin(square, (double)tsr_gram_strip(plan, tsr_plan_local_m(plan)) / edge);
+    const double diagonal = 1 - (square * square - square * strip) / 2 * p * q;
+    return (blocks - 1 + 2 * diagonal) / (2 * blocks);
+}
+
+/* Of the accumulators those that are summed over ranks: all of the rows of a super-block that have something. */
+static double share_summed(const tsr_plan *plan) {
+    if (!plan->problem.gram || plan->blocks_m == 0) return 1;
+    return ((double)plan->blocks_m + 1) / (2 * (double)plan->blocks_m);
+}
+
 static void measure(const tsr_plan *plan, lane_work *work, tsr_prediction *prediction) {
     const tsr_problem *x = &plan->problem;
     const tsr_resources *res = &plan->resources;
@@ -184,29 +221,35 @@ static void measure(const tsr_plan *plan, lane_work *work, tsr_prediction *predi
     const double c0_up = res->host_memory ? 0 : c0,
                  sums = m * n * (double)tsr_problem_sum_bytes(x) * (plan->r - 1) / plan->r;
 
+    const double share = multiplied_share(plan); /* of C */
     const tsr_extents reals = tsr_problem_reals(x);
-    *work = (lane_work){.blocks = (double)tsr_max(1, plan->blocks_m * plan->blocks_n), .summed = sums};
+    *work = (lane_work){.blocks = (double)tsr_max(1, tsr_plan_blocks(plan)), .summed = sums * share_summed(plan)};
     work->steps = work->blocks * (double)panels_k;
     *prediction =
-        (tsr_prediction){.flops = 2 * m * n * (double)(k * reals.m * reals.n * reals.k), .steps = work->steps};
+        (tsr_prediction){.flops = 2 * m * n * (double)(k * reals.m * reals.n * reals.k) * share, .steps = work->steps};
     double *bytes = prediction->lane_bytes, *drain = work->drain, loaded[TSR_OPERANDS];
     for (int i = 0; i < TSR_OPERANDS; i++)
         sweep_of(plan, (tsr_operand_name)i, k, (double)ranks, work, bytes, &loaded[i]);
     for (int lane = 0; lane < TSR_LANE_COUNT; lane++)
         work->first += work->operand[TSR_OPERAND_A][lane] / loaded[TSR_OPERAND_A] +
                        work->operand[TSR_OPERAND_B][lane] / loaded[TSR_OPERAND_B];
-    work->sums = 2 * m * n * (double)tsr_problem_sum_bytes(x) * (double)tsr_max(0, panels_k - 1);
+    work->sums = 2 * m * n * share * (double)tsr_problem_sum_bytes(x) * (double)tsr_max(0, panels_k - 1);
 
     drain[TSR_LANE_READ] =
         read_seconds(rates, c0, (double)ranks) * short_rows(x->c0_on_disk, local_n, x->n, x->c0.dtype);
     drain[TSR_LANE_UPLOAD] = c0_up / rates->lane[TSR_LANE_UPLOAD];
     drain[TSR_LANE_EXCHANGE] =
-        plan->r > 1 ? ring_seconds(rates, place(rates, ranks, plan->r, 1), REDUCE_COST * sums, work->blocks) : 0;
+        plan->r > 1 ? ring_seconds(rates, place(rates, ranks, plan->r, 1), REDUCE_COST * work->summed, work->blocks)
+                    : 0;
     drain[TSR_LANE_DOWNLOAD] = c / rates->lane[TSR_LANE_DOWNLOAD];
     drain[TSR_LANE_WRITE] =
         write_seconds(rates, written, (double)ranks) * short_rows(x->c_on_disk, local_n, x->n, x->out);
+    if (x->gram) /* the half above the diagonal in pieces as long as a strip is high */
+        drain[TSR_LANE_WRITE] = (drain[TSR_LANE_WRITE] + write_seconds(rates, written, (double)ranks) *
+                                                             short_rows(x->c_on_disk, plan->strip, x->n, x->out)) /
+                                2;
     bytes[TSR_LANE_READ] += c0;
-    bytes[TSR_LANE_EXCHANGE] += sums;
+    bytes[TSR_LANE_EXCHANGE] += work->summed;
     bytes[TSR_LANE_UPLOAD] += c0_up;
     bytes[TSR_LANE_DOWNLOAD] = c;
     bytes[TSR_LANE_WRITE] = written;
@@ -240,6 +283,7 @@ static double seconds_by_blocks(double blocks, double sweep, double drain) {
  * of the shorter length; of the last square B's band comes after A's. */
 static double blocks_left(const tsr_plan *plan) {
     const double down = (double)plan->blocks_m, across = (double)plan->blocks_n;
+    if (plan->problem.gram) return down; /* a whole row */
     if (!tsr_plan_grows(plan)) return down > 1 ? across : 1;
     return fmin(down, across);
 }
@@ -338,6 +382,11 @@ void tsr_sweep_lower_bound(const tsr_plan *begun, double *seconds, double *excha
     tsr_prediction whole;
     measure(plan, &work, &whole);
     const double limit = (double)tsr_device_limit(res);
+    /* of a Gram matrix: however it is cut, half is multiplied, loaded and summed. C is written as always. */
+    const double least_share = x->gram ? 0.5 : 1;
+    if (x->gram)
+        whole.flops = 2 * (double)x->m * (double)x->n * (double)x->k / ((double)plan->p * plan->q * plan->r) / 2;
+    work.drain[TSR_LANE_EXCHANGE] *= least_share;
     double m = (double)tsr_ceil_div(x->m, plan->p);
     double n = (double)tsr_ceil_div(x->n, plan->q);
     double k = (double)tsr_ceil_div(x->k, plan->r);
@@ -355,15 +404,15 @@ void tsr_sweep_lower_bound(const tsr_plan *begun, double *seconds, double *excha
         double lane_seconds =
             once ? swept(&work, lane)
                  : least_loaded(work.operand[TSR_OPERAND_A][lane], work.operand[TSR_OPERAND_B][lane], cells, bands);
-        sweep = fmax(sweep, lane_seconds);
-        beside += lane_seconds;
+        sweep = fmax(sweep, least_share * lane_seconds);
+        beside += least_share * lane_seconds;
     }
-    double steps = fmax(fmax(work.steps, cells), least_steps(x, m, n, k, limit)) * STEP_SECONDS;
+    double steps = least_share * fmax(fmax(work.steps, cells), least_steps(x, m, n, k, limit)) * STEP_SECONDS;
     *seconds =
         steps + (res->host_memory ? multiply + beside + sum_of(work.drain) : fmax(sweep, drain) + UNHIDDEN * beside);
     bool stays = !res->host_memory && !res->device_exchange;
     const double a = work.exchanged[TSR_OPERAND_A], b = work.exchanged[TSR_OPERAND_B];
-    *exchange_bytes = work.summed + (stays ? a + b : least_loaded(a, b, cells, bands));
+    *exchange_bytes = least_share * (work.summed + (stays ? a + b : least_loaded(a, b, cells, bands)));
 }
 
 /* ---- the lower bound of communication -------------------------------------------------------- */

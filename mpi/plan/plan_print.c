@@ -45,6 +45,21 @@ static void print_kept(const tsr_plan *plan, FILE *to) {
             tsr_plan_grows(plan) ? "in growing squares" : "row by row");
 }
 
+static void print_gram(const tsr_plan *plan, FILE *to) {
+    const tsr_problem *x = &plan->problem;
+    const long long reads = (long long)tsr_plan_reads(plan, TSR_OPERAND_A);
+    if (!x->gram) return;
+    fprintf(to, "Gram matrix    op(B) is op(A) transposed: half of C is multiplied, the %s written\n",
+            x->triangle == TSR_TRIANGLE_FULL    ? "other is its mirror; both are"
+            : x->triangle == TSR_TRIANGLE_LOWER ? "lower one is"
+                                                : "upper one is");
+    if (tsr_plan_shares(plan))
+        fprintf(to, "               A is read %s, for both factors\n", reads <= 1 ? "once" : "again for super-blocks");
+    else
+        fprintf(to, "               A is read for each factor%s: C does not fit one rank, or --grid cuts it\n",
+                reads > 1 ? " and again for super-blocks" : "");
+}
+
 void tsr_plan_print_choices(const tsr_plan *plan, FILE *to) {
     const tsr_problem *x = &plan->problem;
     int active = plan->p * plan->q * plan->r;
@@ -58,6 +73,7 @@ void tsr_plan_print_choices(const tsr_plan *plan, FILE *to) {
     fprintf(to, ", computed in %s", tsr_dtype_name(x->type));
     if (x->input != x->type) fprintf(to, " from %s", tsr_dtype_name(x->input));
     fprintf(to, "\n");
+    print_gram(plan, to);
     fprintf(to, "grid           %d x %d x %d over m, n, k: %d of %d ranks, schedule %s\n", plan->p, plan->q, plan->r,
             active, plan->resources.ranks, plan->schedule->name);
     fprintf(to, "super-blocks   %lld x %lld of at most %lld x %lld; %lld x %lld on a rank\n", (long long)plan->blocks_m,

@@ -124,3 +124,31 @@ tsr_status tsr_problem_make(tsr_operand a, tsr_operand b, const tsr_operand *c0,
     tsr_problem_store_sums(problem, beyond ? tsr_dtype_wider(type) : type);
     return TSR_OK;
 }
+
+/* ---- Gram matrices --------------------------------------------------------------------------- */
+
+static int64_t common_multiple(int64_t a, int64_t b) {
+    int64_t x = a, y = b;
+    while (y > 0) {
+        const int64_t rest = x % y;
+        x = y;
+        y = rest;
+    }
+    return a / x * b;
+}
+
+tsr_status tsr_problem_take_gram(tsr_problem *problem, tsr_triangle triangle) {
+    const tsr_operand *a = &problem->operand[TSR_OPERAND_A], *b = &problem->operand[TSR_OPERAND_B];
+    const bool real = !tsr_problem_complex(problem) && !tsr_dtype_is_complex(problem->out);
+    const bool same = a->rows == b->rows && a->cols == b->cols && a->element.dtype == b->element.dtype &&
+                      a->element.swapped == b->element.swapped && a->path == b->path;
+    if (!same || !real || a->transpose == b->transpose || problem->add_c0)
+        return tsr_fail(TSR_ERR_UNSUPPORTED,
+                        "a Gram matrix is a real matrix times itself transposed, without C0: leave out --gram");
+    problem->gram = true;
+    problem->triangle = triangle;
+    /* pieces of C and their mirrors are whole chunks */
+    problem->unit_m = problem->unit_n =
+        tsr_max(1, tsr_min(common_multiple(problem->unit_m, problem->unit_n), problem->m));
+    return TSR_OK;
+}

@@ -43,6 +43,10 @@ typedef struct {
     bool c0_on_disk, c_on_disk;
     /* C is cut between ranks and super-blocks at multiples of these; 1 unless its file is chunked */
     int64_t unit_m, unit_n;
+    /* op(B) is op(A) transposed, of the same elements: C is symmetric, the half on and below its diagonal is
+     * multiplied, and the other is its mirror */
+    bool gram;
+    tsr_triangle triangle; /* of C that is not zeros; full unless gram */
 } tsr_problem;
 
 /* Whether an operand is stored with k along its rows' elements (m × k, n × k); else k counts its rows. */
@@ -101,6 +105,9 @@ bool tsr_problem_complex(const tsr_problem *problem);
  * a product of integers may come to more than fp32 holds exactly; else in fp32. C is complex where a part of it is. */
 tsr_status tsr_problem_make(tsr_operand a, tsr_operand b, const tsr_operand *c0, tsr_complex alpha, tsr_complex beta,
                             tsr_problem *problem);
+/* The problem is one of a Gram matrix from here on. A and B are the same real matrix, one of them transposed, there is
+ * no C0, and the units of both sides are set: they become one. TSR_ERR_UNSUPPORTED where this is not so. */
+tsr_status tsr_problem_take_gram(tsr_problem *problem, tsr_triangle triangle);
 /* The type that A's and B's values ask for. */
 tsr_dtype tsr_problem_operands_type(const tsr_problem *problem);
 /* C is stored as `out`, because somebody said so. The product is made in fp64 for an f64 and where an operand's type

@@ -45,10 +45,12 @@ typedef enum {
     TSR_STEP_MULTIPLY, /* buffer 0 · buffer 1 → buffer 2: m × k · k × n, accumulating unless first */
     /* buffer 0: r pieces of count elements → my piece summed in buffer 1 (staging: buffer 2) */
     TSR_STEP_REDUCE,
-    TSR_STEP_FINISH,   /* m × n rows of buffer 0 (ld), C0 in buffer 2 → buffer 1 */
-    TSR_STEP_DOWNLOAD, /* rect of C: rows of buffer 0 (device, ld) → buffer 1 (host), row after row */
-    TSR_STEP_COPY_OUT, /* rect of C: rows of buffer 0 (device, ld) → the store's own memory */
-    TSR_STEP_WRITE     /* buffer 0 → rect of C */
+    TSR_STEP_FINISH,    /* m × n rows of buffer 0 (ld), C0 in buffer 2 → buffer 1 */
+    TSR_STEP_TRANSPOSE, /* m × n rows of buffer 0 (ld) of C's type → buffer 1, n × m row after row */
+    TSR_STEP_MIRROR,    /* in buffer 0 (ld), of C's type: m rows, n columns left of a tile of `count` on the diagonal */
+    TSR_STEP_DOWNLOAD,  /* rect of C: rows of buffer 0 (device, ld) → buffer 1 (host), row after row */
+    TSR_STEP_COPY_OUT,  /* rect of C: rows of buffer 0 (device, ld) → the store's own memory */
+    TSR_STEP_WRITE      /* buffer 0 → rect of C */
 } tsr_step_kind;
 
 typedef struct {
@@ -68,13 +70,14 @@ typedef struct {
     /* of the stored matrix: read, write, copy in and out, download, generate; of C: multiply, zero; of the panel as
      * stored: pack */
     tsr_rect rect;
-    size_t bytes;    /* moved, or of a piece */
-    int64_t m, n, k; /* multiply: extents in reals as launched (padded); pack likewise; finish: rows and columns of C */
-    /* in reals: pack: of the packed operand; finish: of buffer 0; multiply and zero: of C. In elements of C: download
-     * and copy out: of buffer 0 */
+    size_t bytes; /* moved, or of a piece */
+    /* multiply and pack: extents in reals as launched (padded); finish, transpose, mirror: rows and columns of C */
+    int64_t m, n, k;
+    /* in reals: pack: of the packed operand; finish: of buffer 0; multiply and zero: of C. In elements of C: download,
+     * copy out, transpose and mirror: of buffer 0 */
     int64_t ld;
     int64_t lda, ldb;  /* multiply */
-    int64_t count;     /* reduce: elements of one piece */
+    int64_t count;     /* reduce: elements of one piece; mirror: columns of the tile */
     bool accumulate;   /* multiply */
     double flops;      /* multiply: 2·m·n·k of the real product itself, without padding */
     double lane_bytes; /* what the lane's record counts for this step */

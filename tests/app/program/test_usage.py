@@ -113,7 +113,7 @@ def test_options():
     fails("generate", "--shape", code=2, says=["'--shape'", "MxN"])
     fails("multiply", "--transpose-a=yes", "a", "b", "-o", "c", code=2, says="takes no value")
     both = ["transpose-a", "transpose-b"]
-    for typed, meant in (("--transpose", both), ("--tr", both + ["trials", "trace", "transport"])):
+    for typed, meant in (("--transpose", both), ("--tr", both + ["trials", "trace", "transport", "triangle"])):
         error = fails("multiply", typed, "a", "b", code=2, says=["ambiguous", f"'{typed}'", "--help"]).error
         listed = {word for word in error.split(": ", 3)[3].split() if word.startswith("--") and word != "--help"}
         assert listed == {f"--{name}" for name in meant}, error

@@ -37,6 +37,10 @@ typedef struct {
     bool exchange; /* where device memory is host memory: exchanged on the device */
     bool padded;   /* by a kernel that wants whole tiles, where the device has one */
     int64_t edge;  /* of super-blocks that memory does not ask for */
+    bool gram;     /* B is A transposed */
+    tsr_triangle triangle;
+    int64_t unit;    /* C is cut at multiples of; 0: 1 */
+    bool roomy_host; /* where device memory is not the host's, this has room for all that is read */
 } setup;
 
 /* Communicators take long to make: each grid is opened once a transport. */
@@ -57,6 +61,7 @@ typedef struct {
     int grids_count;
     int runs;
     int growing, bands, kept_host, mapped;
+    int grams[4]; /* Gram matrices of kept panels, of kept files, on several ranks, summed over ranks */
     int pieces, made, on_device, wider; /* runs that took these ways */
     char folder[64];                    /* for files */
     tsr_store_desc files[2];            /* A and B of this run, where they are files */
@@ -65,10 +70,20 @@ typedef struct {
 
 static double at(uint64_t seed, int64_t i, int64_t j) { return tsr_fill_element(TSR_FILL_INTEGER, seed, i, j); }
 
+/* What makes A, or B. */
+static uint64_t seed_of(const setup *s, int which) { return which == 0 || s->gram ? 1 : 2; }
+
+/* The half of a Gram matrix that is left out. */
+static bool is_zero(const setup *s, int64_t i, int64_t j) {
+    return (s->triangle == TSR_TRIANGLE_LOWER && j > i) || (s->triangle == TSR_TRIANGLE_UPPER && j < i);
+}
+
 static double expected(const setup *s, int64_t i, int64_t j) {
+    const uint64_t b = seed_of(s, 1);
     double sum = 0;
+    if (is_zero(s, i, j)) return 0;
     for (int64_t l = 0; l < s->k; l++)
-        sum += (s->transpose_a ? at(1, l, i) : at(1, i, l)) * (s->transpose_b ? at(2, j, l) : at(2, l, j));
+        sum += (s->transpose_a ? at(1, l, i) : at(1, i, l)) * (s->transpose_b ? at(b, j, l) : at(b, l, j));
     return s->alpha * sum + (s->beta != 0 ? s->beta * at(3, i, j) : 0);
 }
 
@@ -78,6 +93,7 @@ static void check_product(const bench *b, const setup *s, const tsr_plan *plan, 
     CHECK(all, "no memory");
     CHECK_OK(TSR_MPI(MPI_Reduce(mine, all, (int)count, MPI_DOUBLE, MPI_SUM, 0, b->world.comm)));
     for (int64_t i = 0; b->world.rank == 0 && i < count; i++) {
+        if (s->gram && tsr_plan_keeps_c(plan) && i % s->n > i / s->n) continue; /* only half of it is there */
         double got = all[i] - (b->world.ranks - 1) * UNWRITTEN, want = expected(s, i / s->n, i % s->n);
         CHECK(got == want, "C[%lld,%lld] is %g, not %g (m %lld n %lld k %lld grid %dx%dx%d panel %lld transport %s)",
               (long long)(i / s->n), (long long)(i % s->n), got, want, (long long)s->m, (long long)s->n,
@@ -132,7 +148,7 @@ static void make_files(bench *b, const setup *s, tsr_operand *a, tsr_operand *bb
         tsr_matrix_name parsed;
         snprintf(name, sizeof name, "%s/%c.h5", b->folder, 'a' + i);
         if (b->world.rank == 0)
-            write_file(name, (uint64_t)i + 1, operands[i]->rows, operands[i]->cols, operands[i]->element.dtype,
+            write_file(name, seed_of(s, i), operands[i]->rows, operands[i]->cols, operands[i]->element.dtype,
                        s->layout);
         MPI_Barrier(b->world.comm);
         CHECK_OK(tsr_matrix_name_parse(name, &parsed));
@@ -141,20 +157,20 @@ static void make_files(bench *b, const setup *s, tsr_operand *a, tsr_operand *bb
     }
 }
 
-static void open_memory(bench *b, int which, const tsr_operand *operand, tsr_store **store) {
+static void open_memory(bench *b, const setup *s, int which, const tsr_operand *operand, tsr_store **store) {
     int64_t ld = operand->cols + 3;
     tsr_view view = {malloc((size_t)(operand->rows * ld + 1) * tsr_dtype_bytes(operand->element.dtype)),
                      operand->element, operand->rows, operand->cols, ld};
     CHECK(view.data, "no memory");
-    CHECK_OK(tsr_fill_host(TSR_FILL_INTEGER, (uint64_t)which + 1, 0, 0, view));
+    CHECK_OK(tsr_fill_host(TSR_FILL_INTEGER, seed_of(s, which), 0, 0, view));
     b->memory[which] = view.data;
     CHECK_OK(tsr_memory_open(view, store));
 }
 
 static void open_operand(bench *b, const setup *s, int which, const tsr_operand *operand, tsr_store **store) {
-    if (s->layout == MEMORY) open_memory(b, which, operand, store);
+    if (s->layout == MEMORY) open_memory(b, s, which, operand, store);
     else if (s->layout == GENERATED)
-        CHECK_OK(tsr_generated_open(TSR_FILL_INTEGER, (uint64_t)which + 1, operand->rows, operand->cols,
+        CHECK_OK(tsr_generated_open(TSR_FILL_INTEGER, seed_of(s, which), operand->rows, operand->cols,
                                     operand->element.dtype, store));
     else CHECK_OK(tsr_store_open(&b->files[which], TSR_IO_AUTO, NULL, NULL, store));
 }
@@ -229,15 +245,18 @@ static void fetch_row(tsr_executor *executor, const tsr_plan *plan, tsr_rect row
 }
 
 static void fetch_block(tsr_executor *executor, const tsr_plan *plan, tsr_span rows, tsr_span cols, double *c) {
-    for (int64_t row = rows.start; cols.count > 0 && row < rows.start + rows.count; row++)
-        fetch_row(executor, plan, (tsr_rect){row, cols.start, 1, cols.count}, &c[row * plan->problem.n + cols.start]);
+    for (int64_t row = rows.start; cols.count > 0 && row < rows.start + rows.count; row++) {
+        const int64_t count = plan->problem.gram ? tsr_min(cols.count, row + 1 - cols.start) : cols.count;
+        if (count > 0)
+            fetch_row(executor, plan, (tsr_rect){row, cols.start, 1, count}, &c[row * plan->problem.n + cols.start]);
+    }
 }
 
 static void fetch_all(tsr_executor *executor, const tsr_plan *plan, const tsr_grid *grid, double *c) {
     if (!tsr_plan_keeps_c(plan))
         CHECK_FAILS(tsr_executor_fetch(executor, (tsr_rect){0, 0, 1, 1}, c), TSR_ERR_USAGE, "TSR_DATA_PATH_DEVICE");
     for (int64_t i = 0; tsr_plan_keeps_c(plan) && i < plan->blocks_m; i++)
-        for (int64_t j = 0; j < plan->blocks_n; j++)
+        for (int64_t j = 0; j < (plan->problem.gram ? i + 1 : plan->blocks_n); j++)
             fetch_block(executor, plan, tsr_plan_span(plan, TSR_OPERAND_A, i, grid->row),
                         tsr_plan_span(plan, TSR_OPERAND_B, j, grid->col), c);
 }
@@ -255,7 +274,7 @@ static void execute(bench *b, const setup *s, const tsr_plan *plan, const tsr_ge
                        .io_threads = 2,
                        .write_threads = 2};
     open_operand(b, s, 0, &plan->problem.operand[TSR_OPERAND_A], &x.a);
-    open_operand(b, s, 1, &plan->problem.operand[TSR_OPERAND_B], &x.b);
+    if (!tsr_plan_shares(plan)) open_operand(b, s, 1, &plan->problem.operand[TSR_OPERAND_B], &x.b);
     if (s->beta != 0) CHECK_OK(tsr_generated_open(TSR_FILL_INTEGER, 3, s->m, s->n, TSR_I16, &x.c0));
     CHECK_OK(tsr_memory_open((tsr_view){c, {TSR_F64, false}, s->m, s->n, s->n}, &x.c));
     if (b->runs % 2) { /* runs without one must work too */
@@ -328,12 +347,14 @@ static void run_one(bench *b, const setup *s) {
     CHECK_OK(tsr_problem_make(a, bb, &c0, tsr_real(s->alpha), tsr_real(s->beta), &problem));
     problem.out = TSR_F64; /* what the memory store holds */
     problem.c_path = s->c_path;
+    if (s->unit > 0) problem.unit_m = problem.unit_n = s->unit;
+    if (s->gram) CHECK_OK(tsr_problem_take_gram(&problem, s->triangle));
     tsr_resources res = {.ranks = b->world.ranks,
                          .host_memory = b->facts.host_memory,
                          .device_limit = s->memory,
                          .edge = s->edge,
                          .device_exchange = b->ops->device_memory || (s->exchange && b->emulated),
-                         .host_limit = s->memory,
+                         .host_limit = s->roomy_host ? (size_t)1 << 30 : s->memory,
                          .panel = s->panel,
                          .multiple = 1,
                          .grid = {s->grid[0], s->grid[1], s->grid[2]}};
@@ -373,6 +394,10 @@ static void run_one(bench *b, const setup *s) {
     check_product(b, s, &plan, c);
     free(c);
     b->runs++;
+    b->grams[0] += problem.gram && plan.blocks_m > 1 && plan.operand[TSR_OPERAND_A].keep == TSR_KEEP_BAND;
+    b->grams[1] += problem.gram && plan.blocks_m > 1 && plan.operand[TSR_OPERAND_A].keep_host;
+    b->grams[2] += problem.gram && plan.p * plan.q > 1;
+    b->grams[3] += problem.gram && plan.r > 1;
     b->growing += tsr_plan_grows(&plan) && plan.blocks_m > 1 && plan.blocks_n > 1;
     b->bands += plan.operand[TSR_OPERAND_A].keep == TSR_KEEP_BAND;
     b->kept_host += plan.operand[TSR_OPERAND_A].keep_host || plan.operand[TSR_OPERAND_B].keep_host;
@@ -517,6 +542,49 @@ static void run_random(bench *b, int runs) {
     }
 }
 
+static void run_grams(bench *b, int runs) {
+    static const tsr_dtype types[] = {TSR_F16, TSR_F32, TSR_F64, TSR_I16};
+    uint64_t state = 20261123;
+    for (int i = 0; i < runs; i++) {
+        setup s = {.gram = true,
+                   .m = 1 + chance(&state, 200),
+                   .k = 1 + chance(&state, 90),
+                   .alpha = (double)(1 + chance(&state, 2)),
+                   .type_a = types[chance(&state, 4)]};
+        s.n = s.m;
+        s.type_b = s.type_a;
+        s.transpose_a = chance(&state, 2);
+        s.transpose_b = !s.transpose_a;
+        s.triangle = (tsr_triangle)chance(&state, 3);
+        s.unit = chance(&state, 3) ? 0 : 1 + chance(&state, 40);
+        s.panel = chance(&state, 2) ? 1 + chance(&state, s.k) : 0;
+        s.memory = (size_t)1 << (12 + chance(&state, 9));
+        s.any_memory = true;
+        s.layout = (file_layout)(chance(&state, 2) ? 1 + chance(&state, 4) : 0);
+        switch (chance(&state, 3)) {
+        case 0: s.grid[0] = 1 + (int)chance(&state, b->world.ranks); break;
+        case 1: s.grid[0] = 1; break;
+        default: break;
+        }
+        if (s.grid[0] > 0) {
+            s.grid[1] = s.grid[0] == 1 ? 1 : 1 + (int)chance(&state, b->world.ranks / s.grid[0]);
+            s.grid[2] = 1 + (int)chance(&state, b->world.ranks / s.grid[0] / s.grid[1]);
+        }
+        s.exchange = chance(&state, 2);
+        s.direct = chance(&state, 2);
+        s.padded = chance(&state, 4) == 0;
+        s.roomy_host = chance(&state, 2);
+        s.edge = chance(&state, 2) ? 1 + chance(&state, 60) : 0;
+        s.c_path = (tsr_data_path)chance(&state, 3);
+        if (s.c_path == TSR_DATA_PATH_DEVICE) {
+            s.alpha = 1;
+            s.triangle = TSR_TRIANGLE_FULL;
+            s.grid[2] = s.grid[0] > 0;
+        }
+        run_one(b, &s);
+    }
+}
+
 static void make_folder(bench *b) {
     snprintf(b->folder, sizeof b->folder, "/tmp/tessera-execute-XXXXXX");
     if (b->world.rank == 0) CHECK(mkdtemp(b->folder), "no folder %s", b->folder);
@@ -551,6 +619,7 @@ int main(int argc, char **argv) {
     for (size_t i = 0; i < sizeof transports / sizeof *transports; i++) {
         if (tsr_transport_choose(&b.world, transports[i]->name, &b.facts, b.shared, &b.ops) != TSR_OK) continue;
         tried++;
+        run_grams(&b, b.each ? 30 : 80);
         run_grids(&b);
         run_shapes(&b);
         run_random(&b, b.each ? 40 : 200);
@@ -563,6 +632,10 @@ int main(int argc, char **argv) {
           b.kept_host, b.mapped, b.made);
     CHECK(!b.emulated || b.world.ranks == 1 || (b.pieces > 0 && b.pieces < b.mapped),
           "%d of %d runs exchanged pieces of a store's memory", b.pieces, b.mapped);
+    CHECK(b.grams[0] > 0 && (!b.emulated || b.grams[1] > 0), "%d Gram matrices of panels that stay, %d of files",
+          b.grams[0], b.grams[1]);
+    CHECK(b.world.ranks == 1 || (b.grams[2] > 0 && b.grams[3] > 0), "%d Gram matrices on a grid, %d summed", b.grams[2],
+          b.grams[3]);
     CHECK(!b.emulated || b.wider > 0, "no run copied C out of wider accumulators");
     CHECK(tried > 0 && b.runs > 100, "%d runs over %d transports", b.runs, tried);
     remove_folder(&b);

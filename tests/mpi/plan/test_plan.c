@@ -16,6 +16,7 @@ typedef struct {
     const tsr_plan *plan;
     int64_t *clock;                 /* of every buffer */
     unsigned char *written;         /* m × n */
+    int64_t *multiplied;            /* m × n: how much of k; of a Gram matrix */
     int *read_a, *read_b, *read_c0; /* as stored */
     double flops;
     uint64_t calls[3]; /* hash of the collective calls on each axis */
@@ -71,6 +72,14 @@ static void count_read(walk *w, const tsr_step *step) {
         for (int64_t c = 0; c < step->rect.cols; c++) count[(step->rect.row + r) * cols + step->rect.col + c]++;
 }
 
+/* Of a Gram matrix, in which products overlap nowhere. */
+static void count_products(walk *w, const tsr_step *step) {
+    const tsr_rect *at = &step->rect;
+    const int64_t k = (int64_t)llround(step->flops / 2 / (double)tsr_rect_elements(*at));
+    for (int64_t i = at->row; i < at->row + at->rows; i++)
+        for (int64_t j = at->col; j < at->col + at->cols; j++) w->multiplied[i * w->plan->problem.n + j] += k;
+}
+
 static void check_step(walk *w, const tsr_step *step) {
     const tsr_problem *x = &w->plan->problem;
     size_t type = tsr_dtype_bytes(x->type);
@@ -97,6 +106,7 @@ static void check_step(walk *w, const tsr_step *step) {
     case TSR_STEP_ZERO: check_room(w, step, 0, step->bytes); break;
     case TSR_STEP_MULTIPLY:
         w->flops += step->flops;
+        if (x->gram) count_products(w, step);
         check_room(w, step, 2, (size_t)(step->m * step->ld) * type);
         break;
     case TSR_STEP_REDUCE:
@@ -106,6 +116,13 @@ static void check_step(walk *w, const tsr_step *step) {
     case TSR_STEP_FINISH:
         check_room(w, step, 0, (size_t)(step->m * step->ld) * type);
         check_room(w, step, 1, step->bytes);
+        break;
+    case TSR_STEP_TRANSPOSE:
+        check_room(w, step, 0, (size_t)((step->m - 1) * step->ld + step->n) * tsr_dtype_bytes(x->out));
+        check_room(w, step, 1, (size_t)(step->m * step->n) * tsr_dtype_bytes(x->out));
+        break;
+    case TSR_STEP_MIRROR:
+        check_room(w, step, 0, (size_t)((step->m - 1) * step->ld + step->n + step->count) * tsr_dtype_bytes(x->out));
         break;
     case TSR_STEP_DOWNLOAD:
         check_room(w, step, 0, copied);
@@ -167,6 +184,31 @@ static void check_calls(const tsr_plan *plan, uint64_t (*calls)[3]) {
     }
 }
 
+/* What is on or below the diagonal is multiplied over all of k, once; what is above at most once, and little. A is
+ * read once where it stays, B never where it is made of A. */
+static void check_gram(const walk *w) {
+    const tsr_plan *plan = w->plan;
+    const tsr_problem *x = &plan->problem;
+    const bool host = tsr_plan_path(plan, x->operand[TSR_OPERAND_A].path) == TSR_DATA_PATH_HOST;
+    for (int64_t i = 0; i < x->m; i++)
+        for (int64_t j = 0; j < x->n; j++) {
+            const int64_t times = w->multiplied[i * x->n + j];
+            CHECK(times == x->k || (j > i && times == 0), "element (%lld, %lld) is summed over %lld of %lld",
+                  (long long)i, (long long)j, (long long)times, (long long)x->k);
+        }
+    CHECK(w->flops <= 2.0 * (double)x->m * (double)x->n * (double)x->k, "%g flops of half a product", w->flops);
+    if (x->k == 0 || x->m == 0) return;
+    const int64_t elements = x->m * x->k;
+    if (tsr_plan_shares(plan)) {
+        check_all(w->read_a, elements, (host ? tsr_plan_reads : tsr_plan_loads)(plan, TSR_OPERAND_A), "A");
+        check_all(w->read_b, elements, 0, "B");
+        return;
+    }
+    for (int64_t i = 0; i < elements; i++)
+        CHECK(w->read_a[i] > 0 && w->read_b[i] > 0, "element %lld of A is read %d times, of B %d", (long long)i,
+              w->read_a[i], w->read_b[i]);
+}
+
 static void simulate(const tsr_plan *plan) {
     const tsr_problem *x = &plan->problem;
     int active = plan->p * plan->q * plan->r;
@@ -175,6 +217,7 @@ static void simulate(const tsr_plan *plan) {
     int64_t c = x->m * x->n;
     walk w = {.plan = plan};
     w.written = calloc((size_t)c + 1, 1);
+    w.multiplied = calloc((size_t)c + 1, sizeof *w.multiplied);
     w.read_a = calloc((size_t)a + 1, sizeof(int));
     w.read_b = calloc((size_t)b + 1, sizeof(int));
     w.read_c0 = calloc((size_t)c + 1, sizeof(int));
@@ -191,9 +234,11 @@ static void simulate(const tsr_plan *plan) {
     for (int64_t i = 0; i < c; i++)
         CHECK(w.written[i] == !tsr_plan_keeps_c(plan), "element %lld of C was written %d times", (long long)i,
               w.written[i]);
-    CHECK(w.flops == 2.0 * (double)x->m * (double)x->n * (double)x->k, "%g flops for %lld x %lld x %lld", w.flops,
-          (long long)x->m, (long long)x->n, (long long)x->k);
-    if (x->k > 0 && c > 0) {
+    if (x->gram) check_gram(&w);
+    else
+        CHECK(w.flops == 2.0 * (double)x->m * (double)x->n * (double)x->k, "%g flops for %lld x %lld x %lld", w.flops,
+              (long long)x->m, (long long)x->n, (long long)x->k);
+    if (x->k > 0 && c > 0 && !x->gram) {
         check_all(
             w.read_a, a,
             times_read(plan, x->operand[TSR_OPERAND_A].path,
@@ -218,6 +263,7 @@ static void simulate(const tsr_plan *plan) {
     free(calls);
     free(w.clock);
     free(w.written);
+    free(w.multiplied);
     free(w.read_a);
     free(w.read_b);
     free(w.read_c0);
@@ -279,6 +325,22 @@ static tsr_resources some_resources(void) {
         res.grid[2] = (int)pick(1, res.ranks / (res.grid[0] * res.grid[1]));
     }
     return res;
+}
+
+/* The same as a Gram matrix of its first operand. */
+static tsr_problem some_gram(void) {
+    tsr_problem problem = some_problem();
+    tsr_operand a = problem.operand[TSR_OPERAND_A], b = a;
+    const tsr_problem other = problem;
+    b.transpose = !a.transpose;
+    CHECK_OK(tsr_problem_make(a, b, NULL, tsr_real(other.alpha), tsr_real(0), &problem));
+    if (tsr_problem_complex(&problem)) return some_gram();
+    problem.unit_m = other.unit_m;
+    problem.unit_n = other.unit_n;
+    problem.c_path = other.c_path;
+    problem.c_on_disk = other.c_on_disk;
+    CHECK_OK(tsr_problem_take_gram(&problem, (tsr_triangle)pick(0, 2)));
+    return problem;
 }
 
 typedef struct {
@@ -347,6 +409,24 @@ static void test_random_plans(const tsr_schedule_ops *schedule) {
     CHECK(schedule != &tsr_schedule_ring || n.pieces > 50, "%d plans multiply in pieces", n.pieces);
 }
 
+static void test_gram_plans(const tsr_schedule_ops *schedule) {
+    plan_counts n = {0};
+    state = 7;
+    for (int i = 0; i < 3000; i++) {
+        tsr_problem problem = some_gram();
+        tsr_resources res = some_resources();
+        res.schedule = schedule;
+        if (pick(0, 1)) res.grid[0] = res.grid[1] = res.grid[0] > 0; /* B is made of A */
+        if (res.grid[0] > 0 && res.grid[1] == 0) res.grid[1] = 1;
+        if (res.grid[0] > 0 && res.grid[2] == 0) res.grid[2] = 1;
+        if (problem.c_path == TSR_DATA_PATH_DEVICE) res.grid[2] = res.grid[0] > 0;
+        plan_once(&problem, &res, &n);
+    }
+    const int ways[] = {n.bands, n.kept_host[TSR_OPERAND_A], n.made - n.bands, n.refused};
+    for (int i = 0; i < 4; i++) CHECK(ways[i] > 10, "Gram matrices go way %d %d times", i, ways[i]);
+    CHECK(n.kept_host[TSR_OPERAND_B] == 0, "B is kept on the host, though it is made of A");
+}
+
 /* By name, and by itself. */
 static void test_schedules(void) {
     const tsr_schedule_ops *found;
@@ -357,6 +437,7 @@ static void test_schedules(void) {
         CHECK_OK(tsr_schedule_find(tsr_schedules()[i]->name, &found));
         CHECK(found == tsr_schedules()[i], "%s is another", found->name);
         test_random_plans(found);
+        test_gram_plans(found);
     }
     CHECK_FAILS(tsr_schedule_find("rinq", &found), TSR_ERR_USAGE, "; did you mean 'ring'?");
     CHECK(!found, "an unknown name is a schedule");
