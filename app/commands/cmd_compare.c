@@ -89,7 +89,7 @@ static void help(const char *part) {
 typedef struct {
     double error;
     int64_t matrix, row, col;
-    double x, y;
+    tsr_complex x, y;
 } worst_element;
 
 /* Plain memory: gathered from all ranks. */
@@ -99,17 +99,19 @@ typedef struct {
     int64_t elements, finite, mismatches;
 } differences;
 
-static void note(worst_element *worst, double error, int64_t matrix, int64_t row, int64_t col, double x, double y) {
+static void note(worst_element *worst, double error, int64_t matrix, int64_t row, int64_t col, tsr_complex x,
+                 tsr_complex y) {
     if (error > worst->error) *worst = (worst_element){error, matrix, row, col, x, y};
 }
 
-/* x - y; whole numbers of 64 bits are subtracted before they are rounded. */
+/* |x - y|; whole numbers of 64 bits are subtracted before they are rounded. */
 static double difference(const tsr_store_desc *dx, const tsr_store_desc *dy, const char *at_x, const char *at_y,
-                         double x, double y) {
+                         tsr_complex x, tsr_complex y) {
     tsr_element ex = dx->element, ey = dy->element;
     const tsr_dtype_facts *facts = tsr_dtype_facts_of(ex.dtype);
-    if (ex.dtype != ey.dtype || ex.swapped != ey.swapped) return x - y;
-    if (facts->kind == TSR_DTYPE_FLOAT || facts->bytes != sizeof(uint64_t)) return x - y;
+    const bool whole = facts->kind == TSR_DTYPE_SIGNED || facts->kind == TSR_DTYPE_UNSIGNED;
+    if (!whole || facts->bytes != sizeof(uint64_t) || ex.dtype != ey.dtype || ex.swapped != ey.swapped)
+        return hypot(x.re - y.re, x.im - y.im);
     uint64_t wx, wy;
     memcpy(&wx, at_x, 8);
     memcpy(&wy, at_y, 8);
@@ -117,24 +119,29 @@ static double difference(const tsr_store_desc *dx, const tsr_store_desc *dy, con
         wx = __builtin_bswap64(wx);
         wy = __builtin_bswap64(wy);
     }
-    if (facts->kind == TSR_DTYPE_UNSIGNED) return (double)((__int128)wx - (__int128)wy);
-    return (double)((__int128)(int64_t)wx - (__int128)(int64_t)wy);
+    if (facts->kind == TSR_DTYPE_UNSIGNED) return fabs((double)((__int128)wx - (__int128)wy));
+    return fabs((double)((__int128)(int64_t)wx - (__int128)(int64_t)wy));
 }
 
-static void compare_element(differences *d, double x, double y, double delta, int64_t matrix, int64_t row,
+/* Of NaN and Inf. */
+static bool agree(double x, double y) { return (isnan(x) && isnan(y)) || x == y; }
+static bool finite_number(tsr_complex x) { return isfinite(x.re) && isfinite(x.im); }
+
+static void compare_element(differences *d, tsr_complex x, tsr_complex y, double absolute, int64_t matrix, int64_t row,
                             int64_t col) {
     d->elements++;
-    if (!isfinite(x) || !isfinite(y)) {
-        if ((isnan(x) && isnan(y)) || x == y) return;
+    if (!finite_number(x) || !finite_number(y)) {
+        const bool same = (isfinite(x.re) && isfinite(y.re)) || agree(x.re, y.re);
+        if (same && ((isfinite(x.im) && isfinite(y.im)) || agree(x.im, y.im))) return;
         d->mismatches++;
         if (d->mismatch.error < 0) d->mismatch = (worst_element){1, matrix, row, col, x, y};
         return;
     }
-    double absolute = fabs(delta), relative = y == 0 ? absolute : absolute / fabs(y);
+    const double size = hypot(y.re, y.im), relative = size == 0 ? absolute : absolute / size;
     d->finite++;
     d->relative_sum += relative;
     d->square_sum += absolute * absolute;
-    d->reference_sum += y * y;
+    d->reference_sum += size * size;
     note(&d->relative, relative, matrix, row, col, x, y);
     note(&d->absolute, absolute, matrix, row, col, x, y);
 }
@@ -146,7 +153,8 @@ static void compare_rect(const tsr_store *x, const tsr_store *y, tsr_rect rect, 
         for (int64_t j = 0; j < rect.cols; j++) {
             const char *at_x = data_x + (size_t)(i * rect.cols + j) * bytes_x,
                        *at_y = data_y + (size_t)(i * rect.cols + j) * bytes_y;
-            double vx = tsr_element_to_double(x->desc.element, at_x), vy = tsr_element_to_double(y->desc.element, at_y);
+            const tsr_complex vx = tsr_element_to_complex(x->desc.element, at_x);
+            const tsr_complex vy = tsr_element_to_complex(y->desc.element, at_y);
             compare_element(d, vx, vy, difference(&x->desc, &y->desc, at_x, at_y, vx, vy), x->desc.matrix, rect.row + i,
                             rect.col + j);
         }
@@ -227,15 +235,24 @@ static const char *place_of(const worst_element *w, const compare_options *o, ch
     return text;
 }
 
+/* With so many digits; returns text. */
+static const char *number(tsr_complex x, int digits, char text[80]) {
+    if (x.im == 0) snprintf(text, 80, "%.*g", digits, x.re);
+    else snprintf(text, 80, "%.*g%+.*gj", digits, x.re, digits, x.im);
+    return text;
+}
+
 static void print_worst(const char *what, const worst_element *w, const compare_options *o) {
-    char place[96];
+    char place[96], x[80], y[80];
     if (w->error < 0) printf("%-24s 0\n", what);
-    else printf("%-24s %.6e at %s: %.17g against %.17g\n", what, w->error, place_of(w, o, place), w->x, w->y);
+    else
+        printf("%-24s %.6e at %s: %s against %s\n", what, w->error, place_of(w, o, place), number(w->x, 17, x),
+               number(w->y, 17, y));
 }
 
 static void print_differences(const differences *d, const compare_options *o) {
     const worst_element *m = &d->mismatch;
-    char place[96];
+    char place[96], x[80], y[80];
     double norm = d->reference_sum > 0 ? sqrt(d->square_sum / d->reference_sum) : sqrt(d->square_sum);
     printf("%-24s %" PRId64 "\n", "elements", d->elements);
     print_worst("largest relative error", &d->relative, o);
@@ -243,7 +260,8 @@ static void print_differences(const differences *d, const compare_options *o) {
     print_worst("largest absolute error", &d->absolute, o);
     printf("%-24s %.6e\n", "relative Frobenius error", norm);
     printf("%-24s %" PRId64, "NaN or Inf mismatches", d->mismatches);
-    if (d->mismatches > 0) printf(", first at %s: %g against %g", place_of(m, o, place), m->x, m->y);
+    if (d->mismatches > 0)
+        printf(", first at %s: %s against %s", place_of(m, o, place), number(m->x, 6, x), number(m->y, 6, y));
     printf("\n");
 }
 

@@ -58,7 +58,7 @@ static const tsr_option options[] = {
     {.name = "shape", .value = "MxN", .help = "Rows x columns", .read = read_shape},
     {.name = "type",
      .value = "TYPE",
-     .help = "f16, bf16, f32 (default), f64, i8 to i64, u8 to u64",
+     .help = "f16, bf16, f32 (default), f64, c64, c128, i8 to i64, u8 to u64",
      .initial = "f32",
      .read = read_type,
      .field = AT(type)},

@@ -25,6 +25,15 @@ def test_paths():
                 assert downloaded == (0 if data == "device" else 61 * 71 * (8 if "f64" in more else 4)), record["ranks"]
 
 
+def test_complex():
+    """B is packed into twice the rows and columns, A is multiplied as it is, and C is the accumulators."""
+    for ranks, data, kind in ((1, "device", "c64"), (3, "memory", "c64"), (2, "device", "c128")):
+        figures = bench("--data", data, "--shape", "41x37x30", "--type", kind, "--kernel", "coarse", ranks=ranks)
+        record = figures["record"]
+        assert record["check"].endswith("elements of C exact") and record["c_type"] == kind, record
+        assert sum(rank["flops"] for rank in record["ranks"]) == 8 * 41 * 37 * 30, record["ranks"]
+
+
 def test_several_parts():
     for ranks, data in ((1, "memory"), (2, "memory"), (2, "device")):
         figures = bench("--data", data, "--shape", "130x110x90", "--kernel", "coarse", "--panel", "16",

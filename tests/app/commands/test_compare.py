@@ -19,6 +19,28 @@ def close(a, b):
     return abs(a - b) <= 1e-5 * abs(b)
 
 
+def test_complex():
+    """|x - y| of complex numbers; a real matrix counts as a complex one; parts that are not finite agree or do not."""
+    random = np.random.default_rng(2)
+    y = random.normal(size=(9, 7)) + 1j * random.normal(size=(9, 7))
+    x = y.copy()
+    x[4, 2] += 3e-4 - 4e-4j
+    write("x.h5", x), write("y.h5", y)
+    f = figures(run("compare", "x.h5", "y.h5", "--tolerance", 1).out)
+    assert close(f["largest absolute error"][0], 5e-4) and f["largest absolute error"][1:] == (4, 2), f
+    assert close(f["largest relative error"][0], 5e-4 / abs(y[4, 2])), f
+    fails("compare", "x.h5", "y.h5", "--tolerance", 1e-5, code=3, says="above the tolerance")
+    write("r.h5", y.real), write("c.h5", y.real.astype("c16"))
+    run("compare", "r.h5", "c.h5"), run("compare", "c.h5", "r.h5")
+    fails("compare", "r.h5", "y.h5", code=3, says="above the tolerance")
+    x[1, 1] = y[1, 1] = complex(np.inf, 1)
+    write("x.h5", x), write("y.h5", y)
+    assert figures(run("compare", "x.h5", "y.h5", "--tolerance", 1).out)["NaN or Inf mismatches"][0] == 0
+    x[1, 1] = complex(1, np.inf)
+    write("x.h5", x)
+    fails("compare", "x.h5", "y.h5", "--tolerance", 1, code=3, says="NaN or Inf")
+
+
 def test_figures():
     random = np.random.default_rng(1)
     y = random.normal(size=(41, 37))

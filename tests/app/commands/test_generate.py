@@ -7,7 +7,7 @@ import h5py
 from lib import fails, leftovers, main, np, read, run, write
 
 TYPES = {"f16": "f2", "f32": "f4", "f64": "f8", "i8": "i1", "i16": "i2", "i32": "i4", "i64": "i8", "u8": "u1",
-         "u16": "u2", "u32": "u4", "u64": "u8"}
+         "u16": "u2", "u32": "u4", "u64": "u8", "c64": "c8", "c128": "c16"}
 
 
 def test_ranks():
@@ -57,6 +57,10 @@ def test_types():
         data = read("types.h5", "g/" + name)
         assert data.dtype == np.dtype(dtype), f"{name}: {data.dtype}"
         low = 0 if name.startswith("u") else -4
+        if name.startswith("c"):  # parts are neighbours in a real matrix
+            run("generate", "-o", "parts.h5", "--shape", "40x100", "--distribution", "integer", "--force")
+            assert np.array_equal(data.view(data.real.dtype), read("parts.h5")), name
+            data = data.imag
         assert data.min() == low and data.max() == 4, f"{name}: {data.min()} to {data.max()}"
     assert sorted(h5py.File("types.h5")["g"]) == sorted(TYPES), "earlier datasets were lost"
 

@@ -1,11 +1,10 @@
 """multiply against numpy.matmul for arrays of any shape: random cases of 0 to 5 dimensions, element types, storages,
-slices, orders, transposes, outputs and ranks. Integers make every sum exact, so that products agree bit for bit; what
-numpy.matmul refuses, multiply refuses.
+slices, orders, transposes, conjugates, factors, outputs and ranks. Integers make every sum exact, so that products
+agree bit for bit; what numpy.matmul refuses, multiply refuses.
 
 TSR_MATMUL_CASES: how many (default 500). TSR_MATMUL_SEED: of the first; each case has a seed of its own, and a failure
 tells it."""
 import concurrent.futures
-import json
 import os
 import random as chance
 
@@ -13,7 +12,8 @@ import h5py
 
 from lib import fails, leftovers, main, np, run
 
-TYPES = ("f2", "f4", "f8", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "b1")
+TYPES = ("f2", "f4", "f8", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "b1", "c8", "c16")
+FIELDS = ("r", "i"), ("real", "imag"), ("re", "im"), ("Re", "Im")
 CASES = int(os.environ.get("TSR_MATMUL_CASES", "500"))
 SEED = int(os.environ.get("TSR_MATMUL_SEED", "1"))
 
@@ -42,9 +42,13 @@ class Operand:
             place = dice.randint(0, 1)
             whole.insert(place, size)
             parts.insert(place, dice.randrange(size))
-        stored = values.integers(low, high, size=whole).astype(dtype)
+        stored = values.integers(low, high, size=whole)
+        if "c" in dtype:
+            stored = stored + 1j * values.integers(low, high, size=whole)
+        stored = stored.astype(dtype)
         if dtype != "b1" and dice.random() < 0.3:
             stored = stored.astype(np.dtype(dtype).newbyteorder(">"))
+        self.fields = None
         self.data = stored[tuple(p if isinstance(p, int) else slice(*p) for p in parts)]
         assert self.data.shape == tuple(shape)
         npy = dice.random() < 0.15 and dtype != "b1"
@@ -52,6 +56,10 @@ class Operand:
         if npy:
             np.save(self.name, stored)
         else:
+            if "c" in dtype:
+                self.fields = dice.choice(FIELDS)
+                part = stored.real.dtype.newbyteorder(stored.dtype.byteorder)
+                stored = np.array(stored).view([(field, part) for field in self.fields])
             self.store(dice, file, name, stored)
         if sliced:
             self.name += self.text(dice, whole, parts)
@@ -104,10 +112,37 @@ def transposed(array, flag):
     return np.swapaxes(array, -1, -2) if flag and array.ndim >= 2 else array
 
 
-def expected(a, b, order, flag_a, flag_b):
+def exact(array):
+    return array.astype("c16" if array.dtype.kind == "c" else "i8")
+
+
+def expected(a, b, order, flags, conjugates):
     """In column order the file shows all arrays with their dimensions reversed."""
-    first, second = transposed(a, flag_a).astype("i8"), transposed(b, flag_b).astype("i8")
+    first, second = (exact(np.conj(transposed(x, flag)) if conjugate else transposed(x, flag))
+                     for x, flag, conjugate in zip((a, b), flags, conjugates))
     return np.matmul(second, first) if order == "col" else np.matmul(first, second)
+
+
+def numbers(made):
+    """A dataset as numpy has it, and the names of a complex number's parts in the file, if it holds such."""
+    kind = made.id.get_type()
+    names = tuple(kind.get_member_name(m).decode() for m in range(2)) if kind.get_class() == h5py.h5t.COMPOUND else None
+    data = made[()]
+    if data.dtype.names:
+        data = data[data.dtype.names[0]] + 1j * data[data.dtype.names[1]]
+    return data, names
+
+
+def product_options(dice, flags, complex_):
+    """How A and B are taken: options, conjugates and the factor."""
+    conjugates, options = [dice.random() < 0.3 for _ in range(2)], []
+    for name, flag, conjugate in zip("ab", flags, conjugates):
+        if flag and conjugate:
+            options += [f"--adjoint-{name}"]
+        else:
+            options += [f"--transpose-{name}"] * flag + [f"--conjugate-{name}"] * conjugate
+    alpha = complex(dice.randint(-2, 2), dice.randint(-2, 2)) if complex_ and dice.random() < 0.3 else 1
+    return options + ([f"--alpha={alpha:g}"] if alpha != 1 else []), conjugates, alpha
 
 
 def check(seed):
@@ -122,12 +157,14 @@ def check(seed):
               for shape, flag in zip((shape_a, shape_b), flags)]
     a, b = (Operand(dice, file, name, shape, order) for name, shape in zip("AB", stored))
     options = ["--order", order, "--device", "cpu", "--force"]
-    options += [f"--transpose-{name}" for name, flag in zip("ab", flags) if flag]
+    complex_ = "c" in (a.data.dtype.kind, b.data.dtype.kind) or dice.random() < 0.05
+    taken, conjugates, alpha = product_options(dice, flags, complex_)
+    options += taken
     ranks = dice.choice((0, 0, 0, 1, 2, 3, 4))
     out = dice.choice((f"c-{seed}.h5", f"c-{seed}.h5", f"c-{seed}.npy"))
     npy = out.endswith(".npy")
     try:
-        c = expected(a.data, b.data, order, *flags)
+        c = alpha * expected(a.data, b.data, order, flags, conjugates)
     except ValueError:
         fails("multiply", a.name, b.name, "-o", out, *options, code=1, says="'", ranks=ranks)
         return "refused"
@@ -141,28 +178,40 @@ def check(seed):
         if c.ndim == 1 and "[" in add.name and "," in add.name:
             add = None  # a vector across its dataset, which may not lie as the product
         else:
-            c = c + add.data.astype("i8")
+            c = c + exact(add.data)
             options += ["--add", add.name]
     result = run("multiply", a.name, b.name, "-o", out, *options, ranks=ranks)
     if npy:
         got = np.load(out).T if order == "col" else np.load(out)
     else:
         with h5py.File(out) as made:
-            got = made["C"][()]
+            got, names = numbers(made["C"])
+        named = [x.fields for x in (a, b) if x.data.dtype.kind == "c"] + [add.fields if add else None]
+        if names and named[0]:
+            assert names == named[0], f"{result.command}: fields {names}"
+    real = c.dtype.kind == "c" and dice.random() < 0.1
+    if real:
+        run("multiply", a.name, b.name, "-o", f"real-{out}", *options, "--real-part", ranks=ranks)
+        with open(f"real-{out}", "rb") as file_:
+            is_npy = file_.read(6) == b"\x93NUMPY"
+        part = np.load(f"real-{out}") if is_npy else h5py.File(f"real-{out}")["C"][()]
+        assert np.array_equal(part.T if is_npy and order == "col" else part, c.real), f"{result.command}: real part"
+        os.remove(f"real-{out}")
     assert np.shape(got) == c.shape, f"{result.command}: {np.shape(got)} instead of {c.shape}"
     assert np.array_equal(got, c), f"{result.command}: other values"
     if dice.random() < 0.25:
+        kind = "c16" if c.dtype.kind == "c" else "f8"
         with h5py.File(file, "a") as to:
-            to.create_dataset("N", data=c.astype("f8"))
+            to.create_dataset("N", data=c.astype(kind))
         more = ["--add", add.name] if add else []
-        flags_given = [option for option in options if option.startswith("--transpose")]
+        flags_given = taken
         run("verify", a.name, b.name, f"{file}:/N", "--order", order, *flags_given, *more, ranks=ranks)
         run("compare", out if npy else f"{out}:/C", f"{file}:/N", "--order", order, ranks=ranks)
         if c.size > 0:
             with h5py.File(file, "a") as to:
                 del to["N"]
-                wrong = np.array(c, "f8")
-                wrong[tuple(dice.randrange(size) for size in c.shape)] += 1
+                wrong = np.array(c, kind)
+                wrong[tuple(dice.randrange(size) for size in c.shape)] += 1j if kind == "c16" else 1
                 to.create_dataset("N", data=wrong)
             fails("verify", a.name, b.name, f"{file}:/N", "--order", order, *flags_given, *more, ranks=ranks, code=3,
                   says="FAILED")
@@ -178,25 +227,6 @@ def check_one(seed):
     except BaseException:
         print(f"TSR_MATMUL_SEED={seed} TSR_MATMUL_CASES=1")
         raise
-
-
-def test_many_small_products():
-    """Several groups of products, each one launch."""
-    dice = np.random.default_rng(SEED)
-    a, b = (dice.integers(-4, 5, size=shape).astype("f8") for shape in ((600, 40, 30), (600, 30, 50)))
-    with h5py.File("stacks.h5", "w") as to:
-        to["A"], to["B"], to["T"] = a, b, a.swapaxes(1, 2)
-        to["one"] = b[:1]
-    for ranks, name, other, options in ((0, "A", "B", []), (3, "T", "B", ["--transpose-a"]),
-                                        (2, "T", "one", ["--transpose-a", "--verify"])):
-        run("multiply", f"stacks.h5:/{name}", f"stacks.h5:/{other}", "-o", "many.h5", "--force", "--device", "cpu",
-            "--log", "many.json", *options, ranks=ranks)
-        with h5py.File("many.h5") as made:
-            assert (made["C"][:] == a @ (b if other == "B" else b[:1])).all(), (ranks, name, other)
-        with open("many.json") as file:
-            record = json.load(file)
-        launches = [rank["tiles"] for rank in record["ranks"]]
-        assert record["products"] == 600 and record["m"] == 40 and 2 <= sum(launches) <= 40, (launches, record)
 
 
 def test_random_cases():
