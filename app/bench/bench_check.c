@@ -78,15 +78,20 @@ tsr_status tsr_bench_check_part(const tsr_bench_expected *e, tsr_rect rect, int6
     unsigned char *row = malloc((size_t)rect.cols * element);
     tsr_status status = TSR_OK;
     if (!a || !b || !row) TSR_TRY_DONE(tsr_fail(TSR_ERR_MEMORY, "no memory to check the product: use --no-check"));
-    for (int64_t t = 0; t < cols; t++)
-        TSR_TRY_DONE(
-            generate(e, e->seed_b, 0, rect.col + tsr_bench_lattice(rect.cols, cols, t), true, b + (size_t)t * line));
+    for (int64_t t = 0; t < cols; t++) {
+        const int64_t j = rect.col + tsr_bench_lattice(rect.cols, cols, t);
+        TSR_TRY_DONE(e->gram ? generate(e, e->seed_a, j, 0, false, b + (size_t)t * line)
+                             : generate(e, e->seed_b, 0, j, true, b + (size_t)t * line));
+    }
     for (int64_t s = 0; s < rows; s++) {
         const int64_t i = rect.row + tsr_bench_lattice(rect.rows, rows, s);
+        const int64_t there = e->lower ? tsr_min(rect.cols, i + 1 - rect.col) : rect.cols;
+        if (there <= 0) continue;
         TSR_TRY_DONE(generate(e, e->seed_a, i, 0, false, a));
-        TSR_TRY_DONE(fetch(context, (tsr_rect){i, rect.col, 1, rect.cols}, row));
+        TSR_TRY_DONE(fetch(context, (tsr_rect){i, rect.col, 1, there}, row));
         for (int64_t t = 0; t < cols; t++) {
             const int64_t j = tsr_bench_lattice(rect.cols, cols, t);
+            if (j >= there) break;
             judge(e, i, rect.col + j, a, b + (size_t)t * line, row + (size_t)j * element, verdict);
         }
     }

@@ -59,6 +59,11 @@ static const tsr_option options[] = {
              "three in pinned host memory of the one node",
      .read = read_data,
      .field = AT(memory)},
+    {.name = "gram",
+     .help = "C = A A': half of it is multiplied, and with --data device stays there. Rates are those of the whole "
+             "product, 2 m n k",
+     .read = tsr_read_flag,
+     .field = AT(gram)},
     {.shared = &tsr_option_distribution, .field = AT(fill)},
     {.name = "repeat",
      .value = "N",
@@ -106,6 +111,8 @@ static tsr_status check_options(void *to) {
     if (o->json && o->trace && strcmp(o->json, "-") == 0 && strcmp(o->trace, "-") == 0)
         return tsr_fail(TSR_ERR_USAGE, "--json - and --trace -: only one of them can go to standard output; "
                                        "name a file for the other");
+    if (o->gram && (o->shape.m != o->shape.n || o->peer || tsr_dtype_is_complex(o->type)))
+        return tsr_fail(TSR_ERR_USAGE, "--gram: C = A A' is square, of real A, and has no --peer: use --shape NxNxK");
     if (!o->peer) return TSR_OK;
     if (!o->memory)
         return tsr_fail(TSR_ERR_USAGE, "--peer %s multiplies what is in host memory: use --data memory", o->peer);
@@ -137,11 +144,15 @@ static tsr_status make_problem(tsr_bench_multiply_run *b) {
     const tsr_bench_multiply_options *o = b->o;
     const tsr_data_path path = o->memory ? TSR_DATA_PATH_MAPPED : TSR_DATA_PATH_DEVICE;
     const tsr_element element = {o->type, false};
-    TSR_TRY(tsr_problem_make((tsr_operand){.rows = o->shape.m, .cols = o->shape.k, .element = element, .path = path},
-                             (tsr_operand){.rows = o->shape.k, .cols = o->shape.n, .element = element, .path = path},
-                             NULL, tsr_real(1), tsr_real(0), &b->job.problem));
+    const tsr_operand first = {.rows = o->shape.m, .cols = o->shape.k, .element = element, .path = path};
+    tsr_operand second = {.rows = o->shape.k, .cols = o->shape.n, .element = element, .path = path};
+    if (o->gram) {
+        second = first;
+        second.transpose = true;
+    }
+    TSR_TRY(tsr_problem_make(first, second, NULL, tsr_real(1), tsr_real(0), &b->job.problem));
     b->job.problem.c_path = path;
-    return TSR_OK;
+    return o->gram ? tsr_problem_take_gram(&b->job.problem, TSR_TRIANGLE_FULL) : TSR_OK;
 }
 
 static tsr_status open_executor(tsr_bench_multiply_run *b) {
@@ -153,7 +164,7 @@ static tsr_status open_executor(tsr_bench_multiply_run *b) {
                              .kernel = j->kernel,
                              .transport = j->transport,
                              .a = b->data.store_a,
-                             .b = b->data.store_b,
+                             .b = b->o->gram ? b->data.store_a : b->data.store_b,
                              .c = b->data.store_c,
                              .io_threads = tsr_run_io_threads(j),
                              .write_threads = tsr_run_write_threads(j),
@@ -266,8 +277,15 @@ static tsr_status agree_on(const tsr_bench_multiply_run *b, double bound, const 
 tsr_status tsr_bench_judge(tsr_bench_multiply_run *b, double bound, char *text) {
     snprintf(text, 160, "not run");
     if (b->o->unchecked) return TSR_OK;
-    checking c = {.expected = {b->o->fill, TSR_BENCH_SEED_A, TSR_BENCH_SEED_B, b->data.input, b->data.type,
-                               b->o->shape.k, bound}};
+    checking c = {.expected = {.fill = b->o->fill,
+                               .seed_a = TSR_BENCH_SEED_A,
+                               .seed_b = TSR_BENCH_SEED_B,
+                               .input = b->data.input,
+                               .type = b->data.type,
+                               .k = b->o->shape.k,
+                               .gram = b->o->gram,
+                               .lower = b->o->gram && !b->o->memory,
+                               .bound = bound}};
     TSR_TRY(tsr_agree(b->world->comm, for_parts(b, check_part, &c)));
     return agree_on(b, bound, &c.verdict, text);
 }

@@ -22,6 +22,7 @@ typedef struct {
     int64_t repeat;
     tsr_dtype type; /* of A and B */
     bool memory, unchecked;
+    bool gram; /* B is A transposed */
     tsr_fill_kind fill;
     const char *json; /* NULL: none */
     const char *peer; /* "cublasxt"; NULL: none */

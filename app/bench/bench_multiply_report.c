@@ -51,6 +51,8 @@ static void fill_record(const tsr_bench_multiply_run *b, const tsr_rank_record *
     const double seconds = b->seconds[b->fastest];
     *record = (tsr_run_record){.command = o->command,
                                .alpha = 1,
+                               .transpose_b = o->gram,
+                               .gram = o->gram,
                                .m = o->shape.m,
                                .n = o->shape.n,
                                .k = o->shape.k,
@@ -61,8 +63,8 @@ static void fill_record(const tsr_bench_multiply_run *b, const tsr_rank_record *
     tsr_source_record *const sources[] = {&record->a, &record->b, &record->c};
     for (int i = 0; i < 3; i++) {
         tsr_source_record *s = sources[i];
-        s->rows = i == 1 ? o->shape.k : o->shape.m;
-        s->cols = i == 0 ? o->shape.k : o->shape.n;
+        s->rows = i == 1 && !o->gram ? o->shape.k : o->shape.m;
+        s->cols = i == 0 || (i == 1 && o->gram) ? o->shape.k : o->shape.n;
         snprintf(s->name, sizeof s->name, "%s", i < 2 ? tsr_fill_name(o->fill) : o->memory ? "memory" : "device");
         snprintf(s->type, sizeof s->type, "%s", tsr_dtype_name(i < 2 ? o->type : b->data.type));
     }

@@ -16,17 +16,20 @@ static int64_t part_of(int64_t length, double share) {
 static tsr_status choose_kernel(tsr_run *run, tsr_status status) {
     MPI_Comm comm = run->world->comm;
     const tsr_problem *x = &run->problem;
-    const double share = cbrt((double)run->world->ranks), flops = tsr_problem_flops(x);
+    const bool stack = x->batch > 1; /* its products are shared whole */
+    const double share = stack ? 1 : cbrt((double)run->world->ranks);
+    const double flops = tsr_run_flops(run) * (double)tsr_run_rounds(run);
     const tsr_extents all = tsr_problem_real_product(x);
-    run->request = (tsr_gemm_request){
-        .a = tsr_dtype_part(x->operand[TSR_OPERAND_A].element.dtype),
-        .b = tsr_dtype_part(x->operand[TSR_OPERAND_B].element.dtype),
-        .type = x->type,
-        .accuracy = run->engine.accuracy,
-        .m = part_of(all.m, share),
-        .n = part_of(all.n, share),
-        .k = part_of(all.k, share),
-        .flops = fmax(1, flops / run->world->ranks)}; /* none, where k or alpha is 0, are few: 0 would stand for many */
+    run->request = (tsr_gemm_request){.a = tsr_dtype_part(x->operand[TSR_OPERAND_A].element.dtype),
+                                      .b = tsr_dtype_part(x->operand[TSR_OPERAND_B].element.dtype),
+                                      .type = x->type,
+                                      .accuracy = run->engine.accuracy,
+                                      .m = part_of(stack ? tsr_problem_product_rows(x) : all.m, share),
+                                      .n = part_of(all.n, share),
+                                      .k = part_of(all.k, share),
+                                      /* none, where k or alpha is 0, are few: 0 would stand for many */
+                                      .flops = fmax(1, flops / run->world->ranks),
+                                      .batch = stack ? tsr_ceil_div(x->batch, run->world->ranks) : 1};
     struct {
         int speed, rank;
     } mine = {0, run->world->rank}, slowest = {0, 0};
@@ -80,7 +83,7 @@ static void hint_readings(tsr_run *run) {
 /* How long the products last on so many teams, if a product is made by n ranks in 1/n of the time. */
 static double team_time(const tsr_run *run, int teams) {
     const int members = run->world->ranks / teams;
-    const int64_t products = tsr_ceil_div(run->products.count, teams);
+    const int64_t products = tsr_ceil_div(tsr_run_rounds(run), teams);
     return (double)products / members;
 }
 
@@ -91,7 +94,7 @@ static void choose_teams(tsr_run *run) {
     const double together = grid[0] > 0 ? (double)grid[0] * grid[1] * grid[2] : 1; /* asked for */
     double shortest = INFINITY;
     int most = 1;
-    for (int teams = 1; teams <= run->products.count && teams * together <= fmax(ranks, together); teams++) {
+    for (int teams = 1; teams <= tsr_run_rounds(run) && teams * together <= fmax(ranks, together); teams++) {
         shortest = fmin(shortest, team_time(run, teams));
         most = teams;
     }

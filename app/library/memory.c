@@ -225,8 +225,9 @@ static tsr_status placing_fits(const tsr_run *run, const tsr_resources *res) {
 
 /* Memory of the check's sums. */
 static double check_bytes(const tsr_run *run) {
-    const tsr_extents all = tsr_problem_real_product(&run->problem);
-    return tsr_verify_bytes(all.m, all.n, all.k, run->trials);
+    const tsr_problem *x = &run->problem;
+    const tsr_extents all = tsr_problem_real_product(x);
+    return tsr_verify_bytes(x->batch > 1 ? tsr_problem_product_rows(x) : all.m, all.n, all.k, run->trials);
 }
 
 /* The check comes when the plan's buffers are gone: its sums may take what its reading, a quarter of the limit,

@@ -10,18 +10,28 @@
 #include "mpi/execute/buffers.h"
 #include "mpi/schedule/forecast.h"
 
+/* As the plan reads or writes it: the matrices of a stack one below the other. */
+static tsr_store_desc as_planned(const tsr_run *run, const tsr_store_desc *desc) {
+    tsr_store_desc planned = *desc;
+    if (run->problem.batch > 1 && desc->matrices > 1) tsr_store_join(&planned);
+    return planned;
+}
+
 static tsr_status open_stores(tsr_run *run) {
     const tsr_io_mode io = run->io;
     const void *comm = &run->grid.ranks;
+    const tsr_store_desc a = as_planned(run, &run->from.a), b = as_planned(run, &run->from.b);
+    const tsr_store_desc c0 = as_planned(run, &run->from.c0);
+    tsr_output output = run->output;
+    output.desc = as_planned(run, &run->output.desc);
     /* Opening through MPI-IO is collective: a rank that fails must not leave the others in the next one. */
     if (run->problem.k > 0) {
-        TSR_TRY(tsr_agree(run->grid.ranks, tsr_store_open(&run->from.a, io, comm, &run->io_used, &run->a)));
+        TSR_TRY(tsr_agree(run->grid.ranks, tsr_store_open(&a, io, comm, &run->io_used, &run->a)));
         if (!tsr_plan_shares(&run->plan))
-            TSR_TRY(tsr_agree(run->grid.ranks, tsr_store_open(&run->from.b, io, comm, NULL, &run->b)));
+            TSR_TRY(tsr_agree(run->grid.ranks, tsr_store_open(&b, io, comm, NULL, &run->b)));
     }
-    if (run->problem.add_c0)
-        TSR_TRY(tsr_agree(run->grid.ranks, tsr_store_open(&run->from.c0, io, comm, NULL, &run->c0)));
-    return tsr_output_open(&run->output, io, comm, &run->c);
+    if (run->problem.add_c0) TSR_TRY(tsr_agree(run->grid.ranks, tsr_store_open(&c0, io, comm, NULL, &run->c0)));
+    return tsr_output_open(&output, io, comm, &run->c);
 }
 
 int tsr_run_cores(const tsr_run *run) {
@@ -44,7 +54,7 @@ int tsr_run_write_threads(const tsr_run *run) {
 static void advance(void *context, double done, double under_way) {
     const tsr_run *run = context;
     const double mine = (double)tsr_run_share(run).count, before = (double)run->products_done;
-    const double flops = tsr_run_flops(run) * (double)run->products.count; /* the other teams are about as far */
+    const double flops = tsr_run_flops(run) * (double)tsr_run_rounds(run); /* the other teams are about as far */
     const double share = (before + done) / mine;
     tsr_listener_advance(&run->calls->progress, share * flops, under_way / mine * flops);
     if (run->calls->multiplied) run->calls->multiplied(run->calls->context, share);
@@ -190,7 +200,7 @@ tsr_status tsr_run_prepare(tsr_run *run) {
     tsr_run_mark(run, TSR_STARTUP_ALLOCATION);
     TSR_TRY(tsr_agree(comm, run->grid.active ? open_stores(run) : TSR_OK));
     tsr_run_mark(run, TSR_STARTUP_FILES);
-    tsr_listener_begin(&run->calls->progress, "multiply", tsr_run_flops(run) * (double)run->products.count, "FLOP");
+    tsr_listener_begin(&run->calls->progress, "multiply", tsr_run_flops(run) * (double)tsr_run_rounds(run), "FLOP");
     tsr_status status = run->grid.active ? open_executor(run) : TSR_OK;
     if (status == TSR_OK && tsr_task_done(&run->allocation))
         status = tsr_task_status(&run->allocation); /* else it is asked for when C is synced */

@@ -56,6 +56,7 @@ void tsr_run_fill_record(const tsr_run *run, const tsr_run_options *options, con
     const tsr_run_product *product = &options->product;
     const tsr_problem *x = &run->problem;
     const bool swap = run->swapped;
+    const int64_t m = tsr_problem_product_rows(x);
     const tsr_store_desc *a = swap ? &run->from.b : &run->from.a;
     const tsr_store_desc *b = swap ? &run->from.a : &run->from.b;
     const tsr_store_desc *c0 = &run->from.c0;
@@ -72,8 +73,8 @@ void tsr_run_fill_record(const tsr_run *run, const tsr_run_options *options, con
                                .conjugate_b = product->conjugate_b,
                                .gram = x->gram,
                                .triangle = product->triangle,
-                               .m = swap ? x->n : x->m,
-                               .n = swap ? x->m : x->n,
+                               .m = swap ? x->n : m,
+                               .n = swap ? m : x->n,
                                .k = k,
                                .seconds = run->seconds,
                                .rank_records = ranks};
@@ -84,12 +85,12 @@ void tsr_run_fill_record(const tsr_run *run, const tsr_run_options *options, con
     if (x->add_c0) describe_source(&c0->name, c0->rows, c0->cols, c0->type_name, &record->c0);
     tsr_matrix_name target = run->output.desc.name;
     memcpy(target.file, run->output.target, sizeof target.file);
-    describe_source(&target, x->m, x->n, tsr_dtype_name(x->out), &record->c);
+    describe_source(&target, m, x->n, tsr_dtype_name(x->out), &record->c);
     snprintf(record->io, sizeof record->io, "%s", tsr_io_mode_name(x->k > 0 ? run->io_used : run->io));
     snprintf(record->check, sizeof record->check, "%s", run->check);
     record->warnings = run->world->warnings ? run->world->warnings->text : NULL;
     const tsr_extents reals = tsr_problem_reals(x);
-    record->gflops = 2.0 * (double)(x->m * reals.m) * (double)(x->n * reals.n) * (double)(k * reals.k) *
+    record->gflops = 2.0 * (double)(m * reals.m) * (double)(x->n * reals.n) * (double)(k * reals.k) *
                      (double)run->products.count / record->seconds / 1e9;
 }
 

@@ -35,7 +35,7 @@ static void close_inputs(tsr_run *run) {
 
 /* Products that each matrix of an operand takes part in. */
 static int64_t products_of_one(const tsr_run *run, const tsr_store_desc *operand) {
-    return run->products.count / tsr_max(1, operand->matrices);
+    return tsr_run_rounds(run) / (run->problem.batch > 1 ? 1 : tsr_max(1, operand->matrices));
 }
 
 /* What was read and is more than its type here can hold. Collective. */
@@ -82,13 +82,14 @@ static tsr_status count_overflows(tsr_run *run) {
     tsr_dtype wider = tsr_dtype_widest(x->type, out) == out ? tsr_dtype_wider(out) : x->type;
     if (tsr_dtype_is_complex(x->out)) wider = tsr_dtype_complex_of(wider);
     tsr_warn(run->world->warnings, "%lld of %lld elements of C overflowed %s and are Inf: use --type %s",
-             (long long)run->overflows, (long long)(x->m * x->n * run->products.count), tsr_dtype_name(x->out),
+             (long long)run->overflows, (long long)(x->m * x->n * tsr_run_rounds(run)), tsr_dtype_name(x->out),
              tsr_dtype_name(wider));
     return TSR_OK;
 }
 
 static void select_matrices(tsr_run *run, int64_t product) {
     const tsr_products *shape = &run->products;
+    if (run->problem.batch > 1) return; /* the plan reads them all */
     if (run->a) tsr_store_select(run->a, tsr_shapes_matrix(shape, &run->a->desc, product));
     if (run->b) tsr_store_select(run->b, tsr_shapes_matrix(shape, &run->b->desc, product));
     if (run->c0) tsr_store_select(run->c0, product);

@@ -9,6 +9,8 @@
 #include "io/record/trace_file.h"
 #include "io/stores.h"
 
+#define STACK_EDGE 512 /* products of more multiply-adds than this edge³ are made one by one */
+
 static tsr_operand operand_of(const tsr_run *run, const tsr_store_desc *desc, bool transpose, bool conjugate) {
     return (tsr_operand){.rows = desc->rows,
                          .cols = desc->cols,
@@ -175,6 +177,42 @@ static tsr_status find_gram(tsr_run *run, const tsr_run_product *product) {
     return tsr_problem_take_gram(&run->problem, stored);
 }
 
+/* A kernel asked for by name that wants whole tiles: its operands are padded one by one. */
+static bool pads(const char *name) {
+    int count;
+    const tsr_gemm_kernel *const *kernels = tsr_gemm_kernels(&count);
+    for (int i = 0; i < count; i++)
+        if (strcmp(kernels[i]->name, name) == 0 && kernels[i]->multiple > 1) return true;
+    return false;
+}
+
+/* Whether an operand of a stack's products is one matrix for all, or as many as there are products, one behind the
+ * other in its file. */
+static bool stacks(const tsr_products *products, const tsr_store_desc *operand) {
+    return operand->matrices == 1 || (operand->matrices == products->count && tsr_store_can_join(operand));
+}
+
+/* Small products of which many are one step of the plan: so many at a time cost no more than one. Larger ones fill a
+ * device by themselves, and are cut. */
+static bool is_stack(const tsr_run *run, const tsr_run_target *target) {
+    const tsr_problem *x = &run->problem;
+    const tsr_products *p = &run->products;
+    const tsr_run_engine *engine = &run->engine;
+    const bool bytes = run->io == TSR_IO_AUTO || run->io == TSR_IO_DIRECT;
+    const bool contiguous = target->chunk_rows == 0 && !target->compress.how && !target->shuffle;
+    const double one = (double)x->m * (double)x->n * (double)x->k;
+    /* less memory than for some of them is for panels of one */
+    const double least = 32 * ((double)x->m * (double)x->k + (double)x->k * (double)x->n + (double)x->m * (double)x->n);
+    const size_t given = run->limits.memory.bytes, host = run->limits.host_memory.bytes;
+    return p->count > 1 && !tsr_problem_complex(x) && bytes && contiguous && !p->row_dropped && !p->col_dropped &&
+           stacks(p, &run->from.a) && stacks(p, &run->from.b) &&
+           (!x->add_c0 || (run->from.c0.matrices > 1 && stacks(p, &run->from.c0))) &&
+           (run->from.a.matrices > 1 || run->from.b.matrices > 1) && engine->grid[0] == 0 && engine->panel == 0 &&
+           !engine->schedule && !pads(engine->kernel) && one > 0 &&
+           one <= (double)STACK_EDGE * STACK_EDGE * STACK_EDGE && (given == 0 || (double)given >= least) &&
+           (host == 0 || (double)host >= least);
+}
+
 static tsr_status make_problem(tsr_run *run, const tsr_run_product *product, const tsr_run_target *target) {
     const bool swap = run->swapped;
     run->problem.add_c0 = !tsr_is_zero(product->beta);
@@ -208,7 +246,12 @@ static tsr_status make_problem(tsr_run *run, const tsr_run_product *product, con
     run->problem.c0_on_disk = run->from.c0.on_disk;
     run->problem.unit_m = tsr_max(1, run->spec.chunk_rows); /* a chunk is one rank's */
     run->problem.unit_n = tsr_max(1, run->spec.chunk_cols);
-    return find_gram(run, product);
+    TSR_TRY(find_gram(run, product));
+    if (run->problem.gram || !is_stack(run, target)) return TSR_OK;
+    run->problem.operand[TSR_OPERAND_A].common = run->from.a.matrices == 1;
+    run->problem.operand[TSR_OPERAND_B].common = run->from.b.matrices == 1;
+    tsr_problem_stack(&run->problem, shape->count);
+    return TSR_OK;
 }
 
 tsr_status tsr_run_describe(tsr_run *run, const tsr_run_product *product, const tsr_run_target *target) {

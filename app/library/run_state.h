@@ -70,7 +70,11 @@ static inline void tsr_run_mark(tsr_run *run, tsr_startup part) {
     run->startup_marked = now;
 }
 
-/* Of one product; of a Gram matrix those of the half that is multiplied, about. */
+/* What the executor runs one after the other: products, or all of them at once where they are a stack that one plan
+ * makes (tsr_problem.batch). */
+static inline int64_t tsr_run_rounds(const tsr_run *run) { return run->problem.batch > 1 ? 1 : run->products.count; }
+
+/* Of one round; of a Gram matrix those of the half that is multiplied, about. */
 static inline double tsr_run_flops(const tsr_run *run) {
     return tsr_problem_flops(&run->problem) / (run->problem.gram ? 2 : 1);
 }
@@ -92,8 +96,8 @@ static inline int tsr_run_team_rank(const tsr_run *run) {
     return rank < run->teams * run->team_ranks ? rank % run->team_ranks : run->team_ranks;
 }
 static inline tsr_span tsr_run_share(const tsr_run *run) {
-    if (run->teams <= 1) return (tsr_span){0, run->products.count};
-    return tsr_partition(run->products.count, run->teams, run->world->rank / run->team_ranks);
+    if (run->teams <= 1) return (tsr_span){0, tsr_run_rounds(run)};
+    return tsr_partition(tsr_run_rounds(run), run->teams, run->world->rank / run->team_ranks);
 }
 
 static inline void tsr_run_stage(const tsr_run *run, const char *stage) {

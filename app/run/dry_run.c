@@ -56,7 +56,7 @@ static tsr_status show_prediction(const tsr_run *run) {
         from = "as measured on such a device";
     }
     tsr_plan_predict(&plan, &model);
-    const double rounds = (double)tsr_ceil_div(run->products.count, run->teams);
+    const double rounds = (double)tsr_ceil_div(tsr_run_rounds(run), run->teams);
     printf("predicted      %.3g s after start-up, bounded by %s; allow a job twice that\n", rounds * model.seconds,
            tsr_lane_name(tsr_prediction_busiest(&model)));
     printf("rates a rank   multiply %.4g GFLOP/s (%s)\n", rate[TSR_LANE_MULTIPLY] / 1e9, from);
@@ -65,12 +65,19 @@ static tsr_status show_prediction(const tsr_run *run) {
     return TSR_OK;
 }
 
+/* Products of a stack that a rank makes at a time; 1 unless they are planned so. */
+static int64_t group_of(const tsr_run *run) {
+    const tsr_problem *x = &run->problem;
+    return x->batch > 1 ? tsr_plan_local_m(&run->plan) / tsr_problem_product_rows(x) : 1;
+}
+
 /* Which kernel makes the products of a whole panel, and of the last one of k where that is shorter. */
 static void show_products(const tsr_run *run) {
     const tsr_plan *plan = &run->plan;
     const int64_t multiple = run->kernel->multiple, all = tsr_ceil_div(plan->problem.k, plan->r);
+    const int64_t batch = group_of(run);
     const tsr_extents reals = tsr_problem_reals(&plan->problem);
-    const int64_t m = reals.m * tsr_round_up(tsr_plan_local_m(plan), multiple),
+    const int64_t m = reals.m * tsr_round_up(tsr_plan_local_m(plan) / batch, multiple),
                   n = reals.n * tsr_round_up(tsr_plan_local_n(plan), multiple);
     const int64_t depths[] = {reals.k * tsr_round_up(tsr_min(plan->panel, all), multiple),
                               reals.k * tsr_round_up(all % plan->panel, multiple)};
@@ -79,7 +86,7 @@ static void show_products(const tsr_run *run) {
     for (int i = 0; i < 2; i++)
         if (depths[i] > 0 && (i == 0 || depths[1] < depths[0]))
             printf("%-14s %lld x %lld x %lld: %s\n", i == 0 ? "products" : "", (long long)m, (long long)n,
-                   (long long)depths[i], tsr_gemm_explain(run->kernel, 1, m, n, depths[i], text));
+                   (long long)depths[i], tsr_gemm_explain(run->kernel, batch, m, n, depths[i], text));
 }
 
 tsr_status tsr_dry_run_print(const tsr_run *run) {
@@ -91,7 +98,10 @@ tsr_status tsr_dry_run_print(const tsr_run *run) {
     char text[32], why[TSR_GEMM_TEXT];
     printf("kernel choice  %s\n",
            tsr_gemm_explain_choice(run->engine.kernel, &run->facts, &run->request, run->kernel, why));
-    if (run->products.count != 1)
+    if (run->problem.batch > 1)
+        printf("products       %lld, a rank makes %lld at a time\n", (long long)run->products.count,
+               (long long)group_of(run));
+    else if (run->products.count != 1)
         printf("products       %lld, shared by %d team%s of %d rank%s\n", (long long)run->products.count, run->teams,
                run->teams == 1 ? "" : "s", tsr_run_team_ranks(run), tsr_run_team_ranks(run) == 1 ? "" : "s");
     show_products(run);

@@ -129,14 +129,19 @@ static void report_progress(tsr_executor *e, double seconds) {
 
 /* ---- one lane -------------------------------------------------------------------------------- */
 
+/* The kernel that makes a step's products. */
+static const tsr_gemm_kernel *kernel_of(const tsr_gemm_kernel *kernel, const tsr_step *step) {
+    const tsr_gemm_kernel *batched = tsr_gemm_serving_batch(kernel, step->batch, step->m, step->n, step->k);
+    return batched ? batched : tsr_gemm_serving(kernel, step->m, step->n, step->k);
+}
+
 static void lane_done(lane_state *lane, const tsr_step *step, double seconds) {
     lane->seconds += seconds;
     lane->bytes += step->lane_bytes;
     lane->flops += step->flops;
     if (step->kind == TSR_STEP_MULTIPLY) {
         lane->tiles++;
-        tsr_kernels_add(lane->kernels, tsr_gemm_serving(lane->executor->x.kernel, step->m, step->n, step->k)->name,
-                        step->flops);
+        tsr_kernels_add(lane->kernels, kernel_of(lane->executor->x.kernel, step)->name, step->flops);
     }
     atomic_fetch_add(&lane->executor->done, predicted_ns(lane->executor, step));
     tsr_clocks_advance(&lane->executor->clocks, step);

@@ -176,6 +176,10 @@ static tsr_status run_multiply(const tsr_execution *x, void **buffers, void *a, 
         .c = c,
         .ldc = step->ld,
         .accumulate = step->accumulate,
+        .batch = step->batch,
+        .stride_a = step->stride_a,
+        .stride_b = step->stride_b,
+        .stride_c = step->stride_c,
         .workspace =
             workspace->count > 0 ? buffers[workspace->first] : NULL, /* products follow each other on one stream */
         .fallbacks = &x->counters->fallbacks,

@@ -3,7 +3,7 @@
  * mpi/execute.
  *
  * C (m × n) is cut into super-blocks, each cut over p × q ranks; k is cut over r. For each super-block its k range
- * is swept in panels:
+ * is swept in panels (of a stack of products a super-block is a group of them, and one panel holds its matrices):
  * a rank reads its share of the panel's stored rows, the grid row shares A's panel, the grid column B's, the kernel
  * accumulates. */
 #ifndef TSR_MPI_PLAN_PLAN_H
@@ -151,7 +151,7 @@ static inline tsr_side tsr_plan_side(const tsr_plan *plan, tsr_operand_name name
                           .block = plan->block_n,
                           .blocks = plan->blocks_n,
                           .ranks = plan->q,
-                          .sharing = plan->p,
+                          .sharing = x->batch > 1 ? 1 : plan->p,
                           .stride = plan->q * plan->r};
     side.local = tsr_partition_largest(side.block, side.unit, side.ranks);
     return side;
@@ -194,7 +194,7 @@ static inline bool tsr_plan_grows(const tsr_plan *plan) {
  * unless it stays. */
 static inline int64_t tsr_plan_loads(const tsr_plan *plan, tsr_operand_name name) {
     /* of a Gram matrix: the band that is loaded most often */
-    const int64_t again = name == TSR_OPERAND_A ? plan->blocks_n : plan->blocks_m;
+    const int64_t again = plan->problem.batch > 1 || name == TSR_OPERAND_A ? plan->blocks_n : plan->blocks_m;
     return plan->operand[name].keep == TSR_KEEP_NONE ? again : tsr_min(1, again);
 }
 /* One rank multiplies all of a Gram matrix's super-blocks (or of ranks that split k, each its part): B's panels are

@@ -79,13 +79,17 @@ static void try_cutting(const tsr_plan *fewest, choice *best) {
     }
 }
 
-/* Of a Gram matrix on one rank, or on ranks that split k: all of B stays, and of A the row that is multiplied, which
- * was loaded as part of B. Ever more super-blocks. */
+/* Of a Gram matrix ever more super-blocks. On one rank, or on ranks that split k, all of B stays, and of A the row that
+ * is multiplied, which was loaded as part of B. On others nothing stays: those that multiply little on the diagonal are
+ * as busy as the rest beside it. */
 static void try_gram(const tsr_plan *fewest, choice *best) {
     tsr_plan plan = *fewest;
+    const bool shares = tsr_plan_shares(&plan);
     tsr_plan_one_block(&plan);
-    keep(&plan, TSR_KEEP_BAND, TSR_KEEP_ALL);
-    if (local_bytes(&plan, TSR_OPERAND_B, tsr_plan_local_n(&plan)) > (double)tsr_device_limit(&plan.resources)) return;
+    if (shares) keep(&plan, TSR_KEEP_BAND, TSR_KEEP_ALL);
+    if (shares &&
+        local_bytes(&plan, TSR_OPERAND_B, tsr_plan_local_n(&plan)) > (double)tsr_device_limit(&plan.resources))
+        return;
     while (tsr_plan_split(&plan, tsr_min(EDGE_LEAST, edge_wanted(fewest)), 8) &&
            plan.blocks_m * plan.blocks_n <= CUTS_MOST)
         if (tsr_plan_fit_panels(&plan, 2, SHRINKS)) take_if_faster(best, &plan);
@@ -119,7 +123,7 @@ static bool fit_blocks(tsr_plan *plan) {
     const tsr_plan fewest = *plan;
     choice best = {fewest, seconds_of(&fewest)};
     if (fewest.problem.gram) {
-        if (tsr_plan_shares(&fewest)) try_gram(&fewest, &best);
+        try_gram(&fewest, &best);
         *plan = best.plan;
         return true;
     }

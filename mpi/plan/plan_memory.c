@@ -53,7 +53,29 @@ static double shared_panels(const tsr_plan *plan) {
     return plan->blocks_m > 1 && a->keep == TSR_KEEP_NONE ? 2 * depth : depth;
 }
 
+/* Of a stack: what the largest group of products reads, one matrix that stays or two groups' that take turns. */
+static void count_stacked(tsr_plan *plan, tsr_operand_name name) {
+    const bool host_memory = plan->resources.host_memory;
+    const tsr_problem *problem = &plan->problem;
+    const tsr_operand *x = &problem->operand[name];
+    const tsr_rect group =
+        tsr_problem_stack_rect(problem, name, 0, tsr_plan_local_m(plan) / tsr_problem_product_rows(problem));
+    const double count = x->common ? 1 : fmin(SLOT_DEPTH, (double)plan->blocks_m);
+    const double bytes = (double)group.rows * (double)group.cols * (double)tsr_dtype_bytes(x->element.dtype);
+    const int64_t rows = x->transpose ? group.cols : group.rows, cols = x->transpose ? group.rows : group.cols;
+    if (!host_memory) set_slots(plan, tsr_slot_of(TSR_SLOT_HOST_A, name), true, count, bytes);
+    set_slots(plan, tsr_slot_of(TSR_SLOT_PANEL_A, name), host_memory, count, bytes);
+    if (plan->operand[name].pack)
+        set_slots(plan, tsr_slot_of(TSR_SLOT_PACKED_A, name), host_memory, count,
+                  (double)rows * (double)tsr_plan_packed_ld(plan, cols) * (double)tsr_dtype_bytes(problem->input));
+}
+
 static void count_operand(tsr_plan *plan, tsr_operand_name name) {
+    if (plan->problem.batch > 1) {
+        count_stacked(plan, name);
+        return;
+    }
+
     const tsr_resources *res = &plan->resources;
     const tsr_operand *x = &plan->problem.operand[name];
     const tsr_operand_plan how = plan->operand[name];
@@ -103,10 +125,11 @@ void tsr_sweep_memory(tsr_plan *plan, int sums) {
     double ld = (double)tsr_round_up(n, res->multiple);
     for (int i = 0; i < TSR_OPERANDS && problem->k > 0; i++) count_operand(plan, (tsr_operand_name)i);
     const tsr_extents reals = tsr_problem_reals(problem);
-    size_t workspace = res->workspace_bytes
-                           ? res->workspace_bytes(tsr_round_up(m, res->multiple) * reals.m, (int64_t)ld * reals.n,
-                                                  tsr_round_up(plan->panel, res->multiple) * reals.k)
-                           : 0;
+    const int64_t product_m = problem->batch > 1 ? tsr_problem_product_rows(problem) : m;
+    size_t workspace = res->workspace_bytes ? res->workspace_bytes(tsr_round_up(product_m, res->multiple) * reals.m,
+                                                                   (int64_t)ld * reals.n,
+                                                                   tsr_round_up(plan->panel, res->multiple) * reals.k)
+                                            : 0;
     if (workspace > 0) set_slots(plan, TSR_SLOT_WORKSPACE, res->host_memory, 1, (double)workspace);
     int64_t sum_rows = tsr_max(tsr_round_up(m, res->multiple), tsr_round_up(m, plan->strip * plan->r));
     if (problem->gram && plan->r > 1) sum_rows += plan->strip * plan->r; /* strips begin at the diagonal, too */

@@ -105,6 +105,22 @@ static double loads_of(const tsr_plan *plan, tsr_operand_name name) {
     return tsr_plan_shares(plan) ? blocks : (blocks + 1) / 2;
 }
 
+/* The same of a stack: whole matrices, which no other rank has. */
+static panels stacked_of(const tsr_plan *plan, tsr_operand_name name) {
+    const tsr_problem *problem = &plan->problem;
+    const tsr_operand *x = &problem->operand[name];
+    const int64_t rows = tsr_problem_product_rows(problem);
+    const double products =
+        x->common ? 1 : largest_part(problem->batch, 1, plan->block_m / rows, plan->blocks_m, plan->p, 1);
+    const tsr_rect one = tsr_problem_stack_rect(problem, name, 0, 1);
+    const double elements = products * (double)one.rows * (double)one.cols;
+    const double bytes = elements * (double)tsr_dtype_bytes(x->element.dtype);
+    return (panels){.read = bytes,
+                    .upload = plan->resources.host_memory ? 0 : bytes,
+                    .packed = plan->operand[name].pack ? bytes + elements * (double)tsr_dtype_bytes(problem->input) : 0,
+                    .panels = x->common ? 1 : (double)plan->blocks_m};
+}
+
 /* `k`: of the rank */
 static panels panels_of(const tsr_plan *plan, tsr_operand_name name, int64_t k) {
     const tsr_resources *res = &plan->resources;
@@ -166,15 +182,17 @@ static void sweep_of(const tsr_plan *plan, tsr_operand_name name, int64_t k, dou
     const tsr_rates *rates = &plan->resources.rates;
     const tsr_operand *operand = &plan->problem.operand[name];
     const tsr_side side = tsr_plan_side(plan, name);
-    const panels x = panels_of(plan, name, k);
+    const bool stacked = plan->problem.batch > 1; /* its rows are whole ones */
+    const panels x = stacked ? stacked_of(plan, name) : panels_of(plan, name, k);
     const placement at = place(rates, (int64_t)ranks, side.sharing, side.stride);
     const bool by_k = !tsr_problem_k_is_cols(&plan->problem, name);
     /* what is made on the device crosses no link */
     const tsr_lane made = operand->path == TSR_DATA_PATH_DEVICE ? TSR_LANE_PACK : TSR_LANE_UPLOAD;
     double *seconds = work->operand[name];
-    seconds[TSR_LANE_READ] = read_seconds(rates, x.read, ranks) *
-                             short_rows(operand->on_disk, by_k ? side.local : tsr_max(1, tsr_min(plan->panel, k)),
-                                        by_k ? side.length : plan->problem.k, operand->element.dtype);
+    const double slower =
+        short_rows(operand->on_disk && !stacked, by_k ? side.local : tsr_max(1, tsr_min(plan->panel, k)),
+                   by_k ? side.length : plan->problem.k, operand->element.dtype);
+    seconds[TSR_LANE_READ] = read_seconds(rates, x.read, ranks) * slower;
     seconds[TSR_LANE_EXCHANGE] = side.sharing > 1 && x.moved > 0 ? ring_seconds(rates, at, x.moved, x.rings) : 0;
     seconds[TSR_LANE_UPLOAD] = x.upload / rates->lane[made];
     seconds[TSR_LANE_PACK] = x.packed / rates->lane[TSR_LANE_PACK];
@@ -439,7 +457,7 @@ double tsr_exchange_bound(const tsr_problem *x, int ranks) {
     double owned[3] = {m * k / p * (double)tsr_dtype_bytes(x->operand[TSR_OPERAND_A].element.dtype),
                        k * n / p * (double)tsr_dtype_bytes(x->operand[TSR_OPERAND_B].element.dtype),
                        m * n / p * (double)tsr_problem_sum_bytes(x)};
-    if (m * n * k == 0) return 0;
+    if (m * n * k == 0 || x->batch > 1) return 0; /* products of a stack have nothing in common */
     /* x·y·z ≥ P·owned[0]·owned[1]·owned[2] = (mnk / P)² in elements, each at least what is owned: least sum by
      * levelling. */
     double product = p * owned[0] * owned[1] * owned[2], level = cbrt(product);

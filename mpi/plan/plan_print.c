@@ -41,7 +41,7 @@ static void print_kept(const tsr_plan *plan, FILE *to) {
     if (plan->blocks_m * plan->blocks_n < 2 || plan->problem.k == 0) return;
     fprintf(to, "what stays     of A %s, of B %s; super-blocks %s\n",
             what_stays(plan->operand[TSR_OPERAND_A], plan->blocks_n),
-            what_stays(plan->operand[TSR_OPERAND_B], plan->blocks_m),
+            what_stays(plan->operand[TSR_OPERAND_B], plan->problem.batch > 1 ? 1 : plan->blocks_m),
             tsr_plan_grows(plan) ? "in growing squares" : "row by row");
 }
 

@@ -26,6 +26,8 @@ void tsr_plan_one_block(tsr_plan *plan);
 bool tsr_plan_split(tsr_plan *plan, int64_t edge, int64_t more);
 /* Cuts the rows of the super-blocks into one part more; false when a rank has at most `edge` of them. */
 bool tsr_plan_split_rows(tsr_plan *plan, int64_t edge);
+/* The plan of a stack of products (plan_stack.c). */
+tsr_status tsr_plan_stack(const tsr_problem *problem, const tsr_resources *resources, tsr_plan *plan);
 /* Error of a plan that does not fit. */
 tsr_status tsr_plan_refuse(const tsr_plan *plan);
 

@@ -124,6 +124,8 @@ static tsr_status plan_search(const tsr_problem *problem, const tsr_resources *r
 void tsr_plan_fewest_bytes(const tsr_plan *plan, tsr_plan *fewest) {
     search s = {.seconds = INFINITY, .best = *plan};
     tsr_prediction prediction;
+    *fewest = *plan;
+    if (plan->problem.batch > 1) return; /* nothing is exchanged */
     tsr_plan_predict(plan, &prediction);
     s.bytes = prediction.lane_bytes[TSR_LANE_EXCHANGE];
     visit_grids(&plan->problem, &plan->resources, (int64_t)plan->p * plan->q * plan->r, visit_fewest, &s);
@@ -205,6 +207,7 @@ static tsr_status plan_any(const tsr_problem *problem, const tsr_resources *res,
 
 tsr_status tsr_plan_make(const tsr_problem *problem, const tsr_resources *res, tsr_plan *plan) {
     tsr_plan made;
+    if (problem->batch > 1) return tsr_plan_stack(problem, res, plan);
     TSR_TRY(check_kept(problem, res));
     TSR_TRY(res->schedule ? plan_scheduled(problem, res, &made) : plan_any(problem, res, &made));
     *plan = made;

@@ -152,3 +152,20 @@ tsr_status tsr_problem_take_gram(tsr_problem *problem, tsr_triangle triangle) {
         tsr_max(1, tsr_min(common_multiple(problem->unit_m, problem->unit_n), problem->m));
     return TSR_OK;
 }
+
+/* ---- stacks ---------------------------------------------------------------------------------- */
+
+void tsr_problem_stack(tsr_problem *problem, int64_t products) {
+    problem->unit_m = problem->m;
+    problem->m *= products;
+    problem->batch = products;
+    for (int i = 0; i < TSR_OPERANDS; i++)
+        if (!problem->operand[i].common) problem->operand[i].rows *= products;
+}
+
+tsr_rect tsr_problem_stack_rect(const tsr_problem *problem, tsr_operand_name name, int64_t first, int64_t count) {
+    const tsr_operand *x = &problem->operand[name];
+    if (x->common) return (tsr_rect){0, 0, x->rows, x->cols};
+    const int64_t rows = x->rows / problem->batch;
+    return (tsr_rect){first * rows, 0, count * rows, x->cols};
+}

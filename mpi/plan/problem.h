@@ -25,6 +25,7 @@ typedef struct {
     bool conjugate; /* counts for complex elements */
     tsr_data_path path;
     bool on_disk; /* rows are bytes of a file on a disk, which is slow with short pieces of them */
+    bool common;  /* of a stack: one matrix for all products */
 } tsr_operand;
 
 /* C (m × n) = alpha · op(A) (m × k) · op(B) (k × n) + beta · C0 (m × n) */
@@ -47,6 +48,9 @@ typedef struct {
      * multiplied, and the other is its mirror */
     bool gram;
     tsr_triangle triangle; /* of C that is not zeros; full unless gram */
+    /* Products of one shape, whose matrices lie one below the other: m and the rows of operands are those of all, C is
+     * cut between products alone, and k is one's. 0 and 1: one product */
+    int64_t batch;
 } tsr_problem;
 
 /* Whether an operand is stored with k along its rows' elements (m × k, n × k); else k counts its rows. */
@@ -108,6 +112,15 @@ tsr_status tsr_problem_make(tsr_operand a, tsr_operand b, const tsr_operand *c0,
 /* The problem is one of a Gram matrix from here on. A and B are the same real matrix, one of them transposed, there is
  * no C0, and the units of both sides are set: they become one. TSR_ERR_UNSUPPORTED where this is not so. */
 tsr_status tsr_problem_take_gram(tsr_problem *problem, tsr_triangle triangle);
+/* Makes the problem one of a stack of `products`, 2 or more, that are each what it was; `common` of an operand is set
+ * before. Nothing of it is empty, and unit_n is 1. */
+void tsr_problem_stack(tsr_problem *problem, int64_t products);
+/* Rows of C that each product of a stack has. */
+static inline int64_t tsr_problem_product_rows(const tsr_problem *problem) {
+    return problem->batch > 1 ? problem->m / problem->batch : problem->m;
+}
+/* What `count` products of a stack from number `first` on read of an operand, as it is stored. */
+tsr_rect tsr_problem_stack_rect(const tsr_problem *problem, tsr_operand_name name, int64_t first, int64_t count);
 /* The type that A's and B's values ask for. */
 tsr_dtype tsr_problem_operands_type(const tsr_problem *problem);
 /* C is stored as `out`, because somebody said so. The product is made in fp64 for an f64 and where an operand's type

@@ -215,6 +215,38 @@ static void set_pieces(const side *s, tsr_rect stored, bool gathered, tsr_sweep_
     product->operand[s->name].height = gathered ? tsr_ceil_div(stored.rows, s->parts) : stored.rows;
 }
 
+/* What a super-block reads of an operand. */
+static tsr_rect panel_rect(const tsr_emitter *e, tsr_operand_name name, const block *at, tsr_span ks) {
+    const tsr_problem *problem = &e->plan->problem;
+    const int64_t rows = tsr_problem_product_rows(problem);
+    if (problem->batch > 1) return tsr_problem_stack_rect(problem, name, at->rows.start / rows, at->rows.count / rows);
+    return stored_rect(tsr_problem_k_is_cols(problem, name), name == TSR_OPERAND_A ? at->rows : at->cols, ks);
+}
+
+/* Elements from one product's part of an operand to the next one's, which is read as it is stored, or packed; and *ld
+ * from row to row. */
+static int64_t stack_stride(const tsr_plan *plan, tsr_operand_name name, int64_t products, int64_t *ld) {
+    const tsr_operand *x = &plan->problem.operand[name];
+    const tsr_rect one = tsr_problem_stack_rect(&plan->problem, name, 0, 1);
+    const int64_t cols = !x->transpose ? one.cols : x->common ? one.rows : products * one.rows;
+    *ld = plan->operand[name].pack ? tsr_plan_packed_ld(plan, cols) : cols;
+    return x->common ? 0 : x->transpose ? one.rows : one.rows * *ld;
+}
+
+/* The products of a super-block of a stack. */
+static void set_stack(const tsr_plan *plan, tsr_rect part, tsr_step *step) {
+    const tsr_problem *problem = &plan->problem;
+    const int64_t rows = tsr_problem_product_rows(problem);
+    step->batch = part.rows / rows;
+    step->m = rows;
+    step->stride_a = stack_stride(plan, TSR_OPERAND_A, step->batch, &step->lda);
+    step->stride_b = stack_stride(plan, TSR_OPERAND_B, step->batch, &step->ldb);
+    step->stride_c = rows * step->ld;
+    step->lane_bytes = (double)step->batch * ((double)rows + (double)step->n) * (double)step->k *
+                           (double)tsr_dtype_bytes(problem->input) +
+                       (double)part.rows * (double)step->n * (double)tsr_dtype_bytes(problem->type);
+}
+
 static void set_product(const tsr_plan *plan, tsr_rect part, tsr_span ks, bool first, tsr_step *step) {
     const tsr_problem *problem = &plan->problem;
     const int64_t multiple = plan->resources.multiple;
@@ -229,6 +261,8 @@ static void set_product(const tsr_plan *plan, tsr_rect part, tsr_span ks, bool f
     step->flops = 2.0 * (double)(part.rows * reals.m) * (double)(part.cols * reals.n) * (double)(ks.count * reals.k);
     step->lane_bytes = ((double)step->m * (double)step->k + (double)step->k * (double)step->n) * element +
                        (first ? 1.0 : 2.0) * (double)step->m * (double)step->n * sum;
+    step->batch = 1;
+    if (problem->batch > 1) set_stack(plan, part, step);
 }
 
 /* The next rows of a super-block that are multiplied at once, from `row` of this rank's on: all of them, or of one on
@@ -308,8 +342,8 @@ static tsr_status emit_sweep(tsr_emitter *e, const block *at, tsr_chain *sum) {
         visit va, vb;
         if (problem->gram) find_gram_visits(plan, at, at->i * panels + t, at->j * panels + t, &va, &vb);
         else find_visits(e, at, at->i * panels + t, at->j * panels + t, &va, &vb);
-        const tsr_rect stored_a = stored_rect(tsr_problem_k_is_cols(problem, TSR_OPERAND_A), at->rows, ks),
-                       stored_b = stored_rect(tsr_problem_k_is_cols(problem, TSR_OPERAND_B), at->cols, ks);
+        if (problem->operand[TSR_OPERAND_A].common) va = vb; /* of a stack: needed by all super-blocks, as B's is */
+        const tsr_rect stored_a = panel_rect(e, TSR_OPERAND_A, at, ks), stored_b = panel_rect(e, TSR_OPERAND_B, at, ks);
         tsr_chain ready_a = {-1, 0}, ready_b = {-1, 0};
         if (at->diagonal && tsr_plan_shares(plan)) {
             TSR_TRY(emit_shared(e, &a, &b, stored_a, &va, &ready_a, &ready_b));

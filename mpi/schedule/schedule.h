@@ -76,11 +76,13 @@ typedef struct {
     /* in reals: pack: of the packed operand; finish: of buffer 0; multiply and zero: of C. In elements of C: download,
      * copy out, transpose and mirror: of buffer 0 */
     int64_t ld;
-    int64_t lda, ldb;  /* multiply */
-    int64_t count;     /* reduce: elements of one piece; mirror: columns of the tile */
-    bool accumulate;   /* multiply */
-    double flops;      /* multiply: 2·m·n·k of the real product itself, without padding */
-    double lane_bytes; /* what the lane's record counts for this step */
+    int64_t lda, ldb;                     /* multiply */
+    int64_t batch;                        /* multiply: products of m × n × k, 1 unless they are of a stack */
+    int64_t stride_a, stride_b, stride_c; /* from one to the next, in elements */
+    int64_t count;                        /* reduce: elements of one piece; mirror: columns of the tile */
+    bool accumulate;                      /* multiply */
+    double flops;                         /* multiply: 2·m·n·k of the real product itself, without padding */
+    double lane_bytes;                    /* what the lane's record counts for this step */
 } tsr_step;
 
 typedef tsr_status (*tsr_step_sink)(void *context, const tsr_step *step);

@@ -1,10 +1,10 @@
 /* Operation: C = A·B or C += A·B for many products, fp32, row-major, any shape; IEEE multiply-adds on the CUDA cores.
- * Mapping: a block makes a tile of 64 × 64 or 128 × 128 of one product, a warp 32 × 64 of it, a thread 8 × 8. Panels of
+ * Mapping: a block makes a tile of 64 × 64 or 64 × 128 of one product, a warp 32 × 64 of it, a thread 8 × 8. Panels of
  * 16 along k come by asynchronous copies where rows begin at multiples of 16 bytes. A's panel stands row by row, so
  * that nothing is turned on the way; a thread reads four elements along k of its rows at a time.
- * A block uses: 64 threads and 27 KiB of shared memory, or 256 threads and 55 KiB.
+ * A block uses: 64 threads and 27 KiB of shared memory, or 128 threads and 39 KiB.
  * Requirements: none.
- * Arithmetic intensity: 16 or 32 flop/byte.
+ * Arithmetic intensity: 16 or 21 flop/byte.
  * Measured: docs/measurements/gpu_batched.md.
  * Reference: Volkov and Demmel, Benchmarking GPUs to tune dense linear algebra, SC 2008. */
 #include "kernels/gemm/batched/batched.h"
@@ -97,10 +97,10 @@ template <int M, int N, int MOST_STAGES, int LEAST_BLOCKS> struct Simt {
 };
 
 typedef Simt<64, 64, 3, 6> Small;
-typedef Simt<128, 64, 3, 3> Large;
+typedef Simt<64, 128, 3, 3> Large;
 
-/* Tiles of 128 where they are mostly full. */
-bool in_large_tiles(int64_t m, int64_t n) { return m > 96 && n > 96; }
+/* Wider tiles where they are mostly full. */
+bool in_large_tiles(int64_t m, int64_t n) { return m > 64 && n > 96; }
 
 tsr_status launch(tsr_device *, tsr_stream *stream, const tsr_gemm_args *args) {
     return in_large_tiles(args->m, args->n) ? batched::launch<Large>(stream, args)

@@ -23,6 +23,8 @@
     X(cublasCgemm_64)                                                                                                  \
     X(cublasZgemm_64)                                                                                                  \
     X(cublasGemmEx_64)                                                                                                 \
+    X(cublasSsyrk_64)                                                                                                  \
+    X(cublasDsyrk_64)                                                                                                  \
     X(cublasXtCreate)                                                                                                  \
     X(cublasXtDestroy)                                                                                                 \
     X(cublasXtDeviceSelect)                                                                                            \

@@ -73,6 +73,18 @@ def test_grids():
             figures["record"]["check"].startswith("PASSED")), figures["record"]
 
 
+def test_gram():
+    """Half of the flops; what is shown is the whole product's rate, and a wrong C would be seen in both halves."""
+    for data in ("device", "memory"):
+        for ranks, options in ((0, ()), (2, ("--grid", "2x1x1")), (2, ())):
+            figures, _ = bench("--gram", "--shape", "700x700x90", "--data", data, "--panel", 40, *options, ranks=ranks)
+            record = figures["record"]
+            flops = sum(rank["flops"] for rank in record["ranks"])
+            assert record["gram"] == 1 and 1 < flops / (700 * 700 * 90) < 1.5, record
+            assert record["check"].startswith("PASSED"), record["check"]
+    fails("bench", "multiply", "--gram", "--shape", "70x60x50", code=2, says="--gram: C = A A' is square")
+
+
 def test_alone_without_memory():
     """What is measured beside the run does not fit into memory: it says so, and what was measured before stays."""
     limited = ["prlimit", f"--as={2 << 30}", TESSERA] # A of the kernel alone would take 2.25 GB; the run takes panels

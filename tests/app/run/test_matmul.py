@@ -5,6 +5,7 @@ agree bit for bit; what numpy.matmul refuses, multiply refuses.
 TSR_MATMUL_CASES: how many (default 500). TSR_MATMUL_SEED: of the first; each case has a seed of its own, and a failure
 tells it."""
 import concurrent.futures
+import json
 import os
 import random as chance
 
@@ -227,6 +228,25 @@ def check_one(seed):
     except BaseException:
         print(f"TSR_MATMUL_SEED={seed} TSR_MATMUL_CASES=1")
         raise
+
+
+def test_many_small_products():
+    """Several groups of products, each one launch."""
+    dice = np.random.default_rng(SEED)
+    a, b = (dice.integers(-4, 5, size=shape).astype("f8") for shape in ((600, 40, 30), (600, 30, 50)))
+    with h5py.File("stacks.h5", "w") as to:
+        to["A"], to["B"], to["T"] = a, b, a.swapaxes(1, 2)
+        to["one"] = b[:1]
+    for ranks, name, other, options in ((0, "A", "B", []), (3, "T", "B", ["--transpose-a"]),
+                                        (2, "T", "one", ["--transpose-a", "--verify"])):
+        run("multiply", f"stacks.h5:/{name}", f"stacks.h5:/{other}", "-o", "many.h5", "--force", "--device", "cpu",
+            "--log", "many.json", *options, ranks=ranks)
+        with h5py.File("many.h5") as made:
+            assert (made["C"][:] == a @ (b if other == "B" else b[:1])).all(), (ranks, name, other)
+        with open("many.json") as file:
+            record = json.load(file)
+        launches = [rank["tiles"] for rank in record["ranks"]]
+        assert record["products"] == 600 and record["m"] == 40 and 2 <= sum(launches) <= 40, (launches, record)
 
 
 def test_random_cases():

@@ -80,6 +80,26 @@ static void count_products(walk *w, const tsr_step *step) {
         for (int64_t j = at->col; j < at->col + at->cols; j++) w->multiplied[i * w->plan->problem.n + j] += k;
 }
 
+/* Products of a stack in one step: what they read and write lies in the buffers, and C's rows are whole products'. */
+static void check_stack(const walk *w, const tsr_step *step) {
+    const tsr_problem *x = &w->plan->problem;
+    const int64_t before = step->batch - 1; /* products before the last */
+    const size_t input = tsr_dtype_bytes(x->input);
+    if (x->batch < 2) {
+        CHECK(step->batch == 1, "%lld products of a single one", (long long)step->batch);
+        return;
+    }
+    CHECK(step->batch >= 1 && step->batch * step->m == step->rect.rows && step->m * x->batch == x->m,
+          "%lld products of %lld rows for %lld of %lld", (long long)step->batch, (long long)step->m,
+          (long long)step->rect.rows, (long long)x->m);
+    check_room(w, step, 0, (size_t)(before * step->stride_a + (step->m - 1) * step->lda + step->k) * input);
+    check_room(w, step, 1, (size_t)(before * step->stride_b + (step->k - 1) * step->ldb + step->n) * input);
+    check_room(w, step, 2, (size_t)(before * step->stride_c + step->m * step->ld) * tsr_dtype_bytes(x->type));
+    CHECK(x->operand[TSR_OPERAND_A].common == (step->stride_a == 0) &&
+              x->operand[TSR_OPERAND_B].common == (step->stride_b == 0),
+          "strides %lld, %lld", (long long)step->stride_a, (long long)step->stride_b);
+}
+
 static void check_step(walk *w, const tsr_step *step) {
     const tsr_problem *x = &w->plan->problem;
     size_t type = tsr_dtype_bytes(x->type);
@@ -110,6 +130,7 @@ static void check_step(walk *w, const tsr_step *step) {
         check_room(w, step, 0, (size_t)((step->m - 1) * step->lda + step->k) * tsr_dtype_bytes(x->input));
         check_room(w, step, 1, (size_t)((step->k - 1) * step->ldb + step->n) * tsr_dtype_bytes(x->input));
         check_room(w, step, 2, (size_t)(step->m * step->ld) * type);
+        check_stack(w, step);
         break;
     case TSR_STEP_REDUCE:
         check_room(w, step, 0, step->bytes * (size_t)w->plan->r);
@@ -162,9 +183,10 @@ static void check_all(const int *counts, int64_t elements, int64_t expected, con
  * super-blocks across; where ranks do not exchange what they map or make, each of the `parts` that has something of
  * the super-block takes them. */
 static int64_t times_read(const tsr_plan *plan, tsr_data_path path, bool kept, int64_t side, int64_t block,
-                          int64_t unit, int parts) {
+                          int64_t unit, int parts, bool common) {
     bool alone = !tsr_plan_exchanges(plan, path);
     int64_t times = 0;
+    if (plan->problem.batch > 1) return common ? plan->p : 1;
     for (int64_t at = 0; at < (kept ? 1 : side); at += block)
         times += alone ? tsr_min(parts, tsr_ceil_div(tsr_min(block, side - at), unit)) : 1;
     return times;
@@ -247,20 +269,20 @@ static void simulate(const tsr_plan *plan) {
             w.read_a, a,
             times_read(plan, x->operand[TSR_OPERAND_A].path,
                        plan->operand[TSR_OPERAND_A].keep != TSR_KEEP_NONE || plan->operand[TSR_OPERAND_A].keep_host,
-                       x->n, plan->block_n, x->unit_n, plan->q),
+                       x->n, plan->block_n, x->unit_n, plan->q, x->operand[TSR_OPERAND_A].common),
             "A");
         check_all(
             w.read_b, b,
             times_read(plan, x->operand[TSR_OPERAND_B].path,
                        plan->operand[TSR_OPERAND_B].keep != TSR_KEEP_NONE || plan->operand[TSR_OPERAND_B].keep_host,
-                       x->m, plan->block_m, x->unit_m, plan->p),
+                       x->m, plan->block_m, x->unit_m, plan->p, x->operand[TSR_OPERAND_B].common),
             "B");
         if (tsr_plan_path(plan, x->operand[TSR_OPERAND_A].path) == TSR_DATA_PATH_HOST)
-            CHECK(w.read_a[0] == tsr_plan_reads(plan, TSR_OPERAND_A), "A's file is read %d times, not %lld",
-                  w.read_a[0], (long long)tsr_plan_reads(plan, TSR_OPERAND_A));
+            CHECK(x->batch > 1 || w.read_a[0] == tsr_plan_reads(plan, TSR_OPERAND_A),
+                  "A's file is read %d times, not %lld", w.read_a[0], (long long)tsr_plan_reads(plan, TSR_OPERAND_A));
         if (tsr_plan_path(plan, x->operand[TSR_OPERAND_B].path) == TSR_DATA_PATH_HOST)
-            CHECK(w.read_b[0] == tsr_plan_reads(plan, TSR_OPERAND_B), "B's file is read %d times, not %lld",
-                  w.read_b[0], (long long)tsr_plan_reads(plan, TSR_OPERAND_B));
+            CHECK(x->batch > 1 || w.read_b[0] == tsr_plan_reads(plan, TSR_OPERAND_B),
+                  "B's file is read %d times, not %lld", w.read_b[0], (long long)tsr_plan_reads(plan, TSR_OPERAND_B));
     }
     if (x->add_c0) check_all(w.read_c0, c, 1, "C0");
     check_calls(plan, calls);
@@ -429,6 +451,88 @@ static void test_gram_plans(const tsr_schedule_ops *schedule) {
     const int ways[] = {n.bands, n.kept_host[TSR_OPERAND_A], n.made - n.bands, n.refused};
     for (int i = 0; i < 4; i++) CHECK(ways[i] > 10, "Gram matrices go way %d %d times", i, ways[i]);
     CHECK(n.kept_host[TSR_OPERAND_B] == 0, "B is kept on the host, though it is made of A");
+}
+
+static tsr_operand stack_operand(int64_t rows, int64_t cols) {
+    static const tsr_element types[] = {{TSR_F32, false}, {TSR_F64, false}, {TSR_F32, true}, {TSR_I16, false}};
+    tsr_operand x = {.rows = rows, .cols = cols, .element = types[pick(0, 3)], .transpose = pick(0, 1)};
+    if (x.transpose) {
+        x.rows = cols;
+        x.cols = rows;
+    }
+    return x;
+}
+
+/* Of each product all is read once, by one rank; a matrix for all, once by each. The model counts the bytes. */
+static void check_stack_plan(const tsr_plan *plan) {
+    tsr_prediction prediction;
+    tsr_forecast most = {{0}, 0, 0, 0};
+    const int ranks = plan->p;
+    for (int rank = 0; rank < ranks; rank++) {
+        tsr_forecast one;
+        CHECK_OK(tsr_plan_forecast(plan, rank, &one));
+        CHECK(one.tiles >= 1 && one.tiles <= plan->blocks_m, "rank %d has %lld launches", rank, (long long)one.tiles);
+        for (int lane = 0; lane < TSR_LANE_COUNT; lane++)
+            most.lane_bytes[lane] = fmax(most.lane_bytes[lane], one.lane_bytes[lane]);
+    }
+    tsr_plan_predict(plan, &prediction);
+    for (int lane = 0; lane < TSR_LANE_COUNT; lane++)
+        if (lane != TSR_LANE_MULTIPLY && (lane != TSR_LANE_DOWNLOAD || !plan->resources.host_memory))
+            CHECK(fabs(prediction.lane_bytes[lane] - most.lane_bytes[lane]) <= 1e-9 * most.lane_bytes[lane],
+                  "the %s lane: %g bytes predicted, %g are moved", tsr_lane_name((tsr_lane)lane),
+                  prediction.lane_bytes[lane], most.lane_bytes[lane]);
+    CHECK(prediction.seconds > 0 && isfinite(prediction.seconds), "%g s", prediction.seconds);
+    CHECK(tsr_exchange_bound(&plan->problem, ranks) == 0, "products of a stack have nothing to exchange");
+}
+
+/* Stacks of small products, of which a rank makes as many at a time as fit. */
+static void test_stacks(void) {
+    int made = 0;
+    int refused = 0;
+    int grouped = 0;
+    state = 7;
+    for (int i = 0; i < 800; i++) {
+        const int64_t m = pick(1, 20);
+        const int64_t n = pick(1, 20);
+        const int64_t k = pick(1, 20);
+        tsr_operand a = stack_operand(m, k), b = stack_operand(k, n);
+        tsr_operand c0 = {.rows = m, .cols = n, {TSR_F32, false}};
+        const bool add = pick(0, 3) == 0;
+        tsr_problem problem;
+        tsr_resources res = some_resources();
+        tsr_plan plan;
+        CHECK_OK(
+            tsr_problem_make(a, b, add ? &c0 : NULL, (tsr_complex){1, 0}, (tsr_complex){add ? 2 : 0, 0}, &problem));
+        problem.operand[pick(0, 1)].common = pick(0, 2) == 0;
+        tsr_problem_stack(&problem, pick(2, 40));
+        CHECK(problem.m % problem.batch == 0 && tsr_problem_product_rows(&problem) == m, "%lld rows of %lld products",
+              (long long)problem.m, (long long)problem.batch);
+        res.multiple = 1;
+        res.device_limit = (size_t)1 << pick(10, 18);
+        res.host_limit = (size_t)1 << pick(10, 18);
+        res.grid[0] = pick(0, 3) == 0 ? (int)tsr_min(res.ranks, pick(1, problem.batch)) : 0;
+        res.grid[1] = res.grid[2] = res.grid[0] > 0;
+        const tsr_status status = tsr_plan_make(&problem, &res, &plan);
+        refused += status == TSR_ERR_LIMIT;
+        if (status == TSR_ERR_LIMIT) continue;
+        CHECK(status == TSR_OK, "%s", tsr_message());
+        CHECK(plan.q == 1 && plan.r == 1 && (res.grid[0] == 0 || plan.p == res.grid[0]), "%d x %d x %d", plan.p, plan.q,
+              plan.r);
+        check_limits(&plan, &res);
+        simulate(&plan);
+        check_stack_plan(&plan);
+        made++;
+        grouped += plan.blocks_m > 2;
+    }
+    CHECK(made > 400 && refused > 50 && grouped > 20, "%d made, %d refused, %d in groups: the cases no longer cover it",
+          made, refused, grouped);
+    tsr_problem problem;
+    tsr_plan plan;
+    tsr_resources res = {.ranks = 4, .grid = {2, 2, 1}, .device_limit = 1 << 20, .host_limit = 1 << 20};
+    const tsr_operand square = {.rows = 8, .cols = 8, .element = {TSR_F32, false}};
+    CHECK_OK(tsr_problem_make(square, square, NULL, (tsr_complex){1, 0}, (tsr_complex){0, 0}, &problem));
+    tsr_problem_stack(&problem, 9);
+    CHECK_FAILS(tsr_plan_make(&problem, &res, &plan), TSR_ERR_USAGE, "p x 1 x 1");
 }
 
 /* By name, and by itself. */
@@ -742,5 +846,6 @@ int main(void) {
     test_advice();
     test_large();
     test_schedules();
+    test_stacks();
     return 0;
 }

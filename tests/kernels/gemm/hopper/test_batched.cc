@@ -72,12 +72,12 @@ static double as_bf16(double x, uint16_t *to) { return tsr_bf16_decode(*to = tsr
 int main() {
     hopper_test::run(
         [] {
-            check_all<DoubleSmall, DoubleLarge>(as_double);
+            check_all<DoubleTile, Double<128, 64, 32, 64, 3, 2>>(as_double);
             check<HalfSmall<TSR_F16>>({.what = "f16", .m = 70, .n = 66, .k = 40, .multiprocessors = 2}, {0, 0}, as_f16);
             check_all<HalfSmall<TSR_BF16>, HalfLarge<TSR_BF16>>(as_bf16);
         },
         [] {
-            check_random<DoubleSmall, DoubleLarge>(as_double);
+            check_random<DoubleTile, Double<128, 64, 32, 64, 3, 2>>(as_double);
             check_random<HalfSmall<TSR_BF16>, HalfLarge<TSR_BF16>>(as_bf16);
         });
     return 0;
