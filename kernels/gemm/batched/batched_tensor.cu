@@ -5,6 +5,7 @@
  * 2t, 2t + 1, 2t + 8, 2t + 9, so that reads of A are 16 bytes wide. 16-bit: ldmatrix brings fragments, and turns B's.
  * Rows of a stage stand so far apart that no read meets a bank twice.
  * A block uses: 128 or 256 threads, 39 to 133 KiB of shared memory.
+ * 16-bit products of whole tiles of 128 rows, one below the other, go to `wgmma` (tsr_wgmma_stack).
  * Requirements: sm_90 for fp64 (m16n8k16), sm_80 for the others; built for sm_90a.
  * Arithmetic intensity: of a tile of 64 × 64 8 flop/byte in fp64, 32 in bf16.
  * Measured: docs/measurements/gpu_batched.md.
@@ -106,11 +107,11 @@ template <int M, int N, int WM, int WN, int MOST_STAGES, int LEAST_BLOCKS> struc
 
 /* ---- f16, bf16 ------------------------------------------------------------------------------- */
 
-template <tsr_dtype TYPE, int M, int N, int WM, int WN, int MOST_STAGES, int LEAST_BLOCKS> struct Half {
+template <tsr_dtype TYPE, int M, int N, int WM, int WN, int MOST_STAGES, int LEAST_BLOCKS, int PANEL = 32> struct Half {
     typedef uint16_t In;
     typedef float Out;
     static constexpr int TM = M, TN = N;
-    static constexpr int TK = 32;
+    static constexpr int TK = PANEL;
     static constexpr int STAGES = MOST_STAGES, BLOCKS = LEAST_BLOCKS;
     static constexpr bool EXISTS = hopper::FOR_SM90A;
     static constexpr int THREADS = 32 * (TM / WM) * (TN / WN);
@@ -182,6 +183,12 @@ constexpr tsr_gemm_kernel sm_90(tsr_dtype input, tsr_dtype type, tsr_gemm_kernel
     return tsr_gemm_cuda_kernel(input, type, own);
 }
 
+/* Whole tiles of `wgmma` are twice as fast. */
+template <tsr_dtype TYPE> tsr_status launch_halves(tsr_device *device, tsr_stream *stream, const tsr_gemm_args *args) {
+    if (tsr_wgmma_stacks(args)) return tsr_wgmma_stack(stream, TYPE, args);
+    return launch<HalfSmall<TYPE>, HalfLarge<TYPE>>(device, stream, args);
+}
+
 /* As `wgmma`: the tensor cores add 16 products at a time. */
 constexpr double HALF_ERROR_FACTOR = 2.0;
 
@@ -195,7 +202,7 @@ template <tsr_dtype TYPE> constexpr tsr_gemm_kernel table(const tsr_gemm_kernel 
                   .speed_rank = 18,
                   .batched = own,
                   .shape = shape<HalfSmall<TYPE>, HalfLarge<TYPE>>,
-                  .launch = launch<HalfSmall<TYPE>, HalfLarge<TYPE>>});
+                  .launch = launch_halves<TYPE>});
 }
 
 } // namespace

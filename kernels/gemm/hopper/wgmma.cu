@@ -42,6 +42,7 @@ __device__ __forceinline__ void produce(const void *map_a, const void *map_b, co
     for (hopper::WorkTile work; scheduler.next(w.plan, &work);) {
         const hopper::TilePlace tile = w.place_of(work.tile);
         const int row = (tile.row * S::CLUSTER + rank) * M, col = tile.col * S::N;
+        const int row_b = TURNS && w.product_rows > 0 ? row / w.product_rows * w.product_depth : 0;
         if (w.accumulate && w.reached && work.to < 0) {
             for (int i = 0; i < M / BOX_ROWS * (S::N / BOX_COLS); i++)
                 hopper::prefetch_tensor(map_c, row + i % 2 * BOX_ROWS, col + i / 2 * BOX_COLS);
@@ -56,7 +57,7 @@ __device__ __forceinline__ void produce(const void *map_a, const void *map_b, co
             for (int i = 0; i < S::N / 64 / S::CLUSTER; i++) {
                 const int square = rank * (S::N / 64 / S::CLUSTER) + i;
                 unsigned char *to = stage + A_BYTES + square * SQUARE_BYTES;
-                if (TURNS) hopper::copy_tensor(to, map_b, p * K, col + square * 64, full);
+                if (TURNS) hopper::copy_tensor(to, map_b, row_b + p * K, col + square * 64, full);
                 else hopper::copy_tensor_to(3, to, map_b, p * K, col + square * 64, full);
             }
         }
@@ -276,6 +277,7 @@ tsr_status launch_as(tsr_device *device, tsr_stream *stream, const tsr_gemm_args
     Work w;
     CUtensorMap map_a, map_b, map_c = {};
     hopper::take_product(&w, args, M * S::CLUSTER, S::N);
+    w.product_rows = w.product_depth = 0;
     w.reached = tsr_tensor_map_reaches(args->c, args->ldc, sizeof(float));
     TSR_TRY(hopper::plan_tiles(S::CUT, &w, tsr_ceil_div(k, K), S::CLUSTER));
     TSR_TRY(hopper::parts_clear(stream, &w, room_b + aligned_bytes(k, n)));
@@ -319,6 +321,29 @@ template <tsr_dtype TYPE> tsr_status launch_slices(tsr_device *device, tsr_strea
     return TSR_LAUNCH(add_slices, (unsigned)tsr_ceil_div(m * tsr_ceil_div(n, 4), ADDERS), ADDERS, 0, stream, pieces,
                       w.slices, (int64_t)w.rows, piece_ld, (float *)args->c, args->ldc, (int)m, (int)n,
                       args->accumulate);
+}
+
+/* ---- stacks of products (tsr_wgmma_stack) -------------------------------------------------------- */
+
+template <tsr_dtype TYPE> tsr_status launch_stack(tsr_stream *stream, const tsr_gemm_args *args) {
+    using S = Sizes<true>;
+    constexpr tsr_tensor_box BOX_A = {.rows = M, .cols = 64, .swizzle = 128},
+                             BOX_B = {.rows = K, .cols = 64, .swizzle = 128};
+    tsr_gemm_args all = *args;
+    Work w;
+    CUtensorMap map_a, map_b, map_c;
+    all.m = args->batch * args->m;
+    hopper::take_product(&w, &all, M, S::N);
+    w.product_rows = (int)args->m;
+    w.product_depth = (int)args->k;
+    w.reached = true;
+    TSR_TRY(hopper::plan_tiles(S::CUT, &w, args->k / K, 1));
+    TSR_TRY(hopper::parts_clear(stream, &w, nullptr));
+    TSR_TRY(tsr_tensor_map(args->a, TYPE, all.m, args->k, args->lda, BOX_A, &map_a));
+    TSR_TRY(tsr_tensor_map(args->b, TYPE, args->batch * args->k, args->n, args->ldb, BOX_B, &map_b));
+    TSR_TRY(tsr_tensor_map(args->c, TSR_F32, all.m, args->n, args->ldc, BOX, &map_c));
+    return launch_clusters(gemm_wgmma<TYPE, true>, stream, w.plan.workers, S::Pipe::SHARED_BYTES, 1, map_a, map_b,
+                           map_c, w);
 }
 
 template <tsr_dtype TYPE> tsr_status launch_part(tsr_device *device, tsr_stream *stream, const tsr_gemm_args *args) {
@@ -394,6 +419,26 @@ template <tsr_dtype TYPE> constexpr tsr_gemm_kernel table(const tsr_gemm_kernel 
 }
 
 } // namespace
+
+bool tsr_wgmma_stacks(const tsr_gemm_args *args) {
+    const int64_t batch = args->batch;
+    const int64_t m = args->m;
+    const int64_t n = args->n;
+    const int64_t k = args->k;
+    const bool follow =
+        args->stride_a == m * args->lda && args->stride_b == k * args->ldb && args->stride_c == m * args->ldc;
+    const bool reached = tsr_tensor_map_reaches(args->a, args->lda, sizeof(uint16_t)) &&
+                         tsr_tensor_map_reaches(args->b, args->ldb, sizeof(uint16_t)) &&
+                         tsr_tensor_map_reaches(args->c, args->ldc, sizeof(float));
+    /* tiles that fill the device are not cut along k, and so short that none is handed over */
+    return batch > 1 && follow && reached && m % M == 0 && k % K == 0 && k > 0 && k / K <= Sizes<true>::CUT.handing &&
+           n > 0 && batch * m <= MOST_EXTENT && batch * k <= MOST_EXTENT &&
+           batch * (m / M) * tsr_ceil_div(n, Sizes<true>::N) >= hopper::FULL_DEVICE;
+}
+
+tsr_status tsr_wgmma_stack(tsr_stream *stream, tsr_dtype type, const tsr_gemm_args *args) {
+    return type == TSR_BF16 ? launch_stack<TSR_BF16>(stream, args) : launch_stack<TSR_F16>(stream, args);
+}
 
 const tsr_gemm_kernel tsr_gemm_wgmma_bf16 = table<TSR_BF16>(&tsr_gemm_batched_bf16);
 const tsr_gemm_kernel tsr_gemm_wgmma_f16 = table<TSR_F16>(&tsr_gemm_batched_f16);

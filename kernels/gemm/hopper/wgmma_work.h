@@ -40,6 +40,8 @@ struct Work {
     int tiles_m, tiles_n;     /* a tile here is a cluster's */
     hopper::TilePlan plan;    /* workers are clusters */
     bool accumulate, reached; /* reached: by tensor copies */
+    /* of a stack of products: rows of C of one, and of B. 0: one product. Tiles that take turns alone */
+    int product_rows, product_depth;
 
     __device__ __forceinline__ hopper::TilePlace place_of(int tile) const {
         return hopper::tile_at(tile, tiles_m, tiles_n, BAND);

@@ -8,6 +8,9 @@
 
 using hopper_test::Case;
 
+bool tsr_wgmma_stacks(const tsr_gemm_args *) { return false; } /* of another file */
+tsr_status tsr_wgmma_stack(tsr_stream *, tsr_dtype, const tsr_gemm_args *) { return TSR_ERR_UNSUPPORTED; }
+
 /* As products of a batch: of `rows` rows of A and C each, or of `cols` columns of B and C; 0: one product. */
 struct Cut {
     int64_t rows, cols;

@@ -63,7 +63,58 @@ static const Case slices[] = {
     {.what = "slices, ragged", .m = 65, .n = 131, .k = 37 * 64, .multiprocessors = 36, .pad_c = 1},
 };
 
+/* The product as the last of a stack of three, of which the others are other ones: their B is NaN. */
+template <tsr_dtype TYPE> static tsr_status as_last_of_stack(tsr_device *, tsr_stream *, const tsr_gemm_args *args) {
+    const size_t rows_a = (size_t)args->m * (size_t)args->lda, rows_b = (size_t)args->k * (size_t)args->ldb;
+    const size_t rows_c = (size_t)args->m * (size_t)args->ldc;
+    void *memory = nullptr;
+    CHECK(posix_memalign(&memory, 1024, 3 * (2 * rows_a + 2 * rows_b + 4 * rows_c)) == 0, "no memory");
+    float *c = (float *)memory;
+    uint16_t *a = (uint16_t *)(c + 3 * rows_c), *b = a + 3 * rows_a;
+    memset(memory, 0xff, 3 * (2 * rows_a + 2 * rows_b + 4 * rows_c));
+    memset(a, 0, 2 * rows_a * sizeof *a);
+    memcpy(a + 2 * rows_a, args->a, rows_a * sizeof *a);
+    memcpy(b + 2 * rows_b, args->b, rows_b * sizeof *b);
+    memcpy(c + 2 * rows_c, args->c, rows_c * sizeof *c);
+    tsr_gemm_args stack = *args;
+    stack.batch = 3;
+    stack.a = a;
+    stack.b = b;
+    stack.c = c;
+    stack.stride_a = (int64_t)rows_a;
+    stack.stride_b = (int64_t)rows_b;
+    stack.stride_c = (int64_t)rows_c;
+    const tsr_status status = launch_stack<TYPE>(nullptr, &stack);
+    memcpy(args->c, c + 2 * rows_c, rows_c * sizeof *c);
+    free(memory);
+    return status;
+}
+
+static void check_stacks() {
+    check({.what = "stack", .m = 128, .n = 128, .k = 128, .multiprocessors = 2}, TSR_BF16, as_last_of_stack<TSR_BF16>);
+    check({.what = "stack, many tiles a block", .m = 256, .n = 200, .k = 192, .multiprocessors = 2, .accumulate = true},
+          TSR_F16, as_last_of_stack<TSR_F16>);
+    tsr_gemm_args args = {.m = 128, .n = 128, .lda = 64, .ldb = 128, .ldc = 128};
+    args.k = 64;
+    args.batch = 200;
+    args.stride_a = 128 * 64;
+    args.stride_b = 64 * 128;
+    args.stride_c = 128 * 128;
+    CHECK(tsr_wgmma_stacks(&args), "a stack of whole tiles");
+    for (int which = 0; which < 6; which++) {
+        tsr_gemm_args other = args;
+        if (which == 0) other.m = 129;
+        if (which == 1) other.k = 63;
+        if (which == 2) other.stride_b = 0;
+        if (which == 3) other.stride_c++;
+        if (which == 4) other.batch = 100;
+        if (which == 5) other.c = (char *)nullptr + 4;
+        CHECK(!tsr_wgmma_stacks(&other), "%d is no stack of whole tiles", which);
+    }
+}
+
 static void check_fixed() {
+    check_stacks();
     for (const Case &c : shared) check(c, TSR_BF16, launch_as<TSR_BF16, false>);
     for (const Case &c : turns) check(c, TSR_BF16, launch_as<TSR_BF16, true>);
     for (const Case &c : slices) check(c, TSR_BF16, launch_slices<TSR_BF16>);
