@@ -14,9 +14,9 @@ typedef struct {
     tsr_dtype input; /* that holds A and B */
     tsr_dtype type;  /* that holds C: one of sums, or complex where `input` is */
     int64_t k;
+    double bound; /* |ΔC| ≤ bound·(|A||B|), elementwise; 0: C is exact */
     bool gram;    /* B is A transposed, of seed_a */
     bool lower;   /* nothing of C is above its diagonal */
-    double bound; /* |ΔC| ≤ bound·(|A||B|), elementwise; 0: C is exact */
 } tsr_bench_expected;
 
 typedef struct {

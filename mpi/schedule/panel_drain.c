@@ -130,7 +130,7 @@ static tsr_status emit_mirror(tsr_emitter *e, const rows_of_c *rows, int64_t lef
 static tsr_status emit_symmetric(tsr_emitter *e, rows_of_c rows, bool tile) {
     const int64_t left = rows.rect.cols - (tile ? rows.rect.rows : 0);
     tsr_chain out = {-1, 0}, chain = {-1, 0};
-    rows_of_c mirrored;
+    rows_of_c mirrored = {.ld = 0};
     if (tsr_plan_finishes(e->plan)) {
         TSR_TRY(emit_finish(e, &rows, &out));
         rows.ld = rows.rect.cols;

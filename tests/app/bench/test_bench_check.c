@@ -50,7 +50,7 @@ static tsr_bench_verdict verdict_of(const tsr_bench_expected *e, product *p, int
 }
 
 static void check_type(tsr_dtype input, tsr_dtype type) {
-    tsr_bench_expected e = {TSR_FILL_INTEGER, 4, 9, input, type, K, 0};
+    tsr_bench_expected e = {TSR_FILL_INTEGER, 4, 9, input, type, K, 0, false, false};
     static product p;
     multiply(&e, &p);
     tsr_bench_verdict v = verdict_of(&e, &p, TSR_BENCH_LATTICE);
@@ -72,7 +72,7 @@ static void check_type(tsr_dtype input, tsr_dtype type) {
 }
 
 static void check_bound(void) {
-    tsr_bench_expected e = {TSR_FILL_UNIFORM, 4, 9, TSR_F64, TSR_F64, K, 1e-10};
+    tsr_bench_expected e = {TSR_FILL_UNIFORM, 4, 9, TSR_F64, TSR_F64, K, 1e-10, false, false};
     static product p;
     multiply(&e, &p);
     CHECK(verdict_of(&e, &p, TSR_BENCH_LATTICE).wrong == 0, "sums in order");
@@ -93,7 +93,7 @@ int main(void) {
     check_type(TSR_BF16, TSR_F32);
     check_bound();
     tsr_bench_verdict none = {0};
-    const tsr_bench_expected e = {TSR_FILL_UNIFORM, 1, 2, TSR_F32, TSR_F32, 0, 0};
+    const tsr_bench_expected e = {TSR_FILL_UNIFORM, 1, 2, TSR_F32, TSR_F32, 0, 0, false, false};
     CHECK_OK(tsr_bench_check_part(&e, (tsr_rect){0, 0, 0, 5}, 2, fetch, NULL, &none));
     CHECK(none.elements == 0, "nothing to look at");
     const tsr_world two_nodes = {.ranks = 2, .local_ranks = 1};
