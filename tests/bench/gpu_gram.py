@@ -30,7 +30,7 @@ def main(folder):
     header = ["GPUs", "type", "data", "kernel", "grid", "super-blocks", "Gram s", "general s", "times as fast",
               f"≥ {WANTED}", "cuBLAS' syrk s", "of its speed", f"≥ {WANTED_SYRK}"]
     report.write_section("gpu-gram", "\n\n".join([
-        f"{device}, {report.today()}, commit {report.commit()}: A·Aᵀ, m = n = k = {size}, best of 3, of syrk best of 5. "
+        f"{device}, {report.today()}, commit {report.commit()}: A·Aᵀ, m = n = k = {size}, best of 3, of syrk of 5. "
         "The checks of all runs passed.", report.table(header, rows)]), report.page(__file__))
 
 
