@@ -313,7 +313,7 @@ const char *tsr_desc_wrong(const tsr_store_desc *d, int64_t file_bytes, bool ref
     if (d->hdf5.layout == TSR_LAYOUT_VIRTUAL && !d->hdf5.scattered) return "its layout";
     if (d->hdf5.scattered && (!d->hdf5.standard || d->offset >= 0 || d->hdf5.raw_chunks || d->chunk_rows > 0))
         return "its places";
-    if (stored < 1 || stored > 16) return "its type";
+    if (stored < 1 || stored > TSR_STORED_BYTES_MAX) return "its type";
     if (d->hdf5.standard && (d->rounded || stored != element)) return "its type";
     if ((d->hdf5.layout == TSR_LAYOUT_CHUNKED) != (d->chunk_rows > 0) || (d->chunk_rows > 0) != (d->chunk_cols > 0))
         return "its chunks";

@@ -12,6 +12,8 @@ typedef enum { TSR_LAYOUT_CONTIGUOUS, TSR_LAYOUT_CHUNKED, TSR_LAYOUT_COMPACT, TS
 typedef enum { TSR_FIELDS_R_I, TSR_FIELDS_REAL_IMAG, TSR_FIELDS_RE_IM, TSR_FIELDS_RE_IM_CAPITAL } tsr_fields;
 #define TSR_FIELDS_COUNT 4
 
+#define TSR_STORED_BYTES_MAX 64 /* of an element in the file, what lies between its parts included */
+
 typedef struct {
     tsr_layout layout;
     int64_t stored_bytes; /* of an element in the file, before it is converted to `element`; 0: as many */

@@ -314,6 +314,7 @@ static void plan_cache(tsr_store_desc *desc) {
     const size_t element = tsr_dtype_bytes(desc->element.dtype), stored = tsr_stored_bytes(desc);
     double chunk = tsr_chunk_elements(desc) * (double)(stored > element ? stored : element);
     double row = chunk * (double)tsr_ceil_div(desc->dataset_cols, desc->chunk_cols);
+    if (!desc->hdf5.standard && tsr_dtype_is_complex(desc->element.dtype)) desc->hdf5.raw_chunks = false;
     desc->hdf5.raw_chunks &= !desc->rounded && chunk <= (double)TSR_TRANSFER_BYTES_MAX; /* HDF5 counts what overflows */
     if (desc->hdf5.raw_chunks) row += (double)tsr_chunks_bytes(desc, TSR_DECODERS_MAX, TSR_DECODERS_MAX);
     const size_t wanted = row < (double)CACHE_BYTES_MAX ? (size_t)row : CACHE_BYTES_MAX;

@@ -220,7 +220,8 @@ static void complex_type(hid_t type, const char *members, tsr_fields fields, tsr
     char text[160];
     const bool floating = part_type(type, 0, &re, &order) && part_type(type, 1, &im, &other);
     const bool equal = floating && re.standard && im.standard && re.element.dtype == im.element.dtype && order == other;
-    const tsr_dtype dtype = equal ? tsr_dtype_complex_of(re.element.dtype) : TSR_DTYPE_COUNT;
+    const bool small = H5Tget_size(type) <= TSR_STORED_BYTES_MAX;
+    const tsr_dtype dtype = equal && small ? tsr_dtype_complex_of(re.element.dtype) : TSR_DTYPE_COUNT;
     if (dtype == TSR_DTYPE_COUNT) {
         snprintf(text, sizeof text, "complex numbers (compound {%s}) whose parts are not two equal f32 or f64",
                  members);

@@ -1,0 +1,85 @@
+"""Complex matrices from every kind of storage, into every kind of output; what is refused leaves nothing behind.
+test_matmul.py has random products of them."""
+import os
+
+import h5py
+
+from lib import fails, leftovers, main, np, run, write
+
+random = np.random.default_rng(7)
+
+
+def numbers(shape, dtype):
+    return (random.integers(-4, 5, shape) + 1j * random.integers(-4, 5, shape)).astype(dtype)
+
+
+A, B = numbers((301, 203), ">c16"), numbers((203, 97), ">c8")
+C = A.astype("c16") @ B.astype("c16")
+
+
+def product(a, b, *options, out="c.h5"):
+    run("multiply", a, b, "-o", out, "--force", *options)
+    with h5py.File(out) as file:
+        data = file["C"][()]
+    return data[data.dtype.names[0]] + 1j * data[data.dtype.names[1]] if data.dtype.names else data
+
+
+def make():
+    padded = np.zeros(A.shape, np.dtype({"names": ["r", "i"], "formats": ["<f8"] * 2, "offsets": [0, 12],
+                                         "itemsize": 24}))
+    padded["r"], padded["i"] = A.real, A.imag
+    with h5py.File("a.h5", "w") as file:
+        file.create_dataset("packed", data=A.view([("real", ">f8"), ("imag", ">f8")]), chunks=(50, 60),
+                            compression="gzip", shuffle=True)
+        file.create_dataset("large", data=A, chunks=(300, 200), compression="lzf")
+        file["padded"] = padded
+        file.create_dataset("apart", data=padded, chunks=(50, 60), compression="gzip")
+    write("b.h5", B)
+
+
+def test_storages():
+    make()
+    for name, options in (("packed", []), ("packed", ["--io", "hdf5"]), ("padded", []), ("apart", []), ("large", []),
+                          ("large", ["--host-memory", 2600000, "--memory", 2600000]),  # read through HDF5
+                          ("packed", ["--compress", "gzip", "--shuffle", "--verify"])):
+        assert np.array_equal(product(f"a.h5:/{name}", "b.h5", *options), C), (name, options)
+    layout = h5py.VirtualLayout(A.shape, ">c16")
+    layout[...] = h5py.VirtualSource("a.h5", "large", A.shape)
+    with h5py.File("v.h5", "w") as file:
+        file.create_virtual_dataset("v", layout, fillvalue=1 + 2j)
+    assert np.array_equal(product("v.h5", "b.h5", "--allow-external"), C)
+    A.astype("<c8").tofile("a.bin")
+    run("multiply", "a.bin:c64:301x203", "b.h5", "-o", "o.bin:c64", "--force")
+    assert np.array_equal(np.fromfile("o.bin", "<c8").reshape(C.shape), C)
+
+
+def test_refusals():
+    make()
+    for options, says in ((["--type", "f32"], ["complex", "--type c128", "--real-part"]),
+                          (["--type", "c128", "--real-part"], ["--real-part", "use a real type"])):
+        fails("multiply", "a.h5:/large", "b.h5", "-o", "none.h5", *options, ranks=2, code=2, says=says)
+        assert not os.path.exists("none.h5") and not leftovers(), leftovers()
+    result = run("multiply", "a.h5:/large", "b.h5", "-o", "r.h5", "--real-part", "--force")
+    assert "imaginary part is lost" in result.err, result
+    with h5py.File("r.h5") as file:
+        assert np.array_equal(file["C"][()], C.real) and file["C"].dtype == "f8"
+    with h5py.File("r.h5", "w") as file:
+        file["C"] = C
+        file["wrong"] = C + np.eye(*C.shape) * 1e-3j
+    run("verify", "a.h5:/large", "b.h5", "r.h5:/C")
+    fails("verify", "a.h5:/large", "b.h5", "r.h5:/wrong", ranks=2, code=3, says="FAILED")
+
+
+def test_record():
+    make()
+    run("multiply", "a.h5:/large", "b.h5", "-o", "l.h5", "--alpha", "1-2j", "--conjugate-a", "--force")
+    with h5py.File("l.h5") as file:
+        record = dict(file["C.run"].attrs)
+        assert np.array_equal(file["C"][()], (1 - 2j) * (A.conj().astype("c16") @ B))
+    assert (record["alpha"], record["alpha_imag"], record["conjugate_a"]) == (1, -2, 1), record
+    assert "conjugate_b" not in record and "beta_imag" not in record, record
+    said = run("info", "l.h5:/C.run").out
+    assert "1-2j" in said and "A^*" in said, said
+
+
+main(globals())
