@@ -19,8 +19,8 @@ template <typename T> struct tsr_gemm_operands {
     const unsigned *predicate; /* as in tsr_gemm_args; `coarse` obeys it */
 };
 
-/* hopper/wgmma.cu: many products of one shape whose 16-bit matrices lie one below the other, as one tall matrix each, of
- * which a tile knows its product by its row. Whether these can be made so: m a multiple of 128, k of 64 and at most
+/* hopper/wgmma.cu: many products of one shape whose 16-bit matrices lie one below the other, as one tall matrix each,
+ * of which a tile knows its product by its row. Whether these can be made so: m a multiple of 128, k of 64 and at most
  * 1024, rows that begin at multiples of 16 bytes, and tiles that fill a device. */
 bool tsr_wgmma_stacks(const tsr_gemm_args *args);
 /* Makes them, without a workspace. `type`: of A and B, TSR_F16 or TSR_BF16. */

@@ -24,7 +24,7 @@ assert report.rows("") == []
 assert report.merge([["1", "a"], ["10", "b"]], [[10, "new"], [2, "c"]], 1) == [["1", "a"], ["2", "c"], ["10", "new"]]
 pages = {"cpu_end_to_end": ["cpu-end-to-end"], "gpu_ladder": ["gpu-ladder"], "gpu_binding": ["gpu-binding"],
          "gpu_beside": ["gpu-beside"], "gpu_multiply": ["gpu-multiply", "gpu-multiply-ranks"],
-         "gpu_small": ["gpu-small", "gpu-auto"], "gpu_complex": ["gpu-complex"],
+         "gpu_small": ["gpu-small", "gpu-auto"], "gpu_batched": ["gpu-batched"], "gpu_complex": ["gpu-complex"],
          "gpu_gram": ["gpu-gram"]}
 for script, names in pages.items():
     assert (report.ROOT / "tests" / "bench" / f"{script}.py").exists(), script

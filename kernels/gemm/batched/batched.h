@@ -149,14 +149,16 @@ __global__ void __launch_bounds__(Kind::THREADS, Kind::BLOCKS)
     gemm_batched(const __grid_constant__ Work<typename Kind::In, typename Kind::Out> all) {
     if (!Kind::EXISTS) return __trap(); /* the registry never gets here */
     TSR_SHARED_DYNAMIC(unsigned char, shared);
-    const int64_t work = all.first + blockIdx.x, product = work / all.tiles;
-    const int tile = (int)(work % all.tiles), tiles_n = (int)all.tiles_n;
+    const int64_t work = all.first + blockIdx.x;
+    const int64_t product = all.tiles == 1 ? work : work / all.tiles; /* a division takes as long as a small panel */
+    const int tile = (int)(work - product * all.tiles), tiles_n = (int)all.tiles_n;
     Work<typename Kind::In, typename Kind::Out> w = all;
     w.a += product * all.stride_a;
     w.b += product * all.stride_b;
     w.c += product * all.stride_c;
-    make_tile<Kind, WIDE>(w, reinterpret_cast<typename Kind::In *>(shared), (int64_t)(tile / tiles_n) * Kind::TM,
-                          (int64_t)(tile % tiles_n) * Kind::TN);
+    make_tile<Kind, WIDE>(w, reinterpret_cast<typename Kind::In *>(shared),
+                          (int64_t)(tiles_n == 1 ? tile : tile / tiles_n) * Kind::TM,
+                          (int64_t)(tiles_n == 1 ? 0 : tile % tiles_n) * Kind::TN);
 }
 
 /* ---- launches, on the host ------------------------------------------------------------------- */
