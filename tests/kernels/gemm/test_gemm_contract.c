@@ -381,8 +381,9 @@ static matrix stack_open(const setup *s, const matrix *x, int64_t batch, int64_t
 
 /* Several products in a launch, `gap` elements between their matrices: each must be what it is alone, bit for bit as
  * sums of integers are exact, and what lies between must stay. common: of A (1), of B (2), one matrix for all. */
-static void check_batch(const setup *s, int64_t m, int64_t n, int64_t k, int64_t gap, int common, bool accumulate) {
-    const int64_t batch = 3, edge = s->kernel->multiple;
+static void check_stack(const setup *s, int64_t batch, int64_t m, int64_t n, int64_t k, int64_t gap, int common,
+                        bool accumulate) {
+    const int64_t edge = s->kernel->multiple;
     const layout rows = gap % 2 ? LAYOUTS[1] : LAYOUTS[0];
     m = tsr_round_up(m, edge);
     n = tsr_round_up(n, edge);
@@ -440,6 +441,10 @@ static void check_batch(const setup *s, int64_t m, int64_t n, int64_t k, int64_t
     matrix_close(s, &c);
     matrix_close(s, &b_rows);
     product_close(s, &p);
+}
+
+static void check_batch(const setup *s, int64_t m, int64_t n, int64_t k, int64_t gap, int common, bool accumulate) {
+    check_stack(s, 3, m, n, k, gap, common, accumulate);
 }
 
 /* Small, odd and empty ones, tiles that are whole and not, aligned and not. */
@@ -582,6 +587,9 @@ static void check_large(const setup *s) {
     check_exact(s, tsr_round_up(140 * tile.m + 1, edge), edge, tsr_round_up(40 * tile.k, edge), LAYOUTS[0], false);
     check_batch(s, tile.m + 1, tile.n + 1, 2 * tile.k + 1, 16, 0, true);
     check_batch(s, 2 * tile.m, tile.n, 5 * tile.k, 0, 2, false);
+    /* so many whole tiles that those of 16-bit products go to `wgmma` */
+    if (tsr_dtype_bytes(s->kernel->input) == 2 && s->kernel->batched)
+        for (int i = 0; i < 2; i++) check_stack(s, 70, 256, 96 + i * 32, 64 + i * 64, 0, 0, i == 1);
     if (!s->kernel->workspace_bytes) return; /* it cuts nothing */
     check_exact(s, 129, 65, 2049, LAYOUTS[0], false);
     check_bound(s, 100, 67, 4099, LAYOUTS[2], TSR_FILL_UNIFORM, true);
