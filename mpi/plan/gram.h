@@ -6,7 +6,7 @@
 
 #include "mpi/plan/plan.h"
 
-#define TSR_GRAM_STRIPS 16      /* of a super-block on the diagonal: (1 + 1/16) / 2 of its flops */
+#define TSR_GRAM_STRIPS 32      /* of a super-block on the diagonal: (1 + 1/32) / 2 of its flops */
 #define TSR_GRAM_STRIP_HOST 128 /* rows at least: kernels lose speed on thinner ones */
 #define TSR_GRAM_STRIP_DEVICE 1024
 
