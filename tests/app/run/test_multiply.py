@@ -149,25 +149,36 @@ def test_one_matrix_of_many():
     assert np.array_equal(read("c.h5"), before) and np.array_equal(read("c0.h5"), c0)
 
 
+def stacks_record(a, b, ranks, expected):
+    """What the run of two stacks of 5 matrices says of itself, and what it printed."""
+    out = run("multiply", a, b, "-o", "c.h5", "--force", "--device", "cpu", "--log", "stacks.json", "--verify",
+              ranks=ranks).out
+    same(read("c.h5"), expected, f"{a}, {ranks} ranks")
+    with open("stacks.json") as file:
+        record = json.load(file)
+    flops = 5 * 2 * 12 * 7 * 20
+    assert record["products"] == 5 and (record["m"], record["n"], record["k"]) == (12, 7, 20), record
+    assert sum(rank["flops"] for rank in record["ranks"]) == flops, record["ranks"]
+    assert np.isclose(record["gflops"] * record["seconds"] * 1e9, flops), record
+    assert "PASSED" in record["check"] and ", 5 products" in " ".join(out.split()), out
+    assert (f", {record['teams']} teams," in out) == (record["teams"] > 1), out
+    return record["teams"], record["grid_m"] * record["grid_n"] * record["grid_k"]
+
+
 def test_stacks():
-    """Products are shared by teams of ranks; a stack times one matrix is a single product of all rows."""
+    """Small products of contiguous stacks are shared by all ranks, many a step; others by teams of ranks, one by one; a
+    stack times one matrix is a single product of all rows."""
     a = random.integers(-4, 5, size=(5, 12, 20)).astype("f4")
     b = random.integers(-4, 5, size=(5, 20, 7)).astype("f4")
     write("a.h5", a), write("b.h5", b), write("one.h5", b[0])
+    write("chunked.h5", a, chunks=(1, 12, 20))
     expected = np.matmul(a.astype("f8"), b)
     for ranks, teams, grid in ((0, 1, 1), (2, 2, 1), (3, 3, 1), (4, 2, 2), (5, 5, 1)):
-        out = run("multiply", "a.h5", "b.h5", "-o", "c.h5", "--force", "--device", "cpu", "--log", "stacks.json",
-                  "--verify", ranks=ranks).out
-        same(read("c.h5"), expected, f"{ranks} ranks")
-        with open("stacks.json") as file:
-            record = json.load(file)
-        found = record["products"], record["teams"], record["grid_m"] * record["grid_n"] * record["grid_k"]
-        assert found == (5, teams, grid) and (record["m"], record["n"], record["k"]) == (12, 7, 20), record
-        assert sum(rank["flops"] for rank in record["ranks"]) == 5 * 2 * 12 * 7 * 20, record["ranks"]
-        assert np.isclose(record["gflops"] * record["seconds"] * 1e9, 5 * 2 * 12 * 7 * 20), record
-        assert "PASSED" in record["check"] and ", 5 products" in " ".join(out.split()), out
-        assert (f", {teams} teams," in out) == (teams > 1), out
+        assert stacks_record("a.h5", "b.h5", ranks, expected) == (1, max(1, ranks)), ranks
+        assert stacks_record("chunked.h5", "b.h5", ranks, expected) == (teams, grid), ranks
     out = run("multiply", "a.h5", "b.h5", "-o", "d.h5", "--dry-run", "--device", "cpu", ranks=4).out
+    assert "products       5, a rank makes 2 at a time" in out, out
+    out = run("multiply", "chunked.h5", "b.h5", "-o", "d.h5", "--dry-run", "--device", "cpu", ranks=4).out
     assert "products       5, shared by 2 teams of 2 ranks" in out, out
     out = run("multiply", "a.h5", "b.h5", "-o", "d.h5", "--dry-run", "--device", "cpu", "--grid", "2x2x1", ranks=4).out
     assert "products       5, shared by 1 team of 4 ranks" in out, out
@@ -182,7 +193,8 @@ def test_stacks():
             record = json.load(file)
         assert (record["m"], record["products"]) == (m, products), record
     # A trace has the steps of every product, and wrong elements are found in any of them.
-    run("multiply", "a.h5", "b.h5", "-o", "c.h5", "--force", "--device", "cpu", "--trace", "stacks.trace", ranks=2)
+    run("multiply", "chunked.h5", "b.h5", "-o", "c.h5", "--force", "--device", "cpu", "--trace", "stacks.trace",
+        ranks=2)
     with open("stacks.trace") as file:
         events = [event for event in json.load(file)["traceEvents"] if event.get("ph") == "X"]
     assert sum(event["name"].startswith("multiply") for event in events) == 5, [event["name"] for event in events]

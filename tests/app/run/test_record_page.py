@@ -25,12 +25,22 @@ def same(page, found):
     assert page == found, f"only on the page: {sorted(page - found)}; only in the record: {sorted(found - page)}"
 
 
-def test_fields():
+COMPLEX = {"conjugate_a", "conjugate_b", "alpha_imag", "beta_imag"}  # missing where they say nothing
+
+
+def multiply(kind, *options):
+    """A run of matrices of a type; what its log says."""
     for name, shape in {"a": (30, 40), "b": (40, 20), "c0": (30, 20)}.items():
-        write(f"{name}.h5", np.ones(shape, "f4"))
-    run("multiply", "a.h5", "b.h5", "--add", "c0.h5", "-o", "c.h5", "--log", "run.json", ranks=2)
+        write(f"{name}.h5", np.ones(shape, kind))
+    run("multiply", "a.h5", "b.h5", "--add", "c0.h5", "-o", "c.h5", "--force", "--log", "run.json", *options, ranks=2)
     with open("run.json") as file:
-        log = json.load(file)
+        return json.load(file)
+
+
+def test_fields():
+    real = multiply("f4")
+    log = multiply("c8", "--conjugate-a", "--conjugate-b", "--alpha", "1+2j", "--beta", "2j")
+    assert set(log) - set(real) == COMPLEX, set(log) - set(real)
     head, record, rank = named("The file of `--log`"), named("The record"), named("A row a rank")
     same(head | record | {"ranks"}, log)
     same(rank, log["ranks"][0])
