@@ -2,6 +2,7 @@
  * fails removes the unfinished output and ends the job. */
 #include "app/library/run.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "app/library/inputs.h"
@@ -81,9 +82,12 @@ static tsr_status count_overflows(tsr_run *run) {
     const tsr_dtype out = tsr_dtype_part(x->out);
     tsr_dtype wider = tsr_dtype_widest(x->type, out) == out ? tsr_dtype_wider(out) : x->type;
     if (tsr_dtype_is_complex(x->out)) wider = tsr_dtype_complex_of(wider);
-    tsr_warn(run->world->warnings, "%lld of %lld elements of C overflowed %s and are Inf: use --type %s",
-             (long long)run->overflows, (long long)(x->m * x->n * tsr_run_rounds(run)), tsr_dtype_name(x->out),
-             tsr_dtype_name(wider));
+    char count[64] = ""; /* of a Gram matrix those of its mirror are not counted */
+    if (!x->gram)
+        snprintf(count, sizeof count, "%lld of %lld ", (long long)run->overflows,
+                 (long long)(x->m * x->n * tsr_run_rounds(run)));
+    tsr_warn(run->world->warnings, "%selements of C overflowed %s and are Inf: use --type %s", count,
+             tsr_dtype_name(x->out), tsr_dtype_name(wider));
     return TSR_OK;
 }
 

@@ -126,6 +126,14 @@ def test_edges():
     assert not c.any()
 
 
+def test_overflows():
+    """How many they are is not said: those of the mirror are not counted."""
+    a = write("large.h5", np.full((3, 4), 200.0, "f4"), "A")
+    said = run("multiply", "--gram", a, "-o", "inf.h5", *CPU, "--type", "f16").err
+    assert "warning: elements of C overflowed f16 and are Inf: use --type f32" in said, said
+    assert np.isinf(read("inf.h5")).all()
+
+
 def test_plan_and_summary_say_so():
     a = write("said.h5", random.standard_normal((64, 64)).astype("f4"), "A")
     out = run("multiply", "--gram", a, "-o", "said-c.h5", "--device", "cpu", "--dry-run").out
