@@ -130,6 +130,12 @@ __device__ __forceinline__ tsr_number c0_at(const finishing &f, int64_t i, int64
                       f.c0_complex};
 }
 
+/* Whether a finite part becomes infinite. */
+template <typename O> __device__ __forceinline__ unsigned store_part(O *to, double part) {
+    *to = rounded<O>::from(part);
+    return rounded<O>::infinite(*to) && fabs(part) <= DBL_MAX;
+}
+
 /* out (rows × cols elements of `parts` O each) as tsr_finish_complex computes it on the host. */
 template <typename A, typename O>
 __global__ void __launch_bounds__(THREADS) finish_complex(const A *sum, finishing f, O *out, int64_t ld_out, int parts,
@@ -139,12 +145,9 @@ __global__ void __launch_bounds__(THREADS) finish_complex(const A *sum, finishin
         for (int64_t j = (int64_t)blockIdx.x * LANES + threadIdx.x; j < cols; j += (int64_t)gridDim.x * LANES) {
             tsr_number value = tsr_number_times(f.alpha, sum_at(sum, f, i, j));
             if (f.adds) value = tsr_number_plus(value, tsr_number_times(f.beta, c0_at(f, i, j)));
-            for (int p = 0; p < parts; p++) {
-                const double part = p ? value.im : value.re;
-                const O element = rounded<O>::from(part);
-                if (rounded<O>::infinite(element)) count += fabs(part) <= DBL_MAX;
-                out[(i * ld_out + j) * parts + p] = element;
-            }
+            O *to = out + (i * ld_out + j) * parts;
+            count += store_part(to, value.re);
+            if (parts == 2) count += store_part(to + 1, value.im);
         }
     if (count > 0 && overflows) atomicAdd(reinterpret_cast<unsigned long long *>(overflows), (unsigned long long)count);
 }
