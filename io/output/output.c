@@ -147,7 +147,7 @@ static tsr_status keep_beside(const tsr_output *output) {
                     output->target, kept);
 }
 
-tsr_status tsr_temporary_sync(const tsr_output *output) {
+static tsr_status sync_temporary(const tsr_output *output) {
     if (fsync(output->lock_fd) == 0) return TSR_OK;
     return tsr_fail(tsr_write_status(errno), "cannot sync '%s': %s; the output was not made", output->desc.name.file,
                     strerror(errno));
@@ -158,7 +158,7 @@ tsr_status tsr_output_publish(const tsr_output *output, const tsr_run_record *re
     tsr_status status;
     TSR_TRY_DONE(tsr_store_kind_of(&output->desc.name)->output->complete(output, record, command));
     if (output->target_existed) tsr_attributes_keep(output->target, output->lock_fd, NULL); /* as they are now */
-    TSR_TRY_DONE(tsr_temporary_sync(output));
+    TSR_TRY_DONE(sync_temporary(output));
     TSR_TRY_DONE(target_unchanged(output, &unchanged));
     status = unchanged ? rename_to(output, output->target) : keep_beside(output);
 done:

@@ -110,11 +110,6 @@ size_t tsr_output_encode_bytes(const tsr_output_spec *spec, int encoders) {
     return (size_t)encoders * encoder_bytes(&pipeline, chunk_bytes_of(spec));
 }
 
-size_t tsr_encoded_bytes_max(const tsr_output *output) {
-    tsr_output_spec spec = spec_of(&output->desc);
-    return sizeof(tsr_encoded_chunk) + tsr_chunk_stored_max(chunk_bytes_of(&spec));
-}
-
 /* ---- heads ----------------------------------------------------------------------------------- */
 
 void tsr_encoded_seal(tsr_encoded_chunk *head, const void *bytes) {

@@ -37,7 +37,7 @@ void tsr_encoded_place(const tsr_store_desc *desc, int64_t number, int64_t *matr
 /* Sets both sums. */
 void tsr_encoded_seal(tsr_encoded_chunk *head, const void *bytes);
 /* What is wrong with a head for a chunk of this output, a few words of static text, or NULL. Where nothing is, its
- * number is one of the output's and its bytes are no more than tsr_encoded_bytes_max. */
+ * number is one of the output's and its bytes are no more than a whole chunk's. */
 const char *tsr_encoded_head_wrong(const tsr_store_desc *desc, const tsr_encoded_chunk *head);
 
 /* Fills what a spec leaves open: TSR_CHUNK_AUTO becomes about 1 MiB, compression alone chunks, no side longer than the
@@ -57,11 +57,9 @@ size_t tsr_output_encode_bytes(const tsr_output_spec *spec, int encoders);
 /* The chunks this rank's store holds, by number, before the first is taken; the caller frees *chunks. All are numbers
  * of the output. TSR_ERR_USAGE when one was written twice, TSR_ERR_IO where the disk gives back other heads. */
 tsr_status tsr_chunks_kept(tsr_store *store, tsr_kept_chunk **chunks, int64_t *count);
-/* The most bytes a chunk takes with its head. */
-size_t tsr_encoded_bytes_max(const tsr_output *output);
-/* Takes a chunk out of the store, once: head and bytes to `to`, tsr_encoded_bytes_max. Gives its place on the disk
- * back where that may lack room for the whole output. TSR_ERR_IO where the disk gives back something else than it
- * got. */
+/* Takes a chunk out of the store, once: head and bytes to `to`, which has room for a head and tsr_chunk_stored_max of a
+ * whole chunk. Gives its place on the disk back where that may lack room for the whole output. TSR_ERR_IO where the
+ * disk gives back something else than it got. */
 tsr_status tsr_chunk_take(tsr_store *store, const tsr_kept_chunk *chunk, void *to);
 /* Copies these chunks to the temporary file, each to addresses[its number], with as many threads as encode, and brings
  * them to stable storage. The store's sync gives back what they took before. `placed` (may be NULL) is called by any

@@ -63,8 +63,6 @@ tsr_status tsr_temporary_create(const tsr_target *target, char *name, int *fd);
 tsr_status tsr_temporary_copy(const tsr_target *target, const char *name, int fd);
 /* Reserves bytes of the disk for the part [offset, offset + bytes), so that a full disk shows now. */
 tsr_status tsr_temporary_allocate(const char *folder, const char *name, int fd, int64_t offset, size_t bytes);
-/* What was written to it, on stable storage. */
-tsr_status tsr_temporary_sync(const tsr_output *output);
 tsr_status tsr_folder_sync(const char *folder);
 /* The part of `file` before the last slash, "." when there is none. */
 void tsr_folder_of(const char *file, char *folder);

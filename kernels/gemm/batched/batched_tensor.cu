@@ -52,6 +52,21 @@ template <int WM, int WN, int WARPS_N> struct Own {
     }
 };
 
+/* A warp's part of a tile: of each 16 × 8 of it a lane has two neighbours in row g, and two in row g + 8. */
+template <typename Pair, typename Own, typename In, typename T, int DOWN, int ACROSS>
+__device__ __forceinline__ void store_sums(const Work<In, T> &w, T *c, int rows, int cols,
+                                           const T (&sum)[DOWN][ACROSS][4]) {
+    const Own own;
+#pragma unroll
+    for (int i = 0; i < DOWN; i++)
+#pragma unroll
+        for (int j = 0; j < ACROSS; j++)
+#pragma unroll
+            for (int h = 0; h < 2; h++)
+                store_pair(w, c, own.row + i * 16 + h * 8 + own.g, own.col + j * 8 + 2 * own.t, rows, cols,
+                           Pair{sum[i][j][2 * h], sum[i][j][2 * h + 1]});
+}
+
 /* ---- fp64 ------------------------------------------------------------------------------------ */
 
 template <int M, int N, int WM, int WN, int MOST_STAGES, int LEAST_BLOCKS> struct Double {
@@ -93,15 +108,7 @@ template <int M, int N, int WM, int WN, int MOST_STAGES, int LEAST_BLOCKS> struc
 
     static __device__ __forceinline__ void store(const Work<double, double> &w, double *c, int rows, int cols,
                                                  const Sums &sum) {
-        const Own own;
-#pragma unroll
-        for (int i = 0; i < WM / 16; i++)
-#pragma unroll
-            for (int j = 0; j < WN / 8; j++)
-#pragma unroll
-                for (int h = 0; h < 2; h++)
-                    store_pair(w, c, own.row + i * 16 + h * 8 + own.g, own.col + j * 8 + 2 * own.t, rows, cols,
-                               double2{sum[i][j][2 * h], sum[i][j][2 * h + 1]});
+        store_sums<double2, Own>(w, c, rows, cols, sum);
     }
 };
 
@@ -142,17 +149,9 @@ template <tsr_dtype TYPE, int M, int N, int WM, int WN, int MOST_STAGES, int LEA
         }
     }
 
-    static __device__ __forceinline__ void store(const Work<uint16_t, float> &w, float *c, int64_t rows, int64_t cols,
+    static __device__ __forceinline__ void store(const Work<uint16_t, float> &w, float *c, int rows, int cols,
                                                  const Sums &sum) {
-        const Own own;
-#pragma unroll
-        for (int i = 0; i < WM / 16; i++)
-#pragma unroll
-            for (int j = 0; j < WN / 8; j++)
-#pragma unroll
-                for (int h = 0; h < 2; h++)
-                    store_pair(w, c, own.row + i * 16 + h * 8 + own.g, own.col + j * 8 + 2 * own.t, rows, cols,
-                               float2{sum[i][j][2 * h], sum[i][j][2 * h + 1]});
+        store_sums<float2, Own>(w, c, rows, cols, sum);
     }
 };
 

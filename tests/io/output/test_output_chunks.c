@@ -333,7 +333,7 @@ static void test_flips(void) {
     tsr_store *store = open_output(&output);
     tsr_kept_chunk *chunks;
     int64_t count;
-    void *to = malloc(tsr_encoded_bytes_max(&output));
+    void *to = malloc(sizeof(tsr_encoded_chunk) + tsr_chunk_stored_max(8 * 7 * sizeof *data));
     CHECK_OK(store->ops->write(store, (tsr_rect){0, 0, 20, 30}, data, 30));
     CHECK_OK(tsr_chunks_kept(store, &chunks, &count));
     const int fd = spill_file();
