@@ -16,12 +16,13 @@
 #include "mpi/schedule/schedule.h"
 
 #define RANKS_MOST 65536 /* every grid is looked at: beyond, that takes long */
+#define COUNTS_MOST 18   /* powers of two up to it, and one that is none */
 
 typedef struct {
     tsr_product_shape shape;
     int64_t ranks, panel;
     tsr_dtype type;
-    bool on_disk;
+    bool on_disk, scaling;
     const char *machine, *json; /* not owned */
     tsr_memory_limit memory, host_memory;
     int grid[3];
@@ -81,6 +82,10 @@ static const tsr_option options[] = {
     {.shared = &tsr_option_panel, .help = "k of one step", .field = AT(panel)},
     {.shared = &tsr_option_schedule, .field = AT(schedule)},
     {.help = "What it shows", .group = 3},
+    {.name = "scaling",
+     .help = "Also predict it on 1, 2, 4, ... GPUs, up to --ranks",
+     .read = tsr_read_flag,
+     .field = AT(scaling)},
     {.shared = &tsr_option_json, .help = "Write the prediction as JSON, too; - is standard output", .field = AT(json)},
     {0}};
 
@@ -107,8 +112,18 @@ static void help(const char *part) {
 
 /* ---- the prediction -------------------------------------------------------------------------- */
 
+/* On one number of GPUs. */
+typedef struct {
+    int64_t ranks;
+    int grid[3];
+    tsr_prediction model;
+    double efficiency;
+} count_answer;
+
 typedef struct {
     const plan_options *options;
+    count_answer counts[COUNTS_MOST]; /* count of them */
+    int count;
     tsr_plan plan, fewest;
     tsr_prediction model, fewest_model;
     int active;
@@ -130,18 +145,30 @@ static tsr_status make_problem(const plan_options *o, tsr_problem *problem) {
     return TSR_OK;
 }
 
+static tsr_status find_resources(const plan_options *o, const tsr_machine *machine, int ranks, tsr_resources *res) {
+    TSR_TRY(tsr_machine_resources(machine, o->machine, ranks, tsr_dtype_part(o->type), res));
+    if (o->memory.bytes) res->device_limit = o->memory.bytes;
+    else res->device_limit = (size_t)((double)res->device_limit * o->memory.percent / 100);
+    if (o->host_memory.bytes) res->host_limit = o->host_memory.bytes;
+    else res->host_limit = (size_t)((double)res->host_limit * o->host_memory.percent / 100);
+    res->panel = o->panel;
+    res->schedule = o->schedule;
+    return TSR_OK;
+}
+
+/* All GPUs' seconds for the flops over the predicted seconds. */
+static double efficiency(const tsr_plan *plan, const tsr_prediction *model, int64_t ranks) {
+    const double rate = (double)ranks * plan->resources.rates.lane[TSR_LANE_MULTIPLY];
+    return tsr_problem_flops(&plan->problem) / rate / model->seconds;
+}
+
 static tsr_status predict(const plan_options *o, answer *to) {
     tsr_machine machine;
     tsr_problem problem;
     tsr_resources res;
     TSR_TRY(make_problem(o, &problem));
     TSR_TRY(tsr_machine_read(o->machine, &machine));
-    TSR_TRY(tsr_machine_resources(&machine, o->machine, (int)o->ranks, tsr_dtype_part(o->type), &res));
-    res.device_limit = o->memory.bytes ? o->memory.bytes : (size_t)((double)res.device_limit * o->memory.percent / 100);
-    res.host_limit =
-        o->host_memory.bytes ? o->host_memory.bytes : (size_t)((double)res.host_limit * o->host_memory.percent / 100);
-    res.panel = o->panel;
-    res.schedule = o->schedule;
+    TSR_TRY(find_resources(o, &machine, (int)o->ranks, &res));
     for (int i = 0; i < 3; i++) res.grid[i] = o->grid[i];
     *to = (answer){.options = o};
     TSR_TRY(tsr_plan_make(&problem, &res, &to->plan));
@@ -150,9 +177,32 @@ static tsr_status predict(const plan_options *o, answer *to) {
     tsr_plan_predict(&to->fewest, &to->fewest_model);
     to->active = to->plan.p * to->plan.q * to->plan.r;
     to->bound_bytes = tsr_exchange_bound(&problem, to->active);
-    to->efficiency = tsr_problem_flops(&to->plan.problem) / ((double)o->ranks * res.rates.lane[TSR_LANE_MULTIPLY]) /
-                     to->model.seconds;
+    to->efficiency = efficiency(&to->plan, &to->model, o->ranks);
+    if (!o->scaling) return TSR_OK;
+    for (int64_t ranks = 1; ranks < 2 * o->ranks; ranks *= 2) {
+        count_answer *at = &to->counts[to->count++];
+        tsr_plan plan;
+        at->ranks = tsr_min(ranks, o->ranks);
+        TSR_TRY(find_resources(o, &machine, (int)at->ranks, &res));
+        TSR_TRY(tsr_plan_make(&problem, &res, &plan));
+        tsr_plan_predict(&plan, &at->model);
+        at->grid[0] = plan.p;
+        at->grid[1] = plan.q;
+        at->grid[2] = plan.r;
+        at->efficiency = efficiency(&plan, &at->model, at->ranks);
+    }
     return TSR_OK;
+}
+
+static void print_scaling(const answer *a) {
+    printf("\n%6s %16s %12s %10s %11s  bounded by\n", "GPUs", "grid", "seconds", "TFLOP/s", "efficiency");
+    for (const count_answer *at = a->counts; at < a->counts + a->count; at++) {
+        char grid[40];
+        snprintf(grid, sizeof grid, "%d x %d x %d", at->grid[0], at->grid[1], at->grid[2]);
+        printf("%6" PRId64 " %16s %12.4g %10.4g %9.1f %%  %s\n", at->ranks, grid, at->model.seconds,
+               1e-12 * tsr_problem_flops(&a->plan.problem) / at->model.seconds, 100 * at->efficiency,
+               tsr_lane_name(tsr_prediction_busiest(&at->model)));
+    }
 }
 
 static void print_text(const answer *a) {
@@ -174,6 +224,7 @@ static void print_text(const answer *a) {
            a->model.seconds, tsr_lane_name(tsr_prediction_busiest(&a->model)), 100 * a->efficiency,
            1e-12 * tsr_problem_flops(&a->plan.problem) / a->model.seconds,
            1e-12 * (double)o->ranks * a->plan.resources.rates.lane[TSR_LANE_MULTIPLY]);
+    if (o->scaling) print_scaling(a);
 }
 
 static void json_grid(FILE *to, const char *name, const tsr_plan *plan) {
@@ -185,13 +236,27 @@ static void json_number(FILE *to, const char *name, double value) {
     tsr_bench_json_number(to, value);
 }
 
-/* whole, not rounded to some digits */
-static void json_bytes(FILE *to, const char *name, double bytes) { fprintf(to, ",\n  \"%s\": %.0f", name, bytes); }
+/* Whole, not rounded to some digits. */
+static void json_whole(FILE *to, const char *name, double value) { fprintf(to, ",\n  \"%s\": %.0f", name, value); }
+
+static void print_json_count(FILE *to, const count_answer *at) {
+    fprintf(to, "{\"ranks\": %" PRId64 ", \"grid\": [%d, %d, %d], \"seconds\": ", at->ranks, at->grid[0], at->grid[1],
+            at->grid[2]);
+    tsr_bench_json_number(to, at->model.seconds);
+    fprintf(to, ", \"efficiency\": ");
+    tsr_bench_json_number(to, at->efficiency);
+    fprintf(to, ", \"bounded_by\": \"%s\", \"lanes\": {", tsr_lane_name(tsr_prediction_busiest(&at->model)));
+    for (int lane = 0; lane < TSR_LANE_COUNT; lane++) {
+        fprintf(to, "%s\"%s\": ", lane ? ", " : "", tsr_lane_name((tsr_lane)lane));
+        tsr_bench_json_number(to, at->model.lane_seconds[lane]);
+    }
+    fprintf(to, "}}");
+}
 
 static void print_json(const answer *a, FILE *to) {
     const plan_options *o = a->options;
     const tsr_plan *plan = &a->plan;
-    fprintf(to, "{\n  \"format\": %d,\n  \"machine\": ", TSR_RECORD_FORMAT);
+    fprintf(to, "{\n  \"format\": %d,\n  \"version\": \"%s\",\n  \"machine\": ", TSR_RECORD_FORMAT, TSR_VERSION);
     tsr_json_string(to, o->machine);
     fprintf(to,
             ",\n  \"m\": %" PRId64 ", \"n\": %" PRId64 ", \"k\": %" PRId64
@@ -205,8 +270,8 @@ static void print_json(const answer *a, FILE *to) {
             "], \"panel\": %" PRId64 ", \"strip\": %" PRId64,
             plan->blocks_m, plan->blocks_n, plan->block_m, plan->block_n, plan->panel, plan->strip);
     fprintf(to, ", \"schedule\": \"%s\"", plan->schedule->name);
-    json_bytes(to, "device_bytes", plan->device_bytes);
-    json_bytes(to, "host_bytes", plan->host_bytes);
+    json_whole(to, "device_bytes", plan->device_bytes);
+    json_whole(to, "host_bytes", plan->host_bytes);
     fprintf(to, ",\n  \"lanes\": {");
     for (int lane = 0; lane < TSR_LANE_COUNT; lane++) {
         fprintf(to, "%s\n    \"%s\": {\"seconds\": ", lane ? "," : "", tsr_lane_name((tsr_lane)lane));
@@ -216,16 +281,22 @@ static void print_json(const answer *a, FILE *to) {
     }
     fprintf(to, "\n  },\n  \"bounded_by\": \"%s\"", tsr_lane_name(tsr_prediction_busiest(&a->model)));
     json_number(to, "seconds", a->model.seconds);
+    json_whole(to, "flops", tsr_problem_flops(&plan->problem));
     json_number(to, "efficiency", a->efficiency);
-    json_bytes(to, "exchange_bytes", a->model.lane_bytes[TSR_LANE_EXCHANGE]);
-    json_bytes(to, "exchange_bound_bytes", a->bound_bytes);
+    json_whole(to, "exchange_bytes", a->model.lane_bytes[TSR_LANE_EXCHANGE]);
+    json_whole(to, "exchange_bound_bytes", a->bound_bytes);
     /* null where none is needed */
     json_number(to, "exchange_ratio", a->model.lane_bytes[TSR_LANE_EXCHANGE] / a->bound_bytes);
     fprintf(to, ",\n  \"fewest_bytes\": {");
     json_grid(to, "grid", &a->fewest);
-    json_bytes(to, "exchange_bytes", a->fewest_model.lane_bytes[TSR_LANE_EXCHANGE]);
+    json_whole(to, "exchange_bytes", a->fewest_model.lane_bytes[TSR_LANE_EXCHANGE]);
     json_number(to, "seconds", a->fewest_model.seconds);
-    fprintf(to, "}\n}\n");
+    fprintf(to, "}");
+    for (int i = 0; i < a->count; i++) {
+        fprintf(to, i ? ",\n    " : ",\n  \"scaling\": [\n    ");
+        print_json_count(to, &a->counts[i]);
+    }
+    fprintf(to, a->count ? "\n  ]\n}\n" : "\n}\n");
 }
 
 /* Local: on rank 0. */

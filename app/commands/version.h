@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-/* Local, before MPI starts. "tessera [COMMAND ]0.1.0" on the first line, then a line each for commit, HDF5, MPI,
+/* Local, before MPI starts. "tessera [COMMAND ]0.2.0" on the first line, then a line each for commit, HDF5, MPI,
  * CUDA, NCCL and zlib, and the filters of HDF5 that are decoded here. */
 void tsr_version_print(const char *command, FILE *to);
 

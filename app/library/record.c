@@ -6,6 +6,8 @@
 #include "app/library/run_state.h"
 
 #include "io/stores.h"
+#include "tessera_commit.h" /* made at every build (cmake/commit.cmake) */
+
 static void describe_source(const tsr_matrix_name *name, int64_t rows, int64_t cols, const char *type,
                             tsr_source_record *source) {
     tsr_matrix_name stored = *name;
@@ -18,8 +20,8 @@ static void describe_source(const tsr_matrix_name *name, int64_t rows, int64_t c
 
 static void find_versions(const tsr_run *run, char *text, size_t chars) {
     char hdf5[64], transports[256];
-    snprintf(text, chars, "tessera %s, %s, %s", TSR_VERSION, tsr_stores_version(hdf5, sizeof hdf5),
-             tsr_transport_versions(transports, sizeof transports));
+    snprintf(text, chars, "tessera %s (commit %s), %s, %s", TSR_VERSION, TSR_COMMIT,
+             tsr_stores_version(hdf5, sizeof hdf5), tsr_transport_versions(transports, sizeof transports));
     size_t at = strlen(text);
     if (run->facts.kind == TSR_DEVICE_CUDA && at < chars)
         snprintf(text + at, chars - at, ", CUDA %d.%d (driver %d.%d)", run->facts.runtime_version / 1000,

@@ -89,7 +89,7 @@ typedef struct {
     char kernel[32];         /* chosen; which ones ran, the ranks tell */
     char accuracy[8], transport[32], schedule[16], io[16];
     char input[8], type[8];                    /* of A and B as the kernel took them; of the sums */
-    char versions[256];                        /* "tessera 0.1.0, HDF5 …, Open MPI …, CUDA …" */
+    char versions[256];                        /* "tessera 0.2.0 (commit …), HDF5 …, Open MPI …, CUDA …" */
     double seconds;                            /* first read to last byte synced, of the rank that took longest */
     double setup_seconds;                      /* rank 0's main to first read */
     double startup_seconds[TSR_STARTUP_COUNT]; /* its parts; each ends when the slowest rank is done */

@@ -45,5 +45,11 @@ if command -v git >/dev/null; then
     expect "$project" "$(git -C "$project" rev-parse --short=12 HEAD) and changes to it"
     mkdir "$work/archive"
     git -C "$project" archive HEAD | tar -x -C "$work/archive"
-    expect "$work/archive" "$(git -C "$project" rev-parse --short HEAD)"
+    expect "$work/archive" "$(git -C "$project" rev-parse --short=12 HEAD)"
+    git -C "$work/archive" init -q # a packager's own history
+    git -C "$work/archive" add .
+    git -C "$work/archive" commit -q -m packaged
+    expect "$work/archive" "$(git -C "$project" rev-parse --short=12 HEAD)"
+    echo 0123456789 >"$work/archive/cmake/commit.txt" # written by hand
+    expect "$work/archive" 0123456789
 fi

@@ -62,6 +62,26 @@ def test_choices():
     assert one["exchange_bytes"] == 0 and one["exchange_ratio"] is None and one["ranks_a_node"] == 1, one
 
 
+def test_scaling():
+    """Each line is what `plan` says of that number of GPUs alone."""
+    out, said = plan(*PRODUCT, "--ranks", 24, "--scaling")
+    assert [one["ranks"] for one in said["scaling"]] == [1, 2, 4, 8, 16, 24], said["scaling"]
+    assert said["flops"] == 2 * 65536**3, said
+    table = out[out.index("\n  GPUs "):].strip().splitlines()[1:]
+    for one, line in zip(said["scaling"], table):
+        alone = plan(*PRODUCT, "--ranks", one["ranks"])[1]
+        assert {key: alone[key] for key in ("ranks", "grid", "seconds", "efficiency", "bounded_by")} == {
+            key: value for key, value in one.items() if key != "lanes"}, (one, alone)
+        assert one["lanes"] == {name: lane["seconds"] for name, lane in alone["lanes"].items()}, (one, alone)
+        grid = " x ".join(map(str, one["grid"]))
+        assert line.split()[0] == str(one["ranks"]) and f" {grid} " in line and line.endswith(one["bounded_by"]), line
+        assert float(line.split()[6]) == float(f"{one['seconds']:.4g}"), line
+    assert len(table) == 6 and "scaling" not in plan(*PRODUCT, "--ranks", 24)[1], table
+    # a grid is for the number that was asked for
+    assert plan(*PRODUCT, "--ranks", 8, "--grid", "8x1", "--scaling")[1]["scaling"][1]["ranks"] == 2
+    fails("plan", *PRODUCT, "--ranks", 8, "--memory", "16", "--scaling", code=1, says="or more")
+
+
 def test_files():
     """On a disk C goes in whole rows; in memory, the default, it is cut both ways."""
     memory, disk = (plan("--shape", 24576, "--machine", SAMPLE, "--ranks", 2, "--files", kind)

@@ -454,6 +454,8 @@ def test_record():
     for key in ("command", "grid_m", "grid_n", "grid_k", "kernel", "versions", "check", "seconds", "gflops", "ranks"):
         assert f'"{key}"' in text, f"{key}: {text}"
     assert "PASSED" in text and "multiply a.h5 b.h5" in text, text
+    version, commit = run("--version").out.splitlines()[:2]
+    assert log["versions"].startswith(f"{version} (commit {commit.split(None, 1)[1]}), HDF5 "), log["versions"]
     with h5py.File("rec.h5") as file:
         same(file["g/P"][...], exact(a, b), "recorded product")
         assert "history" in file["g/P"].attrs, dict(file["g/P"].attrs)
