@@ -21,7 +21,7 @@ hdf5='io/hdf5 io/hdf5/access io/hdf5/carried io/hdf5/external io/hdf5/output'
 disk="kernels/base/base.h io io/text io/files io/filters io/chunks io/pieces io/describe $hdf5"
 kernels='kernels/base kernels/device kernels/fill kernels/pack kernels/memory kernels/gemm kernels/gemm/cpu'
 io='io io/text io/files io/filters io/pieces io/describe io/output io/record'
-mpi='mpi/ranks mpi/plan mpi/schedule mpi/transport mpi/execute'
+mpi='mpi/ranks mpi/plan mpi/schedule mpi/transport mpi/distribute mpi/execute'
 rooms="
 kernels/base
 kernels/device        kernels/base
@@ -54,6 +54,7 @@ mpi/ranks             kernels/base kernels/device io/text io/files mpi/execute/t
 mpi/plan              kernels/base io/files io/record mpi/ranks mpi/schedule
 mpi/schedule          kernels/base io/text io/nearest.h mpi/ranks mpi/plan
 mpi/transport         kernels/base kernels/device io/text io/store.h mpi/ranks
+mpi/distribute        kernels/base io/text io/store.h mpi/ranks mpi/plan mpi/schedule
 mpi/execute           kernels/base kernels/device kernels/gemm kernels/pack io io/record $mpi
 app                   $kernels $io $mpi app/library app/products app/commands app/run
 app/library           $kernels $io $mpi app/verify app/products
@@ -311,6 +312,7 @@ mpi/ranks mpi/plan mpi/transport
 mpi/plan mpi/transport mpi/execute
 mpi/schedule mpi/execute mpi/transport io
 mpi/transport mpi/plan mpi/execute io
+mpi/distribute mpi/execute mpi/transport kernels/device io
 mpi/execute app kernels/gemm/hopper
 app kernels/gemm/hopper tests
 app/library app app/commands app/run app/bench

@@ -1,0 +1,100 @@
+#include "mpi/distribute/deal.h"
+
+#include <stdio.h>
+
+#include "io/text/text.h"
+
+/* How many parts come between the one with block 0 and this one. */
+static int64_t distance(const tsr_dealt *side, int part) { return (part - side->first + side->parts) % side->parts; }
+
+int64_t tsr_dealt_before(const tsr_dealt *side, int64_t index, int part) {
+    const int64_t blocks = index / side->block, last = blocks % side->parts;
+    const int64_t mine = distance(side, part);
+    const int64_t rest = mine < last ? side->block : mine == last ? index % side->block : 0;
+    return blocks / side->parts * side->block + rest;
+}
+
+tsr_span tsr_dealt_run(const tsr_dealt *side, int64_t index, int64_t end, int part) {
+    const int64_t block = index / side->block;
+    const int64_t ahead = (distance(side, part) - block % side->parts + side->parts) % side->parts;
+    const int64_t start = ahead == 0 ? index : (block + ahead) * side->block;
+    if (start >= end) return (tsr_span){end, 0};
+    if (side->parts == 1) return (tsr_span){start, end - start};
+    return (tsr_span){start, tsr_min(end, (start / side->block + 1) * side->block) - start};
+}
+
+tsr_deal tsr_deal_transposed(tsr_deal layout) {
+    tsr_deal other = layout;
+    other.rows = layout.cols;
+    other.cols = layout.rows;
+    other.part = (tsr_rect){layout.part.col, layout.part.row, layout.part.cols, layout.part.rows};
+    other.ranks_by_columns = !layout.ranks_by_columns;
+    other.transposed = !layout.transposed;
+    return other;
+}
+
+bool tsr_deal_place(const tsr_deal *layout, int rank, int *row, int *col) {
+    const int rows = layout->rows.parts, cols = layout->cols.parts;
+    *row = layout->shared ? 0 : layout->ranks_by_columns ? rank % rows : rank / cols;
+    *col = layout->shared ? 0 : layout->ranks_by_columns ? rank / rows : rank % cols;
+    return layout->shared || rank < rows * cols;
+}
+
+void tsr_deal_local(const tsr_deal *layout, int rank, int64_t *rows, int64_t *cols) {
+    int row, col;
+    const bool has = tsr_deal_place(layout, rank, &row, &col);
+    *rows = has ? tsr_dealt_before(&layout->rows, layout->rows.length, row) : 0;
+    *cols = has ? tsr_dealt_before(&layout->cols, layout->cols.length, col) : 0;
+}
+
+static tsr_status check_side(const char *name, const char *what, const tsr_dealt *side, int64_t start, int64_t count) {
+    if (side->length < 0)
+        return tsr_fail(TSR_ERR_SHAPE, "%s has %lld %s; none is the least", name, (long long)side->length, what);
+    if (side->block < 1)
+        return tsr_fail(TSR_ERR_SHAPE, "%s: blocks of %lld %s; 1 is the least", name, (long long)side->block, what);
+    if (side->parts < 1)
+        return tsr_fail(TSR_ERR_SHAPE, "%s: a grid of %d ranks along its %s; 1 is the least", name, side->parts, what);
+    if (side->first < 0 || side->first >= side->parts)
+        return tsr_fail(TSR_ERR_SHAPE, "%s: its first %s belong to place %d of a grid with places 0 to %d there", name,
+                        what, side->first, side->parts - 1);
+    if (start < 0 || count < 0 || start > side->length || count > side->length - start)
+        return tsr_fail(TSR_ERR_SHAPE, "%s: %s %lld to %lld of %lld are meant: they must lie in the matrix", name, what,
+                        (long long)start, (long long)start + (long long)count, (long long)side->length);
+    return TSR_OK;
+}
+
+tsr_status tsr_distributed_check(const tsr_distributed *matrix, const char *name, int rank, int ranks) {
+    const tsr_deal *x = &matrix->layout;
+    const bool turned = x->transposed; /* as the caller calls them */
+    int64_t rows, cols;
+    size_t bytes;
+    TSR_TRY(check_side(name, turned ? "columns" : "rows", &x->rows, x->part.row, x->part.rows));
+    TSR_TRY(check_side(name, turned ? "rows" : "columns", &x->cols, x->part.col, x->part.cols));
+    TSR_TRY(tsr_bytes_checked(x->rows.length, x->cols.length, tsr_dtype_bytes(matrix->dtype), &bytes));
+    if ((int64_t)x->rows.parts * x->cols.parts > ranks)
+        return tsr_fail(TSR_ERR_SHAPE, "%s lies on a grid of %dx%d ranks, and there are %d", name,
+                        turned ? x->cols.parts : x->rows.parts, turned ? x->rows.parts : x->cols.parts, ranks);
+    if (x->shared && (x->rows.parts > 1 || x->cols.parts > 1))
+        return tsr_fail(TSR_ERR_SHAPE, "%s is shared by all ranks, and dealt out to a grid of them", name);
+    tsr_deal_local(x, rank, &rows, &cols);
+    if (rows == 0 || cols == 0) return TSR_OK;
+    if (!matrix->data) return tsr_fail(TSR_ERR_SHAPE, "%s: rank %d has no array, and elements of it", name, rank);
+    if (matrix->ld < cols)
+        return tsr_fail(TSR_ERR_SHAPE, "%s: the leading dimension on rank %d is %lld, and %lld is the least", name,
+                        rank, (long long)matrix->ld, (long long)cols);
+    return TSR_OK;
+}
+
+const char *tsr_deal_text(const tsr_deal *layout, char *text) {
+    const tsr_deal x = layout->transposed ? tsr_deal_transposed(*layout) : *layout;
+    const tsr_rect *part = &x.part;
+    snprintf(text, TSR_DEAL_CHARS, "memory (%s", x.shared ? "shared" : "block-cyclic ");
+    if (!x.shared)
+        tsr_text_append(text, TSR_DEAL_CHARS, "%lldx%lld on %dx%d", (long long)x.rows.block, (long long)x.cols.block,
+                        x.rows.parts, x.cols.parts);
+    tsr_text_append(text, TSR_DEAL_CHARS, ")");
+    if (part->row > 0 || part->col > 0 || part->rows < x.rows.length || part->cols < x.cols.length)
+        tsr_text_append(text, TSR_DEAL_CHARS, "[%lld:%lld,%lld:%lld]", (long long)part->row,
+                        (long long)(part->row + part->rows), (long long)part->col, (long long)(part->col + part->cols));
+    return text;
+}

@@ -1,0 +1,47 @@
+/* What a plan makes a rank read or write of an operand, as rectangles that the rank holds in memory, and a store of
+ * them. Without communication: the lists follow from the plan for any rank. */
+#ifndef TSR_MPI_DISTRIBUTE_HOLDINGS_H
+#define TSR_MPI_DISTRIBUTE_HOLDINGS_H
+
+#include "io/store.h"
+#include "mpi/distribute/deal.h"
+#include "mpi/plan/plan.h"
+
+typedef struct {
+    tsr_rect *rect; /* no two are the same, and together they cover every read or write, each within one of them */
+    int64_t count;
+} tsr_rects;
+
+/* What the plan makes `rank` (nothing beyond its grid) read of A, B or C0, or write of C. The caller frees it. */
+tsr_status tsr_rects_of_plan(const tsr_plan *plan, int rank, tsr_operand_name name, tsr_rects *rects);
+void tsr_rects_free(tsr_rects *rects);
+/* Whether each rectangle of C0 is read once, and is one that the rank writes of C: then C may take C0's place while the
+ * plan runs. */
+tsr_status tsr_plan_replaces_c0(const tsr_plan *plan, int rank, bool *replaces);
+
+/* A rectangle in memory, ld elements from row to row. */
+typedef struct {
+    tsr_rect rect;
+    void *data;
+    int64_t ld;
+    bool in_place; /* the caller's own array */
+} tsr_holding;
+
+typedef struct {
+    tsr_holding *holding;
+    int64_t count;
+    size_t bytes; /* that those which are not in place take */
+    void *memory; /* of these; NULL: not there yet */
+} tsr_holdings;
+
+/* The same rectangles, those in place that lie in `rank`'s own array as they are; the others have no memory yet. */
+tsr_status tsr_holdings_make(const tsr_rects *rects, const tsr_distributed *matrix, int rank, tsr_holdings *holdings);
+/* Memory for those that are not in place. */
+tsr_status tsr_holdings_allocate(tsr_holdings *holdings, size_t element_bytes);
+void tsr_holdings_free(tsr_holdings *holdings);
+
+/* A store of a matrix of which this rank has the holdings alone: it reads and writes rectangles within one of them, and
+ * maps them. The holdings stay the caller's. */
+tsr_status tsr_holdings_open(const tsr_holdings *holdings, const tsr_store_desc *desc, tsr_store **store);
+
+#endif
