@@ -1,6 +1,7 @@
 /* The program `tessera`: finds the subcommand, answers help and --version before MPI starts, opens the job's ranks,
  * runs the command on all of them, and prints the message of a failure once. The only file that prints errors or
  * decides exit codes. */
+#define _GNU_SOURCE /* environ */
 #include <errno.h>
 #include <fcntl.h>
 #include <malloc.h>
@@ -10,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "app/arguments.h"
 #include "app/commands/command.h"
 #include "app/commands/version.h"
 #include "app/interrupt.h"
@@ -41,6 +43,8 @@ static void print_help(void) {
            "  -V, --version  versions of the program and of the libraries it uses\n\n"
            "A matrix is named file.h5:/group/dataset, or file.h5 when the file holds one;\n"
            "a trailing [r0:r1,c0:c1] selects a part, as numpy does.\n\n"
+           "Options may also stand in files, tessera multiply A.h5 B.h5 @FILE, or in the\n"
+           "environment, TESSERA_HOST_MEMORY=4G for --host-memory; the command line wins.\n\n"
            "Examples:\n"
            "  mpirun -n 4 tessera multiply A.h5 B.h5 -o C.h5:/C --verify\n"
            "  tessera info C.h5\n"
@@ -175,18 +179,90 @@ static void keep_standard_descriptors(void) {
             (void)!open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);
 }
 
-/* Before HDF5 and the helper start, which is before options are read. The option's reader checks the folder. */
-static void name_plugins(int argc, char **argv) {
-    for (int i = 2; i < argc && strcmp(argv[i], "--") != 0; i++) {
-        const char *folder = tsr_option_value(argv, i, "--plugins");
-        if (folder) tsr_stores_plugins(folder);
+/* ---- files of options and the environment ---------------------------------------------------- */
+
+/* What the command takes, or its part in argv[2]; NULL: no such part. *words: of its name, the program's included. */
+static const tsr_options *find_options(const tsr_command *command, const tsr_arguments *arguments, int *words) {
+    const char *name;
+    const tsr_options *options = command->options;
+    *words = 2;
+    if (options || !command->part || arguments->argc < 3) return options;
+    for (size_t i = 0; (options = command->part(i, &name)) && strcmp(arguments->argv[2], name) != 0;) i++;
+    *words = 3;
+    return options;
+}
+
+/* On this rank: files first, since what they say comes before the environment. */
+static tsr_status gather_arguments(const tsr_command *command, int argc, char **argv, tsr_arguments *to, char *added,
+                                   size_t chars) {
+    int words;
+    TSR_TRY(tsr_arguments_expand(argc, argv, to));
+    const tsr_options *options = find_options(command, to, &words);
+    return options ? tsr_arguments_add_environment(options, words, to, added, chars) : TSR_OK;
+}
+
+/* Variables that look like an option's and are none. */
+static void warn_of_variables(const tsr_world *world) {
+    for (char **variable = environ; world->rank == 0 && *variable; variable++) {
+        char name[TSR_VARIABLE_CHARS], meant[160];
+        const size_t chars = strcspn(*variable, "=");
+        tsr_nearest nearest = {.wanted = name};
+        bool exact = false;
+        if (strncmp(*variable, TSR_VARIABLES, strlen(TSR_VARIABLES)) != 0 || chars >= sizeof name) continue;
+        snprintf(name, sizeof name, "%.*s", (int)chars, *variable);
+        for (size_t i = 0; i < COMMANDS; i++) {
+            const char *part;
+            const tsr_options *options = commands[i]->options;
+            if (options) tsr_options_offer(options, &nearest, &exact);
+            else if (commands[i]->part)
+                for (size_t j = 0; (options = commands[i]->part(j, &part)) != NULL; j++)
+                    tsr_options_offer(options, &nearest, &exact);
+        }
+        if (exact || !nearest.name[0]) continue;
+        tsr_warn(world->warnings, "the variable %s is ignored: no option is called so%s", name,
+                 tsr_did_you_mean(&nearest, "", meant, sizeof meant));
     }
+}
+
+/* The last --plugins; "" where there is none. */
+static const char *find_plugins(const tsr_arguments *arguments) {
+    const char *folder = "";
+    for (int i = 2; i < arguments->argc && strcmp(arguments->argv[i], "--") != 0; i++) {
+        const char *value = tsr_option_value(arguments->argv, i, "--plugins");
+        if (value) folder = value;
+    }
+    return folder;
+}
+
+/* Rank 0's arguments on all ranks. HDF5 started with this rank's own folder of plugins. */
+static tsr_status share_arguments(const tsr_world *world, tsr_status status, tsr_arguments *arguments) {
+    char own[TSR_FILE_CHARS];
+    snprintf(own, sizeof own, "%s", status == TSR_OK ? find_plugins(arguments) : "");
+    TSR_TRY(tsr_agree(world->comm, tsr_arguments_share(world, status, arguments)));
+    status = TSR_OK;
+    if (strcmp(find_plugins(arguments), own) != 0)
+        status =
+            tsr_fail(TSR_ERR_USAGE,
+                     "--plugins is '%s' here and '%s' on rank 0: say it on the command line, or in the environment "
+                     "of all ranks",
+                     own, find_plugins(arguments));
+    return tsr_agree(world->comm, status);
+}
+
+/* A message about an option that nobody typed says where it is from. */
+static void name_source(tsr_status status, const char *added) {
+    char message[2400];
+    if (status != TSR_ERR_USAGE || !*added || !*tsr_message()) return;
+    snprintf(message, sizeof message, "%s (from the environment:%s)", tsr_message(), added);
+    tsr_message_set(message);
 }
 
 int main(int argc, char **argv) {
     const tsr_command *command = NULL;
     tsr_status status = TSR_OK;
     tsr_describer describer = {0};
+    tsr_arguments arguments = {0};
+    char added[800] = ""; /* options that the environment gave */
     const double started = tsr_now_seconds();
     keep_standard_descriptors();
     tsr_interrupt_note_ignored();
@@ -195,7 +271,8 @@ int main(int argc, char **argv) {
     if (answered_alone(argc, argv, &command, &status))
         return is_first_rank() ? report(status) : tsr_status_exit_code(status);
 
-    name_plugins(argc, argv);
+    const tsr_status gathered = gather_arguments(command, argc, argv, &arguments, added, sizeof added);
+    if (gathered == TSR_OK && *find_plugins(&arguments)) tsr_stores_plugins(find_plugins(&arguments));
     tsr_world world;
     if (command->reads && is_first_rank()) (void)tsr_describer_start(&describer); /* who asks it hears why it failed */
     tsr_stores_start();
@@ -209,12 +286,15 @@ int main(int argc, char **argv) {
     world.describer = &describer;
     if (world.rank != 0) tsr_describer_close(&describer);
     if (!command->alone) status = tsr_world_check_launcher(&world);
+    if (status == TSR_OK) status = share_arguments(&world, gathered, &arguments);
     if (status != TSR_OK) tsr_job_log_refuse(&world, tsr_job_log_find(argc, argv), argc, argv, status);
     if (status == TSR_OK) {
         char name[64];
         snprintf(name, sizeof name, "tessera %s", command->name);
-        argv[1] = name;
-        status = run_command(&world, command, argc - 1, argv + 1);
+        arguments.argv[1] = name;
+        warn_of_variables(&world);
+        status = run_command(&world, command, arguments.argc - 1, arguments.argv + 1);
+        name_source(status, added);
     }
     tsr_describer_close(&describer);
     tsr_interrupt_release(); /* the handler's flag goes with the world */
@@ -224,6 +304,7 @@ int main(int argc, char **argv) {
     int code = world.rank == 0 && !silent ? report(status) : tsr_status_exit_code(status);
     tsr_interrupt_finish(code);
     tsr_world_close(&world);
+    tsr_arguments_free(&arguments);
     if (tsr_blas_broken()) {
         fflush(NULL);
         _exit(code);

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "io/nearest.h"
 #include "io/text/text.h"
@@ -22,6 +23,7 @@
 /* A command's table as argp wants it. options[i] is rows[i]. */
 typedef struct {
     tsr_option rows[ROWS_MOST];
+    bool given[ROWS_MOST]; /* the arguments that were checked have it */
     struct argp_option options[ROWS_MOST + 1];
     int count;
 } plain_table;
@@ -112,7 +114,7 @@ static const tsr_option *match_short(const plain_table *t, char letter) {
 /* ---- checking the arguments ------------------------------------------------------------------ */
 
 /* One "--name" or "--name=value"; *skip is how many arguments after it are its value. */
-static tsr_status check_long(const plain_table *t, int left, char **argv, const char *program, int *skip) {
+static tsr_status check_long(plain_table *t, int left, char **argv, const char *program, int *skip) {
     const char *name = argv[0] + 2;
     const size_t length = strcspn(name, "=");
     int matches;
@@ -126,16 +128,18 @@ static tsr_status check_long(const plain_table *t, int left, char **argv, const 
     if (next && left < 2)
         return tsr_fail(TSR_ERR_USAGE, "option '%s' needs a value (%s): add it, see %s --help", argv[0], found->value,
                         program);
+    t->given[found - t->rows] = true;
     *skip = next;
     return TSR_OK;
 }
 
 /* One "-abc" or "-ovalue". */
-static tsr_status check_short(const plain_table *t, int left, char **argv, const char *program, int *skip) {
+static tsr_status check_short(plain_table *t, int left, char **argv, const char *program, int *skip) {
     for (const char *letter = argv[0] + 1; *letter; letter++) {
         const tsr_option *found = match_short(t, *letter);
         const char option[3] = {'-', *letter, '\0'};
         if (!found) return unknown_option(t, program, (int)strlen(option), option);
+        t->given[found - t->rows] = true;
         if (!found->value) continue;
         if (!letter[1] && left < 2)
             return tsr_fail(TSR_ERR_USAGE, "option '%s' needs a value (%s): add it, see %s --help", option,
@@ -146,7 +150,7 @@ static tsr_status check_short(const plain_table *t, int left, char **argv, const
     return TSR_OK;
 }
 
-static tsr_status check_arguments(const plain_table *t, int argc, char **argv) {
+static tsr_status check_arguments(plain_table *t, int argc, char **argv) {
     for (int i = 1; i < argc; i++) {
         int skip = 0;
         if (strcmp(argv[i], "--") == 0) return TSR_OK;
@@ -235,6 +239,68 @@ void tsr_options_help(const tsr_options *command, const char *name, const char *
                   program);
     printf("\nExample:\n  %s\n", example);
     free(program);
+}
+
+/* ---- the environment ------------------------------------------------------------------------- */
+
+static bool is_one_of(const char *text, const char *const words[4]) {
+    for (int i = 0; i < 4; i++)
+        if (strcasecmp(text, words[i]) == 0) return true;
+    return false;
+}
+
+/* "--name=value" for what the variable says; "" where it says no. Owned by the caller. */
+static tsr_status option_of(const tsr_option *o, const char *variable, const char *text, char **option) {
+    static const char *const yes[4] = {"1", "yes", "true", "on"}, *const no[4] = {"0", "no", "false", "off"};
+    const bool plain = !o->value || o->optional;
+    const size_t chars = strlen(o->name) + strlen(text) + 4;
+    if (!o->value && !is_one_of(text, yes) && !is_one_of(text, no))
+        return tsr_fail(TSR_ERR_USAGE, "%s=%s: --%s takes no value: use 1 or 0", variable, text, o->name);
+    *option = malloc(chars);
+    if (!*option) return tsr_fail(TSR_ERR_MEMORY, "no memory for %s: shorten it", variable);
+    if (plain && is_one_of(text, no)) **option = '\0';
+    else if (plain && is_one_of(text, yes)) snprintf(*option, chars, "--%s", o->name);
+    else snprintf(*option, chars, "--%s=%s", o->name, text);
+    return TSR_OK;
+}
+
+void tsr_option_variable(const char *name, char variable[TSR_VARIABLE_CHARS]) {
+    size_t used = (size_t)snprintf(variable, TSR_VARIABLE_CHARS, "%s", TSR_VARIABLES);
+    for (; *name && used + 1 < TSR_VARIABLE_CHARS; name++)
+        variable[used++] = *name == '-' ? '_' : (char)toupper((unsigned char)*name);
+    variable[used] = '\0';
+}
+
+tsr_status tsr_options_from_environment(const tsr_options *command, int argc, char **argv,
+                                        tsr_status (*add)(void *context, const char *option), void *context) {
+    plain_table table;
+    TSR_TRY(make_plain(command->options, &table));
+    if (check_arguments(&table, argc, argv) != TSR_OK) return TSR_OK; /* who parses them says why */
+    for (int i = 0; i < table.count; i++) {
+        const tsr_option *o = &table.rows[i];
+        char variable[TSR_VARIABLE_CHARS], *option = NULL;
+        if (!o->name || table.given[i]) continue;
+        tsr_option_variable(o->name, variable);
+        const char *text = getenv(variable);
+        if (!text || !*text) continue;
+        TSR_TRY(option_of(o, variable, text, &option));
+        const tsr_status status = *option ? add(context, option) : TSR_OK;
+        free(option);
+        TSR_TRY(status);
+    }
+    return TSR_OK;
+}
+
+void tsr_options_offer(const tsr_options *command, tsr_nearest *nearest, bool *exact) {
+    plain_table table;
+    if (make_plain(command->options, &table) != TSR_OK) return;
+    for (const tsr_option *o = table.rows; o < table.rows + table.count; o++) {
+        char variable[TSR_VARIABLE_CHARS];
+        if (!o->name) continue;
+        tsr_option_variable(o->name, variable);
+        *exact = *exact || strcmp(variable, nearest->wanted) == 0;
+        if (!o->hidden) tsr_nearest_offer(nearest, variable);
+    }
 }
 
 /* ---- the command line ------------------------------------------------------------------------ */

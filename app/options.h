@@ -7,6 +7,7 @@
 #include <stddef.h>
 
 #include "app/products/shapes.h"
+#include "io/nearest.h"
 #include "kernels/base/base.h"
 
 typedef struct tsr_option tsr_option;
@@ -47,6 +48,20 @@ tsr_status tsr_options_parse(const tsr_options *command, int argc, char **argv, 
 /* --help text of one command to stdout, and a command line or two (lines after a newline begin with two blanks) as
  * an example. */
 void tsr_options_help(const tsr_options *command, const char *name, const char *example);
+
+/* ---- options in the environment -------------------------------------------------------------- */
+
+#define TSR_VARIABLES "TESSERA_" /* TESSERA_HOST_MEMORY=4G is --host-memory=4G */
+#define TSR_VARIABLE_CHARS 64
+
+void tsr_option_variable(const char *name, char variable[TSR_VARIABLE_CHARS]);
+/* Calls `add` with "--name=value" for each variable that is set and whose option argv does not give. Of options without
+ * a value 1, yes, true and on give it, 0, no, false and off do not; so also where the value may be left out. An empty
+ * variable counts as none. TSR_ERR_USAGE for another value. Adds nothing where argv is wrong itself. */
+tsr_status tsr_options_from_environment(const tsr_options *command, int argc, char **argv,
+                                        tsr_status (*add)(void *context, const char *option), void *context);
+/* Offers the names of all variables; *exact becomes true where one is what is wanted. */
+void tsr_options_offer(const tsr_options *command, tsr_nearest *nearest, bool *exact);
 
 /* ---- readers, by the type of the field ------------------------------------------------------- */
 

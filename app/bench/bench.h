@@ -15,6 +15,7 @@ typedef struct {
     /* argv[0] is "tessera bench NAME". Runs on every rank and returns the status all ranks agreed on. */
     tsr_status (*run)(const tsr_world *world, int argc, char **argv);
     void (*help)(void);
+    const tsr_options *options;
 } tsr_bench;
 
 extern const tsr_bench tsr_bench_gemm, tsr_bench_multiply, tsr_bench_memory, tsr_bench_accuracy, tsr_bench_speeds;

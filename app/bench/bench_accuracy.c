@@ -396,4 +396,4 @@ static tsr_status run(const tsr_world *world, int argc, char **argv) {
     return tsr_bench_on_rank_0(world, o.device, &o.json, run_bench, &o);
 }
 
-const tsr_bench tsr_bench_accuracy = {"accuracy", run, help};
+const tsr_bench tsr_bench_accuracy = {"accuracy", run, help, &command};

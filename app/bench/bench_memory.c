@@ -455,4 +455,4 @@ static tsr_status run(const tsr_world *world, int argc, char **argv) {
     return tsr_bench_on_rank_0(world, o.device, &o.json, run_bench, &o);
 }
 
-const tsr_bench tsr_bench_memory = {"memory", run, help};
+const tsr_bench tsr_bench_memory = {"memory", run, help, &command};

@@ -424,4 +424,4 @@ static tsr_status run(const tsr_world *world, int argc, char **argv) {
     return status;
 }
 
-const tsr_bench tsr_bench_multiply = {"multiply", run, help};
+const tsr_bench tsr_bench_multiply = {"multiply", run, help, &command};

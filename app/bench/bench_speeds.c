@@ -197,4 +197,4 @@ static tsr_status run(const tsr_world *world, int argc, char **argv) {
     return tsr_bench_on_rank_0(world, "auto", &o.output, write_table, &o);
 }
 
-const tsr_bench tsr_bench_speeds = {"speeds", run, help};
+const tsr_bench tsr_bench_speeds = {"speeds", run, help, &command};

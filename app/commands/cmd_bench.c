@@ -148,9 +148,16 @@ static void help(const char *part) {
     }
 }
 
+static const tsr_options *find_part(size_t i, const char **name) {
+    if (i >= BENCHES) return NULL;
+    *name = benches[i]->name;
+    return benches[i]->options;
+}
+
 const tsr_command tsr_cmd_bench = {
     .name = "bench",
     .what = "what this machine reaches: gemm, multiply, memory, accuracy, speeds",
     .run = run,
     .help = help,
+    .part = find_part,
 };

@@ -337,5 +337,6 @@ const tsr_command tsr_cmd_compare = {
     .what = "errors of one matrix against another",
     .run = run,
     .help = help,
+    .options = &command,
     .reads = true,
 };

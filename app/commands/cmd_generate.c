@@ -321,4 +321,5 @@ const tsr_command tsr_cmd_generate = {
     .what = "write a matrix of random numbers or the identity",
     .run = run,
     .help = help,
+    .options = &table,
 };

@@ -141,6 +141,7 @@ const tsr_command tsr_cmd_info = {
     .what = "what a file holds, and what the ranks run on (--devices)",
     .run = run,
     .help = help,
+    .options = &command,
     .reads = true,
     .alone = true,
 };

@@ -242,5 +242,6 @@ const tsr_command tsr_cmd_multiply = {
     .what = "C = alpha op(A) op(B) + beta C0, from files to a file",
     .run = run,
     .help = help,
+    .options = &command,
     .reads = true,
 };

@@ -325,5 +325,6 @@ const tsr_command tsr_cmd_plan = {
     .what = "predicts a product on N GPUs of a machine that a file describes",
     .run = run,
     .help = help,
+    .options = &command,
     .alone = true,
 };

@@ -199,5 +199,6 @@ const tsr_command tsr_cmd_verify = {
     .what = "check that C is the product of A and B, in O(n^2) work",
     .run = run,
     .help = help,
+    .options = &command,
     .reads = true,
 };

@@ -3,6 +3,7 @@
 #ifndef TSR_APP_COMMANDS_COMMAND_H
 #define TSR_APP_COMMANDS_COMMAND_H
 
+#include "app/options.h"
 #include "kernels/base/base.h"
 #include "mpi/ranks/world.h"
 
@@ -14,6 +15,9 @@ typedef struct {
     /* Prints the command's --help to stdout (argp). `part`: the word after the command, NULL for none; commands
      * without parts ignore it. */
     void (*help)(const char *part);
+    const tsr_options *options; /* what it takes; NULL: each of its parts has its own */
+    /* Its part number i, such as "gemm" of bench, and what that takes; NULL behind the last. NULL: it has none. */
+    const tsr_options *(*part)(size_t i, const char **name);
     /* One process can do it: it may run under another MPI's launcher. Where it needs ranks or writes a file after all,
      * it asks tsr_world_check_launcher itself; for other commands main.c does. */
     bool alone;
