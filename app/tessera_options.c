@@ -86,6 +86,14 @@ static tsr_status read_order(const tsr_option *option, const char *text, void *f
     return tsr_order_parse(text, field);
 }
 
+static tsr_status read_triangle(const tsr_option *option, const char *text, void *field) {
+    for (int i = TSR_TRIANGLE_FULL; i <= TSR_TRIANGLE_UPPER; i++) {
+        *(tsr_triangle *)field = (tsr_triangle)i;
+        if (strcmp(text, tsr_triangle_name((tsr_triangle)i)) == 0) return TSR_OK;
+    }
+    return tsr_fail(TSR_ERR_USAGE, "--%s %s: use full, lower or upper", option->name, text);
+}
+
 static tsr_status read_progress(const tsr_option *option, const char *text, void *field) {
     (void)option;
     return tsr_progress_parse(text, field);
@@ -191,6 +199,11 @@ const tsr_option tsr_option_adjoint_a = {
     .name = "adjoint-a", .help = "Multiply the conjugate transpose of A", .read = tsr_read_flag};
 const tsr_option tsr_option_adjoint_b = {
     .name = "adjoint-b", .help = "Multiply the conjugate transpose of B", .read = tsr_read_flag};
+const tsr_option tsr_option_triangle = {.name = "triangle",
+                                        .value = "full|lower|upper",
+                                        .help = "Of a Gram matrix write all (default), or one half and zeros",
+                                        .initial = "full",
+                                        .read = read_triangle};
 const tsr_option tsr_option_alpha = {.name = "alpha",
                                      .value = "X",
                                      .help = "Scale the product (1), by 1+2j, too; 0 reads neither A nor B",

@@ -29,6 +29,7 @@ extern const tsr_option tsr_option_conjugate_a; /* bool */
 extern const tsr_option tsr_option_conjugate_b; /* bool */
 extern const tsr_option tsr_option_transpose_a; /* bool */
 extern const tsr_option tsr_option_transpose_b; /* bool */
+extern const tsr_option tsr_option_triangle;    /* tsr_triangle, full */
 extern const tsr_option tsr_option_alpha;       /* tsr_complex, 1 */
 extern const tsr_option tsr_option_beta;        /* tsr_complex */
 extern const tsr_option tsr_option_trials;      /* int, 20 */

@@ -23,14 +23,6 @@ static tsr_status read_type(const tsr_option *option, const char *text, void *fi
     return tsr_dtype_parse_for(TSR_USE_RESULT, option->name, text, field);
 }
 
-static tsr_status read_triangle(const tsr_option *option, const char *text, void *field) {
-    for (int i = TSR_TRIANGLE_FULL; i <= TSR_TRIANGLE_UPPER; i++) {
-        *(tsr_triangle *)field = (tsr_triangle)i;
-        if (strcmp(text, tsr_triangle_name((tsr_triangle)i)) == 0) return TSR_OK;
-    }
-    return tsr_fail(TSR_ERR_USAGE, "--%s %s: use full, lower or upper", option->name, text);
-}
-
 /* ---- the table ------------------------------------------------------------------------------- */
 
 #define AT(member) offsetof(parsed, member)
@@ -64,11 +56,7 @@ static const tsr_option options[] = {
      .help = "C = op(A) op(A)': one matrix is named, read once and half of C multiplied; C is symmetric to the bit",
      .read = tsr_read_flag,
      .field = RUN(product.gram)},
-    {.name = "triangle",
-     .value = "full|lower|upper",
-     .help = "Of such a C write all (default), or one half and zeros",
-     .read = read_triangle,
-     .field = RUN(product.triangle)},
+    {.shared = &tsr_option_triangle, .field = RUN(product.triangle)},
     {.name = "type",
      .value = "TYPE",
      .help = "Type of C: f16, bf16, f32, f64, c64 or c128 (the type the product is computed in)",
@@ -158,9 +146,6 @@ static tsr_status check_own_file(const parsed *p, const char *option, const char
 /* B is A, the other way round. */
 static tsr_status take_gram(parsed *p) {
     tsr_run_product *product = &p->settings.run.product;
-    if (product->triangle != TSR_TRIANGLE_FULL && p->verify)
-        return tsr_fail(TSR_ERR_USAGE, "--verify checks whole products: leave out --triangle %s",
-                        tsr_triangle_name(product->triangle));
     if (!product->gram) return TSR_OK;
     if (product->b.file[0])
         return tsr_fail(TSR_ERR_USAGE, "'%s' is one matrix too many: --gram multiplies A by its own transpose",

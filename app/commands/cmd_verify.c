@@ -20,6 +20,7 @@ typedef struct {
     int count;
     bool has_beta, transpose_a, transpose_b;
     bool adjoint_a, adjoint_b, conjugate_a, conjugate_b;
+    tsr_triangle triangle;
     tsr_complex alpha, beta;
     int trials, threads;
     int64_t seed;
@@ -56,6 +57,9 @@ static const tsr_option options[] = {
     {.shared = &tsr_option_adjoint_b, .help = "B was transposed and conjugated", .field = AT(adjoint_b)},
     {.shared = &tsr_option_conjugate_a, .help = "A was conjugated", .field = AT(conjugate_a)},
     {.shared = &tsr_option_conjugate_b, .help = "B was conjugated", .field = AT(conjugate_b)},
+    {.shared = &tsr_option_triangle,
+     .help = "Of a Gram matrix C has all (default), or one half, and zeros in the other",
+     .field = AT(triangle)},
     {.shared = &tsr_option_trials,
      .help = "Random vectors (20): a wrong C passes with probability at most 2^-N",
      .field = AT(trials)},
@@ -141,6 +145,7 @@ static tsr_status verify(const tsr_world *world, const verify_options *o, const 
                             .transpose_b = shape->transpose_right,
                             .conjugate_a = swap ? o->conjugate_b : o->conjugate_a,
                             .conjugate_b = swap ? o->conjugate_a : o->conjugate_b,
+                            .triangle = tsr_triangle_as_stored(o->order, o->triangle),
                             .alpha = o->alpha.re,
                             .alpha_imag = o->alpha.im,
                             .beta = o->beta.re,
@@ -174,6 +179,12 @@ static tsr_status describe(const tsr_world *world, const verify_options *o, tsr_
         if (names[i])
             TSR_TRY(tsr_agree(world->comm, tsr_shapes_result(o->order, &desc[0], ta, &desc[1], tb, shape,
                                                              i == 2 ? "C" : "C0", &desc[i])));
+    if (o->triangle == TSR_TRIANGLE_FULL) return TSR_OK;
+    for (int i = 0; i < 3; i++)
+        if (tsr_dtype_is_complex(desc[i].element.dtype))
+            return tsr_agree(world->comm, tsr_fail(TSR_ERR_UNSUPPORTED,
+                                                   "--triangle %s: '%s' is complex; halves are of real Gram matrices",
+                                                   tsr_triangle_name(o->triangle), desc[i].name.file));
     return TSR_OK;
 }
 

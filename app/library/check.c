@@ -33,6 +33,7 @@ tsr_status tsr_run_check(tsr_run *run, const tsr_run_product *product) {
                                 .transpose_b = run->products.transpose_right,
                                 .conjugate_a = x->operand[TSR_OPERAND_A].conjugate,
                                 .conjugate_b = x->operand[TSR_OPERAND_B].conjugate,
+                                .triangle = x->triangle,
                                 .alpha = product->alpha.re,
                                 .alpha_imag = product->alpha.im,
                                 .beta = product->beta.re,

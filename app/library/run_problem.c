@@ -171,10 +171,7 @@ static tsr_status find_gram(tsr_run *run, const tsr_run_product *product) {
                         "--gram, or leave out --triangle",
                         tsr_triangle_name(product->triangle));
     if (!gram) return TSR_OK;
-    tsr_triangle stored = product->triangle;
-    if (run->swapped && stored != TSR_TRIANGLE_FULL)
-        stored = stored == TSR_TRIANGLE_LOWER ? TSR_TRIANGLE_UPPER : TSR_TRIANGLE_LOWER;
-    return tsr_problem_take_gram(&run->problem, stored);
+    return tsr_problem_take_gram(&run->problem, tsr_triangle_as_stored(product->order, product->triangle));
 }
 
 /* A kernel asked for by name that wants whole tiles: its operands are padded one by one. */

@@ -14,6 +14,12 @@ static inline tsr_matrix_name tsr_name_as_stored(tsr_order order, tsr_matrix_nam
     return name;
 }
 
+/* The half of C that a person means, as it is stored. */
+static inline tsr_triangle tsr_triangle_as_stored(tsr_order order, tsr_triangle triangle) {
+    if (order == TSR_ORDER_ROW || triangle == TSR_TRIANGLE_FULL) return triangle;
+    return triangle == TSR_TRIANGLE_LOWER ? TSR_TRIANGLE_UPPER : TSR_TRIANGLE_LOWER;
+}
+
 /* "3 x 20 x 30", as that person sees what is stored so; "a single number". Returns text. */
 const char *tsr_seen_text(tsr_order order, tsr_shape stored, char text[TSR_SHAPE_CHARS]);
 

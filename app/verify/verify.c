@@ -27,35 +27,54 @@ static void take_rect(verifier *v, tsr_rect rect, const double *c, const double 
     }
 }
 
+/* Local. The half of C that holds nothing becomes the mirror of the other. half: for tiles of C. */
+static tsr_status take_mirror(verifier *v, tsr_rect rect, tsr_tiles *half, double *c) {
+    const bool lower = v->args->triangle == TSR_TRIANGLE_LOWER;
+    const int64_t row0 = v->first + rect.row, col0 = rect.col;
+    if (lower ? col0 + rect.cols - 1 <= row0 : col0 >= row0 + rect.rows - 1) return TSR_OK;
+    TSR_TRY(tsr_tiles_read(half->store, (tsr_rect){col0, row0, rect.cols, rect.rows}, half->raw, half->values));
+    for (int64_t i = 0; i < rect.rows; i++)
+        for (int64_t j = 0; j < rect.cols; j++) {
+            double *at = c + i * rect.cols + j;
+            if (lower ? col0 + j <= row0 + i : col0 + j >= row0 + i) continue;
+            if (*at != 0) v->facts[rect.row + i].wrong = true;
+            *at = half->values[j * rect.rows + i];
+        }
+    return TSR_OK;
+}
+
+/* A second matrix in tiles like those of `like`. */
+static tsr_status open_beside(verifier *v, tsr_store *store, const tsr_tiles *like, tsr_tiles *t) {
+    const size_t elements = (size_t)(like->strips.step_rows * like->strips.step_cols);
+    *t = (tsr_tiles){.store = store, .progress = v->progress, .row0 = v->first};
+    t->raw = malloc(elements * tsr_dtype_bytes(store->desc.element.dtype) + 1);
+    t->values = malloc(elements * sizeof(double) + 1);
+    if (t->raw && t->values) return TSR_OK;
+    return tsr_fail(TSR_ERR_MEMORY, "no memory for %zu elements of '%s': give the check less host memory", elements,
+                    store->desc.name.file);
+}
+
 /* Local. A worker's rows of C within the block; context: how many the block has. */
 static tsr_status pass_c(void *context) {
     const verify_share *s = context;
     verifier *v = s->v;
     const tsr_verify_args *a = v->args;
-    const bool with_c0 = a->beta != 0;
-    tsr_tiles c = {0}, c0 = {0};
+    const bool with_c0 = a->beta != 0, mirrors = a->triangle != TSR_TRIANGLE_FULL;
+    const size_t budget = tsr_verify_tile_budget(v) / (with_c0 || mirrors ? 2 : 1);
+    tsr_tiles c = {0}, beside = {0};
     tsr_rect rect, part = {v->first, 0, *(const int64_t *)s->context, v->n};
     tsr_status status;
-    TSR_TRY_DONE(tsr_tiles_open(v, a->c, part, false, s->index, tsr_verify_tile_budget(v) / (with_c0 ? 2 : 1), &c));
-    if (with_c0) {
-        size_t bytes = tsr_dtype_bytes(a->c0->desc.element.dtype),
-               elements = (size_t)(c.strips.step_rows * c.strips.step_cols);
-        c0 = (tsr_tiles){.store = a->c0,
-                         .progress = v->progress,
-                         .row0 = v->first,
-                         .raw = malloc(elements * bytes + 1),
-                         .values = malloc(elements * sizeof(double) + 1)};
-        if (!c0.raw || !c0.values)
-            TSR_TRY_DONE(tsr_fail(TSR_ERR_MEMORY, "no memory for %zu elements of C0: give the check less host memory",
-                                  elements));
-    }
+    TSR_TRY_DONE(tsr_tiles_open(v, a->c, part, false, s->index, budget, &c));
+    if (mirrors) tsr_tiles_square(&c);
+    if (with_c0 || mirrors) TSR_TRY_DONE(open_beside(v, mirrors ? a->c : a->c0, &c, &beside));
     while (tsr_tiles_next(&c, &rect)) {
         TSR_TRY_DONE(tsr_tiles_load(&c, rect));
-        if (with_c0) TSR_TRY_DONE(tsr_tiles_load(&c0, rect));
-        take_rect(v, rect, c.values, c0.values);
+        if (with_c0) TSR_TRY_DONE(tsr_tiles_load(&beside, rect));
+        if (mirrors) TSR_TRY_DONE(take_mirror(v, rect, &beside, c.values));
+        take_rect(v, rect, c.values, with_c0 ? beside.values : NULL);
     }
 done:
-    tsr_tiles_close(&c0);
+    tsr_tiles_close(&beside);
     tsr_tiles_close(&c);
     return status;
 }
@@ -133,6 +152,12 @@ static tsr_status check_shapes(const tsr_verify_args *a, verifier *v) {
                         "C0 is %" PRId64 " x %" PRId64 " but the product is %" PRId64 " x %" PRId64
                         ": name a C0 of that shape",
                         a->c0->desc.rows, a->c0->desc.cols, v->m, v->n);
+    if (a->triangle != TSR_TRIANGLE_FULL && a->beta != 0)
+        return tsr_fail(TSR_ERR_USAGE, "--triangle %s: a Gram matrix has no C0; leave out one of them",
+                        tsr_triangle_name(a->triangle));
+    if (a->triangle != TSR_TRIANGLE_FULL && v->m != v->n)
+        return tsr_fail(TSR_ERR_SHAPE, "--triangle %s: the product is %" PRId64 " x %" PRId64 ", and not symmetric",
+                        tsr_triangle_name(a->triangle), v->m, v->n);
     if (a->trials < 1 || a->trials > TRIALS_MAX)
         return tsr_fail(TSR_ERR_USAGE, "%d trials: use 1 to %d", a->trials, TRIALS_MAX);
     if (a->alpha == 0) v->k = 0; /* A and B play no part */

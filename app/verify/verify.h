@@ -3,6 +3,7 @@
  * r = alpha·A(Bx) + beta·C0x - Cx. Where C is right, |r_i| stays under a bound from rounding alone with the stated
  * probability; where an entry is wrong by more than the bound, one trial misses it with probability at most 1/2.
  * Where NaN and Inf stand, and with what sign, is checked entry by entry, from the rows and columns that hold them.
+ * Of a C that is half of a symmetric product the other half is judged by its mirror, and must be zeros.
  * Source: Freivalds 1977; sign sums: Hoeffding 1963; gamma ~ sqrt(k)·u: Higham and Mary 2019. */
 #ifndef TSR_APP_VERIFY_VERIFY_H
 #define TSR_APP_VERIFY_VERIFY_H
@@ -20,6 +21,7 @@
 typedef struct {
     tsr_store *a, *b, *c, *c0; /* open on this rank; c0 NULL when beta = 0 */
     bool transpose_a, transpose_b, conjugate_a, conjugate_b;
+    tsr_triangle triangle; /* of a real C without c0, which holds that half of a symmetric product, the other zeros */
     double alpha, alpha_imag, beta, beta_imag;
     tsr_dtype type;        /* the product was accumulated in: TSR_F32 or TSR_F64 */
     tsr_accuracy accuracy; /* what the kernel was allowed to lose */

@@ -10,7 +10,7 @@
 /* Entries of all ranks, sorted, and those of them whose rows of op(A) are in memory. */
 typedef struct {
     open_entry *entries;
-    double *sums; /* count products, then count magnitudes */
+    double *sums; /* of count entries' terms above zero, then of those below */
     int64_t count;
     int64_t first, end; /* in memory */
     int64_t *start;     /* rows in memory + 1: where each one's entries begin */
@@ -95,8 +95,8 @@ static int64_t first_at(const work *w, int64_t row, int64_t col) {
 static inline void add_term(const verifier *v, work *w, int64_t e, double a, double b) {
     if (!(fabs(b) < v->operand_limit)) return; /* of a column that is judged otherwise */
     const double x = a * tsr_times_power(b, -(int64_t)v->column_top[w->entries[e].col]);
-    w->sums[e] += x;
-    w->sums[w->count + e] += fabs(x);
+    if (x > 0) w->sums[e] += x;
+    else w->sums[w->count + e] -= x;
 }
 
 /* The tile's part of the entries in memory, those of its columns of op(B). */

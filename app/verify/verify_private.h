@@ -129,6 +129,8 @@ void tsr_tiles_close(tsr_tiles *t);
 /* The next tile, by its place in the part; false: there is none. */
 bool tsr_tiles_next(tsr_tiles *t, tsr_rect *rect);
 tsr_status tsr_tiles_load(tsr_tiles *t, tsr_rect rect);
+/* After tsr_tiles_open: tiles of about as many rows as columns, whose mirrors are such tiles, too. */
+void tsr_tiles_square(tsr_tiles *t);
 /* Elements of the part `rect` of the store into values (rect's elements), by way of raw (as many of the store's). */
 tsr_status tsr_tiles_read(tsr_store *store, tsr_rect rect, void *raw, double *values);
 
@@ -224,9 +226,9 @@ int tsr_verify_floor(const verifier *v);
 int tsr_verify_weight_of_c0(const verifier *v);
 /* One entry of row `row` of the block. at: tsr_infinite_find's. */
 void tsr_verify_take_entry(verifier *v, int64_t row, int64_t at, int64_t j, double c, double c0);
-/* The product's own value of an open entry is product · 2^exponent, the sum of its terms' sizes magnitude ·
- * 2^exponent: judges the entry and takes the product out of the row's sums. */
-void tsr_verify_close_entry(verifier *v, const open_entry *e, double product, double magnitude, int exponent);
+/* The product's terms in an open entry are plus · 2^exponent, those above zero, less minus · 2^exponent: judges the
+ * entry and takes the product out of the row's sums. */
+void tsr_verify_close_entry(verifier *v, const open_entry *e, double plus, double minus, int exponent);
 /* The whole row of the block against its bound. Adds to the result. */
 void tsr_verify_judge_row(verifier *v, int64_t row);
 

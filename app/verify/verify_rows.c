@@ -77,11 +77,11 @@ static bool may_overflow(const verifier *v, int64_t row, double added) {
 
 /* Whether +Inf and -Inf can come from a sum of finite terms (tsr_verify_close_entry), on the way or, with a finite
  * c0, in the end; c0 NULL: where the end is infinite anyway. */
-static void reached(const verifier *v, double product, double magnitude, int exponent, const double *c0, bool *up,
-                    bool *down) {
+static void reached(const verifier *v, double of_plus_terms, double of_minus_terms, int exponent, const double *c0,
+                    bool *up, bool *down) {
     const double quarter = REACHES * 0.25 * 0x1.fffffffffffffp1023, beta = v->args->beta;
-    const double plus = tsr_times_power((magnitude + product) / 2, exponent),
-                 minus = tsr_times_power((magnitude - product) / 2, exponent);
+    const double product = of_plus_terms - of_minus_terms;
+    const double plus = tsr_times_power(of_plus_terms, exponent), minus = tsr_times_power(of_minus_terms, exponent);
     const double reach = REACHES * tsr_dtype_finite(v->args->type),
                  limit = REACHES * 0.25 * tsr_dtype_finite(type_of_c(v));
     const double made = product == 0 ? 0 : 0.25 * v->args->alpha * tsr_times_power(product, exponent);
@@ -176,7 +176,7 @@ void tsr_verify_take_entry(verifier *v, int64_t row, int64_t at, int64_t j, doub
     }
 }
 
-void tsr_verify_close_entry(verifier *v, const open_entry *e, double product, double magnitude, int exponent) {
+void tsr_verify_close_entry(verifier *v, const open_entry *e, double plus, double minus, int exponent) {
     const int64_t row = e->row - v->first;
     const double added = v->args->beta != 0 ? v->args->beta * e->c0 : 0;
     int alpha_exponent = 0;
@@ -184,7 +184,7 @@ void tsr_verify_close_entry(verifier *v, const open_entry *e, double product, do
     bool up, down;
     const bool infinite = v->r.kind[row] || v->column_kind[e->col] ||
                           (v->args->beta != 0 && !(isfinite(e->c0) && isfinite(v->args->beta)));
-    reached(v, product, magnitude, exponent, infinite ? NULL : &e->c0, &up, &down);
+    reached(v, plus, minus, exponent, infinite ? NULL : &e->c0, &up, &down);
     if (infinite) {
         const int terms = terms_of(v, row, tsr_infinite_find(&v->in_a, row), e->col, added);
         if (isnan(e->c) && ((terms == PLUS && !down) || (terms == MINUS && !up))) v->facts[row].wrong = true;
@@ -192,8 +192,8 @@ void tsr_verify_close_entry(verifier *v, const open_entry *e, double product, do
         v->facts[row].wrong = true;
     }
     if (v->r.kind[row] || v->column_kind[e->col]) return; /* no sums hold it */
-    const double scaled =
-        tsr_times_power(alpha * product, (int64_t)exponent + alpha_exponent + v->shift[e->col] - v->r.exponent[row]);
+    const double scaled = tsr_times_power(alpha * (plus - minus),
+                                          (int64_t)exponent + alpha_exponent + v->shift[e->col] - v->r.exponent[row]);
     tsr_verify_add_scaled(v->r.sums + row * v->trials, -scaled, v->signs + e->col * v->trials, v->trials);
 }
 

@@ -51,7 +51,9 @@ typedef struct {
 
 static inline void add_element(const product *p, int64_t row, int64_t col, double value) {
     row_sums *s = p->out;
-    if (value == 0 || p->shift[col] == TSR_EXPONENT_NONE) return;
+    if (value == 0) return;
+    s->largest[row] = p->largest ? s->largest[row] + fabs(value) * p->largest[col] : fmax(s->largest[row], fabs(value));
+    if (p->shift[col] == TSR_EXPONENT_NONE) return;
     const int32_t exponent = tsr_exponent(value) + p->shift[col];
     if (exponent > s->exponent[row]) {
         if (!p->norm) s->norm[row] = tsr_times_power(s->norm[row], (int64_t)s->exponent[row] - exponent); /* squares */
@@ -60,7 +62,6 @@ static inline void add_element(const product *p, int64_t row, int64_t col, doubl
     const double scaled = tsr_times_power(value, p->shift[col] - s->exponent[row]);
     tsr_verify_add_scaled(s->sums + row * p->trials, scaled, p->in + col * p->trials, p->trials);
     s->norm[row] += p->norm ? fabs(scaled) * p->norm[col] : scaled * scaled;
-    s->largest[row] = p->largest ? s->largest[row] + fabs(value) * p->largest[col] : fmax(s->largest[row], fabs(value));
 }
 
 static void add_tile(const product *p, const double *values, tsr_rect rect, bool transpose) {

@@ -44,6 +44,16 @@ tsr_status tsr_tiles_open(const verifier *v, tsr_store *store, tsr_rect part, bo
     return TSR_OK;
 }
 
+void tsr_tiles_square(tsr_tiles *t) {
+    const tsr_store_desc *desc = &t->store->desc;
+    const int64_t most = t->strips.step_rows * t->strips.step_cols, rows = tsr_strips_multiple(desc);
+    int64_t edge = tsr_max(1, (int64_t)sqrt((double)most));
+    if (desc->chunk_cols > 0 && edge > desc->chunk_cols) edge -= edge % desc->chunk_cols;
+    t->strips.step_cols = tsr_min(t->strips.step_cols, edge);
+    t->strips.step_rows = tsr_max(1, tsr_min(t->strips.rows.count, most / t->strips.step_cols));
+    if (t->strips.step_rows > rows) t->strips.step_rows -= t->strips.step_rows % rows;
+}
+
 /* The tile before is done. */
 static void count_pending(tsr_tiles *t) {
     if (!t->pending) return;

@@ -92,6 +92,38 @@ def test_triangles_orders_and_scales():
                     assert record["triangle"] == triangle, record
 
 
+def test_halves_are_verified():
+    """By --verify and by verify; one wrong element is found in either half, and beyond the first tile."""
+    values = random.standard_normal((150, 70)).astype("f4")
+    a = write("tri.h5", values, "A")
+    cases = (("row", "--transpose-b", "lower", 0), ("col", "--transpose-b", "lower", 3),
+             ("row", "--transpose-a", "upper", 2), ("col", "--transpose-a", "upper", 0))
+    for order, transpose, triangle, ranks in cases:
+        options = ("--order", order, transpose, "--triangle", triangle)
+        out = run("multiply", a, a, *options, "-o", "half.h5", *CPU, "--chunk", "31x17", "--verify", ranks=ranks).out
+        assert "PASSED" in out, out
+        check = ("verify", a, a, "half.h5", *options)
+        assert "PASSED" in run(*check, ranks=ranks).out
+        fails(*check[:-2], code=3, says="FAILED")  # the whole is something else
+        c = read("half.h5")
+        rows, cols = c.shape
+        for i, j in ((rows - 1, 0), (0, cols - 1), (rows // 2, rows // 2 + 1), (rows // 2 + 1, rows // 2)):
+            wrong = c.copy()
+            wrong[i, j] += 1 if i > j else np.nan
+            write("wrong.h5", wrong, "C")
+            fails("verify", a, a, "wrong.h5", *options, code=3, says="FAILED")
+    stack = write("stack.h5", values.reshape(5, 30, 70), "A")
+    out = run("multiply", "--gram", stack, "--triangle", "lower", "-o", "half.h5", *CPU, "--verify").out
+    assert "PASSED" in out, out
+    square = write("square.h5", np.ones((3, 3), "f4"), "A")
+    fails("verify", square, square, square, "--triangle", "lower", "--add", square, code=2, says="has no C0")
+    z = write("z.h5", np.ones((3, 3), "c8"), "A")
+    fails("verify", z, z, z, "--transpose-b", "--triangle", "lower", code=1, says="is complex")
+    wide = write("wide.h5", np.ones((4, 3), "f4"), "A")
+    fails("verify", wide, write("right.h5", np.ones((3, 2), "f4"), "B"), write("c.h5", np.full((4, 2), 3, "f4"), "C"),
+          "--triangle", "upper", code=1, says="not symmetric")
+
+
 def test_chunks():
     """Chunks of C are written once, whatever their shape: cut along both sides of them."""
     values = random.integers(-4, 5, size=(190, 60)).astype("f4")
@@ -148,8 +180,7 @@ def test_bad_input():
     for args, says in ((("--gram", a, a), "one matrix too many"), (("--gram", a, "--transpose-b"), "--transpose-b"),
                        (("--gram", a, "--add", a), "--add"), (("--gram", a, "--beta", 2), "--beta"),
                        (("--gram",), "two matrices are needed"),
-                       ((a, a, "--transpose-b", "--triangle", "left"), "use full, lower or upper"),
-                       ((a, a, "--transpose-b", "--triangle", "lower", "--verify"), "--verify checks whole products")):
+                       ((a, a, "--transpose-b", "--triangle", "left"), "use full, lower or upper")):
         fails("multiply", *args, "-o", "none.h5", code=2, says=says)
     b = write("bad.h5", np.ones((5, 6), "f4"), "B")
     fails("multiply", a, b, "-o", "none.h5", "--triangle", "lower", code=2, says="--triangle lower")

@@ -33,7 +33,7 @@ static tsr_store *store_of(memory *to, const double *values, int rows, int cols,
     return store;
 }
 
-static tsr_verify_result check(const tsr_world *world, const product *p, const double *c) {
+static tsr_verify_result check(const tsr_world *world, const product *p, tsr_triangle half, const double *c) {
     static memory a, b, c0;
     static memory made;
     tsr_verify_result result;
@@ -43,6 +43,7 @@ static tsr_verify_result check(const tsr_world *world, const product *p, const d
                             .c0 = store_of(&c0, p->c0, p->m, p->n, false, p->operands),
                             .transpose_a = p->transpose_a,
                             .transpose_b = p->transpose_b,
+                            .triangle = half,
                             .alpha = p->alpha,
                             .beta = p->beta,
                             .type = p->type,
@@ -225,18 +226,21 @@ static double leveled(const product *p, int i, int j, double own) {
     return fmax(own, 64 * p->cols[j] * fmax(u * fabs(p->alpha) * sum, most));
 }
 
-static bool wrong_enough(const product *p, const double *c) {
+static bool wrong_enough_at(const product *p, int i, int j, double c) {
     const double lambda = sqrt(2 * log(2.0 * p->m * 20 / 1e-9));
+    const allowed x = entry_of(p, i, j);
+    double error;
+    if (!may_be(&x, c, &error)) return true;
+    if (error <= lambda * sqrt(p->n) * SLACK * x.bound) return false;
+    if ((p->k < 8 || p->n < 8) && (p->pattern == SPARSE || p->pattern == BANDED)) return false;
+    if (p->k >= 8 && (p->pattern == DENSE || p->pattern == NON_FINITE)) return true;
+    return error > lambda * sqrt(p->n) * SLACK * leveled(p, i, j, x.bound);
+}
+
+static bool wrong_enough(const product *p, const double *c) {
     for (int i = 0; i < p->m; i++)
-        for (int j = 0; j < p->n; j++) {
-            const allowed x = entry_of(p, i, j);
-            double error;
-            if (!may_be(&x, c[i * p->n + j], &error)) return true;
-            if (error <= lambda * sqrt(p->n) * SLACK * x.bound) continue;
-            if ((p->k < 8 || p->n < 8) && (p->pattern == SPARSE || p->pattern == BANDED)) continue;
-            if (p->k >= 8 && (p->pattern == DENSE || p->pattern == NON_FINITE)) return true;
-            if (error > lambda * sqrt(p->n) * SLACK * leveled(p, i, j, x.bound)) return true;
-        }
+        for (int j = 0; j < p->n; j++)
+            if (wrong_enough_at(p, i, j, c[i * p->n + j])) return true;
     return false;
 }
 
@@ -251,6 +255,58 @@ static const char *text_of(const tsr_verify_result *result) {
     (unsigned long long)(seed), (p)->pattern, (p)->m, (p)->n, (p)->k, (p)->operands, (p)->type, (p)->out,              \
         (p)->accuracy, (p)->alpha, (p)->beta, text_of(result)
 
+/* ---- halves of symmetric products ------------------------------------------------------------- */
+
+/* A matrix times its own transpose, as large in rows as in columns. */
+static void make_symmetric(product *p, uint64_t number) {
+    make_product(p, number);
+    p->n = p->m;
+    p->beta = 0;
+    for (int j = 0; j < p->m; j++) {
+        const double row = p->rows[j]; /* of both factors: its square is of the size that others have */
+        p->rows[j] = p->cols[j] = sqrt(row);
+        for (int l = 0; l < p->k; l++) {
+            double *a = &p->a[j * p->k + l];
+            *a = p->b[l * p->n + j] = held(*a / p->along[l] / p->rows[j], p->operands);
+        }
+    }
+    multiply(p);
+}
+
+static bool is_kept(tsr_triangle half, int i, int j) { return half == TSR_TRIANGLE_LOWER ? j <= i : j >= i; }
+
+static void take_half(const product *p, tsr_triangle half, double *c) {
+    for (int i = 0; i < p->m; i++)
+        for (int j = 0; j < p->n; j++) c[i * p->n + j] = is_kept(half, i, j) ? p->c[i * p->n + j] : 0;
+}
+
+/* Right halves pass; one wrong element fails them, in either half. */
+static void try_halves(const tsr_world *world, uint64_t seed, int wanted) {
+    static product p;
+    static double c[ELEMENTS];
+    int of_half[2] = {0};
+    for (uint64_t number = seed << 32 | 1u << 31; of_half[0] < wanted || of_half[1] < wanted; number++) {
+        make_symmetric(&p, number);
+        const tsr_triangle half = below(2) ? TSR_TRIANGLE_LOWER : TSR_TRIANGLE_UPPER;
+        const int i = below(p.m), j = below(p.n);
+        const bool kept = is_kept(half, i, j);
+        take_half(&p, half, c);
+        tsr_verify_result result = check(world, &p, half, c);
+        CHECK(result.passed && result.rows_unjudged == 0, "a right half %d of " PLACE, half,
+              PLACED(&p, number, &result));
+        double *at = &c[i * p.n + j];
+        const allowed x = entry_of(&p, i, j);
+        if (!kept) *at = below(4) ? p.c[i * p.n + j] : below(2) ? NAN : ldexp(1, -10);
+        else if (!x.finite || !isfinite(*at)) *at = isnan(*at) ? 0 : below(2) ? NAN : 0;
+        else *at = held((double)(x.value + x.bound * p.n * 100 * SLACK * (1 + uniform())), p.out);
+        const bool wrong = kept ? wrong_enough_at(&p, i, j, *at) : *at != 0;
+        if (!wrong) continue;
+        result = check(world, &p, half, c);
+        CHECK(!result.passed, "%g at (%d, %d), half %d, of " PLACE, *at, i, j, half, PLACED(&p, number, &result));
+        of_half[kept]++;
+    }
+}
+
 int main(int argc, char **argv) {
     static product p;
     static double c[ELEMENTS];
@@ -264,13 +320,13 @@ int main(int argc, char **argv) {
     int of_pattern[PATTERNS] = {0};
     for (uint64_t number = seed << 32; wrong < wanted || right < wanted; number++) {
         make_product(&p, number);
-        tsr_verify_result result = check(&world, &p, p.c);
+        tsr_verify_result result = check(&world, &p, TSR_TRIANGLE_FULL, p.c);
         CHECK(result.passed && result.rows_unjudged == 0, "a right " PLACE, PLACED(&p, number, &result));
         right++;
         const fault kind = (fault)below(FAULT_COUNT);
         spoil(&p, kind, c);
         if (!wrong_enough(&p, c)) continue;
-        result = check(&world, &p, c);
+        result = check(&world, &p, TSR_TRIANGLE_FULL, c);
         CHECK(!result.passed && result.rows_failed > 0, "%s in " PLACE, fault_names[kind], PLACED(&p, number, &result));
         wrong++;
         of_fault[kind]++;
@@ -280,6 +336,7 @@ int main(int argc, char **argv) {
         CHECK(of_fault[f] >= 5, "only %d with %s", of_fault[f], fault_names[f]);
     for (int f = 0; f < PATTERNS && wanted >= 1000; f++)
         CHECK(of_pattern[f] >= 50, "only %d of pattern %d", of_pattern[f], f);
+    try_halves(&world, seed, wanted / 4);
     tsr_world_close(&world);
     return 0;
 }
