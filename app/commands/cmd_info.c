@@ -1,4 +1,5 @@
 /* tessera info: what a file holds (info_file.c), and with --devices what each rank of the job runs on. */
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,6 +9,8 @@
 #include "app/commands/info_file.h"
 #include "app/tessera_options.h"
 #include "io/stores.h"
+#include "io/text/json.h"
+#include "io/text/text_file.h"
 #include "kernels/device/device.h"
 #include "kernels/gemm/cpu/blas.h"
 #include "mpi/ranks/rank_device.h"
@@ -16,7 +19,7 @@
 typedef struct {
     const char *name;
     bool devices, ranks;
-    const char *device, *external;
+    const char *device, *external, *json;
 } info_options;
 
 #define AT(member) offsetof(info_options, member)
@@ -29,6 +32,7 @@ static const tsr_option options[] = {
     {.shared = &tsr_option_plugins},
     {.shared = &tsr_option_external, .field = AT(external)},
     {.shared = &tsr_option_ranks, .help = "Of a run also the table of ranks, as wide as that is", .field = AT(ranks)},
+    {.shared = &tsr_option_json, .help = "Write the same as JSON, too; - is standard output", .field = AT(json)},
     {.shared = &tsr_option_device, .help = "With --devices: auto (default), cpu or cuda", .field = AT(device)},
     {0}};
 
@@ -93,6 +97,32 @@ static void print_device(int rank, const rank_device *d) {
     printf(" and %d thread%s\n", d->threads, d->threads == 1 ? "" : "s");
 }
 
+static void write_device(tsr_info_json *json, int rank, const rank_device *d) {
+    const tsr_device_facts *f = &d->facts;
+    FILE *to = tsr_info_json_entry(json, TSR_INFO_DEVICES);
+    fprintf(to, "{\"rank\": %d, \"host\": ", rank);
+    tsr_json_string(to, d->host);
+    fprintf(to, ", \"kind\": \"%s\", \"name\": ", f->kind == TSR_DEVICE_CUDA ? "cuda" : "cpu");
+    tsr_json_string(to, f->name);
+    fprintf(to,
+            ", \"ordinal\": %d, \"multiprocessors\": %d, \"arch\": %d, \"code\": \"%s\", \"bus_id\": \"%s\", "
+            "\"memory_bytes\": %zu, \"memory_free_bytes\": %zu, \"clock_khz\": %d, \"ranks_on_it\": %d, \"cores\": %d, "
+            "\"threads\": %d}",
+            f->ordinal, f->multiprocessors, f->arch, f->code, f->bus_id, f->memory_bytes, f->memory_free_bytes,
+            f->clock_khz, d->shared, d->cores, d->threads);
+}
+
+static void write_libraries(FILE *to) {
+    char text[512];
+    fputs(",\n  \"libraries\": {\"MPI\": ", to);
+    tsr_json_string(to, tsr_transport_versions(text, sizeof text));
+    fputs(", \"HDF5\": ", to);
+    tsr_json_string(to, tsr_stores_version(text, sizeof text));
+    fputs(", \"BLAS\": ", to);
+    tsr_json_string(to, tsr_blas_version());
+    fputs("}", to);
+}
+
 static void print_libraries(void) {
     char text[512];
     printf("MPI: %s\n", tsr_transport_versions(text, sizeof text));
@@ -101,7 +131,7 @@ static void print_libraries(void) {
 }
 
 /* Collective. */
-static tsr_status print_devices(const tsr_world *world, const char *kind) {
+static tsr_status print_devices(const tsr_world *world, const char *kind, tsr_info_json *json) {
     tsr_device *device = NULL;
     rank_device mine, *all = NULL;
     memset(&mine, 0, sizeof mine);
@@ -118,22 +148,47 @@ static tsr_status print_devices(const tsr_world *world, const char *kind) {
     }
     TSR_TRY_DONE(tsr_agree(world->comm, status));
     TSR_TRY_DONE(TSR_MPI(MPI_Gather(&mine, sizeof mine, MPI_BYTE, all, sizeof mine, MPI_BYTE, 0, world->comm)));
-    for (int i = 0; all && i < world->ranks; i++) print_device(i, &all[i]);
+    for (int i = 0; all && i < world->ranks; i++) {
+        print_device(i, &all[i]);
+        if (json) write_device(json, i, &all[i]);
+    }
     if (all) print_libraries();
+    if (all && json) write_libraries(json->more);
 done:
     free(all);
     device->ops->close(device);
     return status;
 }
 
+static tsr_status write_json(tsr_info_json *json, const info_options *o) {
+    tsr_text_file to;
+    TSR_TRY(tsr_text_file_open("JSON file", o->json, &to));
+    const tsr_status status = tsr_info_json_write(json, o->name, to.to);
+    const tsr_status closed = tsr_text_file_close(&to, status == TSR_OK ? 0 : ENOMEM);
+    return status != TSR_OK ? status : closed;
+}
+
 static tsr_status run(const tsr_world *world, int argc, char **argv) {
     info_options o = {0};
+    tsr_info_json json = {0}, *wanted = NULL; /* rank 0's */
+    tsr_status status = TSR_OK;
     TSR_TRY(tsr_agree(world->comm, tsr_options_parse(&command, argc, argv, &o)));
-    if (o.devices) TSR_TRY(tsr_agree(world->comm, tsr_world_check_launcher(world)));
-    if (o.devices) TSR_TRY(print_devices(world, o.device));
-    if (!o.name) return TSR_OK;
+    TSR_TRY(tsr_agree(world->comm, tsr_text_file_resolve(&o.json)));
+    if (o.devices || (o.json && !tsr_text_file_is_special(o.json)))
+        TSR_TRY(tsr_agree(world->comm, tsr_world_check_launcher(world)));
+    if (o.json && world->rank == 0) {
+        status = tsr_info_json_begin(&json);
+        wanted = &json;
+    }
+    TSR_TRY_DONE(tsr_agree(world->comm, status));
+    if (o.devices) TSR_TRY_DONE(print_devices(world, o.device, wanted));
     world->describer->external = o.external;
-    return tsr_agree(world->comm, world->rank == 0 ? tsr_info_file(world->describer, o.name, o.ranks) : TSR_OK);
+    if (o.name && world->rank == 0) status = tsr_info_file(world->describer, o.name, o.ranks, wanted);
+    if (status == TSR_OK && wanted) status = write_json(wanted, &o);
+    status = tsr_agree(world->comm, status);
+done:
+    tsr_info_json_free(&json);
+    return status;
 }
 
 const tsr_command tsr_cmd_info = {

@@ -9,12 +9,13 @@
 #include "io/pieces/pieces.h"
 #include "io/record/record_read.h"
 #include "io/stores.h"
+#include "io/text/json.h"
 #include "io/text/json_read.h"
 #include "io/text/text.h"
 
 /* ---- matrices -------------------------------------------------------------------------------- */
 
-static void print_matrix(const tsr_store_desc *d, const char *path) {
+static void print_matrix(const tsr_store_desc *d, const char *path, tsr_info_json *json) {
     char storage[320], text[TSR_SHAPE_CHARS];
     const tsr_shape shape = tsr_store_shape(d);
     tsr_text_put(stdout, path);
@@ -23,6 +24,7 @@ static void print_matrix(const tsr_store_desc *d, const char *path) {
     printf("  ");
     tsr_text_put(stdout, tsr_store_storage(d, storage, sizeof storage));
     printf("\n");
+    tsr_info_json_matrix(json, d, path);
 }
 
 /* "label       words", broken within 80 columns. */
@@ -33,7 +35,7 @@ static void print_words(const char *label, const char *text) {
 }
 
 /* The files that its elements are read from, and what of each. */
-static void print_files(const tsr_store_desc *desc, const char *named) {
+static void print_files(const tsr_store_desc *desc, const char *named, tsr_info_json *json) {
     char text[TSR_FILE_CHARS + TSR_PATH_CHARS + 160], matrix[40];
     if (strcmp(desc->name.file, named) != 0) print_words("lies in", desc->name.file);
     for (int64_t i = 0; desc->pieces && i < desc->pieces->count; i++) {
@@ -45,6 +47,7 @@ static void print_files(const tsr_store_desc *desc, const char *named) {
                  piece->desc.name.file, piece->bytes ? "" : ":", piece->bytes ? "" : piece->desc.name.path,
                  desc->matrices > 1 ? matrix : "", r.row, r.row + r.rows - 1, r.col, r.col + r.cols - 1);
         print_words("reads", text);
+        tsr_info_json_piece(json, piece);
     }
 }
 
@@ -52,6 +55,7 @@ typedef struct {
     int64_t matrices, refused, runs;
     char **run_paths; /* owned: runs of them */
     bool failed;
+    tsr_info_json *json;
 } listing;
 
 static void print_listed(void *context, const tsr_store_desc *desc, const char *path, const char *refused) {
@@ -62,9 +66,10 @@ static void print_listed(void *context, const tsr_store_desc *desc, const char *
         printf("  cannot be multiplied: ");
         tsr_text_put(stdout, refused);
         printf("\n");
+        tsr_info_json_other(list->json, path, refused);
     } else {
         list->matrices++;
-        print_matrix(desc, path);
+        print_matrix(desc, path, list->json);
     }
 }
 
@@ -114,11 +119,13 @@ static void keep_path(void *context, const char *path) {
     }
 }
 
-static tsr_status print_run(tsr_describer *describer, const char *file, const char *path, bool whole, bool ranks) {
+static tsr_status print_run(tsr_describer *describer, const char *file, const char *path, bool whole, bool ranks,
+                            tsr_info_json *json) {
     tsr_kept_record record;
     TSR_TRY(tsr_describe_run(describer, file, path, &record));
     if (whole) print_record(path, &record, ranks);
     else print_short(path, &record.run);
+    tsr_info_json_run(json, path, &record.run);
     tsr_record_free(&record);
     return TSR_OK;
 }
@@ -129,8 +136,8 @@ static void print_count(const char *before, int64_t count, const char *one, cons
     printf("%s%" PRId64 " %s", before, count, count == 1 ? one : several);
 }
 
-static tsr_status print_listing(tsr_describer *describer, const char *file, bool ranks) {
-    listing list = {.run_paths = NULL};
+static tsr_status print_listing(tsr_describer *describer, const char *file, bool ranks, tsr_info_json *json) {
+    listing list = {.json = json};
     tsr_status status = tsr_describe_list(describer, file, print_listed, &list);
     if (status == TSR_OK) status = tsr_describe_runs(describer, file, keep_path, &list);
     if (status == TSR_OK && list.failed)
@@ -138,7 +145,7 @@ static tsr_status print_listing(tsr_describer *describer, const char *file, bool
     bool whole = list.runs == 1 || ranks;
     for (int64_t i = 0; i < list.runs && status == TSR_OK; i++) {
         if (whole) printf("\n");
-        status = print_run(describer, file, list.run_paths[i], whole, ranks);
+        status = print_run(describer, file, list.run_paths[i], whole, ranks, json);
     }
     if (status == TSR_OK) {
         if (whole) printf("\n");
@@ -155,33 +162,35 @@ static tsr_status print_listing(tsr_describer *describer, const char *file, bool
 }
 
 /* A matrix, and the run that made it, where the file has one of it. */
-static tsr_status print_named(tsr_describer *describer, const tsr_matrix_name *name, bool ranks) {
+static tsr_status print_named(tsr_describer *describer, const tsr_matrix_name *name, bool ranks, tsr_info_json *json) {
     tsr_store_desc desc;
     tsr_kept_record record;
     char run[TSR_PATH_CHARS + 8];
     if (*name->path && tsr_describe_run(describer, name->file, name->path, &record) == TSR_OK) {
         print_record(name->path, &record, ranks);
+        tsr_info_json_run(json, name->path, &record.run);
         tsr_record_free(&record);
         return TSR_OK;
     }
     TSR_TRY(tsr_store_describe(describer, name, &desc));
-    print_matrix(&desc, desc.name.path);
+    print_matrix(&desc, desc.name.path, json);
     TSR_TRY(tsr_describe_pieces(describer, &desc));
-    print_files(&desc, name->file);
+    print_files(&desc, name->file, json);
     tsr_pieces_leave(desc.pieces);
     snprintf(run, sizeof run, "%s.run", desc.name.path);
     if (strlen(run) >= TSR_PATH_CHARS || tsr_describe_run(describer, name->file, run, &record) != TSR_OK) return TSR_OK;
     printf("\n");
     print_record(run, &record, ranks);
+    tsr_info_json_run(json, run, &record.run);
     tsr_record_free(&record);
     return TSR_OK;
 }
 
 /* The file is one matrix. */
-static tsr_status print_only(const tsr_matrix_name *name) {
+static tsr_status print_only(const tsr_matrix_name *name, tsr_info_json *json) {
     tsr_store_desc desc;
     TSR_TRY(tsr_store_describe(NULL, name, &desc));
-    print_matrix(&desc, desc.name.file);
+    print_matrix(&desc, desc.name.file, json);
     return TSR_OK;
 }
 
@@ -237,6 +246,17 @@ static void collect_trace(void *context, const tsr_json_value *v) {
     }
 }
 
+static void write_trace(tsr_info_json *json, const trace_reader *t) {
+    fprintf(json->more, ",\n  \"ranks\": %" PRId64 ",\n  \"seconds\": %.9g,\n  \"command\": ", t->ranks,
+            (t->last - t->first) * 1e-6);
+    tsr_json_string(json->more, t->command);
+    for (int lane = 0; lane < TSR_LANE_COUNT; lane++)
+        if (t->steps[lane] > 0)
+            fprintf(tsr_info_json_entry(json, TSR_INFO_LANES),
+                    "{\"lane\": \"%s\", \"steps\": %" PRId64 ", \"seconds\": %.9g}", tsr_lane_name((tsr_lane)lane),
+                    t->steps[lane], t->busy[lane]);
+}
+
 static void print_trace(const char *file, const trace_reader *t) {
     char text[TSR_FILE_CHARS + 160];
     snprintf(text, sizeof text, "%s: %" PRId64 " rank%s, %.6g s; Perfetto (https://ui.perfetto.dev) shows it", file,
@@ -273,26 +293,29 @@ static void print_member(void *context, const tsr_json_value *v) {
     }
 }
 
-static tsr_status print_json(const char *file, bool ranks) {
+static tsr_status print_json(const char *file, bool ranks, tsr_info_json *json) {
     tsr_kept_record record;
     trace_reader trace = {.trace = false};
     member_printer members = {.entries = 0};
     tsr_status status = tsr_record_read_json(file, &record);
     if (status == TSR_OK) {
         print_record(file, &record, ranks);
+        tsr_info_json_run(json, file, &record.run);
         tsr_record_free(&record);
     }
     if (status != TSR_ERR_NOT_FOUND) return status;
     TSR_TRY(tsr_json_read_file(file, collect_trace, &trace));
     if (!trace.trace) return tsr_json_read_file(file, print_member, &members);
     print_trace(file, &trace);
+    if (json) write_trace(json, &trace);
     return TSR_OK;
 }
 
-tsr_status tsr_info_file(tsr_describer *describer, const char *text, bool ranks) {
+tsr_status tsr_info_file(tsr_describer *describer, const char *text, bool ranks, tsr_info_json *json) {
     tsr_matrix_name name;
     TSR_TRY(tsr_matrix_name_parse(text, &name));
-    if (!tsr_store_kind_of(&name)->several) return print_only(&name);
-    if (*name.path || *name.slice) return print_named(describer, &name, ranks);
-    return tsr_json_is(name.file) ? print_json(name.file, ranks) : print_listing(describer, name.file, ranks);
+    if (!tsr_store_kind_of(&name)->several) return print_only(&name, json);
+    if (*name.path || *name.slice) return print_named(describer, &name, ranks, json);
+    if (tsr_json_is(name.file)) return print_json(name.file, ranks, json);
+    return print_listing(describer, name.file, ranks, json);
 }

@@ -439,4 +439,71 @@ def test_advice_for_external_storage():
     assert "4 x 4" in run("info", "inside.h5:/A").out
 
 
+def as_json(*args, **more):
+    """What --json - writes alone, and the text, which then is on stderr."""
+    result = run("info", *args, "--json", "-", **more)
+    said = json.loads(result.out)
+    assert list(said)[:2] == ["format", "version"] and said["format"] == 2, said
+    assert said["version"] == run("--version").out.split()[1], said
+    return said, result.err
+
+
+def test_json():
+    make_file()
+    with h5py.File("many.h5", "a") as file:
+        file['odd "name"\n'] = np.ones((2, 3, 4), "i2")
+    said, text = as_json("many.h5", ranks=2)
+    assert said["file"] == "many.h5" and said["runs"] == said["devices"] == said["lanes"] == [], said
+    found = {one["path"]: one for one in said["matrices"]}
+    assert len(found) == len(said["matrices"]) == 7 and list(found)[:-1] == sorted(list(found)[:-1]), said
+    assert found['/odd "name"\n']["shape"] == [2, 3, 4] and found['/odd "name"\n']["bytes"] == 48, said
+    assert found["/matlab"]["shape"] == [4, 9] and found["/deep/vector"]["shape"] == [7], found
+    for path, one in found.items():
+        if '"' not in path:
+            line = line_of(text, path)
+            assert one["type"] in line and one["storage"] in line, (one, line)
+    assert [one["path"] for one in said["others"]] == ["/words"] and "string" in said["others"][0]["why"], said
+    one, _ = as_json("many.h5:/plain[1:3,0:2]")
+    assert [(m["path"], m["shape"]) for m in one["matrices"]] == [("/plain", [2, 2])] and not one["others"], one
+    assert as_json("many.h5:/plain")[0]["matrices"][0]["bytes"] == 60
+    np.save("one.npy", np.ones((3, 2)))
+    assert as_json("one.npy")[0]["matrices"][0]["shape"] == [3, 2]
+
+
+def test_json_runs():
+    """The record is the log's, wherever it is read from."""
+    run("generate", "-o", "j.h5:/A", "--shape", "20x20", "--force")
+    run("multiply", "j.h5:/A", "j.h5:/A", "-o", "j.h5:/C", "--device", "cpu", "--log", "j.json", "--trace", "t.json",
+        "--force", ranks=2)
+    with open("j.json") as file:
+        log = json.load(file)
+    own = {"status", "exit_code", "message", "stage", "progress", "ranks"}
+    for name, path in (("j.h5", "/C.run"), ("j.h5:/C", "/C.run"), ("j.h5:/C.run", "/C.run"), ("j.json", "j.json")):
+        runs = as_json(name)[0]["runs"]
+        assert len(runs) == 1 and runs[0]["path"] == path, (name, runs)
+        lost = {key for key in log if key not in own and runs[0]["record"][key] != log[key]}
+        ranks = runs[0]["record"]["ranks"]
+        assert not lost and [list(one) for one in ranks] == [list(one) for one in log["ranks"]], (name, lost)
+    trace, text = as_json("t.json")
+    assert trace["ranks"] == 2 and trace["seconds"] > 0 and trace["command"] == log["command"], trace
+    assert {one["lane"] for one in trace["lanes"]} >= {"read", "multiply", "write"}, trace
+    assert all(one["steps"] > 0 and f"\n{one['lane']} " in text for one in trace["lanes"]), (trace, text)
+
+
+def test_json_devices():
+    said, text = as_json("--devices", "--device", "cpu", ranks=2)
+    assert [one["rank"] for one in said["devices"]] == [0, 1] and said["file"] is None, said
+    for one in said["devices"]:
+        assert one["kind"] == "cpu" and one["name"] in text and one["memory_bytes"] > one["memory_free_bytes"] > 0, one
+        assert f"of this rank {one['cores']} core" in text and one["threads"] >= 1, (one, text)
+    assert all(f"{name}: {version}\n" in text for name, version in said["libraries"].items()), (said, text)
+
+
+def test_json_refused():
+    make_file()
+    fails("info", "many.h5:/nothing", "--json", "left.json", ranks=2, code=1, says="nothing")
+    fails("info", "many.h5", "--json", "no/such/folder/x.json", code=1, says="no/such/folder")
+    assert not os.path.exists("left.json")
+
+
 main(globals())
