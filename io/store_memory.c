@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "io/store.h"
+#include "io/stores.h"
 
 typedef struct {
     tsr_store base;
@@ -65,14 +65,18 @@ tsr_status tsr_memory_open(tsr_view data, tsr_store **store) {
                         (long long)data.rows, (long long)data.cols, (long long)data.ld);
     memory_store *s = calloc(1, sizeof *s);
     if (!s) return tsr_fail(TSR_ERR_MEMORY, "no memory to open a matrix in memory");
-    tsr_store_desc *desc = &s->base.desc;
     s->base.ops = &memory_ops;
     s->data = data;
-    snprintf(desc->name.file, sizeof desc->name.file, "memory");
-    tsr_store_set_shape(desc, &(tsr_shape){2, {data.rows, data.cols}});
-    desc->element = data.element;
-    desc->offset = -1;
-    snprintf(desc->type_name, sizeof desc->type_name, "%s", tsr_dtype_name(data.element.dtype));
-    *store = &s->base;
-    return TSR_OK;
+    tsr_status status = tsr_memory_describe("memory", data.rows, data.cols, data.element.dtype, &s->base.desc);
+    s->base.desc.element = data.element;
+    if (status == TSR_OK) *store = &s->base;
+    else free(s);
+    return status;
 }
+
+static const char *memory_storage(const tsr_store_desc *desc, char *text, size_t chars) {
+    snprintf(text, chars, "%s", desc->name.file);
+    return text;
+}
+
+const tsr_store_kind tsr_memory_kind = {.name = "memory", .storage = memory_storage};

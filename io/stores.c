@@ -11,9 +11,7 @@
 
 /* A name has the first kind behind number 0 that claims it. Numbers travel in descriptions. */
 static const tsr_store_kind *const kinds[] = {
-    &tsr_hdf5_kind,
-    &tsr_npy_kind,
-    &tsr_raw_kind,
+    &tsr_hdf5_kind, &tsr_npy_kind, &tsr_raw_kind, &tsr_memory_kind, /* that nobody names */
 };
 enum { KINDS = sizeof kinds / sizeof *kinds };
 
@@ -28,6 +26,15 @@ bool tsr_store_claimed(const char *text, tsr_matrix_name *name) {
     return false;
 }
 
+tsr_status tsr_memory_describe(const char *text, int64_t rows, int64_t cols, tsr_dtype dtype, tsr_store_desc *desc) {
+    int kind = 0;
+    while (kinds[kind] != &tsr_memory_kind) kind++;
+    *desc = (tsr_store_desc){.name = {.kind = kind}, .element = {dtype, false}, .offset = -1};
+    snprintf(desc->name.file, sizeof desc->name.file, "%s", text);
+    snprintf(desc->type_name, sizeof desc->type_name, "%s", tsr_dtype_name(dtype));
+    return tsr_store_set_shape(desc, &(tsr_shape){2, {rows, cols}});
+}
+
 /* Appends to text where there is room. */
 static void add(char *text, size_t chars, const char *between, const char *what) {
     const size_t used = strlen(text);
@@ -36,7 +43,8 @@ static void add(char *text, size_t chars, const char *between, const char *what)
 
 const char *tsr_store_forms(char *text, size_t chars) {
     text[0] = '\0';
-    for (int k = 0; k < KINDS; k++) add(text, chars, ", ", kinds[k]->forms);
+    for (int k = 0; k < KINDS; k++)
+        if (kinds[k]->forms) add(text, chars, ", ", kinds[k]->forms);
     return text;
 }
 

@@ -11,7 +11,7 @@ struct tsr_output_ops;
 /* A kind of store. Functions that may be NULL say what holds then. */
 typedef struct {
     const char *name; /* "HDF5" */
-    /* How its matrices are named, for messages and help. */
+    /* How its matrices are named, for messages and help. NULL: they have no names. */
     const char *forms;
     bool several; /* a file may hold more than one matrix, and records of runs: describe.h lists them */
     bool carries; /* its files hold scales, labels and attributes of matrices (describe/carried.h) */
@@ -47,6 +47,11 @@ const char *tsr_store_forms(char *text, size_t chars);
  * found and what to do, checks that the raw bytes are really in the file, resolves the slice. `describer`: looks into
  * files that could crash a library (describe.h); NULL: this process does. */
 tsr_status tsr_store_describe(struct tsr_describer *describer, const tsr_matrix_name *name, tsr_store_desc *desc);
+
+/* A matrix in memory, which messages and records call `text`: in a table of kinds for those who ask a description for
+ * its kind. Whoever has the memory opens it (tsr_memory_open); by its name it is not described, opened or made. */
+extern const tsr_store_kind tsr_memory_kind;
+tsr_status tsr_memory_describe(const char *text, int64_t rows, int64_t cols, tsr_dtype dtype, tsr_store_desc *desc);
 
 /* Opens a described matrix for reading on this rank. `comm` is an MPI_Comm * for TSR_IO_MPIO (then Collective over
  * it), NULL otherwise. The mode in use is returned in *mode_used when not NULL. The store's desc.element is this

@@ -114,6 +114,7 @@ tsr_status tsr_run_choose(tsr_run *run, tsr_device_opening *opening) {
     TSR_TRY(tsr_transport_choose(run->world, run->engine.transport, &run->facts, run->shared, &run->transport_ops));
     tsr_run_mark(run, TSR_STARTUP_TRANSPORT);
     choose_teams(run);
+    TSR_TRY(tsr_run_pin_memory(run));
     TSR_TRY(tsr_run_make_plan(run));
     hint_readings(run);
     tsr_run_mark(run, TSR_STARTUP_PLAN);

@@ -289,6 +289,33 @@ static tsr_status plan_beside_trace(tsr_run *run, const tsr_resources *res) {
                     tsr_format_bytes(need, need_text), tsr_format_bytes((double)limit, have_text));
 }
 
+static tsr_status plan_files(tsr_run *run, const tsr_resources *res) {
+    return run->trace_file ? plan_beside_trace(run, res) : tsr_agree(run->world->comm, plan_beside_caches(run, res));
+}
+
+/* What ranks hold of matrices in memory depends on the plan, and hardly on its memory: planned again beside what the
+ * last plan asked for. */
+static tsr_status plan_beside_memory(tsr_run *run, const tsr_resources *res) {
+    const double limit = (double)tsr_host_limit(res);
+    double beside = 0;
+    for (int tries = 0; tries < 8 && beside < limit; tries++) {
+        tsr_resources rest = *res;
+        rest.host_limit = (size_t)(limit - beside);
+        tsr_status status = plan_files(run, &rest);
+        if (status == TSR_ERR_LIMIT && beside > 0) break;
+        TSR_TRY(status);
+        TSR_TRY(tsr_run_find_holdings(run));
+        if (run->memory_bytes <= beside || run->plan.host_bytes + run->memory_bytes + run->trace_bytes <= limit)
+            return TSR_OK;
+        beside = run->memory_bytes;
+    }
+    char need_text[32], have_text[32];
+    return tsr_fail(TSR_ERR_LIMIT,
+                    "what a rank holds of matrices in memory needs %s beside the plan's buffers, and the limit is %s: "
+                    "use a larger --host-memory (and --memory on the CPU), or more ranks",
+                    tsr_format_bytes(run->memory_bytes, need_text), tsr_format_bytes(limit, have_text));
+}
+
 /* Every rank plans with the least any of them has, so that all make the same plan. */
 tsr_status tsr_run_make_plan(tsr_run *run) {
     tsr_resources res;
@@ -299,6 +326,7 @@ tsr_status tsr_run_make_plan(tsr_run *run) {
     TSR_TRY(tsr_broadcast(comm, &res.rates, sizeof res.rates));
     TSR_TRY(tsr_agree(comm, check_fits(run, &res)));
     TSR_TRY(tsr_agree(comm, placing_fits(run, &res)));
-    if (run->trace_file) return plan_beside_trace(run, &res);
-    return tsr_agree(comm, plan_beside_caches(run, &res));
+    for (int i = 0; i < TSR_RUN_MEMORIES; i++)
+        if (tsr_run_in_memory(run, i)) return plan_beside_memory(run, &res);
+    return plan_files(run, &res);
 }

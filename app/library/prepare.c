@@ -17,21 +17,25 @@ static tsr_store_desc as_planned(const tsr_run *run, const tsr_store_desc *desc)
     return planned;
 }
 
+static tsr_status open_input(tsr_run *run, int which, const tsr_store_desc *desc, tsr_store **store) {
+    if (tsr_run_in_memory(run, which)) return tsr_holdings_open(&run->memory[which].holdings, desc, store);
+    return tsr_store_open(desc, run->io, &run->grid.ranks, which == TSR_RUN_C ? NULL : &run->io_used, store);
+}
+
 static tsr_status open_stores(tsr_run *run) {
-    const tsr_io_mode io = run->io;
-    const void *comm = &run->grid.ranks;
     const tsr_store_desc a = as_planned(run, &run->from.a), b = as_planned(run, &run->from.b);
     const tsr_store_desc c0 = as_planned(run, &run->from.c0);
     tsr_output output = run->output;
     output.desc = as_planned(run, &run->output.desc);
     /* Opening through MPI-IO is collective: a rank that fails must not leave the others in the next one. */
     if (run->problem.k > 0) {
-        TSR_TRY(tsr_agree(run->grid.ranks, tsr_store_open(&a, io, comm, &run->io_used, &run->a)));
-        if (!tsr_plan_shares(&run->plan))
-            TSR_TRY(tsr_agree(run->grid.ranks, tsr_store_open(&b, io, comm, NULL, &run->b)));
+        TSR_TRY(tsr_agree(run->grid.ranks, open_input(run, TSR_RUN_A, &a, &run->a)));
+        if (!tsr_plan_shares(&run->plan)) TSR_TRY(tsr_agree(run->grid.ranks, open_input(run, TSR_RUN_B, &b, &run->b)));
     }
-    if (run->problem.add_c0) TSR_TRY(tsr_agree(run->grid.ranks, tsr_store_open(&c0, io, comm, NULL, &run->c0)));
-    return tsr_output_open(&output, io, comm, &run->c);
+    if (run->problem.add_c0) TSR_TRY(tsr_agree(run->grid.ranks, open_input(run, TSR_RUN_C, &c0, &run->c0)));
+    if (tsr_run_in_memory(run, TSR_RUN_C))
+        return tsr_holdings_open(&run->memory[TSR_RUN_C].holdings, &output.desc, &run->c);
+    return tsr_output_open(&output, run->io, &run->grid.ranks, &run->c);
 }
 
 int tsr_run_cores(const tsr_run *run) {
@@ -174,7 +178,8 @@ tsr_status tsr_run_connect(tsr_run *run) {
 static tsr_status prepare_parts(tsr_run *run) {
     tsr_task output = {0}, memory = {0};
     bool first = run->world->rank == 0;
-    if (first) tsr_task_start(&output, create_output, run);
+    const bool file = !tsr_run_in_memory(run, TSR_RUN_C);
+    if (first && file) tsr_task_start(&output, create_output, run);
     if (tsr_run_team_rank(run) < run->plan.p * run->plan.q * run->plan.r) tsr_task_start(&memory, allocate, run);
     tsr_status status = tsr_run_connect(run);
     tsr_run_mark(run, TSR_STARTUP_TRANSPORT);
@@ -186,7 +191,7 @@ static tsr_status prepare_parts(tsr_run *run) {
     warn_of_left_out(run);
     TSR_TRY(status);
     TSR_TRY(tsr_share(run->world->comm, tsr_task_status(&output), &run->output, sizeof run->output));
-    if (!first) announce_output(run);
+    if (!first && file) announce_output(run);
     tsr_output_warn(&run->output, run->world->warnings);
     return tsr_agree(run->world->comm, tsr_task_status(&memory));
 }
@@ -197,6 +202,7 @@ tsr_status tsr_run_prepare(tsr_run *run) {
         return tsr_fail(TSR_ERR_UNSUPPORTED,
                         "--io mpio needs an MPI library with MPI_THREAD_MULTIPLE: use --io direct");
     TSR_TRY(prepare_parts(run));
+    TSR_TRY(tsr_run_allocate_holdings(run));
     tsr_run_mark(run, TSR_STARTUP_ALLOCATION);
     TSR_TRY(tsr_agree(comm, run->grid.active ? open_stores(run) : TSR_OK));
     tsr_run_mark(run, TSR_STARTUP_FILES);

@@ -79,6 +79,8 @@ void tsr_run_fill_record(const tsr_run *run, const tsr_run_options *options, con
                                .n = swap ? m : x->n,
                                .k = k,
                                .seconds = run->seconds,
+                               .redistribute_seconds = run->redistribute_seconds,
+                               .redistribute_bytes = run->redistribute_bytes,
                                .rank_records = ranks};
     tsr_run_describe_engine(run, record);
     snprintf(record->started, sizeof record->started, "%s", options->started);

@@ -19,7 +19,7 @@ static _Noreturn void give_up(tsr_run *run, tsr_status status) {
     const tsr_run_calls *calls = run->calls;
     if (calls->failing) calls->failing(calls->context);
     tsr_listener_end(&calls->progress);
-    const bool removed = tsr_output_discard(&run->output);
+    const bool removed = !tsr_run_in_memory(run, TSR_RUN_C) && tsr_output_discard(&run->output);
     if (calls->give_up) calls->give_up(calls->context, status, removed);
     tsr_abort(run->world, status);
 }
@@ -117,6 +117,7 @@ static tsr_status multiply(tsr_run *run) {
     tsr_status status = TSR_OK;
     run->first_read = run->startup_marked;
     tsr_run_stage(run, "multiply");
+    TSR_TRY(tsr_run_fetch_memory(run));
     status = multiply_products(run);
     const bool finished = status == TSR_OK;
     /* Before C is put together: what was read belongs together. Where it does not, that is why reading failed. */
@@ -127,6 +128,7 @@ static tsr_status multiply(tsr_run *run) {
     if (tsr_output_chunks(&run->output) > 0) status = before_placing(run, status);
     if (status == TSR_OK) status = sync_output(run);
     status = tsr_agree(run->world->comm, status);
+    if (status == TSR_OK) status = tsr_run_return_memory(run);
     run->seconds = tsr_now_seconds() - run->first_read;
     tsr_listener_end(&run->calls->progress);
     TSR_TRY(status);
@@ -148,7 +150,7 @@ static tsr_status publish(tsr_run *run, const tsr_run_options *options) {
     TSR_TRY_DONE(tsr_run_gather_ranks(run, &ranks));
     if (world->rank == 0) {
         tsr_run_fill_record(run, options, ranks, &record);
-        status = tsr_output_publish(&run->output, &record, options->command);
+        if (!tsr_run_in_memory(run, TSR_RUN_C)) status = tsr_output_publish(&run->output, &record, options->command);
     }
     TSR_TRY_DONE(tsr_agree(world->comm, status));
     if (run->trace_file) {
@@ -211,9 +213,10 @@ static void release(tsr_run *run, tsr_status status) {
     tsr_trace_close(run->trace);
     tsr_run_leave_chunks(run);
     tsr_run_leave_pieces(run);
+    tsr_run_leave_memory(run);
     if (status != TSR_OK) {
         tsr_task_wait(&run->allocation);
-        if (run->world->rank == 0) tsr_output_discard(&run->output);
+        if (run->world->rank == 0 && !tsr_run_in_memory(run, TSR_RUN_C)) tsr_output_discard(&run->output);
         tsr_buffers_close(&run->plan, run->device, run->buffers);
         return;
     }
@@ -235,6 +238,7 @@ tsr_status tsr_run_plan(const tsr_world *world, const tsr_run_options *options, 
     tsr_run run = begin(world, options, calls);
     TSR_TRY(tsr_agree(world->comm, plan(&run, options)));
     const tsr_status status = calls->planned ? calls->planned(calls->context, &run) : TSR_OK;
+    tsr_run_leave_memory(&run);
     run.device->ops->close(run.device);
     tsr_run_leave_chunks(&run);
     tsr_run_leave_pieces(&run);

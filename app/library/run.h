@@ -13,12 +13,18 @@
 #include "app/products/shapes.h"
 #include "io/output/output.h"
 #include "kernels/gemm/gemm.h"
+#include "mpi/distribute/deal.h"
 #include "mpi/ranks/world.h"
 #include "mpi/schedule/schedule.h"
 
 /* What is multiplied: alpha·op(A)·op(B) + beta·C0. */
 typedef struct {
     tsr_matrix_name a, b, c0; /* c0 counts where beta is not 0 */
+    /* Matrices in the ranks' memory in place of those names, and in place of a target's: NULL: the named one. As
+     * `order` has them stored: row after row, or with TSR_ORDER_COL the transpose of what the caller sees. The arrays
+     * belong to the caller; A's and B's stay as they are. C has the type of its memory, which is C0, too, where beta is
+     * not 0, and holds anything after a failure; nothing is published. */
+    const tsr_distributed *memory_a, *memory_b, *memory_c;
     bool transpose_a, transpose_b;
     bool conjugate_a, conjugate_b; /* counts for complex matrices */
     tsr_complex alpha, beta;       /* alpha 0 reads neither A nor B, beta 0 never reads C0 */

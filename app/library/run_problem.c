@@ -21,16 +21,20 @@ static tsr_operand operand_of(const tsr_run *run, const tsr_store_desc *desc, bo
                          .on_disk = desc->on_disk};
 }
 
+static tsr_status describe_source(const tsr_run *run, int which, const tsr_matrix_name *name, tsr_store_desc *desc) {
+    if (tsr_run_in_memory(run, which)) return tsr_run_describe_memory(run, which, desc);
+    return tsr_store_describe(run->world->describer, name, desc);
+}
+
 static tsr_status describe_sources(const tsr_run *run, const tsr_run_product *product, tsr_run_sources *from) {
     tsr_matrix_name a = tsr_name_as_stored(product->order, product->a);
     tsr_matrix_name b = tsr_name_as_stored(product->order, product->b);
     tsr_matrix_name c0 = tsr_name_as_stored(product->order, product->c0);
     /* In column order the file shows C transposed: Cᵀ = op(B)ᵀ op(A)ᵀ, and the transposes cancel those of the view. */
     const bool swap = run->swapped;
-    TSR_TRY(tsr_store_describe(run->world->describer, swap ? &b : &a, &from->a));
-    TSR_TRY(tsr_store_describe(run->world->describer, swap ? &a : &b, &from->b));
-    if (!tsr_is_zero(product->beta)) TSR_TRY(tsr_store_describe(run->world->describer, &c0, &from->c0));
-    return TSR_OK;
+    TSR_TRY(describe_source(run, TSR_RUN_A, swap ? &b : &a, &from->a));
+    TSR_TRY(describe_source(run, TSR_RUN_B, swap ? &a : &b, &from->b));
+    return tsr_is_zero(product->beta) ? TSR_OK : describe_source(run, TSR_RUN_C, &c0, &from->c0);
 }
 
 /* What is read keeps its place: the output may only take that of C0. */
@@ -61,15 +65,18 @@ static bool makes_only(const char *name, tsr_dtype type, tsr_dtype not_type) {
 /* A complex product goes into a real C only where somebody said so. */
 static tsr_status check_real(const tsr_run *run, const tsr_run_product *product) {
     const tsr_problem *x = &run->problem;
-    const bool real = product->has_type ? !tsr_dtype_is_complex(product->type) : product->real_part;
+    const tsr_distributed *c = product->memory_c;
+    const bool has_type = c || product->has_type;
+    const tsr_dtype type = c ? c->dtype : product->type;
+    const bool real = has_type ? !tsr_dtype_is_complex(type) : product->real_part;
     if (product->real_part && !real)
-        return tsr_fail(TSR_ERR_USAGE, "--real-part with --type %s: use a real type, such as %s",
-                        tsr_dtype_name(product->type), tsr_dtype_name(tsr_dtype_part(product->type)));
+        return tsr_fail(TSR_ERR_USAGE, "--real-part with --type %s: use a real type, such as %s", tsr_dtype_name(type),
+                        tsr_dtype_name(tsr_dtype_part(type)));
     if (!tsr_problem_complex(x) || !real || product->real_part) return TSR_OK;
     return tsr_fail(TSR_ERR_USAGE,
                     "the product is complex and --type %s is real: use --type %s, or --real-part to keep nothing but "
                     "the real part",
-                    tsr_dtype_name(product->type), tsr_dtype_name(tsr_dtype_complex_of(x->type)));
+                    tsr_dtype_name(type), tsr_dtype_name(tsr_dtype_complex_of(x->type)));
 }
 
 /* Sums of integers make C f64 where nobody asked for a type, or for something that f64 does not give. */
@@ -77,7 +84,8 @@ static void choose_types(tsr_run *run, const tsr_run_product *product) {
     char why[128];
     const tsr_dtype narrow = tsr_problem_operands_type(&run->problem);
     run->problem.real_part = product->real_part;
-    if (product->has_type) tsr_problem_store_as(&run->problem, product->type);
+    if (tsr_run_in_memory(run, TSR_RUN_C)) tsr_problem_store_as(&run->problem, run->memory[TSR_RUN_C].matrix->dtype);
+    else if (product->has_type) tsr_problem_store_as(&run->problem, product->type);
     else if (tsr_problem_widened(&run->problem, why) &&
              (run->engine.accuracy != TSR_ACCURACY_IEEE || makes_only(run->engine.kernel, narrow, run->problem.type)))
         tsr_problem_store_sums(&run->problem, narrow);
@@ -104,6 +112,12 @@ static tsr_status find_products(tsr_run *run, const tsr_run_product *product) {
     const bool ta = product->transpose_a, tb = product->transpose_b;
     const tsr_store_desc *a = swap ? &run->from.b : &run->from.a, *b = swap ? &run->from.a : &run->from.b;
     TSR_TRY(tsr_shapes_multiply(product->order, a, ta, b, tb, &run->products));
+    if (tsr_run_in_memory(run, TSR_RUN_C)) {
+        tsr_store_desc *c = &run->output.desc;
+        TSR_TRY(tsr_run_describe_memory(run, TSR_RUN_C, c));
+        memcpy(run->output.target, c->name.file, sizeof run->output.target);
+        TSR_TRY(tsr_shapes_result(product->order, a, ta, b, tb, &run->products, "C", c));
+    }
     if (tsr_is_zero(product->beta)) return TSR_OK;
     return tsr_shapes_result(product->order, a, ta, b, tb, &run->products, "C0", &run->from.c0);
 }
@@ -144,6 +158,7 @@ static bool same_file(const tsr_store_desc *a, const tsr_store_desc *b) {
 static bool same_elements(const tsr_store_desc *a, const tsr_store_desc *b) {
     const int leads = tsr_leads_of(a->name.dimensions);
     const tsr_matrix_name *x = &a->name, *y = &b->name;
+    if (tsr_store_kind_of(x) == &tsr_memory_kind) return false; /* the texts are of layouts */
     return x->kind == y->kind && strcmp(x->path, y->path) == 0 && same_file(a, b) && x->dimensions == y->dimensions &&
            a->row0 == b->row0 && a->col0 == b->col0 && a->rows == b->rows && a->cols == b->cols &&
            a->matrices == b->matrices && memcmp(x->lead0, y->lead0, (size_t)leads * sizeof *x->lead0) == 0 &&
@@ -254,6 +269,7 @@ static tsr_status make_problem(tsr_run *run, const tsr_run_product *product, con
 tsr_status tsr_run_describe(tsr_run *run, const tsr_run_product *product, const tsr_run_target *target) {
     const bool first = run->world->rank == 0;
     run->swapped = product->order == TSR_ORDER_COL;
+    TSR_TRY(tsr_run_take_memory(run, product));
     tsr_status status = first ? describe_sources(run, product, &run->from) : TSR_OK;
     TSR_TRY(tsr_share(run->world->comm, status, &run->from, sizeof run->from));
     TSR_TRY(find_products(run, product)); /* as make_problem, the same answer on every rank */
@@ -262,7 +278,7 @@ tsr_status tsr_run_describe(tsr_run *run, const tsr_run_product *product, const 
     TSR_TRY(tsr_input_find_chunks(run->world, &run->from.c0));
     TSR_TRY(make_problem(run, product, target));
     bool on_disk = false;
-    status = first ? tsr_output_check(&run->spec, &on_disk) : TSR_OK;
+    status = first && !tsr_run_in_memory(run, TSR_RUN_C) ? tsr_output_check(&run->spec, &on_disk) : TSR_OK;
     if (status == TSR_OK && first && run->trace_file) status = tsr_trace_file_check(run->trace_file);
     TSR_TRY(tsr_share(run->world->comm, status, &on_disk, sizeof on_disk));
     run->problem.c_on_disk = on_disk && run->spec.chunk_rows == 0; /* chunks are written whole */

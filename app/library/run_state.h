@@ -6,6 +6,7 @@
 #include "app/library/run.h"
 #include "app/products/shapes.h"
 #include "io/describe/carried.h"
+#include "mpi/distribute/redistribute.h"
 #include "mpi/execute/execute.h"
 #include "mpi/execute/task.h"
 #include "mpi/ranks/partition.h"
@@ -15,6 +16,16 @@
 typedef struct {
     tsr_store_desc a, b, c0;
 } tsr_run_sources;
+
+/* An operand in memory (run.h), and what this rank holds of it while the plan runs. */
+typedef struct {
+    const tsr_distributed *matrix; /* NULL: it is in a file; not owned */
+    tsr_holdings holdings;
+    tsr_rects_of_ranks all;
+    bool pinned; /* the caller's array, for the device */
+} tsr_run_memory;
+
+enum { TSR_RUN_A, TSR_RUN_B, TSR_RUN_C, TSR_RUN_MEMORIES };
 
 typedef struct tsr_run {
     const tsr_world *world;
@@ -26,6 +37,12 @@ typedef struct tsr_run {
     const char *trace_file; /* NULL: none; not owned */
     bool swapped;           /* A, B and the grid as the caller sees them are B, A and its mirror here */
     tsr_run_sources from;
+    tsr_run_memory memory[TSR_RUN_MEMORIES]; /* as they are here, swapped or not */
+    size_t message_bytes;                    /* of their redistribution; 0: nothing is moved */
+    double memory_bytes;                     /* of host memory that they take beside the plan, on the rank with most */
+    /* of the redistribution: seconds of the rank that took longest, and bytes that went from rank to rank, of all; of
+     * this rank alone until C is returned */
+    double redistribute_seconds, redistribute_bytes;
     tsr_products products; /* which of their matrices are multiplied with which */
     /* Ranks that multiply together: 0, 1: all of the world; else teams of team_ranks each, which share the products */
     int teams, team_ranks;
@@ -105,6 +122,22 @@ static inline void tsr_run_stage(const tsr_run *run, const char *stage) {
 }
 
 /* Where a comment does not say Local: collective, the same status on every rank. */
+
+/* distributed.c: operands in memory. */
+static inline bool tsr_run_in_memory(const tsr_run *run, int which) { return run->memory[which].matrix != NULL; }
+/* Which are, and that they can be multiplied. */
+tsr_status tsr_run_take_memory(tsr_run *run, const tsr_run_product *product);
+/* Local. The description of one that is in memory. */
+tsr_status tsr_run_describe_memory(const tsr_run *run, int which, tsr_store_desc *desc);
+/* Arrays that ranks share are pinned, where the device copies from and to them itself. */
+tsr_status tsr_run_pin_memory(tsr_run *run);
+/* What the plan makes each rank hold, and the memory it takes (run->memory_bytes), which is not taken yet. */
+tsr_status tsr_run_find_holdings(tsr_run *run);
+tsr_status tsr_run_allocate_holdings(tsr_run *run);
+/* From the caller's arrays to what this rank reads, and back what it wrote. Seconds and bytes go to the record. */
+tsr_status tsr_run_fetch_memory(tsr_run *run);
+tsr_status tsr_run_return_memory(tsr_run *run);
+void tsr_run_leave_memory(tsr_run *run); /* Local. */
 
 /* run_problem.c: what is multiplied: the files, the problem, where the product goes. */
 tsr_status tsr_run_describe(tsr_run *run, const tsr_run_product *product, const tsr_run_target *target);

@@ -182,6 +182,8 @@ static void take_run(const tsr_found_fields *found, tsr_run_record *r) {
     take_text(found, "io", r->io, sizeof r->io);
     take_text(found, "versions", r->versions, sizeof r->versions);
     take_real(found, "seconds", &r->seconds);
+    take_real(found, "redistribute_seconds", &r->redistribute_seconds);
+    take_real(found, "redistribute_bytes", &r->redistribute_bytes);
     take_startup(found, r);
     take_real(found, "gflops", &r->gflops);
     take_text(found, "check", r->check, sizeof r->check);

@@ -143,6 +143,10 @@ void tsr_run_record_fields(const tsr_run_record *r, const tsr_field_sink *sink, 
     sink->text(to, "io", r->io, 0);
     sink->text(to, "versions", r->versions, 0);
     sink->real(to, "seconds", r->seconds);
+    if (r->redistribute_seconds > 0) {
+        sink->real(to, "redistribute_seconds", r->redistribute_seconds);
+        sink->real(to, "redistribute_bytes", r->redistribute_bytes);
+    }
     startup_fields(r, sink, to);
     sink->real(to, "gflops", r->gflops);
     bounds_fields(r, sink, to);

@@ -88,9 +88,12 @@ typedef struct {
     int64_t panel;           /* k of one step */
     char kernel[32];         /* chosen; which ones ran, the ranks tell */
     char accuracy[8], transport[32], schedule[16], io[16];
-    char input[8], type[8];                    /* of A and B as the kernel took them; of the sums */
-    char versions[256];                        /* "tessera 0.2.0 (commit …), HDF5 …, Open MPI …, CUDA …" */
-    double seconds;                            /* first read to last byte synced, of the rank that took longest */
+    char input[8], type[8]; /* of A and B as the kernel took them; of the sums */
+    char versions[256];     /* "tessera 0.2.0 (commit …), HDF5 …, Open MPI …, CUDA …" */
+    double seconds;         /* first read to last byte synced, of the rank that took longest */
+    /* of matrices in memory, between their layout and the plan's; counted in `seconds` and in the exchange lane, too:
+     * of the rank that took longest, and from rank to rank, of all; 0, 0 where nothing was moved */
+    double redistribute_seconds, redistribute_bytes;
     double setup_seconds;                      /* rank 0's main to first read */
     double startup_seconds[TSR_STARTUP_COUNT]; /* its parts; each ends when the slowest rank is done */
     double gflops;   /* of the products as reals: 2·m·n·k·products, 8 of complex ones, / seconds / 1e9 */

@@ -23,28 +23,28 @@ tsr_span tsr_dealt_run(const tsr_dealt *side, int64_t index, int64_t end, int pa
     return (tsr_span){start, tsr_min(end, (start / side->block + 1) * side->block) - start};
 }
 
-tsr_deal tsr_deal_transposed(tsr_deal layout) {
-    tsr_deal other = layout;
-    other.rows = layout.cols;
-    other.cols = layout.rows;
-    other.part = (tsr_rect){layout.part.col, layout.part.row, layout.part.cols, layout.part.rows};
-    other.ranks_by_columns = !layout.ranks_by_columns;
-    other.transposed = !layout.transposed;
+tsr_deal tsr_deal_transposed(tsr_deal deal) {
+    tsr_deal other = deal;
+    other.rows = deal.cols;
+    other.cols = deal.rows;
+    other.part = (tsr_rect){deal.part.col, deal.part.row, deal.part.cols, deal.part.rows};
+    other.ranks_by_columns = !deal.ranks_by_columns;
+    other.transposed = !deal.transposed;
     return other;
 }
 
-bool tsr_deal_place(const tsr_deal *layout, int rank, int *row, int *col) {
-    const int rows = layout->rows.parts, cols = layout->cols.parts;
-    *row = layout->shared ? 0 : layout->ranks_by_columns ? rank % rows : rank / cols;
-    *col = layout->shared ? 0 : layout->ranks_by_columns ? rank / rows : rank % cols;
-    return layout->shared || rank < rows * cols;
+bool tsr_deal_place(const tsr_deal *deal, int rank, int *row, int *col) {
+    const int rows = deal->rows.parts, cols = deal->cols.parts;
+    *row = deal->shared ? 0 : deal->ranks_by_columns ? rank % rows : rank / cols;
+    *col = deal->shared ? 0 : deal->ranks_by_columns ? rank / rows : rank % cols;
+    return deal->shared || rank < rows * cols;
 }
 
-void tsr_deal_local(const tsr_deal *layout, int rank, int64_t *rows, int64_t *cols) {
+void tsr_deal_local(const tsr_deal *deal, int rank, int64_t *rows, int64_t *cols) {
     int row, col;
-    const bool has = tsr_deal_place(layout, rank, &row, &col);
-    *rows = has ? tsr_dealt_before(&layout->rows, layout->rows.length, row) : 0;
-    *cols = has ? tsr_dealt_before(&layout->cols, layout->cols.length, col) : 0;
+    const bool has = tsr_deal_place(deal, rank, &row, &col);
+    *rows = has ? tsr_dealt_before(&deal->rows, deal->rows.length, row) : 0;
+    *cols = has ? tsr_dealt_before(&deal->cols, deal->cols.length, col) : 0;
 }
 
 static tsr_status check_side(const char *name, const char *what, const tsr_dealt *side, int64_t start, int64_t count) {
@@ -64,7 +64,7 @@ static tsr_status check_side(const char *name, const char *what, const tsr_dealt
 }
 
 tsr_status tsr_distributed_check(const tsr_distributed *matrix, const char *name, int rank, int ranks) {
-    const tsr_deal *x = &matrix->layout;
+    const tsr_deal *x = &matrix->deal;
     const bool turned = x->transposed; /* as the caller calls them */
     int64_t rows, cols;
     size_t bytes;
@@ -85,8 +85,8 @@ tsr_status tsr_distributed_check(const tsr_distributed *matrix, const char *name
     return TSR_OK;
 }
 
-const char *tsr_deal_text(const tsr_deal *layout, char *text) {
-    const tsr_deal x = layout->transposed ? tsr_deal_transposed(*layout) : *layout;
+const char *tsr_deal_text(const tsr_deal *deal, char *text) {
+    const tsr_deal x = deal->transposed ? tsr_deal_transposed(*deal) : *deal;
     const tsr_rect *part = &x.part;
     snprintf(text, TSR_DEAL_CHARS, "memory (%s", x.shared ? "shared" : "block-cyclic ");
     if (!x.shared)

@@ -32,15 +32,15 @@ typedef struct {
 } tsr_deal;
 
 /* That of the transpose, which is what a caller sees who has columns after columns. */
-tsr_deal tsr_deal_transposed(tsr_deal layout);
+tsr_deal tsr_deal_transposed(tsr_deal deal);
 /* Where in the grid a rank stands; false: it has nothing. */
-bool tsr_deal_place(const tsr_deal *layout, int rank, int *row, int *col);
+bool tsr_deal_place(const tsr_deal *deal, int rank, int *row, int *col);
 /* Rows and columns of the array that a rank has; 0, 0 for one that has nothing. */
-void tsr_deal_local(const tsr_deal *layout, int rank, int64_t *rows, int64_t *cols);
+void tsr_deal_local(const tsr_deal *deal, int rank, int64_t *rows, int64_t *cols);
 
 /* A rank's share of a matrix. Plain memory; the elements are the caller's. */
 typedef struct {
-    tsr_deal layout; /* the same on every rank */
+    tsr_deal deal; /* the same on every rank */
     tsr_dtype dtype;
     void *data; /* this rank's array; of a shared matrix, all of it */
     int64_t ld; /* elements from row to row there */
@@ -51,6 +51,6 @@ tsr_status tsr_distributed_check(const tsr_distributed *matrix, const char *name
 
 #define TSR_DEAL_CHARS 160
 /* "memory (block-cyclic 64x32 on 2x3)", with the part of it; returns text (≥ TSR_DEAL_CHARS). */
-const char *tsr_deal_text(const tsr_deal *layout, char *text);
+const char *tsr_deal_text(const tsr_deal *deal, char *text);
 
 #endif

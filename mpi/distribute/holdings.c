@@ -122,7 +122,7 @@ tsr_status tsr_plan_replaces_c0(const tsr_plan *plan, int rank, bool *replaces) 
 
 /* Where a rectangle lies in a rank's own array, if all of it does: then its elements follow each other there. */
 static bool find_in_place(const tsr_distributed *matrix, int rank, tsr_holding *h) {
-    const tsr_deal *x = &matrix->layout;
+    const tsr_deal *x = &matrix->deal;
     const tsr_span rows = {x->part.row + h->rect.row, h->rect.rows}, cols = {x->part.col + h->rect.col, h->rect.cols};
     int row, col;
     if (!tsr_deal_place(x, rank, &row, &col) || tsr_dealt_within(&x->rows, rows, row) < rows.count ||

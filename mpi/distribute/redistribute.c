@@ -76,7 +76,7 @@ static int64_t moved_elements(const tsr_redistribution *r, int owner, int holder
     int64_t rows, cols, sum = 0;
     for (int64_t i = r->all->first[holder]; i < r->all->first[holder + 1]; i++) {
         const tsr_rect rect = r->all->rect[i];
-        if (!find_share(&r->matrix->layout, owner, holder, rect, &rows, &cols)) continue;
+        if (!find_share(&r->matrix->deal, owner, holder, rect, &rows, &cols)) continue;
         if (owner != holder || rows * cols < tsr_rect_elements(rect)) sum += rows * cols;
     }
     return sum;
@@ -167,7 +167,7 @@ static tsr_status add_pair(list *l, const tsr_redistribution *r, int owner, int 
                 unit u = {.holding = i - first, .owner = owner};
                 u.rect = (tsr_rect){whole.row + row, whole.col + col, tsr_min(height, whole.rows - row),
                                     tsr_min(width, whole.cols - col)};
-                if (!find_share(&r->matrix->layout, owner, holder, u.rect, &u.rows, &u.cols)) continue;
+                if (!find_share(&r->matrix->deal, owner, holder, u.rect, &u.rows, &u.cols)) continue;
                 TSR_TRY(add_unit(l, u, peer, (size_t)(u.rows * u.cols) * element, r->message_bytes));
             }
     }
@@ -192,7 +192,7 @@ static tsr_status make_lists(const tsr_world *world, const tsr_redistribution *r
 /* Between a rectangle of the matrix, of which every block that the owner has is copied, and the same elements without
  * gaps: the owner's array, or a message. */
 typedef struct {
-    const tsr_deal *layout;
+    const tsr_deal *deal;
     const tsr_holding *holding;
     char *packed;    /* the first element */
     size_t step;     /* bytes from row to row there */
@@ -208,9 +208,9 @@ static inline void copy_bytes(char *to, const char *from, size_t bytes) {
 }
 
 static void spread_row(const spread *s, const unit *u, int col, int64_t row, char *packed) {
-    const tsr_dealt *side = &s->layout->cols;
-    const tsr_span cols = cols_of(s->layout, u->rect);
-    const int64_t end = cols.start + cols.count, corner = s->layout->part.col + s->holding->rect.col;
+    const tsr_dealt *side = &s->deal->cols;
+    const tsr_span cols = cols_of(s->deal, u->rect);
+    const int64_t end = cols.start + cols.count, corner = s->deal->part.col + s->holding->rect.col;
     char *line = (char *)s->holding->data + (size_t)(row * s->holding->ld) * s->element;
     tsr_span run = tsr_dealt_run(side, cols.start, end, col);
     while (run.count > 0) {
@@ -226,18 +226,18 @@ static void spread_row(const spread *s, const unit *u, int col, int64_t row, cha
 
 /* Rows `mine` of those that the owner has of the unit. */
 static void spread_rows(const spread *s, const unit *u, tsr_span mine) {
-    const tsr_span rows = rows_of(s->layout, u->rect);
-    const int64_t end = rows.start + rows.count, corner = s->layout->part.row + s->holding->rect.row;
+    const tsr_span rows = rows_of(s->deal, u->rect);
+    const int64_t end = rows.start + rows.count, corner = s->deal->part.row + s->holding->rect.row;
     int row, col;
     int64_t before = 0;
-    tsr_deal_place(s->layout, u->owner, &row, &col);
-    tsr_span run = tsr_dealt_run(&s->layout->rows, rows.start, end, row);
+    tsr_deal_place(s->deal, u->owner, &row, &col);
+    tsr_span run = tsr_dealt_run(&s->deal->rows, rows.start, end, row);
     while (run.count > 0 && before < mine.start + mine.count) {
         const int64_t last = tsr_min(run.count, mine.start + mine.count - before);
         for (int64_t i = tsr_max(0, mine.start - before); i < last; i++)
             spread_row(s, u, col, run.start + i - corner, s->packed + (size_t)(before + i) * s->step);
         before += run.count;
-        run = tsr_dealt_run(&s->layout->rows, run.start + run.count, end, row);
+        run = tsr_dealt_run(&s->deal->rows, run.start + run.count, end, row);
     }
 }
 
@@ -260,7 +260,7 @@ typedef struct {
 
 /* The first of the unit's elements in this rank's array. */
 static char *array_at(const tsr_redistribution *r, const unit *u) {
-    const tsr_deal *x = &r->matrix->layout;
+    const tsr_deal *x = &r->matrix->deal;
     int row, col;
     tsr_deal_place(x, u->owner, &row, &col);
     const int64_t first = tsr_dealt_before(&x->rows, x->part.row + u->rect.row, row) * r->matrix->ld +
@@ -285,7 +285,7 @@ static void copy_unit(const copying *c, const unit *u, tsr_span rows) {
         copy_array(c, u, rows);
         return;
     }
-    const spread s = {.layout = &r->matrix->layout,
+    const spread s = {.deal = &r->matrix->deal,
                       .holding = &r->mine->holding[u->holding],
                       .packed = c->message ? c->message + u->at : array_at(r, u),
                       .step = (size_t)(c->message ? u->cols : r->matrix->ld) * element,

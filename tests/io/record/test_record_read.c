@@ -65,6 +65,8 @@ static tsr_run_record sample(void) {
                           .io = "direct",
                           .versions = "tessera 0.1.0, HDF5",
                           .seconds = 12.5,
+                          .redistribute_seconds = 0.25,
+                          .redistribute_bytes = 3e6,
                           .setup_seconds = 0.75,
                           .gflops = 1e-300,
                           .check = "PASSED: 1",

@@ -58,7 +58,7 @@ typedef struct {
 
 /* Calls for each element of this rank's array, by a second way than the code under test. */
 static void each(const local *l, int rank, bool back_expected, bool check) {
-    const tsr_deal *x = &l->matrix.layout;
+    const tsr_deal *x = &l->matrix.deal;
     int my_row, my_col;
     if (!tsr_deal_place(x, rank, &my_row, &my_col)) return;
     int64_t i = 0;
@@ -83,12 +83,12 @@ static void each(const local *l, int rank, bool back_expected, bool check) {
     CHECK(i == l->rows, "%lld rows, and %lld counted", (long long)l->rows, (long long)i);
 }
 
-static local make_local(const tsr_world *w, tsr_deal layout) {
+static local make_local(const tsr_world *w, tsr_deal deal) {
     static const tsr_dtype types[] = {TSR_F16, TSR_F32, TSR_F64, TSR_C128};
-    local l = {.matrix = {.layout = layout, .dtype = types[below(4)]}};
+    local l = {.matrix = {.deal = deal, .dtype = types[below(4)]}};
     const int64_t more = below(4);
     l.element = tsr_dtype_bytes(l.matrix.dtype);
-    tsr_deal_local(&layout, w->rank, &l.rows, &l.cols);
+    tsr_deal_local(&deal, w->rank, &l.rows, &l.cols);
     l.matrix.ld = l.cols + more;
     const size_t bytes = (size_t)(l.rows * l.matrix.ld) * l.element;
     l.matrix.data = bytes > 0 && l.cols > 0 ? malloc(bytes) : NULL;
@@ -114,7 +114,7 @@ static tsr_rects deal_cells(const tsr_world *w, const tsr_deal *x) {
 }
 
 static void visit_holdings(const tsr_holdings *h, const local *l, bool back) {
-    const tsr_rect *part = &l->matrix.layout.part;
+    const tsr_rect *part = &l->matrix.deal.part;
     for (int64_t n = 0; n < h->count; n++)
         for (int64_t r = 0; r < h->holding[n].rect.rows; r++)
             for (int64_t c = 0; c < h->holding[n].rect.cols; c++) {
@@ -136,9 +136,9 @@ static void check_moved(const tsr_world *w, const tsr_redistribution *r, const t
 }
 
 static void test_random(const tsr_world *w) {
-    const tsr_deal layout = random_layout(w->ranks);
-    local l = make_local(w, layout);
-    tsr_rects rects = deal_cells(w, &layout);
+    const tsr_deal deal = random_layout(w->ranks);
+    local l = make_local(w, deal);
+    tsr_rects rects = deal_cells(w, &deal);
     tsr_holdings mine;
     tsr_rects_of_ranks all;
     tsr_moved moved;
@@ -213,7 +213,7 @@ static void simulate(const tsr_plan *plan, tsr_operand_name name, int64_t rows, 
     x.rows.parts = 1 + (int)below(tsr_min(8, ranks));
     x.cols.parts = 1 + (int)below(tsr_min(8, ranks / x.rows.parts));
     x.part = (tsr_rect){below(6), below(6), rows, cols};
-    const tsr_distributed matrix = {.layout = x, .dtype = TSR_F64, .ld = cols + 5};
+    const tsr_distributed matrix = {.deal = x, .dtype = TSR_F64, .ld = cols + 5};
     tsr_rects_of_ranks all = {.rect = calloc((size_t)ranks * 4096, sizeof *all.rect),
                               .first = calloc((size_t)ranks + 1, sizeof *all.first)};
     int64_t elements = 0;
@@ -270,7 +270,7 @@ static void test_plans(void) {
 
 static void test_refusals(void) {
     double element = 0;
-    const tsr_distributed good = {.layout = {.rows = {10, 4, 2, 1}, .cols = {9, 2, 1, 0}, .part = {1, 1, 8, 7}},
+    const tsr_distributed good = {.deal = {.rows = {10, 4, 2, 1}, .cols = {9, 2, 1, 0}, .part = {1, 1, 8, 7}},
                                   .dtype = TSR_F64,
                                   .data = &element,
                                   .ld = 9};
@@ -281,19 +281,19 @@ static void test_refusals(void) {
         bad.change;                                                                                                    \
         CHECK_FAILS(tsr_distributed_check(&bad, "A", 0, 2), TSR_ERR_SHAPE, text);                                      \
     } while (0)
-    WRONG(layout.rows.length = -1, "A has -1 rows");
-    WRONG(layout.cols.block = 0, "blocks of 0 columns");
-    WRONG(layout.rows.parts = 0, "a grid of 0 ranks along its rows");
-    WRONG(layout.rows.first = 2, "its first rows belong to place 2");
-    WRONG(layout.part.row = 3, "rows 3 to 11 of 10");
-    WRONG(layout.part.cols = -1, "columns 1 to 0 of 9");
-    WRONG(layout.cols.parts = 2, "a grid of 2x2 ranks, and there are 2");
-    WRONG(layout.shared = true, "shared by all ranks");
+    WRONG(deal.rows.length = -1, "A has -1 rows");
+    WRONG(deal.cols.block = 0, "blocks of 0 columns");
+    WRONG(deal.rows.parts = 0, "a grid of 0 ranks along its rows");
+    WRONG(deal.rows.first = 2, "its first rows belong to place 2");
+    WRONG(deal.part.row = 3, "rows 3 to 11 of 10");
+    WRONG(deal.part.cols = -1, "columns 1 to 0 of 9");
+    WRONG(deal.cols.parts = 2, "a grid of 2x2 ranks, and there are 2");
+    WRONG(deal.shared = true, "shared by all ranks");
     WRONG(data = NULL, "has no array");
     WRONG(ld = 8, "is 8, and 9 is the least");
     char text[TSR_DEAL_CHARS];
-    CHECK(strcmp(tsr_deal_text(&good.layout, text), "memory (block-cyclic 4x2 on 2x1)[1:9,1:8]") == 0, "%s", text);
-    const tsr_deal turned = tsr_deal_transposed(good.layout);
+    CHECK(strcmp(tsr_deal_text(&good.deal, text), "memory (block-cyclic 4x2 on 2x1)[1:9,1:8]") == 0, "%s", text);
+    const tsr_deal turned = tsr_deal_transposed(good.deal);
     CHECK(strcmp(tsr_deal_text(&turned, text), "memory (block-cyclic 4x2 on 2x1)[1:9,1:8]") == 0, "%s", text);
 }
 

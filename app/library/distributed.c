@@ -1,0 +1,164 @@
+/* Operands of a run in the ranks' memory (run_state.h, mpi/distribute): described by their layouts, held as the plan
+ * reads and writes them, and moved between the two before and after it. */
+#include <stdio.h>
+
+#include "app/library/run_state.h"
+#include "io/stores.h"
+
+static const char *name_of(const tsr_run *run, int which) {
+    static const char *const names[TSR_RUN_MEMORIES] = {"A", "B", "C"};
+    return names[which == TSR_RUN_C || !run->swapped ? which : 1 - which]; /* as the caller calls it */
+}
+
+static tsr_status check_memory(const tsr_run *run) {
+    for (int i = 0; i < TSR_RUN_MEMORIES; i++)
+        if (tsr_run_in_memory(run, i))
+            TSR_TRY(tsr_distributed_check(run->memory[i].matrix, name_of(run, i), run->world->rank, run->world->ranks));
+    return TSR_OK;
+}
+
+tsr_status tsr_run_take_memory(tsr_run *run, const tsr_run_product *product) {
+    bool any = false;
+    run->memory[TSR_RUN_A].matrix = run->swapped ? product->memory_b : product->memory_a;
+    run->memory[TSR_RUN_B].matrix = run->swapped ? product->memory_a : product->memory_b;
+    run->memory[TSR_RUN_C].matrix = product->memory_c;
+    for (int i = 0; i < TSR_RUN_MEMORIES; i++) any = any || tsr_run_in_memory(run, i);
+    if (!any) return TSR_OK; /* on every rank */
+    if (run->trials > 0)
+        return tsr_fail(TSR_ERR_UNSUPPORTED, "the check of a product reads files, and %s is in memory: leave it out",
+                        tsr_run_in_memory(run, TSR_RUN_C) ? "C" : "an operand");
+    return tsr_agree(run->world->comm, check_memory(run));
+}
+
+tsr_status tsr_run_describe_memory(const tsr_run *run, int which, tsr_store_desc *desc) {
+    const tsr_distributed *matrix = run->memory[which].matrix;
+    char text[TSR_DEAL_CHARS];
+    tsr_deal_text(&matrix->deal, text);
+    return tsr_memory_describe(text, matrix->deal.part.rows, matrix->deal.part.cols, matrix->dtype, desc);
+}
+
+/* ---- shared arrays on a device --------------------------------------------------------------- */
+
+static tsr_status pin(tsr_run *run, tsr_run_memory *m) {
+    const tsr_distributed *x = m->matrix;
+    const int64_t elements = (x->deal.rows.length - 1) * x->ld + x->deal.cols.length;
+    TSR_TRY(run->device->ops->pin(run->device, x->data, (size_t)elements * tsr_dtype_bytes(x->dtype)));
+    m->pinned = true;
+    return TSR_OK;
+}
+
+/* What cannot be pinned on some rank goes through host buffers, as what is dealt out does. */
+tsr_status tsr_run_pin_memory(tsr_run *run) {
+    tsr_problem *x = &run->problem;
+    tsr_data_path *path[TSR_RUN_MEMORIES] = {&x->operand[TSR_OPERAND_A].path, &x->operand[TSR_OPERAND_B].path,
+                                             &x->c_path};
+    for (int i = 0; i < TSR_RUN_MEMORIES; i++) {
+        tsr_run_memory *m = &run->memory[i];
+        if (!m->matrix || !m->matrix->deal.shared || run->facts.host_memory || tsr_rect_empty(m->matrix->deal.part))
+            continue; /* on every rank */
+        int pinned = pin(run, m) == TSR_OK;
+        TSR_TRY(TSR_MPI(MPI_Allreduce(MPI_IN_PLACE, &pinned, 1, MPI_INT, MPI_MIN, run->world->comm)));
+        if (pinned) *path[i] = TSR_DATA_PATH_MAPPED;
+        else tsr_message_set("");
+    }
+    return TSR_OK;
+}
+
+/* ---- what the plan makes a rank hold --------------------------------------------------------- */
+
+static void leave_holdings(tsr_run_memory *m) {
+    tsr_holdings_free(&m->holdings);
+    tsr_rects_of_ranks_free(&m->all);
+}
+
+/* Local. */
+static tsr_status make_holdings(tsr_run *run, int which) {
+    static const tsr_operand_name names[TSR_RUN_MEMORIES] = {TSR_OPERAND_A, TSR_OPERAND_B, TSR_OPERAND_C};
+    tsr_run_memory *m = &run->memory[which];
+    tsr_rects rects;
+    leave_holdings(m);
+    if (!m->matrix) return TSR_OK;
+    const int rank = tsr_run_team_rank(run);
+    TSR_TRY(tsr_rects_of_plan(&run->plan, rank, names[which], &rects));
+    tsr_status status = tsr_holdings_make(&rects, m->matrix, run->world->rank, &m->holdings);
+    tsr_rects_free(&rects);
+    bool replaces = true;
+    if (status == TSR_OK && which == TSR_RUN_C && run->problem.add_c0)
+        status = tsr_plan_replaces_c0(&run->plan, rank, &replaces);
+    if (status == TSR_OK && !replaces)
+        status = tsr_fail(TSR_FAILURE, "the plan reads C0 elsewhere than it writes C, and both have one memory");
+    return status;
+}
+
+tsr_status tsr_run_find_holdings(tsr_run *run) {
+    tsr_status status = TSR_OK;
+    double bytes = 0;
+    run->message_bytes = 0;
+    for (int i = 0; i < TSR_RUN_MEMORIES && status == TSR_OK; i++) {
+        status = make_holdings(run, i);
+        bytes += (double)run->memory[i].holdings.bytes;
+    }
+    TSR_TRY(tsr_agree(run->world->comm, status));
+    TSR_TRY(TSR_MPI(MPI_Allreduce(&bytes, &run->memory_bytes, 1, MPI_DOUBLE, MPI_MAX, run->world->comm)));
+    if (run->memory_bytes == 0) return TSR_OK; /* all lies where it is wanted */
+    run->message_bytes = tsr_message_bytes(tsr_host_limit(&run->plan.resources));
+    if (run->world->ranks > 1) run->memory_bytes += (double)TSR_MESSAGES * (double)run->message_bytes;
+    return TSR_OK;
+}
+
+tsr_status tsr_run_allocate_holdings(tsr_run *run) {
+    tsr_status status = TSR_OK;
+    for (int i = 0; i < TSR_RUN_MEMORIES && status == TSR_OK; i++)
+        if (tsr_run_in_memory(run, i))
+            status = tsr_holdings_allocate(&run->memory[i].holdings, tsr_dtype_bytes(run->memory[i].matrix->dtype));
+    TSR_TRY(tsr_agree(run->world->comm, status));
+    for (int i = 0; i < TSR_RUN_MEMORIES && run->message_bytes > 0; i++)
+        if (tsr_run_in_memory(run, i))
+            TSR_TRY(tsr_rects_gather(run->world, &run->memory[i].holdings, &run->memory[i].all));
+    return TSR_OK;
+}
+
+/* ---- there and back -------------------------------------------------------------------------- */
+
+static tsr_status move(tsr_run *run, int which, bool back) {
+    const tsr_run_memory *m = &run->memory[which];
+    const double start = tsr_now_seconds();
+    tsr_moved moved;
+    if (!m->matrix || run->message_bytes == 0) return TSR_OK; /* on every rank */
+    const tsr_redistribution r = {.matrix = m->matrix,
+                                  .mine = &m->holdings,
+                                  .all = &m->all,
+                                  .back = back,
+                                  .threads = tsr_run_cores(run),
+                                  .message_bytes = run->message_bytes};
+    TSR_TRY(tsr_redistribute(run->world, &r, &moved));
+    const double seconds = tsr_now_seconds() - start;
+    run->redistribute_seconds += seconds;
+    run->redistribute_bytes += moved.received;
+    run->mine.lane_seconds[TSR_LANE_EXCHANGE] += seconds;
+    run->mine.lane_bytes[TSR_LANE_EXCHANGE] += moved.received;
+    return TSR_OK;
+}
+
+tsr_status tsr_run_fetch_memory(tsr_run *run) {
+    if (run->problem.k > 0) TSR_TRY(move(run, TSR_RUN_A, false));
+    if (run->problem.k > 0) TSR_TRY(move(run, TSR_RUN_B, false));
+    return run->problem.add_c0 ? move(run, TSR_RUN_C, false) : TSR_OK;
+}
+
+tsr_status tsr_run_return_memory(tsr_run *run) {
+    TSR_TRY(move(run, TSR_RUN_C, true));
+    if (run->message_bytes == 0) return TSR_OK;
+    double *seconds = &run->redistribute_seconds, *bytes = &run->redistribute_bytes;
+    TSR_TRY(TSR_MPI(MPI_Allreduce(MPI_IN_PLACE, seconds, 1, MPI_DOUBLE, MPI_MAX, run->world->comm)));
+    return TSR_MPI(MPI_Allreduce(MPI_IN_PLACE, bytes, 1, MPI_DOUBLE, MPI_SUM, run->world->comm));
+}
+
+void tsr_run_leave_memory(tsr_run *run) {
+    for (int i = 0; i < TSR_RUN_MEMORIES; i++) {
+        tsr_run_memory *m = &run->memory[i];
+        leave_holdings(m);
+        if (m->pinned) run->device->ops->unpin(run->device, m->matrix->data);
+        m->pinned = false;
+    }
+}
