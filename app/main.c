@@ -13,6 +13,7 @@
 
 #include "app/arguments.h"
 #include "app/commands/command.h"
+#include "app/commands/complete.h"
 #include "app/commands/version.h"
 #include "app/interrupt.h"
 #include "app/options.h"
@@ -27,8 +28,8 @@
 #include "mpi/ranks/world.h"
 
 static const tsr_command *const commands[] = {&tsr_cmd_multiply, &tsr_cmd_generate, &tsr_cmd_compare, &tsr_cmd_verify,
-                                              &tsr_cmd_info,     &tsr_cmd_plan,     &tsr_cmd_bench};
-#define COMMANDS (sizeof commands / sizeof *commands)
+                                              &tsr_cmd_info,     &tsr_cmd_plan,     &tsr_cmd_bench,   NULL};
+#define COMMANDS (sizeof commands / sizeof *commands - 1) /* NULL is the last */
 
 /* As the launcher says: help and wrong usage are answered before MPI runs, by one rank only. */
 static bool is_first_rank(void) { return tsr_launcher_rank() <= 0; }
@@ -146,6 +147,10 @@ static tsr_status answer(const request *r) {
 
 /* What needs no ranks. True when `*status` is the answer. */
 static bool answered_alone(int argc, char **argv, const tsr_command **command, tsr_status *status) {
+    if (argc > 1 && strcmp(argv[1], "--complete") == 0) {
+        if (is_first_rank()) tsr_complete(commands, argc - 2, argv + 2);
+        return true;
+    }
     const request r = read_request(argc, argv);
     *command = r.command;
     if (r.command && !r.help && !r.version) return false;
@@ -206,7 +211,7 @@ static void warn_of_variables(const tsr_world *world) {
     for (char **variable = environ; world->rank == 0 && *variable; variable++) {
         char name[TSR_VARIABLE_CHARS], meant[160];
         const size_t chars = strcspn(*variable, "=");
-        tsr_nearest nearest = {.wanted = name};
+        tsr_nearest nearest = {.wanted = name + strlen(TSR_VARIABLES)};
         bool exact = false;
         if (strncmp(*variable, TSR_VARIABLES, strlen(TSR_VARIABLES)) != 0 || chars >= sizeof name) continue;
         snprintf(name, sizeof name, "%.*s", (int)chars, *variable);
@@ -220,7 +225,7 @@ static void warn_of_variables(const tsr_world *world) {
         }
         if (exact || !nearest.name[0]) continue;
         tsr_warn(world->warnings, "the variable %s is ignored: no option is called so%s", name,
-                 tsr_did_you_mean(&nearest, "", meant, sizeof meant));
+                 tsr_did_you_mean(&nearest, TSR_VARIABLES, meant, sizeof meant));
     }
 }
 

@@ -241,6 +241,14 @@ void tsr_options_help(const tsr_options *command, const char *name, const char *
     free(program);
 }
 
+void tsr_options_list(const tsr_options *command, void (*each)(void *context, const tsr_option *option),
+                      void *context) {
+    plain_table table;
+    if (make_plain(command->options, &table) != TSR_OK) return;
+    for (const tsr_option *o = table.rows; o < table.rows + table.count; o++)
+        if (o->name && !o->hidden) each(context, o);
+}
+
 /* ---- the environment ------------------------------------------------------------------------- */
 
 static bool is_one_of(const char *text, const char *const words[4]) {
@@ -298,8 +306,9 @@ void tsr_options_offer(const tsr_options *command, tsr_nearest *nearest, bool *e
         char variable[TSR_VARIABLE_CHARS];
         if (!o->name) continue;
         tsr_option_variable(o->name, variable);
-        *exact = *exact || strcmp(variable, nearest->wanted) == 0;
-        if (!o->hidden) tsr_nearest_offer(nearest, variable);
+        const char *name = variable + strlen(TSR_VARIABLES);
+        *exact = *exact || strcmp(name, nearest->wanted) == 0;
+        if (!o->hidden) tsr_nearest_offer(nearest, name);
     }
 }
 

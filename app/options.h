@@ -23,6 +23,7 @@ struct tsr_option {
     const char *help;    /* one sentence, or the heading of what follows */
     int group;           /* of a heading: help shows groups by number, and inside a group by name */
     bool hidden;         /* not in the help */
+    const char *choices; /* values there are, with blanks between them, for completion; NULL: anything */
     const char *initial; /* a value that is read first; NULL: the field stays as the caller set it */
     tsr_option_reader read;
     size_t field;             /* offset of what is read in the command's struct */
@@ -42,6 +43,8 @@ typedef struct {
     tsr_status (*check)(void *to); /* after the last argument; NULL: nothing to check */
 } tsr_options;
 
+/* Calls `each` with every option that help shows. */
+void tsr_options_list(const tsr_options *command, void (*each)(void *context, const tsr_option *option), void *context);
 /* Reads argv into `to`, the command's struct. TSR_ERR_USAGE for unknown options, with the one that was meant, wrong
  * values and stray arguments. Texts in `to` are argv's. */
 tsr_status tsr_options_parse(const tsr_options *command, int argc, char **argv, void *to);
@@ -60,7 +63,7 @@ void tsr_option_variable(const char *name, char variable[TSR_VARIABLE_CHARS]);
  * variable counts as none. TSR_ERR_USAGE for another value. Adds nothing where argv is wrong itself. */
 tsr_status tsr_options_from_environment(const tsr_options *command, int argc, char **argv,
                                         tsr_status (*add)(void *context, const char *option), void *context);
-/* Offers the names of all variables; *exact becomes true where one is what is wanted. */
+/* Offers the names of all variables, without TSR_VARIABLES; *exact becomes true where one is what is wanted. */
 void tsr_options_offer(const tsr_options *command, tsr_nearest *nearest, bool *exact);
 
 /* ---- readers, by the type of the field ------------------------------------------------------- */

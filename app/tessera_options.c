@@ -117,11 +117,13 @@ static tsr_status read_distribution(const tsr_option *option, const char *text, 
 /* ---- how a product is made ------------------------------------------------------------------- */
 
 const tsr_option tsr_option_device = {.name = "device",
+                                      .choices = "auto cpu cuda",
                                       .value = "KIND",
                                       .help = "auto (a GPU where one is visible; default), cpu or cuda",
                                       .initial = "auto",
                                       .read = read_device};
 const tsr_option tsr_option_accuracy = {.name = "accuracy",
+                                        .choices = "ieee fast tf32 bf16",
                                         .value = "CLASS",
                                         .help = "What may be lost for speed: ieee (nothing; default), fast (rounding "
                                                 "of sums), tf32 or bf16 (operands rounded to it)",
@@ -177,13 +179,17 @@ const tsr_option tsr_option_external = {
     .help = "Read files that an input names (external links, virtual datasets, external storage) if they lie below "
             "FOLDER, else below the input's own",
     .read = read_external};
-const tsr_option tsr_option_io = {
-    .name = "io", .value = "MODE", .help = "How bytes move: auto (default), direct, hdf5 or mpio", .read = read_io};
+const tsr_option tsr_option_io = {.name = "io",
+                                  .choices = "auto direct hdf5 mpio",
+                                  .value = "MODE",
+                                  .help = "How bytes move: auto (default), direct, hdf5 or mpio",
+                                  .read = read_io};
 
 /* ---- which product --------------------------------------------------------------------------- */
 
 const tsr_option tsr_option_order = {
     .name = "order",
+    .choices = "row col",
     .value = "row|col",
     .help = "row: shapes as h5ls shows them (default); col: as MATLAB, Fortran and Julia do",
     .read = read_order};
@@ -200,6 +206,7 @@ const tsr_option tsr_option_adjoint_a = {
 const tsr_option tsr_option_adjoint_b = {
     .name = "adjoint-b", .help = "Multiply the conjugate transpose of B", .read = tsr_read_flag};
 const tsr_option tsr_option_triangle = {.name = "triangle",
+                                        .choices = "full lower upper",
                                         .value = "full|lower|upper",
                                         .help = "Of a Gram matrix write all (default), or one half and zeros",
                                         .initial = "full",
@@ -238,6 +245,7 @@ const tsr_option tsr_option_operand_type = {.name = "type",
                                             .initial = "f32",
                                             .read = read_operand_type};
 const tsr_option tsr_option_distribution = {.name = "distribution",
+                                            .choices = "uniform normal integer identity",
                                             .value = "NAME",
                                             .help = "uniform (default), normal, integer or identity",
                                             .initial = "uniform",
@@ -252,6 +260,7 @@ const tsr_option tsr_option_chunk = {
     .read = read_chunk};
 const tsr_option tsr_option_compress = {
     .name = "compress",
+    .choices = "gzip lzf lz4 zstd bzip2 bitshuffle bitshuffle-zstd blosc blosc-zstd blosc-lz4hc blosc-zlib",
     .value = "HOW[:LEVEL]",
     .help = "Compress its chunks (chosen without --chunk): gzip, lzf, lz4, zstd, bzip2, bitshuffle, bitshuffle-zstd, "
             "blosc, blosc-zstd, blosc-lz4hc or blosc-zlib",
@@ -261,8 +270,11 @@ const tsr_option tsr_option_shuffle = {
     .help = "Sort the bytes of a chunk by their significance before compression, which then saves more",
     .read = tsr_read_flag};
 const tsr_option tsr_option_force = {.name = "force", .help = "Replace C where it exists", .read = tsr_read_flag};
-const tsr_option tsr_option_progress = {
-    .name = "progress", .value = "MODE", .help = "auto (default), bar, plain or off", .read = read_progress};
+const tsr_option tsr_option_progress = {.name = "progress",
+                                        .choices = "auto bar plain off",
+                                        .value = "MODE",
+                                        .help = "auto (default), bar, plain or off",
+                                        .read = read_progress};
 const tsr_option tsr_option_quiet = {
     .name = "quiet", .help = "Print nothing: the figures go to --json alone", .read = tsr_read_flag};
 const tsr_option tsr_option_ranks = {.name = "ranks",

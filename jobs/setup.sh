@@ -2,7 +2,7 @@
 # Makes build/tessera: installs what is missing (Debian, Ubuntu), configures, compiles. Run again, it compiles what
 # changed.
 # Usage: jobs/setup.sh [--tests]      --tests: also what the tests need (Python with h5py and numpy, xarray, PyTables,
-# Octave, Slurm, munge, clang-format, clang-tidy)
+# Octave, Slurm, munge, clang-format, clang-tidy, zsh, fish)
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 cd "$TSR_HOME"
 build=build
@@ -20,6 +20,7 @@ python_packages=(python3-h5py python3-numpy hdf5-tools)
 other_packages=(python3-xarray python3-netcdf4 python3-h5netcdf python3-tables octave)
 slurm_packages=(slurm-wlm munge)
 format_packages=(clang-format clang-tidy git)
+shell_packages=(zsh fish)
 
 # apt-get install, as root or through sudo; fails with a message that names the packages.
 install_packages() {
@@ -66,6 +67,8 @@ if [ $with_tests = yes ]; then
             tsr_have_slurm || tsr_die "Slurm is not found, although ${slurm_packages[*]} are installed"
         fi
     fi
+    tsr_have zsh fish || install_packages "${shell_packages[@]}" ||
+        printf 'setup: going on without; completion is tried in bash alone\n' >&2
     tsr_have clang-format clang-tidy git || install_packages "${format_packages[@]}" ||
         printf 'setup: going on without; tests of the form of the sources are left out\n' >&2
 fi

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "app/commands/command.h"
-#include "app/commands/info_file.h"
+#include "app/info/info_file.h"
 #include "app/tessera_options.h"
 #include "io/stores.h"
 #include "io/text/json.h"

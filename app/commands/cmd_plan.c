@@ -64,6 +64,7 @@ static const tsr_option options[] = {
      .read = tsr_read_text,
      .field = AT(machine)},
     {.name = "files",
+     .choices = "memory disk",
      .value = "KIND",
      .help = "What A, B and C lie in: memory (default), where a piece of a row takes what its bytes take, or disk, any "
              "other file system",

@@ -60,9 +60,10 @@ app                   $kernels $io $mpi app/library app/products app/commands ap
 app/library           $kernels $io $mpi app/verify app/products
 app/products          kernels/base io io/text
 app/verify            $kernels $io $mpi app/products app/library/listener.h
+app/info              $kernels $io
 app/run               $kernels $io $mpi app app/library app/bench/bench_product.h
 app/bench             $kernels kernels/gemm/vendor $io $mpi app app/library app/products app/run app/commands/command.h
-app/commands          $kernels $io $mpi app app/library app/products app/run app/verify app/bench
+app/commands          $kernels $io $mpi app app/library app/products app/run app/verify app/bench app/info
 "
 
 # includes TREE FOLDER...: a line `FILE NAME` for each include of the files there, NAME as written between <> or "".

@@ -106,7 +106,7 @@ def test_refused_variables():
 
 def test_misspelled():
     inputs()
-    wrong = {"TESSERA_KERNL": "reference", "TESSERA_HOME_OF_MINE": "/", "TESSERA_PANEL": "8"}
+    wrong = {"TESSERA_KERNL": "reference", "TESSERA_HOME_OF_MINE": "/", "TESSERA_PANEL": "8", "TESSERA_XY": "1"}
     for ranks in (0, 2):
         err = run("info", "a.h5", ranks=ranks, environment=wrong).err
         assert err.count("warning") == 1 and "TESSERA_KERNL is ignored" in err, err

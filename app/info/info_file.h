@@ -1,8 +1,8 @@
 /* What `tessera info FILE` says of a file: matrices, the runs that made them, logs and traces. */
-#ifndef TSR_APP_COMMANDS_INFO_FILE_H
-#define TSR_APP_COMMANDS_INFO_FILE_H
+#ifndef TSR_APP_INFO_INFO_FILE_H
+#define TSR_APP_INFO_INFO_FILE_H
 
-#include "app/commands/info_json.h"
+#include "app/info/info_json.h"
 #include "io/describe/describe.h"
 
 /* Local. Prints to stdout what `describer` finds. `text`: a file, a matrix in it or a run's record in it.

@@ -1,5 +1,5 @@
 /* tessera info FILE (info_file.h). */
-#include "app/commands/info_file.h"
+#include "app/info/info_file.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* The JSON of `tessera info` (info_json.h). */
-#include "app/commands/info_json.h"
+#include "app/info/info_json.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* The JSON of `tessera info` (docs/record.md): lists that are filled while the text is printed, and written together.
  * Functions with `json` NULL do nothing. */
-#ifndef TSR_APP_COMMANDS_INFO_JSON_H
-#define TSR_APP_COMMANDS_INFO_JSON_H
+#ifndef TSR_APP_INFO_INFO_JSON_H
+#define TSR_APP_INFO_INFO_JSON_H
 
 #include <stdio.h>
 
