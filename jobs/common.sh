@@ -1,10 +1,12 @@
 # Sourced by the scripts of jobs/ and tests/: prints every command exactly as it runs, and knows how to start ranks
 # here.
-# TSR_HOME: the repository. TSR_BIN: the program, build/tessera by default.
+# TSR_HOME: the repository, or share/tessera of an installed one. TSR_BIN: the program, build/tessera by default, or the
+# installed one.
 set -euo pipefail
 
 TSR_HOME=${TSR_HOME:-$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)}
 TSR_BIN=${TSR_BIN:-$TSR_HOME/build/tessera}
+[ -x "$TSR_BIN" ] || [ ! -x "$TSR_HOME/../../bin/tessera" ] || TSR_BIN=$(realpath "$TSR_HOME/../../bin/tessera")
 
 tsr_die() {
     printf '%s: %s\n' "${0##*/}" "$*" >&2
