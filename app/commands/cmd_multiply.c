@@ -23,6 +23,12 @@ static tsr_status read_type(const tsr_option *option, const char *text, void *fi
     return tsr_dtype_parse_for(TSR_USE_RESULT, option->name, text, field);
 }
 
+static tsr_status read_seconds(const tsr_option *option, const char *text, void *field) {
+    TSR_TRY(tsr_read_number(option, text, field));
+    if (*(double *)field >= 0 && *(double *)field <= 1e9) return TSR_OK;
+    return tsr_fail(TSR_ERR_USAGE, "--%s %s: give seconds, or 0 to wait for ever", option->name, text);
+}
+
 /* ---- the table ------------------------------------------------------------------------------- */
 
 #define AT(member) offsetof(parsed, member)
@@ -97,6 +103,13 @@ static const tsr_option options[] = {
      .low = 1,
      .high = 32,
      .field = RUN(limits.io_threads)},
+    {.name = "stall-timeout",
+     .value = "SECONDS",
+     .help = "End a job that stands still for so long, with exit code 74 (60, or 10 times the longest step; 15 times "
+             "as long where a file is waited for; 0: never)",
+     .read = read_seconds,
+     .field = RUN(limits.stall_seconds),
+     .given = RUN(limits.has_stall)},
     {.name = "dry-run", .help = "Show the plan; touch no data", .read = tsr_read_flag, .field = SETTING(dry_run)},
     {.help = "What it shows", .group = 3},
     {.name = "verify",

@@ -43,7 +43,7 @@ tsr_status tsr_run_check(tsr_run *run, const tsr_run_product *product) {
                                 .trials = run->trials,
                                 .seed = (uint64_t)time(NULL),
                                 .threads = tsr_run_cores(run),
-                                .progress = &run->calls->progress,
+                                .progress = &run->progress,
                                 .buffer_bytes = tsr_min((int64_t)run->plan.resources.host_limit / 4 + 1, 256 << 20)};
         status = tsr_broadcast(comm, &args.seed, sizeof args.seed);
         if (status == TSR_OK) status = tsr_verify_products(run->world, &args, &run->products, &result);

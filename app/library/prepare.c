@@ -86,13 +86,20 @@ static tsr_status open_executor(tsr_run *run) {
                        .write_threads = tsr_run_write_threads(run),
                        .buffers = run->buffers,
                        .trace = run->trace,
+                       .signs = tsr_watch_signs(run->watch),
                        .progress = advance,
                        .progress_context = run};
     run->buffers = NULL;
     return tsr_executor_open(&x, &run->executor);
 }
 
-static tsr_status allocate_output(void *context) { return tsr_output_allocate(&((const tsr_run *)context)->output); }
+static tsr_status allocate_output(void *context) {
+    tsr_run *run = context;
+    tsr_run_phase(run, TSR_PHASE_ALLOCATE);
+    const tsr_status status = tsr_output_allocate(&run->output);
+    tsr_run_phase_done(run);
+    return status;
+}
 
 static void announce_output(const tsr_run *run) {
     if (run->calls->output_made) run->calls->output_made(run->calls->context, &run->output);
@@ -144,7 +151,7 @@ static tsr_status create_output(void *context) {
     carry(run);
     TSR_TRY(tsr_output_begin(&run->spec, &run->output));
     announce_output(run);
-    if (!run->output.in_memory) return tsr_output_allocate(&run->output);
+    if (!run->output.in_memory) return allocate_output(run);
     tsr_task_start(&run->allocation, allocate_output, run);
     return TSR_OK;
 }

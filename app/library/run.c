@@ -2,6 +2,7 @@
  * fails removes the unfinished output and ends the job. */
 #include "app/library/run.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -11,6 +12,7 @@
 #include "app/verify/rounded.h"
 #include "mpi/execute/buffers.h"
 #include "mpi/ranks/rank_device.h"
+#include "mpi/schedule/forecast.h"
 
 /* ---- running --------------------------------------------------------------------------------- */
 
@@ -23,6 +25,64 @@ static _Noreturn void give_up(tsr_run *run, tsr_status status) {
     if (calls->give_up) calls->give_up(calls->context, status, removed);
     tsr_abort(run->world, status);
 }
+
+/* ---- the watch ------------------------------------------------------------------------------- */
+
+#define STALL_SECONDS 60     /* at least, where it is chosen */
+#define STALL_STEPS 10       /* times the longest step that is predicted */
+#define STALL_FILE_FACTOR 15 /* a file may take so many times longer */
+#define SLOW_SECONDS 30
+
+static void stalled(void *context, const char *message) {
+    tsr_message_set(message);
+    give_up(context, TSR_ERR_STALLED);
+}
+
+/* Work on a phase goes on: that is a sign, too. */
+static void phase_begins(void *context, const char *what, double total, const char *unit) {
+    tsr_listener_begin(&((const tsr_run *)context)->calls->progress, what, total, unit);
+}
+static void phase_advances(void *context, double done, double under_way) {
+    const tsr_run *run = context;
+    tsr_signs_phase_moves(tsr_watch_signs(run->watch));
+    tsr_listener_advance(&run->calls->progress, done, under_way);
+}
+static void phase_extends(void *context, double units) {
+    tsr_listener_extend(&((const tsr_run *)context)->calls->progress, units);
+}
+static void phase_ends(void *context) { tsr_listener_end(&((const tsr_run *)context)->calls->progress); }
+
+/* The longest step of all ranks that no file is part of. */
+static tsr_status longest_step(const tsr_run *run, double *seconds) {
+    tsr_forecast forecast;
+    *seconds = 0;
+    TSR_TRY(tsr_plan_forecast(&run->plan, tsr_run_team_rank(run), &forecast));
+    for (int lane = 0; lane < TSR_LANE_COUNT; lane++)
+        if (lane != TSR_LANE_READ && lane != TSR_LANE_WRITE) *seconds = fmax(*seconds, forecast.longest[lane]);
+    return TSR_OK;
+}
+
+static tsr_status watch_over(tsr_run *run) {
+    const tsr_run_limits *given = &run->limits;
+    double longest = 0;
+    run->progress = (tsr_listener){
+        .context = run, .begin = phase_begins, .advance = phase_advances, .extend = phase_extends, .end = phase_ends};
+    if (given->has_stall && given->stall_seconds <= 0) return TSR_OK;
+    TSR_TRY(tsr_agree(run->world->comm, longest_step(run, &longest)));
+    TSR_TRY(TSR_MPI(MPI_Allreduce(MPI_IN_PLACE, &longest, 1, MPI_DOUBLE, MPI_MAX, run->world->comm)));
+    const double least = given->has_stall ? given->stall_seconds : STALL_SECONDS;
+    const tsr_watch_options options = {
+        .limits = {.quiet = given->has_stall ? least : fmax(least, STALL_STEPS * longest),
+                   .file_named = least,
+                   .file = STALL_FILE_FACTOR * least,
+                   .slow = SLOW_SECONDS,
+                   .host = run->facts.kind == TSR_DEVICE_CPU},
+        .stalled = stalled,
+        .context = run};
+    return tsr_watch_open(run->world, &options, &run->watch);
+}
+
+/* ---- the product ----------------------------------------------------------------------------- */
 
 /* Collective over the active ranks with --io mpio. */
 static void close_inputs(tsr_run *run) {
@@ -64,10 +124,15 @@ static tsr_status before_placing(tsr_run *run, tsr_status status) {
 /* Brings what the executor wrote to stable storage. Chunks go to their places in the file first. */
 static tsr_status sync_output(tsr_run *run) {
     double start = tsr_now_seconds();
-    TSR_TRY(tsr_place_chunks(run->world, &run->output, run->c, &run->calls->progress));
+    tsr_run_phase(run, TSR_PHASE_PLACE);
+    tsr_status status = tsr_place_chunks(run->world, &run->output, run->c, &run->progress);
+    tsr_run_phase_done(run);
+    TSR_TRY(status);
     TSR_TRY(tsr_task_status(&run->allocation));
     if (!run->grid.active) return TSR_OK;
-    tsr_status status = run->c->ops->sync(run->c);
+    tsr_run_phase(run, TSR_PHASE_SYNC);
+    status = run->c->ops->sync(run->c);
+    tsr_run_phase_done(run);
     double end = tsr_now_seconds();
     run->mine.lane_seconds[TSR_LANE_WRITE] += end - start;
     if (run->trace) tsr_trace_sync(run->trace, start, end);
@@ -150,7 +215,9 @@ static tsr_status publish(tsr_run *run, const tsr_run_options *options) {
     TSR_TRY_DONE(tsr_run_gather_ranks(run, &ranks));
     if (world->rank == 0) {
         tsr_run_fill_record(run, options, ranks, &record);
+        tsr_run_phase(run, TSR_PHASE_PUBLISH);
         if (!tsr_run_in_memory(run, TSR_RUN_C)) status = tsr_output_publish(&run->output, &record, options->command);
+        tsr_run_phase_done(run);
     }
     TSR_TRY_DONE(tsr_agree(world->comm, status));
     if (run->trace_file) {
@@ -196,6 +263,7 @@ static tsr_status plan(tsr_run *run, const tsr_run_options *options) {
 }
 
 static tsr_status produce(tsr_run *run, const tsr_run_options *options) {
+    TSR_TRY(watch_over(run));
     TSR_TRY(tsr_run_prepare(run));
     TSR_TRY(multiply(run));
     tsr_executor_close(run->executor);
@@ -204,12 +272,17 @@ static tsr_status produce(tsr_run *run, const tsr_run_options *options) {
     TSR_TRY(count_read_overflows(run));
     tsr_store_close(run->c);
     run->c = NULL;
-    TSR_TRY(tsr_run_check(run, &options->product));
+    tsr_run_phase(run, TSR_PHASE_CHECK);
+    tsr_status status = tsr_run_check(run, &options->product);
+    tsr_run_phase_done(run);
+    TSR_TRY(status);
     return publish(run, options);
 }
 
 /* All ranks agreed on a failure: only what is this rank's own is released, collective things go with the process. */
 static void release(tsr_run *run, tsr_status status) {
+    if (status == TSR_OK) tsr_watch_close(run->watch);
+    else tsr_watch_leave(run->watch);
     tsr_trace_close(run->trace);
     tsr_run_leave_chunks(run);
     tsr_run_leave_pieces(run);

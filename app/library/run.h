@@ -68,6 +68,10 @@ typedef struct {
     tsr_memory_limit memory, host_memory; /* of the device, of the host */
     int threads;                          /* at once, for any of its work; 0: as many as it has cores */
     int io_threads;                       /* that read or write at once; 0: auto */
+    /* The job ends with TSR_ERR_STALLED when it stands still for so many seconds, and for 15 times as many where it
+     * waits for a file (mpi/watch/judge.h); 0: never. Unless has_stall it is chosen. */
+    double stall_seconds;
+    bool has_stall;
 } tsr_run_limits;
 
 typedef struct {
@@ -98,7 +102,8 @@ typedef struct {
     /* C's temporary file exists: who ends this process by other ways than a status removes it (tsr_output_discard).
      * On rank 0 in another thread. */
     void (*output_made)(void *context, const tsr_output *output);
-    /* This rank fails while others are inside communication. First `failing`; then the temporary file is removed, by
+    /* This rank fails while others are inside communication, or finds that the job stands still: any thread. First
+     * `failing`; then the temporary file is removed, by
      * this rank where `removed`; then `give_up`, which may end the job. Where it returns, tsr_abort ends the job. */
     void (*failing)(void *context);
     void (*give_up)(void *context, tsr_status status, bool removed);

@@ -11,6 +11,7 @@
 #include "mpi/execute/task.h"
 #include "mpi/ranks/partition.h"
 #include "mpi/ranks/rank_device.h"
+#include "mpi/watch/watch.h"
 
 /* What rank 0 finds in the files, handed to all. */
 typedef struct {
@@ -30,6 +31,8 @@ enum { TSR_RUN_A, TSR_RUN_B, TSR_RUN_C, TSR_RUN_MEMORIES };
 typedef struct tsr_run {
     const tsr_world *world;
     const tsr_run_calls *calls;
+    tsr_watch *watch;      /* NULL: nobody watches */
+    tsr_listener progress; /* of phases: the caller's, by way of the watch */
     tsr_run_engine engine;
     tsr_run_limits limits;
     tsr_io_mode io;         /* asked for */
@@ -116,6 +119,10 @@ static inline tsr_span tsr_run_share(const tsr_run *run) {
     if (run->teams <= 1) return (tsr_span){0, tsr_run_rounds(run)};
     return tsr_partition(tsr_run_rounds(run), run->teams, run->world->rank / run->team_ranks);
 }
+
+/* Work on files besides the plan's steps begins, and ends. */
+static inline void tsr_run_phase(tsr_run *run, tsr_phase phase) { tsr_signs_phase(tsr_watch_signs(run->watch), phase); }
+static inline void tsr_run_phase_done(tsr_run *run) { tsr_signs_phase_done(tsr_watch_signs(run->watch)); }
 
 static inline void tsr_run_stage(const tsr_run *run, const char *stage) {
     if (run->calls->stage) run->calls->stage(run->calls->context, stage);

@@ -1,6 +1,7 @@
 /* Warnings of a run (warnings.h). */
 #include "io/text/warnings.h"
 
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <string.h>
@@ -14,6 +15,17 @@ static bool was_said(const char *text, const char *line) {
     return false;
 }
 
+static pthread_mutex_t one_by_one = PTHREAD_MUTEX_INITIALIZER;
+
+static void say(tsr_warnings *warnings, const char *line) {
+    if (was_said(warnings->text, line)) return;
+    fprintf(warnings->to, "tessera: warning: %s\n", line);
+    fflush(warnings->to);
+    const size_t used = strlen(warnings->text);
+    if (used + strlen(line) + 2 > sizeof warnings->text) return;
+    snprintf(warnings->text + used, sizeof warnings->text - used, "%s%s", used > 0 ? "\n" : "", line);
+}
+
 void tsr_warn(tsr_warnings *warnings, const char *format, ...) {
     char text[1024], line[2048];
     va_list arguments;
@@ -24,10 +36,7 @@ void tsr_warn(tsr_warnings *warnings, const char *format, ...) {
     for (char *at = text; *at; at++)
         if (*at == '\n' || *at == '\r') *at = ' '; /* a file's name may hold any */
     tsr_printable(text, line, sizeof line);
-    if (was_said(warnings->text, line)) return;
-    fprintf(warnings->to, "tessera: warning: %s\n", line);
-    fflush(warnings->to);
-    const size_t used = strlen(warnings->text);
-    if (used + strlen(line) + 2 > sizeof warnings->text) return;
-    snprintf(warnings->text + used, sizeof warnings->text - used, "%s%s", used > 0 ? "\n" : "", line);
+    pthread_mutex_lock(&one_by_one);
+    say(warnings, line);
+    pthread_mutex_unlock(&one_by_one);
 }

@@ -11,8 +11,8 @@ typedef struct {
     char text[8192]; /* those said so far, a line each, with newlines between them */
 } tsr_warnings;
 
-/* Local. One line, no newline: what, values, what to do. Says and keeps it unless it was said before; `warnings` may
- * be NULL. What no longer fits the text is said, and not kept. */
+/* Local, any thread. One line, no newline: what, values, what to do. Says and keeps it unless it was said before;
+ * `warnings` may be NULL. What no longer fits the text is said, and not kept. */
 void tsr_warn(tsr_warnings *warnings, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 #endif

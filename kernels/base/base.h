@@ -35,6 +35,7 @@ extern "C" {
     X(ERR_UNSUPPORTED, 1, "not supported by this build or device")                                                     \
     X(ERR_MPI, 1, "MPI failed")                                                                                        \
     X(ERR_CHECK, 3, "the result failed its check")                                                                     \
+    X(ERR_STALLED, 74, "the job stands still")                                                                         \
     X(ERR_STOPPED, 75, "stopped on request")
 
 typedef enum {

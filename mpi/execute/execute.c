@@ -105,20 +105,14 @@ done:
 
 /* ---- progress -------------------------------------------------------------------------------- */
 
-/* Of all bytes and flops of a lane, or of one step, by the plan's rates. */
-static double predicted_seconds(const tsr_plan *plan, tsr_lane lane, double bytes, double flops) {
-    const double rate = plan->resources.rates.lane[lane];
-    return rate > 0 ? (lane == TSR_LANE_MULTIPLY ? flops : bytes) / rate : 0;
-}
-
 static long long predicted_ns(const tsr_executor *e, const tsr_step *step) {
-    return (long long)(1e9 * predicted_seconds(e->x.plan, step->lane, step->lane_bytes, step->flops));
+    return (long long)(1e9 * tsr_lane_seconds(e->x.plan, step->lane, step->lane_bytes, step->flops));
 }
 
 static double predicted_run(const tsr_plan *plan, const tsr_forecast *forecast) {
     double seconds = 0;
     for (int lane = 0; lane < TSR_LANE_COUNT; lane++)
-        seconds += predicted_seconds(plan, (tsr_lane)lane, forecast->lane_bytes[lane], forecast->flops);
+        seconds += tsr_lane_seconds(plan, (tsr_lane)lane, forecast->lane_bytes[lane], forecast->flops);
     return seconds;
 }
 
@@ -144,6 +138,7 @@ static void lane_done(lane_state *lane, const tsr_step *step, double seconds) {
         tsr_kernels_add(lane->kernels, kernel_of(lane->executor->x.kernel, step)->name, step->flops);
     }
     atomic_fetch_add(&lane->executor->done, predicted_ns(lane->executor, step));
+    tsr_signs_step_done(lane->executor->x.signs, step, seconds);
     tsr_clocks_advance(&lane->executor->clocks, step);
 }
 
@@ -188,6 +183,7 @@ static tsr_status lane_issue(lane_state *lane, const tsr_step *step) {
     tsr_executor *e = lane->executor;
     tsr_device *device = e->x.device;
     atomic_fetch_add(&e->begun, predicted_ns(e, step));
+    tsr_signs_step(e->x.signs, step);
     if (!lane->asynchronous) {
         double start = tsr_now_seconds();
         TSR_TRY(tsr_step_run(&e->x, e->buffers, lane->stream, step));

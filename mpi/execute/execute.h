@@ -11,6 +11,7 @@
 #include "mpi/plan/plan.h"
 #include "mpi/ranks/grid.h"
 #include "mpi/transport/transport.h"
+#include "mpi/watch/signs.h"
 
 /* What a run's kernels count, in device memory. */
 typedef struct {
@@ -33,6 +34,7 @@ typedef struct {
     void *progress_context;
     void **buffers;   /* the plan's, from tsr_buffers_open: the executor's from here on; NULL: it opens them itself */
     tsr_trace *trace; /* takes every step's begin and end; NULL: nobody asks */
+    tsr_signs *signs; /* where the lanes sign; NULL: nobody watches */
     tsr_counters *counters; /* set by the executor: on the device, which alone reads and writes them */
 } tsr_execution;
 

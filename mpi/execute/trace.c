@@ -92,24 +92,17 @@ const tsr_trace_event *tsr_trace_events(const tsr_trace *trace, int64_t *count) 
 /* ---- writing --------------------------------------------------------------------------------- */
 
 static const char *kind_name(int kind) {
-    static const char *const names[] = {
-        [TSR_STEP_READ] = "read",         [TSR_STEP_UPLOAD] = "upload",       [TSR_STEP_GATHER] = "gather",
-        [TSR_STEP_PACK] = "pack",         [TSR_STEP_ZERO] = "zero",           [TSR_STEP_MULTIPLY] = "multiply",
-        [TSR_STEP_REDUCE] = "reduce",     [TSR_STEP_FINISH] = "finish",       [TSR_STEP_DOWNLOAD] = "download",
-        [TSR_STEP_WRITE] = "write",       [TSR_STEP_COPY_IN] = "copy in",     [TSR_STEP_GENERATE] = "generate",
-        [TSR_STEP_COPY_OUT] = "copy out", [TSR_STEP_TRANSPOSE] = "transpose", [TSR_STEP_MIRROR] = "mirror"};
-    return kind == TSR_TRACE_SYNC ? "sync" : names[kind];
+    return kind == TSR_TRACE_SYNC ? "sync" : tsr_step_kind_name((tsr_step_kind)kind);
 }
 
 static void write_events(tsr_trace_file *to, int rank, const tsr_trace_event *events, int64_t count) {
-    static const char *const operands[] = {
-        [TSR_OPERAND_A] = "A", [TSR_OPERAND_B] = "B", [TSR_OPERAND_C0] = "C0", [TSR_OPERAND_C] = "C"};
     for (int64_t i = 0; i < count; i++) {
         const tsr_trace_event *e = &events[i];
         tsr_trace_line line = {rank,
                                /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): without room there is no event */
                                (tsr_lane)e->lane, e->kind == TSR_TRACE_SYNC ? "file" : "step", kind_name(e->kind),
-                               operands[e->operand], e->begin_ns, e->end_ns, e->bytes, e->flops};
+                               tsr_operand_text((tsr_operand_name)e->operand), e->begin_ns, e->end_ns, e->bytes,
+                               e->flops};
         tsr_trace_file_line(to, &line);
     }
 }

@@ -16,6 +16,10 @@ struct tsr_world;
  * the node has spoken, and ends the job with the status's exit code. */
 _Noreturn void tsr_abort(const struct tsr_world *world, tsr_status status);
 
+/* Local. Where the file system or MPI does not answer, ending the job in order does not come to an end, either: after
+ * so many seconds this process ends, with the status's exit code, whatever it does. */
+void tsr_abort_after(int seconds, tsr_status status);
+
 typedef struct {
     atomic_int state;
     bool has_first_rank; /* rank 0 of the job is on this node */

@@ -53,6 +53,9 @@ typedef enum {
     TSR_STEP_WRITE      /* buffer 0 → rect of C */
 } tsr_step_kind;
 
+const char *tsr_step_kind_name(tsr_step_kind kind);     /* "copy in"; static text, as the next */
+const char *tsr_operand_text(tsr_operand_name operand); /* "C0" */
+
 typedef struct {
     int buffer;    /* number among the plan's buffers; -1: unused */
     int64_t wait;  /* the clock must have reached this */

@@ -28,6 +28,22 @@ static const tsr_schedule_ops *const schedules[] = {
 
 const tsr_schedule_ops *const *tsr_schedules(void) { return schedules; }
 
+const char *tsr_step_kind_name(tsr_step_kind kind) {
+    static const char *const names[] = {
+        [TSR_STEP_READ] = "read",         [TSR_STEP_UPLOAD] = "upload",       [TSR_STEP_GATHER] = "gather",
+        [TSR_STEP_PACK] = "pack",         [TSR_STEP_ZERO] = "zero",           [TSR_STEP_MULTIPLY] = "multiply",
+        [TSR_STEP_REDUCE] = "reduce",     [TSR_STEP_FINISH] = "finish",       [TSR_STEP_DOWNLOAD] = "download",
+        [TSR_STEP_WRITE] = "write",       [TSR_STEP_COPY_IN] = "copy in",     [TSR_STEP_GENERATE] = "generate",
+        [TSR_STEP_COPY_OUT] = "copy out", [TSR_STEP_TRANSPOSE] = "transpose", [TSR_STEP_MIRROR] = "mirror"};
+    return names[kind];
+}
+
+const char *tsr_operand_text(tsr_operand_name operand) {
+    static const char *const names[] = {
+        [TSR_OPERAND_A] = "A", [TSR_OPERAND_B] = "B", [TSR_OPERAND_C0] = "C0", [TSR_OPERAND_C] = "C"};
+    return names[operand];
+}
+
 tsr_status tsr_schedule_find(const char *name, const tsr_schedule_ops **schedule) {
     char names[128] = "auto", meant[TSR_NEAREST_CHARS + 32];
     tsr_nearest nearest = {.wanted = name};

@@ -90,13 +90,13 @@ def leftovers():
     return [name for name in os.listdir(".") if "tessera" in name or name.startswith(".")]
 
 
-def start_long_run(ranks=2, options=()):
+def start_long_run(ranks=2, options=(), environment=None):
     """A product of big.h5 in small panels into c.h5, which takes long enough to be ended on the way; returns once its
     temporary file is there."""
     command = command_line(["multiply", "big.h5", "big.h5", "-o", "c.h5", "--force", "--device", "cpu", "--panel", "1",
                             "--kernel", "reference", *options], ranks)
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=ENVIRONMENT,
-                               start_new_session=True)
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                               env=dict(ENVIRONMENT, **(environment or {})), start_new_session=True)
     for _ in range(600):
         if process.poll() is not None:
             raise AssertionError(f"the run ended early: {process.communicate()}")

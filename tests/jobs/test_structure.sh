@@ -21,7 +21,7 @@ hdf5='io/hdf5 io/hdf5/access io/hdf5/carried io/hdf5/external io/hdf5/output'
 disk="kernels/base/base.h io io/text io/files io/filters io/chunks io/pieces io/describe $hdf5"
 kernels='kernels/base kernels/device kernels/fill kernels/pack kernels/memory kernels/gemm kernels/gemm/cpu'
 io='io io/text io/files io/filters io/pieces io/describe io/output io/record'
-mpi='mpi/ranks mpi/plan mpi/schedule mpi/transport mpi/distribute mpi/execute'
+mpi='mpi/ranks mpi/plan mpi/schedule mpi/transport mpi/distribute mpi/execute mpi/watch'
 rooms="
 kernels/base
 kernels/device        kernels/base
@@ -56,6 +56,7 @@ mpi/schedule          kernels/base io/text io/nearest.h mpi/ranks mpi/plan
 mpi/transport         kernels/base kernels/device io/text io/store.h mpi/ranks
 mpi/distribute        kernels/base io/text io/store.h mpi/ranks mpi/plan mpi/schedule
 mpi/execute           kernels/base kernels/device kernels/gemm kernels/pack io io/record $mpi
+mpi/watch             kernels/base io/text mpi/ranks mpi/schedule
 app                   $kernels $io $mpi app/library app/products app/commands app/run
 app/library           $kernels $io $mpi app/verify app/products
 app/products          kernels/base io io/text

@@ -1,35 +1,72 @@
-/* Loaded before the C library (LD_PRELOAD): each read that tessera-describe makes of slow.h5 takes TSR_SLOW_READ
- * milliseconds, as on a file system of many users. */
+/* Loaded before the C library (LD_PRELOAD). Each read that tessera-describe makes of slow.h5 takes TSR_SLOW_READ
+ * milliseconds, as on a file system of many users. The first read of its data on rank 1 takes TSR_SLOW_DATA, and the
+ * first time that rank 0 brings an unfinished file to stable storage TSR_SLOW_SYNC. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
-static void wait_for_disk(int fd) {
-    const char *milliseconds = getenv("TSR_SLOW_READ"), *wanted = "/slow.h5";
-    char link[64], name[1024] = "";
-    if (!milliseconds || strcmp(program_invocation_short_name, "tessera-describe") != 0) return;
-    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
-    const ssize_t chars = readlink(link, name, sizeof name - 1), end = (ssize_t)strlen(wanted);
-    if (chars < end || strcmp(name + chars - end, wanted) != 0) return;
-    const struct timespec pause = {0, 1000000L * atoi(milliseconds)};
+static void wait_for_disk(const char *milliseconds) {
+    const int all = milliseconds ? atoi(milliseconds) : 0;
+    const struct timespec pause = {all / 1000, 1000000L * (all % 1000)};
     nanosleep(&pause, NULL);
+}
+
+static int is_of(int fd, const char *wanted) {
+    char link[64], name[1024] = "";
+    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    return readlink(link, name, sizeof name - 1) > 0 && strstr(name, wanted) != NULL;
+}
+
+static int is_rank(const char *wanted) {
+    const char *rank = getenv("OMPI_COMM_WORLD_RANK");
+    return rank && strcmp(rank, wanted) == 0;
+}
+
+static void before_read(int fd, size_t bytes) {
+    static atomic_int reads;
+    if (strcmp(program_invocation_short_name, "tessera-describe") == 0) {
+        if (is_of(fd, "/slow.h5")) wait_for_disk(getenv("TSR_SLOW_READ"));
+    } else if (bytes >= 1024 && is_rank("1") && is_of(fd, "/slow.h5") && atomic_fetch_add(&reads, 1) == 0) {
+        wait_for_disk(getenv("TSR_SLOW_DATA"));
+    }
 }
 
 ssize_t pread(int fd, void *to, size_t bytes, off_t offset) {
     ssize_t (*next)(int, void *, size_t, off_t);
     *(void **)&next = dlsym(RTLD_NEXT, "pread");
-    wait_for_disk(fd);
+    before_read(fd, bytes);
     return next(fd, to, bytes, offset);
 }
 
 ssize_t pread64(int fd, void *to, size_t bytes, off64_t offset) {
     ssize_t (*next)(int, void *, size_t, off64_t);
     *(void **)&next = dlsym(RTLD_NEXT, "pread64");
-    wait_for_disk(fd);
+    before_read(fd, bytes);
     return next(fd, to, bytes, offset);
+}
+
+static void before_sync(int fd) {
+    static atomic_int syncs;
+    if (is_rank("0") && is_of(fd, ".tessera") && atomic_fetch_add(&syncs, 1) == 0)
+        wait_for_disk(getenv("TSR_SLOW_SYNC"));
+}
+
+int fsync(int fd) {
+    int (*next)(int);
+    *(void **)&next = dlsym(RTLD_NEXT, "fsync");
+    before_sync(fd);
+    return next(fd);
+}
+
+int fdatasync(int fd) {
+    int (*next)(int);
+    *(void **)&next = dlsym(RTLD_NEXT, "fdatasync");
+    before_sync(fd);
+    return next(fd);
 }

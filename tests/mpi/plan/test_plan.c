@@ -466,7 +466,7 @@ static tsr_operand stack_operand(int64_t rows, int64_t cols) {
 /* Of each product all is read once, by one rank; a matrix for all, once by each. The model counts the bytes. */
 static void check_stack_plan(const tsr_plan *plan) {
     tsr_prediction prediction;
-    tsr_forecast most = {{0}, 0, 0, 0};
+    tsr_forecast most = {0};
     const int ranks = plan->p;
     for (int rank = 0; rank < ranks; rank++) {
         tsr_forecast one;
