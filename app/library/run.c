@@ -70,13 +70,15 @@ static tsr_status watch_over(tsr_run *run) {
     if (given->has_stall && given->stall_seconds <= 0) return TSR_OK;
     TSR_TRY(tsr_agree(run->world->comm, longest_step(run, &longest)));
     TSR_TRY(TSR_MPI(MPI_Allreduce(MPI_IN_PLACE, &longest, 1, MPI_DOUBLE, MPI_MAX, run->world->comm)));
-    const double least = given->has_stall ? given->stall_seconds : STALL_SECONDS;
+    const double least = given->has_stall ? given->stall_seconds : STALL_SECONDS,
+                 quiet = given->has_stall ? least : fmax(least, STALL_STEPS * longest);
+    const tsr_extents all = tsr_problem_real_product(&run->problem);
     const tsr_watch_options options = {
-        .limits = {.quiet = given->has_stall ? least : fmax(least, STALL_STEPS * longest),
+        .limits = {.quiet = quiet,
                    .file_named = least,
-                   .file = STALL_FILE_FACTOR * least,
+                   .file = STALL_FILE_FACTOR * quiet,
                    .slow = SLOW_SECONDS,
-                   .host = run->facts.kind == TSR_DEVICE_CPU},
+                   .unmeasured = tsr_gemm_speed(run->kernel, &run->facts, all.m, all.n, all.k) <= 0},
         .stalled = stalled,
         .context = run};
     return tsr_watch_open(run->world, &options, &run->watch);
