@@ -227,6 +227,8 @@ static tsr_status placing_fits(const tsr_run *run, const tsr_resources *res) {
 static double check_bytes(const tsr_run *run) {
     const tsr_problem *x = &run->problem;
     const tsr_extents all = tsr_problem_real_product(x);
+    if (x->alpha_imag != 0) /* all parts side by side, and turned signs beside the others (verify_parts.c) */
+        return tsr_verify_bytes(x->m, 2 * x->n, 2 * x->k, run->trials) + 16.0 * (double)x->n * run->trials;
     return tsr_verify_bytes(x->batch > 1 ? tsr_problem_product_rows(x) : all.m, all.n, all.k, run->trials);
 }
 

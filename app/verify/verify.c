@@ -129,7 +129,9 @@ static void make_signs(verifier *v) {
                 bits = (uint32_t)(tsr_fill_element(TSR_FILL_UNIFORM, v->args->seed, j, INT64_MAX - t) * 0x1p32);
             v->signs[j * v->trials + t] = bits & 1 ? 1 : -1;
         }
+        if (v->parts->real_c && j % 2 == 1) memset(v->signs + j * v->trials, 0, (size_t)v->trials * sizeof *v->signs);
     }
+    tsr_sums_turn(v);
 }
 
 static tsr_status check_shapes(const tsr_verify_args *a, verifier *v) {
@@ -188,8 +190,9 @@ static double operand_limit(const tsr_verify_args *a) {
     }
 }
 
-static tsr_status verifier_open(const tsr_world *world, const tsr_verify_args *args, verifier *v) {
-    *v = (verifier){.world = world, .args = args, .trials = args->trials, .found = {.worst_row = -1}};
+static tsr_status verifier_open(const tsr_world *world, const tsr_verify_args *args, const verify_parts *parts,
+                                verifier *v) {
+    *v = (verifier){.world = world, .args = args, .parts = parts, .trials = args->trials, .found = {.worst_row = -1}};
     TSR_TRY(check_shapes(args, v));
     v->lambda = sqrt(2 * log(2 * fmax(1, (double)v->m) * v->trials / FALSE_ALARM));
     v->operand_limit = operand_limit(args);
@@ -201,6 +204,7 @@ static tsr_status verifier_open(const tsr_world *world, const tsr_verify_args *a
     if (strcmp(args->c->ops->name, "mpio") == 0)
         v->workers = 1; /* MPI may grant this thread alone the right to call it */
     TSR_TRY(tsr_verify_allocate(v->n, v->trials, sizeof *v->signs, &v->signs));
+    if (parts->turned) TSR_TRY(tsr_verify_allocate(v->n, v->trials, sizeof *v->turned, &v->turned));
     TSR_TRY(tsr_verify_allocate(v->n, 1, sizeof *v->shift, &v->shift));
     TSR_TRY(tsr_verify_allocate(v->n, 1, sizeof *v->column_top, &v->column_top));
     TSR_TRY(tsr_verify_allocate(v->n, 1, sizeof *v->column_kind, &v->column_kind));
@@ -226,6 +230,7 @@ static void verifier_close(verifier *v) {
     free(v->column_kind);
     free(v->column_top);
     free(v->shift);
+    free(v->turned);
     free(v->signs);
 }
 
@@ -249,10 +254,11 @@ static tsr_status check_all(verifier *v) {
     return status;
 }
 
-static tsr_status verify_reals(const tsr_world *world, const tsr_verify_args *args, tsr_verify_result *result) {
+static tsr_status verify_reals(const tsr_world *world, const tsr_verify_args *args, const verify_parts *parts,
+                               tsr_verify_result *result) {
     verifier v;
     verify_progress progress;
-    tsr_status status = tsr_agree(world->comm, verifier_open(world, args, &v));
+    tsr_status status = tsr_agree(world->comm, verifier_open(world, args, parts, &v));
     if (status == TSR_OK) {
         pthread_mutex_init(&v.lock, NULL);
         v.progress = &progress;
@@ -274,7 +280,7 @@ tsr_status tsr_verify_product(const tsr_world *world, const tsr_verify_args *arg
     verify_parts parts;
     tsr_verify_args reals = *args;
     tsr_status status = tsr_agree(world->comm, tsr_verify_parts_open(&reals, &parts));
-    if (status == TSR_OK) status = verify_reals(world, &reals, result);
+    if (status == TSR_OK) status = verify_reals(world, &reals, &parts, result);
     if (status == TSR_OK && parts.rows > 1) { /* of C are judged as so many each */
         result->rows /= parts.rows;
         result->rows_failed = tsr_ceil_div(result->rows_failed, parts.rows);

@@ -19,15 +19,24 @@ typedef struct {
     int32_t *exponent;
 } work;
 
+static void add(verifier *v, open_entry entry) {
+    if (v->open_count < v->open_most) v->open[v->open_count++] = entry;
+}
+
 void tsr_entries_add(verifier *v, int64_t row, int64_t j, double c, double c0) {
+    const bool turned = v->parts->turned;
     pthread_mutex_lock(&v->lock);
     if (!v->open && v->open_most == 0) {
         v->open_most = (int64_t)(2 * tsr_verify_list_budget(v) / sizeof *v->open);
         v->open = malloc((size_t)v->open_most * sizeof *v->open + 1);
     }
-    const bool fits = v->open && v->open_count < v->open_most && v->open_count < v->open_left;
-    if (fits) v->open[v->open_count++] = (open_entry){v->first + row, j, c, c0};
-    else v->facts[row].unjudged = v->facts[row].no_sums = true;
+    const int64_t count = v->open_count + 1 + turned;
+    if (v->open && count <= v->open_most && count <= v->open_left) {
+        if (turned) add(v, (open_entry){v->first + row, tsr_verify_partner(j), 0, 0, true});
+        add(v, (open_entry){v->first + row, j, c, c0, false});
+    } else {
+        v->facts[row].unjudged = v->facts[row].no_sums = true;
+    }
     pthread_mutex_unlock(&v->lock);
 }
 
@@ -135,6 +144,28 @@ done:
     return status;
 }
 
+static entry_terms terms_at(const work *w, int64_t e) { return (entry_terms){w->sums[e], w->sums[w->count + e]}; }
+
+/* Those of the other part; the entry that helps stands near, as one of at most four of both parts. Where it is not
+ * among the entries its row is not judged. */
+static bool find_other(const work *w, int64_t e, entry_terms *other) {
+    const open_entry *own = &w->entries[e];
+    for (int64_t at = tsr_max(w->first, e - 3); at < tsr_min(w->end, e + 4); at++)
+        if (w->entries[at].row == own->row && w->entries[at].col == tsr_verify_partner(own->col)) {
+            *other = terms_at(w, at);
+            return true;
+        }
+    return false;
+}
+
+static void close_entry(verifier *v, const work *w, int64_t e, int32_t exponent) {
+    const open_entry *own = &w->entries[e];
+    entry_terms other = {0, 0};
+    if (own->helps || !v->facts[own->row - v->first].taken || exponent == TSR_EXPONENT_NONE) return;
+    if (v->parts->turned && !find_other(w, e, &other)) return;
+    tsr_verify_close_entry(v, own, terms_at(w, e), other, exponent + v->column_top[own->col]);
+}
+
 /* Collective. */
 static tsr_status work_out_rows(verifier *v, work *w) {
     const int64_t first = w->first, count = w->end - w->first;
@@ -143,10 +174,7 @@ static tsr_status work_out_rows(verifier *v, work *w) {
     TSR_TRY(tsr_verify_reduce(v->world, w->sums + first, count, MPI_DOUBLE, MPI_SUM));
     TSR_TRY(tsr_verify_reduce(v->world, w->sums + w->count + first, count, MPI_DOUBLE, MPI_SUM));
     for (int64_t i = 0; i < w->rows; i++)
-        for (int64_t e = w->start[i]; e < w->start[i + 1]; e++)
-            if (v->facts[w->entries[e].row - v->first].taken && w->exponent[i] != TSR_EXPONENT_NONE)
-                tsr_verify_close_entry(v, &w->entries[e], w->sums[e], w->sums[w->count + e],
-                                       w->exponent[i] + v->column_top[w->entries[e].col]);
+        for (int64_t e = w->start[i]; e < w->start[i + 1]; e++) close_entry(v, w, e, w->exponent[i]);
     return TSR_OK;
 }
 

@@ -7,7 +7,7 @@
 
 #include "app/verify/verify_private.h"
 
-enum { CODE_ZERO = 1, CODE_POSITIVE, CODE_NEGATIVE };
+enum { CODE_ZERO = 1, CODE_POSITIVE, CODE_NEGATIVE, CODE_NOTHING };
 
 static size_t list_most(const verifier *v) { return tsr_verify_list_budget(v) / sizeof(infinity); }
 
@@ -127,6 +127,11 @@ void tsr_infinite_code_a(verifier *v, const double *values, tsr_rect rect, bool 
         }
 }
 
+/* Whether op(B) has no element at (l, j). */
+static bool is_nowhere(const verifier *v, int64_t l, int64_t j) {
+    return v->parts->nowhere != NOWHERE && (j + (v->parts->nowhere == ODD_SUMS ? l : 0)) % 2 == 1;
+}
+
 /* Local. A worker's part of op(B)'s rows that meet an Inf of A. */
 static tsr_status pass_codes(void *context) {
     const verify_share *s = context;
@@ -141,7 +146,9 @@ static tsr_status pass_codes(void *context) {
             for (int64_t j = 0; j < rect.cols; j++) {
                 const int64_t l = transpose ? rect.col + j : rect.row + i,
                               col = transpose ? rect.row + i : rect.col + j;
-                if (v->slot_a[l] >= 0) v->codes_b[v->slot_a[l] * v->n + col] = code_of(v, t.values[i * rect.cols + j]);
+                if (v->slot_a[l] >= 0)
+                    v->codes_b[v->slot_a[l] * v->n + col] =
+                        is_nowhere(v, l, col) ? CODE_NOTHING : code_of(v, t.values[i * rect.cols + j]);
             }
     }
 done:
@@ -172,6 +179,7 @@ int64_t tsr_infinite_find(const infinities *list, int64_t line) {
 
 /* ±Inf times a value with this code. */
 static int term(bool negative, unsigned char code) {
+    if (code == CODE_NOTHING) return 0;
     if (code == CODE_ZERO) return NONE;
     return negative == (code == CODE_NEGATIVE) ? PLUS : MINUS;
 }

@@ -113,28 +113,30 @@ tsr_status tsr_verify_parts_open(tsr_verify_args *args, verify_parts *parts) {
     const tsr_complex alpha = {args->alpha, args->alpha_imag};
     const tsr_complex beta = {args->beta, args->beta_imag};
     const tsr_complex one = {1, 0};
-    const bool scaled = alpha.im != 0, added = args->c0 && beta.im != 0;
+    const bool added = args->c0 && beta.im != 0;
     const bool a = is_complex(args->a), b = is_complex(args->b);
     const bool c = is_complex(args->c), c0 = is_complex(args->c0);
+    const bool turned = alpha.im != 0, paired = turned || (c && !a && !b);
     const form *of_a = NULL;
     const form *of_b = NULL;
     const form *of_c = NULL;
-    *parts = (verify_parts){.rows = 1};
-    if (!a && !b && !c && !c0 && !scaled && !added) return TSR_OK;
-    if (a && !b && !scaled) {
+    *parts = (verify_parts){.rows = 1, .turned = turned, .alpha = alpha, .real_c = turned && !c};
+    if (!a && !b && !c && !c0 && !turned && !added) return TSR_OK;
+    if (a && !b && !paired) {
         of_a = c ? &below : &real_part; /* B as it is */
         of_c = c ? &below : NULL;
     } else {
         of_a = a ? &beside : NULL;
-        of_b = c ? a ? &squares : &beside : a ? &against : &real_part;
-        of_c = c ? &beside : NULL;
+        of_b = c || paired ? a ? &squares : &beside : a ? &against : &real_part;
+        of_c = c || paired ? &beside : NULL;
     }
+    if (paired && !b) parts->nowhere = a ? ODD_SUMS : ODD_COLUMNS;
     const form *of_c0 = of_c ? of_c : &real_part;
     if (of_a) TSR_TRY(open_parts(&args->a, of_a, args->transpose_a, args->conjugate_a, one, &parts->opened[0]));
-    if (of_b) TSR_TRY(open_parts(&args->b, of_b, args->transpose_b, args->conjugate_b, alpha, &parts->opened[1]));
+    if (of_b) TSR_TRY(open_parts(&args->b, of_b, args->transpose_b, args->conjugate_b, one, &parts->opened[1]));
     if (of_c) TSR_TRY(open_parts(&args->c, of_c, false, false, one, &parts->opened[2]));
     TSR_TRY(open_parts(&args->c0, of_c0, false, false, beta, &parts->opened[3]));
-    if (scaled) args->alpha = 1;
+    if (turned) args->alpha = hypot(alpha.re, alpha.im);
     if (added) args->beta = 1;
     if (of_c) parts->rows = of_c->rows;
     return TSR_OK;

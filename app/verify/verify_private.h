@@ -53,7 +53,13 @@ typedef struct {
 typedef struct {
     int64_t row, col; /* of C */
     double c, c0;
+    bool helps; /* is no entry of its own: what stands there is wanted for the other part of a complex number */
 } open_entry;
+
+/* The finite terms of a sum: (plus - minus) · 2^exponent. */
+typedef struct {
+    double plus, minus; /* ≥ 0 */
+} entry_terms;
 
 /* How far this rank is, in bytes of the matrices: its own, times the ranks. */
 typedef struct {
@@ -72,9 +78,29 @@ typedef struct {
     bool no_sums;  /* its sums hold what no entry answers to */
 } row_facts;
 
+/* Places of op(B), as it is read, that belong to no element: the imaginary parts of a real B. */
+typedef enum { NOWHERE, ODD_COLUMNS, ODD_SUMS /* of l and j */ } no_elements;
+
+/* Stores of reals in front of complex ones of a check's arguments, which they read, and what they stand for. The rules
+ * for complex numbers, NaN and Inf among them, are those of pack and finish (kernels/pack/complex.h):
+ * - A part of op(A)·op(B) is a sum of products of parts, two for each l where A and B are complex. A real operand has
+ *   no imaginary part: nothing is multiplied by 0 in its place, and Inf stays Inf.
+ * - A complex alpha makes re and im of the parts' sums s: alpha.re·s.re - alpha.im·s.im and alpha.re·s.im +
+ *   alpha.im·s.re, where 0·Inf is NaN. Sums of a real A and B have no s.im. A real alpha scales either part by itself.
+ * - beta·C0 joins each part, made by the same rules. */
+typedef struct {
+    tsr_store *opened[4]; /* for a, b, c, c0; NULL: the argument's own serves */
+    int64_t rows;         /* of reals for a row of C */
+    bool turned;          /* alpha is complex: columns 2j, 2j + 1 of C are parts of it times those of the sums */
+    tsr_complex alpha;    /* where turned; args->alpha is its magnitude */
+    bool real_c;          /* where turned: only real parts of C are there */
+    no_elements nowhere;  /* where turned, or C alone is complex */
+} verify_parts;
+
 typedef struct {
     const tsr_world *world;
     const tsr_verify_args *args;
+    const verify_parts *parts;
     verify_progress *progress;
     int64_t m, n, k;
     int trials;
@@ -82,6 +108,7 @@ typedef struct {
     double lambda;
     double operand_limit; /* |x| from here on is Inf for the kernel */
     double *signs;        /* n × trials: -1, 1, or 0 for a column of op(B) that is not finite */
+    double *turned;       /* n × trials: what the sums' columns are added up with, where a complex alpha turns parts */
     int32_t *shift;       /* n: columns' exponents are raised by this much before they are added up */
     int32_t *column_top;  /* n: exponent of the largest finite |op(B)_lj|; TSR_EXPONENT_NONE: the column is zero */
     unsigned char *column_kind; /* n: TSR_HOLDS_* */
@@ -96,7 +123,7 @@ typedef struct {
     infinities in_a, in_b; /* sorted by line, the same on every rank; in_a of the block */
     int32_t *slot_a,
         *slot_b;            /* k: where codes are kept of op(B)'s row l, or op(A)'s column l; -1: not needed; or NULL */
-    unsigned char *codes_b; /* slots × n: 1 zero or NaN, 2 positive, 3 negative */
+    unsigned char *codes_b; /* slots × n: 1 zero or NaN, 2 positive, 3 negative, 4 no element */
     unsigned char *codes_a; /* block × slots_b */
     int64_t slots_a, slots_b;
     open_entry *open;                         /* this rank's, of the block */
@@ -169,6 +196,8 @@ tsr_status tsr_sums_allocate(int64_t rows, int trials, row_sums *s);
 void tsr_sums_free(row_sums *s);
 /* Brings the row's sums to a larger exponent. Local. */
 void tsr_sums_raise(row_sums *s, int64_t row, int trials, int32_t exponent);
+/* Local. v->turned of the signs, where alpha turns parts. */
+void tsr_sums_turn(verifier *v);
 /* Collective. Y on every rank, of the whole of B; columns' shifts are found first, signs of non-finite columns become
  * 0. */
 tsr_status tsr_sums_of_b(verifier *v);
@@ -195,6 +224,8 @@ void tsr_levels_close(levels *l);
 void tsr_levels_take(levels *l, pthread_mutex_t *lock, const double *values, tsr_rect rect, bool transpose);
 /* Collective. */
 tsr_status tsr_levels_share(const tsr_world *world, levels *l);
+/* Local. Both parts of a column have the larger one's exponent, where alpha turns parts. tops: n */
+void tsr_scale_pairs(const verifier *v, int32_t *tops);
 /* Collective. Sets v->shift from what a first pass over B found (this rank's and all others' together), and with beta
  * from C0. */
 tsr_status tsr_scale_columns(verifier *v, levels *of_b);
@@ -226,9 +257,9 @@ int tsr_verify_floor(const verifier *v);
 int tsr_verify_weight_of_c0(const verifier *v);
 /* One entry of row `row` of the block. at: tsr_infinite_find's. */
 void tsr_verify_take_entry(verifier *v, int64_t row, int64_t at, int64_t j, double c, double c0);
-/* The product's terms in an open entry are plus · 2^exponent, those above zero, less minus · 2^exponent: judges the
- * entry and takes the product out of the row's sums. */
-void tsr_verify_close_entry(verifier *v, const open_entry *e, double plus, double minus, int exponent);
+/* The product's terms in an open entry are `own` · 2^exponent, in that of the other part, where alpha turns parts,
+ * `other` · 2^exponent: judges the entry and takes the product out of the row's sums. */
+void tsr_verify_close_entry(verifier *v, const open_entry *e, entry_terms own, entry_terms other, int exponent);
 /* The whole row of the block against its bound. Adds to the result. */
 void tsr_verify_judge_row(verifier *v, int64_t row);
 
@@ -241,16 +272,21 @@ tsr_status tsr_entries_work_out(verifier *v);
 
 /* ---- verify_parts.c -------------------------------------------------------------------------- */
 
-/* Stores of reals in front of complex ones of a check's arguments, which they read. */
-typedef struct {
-    tsr_store *opened[4]; /* for a, b, c, c0; NULL: the argument's own serves */
-    int64_t rows;         /* of reals for a row of C */
-} verify_parts;
-
-/* Local. Replaces complex stores in *args, and folds complex alpha and beta into what is read. Where alpha is complex,
- * or C is of real A and B, what is not finite may be judged wrong. Close also after a failure. */
+/* Local. Replaces complex stores in *args, folds a complex beta into C0, and makes alpha its magnitude where it is
+ * complex. Close also after a failure. */
 tsr_status tsr_verify_parts_open(tsr_verify_args *args, verify_parts *parts);
 void tsr_verify_parts_close(verify_parts *parts);
+
+/* The other part's column. */
+static inline int64_t tsr_verify_partner(int64_t j) { return j ^ 1; }
+/* What the columns of op(B) hold that C's column j is made of. */
+static inline unsigned char tsr_verify_column_kind(const verifier *v, int64_t j) {
+    return v->parts->turned ? v->column_kind[j] | v->column_kind[tsr_verify_partner(j)] : v->column_kind[j];
+}
+/* Part `of` of the sums (0 re, 1 im) in part `part` of C: what alpha multiplies it by. */
+static inline double tsr_verify_factor(const verify_parts *parts, int64_t part, int64_t of) {
+    return part == of ? parts->alpha.re : part == 0 ? -parts->alpha.im : parts->alpha.im;
+}
 
 /* ---- numbers --------------------------------------------------------------------------------- */
 

@@ -67,35 +67,83 @@ int tsr_verify_weight_of_c0(const verifier *v) {
 
 /* ---- entries --------------------------------------------------------------------------------- */
 
+/* |alpha| times the largest sum of the row; a complex alpha adds two. */
+static double most_of(const verifier *v, int64_t row) {
+    return fabs(v->args->alpha) * v->r.largest[row] * (v->parts->turned ? 2 : 1);
+}
+
 /* Whether sums of finite values may leave the range in this row, or with this C0. */
 static bool may_overflow(const verifier *v, int64_t row, double added) {
-    const double largest = v->r.largest[row], most = fabs(v->args->alpha) * largest + fabs(added);
+    const double largest = v->r.largest[row], most = most_of(v, row) + fabs(added);
     const bool inside =
         largest < REACHES * tsr_dtype_finite(v->args->type) && most < REACHES * tsr_dtype_finite(type_of_c(v));
     return v->k > 0 ? !inside : !(fabs(added) < REACHES * tsr_dtype_finite(type_of_c(v)));
 }
 
-/* Whether +Inf and -Inf can come from a sum of finite terms (tsr_verify_close_entry), on the way or, with a finite
- * c0, in the end; c0 NULL: where the end is infinite anyway. */
-static void reached(const verifier *v, double of_plus_terms, double of_minus_terms, int exponent, const double *c0,
-                    bool *up, bool *down) {
+/* What an entry of C can be other than its value. */
+typedef struct {
+    bool up, down, nan;
+} reaches;
+
+static bool may_be(reaches r, double c) { return isnan(c) ? r.nan : c > 0 ? r.up : r.down; }
+
+static const entry_terms no_terms = {0, 0};
+
+/* A sum of finite terms times `factor`, as a quarter of its share of C. */
+static double take_reach(const verifier *v, entry_terms terms, double factor, int exponent, reaches *r) {
+    const double quarter = REACHES * 0.25 * 0x1.fffffffffffffp1023, product = terms.plus - terms.minus;
+    const double reach = REACHES * tsr_dtype_finite(v->args->type);
+    const bool plus = tsr_times_power(terms.plus, exponent) >= reach;
+    const bool minus = tsr_times_power(terms.minus, exponent) >= reach;
+    const double made = product == 0 || factor == 0 ? 0 : 0.25 * factor * tsr_times_power(product, exponent);
+    if (factor == 0) {
+        r->nan |= plus || minus; /* 0 times an Inf */
+        return 0;
+    }
+    r->up |= (factor < 0 ? minus : plus) || made >= quarter;
+    r->down |= (factor < 0 ? plus : minus) || made <= -quarter;
+    return made;
+}
+
+/* What can come of an entry's finite terms (tsr_verify_close_entry), on the way or, with a finite c0, in the end; c0
+ * NULL: where the end is infinite anyway. */
+static reaches reached(const verifier *v, int64_t j, entry_terms own, entry_terms other, int exponent,
+                       const double *c0) {
     const double quarter = REACHES * 0.25 * 0x1.fffffffffffffp1023, beta = v->args->beta;
-    const double product = of_plus_terms - of_minus_terms;
-    const double plus = tsr_times_power(of_plus_terms, exponent), minus = tsr_times_power(of_minus_terms, exponent);
-    const double reach = REACHES * tsr_dtype_finite(v->args->type),
-                 limit = REACHES * 0.25 * tsr_dtype_finite(type_of_c(v));
-    const double made = product == 0 ? 0 : 0.25 * v->args->alpha * tsr_times_power(product, exponent);
-    const double added = c0 && beta != 0 ? 0.25 * beta * *c0 : 0,
-                 all = c0 ? made + added : 0; /* a quarter: sums stay in range */
-    const bool of_plus = plus >= reach, of_minus = minus >= reach;
-    *up = (v->args->alpha < 0 ? of_minus : of_plus) || !(all < limit) || made >= quarter || added >= quarter;
-    *down = (v->args->alpha < 0 ? of_plus : of_minus) || !(all > -limit) || made <= -quarter || added <= -quarter;
+    const double limit = REACHES * 0.25 * tsr_dtype_finite(type_of_c(v));
+    const double added = c0 && beta != 0 ? 0.25 * beta * *c0 : 0;
+    const verify_parts *parts = v->parts;
+    reaches r = {added >= quarter, added <= -quarter, false};
+    double made = take_reach(v, own, parts->turned ? parts->alpha.re : v->args->alpha, exponent, &r);
+    if (parts->turned) made += take_reach(v, other, tsr_verify_factor(parts, j % 2, 1 - j % 2), exponent, &r);
+    const double all = c0 ? made + added : 0; /* a quarter: sums stay in range */
+    r.up |= !(all < limit);
+    r.down |= !(all > -limit);
+    r.nan |= r.up && r.down;
+    return r;
+}
+
+/* Imaginary parts of C are C0's alone where A, B and alpha are real. */
+static bool has_product(const verifier *v, int64_t j) {
+    return v->parts->turned || v->parts->nowhere != ODD_COLUMNS || j % 2 == 0;
+}
+
+/* Non-finite terms times a factor. */
+static int turned_by(double factor, int terms) {
+    if (terms == 0) return 0;
+    if (factor == 0 || terms >= (PLUS | MINUS)) return NONE;
+    return factor > 0 ? terms : PLUS + MINUS - terms;
 }
 
 /* The non-finite terms of alpha·A·B + beta·C0; added: beta·c0 */
 static int terms_of(const verifier *v, int64_t row, int64_t at, int64_t j, double added) {
-    int terms = tsr_infinite_terms(v, row, at, j);
-    if (v->args->alpha < 0) terms = (terms & NONE) | (terms & PLUS ? MINUS : 0) | (terms & MINUS ? PLUS : 0);
+    const verify_parts *parts = v->parts;
+    int terms = 0;
+    if (has_product(v, j))
+        terms = turned_by(parts->turned ? parts->alpha.re : v->args->alpha, tsr_infinite_terms(v, row, at, j));
+    if (parts->turned)
+        terms |= turned_by(tsr_verify_factor(parts, j % 2, 1 - j % 2),
+                           tsr_infinite_terms(v, row, at, tsr_verify_partner(j)));
     if (isnan(added)) terms |= NONE;
     else if (isinf(added)) terms |= added > 0 ? PLUS : MINUS;
     return terms;
@@ -105,15 +153,16 @@ static int terms_of(const verifier *v, int64_t row, int64_t at, int64_t j, doubl
  * to the other infinity, NaN is right, too. */
 static bool judge_infinite(verifier *v, int64_t row, int64_t at, int64_t j, double c, double added) {
     row_facts *f = &v->facts[row];
-    const unsigned char kinds = v->r.kind[row] | v->column_kind[j];
-    if (!(kinds & TSR_HOLDS_NAN) && ((kinds & TSR_HOLDS_MANY) || !isfinite(v->args->alpha))) {
+    const bool made = has_product(v, j);
+    const unsigned char kinds = made ? v->r.kind[row] | tsr_verify_column_kind(v, j) : 0;
+    if (!(kinds & TSR_HOLDS_NAN) && ((kinds & TSR_HOLDS_MANY) || (made && !isfinite(v->args->alpha)))) {
         f->unjudged = true;
         return false;
     }
     const int terms = terms_of(v, row, at, j, added);
     if (terms >= (PLUS | MINUS) ? isnan(c) : c == (terms == PLUS ? INFINITY : -INFINITY)) return false;
-    const double largest = v->r.largest[row], most = fmax(largest, fabs(v->args->alpha) * largest);
-    if (terms < (PLUS | MINUS) && isnan(c) && !(most < REACHES * tsr_dtype_finite(v->args->type))) return true;
+    const double most = fmax(v->r.largest[row], most_of(v, row));
+    if (made && terms < (PLUS | MINUS) && isnan(c) && !(most < REACHES * tsr_dtype_finite(v->args->type))) return true;
     f->wrong = true;
     return false;
 }
@@ -154,10 +203,12 @@ static void add_entry(verifier *v, int64_t row, int64_t j, double c, double c0) 
 void tsr_verify_take_entry(verifier *v, int64_t row, int64_t at, int64_t j, double c, double c0) {
     row_facts *f = &v->facts[row];
     const double beta = v->args->beta, added = beta != 0 ? beta * c0 : 0;
-    const bool line_bad = v->r.kind[row] || v->column_kind[j],
-               added_bad = beta != 0 && !(isfinite(beta) && isfinite(c0));
-    const bool direct = v->r.exponent[row] == TSR_EXPONENT_NONE || v->column_top[j] == TSR_EXPONENT_NONE;
-    const bool alpha_bad = v->k > 0 && !isfinite(v->args->alpha);
+    if (v->parts->real_c && j % 2 == 1) return;
+    const bool made = has_product(v, j);
+    const bool line_bad = made && (v->r.kind[row] || tsr_verify_column_kind(v, j));
+    const bool added_bad = beta != 0 && !(isfinite(beta) && isfinite(c0));
+    const bool direct = !made || v->r.exponent[row] == TSR_EXPONENT_NONE || v->column_top[j] == TSR_EXPONENT_NONE;
+    const bool alpha_bad = made && v->k > 0 && !isfinite(v->args->alpha);
     if (line_bad || added_bad || alpha_bad) {
         if (isfinite(c)) f->wrong = true;
         else if (judge_infinite(v, row, at, j, c, added) || (!line_bad && !alpha_bad && !direct))
@@ -166,9 +217,7 @@ void tsr_verify_take_entry(verifier *v, int64_t row, int64_t at, int64_t j, doub
         if (direct) judge_direct(v, f, c, added);
         else add_entry(v, row, j, c, c0);
     } else if (direct) {
-        bool up, down;
-        reached(v, 0, 0, 0, &c0, &up, &down);
-        if (!(isnan(c) ? up && down : c > 0 ? up : down)) f->wrong = true;
+        if (!may_be(reached(v, j, no_terms, no_terms, 0, &c0), c)) f->wrong = true;
     } else if (may_overflow(v, row, added)) {
         tsr_entries_add(v, row, j, c, c0);
     } else {
@@ -176,24 +225,28 @@ void tsr_verify_take_entry(verifier *v, int64_t row, int64_t at, int64_t j, doub
     }
 }
 
-void tsr_verify_close_entry(verifier *v, const open_entry *e, double plus, double minus, int exponent) {
+void tsr_verify_close_entry(verifier *v, const open_entry *e, entry_terms own, entry_terms other, int exponent) {
     const int64_t row = e->row - v->first;
     const double added = v->args->beta != 0 ? v->args->beta * e->c0 : 0;
-    int alpha_exponent = 0;
-    const double alpha = frexp(v->args->alpha, &alpha_exponent);
-    bool up, down;
-    const bool infinite = v->r.kind[row] || v->column_kind[e->col] ||
-                          (v->args->beta != 0 && !(isfinite(e->c0) && isfinite(v->args->beta)));
-    reached(v, plus, minus, exponent, infinite ? NULL : &e->c0, &up, &down);
+    const bool line_bad = v->r.kind[row] || tsr_verify_column_kind(v, e->col);
+    const bool infinite = line_bad || (v->args->beta != 0 && !(isfinite(e->c0) && isfinite(v->args->beta)));
+    const reaches r = reached(v, e->col, own, other, exponent, infinite ? NULL : &e->c0);
     if (infinite) {
         const int terms = terms_of(v, row, tsr_infinite_find(&v->in_a, row), e->col, added);
-        if (isnan(e->c) && ((terms == PLUS && !down) || (terms == MINUS && !up))) v->facts[row].wrong = true;
-    } else if (!(isnan(e->c) ? up && down : e->c > 0 ? up : down)) {
+        const bool nan = r.nan || (terms == PLUS && r.down) || (terms == MINUS && r.up);
+        if (isnan(e->c) && terms < (PLUS | MINUS) && !nan) v->facts[row].wrong = true;
+    } else if (!may_be(r, e->c)) {
         v->facts[row].wrong = true;
     }
-    if (v->r.kind[row] || v->column_kind[e->col]) return; /* no sums hold it */
-    const double scaled = tsr_times_power(alpha * (plus - minus),
-                                          (int64_t)exponent + alpha_exponent + v->shift[e->col] - v->r.exponent[row]);
+    if (line_bad) return; /* no sums hold it */
+    int alpha_exponent = 0;
+    const double alpha = frexp(v->args->alpha, &alpha_exponent), size = v->args->alpha;
+    double product = own.plus - own.minus;
+    if (v->parts->turned)
+        product = v->parts->alpha.re / size * product +
+                  tsr_verify_factor(v->parts, e->col % 2, 1 - e->col % 2) / size * (other.plus - other.minus);
+    const double scaled =
+        tsr_times_power(alpha * product, (int64_t)exponent + alpha_exponent + v->shift[e->col] - v->r.exponent[row]);
     tsr_verify_add_scaled(v->r.sums + row * v->trials, -scaled, v->signs + e->col * v->trials, v->trials);
 }
 

@@ -240,6 +240,11 @@ static int32_t mean_of(const int32_t *at, int64_t count) {
     return found ? (int32_t)lround(sum / (double)found) : 0;
 }
 
+void tsr_scale_pairs(const verifier *v, int32_t *tops) {
+    for (int64_t j = 0; j < v->n && v->parts->turned; j += 2)
+        tops[j] = tops[j + 1] = (int32_t)tsr_max(tops[j], tops[j + 1]);
+}
+
 /* Shifts from the columns' tops, those of C0 in the units of op(A)·op(B) (NULL: none), and the floor. */
 static void set_shifts(verifier *v, int32_t *tops, const int32_t *tops_of_c0, int32_t floor) {
     for (int64_t j = 0; j < v->n; j++) {
@@ -247,6 +252,7 @@ static void set_shifts(verifier *v, int32_t *tops, const int32_t *tops_of_c0, in
         if (tops_of_c0 && tops_of_c0[j] != TSR_EXPONENT_NONE) tops[j] = (int32_t)tsr_max(tops[j], tops_of_c0[j]);
         tops[j] = (int32_t)tsr_max(tops[j], floor);
     }
+    tsr_scale_pairs(v, tops);
     if (within(tops, v->n, EVEN)) return;
     for (int64_t j = 0; j < v->n; j++) v->shift[j] = tops[j] == TSR_EXPONENT_NONE ? 0 : -tops[j];
 }

@@ -94,6 +94,19 @@ static tsr_status share_all(const verifier *v, row_sums *s, int64_t rows, bool s
     return status;
 }
 
+/* C·X of the signs X is alpha's magnitude times sums·turned: alpha turns parts, and so the other way round. */
+void tsr_sums_turn(verifier *v) {
+    const double size = v->args->alpha;
+    if (!v->turned) return;
+    for (int64_t j = 0; j < v->n; j++)
+        for (int t = 0; t < v->trials; t++) {
+            double sum = 0;
+            for (int64_t part = 0; part < 2; part++)
+                sum += tsr_verify_factor(v->parts, part, j % 2) / size * v->signs[(j - j % 2 + part) * v->trials + t];
+            v->turned[j * v->trials + t] = sum;
+        }
+}
+
 /* ---- B --------------------------------------------------------------------------------------- */
 
 /* Local. A worker's part of Y; context: levels to be found, or NULL. */
@@ -101,7 +114,7 @@ static tsr_status pass_b(void *context) {
     const verify_share *s = context;
     verifier *v = s->v;
     const tsr_verify_args *a = v->args;
-    const product p = {.out = &v->y, .in = v->signs, .shift = v->shift, .trials = v->trials};
+    const product p = {.out = &v->y, .in = v->turned ? v->turned : v->signs, .shift = v->shift, .trials = v->trials};
     tsr_tiles t = {0};
     tsr_rect rect, all = {0, 0, a->transpose_b ? v->n : v->k, a->transpose_b ? v->k : v->n};
     tsr_status status = tsr_tiles_open(v, a->b, all, a->transpose_b, s->index, tsr_verify_tile_budget(v), &t);
@@ -124,7 +137,7 @@ static bool leave_out(verifier *v) {
     v->shift_least = INT32_MAX;
     v->shift_norm = 0;
     for (int64_t j = 0; j < v->n; j++) {
-        if (v->column_kind[j]) {
+        if (tsr_verify_column_kind(v, j)) {
             left_out = true;
             v->shift[j] = TSR_EXPONENT_NONE;
             memset(v->signs + j * v->trials, 0, (size_t)v->trials * sizeof *v->signs);
@@ -134,9 +147,10 @@ static bool leave_out(verifier *v) {
         }
     }
     for (int64_t j = 0; j < v->n; j++)
-        if (!v->column_kind[j] && v->column_top[j] != TSR_EXPONENT_NONE)
+        if (!tsr_verify_column_kind(v, j) && v->column_top[j] != TSR_EXPONENT_NONE)
             v->shift_norm += tsr_times_power(1, 2 * ((int64_t)v->shift[j] - v->shift_exponent));
     v->shift_norm = sqrt(v->shift_norm);
+    if (left_out) tsr_sums_turn(v);
     return left_out;
 }
 
@@ -149,6 +163,7 @@ static tsr_status read_first(verifier *v, levels *l) {
     v->found.readings = 1;
     TSR_TRY(tsr_infinite_share(v, false, v->n));
     TSR_TRY(tsr_levels_share(v->world, l));
+    tsr_scale_pairs(v, l->col_top);
     memcpy(v->column_top, l->col_top, (size_t)v->n * sizeof *v->column_top);
     return tsr_scale_columns(v, l);
 }

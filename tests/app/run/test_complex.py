@@ -53,6 +53,58 @@ def test_storages():
     assert np.array_equal(np.fromfile("o.bin", "<c8").reshape(C.shape), C)
 
 
+def times(alpha, value, whole):
+    """alpha times re and im of `value`; `whole`: it has an imaginary part."""
+    re, im = value
+    if np.imag(alpha) == 0:
+        return np.real(alpha) * re, np.real(alpha) * im if whole else im
+    x, y = np.real(alpha), np.imag(alpha)
+    return (x * re - y * im, x * im + y * re) if whole else (x * re, y * re)
+
+
+def by_parts(a, b, alpha, c0, beta):
+    """The rules for NaN and Inf: sums of products of parts, those that there are; then alpha, beta and C0."""
+    whole = np.iscomplexobj(a) or np.iscomplexobj(b)
+
+    def product_of(x, y):
+        return (x[:, :, None] * y[None, :, :]).sum(axis=1)
+    re, im = product_of(a.real, b.real), np.zeros((a.shape[0], b.shape[1]))
+    if np.iscomplexobj(b):
+        im = im + product_of(a.real, b.imag)
+    if np.iscomplexobj(a):
+        im = im + product_of(a.imag, b.real)
+    if np.iscomplexobj(a) and np.iscomplexobj(b):
+        re = re - product_of(a.imag, b.imag)
+    re, im = times(alpha, (re, im), whole)
+    more = times(beta, (c0.real, c0.imag), np.iscomplexobj(c0))
+    return re + more[0], im + more[1]
+
+
+@np.errstate(invalid="ignore")
+def test_nan_and_inf():
+    """Where NaN and Inf stand in C is what the rules say, and the check knows it."""
+    def planted(shape, is_complex):
+        values = random.integers(-2, 3, shape).astype("f8")
+        values = values + 1j * random.integers(-2, 3, shape) if is_complex else values
+        parts = values.view("f8").reshape(-1)
+        parts[random.integers(0, parts.size, 2)] = random.choice([np.nan, np.inf, -np.inf], 2)
+        return values
+    for case in range(12):
+        a, b, c0 = (planted(shape, random.integers(2)) for shape in ((23, 9), (9, 17), (23, 17)))
+        alpha, beta = ((1 + 2j, 1), (-1j, 2 - 1j), (-2, 0.5j), (1, 1))[case % 4]
+        if not any(map(np.iscomplexobj, (a, b, c0, alpha, beta))):
+            c0 = c0 + 0j
+        write("nan_a.h5", a)
+        write("nan_b.h5", b)
+        write("c0.h5", c0)
+        product("nan_a.h5", "nan_b.h5", f"--alpha={alpha}".replace("(", "").replace(")", ""), "--add", "c0.h5",
+                f"--beta={beta}".replace("(", "").replace(")", ""), "--verify")
+        with h5py.File("c.h5") as file:
+            c = file["C"][()]
+        re, im = by_parts(a, b, alpha, c0, beta)
+        assert np.array_equal(c.real, re, equal_nan=True) and np.array_equal(c.imag, im, equal_nan=True), case
+
+
 def test_refusals():
     make()
     for options, says in ((["--type", "f32"], ["complex", "--type c128", "--real-part"]),
