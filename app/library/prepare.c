@@ -1,5 +1,6 @@
 /* From a run's plan to an open executor (run_state.h). Every phase ends in agreement: before the first panel moves, a
  * failure on one rank is a failure of all, reported once. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "app/library/inputs.h"
@@ -123,27 +124,64 @@ static void find_carried(tsr_run *run, const tsr_store_desc *desc, bool rows, bo
     if (tsr_store_kind_of(&desc->name)->carries) tsr_describe_carried(run->world->describer, &question, carried);
 }
 
+/* The dimension of an input's dataset that is dimension `d` of C's stack; -1 where that is broadcast. */
+static int lead_of(const tsr_run *run, const tsr_matrix_name *name, int d) {
+    const tsr_products *p = &run->products;
+    int own[TSR_LEADS_MAX], count = 0;
+    for (int lead = 0; lead < tsr_leads_of(name->dimensions); lead++)
+        if (!name->lead_dropped[lead]) own[count++] = lead;
+    const int at = d - (p->stack_dimensions - count);
+    if (at < 0 || name->lead1[own[at]] - name->lead0[own[at]] != p->stack[d]) return -1;
+    return own[at];
+}
+
+/* What describes dimension `d` of C's stack: A's, or B's where A is broadcast or has nothing to say. */
+static void find_carried_lead(tsr_run *run, int d) {
+    const tsr_store_desc *first = run->swapped ? &run->from.b : &run->from.a;
+    const tsr_store_desc *second = run->swapped ? &run->from.a : &run->from.b;
+    tsr_carried *carried = &run->carried[d];
+    for (int i = 0; i < 2 && carried->scale_count == 0 && !carried->label[0] && !carried->left_out[0]; i++) {
+        const tsr_store_desc *desc = i == 0 ? first : second;
+        const int lead = lead_of(run, &desc->name, d);
+        if (lead < 0 || !tsr_store_kind_of(&desc->name)->carries) continue;
+        const tsr_carried_question question = {.file = desc->name.file,
+                                               .path = desc->name.path,
+                                               .from_end = desc->name.dimensions - lead,
+                                               .length = desc->lead_size[lead],
+                                               .first = desc->name.lead0[lead],
+                                               .count = run->products.stack[d]};
+        run->carried_of[d] = desc;
+        tsr_describe_carried(run->world->describer, &question, carried);
+    }
+}
+
 static void carry(tsr_run *run) {
     const tsr_products *p = &run->products;
+    const int leads = run->spec.stack_dimensions;
     if (!tsr_store_kind_of(&run->spec.name)->carries) return;
+    run->carried = calloc((size_t)leads + 2, sizeof *run->carried);
+    if (!run->carried) return;
+    for (int d = 0; d < leads; d++) find_carried_lead(run, d);
+    run->carried_of[leads] = &run->from.a;
+    run->carried_of[leads + 1] = &run->from.b;
     find_carried(run, &run->from.a, !p->transpose_left, p->row_dropped, run->attributes && !run->swapped,
-                 &run->carried[0]);
+                 &run->carried[leads]);
     find_carried(run, &run->from.b, p->transpose_right, p->col_dropped, run->attributes && run->swapped,
-                 &run->carried[1]);
-    for (int d = 0; d < 2; d++) run->spec.carried[d] = &run->carried[d];
+                 &run->carried[leads + 1]);
+    run->spec.carried = run->carried;
 }
 
 /* A line for each thing that does not go with C. */
 static void warn_of_left_out(tsr_run *run) {
-    const tsr_matrix_name *names[2] = {&run->from.a.name, &run->from.b.name};
-    for (int d = 0; d < 2; d++) {
+    for (int d = 0; run->carried && d < run->spec.stack_dimensions + 2; d++) {
         char name[TSR_FILE_CHARS + TSR_PATH_CHARS + TSR_SLICE_CHARS];
-        tsr_matrix_name_text(names[d], name, sizeof name);
+        if (run->carried_of[d]) tsr_matrix_name_text(&run->carried_of[d]->name, name, sizeof name);
         for (char *line = run->carried[d].left_out; *line; line += strcspn(line, "\n"), line += *line == '\n')
             tsr_warn(run->world->warnings, "'%s': %.*s", name, (int)strcspn(line, "\n"), line);
         tsr_carried_free(&run->carried[d]);
-        run->spec.carried[d] = NULL;
     }
+    free(run->carried);
+    run->carried = run->spec.carried = NULL;
 }
 
 static tsr_status create_output(void *context) {

@@ -52,8 +52,10 @@ typedef struct tsr_run {
     tsr_world team;        /* as its ranks see it; comm is MPI_COMM_NULL where there is none for this rank */
     int64_t products_done; /* of this rank's team */
     tsr_output_spec spec;
-    bool attributes;        /* those of A as the caller sees it go with C */
-    tsr_carried carried[2]; /* rank 0, until C is made: what describes its rows and columns */
+    bool attributes; /* those of A as the caller sees it go with C */
+    /* Rank 0, until C is made: what describes its dimensions, as spec.carried has it, and whose that is */
+    tsr_carried *carried;
+    const tsr_store_desc *carried_of[TSR_DIMENSIONS_MAX];
     tsr_output output;
     tsr_task allocation; /* rank 0: of the output's bytes on the disk */
     tsr_device *device;

@@ -45,8 +45,9 @@ typedef struct {
     size_t encode_bytes;   /* memory a rank may take to encode chunks; what one chunk takes is taken anyway */
     tsr_output_source sources[TSR_SOURCES_MAX]; /* nothing in them is owned */
     int source_count;
-    /* What describes its rows and its columns: what cannot go with it is noted there. NULL: nothing; not owned. */
-    struct tsr_carried *carried[2];
+    /* What describes the dimensions of its stack, then its rows and its columns, stack_dimensions + 2: what cannot go
+     * with it is noted there. NULL: nothing; not owned. */
+    struct tsr_carried *carried;
     struct tsr_describer *describer; /* looks into an existing target (describe.h); NULL: this process; not owned */
 } tsr_output_spec;
 

@@ -15,6 +15,11 @@
 #include "io/hdf5/carried/hdf5_scales.h"
 #include "io/hdf5/carried/hdf5_values.h"
 
+typedef struct {
+    char path[TSR_PATH_CHARS];
+    const tsr_scale *scale;
+} placed_scale;
+
 #ifdef TSR_HAVE_HDF5_HL
 #include <hdf5_hl.h>
 
@@ -26,10 +31,7 @@ typedef struct {
     const tsr_output_spec *spec;
     const tsr_target *target;
     hid_t file, dataset;
-    struct {
-        char path[TSR_PATH_CHARS];
-        const tsr_scale *scale;
-    } placed[2 * TSR_SCALES_MAX]; /* by this output */
+    placed_scale *placed; /* by this output: room for TSR_SCALES_MAX a dimension */
     int placed_count;
 } placing;
 
@@ -181,6 +183,7 @@ typedef struct {
     const tsr_output_spec *spec;
     const tsr_target *target;
     hid_t file, dataset;
+    placed_scale *placed;
 } placing;
 
 static void write_axis(placing *p, tsr_carried *carried, unsigned dimension) {
@@ -200,8 +203,8 @@ void tsr_h5_forget_scales(hid_t file, const char *path) {
 /* ---- MATLAB ---------------------------------------------------------------------------------- */
 
 static const char *matlab_class(const tsr_output_spec *spec) {
-    for (int d = 0; d < 2; d++)
-        if (!spec->carried[d] || !spec->carried[d]->matlab) return NULL;
+    const tsr_carried *of_matrix = spec->carried ? spec->carried + spec->stack_dimensions : NULL;
+    if (!of_matrix || !of_matrix[0].matlab || !of_matrix[1].matlab) return NULL;
     if (!tsr_dtype_serves(tsr_dtype_part(spec->dtype), TSR_USE_SUM) || spec->dropped || spec->rows == 0 ||
         spec->cols == 0)
         return NULL;
@@ -248,11 +251,14 @@ static void write_matlab(const tsr_output_spec *spec, hid_t dataset) {
 }
 
 void tsr_h5_write_carried(const tsr_output_spec *spec, const tsr_target *target, hid_t file, hid_t dataset) {
+    const int leads = spec->stack_dimensions;
     placing p = {.spec = spec, .target = target, .file = file, .dataset = dataset};
-    for (unsigned d = 0; d < 2; d++) {
-        if (!spec->carried[d]) continue;
-        write_axis(&p, spec->carried[d], (unsigned)spec->stack_dimensions + (spec->dropped ? 0 : d));
-        tsr_h5_attributes_write(dataset, &spec->carried[d]->attributes, spec->carried[d]);
+    if (spec->carried) p.placed = calloc((size_t)(leads + 2) * TSR_SCALES_MAX, sizeof *p.placed);
+    for (int d = 0; p.placed && d < leads + 2; d++) {
+        write_axis(&p, &spec->carried[d], (unsigned)(d < leads || !spec->dropped ? d : leads));
+        tsr_h5_attributes_write(dataset, &spec->carried[d].attributes, &spec->carried[d]);
     }
+    if (spec->carried && !p.placed) tsr_carried_note(&spec->carried[leads], "its scales are left out: no memory");
+    free(p.placed);
     write_matlab(spec, dataset);
 }

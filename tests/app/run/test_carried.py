@@ -135,7 +135,7 @@ def test_vectors_and_stacks():
             f["stack"].dims[d].attach_scale(f[name])
     cases = [("a.h5", "v.h5:/v", [{"/time": time}]), ("v.h5:/v", "b.h5", [{"/station": place}]),
              ("v.h5:/v", "v.h5:/v", []), ("a.h5:/A[2,:]", "b.h5", [{"/station": place}]),
-             ("a.h5", "v.h5:/stack", [{}, {"/time": time}, {"/wide": [1, 2, 3]}]),
+             ("a.h5", "v.h5:/stack", [{"/level": [5, 6]}, {"/time": time}, {"/wide": [1, 2, 3]}]),
              ("v.h5:/tall", "b.h5", [{}, {"/high": [1, 2, 3, 4, 5]}, {"/station": place}]),  # made as one product
              ("v.h5:/tall[1:,:,:]", "b.h5", [{}, {"/high": [1, 2, 3, 4, 5]}, {"/station": place}]),
              ("v.h5:/tall[:,1:3,:]", "b.h5", [{}, {"/high": [2, 3]}, {"/station": place}]),
@@ -263,6 +263,38 @@ def test_replaced():
     with h5py.File("c.h5") as f:
         assert f["mine"][:].tolist() == [1, 2, 3] and "REFERENCE_LIST" not in f["mine"].attrs
         assert [list(d.keys()) for d in f["C"].dims] == [["x"], ["y"]]
+
+
+def test_dimensions_of_a_stack():
+    """Of A, or of B where A is broadcast or has none, each by itself; sliced, in columns' order, of vectors."""
+    fresh()
+    run_, level, member = [7, 8, 9, 10, 11], [100, 200], [1, 2, 3]
+    scaled("a.h5", "A", integers(5 * 2 * 6, 4, "f8").reshape(5, 2, 6, 4), {0: {"run": run_}, 1: {"level": level}},
+           ("times", "", "", "k"))
+    scaled("a.h5", "one", integers(6, 4, "f8").reshape(1, 6, 4), {0: {"first": [0]}})
+    scaled("b.h5", "B", integers(2 * 4, 3, "f8").reshape(2, 4, 3), {0: {"layer": [3, 4]}, 2: {"place": [5, 6, 7]}})
+    scaled("b.h5", "members", integers(3 * 4, 3, "f8").reshape(3, 4, 3), {0: {"member": member}})
+    scaled("b.h5", "bare", integers(5 * 4, 3, "f8").reshape(5, 1, 4, 3), {1: {"unused": [1]}})
+    runs, levels, place = {"/run": run_}, {"/level": level}, {"/place": [5, 6, 7]}
+    cases = [("a.h5:/A", "b.h5:/B", [], [runs, levels, {}, place]),
+             ("a.h5:/A[1:3,:,2:4,:]", "b.h5:/B", [], [{"/run": run_[1:3]}, levels, {}, place]),
+             ("a.h5:/A[:,1,:,:]", "b.h5:/B[1,:,:]", [], [runs, {}, place]),
+             ("a.h5:/A[:,1:2,:,:]", "b.h5:/members", [], [runs, {"/member": member}, {}, {}]),
+             ("a.h5:/one", "b.h5:/members", [], [{"/member": member}, {}, {}]),
+             ("a.h5:/one", "b.h5:/bare", [], [{}, {"/first": [0]}, {}, {}]),
+             ("b.h5:/bare", "a.h5:/A", ["--transpose-a", "--transpose-b"], [runs, levels, {}, {}]),
+             ("b.h5:/B", "a.h5:/A", ["--order", "col"], [runs, {"/layer": [3, 4]}, {}, place])]
+    for a, b, options, want in cases:
+        for ranks in (0, 2):
+            fresh("c.h5")
+            assert multiply(a, b, *options, ranks=ranks) == [], (a, b)
+            assert dims("c.h5") == want, f"{a} {b} {options}: {dims('c.h5')}"
+            with h5py.File("c.h5") as f:
+                assert f["C"].dims[0].label == ("times" if want[0].keys() == {"/run"} else ""), (a, b)
+    scaled("a.h5", "short", integers(5 * 6, 4, "f8").reshape(5, 6, 4), {0: {"few": [1, 2]}})
+    fresh("c.h5")  # what is wrong with one is said once, of its file
+    warnings = multiply("a.h5:/short", "b.h5:/B[0,:,:]", "--attributes")
+    assert len(warnings) == 1 and "'a.h5:/short': the values of its scale '/few' are left out" in warnings[0], warnings
 
 
 # ---- what cannot be carried ----------------------------------------------------------------------
@@ -497,10 +529,15 @@ def test_xarray():
     b = xarray.Dataset({"B": (("y", "name"), integers(3, 2, "f8"))},
                        coords={"y": [1.5, 2.5, 3.5], "name": ["left", "right"]})
     bare = xarray.Dataset({"B": (("y", "bare"), integers(3, 5, "f8"))})
+    stack = xarray.Dataset({"S": (("ensemble", "time", "y"), integers(12, 3, "f8").reshape(3, 4, 3))},
+                           coords={"ensemble": ("ensemble", [3, 1, 2], {"long_name": "member"}), "time": a["time"],
+                                   "y": [1.5, 2.5, 3.5]})
     for engine in ("netcdf4", "h5netcdf"):
+        stack.to_netcdf("s.nc", engine=engine)
         a.to_netcdf("a.nc", engine=engine), b.to_netcdf("b.nc", engine=engine), bare.to_netcdf("n.nc", engine=engine)
         product = ["--device", "cpu", "--quiet", "--force"]
         run("multiply", "a.nc:/A", "b.nc:/B", "-o", "c.h5:/g/C", "--attributes", *product)
+        run("multiply", "s.nc:/S", "b.nc:/B", "-o", "s.h5", *product)
         run("multiply", "a.nc:/A[1:3,:]", "n.nc:/B", "-o", "n.h5", *product)
         run("multiply", "a.nc:/A", "a.nc:/A", "--transpose-a", "-o", "y.h5", *product)
         for reader in ("netcdf4", "h5netcdf"):
@@ -512,6 +549,11 @@ def test_xarray():
             with xarray.open_dataset("n.h5", engine=reader) as c:
                 assert dict(c.sizes) == {"time": 2, "bare": 5} and list(c.coords) == ["time"], c
                 assert str(c["time"].values[0])[:10] == "2000-01-02"
+            with xarray.open_dataset("s.h5", engine=reader) as c:  # a stack
+                assert c["C"].dims == ("ensemble", "time", "name") and c["ensemble"].values.tolist() == [3, 1, 2], c
+                assert c["ensemble"].attrs["long_name"] == "member"
+                got = c["C"].sel(ensemble=1, name="left").values
+                assert np.array_equal(got, stack["S"].values[1] @ b["B"].values[:, 0])
             with xarray.open_dataset("y.h5", engine=reader) as c:  # one dimension twice
                 assert c["C"].dims == ("y", "y") and c["y"].values.tolist() == [1.5, 2.5, 3.5], c
                 assert c["y"].attrs["units"] == "m"
