@@ -27,8 +27,9 @@
 #include "kernels/gemm/cpu/blas.h"
 #include "mpi/ranks/world.h"
 
-static const tsr_command *const commands[] = {&tsr_cmd_multiply, &tsr_cmd_generate, &tsr_cmd_compare, &tsr_cmd_verify,
-                                              &tsr_cmd_info,     &tsr_cmd_plan,     &tsr_cmd_bench,   NULL};
+static const tsr_command *const commands[] = {&tsr_cmd_multiply, &tsr_cmd_generate, &tsr_cmd_compare,
+                                              &tsr_cmd_verify,   &tsr_cmd_info,     &tsr_cmd_report,
+                                              &tsr_cmd_plan,     &tsr_cmd_bench,    NULL};
 #define COMMANDS (sizeof commands / sizeof *commands - 1) /* NULL is the last */
 
 /* As the launcher says: help and wrong usage are answered before MPI runs, by one rank only. */

@@ -2,7 +2,7 @@
 # Makes build/tessera: installs what is missing (Debian, Ubuntu), configures, compiles. Run again, it compiles what
 # changed.
 # Usage: jobs/setup.sh [--tests]      --tests: also what the tests need (Python with h5py and numpy, xarray, PyTables,
-# Octave, Slurm, munge, clang-format, clang-tidy, zsh, fish)
+# Octave, Chromium, Slurm, munge, clang-format, clang-tidy, zsh, fish)
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 cd "$TSR_HOME"
 build=build
@@ -18,6 +18,7 @@ build_packages=(g++ cmake ninja-build pkg-config openmpi-bin libopenmpi-dev libh
     zlib1g-dev libdeflate-dev liblzf-dev libzstd-dev liblz4-dev libbz2-dev libblosc-dev)
 python_packages=(python3-h5py python3-numpy hdf5-tools)
 other_packages=(python3-xarray python3-netcdf4 python3-h5netcdf python3-tables octave)
+browser_packages=(chromium chromium-driver python3-selenium)
 slurm_packages=(slurm-wlm munge)
 format_packages=(clang-format clang-tidy git)
 shell_packages=(zsh fish)
@@ -59,6 +60,11 @@ if [ $with_tests = yes ]; then
         ! { tsr_have octave-cli && /usr/bin/python3 -c 'import xarray, netCDF4, h5netcdf, tables' 2>/dev/null; }; then
         install_packages "${other_packages[@]}" ||
             printf 'setup: going on without; C is not opened with xarray, PyTables or Octave\n' >&2
+    fi
+    if [ "$(tsr_python)" = /usr/bin/python3 ] &&
+        ! { tsr_have chromium chromedriver && /usr/bin/python3 -c 'import selenium' 2>/dev/null; }; then
+        install_packages "${browser_packages[@]}" ||
+            printf 'setup: going on without; no report is opened in a browser\n' >&2
     fi
     if ! tsr_have_slurm; then
         if ! install_packages "${slurm_packages[@]}"; then

@@ -25,6 +25,6 @@ typedef struct {
 } tsr_command;
 
 extern const tsr_command tsr_cmd_multiply, tsr_cmd_generate, tsr_cmd_compare, tsr_cmd_verify, tsr_cmd_info,
-    tsr_cmd_bench, tsr_cmd_plan;
+    tsr_cmd_report, tsr_cmd_bench, tsr_cmd_plan;
 
 #endif

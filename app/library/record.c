@@ -6,6 +6,7 @@
 #include "app/library/run_state.h"
 
 #include "io/stores.h"
+#include "mpi/plan/predict.h"
 #include "tessera_commit.h" /* made at every build (cmake/commit.cmake) */
 
 static void describe_source(const tsr_matrix_name *name, int64_t rows, int64_t cols, const char *type,
@@ -29,6 +30,23 @@ static void find_versions(const tsr_run *run, char *text, size_t chars) {
                  run->facts.driver_version % 1000 / 10);
 }
 
+/* Of all rounds of a team. */
+static void describe_prediction(const tsr_run *run, tsr_run_record *record) {
+    const tsr_plan *plan = &run->plan;
+    const tsr_extents all = tsr_problem_real_product(&plan->problem);
+    const double rounds = (double)tsr_ceil_div(tsr_run_rounds(run), tsr_max(1, run->teams));
+    tsr_prediction model;
+    tsr_plan_predict(plan, &model);
+    record->predicted_seconds = rounds * model.seconds;
+    for (int lane = 0; lane < TSR_LANE_COUNT; lane++) {
+        record->predicted_lane_seconds[lane] = rounds * model.lane_seconds[lane];
+        record->expected_rate[lane] = plan->resources.rates.lane[lane];
+    }
+    record->kernel_measured = tsr_gemm_speed(run->kernel, &run->facts, all.m, all.n, all.k) > 0;
+    record->planned_device_bytes = plan->device_bytes;
+    record->planned_host_bytes = plan->host_bytes;
+}
+
 void tsr_run_describe_engine(const tsr_run *run, tsr_run_record *record) {
     const tsr_problem *x = &run->problem;
     const tsr_plan *plan = &run->plan;
@@ -50,6 +68,7 @@ void tsr_run_describe_engine(const tsr_run *run, tsr_run_record *record) {
     snprintf(record->type, sizeof record->type, "%s", tsr_dtype_name(x->type));
     snprintf(record->transport, sizeof record->transport, "%s", run->transport_ops->name);
     snprintf(record->schedule, sizeof record->schedule, "%s", run->plan.schedule->name);
+    describe_prediction(run, record);
     find_versions(run, record->versions, sizeof record->versions);
 }
 

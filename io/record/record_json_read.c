@@ -11,6 +11,8 @@ typedef struct {
     tsr_found_fields run, *ranks; /* owned: rank_count of them */
     int rank_count, rank_room;
     bool in_ranks, failed;
+    const char *member; /* of the outermost object, which is the record; NULL: that is it itself */
+    bool inside;        /* of the member */
 } collector;
 
 static void add_rank(collector *c) {
@@ -46,6 +48,17 @@ static void collect(void *context, const tsr_json_value *value) {
         take_value(&c->ranks[c->rank_count - 1], value);
 }
 
+/* The values of a member as if that stood alone. */
+static void collect_member(void *context, const tsr_json_value *value) {
+    collector *c = context;
+    const bool begins = value->depth == 1 && value->kind == TSR_JSON_OBJECT && strcmp(value->name, c->member) == 0;
+    if (value->depth == 1) c->inside = begins;
+    if (!c->inside || value->depth < 2) return;
+    tsr_json_value moved = *value;
+    moved.depth--;
+    collect(c, &moved);
+}
+
 static bool has(const tsr_found_fields *found, const char *name) {
     for (int i = 0; i < found->count; i++)
         if (strcmp(found->fields[i].name, name) == 0) return true;
@@ -69,11 +82,16 @@ tsr_status tsr_record_read_json(const char *file, tsr_kept_record *record) {
     return take_collected(&c, file, tsr_json_read_file(file, collect, &c), record);
 }
 
-tsr_status tsr_record_read_json_text(const char *text, const char *name, tsr_kept_record *record) {
-    collector c = {.in_ranks = false};
+tsr_status tsr_record_read_json_member(const char *text, const char *name, const char *member,
+                                       tsr_kept_record *record) {
+    collector c = {.member = member};
     FILE *from = fmemopen((char *)text, strlen(text), "r"); /* only read */
     if (!from) return tsr_fail(TSR_ERR_MEMORY, "no memory for the record in '%s'; free some", name);
-    const tsr_status status = tsr_json_read(from, name, collect, &c);
+    const tsr_status status = tsr_json_read(from, name, member ? collect_member : collect, &c);
     fclose(from);
     return take_collected(&c, name, status, record);
+}
+
+tsr_status tsr_record_read_json_text(const char *text, const char *name, tsr_kept_record *record) {
+    return tsr_record_read_json_member(text, name, NULL, record);
 }

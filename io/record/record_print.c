@@ -166,21 +166,12 @@ static void print_lanes(const tsr_run_record *r, FILE *to) {
 
 /* ---- what bounded it ------------------------------------------------------------------------- */
 
-static const char *const limits[] = {[TSR_LANE_READ] = "reading the files",
-                                     [TSR_LANE_UPLOAD] = "the link from host to device",
-                                     [TSR_LANE_EXCHANGE] = "the links between ranks",
-                                     [TSR_LANE_PACK] = "the device's memory",
-                                     [TSR_LANE_MULTIPLY] = "the devices' speed",
-                                     [TSR_LANE_DOWNLOAD] = "the link from device to host",
-                                     [TSR_LANE_WRITE] = "writing the file"};
-
 /* Below a half of the run no lane alone held it up. */
 static void print_bounds(const tsr_run_record *r, FILE *to) {
     const tsr_run_bounds bounds = tsr_record_bounds(r);
     if (bounds.limit_rank < 0) return;
-    const char *what = "lanes waited for others";
-    for (int i = 0; i < TSR_LANE_COUNT && bounds.limit_share >= 0.5; i++)
-        if (strcmp(bounds.limit_lane, tsr_lane_name((tsr_lane)i)) == 0) what = limits[i];
+    const char *what =
+        bounds.limit_share >= 0.5 ? tsr_lane_bounds(tsr_lane_find(bounds.limit_lane)) : "lanes waited for others";
     print_line(to, "bottleneck", "%s of rank %d, busy for %.0f %% of the run: %s", bounds.limit_lane, bounds.limit_rank,
                100 * bounds.limit_share, what);
     if (bounds.behind_seconds > 0)

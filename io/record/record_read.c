@@ -97,6 +97,9 @@ static void take_rank(const tsr_found_fields *found, tsr_rank_record *r) {
     take_int(found, "depth", &r->depth);
     take_text(found, "host", r->host, sizeof r->host);
     take_text(found, "device", r->device, sizeof r->device);
+    take_int(found, "cores", &r->cores);
+    take_int(found, "threads", &r->threads);
+    take_int(found, "io_threads", &r->io_threads);
     take_long(found, "tiles", &r->tiles);
     take_long(found, "fallbacks", &r->fallbacks);
     take_long(found, "few", &r->few);
@@ -134,6 +137,22 @@ static void take_startup(const tsr_found_fields *found, tsr_run_record *r) {
         snprintf(name, sizeof name, "setup_%s_seconds", tsr_startup_name((tsr_startup)part));
         take_real(found, name, &r->startup_seconds[part]);
     }
+}
+
+static void take_prediction(const tsr_found_fields *found, tsr_run_record *r) {
+    char name[48];
+    take_real(found, "predicted_seconds", &r->predicted_seconds);
+    for (int lane = 0; lane < TSR_LANE_COUNT; lane++) {
+        const char *of = tsr_lane_name((tsr_lane)lane);
+        snprintf(name, sizeof name, "predicted_%s_seconds", of);
+        take_real(found, name, &r->predicted_lane_seconds[lane]);
+        snprintf(name, sizeof name, "expected_%s_%s", of, lane == TSR_LANE_MULTIPLY ? "gflops" : "GBps");
+        take_real(found, name, &r->expected_rate[lane]);
+        r->expected_rate[lane] *= 1e9;
+    }
+    take_bool(found, "kernel_measured", &r->kernel_measured);
+    take_real(found, "planned_device_bytes", &r->planned_device_bytes);
+    take_real(found, "planned_host_bytes", &r->planned_host_bytes);
 }
 
 /* Full where nothing is said: so it was before there were halves. */
@@ -185,6 +204,7 @@ static void take_run(const tsr_found_fields *found, tsr_run_record *r) {
     take_real(found, "redistribute_seconds", &r->redistribute_seconds);
     take_real(found, "redistribute_bytes", &r->redistribute_bytes);
     take_startup(found, r);
+    take_prediction(found, r);
     take_real(found, "gflops", &r->gflops);
     take_text(found, "check", r->check, sizeof r->check);
 }

@@ -22,6 +22,9 @@ tsr_status tsr_record_list_hdf5(const char *file, void (*each)(void *context, co
 tsr_status tsr_record_read_json(const char *file, tsr_kept_record *record);
 /* The same of text in memory. */
 tsr_status tsr_record_read_json_text(const char *text, const char *name, tsr_kept_record *record);
+/* And of the record that a member of the outermost object is, as in the JSON of bench multiply; NULL: the text is the
+ * record. */
+tsr_status tsr_record_read_json_member(const char *text, const char *name, const char *member, tsr_kept_record *record);
 void tsr_record_free(tsr_kept_record *record); /* one that is all zeros is fine */
 
 /* ---- for record_hdf5_read.c and record_json_read.c ------------------------------------------- */

@@ -22,6 +22,22 @@ static const char *const startup_names[] = {
 };
 
 const char *tsr_lane_name(tsr_lane lane) { return lane_names[lane]; }
+
+tsr_lane tsr_lane_find(const char *name) {
+    int lane = 0;
+    while (lane < TSR_LANE_COUNT && strcmp(name, lane_names[lane]) != 0) lane++;
+    return (tsr_lane)lane;
+}
+
+const char *tsr_lane_bounds(tsr_lane lane) {
+    static const char *const bounds[] = {
+        [TSR_LANE_READ] = "reading the files",           [TSR_LANE_UPLOAD] = "the link from host to device",
+        [TSR_LANE_EXCHANGE] = "the links between ranks", [TSR_LANE_PACK] = "the device's memory",
+        [TSR_LANE_MULTIPLY] = "the devices' speed",      [TSR_LANE_DOWNLOAD] = "the link from device to host",
+        [TSR_LANE_WRITE] = "writing the file",           [TSR_LANE_COUNT] = ""};
+    return bounds[lane];
+}
+
 const char *tsr_startup_name(tsr_startup part) { return startup_names[part]; }
 
 /* ---- fields ---------------------------------------------------------------------------------- */
@@ -80,6 +96,20 @@ static void startup_fields(const tsr_run_record *r, const tsr_field_sink *sink, 
         snprintf(name, sizeof name, "setup_%s_seconds", startup_names[part]);
         sink->real(to, name, r->startup_seconds[part]);
     }
+}
+
+static void prediction_fields(const tsr_run_record *r, const tsr_field_sink *sink, void *to) {
+    char name[40];
+    sink->real(to, "predicted_seconds", r->predicted_seconds);
+    for (int lane = 0; lane < TSR_LANE_COUNT; lane++) {
+        snprintf(name, sizeof name, "predicted_%s_seconds", lane_names[lane]);
+        sink->real(to, name, r->predicted_lane_seconds[lane]);
+        snprintf(name, sizeof name, "expected_%s_%s", lane_names[lane], lane == TSR_LANE_MULTIPLY ? "gflops" : "GBps");
+        sink->real(to, name, r->expected_rate[lane] / 1e9);
+    }
+    sink->integer(to, "kernel_measured", r->kernel_measured);
+    sink->real(to, "planned_device_bytes", r->planned_device_bytes);
+    sink->real(to, "planned_host_bytes", r->planned_host_bytes);
 }
 
 static void bounds_fields(const tsr_run_record *r, const tsr_field_sink *sink, void *to) {
@@ -148,6 +178,7 @@ void tsr_run_record_fields(const tsr_run_record *r, const tsr_field_sink *sink, 
         sink->real(to, "redistribute_bytes", r->redistribute_bytes);
     }
     startup_fields(r, sink, to);
+    prediction_fields(r, sink, to);
     sink->real(to, "gflops", r->gflops);
     bounds_fields(r, sink, to);
     sink->text(to, "check", r->check, 0);

@@ -96,6 +96,10 @@ typedef struct {
     double redistribute_seconds, redistribute_bytes;
     double setup_seconds;                      /* rank 0's main to first read */
     double startup_seconds[TSR_STARTUP_COUNT]; /* its parts; each ends when the slowest rank is done */
+    /* What the plan counted on: seconds of the busiest rank, 0 where nobody said; bytes/s, and flop/s to multiply. */
+    double predicted_seconds, predicted_lane_seconds[TSR_LANE_COUNT], expected_rate[TSR_LANE_COUNT];
+    bool kernel_measured; /* the rate to multiply is what such a device reached; else a typical one */
+    double planned_device_bytes, planned_host_bytes; /* of a rank */
     double gflops;   /* of the products as reals: 2·m·n·k·products, 8 of complex ones, / seconds / 1e9 */
     char check[384]; /* "not run", or "PASSED …" / "FAILED …" with the numbers */
     const tsr_rank_record *rank_records; /* ranks of them; not owned */

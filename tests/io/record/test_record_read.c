@@ -25,7 +25,10 @@ static tsr_run_record sample(void) {
                                .tiles = (1LL << 60) + i,
                                .fallbacks = 5 + i,
                                .few = 3 + i,
-                               .overflows = (1LL << 40) + i};
+                               .overflows = (1LL << 40) + i,
+                               .cores = 16 + i,
+                               .threads = 8 + i,
+                               .io_threads = 4 + i};
         snprintf(r->host, sizeof r->host, "nod\xc3\xa9%d", i);
         snprintf(r->device, sizeof r->device, "A device #%d", i);
         double *reals[] = {&r->flops, &r->kernel_seconds, &r->wall_seconds, &r->host_peak_bytes, &r->device_bytes};
@@ -80,6 +83,14 @@ static tsr_run_record sample(void) {
         sources[i]->cols = 200 + i;
     }
     for (int part = 0; part < TSR_STARTUP_COUNT; part++) run.startup_seconds[part] = next++;
+    for (int lane = 0; lane < TSR_LANE_COUNT; lane++) {
+        run.predicted_lane_seconds[lane] = next++;
+        run.expected_rate[lane] = 1e9 * (double)(1 << lane);
+    }
+    run.predicted_seconds = next++;
+    run.kernel_measured = true;
+    run.planned_device_bytes = next++;
+    run.planned_host_bytes = next++;
     return run;
 }
 

@@ -1,0 +1,263 @@
+"""tessera report: one page or 80 columns of text, of whatever a run, bench or plan left; and one line of error for what
+is none of these."""
+
+import json
+import os
+import pathlib
+import re
+import shutil
+
+from lib import fails, h5py, leftovers, main, np, run, write
+
+DATA = pathlib.Path(__file__).resolve().parents[2] / "data" / "0.1.0"
+LANES = ["read", "upload", "exchange", "pack", "multiply", "download", "write"]
+
+
+def load(name):
+    with open(name) as file:
+        return json.load(file)
+
+
+def save(name, what):
+    with open(name, "w") as file:
+        file.write(what if isinstance(what, str) else json.dumps(what))
+    return name
+
+
+def data_of(page):
+    """What the page embeds."""
+    with open(page) as file:
+        text = file.read()
+    found = re.findall(r'<script type="application/json" id="data">(.*?)</script>', text, re.S)
+    assert len(found) == 1 and text.endswith("</html>\n"), text[:300]
+    return json.loads(found[0])
+
+
+def narrow(text):
+    wide = [line for line in text.splitlines() if len(line) > 80 and " " in line.strip()]
+    assert not wide, wide
+    return text
+
+
+def make_run(ranks=2, name="c.h5", *options):
+    if not os.path.exists("a.h5"):
+        write("a.h5", np.ones((60, 40), "f4")), write("b.h5", np.ones((40, 50), "f4"))
+    run(
+        "multiply",
+        "a.h5",
+        "b.h5",
+        "-o",
+        name,
+        "--force",
+        "--device",
+        "cpu",
+        "--panel",
+        10,
+        "--log",
+        "run.json",
+        "--trace",
+        "trace.json",
+        *options,
+        ranks=ranks,
+    )
+    return load("run.json")
+
+
+def test_page():
+    record = make_run(2, "c.h5", "--verify")
+    for name in ("c.h5", "c.h5:/C", "c.h5:/C.run", "run.json"):
+        run("report", name, "--trace", "trace.json", "-o", "p.html")
+        data = data_of("p.html")
+        assert len(data["items"]) == 1, data["items"]
+        item = data["items"][0]
+        assert item["kind"] == "run" and item["lacks"] == [], item
+        assert item["record"] == {field: record[field] for field in item["record"]}, name
+        assert set(record) - set(item["record"]) == {"status", "exit_code", "message", "stage", "progress"}
+        steps = [e for e in load("trace.json")["traceEvents"] if e["ph"] == "X"]
+        trace = data["trace"]
+        assert trace["ranks"] == 2 and trace["steps"] == len(trace["events"]) == len(steps), trace["steps"]
+        assert trace["command"] == record["command"] and sum(e[5] for e in trace["events"]) == sum(
+            e["args"]["bytes"] for e in steps
+        )
+    run("report", "c.h5")
+    with open("report.html") as page:
+        text = page.read()
+    assert "http" not in text.replace("http-equiv", "").replace("http://www.w3.org/2000/svg", ""), "a link to a network"
+    assert "default-src 'none'" in text and len(text) < 200e3, len(text)
+    assert run("report", "c.h5", "-o", "-").out == text
+    assert not leftovers(), leftovers()
+
+
+def test_text():
+    record = make_run(2)
+    text = narrow(run("report", "run.json", "--trace", "trace.json", "--text").out)
+    assert "A 60 x 40 matrix times a 40 x 50 one took" in text and "2 ranks" in text, text
+    assert f"{100 * record['limit_share']:.0f} % of the limit" in " ".join(text.split()), text
+    for lane in LANES:
+        busy = any(rank[f"{lane}_seconds"] > 0 for rank in record["ranks"])
+        assert bool(re.search(rf"^  {lane} +[#.]+ ", text, re.M)) == busy, (lane, text)
+    assert (
+        re.search(r"^timeline +\d+ steps of 2 ranks", text, re.M) and "versions" in text and "predicted" in text
+    ), text
+    assert record["command"] in " ".join(text.split()) and "not said" not in text, text
+    assert "".join(text.split()) in "".join(
+        run("report", "run.json", "--trace", "trace.json", "-o", "-").out.partition("<pre>")[2].split()
+    )
+
+
+def test_several():
+    make_run(1, "one.h5")
+    shutil.copy("run.json", "one.json")
+    make_run(2, "two.h5")
+    run("report", "one.json", "run.json", "-o", "two.html")
+    assert [item["record"]["rank_count"] for item in data_of("two.html")["items"]] == [1, 2]
+    text = narrow(run("report", "one.json", "two.h5", "--text").out)
+    assert text.startswith("runs, each beside the first") and re.search(r"all +\S+ \S+ +[+-][0-9.]+ %", text), text
+    write("none.h5", np.ones((2, 2)))
+    with h5py.File("both.h5", "w") as both, h5py.File("one.h5") as one, h5py.File("two.h5") as two:
+        one.copy("C.run", both, "A.run"), two.copy("C.run", both, "B.run")
+    run("report", "both.h5", "-o", "both.html")
+    assert [item["name"] for item in data_of("both.html")["items"]] == ["both.h5:/A.run", "both.h5:/B.run"]
+
+
+def test_earlier_version():
+    """Files of 0.1.0, and what they do not say."""
+    run("report", DATA / "log.json", DATA / "c.h5", "--trace", DATA / "trace.json", "-o", "old.html")
+    data = data_of("old.html")
+    for item in data["items"]:
+        assert "the schedule" in item["lacks"] and any("predicted" in what for what in item["lacks"]), item["lacks"]
+        assert item["record"]["m"] == 24 and len(item["record"]["ranks"]) == 2
+    assert data["trace"]["steps"] == sum(e["ph"] == "X" for e in load(DATA / "trace.json")["traceEvents"])
+    text = narrow(run("report", DATA / "log.json", "--text").out)
+    assert re.search(r"^not said +the schedule; ", text, re.M), text
+    names = ["bench_gemm", "bench_multiply", "plan"]
+    run("report", *[DATA / f"{name}.json" for name in names], "-o", "old.html")
+    assert [item["kind"] for item in data_of("old.html")["items"]] == ["gemm", "multiply", "plan"]
+    narrow(run("report", *[DATA / f"{name}.json" for name in names], "--text").out)
+
+
+def test_bench_and_plan():
+    run("bench", "gemm", "--shape", "48", "--device", "cpu", "--repeat", 1, "--kernel", "blas", "--json", "gemm.json")
+    run("bench", "memory", "--size", 64, "--device", "cpu", "--repeat", 1, "--json", "memory.json")
+    run(
+        "bench",
+        "accuracy",
+        "--size",
+        16,
+        "--k",
+        "16,64",
+        "--device",
+        "cpu",
+        "--kernel",
+        "blas",
+        "--json",
+        "accuracy.json",
+    )
+    run("plan", "--shape", "9000", "--ranks", 8, "--machine", DATA / "h200_example.machine", "--json", "plan.json")
+    kinds = ["gemm", "memory", "accuracy", "plan"]
+    run("report", *[f"{kind}.json" for kind in kinds], "-o", "bench.html")
+    items = data_of("bench.html")["items"]
+    assert [item["kind"] for item in items] == kinds
+    for item in items:
+        assert item["data"] == load(f"{item['kind']}.json"), item["kind"]
+    text = narrow(run("report", *[f"{kind}.json" for kind in kinds], "--text").out)
+    assert all(word in text for word in ("blas", "GFLOP/s", "copy", "GB/s", "bound / eps", "bounded by")), text
+
+
+def test_hostile():
+    """Names cannot leave the data, and what is broken is one line of error."""
+    record = make_run(1)
+    evil = "</script><script>alert(1)</script><!--\"'&"
+    record.update(command=evil, a=evil, warnings=evil + "\n" + evil, alpha=None, gflops=None)
+    record["ranks"][0].update(host=evil, device=evil, wall_seconds=None)
+    trace = load("trace.json")
+    trace["otherData"]["command"] = evil
+    trace["traceEvents"][0]["args"]["name"] = f"rank 0 on {evil}: {evil}"
+    trace["traceEvents"][-1]["args"]["kind"] = "</script>"
+    run("report", save("evil.json", record), "--trace", save("evil_trace.json", trace), "-o", "evil.html")
+    with open("evil.html") as page:
+        text = page.read()
+    assert text.count("</script>") == 2 and "<script>alert" not in text and "<!--" not in text, text[:2000]
+    item = data_of("evil.html")["items"][0]["record"]
+    assert item["command"] == evil and item["gflops"] is None and item["ranks"][0]["wall_seconds"] is None
+    narrow(run("report", "evil.json", "--trace", "evil_trace.json", "--text").out)
+    os.rename("evil.json", "evil<b>&.json")
+    run("report", "evil<b>&.json", "-o", "evil.html")
+    assert "<title>Tessera: evil&lt;b&gt;&amp;.json</title>" in open("evil.html").read()
+
+
+def test_refusals():
+    make_run(1)
+    good, trace = open("run.json").read(), load("trace.json")
+    write("none.h5", np.ones((2, 2)))
+    kept = save("kept.html", "kept")
+    empty = dict(trace, traceEvents=[e for e in trace["traceEvents"] if e["ph"] != "X"])
+    for arguments, says in (
+        ([save("cut.json", good[:-40])], ["cut.json", "no JSON"]),
+        ([save("nan.json", good.replace('"m": 60', '"m": NaN'))], ["nan.json", "line"]),
+        ([save("other.json", {"x": 1})], ["other.json", "neither"]),
+        ([save("list.json", [1, 2])], ["list.json", "neither"]),
+        (
+            [save("failed.json", {"format": 2, "status": "failed", "command": "x", "rank_count": 1})],
+            ["failed.json", "'failed'"],
+        ),
+        (["trace.json"], ["trace.json", "--trace"]),
+        (["none.h5"], ["none.h5", "no record"]),
+        (["none.h5:/nothing"], ["none.h5", "nothing"]),
+        (["absent.json"], ["absent.json"]),
+        ([save("x.txt", "hello")], ["x.txt"]),
+        ([save("x.npy", "hello")], ["x.npy"]),
+        (["run.json", "--trace", save("empty.json", empty)], ["empty.json", "no step"]),
+        (["run.json", "--trace", "run.json"], ["run.json", "no trace"]),
+        (["run.json", "--trace", save("cut_trace.json", '{"traceEvents": [')], ["cut_trace.json", "no JSON"]),
+        (["run.json", "--trace", "absent.json"], ["absent.json"]),
+    ):
+        fails("report", *arguments, "-o", kept, code=1, says=says)
+    for arguments, says in (
+        ([], "name what a run left"),
+        (["run.json", "-o", "run.json"], "overwrite"),
+        (["run.json", "--trace", "trace.json", "-o", "./trace.json"], "overwrite"),
+    ):
+        fails("report", *arguments, code=2, says=says)
+    fails("report", "run.json", "-o", "no/such/p.html", code=1, says="no/such")
+    fails("report", "run.json", "-o", "/dev/full", code=1, says="/dev/full")
+    assert open(kept).read() == "kept" and open("run.json").read() == good and not leftovers(), os.listdir(".")
+
+
+def test_large_trace():
+    """Steps that follow each other are joined, and of many ranks three are shown: nothing is lost of what they sum up
+    to."""
+    record = make_run(1)
+    one = {"ph": "X", "name": "read A", "cat": "step", "tid": 0, "dur": 1.0}
+    args = {"kind": "read", "operand": "A", "bytes": 10, "flops": 0}
+    events = [dict(one, pid=0, ts=float(2 * i), args=args) for i in range(30000)]
+    run("report", "run.json", "--trace", save("many.json", {"traceEvents": events}), "-o", "many.html")
+    trace = data_of("many.html")["trace"]
+    assert trace["steps"] == sum(e[7] for e in trace["events"]) == 30000 > 10 * 128, trace["steps"]
+    assert sum(e[5] for e in trace["events"]) == 300000 and len(trace["events"]) <= 10000, len(trace["events"])
+    assert abs(sum(e[8] for e in trace["events"]) - 30000) < 1
+    events = [dict(one, pid=rank, ts=float(100 * rank), args=args) for rank in range(200)]
+    run("report", "run.json", "--trace", save("ranks.json", {"traceEvents": events}), "-o", "ranks.html")
+    trace = data_of("ranks.html")["trace"]
+    assert trace["ranks"] == 200 and [row["rank"] for row in trace["rows"]] == [0, 100, 199], trace["rows"]
+    ranks = [dict(record["ranks"][0], rank=rank, host=f"node{rank // 8}") for rank in range(64)]
+    steps = [
+        dict(one, pid=rank, tid=lane, ts=float(2 * i), args=dict(args, bytes=123456789))
+        for rank in range(64)
+        for lane in range(7)
+        for i in range(40)
+    ]
+    run(
+        "report",
+        save("r64.json", dict(record, ranks=ranks, rank_count=64)),
+        "--trace",
+        save("t64.json", {"traceEvents": steps}),
+        "-o",
+        "p64.html",
+    )
+    assert len(data_of("p64.html")["trace"]["rows"]) == 64 and os.path.getsize("p64.html") < 1e6, os.path.getsize(
+        "p64.html"
+    )
+
+
+main(globals())
