@@ -118,6 +118,11 @@ static const tsr_option options[] = {
      .field = AT(verify)},
     {.shared = &tsr_option_trials, .field = AT(trials), .given = AT(verify)},
     {.shared = &tsr_option_log, .field = SETTING(log)},
+    {.name = "report",
+     .value = "FILE",
+     .help = "Write a page of the run, as tessera report makes it",
+     .read = tsr_read_text,
+     .field = SETTING(report)},
     {.shared = &tsr_option_trace, .field = RUN(trace)},
     {.shared = &tsr_option_progress, .field = SETTING(progress)},
     {.shared = &tsr_option_quiet,
@@ -204,6 +209,8 @@ static tsr_status check(parsed *p) {
     TSR_TRY(tsr_check_compress(&s->run.target));
     const tsr_status log = check_own_file(p, "--log", s->log, NULL),
                      trace = log == TSR_OK ? check_own_file(p, "--trace", s->run.trace, s->log) : log;
+    if (trace == TSR_OK) TSR_TRY(check_own_file(p, "--report", s->report, s->run.trace));
+    if (trace == TSR_OK) TSR_TRY(check_own_file(p, "--report", s->report, s->log));
     if (log != TSR_OK || (trace != TSR_OK && s->log && tsr_same_file(s->run.trace, s->log))) p->settings.log = NULL;
     return trace;
 }

@@ -2,10 +2,12 @@
  * stop signals. */
 #include "app/run/multiply.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <unistd.h>
 
 #include "app/interrupt.h"
+#include "app/report/report.h"
 #include "app/run/dry_run.h"
 #include "app/run/job_log.h"
 #include "app/run/output_note.h"
@@ -51,6 +53,20 @@ static void give_up(void *context, tsr_status status, bool removed) {
     if (!removed && r->world->ranks > r->world->local_ranks) sleep(1); /* one on another node did, speaks and aborts */
 }
 
+static tsr_status write_report(const tsr_multiply_settings *s, const tsr_run_record *record) {
+    tsr_report report = {.count = 0};
+    tsr_text_file to;
+    tsr_status status = tsr_report_add_record(&report, record->c.name, record);
+    if (status == TSR_OK) status = tsr_text_file_open("report", s->report, &to);
+    if (status == TSR_OK) {
+        status = tsr_report_write_page(&report, to.to);
+        const tsr_status closed = tsr_text_file_close(&to, status == TSR_OK ? 0 : ECANCELED);
+        if (status == TSR_OK) status = closed;
+    }
+    tsr_report_free(&report);
+    return status;
+}
+
 static tsr_status published(void *context, const tsr_run_record *record, const tsr_output_spec *spec,
                             const tsr_output *output) {
     shown_run *r = context;
@@ -64,7 +80,8 @@ static tsr_status published(void *context, const tsr_run_record *record, const t
         tsr_record_print(record, logged ? s->log : NULL, stdout);
         tsr_output_note(spec, output);
     }
-    return tsr_job_said(&r->log, "C");
+    const tsr_status said = tsr_job_said(&r->log, "C");
+    return said == TSR_OK && s->report ? write_report(s, record) : said;
 }
 
 /* ---- the run --------------------------------------------------------------------------------- */
@@ -85,6 +102,8 @@ static tsr_status run(shown_run *r) {
                                  .published = published};
     tsr_run_options options = s->run;
     options.started = r->log.started;
+    const bool reports = s->report && !s->dry_run && world->rank == 0;
+    TSR_TRY(tsr_agree(world->comm, reports ? tsr_text_file_check("report", s->report) : TSR_OK));
     if (!s->dry_run) return tsr_run_multiply(world, &options, &calls);
     const bool checks = s->log && world->rank == 0; /* any other run has written to it */
     TSR_TRY(tsr_agree(world->comm, checks ? tsr_text_file_check("log", s->log) : TSR_OK));

@@ -8,6 +8,7 @@
 typedef struct {
     tsr_run_options run; /* but for `started` */
     const char *log;     /* JSON file, NULL: none */
+    const char *report;  /* HTML page (app/report), NULL: none */
     tsr_progress_mode progress;
     bool quiet;   /* no summary */
     bool ranks;   /* the table of ranks, too */

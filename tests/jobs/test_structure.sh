@@ -62,7 +62,7 @@ app/library           $kernels $io $mpi app/verify app/products
 app/products          kernels/base io io/text
 app/verify            $kernels $io $mpi app/products app/library/listener.h
 app/info              $kernels $io
-app/run               $kernels $io $mpi app app/library app/bench/bench_product.h
+app/run               $kernels $io $mpi app app/library app/report app/bench/bench_product.h
 app/bench             $kernels kernels/gemm/vendor $io $mpi app app/library app/products app/run app/commands/command.h
 app/report            kernels/base io io/text io/record io/describe app app/commands/command.h
 app/commands          $kernels $io $mpi app app/library app/products app/run app/verify app/bench app/info

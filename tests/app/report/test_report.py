@@ -105,6 +105,17 @@ def test_text():
     )
 
 
+def test_of_multiply():
+    """multiply --report writes the page of its own record, and none where it cannot run."""
+    record = make_run(2, "c.h5", "--report", "own.html")
+    assert data_of("own.html")["items"][0]["record"]["seconds"] == record["seconds"]
+    arguments = ["multiply", "a.h5", "b.h5", "-o", "d.h5", "--device", "cpu", "--report"]
+    fails(*arguments, "no/such/p.html", code=1, says="no/such")
+    for same in ("a.h5", "d.h5"):
+        fails(*arguments, same, code=2, says=["--report", same])
+    assert not os.path.exists("d.h5") and not leftovers(), os.listdir(".")
+
+
 def test_several():
     make_run(1, "one.h5")
     shutil.copy("run.json", "one.json")
