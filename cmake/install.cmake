@@ -7,6 +7,14 @@ set(package ${CMAKE_INSTALL_LIBDIR}/cmake/tessera)
 install(TARGETS tessera tessera-describe RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 
 if(TARGET tessera_shared)
+  # What users of the static library link: libraries of others alone, since targets of ours are not exported.
+  get_target_property(links tsr_kernels INTERFACE_LINK_LIBRARIES)
+  set(interface MPI::MPI_C)
+  foreach(library IN LISTS TSR_HDF5_HL_LIBRARY HDF5_C_LIBRARIES TSR_FILTER_LINK links)
+    list(APPEND interface $<LINK_ONLY:${library}>)
+  endforeach()
+  set_target_properties(tessera_static PROPERTIES INTERFACE_LINK_LIBRARIES "${interface}" EXPORT_NAME static)
+  set_target_properties(tessera_shared PROPERTIES EXPORT_NAME tessera)
   install(TARGETS tessera_shared tessera_static EXPORT tessera
     LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
     PUBLIC_HEADER DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
@@ -43,11 +51,17 @@ endif()
 
 install(FILES jobs/completions/tessera.bash DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions
   RENAME tessera)
-install(FILES jobs/completions/_tessera DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions)
+set(zsh site-functions)
+if(EXISTS /etc/debian_version AND CMAKE_INSTALL_PREFIX STREQUAL "/usr")
+  set(zsh vendor-completions) # where Debian's packages have them
+endif()
+install(FILES jobs/completions/_tessera DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/${zsh})
 install(FILES jobs/completions/tessera.fish DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)
-install(DIRECTORY jobs/ DESTINATION ${data}/jobs FILES_MATCHING PATTERN "*.sbatch" PATTERN "*.machine"
+install(DIRECTORY jobs/ DESTINATION ${data}/jobs USE_SOURCE_PERMISSIONS
+  FILES_MATCHING PATTERN "*.sbatch" PATTERN "*.machine"
   PATTERN "common.sh" PATTERN "completions" EXCLUDE PATTERN "packaging" EXCLUDE)
 install(FILES README.md CHANGELOG.md CONTRIBUTING.md LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} RENAME copyright) # as Debian wants it
 install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DOCDIR})
 
 # A Debian package (jobs/packaging/deb.sh). dpkg-shlibdeps sees no libraries that are loaded when they are wanted.
@@ -56,9 +70,8 @@ set(CPACK_PACKAGE_NAME tessera)
 set(CPACK_PACKAGE_VENDOR "Tessera")
 set(CPACK_PACKAGE_CONTACT "Tessera <tessera@localhost>")
 set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "products of large matrices in HDF5 files, on many GPUs")
-set(CPACK_PACKAGE_DESCRIPTION "Multiplies dense matrices that lie in HDF5 files, whole or larger than memory,
- on as many ranks and GPUs as MPI gives it, and checks the result. Holds the program, the library libtessera and its
- header.")
+set(CPACK_PACKAGE_DESCRIPTION "Multiplies dense matrices that lie in HDF5 files and may be larger than memory,
+on as many ranks and GPUs as MPI gives it. Holds the program, libtessera and its header.")
 set(CPACK_PACKAGE_FILE_NAME "tessera_${PROJECT_VERSION}")
 set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
 set(CPACK_STRIP_FILES ON)

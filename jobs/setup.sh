@@ -2,7 +2,7 @@
 # Makes build/tessera: installs what is missing (Debian, Ubuntu), configures, compiles. Run again, it compiles what
 # changed.
 # Usage: jobs/setup.sh [--tests]      --tests: also what the tests need (Python with h5py and numpy, xarray, PyTables,
-# Octave, Chromium, Slurm, munge, clang-format, clang-tidy, zsh, fish)
+# Octave, Chromium, Slurm, munge, clang-format, clang-tidy, zsh, fish, help2man, man)
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 cd "$TSR_HOME"
 build=build
@@ -21,7 +21,7 @@ other_packages=(python3-xarray python3-netcdf4 python3-h5netcdf python3-tables o
 browser_packages=(chromium chromium-driver python3-selenium)
 slurm_packages=(slurm-wlm munge)
 format_packages=(clang-format clang-tidy git)
-shell_packages=(zsh fish)
+shell_packages=(zsh fish help2man man-db dpkg-dev)
 
 # apt-get install, as root or through sudo; fails with a message that names the packages.
 install_packages() {
@@ -73,8 +73,8 @@ if [ $with_tests = yes ]; then
             tsr_have_slurm || tsr_die "Slurm is not found, although ${slurm_packages[*]} are installed"
         fi
     fi
-    tsr_have zsh fish || install_packages "${shell_packages[@]}" ||
-        printf 'setup: going on without; completion is tried in bash alone\n' >&2
+    tsr_have zsh fish help2man man dpkg-shlibdeps || install_packages "${shell_packages[@]}" ||
+        printf 'setup: going on without; completion in zsh and fish, man pages and the package are not tried\n' >&2
     tsr_have clang-format clang-tidy git || install_packages "${format_packages[@]}" ||
         printf 'setup: going on without; tests of the form of the sources are left out\n' >&2
 fi
