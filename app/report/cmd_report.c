@@ -99,6 +99,7 @@ const tsr_command tsr_cmd_report = {
     .what = "what a run left behind, as a page to look at or as text",
     .run = run,
     .help = help,
+    .options = &command,
     .alone = true,
     .reads = true,
 };
