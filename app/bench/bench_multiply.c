@@ -351,7 +351,7 @@ static tsr_status report(tsr_bench_multiply_run *b) {
         if (b->o->json) status = write_json(b, ranks);
     }
     TSR_TRY_DONE(tsr_agree(world->comm, status));
-    if (b->o->trace) status = tsr_trace_save(b->job.trace, world->comm, ranks, b->o->trace, b->o->command);
+    if (b->o->trace) status = tsr_trace_save(b->job.trace, world->comm, ranks, NULL, b->o->trace, b->o->command);
 done:
     free(ranks);
     return status;

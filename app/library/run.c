@@ -224,7 +224,8 @@ static tsr_status publish(tsr_run *run, const tsr_run_options *options) {
     TSR_TRY_DONE(tsr_agree(world->comm, status));
     if (run->trace_file) {
         tsr_run_stage(run, "trace");
-        TSR_TRY_DONE(tsr_trace_save(run->trace, world->comm, ranks, run->trace_file, options->command));
+        TSR_TRY_DONE(
+            tsr_trace_save(run->trace, world->comm, ranks, record.startup_seconds, run->trace_file, options->command));
     }
     if (world->rank == 0 && calls->published)
         status = calls->published(calls->context, &record, &run->spec, &run->output);

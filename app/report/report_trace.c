@@ -20,6 +20,7 @@ typedef struct {
     lanes_of *lanes; /* owned: one a row */
     int row_room, row;
     bool is_trace, in_events, second, failed;
+    double begins;   /* when the run does, in microseconds; 0.1.0: 0 */
     int64_t allowed; /* events of a lane */
     /* the event that is being read */
     bool step, names_process;
@@ -107,6 +108,7 @@ static void end_event(reader *r) {
     if (r->names_process && !r->second && *r->name) memcpy(t->rows[row].name, r->name, sizeof t->rows[row].name);
     if (!r->step || !(r->tid >= 0 && r->tid < TSR_LANE_COUNT)) return;
     tsr_report_event *e = &r->event;
+    e->begin -= r->begins;
     if (!isfinite(e->begin) || !(e->busy >= 0) || !isfinite(e->busy)) return;
     e->rank = t->rows[row].rank;
     e->lane = (int)r->tid;
@@ -166,6 +168,8 @@ static void read_value(void *context, const tsr_json_value *v) {
         r->is_trace |= r->in_events;
     } else if (v->depth == 2 && !r->in_events && v->kind == TSR_JSON_TEXT && strcmp(v->name, "command") == 0) {
         note_command(r, v);
+    } else if (v->depth == 2 && !r->in_events && v->kind == TSR_JSON_NUMBER && strcmp(v->name, "run_begins") == 0) {
+        r->begins = fmax(0, strtod(v->text, NULL));
     } else if (!r->in_events) {
         return;
     } else if (v->depth == 2 && v->kind == TSR_JSON_OBJECT) begin_event(r);

@@ -129,6 +129,10 @@ static const tsr_gemm_kernel *kernel_of(const tsr_gemm_kernel *kernel, const tsr
     return batched ? batched : tsr_gemm_serving(kernel, step->m, step->n, step->k);
 }
 
+static const tsr_gemm_kernel *traced_kernel(const tsr_execution *x, const tsr_step *step) {
+    return step->kind == TSR_STEP_MULTIPLY ? kernel_of(x->kernel, step) : NULL;
+}
+
 static void lane_done(lane_state *lane, const tsr_step *step, double seconds) {
     lane->seconds += seconds;
     lane->bytes += step->lane_bytes;
@@ -161,7 +165,8 @@ static tsr_status trace_landed(lane_state *lane, int flying) {
     if (!x->trace) return TSR_OK;
     TSR_TRY(x->device->ops->event_seconds(x->device, lane->origin, lane->begin[flying], &begin));
     TSR_TRY(x->device->ops->event_seconds(x->device, lane->origin, lane->end[flying], &end));
-    tsr_trace_step(x->trace, &lane->flying, lane->origin_seconds + begin, lane->origin_seconds + end);
+    tsr_trace_step(x->trace, &lane->flying, traced_kernel(x, &lane->flying), lane->origin_seconds + begin,
+                   lane->origin_seconds + end);
     return TSR_OK;
 }
 
@@ -188,7 +193,7 @@ static tsr_status lane_issue(lane_state *lane, const tsr_step *step) {
         double start = tsr_now_seconds();
         TSR_TRY(tsr_step_run(&e->x, e->buffers, lane->stream, step));
         double end = tsr_now_seconds();
-        if (e->x.trace) tsr_trace_step(e->x.trace, step, start, end);
+        if (e->x.trace) tsr_trace_step(e->x.trace, step, traced_kernel(&e->x, step), start, end);
         lane_done(lane, step, end - start);
         return TSR_OK;
     }

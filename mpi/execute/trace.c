@@ -7,7 +7,7 @@
 
 #include "io/record/trace_file.h"
 
-#define PIECE_EVENTS 8192
+#define PIECE_EVENTS 4096
 #define COUNT_TAG 32201
 #define EVENTS_TAG 32202
 
@@ -74,14 +74,56 @@ static tsr_operand_name operand_of(const tsr_step *step) {
     }
 }
 
-void tsr_trace_step(tsr_trace *trace, const tsr_step *step, double begin_seconds, double end_seconds) {
-    add(trace, (tsr_trace_event){nanoseconds(trace, begin_seconds), nanoseconds(trace, end_seconds), step->lane_bytes,
-                                 step->flops, (int32_t)step->lane, (int16_t)step->kind, (int16_t)operand_of(step)});
+static int16_t number_of(const tsr_gemm_kernel *kernel) {
+    int count;
+    const tsr_gemm_kernel *const *all = tsr_gemm_kernels(&count);
+    for (int i = 0; i < count; i++)
+        if (all[i] == kernel) return (int16_t)i;
+    return -1;
+}
+
+/* Which of a step's buffers hold what it uses, and which what it makes (mpi/schedule/schedule.h). */
+static void note_buffers(const tsr_step *step, tsr_trace_event *event) {
+    static const struct {
+        int uses[2], makes;
+    } roles[] = {
+        [TSR_STEP_READ] = {{-1, -1}, 0},     [TSR_STEP_UPLOAD] = {{0, -1}, 1},    [TSR_STEP_COPY_IN] = {{-1, -1}, 0},
+        [TSR_STEP_GENERATE] = {{-1, -1}, 0}, [TSR_STEP_GATHER] = {{0, -1}, 0},    [TSR_STEP_PACK] = {{0, -1}, 1},
+        [TSR_STEP_ZERO] = {{-1, -1}, 0},     [TSR_STEP_MULTIPLY] = {{0, 1}, 2},   [TSR_STEP_REDUCE] = {{0, -1}, 1},
+        [TSR_STEP_FINISH] = {{0, 2}, 1},     [TSR_STEP_TRANSPOSE] = {{0, -1}, 1}, [TSR_STEP_MIRROR] = {{0, -1}, 0},
+        [TSR_STEP_DOWNLOAD] = {{0, -1}, 1},  [TSR_STEP_COPY_OUT] = {{0, -1}, -1}, [TSR_STEP_WRITE] = {{0, -1}, -1}};
+    for (int i = 0; i < 2; i++) {
+        const int slot = roles[step->kind].uses[i];
+        event->uses[i] = slot < 0 ? -1 : step->slots[slot].buffer;
+    }
+    const int made = roles[step->kind].makes;
+    event->makes = made < 0 ? -1 : step->slots[made].buffer;
+}
+
+void tsr_trace_step(tsr_trace *trace, const tsr_step *step, const tsr_gemm_kernel *kernel, double begin_seconds,
+                    double end_seconds) {
+    tsr_trace_event event = {.begin_ns = nanoseconds(trace, begin_seconds),
+                             .end_ns = nanoseconds(trace, end_seconds),
+                             .bytes = step->lane_bytes,
+                             .flops = step->flops,
+                             .tile = step->rect,
+                             .lane = (int16_t)step->lane,
+                             .kind = (int16_t)step->kind,
+                             .operand = (int16_t)operand_of(step),
+                             .kernel = number_of(kernel)};
+    note_buffers(step, &event);
+    add(trace, event);
 }
 
 void tsr_trace_sync(tsr_trace *trace, double begin_seconds, double end_seconds) {
-    add(trace, (tsr_trace_event){nanoseconds(trace, begin_seconds), nanoseconds(trace, end_seconds), 0, 0,
-                                 TSR_LANE_WRITE, TSR_TRACE_SYNC, TSR_OPERAND_C});
+    add(trace, (tsr_trace_event){.begin_ns = nanoseconds(trace, begin_seconds),
+                                 .end_ns = nanoseconds(trace, end_seconds),
+                                 .lane = TSR_LANE_WRITE,
+                                 .kind = TSR_TRACE_SYNC,
+                                 .operand = TSR_OPERAND_C,
+                                 .kernel = -1,
+                                 .uses = {-1, -1},
+                                 .makes = -1});
 }
 
 const tsr_trace_event *tsr_trace_events(const tsr_trace *trace, int64_t *count) {
@@ -95,15 +137,56 @@ static const char *kind_name(int kind) {
     return kind == TSR_TRACE_SYNC ? "sync" : tsr_step_kind_name((tsr_step_kind)kind);
 }
 
-static void write_events(tsr_trace_file *to, int rank, const tsr_trace_event *events, int64_t count) {
+/* Of one rank, whose events come in pieces. */
+typedef struct {
+    tsr_trace_file *to;
+    int rank;
+    tsr_trace_event *made; /* by buffer: the step that made what it holds */
+    int32_t buffers;
+} rank_events;
+
+static tsr_trace_line line_of(int rank, const tsr_trace_event *e) {
+    int kernels;
+    const tsr_gemm_kernel *const *all = tsr_gemm_kernels(&kernels);
+    return (tsr_trace_line){.rank = rank,
+                            .lane = (tsr_lane)e->lane,
+                            .category = e->kind == TSR_TRACE_SYNC ? "file" : "step",
+                            .kind = kind_name(e->kind),
+                            .operand = tsr_operand_text((tsr_operand_name)e->operand),
+                            .begin_ns = e->begin_ns,
+                            .end_ns = e->end_ns,
+                            .bytes = e->bytes,
+                            .flops = e->flops,
+                            .tile = e->tile,
+                            .kernel = e->kernel >= 0 && e->kernel < kernels ? all[e->kernel]->name : NULL};
+}
+
+/* Room for this buffer's event; without memory for it there are no arrows from there. */
+static void make_room(rank_events *r, int32_t buffer) {
+    if (buffer < r->buffers) return;
+    tsr_trace_event *made = realloc(r->made, ((size_t)buffer + 1) * sizeof *made);
+    if (!made) return;
+    for (int32_t i = r->buffers; i <= buffer; i++) made[i] = (tsr_trace_event){.makes = -1};
+    r->made = made;
+    r->buffers = buffer + 1;
+}
+
+/* A rank's events stand in the order in which steps ended: what a step uses was made by the last one that made it. */
+static void write_events(rank_events *r, const tsr_trace_event *events, int64_t count) {
     for (int64_t i = 0; i < count; i++) {
+        /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): without room there is no event */
         const tsr_trace_event *e = &events[i];
-        tsr_trace_line line = {rank,
-                               /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): without room there is no event */
-                               (tsr_lane)e->lane, e->kind == TSR_TRACE_SYNC ? "file" : "step", kind_name(e->kind),
-                               tsr_operand_text((tsr_operand_name)e->operand), e->begin_ns, e->end_ns, e->bytes,
-                               e->flops};
-        tsr_trace_file_line(to, &line);
+        const tsr_trace_line line = line_of(r->rank, e);
+        tsr_trace_file_line(r->to, &line);
+        for (int use = 0; use < 2; use++) {
+            const int32_t buffer = e->uses[use];
+            if (buffer < 0 || buffer >= r->buffers || r->made[buffer].makes < 0) continue;
+            const tsr_trace_line from = line_of(r->rank, &r->made[buffer]);
+            tsr_trace_file_arrow(r->to, &from, &line);
+        }
+        if (e->makes < 0) continue;
+        make_room(r, e->makes);
+        if (e->makes < r->buffers) r->made[e->makes] = *e;
     }
 }
 
@@ -118,15 +201,18 @@ static tsr_status send_events(MPI_Comm comm, const tsr_trace_event *events, int6
 
 /* Takes all that the rank sends, also when the file cannot take any more of it. */
 static tsr_status receive_events(MPI_Comm comm, int from, tsr_trace_event *piece_events, tsr_trace_file *to) {
+    rank_events rank = {.to = to, .rank = from};
+    tsr_status status = TSR_OK;
     int64_t count = 0;
     TSR_TRY(TSR_MPI(MPI_Recv(&count, 1, MPI_INT64_T, from, COUNT_TAG, comm, MPI_STATUS_IGNORE)));
-    for (int64_t at = 0; at < count; at += PIECE_EVENTS) {
+    for (int64_t at = 0; at < count && status == TSR_OK; at += PIECE_EVENTS) {
         int piece = (int)tsr_min(PIECE_EVENTS, count - at);
-        TSR_TRY(TSR_MPI(MPI_Recv(piece_events, piece * (int)sizeof *piece_events, MPI_BYTE, from, EVENTS_TAG, comm,
-                                 MPI_STATUS_IGNORE)));
-        write_events(to, from, piece_events, piece);
+        status = TSR_MPI(MPI_Recv(piece_events, piece * (int)sizeof *piece_events, MPI_BYTE, from, EVENTS_TAG, comm,
+                                  MPI_STATUS_IGNORE));
+        if (status == TSR_OK) write_events(&rank, piece_events, piece);
     }
-    return TSR_OK;
+    free(rank.made);
+    return status;
 }
 
 static tsr_status write_all(const tsr_trace *mine, MPI_Comm comm, const tsr_rank_record *ranks, tsr_trace_event *piece,
@@ -137,7 +223,9 @@ static tsr_status write_all(const tsr_trace *mine, MPI_Comm comm, const tsr_rank
     TSR_TRY(TSR_MPI(MPI_Comm_rank(comm, &mine_is)));
     for (int rank = 0; rank < size; rank++) tsr_trace_file_rank(to, &ranks[rank]);
     const tsr_trace_event *events = mine ? tsr_trace_events(mine, &count) : NULL;
-    write_events(to, mine_is, events, count);
+    rank_events own = {.to = to, .rank = mine_is};
+    write_events(&own, events, count);
+    free(own.made);
     for (int rank = 1; rank < size; rank++) TSR_TRY(receive_events(comm, rank, piece, to));
     return TSR_OK;
 }
@@ -149,8 +237,8 @@ static tsr_status check_whole(const tsr_trace *mine) {
                     (long long)mine->room, asked);
 }
 
-tsr_status tsr_trace_save(const tsr_trace *mine, MPI_Comm comm, const tsr_rank_record *ranks, const char *file,
-                          const char *command) {
+tsr_status tsr_trace_save(const tsr_trace *mine, MPI_Comm comm, const tsr_rank_record *ranks, const double *startup,
+                          const char *file, const char *command) {
     tsr_trace_file to;
     tsr_trace_event *piece = NULL;
     int rank;
@@ -159,8 +247,8 @@ tsr_status tsr_trace_save(const tsr_trace *mine, MPI_Comm comm, const tsr_rank_r
     tsr_status status = TSR_OK;
     if (rank == 0) {
         piece = malloc(PIECE_EVENTS * sizeof *piece);
-        status =
-            piece ? tsr_trace_file_open(file, command, &to) : tsr_fail(TSR_ERR_MEMORY, "no memory to gather the trace");
+        status = piece ? tsr_trace_file_open(file, command, startup, &to)
+                       : tsr_fail(TSR_ERR_MEMORY, "no memory to gather the trace");
     }
     TSR_TRY_DONE(tsr_agree(comm, status));
     if (rank == 0) {

@@ -5,6 +5,7 @@
 #define TSR_MPI_EXECUTE_TRACE_H
 
 #include "io/record/run_record.h"
+#include "kernels/gemm/gemm.h"
 #include "mpi/ranks/world.h"
 #include "mpi/schedule/schedule.h"
 
@@ -12,9 +13,12 @@
 typedef struct {
     int64_t begin_ns, end_ns; /* 0 ≤ begin ≤ end; events of one lane do not overlap and stand in order */
     double bytes, flops;      /* as the lane's record counts them */
-    int32_t lane;             /* tsr_lane */
+    tsr_rect tile;            /* of the operand; empty: not one tile */
+    int16_t lane;             /* tsr_lane */
     int16_t kind;             /* tsr_step_kind; TSR_TRACE_SYNC */
     int16_t operand;          /* tsr_operand_name */
+    int16_t kernel;           /* number among tsr_gemm_kernels; -1: none */
+    int32_t uses[2], makes;   /* buffers of the plan; -1: none */
 } tsr_trace_event;
 
 #define TSR_TRACE_SYNC 1000 /* after the steps: written bytes brought to stable storage */
@@ -29,15 +33,16 @@ void tsr_trace_close(tsr_trace *trace); /* NULL is fine */
 /* Local. The run begins now: events count from here, and those of an earlier one are forgotten. */
 void tsr_trace_start(tsr_trace *trace);
 /* Local, from any lane's thread; seconds as tsr_now_seconds gives them. Of more events than there is room for only
- * the number is kept. */
-void tsr_trace_step(tsr_trace *trace, const tsr_step *step, double begin_seconds, double end_seconds);
+ * the number is kept. `kernel`: that multiplied; NULL: none. */
+void tsr_trace_step(tsr_trace *trace, const tsr_step *step, const tsr_gemm_kernel *kernel, double begin_seconds,
+                    double end_seconds);
 void tsr_trace_sync(tsr_trace *trace, double begin_seconds, double end_seconds);
 /* What was kept, in the order in which steps ended. */
 const tsr_trace_event *tsr_trace_events(const tsr_trace *trace, int64_t *count);
 /* Collective over comm, the same status on every rank. Rank 0 writes the events of all, a few thousand of one rank
- * at a time. `mine`: NULL on ranks without events. `ranks`, `file` and `command` matter on rank 0; ranks: one record
- * a rank of comm. */
-tsr_status tsr_trace_save(const tsr_trace *mine, MPI_Comm comm, const tsr_rank_record *ranks, const char *file,
-                          const char *command);
+ * at a time. `mine`: NULL on ranks without events. The rest matters on rank 0; ranks: one record a rank of comm;
+ * startup: as tsr_trace_file_open has it. */
+tsr_status tsr_trace_save(const tsr_trace *mine, MPI_Comm comm, const tsr_rank_record *ranks, const double *startup,
+                          const char *file, const char *command);
 
 #endif

@@ -152,10 +152,11 @@ def canvas():
 
 def check_timeline(trace):
     """Zoom by wheel, keys and drag; a step is told with bytes and rate."""
-    steps = [e for e in trace["traceEvents"] if e["ph"] == "X"]
+    steps = [e for e in trace["traceEvents"] if e["ph"] == "X" and e["cat"] != "start-up"]
+    begins = trace["otherData"]["run_begins"]
     left, top, width, height = canvas()
     all_of = span()
-    assert all_of[0] == 0 and abs(all_of[1] - max(e["ts"] + e["dur"] for e in steps)) < 1, all_of
+    assert all_of[0] == 0 and abs(all_of[1] - max(e["ts"] + e["dur"] - begins for e in steps)) < 1, all_of
     assert browser.run("Number(document.getElementById('time').dataset.rows)") == len(
         {(e["pid"], e["tid"]) for e in steps}
     )

@@ -37,7 +37,8 @@ def check_lanes(events, log):
             begin, took = nanoseconds(event)
             assert begin >= last and took >= 0, f"{event} begins before {last} ns"
             last = begin + took
-        assert last <= 1e9 * (log["seconds"] + 0.1), f"{last} ns in a run of {log['seconds']} s"
+        whole = log["setup_seconds"] + log["seconds"]
+        assert last <= 1e9 * (whole + 0.1), f"{last} ns in a run of {whole} s"
     for rank in log["ranks"]:
         for number, lane in enumerate(LANES):
             row = rows[rank["rank"], number]
@@ -59,6 +60,56 @@ def names(trace, kind):
             for event in trace["traceEvents"] if event["ph"] == "M" and event["name"] == kind}
 
 
+def check_startup(trace, log):
+    """Its parts stand before the run, one after the other."""
+    at = 0
+    parts = [event for event in trace["traceEvents"] if event.get("cat") == "start-up"]
+    for part in parts:
+        begin, took = nanoseconds(part)
+        assert abs(begin - at) <= 1 and abs(took * 1e-9 - log[f"setup_{part['name']}_seconds"]) < 1e-8, part
+        at = begin + took
+    assert len(parts) == 6 and abs(at - round(1000 * trace["otherData"]["run_begins"])) <= 6, parts
+
+
+def check_counters(trace, events):
+    """A lane's rate while a step runs, and nothing between steps."""
+    rates = {(c["pid"], c["name"], round(1000 * c["ts"])): list(c["args"].values())[0]
+             for c in trace["traceEvents"] if c["ph"] == "C"}
+    checked = 0
+    for event in events:
+        begin, took = nanoseconds(event)
+        amount, unit = event["args"]["flops"] / 1e12, "TFLOP/s"
+        if amount == 0:
+            amount, unit = event["args"]["bytes"] / 1e9, "GB/s"
+        if amount == 0 or took == 0:
+            continue
+        rate = rates[event["pid"], f"{LANES[event['tid']]} {unit}", begin]
+        assert rate == 0 or abs(rate / (amount / took * 1e9) - 1) < 1e-5, (event, rate)
+        checked += rate > 0
+    assert checked > 10 and any(name == "host memory GB" for _, name, _ in rates), rates
+
+
+def check_arrows(trace, events, ranks):
+    """Each leads from a step to a later one of the same rank; along them every write comes from reads of A and B."""
+    at = {(event["pid"], event["tid"], nanoseconds(event)[0]): event for event in events}
+    ends = collections.defaultdict(dict)
+    for event in trace["traceEvents"]:
+        if event["ph"] in "sf":
+            assert event["ph"] not in ends[event["id"]], event
+            ends[event["id"]][event["ph"]] = at[event["pid"], event["tid"], round(1000 * event["ts"])]
+    sources = collections.defaultdict(list)
+    for end in ends.values():
+        assert end["s"]["pid"] == end["f"]["pid"] and sum(nanoseconds(end["s"])) <= sum(nanoseconds(end["f"])), end
+        sources[id(end["f"])].append(end["s"])
+    for write_of_c in (event for event in events if event["name"] == "write C"):
+        seen, todo = set(), [write_of_c]
+        while todo:
+            event = todo.pop()
+            seen.add(event["name"])
+            todo += sources[id(event)]
+        assert "multiply C" in seen and (ranks > 1 or {"read A", "read B"} <= seen), (write_of_c, seen)
+
+
 def test_trace():
     make_inputs()
     for ranks, grid in ((1, "1x1"), (3, "3x1"), (3, "1x1x3"), (3, "2x1")):
@@ -66,14 +117,25 @@ def test_trace():
             "--log", "log.json", "--trace", "trace.json", ranks=ranks)
         assert np.all(read("c.h5") == 300)
         log, trace = load("log.json"), load("trace.json")
-        events = [event for event in trace["traceEvents"] if event["ph"] == "X"]
+        events = [event for event in trace["traceEvents"] if event["ph"] == "X" and event["cat"] != "start-up"]
         about = trace["otherData"]
+        check_startup(trace, log)
+        check_counters(trace, events)
+        check_arrows(trace, events, ranks)
         assert "multiply a.h5" in about["command"] and about["format"] == 2, about
         active = [rank["rank"] for rank in log["ranks"] if rank["row"] >= 0]
         processes = names(trace, "process_name")
         assert (len(processes) == ranks and
                 all(("idle" in name) == (pid not in active) for (pid, _), name in processes.items())), processes
-        assert names(trace, "thread_name") == {(pid, tid): lane for pid in active for tid, lane in enumerate(LANES)}
+        rows = {(pid, tid): lane for pid in active for tid, lane in enumerate(LANES)}
+        assert names(trace, "thread_name") == {**rows, (0, len(LANES)): "start-up"}
+        for event in events:
+            if event["args"]["kind"] in ("read", "write", "multiply"):
+                tile = [event["args"][side] for side in ("row", "col", "rows", "cols")]
+                assert min(tile[:2]) >= 0 and min(tile[2:]) > 0, event
+            assert ("kernel" in event["args"]) == (event["args"]["kind"] == "multiply"), event
+        ran = {event["args"]["kernel"] for event in events if "kernel" in event["args"]}
+        assert ran and ran <= set(re.findall(r"[a-z0-9]+", log["kernels"])), (ran, log["kernels"])
         check_lanes(events, log)
         steps = [event for event in events if event["cat"] == "step"]
         panels = -(-300 // 40) if grid != "1x1x3" else -(-100 // 40)
@@ -119,14 +181,14 @@ def test_refusals():
 
 
 def test_memory():
-    """The trace counts against the memory limit: 40 bytes a step, here more than a small limit leaves; and the dry run
+    """The trace counts against the memory limit: 88 bytes a step, here more than a small limit leaves; and the dry run
     writes none."""
     make_inputs(20, 3000, 10)
     fails("multiply", "a.h5", "b.h5", "-o", "d.h5", "--panel", 1, "--trace", "t.json", "--device", "cpu",
           "--host-memory", "500K", code=1, says=["--trace", "--panel"])
     run("multiply", "a.h5", "b.h5", "-o", "d.h5", "--panel", 1, "--device", "cpu", "--host-memory", "500K", "--force")
     run("multiply", "a.h5", "b.h5", "-o", "d.h5", "--panel", 1, "--trace", "t.json", "--device", "cpu", "--host-memory",
-        "2M", "--force", "--verify")
+        "4M", "--force", "--verify")
     assert len([event for event in load("t.json")["traceEvents"] if event.get("cat") == "step"]) > 9000
     os.remove("t.json")
     run("multiply", "a.h5", "b.h5", "-o", "d.h5", "--trace", "t.json", "--device", "cpu", "--dry-run", "--force")
@@ -142,7 +204,7 @@ def test_memory_of_both():
     assert size("host in all", alone) + trace > 2 * 2**20 >= size("host in all", beside) + trace, (alone, beside)
     run(*arguments, "--trace", "t.json", ranks=1)
     steps = len([event for event in load("t.json")["traceEvents"] if event.get("cat") == "step"])
-    assert 40 * steps < trace < 40 * steps + 400e3, (steps, trace)
+    assert 88 * steps < trace < 88 * steps + 400e3, (steps, trace)
     assert np.all(read("d.h5") == 1000)
 
 

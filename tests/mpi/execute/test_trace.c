@@ -21,7 +21,7 @@ static tsr_trace *make(int rank, int64_t room, int64_t steps) {
                          .operand = TSR_OPERAND_B,
                          .lane_bytes = (double)(i + rank),
                          .flops = i % 2 ? 7 : 0};
-        tsr_trace_step(trace, &step, start + 1 + 1e-3 * (double)i, start + 1 + 1e-3 * (double)(i + 1));
+        tsr_trace_step(trace, &step, NULL, start + 1 + 1e-3 * (double)i, start + 1 + 1e-3 * (double)(i + 1));
     }
     return trace;
 }
@@ -47,7 +47,7 @@ static void check_file(const char *file, int ranks, int idle) {
     for (int rank = 0; rank < ranks - idle; rank++) { /* the last event came through with its rank's bytes */
         snprintf(part, sizeof part, "\"operand\": \"C\", \"bytes\": %d, \"flops\": 7}", STEPS - 1 + rank);
         CHECK(count(text, part) >= 1, "'%s' is missing", part);
-        snprintf(part, sizeof part, "\"pid\": %d, \"tid\": %d, \"ts\"", rank, TSR_LANE_MULTIPLY);
+        snprintf(part, sizeof part, "\"cat\": \"step\", \"pid\": %d, \"tid\": %d, \"ts\"", rank, TSR_LANE_MULTIPLY);
         CHECK(count(text, part) == STEPS / 2, "'%s': %lld", part, (long long)count(text, part));
     }
     free(text);
@@ -60,9 +60,9 @@ static void check_refusals(const tsr_world *world, const tsr_trace *trace, const
     bool first = world->rank == 0;
     char missing[600];
     snprintf(missing, sizeof missing, "%s/no/such/trace.json", scratch);
-    CHECK_FAILS(tsr_trace_save(trace, world->comm, records, missing, "x"), TSR_ERR_IO,
+    CHECK_FAILS(tsr_trace_save(trace, world->comm, records, NULL, missing, "x"), TSR_ERR_IO,
                 first ? "cannot write the trace" : "");
-    CHECK_FAILS(tsr_trace_save(trace, world->comm, records, "/dev/full", "x"), TSR_ERR_SPACE,
+    CHECK_FAILS(tsr_trace_save(trace, world->comm, records, NULL, "/dev/full", "x"), TSR_ERR_SPACE,
                 first ? "No space left" : "");
     struct rlimit limit, small;
     getrlimit(RLIMIT_FSIZE, &limit);
@@ -71,14 +71,15 @@ static void check_refusals(const tsr_world *world, const tsr_trace *trace, const
     signal(SIGXFSZ, SIG_IGN);
     if (first) CHECK(stat(file, &before) == 0, "no trace '%s'", file);
     if (first) setrlimit(RLIMIT_FSIZE, &small);
-    CHECK_FAILS(tsr_trace_save(trace, world->comm, records, file, "x"), TSR_ERR_SPACE, first ? "File too large" : "");
+    CHECK_FAILS(tsr_trace_save(trace, world->comm, records, NULL, file, "x"), TSR_ERR_SPACE,
+                first ? "File too large" : "");
     setrlimit(RLIMIT_FSIZE, &limit);
     if (first)
         CHECK(stat(file, &after) == 0 && after.st_size == before.st_size && after.st_ino == before.st_ino,
               "the earlier trace changed");
     if (first) CHECK(count_ending(scratch, ".tmp") == 0, "a temporary file is left");
     tsr_trace *small_one = make(world->rank, 1, 5);
-    CHECK_FAILS(tsr_trace_save(small_one, world->comm, records, file, "x"), TSR_ERR_LIMIT,
+    CHECK_FAILS(tsr_trace_save(small_one, world->comm, records, NULL, file, "x"), TSR_ERR_LIMIT,
                 first ? "room for 2 events" : "");
     tsr_trace_close(small_one);
 }
@@ -98,11 +99,11 @@ int main(void) {
     scratch_make();
     char file[600];
     snprintf(file, sizeof file, "%s/trace.json", scratch);
-    CHECK_OK(tsr_trace_save(trace, world.comm, records, file, "tessera multiply \"a b\""));
+    CHECK_OK(tsr_trace_save(trace, world.comm, records, NULL, file, "tessera multiply \"a b\""));
     if (world.rank == 0) check_file(file, world.ranks, idle);
     check_refusals(&world, trace, records, file);
     CHECK_FAILS(tsr_trace_open(INT64_MAX / 64, &trace), TSR_ERR_MEMORY, "--panel");
-    CHECK(tsr_trace_bytes(1000000) >= 40e6, "an event takes 40 bytes");
+    CHECK(tsr_trace_bytes(1000000) >= 80e6, "an event takes 80 bytes");
     scratch_remove();
     free(records);
     tsr_world_close(&world);
