@@ -209,3 +209,9 @@ void tsr_interrupt_finish(int exit_code) {
     action.sa_handler = crash_at_end;
     for (size_t i = 0; i < COUNT(crashes); i++) sigaction(crashes[i].number, &action, NULL);
 }
+
+const tsr_guard tsr_interrupt_guards = {.watch = tsr_interrupt_watch,
+                                        .log = tsr_interrupt_log,
+                                        .output = tsr_interrupt_guard,
+                                        .wait = tsr_interrupt_wait,
+                                        .release = tsr_interrupt_release};

@@ -5,9 +5,7 @@
 #ifndef TSR_APP_INTERRUPT_H
 #define TSR_APP_INTERRUPT_H
 
-#include "io/output/output.h"
-#include "io/record/run_log.h"
-#include "mpi/ranks/world.h"
+#include "app/library/api/job_log.h"
 
 /* First of all, and again when MPI runs: which signals are ignored is noted, and holds from then on. What MPI loads may
  * handle them. */
@@ -28,6 +26,8 @@ void tsr_interrupt_guard(const tsr_output *output);
 void tsr_interrupt_wait(void);
 /* The output is published or discarded: stop signals end the process as usual again. */
 void tsr_interrupt_release(void);
+/* These functions for a run of the library. */
+extern const tsr_guard tsr_interrupt_guards;
 /* All is done and said; MPI and the libraries are left to end. A crash is theirs from here on: a warning says so, and
  * the process ends with `exit_code`. */
 void tsr_interrupt_finish(int exit_code);

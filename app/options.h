@@ -6,9 +6,8 @@
 
 #include <stddef.h>
 
-#include "app/products/shapes.h"
+#include "app/library/api/values.h"
 #include "io/nearest.h"
-#include "kernels/base/base.h"
 
 typedef struct tsr_option tsr_option;
 
@@ -77,24 +76,7 @@ tsr_status tsr_read_whole(const tsr_option *option, const char *text, void *fiel
 tsr_status tsr_read_count(const tsr_option *option, const char *text, void *field);  /* int from low to high */
 tsr_status tsr_read_matrix(const tsr_option *option, const char *text, void *field); /* tsr_matrix_name */
 
-/* ---- values ---------------------------------------------------------------------------------- */
-
-/* `option` is how messages call it, such as "--alpha". */
-tsr_status tsr_parse_double(const char *option, const char *text, double *value);
-tsr_status tsr_parse_int(const char *option, const char *text, int64_t low, int64_t high, int64_t *value);
-/* Numbers of shapes and grids stand between x, X or commas, with blanks and one pair of parentheses around them
- * where one likes: (10, 10). */
-tsr_status tsr_parse_shape(const char *option, const char *text, int64_t *rows, int64_t *cols); /* MxN */
-/* MxNxK of at least 1, or one number for all three. */
-tsr_status tsr_parse_product(const char *option, const char *text, int64_t *m, int64_t *n, int64_t *k);
-/* PxQ or PxQxR; "auto" gives 0, 0, 0. */
-tsr_status tsr_parse_grid(const char *option, const char *text, int grid[3]);
-/* BYTES (tsr_parse_bytes) or PERCENT%: bytes > 0, or percent in (0, 100] and bytes 0. */
-tsr_status tsr_parse_memory(const char *option, const char *text, size_t *bytes, double *percent);
-/* --device KIND: "auto", "cpu" or "cuda" (static text); "gpu" is cuda. */
-tsr_status tsr_device_parse(const char *text, const char **kind);
-/* --order row|col (or C|F). */
-tsr_status tsr_order_parse(const char *text, tsr_order *order);
+/* ---- the command line ------------------------------------------------------------------------- */
 
 /* The value that argv[i] gives `option`, as "--option=value" or "--option value"; NULL where it is another argument, or
  * the last. For what is wanted before options are read. argv ends with NULL. */

@@ -18,12 +18,7 @@ tsr_status tsr_check_compress(const tsr_run_target *target) {
 static tsr_status read_chunk(const tsr_option *option, const char *text, void *field) {
     (void)option;
     tsr_run_target *target = field;
-    target->chunk_rows = TSR_CHUNK_AUTO;
-    target->chunk_cols = TSR_CHUNK_AUTO;
-    if (strcmp(text, "auto") == 0) return TSR_OK;
-    TSR_TRY(tsr_parse_shape("--chunk", text, &target->chunk_rows, &target->chunk_cols));
-    if (target->chunk_rows > 0 && target->chunk_cols > 0) return TSR_OK;
-    return tsr_fail(TSR_ERR_USAGE, "--chunk %s: a chunk has at least one row and one column", text);
+    return tsr_parse_chunk("--chunk", text, &target->chunk_rows, &target->chunk_cols);
 }
 
 static tsr_status read_compress(const tsr_option *option, const char *text, void *field) {
@@ -87,11 +82,8 @@ static tsr_status read_order(const tsr_option *option, const char *text, void *f
 }
 
 static tsr_status read_triangle(const tsr_option *option, const char *text, void *field) {
-    for (int i = TSR_TRIANGLE_FULL; i <= TSR_TRIANGLE_UPPER; i++) {
-        *(tsr_triangle *)field = (tsr_triangle)i;
-        if (strcmp(text, tsr_triangle_name((tsr_triangle)i)) == 0) return TSR_OK;
-    }
-    return tsr_fail(TSR_ERR_USAGE, "--%s %s: use full, lower or upper", option->name, text);
+    (void)option;
+    return tsr_triangle_parse("--triangle", text, field);
 }
 
 static tsr_status read_progress(const tsr_option *option, const char *text, void *field) {

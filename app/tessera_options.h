@@ -2,10 +2,8 @@
 #ifndef TSR_APP_TESSERA_OPTIONS_H
 #define TSR_APP_TESSERA_OPTIONS_H
 
-#include "app/library/run.h"
+#include "app/library/api/multiply_options.h"
 #include "app/options.h"
-
-#define TSR_THREADS_MAX 4096 /* what --threads of a rank takes */
 
 /* Each with the type of its field, and the value that this has where the option is not given; without one it stays as
  * the caller set it. */

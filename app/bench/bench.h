@@ -5,6 +5,7 @@
 
 #include <stdio.h>
 
+#include "app/bench/bench_product.h"
 #include "app/commands/command.h"
 #include "io/text/json.h"
 #include "kernels/device/device.h"
@@ -26,24 +27,6 @@ tsr_status tsr_bench_on_rank_0(const tsr_world *world, const char *kind, const c
                                tsr_status (*measure)(const void *options, tsr_device *device), const void *options);
 /* Local. Where the device is the CPU, BLAS with all cores. */
 tsr_status tsr_bench_start_blas(const tsr_device *device);
-
-/* A stream and the events before and after what is timed in it. */
-typedef struct {
-    tsr_device *device; /* not owned */
-    tsr_stream *stream;
-    tsr_event *from, *to;
-} tsr_bench_clock;
-
-/* Local. On failure the clock is to be closed, too. */
-tsr_status tsr_bench_clock_open(tsr_device *device, tsr_bench_clock *clock);
-void tsr_bench_clock_close(tsr_bench_clock *clock); /* one that is all zeros is fine */
-/* Median and, where `best` is not NULL, least seconds of a launch over `repeat` measurements after a warm-up of 0.2
- * s (at least one launch); quick launches are measured several in a row; fewer repeats where they would take over 30
- * s. */
-tsr_status tsr_bench_time(const tsr_bench_clock *clock, tsr_status (*launch)(void *context), void *context,
-                          int64_t repeat, double *seconds, double *best, int64_t *repeats);
-
-int tsr_bench_by_size(const void *a, const void *b); /* orders doubles for qsort */
 
 #define TSR_BENCH_JSON "JSON file"                    /* how messages call the file of --json */
 void tsr_bench_json_number(FILE *file, double value); /* null for what is not finite */

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "app/bench/bench.h"
 #include "app/bench/bench_product.h"
 #include "app/tessera_options.h"
 #include "io/text/text_file.h"

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "app/bench/bench.h"
 #include "app/bench/bench_product.h"
 #include "io/record/trace_file.h"
 #include "io/text/text_file.h"

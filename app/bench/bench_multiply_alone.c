@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "app/bench/bench.h"
 #include "app/bench/bench_multiply.h"
 #include "app/bench/bench_product.h"
 #include "mpi/schedule/schedule.h"

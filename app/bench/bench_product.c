@@ -1,9 +1,82 @@
+/* A product to be measured, and the clock (bench_product.h). */
 #include "app/bench/bench_product.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
 
 #include "kernels/fill/fill.h"
 
 #define SEED_A 1
 #define SEED_B 2
+
+#define WARM_SECONDS 0.2  /* clocks and caches settle; at least one launch */
+#define MOST_SECONDS 30.0 /* a measurement: slow ones repeat less often */
+#define EACH_SECONDS 2e-3 /* between two events at least: quick launches follow each other as they would in a run */
+#define MOST_LAUNCHES 200
+
+/* ---- the clock ------------------------------------------------------------------------------- */
+
+tsr_status tsr_bench_clock_open(tsr_device *device, tsr_bench_clock *clock) {
+    *clock = (tsr_bench_clock){.device = device};
+    TSR_TRY(device->ops->stream_create(device, &clock->stream));
+    TSR_TRY(device->ops->event_create(device, &clock->from));
+    return device->ops->event_create(device, &clock->to);
+}
+
+void tsr_bench_clock_close(tsr_bench_clock *clock) {
+    if (clock->to) clock->device->ops->event_destroy(clock->device, clock->to);
+    if (clock->from) clock->device->ops->event_destroy(clock->device, clock->from);
+    if (clock->stream) clock->device->ops->stream_destroy(clock->device, clock->stream);
+    *clock = (tsr_bench_clock){0};
+}
+
+/* Seconds of one of `launches` launches in a row. */
+static tsr_status time_some(const tsr_bench_clock *clock, tsr_status (*launch)(void *context), void *context,
+                            int launches, double *seconds) {
+    const tsr_device_ops *ops = clock->device->ops;
+    TSR_TRY(ops->event_record(clock->device, clock->from, clock->stream));
+    for (int i = 0; i < launches; i++) TSR_TRY(launch(context));
+    TSR_TRY(ops->event_record(clock->device, clock->to, clock->stream));
+    TSR_TRY(ops->event_wait(clock->device, clock->to));
+    TSR_TRY(ops->event_seconds(clock->device, clock->from, clock->to, seconds));
+    *seconds /= launches;
+    return TSR_OK;
+}
+
+int tsr_bench_by_size(const void *a, const void *b) {
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+tsr_status tsr_bench_time(const tsr_bench_clock *clock, tsr_status (*launch)(void *context), void *context,
+                          int64_t repeat, double *seconds, double *best, int64_t *repeats) {
+    double warm = 0;
+    double last = 0;
+    double *times = malloc((size_t)repeat * sizeof *times);
+    int64_t count = 0;
+    int launches = 1;
+    tsr_status status = TSR_OK;
+    if (!times) TSR_TRY_DONE(tsr_fail(TSR_ERR_MEMORY, "no memory for %" PRId64 " times: lower --repeat", repeat));
+    do {
+        TSR_TRY_DONE(time_some(clock, launch, context, launches, &last));
+        warm += launches * fmax(last, 1e-5);
+        launches = (int)fmin(MOST_LAUNCHES, fmax(1, EACH_SECONDS / fmax(last, 1e-9)));
+    } while (warm < WARM_SECONDS);
+    count = tsr_max(1, (int64_t)fmin((double)repeat, MOST_SECONDS / fmax(launches * last, 1e-9)));
+    for (int64_t i = 0; i < count; i++) TSR_TRY_DONE(time_some(clock, launch, context, launches, &times[i]));
+    qsort(times, (size_t)count, sizeof *times, tsr_bench_by_size);
+    *seconds = (times[(count - 1) / 2] + times[count / 2]) / 2;
+    if (best) *best = times[0];
+    *repeats = count;
+done:
+    free(times);
+    return status;
+}
+
+/* ---- JSON ------------------------------------------------------------------------------------ */
+
+/* ---- the product ----------------------------------------------------------------------------- */
 
 /* Device memory for rows × cols random elements, made there. */
 static tsr_status make_matrix(const tsr_bench_product *p, uint64_t seed, int64_t rows, int64_t cols, void **memory) {

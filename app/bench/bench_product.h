@@ -1,9 +1,28 @@
-/* One product on one device, to be measured: random operands and C in device memory, all with ld = columns. */
+/* One product on one device, to be measured: random operands and C in device memory, all with ld = columns. And the
+ * clock that measures it, or anything else on that device. */
 #ifndef TSR_APP_BENCH_BENCH_PRODUCT_H
 #define TSR_APP_BENCH_BENCH_PRODUCT_H
 
-#include "app/bench/bench.h"
+#include "kernels/device/device.h"
 #include "kernels/gemm/gemm.h"
+
+/* A stream and the events before and after what is timed in it. */
+typedef struct {
+    tsr_device *device; /* not owned */
+    tsr_stream *stream;
+    tsr_event *from, *to;
+} tsr_bench_clock;
+
+/* Local. On failure the clock is to be closed, too. */
+tsr_status tsr_bench_clock_open(tsr_device *device, tsr_bench_clock *clock);
+void tsr_bench_clock_close(tsr_bench_clock *clock); /* one that is all zeros is fine */
+/* Median and, where `best` is not NULL, least seconds of a launch over `repeat` measurements after a warm-up of 0.2
+ * s (at least one launch); quick launches are measured several in a row; fewer repeats where they would take over 30
+ * s. */
+tsr_status tsr_bench_time(const tsr_bench_clock *clock, tsr_status (*launch)(void *context), void *context,
+                          int64_t repeat, double *seconds, double *best, int64_t *repeats);
+
+int tsr_bench_by_size(const void *a, const void *b); /* orders doubles for qsort */
 
 typedef struct {
     tsr_device *device; /* not owned */

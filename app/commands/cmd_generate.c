@@ -212,7 +212,7 @@ static tsr_status publish(const tsr_world *world, written *w, double started_sec
     const tsr_output *output = w->output;
     TSR_TRY(tsr_output_publish(output, NULL, w->command));
     w->seconds = tsr_now_seconds() - started_seconds;
-    (void)tsr_job_log_done(world, log, "the matrix", write_members, w);
+    (void)tsr_job_log_done(world, &tsr_interrupt_guards, log, "the matrix", write_members, w);
     double bytes = (double)o->rows * (double)o->cols * (double)tsr_dtype_bytes(o->type);
     char size[32];
     if (!o->quiet) {
@@ -308,9 +308,9 @@ static tsr_status run(const tsr_world *world, int argc, char **argv) {
     char *command = tsr_command_line(argc, argv);
     status = command ? TSR_OK : tsr_fail(TSR_ERR_MEMORY, "no memory for the command line: free some");
     TSR_TRY_DONE(tsr_agree(world->comm, status));
-    TSR_TRY_DONE(tsr_job_log_open(world, o.log, command, &log));
+    TSR_TRY_DONE(tsr_job_log_open(world, &tsr_interrupt_guards, o.log, command, &log));
     status = tsr_agree(world->comm, generate(world, &o, &spec, command, &log));
-    tsr_job_log_close(world, &log, status);
+    tsr_job_log_close(world, &tsr_interrupt_guards, &log, status);
 done:
     free(command);
     return status;

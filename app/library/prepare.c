@@ -65,6 +65,8 @@ static void advance(void *context, double done, double under_way) {
     if (run->calls->multiplied) run->calls->multiplied(run->calls->context, share);
 }
 
+static bool stopped(void *context) { return tsr_run_stopped(context); }
+
 tsr_status tsr_run_open_trace(tsr_run *run) {
     tsr_forecast forecast;
     if (!run->trace_file) return TSR_OK;
@@ -89,6 +91,7 @@ static tsr_status open_executor(tsr_run *run) {
                        .trace = run->trace,
                        .signs = tsr_watch_signs(run->watch),
                        .progress = advance,
+                       .stopped = stopped,
                        .progress_context = run};
     run->buffers = NULL;
     return tsr_executor_open(&x, &run->executor);

@@ -70,15 +70,13 @@ static tsr_status watch_over(tsr_run *run) {
     if (given->has_stall && given->stall_seconds <= 0) return TSR_OK;
     TSR_TRY(tsr_agree(run->world->comm, longest_step(run, &longest)));
     TSR_TRY(TSR_MPI(MPI_Allreduce(MPI_IN_PLACE, &longest, 1, MPI_DOUBLE, MPI_MAX, run->world->comm)));
-    const double least = given->has_stall ? given->stall_seconds : STALL_SECONDS,
-                 quiet = given->has_stall ? least : fmax(least, STALL_STEPS * longest);
-    const tsr_extents all = tsr_problem_real_product(&run->problem);
+    const double least = given->has_stall ? given->stall_seconds : STALL_SECONDS;
     const tsr_watch_options options = {
-        .limits = {.quiet = quiet,
+        .limits = {.quiet = given->has_stall ? least : fmax(least, STALL_STEPS * longest),
                    .file_named = least,
-                   .file = STALL_FILE_FACTOR * quiet,
+                   .file = STALL_FILE_FACTOR * least,
                    .slow = SLOW_SECONDS,
-                   .unmeasured = tsr_gemm_speed(run->kernel, &run->facts, all.m, all.n, all.k) <= 0},
+                   .host = run->facts.kind == TSR_DEVICE_CPU},
         .stalled = stalled,
         .context = run};
     return tsr_watch_open(run->world, &options, &run->watch);
@@ -191,6 +189,7 @@ static tsr_status multiply(tsr_run *run) {
     const tsr_status unchanged = tsr_inputs_unchanged((tsr_store *const[]){run->a, run->b, run->c0}, 3);
     if (unchanged != TSR_OK) status = unchanged;
     if (!finished && run->plan.p * run->plan.q * run->plan.r > 1) give_up(run, status);
+    if (status == TSR_OK) status = tsr_run_go_on(run);
     if (status == TSR_OK && run->calls->multiplied) run->calls->multiplied(run->calls->context, 1);
     if (tsr_output_chunks(&run->output) > 0) status = before_placing(run, status);
     if (status == TSR_OK) status = sync_output(run);
@@ -268,6 +267,7 @@ static tsr_status plan(tsr_run *run, const tsr_run_options *options) {
 static tsr_status produce(tsr_run *run, const tsr_run_options *options) {
     TSR_TRY(watch_over(run));
     TSR_TRY(tsr_run_prepare(run));
+    TSR_TRY(tsr_agree(run->world->comm, tsr_run_go_on(run)));
     TSR_TRY(multiply(run));
     tsr_executor_close(run->executor);
     run->executor = NULL;
@@ -279,6 +279,7 @@ static tsr_status produce(tsr_run *run, const tsr_run_options *options) {
     tsr_status status = tsr_run_check(run, &options->product);
     tsr_run_phase_done(run);
     TSR_TRY(status);
+    TSR_TRY(tsr_agree(run->world->comm, tsr_run_go_on(run)));
     return publish(run, options);
 }
 

@@ -97,6 +97,9 @@ typedef struct {
     void (*stage)(void *context, const char *stage); /* "multiply", "check", "publish", ...: static text */
     /* This share of this rank's products is made. Any thread; after the last of them once more, with 1. */
     void (*multiplied)(void *context, double share);
+    /* Whether this rank was asked to stop: the run ends with TSR_ERR_STOPPED on every rank, soon, and nothing is
+     * published. Any thread, often. */
+    bool (*stopped)(void *context);
     void (*note)(void *context, const char *text);                   /* rank 0: why C has the type it has */
     tsr_status (*planned)(void *context, const struct tsr_run *run); /* tsr_run_plan's result (run_state.h) */
     /* C's temporary file exists: who ends this process by other ways than a status removes it (tsr_output_discard).

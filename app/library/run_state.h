@@ -130,6 +130,15 @@ static inline void tsr_run_stage(const tsr_run *run, const char *stage) {
     if (run->calls->stage) run->calls->stage(run->calls->context, stage);
 }
 
+/* Whether this rank was asked to stop; and as a status. */
+static inline bool tsr_run_stopped(const tsr_run *run) {
+    return run->calls->stopped && run->calls->stopped(run->calls->context);
+}
+static inline tsr_status tsr_run_go_on(const tsr_run *run) {
+    if (!tsr_run_stopped(run)) return TSR_OK;
+    return tsr_fail(TSR_ERR_STOPPED, "cancelled; nothing was written under the output's name");
+}
+
 /* Where a comment does not say Local: collective, the same status on every rank. */
 
 /* distributed.c: operands in memory. */

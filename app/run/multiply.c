@@ -7,8 +7,8 @@
 #include <unistd.h>
 
 #include "app/interrupt.h"
+#include "app/library/api/dry_run.h"
 #include "app/report/report.h"
-#include "app/run/dry_run.h"
 #include "app/run/job_log.h"
 #include "app/run/output_note.h"
 #include "io/text/text_file.h"
@@ -34,7 +34,7 @@ static void note(void *context, const char *text) {
 
 static tsr_status planned(void *context, const struct tsr_run *run) {
     (void)context;
-    return tsr_dry_run_print(run);
+    return tsr_dry_run_print(run, stdout);
 }
 
 static void output_made(void *context, const tsr_output *output) {
@@ -49,7 +49,7 @@ static void failing(void *context) {
 
 static void give_up(void *context, tsr_status status, bool removed) {
     shown_run *r = context;
-    tsr_job_log_give_up(r->world, &r->log, status);
+    tsr_job_log_give_up(r->world, &tsr_interrupt_guards, &r->log, status);
     if (!removed && r->world->ranks > r->world->local_ranks) sleep(1); /* one on another node did, speaks and aborts */
 }
 
@@ -71,7 +71,8 @@ static tsr_status published(void *context, const tsr_run_record *record, const t
                             const tsr_output *output) {
     shown_run *r = context;
     const tsr_multiply_settings *s = r->settings;
-    const bool logged = tsr_job_log_done(r->world, &r->log, "C", tsr_record_write_members, record);
+    const bool logged =
+        tsr_job_log_done(r->world, &tsr_interrupt_guards, &r->log, "C", tsr_record_write_members, record);
     if (s->ranks) {
         tsr_record_print_ranks(record, stdout);
         putchar('\n');
@@ -113,8 +114,8 @@ static tsr_status run(shown_run *r) {
 tsr_status tsr_multiply(const tsr_world *world, const tsr_multiply_settings *settings) {
     shown_run r = {.world = world, .settings = settings};
     const char *log = settings->dry_run ? NULL : settings->log;
-    TSR_TRY(tsr_job_log_open(world, log, settings->run.command, &r.log));
+    TSR_TRY(tsr_job_log_open(world, &tsr_interrupt_guards, log, settings->run.command, &r.log));
     const tsr_status status = run(&r);
-    tsr_job_log_close(world, &r.log, status);
+    tsr_job_log_close(world, &tsr_interrupt_guards, &r.log, status);
     return status;
 }

@@ -19,6 +19,7 @@ typedef struct tsr_describer {
     /* Other files that an input names (external links, virtual datasets, external storage) may be read below this
      * folder; "": below that of the input's own file; NULL: none may. Not owned. */
     const char *external;
+    const char *program; /* its file; NULL: it is looked for (TESSERA_DESCRIBE, or beside us). Not owned */
 } tsr_describer;
 
 /* What may pass without a word of the helper, which speaks while it finds more; and what it may compute for an answer,

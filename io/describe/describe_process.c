@@ -1,9 +1,11 @@
 /* The helper as a process (describe.h): started, asked, waited for no longer than an answer may take, ended. */
-#define _GNU_SOURCE /* environ, POSIX beside C17 */
+#define _GNU_SOURCE /* dladdr, environ, POSIX beside C17 */
 #include "io/describe/describe.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <math.h>
 #include <poll.h>
 #include <signal.h>
@@ -22,17 +24,51 @@
 
 /* ---- the process ----------------------------------------------------------------------------- */
 
-/* Beside this program. */
-static tsr_status find_program(char path[TSR_FILE_CHARS]) {
+/* The folder of `file`, with the slash at its end; "" where it has none. */
+static void folder_of(const char *file, char folder[TSR_FILE_CHARS]) {
+    const char *slash = strrchr(file, '/');
+    snprintf(folder, TSR_FILE_CHARS, "%.*s", slash ? (int)(slash + 1 - file) : 0, file);
+}
+
+static tsr_status find_own_folder(char folder[TSR_FILE_CHARS]) {
     char self[TSR_FILE_CHARS];
     const ssize_t chars = readlink("/proc/self/exe", self, sizeof self);
     if (chars <= 0 || chars >= (ssize_t)sizeof self)
         return tsr_fail(TSR_ERR_IO, "cannot find %s: /proc/self/exe cannot be read (%s); is /proc mounted?", PROGRAM,
                         chars < 0 ? strerror(errno) : "too long");
     self[chars] = '\0';
-    const char *slash = strrchr(self, '/');
-    const int folder = slash ? (int)(slash + 1 - self) : 0;
-    if (snprintf(path, TSR_FILE_CHARS, "%.*s%s", folder, self, PROGRAM) < TSR_FILE_CHARS) return TSR_OK;
+    folder_of(self, folder);
+    return TSR_OK;
+}
+
+/* The folder of libtessera, where this code is part of the shared library. */
+static bool find_library_folder(char folder[TSR_FILE_CHARS]) {
+    char real[PATH_MAX];
+    Dl_info us;
+    if (!dladdr(__extension__(void *) & tsr_describer_start, &us) || !us.dli_fname || !strstr(us.dli_fname, ".so") ||
+        !realpath(us.dli_fname, real))
+        return false;
+    folder_of(real, folder);
+    return true;
+}
+
+static bool is_there(const char *folder, const char *below, char path[TSR_FILE_CHARS]) {
+    return snprintf(path, TSR_FILE_CHARS, "%s%s%s", folder, below, PROGRAM) < TSR_FILE_CHARS && access(path, X_OK) == 0;
+}
+
+/* As somebody said, or beside the library or where programs lie beside its folder, or beside this program. */
+static tsr_status find_program(const tsr_describer *d, char path[TSR_FILE_CHARS]) {
+    const char *said = d->program ? d->program : getenv("TESSERA_DESCRIBE");
+    char folder[TSR_FILE_CHARS];
+    if (said && *said) {
+        if (snprintf(path, TSR_FILE_CHARS, "%s", said) < TSR_FILE_CHARS) return TSR_OK;
+        return tsr_fail(TSR_ERR_USAGE, "the name of %s is too long: '%.100s...'", PROGRAM, said);
+    }
+    if (find_library_folder(folder) &&
+        (is_there(folder, "", path) || is_there(folder, "../bin/", path) || is_there(folder, "../../bin/", path)))
+        return TSR_OK;
+    TSR_TRY(find_own_folder(folder));
+    if (snprintf(path, TSR_FILE_CHARS, "%s%s", folder, PROGRAM) < TSR_FILE_CHARS) return TSR_OK;
     return tsr_fail(TSR_ERR_IO, "cannot find %s: the path of this program is too long", PROGRAM);
 }
 
@@ -68,7 +104,7 @@ tsr_status tsr_describer_start(tsr_describer *d) {
     char path[TSR_FILE_CHARS];
     int pair[2];
     if (d->pid > 0) return TSR_OK;
-    TSR_TRY(find_program(path));
+    TSR_TRY(find_program(d, path));
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0)
         return tsr_fail(TSR_ERR_IO, "cannot connect to %s: %s", path, strerror(errno));
     const int error = spawn(path, pair[1], &d->pid);
@@ -108,7 +144,7 @@ static int finish(tsr_describer *d, int patience) {
         kill(d->pid, SIGKILL);
         if (!reap(d->pid, 1000, &state)) state = -1;
     }
-    *d = (tsr_describer){.most_seconds = d->most_seconds};
+    *d = (tsr_describer){.most_seconds = d->most_seconds, .external = d->external, .program = d->program};
     return state;
 }
 
@@ -205,9 +241,9 @@ static const char *signal_name(int number, char text[32]) {
 #define CHECK_IT "check it with h5ls, copy it again"
 
 /* It ended by itself, with an exit code that is not 0. */
-static tsr_status explain_exit(const char *file, int code) {
+static tsr_status explain_exit(const tsr_describer *d, const char *file, int code) {
     char path[TSR_FILE_CHARS];
-    TSR_TRY(find_program(path));
+    TSR_TRY(find_program(d, path));
     if (code == 127) /* the dynamic loader's */
         return tsr_fail(TSR_FAILURE,
                         "'%s' cannot be described: a library that '%s' needs is missing; 'ldd %s' says which", file,
@@ -217,9 +253,9 @@ static tsr_status explain_exit(const char *file, int code) {
                     file, PROGRAM, code);
 }
 
-static tsr_status explain_build(const char *file, const tsr_wire_head *theirs) {
+static tsr_status explain_build(const tsr_describer *d, const char *file, const tsr_wire_head *theirs) {
     char path[TSR_FILE_CHARS];
-    TSR_TRY(find_program(path));
+    TSR_TRY(find_program(d, path));
     char versions[64] = "";
     if (memcmp(theirs->magic, TSR_WIRE_MAGIC, sizeof theirs->magic) == 0 &&
         strncmp(theirs->version, TSR_VERSION, sizeof theirs->version) != 0)
@@ -230,9 +266,13 @@ static tsr_status explain_build(const char *file, const tsr_wire_head *theirs) {
                     file, path, versions);
 }
 
-/* Why there is no answer. `seconds`: of computing that were allowed; `most_seconds`: of waiting; `state`: how the
- * process ended. */
-static tsr_status explain(const char *file, double seconds, double most_seconds, outcome how, int state) {
+static double most_seconds_of(const tsr_describer *d) {
+    return d->most_seconds > 0 ? d->most_seconds : TSR_DESCRIBE_MOST_SECONDS;
+}
+
+/* Why there is no answer. `seconds`: of computing that were allowed; `state`: how the process ended. */
+static tsr_status explain(const tsr_describer *d, const char *file, double seconds, outcome how, int state) {
+    const double most_seconds = most_seconds_of(d);
     char text[32];
     if (how == NO_MEMORY) return tsr_fail(TSR_ERR_MEMORY, "no memory to describe '%s'; free some", file);
     if (how == TOO_LATE)
@@ -259,7 +299,7 @@ static tsr_status explain(const char *file, double seconds, double most_seconds,
                         "'%s' cannot be described: HDF5 crashed on it (%s): the file is damaged; " CHECK_IT, file,
                         signal_name(WTERMSIG(state), text));
     if (how == ENDED && state != -1 && WIFEXITED(state) && WEXITSTATUS(state) != 0)
-        return explain_exit(file, WEXITSTATUS(state));
+        return explain_exit(d, file, WEXITSTATUS(state));
     return tsr_fail(TSR_ERR_FORMAT,
                     "'%s' cannot be described: what %s found makes no sense: the file is damaged; " CHECK_IT, file,
                     PROGRAM);
@@ -286,15 +326,14 @@ tsr_status tsr_describer_ask(tsr_describer *d, const char *file, double seconds,
     if (is_stale(d)) tsr_describer_close(d);
     TSR_TRY(tsr_describer_start(d));
     const double start = tsr_now_seconds();
-    const double most_seconds = d->most_seconds > 0 ? d->most_seconds : TSR_DESCRIBE_MOST_SECONDS;
     exchange x = {.fd = d->fd,
                   .deadline = start + TSR_DESCRIBE_SECONDS,
-                  .end = start + most_seconds,
+                  .end = start + most_seconds_of(d),
                   .question = question,
                   .heads = {tsr_wire_head_of(question->bytes, (uint32_t)ceil(seconds))},
                   .answer = answer};
     const outcome how = wait_for(&x);
     if (how == DONE) return TSR_OK;
     const int state = finish(d, how == ENDED ? 1000 : 0);
-    return how == OTHER_BUILD ? explain_build(file, &x.heads[1]) : explain(file, seconds, most_seconds, how, state);
+    return how == OTHER_BUILD ? explain_build(d, file, &x.heads[1]) : explain(d, file, seconds, how, state);
 }

@@ -43,17 +43,23 @@ static tsr_status failed(const tsr_text_file *f, int error) {
 }
 
 /* A link is followed, as a rename would not: the file it leads to is replaced, and the link stays. */
-static tsr_status follow_link(const char **file) {
-    static char targets[FILES_AT_ONCE][PATH_MAX];
-    static int used;
+tsr_status tsr_text_file_follow(const char **file, char *target) {
     struct stat st;
-    if (descriptor_of(*file) >= 0 || lstat(*file, &st) != 0 || !S_ISLNK(st.st_mode) || used == FILES_AT_ONCE)
-        return TSR_OK;
-    const int error = tsr_link_follow(*file, targets[used]);
+    if (!*file || descriptor_of(*file) >= 0 || lstat(*file, &st) != 0 || !S_ISLNK(st.st_mode)) return TSR_OK;
+    const int error = tsr_link_follow(*file, target);
     if (error == EPERM)
         return tsr_fail(TSR_ERR_IO, "'%s' is a link that another user made where everybody may write: name a file",
                         *file);
-    if (error == 0) *file = targets[used++];
+    if (error == 0) *file = target;
+    return TSR_OK;
+}
+
+static tsr_status follow_link(const char **file) {
+    static char targets[FILES_AT_ONCE][PATH_MAX];
+    static int used;
+    if (used == FILES_AT_ONCE) return TSR_OK;
+    TSR_TRY(tsr_text_file_follow(file, targets[used]));
+    used += *file == targets[used];
     return TSR_OK;
 }
 

@@ -25,6 +25,10 @@ typedef struct {
  * are. */
 tsr_status tsr_text_file_resolve(const char **file);
 
+/* The same for a link alone, "-" being no name: what it leads to goes to `target`, of PATH_MAX characters, and *file
+ * there. */
+tsr_status tsr_text_file_follow(const char **file, char *target);
+
 /* Whether the name leads to standard output as it was when the program began. */
 bool tsr_text_file_is_output(const char *file);
 /* Whether it is written as it stands, and has nothing to rename. */

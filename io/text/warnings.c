@@ -3,7 +3,6 @@
 
 #include <pthread.h>
 #include <stdarg.h>
-#include <stdbool.h>
 #include <string.h>
 
 #include "kernels/base/base.h"
@@ -19,8 +18,10 @@ static pthread_mutex_t one_by_one = PTHREAD_MUTEX_INITIALIZER;
 
 static void say(tsr_warnings *warnings, const char *line) {
     if (was_said(warnings->text, line)) return;
-    fprintf(warnings->to, "tessera: warning: %s\n", line);
-    fflush(warnings->to);
+    if (warnings->to) {
+        fprintf(warnings->to, "tessera: warning: %s\n", line);
+        fflush(warnings->to);
+    }
     const size_t used = strlen(warnings->text);
     if (used + strlen(line) + 2 > sizeof warnings->text) return;
     snprintf(warnings->text + used, sizeof warnings->text - used, "%s%s", used > 0 ? "\n" : "", line);
@@ -29,7 +30,7 @@ static void say(tsr_warnings *warnings, const char *line) {
 void tsr_warn(tsr_warnings *warnings, const char *format, ...) {
     char text[1024], line[2048];
     va_list arguments;
-    if (!warnings || !warnings->to) return;
+    if (!warnings || (!warnings->to && !warnings->silent)) return;
     va_start(arguments, format);
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);

@@ -4,10 +4,12 @@
 #ifndef TSR_IO_TEXT_WARNINGS_H
 #define TSR_IO_TEXT_WARNINGS_H
 
+#include <stdbool.h>
 #include <stdio.h>
 
 typedef struct {
-    FILE *to;        /* where they are said: stderr on rank 0; NULL: this rank says and keeps none */
+    FILE *to;        /* where they are said: stderr on rank 0; NULL: nowhere */
+    bool silent;     /* kept without being said; else without `to` this rank keeps none */
     char text[8192]; /* those said so far, a line each, with newlines between them */
 } tsr_warnings;
 

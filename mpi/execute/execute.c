@@ -38,6 +38,7 @@ struct tsr_executor {
     tsr_clocks clocks;
     lane_state lanes[TSR_LANE_COUNT];
     atomic_llong begun, done; /* predicted nanoseconds of the steps that have begun, and of those done */
+    atomic_bool draining;     /* x.stopped said so */
     bool all_started;         /* under clocks.lock: no lane begins before it is known that all can */
     int lanes_done;           /* under clocks.lock */
     tsr_status status;        /* of the first lane that failed; under clocks.lock */
@@ -116,7 +117,14 @@ static double predicted_run(const tsr_plan *plan, const tsr_forecast *forecast) 
     return seconds;
 }
 
-static void report_progress(tsr_executor *e, double seconds) {
+static void ask_to_stop(tsr_executor *e) {
+    if (e->x.stopped && e->x.stopped(e->x.progress_context)) atomic_store(&e->draining, true);
+}
+
+/* `seconds`: of all steps, as predicted. */
+static void look_around(tsr_executor *e, double seconds) {
+    ask_to_stop(e);
+    if (!e->x.progress) return;
     const double done = (double)atomic_load(&e->done) / 1e9, begun = (double)atomic_load(&e->begun) / 1e9;
     if (seconds > 0) e->x.progress(e->x.progress_context, done / seconds, (begun - done) / seconds);
 }
@@ -184,6 +192,14 @@ static tsr_status lane_land(lane_state *lane) {
     return TSR_OK;
 }
 
+/* Of a run that is to stop only what other ranks wait for. */
+static tsr_status run_step(lane_state *lane, const tsr_step *step) {
+    tsr_executor *e = lane->executor;
+    const bool together = step->kind == TSR_STEP_GATHER || step->kind == TSR_STEP_REDUCE;
+    if (!together && atomic_load(&e->draining)) return TSR_OK;
+    return tsr_step_run(&e->x, e->buffers, lane->stream, step);
+}
+
 static tsr_status lane_issue(lane_state *lane, const tsr_step *step) {
     tsr_executor *e = lane->executor;
     tsr_device *device = e->x.device;
@@ -191,14 +207,14 @@ static tsr_status lane_issue(lane_state *lane, const tsr_step *step) {
     tsr_signs_step(e->x.signs, step);
     if (!lane->asynchronous) {
         double start = tsr_now_seconds();
-        TSR_TRY(tsr_step_run(&e->x, e->buffers, lane->stream, step));
+        TSR_TRY(run_step(lane, step));
         double end = tsr_now_seconds();
         if (e->x.trace) tsr_trace_step(e->x.trace, step, traced_kernel(&e->x, step), start, end);
         lane_done(lane, step, end - start);
         return TSR_OK;
     }
     TSR_TRY(device->ops->event_record(device, lane->begin[lane->turn], lane->stream));
-    TSR_TRY(tsr_step_run(&e->x, e->buffers, lane->stream, step));
+    TSR_TRY(run_step(lane, step));
     TSR_TRY(device->ops->event_record(device, lane->end[lane->turn], lane->stream));
     TSR_TRY(lane_land(lane));
     lane->flying = *step;
@@ -266,9 +282,8 @@ static tsr_status watch(tsr_executor *e, double seconds) {
     while (e->status == TSR_OK && e->lanes_done < TSR_LANE_COUNT) {
         struct timespec until = soon();
         pthread_cond_timedwait(&e->clocks.moved, &e->clocks.lock, &until);
-        if (!e->x.progress) continue;
         pthread_mutex_unlock(&e->clocks.lock);
-        report_progress(e, seconds);
+        look_around(e, seconds);
         pthread_mutex_lock(&e->clocks.lock);
     }
     tsr_status status = e->status;
@@ -282,6 +297,8 @@ static void begin_anew(tsr_executor *e) {
     memset(e->clocks.clock, 0, (size_t)e->x.plan->buffers * sizeof *e->clocks.clock);
     atomic_store(&e->begun, 0);
     atomic_store(&e->done, 0);
+    atomic_store(&e->draining, false);
+    ask_to_stop(e);
     e->all_started = false;
     e->lanes_done = 0;
     for (int i = 0; i < TSR_LANE_COUNT; i++) {

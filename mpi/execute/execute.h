@@ -31,7 +31,10 @@ typedef struct {
     /* Called by tsr_executor_run's thread, five times a second; may be NULL. Shares of the run in [0, 1], by the plan's
      * rates: what is done, and what the steps under way will add. */
     void (*progress)(void *context, double done, double under_way);
-    void *progress_context;
+    /* Whether this rank was asked to stop; asked as often, may be NULL. From then on it only does what others wait for:
+     * the run ends soon and well, and C is worth nothing. */
+    bool (*stopped)(void *context);
+    void *progress_context; /* of both */
     void **buffers;   /* the plan's, from tsr_buffers_open: the executor's from here on; NULL: it opens them itself */
     tsr_trace *trace; /* takes every step's begin and end; NULL: nobody asks */
     tsr_signs *signs; /* where the lanes sign; NULL: nobody watches */

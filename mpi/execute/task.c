@@ -1,6 +1,8 @@
 /* Calls in threads (task.h). */
+#define _GNU_SOURCE /* signal masks beside C17 */
 #include "mpi/execute/task.h"
 
+#include <signal.h>
 #include <stdio.h>
 
 static void *run(void *context) {
@@ -28,4 +30,15 @@ tsr_status tsr_task_status(tsr_task *task) {
     tsr_task_wait(task);
     if (task->status != TSR_OK) tsr_message_set(task->message);
     return task->status;
+}
+
+bool tsr_thread_start(pthread_t *thread, void *(*call)(void *context), void *context) {
+    static const int crashes[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGSYS, SIGTRAP};
+    sigset_t others, before;
+    sigfillset(&others);
+    for (size_t i = 0; i < sizeof crashes / sizeof *crashes; i++) sigdelset(&others, crashes[i]);
+    pthread_sigmask(SIG_SETMASK, &others, &before); /* a new thread inherits it */
+    const bool started = pthread_create(thread, NULL, call, context) == 0;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return started;
 }

@@ -28,4 +28,8 @@ void tsr_task_wait(tsr_task *task);
 /* Waits; the call's status, and the caller's message is the call's where that failed. */
 tsr_status tsr_task_status(tsr_task *task);
 
+/* Starts a thread in which no handler of the process's signals runs, but of its own crashes. False: there is none to be
+ * had. */
+bool tsr_thread_start(pthread_t *thread, void *(*call)(void *context), void *context);
+
 #endif

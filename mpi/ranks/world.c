@@ -16,9 +16,9 @@
 
 /* ---- the world ------------------------------------------------------------------------------- */
 
-static tsr_status world_describe(tsr_world *world) {
-    TSR_TRY(TSR_MPI(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN)));
-    TSR_TRY(TSR_MPI(MPI_Comm_dup(MPI_COMM_WORLD, &world->comm)));
+/* Its ranks, by a communicator of our own, on which nobody else communicates. */
+static tsr_status find_ranks(MPI_Comm parent, tsr_world *world) {
+    TSR_TRY(TSR_MPI(MPI_Comm_dup(parent, &world->comm)));
     TSR_TRY(TSR_MPI(MPI_Comm_set_errhandler(world->comm, MPI_ERRORS_RETURN)));
     TSR_TRY(TSR_MPI(MPI_Comm_rank(world->comm, &world->rank)));
     TSR_TRY(TSR_MPI(MPI_Comm_size(world->comm, &world->ranks)));
@@ -27,8 +27,20 @@ static tsr_status world_describe(tsr_world *world) {
     TSR_TRY(TSR_MPI(MPI_Comm_size(world->node, &world->local_ranks)));
     if (gethostname(world->host, sizeof world->host) != 0) snprintf(world->host, sizeof world->host, "unknown-host");
     world->host[sizeof world->host - 1] = '\0';
+    return TSR_OK;
+}
+
+static tsr_status world_describe(tsr_world *world) {
+    TSR_TRY(TSR_MPI(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN)));
+    TSR_TRY(find_ranks(MPI_COMM_WORLD, world));
     TSR_TRY(tsr_once_open(world->node, world->rank, &world->once_window, &world->once));
     return tsr_world_share_cores(world);
+}
+
+static tsr_status check_threads(int provided, const char *advice) {
+    if (provided >= MPI_THREAD_SERIALIZED) return TSR_OK;
+    return tsr_fail(TSR_ERR_MPI, "MPI grants thread level %d, less than MPI_THREAD_SERIALIZED (%d): %s", provided,
+                    MPI_THREAD_SERIALIZED, advice);
 }
 
 tsr_status tsr_world_open(tsr_world *world) {
@@ -42,11 +54,7 @@ tsr_status tsr_world_open(tsr_world *world) {
     tsr_launcher_alone(&opened.launcher);
     if (running) TSR_TRY(TSR_MPI(MPI_Query_thread(&provided)));
     else TSR_TRY(TSR_MPI(MPI_Init_thread(NULL, NULL, MPI_THREAD_MULTIPLE, &provided)));
-    if (provided < MPI_THREAD_SERIALIZED)
-        return tsr_fail(
-            TSR_ERR_MPI,
-            "MPI grants thread level %d, less than MPI_THREAD_SERIALIZED (%d): use an MPI library built with threads",
-            provided, MPI_THREAD_SERIALIZED);
+    TSR_TRY(check_threads(provided, "use an MPI library built with threads"));
     opened.threads = provided == MPI_THREAD_MULTIPLE;
     opened.warnings = calloc(1, sizeof *opened.warnings); /* without memory for them there are none */
     const tsr_status status = world_describe(&opened);
@@ -57,6 +65,38 @@ tsr_status tsr_world_open(tsr_world *world) {
     if (opened.warnings && opened.rank == 0) opened.warnings->to = stderr;
     *world = opened;
     return TSR_OK;
+}
+
+tsr_status tsr_world_open_on(MPI_Comm comm, tsr_world *world) {
+    tsr_world opened = {.comm = MPI_COMM_NULL,
+                        .node = MPI_COMM_NULL,
+                        .once_window = MPI_WIN_NULL,
+                        .launcher = {.name = "", .variable = "", .rank = -1, .bound = true, .unbind = ""},
+                        .started_seconds = tsr_now_seconds()};
+    int running = 0;
+    int ended = 0;
+    int provided = MPI_THREAD_SINGLE;
+    TSR_TRY(TSR_MPI(MPI_Initialized(&running)));
+    TSR_TRY(TSR_MPI(MPI_Finalized(&ended)));
+    if (!running || ended)
+        return tsr_fail(TSR_ERR_MPI, "MPI %s: call MPI_Init_thread with MPI_THREAD_MULTIPLE before this",
+                        ended ? "has ended" : "has not started");
+    if (comm == MPI_COMM_NULL) return tsr_fail(TSR_ERR_USAGE, "MPI_COMM_NULL has no ranks: hand a communicator");
+    TSR_TRY(TSR_MPI(MPI_Query_thread(&provided)));
+    TSR_TRY(check_threads(provided, "start it by MPI_Init_thread with MPI_THREAD_MULTIPLE"));
+    opened.threads = provided == MPI_THREAD_MULTIPLE;
+    TSR_TRY(find_ranks(comm, &opened));
+    TSR_TRY(tsr_world_share_cores(&opened));
+    *world = opened;
+    return TSR_OK;
+}
+
+void tsr_world_leave(tsr_world *world) {
+    int ended = 0;
+    MPI_Finalized(&ended);
+    if (ended) return;
+    if (world->node != MPI_COMM_NULL) MPI_Comm_free(&world->node);
+    if (world->comm != MPI_COMM_NULL) MPI_Comm_free(&world->comm);
 }
 
 tsr_status tsr_world_check_launcher(const tsr_world *world) {
@@ -123,6 +163,12 @@ tsr_status tsr_agree(MPI_Comm comm, tsr_status status) {
     if (worst.rank != 0 && mine.rank == 0) TSR_TRY(message_receive(comm, worst.rank));
     if (mine.rank != 0) tsr_message_set("");
     return (tsr_status)(worst.severity % TSR_STATUS_COUNT);
+}
+
+void tsr_share_message(MPI_Comm comm) {
+    char text[MESSAGE_CHARS];
+    snprintf(text, sizeof text, "%s", tsr_message());
+    if (tsr_broadcast(comm, text, sizeof text) == TSR_OK) tsr_message_set(text);
 }
 
 tsr_status tsr_broadcast(MPI_Comm comm, void *data, size_t bytes) {

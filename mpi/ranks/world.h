@@ -30,6 +30,11 @@ typedef struct tsr_world {
 /* Collective. Starts MPI (asking for MPI_THREAD_MULTIPLE) unless it runs; TSR_ERR_MPI when not even SERIALIZED is
  * there. */
 tsr_status tsr_world_open(tsr_world *world);
+/* Collective over comm, a caller's, of which nothing changes: ranks stay on the cores where they are, MPI keeps its
+ * error handlers, and `warnings` and `describer` are NULL. MPI has been started, or TSR_ERR_MPI. */
+tsr_status tsr_world_open_on(MPI_Comm comm, tsr_world *world);
+/* Collective. Ends what tsr_world_open_on opened; MPI goes on. */
+void tsr_world_leave(tsr_world *world);
 /* Local. TSR_ERR_USAGE where another MPI's launcher started this job (tsr_launcher_check). */
 tsr_status tsr_world_check_launcher(const tsr_world *world);
 /* Collective, and only after agreement: never on a path one rank takes alone. */
@@ -38,6 +43,8 @@ void tsr_world_close(tsr_world *world);
 /* Collective over comm. The worst status any rank brings, on every rank; its message moves to rank 0 (with "rank R
  * on HOST: " before it when R is not 0) and is cleared elsewhere, so that exactly one rank prints it. */
 tsr_status tsr_agree(MPI_Comm comm, tsr_status status);
+/* Collective. After a failure that all agreed on: rank 0's message to every rank. */
+void tsr_share_message(MPI_Comm comm);
 /* Collective. rank 0's plain memory to every rank; any size. */
 tsr_status tsr_broadcast(MPI_Comm comm, void *data, size_t bytes);
 /* Rank 0 did something the others wait for: agreement on its status, then its result to all. Collective. */

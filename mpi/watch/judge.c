@@ -52,7 +52,7 @@ static bool busy(const tsr_watched *rank, int lane) {
 
 static bool of_files(int lane, const tsr_watch_limits *limits) {
     return lane == TSR_LANE_READ || lane == TSR_LANE_WRITE || lane == TSR_LANE_PHASE ||
-           (limits->unmeasured && lane != TSR_LANE_EXCHANGE);
+           (limits->host && lane != TSR_LANE_EXCHANGE);
 }
 
 /* How long the lane's step has made no sign while its rank was alive. Ranks that are done with their part of a phase

@@ -33,7 +33,7 @@ typedef struct {
     double file_named; /* a step or phase that waits for a file is named after this */
     double file;       /* ... and is a stall after this */
     double slow;       /* a lane that was busy for this long is compared with those of other ranks */
-    bool unmeasured;   /* nobody knows how long products take, as on a CPU: device lanes have the limits of files */
+    bool host;         /* device lanes work on the CPU, whose speed is nobody's promise: the limits of files */
 } tsr_watch_limits;
 
 typedef enum {

@@ -21,6 +21,7 @@ hdf5='io/hdf5 io/hdf5/access io/hdf5/carried io/hdf5/external io/hdf5/output'
 disk="kernels/base/base.h io io/text io/files io/filters io/chunks io/pieces io/describe $hdf5"
 kernels='kernels/base kernels/device kernels/fill kernels/pack kernels/memory kernels/gemm kernels/gemm/cpu'
 io='io io/text io/files io/filters io/pieces io/describe io/output io/record'
+library='app/library app/library/api'
 mpi='mpi/ranks mpi/plan mpi/schedule mpi/transport mpi/distribute mpi/execute mpi/watch'
 rooms="
 kernels/base
@@ -57,15 +58,16 @@ mpi/transport         kernels/base kernels/device io/text io/store.h mpi/ranks
 mpi/distribute        kernels/base io/text io/store.h mpi/ranks mpi/plan mpi/schedule
 mpi/execute           kernels/base kernels/device kernels/gemm kernels/pack io io/record $mpi
 mpi/watch             kernels/base io/text mpi/ranks mpi/schedule
-app                   $kernels $io $mpi app/library app/products app/commands app/run
+app                   $kernels $io $mpi $library app/products app/commands app/run
 app/library           $kernels $io $mpi app/verify app/products
+app/library/api       $kernels $io $mpi app/library app/products app/bench/bench_product.h
 app/products          kernels/base io io/text
 app/verify            $kernels $io $mpi app/products app/library/listener.h
 app/info              $kernels $io
-app/run               $kernels $io $mpi app app/library app/report app/bench/bench_product.h
-app/bench             $kernels kernels/gemm/vendor $io $mpi app app/library app/products app/run app/commands/command.h
+app/run               $kernels $io $mpi app $library app/report
+app/bench             $kernels kernels/gemm/vendor $io $mpi app $library app/products app/run app/commands/command.h
 app/report            kernels/base io io/text io/record io/describe app app/commands/command.h
-app/commands          $kernels $io $mpi app app/library app/products app/run app/verify app/bench app/info
+app/commands          $kernels $io $mpi app $library app/products app/run app/verify app/bench app/info
 "
 
 # includes TREE FOLDER...: a line `FILE NAME` for each include of the files there, NAME as written between <> or "".
@@ -149,7 +151,7 @@ check_tree() {
     forbid_includes "$tree" app "hdf5\\.h\$|$cuda" "commands use what the folders below offer"
     # One run as a library, and the check that it calls, leave the command line, signals and output to their caller.
     why="a run tells its caller, and prints nothing"
-    for room in library verify; do
+    for room in library verify; do # rooms inside them, too
         forbid_includes "$tree" app/$room '(argp|signal)\.h$' "a run knows no command line and no signals"
         forbid_calls "$tree" 'v?printf|puts|putchar|perror|signal|sigaction|raise|kill' "$why" \
             $(sources "$tree/app/$room")
@@ -318,7 +320,8 @@ mpi/transport mpi/plan mpi/execute io
 mpi/distribute mpi/execute mpi/transport kernels/device io
 mpi/execute app kernels/gemm/hopper
 app kernels/gemm/hopper tests
-app/library app app/commands app/run app/bench
+app/library app app/commands app/run app/bench app/library/api
+app/library/api app app/commands app/run
 app/verify app app/commands app/run
 app/run app/commands
 app/bench app/verify

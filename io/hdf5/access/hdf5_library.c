@@ -16,24 +16,36 @@ const char *tsr_h5_plugin_folders(void) {
     return folders && *folders ? folders : NULL;
 }
 
+/* What the process had set before, which may use HDF5 itself; under `lock`. */
+static struct {
+    H5E_auto2_t print;
+    void *print_context;
+    unsigned plugins;
+} before;
+
 static void start(void) {
-    H5dont_atexit(); /* the exit handler can crash a run that already failed to write */
     H5open();
-    H5PLset_loading_state(0); /* an unknown filter in a file must not load code */
     tsr_h5_filters_register();
-    if (tsr_h5_plugin_folders()) H5PLset_loading_state(H5PL_FILTER_PLUGIN);
 }
 
 void tsr_h5_enter(void) {
     pthread_mutex_lock(&lock);
     pthread_once(&started, start);
-    H5Eset_auto2(H5E_DEFAULT, NULL, NULL); /* per thread in a thread-safe build */
+    if (H5Eget_auto2(H5E_DEFAULT, &before.print, &before.print_context) < 0) before.print = NULL;
+    if (H5PLget_loading_state(&before.plugins) < 0) before.plugins = 0;
+    H5Eset_auto2(H5E_DEFAULT, NULL, NULL);                                   /* per thread in a thread-safe build */
+    H5PLset_loading_state(tsr_h5_plugin_folders() ? H5PL_FILTER_PLUGIN : 0); /* else an unknown filter loads code */
     H5Eclear2(H5E_DEFAULT);
 }
 
-void tsr_h5_leave(void) { pthread_mutex_unlock(&lock); }
+void tsr_h5_leave(void) {
+    H5PLset_loading_state(before.plugins);
+    H5Eset_auto2(H5E_DEFAULT, before.print, before.print_context);
+    pthread_mutex_unlock(&lock);
+}
 
 void tsr_h5_start(void) {
+    H5dont_atexit(); /* the exit handler can crash a run that already failed to write */
     tsr_h5_enter();
     tsr_h5_leave();
 }

@@ -36,6 +36,7 @@ static struct {
 } blas;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static bool loaded, broken;
+static int found_threads; /* of OpenBLAS: when it was loaded, or at tsr_blas_enter */
 static char why[TSR_LIBRARY_WHY_CHARS];
 
 #ifdef TSR_BLAS_FILE
@@ -76,6 +77,7 @@ static void load(void) {
         return;
     }
     loaded = load_functions();
+    if (loaded && blas.get_num_threads) found_threads = blas.get_num_threads();
     if (kept) setenv(variable, kept, 1);
     else unsetenv(variable);
     free(kept);
@@ -223,6 +225,14 @@ tsr_status tsr_blas_start(int threads) {
     TSR_TRY(first_product());
     started = threads;
     return TSR_OK;
+}
+
+void tsr_blas_enter(void) {
+    if (loaded && blas.get_num_threads) found_threads = blas.get_num_threads();
+}
+
+void tsr_blas_leave(void) {
+    if (loaded && blas.set_num_threads && found_threads > 0 && !broken) blas.set_num_threads(found_threads);
 }
 
 /* ---- products -------------------------------------------------------------------------------- */

@@ -18,6 +18,11 @@ extern "C" {
  * TSR_ERR_MEMORY where a thread or a buffer is not to be had: after that the process can multiply no more. */
 tsr_status tsr_blas_start(int threads);
 
+/* Around a run in a process that may multiply with the same library itself: leave gives OpenBLAS back the number of
+ * threads that it had at enter, or where it was not used here before then, when it was loaded. Local. */
+void tsr_blas_enter(void);
+void tsr_blas_leave(void);
+
 /* Whether OpenBLAS believes in a thread that could not be started. Its own end would wait for that thread, so the
  * process has to leave without (_exit). Local. */
 bool tsr_blas_broken(void);

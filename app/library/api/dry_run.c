@@ -1,7 +1,5 @@
 /* What --dry-run shows (dry_run.h). */
-#include "app/run/dry_run.h"
-
-#include <stdio.h>
+#include "app/library/api/dry_run.h"
 
 #include "app/bench/bench_product.h"
 #include "app/library/run_state.h"
@@ -10,16 +8,16 @@
 #include "mpi/plan/predict.h"
 #include "mpi/plan/print.h"
 
-static void show_chunks(const tsr_run *run) {
+static void show_chunks(const tsr_run *run, FILE *to) {
     const tsr_output_spec *c = &run->spec;
     char filters[160] = "", text[32];
     if (c->chunk_rows == 0) return;
     const tsr_pipeline pipeline = tsr_output_pipeline(c);
     for (int f = 0; f < pipeline.count; f++)
         tsr_text_append(filters, sizeof filters, ", %s", tsr_filter_text(&pipeline.use[f], text, sizeof text));
-    printf("chunks of C    %lld of %lldx%lld%s; encoding takes %s of host memory beside what follows\n",
-           (long long)tsr_spec_chunks(c), (long long)c->chunk_rows, (long long)c->chunk_cols, filters,
-           tsr_format_bytes((double)c->encode_bytes, text));
+    fprintf(to, "chunks of C    %lld of %lldx%lld%s; encoding takes %s of host memory beside what follows\n",
+            (long long)tsr_spec_chunks(c), (long long)c->chunk_rows, (long long)c->chunk_cols, filters,
+            tsr_format_bytes((double)c->encode_bytes, text));
 }
 
 #define SAMPLE_EDGE 512 /* of the product that is measured: milliseconds on any CPU */
@@ -42,7 +40,7 @@ static tsr_status measure_kernel(const tsr_run *run, double *flops) {
 
 /* A CPU's kernel is measured, because its speed is any; a GPU's is known or a typical one, like what files and links
  * give. */
-static tsr_status show_prediction(const tsr_run *run) {
+static tsr_status show_prediction(const tsr_run *run, FILE *to) {
     tsr_plan plan = run->plan;
     tsr_prediction model;
     const tsr_extents all = tsr_problem_real_product(&plan.problem);
@@ -57,11 +55,11 @@ static tsr_status show_prediction(const tsr_run *run) {
     }
     tsr_plan_predict(&plan, &model);
     const double rounds = (double)tsr_ceil_div(tsr_run_rounds(run), run->teams);
-    printf("predicted      %.3g s after start-up, bounded by %s; allow a job twice that\n", rounds * model.seconds,
-           tsr_lane_name(tsr_prediction_busiest(&model)));
-    printf("rates a rank   multiply %.4g GFLOP/s (%s)\n", rate[TSR_LANE_MULTIPLY] / 1e9, from);
-    printf("               read %g, write %g, exchange %g GB/s (typical)\n", rate[TSR_LANE_READ] / 1e9,
-           rate[TSR_LANE_WRITE] / 1e9, rate[TSR_LANE_EXCHANGE] / 1e9);
+    fprintf(to, "predicted      %.3g s after start-up, bounded by %s; allow a job twice that\n", rounds * model.seconds,
+            tsr_lane_name(tsr_prediction_busiest(&model)));
+    fprintf(to, "rates a rank   multiply %.4g GFLOP/s (%s)\n", rate[TSR_LANE_MULTIPLY] / 1e9, from);
+    fprintf(to, "               read %g, write %g, exchange %g GB/s (typical)\n", rate[TSR_LANE_READ] / 1e9,
+            rate[TSR_LANE_WRITE] / 1e9, rate[TSR_LANE_EXCHANGE] / 1e9);
     return TSR_OK;
 }
 
@@ -72,7 +70,7 @@ static int64_t group_of(const tsr_run *run) {
 }
 
 /* Which kernel makes the products of a whole panel, and of the last one of k where that is shorter. */
-static void show_products(const tsr_run *run) {
+static void show_products(const tsr_run *run, FILE *to) {
     const tsr_plan *plan = &run->plan;
     const int64_t multiple = run->kernel->multiple, all = tsr_ceil_div(plan->problem.k, plan->r);
     const int64_t batch = group_of(run);
@@ -85,30 +83,32 @@ static void show_products(const tsr_run *run) {
     if (m == 0 || n == 0) return;
     for (int i = 0; i < 2; i++)
         if (depths[i] > 0 && (i == 0 || depths[1] < depths[0]))
-            printf("%-14s %lld x %lld x %lld: %s\n", i == 0 ? "products" : "", (long long)m, (long long)n,
-                   (long long)depths[i], tsr_gemm_explain(run->kernel, batch, m, n, depths[i], text));
+            fprintf(to, "%-14s %lld x %lld x %lld: %s\n", i == 0 ? "products" : "", (long long)m, (long long)n,
+                    (long long)depths[i], tsr_gemm_explain(run->kernel, batch, m, n, depths[i], text));
 }
 
-tsr_status tsr_dry_run_print(const tsr_run *run) {
+tsr_status tsr_dry_run_print(const tsr_run *run, FILE *to) {
     if (run->world->rank != 0) return TSR_OK;
     if (run->swapped)
-        printf("order          col: planned as the files store it, C' = op(B)' op(A)': the first factor below is B\n");
-    printf("kernel         %s (%s) on %s, accuracy %s, transport %s\n", run->kernel->name, run->kernel->what,
-           run->facts.name, tsr_accuracy_name(tsr_run_loss(run)), run->transport_ops->name);
+        fprintf(to,
+                "order          col: planned as the files store it, C' = op(B)' op(A)': the first factor below is B\n");
+    fprintf(to, "kernel         %s (%s) on %s, accuracy %s, transport %s\n", run->kernel->name, run->kernel->what,
+            run->facts.name, tsr_accuracy_name(tsr_run_loss(run)), run->transport_ops->name);
     char text[32], why[TSR_GEMM_TEXT];
-    printf("kernel choice  %s\n",
-           tsr_gemm_explain_choice(run->engine.kernel, &run->facts, &run->request, run->kernel, why));
+    fprintf(to, "kernel choice  %s\n",
+            tsr_gemm_explain_choice(run->engine.kernel, &run->facts, &run->request, run->kernel, why));
     if (run->problem.batch > 1)
-        printf("products       %lld, a rank makes %lld at a time\n", (long long)run->products.count,
-               (long long)group_of(run));
+        fprintf(to, "products       %lld, a rank makes %lld at a time\n", (long long)run->products.count,
+                (long long)group_of(run));
     else if (run->products.count != 1)
-        printf("products       %lld, shared by %d team%s of %d rank%s\n", (long long)run->products.count, run->teams,
-               run->teams == 1 ? "" : "s", tsr_run_team_ranks(run), tsr_run_team_ranks(run) == 1 ? "" : "s");
-    show_products(run);
-    show_chunks(run);
+        fprintf(to, "products       %lld, shared by %d team%s of %d rank%s\n", (long long)run->products.count,
+                run->teams, run->teams == 1 ? "" : "s", tsr_run_team_ranks(run),
+                tsr_run_team_ranks(run) == 1 ? "" : "s");
+    show_products(run, to);
+    show_chunks(run, to);
     if (run->trace_file)
-        printf("trace          %s of host memory on the rank with the most steps, beside what follows\n",
-               tsr_format_bytes(run->trace_bytes, text));
-    TSR_TRY(tsr_plan_print(&run->plan, stdout));
-    return show_prediction(run);
+        fprintf(to, "trace          %s of host memory on the rank with the most steps, beside what follows\n",
+                tsr_format_bytes(run->trace_bytes, text));
+    TSR_TRY(tsr_plan_print(&run->plan, to));
+    return show_prediction(run, to);
 }

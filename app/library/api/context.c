@@ -1,0 +1,76 @@
+/* Contexts, versions and statuses of tessera.h. */
+#include "app/library/api/context.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "app/library/api/sized.h"
+#include "io/stores.h"
+
+#define X(code, exit_code, text) _Static_assert((int)TESSERA_##code == (int)TSR_##code, "statuses keep their numbers");
+TSR_STATUS_LIST(X)
+#undef X
+
+const char *tessera_version(void) { return TSR_VERSION; }
+
+const char *tessera_status_text(int status) { return tsr_status_text((tsr_status)status); }
+
+const char *tessera_message(void) { return tsr_message(); }
+
+tessera_context tsr_context_over(const tsr_world *world, const tsr_caller *caller) {
+    return (tessera_context){.world = *world, .caller = caller};
+}
+
+static tsr_status take_options(tessera_context *t, const tessera_open_options *given) {
+    tessera_open_options o = {.size = sizeof o};
+    if (given) TSR_TRY(tsr_sized_take("tessera_open_options", given, &o, sizeof o));
+    t->abort_job = o.abort_job;
+    t->abort_context = o.abort_context;
+    if (o.describe && snprintf(t->describe, sizeof t->describe, "%s", o.describe) >= (int)sizeof t->describe)
+        return tsr_fail(TSR_ERR_USAGE, "the name of tessera-describe is too long: '%.100s...'", o.describe);
+    if (o.plugins) tsr_stores_plugins(o.plugins);
+    return TSR_OK;
+}
+
+/* Where a rank cannot even have memory for it, no other rank opens one. */
+static tsr_status open_context(MPI_Comm comm, const tessera_open_options *options, tessera_context **context) {
+    tsr_world world;
+    TSR_TRY(tsr_world_open_on(comm, &world));
+    tessera_context *t = calloc(1, sizeof *t);
+    tsr_status status = t ? take_options(t, options) : tsr_fail(TSR_ERR_MEMORY, "no memory for a context: free some");
+    status = tsr_agree(world.comm, status);
+    if (status != TSR_OK) {
+        tsr_share_message(world.comm);
+        tsr_world_leave(&world);
+        free(t);
+        return status;
+    }
+    t->world = world;
+    t->own_world = true;
+    t->describer.program = *t->describe ? t->describe : NULL;
+    *context = t;
+    return TSR_OK;
+}
+
+int tessera_open(MPI_Comm comm, const tessera_open_options *options, tessera_context **context) {
+    tsr_message_set("");
+    if (!context) return tsr_fail(TSR_ERR_USAGE, "tessera_open: there is no place for the context: hand one");
+    *context = NULL;
+    return open_context(comm, options, context);
+}
+
+int tessera_open_fortran(int comm, const tessera_open_options *options, tessera_context **context) {
+    return tessera_open(MPI_Comm_f2c((MPI_Fint)comm), options, context);
+}
+
+void tessera_close(tessera_context *t) {
+    if (!t) return;
+    tsr_describer_close(&t->describer);
+    if (t->own_world) tsr_world_leave(&t->world);
+    free(t);
+}
+
+void tessera_cancel(tessera_context *t) {
+    if (t && atomic_load(&t->running)) atomic_store(&t->cancelled, true);
+}

@@ -1,0 +1,57 @@
+/* A context of tessera.h, and what the program adds to a call on one: it shows and guards what every caller gets. */
+#ifndef TSR_APP_LIBRARY_API_CONTEXT_H
+#define TSR_APP_LIBRARY_API_CONTEXT_H
+
+#include <stdatomic.h>
+
+#include "app/library/api/job_log.h"
+#include "app/library/run.h"
+#include "app/library/tessera.h"
+#include "io/describe/describe.h"
+
+/* The program's functions, any of which may be NULL. They are called as those of tsr_run_calls are. */
+typedef struct {
+    void *context; /* handed to each; not owned */
+    const tsr_guard *guard;
+    tsr_listener progress;
+    void (*note)(void *context, const char *text);
+    /* The options were refused, with the same status on every rank; `log` NULL: it is what was refused, or none. */
+    void (*refused)(void *context, const char *log, tsr_status status);
+    /* Rank 0: C has its name, and the log says so, or not where `log` says why. */
+    tsr_status (*published)(void *context, const tsr_run_record *record, const tsr_output_spec *spec,
+                            const tsr_output *output, const tsr_run_log *log, bool logged);
+    void (*planned)(void *context, const char *text); /* rank 0: tessera_plan's text */
+} tsr_caller;
+
+struct tessera_context {
+    tsr_world world;
+    bool own_world; /* opened, and to be left, here */
+    tsr_describer describer;
+    char describe[TSR_FILE_CHARS]; /* "": looked for */
+    void (*abort_job)(void *context, int exit_code, const char *message);
+    void *abort_context;      /* not owned */
+    const tsr_caller *caller; /* NULL: not the program; not owned */
+    atomic_bool running;      /* a call is under way */
+    atomic_bool cancelled;    /* on this rank */
+};
+
+/* A context over the program's world, which is not owned, as its caller; nothing to close. */
+tessera_context tsr_context_over(const tsr_world *world, const tsr_caller *caller);
+
+/* spread.c: a cancellation goes from rank to rank along a tree, each of whose ranks tells its neighbours once. */
+typedef struct {
+    const tsr_world *world;
+    int neighbours[3], count;
+    bool told;
+    bool heard[3];
+    MPI_Request requests[3];
+} tsr_spread;
+
+void tsr_spread_open(const tsr_world *world, tsr_spread *spread);
+/* Local, while the call runs, with MPI_THREAD_MULTIPLE. Tells the neighbours where `*cancelled`, and sets it where one
+ * of them says so. */
+tsr_status tsr_spread_step(tsr_spread *spread, atomic_bool *cancelled);
+/* Collective, after the call: what was sent is received. */
+tsr_status tsr_spread_close(tsr_spread *spread);
+
+#endif

@@ -1,0 +1,311 @@
+/* tessera_multiply and tessera_plan: one run (run.h) in a thread of its own, in which what belongs to threads may
+ * change: signals that are blocked, the GPU in use. The caller's thread waits, tells its caller how far the run is, and
+ * passes a cancellation on. */
+#define _GNU_SOURCE /* open_memstream, clocks */
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "app/library/api/context.h"
+#include "app/library/api/dry_run.h"
+#include "app/library/api/multiply_options.h"
+#include "app/library/api/record_handle.h"
+#include "io/text/text_file.h"
+#include "kernels/gemm/cpu/blas.h"
+#include "mpi/execute/task.h"
+
+#define TICK_SECONDS 0.1
+
+typedef struct {
+    tessera_context *context;
+    const tsr_caller *caller; /* a table of nothing where the context has none */
+    tsr_world world;          /* the context's, with the warnings and the clock of this call */
+    tsr_warnings warnings;
+    tsr_multiply_call read;
+    bool plans; /* no more than that */
+    char *text; /* rank 0: of the plan, or of the record; owned until it is handed out */
+    size_t text_bytes;
+    tsr_run_log log;
+    tsr_spread spread;
+    /* For the caller's thread, under the lock. */
+    pthread_mutex_t lock;
+    pthread_cond_t moved;
+    tessera_progress at;
+    bool ended;
+    tsr_status status;
+    char message[2048];
+} call;
+
+static atomic_flag busy = ATOMIC_FLAG_INIT; /* a call is under way in this process */
+
+/* ---- what the run tells ---------------------------------------------------------------------- */
+
+static void stage(void *context, const char *name) {
+    call *x = context;
+    tsr_run_log_stage(&x->log, name);
+    pthread_mutex_lock(&x->lock);
+    x->at.stage = name;
+    pthread_mutex_unlock(&x->lock);
+}
+
+static void multiplied(void *context, double share) { tsr_run_log_progress(&((call *)context)->log, share); }
+
+static void begin(void *context, const char *what, double total, const char *unit) {
+    call *x = context;
+    tsr_listener_begin(&x->caller->progress, what, total, unit);
+    pthread_mutex_lock(&x->lock);
+    x->at.stage = what;
+    x->at.done = 0;
+    x->at.total = total;
+    x->at.unit = unit;
+    pthread_mutex_unlock(&x->lock);
+}
+
+static void advance(void *context, double done, double under_way) {
+    call *x = context;
+    tsr_listener_advance(&x->caller->progress, done, under_way);
+    pthread_mutex_lock(&x->lock);
+    x->at.done = done;
+    pthread_mutex_unlock(&x->lock);
+}
+
+static void extend(void *context, double units) {
+    call *x = context;
+    tsr_listener_extend(&x->caller->progress, units);
+    pthread_mutex_lock(&x->lock);
+    x->at.total += units;
+    pthread_mutex_unlock(&x->lock);
+}
+
+static void end(void *context) {
+    call *x = context;
+    tsr_listener_end(&x->caller->progress);
+    pthread_mutex_lock(&x->lock);
+    x->at.done = x->at.total;
+    pthread_mutex_unlock(&x->lock);
+}
+
+static void note(void *context, const char *text) {
+    const tsr_caller *caller = ((const call *)context)->caller;
+    if (caller->note) caller->note(caller->context, text);
+}
+
+static bool stopped(void *context) { return atomic_load(&((const call *)context)->context->cancelled); }
+
+static tsr_status planned(void *context, const struct tsr_run *run) {
+    call *x = context;
+    if (x->world.rank != 0) return TSR_OK;
+    FILE *to = open_memstream(&x->text, &x->text_bytes);
+    if (!to) return tsr_fail(TSR_ERR_MEMORY, "no memory for the plan's text: free some");
+    const tsr_status status = tsr_dry_run_print(run, to);
+    if (fclose(to) != 0 && status == TSR_OK)
+        return tsr_fail(TSR_ERR_MEMORY, "no memory for the plan's text: free some");
+    if (status == TSR_OK && x->caller->planned) x->caller->planned(x->caller->context, x->text);
+    return status;
+}
+
+static void output_made(void *context, const tsr_output *output) {
+    const tsr_guard *guard = ((const call *)context)->caller->guard;
+    if (guard && guard->output) guard->output(output);
+}
+
+static void failing(void *context) {
+    const tsr_guard *guard = ((const call *)context)->caller->guard;
+    if (guard && guard->wait) guard->wait();
+}
+
+/* Where the caller's function returns, tsr_abort follows. */
+static void give_up(void *context, tsr_status status, bool removed) {
+    call *x = context;
+    const tessera_context *t = x->context;
+    tsr_job_log_give_up(&x->world, x->caller->guard, &x->log, status);
+    if (!removed && x->world.ranks > x->world.local_ranks) sleep(1); /* one on another node did, speaks and aborts */
+    if (t->abort_job) t->abort_job(t->abort_context, tsr_status_exit_code(status), tsr_message());
+}
+
+/* C is in place, whatever happens here: without memory for its text there is no record. */
+static tsr_status published(void *context, const tsr_run_record *record, const tsr_output_spec *spec,
+                            const tsr_output *output) {
+    call *x = context;
+    FILE *to = open_memstream(&x->text, &x->text_bytes);
+    if (to) (void)tsr_record_write_json(record, to);
+    if (to) fclose(to);
+    const bool logged = tsr_job_log_done(&x->world, x->caller->guard, &x->log, "C", tsr_record_write_members, record);
+    if (!x->caller->published) return TSR_OK;
+    return x->caller->published(x->caller->context, record, spec, output, &x->log, logged);
+}
+
+/* ---- the run --------------------------------------------------------------------------------- */
+
+static tsr_status run(call *x) {
+    const tsr_run_calls calls = {.context = x,
+                                 .progress = {x, begin, advance, extend, end},
+                                 .stage = stage,
+                                 .multiplied = multiplied,
+                                 .stopped = stopped,
+                                 .note = note,
+                                 .planned = planned,
+                                 .output_made = output_made,
+                                 .failing = failing,
+                                 .give_up = give_up,
+                                 .published = published};
+    tsr_run_options *options = &x->read.run;
+    const char *log = x->read.log;
+    TSR_TRY(tsr_job_log_open(&x->world, x->caller->guard, x->plans ? NULL : log, options->command, &x->log));
+    options->started = x->log.started;
+    tsr_status status = TSR_OK;
+    if (x->plans && log) /* any other run has written to it */
+        status = tsr_agree(x->world.comm, x->world.rank == 0 ? tsr_text_file_check("log", log) : TSR_OK);
+    if (status == TSR_OK)
+        status = x->plans ? tsr_run_plan(&x->world, options, &calls) : tsr_run_multiply(&x->world, options, &calls);
+    tsr_job_log_close(&x->world, x->caller->guard, &x->log, status);
+    return status;
+}
+
+static void *run_thread(void *context) {
+    call *x = context;
+    const tsr_status status = run(x);
+    pthread_mutex_lock(&x->lock);
+    x->status = status;
+    snprintf(x->message, sizeof x->message, "%s", tsr_message());
+    x->ended = true;
+    pthread_cond_signal(&x->moved);
+    pthread_mutex_unlock(&x->lock);
+    return NULL;
+}
+
+/* Waits a moment, or until the run has ended. */
+static bool wait_a_tick(call *x, tessera_progress *at) {
+    struct timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_nsec += (long)(TICK_SECONDS * 1e9);
+    if (until.tv_nsec >= 1000000000L) {
+        until.tv_sec++;
+        until.tv_nsec -= 1000000000L;
+    }
+    pthread_mutex_lock(&x->lock);
+    int error = 0;
+    while (!x->ended && error == 0) error = pthread_cond_timedwait(&x->moved, &x->lock, &until);
+    const bool ended = x->ended;
+    *at = x->at;
+    pthread_mutex_unlock(&x->lock);
+    at->seconds = tsr_now_seconds() - x->world.started_seconds;
+    return ended;
+}
+
+/* A failure to pass on a cancellation is none of the run. */
+static void watch(call *x) {
+    const tessera_multiply_options *o = &x->read.given;
+    tessera_progress at;
+    for (bool ended = false; !ended;) {
+        ended = wait_a_tick(x, &at);
+        if (o->progress && o->progress(o->progress_context, &at) != 0) tessera_cancel(x->context);
+        if (x->world.threads && !ended) (void)tsr_spread_step(&x->spread, &x->context->cancelled);
+    }
+}
+
+/* Collective. */
+static tsr_status run_and_watch(call *x) {
+    pthread_condattr_t clock;
+    pthread_t thread;
+    pthread_condattr_init(&clock);
+    pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
+    pthread_mutex_init(&x->lock, NULL);
+    pthread_cond_init(&x->moved, &clock);
+    tsr_spread_open(&x->world, &x->spread);
+    tsr_blas_enter();
+    atomic_store(&x->context->running, true);
+    if (tsr_thread_start(&thread, run_thread, x)) {
+        watch(x);
+        pthread_join(thread, NULL);
+    } else {
+        run_thread(x); /* as well as it goes: nobody is told */
+    }
+    atomic_store(&x->context->running, false);
+    tsr_blas_leave();
+    pthread_cond_destroy(&x->moved);
+    pthread_mutex_destroy(&x->lock);
+    pthread_condattr_destroy(&clock);
+    tsr_message_set(x->message);
+    const tsr_status spread = tsr_spread_close(&x->spread);
+    return x->status != TSR_OK ? x->status : spread;
+}
+
+/* ---- the call -------------------------------------------------------------------------------- */
+
+static void take_world(call *x) {
+    static const tsr_caller nobody;
+    tessera_context *t = x->context;
+    x->caller = t->caller ? t->caller : &nobody;
+    x->world = t->world;
+    x->at = (tessera_progress){.size = sizeof x->at, .stage = "start-up", .unit = ""};
+    if (!t->own_world) return; /* the program's, which began before */
+    x->world.started_seconds = tsr_now_seconds();
+    x->warnings.silent = x->world.rank == 0;
+    x->world.warnings = &x->warnings;
+    x->world.describer = &t->describer;
+}
+
+/* Collective. What the options say, agreed on. */
+static tsr_status read_call(call *x, const char *a, const char *b, const char *c,
+                            const tessera_multiply_options *options) {
+    const tsr_caller *caller = x->caller;
+    tsr_status status = tsr_multiply_call_read(a, b, c, options, &x->read);
+    status = tsr_agree(x->world.comm, status);
+    if (status != TSR_OK && !x->plans && caller->refused) caller->refused(caller->context, x->read.log, status);
+    return status;
+}
+
+/* Collective. `text` is rank 0's. */
+static tsr_status make_call(tessera_context *t, bool plans, const char *a, const char *b, const char *c,
+                            const tessera_multiply_options *options, char **text, tessera_record **record) {
+    const bool first = !atomic_flag_test_and_set(&busy);
+    call *x = calloc(1, sizeof *x);
+    tsr_status status = TSR_OK;
+    if (!first) status = tsr_fail(TSR_ERR_USAGE, "another call is under way in this process: wait for it");
+    else if (!x) status = tsr_fail(TSR_ERR_MEMORY, "no memory for a call: free some");
+    TSR_TRY_DONE(tsr_agree(t->world.comm, status));
+    x->context = t;
+    x->plans = plans;
+    atomic_store(&t->cancelled, false);
+    take_world(x);
+    TSR_TRY_DONE(read_call(x, a, b, c, options));
+    TSR_TRY_DONE(run_and_watch(x));
+    if (record) TSR_TRY_DONE(tsr_record_handle_make(&x->world, x->text, record));
+    if (text) {
+        *text = x->text;
+        x->text = NULL;
+    }
+done:
+    if (x && x->world.describer) {
+        tsr_describer_close(x->world.describer);
+        x->world.describer->external = NULL; /* was the caller's */
+    }
+    if (x) free(x->text);
+    free(x);
+    if (first) atomic_flag_clear(&busy);
+    if (status != TSR_OK) tsr_share_message(t->world.comm);
+    return status;
+}
+
+int tessera_multiply(tessera_context *t, const char *a, const char *b, const char *c,
+                     const tessera_multiply_options *options, tessera_record **record) {
+    tsr_message_set("");
+    if (record) *record = NULL;
+    if (!t) return tsr_fail(TSR_ERR_USAGE, "tessera_multiply: there is no context: tessera_open makes one");
+    return make_call(t, false, a, b, c, options, NULL, record);
+}
+
+int tessera_plan(tessera_context *t, const char *a, const char *b, const char *c,
+                 const tessera_multiply_options *options, char **text) {
+    tsr_message_set("");
+    if (text) *text = NULL;
+    if (!t) return tsr_fail(TSR_ERR_USAGE, "tessera_plan: there is no context: tessera_open makes one");
+    return make_call(t, true, a, b, c, options, text, NULL);
+}
+
+void tessera_free(char *text) { free(text); }

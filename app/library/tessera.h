@@ -1,0 +1,208 @@
+/* libtessera: products of large matrices that lie in files, on the ranks of an MPI communicator.
+ *
+ *     tessera_context *tessera;
+ *     tessera_open(MPI_COMM_WORLD, NULL, &tessera);
+ *     if (tessera_multiply(tessera, "A.h5:/A", "B.h5:/B", "C.h5:/C", NULL, NULL) != 0) puts(tessera_message());
+ *     tessera_close(tessera);
+ *
+ * MPI       The caller has started MPI, with MPI_THREAD_SERIALIZED at least; MPI_THREAD_MULTIPLE is better. Functions
+ *           that say collective are called by all ranks of the context's communicator, with the same arguments, and
+ *           return the same status on all of them. They communicate on a copy of that communicator.
+ * Errors    Functions return a status: TESSERA_OK, which is 0, or one of the others. tessera_message() says why.
+ *           Nothing is printed, no signal is handled, and the process never ends. After a failure nothing has changed
+ *           under the name of C.
+ *           The one exception: where a rank fails while others are inside communication, such as when a disk fails in
+ *           the middle of a product, no status can reach the others. Then that rank calls the context's `abort_job`.
+ *           Without one it writes the message to standard error and calls MPI_Abort.
+ * Threads   One call at a time in a process. tessera_cancel, tessera_message, and what only reads a record may be
+ *           called by any thread. A call works in threads of its own, in which the caller's signal handlers do not run,
+ *           and waits. It stays on the cores that the calling thread may use. HDF5 is used meanwhile: where the caller
+ *           uses the same library in other threads, that has to be a thread-safe one.
+ * Ownership Handles that a function hands out are the caller's, who frees them. Texts that go in are not kept after the
+ *           call. Texts that come out live as long as their handle; tessera_message() until the thread's next call.
+ * ABI       Structs begin with their size, and fields are only added at their ends: what was compiled with an older
+ *           header works with a newer library. A newer struct works with an older library as long as what that does
+ *           not know is 0. Statuses keep their numbers.
+ *
+ * Files are looked into by the program tessera-describe: it is found beside the library, in ../bin of the library's
+ * folder, beside the program, or where TESSERA_DESCRIBE says. It is started by posix_spawn, never by fork, when it is
+ * first wanted, and ends with the context. */
+#ifndef TESSERA_H
+#define TESSERA_H
+
+#include <mpi.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(__GNUC__)
+#define TESSERA_API __attribute__((visibility("default")))
+#else
+#define TESSERA_API
+#endif
+
+/* ---- versions and errors --------------------------------------------------------------------- */
+
+/* "0.1.0", of the library that runs. Local. */
+TESSERA_API const char *tessera_version(void);
+
+enum {
+    TESSERA_OK = 0,
+    TESSERA_FAILURE = 1,
+    TESSERA_ERR_USAGE = 2, /* a wrong argument or option */
+    TESSERA_ERR_NOT_FOUND = 3,
+    TESSERA_ERR_EXISTS = 4,
+    TESSERA_ERR_FORMAT = 5,
+    TESSERA_ERR_SHAPE = 6,
+    TESSERA_ERR_IO = 7,
+    TESSERA_ERR_SPACE = 8,
+    TESSERA_ERR_MEMORY = 9,
+    TESSERA_ERR_LIMIT = 10,
+    TESSERA_ERR_DEVICE = 11,
+    TESSERA_ERR_UNSUPPORTED = 12,
+    TESSERA_ERR_MPI = 13,
+    TESSERA_ERR_CHECK = 14,   /* the product failed its check */
+    TESSERA_ERR_STALLED = 15, /* the job stands still; the abort function hears of it */
+    TESSERA_ERR_STOPPED = 16  /* cancelled */
+};
+
+/* What a status means, a few words. Static, never NULL. Local. */
+TESSERA_API const char *tessera_status_text(int status);
+/* What went wrong in this thread's last call, one line: what, values, where, what to do. "" where nothing did. It names
+ * options as the program writes them: --real-part is real_part. Local. */
+TESSERA_API const char *tessera_message(void);
+
+/* ---- context --------------------------------------------------------------------------------- */
+
+typedef struct tessera_context tessera_context;
+
+typedef struct {
+    size_t size; /* sizeof(tessera_open_options) */
+    /* Ends the job, because this rank failed while others are inside communication: `exit_code` is what the program
+     * tessera would end with. It does not return; if it does, MPI_Abort is called. Any thread. NULL: the message goes
+     * to standard error, and MPI_Abort is called. */
+    void (*abort_job)(void *abort_context, int exit_code, const char *message);
+    void *abort_context;  /* not owned */
+    const char *describe; /* the program tessera-describe; NULL: it is looked for */
+    /* Folder from which HDF5 may load plugins of filters that Tessera lacks; NULL: that of HDF5_PLUGIN_PATH, if set.
+     * It counts for the process, in which this variable is set to it, and from the first context on. */
+    const char *plugins;
+} tessera_open_options;
+
+/* Collective over `comm`, which stays the caller's. `options` may be NULL. *context is NULL after a failure. */
+TESSERA_API int tessera_open(MPI_Comm comm, const tessera_open_options *options, tessera_context **context);
+/* The same for a communicator of Fortran (MPI_Comm_c2f, mpi4py's py2f). */
+TESSERA_API int tessera_open_fortran(int comm, const tessera_open_options *options, tessera_context **context);
+/* Collective, before MPI_Finalize. NULL is fine. */
+TESSERA_API void tessera_close(tessera_context *context);
+/* Cancels the call that is under way on this context, on all of its ranks where MPI grants MPI_THREAD_MULTIPLE; else
+ * every rank has to call it. The call returns TESSERA_ERR_STOPPED soon, at the latest when the product is computed; C
+ * is not published. Without a call under way it does nothing. Any thread, and safe in a signal handler. Local. */
+TESSERA_API void tessera_cancel(tessera_context *context);
+
+/* ---- multiplying files ------------------------------------------------------------------------ */
+
+/* How far a call is. */
+typedef struct {
+    size_t size;        /* sizeof(tessera_progress) of the library */
+    const char *stage;  /* "start-up", "multiply", "place chunks", "verify": static text */
+    double done, total; /* in units; 0, 0 where that is not known */
+    const char *unit;   /* "FLOP" or "B", static text; "" where nothing is counted */
+    double seconds;     /* since the call began */
+} tessera_progress;
+
+/* Of one product. All zeros but for `size` and `alpha` are the defaults: tessera_multiply_defaults makes them. A text
+ * that is NULL, and a number that is 0, stand for the default. Values are written as the program's options are
+ * (tessera multiply --help). */
+typedef struct {
+    size_t size; /* sizeof(tessera_multiply_options) */
+
+    /* C = alpha op(A) op(B) + beta C0 */
+    double alpha[2];      /* real and imaginary part */
+    double beta[2];       /* counts with has_beta */
+    const char *add;      /* C0; without has_beta, beta is 1; NULL: none */
+    const char *type;     /* of C: "f32", "c128", ...; NULL: that in which it is computed */
+    const char *order;    /* "row", or "col" as MATLAB, Fortran and Julia see files */
+    const char *triangle; /* of a symmetric C: "full", "lower", "upper" */
+    int has_beta;
+    int transpose_a, transpose_b, conjugate_a, conjugate_b; /* flags: 0 or 1, as those below */
+    int gram;                                               /* B is A, the other way round: b is NULL */
+    int real_part;                                          /* of a complex product */
+
+    /* How C is stored */
+    int force;      /* replace C where it exists */
+    int attributes; /* C gets those of A */
+    int shuffle;
+    const char *chunk;    /* "1000x1000", "auto"; NULL: contiguous */
+    const char *compress; /* "gzip:4", "zstd", ...; NULL: not */
+
+    /* How it runs */
+    const char *device;      /* "auto", "cpu", "cuda" */
+    const char *kernel;      /* a name, "auto" */
+    const char *accuracy;    /* what "auto" may lose: "ieee", "fast", "tf32", "bf16" */
+    const char *transport;   /* a name, "auto" */
+    const char *schedule;    /* a name, "auto" */
+    const char *grid;        /* "2x2", "2x2x1", "auto" */
+    int64_t panel;           /* k of one step; 0: chosen */
+    const char *memory;      /* of the device, a rank: "8G", "90%" */
+    const char *host_memory; /* "8G", "80%" */
+    int threads;             /* of a rank at once, for any of its work; 0: as many as it has cores */
+    int io_threads;          /* that read or write at once; 0: chosen */
+    const char *io;          /* "auto", "direct", "hdf5", "mpio" */
+    const char *external; /* folder of files that inputs name (external links ...); "": their own; NULL: none is read */
+
+    /* What it checks, says and leaves behind */
+    int trials; /* random vectors that C is checked with before it gets its name; 0: no check */
+    int has_stall;
+    double stall_seconds; /* counts with has_stall: a run that stands still for so long ends; 0: never */
+    const char *log;      /* JSON of the record goes to this file, which says how the run stands meanwhile */
+    const char *trace;    /* Chrome trace JSON goes to this file */
+    const char *command;  /* what the record calls this run; NULL: what was asked for, in a line */
+    /* Called by the thread that called, ten times a second about, on every rank. Another value than 0 cancels. It may
+     * not call MPI unless that grants MPI_THREAD_MULTIPLE. NULL: nobody asks. */
+    int (*progress)(void *progress_context, const tessera_progress *progress);
+    void *progress_context; /* not owned */
+} tessera_multiply_options;
+
+/* The defaults, of the caller's size. */
+static inline tessera_multiply_options tessera_multiply_defaults(void) {
+    tessera_multiply_options options;
+    memset(&options, 0, sizeof options);
+    options.size = sizeof options;
+    options.alpha[0] = 1;
+    return options;
+}
+
+/* What a product left behind: the same on every rank. */
+typedef struct tessera_record tessera_record;
+
+/* Collective. Multiplies the matrices named `a` and `b` into `c`: "file.h5:/path", "file.h5:/path[0:10,5]",
+ * "file.npy", "file.bin:f32:1000x2000", and all that the program takes. `options` NULL: the defaults. `record` may be
+ * NULL; *record is NULL after a failure. TESSERA_ERR_CHECK where the check finds C wrong: nothing is published then. */
+TESSERA_API int tessera_multiply(tessera_context *context, const char *a, const char *b, const char *c,
+                                 const tessera_multiply_options *options, tessera_record **record);
+/* Collective. How that would run: kernel, grid, memory, steps, predicted seconds, as tessera multiply --dry-run prints
+ * it. Reads and writes no data. *text is on rank 0, freed by tessera_free; NULL elsewhere and after a failure. */
+TESSERA_API int tessera_plan(tessera_context *context, const char *a, const char *b, const char *c,
+                             const tessera_multiply_options *options, char **text);
+TESSERA_API void tessera_free(char *text);
+
+/* The record as JSON, one object as --log writes it; docs/record.md has its members. Lives as long as the record.
+ * Local. */
+TESSERA_API const char *tessera_record_json(const tessera_record *record);
+/* A number of it, by the name of its member: "seconds", "gflops", "m", "n", "k", "rank_count", "grid_m", "panel" ...
+ * TESSERA_ERR_NOT_FOUND where there is none of that name. Local. */
+TESSERA_API int tessera_record_number(const tessera_record *record, const char *name, double *value);
+/* Warnings of the run, a line each; "" without one. Lives as long as the record. Local. */
+TESSERA_API const char *tessera_record_warnings(const tessera_record *record);
+/* NULL is fine. Local. */
+TESSERA_API void tessera_record_free(tessera_record *record);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
