@@ -17,6 +17,7 @@ esac
 build_packages=(g++ cmake ninja-build pkg-config openmpi-bin libopenmpi-dev libhdf5-openmpi-dev libopenblas-dev
     zlib1g-dev libdeflate-dev liblzf-dev libzstd-dev liblz4-dev libbz2-dev libblosc-dev)
 python_packages=(python3-h5py python3-numpy hdf5-tools)
+scalapack_packages=(libscalapack-openmpi-dev)
 other_packages=(python3-xarray python3-netcdf4 python3-h5netcdf python3-tables octave)
 browser_packages=(chromium chromium-driver python3-selenium)
 slurm_packages=(slurm-wlm munge)
@@ -73,6 +74,8 @@ if [ $with_tests = yes ]; then
             tsr_have_slurm || tsr_die "Slurm is not found, although ${slurm_packages[*]} are installed"
         fi
     fi
+    [ -n "$(find /usr/lib -name 'libscalapack*.so' -print -quit)" ] || install_packages "${scalapack_packages[@]}" ||
+        printf 'setup: going on without; p?gemm is not compared with ScaLAPACK\n' >&2
     tsr_have zsh fish help2man man dpkg-shlibdeps || install_packages "${shell_packages[@]}" ||
         printf 'setup: going on without; completion in zsh and fish, man pages and the package are not tried\n' >&2
     tsr_have clang-format clang-tidy git || install_packages "${format_packages[@]}" ||

@@ -202,6 +202,33 @@ TESSERA_API const char *tessera_record_warnings(const tessera_record *record);
 /* NULL is fine. Local. */
 TESSERA_API void tessera_record_free(tessera_record *record);
 
+/* ---- matrices dealt out to ranks as ScaLAPACK deals them ---------------------------------------- */
+
+/* ScaLAPACK's p?gemm, with its arguments, on the ranks and the GPUs that Tessera finds, without a context: sub(C) = alpha op(sub(A))
+ * op(sub(B)) + beta sub(C). BLACS is looked for in the process (dlsym), not linked. The grid holds all ranks of
+ * MPI_COMM_WORLD, and MPI was started with MPI_THREAD_SERIALIZED at least (MPI_Init_thread, before BLACS). Matrices
+ * stay the caller's. Collective over the grid; one call at a time. */
+
+/* Elements: float, double, and pairs of them. alpha and beta have the type of an element. Also as tessera_pdgemm_, for
+ * Fortran. */
+#define TESSERA_PBLAS_ARGUMENTS                                                                                        \
+    const char *transa, const char *transb, const int *m, const int *n, const int *k, const void *alpha,               \
+        const void *a, const int *ia, const int *ja, const int *desca, const void *b, const int *ib, const int *jb,    \
+        const int *descb, const void *beta, void *c, const int *ic, const int *jc, const int *descc
+TESSERA_API void tessera_psgemm(TESSERA_PBLAS_ARGUMENTS);
+TESSERA_API void tessera_pdgemm(TESSERA_PBLAS_ARGUMENTS);
+TESSERA_API void tessera_pcgemm(TESSERA_PBLAS_ARGUMENTS);
+TESSERA_API void tessera_pzgemm(TESSERA_PBLAS_ARGUMENTS);
+TESSERA_API void tessera_psgemm_(TESSERA_PBLAS_ARGUMENTS);
+TESSERA_API void tessera_pdgemm_(TESSERA_PBLAS_ARGUMENTS);
+TESSERA_API void tessera_pcgemm_(TESSERA_PBLAS_ARGUMENTS);
+TESSERA_API void tessera_pzgemm_(TESSERA_PBLAS_ARGUMENTS);
+
+/* An error ends the job with its message, as ScaLAPACK's does, unless a handler is set: then it gets info and message,
+ * and the call returns. `info` is ScaLAPACK's: -i for argument i, -(100 i + j) for entry j of a descriptor; above 0 it
+ * is the status of a run that failed, after which C holds anything. Local; NULL: the job ends again. */
+TESSERA_API void tessera_pblas_on_error(void (*handler)(int info, const char *message));
+
 #ifdef __cplusplus
 }
 #endif

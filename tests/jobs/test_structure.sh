@@ -61,6 +61,7 @@ mpi/watch             kernels/base io/text mpi/ranks mpi/schedule
 app                   $kernels $io $mpi $library app/products app/commands app/run
 app/library           $kernels $io $mpi app/verify app/products
 app/library/api       $kernels $io $mpi app/library app/products app/bench/bench_product.h
+app/library/pblas     $kernels $io $mpi app/library
 app/products          kernels/base io io/text
 app/verify            $kernels $io $mpi app/products app/library/listener.h
 app/info              $kernels $io
@@ -180,7 +181,7 @@ check_tree() {
     done
 }
 
-most_type_places=12
+most_type_places=13
 in_kernels='^kernels/gemm/[a-z0-9_]+/'
 # type_places TREE: a line `FILE: DEFINITION` for each place that names an element type of the table in kernels/base:
 # a function, a table, a macro. Whoever adds a type reads them. The folders of kernels come last: a kernel says in its
@@ -320,8 +321,9 @@ mpi/transport mpi/plan mpi/execute io
 mpi/distribute mpi/execute mpi/transport kernels/device io
 mpi/execute app kernels/gemm/hopper
 app kernels/gemm/hopper tests
-app/library app app/commands app/run app/bench app/library/api
-app/library/api app app/commands app/run
+app/library app app/commands app/run app/bench app/library/api app/library/pblas
+app/library/api app app/commands app/run app/library/pblas
+app/library/pblas app app/commands app/run app/bench
 app/verify app app/commands app/run
 app/run app/commands
 app/bench app/verify
