@@ -204,9 +204,9 @@ TESSERA_API void tessera_record_free(tessera_record *record);
 
 /* ---- matrices dealt out to ranks as ScaLAPACK deals them ---------------------------------------- */
 
-/* ScaLAPACK's p?gemm, with its arguments, on the ranks and the GPUs that Tessera finds, without a context: sub(C) = alpha op(sub(A))
- * op(sub(B)) + beta sub(C). BLACS is looked for in the process (dlsym), not linked. The grid holds all ranks of
- * MPI_COMM_WORLD, and MPI was started with MPI_THREAD_SERIALIZED at least (MPI_Init_thread, before BLACS). Matrices
+/* ScaLAPACK's p?gemm with its arguments, without a context, on the ranks and GPUs that Tessera finds: sub(C) = alpha
+ * op(sub(A)) op(sub(B)) + beta sub(C). BLACS is looked for in the process (dlsym), not linked. The grid holds all ranks
+ * of MPI_COMM_WORLD, and MPI was started with MPI_THREAD_SERIALIZED at least (MPI_Init_thread, before BLACS). Matrices
  * stay the caller's. Collective over the grid; one call at a time. */
 
 /* Elements: float, double, and pairs of them. alpha and beta have the type of an element. Also as tessera_pdgemm_, for

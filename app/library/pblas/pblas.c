@@ -1,3 +1,4 @@
+/* p?gemm (tessera.h): arguments of ScaLAPACK's as a run of operands in the ranks' memory. */
 #define _GNU_SOURCE /* RTLD_DEFAULT */
 
 #include <ctype.h>
