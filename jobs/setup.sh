@@ -7,6 +7,7 @@
 cd "$TSR_HOME"
 build=build
 with_tests=no
+found_more=no
 case "${1:-}" in
     "") ;;
     --tests) with_tests=yes ;;
@@ -17,7 +18,7 @@ esac
 build_packages=(g++ cmake ninja-build pkg-config openmpi-bin libopenmpi-dev libhdf5-openmpi-dev libopenblas-dev
     zlib1g-dev libdeflate-dev liblzf-dev libzstd-dev liblz4-dev libbz2-dev libblosc-dev)
 python_packages=(python3-h5py python3-numpy hdf5-tools)
-scalapack_packages=(libscalapack-openmpi-dev)
+library_packages=(libscalapack-openmpi-dev gfortran python3-mpi4py python3-pip python3-setuptools)
 other_packages=(python3-xarray python3-netcdf4 python3-h5netcdf python3-tables octave)
 browser_packages=(chromium chromium-driver python3-selenium)
 slurm_packages=(slurm-wlm munge)
@@ -74,12 +75,21 @@ if [ $with_tests = yes ]; then
             tsr_have_slurm || tsr_die "Slurm is not found, although ${slurm_packages[*]} are installed"
         fi
     fi
-    [ -n "$(find /usr/lib -name 'libscalapack*.so' -print -quit)" ] || install_packages "${scalapack_packages[@]}" ||
-        printf 'setup: going on without; p?gemm is not compared with ScaLAPACK\n' >&2
-    tsr_have zsh fish help2man man dpkg-shlibdeps || install_packages "${shell_packages[@]}" ||
-        printf 'setup: going on without; completion in zsh and fish, man pages and the package are not tried\n' >&2
+    if ! { [ -n "$(find /usr/lib -name 'libscalapack*.so' -print -quit)" ] && tsr_have mpif90 gfortran &&
+        /usr/bin/python3 -c 'import mpi4py, pip, setuptools' 2>/dev/null; }; then
+        found_more=yes
+        install_packages "${library_packages[@]}" ||
+            printf 'setup: going on without; p?gemm is not compared with ScaLAPACK, the Python package not tried\n' >&2
+    fi
+    if ! tsr_have zsh fish help2man man dpkg-shlibdeps; then
+        found_more=yes
+        install_packages "${shell_packages[@]}" ||
+            printf 'setup: going on without; completion in zsh and fish, man pages and the package are not tried\n' >&2
+    fi
     tsr_have clang-format clang-tidy git || install_packages "${format_packages[@]}" ||
         printf 'setup: going on without; tests of the form of the sources are left out\n' >&2
+    # CMake looks for these, too: again, now that they are there.
+    [ $found_more = no ] || tsr_logged "$build/configure.log" cmake "$build" || tsr_die "see $build/configure.log"
 fi
 
 tsr_build "$build"

@@ -2,12 +2,14 @@
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 
 from lib import ENVIRONMENT, MPIRUN, TESSERA, integers, main, np, read, run, write
 
-MULTIPLY = sys.argv[3]
+MULTIPLY, LIBRARY, REPOSITORY = sys.argv[3:6]
+SCALAPACK = sys.argv[6] if len(sys.argv) > 6 else ""
 
 
 def example(*arguments, ranks):
@@ -27,6 +29,23 @@ def test_multiply():
     assert wrong.returncode != 0 and "absent.h5" in wrong.stderr and not os.path.exists("d.h5"), wrong
     again = example("a.h5", "b.h5", "c1.h5:/C", ranks=1)
     assert again.returncode != 0 and "exists" in again.stderr, again
+
+
+def test_fortran():
+    """ScaLAPACK's call from Fortran; left out without a compiler or ScaLAPACK."""
+    library = os.path.dirname(os.path.abspath(LIBRARY))
+    source = os.path.join(REPOSITORY, "docs/examples/pdgemm.f90")
+    if not SCALAPACK or not shutil.which("mpif90"):
+        print("left out: no mpif90, or no ScaLAPACK")
+        return
+    built = subprocess.run(["mpif90", source, LIBRARY, f"-Wl,-rpath,{library}", SCALAPACK, "-o", "pdgemm"],
+                           capture_output=True, text=True, timeout=60)
+    assert built.returncode == 0, built.stderr
+    for ranks in (1, 4):
+        done = subprocess.run([MPIRUN, "-n", str(ranks), "./pdgemm"], capture_output=True, text=True, timeout=60,
+                              env=ENVIRONMENT)
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert 0 <= float(done.stdout.split(":")[1]) < 1e-11, done.stdout
 
 
 def test_every_option_has_a_field():

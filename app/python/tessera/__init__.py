@@ -1,0 +1,317 @@
+"""Products of large matrices in HDF5 files, on as many ranks and GPUs as MPI gives (libtessera).
+
+>>> import numpy, tessera
+>>> record = tessera.multiply(numpy.eye(3), numpy.ones((3, 2)))
+>>> record.array
+array([[1., 1.],
+       [1., 1.],
+       [1., 1.]])
+>>> record.m, record.n, record["k"]
+(3, 2, 3)
+"""
+from __future__ import annotations
+
+import atexit
+import ctypes
+import html
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from typing import TYPE_CHECKING, Any, Callable, Union
+
+import numpy as np
+
+from . import _library as lib
+from ._version import VERSION as __version__
+
+if TYPE_CHECKING:
+    import h5py
+
+Matrix = Union[str, "os.PathLike[str]", "h5py.Dataset", np.ndarray]
+ProgressCall = Callable[[str, float, float, str, float], Any]
+
+__all__ = ["Error", "Record", "multiply", "plan", "library_version"]
+
+
+class Error(RuntimeError):
+    """What libtessera says of a failure; `status` is its number there, `kind` what the number means."""
+
+    def __init__(self, status: int, message: str) -> None:
+        self.status = status
+        self.kind = lib.status_text(status).decode()
+        super().__init__(message or self.kind)
+
+
+def library_version() -> str:
+    """The version of libtessera that is loaded."""
+    return lib.version().decode()
+
+
+_JOB = ("OMPI_", "PMIX_", "PMI_")  # with these a program takes itself for a rank of this job
+
+# ---- records ---------------------------------------------------------------------------------------
+
+
+class Record(dict):
+    """What a product left behind: the members that docs/record.md has, as a dictionary and as attributes."""
+
+    array: np.ndarray | None = None  # the product, where no `out` was given
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return self[name]
+        except KeyError:
+            raise AttributeError(f"the record has no member '{name}'") from None
+
+    def __repr__(self) -> str:
+        size = " x ".join(str(self.get(side)) for side in "mnk")
+        return f"<tessera.Record {size} in {self.get('seconds', 0):.3g} s, {self.get('gflops', 0):.3g} GFLOP/s>"
+
+    def report(self) -> str:
+        """The page of `tessera report`, one HTML file. Needs the program `tessera`."""
+        with tempfile.TemporaryDirectory(prefix="tessera-") as folder:
+            run = os.path.join(folder, "run.json")
+            with open(run, "w") as file:
+                json.dump(self, file)
+            alone = {name: value for name, value in os.environ.items() if not name.startswith(_JOB)}
+            done = subprocess.run([_program(), "report", run, "-o", "-"], capture_output=True, text=True, check=False,
+                                  env=alone)
+        if done.returncode != 0:
+            raise Error(1, done.stderr.strip())
+        return done.stdout
+
+    def _repr_html_(self) -> str:
+        try:
+            page = html.escape(self.report(), quote=True)
+        except (Error, OSError):
+            rows = "".join(f"<tr><th>{html.escape(name)}</th><td>{html.escape(str(value))}</td></tr>"
+                           for name, value in self.items() if not isinstance(value, (list, dict)))
+            return f"<table>{rows}</table>"
+        return f'<iframe srcdoc="{page}" style="width: 100%; height: 40em; border: 0"></iframe>'
+
+
+def _program() -> str:
+    folder = os.path.dirname(os.path.abspath(lib.PATH))
+    for name in (os.path.join(folder, "tessera"), os.path.join(folder, "..", "bin", "tessera"),
+                 os.path.join(folder, "..", "..", "bin", "tessera")):
+        if os.access(name, os.X_OK):
+            return name
+    found = shutil.which("tessera")
+    if not found:
+        raise FileNotFoundError("the program tessera is neither beside libtessera nor on PATH: install it")
+    return found
+
+
+# ---- MPI -------------------------------------------------------------------------------------------
+
+_contexts: dict[int, ctypes.c_void_p] = {}
+
+
+class _Alone:
+    """MPI without mpi4py: all ranks of the job, as far as this module needs them."""
+
+    def __init__(self) -> None:
+        started = ctypes.c_int()
+        lib.library.MPI_Initialized(ctypes.byref(started))
+        if not started.value:
+            granted = ctypes.c_int()
+            lib.library.MPI_Init_thread(None, None, 3, ctypes.byref(granted))  # MPI_THREAD_MULTIPLE
+            atexit.register(lib.library.MPI_Finalize)
+        if int(os.environ.get("OMPI_COMM_WORLD_SIZE", "1")) > 1:
+            raise ImportError("mpi4py is needed under mpirun: install it")
+
+    rank = 0
+
+    def py2f(self) -> int:
+        return 0  # MPI_COMM_WORLD in Open MPI
+
+    def bcast(self, value: Any, root: int = 0) -> Any:
+        return value
+
+
+def _communicator(comm: Any) -> Any:
+    if comm is not None:
+        return comm
+    try:
+        from mpi4py import MPI
+    except ImportError:
+        return _Alone()
+    return MPI.COMM_WORLD
+
+
+def _context(comm: Any) -> ctypes.c_void_p:
+    handle = comm.py2f()
+    if handle not in _contexts:
+        context = ctypes.c_void_p()
+        _check(lib.open_context(handle, None, ctypes.byref(context)))
+        _contexts[handle] = context
+    return _contexts[handle]
+
+
+def _check(status: int) -> None:
+    if status != 0:
+        raise Error(status, lib.message().decode(errors="replace"))
+
+
+# ---- operands --------------------------------------------------------------------------------------
+
+
+class _Files:
+    """Operands as names; arrays go to files that live as long as this."""
+
+    def __init__(self, comm: Any) -> None:
+        self.comm = comm
+        self.folder: str | None = None
+
+    def __enter__(self) -> _Files:
+        return self
+
+    def __exit__(self, *what: object) -> None:
+        if self.folder and self.comm.rank == 0:
+            shutil.rmtree(self.folder, ignore_errors=True)
+
+    def path(self, name: str) -> str:
+        if not self.folder:
+            made = tempfile.mkdtemp(prefix="tessera-") if self.comm.rank == 0 else None
+            self.folder = self.comm.bcast(made)
+        return os.path.join(self.folder, name)
+
+    def name(self, matrix: Matrix, which: str) -> bytes:
+        if isinstance(matrix, (str, os.PathLike)):
+            return os.fsencode(os.fspath(matrix))
+        if isinstance(matrix, np.ndarray):
+            path = self.path(which + ".npy")
+            if self.comm.rank == 0:
+                np.save(path, matrix)
+            return os.fsencode(path)
+        file = getattr(matrix, "file", None)
+        if file is not None and hasattr(matrix, "name") and hasattr(file, "filename"):
+            if file.mode != "r":
+                raise ValueError(f"'{file.filename}' is open for writing: close it, or open it with mode 'r'")
+            return os.fsencode(f"{file.filename}:{matrix.name}")
+        raise TypeError(f"{which} is a {type(matrix).__name__}: give the name of a matrix, a dataset or an array")
+
+
+# ---- options ---------------------------------------------------------------------------------------
+
+_FIELDS = dict(lib.Options._fields_)
+_OWN = {"size", "has_beta", "has_stall", "progress", "progress_context"}
+
+
+def _text_of(name: str, value: Any) -> bytes:
+    if name in ("grid", "chunk") and isinstance(value, (tuple, list)):
+        return "x".join(str(int(side)) for side in value).encode()
+    return os.fsencode(os.fspath(value)) if isinstance(value, (str, os.PathLike)) else str(value).encode()
+
+
+def _fill(options: lib.Options, given: dict[str, Any]) -> None:
+    for name, value in given.items():
+        if name == "stall_timeout":
+            name = "stall_seconds"
+        kind = _FIELDS.get(name)
+        if kind is None or name in _OWN:
+            known = sorted(set(_FIELDS) - _OWN)
+            raise TypeError(f"multiply has no option '{name}'; it has {', '.join(known)}")
+        if value is None:
+            continue
+        if name in ("alpha", "beta"):
+            pair = getattr(options, name)
+            pair[0], pair[1] = complex(value).real, complex(value).imag
+            options.has_beta |= name == "beta"
+        elif kind is ctypes.c_char_p:
+            setattr(options, name, _text_of(name, value))
+        else:
+            setattr(options, name, value)
+            options.has_stall |= name == "stall_seconds"
+
+
+def _show(rank: int) -> ProgressCall:
+    def show(stage: str, done: float, total: float, unit: str, seconds: float) -> None:
+        if rank == 0 and sys.stderr.isatty():
+            share = f"{100 * done / total:3.0f} %" if total > 0 else ""
+            sys.stderr.write(f"\r{stage:<12} {share} {seconds:6.1f} s ")
+            sys.stderr.flush()
+
+    return show
+
+
+class _Call:
+    """One call's options, and the exception that its progress function raised: Ctrl-C is one."""
+
+    def __init__(self, comm: Any, progress: bool | ProgressCall | None, given: dict[str, Any]) -> None:
+        self.raised: BaseException | None = None
+        self.tell = _show(comm.rank) if progress is True else progress or None
+        self.options = lib.Options(size=ctypes.sizeof(lib.Options))
+        self.options.alpha[0] = 1
+        _fill(self.options, given)
+        self.options.progress = self.call = lib.PROGRESS_CALL(self._progress)
+
+    def _progress(self, _: Any, at: Any) -> int:
+        try:
+            p = at.contents
+            if self.tell and self.tell(p.stage.decode(), p.done, p.total, p.unit.decode(), p.seconds) is False:
+                return 1
+        except BaseException as error:  # noqa: B902: nothing can pass through C
+            self.raised = error
+            return 1
+        return 0
+
+    def end(self, status: int) -> None:
+        if self.raised is not None:
+            raise self.raised
+        _check(status)
+
+
+# ---- products --------------------------------------------------------------------------------------
+
+
+def multiply(a: Matrix, b: Matrix | None = None, out: str | os.PathLike[str] | None = None, *, comm: Any = None,
+             progress: bool | ProgressCall | None = None, **options: Any) -> Record:
+    """C = alpha op(A) op(B) + beta C0, on all ranks of `comm` (mpi4py's COMM_WORLD). Collective, with equal arguments.
+
+    a, b      names ("A.h5:/A[0:100]"), datasets of h5py, or arrays; b is None with gram=True
+    out       where C goes; None: it is the record's `array` on rank 0
+    progress  True, or a function of stage, done, total, unit and seconds; False from it cancels
+    options   those of `tessera multiply`, with _ for -: transpose_a, kernel, grid=(2, 2), trials=20, ...
+
+    >>> a = np.arange(6.0).reshape(2, 3)
+    >>> multiply(a, a, transpose_b=True, alpha=2).array
+    array([[ 10.,  28.],
+           [ 28., 100.]])
+    >>> multiply("absent.h5", "b.h5", out="c.h5")
+    Traceback (most recent call last):
+    tessera.Error: cannot open 'absent.h5': No such file or directory; check the file's name
+    """
+    comm = _communicator(comm)
+    call = _Call(comm, progress, options)
+    handle = ctypes.c_void_p()
+    with _Files(comm) as files:
+        names = [files.name(a, "a"), None if b is None else files.name(b, "b")]
+        target = os.fsencode(os.fspath(out)) if out is not None else os.fsencode(files.path("c.npy"))
+        comm.bcast(None)  # the files are there
+        call.end(lib.multiply(_context(comm), names[0], names[1], target, ctypes.byref(call.options),
+                              ctypes.byref(handle)))
+        record = Record(json.loads(lib.record_json(handle)))
+        lib.record_free(handle)
+        if out is None and comm.rank == 0:
+            record.__dict__["array"] = np.load(os.fsdecode(target))
+    return record
+
+
+def plan(a: Matrix, b: Matrix | None, out: str | os.PathLike[str], *, comm: Any = None, **options: Any) -> str:
+    """How `multiply` would run, as `tessera multiply --dry-run` prints it; "" on other ranks than 0."""
+    comm = _communicator(comm)
+    call = _Call(comm, None, options)
+    text = ctypes.c_void_p()
+    with _Files(comm) as files:
+        names = [files.name(a, "a"), None if b is None else files.name(b, "b")]
+        comm.bcast(None)
+        call.end(lib.plan(_context(comm), names[0], names[1], os.fsencode(os.fspath(out)), ctypes.byref(call.options),
+                          ctypes.byref(text)))
+    said = ctypes.string_at(text).decode() if text else ""
+    if text:
+        lib.free_text(text)
+    return said
