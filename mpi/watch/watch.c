@@ -28,7 +28,8 @@ struct tsr_watch {
     const tsr_world *world;
     tsr_watch_options options;
     MPI_Win window;
-    tsr_signs *signs; /* of the node's ranks */
+    tsr_signs *signs;     /* of the node's ranks */
+    tsr_signs *own_signs; /* the same where MPI shares no memory */
     char (*hosts)[64];
     int *order;           /* ranks of the job, node by node */
     int first;            /* in `order`: this node's */
@@ -222,6 +223,7 @@ static void *watch(void *context) {
 typedef struct {
     char host[64];
     int leader; /* the node's first rank */
+    int local;  /* among the node's */
 } rank_place;
 
 /* `order` and the nodes in it, from where each rank is. */
@@ -232,8 +234,11 @@ static tsr_status take_places(tsr_watch *w, const rank_place *places) {
         if (places[leader].leader != leader) continue;
         other_node node = {
             .leader = leaders++, .first = at, .sending = MPI_REQUEST_NULL, .receiving = MPI_REQUEST_NULL};
-        for (int rank = leader; rank < ranks; rank++)
-            if (places[rank].leader == leader) w->order[at++] = rank;
+        for (int rank = 0; rank < ranks; rank++) {
+            if (places[rank].leader != leader) continue;
+            w->order[node.first + places[rank].local] = rank; /* as they share their signs */
+            at++;
+        }
         node.ranks = at - node.first;
         if (leader == places[w->world->rank].leader) w->first = node.first;
         else w->nodes[w->node_count++] = node;
@@ -250,7 +255,8 @@ static tsr_status take_places(tsr_watch *w, const rank_place *places) {
 
 static tsr_status find_places(tsr_watch *w) {
     const tsr_world *world = w->world;
-    rank_place mine = {.leader = world->rank}, *all = calloc((size_t)world->ranks, sizeof *all);
+    rank_place mine = {.leader = world->rank, .local = world->local_rank},
+               *all = calloc((size_t)world->ranks, sizeof *all);
     snprintf(mine.host, sizeof mine.host, "%s", world->host);
     tsr_status status = TSR_OK;
     if (!all) status = tsr_fail(TSR_ERR_MEMORY, "no memory for where %d ranks are", world->ranks);
@@ -263,13 +269,24 @@ done:
     return status;
 }
 
-/* Without shared memory each rank watches itself alone. */
+/* Each rank for itself: it sees no sign of the others, and does not expect any. */
+static tsr_status keep_signs(tsr_watch *w) {
+    w->window = MPI_WIN_NULL;
+    w->own_signs = calloc((size_t)w->world->local_ranks, sizeof *w->own_signs);
+    w->signs = w->own_signs;
+    if (!w->signs) return tsr_fail(TSR_ERR_MEMORY, "no memory for a watch");
+    for (int i = 0; i < w->world->local_ranks; i++) atomic_store(&w->signs[i].left, i != w->world->local_rank);
+    return TSR_OK;
+}
+
+/* Shared memory is asked for together, and refused together. */
 static tsr_status share_signs(tsr_watch *w) {
     const tsr_world *world = w->world;
     const MPI_Aint bytes = is_leader(w) ? (MPI_Aint)world->local_ranks * (MPI_Aint)sizeof *w->signs : 0;
     MPI_Aint size;
     int unit;
-    TSR_TRY(TSR_MPI(MPI_Win_allocate_shared(bytes, 1, MPI_INFO_NULL, world->node, &w->signs, &w->window)));
+    if (MPI_Win_allocate_shared(bytes, 1, MPI_INFO_NULL, world->node, &w->signs, &w->window) != MPI_SUCCESS)
+        return keep_signs(w);
     TSR_TRY(TSR_MPI(MPI_Win_shared_query(w->window, 0, &size, &unit, &w->signs)));
     memset(&w->signs[world->local_rank], 0, sizeof *w->signs);
     return TSR_MPI(MPI_Barrier(world->node));
@@ -309,6 +326,7 @@ static void free_watch(tsr_watch *w) {
         free(w->nodes[i].sent);
         free(w->nodes[i].received);
     }
+    free(w->own_signs);
     free(w->hosts);
     free(w->order);
     free(w->watched);
@@ -362,6 +380,6 @@ void tsr_watch_close(tsr_watch *w) {
     if (!w) return;
     stop(w);
     if (w->leaders != MPI_COMM_NULL) MPI_Comm_free(&w->leaders);
-    MPI_Win_free(&w->window);
+    if (w->window != MPI_WIN_NULL) MPI_Win_free(&w->window);
     free_watch(w);
 }
