@@ -47,7 +47,7 @@ extern "C" {
 
 /* ---- versions and errors --------------------------------------------------------------------- */
 
-/* "0.1.0", of the library that runs. Local. */
+/* "0.2.0", of the library that runs. Local. */
 TESSERA_API const char *tessera_version(void);
 
 enum {
@@ -201,6 +201,33 @@ TESSERA_API int tessera_record_number(const tessera_record *record, const char *
 TESSERA_API const char *tessera_record_warnings(const tessera_record *record);
 /* NULL is fine. Local. */
 TESSERA_API void tessera_record_free(tessera_record *record);
+
+/* ---- matrices in memory ----------------------------------------------------------------------- */
+
+/* A matrix in the memory of a context's ranks, the same on each of them but for `data` and `ld`: shared, or dealt out
+ * in blocks that go round to a grid of ranks, as ScaLAPACK deals them. With 0 in all but size, type, data, rows and
+ * cols each rank has a block of rows. Arrays have row after row; with the option `order` "col" column after column. */
+typedef struct {
+    size_t size;                    /* sizeof(tessera_matrix) */
+    const char *type;               /* of an element: "f32", "f64", "c64", "c128", "f16" or "bf16" */
+    void *data;                     /* this rank's array; of a shared matrix, all of it */
+    int64_t rows, cols;             /* of the whole matrix */
+    int64_t ld;                     /* elements from row to row of the array (from column to column); 0: no gap */
+    int64_t block_rows, block_cols; /* 0: one block for each rank of the grid */
+    int64_t part_row, part_col;     /* where the part begins that is meant */
+    int64_t part_rows, part_cols;   /* and its sides; 0, 0: to the end */
+    int grid_rows, grid_cols;       /* 0, 0: all ranks below one another */
+    int first_row, first_col;       /* whose the first block is, in the grid */
+    int ranks_by_columns;           /* rank = row + col grid_rows; else row grid_cols + col. Others have nothing */
+    int shared;                     /* each rank reaches all of it, as in an MPI window of one node */
+} tessera_matrix;
+
+/* Collective. C = alpha op(A) op(B) + beta C, all in memory. Arrays of A and B stay as they are; C holds anything after
+ * a failure. Options of files are refused. Blocks pass through one exchange before and one after the product, which the
+ * record counts (redistribute_seconds); shared matrices, and blocks that are where they are wanted, do not. */
+TESSERA_API int tessera_multiply_matrices(tessera_context *context, const tessera_matrix *a, const tessera_matrix *b,
+                                          const tessera_matrix *c, const tessera_multiply_options *options,
+                                          tessera_record **record);
 
 /* ---- matrices dealt out to ranks as ScaLAPACK deals them ---------------------------------------- */
 

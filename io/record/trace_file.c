@@ -45,7 +45,8 @@ static void print_startup(tsr_trace_file *t, const double *seconds) {
                 tsr_startup_name((tsr_startup)part), TSR_LANE_COUNT);
         print_time(to, "ts", begin);
         print_time(to, "dur", took);
-        fputs("}", to);
+        fprintf(to, ", \"args\": {\"kind\": \"%s\", \"operand\": \"\", \"bytes\": 0, \"flops\": 0}}",
+                tsr_startup_name((tsr_startup)part)); /* as every event of the kind has them */
         begin += took;
     }
 }

@@ -250,19 +250,27 @@ static void take_world(call *x) {
     x->world.describer = &t->describer;
 }
 
+/* What is multiplied: names of A, B and C, or matrices in memory. */
+typedef struct {
+    const char *a, *b, *c;
+    const tessera_matrix *matrix[3];
+    bool in_memory;
+} operands;
+
 /* Collective. What the options say, agreed on. */
-static tsr_status read_call(call *x, const char *a, const char *b, const char *c,
-                            const tessera_multiply_options *options) {
+static tsr_status read_call(call *x, const operands *of, const tessera_multiply_options *options) {
     const tsr_caller *caller = x->caller;
-    tsr_status status = tsr_multiply_call_read(a, b, c, options, &x->read);
+    tsr_status status = of->in_memory
+                            ? tsr_matrices_call_read(of->matrix, options, x->world.rank, x->world.ranks, &x->read)
+                            : tsr_multiply_call_read(of->a, of->b, of->c, options, &x->read);
     status = tsr_agree(x->world.comm, status);
     if (status != TSR_OK && !x->plans && caller->refused) caller->refused(caller->context, x->read.log, status);
     return status;
 }
 
 /* Collective. `text` is rank 0's. */
-static tsr_status make_call(tessera_context *t, bool plans, const char *a, const char *b, const char *c,
-                            const tessera_multiply_options *options, char **text, tessera_record **record) {
+static tsr_status make_call(tessera_context *t, bool plans, const operands *of, const tessera_multiply_options *options,
+                            char **text, tessera_record **record) {
     const bool first = !atomic_flag_test_and_set(&busy);
     call *x = calloc(1, sizeof *x);
     tsr_status status = TSR_OK;
@@ -273,7 +281,7 @@ static tsr_status make_call(tessera_context *t, bool plans, const char *a, const
     x->plans = plans;
     atomic_store(&t->cancelled, false);
     take_world(x);
-    TSR_TRY_DONE(read_call(x, a, b, c, options));
+    TSR_TRY_DONE(read_call(x, of, options));
     TSR_TRY_DONE(run_and_watch(x));
     if (record) TSR_TRY_DONE(tsr_record_handle_make(&x->world, x->text, record));
     if (text) {
@@ -297,7 +305,16 @@ int tessera_multiply(tessera_context *t, const char *a, const char *b, const cha
     tsr_message_set("");
     if (record) *record = NULL;
     if (!t) return tsr_fail(TSR_ERR_USAGE, "tessera_multiply: there is no context: tessera_open makes one");
-    return make_call(t, false, a, b, c, options, NULL, record);
+    return make_call(t, false, &(operands){.a = a, .b = b, .c = c}, options, NULL, record);
+}
+
+int tessera_multiply_matrices(tessera_context *t, const tessera_matrix *a, const tessera_matrix *b,
+                              const tessera_matrix *c, const tessera_multiply_options *options,
+                              tessera_record **record) {
+    tsr_message_set("");
+    if (record) *record = NULL;
+    if (!t) return tsr_fail(TSR_ERR_USAGE, "tessera_multiply_matrices: there is no context: tessera_open makes one");
+    return make_call(t, false, &(operands){.matrix = {a, b, c}, .in_memory = true}, options, NULL, record);
 }
 
 int tessera_plan(tessera_context *t, const char *a, const char *b, const char *c,
@@ -305,7 +322,7 @@ int tessera_plan(tessera_context *t, const char *a, const char *b, const char *c
     tsr_message_set("");
     if (text) *text = NULL;
     if (!t) return tsr_fail(TSR_ERR_USAGE, "tessera_plan: there is no context: tessera_open makes one");
-    return make_call(t, true, a, b, c, options, text, NULL);
+    return make_call(t, true, &(operands){.a = a, .b = b, .c = c}, options, text, NULL);
 }
 
 void tessera_free(char *text) { free(text); }

@@ -158,11 +158,8 @@ static tsr_status take_gram(const tessera_multiply_options *o, const char *b, ts
     return TSR_OK;
 }
 
-static tsr_status take_product(const tessera_multiply_options *o, const char *a, const char *b,
-                               tsr_run_product *product) {
-    if (a) TSR_TRY(tsr_matrix_name_parse(a, &product->a));
-    if (b) TSR_TRY(tsr_matrix_name_parse(b, &product->b));
-    if (o->add) TSR_TRY(tsr_matrix_name_parse(o->add, &product->c0));
+/* All but the matrices; beta is that of a C0. */
+static tsr_status take_factors(const tessera_multiply_options *o, bool adds, tsr_run_product *product) {
     product->transpose_a = o->transpose_a;
     product->transpose_b = o->transpose_b;
     product->conjugate_a = o->conjugate_a;
@@ -174,8 +171,16 @@ static tsr_status take_product(const tessera_multiply_options *o, const char *a,
     TSR_TRY(tsr_order_parse(or_else(o->order, "row"), &product->order));
     TSR_TRY(tsr_triangle_parse("--triangle", or_else(o->triangle, "full"), &product->triangle));
     TSR_TRY(take_number("--alpha", o->alpha, &product->alpha));
-    if (o->has_beta) TSR_TRY(take_number("--beta", o->beta, &product->beta));
-    else product->beta = tsr_real(o->add ? 1 : 0);
+    product->beta = tsr_real(adds ? 1 : 0);
+    return o->has_beta ? take_number("--beta", o->beta, &product->beta) : TSR_OK;
+}
+
+static tsr_status take_product(const tessera_multiply_options *o, const char *a, const char *b,
+                               tsr_run_product *product) {
+    if (a) TSR_TRY(tsr_matrix_name_parse(a, &product->a));
+    if (b) TSR_TRY(tsr_matrix_name_parse(b, &product->b));
+    if (o->add) TSR_TRY(tsr_matrix_name_parse(o->add, &product->c0));
+    TSR_TRY(take_factors(o, o->add != NULL, product));
     TSR_TRY(take_gram(o, b, product));
     if (!product->a.file[0] || !product->b.file[0])
         return tsr_fail(TSR_ERR_USAGE, "two matrices are needed: tessera multiply A B -o C (or one, with --gram)");
@@ -280,6 +285,89 @@ tsr_status tsr_multiply_call_read(const char *a, const char *b, const char *c, c
     TSR_TRY(check_flags(o));
     TSR_TRY(take_product(o, a, b, &run->product));
     TSR_TRY(take_target(o, c, &run->target));
+    TSR_TRY(take_engine(o, run));
+    return take_files(call);
+}
+
+/* ---- matrices in memory ---------------------------------------------------------------------- */
+
+/* Options of files, and what is found in files alone. */
+static tsr_status refuse_files(const tessera_multiply_options *o) {
+    const struct {
+        const char *name;
+        bool given;
+    } options[] = {{"add", o->add != NULL},           {"chunk", o->chunk != NULL}, {"compress", o->compress != NULL},
+                   {"external", o->external != NULL}, {"gram", o->gram},           {"triangle", o->triangle != NULL},
+                   {"attributes", o->attributes},     {"shuffle", o->shuffle},     {"force", o->force},
+                   {"trials", o->trials != 0},        {"type", o->type != NULL},   {"real_part", o->real_part}};
+    for (size_t i = 0; i < sizeof options / sizeof *options; i++)
+        if (options[i].given)
+            return tsr_fail(TSR_ERR_USAGE, "%s is an option of products of files: leave it out%s", options[i].name,
+                            i == 0 ? "; beta scales what C holds" : "");
+    return TSR_OK;
+}
+
+static tsr_dealt take_side(int64_t length, int64_t block, int parts, int first) {
+    if (block == 0) block = (length + parts - 1) / tsr_max(1, parts);
+    return (tsr_dealt){length, block ? block : 1, parts, first};
+}
+
+/* What a run checks (tsr_distributed_check) is left to it. */
+static tsr_status take_matrix(const char *name, const tessera_matrix *given, tsr_order order, int rank, int ranks,
+                              tsr_distributed *to) {
+    tessera_matrix m = {0};
+    int64_t rows, cols;
+    if (!given) return tsr_fail(TSR_ERR_USAGE, "%s is NULL: three matrices are needed", name);
+    TSR_TRY(tsr_sized_take("tessera_matrix", given, &m, sizeof m));
+    if (!m.type) return tsr_fail(TSR_ERR_USAGE, "%s has no type: name one, such as \"f64\"", name);
+    TSR_TRY(tsr_dtype_parse_for(TSR_USE_RESULT, "type", m.type, &to->dtype));
+    if (m.rows < 0 || m.cols < 0 || m.block_rows < 0 || m.block_cols < 0 || m.ld < 0)
+        return tsr_fail(TSR_ERR_USAGE,
+                        "%s: sizes are not below 0: %" PRId64 "x%" PRId64 ", blocks %" PRId64 "x%" PRId64
+                        ", ld %" PRId64,
+                        name, m.rows, m.cols, m.block_rows, m.block_cols, m.ld);
+    if (m.grid_rows == 0 && m.grid_cols == 0) {
+        m.grid_rows = m.shared ? 1 : ranks;
+        m.grid_cols = 1;
+    }
+    if (m.part_rows == 0 && m.part_cols == 0) {
+        m.part_rows = m.rows - m.part_row;
+        m.part_cols = m.cols - m.part_col;
+    }
+    to->deal = (tsr_deal){.rows = take_side(m.rows, m.block_rows, m.grid_rows, m.first_row),
+                          .cols = take_side(m.cols, m.block_cols, m.grid_cols, m.first_col),
+                          .part = {m.part_row, m.part_col, m.part_rows, m.part_cols},
+                          .ranks_by_columns = m.ranks_by_columns != 0,
+                          .shared = m.shared != 0};
+    if (order == TSR_ORDER_COL) to->deal = tsr_deal_transposed(to->deal);
+    to->data = m.data;
+    to->ld = m.ld;
+    if (m.ld > 0 || m.grid_rows < 1 || m.grid_cols < 1) return TSR_OK;
+    tsr_deal_local(&to->deal, rank, &rows, &cols);
+    to->ld = tsr_max(1, cols);
+    return TSR_OK;
+}
+
+tsr_status tsr_matrices_call_read(const tessera_matrix *const matrices[3], const tessera_multiply_options *options,
+                                  int rank, int ranks, tsr_multiply_call *call) {
+    static const char *const names[3] = {"A", "B", "C"};
+    tessera_multiply_options *o = &call->given;
+    tsr_run_options *run = &call->run;
+    *o = tessera_multiply_defaults();
+    if (options) TSR_TRY(tsr_sized_take("tessera_multiply_options", options, o, sizeof *o));
+    call->log = o->log;
+    run->trace = o->trace;
+    run->command = o->command ? o->command : "tessera_multiply_matrices";
+    TSR_TRY(check_flags(o));
+    TSR_TRY(refuse_files(o));
+    TSR_TRY(take_factors(o, false, &run->product));
+    for (int i = 0; i < 3; i++)
+        TSR_TRY(take_matrix(names[i], matrices[i], run->product.order, rank, ranks, &call->memory[i]));
+    run->product.memory_a = &call->memory[0];
+    run->product.memory_b = &call->memory[1];
+    run->product.memory_c = &call->memory[2];
+    run->product.has_type = true;
+    run->product.type = call->memory[2].dtype;
     TSR_TRY(take_engine(o, run));
     return take_files(call);
 }

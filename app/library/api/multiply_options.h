@@ -15,8 +15,9 @@
 /* What a caller asked for, read. Texts of `run` are the caller's, or lie in here. */
 typedef struct {
     tessera_multiply_options given;
-    tsr_run_options run; /* but for `started` */
-    const char *log;     /* NULL: none */
+    tsr_run_options run;       /* but for `started` */
+    const char *log;           /* NULL: none */
+    tsr_distributed memory[3]; /* A, B, C, where these are in memory */
     char log_target[PATH_MAX], trace_target[PATH_MAX];
     char command[TSR_CALL_COMMAND_CHARS];
 } tsr_multiply_call;
@@ -25,6 +26,10 @@ typedef struct {
  * is refused is none in `call`, whatever else is wrong. */
 tsr_status tsr_multiply_call_read(const char *a, const char *b, const char *c, const tessera_multiply_options *options,
                                   tsr_multiply_call *call);
+
+/* The same of matrices in the memory of ranks; `rank`: this one. What a run checks of them is left to it. */
+tsr_status tsr_matrices_call_read(const tessera_matrix *const matrices[3], const tessera_multiply_options *options,
+                                  int rank, int ranks, tsr_multiply_call *call);
 
 /* The command line that would ask the program for the same. Writes at most `chars`, and returns text. */
 const char *tsr_multiply_command(const char *a, const char *b, const char *c, const tessera_multiply_options *options,

@@ -12,7 +12,7 @@ nm -D --defined-only "$library" | awk '$2 != "A" { sub(/@.*/, "", $3); print $3 
 gcc -fpreprocessed -dD -E -P "$header" >"$work/plain.h" 2>/dev/null
 {
     printf '#include <stdio.h>\n#include "%s"\nint main(void) {\n' "$header"
-    for struct in tessera_open_options tessera_multiply_options tessera_progress; do
+    for struct in tessera_open_options tessera_multiply_options tessera_progress tessera_matrix; do
         awk -v name="$struct" '
             /^typedef struct \{/ { text = ""; inside = 1; next }
             inside && /^\}/ { inside = 0; if ($0 ~ "^} *" name ";") print text; next }

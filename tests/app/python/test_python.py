@@ -46,7 +46,7 @@ for name, struct in (("tessera_multiply_options", lib.Options), ("tessera_progre
     print(name, ctypes.sizeof(struct))
 """
     layout = (REPOSITORY / "tests/app/library/layout.txt").read_text().splitlines()
-    wanted = [line for line in layout if not line.startswith("tessera_open_options")]
+    wanted = [line for line in layout if line.startswith(("tessera_multiply", "tessera_progress"))]
     assert python(code).stdout.splitlines() == wanted, "app/python/tessera/_library.py differs from tessera.h"
 
 

@@ -1,0 +1,271 @@
+/* tessera_multiply_matrices by a program that knows no more than tessera.h: random layouts of small integers, whose
+ * products are exact, and what is refused. On any number of ranks. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <tessera.h>
+
+static int rank, ranks;
+static tessera_context *tessera;
+static unsigned long long state = 15;
+
+#define CHECK(condition, ...)                                                                                          \
+    do {                                                                                                               \
+        if (!(condition)) {                                                                                            \
+            fprintf(stderr, "rank %d, line %d: %s: ", rank, __LINE__, #condition);                                     \
+            fprintf(stderr, __VA_ARGS__);                                                                              \
+            fprintf(stderr, "\n");                                                                                     \
+            MPI_Abort(MPI_COMM_WORLD, 1);                                                                              \
+        }                                                                                                              \
+    } while (0)
+
+static int below(int limit) { /* the same on every rank */
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    return (int)((state >> 33) % (unsigned long long)limit);
+}
+
+/* An element of the whole matrix; its imaginary part in complex ones. */
+static int value(int role, int64_t row, int64_t col) { return (int)((row * 31 + col * 17 + role * 5) % 9) - 4; }
+static int imaginary(int role, int64_t row, int64_t col) { return (int)((row * 13 + col * 29 + role) % 5) - 2; }
+
+static int reals_of(const char *type) { return type[0] == 'c' ? 2 : 1; }
+static int is_single(const char *type) { return strcmp(type, "f32") == 0 || strcmp(type, "c64") == 0; }
+
+static double get(const char *type, const void *at, int part) {
+    return is_single(type) ? ((const float *)at)[part] : ((const double *)at)[part];
+}
+static void put(const char *type, void *at, int part, double x) {
+    if (is_single(type)) ((float *)at)[part] = (float)x;
+    else ((double *)at)[part] = x;
+}
+
+/* The index in the matrix of a local one, along a side. */
+static int64_t global(int64_t local, int64_t block, int parts, int first, int part) {
+    return (local / block * parts + (part - first + parts) % parts) * block + local % block;
+}
+
+typedef struct {
+    tessera_matrix m;
+    int by_columns, role;
+    int64_t rows, cols, ld; /* of the array, as the matrix has rows and columns */
+    size_t element;
+    int row, col; /* of this rank in the grid; -1: outside */
+} matrix;
+
+static void *at(const matrix *x, int64_t i, int64_t j) {
+    return (char *)x->m.data + (size_t)(x->by_columns ? j * x->ld + i : i * x->ld + j) * x->element;
+}
+
+static int64_t count(int64_t length, int64_t block, int parts, int first, int part) {
+    int64_t n = 0;
+    for (int64_t i = 0; i < length; i++) n += (i / block + first) % parts == part;
+    return n;
+}
+
+/* Every element that this rank has: with its index in the matrix. */
+#define EACH(x, i, j, r, c)                                                                                            \
+    for (int64_t i = 0; i < (x)->rows; i++)                                                                            \
+        for (int64_t j = 0, r, c;                                                                                      \
+             j < (x)->cols && (r = global(i, (x)->m.block_rows, (x)->m.grid_rows, (x)->m.first_row, (x)->row),         \
+                              c = global(j, (x)->m.block_cols, (x)->m.grid_cols, (x)->m.first_col, (x)->col), 1);      \
+             j++)
+
+static matrix make(int role, const char *type, int64_t rows, int64_t cols, int by_columns) {
+    matrix x = {.by_columns = by_columns, .role = role, .element = (size_t)reals_of(type) * (is_single(type) ? 4 : 8)};
+    const int simple = below(4) == 0; /* each rank a block of rows */
+    tessera_matrix *m = &x.m;
+    *m = (tessera_matrix){.size = sizeof *m, .type = type, .part_row = simple ? 0 : below(5)};
+    m->part_col = simple ? 0 : below(5);
+    m->rows = m->part_row + rows + (simple ? 0 : below(5));
+    m->cols = m->part_col + cols + (simple ? 0 : below(5));
+    m->part_rows = rows;
+    m->part_cols = cols;
+    m->grid_rows = simple ? ranks : 1 + below(ranks);
+    m->grid_cols = simple ? 1 : 1 + below(ranks / m->grid_rows);
+    m->block_rows = simple ? (m->rows + ranks - 1) / ranks : 1 + below(9);
+    m->block_cols = simple ? m->cols : 1 + below(9);
+    m->first_row = simple ? 0 : below(m->grid_rows);
+    m->first_col = simple ? 0 : below(m->grid_cols);
+    m->ranks_by_columns = simple ? 0 : below(2);
+    x.row = m->ranks_by_columns ? rank % m->grid_rows : rank / m->grid_cols;
+    x.col = m->ranks_by_columns ? rank / m->grid_rows : rank % m->grid_cols;
+    if (rank < m->grid_rows * m->grid_cols) {
+        x.rows = count(m->rows, m->block_rows, m->grid_rows, m->first_row, x.row);
+        x.cols = count(m->cols, m->block_cols, m->grid_cols, m->first_col, x.col);
+    }
+    const int64_t least = by_columns ? x.rows : x.cols;
+    x.ld = (least ? least : 1) + (simple ? 0 : below(3));
+    m->ld = x.ld;
+    m->data = calloc((size_t)(x.ld * (by_columns ? x.cols : x.rows)) + 1, x.element);
+    EACH(&x, i, j, r, c) {
+        put(type, at(&x, i, j), 0, value(role, r, c));
+        if (reals_of(type) == 2) put(type, at(&x, i, j), 1, imaginary(role, r, c));
+    }
+    if (simple) { /* all that is the default */
+        m->grid_rows = m->grid_cols = 0;
+        m->block_rows = m->block_cols = m->part_rows = m->part_cols = m->ld = 0;
+    }
+    return x;
+}
+
+/* The layout spelt out again, to walk by it. */
+static void spell(matrix *x) {
+    tessera_matrix *m = &x->m;
+    if (m->grid_rows) return;
+    m->grid_rows = ranks;
+    m->grid_cols = 1;
+    m->block_rows = (m->rows + ranks - 1) / ranks;
+    m->block_cols = m->cols;
+    m->part_rows = m->rows;
+    m->part_cols = m->cols;
+}
+
+/* Part `part` of element (i, l) of op(x), in the part that is meant. */
+static double of(const matrix *x, int transposed, int64_t i, int64_t l, int part) {
+    const int64_t r = x->m.part_row + (transposed ? l : i), c = x->m.part_col + (transposed ? i : l);
+    return part ? imaginary(x->role, r, c) : value(x->role, r, c);
+}
+
+static void check_product(const matrix *a, const matrix *b, matrix *c, const tessera_multiply_options *o, int64_t k) {
+    const char *type = c->m.type;
+    const int complex = reals_of(type) == 2;
+    EACH(c, i, j, r, col) {
+        const int64_t m = r - c->m.part_row, n = col - c->m.part_col;
+        const double old[2] = {value(c->role, r, col), complex ? imaginary(c->role, r, col) : 0};
+        double sum[2] = {0, 0};
+        const int meant = m >= 0 && m < c->m.part_rows && n >= 0 && n < c->m.part_cols;
+        for (int64_t l = 0; l < k && meant; l++) {
+            const double x[2] = {of(a, o->transpose_a, m, l, 0), complex ? of(a, o->transpose_a, m, l, 1) : 0};
+            const double y[2] = {of(b, o->transpose_b, l, n, 0), complex ? of(b, o->transpose_b, l, n, 1) : 0};
+            sum[0] += x[0] * y[0] - x[1] * y[1];
+            sum[1] += x[0] * y[1] + x[1] * y[0];
+        }
+        for (int part = 0; part < 1 + complex; part++) {
+            const double beta = o->has_beta ? o->beta[0] : 0, found = get(type, at(c, i, j), part);
+            const double right = meant ? o->alpha[0] * sum[part] + beta * old[part] : old[part];
+            CHECK(found == right, "%s (%lld, %lld), part %d: %g for %g", type, (long long)r, (long long)col, part,
+                  found, right);
+        }
+    }
+}
+
+static void check_round(void) {
+    static const char *const types[] = {"f32", "f64", "c64", "c128"};
+    const char *type = types[below(4)];
+    const int64_t m = 1 + below(40), n = 1 + below(40), k = 1 + below(40);
+    const int by_columns = below(2);
+    tessera_multiply_options o = tessera_multiply_defaults();
+    o.order = by_columns ? "col" : NULL;
+    o.transpose_a = below(2);
+    o.transpose_b = below(2);
+    o.alpha[0] = 1 + below(3);
+    o.has_beta = below(2);
+    o.beta[0] = below(4) - 1;
+    o.device = "cpu";
+    matrix a = make(1, type, o.transpose_a ? k : m, o.transpose_a ? m : k, by_columns);
+    matrix b = make(2, type, o.transpose_b ? n : k, o.transpose_b ? k : n, by_columns);
+    matrix c = make(3, type, m, n, by_columns);
+    tessera_record *record;
+    const int status = tessera_multiply_matrices(tessera, &a.m, &b.m, &c.m, &o, &record);
+    CHECK(status == TESSERA_OK, "%s", tessera_message());
+    double seconds = -1;
+    CHECK(tessera_record_number(record, "seconds", &seconds) == TESSERA_OK && seconds > 0, "%g", seconds);
+    tessera_record_free(record);
+    spell(&a);
+    spell(&b);
+    spell(&c);
+    check_product(&a, &b, &c, &o, k);
+    free(a.m.data);
+    free(b.m.data);
+    free(c.m.data);
+}
+
+/* All in one window that every rank reaches: nothing is moved. */
+static void check_shared(void) {
+    enum { SIDE = 48 };
+    MPI_Win window;
+    MPI_Aint bytes;
+    int unit;
+    double *all, moved = -1;
+    tessera_record *record;
+    MPI_Win_allocate_shared(rank == 0 ? 3 * SIDE * SIDE * 8 : 0, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &all, &window);
+    MPI_Win_shared_query(window, 0, &bytes, &unit, &all);
+    for (int i = rank; i < 2 * SIDE * SIDE; i += ranks) all[i] = i % 5 - 2;
+    MPI_Barrier(MPI_COMM_WORLD);
+    tessera_matrix x[3];
+    for (int i = 0; i < 3; i++)
+        x[i] = (tessera_matrix){
+            .size = sizeof x[i], .type = "f64", .data = all + i * SIDE * SIDE, .rows = SIDE, .cols = SIDE, .shared = 1};
+    CHECK(tessera_multiply_matrices(tessera, &x[0], &x[1], &x[2], NULL, &record) == TESSERA_OK, "%s",
+          tessera_message());
+    CHECK(tessera_record_number(record, "redistribute_bytes", &moved) == TESSERA_ERR_NOT_FOUND, "%g B", moved);
+    tessera_record_free(record);
+    for (int i = 0; i < SIDE; i++)
+        for (int j = 0; j < SIDE; j++) {
+            double sum = 0;
+            for (int l = 0; l < SIDE; l++) sum += all[i * SIDE + l] * all[SIDE * SIDE + l * SIDE + j];
+            CHECK(all[2 * SIDE * SIDE + i * SIDE + j] == sum, "(%d, %d)", i, j);
+        }
+    MPI_Win_free(&window);
+}
+
+static void fails(const tessera_matrix *a, const tessera_matrix *b, const tessera_matrix *c,
+                  const tessera_multiply_options *o, int expected, const char *says) {
+    const int status = tessera_multiply_matrices(tessera, a, b, c, o, NULL);
+    CHECK(status == expected && strstr(tessera_message(), says), "%d: %s", status, tessera_message());
+}
+
+static void check_refusals(void) {
+    double data[64];
+    for (int i = 0; i < 64; i++) data[i] = i;
+    const tessera_matrix good = {.size = sizeof good, .type = "f64", .data = data, .rows = 4, .cols = 4};
+    tessera_matrix bad = good;
+    tessera_multiply_options o = tessera_multiply_defaults();
+    fails(&good, NULL, &good, NULL, TESSERA_ERR_USAGE, "B is NULL");
+    bad.type = NULL;
+    fails(&bad, &good, &good, NULL, TESSERA_ERR_USAGE, "A has no type");
+    bad.type = "f65";
+    fails(&bad, &good, &good, NULL, TESSERA_ERR_USAGE, "f65");
+    bad = good;
+    bad.size = 1;
+    fails(&bad, &good, &good, NULL, TESSERA_ERR_USAGE, "sizeof(tessera_matrix)");
+    bad = good;
+    bad.cols = 5;
+    fails(&good, &bad, &good, NULL, TESSERA_ERR_SHAPE, "");
+    bad = good;
+    bad.rows = -1;
+    fails(&good, &good, &bad, NULL, TESSERA_ERR_USAGE, "below 0");
+    bad = good;
+    bad.grid_rows = ranks + 1;
+    bad.grid_cols = 1;
+    fails(&bad, &good, &good, NULL, TESSERA_ERR_SHAPE, "grid");
+    bad = good;
+    bad.part_row = 3;
+    bad.part_rows = 2;
+    bad.part_cols = 4;
+    fails(&bad, &good, &good, NULL, TESSERA_ERR_SHAPE, "A");
+    bad = good;
+    bad.data = NULL;
+    fails(&good, &good, &bad, NULL, TESSERA_ERR_SHAPE, "no array");
+    bad = good;
+    bad.ld = 3;
+    fails(&good, &bad, &good, NULL, TESSERA_ERR_SHAPE, "leading dimension");
+    o.trials = 3;
+    fails(&good, &good, &good, &o, TESSERA_ERR_USAGE, "trials");
+    o = tessera_multiply_defaults();
+    o.add = "c0.h5";
+    fails(&good, &good, &good, &o, TESSERA_ERR_USAGE, "beta scales");
+}
+
+int main(int argc, char **argv) {
+    int granted;
+    MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &granted);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+    CHECK(tessera_open(MPI_COMM_WORLD, NULL, &tessera) == TESSERA_OK, "%s", tessera_message());
+    for (int i = 0; i < 60; i++) check_round();
+    check_shared();
+    check_refusals();
+    tessera_close(tessera);
+    MPI_Finalize();
+    return 0;
+}
