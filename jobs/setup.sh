@@ -23,7 +23,7 @@ other_packages=(python3-xarray python3-netcdf4 python3-h5netcdf python3-tables o
 browser_packages=(chromium chromium-driver python3-selenium)
 slurm_packages=(slurm-wlm munge)
 format_packages=(clang-format clang-tidy git)
-shell_packages=(zsh fish help2man man-db dpkg-dev)
+shell_packages=(zsh fish help2man man-db dpkg-dev file)
 
 # apt-get install, as root or through sudo; fails with a message that names the packages.
 install_packages() {
@@ -81,7 +81,7 @@ if [ $with_tests = yes ]; then
         install_packages "${library_packages[@]}" ||
             printf 'setup: going on without; p?gemm is not compared with ScaLAPACK, the Python package not tried\n' >&2
     fi
-    if ! tsr_have zsh fish help2man man dpkg-shlibdeps; then
+    if ! tsr_have zsh fish help2man man dpkg-shlibdeps file; then
         found_more=yes
         install_packages "${shell_packages[@]}" ||
             printf 'setup: going on without; completion in zsh and fish, man pages and the package are not tried\n' >&2

@@ -9,7 +9,7 @@ folder=$(realpath "$1")
 shift
 cd "$TSR_HOME"
 build=${TSR_BUILD:-build-deb}
-tsr_have dpkg-shlibdeps || tsr_die "dpkg-shlibdeps is missing: apt-get install dpkg-dev"
+tsr_have dpkg-shlibdeps file || tsr_die "dpkg-shlibdeps or file is missing: apt-get install dpkg-dev file"
 tsr_build "$build" -DCMAKE_INSTALL_PREFIX=/usr -DBUILD_TESTING=OFF "$@"
 tsr_logged "$build/cpack.log" cpack --config "$build/CPackConfig.cmake" -G DEB -B "$folder" ||
     tsr_die "no package (all of it: $build/cpack.log)"

@@ -185,8 +185,8 @@ def test_pkg_config(prefix):
 
 def test_package():
     """The .deb holds what is installed, and runs from where it was unpacked."""
-    if not shutil.which("dpkg-shlibdeps"):
-        return "no dpkg-shlibdeps"
+    if not (shutil.which("dpkg-shlibdeps") and shutil.which("file")):
+        return "no dpkg-shlibdeps, or no file"
     run("cpack", "--config", BUILD / "CPackConfig.cmake", "-G", "DEB", "-B", os.path.abspath("deb"))
     package = next(pathlib.Path("deb").glob("*.deb"))
     assert re.fullmatch(rf"tessera_{re.escape(VERSION)}_\w+\.deb", package.name), package
