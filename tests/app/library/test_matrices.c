@@ -151,7 +151,9 @@ static void check_product(const matrix *a, const matrix *b, matrix *c, const tes
 static void check_round(void) {
     static const char *const types[] = {"f32", "f64", "c64", "c128"};
     const char *type = types[below(4)];
-    const int64_t m = 1 + below(40), n = 1 + below(40), k = 1 + below(40);
+    const int64_t m = 1 + below(40);
+    const int64_t n = 1 + below(40);
+    const int64_t k = 1 + below(40);
     const int by_columns = below(2);
     tessera_multiply_options o = tessera_multiply_defaults();
     o.order = by_columns ? "col" : NULL;
