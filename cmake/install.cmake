@@ -13,6 +13,9 @@ if(TARGET tessera_shared)
   foreach(library IN LISTS TSR_HDF5_HL_LIBRARY HDF5_C_LIBRARIES TSR_FILTER_LINK links)
     list(APPEND interface $<LINK_ONLY:${library}>)
   endforeach()
+  if(TSR_HAVE_CUDA)
+    list(APPEND interface $<LINK_ONLY:stdc++>) # what nvcc compiles is C++
+  endif()
   set_target_properties(tessera_static PROPERTIES INTERFACE_LINK_LIBRARIES "${interface}" EXPORT_NAME static)
   set_target_properties(tessera_shared PROPERTIES EXPORT_NAME tessera)
   install(TARGETS tessera_shared tessera_static EXPORT tessera
