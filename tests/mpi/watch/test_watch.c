@@ -16,7 +16,7 @@ static void stalled(void *context, const char *message) {
     atomic_fetch_add(&stalls, 1);
 }
 
-static const tsr_watch_options options = {.limits = {.quiet = 0.6, .file_named = 100, .file = 100, .slow = 100},
+static const tsr_watch_options options = {.limits = {.quiet = 2.5, .file_named = 100, .file = 100, .slow = 100},
                                           .stalled = stalled};
 
 static void work(tsr_signs *signs, int steps) {
@@ -46,12 +46,12 @@ int main(void) {
         tsr_watch_close(watch);
     }
     CHECK_OK(tsr_watch_open(&world, &options, &watch));
-    work(tsr_watch_signs(watch), 60); /* twice the limit */
+    work(tsr_watch_signs(watch), 150); /* longer than the limit */
     CHECK(atomic_load(&stalls) == 0, "a stall where there is none: %s", said);
 
     const tsr_step step = {.kind = TSR_STEP_PACK, .lane = TSR_LANE_PACK, .operand = TSR_OPERAND_B};
     if (world.rank == 1) tsr_signs_step(tsr_watch_signs(watch), &step); /* and no end */
-    for (int i = 0; i < 300 && atomic_load(&stalls) == 0 && world.local_rank == 0; i++) usleep(10000);
+    for (int i = 0; i < 800 && atomic_load(&stalls) == 0 && world.local_rank == 0; i++) usleep(10000);
     if (world.local_rank == 0) {
         CHECK(atomic_load(&stalls) == 1, "nobody noticed");
         CHECK(strstr(said, "rank 1 on ") && strstr(said, "pack lane, pack of B"), "%s", said);
