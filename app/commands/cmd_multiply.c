@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "app/commands/command.h"
+#include "app/library/api/multiply_options.h"
 #include "app/run/job_log.h"
 #include "app/run/multiply.h"
 #include "app/tessera_options.h"
@@ -148,19 +149,6 @@ static const tsr_options command = {
     .most_arguments = 3,
     .argument = take_matrix};
 
-/* What a run says of itself goes to a file that it neither reads nor writes besides. A log that is refused is none. */
-static tsr_status check_own_file(const parsed *p, const char *option, const char *file, const char *other) {
-    const tsr_run_product *in = &p->settings.run.product;
-    const char *const taken[] = {other, p->settings.run.target.name.file, in->a.file, in->b.file,
-                                 p->has_c0 ? in->c0.file : NULL};
-    for (size_t i = 0; file && i < sizeof taken / sizeof *taken; i++)
-        if (taken[i] && tsr_same_file(file, taken[i]))
-            return tsr_fail(TSR_ERR_USAGE,
-                            "%s %s would overwrite '%s', which the run reads or writes: give it a file of its own",
-                            option, file, taken[i]);
-    return TSR_OK;
-}
-
 /* B is A, the other way round. */
 static tsr_status take_gram(parsed *p) {
     tsr_run_product *product = &p->settings.run.product;
@@ -207,10 +195,10 @@ static tsr_status check(parsed *p) {
                         "--attributes: '%s' has no place for attributes; write C to an HDF5 file: -o C.h5",
                         s->run.target.name.file);
     TSR_TRY(tsr_check_compress(&s->run.target));
-    const tsr_status log = check_own_file(p, "--log", s->log, NULL),
-                     trace = log == TSR_OK ? check_own_file(p, "--trace", s->run.trace, s->log) : log;
-    if (trace == TSR_OK) TSR_TRY(check_own_file(p, "--report", s->report, s->run.trace));
-    if (trace == TSR_OK) TSR_TRY(check_own_file(p, "--report", s->report, s->log));
+    const tsr_status log = tsr_check_own_file(&s->run, "--log", s->log, NULL),
+                     trace = log == TSR_OK ? tsr_check_own_file(&s->run, "--trace", s->run.trace, s->log) : log;
+    if (trace == TSR_OK) TSR_TRY(tsr_check_own_file(&s->run, "--report", s->report, s->run.trace));
+    if (trace == TSR_OK) TSR_TRY(tsr_check_own_file(&s->run, "--report", s->report, s->log));
     if (log != TSR_OK || (trace != TSR_OK && s->log && tsr_same_file(s->run.trace, s->log))) p->settings.log = NULL;
     return trace;
 }

@@ -244,8 +244,7 @@ static tsr_status take_engine(const tessera_multiply_options *o, tsr_run_options
 
 /* ---- files of the run's own ------------------------------------------------------------------ */
 
-/* What a run says of itself goes to a file that it neither reads nor writes besides. */
-static tsr_status check_own_file(const tsr_run_options *run, const char *option, const char *file, const char *other) {
+tsr_status tsr_check_own_file(const tsr_run_options *run, const char *option, const char *file, const char *other) {
     const tsr_run_product *in = &run->product;
     const char *const taken[] = {other, run->target.name.file, in->a.file, in->b.file,
                                  in->c0.file[0] ? in->c0.file : NULL};
@@ -265,8 +264,8 @@ static tsr_status take_files(tsr_multiply_call *call) {
     if ((log && strcmp(log, "-") == 0) || (run->trace && strcmp(run->trace, "-") == 0))
         return tsr_fail(TSR_ERR_USAGE, "%s -: standard output is the program's; name a file",
                         run->trace && strcmp(run->trace, "-") == 0 ? "--trace" : "--log");
-    TSR_TRY(check_own_file(run, "--log", log, NULL));
-    const tsr_status trace = check_own_file(run, "--trace", run->trace, log);
+    TSR_TRY(tsr_check_own_file(run, "--log", log, NULL));
+    const tsr_status trace = tsr_check_own_file(run, "--trace", run->trace, log);
     if (trace == TSR_OK || !log || !tsr_same_file(run->trace, log)) call->log = log;
     TSR_TRY(trace);
     TSR_TRY(tsr_text_file_follow(&call->log, call->log_target));

@@ -31,6 +31,10 @@ tsr_status tsr_multiply_call_read(const char *a, const char *b, const char *c, c
 tsr_status tsr_matrices_call_read(const tessera_matrix *const matrices[3], const tessera_multiply_options *options,
                                   int rank, int ranks, tsr_multiply_call *call);
 
+/* Local. What a run says of itself goes to a file that it neither reads nor writes besides: TSR_ERR_USAGE where `file`,
+ * of `option`, is one of those, or `other`. NULL: none. */
+tsr_status tsr_check_own_file(const tsr_run_options *run, const char *option, const char *file, const char *other);
+
 /* The command line that would ask the program for the same. Writes at most `chars`, and returns text. */
 const char *tsr_multiply_command(const char *a, const char *b, const char *c, const tessera_multiply_options *options,
                                  char *text, size_t chars);
