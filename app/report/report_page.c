@@ -126,7 +126,8 @@ static void put_escaped(const char *text, FILE *to) {
 static void put_file(const unsigned char *file, FILE *to) { fputs((const char *)file, to); }
 
 static void put_page(const tsr_report *report, const char *data, const char *words, FILE *to) {
-    fputs("<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+    fputs(TSR_PAGE_HEAD
+          "<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
           "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
           "<meta name=\"color-scheme\" content=\"light dark\">\n"
           "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; "

@@ -267,14 +267,14 @@ static void find_members(void *context, const tsr_json_value *value) {
     for (size_t i = 0; i < sizeof of_run / sizeof *of_run; i++) found->run |= strcmp(value->name, of_run[i]) == 0;
 }
 
-static bool is_log(const char *file) {
+bool tsr_run_log_found(const char *file) {
     members_found found = {.object = false};
     return tsr_json_read_file(file, find_members, &found) == TSR_OK && found.object && found.command && found.run;
 }
 
 static bool may_refuse(const char *file) {
     struct stat st;
-    return stat(file, &st) == 0 && S_ISREG(st.st_mode) && (st.st_size == 0 || is_log(file));
+    return stat(file, &st) == 0 && S_ISREG(st.st_mode) && (st.st_size == 0 || tsr_run_log_found(file));
 }
 
 void tsr_run_log_refuse(const char *file, const char *command, int ranks, tsr_status status) {

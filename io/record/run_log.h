@@ -67,6 +67,8 @@ tsr_status tsr_run_log_done(tsr_run_log *log, void (*members)(const void *contex
 void tsr_run_log_stop(const tsr_run_log *log, const char *const message[3]);
 void tsr_run_log_free(tsr_run_log *log);
 
+/* Local. Whether the file is there and a log that a run left, one of 0.1.0 too. */
+bool tsr_run_log_found(const char *file);
 /* Local. For a command line that was refused: the final record, where `file` is empty or a log that an earlier run
  * left. Nothing else is replaced, and none is made. Keeps the thread's message. */
 void tsr_run_log_refuse(const char *file, const char *command, int ranks, tsr_status status);

@@ -40,6 +40,8 @@ typedef struct {
 /* Kernels at most that share a run's products: what is chosen hands some to others (kernels/gemm/gemm.h). */
 #define TSR_KERNELS_RAN 4
 
+#define TSR_PAGE_HEAD "<!doctype html>\n" /* how a report's page begins */
+
 /* Plain memory: gathered to rank 0. */
 typedef struct {
     int32_t rank, row, col, depth; /* grid coordinates; -1 for a rank the grid leaves idle */

@@ -56,7 +56,7 @@ tsr_status tsr_trace_file_open(const char *file, const char *command, const doub
     for (int part = 0; startup && part < TSR_STARTUP_COUNT; part++) t.begins_ns += llround(1e9 * startup[part]);
     TSR_TRY(tsr_text_file_open("trace", file, &t.file));
     errno = 0;
-    fprintf(t.file.to, "{\"displayTimeUnit\": \"ms\", \"otherData\": {\"format\": %d", TSR_RECORD_FORMAT);
+    fprintf(t.file.to, TSR_TRACE_HEAD ", \"otherData\": {\"format\": %d", TSR_RECORD_FORMAT);
     print_time(t.file.to, "run_begins", t.begins_ns);
     fputs(", \"command\": ", t.file.to);
     tsr_json_string(t.file.to, command);

@@ -8,6 +8,8 @@
 #include "io/record/run_record.h"
 #include "io/text/text_file.h"
 
+#define TSR_TRACE_HEAD "{\"displayTimeUnit\": \"ms\"" /* how a trace begins */
+
 typedef struct {
     tsr_text_file file;
     bool first;        /* no event yet */

@@ -157,6 +157,19 @@ bool tsr_same_place(const char *a, const char *b) {
     return one.st_dev == other.st_dev && one.st_ino == other.st_ino;
 }
 
+bool tsr_text_file_holds(const char *file) {
+    struct stat st;
+    return stat(file, &st) == 0 && S_ISREG(st.st_mode) && st.st_size > 0;
+}
+
+bool tsr_text_file_begins(const char *file, const char *text) {
+    FILE *from = tsr_text_file_holds(file) ? fopen(file, "re") : NULL;
+    const char *next = text;
+    while (from && *next && fgetc(from) == (unsigned char)*next) next++;
+    if (from) fclose(from);
+    return *next == '\0';
+}
+
 /* Of names without a file the folders are compared: "" before the last slash is the root, and no slash the working
  * folder. */
 bool tsr_same_file(const char *a, const char *b) {

@@ -38,6 +38,9 @@ bool tsr_same_place(const char *a, const char *b);
 /* Whether two names lead to one file, there or still to come: by links, or by another way to its folder. What can be
  * written twice, a pipe or a terminal, is no such file. */
 bool tsr_same_file(const char *a, const char *b);
+/* Whether a regular file is there that holds anything, and whether it begins with the text. */
+bool tsr_text_file_holds(const char *file);
+bool tsr_text_file_begins(const char *file, const char *text);
 /* Whether the file could be written now: asked before a long run. Leaves nothing behind. */
 tsr_status tsr_text_file_check(const char *what, const char *file);
 /* Draws a name to write it under first, FILE.tessera-HOST-PID-LETTERS.tmp. False where it is too long. */

@@ -10,6 +10,8 @@
 
 #include "app/library/api/sized.h"
 #include "app/library/api/values.h"
+#include "io/record/run_log.h"
+#include "io/record/trace_file.h"
 #include "io/stores.h"
 #include "io/text/text.h"
 #include "io/text/text_file.h"
@@ -244,6 +246,18 @@ static tsr_status take_engine(const tessera_multiply_options *o, tsr_run_options
 
 /* ---- files of the run's own ------------------------------------------------------------------ */
 
+/* Inputs may read any file that others name, external storage of any bytes, and are not described yet: what is replaced
+ * is what runs left. HDF5 files never are (text_file.h). */
+static tsr_status check_external_file(const char *option, const char *file) {
+    if (!tsr_text_file_holds(file) || tsr_run_log_found(file) || tsr_text_file_begins(file, TSR_TRACE_HEAD) ||
+        tsr_text_file_begins(file, TSR_PAGE_HEAD))
+        return TSR_OK;
+    return tsr_fail(TSR_ERR_USAGE,
+                    "%s would overwrite '%s', which is no log, trace or page of a run, and which inputs may read with "
+                    "--allow-external: give it a file of its own",
+                    option, file);
+}
+
 tsr_status tsr_check_own_file(const tsr_run_options *run, const char *option, const char *file, const char *other) {
     const tsr_run_product *in = &run->product;
     const char *const taken[] = {other, run->target.name.file, in->a.file, in->b.file,
@@ -253,7 +267,7 @@ tsr_status tsr_check_own_file(const tsr_run_options *run, const char *option, co
             return tsr_fail(TSR_ERR_USAGE,
                             "%s %s would overwrite '%s', which the run reads or writes: give it a file of its own",
                             option, file, taken[i]);
-    return TSR_OK;
+    return file && run->external ? check_external_file(option, file) : TSR_OK;
 }
 
 /* The name "-" is standard output on a command line alone. A log that is refused is none. */

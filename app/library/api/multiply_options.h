@@ -32,7 +32,8 @@ tsr_status tsr_matrices_call_read(const tessera_matrix *const matrices[3], const
                                   int rank, int ranks, tsr_multiply_call *call);
 
 /* Local. What a run says of itself goes to a file that it neither reads nor writes besides: TSR_ERR_USAGE where `file`,
- * of `option`, is one of those, or `other`. NULL: none. */
+ * of `option`, is one of those, or `other`; where inputs may read other files (run->external) also where it holds
+ * anything but what an earlier run said. NULL: none. */
 tsr_status tsr_check_own_file(const tsr_run_options *run, const char *option, const char *file, const char *other);
 
 /* The command line that would ask the program for the same. Writes at most `chars`, and returns text. */

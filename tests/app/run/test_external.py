@@ -542,6 +542,38 @@ def test_outputs():
     assert np.array_equal(read("v.h5"), a @ a) and np.array_equal(shown("v.h5", "V"), a)
 
 
+def test_own_files():
+    """Nor do --log, --trace and --report replace what may be read by way of another: only what earlier runs left."""
+    fresh("deep")
+    a = integers(4, 4, "f8")
+    write("deep/s.h5", a, "x"), write("t.h5", a, "x"), write("b.h5", np.eye(4))
+    a.tofile("raw.bin"), a.tofile("own.bin")
+    virtual("deep/v.h5", "V", (4, 4), ((np.s_[:], "s.h5", "x", (4, 4), np.s_[:]),))
+    virtual("v.h5", "V", (4, 4), ((np.s_[:], "deep/v.h5", "V", (4, 4), np.s_[:]),))
+    with h5py.File("v.h5", "a") as f:
+        f["link"] = h5py.ExternalLink("t.h5", "x")
+        f.create_dataset("E", (4, 4), "f8", external=[("raw.bin", 0, 128)])
+    os.symlink("raw.bin", "soft.bin")
+    before = {name: open(name, "rb").read() for name in ("deep/s.h5", "deep/v.h5", "t.h5", "raw.bin", "v.h5")}
+    for source, own, option in (("E", "raw.bin", "--log"), ("E", "raw.bin", "--trace"), ("E", "soft.bin", "--report"),
+                                ("E", "soft.bin", "--log"), ("V", "deep/s.h5", "--log"), ("V", "deep/v.h5", "--trace"),
+                                ("link", "t.h5", "--report"), ("link", "t.h5", "--log")):
+        for operands in ((f"v.h5:/{source}", "b.h5"), ("b.h5", "b.h5", "--add", f"v.h5:/{source}")):
+            fails("multiply", *operands, "-o", "c.h5", ALLOW, option, own, code=2,
+                  says=[option, f"would overwrite '{own}'"])
+    fails("multiply", "v.h5:/E", "b.h5", "-o", "c.h5", ALLOW, "--trace", "raw.bin", "--log", "first.json", code=2,
+          says="would overwrite", ranks=2)
+    for name, content in before.items():
+        assert open(name, "rb").read() == content, name
+    assert os.path.islink("soft.bin") and not os.path.exists("c.h5") and not leftovers()
+    open("run.json", "w").close()
+    for _ in range(2):  # what is empty, not there, or what a run left there
+        run("multiply", "v.h5:/E", "b.h5", "-o", "c.h5", "--force", ALLOW, "--log", "run.json", "--trace", "trace.json",
+            "--report", "page.html", ranks=2)
+        assert np.array_equal(read("c.h5"), a)
+    run("multiply", "b.h5", "b.h5", "-o", "c.h5", "--force", "--log", "own.bin")  # reads no other file
+
+
 # ---- files that change ---------------------------------------------------------------------------
 
 
