@@ -1,0 +1,69 @@
+/* What of an unfinished output is whole, so that a later run goes on from there. A journal is a file beside the output:
+ * a head, and records of 64 bytes. A record says that the bytes of a part of C are on stable storage, and what they sum
+ * up to. Each has a sum of its own: one that was torn is none. So a journal is true at any moment, and a run may be
+ * killed at any.
+ *
+ * Ranks write blocks of 4 KiB that are theirs alone, each its own process and perhaps its own node. Nothing in it is
+ * locked: whoever holds the output's temporary file (output.h) may read and replace the journal. */
+#ifndef TSR_IO_OUTPUT_JOURNAL_H
+#define TSR_IO_OUTPUT_JOURNAL_H
+
+#include "io/output/output.h"
+
+#define TSR_JOURNAL_SETTINGS 16384 /* characters that say of what and how C is made */
+#define TSR_JOURNAL_SECONDS 5.0    /* between two commits, at most */
+#define TSR_JOURNAL_GROUP 64       /* parts of one commit, about */
+
+/* A part of C as it is stored, all its matrices one below the other. */
+typedef struct {
+    tsr_rect rect;
+    uint32_t sum; /* crc32c of its bytes, row after row */
+} tsr_part;
+
+typedef struct {
+    uint64_t generation;                 /* of the run that writes to it: the first is 1 */
+    int64_t cut_m, cut_n;                /* super-blocks of the first run's plan */
+    int ranks;                           /* that write to it */
+    tsr_output output;                   /* where the bytes are */
+    uint64_t inode;                      /* of that file */
+    char settings[TSR_JOURNAL_SETTINGS]; /* lines "what: value": the digest in each record is theirs */
+} tsr_journal_head;
+
+/* What a journal says besides parts. */
+typedef struct {
+    bool publishing;     /* all parts are whole, and what describes them in the file is being written */
+    bool published;      /* C got its name; it had then: */
+    int64_t identity[3]; /* bytes, seconds and nanoseconds of the last change */
+} tsr_journal_state;
+
+/* Local, as all that follows. Makes the journal, or puts it in the old one's place at once: after a crash one of them
+ * is there, whole. */
+tsr_status tsr_journal_write(const char *name, const tsr_journal_head *head, const tsr_part *parts, int64_t count);
+/* TSR_ERR_FORMAT where it is no journal of this version of Tessera; parts are those whose records are whole; the
+ * caller frees *parts. */
+tsr_status tsr_journal_read(const char *name, tsr_journal_head *head, tsr_journal_state *state, tsr_part **parts,
+                            int64_t *count);
+uint64_t tsr_journal_digest(const char *settings);
+/* Whether the parts together hold all of the rectangle, however they lie. */
+bool tsr_parts_hold(const tsr_part *parts, int64_t count, tsr_rect rect);
+/* The first line in which settings differ, as "alpha was 2 and is 3"; "" where none does. `chars`: of text. */
+void tsr_journal_changes(const char *before, const char *now, char *text, size_t chars);
+
+/* ---- writing to it ---------------------------------------------------------------------------- */
+
+typedef struct tsr_journal tsr_journal;
+
+/* Opens the journal for a rank. `sync` brings what was written to the output to stable storage; it is called by a
+ * thread of the journal's, every TSR_JOURNAL_SECONDS in which a part was added, or where many were. */
+tsr_status tsr_journal_open(const char *name, int rank, tsr_status (*sync)(void *context), void *context,
+                            tsr_journal **journal);
+/* Any thread: the part has been written. Fails where a commit did. */
+tsr_status tsr_journal_add(tsr_journal *journal, const tsr_part *part);
+/* All that was added is recorded when this returns. */
+tsr_status tsr_journal_commit(tsr_journal *journal);
+/* Rank 0, when no part is under way: a record of the state, on stable storage. */
+tsr_status tsr_journal_say(tsr_journal *journal, const tsr_journal_state *state);
+/* Without a commit; NULL is fine. */
+void tsr_journal_close(tsr_journal *journal);
+
+#endif
