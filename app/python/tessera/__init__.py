@@ -20,29 +20,24 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import warnings
 from typing import TYPE_CHECKING, Any, Callable, Union
 
 import numpy as np
 
 from . import _library as lib
+from ._arrays import Product, in_memory
+from ._layouts import Distributed, rows_of
+from ._library import Error
 from ._version import VERSION as __version__
 
 if TYPE_CHECKING:
     import h5py
 
-Matrix = Union[str, "os.PathLike[str]", "h5py.Dataset", np.ndarray]
+Matrix = Union[str, "os.PathLike[str]", "h5py.Dataset", np.ndarray, Distributed]
 ProgressCall = Callable[[str, float, float, str, float], Any]
 
-__all__ = ["Error", "Record", "multiply", "plan", "library_version"]
-
-
-class Error(RuntimeError):
-    """What libtessera says of a failure; `status` is its number there, `kind` what the number means."""
-
-    def __init__(self, status: int, message: str) -> None:
-        self.status = status
-        self.kind = lib.status_text(status).decode()
-        super().__init__(message or self.kind)
+__all__ = ["Distributed", "Error", "Record", "multiply", "plan", "rows_of", "library_version"]
 
 
 def library_version() -> str:
@@ -58,7 +53,7 @@ _JOB = ("OMPI_", "PMIX_", "PMI_")  # with these a program takes itself for a ran
 class Record(dict):
     """What a product left behind: the members that docs/record.md has, as a dictionary and as attributes."""
 
-    array: np.ndarray | None = None  # the product, where no `out` was given
+    array: np.ndarray | None = None  # the product, where it is in memory: all on rank 0, or this rank's part
 
     def __getattr__(self, name: str) -> Any:
         try:
@@ -124,9 +119,13 @@ class _Alone:
             raise ImportError("mpi4py is needed under mpirun: install it")
 
     rank = 0
+    size = 1
 
     def py2f(self) -> int:
         return 0  # MPI_COMM_WORLD in Open MPI
+
+    def allgather(self, value: Any) -> list[Any]:
+        return [value]
 
     def bcast(self, value: Any, root: int = 0) -> Any:
         return value
@@ -268,14 +267,18 @@ class _Call:
 # ---- products --------------------------------------------------------------------------------------
 
 
-def multiply(a: Matrix, b: Matrix | None = None, out: str | os.PathLike[str] | None = None, *, comm: Any = None,
+def multiply(a: Matrix, b: Matrix | None = None, out: Matrix | None = None, *, comm: Any = None,
              progress: bool | ProgressCall | None = None, **options: Any) -> Record:
     """C = alpha op(A) op(B) + beta C0, on all ranks of `comm` (mpi4py's COMM_WORLD). Collective, with equal arguments.
 
-    a, b      names ("A.h5:/A[0:100]"), datasets of h5py, or arrays; b is None with gram=True
-    out       where C goes; None: it is the record's `array` on rank 0
+    a, b      names ("A.h5:/A[0:100]"), datasets of h5py, or arrays; b is None with gram=True. Of an array that of
+              rank 0 counts; a Distributed has a part on every rank
+    out       where C goes: a name, an array on rank 0, or a Distributed; None: C is the record's `array`, all of it on
+              rank 0, or each rank's rows where A or B is a Distributed
     progress  True, or a function of stage, done, total, unit and seconds; False from it cancels
     options   those of `tessera multiply`, with _ for -: transpose_a, kernel, grid=(2, 2), trials=20, ...
+
+    Arrays are multiplied where they lie, in C's order or Fortran's. Integers are cast to float64, with a warning.
 
     >>> a = np.arange(6.0).reshape(2, 3)
     >>> multiply(a, a, transpose_b=True, alpha=2).array
@@ -286,18 +289,43 @@ def multiply(a: Matrix, b: Matrix | None = None, out: str | os.PathLike[str] | N
     tessera.Error: cannot open 'absent.h5': No such file or directory; check the file's name
     """
     comm = _communicator(comm)
-    call = _Call(comm, progress, options)
+    if a is not None and not options.get("gram") and in_memory(a, b, out, options.get("add")):
+        return _multiply_arrays(comm, a, b, out, progress, options)
+    if any(isinstance(x, Distributed) for x in (a, b, out)) or isinstance(out, np.ndarray):
+        raise TypeError("arrays that are distributed, or written to, are multiplied with arrays alone")
     handle = ctypes.c_void_p()
     with _Files(comm) as files:
+        if options.get("add") is not None:
+            options["add"] = os.fsdecode(files.name(options["add"], "add"))
+        call = _Call(comm, progress, options)
         names = [files.name(a, "a"), None if b is None else files.name(b, "b")]
         target = os.fsencode(os.fspath(out)) if out is not None else os.fsencode(files.path("c.npy"))
         comm.bcast(None)  # the files are there
         call.end(lib.multiply(_context(comm), names[0], names[1], target, ctypes.byref(call.options),
                               ctypes.byref(handle)))
-        record = Record(json.loads(lib.record_json(handle)))
-        lib.record_free(handle)
+        record = _take_record(handle)
         if out is None and comm.rank == 0:
             record.__dict__["array"] = np.load(os.fsdecode(target))
+    return record
+
+
+def _take_record(handle: ctypes.c_void_p) -> Record:
+    record = Record(json.loads(lib.record_json(handle)))
+    lib.record_free(handle)
+    return record
+
+
+def _multiply_arrays(comm: Any, a: Any, b: Any, out: Any, progress: bool | ProgressCall | None,
+                     options: dict[str, Any]) -> Record:
+    product = Product(comm, a, b, out, options)
+    for text in product.said if comm.rank == 0 else []:
+        warnings.warn(text, stacklevel=3)
+    call = _Call(comm, progress, product.options)
+    handle = ctypes.c_void_p()
+    call.end(lib.multiply_matrices(_context(comm), *map(ctypes.byref, product.matrices), ctypes.byref(call.options),
+                                   ctypes.byref(handle)))
+    record = _take_record(handle)
+    record.__dict__["array"] = product.shown
     return record
 
 

@@ -29,6 +29,16 @@ class Options(Structure):
     ]
 
 
+class Matrix(Structure):
+    _fields_ = [
+        ("size", c_size_t), ("type", c_char_p), ("data", c_void_p), ("rows", c_int64), ("cols", c_int64),
+        ("ld", c_int64), ("block_rows", c_int64), ("block_cols", c_int64), ("part_row", c_int64),
+        ("part_col", c_int64), ("part_rows", c_int64), ("part_cols", c_int64), ("grid_rows", c_int),
+        ("grid_cols", c_int), ("first_row", c_int), ("first_col", c_int), ("ranks_by_columns", c_int),
+        ("shared", c_int),
+    ]
+
+
 def _candidates():
     if os.environ.get("TESSERA_LIBRARY"):
         return [os.environ["TESSERA_LIBRARY"]]
@@ -62,7 +72,23 @@ open_context = _declare("tessera_open_fortran", c_int, c_int, c_void_p, POINTER(
 close_context = _declare("tessera_close", None, c_void_p)
 multiply = _declare("tessera_multiply", c_int, c_void_p, c_char_p, c_char_p, c_char_p, POINTER(Options),
                     POINTER(c_void_p))
+multiply_matrices = _declare("tessera_multiply_matrices", c_int, c_void_p, POINTER(Matrix), POINTER(Matrix),
+                             POINTER(Matrix), POINTER(Options), POINTER(c_void_p))
 plan = _declare("tessera_plan", c_int, c_void_p, c_char_p, c_char_p, c_char_p, POINTER(Options), POINTER(c_void_p))
 free_text = _declare("tessera_free", None, c_void_p)
 record_json = _declare("tessera_record_json", c_char_p, c_void_p)
 record_free = _declare("tessera_record_free", None, c_void_p)
+
+ERR_SHAPE = 6
+
+
+class Error(RuntimeError):
+    """What libtessera says of a failure; `status` is its number there, `kind` what the number means."""
+
+    def __init__(self, status, text):
+        self.status = status
+        self.kind = status_text(status).decode()
+        super().__init__(text or self.kind)
+
+
+Error.__module__ = "tessera"

@@ -148,6 +148,34 @@ static void check_product(const matrix *a, const matrix *b, matrix *c, const tes
     }
 }
 
+/* Of a complex product the real part, in a C of reals. */
+static void check_real_part(void) {
+    const double a[] = {1, 2, 3, -1}, b[] = {2, 1, -1, 4}; /* 1 x 2 and 2 x 1 */
+    double c = 0;
+    const tessera_matrix left = {.size = sizeof left,
+                                 .type = "c128",
+                                 .data = (void *)a,
+                                 .rows = 1,
+                                 .cols = 2,
+                                 .block_rows = 1,
+                                 .grid_rows = 1,
+                                 .grid_cols = 1};
+    tessera_matrix right = left;
+    tessera_multiply_options o = tessera_multiply_defaults();
+    right.data = (void *)b;
+    right.rows = 2;
+    right.cols = 1;
+    right.block_rows = 2;
+    tessera_matrix into = right;
+    into.type = "f64";
+    into.data = &c;
+    into.rows = 1;
+    CHECK(tessera_multiply_matrices(tessera, &left, &right, &into, &o, NULL) == TESSERA_ERR_USAGE, "c128 into f64");
+    o.real_part = 1;
+    CHECK(tessera_multiply_matrices(tessera, &left, &right, &into, &o, NULL) == TESSERA_OK, "%s", tessera_message());
+    CHECK(c == (rank == 0 ? 1 : 0), "%g", c); /* (1 + 2i)(2 + i) + (3 - i)(-1 + 4i) = 1 + 18i */
+}
+
 static void check_round(void) {
     static const char *const types[] = {"f32", "f64", "c64", "c128"};
     const char *type = types[below(4)];
@@ -266,6 +294,7 @@ int main(int argc, char **argv) {
     CHECK(tessera_open(MPI_COMM_WORLD, NULL, &tessera) == TESSERA_OK, "%s", tessera_message());
     for (int i = 0; i < 60; i++) check_round();
     check_shared();
+    check_real_part();
     check_refusals();
     tessera_close(tessera);
     MPI_Finalize();

@@ -40,13 +40,14 @@ def test_structs():
     code = """
 import ctypes
 from tessera import _library as lib
-for name, struct in (("tessera_multiply_options", lib.Options), ("tessera_progress", lib.Progress)):
+for name, struct in (("tessera_multiply_options", lib.Options), ("tessera_progress", lib.Progress),
+                     ("tessera_matrix", lib.Matrix)):
     for field, _ in struct._fields_:
         print(f"{name}.{field} {getattr(struct, field).offset}")
     print(name, ctypes.sizeof(struct))
 """
     layout = (REPOSITORY / "tests/app/library/layout.txt").read_text().splitlines()
-    wanted = [line for line in layout if line.startswith(("tessera_multiply", "tessera_progress"))]
+    wanted = [line for line in layout if line.startswith(("tessera_multiply", "tessera_progress", "tessera_matrix"))]
     assert python(code).stdout.splitlines() == wanted, "app/python/tessera/_library.py differs from tessera.h"
 
 

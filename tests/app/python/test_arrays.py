@@ -1,0 +1,223 @@
+"""The Python package with arrays of NumPy: every order in memory, types, layouts and refusals, on 1 and 3 ranks. They
+are multiplied where they lie: no file is made.
+Usage: test_arrays.py TESSERA MPIRUN LIBTESSERA REPOSITORY"""
+import os
+import subprocess
+import sys
+
+from lib import ENVIRONMENT, MPIRUN, main
+
+USE = dict(ENVIRONMENT, PYTHONPATH=os.path.join(sys.argv[4], "app/python"), TESSERA_LIBRARY=sys.argv[3])
+
+# What every program below begins with: arrays of small integers, and their layouts.
+HEAD = """
+import itertools, resource, sys, warnings
+import numpy as np
+import tessera
+from mpi4py import MPI
+comm = MPI.COMM_WORLD
+rank, ranks = comm.rank, comm.size
+warnings.simplefilter("error")
+numbers = np.random.default_rng(7)
+
+def integers(shape, kind):
+    x = numbers.integers(-4, 5, shape).astype(kind)
+    return x + (1j * numbers.integers(-4, 5, shape)).astype(kind) if x.dtype.kind == "c" else x
+
+def stored(x, how):
+    if how == "C": return np.ascontiguousarray(x)
+    if how == "F": return np.asfortranarray(x)
+    rows, cols = x.shape
+    whole = {"C gap": np.zeros((rows, cols + 3), x.dtype), "F gap": np.zeros((rows + 3, cols), x.dtype, order="F"),
+             "apart": np.zeros((2 * rows, 2 * cols), x.dtype), "back": np.zeros((rows, cols), x.dtype)}[how]
+    part = {"C gap": whole[:, 1:-2], "F gap": whole[1:-2], "apart": whole[::2, ::2], "back": whole[::-1, ::-1]}[how]
+    part[...] = x
+    return part
+
+def mine(x):
+    rows = tessera.rows_of(x.shape[0], rank, ranks)
+    return x[rows.start:rows.stop]
+
+def says(error, text, *args, **options):
+    try:
+        tessera.multiply(*args, **options)
+    except error as raised:
+        assert text in str(raised), raised
+    else:
+        raise SystemExit(f"not refused: {text}")
+"""
+
+
+def python(code, ranks=1):
+    done = subprocess.run([MPIRUN, "-n", str(ranks), sys.executable, "-m", "mpi4py", "-c", HEAD + code],
+                          capture_output=True, text=True, timeout=200, env=USE)
+    assert done.returncode == 0, f"{ranks} ranks: {done.stdout}{done.stderr}"
+
+
+def on_ranks(code):
+    python(code, 1)
+    python(code, 3)
+
+
+def test_orders():
+    """Whole arrays of rank 0, and rows of each rank, in every order: exact, and in place."""
+    on_ranks("""
+kinds = itertools.cycle((("f4", "f4"), ("f8", "f4"), ("c8", "f4"), ("f8", "c16"), ("f2", "f2"), ("c16", "c16")))
+ways = itertools.product(("C", "F", "C gap", "F gap", "apart", "back"), ("C", "F", "back"),
+                         (None, "C", "F", "C gap", "F gap"))
+for turn, ((of_a, of_b, of_c), (kind_a, kind_b)) in enumerate(zip(ways, kinds)):
+    ta, tb, shares = (bool(x) for x in numbers.integers(0, 2, 3))
+    m, n, k = numbers.integers(1, 30, 3)
+    a, b = integers((k, m) if ta else (m, k), kind_a), integers((n, k) if tb else (k, n), kind_b)
+    c = (a.T if ta else a) @ (b.T if tb else b).astype(np.result_type(kind_a, kind_b, "f4"))
+    options = {"transpose_a": ta, "transpose_b": tb, "device": "cpu"}
+    left, right, out = stored(a, of_a), stored(b, of_b), None
+    if of_c:
+        c0 = integers((m, n), c.dtype)
+        out, options["beta"], c = stored(c0, of_c), 2, c + 2 * c0
+    if shares and turn % 2:
+        right = tessera.Distributed(mine(right))
+    if shares:
+        left = tessera.Distributed(mine(left))
+        out = out if out is None else tessera.Distributed(mine(out))
+    before = left.array.copy() if shares else left.copy()
+    found = tessera.multiply(left, right, out, **options).array
+    where = (turn, of_a, of_b, of_c, kind_a, kind_b, ta, tb, shares, m, n, k)
+    assert np.array_equal(before, left.array if shares else left), where
+    if shares:
+        assert np.array_equal(found, mine(c)) and found.dtype == c.dtype, (where, found, mine(c))
+        assert out is None or found is out.array, where
+    elif rank == 0:
+        assert np.array_equal(found, c) and found.dtype == c.dtype, (where, found, c)
+        assert out is None or found is out, where
+    else:
+        assert found is out, where
+""")
+
+
+def test_no_file():
+    """No byte goes to a file, in Python or below it (no file may grow), and no array of A, B or C is copied."""
+    on_ranks("""
+side = 700
+a, b = np.ones((side, side)), np.asfortranarray(np.ones((side, side)))
+c = np.zeros((side, side))
+tessera.multiply(a[:9, :9], b[:9, :9], stall_timeout=0)  # what libraries make once
+made = []
+def audit(event, args):
+    if event.startswith("tempfile.") or event == "open" and (args[2] or 0) & 0o1101: made.append((event, args))
+sys.addaudithook(audit)
+resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))  # a write beyond that ends the process
+import tracemalloc
+tracemalloc.start()
+tessera.multiply(a, b, c, stall_timeout=0)
+most = tracemalloc.get_traced_memory()[1]
+assert rank > 0 or (c == side).all()
+assert not made, made
+assert most < side * side, f"{most} bytes were allocated by Python: a copy of an array has {a.nbytes}"
+""")
+
+
+def test_layouts():
+    """A block-cyclic matrix, one that ranks share, vectors, sides of nothing."""
+    on_ranks("""
+m, n, k = 23, 17, 19
+a, b = integers((m, k), "f8"), integers((k, n), "f8")
+whole = a @ b
+grid, block, first = (1, ranks), (4, 3), (0, ranks - 1)
+def dealt(x, order):
+    cols = [j for j in range(x.shape[1]) if (j // block[1] + first[1]) % ranks == rank]
+    return tessera.Distributed(np.array(x[:, cols], order=order), x.shape, block=block, grid=grid, first=first)
+found = tessera.multiply(dealt(a, "F"), dealt(b, "C"), dealt(np.zeros((m, n)), "F"), device="cpu").array
+assert np.array_equal(found, dealt(whole, "C").array), found
+found = tessera.multiply(dealt(a, "C"), b, add=dealt(whole, "C"), beta=-2).array
+assert np.array_equal(found, -dealt(whole, "C").array), found
+window = MPI.Win.Allocate_shared(8 * m * k if rank == 0 else 0, 1, comm=comm)
+both = np.frombuffer(window.Shared_query(0)[0], "f8").reshape(m, k)
+if rank == 0: both[...] = a
+comm.Barrier()
+record = tessera.multiply(tessera.Distributed(both, (m, k), shared=True), tessera.Distributed(mine(b)))
+assert np.array_equal(record.array, mine(whole)), record.array
+del both
+comm.Barrier()
+window.Free()
+for left, right in ((a[0], b), (a, b[:, 0]), (a[0], b[:, 0]), (a[:0], b), (a[:, :0], b[:0]), (a, b[:, :0])):
+    found = tessera.multiply(left, right).array
+    assert rank > 0 or np.array_equal(found, left @ right) and found.shape == (left @ right).shape, (left, right, found)
+line = np.zeros(2 * m)
+for out in (line[:m], line[::2]):
+    tessera.multiply(a, b[:, 0], out, add=a[:, 1], beta=3)
+    assert rank > 0 or np.array_equal(out, a @ b[:, 0] + 3 * a[:, 1]), out
+""")
+
+
+def test_types():
+    on_ranks("""
+i = np.arange(6).reshape(2, 3)
+warnings.simplefilter("always")
+with warnings.catch_warnings(record=True) as told:
+    found = tessera.multiply(i, np.ones((3, 2), bool)).array
+assert rank > 0 or np.array_equal(found, i @ np.ones((3, 2))) and found.dtype == "f8", found
+said = [str(one.message) for one in told]
+assert len(told) == (2 if rank == 0 else 0), said
+assert rank > 0 or "a holds int64: a copy as float64" in said[0] and told[0].filename == "<string>", said
+x = np.array([[1 + 2j, 3], [0, 1j]])
+def check(found, wanted, kind):
+    assert rank > 0 or np.array_equal(found, wanted) and found.dtype == kind, (found, wanted)
+check(tessera.multiply(x, x, real_part=True).array, (x @ x).real, "f8")
+check(tessera.multiply(x, x.T.conj(), type="c64").array, x @ x.T.conj(), "c8")
+check(tessera.multiply(x, x, conjugate_a=True, transpose_a=True).array, x.conj().T @ x, "c16")
+check(tessera.multiply(x.real, x.real, alpha=2j).array, 2j * (x.real @ x.real), "c16")
+check(tessera.multiply(x.real.astype(">f8"), x.real.astype("f2")).array, x.real @ x.real, "f8")
+check(tessera.multiply(x.real.astype("f4"), x.real.astype("f4"), add=np.ones((2, 2))).array, x.real @ x.real + 1, "f8")
+""")
+
+
+def test_refusals():
+    """Every rank raises, whichever rank finds what is wrong."""
+    on_ranks("""
+a, b = np.ones((2, 3)), np.ones((3, 2))
+says(tessera.Error, "the columns of the first, 3, must be the rows of the second, 2", a, a)
+says(tessera.Error, "b (3 x 2, transposed)", a, b, transpose_b=True)
+says(tessera.Error, "out is 2 x 3, and the product 2 x 2", a, b, a.copy())
+says(tessera.Error, "add is 2 x 3, and the product 2 x 2", a, b, add=a)
+says(tessera.Error, "chunk is an option of products of files", a, b, chunk="auto")
+says(TypeError, "cast it to one of float16", a.astype("g"), b)
+says(TypeError, "b holds object", a, b.astype(object))
+says(TypeError, "out holds int32", a, b, np.zeros((2, 2), "i4"))
+says(TypeError, "out holds float64, which is C's type", a, b, np.zeros((2, 2)), type="f32")
+says(TypeError, "type i8", a, b, type="i8")
+says(TypeError, "order is an option of products of files", a, b, order="col")
+says(TypeError, "b is missing", a, None)
+says(TypeError, "multiplied with arrays alone", "a.h5", b, np.zeros((2, 2)))
+says(TypeError, "multiplied with arrays alone", tessera.Distributed(mine(a)), b, "c.h5")
+says(ValueError, "beta scales what C holds", a, b, beta=2)
+says(ValueError, "out and a share memory", a[:, :2], b[:2], a[:, 1:])
+says(ValueError, "follow each other", a, b, np.zeros((4, 4))[::2, ::2])
+fixed = np.zeros((2, 2))
+fixed.flags.writeable = rank != ranks - 1  # the last rank's alone
+says(ValueError, "read-only", a, b, fixed)
+says(TypeError, "no option 'kernal'", a, b, kernal="x")
+says(ValueError, "that rank's part of", tessera.Distributed(np.ones((4, 3)), (7, 3)), b)
+says(ValueError, "there are", tessera.Distributed(a, (2, 3), grid=(9, 9)), b)
+says(ValueError, "no such place", tessera.Distributed(a, (2, 3), grid=(1, 1), first=(1, 0)), b)
+says(ValueError, "in blocks of 0 x 1", tessera.Distributed(a, (2, 3), block=(0, 1)), b)
+says(ValueError, "3 dimensions", tessera.Distributed(np.ones((1, 2, 3))), b)
+if ranks > 1:
+    says(ValueError, "not dealt out to a grid", tessera.Distributed(a, (2, 3), grid=(1, 2), shared=True), b)
+    says(ValueError, "of 2 types on the ranks", tessera.Distributed(mine(np.ones((9, 3), "f4" if rank else "f8"))), b)
+    says(ValueError, "rank 0, and that rank's part", tessera.Distributed(np.ones((2 + rank, 3))), b)
+    dealt = tessera.Distributed(np.ones((2, 3)), (6, 3), block=(2 + rank % 2, 3))
+    says(ValueError, "in another way on rank 1", dealt, b)
+    x = a.astype("g") if rank == ranks - 1 else a
+    says(TypeError, "a holds", x, b)
+found = tessera.multiply(a, b).array
+assert rank > 0 or found.tolist() == [[3, 3], [3, 3]]
+""")
+
+
+try:
+    import mpi4py  # noqa: F401: what the package needs here
+except ImportError as missing:
+    print(f"skipped: {missing}")
+    sys.exit(77)
+main(globals())
