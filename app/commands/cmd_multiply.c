@@ -121,7 +121,7 @@ static const tsr_option options[] = {
     {.shared = &tsr_option_log, .field = SETTING(log)},
     {.name = "report",
      .value = "FILE",
-     .help = "Write a page of the run, as tessera report makes it",
+     .help = "Write a page of the run with its timeline, as tessera report makes it",
      .read = tsr_read_text,
      .field = SETTING(report)},
     {.shared = &tsr_option_trace, .field = RUN(trace)},

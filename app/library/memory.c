@@ -269,12 +269,15 @@ static bool trace_fits(const tsr_run *run, double bytes, double limit) {
     return plan + bytes <= limit && placing + bytes <= limit && check + bytes <= limit;
 }
 
+#define PAGE_SHARE 16 /* of the limit: no more of it is taken from matrices for a page of the run */
+
 /* A trace grows with the steps, and less memory for matrices makes more of them: planned again with twice of what
  * the last trace would have taken. */
 static tsr_status plan_beside_trace(tsr_run *run, const tsr_resources *res) {
     size_t limit = tsr_host_limit(res);
+    const double most = run->trace_file ? (double)limit : (double)limit / PAGE_SHARE;
     double need = 0;
-    for (int tries = 0; tries < 8 && 2 * need < (double)limit; tries++) {
+    for (int tries = 0; tries < 8 && 2 * need < most; tries++) {
         tsr_resources rest = *res;
         rest.host_limit = limit - (size_t)(2 * need);
         tsr_status status = tsr_agree(run->world->comm, plan_beside_caches(run, &rest));
@@ -291,8 +294,24 @@ static tsr_status plan_beside_trace(tsr_run *run, const tsr_resources *res) {
                     tsr_format_bytes(need, need_text), tsr_format_bytes((double)limit, have_text));
 }
 
+/* A page of the run goes without its timeline sooner than the run without its memory. */
+static tsr_status plan_without_trace(tsr_run *run, const tsr_resources *res) {
+    char need[32];
+    const double missing = run->trace_bytes;
+    run->traced = false;
+    run->trace_bytes = 0;
+    TSR_TRY(tsr_agree(run->world->comm, plan_beside_caches(run, res)));
+    tsr_warn(run->world->warnings,
+             "the report has no timeline: that needs %s of host memory a rank beside the matrices; use a larger "
+             "--host-memory (and --memory on the CPU), or a larger --panel",
+             tsr_format_bytes(missing, need));
+    return TSR_OK;
+}
+
 static tsr_status plan_files(tsr_run *run, const tsr_resources *res) {
-    return run->trace_file ? plan_beside_trace(run, res) : tsr_agree(run->world->comm, plan_beside_caches(run, res));
+    if (!run->traced) return tsr_agree(run->world->comm, plan_beside_caches(run, res));
+    const tsr_status status = plan_beside_trace(run, res);
+    return status == TSR_ERR_LIMIT && !run->trace_file ? plan_without_trace(run, res) : status;
 }
 
 /* What ranks hold of matrices in memory depends on the plan, and hardly on its memory: planned again beside what the

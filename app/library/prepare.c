@@ -69,7 +69,7 @@ static bool stopped(void *context) { return tsr_run_stopped(context); }
 
 tsr_status tsr_run_open_trace(tsr_run *run) {
     tsr_forecast forecast;
-    if (!run->trace_file) return TSR_OK;
+    if (!run->traced) return TSR_OK;
     TSR_TRY(tsr_plan_forecast(&run->plan, tsr_grid_rank(&run->grid), &forecast));
     return tsr_trace_open(forecast.steps * tsr_run_share(run).count, &run->trace);
 }

@@ -168,7 +168,7 @@ static void select_matrices(tsr_run *run, int64_t product) {
 /* One after the other, those of this rank's team. Collective over the world for its clocks. */
 static tsr_status multiply_products(tsr_run *run) {
     const tsr_span mine = tsr_run_share(run);
-    if (run->trace_file) TSR_TRY(TSR_MPI(MPI_Barrier(run->world->comm)));
+    if (run->traced) TSR_TRY(TSR_MPI(MPI_Barrier(run->world->comm)));
     if (!run->grid.active) return TSR_OK;
     if (run->trace) tsr_trace_start(run->trace);
     for (run->products_done = 0; run->products_done < mine.count; run->products_done++) {
@@ -226,6 +226,10 @@ static tsr_status publish(tsr_run *run, const tsr_run_options *options) {
         TSR_TRY_DONE(
             tsr_trace_save(run->trace, world->comm, ranks, record.startup_seconds, run->trace_file, options->command));
     }
+    if (run->traced && calls->steps.step) {
+        tsr_run_stage(run, "trace");
+        TSR_TRY_DONE(tsr_trace_tell(run->trace, world->comm, ranks, &calls->steps));
+    }
     if (world->rank == 0 && calls->published)
         status = calls->published(calls->context, &record, &run->spec, &run->output);
     status = tsr_agree(world->comm, status);
@@ -244,6 +248,7 @@ static tsr_run begin(const tsr_world *world, const tsr_run_options *options, con
                    .io = options->io,
                    .trials = options->trials,
                    .trace_file = options->trace,
+                   .traced = options->trace || calls->steps.step,
                    .products = {.count = 1},
                    .teams = 1,
                    .startup_marked = world->started_seconds};

@@ -12,6 +12,7 @@
 #include "app/library/listener.h"
 #include "app/products/shapes.h"
 #include "io/output/output.h"
+#include "io/record/trace_sink.h"
 #include "kernels/gemm/gemm.h"
 #include "mpi/distribute/deal.h"
 #include "mpi/ranks/world.h"
@@ -110,6 +111,9 @@ typedef struct {
      * this rank where `removed`; then `give_up`, which may end the job. Where it returns, tsr_abort ends the job. */
     void (*failing)(void *context);
     void (*give_up)(void *context, tsr_status status, bool removed);
+    /* The steps of all ranks, on rank 0 before `published`; the same functions on every rank, or none. Where memory to
+     * keep them is missing, it hears of none, and a warning says so. */
+    tsr_trace_sink steps;
     /* Rank 0: C has its name. The record lives until this returns; a failure is the run's. */
     tsr_status (*published)(void *context, const tsr_run_record *record, const tsr_output_spec *spec,
                             const tsr_output *output);

@@ -38,6 +38,7 @@ typedef struct tsr_run {
     tsr_io_mode io;         /* asked for */
     int trials;             /* of the check; 0: none */
     const char *trace_file; /* NULL: none; not owned */
+    bool traced;            /* steps are kept: for that file, or the caller's sink */
     bool swapped;           /* A, B and the grid as the caller sees them are B, A and its mirror here */
     tsr_run_sources from;
     tsr_run_memory memory[TSR_RUN_MEMORIES]; /* as they are here, swapped or not */

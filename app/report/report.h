@@ -48,6 +48,8 @@ tsr_status tsr_report_add(tsr_report *report, tsr_describer *describer, const ch
 tsr_status tsr_report_add_record(tsr_report *report, const char *name, const tsr_run_record *record);
 /* The timeline that --trace wrote; one a report. */
 tsr_status tsr_report_add_trace(tsr_report *report, const char *file);
+/* What a run told `taken`, of the run of that command: none where it holds no step. The report's from here on. */
+tsr_status tsr_report_add_timeline(tsr_report *report, tsr_report_trace *taken, const char *command);
 void tsr_report_free(tsr_report *report);
 
 /* Errors stay in the stream. TSR_ERR_MEMORY. */

@@ -58,7 +58,7 @@ static void put_event(const tsr_report_event *e, FILE *to) {
 static void put_trace(const tsr_report_trace *t, FILE *to) {
     bool first = true;
     fprintf(to, "{\"ranks\":%d,\"steps\":%lld,\"end\":%.1f", t->ranks, (long long)t->steps, t->end);
-    put_text(to, "file", t->file);
+    put_text(to, "file", t->file ? t->file : "");
     put_text(to, "command", t->command ? t->command : "");
     fputs(",\"labels\":[", to);
     for (int i = 0; i < t->label_count; i++) put_lacking(&(list){to, i}, t->labels[i]);

@@ -243,3 +243,14 @@ tsr_status tsr_report_add_trace(tsr_report *report, const char *file) {
     report->has_trace = true;
     return TSR_OK;
 }
+
+tsr_status tsr_report_add_timeline(tsr_report *report, tsr_report_trace *taken, const char *command) {
+    if (taken->steps == 0) return TSR_OK;
+    taken->command = strdup(command);
+    if (taken->failed || !taken->command)
+        return tsr_fail(TSR_ERR_MEMORY, "no memory for the timeline of the report; free some");
+    report->trace = *taken;
+    report->has_trace = true;
+    *taken = (tsr_report_trace){.count = 0};
+    return TSR_OK;
+}

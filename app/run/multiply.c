@@ -17,6 +17,7 @@ typedef struct {
     const tsr_world *world;
     const tsr_multiply_settings *settings;
     tsr_run_log log;
+    tsr_report_trace timeline; /* rank 0, with a report */
 } shown_run;
 
 /* ---- what the run tells ---------------------------------------------------------------------- */
@@ -53,10 +54,12 @@ static void give_up(void *context, tsr_status status, bool removed) {
     if (!removed && r->world->ranks > r->world->local_ranks) sleep(1); /* one on another node did, speaks and aborts */
 }
 
-static tsr_status write_report(const tsr_multiply_settings *s, const tsr_run_record *record) {
+static tsr_status write_report(shown_run *r, const tsr_run_record *record) {
+    const tsr_multiply_settings *s = r->settings;
     tsr_report report = {.count = 0};
     tsr_text_file to;
     tsr_status status = tsr_report_add_record(&report, record->c.name, record);
+    if (status == TSR_OK) status = tsr_report_add_timeline(&report, &r->timeline, record->command);
     if (status == TSR_OK) status = tsr_text_file_open("report", s->report, &to);
     if (status == TSR_OK) {
         status = tsr_report_write_page(&report, to.to);
@@ -82,7 +85,7 @@ static tsr_status published(void *context, const tsr_run_record *record, const t
         tsr_output_note(spec, output);
     }
     const tsr_status said = tsr_job_said(&r->log, "C");
-    return said == TSR_OK && s->report ? write_report(s, record) : said;
+    return said == TSR_OK && s->report ? write_report(r, record) : said;
 }
 
 /* ---- the run --------------------------------------------------------------------------------- */
@@ -100,6 +103,7 @@ static tsr_status run(shown_run *r) {
                                  .output_made = output_made,
                                  .failing = failing,
                                  .give_up = give_up,
+                                 .steps = s->report ? tsr_report_trace_sink(&r->timeline) : (tsr_trace_sink){NULL},
                                  .published = published};
     tsr_run_options options = s->run;
     options.started = r->log.started;
@@ -117,5 +121,6 @@ tsr_status tsr_multiply(const tsr_world *world, const tsr_multiply_settings *set
     TSR_TRY(tsr_job_log_open(world, &tsr_interrupt_guards, log, settings->run.command, &r.log));
     const tsr_status status = run(&r);
     tsr_job_log_close(world, &tsr_interrupt_guards, &r.log, status);
+    tsr_report_trace_free(&r.timeline);
     return status;
 }

@@ -75,13 +75,18 @@ static void print_counter(tsr_trace_file *t, int rank, const char *lane, const c
     fprintf(to, ", \"args\": {\"%s\": %.6g}}", unit, value);
 }
 
+const char *tsr_trace_rank_name(const tsr_rank_record *rank, char text[TSR_TRACE_RANK_CHARS]) {
+    snprintf(text, TSR_TRACE_RANK_CHARS, "rank %d on %s: %s", rank->rank, rank->host,
+             rank->row < 0 ? "idle" : rank->device);
+    return text;
+}
+
 void tsr_trace_file_rank(tsr_trace_file *t, const tsr_rank_record *rank) {
-    char name[256];
-    bool idle = rank->row < 0;
-    snprintf(name, sizeof name, "rank %d on %s: %s", rank->rank, rank->host, idle ? "idle" : rank->device);
+    char name[TSR_TRACE_RANK_CHARS];
+    const bool idle = rank->row < 0;
     FILE *to = begin_event(t);
     fprintf(to, "{\"ph\": \"M\", \"name\": \"process_name\", \"pid\": %d, \"args\": {\"name\": ", rank->rank);
-    tsr_json_string(to, name);
+    tsr_json_string(to, tsr_trace_rank_name(rank, name));
     fputs("}}", to);
     fprintf(begin_event(t),
             "{\"ph\": \"M\", \"name\": \"process_sort_index\", \"pid\": %d, \"args\": {\"sort_index\": %d}}",

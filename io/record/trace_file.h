@@ -5,7 +5,7 @@
 #ifndef TSR_IO_RECORD_TRACE_FILE_H
 #define TSR_IO_RECORD_TRACE_FILE_H
 
-#include "io/record/run_record.h"
+#include "io/record/trace_sink.h"
 #include "io/text/text_file.h"
 
 #define TSR_TRACE_HEAD "{\"displayTimeUnit\": \"ms\"" /* how a trace begins */
@@ -17,18 +17,6 @@ typedef struct {
     int64_t begins_ns; /* when the run begins: the start-up comes before it */
     int64_t arrows;    /* so far */
 } tsr_trace_file;
-
-/* Nothing is owned. */
-typedef struct {
-    int rank;
-    tsr_lane lane;
-    const char *category;       /* "step": one of the plan's; "file": what follows them */
-    const char *kind, *operand; /* "read", "A" */
-    int64_t begin_ns, end_ns;   /* since the run's first barrier */
-    double bytes, flops;        /* as the lane's record counts them */
-    tsr_rect tile;              /* of the operand; empty: not one tile */
-    const char *kernel;         /* that multiplied; NULL: none */
-} tsr_trace_line;
 
 /* Whether the file could be written now. Leaves nothing behind. */
 tsr_status tsr_trace_file_check(const char *file);

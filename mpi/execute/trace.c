@@ -172,7 +172,8 @@ static void make_room(rank_events *r, int32_t buffer) {
 }
 
 /* A rank's events stand in the order in which steps ended: what a step uses was made by the last one that made it. */
-static void write_events(rank_events *r, const tsr_trace_event *events, int64_t count) {
+static void write_events(void *context, const tsr_trace_event *events, int64_t count) {
+    rank_events *r = context;
     for (int64_t i = 0; i < count; i++) {
         /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): without room there is no event */
         const tsr_trace_event *e = &events[i];
@@ -190,7 +191,9 @@ static void write_events(rank_events *r, const tsr_trace_event *events, int64_t 
     }
 }
 
-static tsr_status send_events(MPI_Comm comm, const tsr_trace_event *events, int64_t count) {
+static tsr_status send_events(const tsr_trace *mine, MPI_Comm comm) {
+    int64_t count = 0;
+    const tsr_trace_event *events = mine ? tsr_trace_events(mine, &count) : NULL;
     TSR_TRY(TSR_MPI(MPI_Send(&count, 1, MPI_INT64_T, 0, COUNT_TAG, comm)));
     for (int64_t at = 0; at < count; at += PIECE_EVENTS) {
         int piece = (int)tsr_min(PIECE_EVENTS, count - at);
@@ -199,20 +202,19 @@ static tsr_status send_events(MPI_Comm comm, const tsr_trace_event *events, int6
     return TSR_OK;
 }
 
-/* Takes all that the rank sends, also when the file cannot take any more of it. */
-static tsr_status receive_events(MPI_Comm comm, int from, tsr_trace_event *piece_events, tsr_trace_file *to) {
-    rank_events rank = {.to = to, .rank = from};
-    tsr_status status = TSR_OK;
+/* Hands on all that the rank sends, a piece at a time. */
+static tsr_status receive_events(MPI_Comm comm, int from, tsr_trace_event *piece_events,
+                                 void (*take)(void *context, const tsr_trace_event *events, int64_t count),
+                                 void *context) {
     int64_t count = 0;
     TSR_TRY(TSR_MPI(MPI_Recv(&count, 1, MPI_INT64_T, from, COUNT_TAG, comm, MPI_STATUS_IGNORE)));
-    for (int64_t at = 0; at < count && status == TSR_OK; at += PIECE_EVENTS) {
+    for (int64_t at = 0; at < count; at += PIECE_EVENTS) {
         int piece = (int)tsr_min(PIECE_EVENTS, count - at);
-        status = TSR_MPI(MPI_Recv(piece_events, piece * (int)sizeof *piece_events, MPI_BYTE, from, EVENTS_TAG, comm,
-                                  MPI_STATUS_IGNORE));
-        if (status == TSR_OK) write_events(&rank, piece_events, piece);
+        TSR_TRY(TSR_MPI(MPI_Recv(piece_events, piece * (int)sizeof *piece_events, MPI_BYTE, from, EVENTS_TAG, comm,
+                                 MPI_STATUS_IGNORE)));
+        take(context, piece_events, piece);
     }
-    free(rank.made);
-    return status;
+    return TSR_OK;
 }
 
 static tsr_status write_all(const tsr_trace *mine, MPI_Comm comm, const tsr_rank_record *ranks, tsr_trace_event *piece,
@@ -226,7 +228,12 @@ static tsr_status write_all(const tsr_trace *mine, MPI_Comm comm, const tsr_rank
     rank_events own = {.to = to, .rank = mine_is};
     write_events(&own, events, count);
     free(own.made);
-    for (int rank = 1; rank < size; rank++) TSR_TRY(receive_events(comm, rank, piece, to));
+    for (int rank = 1; rank < size; rank++) {
+        rank_events theirs = {.to = to, .rank = rank};
+        const tsr_status status = receive_events(comm, rank, piece, write_events, &theirs);
+        free(theirs.made);
+        TSR_TRY(status);
+    }
     return TSR_OK;
 }
 
@@ -256,12 +263,84 @@ tsr_status tsr_trace_save(const tsr_trace *mine, MPI_Comm comm, const tsr_rank_r
         tsr_status closed = tsr_trace_file_close(&to, status == TSR_OK);
         if (status == TSR_OK) status = closed;
     } else {
-        int64_t count = 0;
-        const tsr_trace_event *events = mine ? tsr_trace_events(mine, &count) : NULL;
-        status = send_events(comm, events, count);
+        status = send_events(mine, comm);
     }
     status = tsr_agree(comm, status);
 done:
     free(piece);
+    return status;
+}
+
+/* ---- handing over ---------------------------------------------------------------------------- */
+
+typedef struct {
+    const tsr_trace_sink *to;
+    int rank;
+} told_rank;
+
+static void tell_events(void *context, const tsr_trace_event *events, int64_t count) {
+    const told_rank *t = context;
+    for (int64_t i = 0; i < count; i++) {
+        /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): without room there is no event */
+        const tsr_trace_line line = line_of(t->rank, &events[i]);
+        t->to->step(t->to->context, &line);
+    }
+}
+
+static tsr_trace_extent extent_of(const tsr_trace *mine) {
+    tsr_trace_extent extent = {.end_ns = 0};
+    int64_t count = 0;
+    const tsr_trace_event *events = mine ? tsr_trace_events(mine, &count) : NULL;
+    for (int64_t i = 0; i < count; i++) {
+        extent.steps[events[i].lane]++;
+        extent.end_ns = tsr_max(extent.end_ns, events[i].end_ns);
+    }
+    return extent;
+}
+
+/* Rank 0's lists, one entry a rank. */
+typedef struct {
+    tsr_trace_extent *extents;
+    bool *wanted;
+    tsr_trace_event *piece;
+} told;
+
+static tsr_status open_told(int size, told *t) {
+    t->extents = calloc((size_t)size, sizeof *t->extents);
+    t->wanted = calloc((size_t)size, sizeof *t->wanted);
+    t->piece = malloc(PIECE_EVENTS * sizeof *t->piece);
+    if (t->extents && t->wanted && t->piece) return TSR_OK;
+    return tsr_fail(TSR_ERR_MEMORY, "no memory to gather the steps of %d ranks: free some", size);
+}
+
+static tsr_status tell_all(const tsr_trace *mine, MPI_Comm comm, int size, const told *t, const tsr_trace_sink *to) {
+    int64_t count = 0;
+    const tsr_trace_event *events = mine ? tsr_trace_events(mine, &count) : NULL;
+    if (t->wanted[0]) tell_events(&(told_rank){to, 0}, events, count);
+    for (int rank = 1; rank < size; rank++)
+        if (t->wanted[rank]) TSR_TRY(receive_events(comm, rank, t->piece, tell_events, &(told_rank){to, rank}));
+    return TSR_OK;
+}
+
+tsr_status tsr_trace_tell(const tsr_trace *mine, MPI_Comm comm, const tsr_rank_record *ranks,
+                          const tsr_trace_sink *to) {
+    int rank, size;
+    told t = {NULL};
+    bool wanted = false;
+    TSR_TRY(TSR_MPI(MPI_Comm_rank(comm, &rank)));
+    TSR_TRY(TSR_MPI(MPI_Comm_size(comm, &size)));
+    tsr_status status = TSR_OK;
+    TSR_TRY_DONE(tsr_agree(comm, rank == 0 ? open_told(size, &t) : TSR_OK));
+    const tsr_trace_extent extent = extent_of(mine);
+    TSR_TRY_DONE(TSR_MPI(MPI_Gather(&extent, sizeof extent, MPI_BYTE, t.extents, sizeof extent, MPI_BYTE, 0, comm)));
+    TSR_TRY_DONE(tsr_agree(comm, rank == 0 ? to->ranks(to->context, ranks, t.extents, size, t.wanted) : TSR_OK));
+    TSR_TRY_DONE(TSR_MPI(MPI_Scatter(t.wanted, 1, MPI_C_BOOL, &wanted, 1, MPI_C_BOOL, 0, comm)));
+    if (rank == 0) status = tell_all(mine, comm, size, &t, to);
+    else if (wanted) status = send_events(mine, comm);
+    status = tsr_agree(comm, status);
+done:
+    free(t.extents);
+    free(t.wanted);
+    free(t.piece);
     return status;
 }

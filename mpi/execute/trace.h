@@ -4,7 +4,7 @@
 #ifndef TSR_MPI_EXECUTE_TRACE_H
 #define TSR_MPI_EXECUTE_TRACE_H
 
-#include "io/record/run_record.h"
+#include "io/record/trace_sink.h"
 #include "kernels/gemm/gemm.h"
 #include "mpi/ranks/world.h"
 #include "mpi/schedule/schedule.h"
@@ -44,5 +44,8 @@ const tsr_trace_event *tsr_trace_events(const tsr_trace *trace, int64_t *count);
  * startup: as tsr_trace_file_open has it. */
 tsr_status tsr_trace_save(const tsr_trace *mine, MPI_Comm comm, const tsr_rank_record *ranks, const double *startup,
                           const char *file, const char *command);
+/* Collective over comm, the same status on every rank: rank 0 hands the sink what it wants, and takes no more memory
+ * than a few thousand events. `mine`, `ranks`: as above; `to` matters on rank 0. */
+tsr_status tsr_trace_tell(const tsr_trace *mine, MPI_Comm comm, const tsr_rank_record *ranks, const tsr_trace_sink *to);
 
 #endif

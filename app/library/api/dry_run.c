@@ -106,7 +106,7 @@ tsr_status tsr_dry_run_print(const tsr_run *run, FILE *to) {
                 tsr_run_team_ranks(run) == 1 ? "" : "s");
     show_products(run, to);
     show_chunks(run, to);
-    if (run->trace_file)
+    if (run->traced)
         fprintf(to, "trace          %s of host memory on the rank with the most steps, beside what follows\n",
                 tsr_format_bytes(run->trace_bytes, text));
     TSR_TRY(tsr_plan_print(&run->plan, to));

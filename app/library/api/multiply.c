@@ -152,6 +152,7 @@ static tsr_status run(call *x) {
                                  .output_made = output_made,
                                  .failing = failing,
                                  .give_up = give_up,
+                                 .steps = x->caller->steps,
                                  .published = published};
     tsr_run_options *options = &x->read.run;
     const char *log = x->read.log;

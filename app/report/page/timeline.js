@@ -55,7 +55,7 @@ function timelineView(item) {
         'timeline', 'Timeline', null,
         html(
             'p', {class: 'hint'},
-            'There is none of this run. multiply --trace writes one, and report --trace shows it.'));
+            'There is none of this run. multiply --report writes a page that has one, multiply --trace a file for report --trace.'));
   }
   const nodes = traceNodes(trace), total = Math.max(trace.end, 1e-3), open = new Set();
   if (trace.rows.length <= 8 || trace.ranks > trace.rows.length) nodes.forEach(node => open.add(node.host));

@@ -106,14 +106,47 @@ def test_text():
 
 
 def test_of_multiply():
-    """multiply --report writes the page of its own record, and none where it cannot run."""
-    record = make_run(2, "c.h5", "--report", "own.html")
-    assert data_of("own.html")["items"][0]["record"]["seconds"] == record["seconds"]
+    """multiply --report writes the page of its own record and steps, and none where it cannot run."""
+    record = make_run(3, "c.h5", "--grid", "2x1", "--report", "own.html")
+    run("report", "c.h5", "--trace", "trace.json", "-o", "later.html")
+    own, later = data_of("own.html"), data_of("later.html")
+    assert own["items"][0]["record"]["seconds"] == record["seconds"]
+    assert own["trace"].pop("file") == "" and later["trace"].pop("file") == "trace.json"
+    steps = own["trace"].pop("events"), later["trace"].pop("events")
+    assert len(steps[0]) == len(steps[1]) > 20  # times of a file are rounded, and begin with the start-up
+    assert all(np.allclose(a, b, rtol=0, atol=0.11) for a, b in zip(*steps)), steps
+    ends = [[row.pop("end") for row in trace["rows"]] + [trace.pop("end")] for trace in (own["trace"], later["trace"])]
+    assert np.allclose(*ends, rtol=0, atol=0.11) and own["trace"] == later["trace"], (own["trace"], later["trace"])
+    os.remove("trace.json")
+    run("multiply", "a.h5", "b.h5", "-o", "c.h5", "--force", "--device", "cpu", "--panel", 10, "--report", "own.html",
+        ranks=2)
+    trace = data_of("own.html")["trace"]
+    assert trace["ranks"] == 2 and trace["command"] == data_of("own.html")["items"][0]["record"]["command"]
+    assert sum(event[6] for event in trace["events"]) == 2 * 60 * 40 * 50
+    assert not os.path.exists("trace.json")
     arguments = ["multiply", "a.h5", "b.h5", "-o", "d.h5", "--device", "cpu", "--report"]
     fails(*arguments, "no/such/p.html", code=1, says="no/such")
     for same in ("a.h5", "d.h5"):
         fails(*arguments, same, code=2, says=["--report", same])
     assert not os.path.exists("d.h5") and not leftovers(), os.listdir(".")
+
+
+def test_of_multiply_without_memory():
+    """The steps of the page are counted as those of --trace are; where there is no room, the page has no timeline."""
+    write("a.h5", np.ones((20, 3000), "f4")), write("b.h5", np.ones((3000, 10), "f4"))
+    arguments = ["multiply", "a.h5", "b.h5", "-o", "c.h5", "--force", "--device", "cpu", "--panel", 1]
+    fails(*arguments, "--host-memory", "500K", "--trace", "t.json", code=1, says=["--trace needs"])
+    made = run(*arguments, "--host-memory", "500K", "--report", "own.html", "--log", "run.json")
+    assert "the report has no timeline" in made.err and "--panel" in load("run.json")["warnings"], made.err
+    data = data_of("own.html")
+    assert "trace" not in data and data["items"][0]["record"]["panel"] == 1
+    plan = run(*arguments, "--host-memory", "8M", "--report", "own.html", "--dry-run").out
+    assert re.search(r"^trace +1\.\d+ MB of host memory", plan, re.M), plan
+    assert "trace" not in run(*arguments, "--host-memory", "8M", "--dry-run").out
+    run(*arguments, "--host-memory", "8M", "--report", "own.html", "--quiet")
+    trace = data_of("own.html")["trace"]
+    assert 9000 < trace["steps"] == sum(event[7] for event in trace["events"]), trace["steps"]
+    os.remove("a.h5"), os.remove("b.h5")
 
 
 def test_several():

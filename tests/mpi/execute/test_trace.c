@@ -84,6 +84,59 @@ static void check_refusals(const tsr_world *world, const tsr_trace *trace, const
     tsr_trace_close(small_one);
 }
 
+/* ---- the steps themselves, handed over ------------------------------------------------------- */
+
+typedef struct {
+    int ranks, idle, unwanted; /* the one whose steps are not wanted, -1: none */
+    int64_t steps[8];
+    double flops;
+    bool fails;
+} taker;
+
+static tsr_status take_ranks(void *context, const tsr_rank_record *ranks, const tsr_trace_extent *extents, int count,
+                             bool *wanted) {
+    taker *t = context;
+    char name[TSR_TRACE_RANK_CHARS];
+    CHECK(count == t->ranks, "%d ranks", count);
+    for (int i = 0; i < count; i++) {
+        const bool idle = t->idle && i == count - 1;
+        CHECK(strncmp(tsr_trace_rank_name(&ranks[i], name), "rank ", 5) == 0 && name[5] == '0' + i &&
+                  (strstr(name, "idle") != NULL) == idle,
+              "'%s'", name);
+        CHECK(extents[i].steps[TSR_LANE_PACK] == (idle ? 0 : STEPS / 2) &&
+                  extents[i].steps[TSR_LANE_MULTIPLY] == (idle ? 0 : STEPS / 2) &&
+                  (extents[i].end_ns > 20000000000 || idle),
+              "rank %d: %lld ns", i, (long long)extents[i].end_ns);
+        wanted[i] = i != t->unwanted;
+    }
+    return t->fails ? tsr_fail(TSR_ERR_MEMORY, "no memory for a test") : TSR_OK;
+}
+
+static void take_step(void *context, const tsr_trace_line *line) {
+    taker *t = context;
+    const int64_t number = t->steps[line->rank]++;
+    CHECK(line->bytes == (double)(number + line->rank) &&
+              line->lane == (number % 2 ? TSR_LANE_MULTIPLY : TSR_LANE_PACK),
+          "step %lld of rank %d: %g bytes", (long long)number, line->rank, line->bytes);
+    t->flops += line->flops;
+}
+
+static void check_told(const tsr_world *world, const tsr_trace *trace, const tsr_rank_record *records, int idle) {
+    for (int unwanted = -1; unwanted < world->ranks; unwanted++) {
+        taker t = {.ranks = world->ranks, .idle = idle, .unwanted = unwanted};
+        const tsr_trace_sink sink = {&t, take_ranks, take_step};
+        CHECK_OK(tsr_trace_tell(trace, world->comm, records, &sink));
+        for (int i = 0; i < world->ranks && world->rank == 0; i++)
+            CHECK(t.steps[i] == (i == unwanted || (idle && i == world->ranks - 1) ? 0 : STEPS),
+                  "without %d: %lld steps of %d", unwanted, (long long)t.steps[i], i);
+    }
+    taker t = {.ranks = world->ranks, .idle = idle, .unwanted = -1, .fails = true};
+    const tsr_trace_sink sink = {&t, take_ranks, take_step};
+    CHECK_FAILS(tsr_trace_tell(trace, world->comm, records, &sink), TSR_ERR_MEMORY,
+                world->rank == 0 ? "for a test" : "");
+    CHECK(t.steps[0] == 0, "steps came after a failure");
+}
+
 int main(void) {
     tsr_world world;
     CHECK_OK(tsr_world_open(&world));
@@ -102,6 +155,7 @@ int main(void) {
     CHECK_OK(tsr_trace_save(trace, world.comm, records, NULL, file, "tessera multiply \"a b\""));
     if (world.rank == 0) check_file(file, world.ranks, idle);
     check_refusals(&world, trace, records, file);
+    check_told(&world, trace, records, idle);
     CHECK_FAILS(tsr_trace_open(INT64_MAX / 64, &trace), TSR_ERR_MEMORY, "--panel");
     CHECK(tsr_trace_bytes(1000000) >= 80e6, "an event takes 80 bytes");
     scratch_remove();
