@@ -98,7 +98,7 @@ static tsr_status read_product(const tsr_option *option, const char *text, void 
 }
 
 static tsr_status read_operand_type(const tsr_option *option, const char *text, void *field) {
-    return tsr_dtype_parse_for(TSR_USE_OPERAND, option->name, text, field);
+    return tsr_dtype_parse_for(TSR_USE_PRODUCT, option->name, text, field);
 }
 
 static tsr_status read_distribution(const tsr_option *option, const char *text, void *field) {
@@ -231,11 +231,12 @@ const tsr_option tsr_option_product = {.name = "shape",
                                        .help =
                                            "C (M x N) = A (M x K) B (K x N); one number N means NxNxN (default 1024)",
                                        .read = read_product};
-const tsr_option tsr_option_operand_type = {.name = "type",
-                                            .value = "TYPE",
-                                            .help = "Type of A and B: f16, bf16 (C is f32), f32 (default) or f64",
-                                            .initial = "f32",
-                                            .read = read_operand_type};
+const tsr_option tsr_option_operand_type = {
+    .name = "type",
+    .value = "TYPE",
+    .help = "Type of A and B: f16, bf16 (C is f32), f32 (default), f64, c64 or c128",
+    .initial = "f32",
+    .read = read_operand_type};
 const tsr_option tsr_option_distribution = {.name = "distribution",
                                             .choices = "uniform normal integer identity",
                                             .value = "NAME",

@@ -44,7 +44,7 @@ extern const tsr_option tsr_option_trace;       /* const char *, a file */
 extern const tsr_option tsr_option_json;        /* const char *, a file */
 /* Of what is measured or predicted without files. */
 extern const tsr_option tsr_option_product;      /* tsr_product_shape */
-extern const tsr_option tsr_option_operand_type; /* tsr_dtype: one that kernels multiply, f32 */
+extern const tsr_option tsr_option_operand_type; /* tsr_dtype: one that is multiplied, f32 */
 extern const tsr_option tsr_option_distribution; /* tsr_fill_kind, uniform */
 
 /* The last two together. */

@@ -12,6 +12,7 @@
 #include "io/text/text_file.h"
 #include "kernels/gemm/accuracy.h"
 #include "kernels/gemm/gemm.h"
+#include "kernels/pack/pack.h"
 
 #define SAMPLES 64 /* rows and columns of C */
 #define MOST_LENGTHS 16
@@ -33,15 +34,20 @@ typedef struct {
     tsr_device_facts facts;
     tsr_bench_clock clock;
     const tsr_gemm_kernel *one; /* of --kernel; NULL: all */
-    tsr_dtype input, type;      /* of A and B; of C */
-    double eps;                 /* of the type: its spacing at 1 */
-    int samples;                /* rows and columns sampled of C: at most SAMPLES */
+    /* Of A and B, of C, as kernels have them: complex ones are reals, `parts` an element (kernels/base/form.h). */
+    tsr_dtype input, type;
+    int parts;
+    double eps;  /* of the type: its spacing at 1 */
+    int samples; /* rows and columns sampled of C: at most SAMPLES */
     int64_t most_k;
     void *host_a, *host_b, *host_c;
-    void *a, *b, *c;     /* size × most_k, most_k × size, size × size; rows close together */
-    double *rows, *cols; /* samples × k each */
-    tsr_double_double exact[SAMPLES * SAMPLES];
-    double absolute[SAMPLES * SAMPLES]; /* Σ |a·b| */
+    /* On the device: size × most_k elements, most_k × size as they are multiplied, size × size; rows close together.
+     * Complex ones of B before they become squares. */
+    void *a, *b, *c, *elements;
+    double *rows;    /* samples × parts·k: reals of A */
+    double *cols[2]; /* the same of B, by which these give the part of an element of C */
+    tsr_double_double exact[2][SAMPLES * SAMPLES];
+    double absolute[SAMPLES * SAMPLES]; /* Σ |a|·|b| */
 } bench;
 
 typedef struct {
@@ -61,26 +67,67 @@ static double element_at(tsr_dtype type, const void *data, int64_t at) {
 /* Row or column of C that sample s is: both ends among them. */
 static int64_t sampled(const bench *b, int s) { return b->samples > 1 ? s * (b->o->size - 1) / (b->samples - 1) : 0; }
 
-static tsr_status make_input(bench *b, tsr_input input, int64_t k) {
-    const int64_t n = b->o->size;
-    const tsr_device_ops *ops = b->device->ops;
-    const tsr_element element = {b->input, false};
-    const size_t width = tsr_dtype_bytes(b->input);
-    TSR_TRY(tsr_input_fill_a(input, b->o->phi, (tsr_view){b->host_a, element, n, k, k}));
-    TSR_TRY(tsr_input_fill_b(input, b->o->phi, (tsr_view){b->host_b, element, k, n, n}));
-    TSR_TRY(ops->upload(b->device, b->a, b->host_a, (size_t)(n * k) * width, b->clock.stream));
-    TSR_TRY(ops->upload(b->device, b->b, b->host_b, (size_t)(k * n) * width, b->clock.stream));
-    TSR_TRY(ops->stream_wait(b->device, b->clock.stream));
+/* The sampled rows of A and columns of B, as real sums have them. */
+static void take_samples(bench *b, int64_t k) {
+    const int64_t n = b->o->size, reals = b->parts * k;
     for (int s = 0; s < b->samples; s++)
         for (int64_t p = 0; p < k; p++) {
-            b->rows[s * k + p] = element_at(b->input, b->host_a, sampled(b, s) * k + p);
-            b->cols[s * k + p] = element_at(b->input, b->host_b, p * n + sampled(b, s));
+            const int64_t row = sampled(b, s) * k + p, col = p * n + sampled(b, s);
+            const int64_t at = s * reals + b->parts * p;
+            for (int part = 0; part < b->parts; part++) {
+                const double of_b = element_at(b->input, b->host_b, b->parts * col + part);
+                b->rows[at + part] = element_at(b->input, b->host_a, b->parts * row + part);
+                b->cols[0][at + part] = part == 1 ? -of_b : of_b;
+                if (b->parts == 2) b->cols[1][at + 1 - part] = of_b;
+            }
         }
+}
+
+static double absolute_sum(int64_t k, const double *a, const double *b) {
+    double sum = 0;
+    for (int64_t p = 0; p < k; p++) sum += hypot(a[2 * p], a[2 * p + 1]) * hypot(b[2 * p], b[2 * p + 1]);
+    return sum;
+}
+
+static void make_exact(bench *b, int64_t k) {
+    const int64_t reals = b->parts * k;
+    take_samples(b, k);
     for (int r = 0; r < b->samples; r++)
         for (int c = 0; c < b->samples; c++) {
             const int at = r * b->samples + c;
-            b->exact[at] = tsr_oracle_dot(k, b->rows + r * k, b->cols + c * k, &b->absolute[at]);
+            const double *row = b->rows + r * reals;
+            for (int part = 0; part < b->parts; part++)
+                b->exact[part][at] = tsr_oracle_dot(reals, row, b->cols[part] + c * reals, &b->absolute[at]);
+            if (b->parts == 2) b->absolute[at] = absolute_sum(k, row, b->cols[0] + c * reals);
         }
+}
+
+/* From `elements` to `b`, where they are complex. */
+static tsr_status make_squares(const bench *b, int64_t k) {
+    const int64_t n = b->o->size;
+    const tsr_pack_args args = {.from = {b->elements, {b->o->type, false}, k, n, n},
+                                .form = TSR_FORM_SQUARES,
+                                .to = b->b,
+                                .type = b->input,
+                                .ld = 2 * n,
+                                .padded_rows = 2 * k,
+                                .padded_cols = 2 * n};
+    return tsr_pack_find(b->device->ops->kind)->pack(b->device, b->clock.stream, &args);
+}
+
+static tsr_status make_input(bench *b, tsr_input input, int64_t k) {
+    const int64_t n = b->o->size;
+    const tsr_device_ops *ops = b->device->ops;
+    const tsr_element element = {b->o->type, false};
+    const size_t width = tsr_dtype_bytes(b->o->type);
+    TSR_TRY(tsr_input_fill_a(input, b->o->phi, (tsr_view){b->host_a, element, n, k, k}));
+    TSR_TRY(tsr_input_fill_b(input, b->o->phi, (tsr_view){b->host_b, element, k, n, n}));
+    TSR_TRY(ops->upload(b->device, b->a, b->host_a, (size_t)(n * k) * width, b->clock.stream));
+    TSR_TRY(ops->upload(b->device, b->parts == 2 ? b->elements : b->b, b->host_b, (size_t)(k * n) * width,
+                        b->clock.stream));
+    if (b->parts == 2) TSR_TRY(make_squares(b, k));
+    TSR_TRY(ops->stream_wait(b->device, b->clock.stream));
+    make_exact(b, k);
     return TSR_OK;
 }
 
@@ -102,9 +149,15 @@ static void judge_samples(const bench *b, result *r) {
     const int count = b->samples * b->samples;
     for (int at = 0; at < count; at++) {
         const int64_t place = sampled(b, at / b->samples) * b->o->size + sampled(b, at % b->samples);
-        const tsr_double_double exact = b->exact[at];
-        const double error = fabs((element_at(b->type, b->host_c, place) - exact.high) - exact.low);
-        relative[at] = over(error, fabs(exact.high));
+        double difference[2] = {0};
+        double value[2] = {0};
+        for (int part = 0; part < b->parts; part++) {
+            const tsr_double_double exact = b->exact[part][at];
+            value[part] = exact.high;
+            difference[part] = element_at(b->type, b->host_c, b->parts * place + part) - exact.high - exact.low;
+        }
+        const double error = hypot(difference[0], difference[1]);
+        relative[at] = over(error, hypot(value[0], value[1]));
         component[at] = over(error, b->absolute[at] * b->eps);
     }
     qsort(relative, (size_t)count, sizeof *relative, tsr_bench_by_size);
@@ -115,29 +168,27 @@ static void judge_samples(const bench *b, result *r) {
     r->component_median = (component[(count - 1) / 2] + component[count / 2]) / 2;
 }
 
+/* What a kernel states of reals; of complex numbers both parts may be so far off. */
+static double bound_of(const bench *b, const tsr_gemm_kernel *kernel, int64_t k) {
+    return tsr_gemm_error_bound(kernel, b->parts * k) * sqrt(b->parts);
+}
+
 static tsr_status measure(const bench *b, result *r) {
-    const int64_t n = b->o->size;
+    const int64_t m = b->o->size, n = b->parts * m;
+    const int64_t k = b->parts * r->k;
     const tsr_device_ops *ops = b->device->ops;
-    const size_t c_bytes = (size_t)(n * n) * tsr_dtype_bytes(b->type);
+    const size_t c_bytes = (size_t)(m * n) * tsr_dtype_bytes(b->type);
     void *workspace = NULL;
-    const size_t workspace_bytes = r->kernel->workspace_bytes ? r->kernel->workspace_bytes(n, n, r->k) : 0;
+    const size_t workspace_bytes = r->kernel->workspace_bytes ? r->kernel->workspace_bytes(m, n, k) : 0;
     tsr_status status = TSR_OK;
     if (workspace_bytes > 0) TSR_TRY_DONE(ops->allocate(b->device, workspace_bytes, &workspace));
     TSR_TRY_DONE(ops->fill_bytes(b->device, b->c, 0xff, c_bytes, b->clock.stream)); /* NaN: what is left out shows */
-    const tsr_gemm_args args = {.m = n,
-                                .n = n,
-                                .k = r->k,
-                                .a = b->a,
-                                .lda = r->k,
-                                .b = b->b,
-                                .ldb = n,
-                                .c = b->c,
-                                .ldc = n,
-                                .workspace = workspace};
+    const tsr_gemm_args args = {
+        .m = m, .n = n, .k = k, .a = b->a, .lda = k, .b = b->b, .ldb = n, .c = b->c, .ldc = n, .workspace = workspace};
     TSR_TRY_DONE(tsr_gemm_launch(r->kernel, b->device, b->clock.stream, &args));
     TSR_TRY_DONE(ops->download(b->device, b->host_c, b->c, c_bytes, b->clock.stream));
     TSR_TRY_DONE(ops->stream_wait(b->device, b->clock.stream));
-    r->bound = tsr_gemm_error_bound(r->kernel, r->k) / b->eps;
+    r->bound = bound_of(b, r->kernel, r->k) / b->eps;
     judge_samples(b, r);
 done:
     ops->release(b->device, workspace);
@@ -146,8 +197,8 @@ done:
 
 static bool can_run(const bench *b, const tsr_gemm_kernel *kernel, int64_t k) {
     return kernel->device == b->facts.kind && kernel->input == b->input && kernel->type == b->type &&
-           tsr_gemm_runs_on(kernel, b->facts.arch) && b->o->size % kernel->multiple == 0 && k % kernel->multiple == 0 &&
-           (!b->one || kernel == b->one);
+           tsr_gemm_runs_on(kernel, b->facts.arch) && b->o->size % kernel->multiple == 0 &&
+           b->parts * k % kernel->multiple == 0 && (!b->one || kernel == b->one);
 }
 
 /* Every kernel that can run, on every input and length; *count results of at most `most`. */
@@ -235,8 +286,14 @@ static tsr_status judge(const result *results, int count) {
 /* ---- the command ----------------------------------------------------------------------------- */
 
 static tsr_status choose_one(bench *b) {
-    const tsr_gemm_request request = {b->input,  b->input, b->type, TSR_ACCURACY_IEEE, b->o->size, b->o->size,
-                                      b->most_k, 0,        1};
+    const tsr_gemm_request request = {.a = b->input,
+                                      .b = b->input,
+                                      .type = b->type,
+                                      .accuracy = TSR_ACCURACY_IEEE,
+                                      .m = b->o->size,
+                                      .n = b->parts * b->o->size,
+                                      .k = b->parts * b->most_k,
+                                      .batch = 1};
     if (strcmp(b->o->kernel, "auto") == 0) return tsr_gemm_choose("auto", &b->facts, &request, &b->one);
     return tsr_gemm_find(b->o->kernel, &b->facts, b->input, b->type, &b->one);
 }
@@ -245,14 +302,15 @@ static tsr_status prepare(bench *b) {
     const tsr_device_ops *ops = b->device->ops;
     const int64_t n = b->o->size;
     size_t bytes, sample_bytes;
-    b->input = b->o->type;
+    b->input = tsr_dtype_part(b->o->type);
+    b->parts = tsr_dtype_parts(b->o->type);
     b->type = tsr_dtype_compute(b->input);
     b->eps = 2 * tsr_dtype_roundoff(b->type);
     b->samples = (int)tsr_min(SAMPLES, n);
     for (int i = 0; i < b->o->lengths; i++) b->most_k = tsr_max(b->most_k, b->o->k[i]);
-    TSR_TRY(tsr_bytes_checked(n, b->most_k, tsr_dtype_bytes(b->input), &bytes));
-    TSR_TRY(tsr_bytes_checked(b->samples, b->most_k, sizeof(double), &sample_bytes));
-    const size_t c_bytes = (size_t)(n * n) * tsr_dtype_bytes(b->type);
+    TSR_TRY(tsr_bytes_checked(n, b->most_k, tsr_dtype_bytes(b->o->type), &bytes));
+    TSR_TRY(tsr_bytes_checked(b->samples, b->parts * b->most_k, sizeof(double), &sample_bytes));
+    const size_t c_bytes = (size_t)(n * n * b->parts) * tsr_dtype_bytes(b->type);
     TSR_TRY(ops->use(b->device));
     TSR_TRY(ops->facts(b->device, &b->facts));
     if (b->o->kernel) TSR_TRY(choose_one(b));
@@ -261,11 +319,13 @@ static tsr_status prepare(bench *b) {
     b->host_b = malloc(bytes);
     b->host_c = malloc(c_bytes);
     b->rows = malloc(sample_bytes);
-    b->cols = malloc(sample_bytes);
-    if (!b->host_a || !b->host_b || !b->host_c || !b->rows || !b->cols)
+    bool there = b->host_a && b->host_b && b->host_c && b->rows;
+    for (int part = 0; part < b->parts; part++) there &= (b->cols[part] = malloc(sample_bytes)) != NULL;
+    if (!there)
         return tsr_fail(TSR_ERR_MEMORY, "no host memory for matrices of %zu bytes: use a smaller --size or --k", bytes);
     TSR_TRY(ops->allocate(b->device, bytes, &b->a));
-    TSR_TRY(ops->allocate(b->device, bytes, &b->b));
+    if (b->parts == 2) TSR_TRY(ops->allocate(b->device, bytes, &b->elements));
+    TSR_TRY(ops->allocate(b->device, bytes * (size_t)b->parts, &b->b));
     return ops->allocate(b->device, c_bytes, &b->c);
 }
 
@@ -273,8 +333,10 @@ static void release(bench *b) {
     const tsr_device_ops *ops = b->device->ops;
     ops->release(b->device, b->c);
     ops->release(b->device, b->b);
+    ops->release(b->device, b->elements);
     ops->release(b->device, b->a);
-    free(b->cols);
+    free(b->cols[1]);
+    free(b->cols[0]);
     free(b->rows);
     free(b->host_c);
     free(b->host_b);
@@ -385,7 +447,8 @@ static const tsr_options command = {
             "double's precision, on 64 x 64 samples of C.\v"
             "relative: |dC|/|C|, the largest and the median. |dC|/(|A||B|): element by element, "
             "in units of eps, the type's spacing at 1, beside the "
-            "bound that the kernel states; a kernel beyond it is an error (exit code 3)."};
+            "bound that the kernel states; a kernel beyond it is an error (exit code 3). Of complex elements these are "
+            "absolute values; the kernel multiplies their reals, as `multiply` has it do."};
 
 static void help(void) {
     tsr_options_help(&command, "tessera bench accuracy", "tessera bench accuracy --kernel auto --type f32 --k 64,1024");

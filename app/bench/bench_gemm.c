@@ -1,8 +1,8 @@
 /* tessera bench gemm: one kernel, or the ladder, on one device: median speed over repeats between device events,
  * what its algorithm moves, how it fills the device, its error against sums in long double, and the vendor library
  * beside it in the same run.
- * Rank 0 measures; A and B are uniform in [0, 1), so that the relative error of an element is also that relative to
- * |A||B|. */
+ * Rank 0 measures; A and B are uniform in [0, 1), so that where they are real the error relative to |A||B| is
+ * also that relative to the element. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -91,8 +91,9 @@ static const tsr_options command = {
             "them.\v"
             "GB/s and flop/byte count the bytes the kernel's algorithm asks of global memory; caches serve part of "
             "them. The "
-            "error is the largest "
-            "relative one among 64 elements recomputed in long double, shown beside the kernel's stated bound.",
+            "error is the largest of 64 elements recomputed in long double, relative to |A||B|, shown beside the "
+            "kernel's stated bound. Complex products are those of reals that `multiply` makes of them, of "
+            "8·m·n·k operations.",
     .check = check_options};
 
 static void help(void) {
@@ -117,7 +118,7 @@ typedef struct {
     double gflops, bandwidth_gbs, flop_byte, error;
 } bench_row;
 
-/* One element of C as the device holds it against its row and column, made again: the relative error. */
+/* One element of C as the device holds it against its row and column, made again: the error relative to |A||B|. */
 static tsr_status sample_error(const tsr_bench_product *p, int64_t i, int64_t j, double *error) {
     const size_t bytes = tsr_dtype_bytes(p->type);
     double got = 0;
@@ -125,23 +126,28 @@ static tsr_status sample_error(const tsr_bench_product *p, int64_t i, int64_t j,
                                      p->clock.stream));
     TSR_TRY(p->device->ops->stream_wait(p->device, p->clock.stream));
     long double sum = 0;
+    long double magnitude = 0;
     const int64_t first = i / p->m * p->k; /* row of B, of this product */
-    for (int64_t l = 0; l < p->k; l++)
-        sum += (long double)tsr_bench_product_a(p, i, l) * (long double)tsr_bench_product_b(p, first + l, j);
+    for (int64_t l = 0; l < p->k; l++) {
+        const long double term = (long double)tsr_bench_product_a(p, i, l) * tsr_bench_product_b(p, first + l, j);
+        sum += term;
+        magnitude += fabsl(term);
+    }
     const long double difference = fabsl((long double)tsr_element_to_double((tsr_element){p->type, false}, &got) - sum);
-    *error = sum > 0 ? (double)(difference / sum) : (double)difference;
+    *error = magnitude > 0 ? (double)(difference / magnitude) : (double)difference;
     return TSR_OK;
 }
 
-/* The largest relative error among SAMPLES elements spread over C, both ends among them; NaN when one is NaN. */
+/* The largest such error among SAMPLES elements spread over C, both ends among them; NaN when one is NaN. */
 static tsr_status largest_error(const bench *b, double *largest) {
-    const int64_t elements = b->o->batch * b->o->shape.m * b->o->shape.n;
+    const tsr_bench_product *p = &b->product;
+    const int64_t elements = p->batch * p->m * p->n;
     double worst = 0;
     for (int64_t s = 0; s < SAMPLES && !isnan(worst); s++) {
         double error;
         /* s = 0: the first; SAMPLES - 1: the last */
         int64_t index = (int64_t)((long double)(elements - 1) * s / (SAMPLES - 1));
-        TSR_TRY(sample_error(&b->product, index / b->o->shape.n, index % b->o->shape.n, &error));
+        TSR_TRY(sample_error(p, index / p->n, index % p->n, &error));
         if (isnan(error) || error > worst) worst = error;
     }
     *largest = worst;
@@ -150,24 +156,23 @@ static tsr_status largest_error(const bench *b, double *largest) {
 
 /* Before the first round. */
 static tsr_status begin(const bench *b, bench_row *row) {
-    const bench_options *o = b->o;
+    const tsr_bench_product *p = &b->product;
     int64_t once;
-    const tsr_gemm_kernel *batched = tsr_gemm_serving_batch(row->kernel, o->batch, o->shape.m, o->shape.n, o->shape.k);
-    TSR_TRY(tsr_gemm_shape_of(batched ? batched : row->kernel, b->product.device, o->shape.m, o->shape.n, o->shape.k,
-                              &row->shape));
-    TSR_TRY(tsr_bench_product_time(&b->product, row->kernel, 1, &row->seconds, NULL, &once));
+    const tsr_gemm_kernel *batched = tsr_gemm_serving_batch(row->kernel, p->batch, p->m, p->n, p->k);
+    TSR_TRY(tsr_gemm_shape_of(batched ? batched : row->kernel, p->device, p->m, p->n, p->k, &row->shape));
+    TSR_TRY(tsr_bench_product_time(p, row->kernel, 1, &row->seconds, NULL, &once));
     return largest_error(b, &row->error);
 }
 
 /* After the last. */
 static void finish(const bench *b, bench_row *row) {
-    const bench_options *o = b->o;
-    const int64_t count = o->rounds;
+    const tsr_bench_product *p = &b->product;
+    const int64_t count = b->o->rounds;
     qsort(row->rounds, (size_t)count, sizeof *row->rounds, tsr_bench_by_size);
     row->seconds = (row->rounds[(count - 1) / 2] + row->rounds[count / 2]) / 2;
-    const double flops = 2.0 * (double)o->shape.m * (double)o->shape.n * (double)o->shape.k;
-    row->gflops = flops * (double)o->batch / row->seconds / 1e9;
-    row->bandwidth_gbs = row->shape.bytes * (double)o->batch / row->seconds / 1e9;
+    const double flops = 2.0 * (double)p->m * (double)p->n * (double)p->k;
+    row->gflops = flops * (double)p->batch / row->seconds / 1e9;
+    row->bandwidth_gbs = row->shape.bytes * (double)p->batch / row->seconds / 1e9;
     row->flop_byte = row->shape.bytes > 0 ? flops / row->shape.bytes : 0;
 }
 
@@ -187,10 +192,10 @@ static tsr_status measure(const bench *b, bench_row *rows, int count) {
 /* Says why the kernel cannot run here, if so. */
 static void check_runs(const bench *b, bench_row *row) {
     const tsr_gemm_kernel *kernel = row->kernel;
-    const bench_options *o = b->o;
+    const tsr_bench_product *p = &b->product;
     if (!tsr_gemm_runs_on(kernel, b->facts.arch)) {
         snprintf(row->why, sizeof row->why, "needs sm_%d, this is sm_%d", kernel->min_arch, b->facts.arch);
-    } else if (o->shape.m % kernel->multiple || o->shape.n % kernel->multiple || o->shape.k % kernel->multiple) {
+    } else if (p->m % kernel->multiple || p->n % kernel->multiple || p->k % kernel->multiple) {
         snprintf(row->why, sizeof row->why, "needs m, n, k that are multiples of %" PRId64, kernel->multiple);
     }
 }
@@ -298,7 +303,7 @@ static void print_row(const bench *b, const bench_row *row, const bench_row *ven
            number(occupancy, sizeof occupancy, "%.0f%%", 100 * shape->occupancy),
            number(registers, sizeof registers, "%.0f", shape->registers),
            number(shared, sizeof shared, "%.0f", (double)shape->shared_bytes), tile, row->error,
-           tsr_gemm_error_bound(row->kernel, b->o->shape.k), row->repeats);
+           tsr_gemm_error_bound(row->kernel, b->product.k), row->repeats);
 }
 
 /* "gemm f32, m = 64, n = 64, k = 64, a batch of 1024 on NVIDIA H200" */
@@ -306,6 +311,7 @@ static void print_product(const bench *b) {
     const bench_options *o = b->o;
     printf("gemm %s, m = %" PRId64 ", n = %" PRId64 ", k = %" PRId64, tsr_dtype_name(o->type), o->shape.m, o->shape.n,
            o->shape.k);
+    if (b->product.complex) printf(" as reals (n and k twice)");
     if (o->batch > 1) printf(", a batch of %" PRId64, o->batch);
     printf(" on %s", b->facts.name);
 }
@@ -337,7 +343,7 @@ static void json_row(FILE *file, const bench *b, const bench_row *row, const ben
     if (isfinite(row->error)) fprintf(file, "\"error\": %.6g, ", row->error);
     else fprintf(file, "\"error\": null, ");
     if (vendor) fprintf(file, "\"vendor_ratio\": %.6g, ", row->gflops / vendor->gflops);
-    fprintf(file, "\"error_bound\": %.6g}", tsr_gemm_error_bound(row->kernel, b->o->shape.k));
+    fprintf(file, "\"error_bound\": %.6g}", tsr_gemm_error_bound(row->kernel, b->product.k));
 }
 
 static void write_json(FILE *file, const bench *b, const bench_row *rows, int count) {
@@ -367,7 +373,7 @@ static void explain(const bench *b, const bench_row *rows, int count) {
         if (rows[i].why[0]) printf("%s cannot run: %s\n", rows[i].kernel->name, rows[i].why);
         else
             printf("%s\n",
-                   tsr_gemm_explain(rows[i].kernel, b->o->batch, b->o->shape.m, b->o->shape.n, b->o->shape.k, text));
+                   tsr_gemm_explain(rows[i].kernel, b->product.batch, b->product.m, b->product.n, b->product.k, text));
 }
 
 /* A kernel asked for by name has to run, and one whose error exceeds what it states is wrong, however fast. */
@@ -376,12 +382,11 @@ static tsr_status judge(const bench *b, const bench_row *rows, int count) {
         if (rows[i].why[0] && b->o->kernel && strstr(b->o->kernel, rows[i].kernel->name))
             return tsr_fail(TSR_ERR_UNSUPPORTED, "kernel '%s' cannot run: it %s; use another --kernel or --shape",
                             rows[i].kernel->name, rows[i].why);
-        double bound = tsr_gemm_error_bound(rows[i].kernel, b->o->shape.k);
+        double bound = tsr_gemm_error_bound(rows[i].kernel, b->product.k);
         if (!rows[i].why[0] && !(rows[i].error <= bound))
-            return tsr_fail(
-                TSR_ERR_CHECK,
-                "kernel '%s': relative error %.3g is above its bound %.3g: do not use it here, and report this",
-                rows[i].kernel->name, rows[i].error, bound);
+            return tsr_fail(TSR_ERR_CHECK,
+                            "kernel '%s': error %.3g is above its bound %.3g: do not use it here, and report this",
+                            rows[i].kernel->name, rows[i].error, bound);
     }
     return TSR_OK;
 }
@@ -391,13 +396,7 @@ static tsr_status judge(const bench *b, const bench_row *rows, int count) {
 /* Local, on rank 0. */
 static tsr_status run_bench(const void *asked, tsr_device *device) {
     const bench_options *o = asked;
-    bench b = {.o = o,
-               .product = {.m = o->shape.m,
-                           .n = o->shape.n,
-                           .k = o->shape.k,
-                           .batch = o->batch,
-                           .input = o->type,
-                           .type = tsr_dtype_compute(o->type)}};
+    bench b = {.o = o, .product = tsr_bench_product_take(o->type, o->shape.m, o->shape.n, o->shape.k, o->batch)};
     bench_row rows[MOST_KERNELS] = {0};
     int count = 0;
     tsr_text_file json;

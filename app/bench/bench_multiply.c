@@ -28,10 +28,6 @@ static tsr_status read_peer(const tsr_option *option, const char *text, void *fi
     return strcmp(text, "cublasxt") == 0 ? TSR_OK : tsr_fail(TSR_ERR_USAGE, "--peer %s: there is cublasxt", text);
 }
 
-static tsr_status read_type(const tsr_option *option, const char *text, void *field) {
-    return tsr_dtype_parse_for(TSR_USE_PRODUCT, option->name, text, field);
-}
-
 static tsr_status read_blocks(const tsr_option *option, const char *text, void *field) {
     (void)option;
     tsr_bench_multiply_options *o = field;
@@ -50,10 +46,7 @@ static tsr_status read_blocks(const tsr_option *option, const char *text, void *
 
 static const tsr_option options[] = {
     {.shared = &tsr_option_product, .initial = "1024", .field = AT(shape)},
-    {.shared = &tsr_option_operand_type,
-     .help = "Type of A, B: f64, f32 (default), f16, bf16, c64 or c128",
-     .read = read_type,
-     .field = AT(type)},
+    {.shared = &tsr_option_operand_type, .field = AT(type)},
     {.name = "data",
      .value = "device|memory",
      .help = "A and B made on the devices, anew in every repetition, which counts, C left there (default); or all "

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "kernels/fill/fill.h"
+#include "kernels/pack/pack.h"
 
 #define SEED_A 1
 #define SEED_B 2
@@ -89,6 +90,29 @@ static tsr_status make_matrix(const tsr_bench_product *p, uint64_t seed, int64_t
     return p->device->ops->stream_wait(p->device, p->clock.stream);
 }
 
+/* The same of complex elements, as squares of reals: 2 rows × 2 cols. */
+static tsr_status make_squares(const tsr_bench_product *p, uint64_t seed, int64_t rows, int64_t cols, void **memory) {
+    const tsr_device_ops *ops = p->device->ops;
+    void *elements = NULL;
+    size_t bytes;
+    tsr_status status = TSR_OK;
+    TSR_TRY_DONE(make_matrix(p, seed, rows, 2 * cols, &elements));
+    TSR_TRY_DONE(tsr_bytes_checked(2 * rows, 2 * cols, tsr_dtype_bytes(p->input), &bytes));
+    TSR_TRY_DONE(ops->allocate(p->device, bytes, memory));
+    const tsr_pack_args args = {.from = {elements, {tsr_dtype_complex_of(p->input), false}, rows, cols, cols},
+                                .form = TSR_FORM_SQUARES,
+                                .to = *memory,
+                                .type = p->input,
+                                .ld = 2 * cols,
+                                .padded_rows = 2 * rows,
+                                .padded_cols = 2 * cols};
+    TSR_TRY_DONE(tsr_pack_find(ops->kind)->pack(p->device, p->clock.stream, &args));
+    TSR_TRY_DONE(ops->stream_wait(p->device, p->clock.stream));
+done:
+    ops->release(p->device, elements);
+    return status;
+}
+
 /* What `type` holds of element (i, j) of the fill. */
 static double element(uint64_t seed, tsr_dtype type, int64_t i, int64_t j) {
     double bytes = 0;
@@ -96,9 +120,24 @@ static double element(uint64_t seed, tsr_dtype type, int64_t i, int64_t j) {
     return tsr_element_to_double((tsr_element){type, false}, &bytes);
 }
 double tsr_bench_product_a(const tsr_bench_product *p, int64_t i, int64_t j) { return element(SEED_A, p->input, i, j); }
-double tsr_bench_product_b(const tsr_bench_product *p, int64_t i, int64_t j) { return element(SEED_B, p->input, i, j); }
+double tsr_bench_product_b(const tsr_bench_product *p, int64_t i, int64_t j) {
+    if (!p->complex) return element(SEED_B, p->input, i, j);
+    if (i % 2 == 0) return element(SEED_B, p->input, i / 2, j);
+    return j % 2 == 0 ? -element(SEED_B, p->input, i / 2, j + 1) : element(SEED_B, p->input, i / 2, j - 1);
+}
 
 static int64_t products_of(const tsr_bench_product *p) { return tsr_max(1, p->batch); }
+
+tsr_bench_product tsr_bench_product_take(tsr_dtype elements, int64_t m, int64_t n, int64_t k, int64_t batch) {
+    const int parts = tsr_dtype_parts(elements);
+    return (tsr_bench_product){.m = m,
+                               .n = parts * n,
+                               .k = parts * k,
+                               .batch = batch,
+                               .input = tsr_dtype_part(elements),
+                               .type = tsr_dtype_compute(elements),
+                               .complex = parts == 2};
+}
 
 tsr_status tsr_bench_product_open(tsr_device *device, tsr_bench_product *p) {
     size_t c_bytes;
@@ -108,7 +147,8 @@ tsr_status tsr_bench_product_open(tsr_device *device, tsr_bench_product *p) {
     TSR_TRY(device->ops->use(device));
     TSR_TRY(tsr_bench_clock_open(device, &p->clock));
     TSR_TRY(make_matrix(p, SEED_A, products_of(p) * p->m, p->k, &p->a));
-    TSR_TRY(make_matrix(p, SEED_B, products_of(p) * p->k, p->n, &p->b));
+    TSR_TRY(p->complex ? make_squares(p, SEED_B, products_of(p) * p->k / 2, p->n / 2, &p->b)
+                       : make_matrix(p, SEED_B, products_of(p) * p->k, p->n, &p->b));
     return device->ops->allocate(device, c_bytes, &p->c);
 }
 

@@ -29,10 +29,6 @@ typedef struct {
     const tsr_schedule_ops *schedule; /* NULL: chosen */
 } plan_options;
 
-static tsr_status read_type(const tsr_option *option, const char *text, void *field) {
-    return tsr_dtype_parse_for(TSR_USE_PRODUCT, option->name, text, field);
-}
-
 static tsr_status read_files(const tsr_option *option, const char *text, void *field) {
     (void)option;
     *(bool *)field = strcmp(text, "disk") == 0;
@@ -49,7 +45,6 @@ static const tsr_option options[] = {
      .field = AT(shape)},
     {.shared = &tsr_option_operand_type,
      .help = "Type of A, B: f64, f32 (default), f16, bf16, c64 or c128; C is f64, f32, c64 or c128",
-     .read = read_type,
      .field = AT(type)},
     {.name = "ranks",
      .value = "N",

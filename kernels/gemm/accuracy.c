@@ -10,7 +10,8 @@
 
 #define SEED_A 11
 #define SEED_B 12
-#define SEED_SPREAD 100 /* added: the exponents of wide, and what cancelling leaves */
+#define SEED_SPREAD 100     /* added: the exponents of wide, and what cancelling leaves */
+#define SEED_IMAGINARY 1000 /* added: imaginary parts */
 
 static const char *const names[TSR_INPUT_COUNT] = {"uniform", "normal", "wide",  "cancelling",
                                                    "graded",  "sparse", "banded"};
@@ -45,58 +46,64 @@ static double banded(uint64_t seed, int64_t i, int64_t j, int64_t at, int64_t st
 }
 
 /* Element (i, p) of A (m × k). */
-static double element_a(tsr_input input, double phi, int64_t m, int64_t k, int64_t i, int64_t p) {
+static double element_a(tsr_input input, double phi, uint64_t seed, int64_t m, int64_t k, int64_t i, int64_t p) {
     switch (input) {
-    case TSR_INPUT_UNIFORM: return tsr_fill_element(TSR_FILL_UNIFORM, SEED_A, i, p);
-    case TSR_INPUT_WIDE: return wide(phi, SEED_A, i, p);
-    case TSR_INPUT_CANCELLING: return normal(SEED_A, i, k > 1 ? p % (k / 2) : p);
-    case TSR_INPUT_GRADED: return normal(SEED_A, i, p) * exp2(-16 * ((double)i / (double)m + (double)p / (double)k));
-    case TSR_INPUT_SPARSE: return sparse(SEED_A, i, p);
-    case TSR_INPUT_BANDED: return banded(SEED_A, i, p, i, m, p, k);
-    default: return normal(SEED_A, i, p);
+    case TSR_INPUT_UNIFORM: return tsr_fill_element(TSR_FILL_UNIFORM, seed, i, p);
+    case TSR_INPUT_WIDE: return wide(phi, seed, i, p);
+    case TSR_INPUT_CANCELLING: return normal(seed, i, k > 1 ? p % (k / 2) : p);
+    case TSR_INPUT_GRADED: return normal(seed, i, p) * exp2(-16 * ((double)i / (double)m + (double)p / (double)k));
+    case TSR_INPUT_SPARSE: return sparse(seed, i, p);
+    case TSR_INPUT_BANDED: return banded(seed, i, p, i, m, p, k);
+    default: return normal(seed, i, p);
     }
 }
 
 /* Element (p, j) of B (k × n). */
-static double element_b(tsr_input input, double phi, int64_t k, int64_t n, int64_t p, int64_t j) {
+static double element_b(tsr_input input, double phi, uint64_t seed, int64_t k, int64_t n, int64_t p, int64_t j) {
     const int64_t half = k / 2;
     switch (input) {
-    case TSR_INPUT_UNIFORM: return tsr_fill_element(TSR_FILL_UNIFORM, SEED_B, p, j);
-    case TSR_INPUT_WIDE: return wide(phi, SEED_B, p, j);
+    case TSR_INPUT_UNIFORM: return tsr_fill_element(TSR_FILL_UNIFORM, seed, p, j);
+    case TSR_INPUT_WIDE: return wide(phi, seed, p, j);
     case TSR_INPUT_CANCELLING:
-        if (p < half || k == 1) return normal(SEED_B, p, j);
+        if (p < half || k == 1) return normal(seed, p, j);
         if (p == 2 * half) return 0; /* odd k: the last one has no partner */
-        return -normal(SEED_B, p - half, j) * (1 + 0x1p-12 * normal(SEED_B + SEED_SPREAD, p, j));
-    case TSR_INPUT_GRADED: return normal(SEED_B, p, j) * exp2(16 * ((double)p / (double)k - (double)j / (double)n));
-    case TSR_INPUT_SPARSE: return sparse(SEED_B, p, j);
-    case TSR_INPUT_BANDED: return banded(SEED_B, p, j, j, n, p, k);
-    default: return normal(SEED_B, p, j);
+        return -normal(seed, p - half, j) * (1 + 0x1p-12 * normal(seed + SEED_SPREAD, p, j));
+    case TSR_INPUT_GRADED: return normal(seed, p, j) * exp2(16 * ((double)p / (double)k - (double)j / (double)n));
+    case TSR_INPUT_SPARSE: return sparse(seed, p, j);
+    case TSR_INPUT_BANDED: return banded(seed, p, j, j, n, p, k);
+    default: return normal(seed, p, j);
     }
 }
 
 static tsr_status check_view(tsr_view to) {
-    if (to.element.swapped || !tsr_dtype_serves(to.element.dtype, TSR_USE_OPERAND))
+    if (to.element.swapped || !tsr_dtype_serves(to.element.dtype, TSR_USE_PRODUCT))
         return tsr_fail(TSR_ERR_UNSUPPORTED,
-                        "input: cannot be %s%s: use f16, bf16, f32 or f64 in this machine's byte order",
+                        "input: cannot be %s%s: use f16, bf16, f32, f64, c64 or c128 in this machine's byte order",
                         tsr_dtype_name(to.element.dtype), to.element.swapped ? " byte-swapped" : "");
     return TSR_OK;
 }
 
-static void store(tsr_view to, int64_t i, int64_t j, double value) {
-    tsr_element_store(to.element.dtype, to.data, i * to.ld + j, value);
+/* One part of element (i, j). */
+static void store(tsr_view to, int part, int64_t i, int64_t j, double value) {
+    const tsr_dtype type = to.element.dtype;
+    tsr_element_store(tsr_dtype_part(type), to.data, tsr_dtype_parts(type) * (i * to.ld + j) + part, value);
 }
 
 tsr_status tsr_input_fill_a(tsr_input input, double phi, tsr_view a) {
     TSR_TRY(check_view(a));
-    for (int64_t i = 0; i < a.rows; i++)
-        for (int64_t p = 0; p < a.cols; p++) store(a, i, p, element_a(input, phi, a.rows, a.cols, i, p));
+    for (int part = 0; part < tsr_dtype_parts(a.element.dtype); part++)
+        for (int64_t i = 0; i < a.rows; i++)
+            for (int64_t p = 0; p < a.cols; p++)
+                store(a, part, i, p, element_a(input, phi, SEED_A + part * SEED_IMAGINARY, a.rows, a.cols, i, p));
     return TSR_OK;
 }
 
 tsr_status tsr_input_fill_b(tsr_input input, double phi, tsr_view b) {
     TSR_TRY(check_view(b));
-    for (int64_t p = 0; p < b.rows; p++)
-        for (int64_t j = 0; j < b.cols; j++) store(b, p, j, element_b(input, phi, b.rows, b.cols, p, j));
+    for (int part = 0; part < tsr_dtype_parts(b.element.dtype); part++)
+        for (int64_t p = 0; p < b.rows; p++)
+            for (int64_t j = 0; j < b.cols; j++)
+                store(b, part, p, j, element_b(input, phi, SEED_B + part * SEED_IMAGINARY, b.rows, b.cols, p, j));
     return TSR_OK;
 }
 

@@ -24,7 +24,8 @@ typedef enum {
 tsr_status tsr_input_parse(const char *name, tsr_input *input); /* lists names on error */
 const char *tsr_input_name(tsr_input input);
 
-/* Fills A (m × k) or B (k × n), f32 or f64, native order, the whole matrix. */
+/* Fills A (m × k) or B (k × n), a type of TSR_USE_PRODUCT, native order, the whole matrix. Imaginary parts are such a
+ * matrix, too, of other random numbers. */
 tsr_status tsr_input_fill_a(tsr_input input, double phi, tsr_view a);
 tsr_status tsr_input_fill_b(tsr_input input, double phi, tsr_view b);
 

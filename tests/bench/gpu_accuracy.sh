@@ -14,7 +14,7 @@ measure() { # NAME OPTION...
         >"$folder/$1.log" 2>&1 &
     pids+=($!)
 }
-for type in f16 bf16 f32 f64; do
+for type in f16 bf16 f32 f64 c64 c128; do
     measure "$type" --type "$type" --k "${1:-64,1024,8192,65536}"
 done
 # Small products of the vendor's are sums of several shorter ones, which err less: large ones, too.

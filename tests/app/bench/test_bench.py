@@ -61,6 +61,25 @@ def test_gemm_batch():
     fails("bench", "gemm", "--batch", "0", code=2, says="--batch")
 
 
+def test_gemm_complex():
+    """8 m n k operations: one product of twice the reals along n and k, with B's elements as squares."""
+    cpu = ["bench", "gemm", "--device", "cpu", "--repeat", "2"]
+    for kind, kernel, batch in (("c64", "blas", 1), ("c64", "reference", 3), ("c128", "reference", 1),
+                                ("c128", "blas", 2)):
+        out = run(*cpu, "--shape", "33x20x17", "--type", kind, "--kernel", kernel, "--batch", batch, "--json",
+                  "complex.json").out
+        bench = load("complex.json")
+        assert (bench["type"], bench["m"], bench["n"], bench["k"]) == (kind, 33, 20, 17), bench
+        assert f"gemm {kind}, m = 33, n = 20, k = 17 as reals" in out, out
+        for row in bench["kernels"]:
+            assert math.isclose(row["gflops"], batch * 8 * 33 * 20 * 17 / row["seconds"] / 1e9, rel_tol=1e-4), row
+            assert 0 < row["error"] <= row["error_bound"], row
+    run(*cpu, "--shape", "4x4x34", "--kernel", "blas", "--json", "real.json")
+    run(*cpu, "--shape", "4x4x17", "--type", "c64", "--kernel", "blas", "--json", "twice.json")
+    assert load("real.json")["kernels"][0]["error_bound"] == load("twice.json")["kernels"][0]["error_bound"]
+    fails(*cpu, "--type", "i16", code=2, says=["i16", "c128"])
+
+
 def test_gemm_explain():
     """What makes a product, and why: printed at once, however large it is."""
     out = run("bench", "gemm", "--explain", "--shape", "1000000", "--device", "cpu").out.splitlines()
@@ -104,6 +123,20 @@ def test_accuracy():
     reference = [result for result in bench["results"] if result["kernel"] == "reference"]
     assert (len(reference) == 3 * len(inputs) and
             all(result["component_max"] <= 0.5 for result in reference)), "sums in double, rounded once"
+
+
+def test_accuracy_complex():
+    """Absolute values of complex numbers; sums in double that are rounded once per part err half an eps of each."""
+    for kind, eps in (("c64", 2.0**-23), ("c128", 2.0**-52)):
+        run("bench", "accuracy", "--type", kind, "--device", "cpu", "--size", "30", "--k", "1,200", "--json",
+            "accuracy.json", timeout=120)
+        bench = load("accuracy.json")
+        assert bench["type"] == kind and bench["eps"] == eps and len(bench["results"]) == 7 * 2 * 2, bench
+        for result in bench["results"]:
+            assert 0 <= result["component_median"] <= result["component_max"] <= result["bound"], result
+            once = result["kernel"] == "reference" or result["k"] == 1
+            assert not once or result["component_max"] <= (0.5 if result["kernel"] == "reference" else 2.0), result
+            assert result["input"] in ("sparse", "banded") or result["component_max"] > 0, result
 
 
 def test_accuracy_options():

@@ -34,6 +34,21 @@ def test_complex():
         assert sum(rank["flops"] for rank in record["ranks"]) == 8 * 41 * 37 * 30, record["ranks"]
 
 
+def test_complex_kernels():
+    """B is packed on the device, and what kernels err there is judged as complex numbers."""
+    run("bench", "gemm", "--device", "cuda", "--shape", "32x16x16", "--type", "c64", "--kernel", "coarse,naive",
+        "--batch", "2", "--repeat", "1", "--json", "gemm.json", timeout=300)
+    run("bench", "accuracy", "--device", "cuda", "--size", "16", "--k", "16", "--type", "c128", "--kernel", "coarse",
+        "--json", "accuracy.json", timeout=300)
+    with open("gemm.json") as file:
+        rows = json.load(file)["kernels"]
+    assert {"coarse", "naive"} <= {row["kernel"] for row in rows}, rows
+    assert all(0 < row["error"] <= row["error_bound"] for row in rows), rows
+    with open("accuracy.json") as file:
+        results = json.load(file)["results"]
+    assert len(results) == 7 and all(row["component_max"] <= row["bound"] for row in results), results
+
+
 def test_several_parts():
     for ranks, data in ((1, "memory"), (2, "memory"), (2, "device")):
         figures = bench("--data", data, "--shape", "130x110x90", "--kernel", "coarse", "--panel", "16",
