@@ -282,6 +282,10 @@ const tsr_option tsr_option_trace = {
     .value = "FILE",
     .help = "Write when each step of each lane and rank ran as Chrome trace JSON (Perfetto opens it)",
     .read = tsr_read_text};
+const tsr_option tsr_option_machine = {.name = "machine",
+                                       .value = "FILE",
+                                       .help = "Its description, such as jobs/h200_example.machine",
+                                       .read = tsr_read_text};
 const tsr_option tsr_option_json = {.name = "json",
                                     .value = "FILE",
                                     .help = "Write the figures to FILE as well; - is standard output",

@@ -42,6 +42,7 @@ extern const tsr_option tsr_option_ranks;       /* bool */
 extern const tsr_option tsr_option_log;         /* const char *, a file */
 extern const tsr_option tsr_option_trace;       /* const char *, a file */
 extern const tsr_option tsr_option_json;        /* const char *, a file */
+extern const tsr_option tsr_option_machine;     /* const char *, a file (mpi/plan/machine.h) */
 /* Of what is measured or predicted without files. */
 extern const tsr_option tsr_option_product;      /* tsr_product_shape */
 extern const tsr_option tsr_option_operand_type; /* tsr_dtype: one that is multiplied, f32 */

@@ -11,7 +11,7 @@
 typedef struct {
     const char *names[NAMES_MOST];
     int count;
-    const char *output, *trace, *external;
+    const char *output, *trace, *machine, *external;
     bool text;
 } report_options;
 
@@ -27,6 +27,9 @@ static const tsr_option options[] = {
      .field = AT(output)},
     {.name = "text", .help = "Print it, 80 columns wide, and write no page", .read = tsr_read_flag, .field = AT(text)},
     {.shared = &tsr_option_trace, .help = "The timeline that the run wrote with --trace", .field = AT(trace)},
+    {.shared = &tsr_option_machine,
+     .help = "Ceilings of lanes and roofline by this description, as plan takes it, and not by what the run counted on",
+     .field = AT(machine)},
     {.shared = &tsr_option_plugins},
     {.shared = &tsr_option_external, .field = AT(external)},
     {0}};
@@ -42,11 +45,12 @@ static tsr_status check(void *to) {
     const report_options *o = to;
     if (o->count == 0)
         return tsr_fail(TSR_ERR_USAGE, "report: name what a run left: tessera report C.h5, or its --log");
-    for (int i = 0; i < o->count && !o->text; i++)
-        if (tsr_same_file(o->output, o->names[i]) || (o->trace && tsr_same_file(o->output, o->trace)))
-            return tsr_fail(TSR_ERR_USAGE, "-o %s would overwrite what the report is of: give it a file of its own",
-                            o->output);
-    return TSR_OK;
+    if (o->text) return TSR_OK;
+    bool same =
+        (o->trace && tsr_same_file(o->output, o->trace)) || (o->machine && tsr_same_file(o->output, o->machine));
+    for (int i = 0; i < o->count; i++) same = same || tsr_same_file(o->output, o->names[i]);
+    if (!same) return TSR_OK;
+    return tsr_fail(TSR_ERR_USAGE, "-o %s would overwrite what the report is of: give it a file of its own", o->output);
 }
 
 static const tsr_options command = {
@@ -79,6 +83,7 @@ static tsr_status show(tsr_describer *describer, const report_options *o) {
     tsr_status status = TSR_OK;
     describer->external = o->external;
     for (int i = 0; i < o->count && status == TSR_OK; i++) status = tsr_report_add(&report, describer, o->names[i]);
+    if (status == TSR_OK && o->machine) status = tsr_report_add_machine(&report, o->machine);
     if (status == TSR_OK && o->trace) status = tsr_report_add_trace(&report, o->trace);
     if (status == TSR_OK) status = o->text ? tsr_report_print(&report, stdout) : write_page(&report, o->output);
     tsr_report_free(&report);

@@ -30,7 +30,9 @@ typedef struct {
     char *name;             /* owned: "C.h5:/C.run", "run.json" */
     bool has_record;        /* RUN, MULTIPLY */
     tsr_kept_record record; /* owned */
-    char *json;             /* owned: what the file holds, valid JSON; NULL for RUN */
+    /* what a rank's lanes could reach: bytes/s, flop/s to multiply; all 0: what the record's plan counted on */
+    double ceilings[TSR_LANE_COUNT];
+    char *json; /* owned: what the file holds, valid JSON; NULL for RUN */
 } tsr_report_item;
 
 /* All zeros: empty. */
@@ -39,6 +41,7 @@ typedef struct {
     int count;
     bool has_trace;
     tsr_report_trace trace;
+    const char *machine; /* the file that ceilings come from; NULL: records; not owned */
 } tsr_report;
 
 /* Adds what the file holds: every run of an HDF5 file, or the named one; a log; JSON of bench or plan. `text`:
@@ -48,6 +51,9 @@ tsr_status tsr_report_add(tsr_report *report, tsr_describer *describer, const ch
 tsr_status tsr_report_add_record(tsr_report *report, const char *name, const tsr_run_record *record);
 /* The timeline that --trace wrote; one a report. */
 tsr_status tsr_report_add_trace(tsr_report *report, const char *file);
+/* Ceilings of the runs added so far come from this machine file (mpi/plan/machine.h), which must live as long as the
+ * report. TSR_ERR_USAGE where there is no run. */
+tsr_status tsr_report_add_machine(tsr_report *report, const char *file);
 /* What a run told `taken`, of the run of that command: none where it holds no step. The report's from here on. */
 tsr_status tsr_report_add_timeline(tsr_report *report, tsr_report_trace *taken, const char *command);
 void tsr_report_free(tsr_report *report);

@@ -36,10 +36,17 @@ static tsr_status put_record(const tsr_run_record *record, FILE *to) {
     return tsr_record_write_json(record, to);
 }
 
-static tsr_status put_item(const tsr_report_item *item, FILE *to) {
+static tsr_status put_item(const tsr_report_item *item, const char *machine, FILE *to) {
     fprintf(to, "{\"kind\":\"%s\"", tsr_report_kind_name(item->kind));
     put_text(to, "name", item->name);
     if (item->has_record) TSR_TRY(put_record(&item->record.run, to));
+    if (machine && item->has_record) {
+        put_text(to, "machine", machine);
+        fputs(",\"ceilings\":", to);
+        for (int lane = 0; lane < TSR_LANE_COUNT; lane++)
+            fprintf(to, "%c\"%s\":%.17g", lane == 0 ? '{' : ',', tsr_lane_name((tsr_lane)lane), item->ceilings[lane]);
+        fputc('}', to);
+    }
     if (item->json) fprintf(to, ",\"data\":%s", item->json);
     fputc('}', to);
     return TSR_OK;
@@ -86,7 +93,7 @@ static tsr_status put_data(const tsr_report *report, FILE *to) {
     fputs("],\"items\":[", to);
     for (int i = 0; i < report->count; i++) {
         if (i > 0) fputc(',', to);
-        TSR_TRY(put_item(&report->items[i], to));
+        TSR_TRY(put_item(&report->items[i], report->machine, to));
     }
     fputs("]", to);
     if (report->has_trace) {

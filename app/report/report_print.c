@@ -6,8 +6,9 @@
 #include "app/report/report.h"
 #include "io/text/text.h"
 
-#define LABEL 12 /* columns of a label, as in tsr_record_print */
-#define BAR 36   /* columns of a bar */
+#define LABEL 12           /* columns of a label, as in tsr_record_print */
+#define BAR 36             /* columns of a bar */
+#define MACHINE_CHARS 4400 /* a sentence with the name of a file */
 
 void tsr_report_words(FILE *to, const char *label, const char *text) {
     char first[40];
@@ -29,28 +30,43 @@ static void add_lacking(void *context, const char *what) {
     tsr_text_append(text, 640, "%s%s", *text ? "; " : "", what);
 }
 
-/* The busiest rank's seconds of a lane. */
-static double busiest(const tsr_run_record *r, int lane) {
+/* The busiest rank's seconds of a lane; what it moved there (multiply: flops) goes to *amount. */
+static double busiest_of(const tsr_run_record *r, int lane, double *amount) {
     double most = 0;
-    for (int i = 0; i < r->ranks; i++)
-        if (r->rank_records[i].row >= 0) most = fmax(most, r->rank_records[i].lane_seconds[lane]);
+    *amount = 0;
+    for (int i = 0; i < r->ranks; i++) {
+        const tsr_rank_record *rank = &r->rank_records[i];
+        if (rank->row < 0 || !(rank->lane_seconds[lane] > most)) continue;
+        most = rank->lane_seconds[lane];
+        *amount = lane == TSR_LANE_MULTIPLY ? rank->flops : rank->lane_bytes[lane];
+    }
     return most;
 }
+static double busiest(const tsr_run_record *r, int lane) {
+    double amount;
+    return busiest_of(r, lane, &amount);
+}
 
-static void print_lane_bars(const tsr_run_record *r, FILE *to) {
-    char text[32];
-    fprintf(to, "lanes       busy on the busiest rank, beside what the plan predicted\n");
+/* Beside them what the plan predicted, or what a machine file would have them take. */
+static void print_lane_bars(const tsr_report_item *item, const char *machine, FILE *to) {
+    const tsr_run_record *r = &item->record.run;
+    char text[MACHINE_CHARS], seconds[32];
+    snprintf(text, sizeof text, "busy on the busiest rank, beside what %s%s",
+             machine ? "its bytes and flops take at the rates of " : "the plan predicted", machine ? machine : "");
+    tsr_report_words(to, "lanes", text);
     for (int lane = 0; lane < TSR_LANE_COUNT; lane++) {
-        const double seconds = busiest(r, lane);
-        if (!(seconds > 0)) continue;
+        double amount;
+        const double busy = busiest_of(r, lane, &amount);
+        const double beside = machine ? amount / item->ceilings[lane] : r->predicted_lane_seconds[lane];
+        if (!(busy > 0)) continue;
         fprintf(to, "  %-10s", tsr_lane_name((tsr_lane)lane));
-        tsr_report_bar(to, seconds, r->seconds, BAR);
-        fprintf(to, " %12s", tsr_report_seconds(seconds, text));
-        if (r->predicted_seconds > 0) fprintf(to, " %12s", tsr_report_seconds(r->predicted_lane_seconds[lane], text));
+        tsr_report_bar(to, busy, r->seconds, BAR);
+        fprintf(to, " %12s", tsr_report_seconds(busy, seconds));
+        if (machine || r->predicted_seconds > 0) fprintf(to, " %12s", tsr_report_seconds(beside, seconds));
         fputc('\n', to);
     }
-    fprintf(to, "  %-10s%*s %12s", "all", BAR, "", tsr_report_seconds(r->seconds, text));
-    if (r->predicted_seconds > 0) fprintf(to, " %12s", tsr_report_seconds(r->predicted_seconds, text));
+    fprintf(to, "  %-10s%*s %12s", "all", BAR, "", tsr_report_seconds(r->seconds, seconds));
+    if (!machine && r->predicted_seconds > 0) fprintf(to, " %12s", tsr_report_seconds(r->predicted_seconds, seconds));
     fputs("\n\n", to);
 }
 
@@ -104,12 +120,12 @@ static tsr_status print_ranks(const tsr_run_record *r, FILE *to) {
     return TSR_OK;
 }
 
-static tsr_status print_run(const tsr_report_item *item, FILE *to) {
+static tsr_status print_run(const tsr_report_item *item, const char *machine, FILE *to) {
     const tsr_run_record *r = &item->record.run;
     char sentence[TSR_REPORT_SENTENCE], lacking[640] = "";
     tsr_text_print(to, "", 0, tsr_report_sentence(r, sentence));
     fputc('\n', to);
-    print_lane_bars(r, to);
+    print_lane_bars(item, machine, to);
     print_memory(r, to);
     TSR_TRY(print_ranks(r, to));
     tsr_record_print(r, NULL, to);
@@ -162,7 +178,7 @@ tsr_status tsr_report_print(const tsr_report *report, FILE *to) {
         if (i > 0) fputs("\n", to);
         tsr_text_put(to, item->name);
         fputs("\n\n", to);
-        if (item->has_record) TSR_TRY(print_run(item, to));
+        if (item->has_record) TSR_TRY(print_run(item, report->machine, to));
         if (item->json) TSR_TRY(tsr_report_print_json(item, to));
     }
     if (report->has_trace) tsr_report_print_trace(&report->trace, to);

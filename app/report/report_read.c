@@ -6,6 +6,7 @@
 #include "app/report/report.h"
 #include "io/stores.h"
 #include "io/text/json_read.h"
+#include "mpi/plan/machine.h"
 
 #define FILE_MOST ((size_t)256 << 20)
 
@@ -252,5 +253,29 @@ tsr_status tsr_report_add_timeline(tsr_report *report, tsr_report_trace *taken, 
     report->trace = *taken;
     report->has_trace = true;
     *taken = (tsr_report_trace){.count = 0};
+    return TSR_OK;
+}
+
+/* ---- the machine ----------------------------------------------------------------------------- */
+
+static tsr_status add_ceilings(tsr_report_item *item, const tsr_machine *machine, const char *file) {
+    const tsr_run_record *r = &item->record.run;
+    tsr_dtype input;
+    if (tsr_dtype_parse(r->input, &input) != TSR_OK)
+        return tsr_fail(TSR_ERR_FORMAT, "'%s' does not say which type was multiplied: leave out --machine", item->name);
+    return tsr_machine_ceilings(machine, file, (int)tsr_max(1, r->ranks), tsr_dtype_part(input), item->ceilings);
+}
+
+tsr_status tsr_report_add_machine(tsr_report *report, const char *file) {
+    tsr_machine machine;
+    int runs = 0;
+    TSR_TRY(tsr_machine_read(file, &machine));
+    for (int i = 0; i < report->count; i++) {
+        if (!report->items[i].has_record) continue;
+        TSR_TRY(add_ceilings(&report->items[i], &machine, file));
+        runs++;
+    }
+    if (runs == 0) return tsr_fail(TSR_ERR_USAGE, "--machine %s: none of these files is a run: leave it out", file);
+    report->machine = file;
     return TSR_OK;
 }

@@ -165,3 +165,19 @@ tsr_status tsr_machine_resources(const tsr_machine *machine, const char *file, i
     lane[TSR_LANE_MULTIPLY] = flops;
     return TSR_OK;
 }
+
+tsr_status tsr_machine_ceilings(const tsr_machine *machine, const char *file, int ranks, tsr_dtype input,
+                                double ceilings[TSR_LANE_COUNT]) {
+    tsr_resources res;
+    TSR_TRY(tsr_machine_resources(machine, file, ranks, input, &res));
+    const tsr_rates *rates = &res.rates;
+    const double node_ranks = rates->node_ranks;
+    for (int lane = 0; lane < TSR_LANE_COUNT; lane++) ceilings[lane] = rates->lane[lane];
+    ceilings[TSR_LANE_READ] =
+        fmin(rates->node_read_bytes_per_second / node_ranks, rates->all_read_bytes_per_second / ranks);
+    ceilings[TSR_LANE_WRITE] =
+        fmin(rates->node_write_bytes_per_second / node_ranks, rates->all_write_bytes_per_second / ranks);
+    if (ranks > rates->node_ranks)
+        ceilings[TSR_LANE_EXCHANGE] = fmin(ceilings[TSR_LANE_EXCHANGE], rates->network_bytes_per_second / node_ranks);
+    return TSR_OK;
+}

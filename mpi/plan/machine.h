@@ -43,4 +43,9 @@ tsr_status tsr_machine_read(const char *file, tsr_machine *machine);
 tsr_status tsr_machine_resources(const tsr_machine *machine, const char *file, int ranks, tsr_dtype input,
                                  tsr_resources *resources);
 
+/* What each lane of a rank reaches at most while all of `ranks` ranks, one a GPU, work: bytes/s, flop/s to multiply. A
+ * rank has its share of a node's files and network, and of what the files give in all. Errors as above. */
+tsr_status tsr_machine_ceilings(const tsr_machine *machine, const char *file, int ranks, tsr_dtype input,
+                                double ceilings[TSR_LANE_COUNT]);
+
 #endif

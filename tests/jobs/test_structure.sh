@@ -67,7 +67,7 @@ app/verify            $kernels $io $mpi app/products app/library/listener.h
 app/info              $kernels $io
 app/run               $kernels $io $mpi app $library app/report
 app/bench             $kernels kernels/gemm/vendor $io $mpi app $library app/products app/run app/commands/command.h
-app/report            kernels/base io io/text io/record io/describe app app/commands/command.h
+app/report            kernels/base io io/text io/record io/describe mpi/plan app app/commands/command.h
 app/commands          $kernels $io $mpi app $library app/products app/run app/verify app/bench app/info
 "
 

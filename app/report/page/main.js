@@ -9,6 +9,8 @@ function benchViews(items) {
 
 function start() {
   const root = document.getElementById('page'), runs = page.items.filter(item => item.record);
+  for (const item of runs)
+    if (item.ceilings) Object.assign(item.record, {machine: item.machine, ceilings: item.ceilings});
   const detail = html('div', {id: 'run'});
   const buttons =
       runs.map((item, at) => html('button', {type: 'button', onclick: () => show(at)}, `${at + 1}  ${item.name}`));

@@ -4,7 +4,9 @@ const busiest = (record, lane) => working(record).reduce(
     (most, rank) => !most || rank[lane + '_seconds'] > most[lane + '_seconds'] ? rank : most, null);
 const sum = (list, field) => list.reduce((all, one) => all + (one[field] || 0), 0);
 const amount = (rank, lane) => lane === 'multiply' ? rank.flops : rank[lane + '_bytes'];
-const expected = (record, lane) =>
+/* Of a rank: of the machine file where the report has one, else what the plan counted on. */
+const expected = (record, lane) => record.ceilings ?
+    record.ceilings[lane] :
     1e9 * (record[lane === 'multiply' ? 'expected_multiply_gflops' : `expected_${lane}_GBps`] || 0);
 const activeLanes = record => LANES.filter(lane => working(record).some(rank => rank[lane + '_seconds'] > 0));
 
@@ -101,7 +103,9 @@ function laneBars(record) {
                   'li', {},
                   html('span', {class: 'swatch', style: {borderRadius: '50%', border: '2px solid var(--ink)'}}),
                   `what its bytes and flops take at the ceiling: ${
-                      record.kernel_measured ? 'the kernel’s measured, the others’ typical' : 'typical'} rates`)),
+                      record.machine             ? 'the rates of ' + record.machine :
+                          record.kernel_measured ? 'the kernel’s measured, the others’ typical rates' :
+                                                   'typical rates'}`)),
       bars(rows, record.seconds, false, 'Busy seconds of each lane'));
 }
 
@@ -159,14 +163,15 @@ function roofline(record) {
   ];
   if (roof > 0)
     series.push({
-      name: `${record.kernel_measured ? 'measured' : 'typical'} speed of such a device`,
+      name: record.machine ? `a GPU’s speed by ${record.machine}` :
+                             `${record.kernel_measured ? 'measured' : 'typical'} speed of such a device`,
       points: [[memory > 0 ? roof / memory : low, roof], [high, roof]],
       dots: false,
       colour: 'var(--soft)'
     });
   if (roof > 0 && memory > 0)
     series.push({
-      name: `device memory, ${bandwidth(memory * 1e9)}`,
+      name: `device memory, ${bandwidth(memory * 1e9)}${record.machine ? ' by ' + record.machine : ''}`,
       points: under(memory, roof),
       dots: false,
       colour: 'var(--pack)'

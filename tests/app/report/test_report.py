@@ -10,6 +10,7 @@ import shutil
 from lib import fails, h5py, leftovers, main, np, run, write
 
 DATA = pathlib.Path(__file__).resolve().parents[2] / "data" / "0.1.0"
+MACHINE = pathlib.Path(__file__).resolve().parents[3] / "jobs" / "h200_example.machine"
 LANES = ["read", "upload", "exchange", "pack", "multiply", "download", "write"]
 
 
@@ -147,6 +148,56 @@ def test_of_multiply_without_memory():
     trace = data_of("own.html")["trace"]
     assert 9000 < trace["steps"] == sum(event[7] for event in trace["events"]), trace["steps"]
     os.remove("a.h5"), os.remove("b.h5")
+
+
+def test_machine():
+    """Ceilings of a machine file: a rank's share of what its node and all nodes have."""
+    record = make_run(2)
+    sample = open(MACHINE).read()
+    slow = re.sub(r"^gpus_per_node .*", "gpus_per_node = 1", sample, flags=re.M)
+    slow = re.sub(r"^file_read_GBps_in_all .*", "file_read_GBps_in_all = 5", slow, flags=re.M)
+    node = {"read": 11e9, "upload": 48e9, "exchange": 397e9, "pack": 4300e9, "multiply": 215e12, "download": 38e9,
+            "write": 2.9e9}
+    for file, ceilings in ((save("own.machine", sample), node),
+                           (save("slow.machine", slow), dict(node, read=2.5e9, write=5.8e9, exchange=200e9))):
+        run("report", "run.json", "c.h5", "--machine", file, "-o", "p.html")
+        for item in data_of("p.html")["items"]:
+            assert item["machine"] == file and item["ceilings"] == ceilings, (item["ceilings"], ceilings)
+            assert item["record"]["expected_read_GBps"] == record["expected_read_GBps"], "the record stays as it was"
+        text = narrow(run("report", "run.json", "--machine", file, "--text").out)
+        assert f"at the rates of {file}" in " ".join(text.split()) and "the plan predicted" not in text, text
+        most = max(rank["read_bytes"] for rank in record["ranks"]) / ceilings["read"]
+        beside = re.search(r"^  read .* ([0-9.e-]+) us$", text, re.M).group(1)
+        assert abs(float(beside) / (1e6 * most) - 1) < 0.01, (text, most)
+    assert "machine" not in data_of(make_page("run.json"))["items"][0]
+
+
+def make_page(*names):
+    run("report", *names, "-o", "plain.html")
+    return "plain.html"
+
+
+def test_machine_refusals():
+    make_run(1)
+    good = open(MACHINE).read()
+    run("plan", "--shape", "900", "--ranks", 2, "--machine", MACHINE, "--json", "plan.json")
+    line = 1 + good[: good.index("gpu_link_GBps")].count("\n")
+    for text, says in (
+        (good.replace("gpu_link_GBps", "gpu_link"), [f"own.machine:{line}:", "unknown key 'gpu_link'", "use"]),
+        (good.replace("= 397", "= fast"), [f"own.machine:{line}:", "'fast'", "write a number"]),
+        (re.sub("gpu_link_GBps.*", "", good), ["own.machine:", "without key 'gpu_link_GBps'", "add a line"]),
+        (re.sub("f32_tflops.*", "", good), ["own.machine", "products of f32", "add a line 'f32_tflops = NUMBER'"]),
+        ("hello", ["own.machine:1:", "key = value"]),
+    ):
+        save("own.machine", text)
+        failed = fails("report", "run.json", "--machine", "own.machine", "-o", "bad.html", code=1, says=says)
+        assert len(failed.err.strip().splitlines()) == 1 and not os.path.exists("bad.html"), failed.err
+    fails("report", "run.json", "--machine", "absent.machine", code=1, says=["absent.machine", "name a machine file"])
+    fails("report", "plan.json", "--machine", MACHINE, code=2, says=["--machine", "none of these files is a run"])
+    fails("report", "run.json", "--machine", "own.machine", "-o", "own.machine", code=2, says="overwrite")
+    with open("run.json") as file:
+        old = json.load(file)
+    fails("report", save("old.json", dict(old, input="")), "--machine", MACHINE, code=1, says=["old.json", "type"])
 
 
 def test_several():

@@ -4,6 +4,7 @@ mouse and keys do what they should. Pictures at 1280 and 390 pixels stay in the 
 import json
 import os
 import pathlib
+import shutil
 import sys
 import time
 
@@ -211,6 +212,22 @@ def test_one_rank():
     check_record(load("run1.json"), "run1.json")
     check_timeline(load("trace1.json"))
     quiet()
+
+
+def test_machine():
+    """Ceilings by a machine file, which the page names wherever it shows them."""
+    machine = ROOT / "jobs/h200_example.machine"
+    shutil.copy(machine, "cluster.machine")
+    show("machine", "run1.json", "--trace", "trace1.json", "--machine", "cluster.machine")
+    assert "the rates of cluster.machine" in text_of("#lanes .legend"), text_of("#lanes .legend")
+    assert "typical" not in text_of("#lanes") and "of 215 TFLOP/s" in text_of("#lanes"), text_of("#lanes")
+    roofs = text_of("#roofline .legend")
+    assert "a GPU’s speed by cluster.machine" in roofs and "4.3 TB/s by cluster.machine" in roofs, roofs
+    long = "of-a-cluster-with-a-long-name-" * 4 + ".machine"
+    os.rename("cluster.machine", long)
+    show("machine_long", "run1.json", "--machine", long)
+    show("record", "run1.json")
+    assert "cluster" not in text_of("main") and "rates" in text_of("#lanes .legend")
 
 
 def test_two_ranks():
