@@ -190,10 +190,21 @@ static double operand_limit(const tsr_verify_args *a) {
     }
 }
 
+/* Two parts that a double holds may have a magnitude that none does. */
+static void take_alpha(verifier *v) {
+    const tsr_complex alpha = v->parts->alpha;
+    v->alpha = frexp(v->args->alpha, &v->alpha_exponent);
+    if (!v->parts->turned) return;
+    const double re = tsr_times_power(alpha.re, -v->alpha_exponent), im = tsr_times_power(alpha.im, -v->alpha_exponent);
+    v->alpha = hypot(re, im);
+    v->unit = (tsr_complex){re / v->alpha, im / v->alpha};
+}
+
 static tsr_status verifier_open(const tsr_world *world, const tsr_verify_args *args, const verify_parts *parts,
                                 verifier *v) {
     *v = (verifier){.world = world, .args = args, .parts = parts, .trials = args->trials, .found = {.worst_row = -1}};
     TSR_TRY(check_shapes(args, v));
+    take_alpha(v);
     v->lambda = sqrt(2 * log(2 * fmax(1, (double)v->m) * v->trials / FALSE_ALARM));
     v->operand_limit = operand_limit(args);
     v->block = block_of(v->m, v->trials);

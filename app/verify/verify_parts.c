@@ -136,7 +136,7 @@ tsr_status tsr_verify_parts_open(tsr_verify_args *args, verify_parts *parts) {
     if (of_b) TSR_TRY(open_parts(&args->b, of_b, args->transpose_b, args->conjugate_b, one, &parts->opened[1]));
     if (of_c) TSR_TRY(open_parts(&args->c, of_c, false, false, one, &parts->opened[2]));
     TSR_TRY(open_parts(&args->c0, of_c0, false, false, beta, &parts->opened[3]));
-    if (turned) args->alpha = hypot(alpha.re, alpha.im);
+    if (turned) args->alpha = fmax(fabs(alpha.re), fabs(alpha.im));
     if (added) args->beta = 1;
     if (of_c) parts->rows = of_c->rows;
     return TSR_OK;

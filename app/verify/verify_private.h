@@ -92,7 +92,7 @@ typedef struct {
     tsr_store *opened[4]; /* for a, b, c, c0; NULL: the argument's own serves */
     int64_t rows;         /* of reals for a row of C */
     bool turned;          /* alpha is complex: columns 2j, 2j + 1 of C are parts of it times those of the sums */
-    tsr_complex alpha;    /* where turned; args->alpha is its magnitude */
+    tsr_complex alpha;    /* where turned; args->alpha is its larger part, without a sign */
     bool real_c;          /* where turned: only real parts of C are there */
     no_elements nowhere;  /* where turned, or C alone is complex */
 } verify_parts;
@@ -106,6 +106,9 @@ typedef struct {
     int trials;
     int workers; /* threads of this rank that share a pass */
     double lambda;
+    double alpha; /* alpha, or the magnitude of a complex one, which may leave the range, · 2^alpha_exponent */
+    int alpha_exponent;
+    tsr_complex unit;     /* where turned: alpha over its magnitude */
     double operand_limit; /* |x| from here on is Inf for the kernel */
     double *signs;        /* n × trials: -1, 1, or 0 for a column of op(B) that is not finite */
     double *turned;       /* n × trials: what the sums' columns are added up with, where a complex alpha turns parts */
@@ -272,8 +275,8 @@ tsr_status tsr_entries_work_out(verifier *v);
 
 /* ---- verify_parts.c -------------------------------------------------------------------------- */
 
-/* Local. Replaces complex stores in *args, folds a complex beta into C0, and makes alpha its magnitude where it is
- * complex. Close also after a failure. */
+/* Local. Replaces complex stores in *args, folds a complex beta into C0, and makes a complex alpha its larger part.
+ * Close also after a failure. */
 tsr_status tsr_verify_parts_open(tsr_verify_args *args, verify_parts *parts);
 void tsr_verify_parts_close(verify_parts *parts);
 
@@ -283,9 +286,9 @@ static inline int64_t tsr_verify_partner(int64_t j) { return j ^ 1; }
 static inline unsigned char tsr_verify_column_kind(const verifier *v, int64_t j) {
     return v->parts->turned ? v->column_kind[j] | v->column_kind[tsr_verify_partner(j)] : v->column_kind[j];
 }
-/* Part `of` of the sums (0 re, 1 im) in part `part` of C: what alpha multiplies it by. */
-static inline double tsr_verify_factor(const verify_parts *parts, int64_t part, int64_t of) {
-    return part == of ? parts->alpha.re : part == 0 ? -parts->alpha.im : parts->alpha.im;
+/* Part `of` of the sums (0 re, 1 im) in part `part` of C: what alpha, or its unit, multiplies it by. */
+static inline double tsr_verify_factor(tsr_complex alpha, int64_t part, int64_t of) {
+    return part == of ? alpha.re : part == 0 ? -alpha.im : alpha.im;
 }
 
 /* ---- numbers --------------------------------------------------------------------------------- */

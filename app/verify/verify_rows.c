@@ -52,7 +52,8 @@ static double growth(const verifier *v) {
 
 /* What underflow may take from an entry of C. */
 static double least(const verifier *v) {
-    return underflow(type_of_c(v)) + (v->k > 0 ? (double)v->k * fabs(v->args->alpha) * underflow(v->args->type) : 0);
+    const double sums = tsr_times_power((double)v->k * underflow(v->args->type), v->alpha_exponent);
+    return underflow(type_of_c(v)) + (v->k > 0 ? fabs(v->alpha) * sums : 0);
 }
 
 int tsr_verify_floor(const verifier *v) {
@@ -69,7 +70,7 @@ int tsr_verify_weight_of_c0(const verifier *v) {
 
 /* |alpha| times the largest sum of the row; a complex alpha adds two. */
 static double most_of(const verifier *v, int64_t row) {
-    return fabs(v->args->alpha) * v->r.largest[row] * (v->parts->turned ? 2 : 1);
+    return tsr_times_power(fabs(v->alpha) * v->r.largest[row], (int64_t)v->alpha_exponent + v->parts->turned);
 }
 
 /* Whether sums of finite values may leave the range in this row, or with this C0. */
@@ -115,7 +116,7 @@ static reaches reached(const verifier *v, int64_t j, entry_terms own, entry_term
     const verify_parts *parts = v->parts;
     reaches r = {added >= quarter, added <= -quarter, false};
     double made = take_reach(v, own, parts->turned ? parts->alpha.re : v->args->alpha, exponent, &r);
-    if (parts->turned) made += take_reach(v, other, tsr_verify_factor(parts, j % 2, 1 - j % 2), exponent, &r);
+    if (parts->turned) made += take_reach(v, other, tsr_verify_factor(parts->alpha, j % 2, 1 - j % 2), exponent, &r);
     const double all = c0 ? made + added : 0; /* a quarter: sums stay in range */
     r.up |= !(all < limit);
     r.down |= !(all > -limit);
@@ -142,7 +143,7 @@ static int terms_of(const verifier *v, int64_t row, int64_t at, int64_t j, doubl
     if (has_product(v, j))
         terms = turned_by(parts->turned ? parts->alpha.re : v->args->alpha, tsr_infinite_terms(v, row, at, j));
     if (parts->turned)
-        terms |= turned_by(tsr_verify_factor(parts, j % 2, 1 - j % 2),
+        terms |= turned_by(tsr_verify_factor(parts->alpha, j % 2, 1 - j % 2),
                            tsr_infinite_terms(v, row, at, tsr_verify_partner(j)));
     if (isnan(added)) terms |= NONE;
     else if (isinf(added)) terms |= added > 0 ? PLUS : MINUS;
@@ -239,14 +240,12 @@ void tsr_verify_close_entry(verifier *v, const open_entry *e, entry_terms own, e
         v->facts[row].wrong = true;
     }
     if (line_bad) return; /* no sums hold it */
-    int alpha_exponent = 0;
-    const double alpha = frexp(v->args->alpha, &alpha_exponent), size = v->args->alpha;
     double product = own.plus - own.minus;
     if (v->parts->turned)
-        product = v->parts->alpha.re / size * product +
-                  tsr_verify_factor(v->parts, e->col % 2, 1 - e->col % 2) / size * (other.plus - other.minus);
-    const double scaled =
-        tsr_times_power(alpha * product, (int64_t)exponent + alpha_exponent + v->shift[e->col] - v->r.exponent[row]);
+        product =
+            v->unit.re * product + tsr_verify_factor(v->unit, e->col % 2, 1 - e->col % 2) * (other.plus - other.minus);
+    const double scaled = tsr_times_power(v->alpha * product, (int64_t)exponent + v->alpha_exponent + v->shift[e->col] -
+                                                                  v->r.exponent[row]);
     tsr_verify_add_scaled(v->r.sums + row * v->trials, -scaled, v->signs + e->col * v->trials, v->trials);
 }
 

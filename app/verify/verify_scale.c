@@ -259,10 +259,9 @@ static void set_shifts(verifier *v, int32_t *tops, const int32_t *tops_of_c0, in
 
 /* tops0: n; row_tops: m */
 static tsr_status scale_columns(verifier *v, levels *l, search *s, int32_t *row_tops, int32_t *tops0) {
-    const double alpha = v->args->alpha, beta = v->args->beta;
-    int alpha_exponent = 0, beta_exponent = 0;
-    if (!isfinite(alpha) || !isfinite(beta) || v->n < 2) return TSR_OK;
-    frexp(alpha, &alpha_exponent);
+    const double beta = v->args->beta;
+    int beta_exponent = 0;
+    if (!isfinite(v->args->alpha) || !isfinite(beta) || v->n < 2) return TSR_OK;
     frexp(beta, &beta_exponent);
     TSR_TRY(balance(v, l, s));
     bool even = within(s->tops, v->n, EVEN);
@@ -272,10 +271,10 @@ static tsr_status scale_columns(verifier *v, levels *l, search *s, int32_t *row_
     }
     if (even) return TSR_OK;
     TSR_TRY(tops_of_a(v, s->rows, row_tops));
-    const int32_t floor = tsr_verify_floor(v) - alpha_exponent - mean_of(row_tops, v->m);
+    const int32_t floor = tsr_verify_floor(v) - v->alpha_exponent - mean_of(row_tops, v->m);
     if (beta != 0) TSR_TRY(tops_of_c0(v, row_tops, NULL, tops0));
     for (int64_t j = 0; beta != 0 && j < v->n; j++)
-        if (tops0[j] != TSR_EXPONENT_NONE) tops0[j] += beta_exponent - alpha_exponent + tsr_verify_weight_of_c0(v);
+        if (tops0[j] != TSR_EXPONENT_NONE) tops0[j] += beta_exponent - v->alpha_exponent + tsr_verify_weight_of_c0(v);
     set_shifts(v, s->tops, beta != 0 ? tops0 : NULL, floor);
     return TSR_OK;
 }

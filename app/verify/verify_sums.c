@@ -96,13 +96,12 @@ static tsr_status share_all(const verifier *v, row_sums *s, int64_t rows, bool s
 
 /* C·X of the signs X is alpha's magnitude times sums·turned: alpha turns parts, and so the other way round. */
 void tsr_sums_turn(verifier *v) {
-    const double size = v->args->alpha;
     if (!v->turned) return;
     for (int64_t j = 0; j < v->n; j++)
         for (int t = 0; t < v->trials; t++) {
             double sum = 0;
             for (int64_t part = 0; part < 2; part++)
-                sum += tsr_verify_factor(v->parts, part, j % 2) / size * v->signs[(j - j % 2 + part) * v->trials + t];
+                sum += tsr_verify_factor(v->unit, part, j % 2) * v->signs[(j - j % 2 + part) * v->trials + t];
             v->turned[j * v->trials + t] = sum;
         }
 }
@@ -224,13 +223,11 @@ tsr_status tsr_sums_of_a(verifier *v, int64_t rows) {
     v->listing = false;
     TSR_TRY(share_all(v, &v->r, rows, false));
     TSR_TRY(tsr_infinite_share(v, true, rows));
-    int alpha_exponent = 0;
-    const double alpha = frexp(v->args->alpha, &alpha_exponent);
     for (int64_t i = 0; i < rows; i++) {
         if (v->r.exponent[i] == TSR_EXPONENT_NONE) continue;
-        v->r.exponent[i] += alpha_exponent;
-        v->r.norm[i] *= fabs(alpha);
-        for (int t = 0; t < v->trials; t++) v->r.sums[i * v->trials + t] *= alpha;
+        v->r.exponent[i] += v->alpha_exponent;
+        v->r.norm[i] *= fabs(v->alpha);
+        for (int t = 0; t < v->trials; t++) v->r.sums[i * v->trials + t] *= v->alpha;
     }
     return TSR_OK;
 }

@@ -122,6 +122,31 @@ def test_refusals():
     fails("verify", "a.h5:/large", "b.h5", "r.h5:/wrong", ranks=2, code=3, says="FAILED")
 
 
+def test_huge_alpha():
+    """Parts near the end of fp64's range, whose magnitude leaves it: right products pass, wrong elements are found."""
+    alpha = complex(1.5e308, -1.4e308)
+    for of_sum, overflows in ((1e-300, False), (2.0, True)):
+        a = (random.normal(size=(40, 30)) + 1j * random.normal(size=(40, 30))) * of_sum ** 0.5
+        b = (random.normal(size=(30, 20)) + 1j * random.normal(size=(30, 20))) * of_sum ** 0.5
+        write("ha.h5", a), write("hb.h5", b)
+        names = ["ha.h5", "hb.h5", "--alpha", f"{alpha.real:g}{alpha.imag:+g}j"]
+        c = product(*names, "--verify")
+        assert np.isfinite(c).all() != overflows
+        if not overflows:
+            expected = (a * 1e150) @ (b * 1e150) * (alpha * 1e-300)
+            assert np.abs(c - expected).max() <= 1e-12 * np.abs(expected).max()
+        check = ["verify", "ha.h5", "hb.h5", "c.h5", *names[2:]]
+        run(*check, ranks=2)
+        for place, value in (((3, 5), c[3, 6]), ((39, 0), np.conj(c[39, 0])), ((0, 19), 0)):
+            if overflows and value == 0:
+                value = complex(1, 1)
+            wrong = c.copy()
+            wrong[place] = value
+            write("c.h5", wrong)
+            fails(*check, code=3, says="FAILED")
+        write("c.h5", c)
+
+
 def test_record():
     make()
     run("multiply", "a.h5:/large", "b.h5", "-o", "l.h5", "--alpha", "1-2j", "--conjugate-a", "--force")

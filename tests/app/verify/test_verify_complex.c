@@ -20,6 +20,7 @@ typedef struct {
     tsr_dtype type; /* of all parts and sums */
     matrix a, b, c0, c;
     tsr_complex alpha, beta;
+    bool huge; /* alpha is */
 } complex_product;
 
 /* ---- made ------------------------------------------------------------------------------------ */
@@ -38,6 +39,13 @@ static void plant(matrix *x, int rows, int cols) {
     static const double values[] = {NAN, INFINITY, -INFINITY, INFINITY, -INFINITY};
     if (!x->there) return;
     x->part[x->complex ? below(2) : 0][below(rows * cols)] = values[below(5)];
+}
+
+/* Parts up to the largest number there is, which their magnitude leaves; sometimes one of them is small. */
+static tsr_complex huge_factor(void) {
+    static const double sizes[] = {0x1.fffffffffffffp1023, 1.7e308, 1e308, 3e307, 1e300, 1, 0};
+    const double re = sizes[below(5)], im = sizes[below(7)];
+    return (tsr_complex){below(2) ? re : -re, below(2) ? im : -im};
 }
 
 static tsr_complex factor(bool complex) {
@@ -96,7 +104,8 @@ static void make_complex(complex_product *p, uint64_t seed) {
     p->a = (matrix){.there = true, .complex = below(3) > 0, .conjugated = below(3) == 0, .transposed = below(2)};
     p->b = (matrix){.there = true, .complex = below(3) > 0, .conjugated = below(3) == 0, .transposed = below(2)};
     p->c0 = (matrix){.there = below(2), .complex = below(2)};
-    p->alpha = factor(below(2));
+    p->huge = below(4) == 0;
+    p->alpha = p->huge ? huge_factor() : factor(below(2));
     p->beta = p->c0.there ? factor(below(2)) : (tsr_complex){0, 0};
     const bool complex = p->alpha.im != 0 || p->beta.im != 0 || p->c0.complex || complex_sums(p);
     p->c = (matrix){.there = true, .complex = complex && below(6) > 0};
@@ -105,7 +114,12 @@ static void make_complex(complex_product *p, uint64_t seed) {
     fill(&p->a, p->m, p->k, large ? root : 1, p->type);
     fill(&p->b, p->k, p->n, large ? root : below(4) == 0 ? range(p->type) / 1e3 : 1, p->type);
     fill(&p->c0, p->m, p->n, 1, p->type);
-    if (!large && p->b.part[0][0] * p->b.part[0][0] > 1e30) fill(&p->a, p->m, p->k, 1e-20, p->type);
+    if (p->huge) { /* sums that such an alpha brings back into the range, or beyond it */
+        const double sum = pow(10, p->type == TSR_F32 ? -10 : -290 - below(21)), of_a = sqrt(sum);
+        fill(&p->a, p->m, p->k, of_a, p->type);
+        fill(&p->b, p->k, p->n, sum / of_a, p->type);
+    }
+    if (!p->huge && !large && p->b.part[0][0] * p->b.part[0][0] > 1e30) fill(&p->a, p->m, p->k, 1e-20, p->type);
     for (int some = below(5); some > 0; some--) {
         const int which = below(3);
         if (which == 0) plant(&p->a, p->m, p->k);
@@ -203,7 +217,8 @@ static sums sums_of(const complex_product *p, int i, int j, int part) {
 /* Whether c may stand in a part of (i, j): 0 no, 1 yes, 2 that is not said. */
 static int entry_may_be(const complex_product *p, int i, int j, int part, double c) {
     const sums re = sums_of(p, i, j, 0), im = sums_of(p, i, j, 1);
-    const double u = unit(p->type), size = hypot(p->alpha.re, p->alpha.im);
+    const double u = unit(p->type);
+    const long double size = hypotl(p->alpha.re, p->alpha.im);
     double largest = 0; /* of the row */
     for (int q = 0; q < p->n; q++)
         for (int of = 0; of < PARTS; of++) {
@@ -214,7 +229,8 @@ static int entry_may_be(const complex_product *p, int i, int j, int part, double
         for (int of = 0; of < PARTS; of++)
             if (isfinite(p->c0.part[of][i * p->n + q]))
                 largest = fmax(largest, fabs(p->c0.part[of][i * p->n + q]) * 50);
-    const double bound = (u * (8 + 4 * sqrt(2 * p->k)) * (size + 1)) * largest + 40 * tiny(p->type);
+    const long double bound =
+        (u * (8 + 4 * sqrt(2 * p->k)) * (size + 1)) * largest + 40 * (1 + (p->huge ? p->k * size : 0)) * tiny(p->type);
     int answer = 0;
     for (int x = 0; x < re.count; x++)
         for (int y = 0; y < im.count; y++) {
@@ -225,7 +241,8 @@ static int entry_may_be(const complex_product *p, int i, int j, int part, double
             if (isnan(c) ? isnan(out[part]) : isinf(c) && (near || isinf(out[part])) && (c > 0) == (out[part] > 0))
                 return 1;
             if (!isfinite(c) || !isfinite(out[part])) continue;
-            const double error = fabs(c - out[part]), lambda = sqrt(2 * log(2.0 * p->m * 20 / 1e-9));
+            const long double error = fabsl((long double)c - out[part]);
+            const double lambda = sqrt(2 * log(2.0 * p->m * 20 / 1e-9));
             if (error <= bound) return 1;
             if (error <= lambda * sqrt(2 * p->n) * 64 * bound) answer = 2;
         }
@@ -261,6 +278,7 @@ int main(int argc, char **argv) {
     int right = 0;
     int wrong = 0;
     int infinite = 0;
+    int huge[2] = {0};
     for (uint64_t number = seed << 32; wrong < wanted || right < wanted; number++) {
         make_complex(&p, number);
         tsr_verify_result result = check(&world, &p);
@@ -277,9 +295,12 @@ int main(int argc, char **argv) {
         CHECK(!result.passed, "%g for %g at (%d, %d), part %d, of " PLACE, p.c.part[part][at], was, i, j, part,
               PLACED(&p, number, &result));
         wrong++;
+        huge[isfinite(was)] += p.huge;
         infinite += !isfinite(was) || !isfinite(p.c.part[part][at]);
     }
     CHECK(wanted < 1000 || infinite > wanted / 3, "only %d wrong ones with NaN or Inf", infinite);
+    CHECK(wanted < 1000 || (huge[0] > 50 && huge[1] > 50),
+          "with a huge alpha only %d wrong ones for NaN or Inf and %d for numbers", huge[0], huge[1]);
     tsr_world_close(&world);
     return 0;
 }
