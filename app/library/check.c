@@ -1,4 +1,5 @@
-/* The check of a run's product before it gets its name (run_state.h). */
+/* The check of a run's product before it gets its name (run_state.h). Of matrices in memory each rank reads a band
+ * (tsr_verify_bands): what of it lies elsewhere comes by one exchange. C is what the caller's arrays hold. */
 #include <stdio.h>
 #include <time.h>
 
@@ -7,21 +8,117 @@
 #include "app/verify/verify_products.h"
 #include "io/stores.h"
 
+/* ---- matrices in memory ----------------------------------------------------------------------- */
+
+/* Whether rows of the operand as it is stored are rows of C. */
+static bool has_rows_of_c(const tsr_run *run, int which) {
+    return which == TSR_RUN_C || (which == TSR_RUN_A && !run->products.transpose_left);
+}
+
+static bool is_complex(const tsr_run *run) {
+    const tsr_problem *x = &run->problem;
+    return tsr_problem_complex(x) || tsr_dtype_is_complex(x->out) || x->alpha_imag != 0 || x->beta_imag != 0;
+}
+
+/* Local. This rank's share of the matrix, for which there is no memory yet. */
+static tsr_status make_share(const tsr_run *run, int which, bool copies, tsr_holdings *share) {
+    const tsr_distributed *matrix = run->memory[which].matrix;
+    const tsr_rect part = matrix->deal.part;
+    const tsr_verify_band band = {.rows = part.rows,
+                                  .cols = part.cols,
+                                  .blocks = has_rows_of_c(run, which),
+                                  .complex = is_complex(run),
+                                  .trials = run->trials,
+                                  .rank = run->world->rank,
+                                  .ranks = run->world->ranks};
+    tsr_rects rects;
+    TSR_TRY(tsr_verify_bands(&band, &rects));
+    const tsr_status status = tsr_holdings_make(&rects, matrix, run->world->rank, copies, share);
+    tsr_rects_free(&rects);
+    return status;
+}
+
+tsr_status tsr_run_check_bytes(const tsr_run *run, double *bytes) {
+    *bytes = 0;
+    for (int i = 0; run->trials > 0 && i < TSR_RUN_MEMORIES; i++) {
+        if (!tsr_run_in_memory(run, i)) continue;
+        for (int copies = 0; copies < 1 + (i == TSR_RUN_C && run->problem.add_c0); copies++) {
+            tsr_holdings share = {0};
+            const tsr_status status = make_share(run, i, copies, &share);
+            *bytes += (double)share.bytes;
+            tsr_holdings_free(&share);
+            TSR_TRY(status);
+        }
+    }
+    return TSR_OK;
+}
+
+/* Collective. The share, from the arrays of all ranks. */
+static tsr_status fetch(tsr_run *run, int which, bool copies, tsr_run_memory *m) {
+    const tsr_world *world = run->world;
+    const tsr_distributed *matrix = run->memory[which].matrix;
+    tsr_moved moved;
+    tsr_status status = make_share(run, which, copies, &m->holdings);
+    if (status == TSR_OK) status = tsr_holdings_allocate(&m->holdings, tsr_dtype_bytes(matrix->dtype));
+    TSR_TRY(tsr_agree(world->comm, status));
+    TSR_TRY(tsr_rects_gather(world, &m->holdings, &m->all));
+    const tsr_redistribution r = {.matrix = matrix,
+                                  .mine = &m->holdings,
+                                  .all = &m->all,
+                                  .threads = tsr_run_cores(run),
+                                  .message_bytes = tsr_message_bytes(tsr_host_limit(&run->plan.resources))};
+    return tsr_redistribute(world, &r, &moved);
+}
+
+tsr_status tsr_run_keep_c0(tsr_run *run) {
+    if (run->trials == 0 || !tsr_run_in_memory(run, TSR_RUN_C) || !run->problem.add_c0) return TSR_OK;
+    return fetch(run, TSR_RUN_C, true, &run->kept);
+}
+
+/* Collective. In place of what the plan made this rank hold. */
+static tsr_status open_share(tsr_run *run, int which, tsr_store **store) {
+    const tsr_store_desc *const of[TSR_RUN_MEMORIES] = {&run->from.a, &run->from.b, &run->output.desc};
+    tsr_run_memory *m = &run->memory[which];
+    tsr_holdings_free(&m->holdings);
+    tsr_rects_of_ranks_free(&m->all);
+    TSR_TRY(fetch(run, which, false, m));
+    return tsr_agree(run->world->comm, tsr_holdings_open(&m->holdings, of[which], store));
+}
+
+static tsr_status open_kept(const tsr_run *run, tsr_store **store) {
+    return tsr_agree(run->world->comm, tsr_holdings_open(&run->kept.holdings, &run->from.c0, store));
+}
+
+/* ---- the check ------------------------------------------------------------------------------- */
+
+/* Ranks the grid leaves idle help to check, and --io mpio opened files for the active ones only: open all anew. */
+static tsr_status open_matrix(tsr_run *run, int which, const tsr_store_desc *desc, tsr_store **store) {
+    if (tsr_run_in_memory(run, which)) return open_share(run, which, store);
+    return tsr_agree(run->world->comm, tsr_store_open(desc, TSR_IO_AUTO, NULL, NULL, store));
+}
+
+/* Collective. */
+static tsr_status open_matrices(tsr_run *run, tsr_store **a, tsr_store **b, tsr_store **c0, tsr_store **c) {
+    TSR_TRY(open_matrix(run, TSR_RUN_A, &run->from.a, a));
+    TSR_TRY(open_matrix(run, TSR_RUN_B, &run->from.b, b));
+    if (run->problem.add_c0 && tsr_run_in_memory(run, TSR_RUN_C)) TSR_TRY(open_kept(run, c0));
+    else if (run->problem.add_c0)
+        TSR_TRY(tsr_agree(run->world->comm, tsr_store_open(&run->from.c0, TSR_IO_AUTO, NULL, NULL, c0)));
+    return open_matrix(run, TSR_RUN_C, &run->output.desc, c);
+}
+
+static bool stopped(void *context) { return tsr_run_stopped(context); }
+
 tsr_status tsr_run_check(tsr_run *run, const tsr_run_product *product) {
     snprintf(run->check, sizeof run->check, "not run");
     if (run->trials == 0) return TSR_OK;
     tsr_run_stage(run, "check");
     MPI_Comm comm = run->world->comm;
-    /* Ranks the grid leaves idle help to check, and --io mpio opened files for the active ones only: open all anew. */
     tsr_store *a = NULL;
     tsr_store *b = NULL;
     tsr_store *c0 = NULL;
     tsr_store *c = NULL;
-    tsr_status status = tsr_store_open(&run->from.a, TSR_IO_AUTO, NULL, NULL, &a);
-    if (status == TSR_OK) status = tsr_store_open(&run->from.b, TSR_IO_AUTO, NULL, NULL, &b);
-    if (status == TSR_OK && run->problem.add_c0) status = tsr_store_open(&run->from.c0, TSR_IO_AUTO, NULL, NULL, &c0);
-    if (status == TSR_OK) status = tsr_store_open(&run->output.desc, TSR_IO_AUTO, NULL, NULL, &c);
-    status = tsr_agree(comm, status);
+    tsr_status status = open_matrices(run, &a, &b, &c0, &c);
     tsr_verify_result result = {0};
     if (status == TSR_OK) {
         const tsr_problem *x = &run->problem;
@@ -44,6 +141,9 @@ tsr_status tsr_run_check(tsr_run *run, const tsr_run_product *product) {
                                 .seed = (uint64_t)time(NULL),
                                 .threads = tsr_run_cores(run),
                                 .progress = &run->progress,
+                                .bands_only = tsr_run_in_memory(run, TSR_RUN_A) && run->world->ranks > 1,
+                                .stopped = stopped,
+                                .stopped_context = run,
                                 .buffer_bytes = tsr_min((int64_t)run->plan.resources.host_limit / 4 + 1, 256 << 20)};
         status = tsr_broadcast(comm, &args.seed, sizeof args.seed);
         if (status == TSR_OK) status = tsr_verify_products(run->world, &args, &run->products, &result);
@@ -58,5 +158,7 @@ tsr_status tsr_run_check(tsr_run *run, const tsr_run_product *product) {
     if (result.rows_unjudged > 0)
         tsr_warn(run->world->warnings, TSR_VERIFY_UNJUDGED, (long long)result.rows_unjudged, (long long)result.rows);
     if (result.passed) return TSR_OK;
-    return tsr_fail(TSR_ERR_CHECK, "%s; nothing was written under the output's name", run->check);
+    return tsr_fail(TSR_ERR_CHECK, "%s; %s", run->check,
+                    tsr_run_in_memory(run, TSR_RUN_C) ? "C is as it was checked"
+                                                      : "nothing was written under the output's name");
 }

@@ -24,9 +24,6 @@ tsr_status tsr_run_take_memory(tsr_run *run, const tsr_run_product *product) {
     run->memory[TSR_RUN_C].matrix = product->memory_c;
     for (int i = 0; i < TSR_RUN_MEMORIES; i++) any = any || tsr_run_in_memory(run, i);
     if (!any) return TSR_OK; /* on every rank */
-    if (run->trials > 0)
-        return tsr_fail(TSR_ERR_UNSUPPORTED, "the check of a product reads files, and %s is in memory: leave it out",
-                        tsr_run_in_memory(run, TSR_RUN_C) ? "C" : "an operand");
     return tsr_agree(run->world->comm, check_memory(run));
 }
 
@@ -80,7 +77,7 @@ static tsr_status make_holdings(tsr_run *run, int which) {
     if (!m->matrix) return TSR_OK;
     const int rank = tsr_run_team_rank(run);
     TSR_TRY(tsr_rects_of_plan(&run->plan, rank, names[which], &rects));
-    tsr_status status = tsr_holdings_make(&rects, m->matrix, run->world->rank, &m->holdings);
+    tsr_status status = tsr_holdings_make(&rects, m->matrix, run->world->rank, false, &m->holdings);
     tsr_rects_free(&rects);
     bool replaces = true;
     if (status == TSR_OK && which == TSR_RUN_C && run->problem.add_c0)
@@ -98,6 +95,9 @@ tsr_status tsr_run_find_holdings(tsr_run *run) {
         status = make_holdings(run, i);
         bytes += (double)run->memory[i].holdings.bytes;
     }
+    double checked = 0;
+    if (status == TSR_OK) status = tsr_run_check_bytes(run, &checked);
+    bytes += checked;
     TSR_TRY(tsr_agree(run->world->comm, status));
     TSR_TRY(TSR_MPI(MPI_Allreduce(&bytes, &run->memory_bytes, 1, MPI_DOUBLE, MPI_MAX, run->world->comm)));
     if (run->memory_bytes == 0) return TSR_OK; /* all lies where it is wanted */
@@ -141,6 +141,7 @@ static tsr_status move(tsr_run *run, int which, bool back) {
 }
 
 tsr_status tsr_run_fetch_memory(tsr_run *run) {
+    TSR_TRY(tsr_run_keep_c0(run));
     if (run->problem.k > 0) TSR_TRY(move(run, TSR_RUN_A, false));
     if (run->problem.k > 0) TSR_TRY(move(run, TSR_RUN_B, false));
     return run->problem.add_c0 ? move(run, TSR_RUN_C, false) : TSR_OK;
@@ -161,4 +162,5 @@ void tsr_run_leave_memory(tsr_run *run) {
         if (m->pinned) run->device->ops->unpin(run->device, m->matrix->data);
         m->pinned = false;
     }
+    leave_holdings(&run->kept);
 }

@@ -314,6 +314,12 @@ static tsr_status plan_files(tsr_run *run, const tsr_resources *res) {
     return status == TSR_ERR_LIMIT && !run->trace_file ? plan_without_trace(run, res) : status;
 }
 
+/* Beside what ranks hold of matrices in memory: the plan, and after it the check. */
+static double beside_memory(const tsr_run *run) {
+    const double check = run->trials > 0 ? check_bytes(run) / 0.75 : 0;
+    return fmax(run->plan.host_bytes, check) + run->trace_bytes;
+}
+
 /* What ranks hold of matrices in memory depends on the plan, and hardly on its memory: planned again beside what the
  * last plan asked for. */
 static tsr_status plan_beside_memory(tsr_run *run, const tsr_resources *res) {
@@ -326,8 +332,7 @@ static tsr_status plan_beside_memory(tsr_run *run, const tsr_resources *res) {
         if (status == TSR_ERR_LIMIT && beside > 0) break;
         TSR_TRY(status);
         TSR_TRY(tsr_run_find_holdings(run));
-        if (run->memory_bytes <= beside || run->plan.host_bytes + run->memory_bytes + run->trace_bytes <= limit)
-            return TSR_OK;
+        if (run->memory_bytes + beside_memory(run) <= limit) return TSR_OK;
         beside = run->memory_bytes;
     }
     char need_text[32], have_text[32];

@@ -42,6 +42,7 @@ typedef struct tsr_run {
     bool swapped;           /* A, B and the grid as the caller sees them are B, A and its mirror here */
     tsr_run_sources from;
     tsr_run_memory memory[TSR_RUN_MEMORIES]; /* as they are here, swapped or not */
+    tsr_run_memory kept;                     /* C0 in C's memory, for the check */
     size_t message_bytes;                    /* of their redistribution; 0: nothing is moved */
     double memory_bytes;                     /* of host memory that they take beside the plan, on the rank with most */
     /* of the redistribution: seconds of the rank that took longest, and bytes that went from rank to rank, of all; of
@@ -185,6 +186,10 @@ int tsr_run_write_threads(const tsr_run *run);
 
 /* check.c: C against A, B and C0, where trials are asked for. */
 tsr_status tsr_run_check(tsr_run *run, const tsr_run_product *product);
+/* Local. Host memory that this rank's shares of matrices in memory take then, and C0's until then. */
+tsr_status tsr_run_check_bytes(const tsr_run *run, double *bytes);
+/* C0 in memory, before C takes its place. */
+tsr_status tsr_run_keep_c0(tsr_run *run);
 
 /* record.c. Rank 0 gets what all ranks measured, world->ranks records to be freed; the others NULL. */
 tsr_status tsr_run_gather_ranks(tsr_run *run, tsr_rank_record **ranks);

@@ -100,8 +100,8 @@ TESSERA_API int tessera_open_fortran(int comm, const tessera_open_options *optio
 /* Collective, before MPI_Finalize. NULL is fine. */
 TESSERA_API void tessera_close(tessera_context *context);
 /* Cancels the call that is under way on this context, on all of its ranks where MPI grants MPI_THREAD_MULTIPLE; else
- * every rank has to call it. The call returns TESSERA_ERR_STOPPED soon, at the latest when the product is computed; C
- * is not published. Without a call under way it does nothing. Any thread, and safe in a signal handler. Local. */
+ * every rank has to call it. The call returns TESSERA_ERR_STOPPED soon, also while it checks the product; C is not
+ * published. Without a call under way it does nothing. Any thread, and safe in a signal handler. Local. */
 TESSERA_API void tessera_cancel(tessera_context *context);
 
 /* ---- multiplying files ------------------------------------------------------------------------ */
@@ -223,8 +223,9 @@ typedef struct {
 } tessera_matrix;
 
 /* Collective. C = alpha op(A) op(B) + beta C, all in memory. Arrays of A and B stay as they are; C holds anything after
- * a failure. Options of files are refused. Blocks pass through one exchange before and one after the product, which the
- * record counts (redistribute_seconds); shared matrices, and blocks that are where they are wanted, do not. */
+ * a failure. Options of files are refused. With `trials` TESSERA_ERR_CHECK says that C is wrong. Blocks pass through
+ * one exchange before and one after the product, which the record counts (redistribute_seconds); shared matrices, and
+ * blocks that are where they are wanted, do not. */
 TESSERA_API int tessera_multiply_matrices(tessera_context *context, const tessera_matrix *a, const tessera_matrix *b,
                                           const tessera_matrix *c, const tessera_multiply_options *options,
                                           tessera_record **record);

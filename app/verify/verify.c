@@ -166,13 +166,13 @@ static tsr_status check_shapes(const tsr_verify_args *a, verifier *v) {
     return TSR_OK;
 }
 
-static int64_t block_of(int64_t m, int trials) {
+int64_t tsr_verify_block(int64_t m, int trials) {
     return tsr_max(1, tsr_min(m, (int64_t)(BLOCK_BYTES / sizeof(double)) / trials));
 }
 
 /* As verifier_open, tsr_sums_of_b, tsr_scale_columns and tsr_infinite_share allocate them. */
 double tsr_verify_bytes(int64_t m, int64_t n, int64_t k, int trials) {
-    const double block = (double)block_of(m, trials), rows = (double)k + block; /* of sums */
+    const double block = (double)tsr_verify_block(m, trials), rows = (double)k + block; /* of sums */
     const double sums = ((double)n + rows) * trials * sizeof(double);
     const double own = rows * (2 * sizeof(double) + 2 * sizeof(int32_t) + 1) + block * sizeof(row_facts);
     const double columns = (double)n * (2 * sizeof(int64_t) + 6 * sizeof(int32_t) + 1);
@@ -207,8 +207,8 @@ static tsr_status verifier_open(const tsr_world *world, const tsr_verify_args *a
     take_alpha(v);
     v->lambda = sqrt(2 * log(2 * fmax(1, (double)v->m) * v->trials / FALSE_ALARM));
     v->operand_limit = operand_limit(args);
-    v->block = block_of(v->m, v->trials);
-    v->open_left = (int64_t)(tsr_verify_share(v) / (double)tsr_max(1, v->k));
+    v->block = tsr_verify_block(v->m, v->trials);
+    v->open_left = args->bands_only ? 0 : (int64_t)(tsr_verify_share(v) / (double)tsr_max(1, v->k));
     v->workers =
         (int)tsr_max(1, tsr_min(tsr_min(TSR_VERIFY_THREADS_MAX, args->threads > 0 ? args->threads : world->cores),
                                 (int64_t)(args->buffer_bytes / WORKER_BYTES)));
@@ -253,7 +253,7 @@ static double bytes_of(const tsr_store *store) {
 static void begin_progress(const verifier *v, verify_progress *progress) {
     const tsr_verify_args *a = v->args;
     const double operands = v->k > 0 ? bytes_of(a->a) + bytes_of(a->b) : 0, added = a->beta != 0 ? bytes_of(a->c0) : 0;
-    *progress = (verify_progress){.listener = a->progress, .ranks = v->world->ranks};
+    *progress = (verify_progress){.listener = a->progress, .args = a, .ranks = v->world->ranks};
     tsr_listener_begin(a->progress, "verify", operands + added + bytes_of(a->c), "B");
 }
 

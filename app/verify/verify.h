@@ -11,6 +11,7 @@
 #include "app/library/listener.h"
 #include "io/store.h"
 #include "kernels/gemm/gemm.h"
+#include "mpi/distribute/holdings.h"
 #include "mpi/ranks/world.h"
 
 #define TSR_VERIFY_THREADS_MAX 32
@@ -30,6 +31,13 @@ typedef struct {
     int threads;         /* most of a rank, of which TSR_VERIFY_THREADS_MAX are used; 0: its cores */
     size_t buffer_bytes; /* host memory a rank may use for rows of the matrices and lists of what is not finite */
     const tsr_listener *progress; /* hears of "verify" on every rank; NULL: nobody; not owned */
+    /* This rank reaches no more of the matrices than tsr_verify_bands says: rows whose overflows would have to be
+     * worked out from others' rows are not judged. */
+    bool bands_only;
+    /* Asked often, by any thread: whether this rank was asked to stop. Then every rank's check ends with
+     * TSR_ERR_STOPPED. NULL: nobody asks. */
+    bool (*stopped)(void *context);
+    void *stopped_context; /* not owned */
 } tsr_verify_args;
 
 typedef struct {
@@ -50,6 +58,21 @@ typedef struct {
 tsr_status tsr_verify_product(const tsr_world *world, const tsr_verify_args *args, tsr_verify_result *result);
 /* Host memory a rank needs for the check's sums, beside buffer_bytes. */
 double tsr_verify_bytes(int64_t m, int64_t n, int64_t k, int trials);
+/* Rows of C that are judged at a time. */
+int64_t tsr_verify_block(int64_t m, int trials);
+
+/* A matrix as it is stored, of a check by so many ranks. */
+typedef struct {
+    int64_t rows, cols;
+    bool blocks;  /* its rows are those of C */
+    bool complex; /* any matrix of the product is complex, or a factor */
+    int trials;
+    int rank, ranks;
+} tsr_verify_band;
+
+/* Local. What `rank` reads of it, each time within one of these rectangles, as long as no entry has to be worked out;
+ * the caller frees them. Some may be empty, or the same. */
+tsr_status tsr_verify_bands(const tsr_verify_band *band, tsr_rects *rects);
 /* "PASSED: …", "FAILED: …" or "INCOMPLETE, r rows not judged: …" with the numbers, one line. */
 void tsr_verify_format(const tsr_verify_result *result, char *text, size_t chars);
 

@@ -64,6 +64,7 @@ typedef struct {
 /* How far this rank is, in bytes of the matrices: its own, times the ranks. */
 typedef struct {
     const tsr_listener *listener;
+    const tsr_verify_args *args; /* who asks whether to stop */
     int ranks;
     atomic_llong bytes; /* of this rank */
 } verify_progress;

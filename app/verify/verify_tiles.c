@@ -86,9 +86,38 @@ tsr_status tsr_tiles_read(tsr_store *store, tsr_rect rect, void *raw, double *va
 }
 
 tsr_status tsr_tiles_load(tsr_tiles *t, tsr_rect rect) {
+    const tsr_verify_args *args = t->progress->args;
     count_pending(t);
+    if (args->stopped && args->stopped(args->stopped_context))
+        return tsr_fail(TSR_ERR_STOPPED, "cancelled while the product was checked");
     rect.col -= t->shift;
     t->pending = (size_t)tsr_rect_elements(rect) * tsr_dtype_bytes(t->store->desc.element.dtype);
     return tsr_tiles_read(t->store, (tsr_rect){t->row0 + rect.row, t->col0 + rect.col, rect.rows, rect.cols}, t->raw,
                           t->values);
+}
+
+/* ---- what a rank reads ----------------------------------------------------------------------- */
+
+/* A rank's rows of `part`, both of reals that elements have `reals` of, one below the other. */
+static tsr_rect band_of(const tsr_verify_band *b, tsr_span part, int reals) {
+    const tsr_span mine = tsr_span_within(part, tsr_partition_units(part.count, 1, b->ranks, b->rank));
+    const int64_t first = mine.start / reals, end = tsr_ceil_div(mine.start + mine.count, reals);
+    return (tsr_rect){first, 0, mine.count > 0 ? end - first : 0, b->cols};
+}
+
+tsr_status tsr_verify_bands(const tsr_verify_band *b, tsr_rects *rects) {
+    const int most = b->complex ? 2 : 1;
+    int64_t room = 0;
+    for (int reals = 1; reals <= most; reals++)
+        room += 1 + (b->blocks ? tsr_ceil_div(b->rows * reals, tsr_verify_block(b->rows * reals, b->trials)) : 0);
+    *rects = (tsr_rects){.rect = calloc((size_t)room, sizeof *rects->rect)};
+    if (!rects->rect)
+        return tsr_fail(TSR_ERR_MEMORY, "no memory for %lld parts of a matrix to check: free some", (long long)room);
+    for (int reals = 1; reals <= most; reals++) {
+        const int64_t rows = b->rows * reals, block = tsr_verify_block(rows, b->trials);
+        rects->rect[rects->count++] = band_of(b, (tsr_span){0, rows}, reals);
+        for (int64_t at = 0; b->blocks && block < rows && at < rows; at += block)
+            rects->rect[rects->count++] = band_of(b, (tsr_span){at, tsr_min(block, rows - at)}, reals);
+    }
+    return TSR_OK;
 }

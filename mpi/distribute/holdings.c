@@ -37,22 +37,19 @@ static tsr_status collect(void *context, const tsr_step *step) {
 
 static int order(int64_t a, int64_t b) { return (a > b) - (a < b); }
 
-/* By rows, and along them. */
-static int by_rows(const void *x, const void *y) {
-    const tsr_rect *a = x, *b = y;
-    int by = order(a->row, b->row);
-    if (!by) by = order(a->rows, b->rows);
-    if (!by) by = order(a->col, b->col);
-    return by ? by : order(a->cols, b->cols);
+/* By one side, and along it. */
+static int by_sides(tsr_span a, tsr_span b, tsr_span along_a, tsr_span along_b) {
+    int by = order(a.start, b.start);
+    if (!by) by = order(a.count, b.count);
+    if (!by) by = order(along_a.start, along_b.start);
+    return by ? by : order(along_a.count, along_b.count);
 }
 
-static int by_cols(const void *x, const void *y) {
-    const tsr_rect *a = x, *b = y;
-    int by = order(a->col, b->col);
-    if (!by) by = order(a->cols, b->cols);
-    if (!by) by = order(a->row, b->row);
-    return by ? by : order(a->rows, b->rows);
-}
+static tsr_span rows_of(const tsr_rect *x) { return (tsr_span){x->row, x->rows}; }
+static tsr_span cols_of(const tsr_rect *x) { return (tsr_span){x->col, x->cols}; }
+
+static int by_rows(const void *x, const void *y) { return by_sides(rows_of(x), rows_of(y), cols_of(x), cols_of(y)); }
+static int by_cols(const void *x, const void *y) { return by_sides(cols_of(x), cols_of(y), rows_of(x), rows_of(y)); }
 
 static void sort(tsr_rects *rects, int (*compare)(const void *, const void *)) {
     if (rects->count > 1) qsort(rects->rect, (size_t)rects->count, sizeof *rects->rect, compare);
@@ -140,7 +137,8 @@ static size_t holding_bytes(const tsr_holding *h, size_t element_bytes) {
     return (size_t)tsr_round_up(tsr_rect_elements(h->rect) * (int64_t)element_bytes, ALIGNMENT);
 }
 
-tsr_status tsr_holdings_make(const tsr_rects *rects, const tsr_distributed *matrix, int rank, tsr_holdings *holdings) {
+tsr_status tsr_holdings_make(const tsr_rects *rects, const tsr_distributed *matrix, int rank, bool copies,
+                             tsr_holdings *holdings) {
     *holdings = (tsr_holdings){.count = rects->count};
     if (rects->count == 0) return TSR_OK;
     holdings->holding = calloc((size_t)rects->count, sizeof *holdings->holding);
@@ -149,7 +147,8 @@ tsr_status tsr_holdings_make(const tsr_rects *rects, const tsr_distributed *matr
     for (int64_t i = 0; i < rects->count; i++) {
         tsr_holding *h = &holdings->holding[i];
         *h = (tsr_holding){.rect = rects->rect[i], .ld = rects->rect[i].cols};
-        if (!find_in_place(matrix, rank, h)) holdings->bytes += holding_bytes(h, tsr_dtype_bytes(matrix->dtype));
+        if (copies || !find_in_place(matrix, rank, h))
+            holdings->bytes += holding_bytes(h, tsr_dtype_bytes(matrix->dtype));
     }
     return TSR_OK;
 }

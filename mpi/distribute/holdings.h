@@ -34,8 +34,10 @@ typedef struct {
     void *memory; /* of these; NULL: not there yet */
 } tsr_holdings;
 
-/* The same rectangles, those in place that lie in `rank`'s own array as they are; the others have no memory yet. */
-tsr_status tsr_holdings_make(const tsr_rects *rects, const tsr_distributed *matrix, int rank, tsr_holdings *holdings);
+/* The same rectangles, those in place that lie in `rank`'s own array as they are, unless `copies`; the others have no
+ * memory yet. */
+tsr_status tsr_holdings_make(const tsr_rects *rects, const tsr_distributed *matrix, int rank, bool copies,
+                             tsr_holdings *holdings);
 /* Memory for those that are not in place. */
 tsr_status tsr_holdings_allocate(tsr_holdings *holdings, size_t element_bytes);
 void tsr_holdings_free(tsr_holdings *holdings);

@@ -312,7 +312,7 @@ static tsr_status refuse_files(const tessera_multiply_options *o) {
     } options[] = {{"add", o->add != NULL},           {"chunk", o->chunk != NULL}, {"compress", o->compress != NULL},
                    {"external", o->external != NULL}, {"gram", o->gram},           {"triangle", o->triangle != NULL},
                    {"attributes", o->attributes},     {"shuffle", o->shuffle},     {"force", o->force},
-                   {"trials", o->trials != 0},        {"type", o->type != NULL}};
+                   {"type", o->type != NULL}};
     for (size_t i = 0; i < sizeof options / sizeof *options; i++)
         if (options[i].given)
             return tsr_fail(TSR_ERR_USAGE, "%s is an option of products of files: leave it out%s", options[i].name,

@@ -1,9 +1,10 @@
 /* Runs whose operands are in the memory of ranks: random layouts, parts, types, transposes, alpha and beta, compared
  * with sums of small integers, which are exact. */
 #include "app/library/run.h"
+#include "app/verify/verify.h"
 #include "tests/check.h"
 
-#define ROUNDS 40
+#define ROUNDS 60
 
 static uint64_t state;
 
@@ -144,6 +145,8 @@ static void compare(const operand *c, int64_t row, int64_t col, void *at, void *
 }
 
 typedef struct {
+    const operand *spoilt; /* C, of which an element becomes wrong before the check; NULL: none */
+    int rank;
     int published;
     double seconds, bytes;
     char a[64], c[64];
@@ -160,6 +163,25 @@ static tsr_status published(void *context, const tsr_run_record *record, const t
     snprintf(t->a, sizeof t->a, "%.60s", record->a.name);
     snprintf(t->c, sizeof t->c, "%.60s", record->c.name);
     return TSR_OK;
+}
+
+/* An element somewhere in the part that is meant. */
+static void spoil_one(const operand *c, int64_t row, int64_t col, void *at, void *context) {
+    const tsr_rect *part = &c->seen.part;
+    const int64_t *chosen = context;
+    if (row != part->row + chosen[0] % part->rows || col != part->col + chosen[1] % part->cols) return;
+    tsr_complex x = get(c->matrix.dtype, at);
+    if (chosen[2] && tsr_dtype_is_complex(c->matrix.dtype)) x.im += 1;
+    else x.re += 1;
+    put(c->matrix.dtype, at, x);
+}
+
+static void spoil(void *context, const char *stage) {
+    const told *t = context;
+    int64_t chosen[3] = {(int64_t)(state >> 20), (int64_t)(state >> 30), (int64_t)(state >> 40) % 2};
+    if (!t->spoilt || strcmp(stage, "check") != 0) return;
+    if (!t->spoilt->matrix.deal.shared || t->rank == 0) each(t->spoilt, t->rank, spoil_one, chosen);
+    if (t->spoilt->matrix.deal.shared) MPI_Barrier(MPI_COMM_WORLD);
 }
 
 static tsr_run_options options_of(void) {
@@ -196,17 +218,54 @@ static void test_product(const tsr_world *w, int kind) {
                                   .alpha = tsr_real(e.alpha),
                                   .beta = tsr_real(e.beta),
                                   .order = columns ? TSR_ORDER_COL : TSR_ORDER_ROW};
-    told t = {0};
-    const tsr_run_calls calls = {.context = &t, .published = published};
+    o.trials = below(2) ? 20 : 0;
+    told t = {.spoilt = o.trials && below(2) ? &c : NULL, .rank = w->rank};
+    const tsr_run_calls calls = {.context = &t, .stage = spoil, .published = published};
+    if (t.spoilt) {
+        CHECK(tsr_run_multiply(w, &o, &calls) == TSR_ERR_CHECK, "a wrong element of %lld x %lld passed", (long long)m,
+              (long long)n);
+        if (w->rank == 0) CHECK(strstr(tsr_message(), "FAILED: 1 of"), "%s", tsr_message());
+        CHECK(t.published == 0, "a wrong product was published");
+        goto done;
+    }
     CHECK_OK(tsr_run_multiply(w, &o, &calls));
     CHECK(t.published == (w->rank == 0), "rank %d was told %d times", w->rank, t.published);
     const char *name = kind == 1 ? "memory (shared)" : "memory (block-cyclic";
     if (w->rank == 0) CHECK(strncmp(t.a, name, strlen(name)) == 0 && strncmp(t.c, name, strlen(name)) == 0, "%s", t.c);
-    if (kind == 1) CHECK(t.seconds == 0 && t.bytes == 0, "shared memory was moved: %g s, %g bytes", t.seconds, t.bytes);
+    if (kind == 1 && o.trials == 0)
+        CHECK(t.seconds == 0 && t.bytes == 0, "shared memory was moved: %g s, %g bytes", t.seconds, t.bytes);
     e.a = &a;
     e.b = &b;
     each(&c, w->rank, compare, &e);
+done:
     MPI_Barrier(w->comm);
+    release(&a);
+    release(&b);
+    release(&c);
+}
+
+/* C has more rows than the check judges at a time, and a wrong one among the last. */
+static void test_blocks(const tsr_world *w) {
+    enum { TRIALS = 64 };
+    const int64_t m = tsr_verify_block(INT64_MAX, TRIALS) + 1001;
+    const bool transpose = w->ranks % 2 == 1, complex = w->ranks % 4 == 2;
+    const tsr_dtype type = complex ? TSR_C64 : TSR_F32;
+    operand a = make_operand(w, 1, transpose ? 2 : m, transpose ? m : 2, type, false, false);
+    operand b = make_operand(w, 2, 2, 1, TSR_F32, false, false);
+    operand c = make_operand(w, 3, m, 1, type, false, false);
+    tsr_run_options o = options_of();
+    o.product.memory_a = &a.matrix;
+    o.product.memory_b = &b.matrix;
+    o.product.memory_c = &c.matrix;
+    o.product.transpose_a = transpose;
+    o.product.beta = tsr_real(complex ? 2 : 0);
+    o.trials = TRIALS;
+    told t = {.rank = w->rank};
+    const tsr_run_calls calls = {.context = &t, .stage = spoil, .published = published};
+    CHECK_OK(tsr_run_multiply(w, &o, &calls));
+    t.spoilt = &c;
+    state = (uint64_t)(m - 2) << 20;
+    CHECK(tsr_run_multiply(w, &o, &calls) == TSR_ERR_CHECK, "a wrong element passed");
     release(&a);
     release(&b);
     release(&c);
@@ -236,7 +295,6 @@ static void test_refusals(const tsr_world *w) {
     REFUSED(product.memory_c = &d.matrix, TSR_ERR_SHAPE, "20 x 11");
     REFUSED(product.transpose_a = true, TSR_ERR_SHAPE, "");
     REFUSED(product.memory_c = &wrong, TSR_ERR_SHAPE, "place 99");
-    REFUSED(trials = 2, TSR_ERR_UNSUPPORTED, "in memory");
     wrong = b.matrix;
     wrong.deal.rows.parts = 50;
     REFUSED(product.memory_b = &wrong, TSR_ERR_SHAPE, "B lies on a grid of 50x");
@@ -280,6 +338,7 @@ int main(int argc, char **argv) {
     }
     state = seed;
     test_refusals(&w);
+    test_blocks(&w);
     test_limit(&w);
     tsr_world_close(&w);
     return 0;

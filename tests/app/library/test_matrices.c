@@ -191,6 +191,7 @@ static void check_round(void) {
     o.has_beta = below(2);
     o.beta[0] = below(4) - 1;
     o.device = "cpu";
+    o.trials = below(2) ? 5 : 0;
     matrix a = make(1, type, o.transpose_a ? k : m, o.transpose_a ? m : k, by_columns);
     matrix b = make(2, type, o.transpose_b ? n : k, o.transpose_b ? k : n, by_columns);
     matrix c = make(3, type, m, n, by_columns);
@@ -199,6 +200,8 @@ static void check_round(void) {
     CHECK(status == TESSERA_OK, "%s", tessera_message());
     double seconds = -1;
     CHECK(tessera_record_number(record, "seconds", &seconds) == TESSERA_OK && seconds > 0, "%g", seconds);
+    CHECK(!strstr(tessera_record_json(record), "\"check\": \"PASSED") == (o.trials == 0), "%s",
+          tessera_record_json(record));
     tessera_record_free(record);
     spell(&a);
     spell(&b);
@@ -236,6 +239,40 @@ static void check_shared(void) {
             CHECK(all[2 * SIDE * SIDE + i * SIDE + j] == sum, "(%d, %d)", i, j);
         }
     MPI_Win_free(&window);
+}
+
+/* ---- cancelled while the product is checked -------------------------------------------------- */
+
+static int cancel_check(void *seen, const tessera_progress *at) {
+    if (strcmp(at->stage, "check") != 0 && strcmp(at->stage, "verify") != 0) return 0;
+    *(int *)seen = 1;
+    return rank == ranks - 1;
+}
+
+/* A check of seconds, whose product is nothing. */
+static void check_cancel(void) {
+    enum { SIDE = 5000, DEPTH = 2 };
+    const int64_t rows = (SIDE + ranks - 1) / ranks;
+    int seen = 0;
+    float *a = calloc((size_t)(rows * DEPTH), sizeof *a);
+    float *b = calloc(SIDE * DEPTH, sizeof *b);
+    float *c = malloc((size_t)(rows * SIDE) * sizeof *c);
+    const tessera_matrix left = {.size = sizeof left, .type = "f32", .data = a, .rows = SIDE, .cols = DEPTH};
+    const tessera_matrix right = {.size = sizeof right, .type = "f32", .data = b, .rows = DEPTH, .cols = SIDE};
+    const tessera_matrix into = {.size = sizeof into, .type = "f32", .data = c, .rows = SIDE, .cols = SIDE};
+    tessera_multiply_options o = tessera_multiply_defaults();
+    for (int64_t i = 0; i < rows * DEPTH; i++) a[i] = (float)(i % 7 + 1);
+    for (int64_t i = 0; i < SIDE * DEPTH; i++) b[i] = (float)(i % 5 + 1);
+    o.trials = 64;
+    o.threads = 1;
+    o.progress = cancel_check;
+    o.progress_context = &seen;
+    const int status = tessera_multiply_matrices(tessera, &left, &right, &into, &o, NULL);
+    CHECK(status == TESSERA_ERR_STOPPED && seen && strstr(tessera_message(), "cancelled"), "%d, %d: %s", status, seen,
+          tessera_message());
+    free(a);
+    free(b);
+    free(c);
 }
 
 static void fails(const tessera_matrix *a, const tessera_matrix *b, const tessera_matrix *c,
@@ -279,8 +316,8 @@ static void check_refusals(void) {
     bad = good;
     bad.ld = 3;
     fails(&good, &bad, &good, NULL, TESSERA_ERR_SHAPE, "leading dimension");
-    o.trials = 3;
-    fails(&good, &good, &good, &o, TESSERA_ERR_USAGE, "trials");
+    o.trials = 65;
+    fails(&good, &good, &good, &o, TESSERA_ERR_USAGE, "--trials 65");
     o = tessera_multiply_defaults();
     o.add = "c0.h5";
     fails(&good, &good, &good, &o, TESSERA_ERR_USAGE, "beta scales");
@@ -295,6 +332,7 @@ int main(int argc, char **argv) {
     for (int i = 0; i < 60; i++) check_round();
     check_shared();
     check_real_part();
+    check_cancel();
     check_refusals();
     tessera_close(tessera);
     MPI_Finalize();

@@ -16,11 +16,25 @@ typedef struct {
     int stages, begun, ended;
     int made, planned, published;
     double share;
+    bool stops; /* once the product is checked */
+    bool checks;
+    double checked; /* bytes, meanwhile */
 } told;
 
 static void stage(void *context, const char *name) {
+    told *t = context;
     CHECK(name[0] != '\0', "a stage without a name");
-    ((told *)context)->stages++;
+    t->stages++;
+    t->checks = strcmp(name, "check") == 0;
+}
+static void advance(void *context, double done, double under_way) {
+    told *t = context;
+    (void)under_way;
+    if (t->checks) t->checked = done;
+}
+static bool stopped(void *context) {
+    const told *t = context;
+    return t->stops && t->checks;
 }
 static void begin(void *context, const char *what, double total, const char *unit) {
     CHECK(what && unit && total > 0, "%s", what);
@@ -47,8 +61,9 @@ static tsr_status published(void *context, const tsr_run_record *record, const t
 
 static tsr_run_calls calls_to(told *t) {
     return (tsr_run_calls){.context = t,
-                           .progress = {.context = t, .begin = begin, .end = end},
+                           .progress = {.context = t, .begin = begin, .advance = advance, .end = end},
                            .stage = stage,
+                           .stopped = stopped,
                            .multiplied = multiplied,
                            .planned = planned,
                            .output_made = output_made,
@@ -106,6 +121,19 @@ static void test_runs(void) {
     }
 }
 
+/* One rank is asked to stop while the product is checked: all end, and have not read what was left. */
+static void test_stop(void) {
+    const tsr_run_options options = options_for("b.h5");
+    told t = {.stops = world.rank == world.ranks - 1};
+    const tsr_run_calls calls = calls_to(&t);
+    CHECK(tsr_run_multiply(&world, &options, &calls) == TSR_ERR_STOPPED, "%s", tsr_message());
+    CHECK(t.checks && t.published == 0 && (!t.stops || t.checked == 0), "%g bytes were read", t.checked);
+    CHECK(t.checked < 8.0 * (M * K + K * N + M * N), "%g bytes were read", t.checked);
+    t = (told){0};
+    CHECK_OK(tsr_run_multiply(&world, &options, &calls));
+    CHECK(t.checked == 8.0 * (M * K + K * N + M * N) || world.ranks > 1, "%g bytes were read", t.checked);
+}
+
 int main(void) {
     struct stat said;
     CHECK_OK(tsr_world_open(&world));
@@ -120,6 +148,7 @@ int main(void) {
     const int terminal = dup(STDOUT_FILENO), to = open(in_scratch(name), O_RDWR | O_CREAT, 0600);
     CHECK(to >= 0 && dup2(to, STDOUT_FILENO) >= 0, "no file for what is said");
     test_runs();
+    test_stop();
     fflush(stdout);
     CHECK(dup2(terminal, STDOUT_FILENO) >= 0, "dup2");
     CHECK(fstat(to, &said) == 0 && said.st_size == 0, "a run printed %lld bytes", (long long)said.st_size);
