@@ -58,8 +58,8 @@ tsr_status tsr_report_add_machine(tsr_report *report, const char *file);
 tsr_status tsr_report_add_timeline(tsr_report *report, tsr_report_trace *taken, const char *command);
 void tsr_report_free(tsr_report *report);
 
-/* Errors stay in the stream. TSR_ERR_MEMORY. */
-tsr_status tsr_report_write_page(const tsr_report *report, FILE *to);
+/* The page as a file, which is there whole or not at all (io/text/text_file.h). */
+tsr_status tsr_report_write_page(const tsr_report *report, const char *file);
 /* At most 80 columns, but for names that are longer. */
 tsr_status tsr_report_print(const tsr_report *report, FILE *to);
 

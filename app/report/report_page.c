@@ -6,6 +6,7 @@
 #include "app/report/page_files.h"
 #include "app/report/report.h"
 #include "io/text/json.h"
+#include "io/text/text_file.h"
 
 /* ---- data ------------------------------------------------------------------------------------ */
 
@@ -162,11 +163,16 @@ static tsr_status in_memory(tsr_status (*write)(const tsr_report *report, FILE *
     return status == TSR_ERR_MEMORY ? tsr_fail(TSR_ERR_MEMORY, "no memory for the page; free some") : status;
 }
 
-tsr_status tsr_report_write_page(const tsr_report *report, FILE *to) {
+tsr_status tsr_report_write_page(const tsr_report *report, const char *file) {
     char *data = NULL, *words = NULL;
+    tsr_text_file to;
     tsr_status status = in_memory(put_data, report, &data);
     if (status == TSR_OK) status = in_memory(tsr_report_print, report, &words);
-    if (status == TSR_OK) put_page(report, data, words, to);
+    if (status == TSR_OK) status = tsr_text_file_open("report", file, &to);
+    if (status == TSR_OK) {
+        put_page(report, data, words, to.to);
+        status = tsr_text_file_close(&to, 0);
+    }
     free(data);
     free(words);
     return status;

@@ -2,7 +2,6 @@
  * stop signals. */
 #include "app/run/multiply.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -57,15 +56,9 @@ static void give_up(void *context, tsr_status status, bool removed) {
 static tsr_status write_report(shown_run *r, const tsr_run_record *record) {
     const tsr_multiply_settings *s = r->settings;
     tsr_report report = {.count = 0};
-    tsr_text_file to;
     tsr_status status = tsr_report_add_record(&report, record->c.name, record);
     if (status == TSR_OK) status = tsr_report_add_timeline(&report, &r->timeline, record->command);
-    if (status == TSR_OK) status = tsr_text_file_open("report", s->report, &to);
-    if (status == TSR_OK) {
-        status = tsr_report_write_page(&report, to.to);
-        const tsr_status closed = tsr_text_file_close(&to, status == TSR_OK ? 0 : ECANCELED);
-        if (status == TSR_OK) status = closed;
-    }
+    if (status == TSR_OK) status = tsr_report_write_page(&report, s->report);
     tsr_report_free(&report);
     return status;
 }

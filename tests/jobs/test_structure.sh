@@ -60,15 +60,15 @@ mpi/execute           kernels/base kernels/device kernels/gemm kernels/pack io i
 mpi/watch             kernels/base io/text mpi/ranks mpi/schedule
 app                   $kernels $io $mpi $library app/products app/commands app/run
 app/library           $kernels $io $mpi app/verify app/products
-app/library/api       $kernels $io $mpi app/library app/products app/bench/bench_product.h
+app/library/api       $kernels $io $mpi app/library app/products app/report app/bench/bench_product.h
 app/library/pblas     $kernels $io $mpi app/library
 app/products          kernels/base io io/text
 app/verify            $kernels $io $mpi app/products app/library/listener.h
 app/info              $kernels $io
 app/run               $kernels $io $mpi app $library app/report
 app/bench             $kernels kernels/gemm/vendor $io $mpi app $library app/products app/run app/commands/command.h
-app/report            kernels/base io io/text io/record io/describe mpi/plan app app/commands/command.h
-app/commands          $kernels $io $mpi app $library app/products app/run app/verify app/bench app/info
+app/report            kernels/base io io/text io/record io/describe mpi/plan
+app/commands          $kernels $io $mpi app $library app/products app/run app/verify app/bench app/info app/report
 "
 
 # includes TREE FOLDER...: a line `FILE NAME` for each include of the files there, NAME as written between <> or "".

@@ -17,7 +17,6 @@ typedef struct {
     void (*note)(void *context, const char *text);
     /* The options were refused, with the same status on every rank; `log` NULL: it is what was refused, or none. */
     void (*refused)(void *context, const char *log, tsr_status status);
-    tsr_trace_sink steps;
     /* Rank 0: C has its name, and the log says so, or not where `log` says why. */
     tsr_status (*published)(void *context, const tsr_run_record *record, const tsr_output_spec *spec,
                             const tsr_output *output, const tsr_run_log *log, bool logged);

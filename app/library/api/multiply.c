@@ -2,7 +2,6 @@
  * change: signals that are blocked, the GPU in use. The caller's thread waits, tells its caller how far the run is, and
  * passes a cancellation on. */
 #define _GNU_SOURCE /* open_memstream, clocks */
-#include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,6 +13,7 @@
 #include "app/library/api/dry_run.h"
 #include "app/library/api/multiply_options.h"
 #include "app/library/api/record_handle.h"
+#include "app/report/report.h"
 #include "io/text/text_file.h"
 #include "kernels/gemm/cpu/blas.h"
 #include "mpi/execute/task.h"
@@ -30,6 +30,7 @@ typedef struct {
     char *text; /* rank 0: of the plan, or of the record; owned until it is handed out */
     size_t text_bytes;
     tsr_run_log log;
+    tsr_report_trace timeline; /* rank 0, with a report */
     tsr_spread spread;
     /* For the caller's thread, under the lock. */
     pthread_mutex_t lock;
@@ -127,6 +128,15 @@ static void give_up(void *context, tsr_status status, bool removed) {
     if (t->abort_job) t->abort_job(t->abort_context, tsr_status_exit_code(status), tsr_message());
 }
 
+static tsr_status write_report(call *x, const tsr_run_record *record) {
+    tsr_report report = {.count = 0};
+    tsr_status status = tsr_report_add_record(&report, record->c.name, record);
+    if (status == TSR_OK) status = tsr_report_add_timeline(&report, &x->timeline, record->command);
+    if (status == TSR_OK) status = tsr_report_write_page(&report, x->read.given.report);
+    tsr_report_free(&report);
+    return status;
+}
+
 /* C is in place, whatever happens here: without memory for its text there is no record. */
 static tsr_status published(void *context, const tsr_run_record *record, const tsr_output_spec *spec,
                             const tsr_output *output) {
@@ -135,11 +145,19 @@ static tsr_status published(void *context, const tsr_run_record *record, const t
     if (to) (void)tsr_record_write_json(record, to);
     if (to) fclose(to);
     const bool logged = tsr_job_log_done(&x->world, x->caller->guard, &x->log, "C", tsr_record_write_members, record);
-    if (!x->caller->published) return TSR_OK;
-    return x->caller->published(x->caller->context, record, spec, output, &x->log, logged);
+    const tsr_caller *caller = x->caller;
+    tsr_status status = TSR_OK;
+    if (caller->published) status = caller->published(caller->context, record, spec, output, &x->log, logged);
+    return status == TSR_OK && x->read.given.report ? write_report(x, record) : status;
 }
 
 /* ---- the run --------------------------------------------------------------------------------- */
+
+/* Whether what comes at the end can be written. A run has written to its log. */
+static tsr_status check_files(const call *x) {
+    const char *file = x->plans ? x->read.log : x->read.given.report;
+    return file ? tsr_text_file_check(x->plans ? "log" : "report", file) : TSR_OK;
+}
 
 static tsr_status run(call *x) {
     const tsr_run_calls calls = {.context = x,
@@ -152,15 +170,14 @@ static tsr_status run(call *x) {
                                  .output_made = output_made,
                                  .failing = failing,
                                  .give_up = give_up,
-                                 .steps = x->caller->steps,
+                                 .steps = x->read.given.report ? tsr_report_trace_sink(&x->timeline)
+                                                               : (tsr_trace_sink){NULL},
                                  .published = published};
     tsr_run_options *options = &x->read.run;
     const char *log = x->read.log;
     TSR_TRY(tsr_job_log_open(&x->world, x->caller->guard, x->plans ? NULL : log, options->command, &x->log));
     options->started = x->log.started;
-    tsr_status status = TSR_OK;
-    if (x->plans && log) /* any other run has written to it */
-        status = tsr_agree(x->world.comm, x->world.rank == 0 ? tsr_text_file_check("log", log) : TSR_OK);
+    tsr_status status = tsr_agree(x->world.comm, x->world.rank == 0 ? check_files(x) : TSR_OK);
     if (status == TSR_OK)
         status = x->plans ? tsr_run_plan(&x->world, options, &calls) : tsr_run_multiply(&x->world, options, &calls);
     tsr_job_log_close(&x->world, x->caller->guard, &x->log, status);
@@ -294,6 +311,7 @@ done:
         tsr_describer_close(x->world.describer);
         x->world.describer->external = NULL; /* was the caller's */
     }
+    if (x) tsr_report_trace_free(&x->timeline);
     if (x) free(x->text);
     free(x);
     if (first) atomic_flag_clear(&busy);

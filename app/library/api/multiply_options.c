@@ -59,7 +59,8 @@ static const struct {
               FIELD("io-threads", COUNT, io_threads),
               FIELD("trials", COUNT, trials),
               FIELD("log", TEXT, log),
-              FIELD("trace", TEXT, trace)};
+              FIELD("trace", TEXT, trace),
+              FIELD("report", TEXT, report)};
 
 static void append_text(char *text, size_t chars, const char *word) {
     const bool plain =
@@ -282,6 +283,8 @@ static tsr_status take_files(tsr_multiply_call *call) {
     const tsr_status trace = tsr_check_own_file(run, "--trace", run->trace, log);
     if (trace == TSR_OK || !log || !tsr_same_file(run->trace, log)) call->log = log;
     TSR_TRY(trace);
+    TSR_TRY(tsr_check_own_file(run, "--report", call->given.report, run->trace));
+    TSR_TRY(tsr_check_own_file(run, "--report", call->given.report, log));
     TSR_TRY(tsr_text_file_follow(&call->log, call->log_target));
     return tsr_text_file_follow(&run->trace, call->trace_target);
 }

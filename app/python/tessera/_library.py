@@ -25,7 +25,7 @@ class Options(Structure):
         ("schedule", c_char_p), ("grid", c_char_p), ("panel", c_int64), ("memory", c_char_p), ("host_memory", c_char_p),
         ("threads", c_int), ("io_threads", c_int), ("io", c_char_p), ("external", c_char_p),
         ("trials", c_int), ("has_stall", c_int), ("stall_seconds", c_double), ("log", c_char_p), ("trace", c_char_p),
-        ("command", c_char_p), ("progress", PROGRESS_CALL), ("progress_context", c_void_p),
+        ("command", c_char_p), ("progress", PROGRESS_CALL), ("progress_context", c_void_p), ("report", c_char_p),
     ]
 
 

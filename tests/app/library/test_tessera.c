@@ -126,12 +126,18 @@ static void test_product(void) {
     options.force = 1;
     options.alpha[0] = -2;
     options.trials = 5;
+    options.report = in("absent/run.html");
+    CHECK_FAILS(multiply(tessera, "c.bin", &options, NULL), TESSERA_ERR_IO, "cannot write the report");
+    options.report = options.log = in("log.json");
+    CHECK_FAILS(multiply(tessera, "c.bin", &options, NULL), TESSERA_ERR_USAGE, "--report");
+    check_product("c.bin", 1);
     options.log = in("log.json");
     options.trace = in("trace.json");
+    options.report = in("run.html");
     CHECK_OK(multiply(tessera, "c.bin", &options, &record));
     check_product("c.bin", -2);
     CHECK(strstr(tessera_record_json(record), "\"check\": \"PASSED"), "%s", tessera_record_json(record));
-    CHECK(there("log.json") && there("trace.json"), "no log, no trace");
+    CHECK(there("log.json") && there("trace.json") && there("run.html"), "no log, no trace, no page");
     tessera_record_free(record);
     remove_everywhere("c.bin");
 }

@@ -1,6 +1,4 @@
 /* tessera report: what runs and measurements left behind, as a page to look at. */
-#include <errno.h>
-
 #include "app/commands/command.h"
 #include "app/report/report.h"
 #include "app/tessera_options.h"
@@ -69,14 +67,6 @@ static void help(const char *part) {
                      "  tessera report before.json after.json\n  tessera report run.json --text");
 }
 
-static tsr_status write_page(const tsr_report *report, const char *file) {
-    tsr_text_file to;
-    TSR_TRY(tsr_text_file_open("report", file, &to));
-    const tsr_status status = tsr_report_write_page(report, to.to);
-    const tsr_status closed = tsr_text_file_close(&to, status == TSR_OK ? 0 : ECANCELED);
-    return status == TSR_OK ? closed : status;
-}
-
 /* Local, on rank 0. */
 static tsr_status show(tsr_describer *describer, const report_options *o) {
     tsr_report report = {.count = 0};
@@ -85,7 +75,8 @@ static tsr_status show(tsr_describer *describer, const report_options *o) {
     for (int i = 0; i < o->count && status == TSR_OK; i++) status = tsr_report_add(&report, describer, o->names[i]);
     if (status == TSR_OK && o->machine) status = tsr_report_add_machine(&report, o->machine);
     if (status == TSR_OK && o->trace) status = tsr_report_add_trace(&report, o->trace);
-    if (status == TSR_OK) status = o->text ? tsr_report_print(&report, stdout) : write_page(&report, o->output);
+    if (status == TSR_OK)
+        status = o->text ? tsr_report_print(&report, stdout) : tsr_report_write_page(&report, o->output);
     tsr_report_free(&report);
     return status;
 }
