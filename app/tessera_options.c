@@ -8,11 +8,6 @@
 #include "io/output/output_chunks.h"
 #include "mpi/schedule/schedule.h"
 
-tsr_status tsr_check_compress(const tsr_run_target *target) {
-    if (!target->shuffle || target->compress.how) return TSR_OK;
-    return tsr_fail(TSR_ERR_USAGE, "--shuffle saves nothing by itself: give --compress gzip with it");
-}
-
 /* ---- readers --------------------------------------------------------------------------------- */
 
 static tsr_status read_chunk(const tsr_option *option, const char *text, void *field) {

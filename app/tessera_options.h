@@ -48,9 +48,6 @@ extern const tsr_option tsr_option_product;      /* tsr_product_shape */
 extern const tsr_option tsr_option_operand_type; /* tsr_dtype: one that is multiplied, f32 */
 extern const tsr_option tsr_option_distribution; /* tsr_fill_kind, uniform */
 
-/* The last two together. */
-tsr_status tsr_check_compress(const tsr_run_target *target);
-
 /* C (m × n) = A (m × k) B (k × n). */
 typedef struct {
     int64_t m, n, k;

@@ -4,37 +4,39 @@
 #include <string.h>
 
 #include "app/commands/command.h"
-#include "app/library/api/multiply_options.h"
-#include "app/run/job_log.h"
-#include "app/run/multiply.h"
+#include "app/interrupt.h"
+#include "app/last_words.h"
+#include "app/library/api/context.h"
+#include "app/progress.h"
 #include "app/tessera_options.h"
-#include "io/stores.h"
-#include "io/text/text_file.h"
 
 typedef struct {
-    tsr_multiply_settings settings;
-    bool has_beta, has_c0, has_output, verify;
+    const char *a, *b, *c;            /* NULL: not named */
+    tessera_multiply_options options; /* as they were written */
+    bool has_beta, has_stall, verify;
     bool adjoint_a, adjoint_b;
-    int trials;
+    int trials; /* of a check */
+    tsr_progress_mode progress;
+    bool quiet;   /* no summary */
+    bool ranks;   /* the table of ranks, too */
+    bool dry_run; /* show the plan, touch no data */
 } parsed;
 
 /* ---- readers --------------------------------------------------------------------------------- */
 
-static tsr_status read_type(const tsr_option *option, const char *text, void *field) {
-    return tsr_dtype_parse_for(TSR_USE_RESULT, option->name, text, field);
-}
-
-static tsr_status read_seconds(const tsr_option *option, const char *text, void *field) {
-    TSR_TRY(tsr_read_number(option, text, field));
-    if (*(double *)field >= 0 && *(double *)field <= 1e9) return TSR_OK;
-    return tsr_fail(TSR_ERR_USAGE, "--%s %s: give seconds, or 0 to wait for ever", option->name, text);
+static tsr_status read_switch(const tsr_option *option, const char *text, void *field) {
+    (void)option;
+    (void)text;
+    *(int *)field = 1;
+    return TSR_OK;
 }
 
 /* ---- the table ------------------------------------------------------------------------------- */
 
 #define AT(member) offsetof(parsed, member)
-#define SETTING(member) offsetof(parsed, settings.member)
-#define RUN(member) offsetof(parsed, settings.run.member)
+/* The library reads texts, and says which is wrong. */
+#define TEXT(member) .read = tsr_read_text, .field = AT(options.member)
+#define SWITCH(member) .read = read_switch, .field = AT(options.member)
 
 static const tsr_option options[] = {
     {.help = "The product", .group = 1},
@@ -42,100 +44,87 @@ static const tsr_option options[] = {
      .letter = 'o',
      .value = "MATRIX",
      .help = "Write C here: file.h5[:/path] (/C when no path is given), file.npy or file.bin:TYPE",
-     .read = tsr_read_matrix,
-     .field = RUN(target.name),
-     .given = AT(has_output)},
-    {.shared = &tsr_option_alpha, .field = RUN(product.alpha)},
-    {.shared = &tsr_option_beta, .field = RUN(product.beta), .given = AT(has_beta)},
-    {.name = "add",
-     .value = "C0",
-     .help = "Add beta times this matrix",
-     .read = tsr_read_matrix,
-     .field = RUN(product.c0),
-     .given = AT(has_c0)},
-    {.shared = &tsr_option_transpose_a, .field = RUN(product.transpose_a)},
-    {.shared = &tsr_option_transpose_b, .field = RUN(product.transpose_b)},
+     .read = tsr_read_text,
+     .field = AT(c)},
+    {.shared = &tsr_option_alpha, .field = AT(options.alpha)},
+    {.shared = &tsr_option_beta, .field = AT(options.beta), .given = AT(has_beta)},
+    {.name = "add", .value = "C0", .help = "Add beta times this matrix", TEXT(add)},
+    {.shared = &tsr_option_transpose_a, SWITCH(transpose_a)},
+    {.shared = &tsr_option_transpose_b, SWITCH(transpose_b)},
     {.shared = &tsr_option_adjoint_a, .field = AT(adjoint_a)},
     {.shared = &tsr_option_adjoint_b, .field = AT(adjoint_b)},
-    {.shared = &tsr_option_conjugate_a, .field = RUN(product.conjugate_a)},
-    {.shared = &tsr_option_conjugate_b, .field = RUN(product.conjugate_b)},
+    {.shared = &tsr_option_conjugate_a, SWITCH(conjugate_a)},
+    {.shared = &tsr_option_conjugate_b, SWITCH(conjugate_b)},
     {.name = "gram",
      .help = "C = op(A) op(A)': one matrix is named, read once and half of C multiplied; C is symmetric to the bit",
-     .read = tsr_read_flag,
-     .field = RUN(product.gram)},
-    {.shared = &tsr_option_triangle, .field = RUN(product.triangle)},
+     SWITCH(gram)},
+    {.shared = &tsr_option_triangle, TEXT(triangle)},
     {.name = "type",
      .value = "TYPE",
      .help = "Type of C: f16, bf16, f32, f64, c64 or c128 (the type the product is computed in)",
-     .read = read_type,
-     .field = RUN(product.type),
-     .given = RUN(product.has_type)},
-    {.name = "real-part",
-     .help = "C is real, and holds the real part of a complex product",
-     .read = tsr_read_flag,
-     .field = RUN(product.real_part)},
-    {.shared = &tsr_option_order, .field = RUN(product.order)},
-    {.shared = &tsr_option_chunk, .field = RUN(target)},
-    {.shared = &tsr_option_compress, .field = RUN(target.compress)},
-    {.shared = &tsr_option_shuffle, .field = RUN(target.shuffle)},
+     TEXT(type)},
+    {.name = "real-part", .help = "C is real, and holds the real part of a complex product", SWITCH(real_part)},
+    {.shared = &tsr_option_order, TEXT(order)},
+    {.shared = &tsr_option_chunk, TEXT(chunk)},
+    {.shared = &tsr_option_compress, TEXT(compress)},
+    {.shared = &tsr_option_shuffle, SWITCH(shuffle)},
     {.name = "attributes",
      .help = "C gets A's attributes, too (HDF5 files; scales and labels of dimensions come along anyway)",
-     .read = tsr_read_flag,
-     .field = RUN(target.attributes)},
-    {.shared = &tsr_option_force, .field = RUN(target.force)},
+     SWITCH(attributes)},
+    {.shared = &tsr_option_force, SWITCH(force)},
     {.help = "How it runs", .group = 2},
-    {.shared = &tsr_option_device, .field = RUN(engine.device)},
-    {.shared = &tsr_option_accuracy, .field = RUN(engine.accuracy)},
-    {.shared = &tsr_option_kernel, .initial = "auto", .field = RUN(engine.kernel)},
-    {.shared = &tsr_option_grid, .field = RUN(engine.grid)},
-    {.shared = &tsr_option_panel, .field = RUN(engine.panel)},
-    {.shared = &tsr_option_memory, .field = RUN(limits.memory)},
-    {.shared = &tsr_option_host_memory, .field = RUN(limits.host_memory)},
-    {.shared = &tsr_option_transport, .field = RUN(engine.transport)},
-    {.shared = &tsr_option_schedule, .field = RUN(engine.schedule)},
-    {.shared = &tsr_option_io, .field = RUN(io)},
+    {.shared = &tsr_option_device, TEXT(device)},
+    {.shared = &tsr_option_accuracy, TEXT(accuracy)},
+    {.shared = &tsr_option_kernel, TEXT(kernel)},
+    {.shared = &tsr_option_grid, TEXT(grid)},
+    {.shared = &tsr_option_panel, .field = AT(options.panel)},
+    {.shared = &tsr_option_memory, TEXT(memory)},
+    {.shared = &tsr_option_host_memory, TEXT(host_memory)},
+    {.shared = &tsr_option_transport, TEXT(transport)},
+    {.shared = &tsr_option_schedule, TEXT(schedule)},
+    {.shared = &tsr_option_io, TEXT(io)},
     {.shared = &tsr_option_plugins},
-    {.shared = &tsr_option_external, .field = RUN(external)},
-    {.shared = &tsr_option_threads, .field = RUN(limits.threads)},
+    {.shared = &tsr_option_external, .field = AT(options.external)},
+    {.shared = &tsr_option_threads, .field = AT(options.threads)},
     {.name = "io-threads",
      .value = "N",
      .help = "Threads that read or write at once on a rank (chosen)",
      .read = tsr_read_count,
      .low = 1,
-     .high = 32,
-     .field = RUN(limits.io_threads)},
+     .high = TSR_IO_THREADS_MAX,
+     .field = AT(options.io_threads)},
     {.name = "stall-timeout",
      .value = "SECONDS",
      .help = "End a job that stands still for so long, with exit code 74 (60, or 10 times the longest step; 15 times "
              "as long where a file is waited for; 0: never)",
-     .read = read_seconds,
-     .field = RUN(limits.stall_seconds),
-     .given = RUN(limits.has_stall)},
-    {.name = "dry-run", .help = "Show the plan; touch no data", .read = tsr_read_flag, .field = SETTING(dry_run)},
+     .read = tsr_read_number,
+     .field = AT(options.stall_seconds),
+     .given = AT(has_stall)},
+    {.name = "dry-run", .help = "Show the plan; touch no data", .read = tsr_read_flag, .field = AT(dry_run)},
     {.help = "What it shows", .group = 3},
     {.name = "verify",
      .help = "Check C against A and B before it gets its name (exit code 3 when wrong)",
      .read = tsr_read_flag,
      .field = AT(verify)},
     {.shared = &tsr_option_trials, .field = AT(trials), .given = AT(verify)},
-    {.shared = &tsr_option_log, .field = SETTING(log)},
+    {.shared = &tsr_option_log, TEXT(log)},
     {.name = "report",
      .value = "FILE",
      .help = "Write a page of the run with its timeline, as tessera report makes it",
-     .read = tsr_read_text,
-     .field = SETTING(report)},
-    {.shared = &tsr_option_trace, .field = RUN(trace)},
-    {.shared = &tsr_option_progress, .field = SETTING(progress)},
+     TEXT(report)},
+    {.shared = &tsr_option_trace, TEXT(trace)},
+    {.shared = &tsr_option_progress, .field = AT(progress)},
     {.shared = &tsr_option_quiet,
      .help = "Neither progress nor a summary; errors and warnings remain",
-     .field = SETTING(quiet)},
-    {.shared = &tsr_option_ranks, .field = SETTING(ranks)},
+     .field = AT(quiet)},
+    {.shared = &tsr_option_ranks, .field = AT(ranks)},
     {0}};
 
 static tsr_status take_matrix(void *to, int number, const char *text) {
-    tsr_run_product *product = &((parsed *)to)->settings.run.product;
-    if (number < 2) return tsr_matrix_name_parse(text, number == 0 ? &product->a : &product->b);
-    return tsr_fail(TSR_ERR_USAGE, "'%s' is one matrix too many: tessera multiply A B -o C", text);
+    parsed *p = to;
+    if (number == 2) return tsr_fail(TSR_ERR_USAGE, "'%s' is one matrix too many: tessera multiply A B -o C", text);
+    *(number == 0 ? &p->a : &p->b) = text;
+    return TSR_OK;
 }
 
 static const tsr_options command = {
@@ -149,77 +138,88 @@ static const tsr_options command = {
     .most_arguments = 3,
     .argument = take_matrix};
 
-/* B is A, the other way round. */
-static tsr_status take_gram(parsed *p) {
-    tsr_run_product *product = &p->settings.run.product;
-    if (!product->gram) return TSR_OK;
-    if (product->b.file[0])
-        return tsr_fail(TSR_ERR_USAGE, "'%s' is one matrix too many: --gram multiplies A by its own transpose",
-                        product->b.file);
-    if (product->transpose_b || product->conjugate_b)
-        return tsr_fail(TSR_ERR_USAGE, "--%s-b: with --gram there is no B; --transpose-a makes C = A'A",
-                        p->adjoint_b           ? "adjoint"
-                        : product->transpose_b ? "transpose"
-                                               : "conjugate");
-    if (p->has_c0 || p->has_beta)
-        return tsr_fail(TSR_ERR_USAGE, "%s: with --gram C is symmetric, and C0 may not be; leave out one of them",
-                        p->has_c0 ? "--add" : "--beta");
-    product->b = product->a;
-    product->transpose_b = !product->transpose_a;
-    return TSR_OK;
+/* What is said in other words in the library. */
+static void translate(parsed *p) {
+    tessera_multiply_options *o = &p->options;
+    o->has_beta = p->has_beta;
+    o->has_stall = p->has_stall;
+    o->transpose_a |= p->adjoint_a;
+    o->conjugate_a |= p->adjoint_a;
+    o->transpose_b |= p->adjoint_b;
+    o->conjugate_b |= p->adjoint_b;
+    o->trials = p->verify ? p->trials : 0;
 }
 
-static void take_adjoints(const parsed *p, tsr_run_product *product) {
-    product->transpose_a |= p->adjoint_a;
-    product->conjugate_a |= p->adjoint_a;
-    product->transpose_b |= p->adjoint_b;
-    product->conjugate_b |= p->adjoint_b;
+/* ---- what a person sees ---------------------------------------------------------------------- */
+
+typedef struct {
+    const tsr_world *world;
+    const parsed *asked;
+    int argc;
+    char **argv;
+} shown;
+
+static void note(void *context, const char *text) {
+    const parsed *p = ((const shown *)context)->asked;
+    if (p->quiet && !p->dry_run) return;
+    printf("%s\n", text);
+    fflush(stdout); /* what takes long comes after */
 }
 
-static tsr_status check(parsed *p) {
-    take_adjoints(p, &p->settings.run.product);
-    TSR_TRY(take_gram(p));
-    if (!p->settings.run.product.b.file[0])
-        return tsr_fail(TSR_ERR_USAGE, "two matrices are needed: tessera multiply A B -o C (or one, with --gram)");
-    if (!p->has_output)
-        return tsr_fail(TSR_ERR_USAGE, "where the product goes is needed: -o FILE.h5 or -o FILE.h5:/path");
-    if (p->settings.quiet) p->settings.progress = TSR_PROGRESS_OFF;
-    tsr_run_product *product = &p->settings.run.product;
-    if (!p->has_beta) product->beta = tsr_real(p->has_c0 ? 1 : 0);
-    if (!tsr_is_zero(product->beta) && !p->has_c0)
-        return tsr_fail(TSR_ERR_USAGE, "--beta scales C0: give that with --add C0");
-    p->settings.run.trials = p->verify ? p->trials : 0;
-    const tsr_multiply_settings *s = &p->settings;
-    if (s->run.target.attributes && !tsr_store_kind_of(&s->run.target.name)->carries)
-        return tsr_fail(TSR_ERR_USAGE,
-                        "--attributes: '%s' has no place for attributes; write C to an HDF5 file: -o C.h5",
-                        s->run.target.name.file);
-    TSR_TRY(tsr_check_compress(&s->run.target));
-    const tsr_status log = tsr_check_own_file(&s->run, "--log", s->log, NULL),
-                     trace = log == TSR_OK ? tsr_check_own_file(&s->run, "--trace", s->run.trace, s->log) : log;
-    if (trace == TSR_OK) TSR_TRY(tsr_check_own_file(&s->run, "--report", s->report, s->run.trace));
-    if (trace == TSR_OK) TSR_TRY(tsr_check_own_file(&s->run, "--report", s->report, s->log));
-    if (log != TSR_OK || (trace != TSR_OK && s->log && tsr_same_file(s->run.trace, s->log))) p->settings.log = NULL;
-    return trace;
+static void refused(void *context, const char *log, tsr_status status) {
+    const shown *s = context;
+    tsr_job_log_refuse(s->world, log, s->argc, s->argv, status);
 }
+
+static tsr_status published(void *context, const tsr_run_record *record, const tsr_output_spec *spec,
+                            const tsr_output *output, const tsr_run_log *log, bool logged) {
+    const shown *s = context;
+    if (s->asked->ranks) {
+        tsr_record_print_ranks(record, stdout);
+        putchar('\n');
+    }
+    if (!s->asked->quiet) {
+        tsr_record_print(record, logged ? log->file : NULL, stdout);
+        tsr_output_note(spec, output);
+    }
+    return tsr_job_said(log, "C");
+}
+
+static int show_plan(tessera_context *tessera, const parsed *p) {
+    char *text;
+    const int status = tessera_plan(tessera, p->a, p->b, p->c, &p->options, &text);
+    if (text) fputs(text, stdout);
+    tessera_free(text);
+    return status;
+}
+
+/* ---- the command ----------------------------------------------------------------------------- */
 
 static tsr_status run(const tsr_world *world, int argc, char **argv) {
-    parsed p = {0};
+    parsed p = {.options = tessera_multiply_defaults()};
+    shown s = {.world = world, .asked = &p, .argc = argc, .argv = argv};
     tsr_status status = tsr_options_parse(&command, argc, argv, &p);
-    if (status != TSR_OK && !p.settings.log) p.settings.log = tsr_job_log_find(argc, argv);
-    if (status == TSR_OK) status = check(&p);
-    if (status == TSR_OK) status = tsr_text_file_resolve(&p.settings.log);
-    if (status == TSR_OK) status = tsr_text_file_resolve(&p.settings.run.trace);
+    if (status != TSR_OK && !p.options.log) p.options.log = tsr_job_log_find(argc, argv);
     status = tsr_agree(world->comm, status);
     if (status != TSR_OK) {
-        if (!p.settings.dry_run) tsr_job_log_refuse(world, p.settings.log, argc, argv, status);
+        if (!p.dry_run) refused(&s, p.options.log, status);
         return status;
     }
+    translate(&p);
+    const bool shows = world->rank == 0 && !p.quiet;
+    tsr_progress_display display = {.mode = shows ? p.progress : TSR_PROGRESS_OFF};
+    const tsr_caller caller = {.context = &s,
+                               .guard = &tsr_interrupt_guards,
+                               .progress = tsr_progress_listener(&display),
+                               .note = note,
+                               .refused = refused,
+                               .published = published};
+    tessera_context tessera = tsr_context_over(world, &caller);
     char *line = tsr_command_line(argc, argv);
-    p.settings.run.command = line ? line : "tessera multiply";
-    status = tsr_multiply(world, &p.settings);
+    p.options.command = line;
+    const int made = p.dry_run ? show_plan(&tessera, &p) : tessera_multiply(&tessera, p.a, p.b, p.c, &p.options, NULL);
     free(line);
-    return status;
+    return (tsr_status)made;
 }
 
 static void help(const char *part) {

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "app/bench/bench.h"
-#include "app/library/run.h"
 #include "app/tessera_options.h"
 #include "io/text/text.h"
 #include "io/text/text_file.h"

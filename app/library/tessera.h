@@ -166,7 +166,7 @@ typedef struct {
      * not call MPI unless that grants MPI_THREAD_MULTIPLE. NULL: nobody asks. */
     int (*progress)(void *progress_context, const tessera_progress *progress);
     void *progress_context; /* not owned */
-    const char *report;     /* the page that the program's `report` makes, of this run, goes to this file: HTML */
+    const char *report;     /* the page of the run goes to this file: HTML with its timeline, as of tessera report */
 } tessera_multiply_options;
 
 /* The defaults, of the caller's size. */

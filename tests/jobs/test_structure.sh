@@ -22,6 +22,8 @@ disk="kernels/base/base.h io io/text io/files io/filters io/chunks io/pieces io/
 kernels='kernels/base kernels/device kernels/fill kernels/pack kernels/memory kernels/gemm kernels/gemm/cpu'
 io='io io/text io/files io/filters io/pieces io/describe io/output io/record'
 library='app/library app/library/api'
+# Of it what commands use: tessera.h multiplies, with what api/context.h adds for the program, and run.h is behind it.
+offered='app/library/tessera.h app/library/api app/library/inputs.h app/library/listener.h app/library/place_chunks.h'
 mpi='mpi/ranks mpi/plan mpi/schedule mpi/transport mpi/distribute mpi/execute mpi/watch'
 rooms="
 kernels/base
@@ -58,17 +60,16 @@ mpi/transport         kernels/base kernels/device io/text io/store.h mpi/ranks
 mpi/distribute        kernels/base io/text io/store.h mpi/ranks mpi/plan mpi/schedule
 mpi/execute           kernels/base kernels/device kernels/gemm kernels/pack io io/record $mpi
 mpi/watch             kernels/base io/text mpi/ranks mpi/schedule
-app                   $kernels $io $mpi $library app/products app/commands app/run
+app                   $kernels $io $mpi $offered app/products app/commands
 app/library           $kernels $io $mpi app/verify app/products
 app/library/api       $kernels $io $mpi app/library app/products app/report app/bench/bench_product.h
 app/library/pblas     $kernels $io $mpi app/library
 app/products          kernels/base io io/text
 app/verify            $kernels $io $mpi app/products app/library/listener.h
 app/info              $kernels $io
-app/run               $kernels $io $mpi app $library app/report
-app/bench             $kernels kernels/gemm/vendor $io $mpi app $library app/products app/run app/commands/command.h
+app/bench             $kernels kernels/gemm/vendor $io $mpi app $library app/products app/commands/command.h
 app/report            kernels/base io io/text io/record io/describe mpi/plan
-app/commands          $kernels $io $mpi app $library app/products app/run app/verify app/bench app/info app/report
+app/commands          $kernels $io $mpi app $offered app/products app/verify app/bench app/info app/report
 "
 
 # includes TREE FOLDER...: a line `FILE NAME` for each include of the files there, NAME as written between <> or "".
@@ -158,6 +159,8 @@ check_tree() {
             $(sources "$tree/app/$room")
         forbid_words "$tree" 'stdout|stderr' "$why" $(sources "$tree/app/$room")
     done
+    forbid_calls "$tree" 'tsr_run_(multiply|plan)' "tessera_multiply and tessera_plan are the program's way, too" \
+        $(sources "$tree/app" | grep -v '/app/library/')
     forbid_calls "$tree" 'H5[A-Z]{1,2}[a-z][A-Za-z0-9_]*' "HDF5 is called in io alone" \
         $(sources "$tree"/{kernels,mpi,app})
     # app/main.c ends the program, tsr_abort in mpi/ranks/abort.c the job, the handler in app/interrupt.c a process that
@@ -263,6 +266,8 @@ plant app/library/a.c '#include <argp.h>' 'app/library/a.c includes argp.h'
 plant app/library/a.c '#include <signal.h>' 'includes signal.h'
 plant app/library/a.c '#include "app/progress.h"' 'includes app/progress.h'
 plant app/library/a.h '#include "app/options.h"' 'includes app/options.h'
+plant app/commands/a.c '#include "app/library/run.h"' 'app/commands/a.c includes app/library/run.h'
+plant app/commands/a.c 'void f(void) { tsr_run_multiply(0, 0, 0); }' 'app/commands/a.c calls.*tsr_run_multiply'
 plant app/verify/a.c '#include "app/progress.h"' 'app/verify/a.c includes app/progress.h'
 plant app/library/a.c 'void f(void) { printf("%d", 1); }' 'calls.*printf'
 plant app/library/a.c 'void f(FILE *to) { to = stdout; }' 'app/library/a.c uses stdout'
@@ -307,7 +312,7 @@ kernels/gemm/textbook kernels/gemm/cpu
 kernels/gemm/vendor kernels/gemm/hopper
 kernels/gemm/hopper kernels/gemm/simt kernels/gemm/vendor
 kernels/gemm/simt kernels/gemm/textbook
-io kernels/device mpi/ranks app/run
+io kernels/device mpi/ranks app/commands
 io/text io/hdf5 io/record io/output
 io/files io/hdf5 io/describe io/output io/record
 io/hdf5 io/output io/record
@@ -320,14 +325,14 @@ mpi/schedule mpi/execute mpi/transport io
 mpi/transport mpi/plan mpi/execute io
 mpi/distribute mpi/execute mpi/transport kernels/device io
 mpi/execute app kernels/gemm/hopper
-app kernels/gemm/hopper tests
-app/library app app/commands app/run app/bench app/library/api app/library/pblas
-app/library/api app app/commands app/run app/library/pblas
-app/library/pblas app app/commands app/run app/bench
-app/verify app app/commands app/run
-app/run app/commands
+app kernels/gemm/hopper app/library tests
+app/library app app/commands app/bench app/library/api app/library/pblas
+app/library/api app app/commands app/library/pblas
+app/library/pblas app app/commands app/bench
+app/verify app app/commands
+app/report app app/commands
 app/bench app/verify
-app/commands kernels/gemm/simt
+app/commands kernels/gemm/simt app/library
 '
 tree=$(mktemp -d)
 while read -r room forbidden; do

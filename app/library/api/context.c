@@ -47,7 +47,6 @@ static tsr_status open_context(MPI_Comm comm, const tessera_open_options *option
         return status;
     }
     t->world = world;
-    t->own_world = true;
     t->describer.program = *t->describe ? t->describe : NULL;
     *context = t;
     return TSR_OK;
@@ -67,7 +66,7 @@ int tessera_open_fortran(int comm, const tessera_open_options *options, tessera_
 void tessera_close(tessera_context *t) {
     if (!t) return;
     tsr_describer_close(&t->describer);
-    if (t->own_world) tsr_world_leave(&t->world);
+    if (!t->caller) tsr_world_leave(&t->world);
     free(t);
 }
 

@@ -9,7 +9,8 @@
 #include "app/library/tessera.h"
 #include "io/describe/describe.h"
 
-/* The program's functions, any of which may be NULL. They are called as those of tsr_run_calls are. */
+/* The program's functions, any of which may be NULL. They are called as those of tsr_run_calls are; the run is in the
+ * thread that calls. */
 typedef struct {
     void *context; /* handed to each; not owned */
     const tsr_guard *guard;
@@ -20,17 +21,15 @@ typedef struct {
     /* Rank 0: C has its name, and the log says so, or not where `log` says why. */
     tsr_status (*published)(void *context, const tsr_run_record *record, const tsr_output_spec *spec,
                             const tsr_output *output, const tsr_run_log *log, bool logged);
-    void (*planned)(void *context, const char *text); /* rank 0: tessera_plan's text */
 } tsr_caller;
 
 struct tessera_context {
     tsr_world world;
-    bool own_world; /* opened, and to be left, here */
     tsr_describer describer;
     char describe[TSR_FILE_CHARS]; /* "": looked for */
     void (*abort_job)(void *context, int exit_code, const char *message);
     void *abort_context;      /* not owned */
-    const tsr_caller *caller; /* NULL: not the program; not owned */
+    const tsr_caller *caller; /* the program, whose the world is, too; NULL: another one; not owned */
     atomic_bool running;      /* a call is under way */
     atomic_bool cancelled;    /* on this rank */
 };

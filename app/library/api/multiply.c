@@ -1,6 +1,7 @@
 /* tessera_multiply and tessera_plan: one run (run.h) in a thread of its own, in which what belongs to threads may
  * change: signals that are blocked, the GPU in use. The caller's thread waits, tells its caller how far the run is, and
- * passes a cancellation on. */
+ * passes a cancellation on. The program's call runs in the thread that calls: it hears of the run itself, stops by
+ * signals and cancels nothing. */
 #define _GNU_SOURCE /* open_memstream, clocks */
 #include <pthread.h>
 #include <stdio.h>
@@ -27,6 +28,7 @@ typedef struct {
     tsr_warnings warnings;
     tsr_multiply_call read;
     bool plans; /* no more than that */
+    bool keeps; /* the record is wanted */
     char *text; /* rank 0: of the plan, or of the record; owned until it is handed out */
     size_t text_bytes;
     tsr_run_log log;
@@ -57,7 +59,6 @@ static void multiplied(void *context, double share) { tsr_run_log_progress(&((ca
 
 static void begin(void *context, const char *what, double total, const char *unit) {
     call *x = context;
-    tsr_listener_begin(&x->caller->progress, what, total, unit);
     pthread_mutex_lock(&x->lock);
     x->at.stage = what;
     x->at.done = 0;
@@ -68,7 +69,7 @@ static void begin(void *context, const char *what, double total, const char *uni
 
 static void advance(void *context, double done, double under_way) {
     call *x = context;
-    tsr_listener_advance(&x->caller->progress, done, under_way);
+    (void)under_way;
     pthread_mutex_lock(&x->lock);
     x->at.done = done;
     pthread_mutex_unlock(&x->lock);
@@ -76,7 +77,6 @@ static void advance(void *context, double done, double under_way) {
 
 static void extend(void *context, double units) {
     call *x = context;
-    tsr_listener_extend(&x->caller->progress, units);
     pthread_mutex_lock(&x->lock);
     x->at.total += units;
     pthread_mutex_unlock(&x->lock);
@@ -84,7 +84,6 @@ static void extend(void *context, double units) {
 
 static void end(void *context) {
     call *x = context;
-    tsr_listener_end(&x->caller->progress);
     pthread_mutex_lock(&x->lock);
     x->at.done = x->at.total;
     pthread_mutex_unlock(&x->lock);
@@ -105,7 +104,6 @@ static tsr_status planned(void *context, const struct tsr_run *run) {
     const tsr_status status = tsr_dry_run_print(run, to);
     if (fclose(to) != 0 && status == TSR_OK)
         return tsr_fail(TSR_ERR_MEMORY, "no memory for the plan's text: free some");
-    if (status == TSR_OK && x->caller->planned) x->caller->planned(x->caller->context, x->text);
     return status;
 }
 
@@ -141,11 +139,11 @@ static tsr_status write_report(call *x, const tsr_run_record *record) {
 static tsr_status published(void *context, const tsr_run_record *record, const tsr_output_spec *spec,
                             const tsr_output *output) {
     call *x = context;
-    FILE *to = open_memstream(&x->text, &x->text_bytes);
+    FILE *to = x->keeps ? open_memstream(&x->text, &x->text_bytes) : NULL;
     if (to) (void)tsr_record_write_json(record, to);
     if (to) fclose(to);
-    const bool logged = tsr_job_log_done(&x->world, x->caller->guard, &x->log, "C", tsr_record_write_members, record);
     const tsr_caller *caller = x->caller;
+    const bool logged = tsr_job_log_done(&x->world, caller->guard, &x->log, "C", tsr_record_write_members, record);
     tsr_status status = TSR_OK;
     if (caller->published) status = caller->published(caller->context, record, spec, output, &x->log, logged);
     return status == TSR_OK && x->read.given.report ? write_report(x, record) : status;
@@ -160,8 +158,9 @@ static tsr_status check_files(const call *x) {
 }
 
 static tsr_status run(call *x) {
+    const tsr_listener progress = {x, begin, advance, extend, end};
     const tsr_run_calls calls = {.context = x,
-                                 .progress = {x, begin, advance, extend, end},
+                                 .progress = x->context->caller ? x->caller->progress : progress,
                                  .stage = stage,
                                  .multiplied = multiplied,
                                  .stopped = stopped,
@@ -232,7 +231,6 @@ static tsr_status run_and_watch(call *x) {
     pthread_t thread;
     pthread_condattr_init(&clock);
     pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
-    pthread_mutex_init(&x->lock, NULL);
     pthread_cond_init(&x->moved, &clock);
     tsr_spread_open(&x->world, &x->spread);
     tsr_blas_enter();
@@ -246,7 +244,6 @@ static tsr_status run_and_watch(call *x) {
     atomic_store(&x->context->running, false);
     tsr_blas_leave();
     pthread_cond_destroy(&x->moved);
-    pthread_mutex_destroy(&x->lock);
     pthread_condattr_destroy(&clock);
     tsr_message_set(x->message);
     const tsr_status spread = tsr_spread_close(&x->spread);
@@ -261,7 +258,7 @@ static void take_world(call *x) {
     x->caller = t->caller ? t->caller : &nobody;
     x->world = t->world;
     x->at = (tessera_progress){.size = sizeof x->at, .stage = "start-up", .unit = ""};
-    if (!t->own_world) return; /* the program's, which began before */
+    if (t->caller) return; /* the program's, which began before */
     x->world.started_seconds = tsr_now_seconds();
     x->warnings.silent = x->world.rank == 0;
     x->world.warnings = &x->warnings;
@@ -278,9 +275,9 @@ typedef struct {
 /* Collective. What the options say, agreed on. */
 static tsr_status read_call(call *x, const operands *of, const tessera_multiply_options *options) {
     const tsr_caller *caller = x->caller;
-    tsr_status status = of->in_memory
-                            ? tsr_matrices_call_read(of->matrix, options, x->world.rank, x->world.ranks, &x->read)
-                            : tsr_multiply_call_read(of->a, of->b, of->c, options, &x->read);
+    tsr_status status =
+        of->in_memory ? tsr_matrices_call_read(of->matrix, options, x->world.rank, x->world.ranks, &x->read)
+                      : tsr_multiply_call_read(of->a, of->b, of->c, options, x->context->caller != NULL, &x->read);
     status = tsr_agree(x->world.comm, status);
     if (status != TSR_OK && !x->plans && caller->refused) caller->refused(caller->context, x->read.log, status);
     return status;
@@ -292,15 +289,17 @@ static tsr_status make_call(tessera_context *t, bool plans, const operands *of, 
     const bool first = !atomic_flag_test_and_set(&busy);
     call *x = calloc(1, sizeof *x);
     tsr_status status = TSR_OK;
+    if (x) pthread_mutex_init(&x->lock, NULL);
     if (!first) status = tsr_fail(TSR_ERR_USAGE, "another call is under way in this process: wait for it");
     else if (!x) status = tsr_fail(TSR_ERR_MEMORY, "no memory for a call: free some");
     TSR_TRY_DONE(tsr_agree(t->world.comm, status));
     x->context = t;
     x->plans = plans;
+    x->keeps = record != NULL;
     atomic_store(&t->cancelled, false);
     take_world(x);
     TSR_TRY_DONE(read_call(x, of, options));
-    TSR_TRY_DONE(run_and_watch(x));
+    TSR_TRY_DONE(t->caller ? run(x) : run_and_watch(x));
     if (record) TSR_TRY_DONE(tsr_record_handle_make(&x->world, x->text, record));
     if (text) {
         *text = x->text;
@@ -311,6 +310,7 @@ done:
         tsr_describer_close(x->world.describer);
         x->world.describer->external = NULL; /* was the caller's */
     }
+    if (x) pthread_mutex_destroy(&x->lock);
     if (x) tsr_report_trace_free(&x->timeline);
     if (x) free(x->text);
     free(x);

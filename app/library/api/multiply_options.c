@@ -192,6 +192,11 @@ static tsr_status take_product(const tessera_multiply_options *o, const char *a,
     return TSR_OK;
 }
 
+tsr_status tsr_check_compress(const tsr_run_target *target) {
+    if (!target->shuffle || target->compress.how) return TSR_OK;
+    return tsr_fail(TSR_ERR_USAGE, "--shuffle saves nothing by itself: give --compress gzip with it");
+}
+
 static tsr_status take_target(const tessera_multiply_options *o, const char *c, tsr_run_target *target) {
     if (!c) return tsr_fail(TSR_ERR_USAGE, "where the product goes is needed: -o FILE.h5 or -o FILE.h5:/path");
     TSR_TRY(tsr_matrix_name_parse(c, &target->name));
@@ -204,8 +209,7 @@ static tsr_status take_target(const tessera_multiply_options *o, const char *c, 
         return tsr_fail(TSR_ERR_USAGE,
                         "--attributes: '%s' has no place for attributes; write C to an HDF5 file: -o C.h5",
                         target->name.file);
-    if (!target->shuffle || target->compress.how) return TSR_OK;
-    return tsr_fail(TSR_ERR_USAGE, "--shuffle saves nothing by itself: give --compress gzip with it");
+    return tsr_check_compress(target);
 }
 
 static tsr_status check_external(const char *folder) {
@@ -226,8 +230,8 @@ static tsr_status take_engine(const tessera_multiply_options *o, tsr_run_options
     limits->io_threads = o->io_threads;
     limits->has_stall = o->has_stall;
     limits->stall_seconds = o->stall_seconds;
-    if (o->has_stall && !(o->stall_seconds >= 0))
-        return tsr_fail(TSR_ERR_USAGE, "--stall-timeout %g: use seconds, or 0 for never", o->stall_seconds);
+    if (o->has_stall && !(o->stall_seconds >= 0 && o->stall_seconds <= 1e9))
+        return tsr_fail(TSR_ERR_USAGE, "--stall-timeout %g: give seconds, or 0 to wait for ever", o->stall_seconds);
     TSR_TRY(tsr_device_parse(or_else(o->device, "auto"), &engine->device));
     TSR_TRY(tsr_accuracy_parse(or_else(o->accuracy, "ieee"), &engine->accuracy));
     TSR_TRY(tsr_schedule_find(or_else(o->schedule, "auto"), &engine->schedule));
@@ -259,7 +263,9 @@ static tsr_status check_external_file(const char *option, const char *file) {
                     option, file);
 }
 
-tsr_status tsr_check_own_file(const tsr_run_options *run, const char *option, const char *file, const char *other) {
+/* What a run says of itself goes to a file that it neither reads nor writes besides, nor `other`; where inputs may
+ * read other files also to none that holds anything but what an earlier run said. */
+static tsr_status check_own_file(const tsr_run_options *run, const char *option, const char *file, const char *other) {
     const tsr_run_product *in = &run->product;
     const char *const taken[] = {other, run->target.name.file, in->a.file, in->b.file,
                                  in->c0.file[0] ? in->c0.file : NULL};
@@ -271,26 +277,30 @@ tsr_status tsr_check_own_file(const tsr_run_options *run, const char *option, co
     return file && run->external ? check_external_file(option, file) : TSR_OK;
 }
 
-/* The name "-" is standard output on a command line alone. A log that is refused is none. */
-static tsr_status take_files(tsr_multiply_call *call) {
+/* A log that is refused is none. */
+static tsr_status take_files(tsr_multiply_call *call, bool prints) {
     tsr_run_options *run = &call->run;
     const char *log = call->log;
     call->log = NULL;
-    if ((log && strcmp(log, "-") == 0) || (run->trace && strcmp(run->trace, "-") == 0))
+    if (!prints && ((log && strcmp(log, "-") == 0) || (run->trace && strcmp(run->trace, "-") == 0)))
         return tsr_fail(TSR_ERR_USAGE, "%s -: standard output is the program's; name a file",
                         run->trace && strcmp(run->trace, "-") == 0 ? "--trace" : "--log");
-    TSR_TRY(tsr_check_own_file(run, "--log", log, NULL));
-    const tsr_status trace = tsr_check_own_file(run, "--trace", run->trace, log);
+    TSR_TRY(check_own_file(run, "--log", log, NULL));
+    const tsr_status trace = check_own_file(run, "--trace", run->trace, log);
     if (trace == TSR_OK || !log || !tsr_same_file(run->trace, log)) call->log = log;
     TSR_TRY(trace);
-    TSR_TRY(tsr_check_own_file(run, "--report", call->given.report, run->trace));
-    TSR_TRY(tsr_check_own_file(run, "--report", call->given.report, log));
+    TSR_TRY(check_own_file(run, "--report", call->given.report, run->trace));
+    TSR_TRY(check_own_file(run, "--report", call->given.report, log));
+    if (prints) {
+        TSR_TRY(tsr_text_file_resolve(&call->log));
+        return tsr_text_file_resolve(&run->trace);
+    }
     TSR_TRY(tsr_text_file_follow(&call->log, call->log_target));
     return tsr_text_file_follow(&run->trace, call->trace_target);
 }
 
 tsr_status tsr_multiply_call_read(const char *a, const char *b, const char *c, const tessera_multiply_options *options,
-                                  tsr_multiply_call *call) {
+                                  bool prints, tsr_multiply_call *call) {
     tessera_multiply_options *o = &call->given;
     tsr_run_options *run = &call->run;
     *o = tessera_multiply_defaults();
@@ -302,7 +312,7 @@ tsr_status tsr_multiply_call_read(const char *a, const char *b, const char *c, c
     TSR_TRY(take_product(o, a, b, &run->product));
     TSR_TRY(take_target(o, c, &run->target));
     TSR_TRY(take_engine(o, run));
-    return take_files(call);
+    return take_files(call, prints);
 }
 
 /* ---- matrices in memory ---------------------------------------------------------------------- */
@@ -385,5 +395,5 @@ tsr_status tsr_matrices_call_read(const tessera_matrix *const matrices[3], const
     run->product.has_type = true;
     run->product.type = call->memory[2].dtype;
     TSR_TRY(take_engine(o, run));
-    return take_files(call);
+    return take_files(call, false);
 }

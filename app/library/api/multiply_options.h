@@ -23,18 +23,17 @@ typedef struct {
 } tsr_multiply_call;
 
 /* Local. Reads and checks; looks at no file but where `log` and `trace` would overwrite what the run reads. A log that
- * is refused is none in `call`, whatever else is wrong. */
+ * is refused is none in `call`, whatever else is wrong. Where the caller `prints`, as the program does, "-" is standard
+ * output (tsr_text_file_resolve). */
 tsr_status tsr_multiply_call_read(const char *a, const char *b, const char *c, const tessera_multiply_options *options,
-                                  tsr_multiply_call *call);
+                                  bool prints, tsr_multiply_call *call);
 
 /* The same of matrices in the memory of ranks; `rank`: this one. What a run checks of them is left to it. */
 tsr_status tsr_matrices_call_read(const tessera_matrix *const matrices[3], const tessera_multiply_options *options,
                                   int rank, int ranks, tsr_multiply_call *call);
 
-/* Local. What a run says of itself goes to a file that it neither reads nor writes besides: TSR_ERR_USAGE where `file`,
- * of `option`, is one of those, or `other`; where inputs may read other files (run->external) also where it holds
- * anything but what an earlier run said. NULL: none. */
-tsr_status tsr_check_own_file(const tsr_run_options *run, const char *option, const char *file, const char *other);
+/* Local. Bytes are shuffled for a compression. TSR_ERR_USAGE without one. */
+tsr_status tsr_check_compress(const tsr_run_target *target);
 
 /* The command line that would ask the program for the same. Writes at most `chars`, and returns text. */
 const char *tsr_multiply_command(const char *a, const char *b, const char *c, const tessera_multiply_options *options,
