@@ -12,6 +12,7 @@
 #include "mpi/execute/buffers.h"
 #include "mpi/execute/clocks.h"
 #include "mpi/execute/execute_step.h"
+#include "mpi/execute/ranges.h"
 #include "mpi/schedule/forecast.h"
 
 typedef struct {
@@ -36,6 +37,7 @@ struct tsr_executor {
     tsr_execution x;
     void **buffers;
     tsr_clocks clocks;
+    tsr_ranges *ranges; /* NULL: no profiler listens */
     lane_state lanes[TSR_LANE_COUNT];
     atomic_llong begun, done; /* predicted nanoseconds of the steps that have begun, and of those done */
     atomic_bool draining;     /* x.stopped said so */
@@ -81,6 +83,7 @@ void tsr_executor_close(tsr_executor *e) {
     if (!e) return;
     for (int lane = 0; lane < TSR_LANE_COUNT; lane++) close_lane(e->x.device, &e->lanes[lane]);
     tsr_clocks_close(&e->clocks);
+    tsr_ranges_close(e->ranges);
     e->x.device->ops->release(e->x.device, e->x.counters);
     tsr_buffers_close(e->x.plan, e->x.device, e->buffers);
     free(e);
@@ -91,6 +94,7 @@ tsr_status tsr_executor_open(const tsr_execution *execution, tsr_executor **exec
     if (!e) return tsr_fail(TSR_ERR_MEMORY, "no memory for an executor");
     e->x = *execution;
     e->buffers = execution->buffers;
+    e->ranges = tsr_ranges_open();
     tsr_status status;
     TSR_TRY_DONE(execution->device->ops->use(execution->device));
     if (!e->buffers) TSR_TRY_DONE(tsr_buffers_open(execution->plan, execution->device, &e->buffers));
@@ -197,7 +201,10 @@ static tsr_status run_step(lane_state *lane, const tsr_step *step) {
     tsr_executor *e = lane->executor;
     const bool together = step->kind == TSR_STEP_GATHER || step->kind == TSR_STEP_REDUCE;
     if (!together && atomic_load(&e->draining)) return TSR_OK;
-    return tsr_step_run(&e->x, e->buffers, lane->stream, step);
+    tsr_range_begin(e->ranges, step);
+    const tsr_status status = tsr_step_run(&e->x, e->buffers, lane->stream, step);
+    tsr_range_end(e->ranges);
+    return status;
 }
 
 static tsr_status lane_issue(lane_state *lane, const tsr_step *step) {
@@ -248,6 +255,7 @@ static void *lane_thread(void *context) {
     tsr_executor *e = lane->executor;
     tsr_status status = all_have_started(e) ? e->x.device->ops->use(e->x.device) : TSR_ERR_STOPPED;
     if (status == TSR_OK && lane->origin) status = trace_origin(lane);
+    tsr_ranges_thread(e->ranges, lane->lane);
     if (status == TSR_OK) status = walk(e, lane_step, lane);
     if (status == TSR_OK) status = lane_land(lane);
 

@@ -60,8 +60,7 @@ static void add(tsr_trace *trace, tsr_trace_event event) {
     if (at < trace->room) trace->events[at] = event;
 }
 
-/* Steps that make or move C carry no operand of their own. */
-static tsr_operand_name operand_of(const tsr_step *step) {
+tsr_operand_name tsr_trace_operand(const tsr_step *step) {
     switch (step->kind) {
     case TSR_STEP_ZERO:
     case TSR_STEP_MULTIPLY:
@@ -109,7 +108,7 @@ void tsr_trace_step(tsr_trace *trace, const tsr_step *step, const tsr_gemm_kerne
                              .tile = step->rect,
                              .lane = (int16_t)step->lane,
                              .kind = (int16_t)step->kind,
-                             .operand = (int16_t)operand_of(step),
+                             .operand = (int16_t)tsr_trace_operand(step),
                              .kernel = number_of(kernel)};
     note_buffers(step, &event);
     add(trace, event);

@@ -37,6 +37,8 @@ void tsr_trace_start(tsr_trace *trace);
 void tsr_trace_step(tsr_trace *trace, const tsr_step *step, const tsr_gemm_kernel *kernel, double begin_seconds,
                     double end_seconds);
 void tsr_trace_sync(tsr_trace *trace, double begin_seconds, double end_seconds);
+/* Which operand a step is said to be of: those that make or move C carry none of their own. */
+tsr_operand_name tsr_trace_operand(const tsr_step *step);
 /* What was kept, in the order in which steps ended. */
 const tsr_trace_event *tsr_trace_events(const tsr_trace *trace, int64_t *count);
 /* Collective over comm, the same status on every rank. Rank 0 writes the events of all, a few thousand of one rank

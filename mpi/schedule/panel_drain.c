@@ -42,6 +42,7 @@ static tsr_status emit_finish(tsr_emitter *e, const rows_of_c *rows, tsr_chain *
     TSR_TRY(emit_c0(e, rows->rect, &c0));
     *out = tsr_chain_begin(e, TSR_SLOT_OUT);
     tsr_step finish = tsr_step_new(TSR_STEP_FINISH, TSR_LANE_DOWNLOAD, rows->from, tsr_chain_touch(out), c0);
+    finish.rect = rows->rect;
     finish.ld = rows->ld * tsr_problem_reals(&e->plan->problem).n;
     finish.m = rows->rect.rows;
     finish.n = rows->rect.cols;

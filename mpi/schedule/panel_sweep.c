@@ -74,6 +74,7 @@ static tsr_chain chain_kept(tsr_emitter *e, tsr_slot_class slot, bool keep, cons
 static tsr_status emit_gather(tsr_emitter *e, const side *s, const cut *c, tsr_slot_use in) {
     tsr_step step = tsr_step_new(TSR_STEP_GATHER, TSR_LANE_EXCHANGE, in, tsr_unused, tsr_unused);
     step.operand = s->name;
+    step.rect = c->stored;
     step.bytes = c->piece;
     step.lane_bytes = (double)(c->whole - c->own);
     return tsr_emit(e, &step);
@@ -138,7 +139,7 @@ static tsr_status emit_pack(tsr_emitter *e, const side *s, const cut *c, const v
     *ready = chain_kept(e, s->packed, s->keep, v);
     tsr_step step = tsr_step_new(TSR_STEP_PACK, TSR_LANE_PACK, panel, tsr_chain_touch(ready), tsr_unused);
     step.operand = s->name;
-    step.rect = (tsr_rect){0, 0, c->stored.rows, c->stored.cols};
+    step.rect = c->stored;
     const tsr_form form = tsr_problem_form(&e->plan->problem, s->name);
     step.m = tsr_round_up(s->operand->transpose ? c->stored.cols : c->stored.rows, multiple) * tsr_form_rows(form);
     step.n = tsr_round_up(s->operand->transpose ? c->stored.rows : c->stored.cols, multiple) * tsr_form_cols(form);

@@ -40,7 +40,7 @@ typedef enum {
     TSR_STEP_COPY_IN,  /* rect of A or B, in the store's own memory → buffer 0 (device) */
     TSR_STEP_GENERATE, /* rect of A or B, made on the device → buffer 0 */
     TSR_STEP_GATHER,   /* pieces of `bytes` each, in place in buffer 0, over the operand's axis */
-    TSR_STEP_PACK,     /* buffer 0 (rect.rows × rect.cols as stored) → buffer 1 */
+    TSR_STEP_PACK,     /* buffer 0 (rect as stored) → buffer 1 */
     TSR_STEP_ZERO,     /* bytes of buffer 0 */
     TSR_STEP_MULTIPLY, /* buffer 0 · buffer 1 → buffer 2: m × k · k × n, accumulating unless first */
     /* buffer 0: r pieces of count elements → my piece summed in buffer 1 (staging: buffer 2) */
@@ -70,8 +70,8 @@ typedef struct {
     tsr_lane lane;
     tsr_operand_name operand;
     tsr_slot_use slots[TSR_STEP_SLOTS];
-    /* of the stored matrix: read, write, copy in and out, download, generate; of C: multiply, zero; of the panel as
-     * stored: pack */
+    /* of the stored matrix: read, write, copy in and out, download, generate; gather and pack: all of the panel; of C:
+     * multiply, zero, finish */
     tsr_rect rect;
     size_t bytes; /* moved, or of a piece */
     /* multiply and pack: extents in reals as launched (padded); finish, transpose, mirror: rows and columns of C */
