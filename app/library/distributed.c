@@ -106,34 +106,87 @@ tsr_status tsr_run_find_holdings(tsr_run *run) {
     return TSR_OK;
 }
 
-tsr_status tsr_run_allocate_holdings(tsr_run *run) {
-    tsr_status status = TSR_OK;
-    for (int i = 0; i < TSR_RUN_MEMORIES && status == TSR_OK; i++)
-        if (tsr_run_in_memory(run, i))
-            status = tsr_holdings_allocate(&run->memory[i].holdings, tsr_dtype_bytes(run->memory[i].matrix->dtype));
-    TSR_TRY(tsr_agree(run->world->comm, status));
+static tsr_status gather_rects(tsr_run *run) {
     for (int i = 0; i < TSR_RUN_MEMORIES && run->message_bytes > 0; i++)
         if (tsr_run_in_memory(run, i))
             TSR_TRY(tsr_rects_gather(run->world, &run->memory[i].holdings, &run->memory[i].all));
     return TSR_OK;
 }
 
+tsr_status tsr_run_allocate_holdings(tsr_run *run) {
+    tsr_status status = TSR_OK;
+    for (int i = 0; i < TSR_RUN_MEMORIES && status == TSR_OK; i++)
+        if (tsr_run_in_memory(run, i))
+            status = tsr_holdings_allocate(&run->memory[i].holdings, tsr_dtype_bytes(run->memory[i].matrix->dtype));
+    TSR_TRY(tsr_agree(run->world->comm, status));
+    return gather_rects(run);
+}
+
 /* ---- there and back -------------------------------------------------------------------------- */
 
-static tsr_status move(tsr_run *run, int which, bool back) {
-    const tsr_run_memory *m = &run->memory[which];
+typedef struct {
+    int which;
+    tsr_operand_name operand; /* as plans and traces call it */
+    bool back;
+} a_move;
+
+static const a_move moves[TSR_RUN_MOVES] = {{TSR_RUN_A, TSR_OPERAND_A, false},
+                                            {TSR_RUN_B, TSR_OPERAND_B, false},
+                                            {TSR_RUN_C, TSR_OPERAND_C0, false},
+                                            {TSR_RUN_C, TSR_OPERAND_C, true}};
+
+/* Whether it takes place: the same on every rank. */
+static bool moves_it(const tsr_run *run, const a_move *m) {
+    if (!run->memory[m->which].matrix || run->message_bytes == 0) return false;
+    if (m->which == TSR_RUN_C) return m->back || run->problem.add_c0;
+    return run->problem.k > 0;
+}
+
+static tsr_redistribution redistribution_of(const tsr_run *run, const a_move *m) {
+    const tsr_run_memory *memory = &run->memory[m->which];
+    return (tsr_redistribution){.matrix = memory->matrix,
+                                .mine = &memory->holdings,
+                                .all = &memory->all,
+                                .back = m->back,
+                                .threads = tsr_run_cores(run),
+                                .message_bytes = run->message_bytes};
+}
+
+tsr_status tsr_run_forecast_moves(tsr_run *run) {
+    double mine[TSR_RUN_MOVES] = {0}, most[TSR_RUN_MOVES + 1], all[TSR_RUN_MOVES];
+    double received[TSR_RUN_MOVES + 1] = {0};
+    if (run->message_bytes == 0) return TSR_OK; /* on every rank */
+    TSR_TRY(gather_rects(run));
+    for (int i = 0; i < TSR_RUN_MOVES; i++) {
+        if (!moves_it(run, &moves[i])) continue;
+        const tsr_redistribution r = redistribution_of(run, &moves[i]);
+        mine[i] = received[i] = tsr_redistribute_forecast(&r, run->world->rank, run->world->ranks).received;
+        received[TSR_RUN_MOVES] += mine[i];
+    }
+    TSR_TRY(TSR_MPI(MPI_Allreduce(received, most, TSR_RUN_MOVES + 1, MPI_DOUBLE, MPI_MAX, run->world->comm)));
+    TSR_TRY(TSR_MPI(MPI_Allreduce(mine, all, TSR_RUN_MOVES, MPI_DOUBLE, MPI_SUM, run->world->comm)));
+    run->redistribute_most = most[TSR_RUN_MOVES];
+    for (int i = 0; i < TSR_RUN_MOVES; i++) {
+        run->moves[i] = (tsr_run_move){most[i], all[i]};
+        run->redistribute_bytes += all[i];
+    }
+    return TSR_OK;
+}
+
+double tsr_run_move_seconds(const tsr_run *run) {
+    return run->redistribute_most / run->plan.resources.rates.lane[TSR_LANE_EXCHANGE];
+}
+
+static tsr_status move(tsr_run *run, const a_move *m) {
     const double start = tsr_now_seconds();
     tsr_moved moved;
-    if (!m->matrix || run->message_bytes == 0) return TSR_OK; /* on every rank */
-    const tsr_redistribution r = {.matrix = m->matrix,
-                                  .mine = &m->holdings,
-                                  .all = &m->all,
-                                  .back = back,
-                                  .threads = tsr_run_cores(run),
-                                  .message_bytes = run->message_bytes};
+    if (!moves_it(run, m)) return TSR_OK;
+    const tsr_redistribution r = redistribution_of(run, m);
     TSR_TRY(tsr_redistribute(run->world, &r, &moved));
-    const double seconds = tsr_now_seconds() - start;
+    const double end = tsr_now_seconds(), seconds = end - start;
+    if (run->trace) tsr_trace_redistribution(run->trace, m->operand, moved.received, start, end);
     run->redistribute_seconds += seconds;
+    run->redistribute_most += moved.received;
     run->redistribute_bytes += moved.received;
     run->mine.lane_seconds[TSR_LANE_EXCHANGE] += seconds;
     run->mine.lane_bytes[TSR_LANE_EXCHANGE] += moved.received;
@@ -142,16 +195,20 @@ static tsr_status move(tsr_run *run, int which, bool back) {
 
 tsr_status tsr_run_fetch_memory(tsr_run *run) {
     TSR_TRY(tsr_run_keep_c0(run));
-    if (run->problem.k > 0) TSR_TRY(move(run, TSR_RUN_A, false));
-    if (run->problem.k > 0) TSR_TRY(move(run, TSR_RUN_B, false));
-    return run->problem.add_c0 ? move(run, TSR_RUN_C, false) : TSR_OK;
+    for (int i = 0; i < TSR_RUN_MOVES; i++)
+        if (!moves[i].back) TSR_TRY(move(run, &moves[i]));
+    return TSR_OK;
 }
 
 tsr_status tsr_run_return_memory(tsr_run *run) {
-    TSR_TRY(move(run, TSR_RUN_C, true));
+    for (int i = 0; i < TSR_RUN_MOVES; i++)
+        if (moves[i].back) TSR_TRY(move(run, &moves[i]));
     if (run->message_bytes == 0) return TSR_OK;
-    double *seconds = &run->redistribute_seconds, *bytes = &run->redistribute_bytes;
-    TSR_TRY(TSR_MPI(MPI_Allreduce(MPI_IN_PLACE, seconds, 1, MPI_DOUBLE, MPI_MAX, run->world->comm)));
+    double most[2] = {run->redistribute_seconds, run->redistribute_most};
+    double *bytes = &run->redistribute_bytes;
+    TSR_TRY(TSR_MPI(MPI_Allreduce(MPI_IN_PLACE, most, 2, MPI_DOUBLE, MPI_MAX, run->world->comm)));
+    run->redistribute_seconds = most[0];
+    run->redistribute_most = most[1];
     return TSR_MPI(MPI_Allreduce(MPI_IN_PLACE, bytes, 1, MPI_DOUBLE, MPI_SUM, run->world->comm));
 }
 

@@ -251,7 +251,7 @@ static tsr_status trace_bytes(const tsr_run *run, double *bytes) {
     tsr_forecast mine;
     double own = 0;
     tsr_status status = tsr_plan_forecast(&run->plan, tsr_run_team_rank(run), &mine);
-    if (status == TSR_OK) own = tsr_trace_bytes(mine.steps * tsr_run_share(run).count);
+    if (status == TSR_OK) own = tsr_trace_bytes(mine.steps * tsr_run_share(run).count + TSR_RUN_MOVES);
     TSR_TRY(tsr_agree(run->world->comm, status));
     return TSR_MPI(MPI_Allreduce(&own, bytes, 1, MPI_DOUBLE, MPI_MAX, run->world->comm));
 }

@@ -71,7 +71,7 @@ tsr_status tsr_run_open_trace(tsr_run *run) {
     tsr_forecast forecast;
     if (!run->traced) return TSR_OK;
     TSR_TRY(tsr_plan_forecast(&run->plan, tsr_grid_rank(&run->grid), &forecast));
-    return tsr_trace_open(forecast.steps * tsr_run_share(run).count, &run->trace);
+    return tsr_trace_open(tsr_run_trace_steps(run, forecast.steps * tsr_run_share(run).count), &run->trace);
 }
 
 static tsr_status open_executor(tsr_run *run) {

@@ -37,11 +37,13 @@ static void describe_prediction(const tsr_run *run, tsr_run_record *record) {
     const double rounds = (double)tsr_ceil_div(tsr_run_rounds(run), tsr_max(1, run->teams));
     tsr_prediction model;
     tsr_plan_predict(plan, &model);
-    record->predicted_seconds = rounds * model.seconds;
+    const double moved = tsr_run_move_seconds(run); /* of matrices in memory */
+    record->predicted_seconds = rounds * model.seconds + moved;
     for (int lane = 0; lane < TSR_LANE_COUNT; lane++) {
         record->predicted_lane_seconds[lane] = rounds * model.lane_seconds[lane];
         record->expected_rate[lane] = plan->resources.rates.lane[lane];
     }
+    record->predicted_lane_seconds[TSR_LANE_EXCHANGE] += moved;
     record->kernel_measured = tsr_gemm_speed(run->kernel, &run->facts, all.m, all.n, all.k) > 0;
     record->planned_device_bytes = plan->device_bytes;
     record->planned_host_bytes = plan->host_bytes;

@@ -165,12 +165,17 @@ static void select_matrices(tsr_run *run, int64_t product) {
     tsr_store_select(run->c, product);
 }
 
-/* One after the other, those of this rank's team. Collective over the world for its clocks. */
+/* Collective over the world for its clocks. */
+static tsr_status start_trace(tsr_run *run) {
+    if (run->traced) TSR_TRY(TSR_MPI(MPI_Barrier(run->world->comm)));
+    if (run->trace) tsr_trace_start(run->trace);
+    return TSR_OK;
+}
+
+/* One after the other, those of this rank's team. */
 static tsr_status multiply_products(tsr_run *run) {
     const tsr_span mine = tsr_run_share(run);
-    if (run->traced) TSR_TRY(TSR_MPI(MPI_Barrier(run->world->comm)));
     if (!run->grid.active) return TSR_OK;
-    if (run->trace) tsr_trace_start(run->trace);
     for (run->products_done = 0; run->products_done < mine.count; run->products_done++) {
         select_matrices(run, mine.start + run->products_done);
         TSR_TRY(tsr_executor_run(run->executor, &run->mine));
@@ -182,6 +187,7 @@ static tsr_status multiply(tsr_run *run) {
     tsr_status status = TSR_OK;
     run->first_read = run->startup_marked;
     tsr_run_stage(run, "multiply");
+    TSR_TRY(start_trace(run));
     TSR_TRY(tsr_run_fetch_memory(run));
     status = multiply_products(run);
     const bool finished = status == TSR_OK;
@@ -319,7 +325,8 @@ tsr_status tsr_run_multiply(const tsr_world *world, const tsr_run_options *optio
 tsr_status tsr_run_plan(const tsr_world *world, const tsr_run_options *options, const tsr_run_calls *calls) {
     tsr_run run = begin(world, options, calls);
     TSR_TRY(tsr_agree(world->comm, plan(&run, options)));
-    const tsr_status status = calls->planned ? calls->planned(calls->context, &run) : TSR_OK;
+    tsr_status status = tsr_run_forecast_moves(&run);
+    if (status == TSR_OK && calls->planned) status = calls->planned(calls->context, &run);
     tsr_run_leave_memory(&run);
     run.device->ops->close(run.device);
     tsr_run_leave_chunks(&run);

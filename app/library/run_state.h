@@ -28,6 +28,14 @@ typedef struct {
 
 enum { TSR_RUN_A, TSR_RUN_B, TSR_RUN_C, TSR_RUN_MEMORIES };
 
+/* Redistributions of a run, in their order: A, B and C0 before the product, C after it. */
+enum { TSR_RUN_MOVES = TSR_TRACE_REDISTRIBUTIONS };
+
+/* One of them as it will be: bytes from rank to rank, into the rank that receives most and of all. */
+typedef struct {
+    double most, all;
+} tsr_run_move;
+
 typedef struct tsr_run {
     const tsr_world *world;
     const tsr_run_calls *calls;
@@ -45,10 +53,11 @@ typedef struct tsr_run {
     tsr_run_memory kept;                     /* C0 in C's memory, for the check */
     size_t message_bytes;                    /* of their redistribution; 0: nothing is moved */
     double memory_bytes;                     /* of host memory that they take beside the plan, on the rank with most */
-    /* of the redistribution: seconds of the rank that took longest, and bytes that went from rank to rank, of all; of
-     * this rank alone until C is returned */
-    double redistribute_seconds, redistribute_bytes;
-    tsr_products products; /* which of their matrices are multiplied with which */
+    /* of the redistribution: seconds of the rank that took longest, bytes into the one that received most, and bytes
+     * that went from rank to rank, of all; of this rank alone until C is returned. A plan alone has the bytes. */
+    double redistribute_seconds, redistribute_most, redistribute_bytes;
+    tsr_run_move moves[TSR_RUN_MOVES]; /* of a plan alone */
+    tsr_products products;             /* which of their matrices are multiplied with which */
     /* Ranks that multiply together: 0, 1: all of the world; else teams of team_ranks each, which share the products */
     int teams, team_ranks;
     tsr_world team;        /* as its ranks see it; comm is MPI_COMM_NULL where there is none for this rank */
@@ -109,6 +118,11 @@ static inline tsr_accuracy tsr_run_loss(const tsr_run *run) {
                          tsr_dtype_part(x[TSR_OPERAND_B].element.dtype));
 }
 
+/* What a trace has room for: the steps, and redistributions. */
+static inline int64_t tsr_run_trace_steps(const tsr_run *run, int64_t steps) {
+    return steps + (run->message_bytes > 0 ? TSR_RUN_MOVES : 0);
+}
+
 /* Ranks that one product is planned for, this rank's number among them (beyond them where it multiplies nothing), and
  * the products that its team makes. */
 static inline int tsr_run_team_ranks(const tsr_run *run) {
@@ -154,6 +168,10 @@ tsr_status tsr_run_pin_memory(tsr_run *run);
 /* What the plan makes each rank hold, and the memory it takes (run->memory_bytes), which is not taken yet. */
 tsr_status tsr_run_find_holdings(tsr_run *run);
 tsr_status tsr_run_allocate_holdings(tsr_run *run);
+/* What will be moved, by the plan (run->moves), without memory for it. */
+tsr_status tsr_run_forecast_moves(tsr_run *run);
+/* Seconds that the redistribution takes at the rate that the plan counts on. Local. */
+double tsr_run_move_seconds(const tsr_run *run);
 /* From the caller's arrays to what this rank reads, and back what it wrote. Seconds and bytes go to the record. */
 tsr_status tsr_run_fetch_memory(tsr_run *run);
 tsr_status tsr_run_return_memory(tsr_run *run);

@@ -231,6 +231,11 @@ TESSERA_API int tessera_multiply_matrices(tessera_context *context, const tesser
                                           const tessera_matrix *c, const tessera_multiply_options *options,
                                           tessera_record **record);
 
+/* Collective. How that would run, as tessera_plan says it of files, with the bytes that blocks pass through exchange
+ * (redistribute). Reads and writes no element. */
+TESSERA_API int tessera_plan_matrices(tessera_context *context, const tessera_matrix *a, const tessera_matrix *b,
+                                      const tessera_matrix *c, const tessera_multiply_options *options, char **text);
+
 /* ---- matrices dealt out to ranks as ScaLAPACK deals them ---------------------------------------- */
 
 /* ScaLAPACK's p?gemm with its arguments, without a context, on the ranks and GPUs that Tessera finds: sub(C) = alpha

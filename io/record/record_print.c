@@ -179,6 +179,14 @@ static void print_bounds(const tsr_run_record *r, FILE *to) {
                    bounds.slowest_rank, bounds.slowest_seconds, bounds.behind_seconds);
 }
 
+/* Part of the exchange lane. */
+static void print_redistribution(const tsr_run_record *r, FILE *to) {
+    char text[32];
+    if (!(r->redistribute_seconds > 0)) return;
+    print_line(to, "exchange", "%.3f s of it redistributed matrices in memory: %s from rank to rank",
+               r->redistribute_seconds, tsr_format_bytes(r->redistribute_bytes, text));
+}
+
 static void print_startup(const tsr_run_record *r, FILE *to) {
     char text[512] = "";
     tsr_text_append(text, sizeof text, "%.3f s:", r->setup_seconds);
@@ -241,6 +249,7 @@ void tsr_record_print(const tsr_run_record *record, const char *log, FILE *to) {
     print_ranks_used(record, to);
     print_kernel(record, to);
     print_lanes(record, to);
+    print_redistribution(record, to);
     print_bounds(record, to);
     print_startup(record, to);
     print_text(to, "check", record->check);

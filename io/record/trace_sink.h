@@ -8,7 +8,7 @@
 typedef struct {
     int rank;
     tsr_lane lane;
-    const char *category;       /* "step": one of the plan's; "file": what follows them */
+    const char *category;       /* "step": one of the plan's; "file": what follows them; "memory": redistributions */
     const char *kind, *operand; /* "read", "A" */
     int64_t begin_ns, end_ns;   /* since the run's first barrier */
     double bytes, flops;        /* as the lane's record counts them */

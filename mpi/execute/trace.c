@@ -125,6 +125,19 @@ void tsr_trace_sync(tsr_trace *trace, double begin_seconds, double end_seconds) 
                                  .makes = -1});
 }
 
+void tsr_trace_redistribution(tsr_trace *trace, tsr_operand_name operand, double bytes, double begin_seconds,
+                              double end_seconds) {
+    add(trace, (tsr_trace_event){.begin_ns = nanoseconds(trace, begin_seconds),
+                                 .end_ns = nanoseconds(trace, end_seconds),
+                                 .bytes = bytes,
+                                 .lane = TSR_LANE_EXCHANGE,
+                                 .kind = TSR_TRACE_REDISTRIBUTE,
+                                 .operand = (int16_t)operand,
+                                 .kernel = -1,
+                                 .uses = {-1, -1},
+                                 .makes = -1});
+}
+
 const tsr_trace_event *tsr_trace_events(const tsr_trace *trace, int64_t *count) {
     *count = tsr_min(trace->room, atomic_load(&trace->count));
     return trace->events;
@@ -132,7 +145,12 @@ const tsr_trace_event *tsr_trace_events(const tsr_trace *trace, int64_t *count) 
 
 /* ---- writing --------------------------------------------------------------------------------- */
 
+static const char *category(int kind) {
+    return kind == TSR_TRACE_REDISTRIBUTE ? "memory" : kind == TSR_TRACE_SYNC ? "file" : "step";
+}
+
 static const char *kind_name(int kind) {
+    if (kind == TSR_TRACE_REDISTRIBUTE) return "redistribute";
     return kind == TSR_TRACE_SYNC ? "sync" : tsr_step_kind_name((tsr_step_kind)kind);
 }
 
@@ -149,7 +167,7 @@ static tsr_trace_line line_of(int rank, const tsr_trace_event *e) {
     const tsr_gemm_kernel *const *all = tsr_gemm_kernels(&kernels);
     return (tsr_trace_line){.rank = rank,
                             .lane = (tsr_lane)e->lane,
-                            .category = e->kind == TSR_TRACE_SYNC ? "file" : "step",
+                            .category = category(e->kind),
                             .kind = kind_name(e->kind),
                             .operand = tsr_operand_text((tsr_operand_name)e->operand),
                             .begin_ns = e->begin_ns,

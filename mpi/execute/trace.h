@@ -15,13 +15,15 @@ typedef struct {
     double bytes, flops;      /* as the lane's record counts them */
     tsr_rect tile;            /* of the operand; empty: not one tile */
     int16_t lane;             /* tsr_lane */
-    int16_t kind;             /* tsr_step_kind; TSR_TRACE_SYNC */
+    int16_t kind;             /* tsr_step_kind; TSR_TRACE_SYNC and the next */
     int16_t operand;          /* tsr_operand_name */
     int16_t kernel;           /* number among tsr_gemm_kernels; -1: none */
     int32_t uses[2], makes;   /* buffers of the plan; -1: none */
 } tsr_trace_event;
 
-#define TSR_TRACE_SYNC 1000 /* after the steps: written bytes brought to stable storage */
+#define TSR_TRACE_SYNC 1000         /* after the steps: written bytes brought to stable storage */
+#define TSR_TRACE_REDISTRIBUTE 1001 /* before and after them: matrices in memory */
+#define TSR_TRACE_REDISTRIBUTIONS 4 /* of a run at most */
 
 typedef struct tsr_trace tsr_trace;
 
@@ -37,6 +39,9 @@ void tsr_trace_start(tsr_trace *trace);
 void tsr_trace_step(tsr_trace *trace, const tsr_step *step, const tsr_gemm_kernel *kernel, double begin_seconds,
                     double end_seconds);
 void tsr_trace_sync(tsr_trace *trace, double begin_seconds, double end_seconds);
+/* The same of an operand that went to, or came from, where the plan has it; `bytes` came from other ranks. */
+void tsr_trace_redistribution(tsr_trace *trace, tsr_operand_name operand, double bytes, double begin_seconds,
+                              double end_seconds);
 /* Which operand a step is said to be of: those that make or move C carry none of their own. */
 tsr_operand_name tsr_trace_operand(const tsr_step *step);
 /* What was kept, in the order in which steps ended. */

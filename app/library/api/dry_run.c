@@ -55,8 +55,10 @@ static tsr_status show_prediction(const tsr_run *run, FILE *to) {
     }
     tsr_plan_predict(&plan, &model);
     const double rounds = (double)tsr_ceil_div(tsr_run_rounds(run), run->teams);
-    fprintf(to, "predicted      %.3g s after start-up, bounded by %s; allow a job twice that\n", rounds * model.seconds,
-            tsr_lane_name(tsr_prediction_busiest(&model)));
+    const double moved = tsr_run_move_seconds(run);
+    const bool moves = moved > rounds * model.lane_seconds[tsr_prediction_busiest(&model)];
+    fprintf(to, "predicted      %.3g s after start-up, bounded by %s; allow a job twice that\n",
+            rounds * model.seconds + moved, moves ? "redistribution" : tsr_lane_name(tsr_prediction_busiest(&model)));
     fprintf(to, "rates a rank   multiply %.4g GFLOP/s (%s)\n", rate[TSR_LANE_MULTIPLY] / 1e9, from);
     fprintf(to, "               read %g, write %g, exchange %g GB/s (typical)\n", rate[TSR_LANE_READ] / 1e9,
             rate[TSR_LANE_WRITE] / 1e9, rate[TSR_LANE_EXCHANGE] / 1e9);
@@ -87,6 +89,20 @@ static void show_products(const tsr_run *run, FILE *to) {
                     (long long)depths[i], tsr_gemm_explain(run->kernel, batch, m, n, depths[i], text));
 }
 
+/* Matrices in memory on their way to where the plan reads them, and back. */
+static void show_moves(const tsr_run *run, FILE *to) {
+    static const char *const names[TSR_RUN_MOVES] = {"A", "B", "C0", "C"};
+    char most[32], all[32];
+    for (int i = 0; i < TSR_RUN_MOVES; i++)
+        if (run->moves[i].all > 0)
+            fprintf(to, "redistribute   %s in exchange: %s into the busiest rank, %s of all ranks\n",
+                    names[i < 2 && run->swapped ? 1 - i : i], tsr_format_bytes(run->moves[i].most, most),
+                    tsr_format_bytes(run->moves[i].all, all));
+    if (run->memory_bytes > 0)
+        fprintf(to, "redistribute   takes %s of host memory a rank, beside what follows\n",
+                tsr_format_bytes(run->memory_bytes, all));
+}
+
 tsr_status tsr_dry_run_print(const tsr_run *run, FILE *to) {
     if (run->world->rank != 0) return TSR_OK;
     if (run->swapped)
@@ -109,6 +125,7 @@ tsr_status tsr_dry_run_print(const tsr_run *run, FILE *to) {
     if (run->traced)
         fprintf(to, "trace          %s of host memory on the rank with the most steps, beside what follows\n",
                 tsr_format_bytes(run->trace_bytes, text));
+    show_moves(run, to);
     TSR_TRY(tsr_plan_print(&run->plan, to));
     return show_prediction(run, to);
 }

@@ -344,4 +344,12 @@ int tessera_plan(tessera_context *t, const char *a, const char *b, const char *c
     return make_call(t, true, &(operands){.a = a, .b = b, .c = c}, options, text, NULL);
 }
 
+int tessera_plan_matrices(tessera_context *t, const tessera_matrix *a, const tessera_matrix *b, const tessera_matrix *c,
+                          const tessera_multiply_options *options, char **text) {
+    tsr_message_set("");
+    if (text) *text = NULL;
+    if (!t) return tsr_fail(TSR_ERR_USAGE, "tessera_plan_matrices: there is no context: tessera_open makes one");
+    return make_call(t, true, &(operands){.matrix = {a, b, c}, .in_memory = true}, options, text, NULL);
+}
+
 void tessera_free(char *text) { free(text); }

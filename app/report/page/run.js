@@ -246,6 +246,12 @@ function about(record, item) {
     ],
     ['Kernel', kernelShares(record)],
     ['Accuracy', `${record.accuracy}, operands as ${record.input}, sums in ${record.type}`],
+    [
+      'Redistribution',
+      record.redistribute_seconds > 0 &&
+          `${seconds(record.redistribute_seconds)} of exchange, ${
+              bytes(record.redistribute_bytes)} of matrices in memory from rank to rank`
+    ],
     ['Transport', record.transport], ['Schedule', record.schedule], ['Files', record.io],
     ['Super-blocks', `${record.super_blocks_m} × ${record.super_blocks_n}, steps of ${whole(record.panel)} over k`],
     ['Check', record.check], ['Versions', record.versions], ['Record', `${item.name}, format ${record.format}`]

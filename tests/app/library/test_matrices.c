@@ -1,8 +1,10 @@
 /* tessera_multiply_matrices by a program that knows no more than tessera.h: random layouts of small integers, whose
  * products are exact, and what is refused. On any number of ranks. */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <tessera.h>
+#include <unistd.h>
 
 static int rank, ranks;
 static tessera_context *tessera;
@@ -276,6 +278,105 @@ static void check_cancel(void) {
     free(c);
 }
 
+/* ---- what is moved --------------------------------------------------------------------------- */
+
+static double in_bytes(double number, const char *unit) {
+    return number * (unit[0] == 'k' ? 1e3 : unit[0] == 'M' ? 1e6 : 1);
+}
+
+/* Of the plan's lines on redistribution: bytes of all ranks, and how many operands. */
+static double planned_moves(const char *plan, int *operands) {
+    double all = 0;
+    *operands = 0;
+    for (const char *at = plan; (at = strstr(at, "redistribute ")); at++) {
+        char name[8] = "", unit[2][8] = {""};
+        double most = 0;
+        double one = 0;
+        if (sscanf(at, "redistribute %7s in exchange: %lf %2[kMB] into the busiest rank, %lf %2[kMB] of all", name,
+                   &most, unit[0], &one, unit[1]) != 5)
+            continue;
+        CHECK(strchr("ABC", name[0]) && most > 0 && in_bytes(most, unit[0]) <= 1.01 * in_bytes(one, unit[1]), "%.60s",
+              at);
+        all += in_bytes(one, unit[1]);
+        ++*operands;
+    }
+    return all;
+}
+
+/* Of the trace's events, all in the exchange lane, which is the third. */
+static double traced_moves(const char *file, int *events) {
+    char line[4096];
+    FILE *from = fopen(file, "r");
+    double all = 0;
+    *events = 0;
+    CHECK(from, "no trace '%s'", file);
+    while (fgets(line, sizeof line, from)) {
+        const char *name = strstr(line, "\"name\": \"redistribute "), *bytes = strstr(line, "\"bytes\": ");
+        if (!name) continue;
+        CHECK(bytes && strstr(line, "\"tid\": 2,") && strstr(line, "\"cat\": \"memory\""), "%s", line);
+        all += atof(bytes + strlen("\"bytes\": "));
+        ++*events;
+    }
+    fclose(from);
+    return all;
+}
+
+/* Blocks that go round: what the plan says will be moved is moved, and record and trace have it as exchange. */
+static void check_moves(void) {
+    enum { SIDE = 240 };
+    char grid[32], trace[64], *plan;
+    tessera_matrix x[3];
+    double moved = 0;
+    double predicted = 0;
+    double busiest = 0;
+    tessera_record *record;
+    tessera_multiply_options o = tessera_multiply_defaults();
+    for (int i = 0; i < 3; i++) {
+        x[i] = (tessera_matrix){.size = sizeof x[i],
+                                .type = "f64",
+                                .rows = SIDE,
+                                .cols = SIDE,
+                                .block_rows = 7,
+                                .block_cols = SIDE,
+                                .grid_rows = ranks,
+                                .grid_cols = 1};
+        x[i].data = calloc(SIDE * SIDE, sizeof(double));
+    }
+    snprintf(grid, sizeof grid, "1x%dx1", ranks);
+    snprintf(trace, sizeof trace, "/tmp/tessera_test_matrices_%d.json", (int)getpid());
+    MPI_Bcast(trace, sizeof trace, MPI_CHAR, 0, MPI_COMM_WORLD);
+    o.grid = grid;
+    o.has_beta = 1;
+    o.beta[0] = 1;
+    o.device = "cpu";
+    CHECK(tessera_plan_matrices(tessera, &x[0], &x[1], &x[2], &o, &plan) == TESSERA_OK, "%s", tessera_message());
+    CHECK((plan != NULL) == (rank == 0), "a plan elsewhere than on rank 0");
+    o.trace = trace;
+    CHECK(tessera_multiply_matrices(tessera, &x[0], &x[1], &x[2], &o, &record) == TESSERA_OK, "%s", tessera_message());
+    const int status = tessera_record_number(record, "redistribute_bytes", &moved);
+    CHECK(status == (ranks > 1 ? TESSERA_OK : TESSERA_ERR_NOT_FOUND), "%g bytes were moved", moved);
+    CHECK(tessera_record_number(record, "predicted_exchange_seconds", &predicted) == TESSERA_OK, "no prediction");
+    CHECK(tessera_record_number(record, "expected_exchange_GBps", &busiest) == TESSERA_OK, "no rate");
+    if (plan) {
+        int operands, events;
+        const double planned = planned_moves(plan, &operands), traced = traced_moves(trace, &events);
+        CHECK(operands == (ranks > 1 ? 4 : 0) && events == operands * ranks, "%d operands, %d events", operands,
+              events);
+        CHECK(fabs(planned - moved) <= 0.01 * moved, "%g bytes planned, %g moved", planned, moved);
+        CHECK(traced == moved, "%g bytes traced, %g moved", traced, moved);
+        CHECK(predicted >= moved / ranks / busiest / 1e9, "%g s predicted for exchange", predicted);
+        CHECK((strstr(plan, "redistribute   takes ") != NULL) == (ranks > 1), "%s", plan);
+        remove(trace);
+    }
+    tessera_record_free(record);
+    tessera_free(plan);
+    for (int i = 0; i < 3; i++) free(x[i].data);
+    CHECK(tessera_plan_matrices(tessera, &x[0], NULL, &x[2], &o, &plan) == TESSERA_ERR_USAGE && !plan &&
+              strstr(tessera_message(), "B is NULL"),
+          "%s", tessera_message());
+    CHECK(tessera_plan_matrices(NULL, &x[0], &x[1], &x[2], &o, &plan) == TESSERA_ERR_USAGE, "no context");
+}
+
 static void fails(const tessera_matrix *a, const tessera_matrix *b, const tessera_matrix *c,
                   const tessera_multiply_options *o, int expected, const char *says) {
     const int status = tessera_multiply_matrices(tessera, a, b, c, o, NULL);
@@ -332,6 +433,7 @@ int main(int argc, char **argv) {
     CHECK(tessera_open(MPI_COMM_WORLD, NULL, &tessera) == TESSERA_OK, "%s", tessera_message());
     for (int i = 0; i < 60; i++) check_round();
     check_shared();
+    check_moves();
     check_real_part();
     check_cancel();
     check_refusals();

@@ -106,6 +106,15 @@ def test_text():
     )
 
 
+def test_redistribution():
+    """Of matrices in memory, which a program's call multiplied: a part of exchange."""
+    record = make_run(2)
+    assert "redistributed" not in run("report", "run.json", "--text").out
+    save("memory.json", dict(record, redistribute_seconds=0.25, redistribute_bytes=3.5e6))
+    text = " ".join(narrow(run("report", "memory.json", "--text").out).split())
+    assert "exchange 0.250 s of it redistributed matrices in memory: 3.50 MB from rank to rank" in text, text
+
+
 def test_of_multiply():
     """multiply --report writes the page of its own record and steps, and none where it cannot run."""
     record = make_run(3, "c.h5", "--grid", "2x1", "--report", "own.html")

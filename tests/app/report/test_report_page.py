@@ -212,6 +212,11 @@ def test_one_rank():
     check_record(load("run1.json"), "run1.json")
     check_timeline(load("trace1.json"))
     quiet()
+    with open("memory.json", "w") as file:
+        json.dump(dict(load("run1.json"), redistribute_seconds=0.25, redistribute_bytes=3.5e6), file)
+    assert "Redistribution" not in text_of("#about")
+    show("redistributed", "memory.json")
+    assert "250 ms of exchange, 3.5 MB of matrices in memory from rank to rank" in text_of("#about")
 
 
 def test_machine():
