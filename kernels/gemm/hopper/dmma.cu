@@ -186,7 +186,7 @@ __device__ __forceinline__ void store(const Work &w, const Own &own, int64_t row
     }
 }
 
-struct Dmma : hopper::Parts<double, M, N, K, MULTIPLIERS, 2> {
+struct Dmma : hopper::Persistent<hopper::Parts<double, M, N, K, MULTIPLIERS, 2>> {
     typedef ::Work Work;
     typedef ::Pipe Pipe;
     typedef ::Sums Sums;
@@ -196,7 +196,7 @@ struct Dmma : hopper::Parts<double, M, N, K, MULTIPLIERS, 2> {
     /* in panels; leaving and reading sums takes about so long as 30 */
     static constexpr hopper::Cut CUT = {
         .unit = 4, .handing = 10, .gathering = 4, .parts = 8, .full = hopper::FULL_DEVICE};
-    static constexpr bool WGMMA_ADDS = false, JUDGED = false;
+    static constexpr bool WGMMA_ADDS = false;
 
     static __device__ __forceinline__ void bring(const Work &w, const Pipe &pipe, Pipe::State &at,
                                                  const hopper::WorkTile &work) {

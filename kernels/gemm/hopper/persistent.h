@@ -1,16 +1,16 @@
-/* The kernel that `split3`, `dmma` and `tf32` share. Blocks stay on their multiprocessors and walk tiles of C
- * (tile_scheduler.h). One thread asks for panels of A and B in the order of use. The threads before it multiply them,
- * and hand sums over or leave them to be gathered (gather.h). Stages of shared memory lie between (pipeline.h).
- * A kernel is a struct, `Kernel` below. It derives from Parts and says what differs:
+/* The kernel that all families for sm_90 share. Blocks, or clusters of them, stay on their multiprocessors and walk
+ * tiles of C (tile_scheduler.h). One thread asks for panels of A and B in the order of use. The threads before it
+ * multiply them, and hand sums over or leave them to be gathered (gather.h). Stages of shared memory lie between
+ * (pipeline.h).
+ * A kernel is a struct, `Kernel` below. It derives from Persistent and says what differs:
  *   Work                its argument; of it this file wants what take_product fills, `plan` and `parts`
  *   Pipe, Sums          its pipeline, and the sums of a thread
  *   THREADS             that multiply (of Parts)
  *   HOLDERS, BARRIER    of these, how many hold a tile's sums together, and the first of the named barriers for them
  *   PRODUCER_REGISTERS  what the thread that asks for panels keeps; those that multiply get the rest
  *   WGMMA_ADDS          `wgmma` adds to the sums themselves
- *   JUDGED              where *w.unfit is not 0, nothing is made
  *   CUT, add, put       see gather.h
- *   bring(w, pipe, at, work)  one thread asks for the panels of a work, from stage `at` on, which steps on
+ *   bring(w, pipe, at, work)  asks for the panels of a work, from stage `at` on, which steps on
  *   Lane                what a thread that multiplies knows of its place
  *   Consumer            what it keeps from work to work, and what it does with one (EveryWork)
  * The machine code depends on how this is written: on what is one struct, and on what goes by reference.
@@ -23,17 +23,38 @@
 
 namespace hopper {
 
+/* What a kernel may say besides. Parts: see gather.h. */
+template <typename Parts> struct Persistent : Parts {
+    static constexpr int CLUSTER = 1;                     /* blocks of a worker */
+    static constexpr int RELEASING = Parts::THREADS / 32; /* arrivals that free a stage */
+    static constexpr bool TURNS = false;                  /* groups of threads take turns: Consumer::skips */
+    /* Arrivals that fill a stage, beside its bytes. 1: one thread brings all panels; else the whole warpgroup does. */
+    template <typename Work> static __device__ __forceinline__ uint32_t filling(const Work &) { return 1; }
+    /* What the thread that brings panels does before all, and after. */
+    template <typename Work> static __device__ __forceinline__ void open(const Work &) {}
+    template <typename Pipe, typename State> static __device__ __forceinline__ void close(const Pipe &, State) {}
+    /* Which of a worker's flags (`handed`) belongs to a group of threads. */
+    static __device__ __forceinline__ int flag(int group) { return group; }
+    /* Sum number i of a thread, in the order of its parts. */
+    template <typename Sums> static __device__ __forceinline__ typename Parts::Value &at(Sums &sum, int i) {
+        return reinterpret_cast<typename Parts::Value *>(sum)[i];
+    }
+};
+
+template <typename Kernel> __device__ __forceinline__ int worker_of() { return (int)blockIdx.x / Kernel::CLUSTER; }
+
 template <typename Kernel>
 __device__ __forceinline__ void produce(const typename Kernel::Work &w, const typename Kernel::Pipe &pipe) {
     typename Kernel::Pipe::State at = {0, 0};
-    TileScheduler scheduler(w.plan, (int)blockIdx.x);
+    TileScheduler scheduler(w.plan, worker_of<Kernel>());
     for (WorkTile work; scheduler.next(w.plan, &work);) Kernel::bring(w, pipe, at, work);
+    Kernel::close(pipe, at);
 }
 
 /* sum = 0, if so. */
 template <typename Kernel> __device__ __forceinline__ void clear(typename Kernel::Sums &sum, bool so) {
 #pragma unroll
-    for (int i = 0; so && i < Kernel::COUNT; i++) reinterpret_cast<typename Kernel::Value *>(sum)[i] = 0;
+    for (int i = 0; so && i < Kernel::COUNT; i++) Kernel::at(sum, i) = 0;
 }
 
 template <typename Kernel>
@@ -46,47 +67,54 @@ __device__ __forceinline__ void consume(const typename Kernel::Work &w, const ty
     typename Kernel::Consumer own;
     typename Kernel::Pipe::State at = {0, 0};
     own.begin();
-    TileScheduler scheduler(w.plan, (int)blockIdx.x);
+    TileScheduler scheduler(w.plan, worker_of<Kernel>());
     for (WorkTile work; scheduler.next(w.plan, &work);) {
+        if constexpr (Kernel::TURNS)
+            if (own.skips(at, work)) continue;
         typename Kernel::Sums sum;
         const bool begun = work.from >= 0;
         if (!Kernel::WGMMA_ADDS) clear<Kernel>(sum, true);
         if (begun) {
-            take_over(w.plan, (int)blockIdx.x, group, first(), barrier);
-            Kernel::go_on(w, work.from, reinterpret_cast<typename Kernel::Value *>(sum));
+            take_over(w.plan, worker_of<Kernel>(), Kernel::flag(group), first(), barrier);
+            Kernel::go_on(w, work.from, &Kernel::at(sum, 0));
         }
         /* with `else` ptxas serializes the products of a wgmma (C7515) */
         if (Kernel::WGMMA_ADDS) clear<Kernel>(sum, !begun);
         own.multiply(w, pipe, lane, at, work, scheduler.more(w.plan), sum);
         own.finish(w, pipe, lane, work, sum);
-        if (work.handed) hand_over(w.plan, (int)blockIdx.x, group, first(), barrier);
+        if (work.handed) hand_over(w.plan, worker_of<Kernel>(), Kernel::flag(group), first(), barrier);
     }
     own.end();
 }
 
 /* What a Consumer does before the first work and after the last: nothing, unless it says otherwise. Each says
  *   multiply(w, pipe, lane, at, work, more, sum): adds the work's panels, from stage `at` on; more: work follows
- *   finish(w, pipe, lane, work, sum): the sums to C, or to a part */
+ *   finish(w, pipe, lane, work, sum): the sums to C, or to a part
+ *   skips(at, work), where groups take turns: whether the other makes a work; `at` then steps on */
 struct EveryWork {
     __device__ __forceinline__ void begin() const {}
     __device__ __forceinline__ void end() const {}
 };
 
-template <typename Kernel>
-__global__ void __launch_bounds__(Kernel::THREADS + 128, 1) gemm(const __grid_constant__ typename Kernel::Work w) {
-    if (!FOR_SM90A) return __trap(); /* the registry never gets here */
-    if constexpr (Kernel::JUDGED)
-        if (*w.unfit) return;
+template <typename Kernel> __device__ __forceinline__ void run(const typename Kernel::Work &w) {
     TSR_SHARED_DYNAMIC(unsigned char, shared);
-    const typename Kernel::Pipe pipe(shared, 1, Kernel::THREADS / 32);
+    const typename Kernel::Pipe pipe(shared, Kernel::filling(w), Kernel::RELEASING);
+    if (threadIdx.x == Kernel::THREADS) Kernel::open(w);
     __syncthreads();
+    if (Kernel::CLUSTER > 1) cluster_barrier();
     if (threadIdx.x >= Kernel::THREADS) {
         registers_give<Kernel::PRODUCER_REGISTERS>();
-        if (threadIdx.x == Kernel::THREADS) produce<Kernel>(w, pipe);
+        if (Kernel::filling(w) > 1 || threadIdx.x == Kernel::THREADS) produce<Kernel>(w, pipe);
     } else {
         registers_take<(3 * 168 - Kernel::PRODUCER_REGISTERS) / 2>();
         consume<Kernel>(w, pipe);
     }
+}
+
+template <typename Kernel>
+__global__ void __launch_bounds__(Kernel::THREADS + 128, 1) gemm(const __grid_constant__ typename Kernel::Work w) {
+    if (!FOR_SM90A) return __trap(); /* the registry never gets here */
+    if (!Kernel::left_out(w)) run<Kernel>(w);
 }
 
 /* ---- launches, on the host --------------------------------------------------------------------- */

@@ -156,7 +156,7 @@ __device__ __forceinline__ void add_panel(float (&sum)[96], const Pipe &pipe, ui
     for (int i = 0; i < 96; i++) sum[i] += part[i];
 }
 
-struct Split3 : hopper::Parts<float, M, N, K, MULTIPLIERS, 1> {
+struct Split3 : hopper::Persistent<hopper::Parts<float, M, N, K, MULTIPLIERS, 1>> {
     typedef ::Work Work;
     typedef ::Pipe Pipe;
     typedef float Sums[COUNT];
@@ -165,7 +165,7 @@ struct Split3 : hopper::Parts<float, M, N, K, MULTIPLIERS, 1> {
     static constexpr int PRODUCER_REGISTERS = 24;
     static constexpr hopper::Cut CUT = {
         .unit = 4, .handing = 4, .gathering = 4, .parts = 132, .full = hopper::FULL_DEVICE}; /* in panels */
-    static constexpr bool WGMMA_ADDS = false, JUDGED = true;
+    static constexpr bool WGMMA_ADDS = false;
     static __device__ __forceinline__ unsigned left_out(const Work &w) { return *w.unfit; }
 
     /* asks for every part of every panel */

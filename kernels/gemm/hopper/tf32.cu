@@ -181,7 +181,7 @@ __device__ __forceinline__ void copy_out(const Work &w, const Pipe &pipe, int ti
     }
 }
 
-struct Tf32 : hopper::Parts<float, M, N, K, MULTIPLIERS, 4> {
+struct Tf32 : hopper::Persistent<hopper::Parts<float, M, N, K, MULTIPLIERS, 4>> {
     typedef ::Work Work;
     typedef ::Pipe Pipe;
     typedef float Sums[SUMS];
@@ -189,7 +189,7 @@ struct Tf32 : hopper::Parts<float, M, N, K, MULTIPLIERS, 4> {
     static constexpr int PRODUCER_REGISTERS = 40;
     static constexpr hopper::Cut CUT = {
         .unit = 4, .handing = 24, .gathering = 6, .parts = 11, .full = hopper::FULL_DEVICE}; /* in panels */
-    static constexpr bool WGMMA_ADDS = true, JUDGED = false;
+    static constexpr bool WGMMA_ADDS = true;
 
     static __device__ __forceinline__ void bring(const Work &w, const Pipe &pipe, Pipe::State &at,
                                                  const hopper::WorkTile &work) {

@@ -21,49 +21,12 @@
  * 256 × 256 293 (296), 256 × 256 × 100000 336 (384). The same two kernels differ by up to 5 % from run to run.
  * Reference: PTX ISA 8.0, "Asynchronous Warpgroup Level Matrix Instructions"; Ootomo and Yokota (arXiv 2203.03341)
  * on truncating sums. */
+#include "kernels/gemm/hopper/persistent.h"
 #include "kernels/gemm/hopper/tensor_map.h"
 #include "kernels/gemm/hopper/wgmma_slices.h"
 #include "kernels/gemm/hopper/wgmma_store.h"
 
 namespace {
-
-template <bool TURNS> __device__ __forceinline__ int rank_of() { return TURNS ? 0 : (int)hopper::cluster_rank(); }
-
-/* One thread: asks for every panel in the order of use. The blocks of a cluster bring half of B's panel each, for
- * both. */
-template <bool TURNS>
-__device__ __forceinline__ void produce(const void *map_a, const void *map_b, const void *map_c, const Work &w,
-                                        const typename Sizes<TURNS>::Pipe &pipe) {
-    using S = Sizes<TURNS>;
-    const int rank = rank_of<TURNS>();
-    const uint64_t keep = hopper::evict_last();
-    typename S::Pipe::State at = {0, 0};
-    hopper::TileScheduler scheduler(w.plan, (int)blockIdx.x / S::CLUSTER);
-    for (hopper::WorkTile work; scheduler.next(w.plan, &work);) {
-        const hopper::TilePlace tile = w.place_of(work.tile);
-        const int row = (tile.row * S::CLUSTER + rank) * M, col = tile.col * S::N;
-        const int row_b = TURNS && w.product_rows > 0 ? row / w.product_rows * w.product_depth : 0;
-        if (w.accumulate && w.reached && work.to < 0) {
-            for (int i = 0; i < M / BOX_ROWS * (S::N / BOX_COLS); i++)
-                hopper::prefetch_tensor(map_c, row + i % 2 * BOX_ROWS, col + i / 2 * BOX_COLS);
-        }
-        for (int p = work.first; p < work.last; p++, at.step()) {
-            unsigned char *stage = pipe.stage(at.stage);
-            uint64_t *full = pipe.full(at.stage);
-            pipe.acquire(at);
-            /* blocks beside this one take the same rows, now and next */
-            hopper::copy_tensor_keep(stage, map_a, row, p * K, full, keep);
-#pragma unroll
-            for (int i = 0; i < S::N / 64 / S::CLUSTER; i++) {
-                const int square = rank * (S::N / 64 / S::CLUSTER) + i;
-                unsigned char *to = stage + A_BYTES + square * SQUARE_BYTES;
-                if (TURNS) hopper::copy_tensor(to, map_b, row_b + p * K, col + square * 64, full);
-                else hopper::copy_tensor_to(3, to, map_b, p * K, col + square * 64, full);
-            }
-        }
-    }
-    if (!TURNS) pipe.drain(at); /* no arrival may come from the other block when this one is gone */
-}
 
 /* With TURNS the tensor cores are one group's at a time. Without: group 1 leaves the last panels of an item, whose
  * stages need not be freed for the other, to group 0 first. So one stores while the other multiplies. Once an item by
@@ -112,74 +75,97 @@ __device__ __forceinline__ void multiply(Sums<TURNS> &sum, const typename Sizes<
     pipe.release(before);
 }
 
-/* A group: its part of every item of this block, or with TURNS every second work. */
-template <tsr_dtype TYPE, bool TURNS>
-__device__ __forceinline__ void consume(const void *map_c, const Work &w, const typename Sizes<TURNS>::Pipe &pipe) {
-    using S = Sizes<TURNS>;
-    const int group = (int)threadIdx.x / 128, worker = (int)blockIdx.x / S::CLUSTER;
-    const int own = TURNS ? 0 : rank_of<TURNS>() * GROUPS + group; /* of a tile's groups of threads */
-    const auto barrier = [group] { hopper::named_wait(3 + group, 128); };
-    int turn = 0;
-    typename S::Pipe::State at = {0, 0};
-    hopper::TileScheduler scheduler(w.plan, worker);
-    if (group == 1) hopper::pass_turn(); /* the other begins */
-    for (hopper::WorkTile work; scheduler.next(w.plan, &work); turn ^= 1) {
-        if (TURNS && turn != group) {
-            at.step(work.last - work.first);
-            continue;
-        }
-        Sums<TURNS> sum;
-        const bool begun = work.from >= 0; /* with `else` the compiler serializes wgmma (C7515 of ptxas) */
-        if (begun) {
-            hopper::take_over(w.plan, worker, own, threadIdx.x % 128 == 0, barrier);
-            Parts<TURNS>::go_on(w, work.from * S::CLUSTER + (int)blockIdx.x % S::CLUSTER, sum[0],
-                                threadIdx.x % S::OWNERS);
-        }
-#pragma unroll
-        for (int i = 0; !begun && i < S::PARTS * S::N / 2; i++) sum[i / (S::N / 2)][i % (S::N / 2)] = 0.0f;
-#pragma unroll
-        for (int i = 0; i < S::PARTS; i++) hopper::wgmma_hold(sum[i]);
-        multiply<TYPE, TURNS>(sum, pipe, at, work.last - work.first);
-        if (work.to >= 0) {
-            Parts<TURNS>::leave(w, work.to * S::CLUSTER + (int)blockIdx.x % S::CLUSTER, sum[0],
-                                threadIdx.x % S::OWNERS);
-            if (work.handed) hopper::hand_over(w.plan, worker, own, threadIdx.x % 128 == 0, barrier);
-            continue;
-        }
-        const hopper::TilePlace tile = w.place_of(work.tile);
-        const int64_t first_row = (int64_t)(tile.row * S::CLUSTER + rank_of<TURNS>()) * M + (TURNS ? 0 : group * 64),
-                      first_col = (int64_t)tile.col * S::N;
-        unsigned char *boxes = pipe.behind() + group * 2 * BOX_BYTES;
-        if (!TURNS && w.accumulate && w.reached) store<TURNS, !TURNS>(map_c, w, sum, boxes, first_row, first_col);
-        else store<TURNS, false>(map_c, w, sum, boxes, first_row, first_col);
-    }
-    if (TURNS ? turn == group : group == 0) hopper::wait_turn(); /* as often as the other passes it */
-    if (threadIdx.x % 128 == 0) hopper::store_wait<0>();
-}
+/* The kernel as persistent.h wants it. The blocks of a cluster bring half of B's panel each, for both. */
+template <tsr_dtype TYPE, bool TURNS_> struct Wgmma : hopper::Persistent<Parts<TURNS_>> {
+    typedef Sizes<TURNS_> S;
+    typedef Parts<TURNS_> Base;
+    typedef ::Work Work;
+    typedef typename S::Pipe Pipe;
+    typedef ::Sums<TURNS_> Sums;
+    typedef typename Pipe::State State;
+    struct Lane {};
+    static constexpr int CLUSTER = S::CLUSTER;
+    static constexpr int THREADS = GROUPS * 128;
+    static constexpr int HOLDERS = 128, BARRIER = 3;
+    static constexpr int RELEASING = (TURNS_ ? 1 : GROUPS) * 4 * S::CLUSTER;
+    static constexpr int PRODUCER_REGISTERS = 40;
+    static constexpr bool WGMMA_ADDS = true, TURNS = TURNS_;
 
-template <tsr_dtype TYPE, bool TURNS>
-__global__ void __launch_bounds__(THREADS, 1)
-    gemm_wgmma(const __grid_constant__ CUtensorMap map_a, const __grid_constant__ CUtensorMap map_b,
-               const __grid_constant__ CUtensorMap map_c, const __grid_constant__ Work w) {
-    if (!hopper::FOR_SM90A) return __trap(); /* the registry never gets here */
-    using S = Sizes<TURNS>;
-    TSR_SHARED_DYNAMIC(unsigned char, shared);
-    const typename S::Pipe pipe(shared, 1, (TURNS ? 1 : GROUPS) * 4 * S::CLUSTER);
-    if (threadIdx.x == GROUPS * 128) {
-        hopper::prefetch_map(&map_a);
-        hopper::prefetch_map(&map_b);
-        if (w.reached) hopper::prefetch_map(&map_c);
+    static __device__ __forceinline__ void open(const Work &w) {
+        hopper::prefetch_map(&w.map_a);
+        hopper::prefetch_map(&w.map_b);
+        if (w.reached) hopper::prefetch_map(&w.map_c);
     }
-    __syncthreads();
-    if (!TURNS) hopper::cluster_barrier();
-    if (threadIdx.x >= GROUPS * 128) {
-        hopper::registers_give<40>();
-        if (threadIdx.x == GROUPS * 128) produce<TURNS>(&map_a, &map_b, &map_c, w, pipe);
-    } else {
-        hopper::registers_take<232>();
-        consume<TYPE, TURNS>(&map_c, w, pipe);
+    /* no arrival may come from the other block when this one is gone */
+    static __device__ __forceinline__ void close(const Pipe &pipe, State at) {
+        if (S::CLUSTER > 1) pipe.drain(at);
     }
-}
+    static __device__ __forceinline__ float &at(Sums &sum, int i) { return sum[i / (S::N / 2)][i % (S::N / 2)]; }
+    static __device__ __forceinline__ int flag(int group) { return TURNS ? 0 : rank_of<TURNS>() * GROUPS + group; }
+
+    static __device__ __forceinline__ void bring(const Work &w, const Pipe &pipe, State &at,
+                                                 const hopper::WorkTile &work) {
+        const int rank = rank_of<TURNS>();
+        const uint64_t keep = hopper::evict_last();
+        const hopper::TilePlace tile = w.place_of(work.tile);
+        const int row = (tile.row * S::CLUSTER + rank) * M, col = tile.col * S::N;
+        const int row_b = w.product_rows > 0 ? row / w.product_rows * w.product_depth : 0;
+        if (w.accumulate && w.reached && work.to < 0) {
+            for (int i = 0; i < M / BOX_ROWS * (S::N / BOX_COLS); i++)
+                hopper::prefetch_tensor(&w.map_c, row + i % 2 * BOX_ROWS, col + i / 2 * BOX_COLS);
+        }
+        for (int p = work.first; p < work.last; p++, at.step()) {
+            unsigned char *stage = pipe.stage(at.stage);
+            uint64_t *full = pipe.full(at.stage);
+            pipe.acquire(at);
+            /* blocks beside this one take the same rows, now and next */
+            hopper::copy_tensor_keep(stage, &w.map_a, row, p * K, full, keep);
+#pragma unroll
+            for (int i = 0; i < S::N / 64 / S::CLUSTER; i++) {
+                const int square = rank * (S::N / 64 / S::CLUSTER) + i;
+                unsigned char *to = stage + A_BYTES + square * SQUARE_BYTES;
+                if (TURNS) hopper::copy_tensor(to, &w.map_b, row_b + p * K, col + square * 64, full);
+                else hopper::copy_tensor_to(3, to, &w.map_b, row_b + p * K, col + square * 64, full);
+            }
+        }
+    }
+
+    /* A group: its part of every work of this block, or with TURNS every second work. */
+    struct Consumer : hopper::EveryWork {
+        int turn = 0;
+        __device__ __forceinline__ void begin() const {
+            if (threadIdx.x / 128 == 1) hopper::pass_turn(); /* the other begins */
+        }
+        __device__ __forceinline__ bool skips(State &at, const hopper::WorkTile &work) {
+            const bool others = turn != (int)threadIdx.x / 128;
+            turn ^= 1;
+            if (others) at.step(work.last - work.first);
+            return others;
+        }
+        __device__ __forceinline__ void multiply(const Work &, const Pipe &pipe, const Lane &, State &at,
+                                                 const hopper::WorkTile &work, bool, Sums &sum) const {
+#pragma unroll
+            for (int i = 0; i < S::PARTS; i++) hopper::wgmma_hold(sum[i]);
+            ::multiply<TYPE, TURNS>(sum, pipe, at, work.last - work.first);
+        }
+        __device__ __forceinline__ void finish(const Work &w, const Pipe &pipe, const Lane &,
+                                               const hopper::WorkTile &work, Sums &sum) const {
+            if (work.to >= 0) return Base::leave(w, work.to, sum[0]);
+            const int group = (int)threadIdx.x / 128;
+            const hopper::TilePlace tile = w.place_of(work.tile);
+            const int64_t row = (int64_t)(tile.row * S::CLUSTER + rank_of<TURNS>()) * M + (TURNS ? 0 : group * 64),
+                          col = (int64_t)tile.col * S::N;
+            unsigned char *boxes = pipe.behind() + group * 2 * BOX_BYTES;
+            if (!TURNS && w.accumulate && w.reached) store<TURNS, !TURNS>(&w.map_c, w, sum, boxes, row, col);
+            else store<TURNS, false>(&w.map_c, w, sum, boxes, row, col);
+        }
+        __device__ __forceinline__ void end() const {
+            const int group = (int)threadIdx.x / 128;
+            if (TURNS ? turn == group : group == 0) hopper::wait_turn(); /* as often as the other passes it */
+            if (threadIdx.x % 128 == 0) hopper::store_wait<0>();
+        }
+    };
+};
 
 /* ---- operands that tensor copies cannot reach ------------------------------------------------ */
 
@@ -275,18 +261,18 @@ tsr_status launch_as(tsr_device *device, tsr_stream *stream, const tsr_gemm_args
     const int64_t k = args->k;
     unsigned char *room_a = (unsigned char *)args->workspace, *room_b = room_a + aligned_bytes(m, k);
     Work w;
-    CUtensorMap map_a, map_b, map_c = {};
     hopper::take_product(&w, args, M * S::CLUSTER, S::N);
     w.product_rows = w.product_depth = 0;
+    w.band = BAND;
     w.reached = tsr_tensor_map_reaches(args->c, args->ldc, sizeof(float));
     TSR_TRY(hopper::plan_tiles(S::CUT, &w, tsr_ceil_div(k, K), S::CLUSTER));
     TSR_TRY(hopper::parts_clear(stream, &w, room_b + aligned_bytes(k, n)));
-    TSR_TRY(map_operand(device, stream, TYPE, args->a, m, k, args->lda, M, false, room_a, &map_a));
-    TSR_TRY(map_operand(device, stream, TYPE, args->b, k, n, args->ldb, K, false, room_b, &map_b));
-    if (w.reached) TSR_TRY(tsr_tensor_map(args->c, TSR_F32, m, n, args->ldc, BOX, &map_c));
+    TSR_TRY(map_operand(device, stream, TYPE, args->a, m, k, args->lda, M, false, room_a, &w.map_a));
+    TSR_TRY(map_operand(device, stream, TYPE, args->b, k, n, args->ldb, K, false, room_b, &w.map_b));
+    if (w.reached) TSR_TRY(tsr_tensor_map(args->c, TSR_F32, m, n, args->ldc, BOX, &w.map_c));
 
-    TSR_TRY(launch_clusters(gemm_wgmma<TYPE, TURNS>, stream, (int64_t)w.plan.workers * S::CLUSTER,
-                            S::Pipe::SHARED_BYTES, S::CLUSTER, map_a, map_b, map_c, w));
+    TSR_TRY(launch_clusters(hopper::gemm<Wgmma<TYPE, TURNS>>, stream, (int64_t)w.plan.workers * S::CLUSTER,
+                            S::Pipe::SHARED_BYTES, S::CLUSTER, w));
     return hopper::gather_launch<Parts<TURNS>>(stream, w, w.plan.pieces >= MANY_PARTS ? Parts<TURNS>::STRANDS : 1);
 }
 
@@ -325,25 +311,37 @@ template <tsr_dtype TYPE> tsr_status launch_slices(tsr_device *device, tsr_strea
 
 /* ---- stacks of products (tsr_wgmma_stack) -------------------------------------------------------- */
 
-template <tsr_dtype TYPE> tsr_status launch_stack(tsr_stream *stream, const tsr_gemm_args *args) {
-    using S = Sizes<true>;
+template <tsr_dtype TYPE, bool TURNS> tsr_status launch_stack_as(tsr_stream *stream, const tsr_gemm_args *args) {
+    using S = Sizes<TURNS>;
     constexpr tsr_tensor_box BOX_A = {.rows = M, .cols = 64, .swizzle = 128},
                              BOX_B = {.rows = K, .cols = 64, .swizzle = 128};
     tsr_gemm_args all = *args;
     Work w;
-    CUtensorMap map_a, map_b, map_c;
     all.m = args->batch * args->m;
-    hopper::take_product(&w, &all, M, S::N);
+    hopper::take_product(&w, &all, M * S::CLUSTER, S::N);
     w.product_rows = (int)args->m;
     w.product_depth = (int)args->k;
+    w.band = (int)tsr_min(BAND, args->m / (M * S::CLUSTER));
     w.reached = true;
-    TSR_TRY(hopper::plan_tiles(S::CUT, &w, args->k / K, 1));
+    TSR_TRY(hopper::plan_tiles(S::CUT, &w, args->k / K, S::CLUSTER));
     TSR_TRY(hopper::parts_clear(stream, &w, nullptr));
-    TSR_TRY(tsr_tensor_map(args->a, TYPE, all.m, args->k, args->lda, BOX_A, &map_a));
-    TSR_TRY(tsr_tensor_map(args->b, TYPE, args->batch * args->k, args->n, args->ldb, BOX_B, &map_b));
-    TSR_TRY(tsr_tensor_map(args->c, TSR_F32, all.m, args->n, args->ldc, BOX, &map_c));
-    return launch_clusters(gemm_wgmma<TYPE, true>, stream, w.plan.workers, S::Pipe::SHARED_BYTES, 1, map_a, map_b,
-                           map_c, w);
+    TSR_TRY(tsr_tensor_map(args->a, TYPE, all.m, args->k, args->lda, BOX_A, &w.map_a));
+    TSR_TRY(tsr_tensor_map(args->b, TYPE, args->batch * args->k, args->n, args->ldb, BOX_B, &w.map_b));
+    TSR_TRY(tsr_tensor_map(args->c, TSR_F32, all.m, args->n, args->ldc, BOX, &w.map_c));
+    return launch_clusters(hopper::gemm<Wgmma<TYPE, TURNS>>, stream, (int64_t)w.plan.workers * S::CLUSTER,
+                           S::Pipe::SHARED_BYTES, S::CLUSTER, w);
+}
+
+/* Tiles that two groups share ask the L2 cache for half as much. In a stack, whose operands come from memory, they are
+ * quicker however short: 410 TFLOP/s instead of 301 for 1024 products of 512³ in bf16 on an H200, 235 instead of 226
+ * at 256³. */
+template <tsr_dtype TYPE> tsr_status launch_stack(tsr_stream *stream, const tsr_gemm_args *args) {
+    using Shared = Sizes<false>;
+    const int64_t rows = M * Shared::CLUSTER;
+    const bool whole = args->m % rows == 0 && args->n % Shared::N == 0;
+    const int64_t tiles = args->batch * (args->m / rows) * (args->n / Shared::N);
+    return whole && tiles >= Shared::CUT.full ? launch_stack_as<TYPE, false>(stream, args)
+                                              : launch_stack_as<TYPE, true>(stream, args);
 }
 
 template <tsr_dtype TYPE> tsr_status launch_part(tsr_device *device, tsr_stream *stream, const tsr_gemm_args *args) {
@@ -395,8 +393,9 @@ template <tsr_dtype TYPE> tsr_status shape(tsr_device *, int64_t m, int64_t n, i
         return shape_of(gemm_wgmma_slices<TYPE>, SLICE_M, SLICE_N, SlicePipe::SHARED_BYTES, SLICE_CLUSTER, m, n, k,
                         out);
     if (takes_turns(m, k))
-        return shape_of(gemm_wgmma<TYPE, true>, M, Turns::N, Turns::Pipe::SHARED_BYTES, 1, m, n, k, out);
-    return shape_of(gemm_wgmma<TYPE, false>, M, Shared::N, Shared::Pipe::SHARED_BYTES, Shared::CLUSTER, m, n, k, out);
+        return shape_of(hopper::gemm<Wgmma<TYPE, true>>, M, Turns::N, Turns::Pipe::SHARED_BYTES, 1, m, n, k, out);
+    return shape_of(hopper::gemm<Wgmma<TYPE, false>>, M, Shared::N, Shared::Pipe::SHARED_BYTES, Shared::CLUSTER, m, n,
+                    k, out);
 }
 
 /* The tensor cores align the 16 products and the sum of a step to the largest of them, keep at least 2 bits below

@@ -116,6 +116,17 @@ template <bool TURNS> struct Parts : hopper::Parts<float, M, Sizes<TURNS>::N, K,
     static constexpr int UNROLL = 16;
     static constexpr int ACROSS = S::OWNERS / THREADS;
     static constexpr int GROUPS = S::CLUSTER * QUADS * ACROSS;
+    static constexpr int CLUSTER = S::CLUSTER;
+    static constexpr hopper::Cut CUT = S::CUT;
+    typedef hopper::Parts<float, M, S::N, K, S::OWNERS, 4> Base;
+    /* a part of a cluster is one of each of its blocks */
+    static __device__ __forceinline__ int own_part(int part) { return part * CLUSTER + (int)blockIdx.x % CLUSTER; }
+    static __device__ __forceinline__ void leave(const Work &w, int part, const float *sum) {
+        Base::leave(w, own_part(part), sum, threadIdx.x % S::OWNERS);
+    }
+    static __device__ __forceinline__ void go_on(const Work &w, int part, float *sum) {
+        Base::go_on(w, own_part(part), sum, threadIdx.x % S::OWNERS);
+    }
     static __device__ __forceinline__ void add(const Work &w, int part, int group, int thread, float (&sum)[4]) {
         const int owner = group % ACROSS * THREADS + thread, quads = part * S::CLUSTER * QUADS + group / ACROSS;
         hopper::add4(sum, w.parts[(int64_t)quads * S::OWNERS + owner]);

@@ -5,6 +5,7 @@
 
 #include "kernels/gemm/hopper/gather.h"
 #include "kernels/gemm/hopper/pipeline.h"
+#include "kernels/gemm/hopper/tensor_map.h"
 
 namespace {
 
@@ -19,7 +20,7 @@ constexpr int BOX_COLS = 32;
 constexpr int BOX_BYTES = BOX_ROWS * BOX_COLS * 4;
 constexpr int BOXES = 8;
 constexpr int QUADS = 32; /* a thread's sums of a tile, in fours */
-constexpr int BAND = 16;  /* rows of tiles that blocks walk together */
+constexpr int BAND = 16;  /* rows of tiles that blocks walk together, at most */
 
 template <bool TURNS> struct Sizes {
     static constexpr int N = TURNS ? 128 : 256;
@@ -33,18 +34,21 @@ template <bool TURNS> struct Sizes {
 };
 template <bool TURNS> using Sums = float[Sizes<TURNS>::PARTS][Sizes<TURNS>::N / 2];
 
+template <bool TURNS> __device__ __forceinline__ int rank_of() { return TURNS ? 0 : (int)hopper::cluster_rank(); }
+
 struct Work {
+    CUtensorMap map_a, map_b, map_c; /* map_c if `reached` */
     float *c;
     int64_t ldc, m, n;
-    float4 *parts;            /* of sums, a block of the cluster after the other */
-    int tiles_m, tiles_n;     /* a tile here is a cluster's */
-    hopper::TilePlan plan;    /* workers are clusters */
-    bool accumulate, reached; /* reached: by tensor copies */
-    /* of a stack of products: rows of C of one, and of B. 0: one product. Tiles that take turns alone */
-    int product_rows, product_depth;
+    float4 *parts;                   /* of sums, a block of the cluster after the other */
+    int tiles_m, tiles_n;            /* a tile here is a cluster's */
+    hopper::TilePlan plan;           /* workers are clusters */
+    bool accumulate, reached;        /* reached: by tensor copies */
+    int product_rows, product_depth; /* of a stack: rows of C of one product, and of B. 0: one product */
+    int band;                        /* rows of tiles that blocks walk together: those of one product of a stack */
 
     __device__ __forceinline__ hopper::TilePlace place_of(int tile) const {
-        return hopper::tile_at(tile, tiles_m, tiles_n, BAND);
+        return hopper::tile_at(tile, tiles_m, tiles_n, band);
     }
 };
 

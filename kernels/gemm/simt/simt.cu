@@ -11,7 +11,7 @@
  * which the operand cache keeps, and what the compiler makes of the loop (registers, order) decides how often the
  * other two stand in one bank.
  * A block uses: 199872 (fp32) or 200416 (fp64) bytes of shared memory and 384 threads of 168 registers, of which 256
- * get 232, on sm_90a; 50 or 35 KiB, 256 threads and at most 255 registers elsewhere. One block a multiprocessor.
+ * get 240, on sm_90a; 50 or 35 KiB, 256 threads and at most 255 registers elsewhere. One block a multiprocessor.
  * Requirements: workspace for a copy of B, where A is packed (n ≥ 2560) for that, too, k·n and m·k elements and
  * padding, and at most 33 MiB for parts of sums.
  * Arithmetic intensity: 256·128/(256+128)/2 = 42.7 flop/byte in fp32; 128·128/(128+128)/4 = 16 in fp64.
@@ -47,7 +47,7 @@ __device__ __forceinline__ void multiply(const Work<T> &w, Stages<T> &stages, in
     constexpr int OWN_M = Tile<T>::OWN_M;
     constexpr int OWN_N = Tile<T>::OWN_N;
     constexpr int LANES_M = Tile<T>::LANES_M;
-    constexpr int TURN[OWN_M] = {4, 2, 7, 3, 6, 0, 5, 1};
+    constexpr int TURN[OWN_M] = {7, 2, 4, 3, 6, 0, 5, 1};
 #pragma unroll 1
     for (int t = 0; t < panels; t++) {
         T own_a[2][OWN_M], own_b[2][OWN_N];
@@ -147,40 +147,87 @@ template <typename T> struct Simt : hopper::Parts<T, Tile<T>::M, Tile<T>::N, UNI
     }
 };
 
-template <typename T>
-__global__ void __launch_bounds__(ALL_THREADS, 1)
-    gemm_simt(const __grid_constant__ Work<T> w, const __grid_constant__ Map map_b) {
-    if (w.predicate && *w.predicate == 0) return;
-    TSR_SHARED_DYNAMIC(unsigned char, shared);
-    Stages<T> stages(w, shared);
-    hopper::TileScheduler scheduler(w.plan, (int)blockIdx.x);
-    hopper::WorkTile s;
 #ifdef TSR_SIMT_TMA
-    if (threadIdx.x >= THREADS) {
-        hopper::registers_give<40>();
-        if (w.packed && threadIdx.x > THREADS) return;
-        while (scheduler.next(w.plan, &s)) stages.produce(w, map_b, panels_of(w, s));
-        hopper::copies_wait();
-        return;
+/* The kernel as hopper/persistent.h wants it. */
+template <typename T> struct SimtTma : hopper::Persistent<Simt<T>> {
+    typedef ::Work<T> Work;
+    typedef ::Pipe<T> Pipe;
+    typedef typename Pipe::State State;
+    typedef T Sums[Tile<T>::OWN_M][Tile<T>::OWN_N];
+    static constexpr int HOLDERS = ::THREADS, BARRIER = 1;
+    static constexpr int RELEASING = ::THREADS;
+    static constexpr int PRODUCER_REGISTERS = 24;
+    static constexpr bool WGMMA_ADDS = false;
+
+    static __device__ __forceinline__ T &at(Sums &sum, int i) { return sum[i / Tile<T>::OWN_N][i % Tile<T>::OWN_N]; }
+    /* the whole warpgroup turns A */
+    static __device__ __forceinline__ uint32_t filling(const Work &w) { return w.packed ? 1 : 1 + PRODUCERS; }
+    static __device__ __forceinline__ void bring(const Work &w, const Pipe &pipe, State &at,
+                                                 const hopper::WorkTile &work) {
+        for (Panels p = panels_of(w, work); p.count > 0; p.count--, p.k += K<T>, at.step()) {
+            uint64_t *full = pipe.full(at.stage);
+            T *stage = stage_of<T>(pipe, at.stage);
+            hopper::barrier_wait(pipe.empty(at.stage), at.phase ^ 1); /* as all are at first */
+            if (threadIdx.x == ::THREADS) {
+                hopper::barrier_expect(full, ((w.packed ? A_ELEMENTS<T> : 0) + B_ELEMENTS<T>)*sizeof(T));
+                if (w.packed) hopper::copy_bulk(stage, packed_at(w, p.row, p.k), A_ELEMENTS<T> * sizeof(T), full);
+                hopper::copy_tensor(stage + A_ELEMENTS<T>, &w.map_b, (int)p.k, (int)p.col, full);
+            }
+            if (w.packed) continue;
+            if (p.row + Tile<T>::M <= w.m && p.k + K<T> <= w.k) transpose<true>(w, stage, p.row, p.k);
+            else transpose<false>(w, stage, p.row, p.k);
+            hopper::copies_arrive(full);
+        }
     }
-    hopper::registers_take<232>();
+    static __device__ __forceinline__ void close(const Pipe &, State) { hopper::copies_wait(); }
+
+    struct Lane {
+        const int own_row = first_row<T>(), own_col = first_col<T>();
+    };
+    struct Consumer : hopper::EveryWork {
+        __device__ __forceinline__ void multiply(const Work &w, const Pipe &pipe, const Lane &lane, State &at,
+                                                 const hopper::WorkTile &work, bool, Sums &sum) const {
+            Stages<T> stages = {pipe, at};
+            ::multiply(w, stages, panels_of(w, work).count, lane.own_row, lane.own_col, sum);
+        }
+        __device__ __forceinline__ void finish(const Work &w, const Pipe &, const Lane &, const hopper::WorkTile &work,
+                                               const Sums &sum) const {
+            if (work.to < 0) store(w, work.tile, sum);
+            else Simt<T>::leave(w, work.to, sum[0]);
+        }
+    };
+};
 #else
-    (void)map_b;
-#endif
-    const int own_row = first_row<T>(), own_col = first_col<T>();
-    while (scheduler.next(w.plan, &s)) {
-        const Panels panels = panels_of(w, s);
+/* The same without TMA: all threads bring panels in and multiply them. */
+template <typename T> __device__ __forceinline__ void run(const Work<T> &w) {
+    TSR_SHARED_DYNAMIC(unsigned char, shared);
+    const int worker = (int)blockIdx.x;
+    const auto barrier = [] { __syncthreads(); };
+    Stages<T> stages(w, shared);
+    hopper::TileScheduler scheduler(w.plan, worker);
+    for (hopper::WorkTile work; scheduler.next(w.plan, &work);) {
+        const Panels panels = panels_of(w, work);
         T sum[Tile<T>::OWN_M][Tile<T>::OWN_N] = {};
-        if (s.from >= 0) {
-            hopper::take_over(w.plan, (int)blockIdx.x, 0, threadIdx.x == 0, multipliers_wait);
-            Simt<T>::go_on(w, s.from, sum[0]);
+        if (work.from >= 0) {
+            hopper::take_over(w.plan, worker, 0, threadIdx.x == 0, barrier);
+            Simt<T>::go_on(w, work.from, sum[0]);
         }
         stages.begin(w, panels);
-        multiply(w, stages, panels.count, own_row, own_col, sum);
-        if (s.to < 0) store(w, s.tile, sum);
-        else Simt<T>::leave(w, s.to, sum[0]);
-        if (s.handed) hopper::hand_over(w.plan, (int)blockIdx.x, 0, threadIdx.x == 0, multipliers_wait);
+        multiply(w, stages, panels.count, first_row<T>(), first_col<T>(), sum);
+        if (work.to < 0) store(w, work.tile, sum);
+        else Simt<T>::leave(w, work.to, sum[0]);
+        if (work.handed) hopper::hand_over(w.plan, worker, 0, threadIdx.x == 0, barrier);
     }
+}
+#endif
+
+template <typename T> __global__ void __launch_bounds__(ALL_THREADS, 1) gemm_simt(const __grid_constant__ Work<T> w) {
+    if (Simt<T>::left_out(w)) return;
+#ifdef TSR_SIMT_TMA
+    hopper::run<SimtTma<T>>(w);
+#else
+    run(w);
+#endif
 }
 
 /* ---- the kernel as the contract wants it ----------------------------------------------------- */
@@ -210,11 +257,10 @@ template <typename T> tsr_status prepare(Build *build) {
     return tsr_gemm_allow_shared(gemm_simt<T>, build->shared_bytes);
 }
 
-template <typename T>
-tsr_status multiply_tiles(tsr_stream *stream, const Build &build, Work<T> w, void *parts, const Map &map_b) {
+template <typename T> tsr_status multiply_tiles(tsr_stream *stream, const Build &build, Work<T> w, void *parts) {
     TSR_TRY(hopper::plan_tiles(Simt<T>::CUT, &w, tsr_ceil_div(w.k, UNIT)));
     TSR_TRY(hopper::parts_clear(stream, &w, parts));
-    TSR_TRY(TSR_LAUNCH(gemm_simt<T>, (unsigned)w.plan.workers, build.threads, build.shared_bytes, stream, w, map_b));
+    TSR_TRY(TSR_LAUNCH(gemm_simt<T>, (unsigned)w.plan.workers, build.threads, build.shared_bytes, stream, w));
     return hopper::gather_launch<Simt<T>>(stream, w);
 }
 
@@ -252,12 +298,11 @@ template <typename T> tsr_status launch(tsr_device *, tsr_stream *stream, const 
     TSR_TRY(prepare_where(stream, p));
     w.wide_b = aligned(w.b, w.ldb);
     w.wide_c = aligned(w.c, w.ldc);
-    Map map_b = {};
 #ifdef TSR_HAVE_HOPPER
     if (build.tma)
-        TSR_TRY(tsr_tensor_map(w.b, Tile<T>::TYPE, k, n, w.ldb, {.rows = build.panel, .cols = Tile<T>::N}, &map_b));
+        TSR_TRY(tsr_tensor_map(w.b, Tile<T>::TYPE, k, n, w.ldb, {.rows = build.panel, .cols = Tile<T>::N}, &w.map_b));
 #endif
-    return multiply_tiles(stream, build, w, at_b + copied_b_bytes<T>(k, n), map_b);
+    return multiply_tiles(stream, build, w, at_b + copied_b_bytes<T>(k, n));
 }
 
 template <typename T> tsr_status shape(tsr_device *, int64_t m, int64_t n, int64_t k, tsr_gemm_shape *out) {

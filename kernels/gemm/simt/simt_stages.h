@@ -7,7 +7,7 @@
 #include "kernels/gemm/simt/simt_operands.h"
 
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
-#include "kernels/gemm/hopper/pipeline.h"
+#include "kernels/gemm/hopper/persistent.h"
 #define TSR_SIMT_TMA 1
 #endif
 
@@ -54,6 +54,7 @@ template <typename T> struct Work {
     int tiles_m, tiles_n;
     hopper::TilePlan plan;     /* its panels: units of k */
     T *parts;                  /* of sums */
+    Map map_b;                 /* for TMA */
     const unsigned *predicate; /* as in tsr_gemm_args */
 
     __device__ __forceinline__ hopper::TilePlace place_of(int tile) const {
@@ -80,69 +81,39 @@ template <typename T> __device__ __forceinline__ const T *packed_at(const Work<T
     return w.a + (row / Tile<T>::M * w.plan.panels * UNIT + k) * PITCH<T>;
 }
 
-/* Of the threads that multiply. */
-__device__ __forceinline__ void multipliers_wait() {
-#ifdef TSR_SIMT_TMA
-    hopper::named_wait(1, THREADS);
-#else
-    __syncthreads();
-#endif
-}
-
 #ifdef TSR_SIMT_TMA
 template <typename T>
 using Pipe = hopper::Pipeline<STAGES<T>, STAGE_ELEMENTS<T> *(int)sizeof(T), IDLE *(int)sizeof(T), 1, BOX_ALIGNMENT>;
 
+template <typename T> __device__ __forceinline__ T *stage_of(const Pipe<T> &pipe, int stage) {
+    return reinterpret_cast<T *>(pipe.stages) + stage * STAGE_ELEMENTS<T>;
+}
+
+/* A's panel at row and k to a stage, transposed: a warp takes 8 elements along k of 4 rows at a time. WHOLE: all of it
+ * lies in A. */
+template <bool WHOLE, typename T>
+__device__ __forceinline__ void transpose(const Work<T> &w, T *stage, int64_t row, int64_t k) {
+    constexpr int ALONG = 8, ROWS = PRODUCERS / ALONG;
+    const int x = (int)threadIdx.x % ALONG, y = ((int)threadIdx.x - THREADS) / ALONG;
+    const T *from = w.a + (row + y) * w.lda + k + x;
+    const uint32_t to = hopper::shared_address(stage + x * PITCH<T> + y);
+#pragma unroll(WHOLE ? Tile <T>::M / ROWS : 1)
+    for (int i = 0; i < Tile<T>::M; i += ROWS, from += ROWS * w.lda) {
+#pragma unroll
+        for (int l = 0; l < K<T>; l += ALONG) {
+            const bool inside = WHOLE || (row + y + i < w.m && k + x + l < w.k);
+            hopper::copy_async<sizeof(T)>(to + (l * PITCH<T> + i) * (int)sizeof(T), inside ? from + l : w.a, inside);
+        }
+    }
+}
+
 /* The pipeline, and where in it a thread is. */
 template <typename T> struct Stages {
-    Pipe<T> pipe;
-    typename Pipe<T>::State at;
+    const Pipe<T> &pipe;
+    typename Pipe<T>::State &at;
 
-    __device__ __forceinline__ Stages(const Work<T> &w, unsigned char *shared)
-        : pipe(shared, w.packed ? 1 : 1 + PRODUCERS, THREADS), at{0, 0} {
-        __syncthreads();
-    }
-    __device__ __forceinline__ T *stage() const {
-        return reinterpret_cast<T *>(pipe.stages) + at.stage * STAGE_ELEMENTS<T>;
-    }
-    __device__ __forceinline__ const T *idle() const {
-        return reinterpret_cast<const T *>(pipe.stages) + STAGES<T> * STAGE_ELEMENTS<T>;
-    }
-    /* A's panel at row and k, transposed: a warp takes 8 elements along k of 4 rows at a time. WHOLE: all of it lies
-     * in A. */
-    template <bool WHOLE> __device__ __forceinline__ void transpose(const Work<T> &w, int64_t row, int64_t k) const {
-        constexpr int ALONG = 8, ROWS = PRODUCERS / ALONG;
-        const int x = (int)threadIdx.x % ALONG, y = ((int)threadIdx.x - THREADS) / ALONG;
-        const T *from = w.a + (row + y) * w.lda + k + x;
-        const uint32_t to = hopper::shared_address(stage() + x * PITCH<T> + y);
-#pragma unroll(WHOLE ? Tile <T>::M / ROWS : 1)
-        for (int i = 0; i < Tile<T>::M; i += ROWS, from += ROWS * w.lda) {
-#pragma unroll
-            for (int l = 0; l < K<T>; l += ALONG) {
-                const bool inside = WHOLE || (row + y + i < w.m && k + x + l < w.k);
-                hopper::copy_async<sizeof(T)>(to + (l * PITCH<T> + i) * (int)sizeof(T), inside ? from + l : w.a,
-                                              inside);
-            }
-        }
-    }
-    /* The producing warpgroup, or its first thread alone where A is packed: asks for panels, each as soon as there
-     * is a place for it. */
-    __device__ __forceinline__ void produce(const Work<T> &w, const Map &map_b, Panels p) {
-        for (; p.count > 0; p.count--, p.k += K<T>, at.step()) {
-            uint64_t *full = pipe.full(at.stage);
-            hopper::barrier_wait(pipe.empty(at.stage), at.phase ^ 1); /* as all are at first */
-            if (threadIdx.x == THREADS) {
-                hopper::barrier_expect(full, ((w.packed ? A_ELEMENTS<T> : 0) + B_ELEMENTS<T>)*sizeof(T));
-                if (w.packed) hopper::copy_bulk(stage(), packed_at(w, p.row, p.k), A_ELEMENTS<T> * sizeof(T), full);
-                hopper::copy_tensor(stage() + A_ELEMENTS<T>, &map_b, (int)p.k, (int)p.col, full);
-            }
-            if (w.packed) continue;
-            if (p.row + Tile<T>::M <= w.m && p.k + K<T> <= w.k) transpose<true>(w, p.row, p.k);
-            else transpose<false>(w, p.row, p.k);
-            hopper::copies_arrive(full);
-        }
-    }
-    __device__ __forceinline__ void begin(const Work<T> &, const Panels &) {}
+    __device__ __forceinline__ T *stage() const { return stage_of<T>(pipe, at.stage); }
+    __device__ __forceinline__ const T *idle() const { return stage_of<T>(pipe, STAGES<T>); }
     __device__ __forceinline__ void wait(const Work<T> &) { pipe.wait(at); }
     /* Every thread arrives: racecheck does not follow a warp's reads through one lane to the asynchronous copies
      * that write next. */
