@@ -39,13 +39,18 @@ template <typename In, typename Out> struct Work {
 
 /* ---- panels ---------------------------------------------------------------------------------- */
 
-/* 16 bytes to shared memory, of which the first `bytes` are read and the rest is zero. */
-template <typename T> __device__ __forceinline__ void copy_16(T *to, const T *from, int bytes) {
-#ifdef TSR_BATCHED_ASYNC
-    hopper::copy_async_16(hopper::shared_address(to), from, bytes);
-#else
+/* COUNT elements to shared memory, of which the first `left` are read and the rest is zero. */
+template <int COUNT, typename T> __device__ __forceinline__ void copy_group(T *to, const T *from, int left) {
 #pragma unroll
-    for (int e = 0; e < 16 / (int)sizeof(T); e++) to[e] = e * (int)sizeof(T) < bytes ? from[e] : T(0);
+    for (int e = 0; e < COUNT; e++) to[e] = e < left ? from[e] : T(0);
+}
+/* 16 bytes to shared memory, or zeros. */
+template <typename T> __device__ __forceinline__ void copy_16(T *to, const T *from, bool inside) {
+#ifdef TSR_BATCHED_ASYNC
+    hopper::copy_async_16(hopper::shared_address(to), from, inside);
+#else
+    constexpr int COUNT = 16 / (int)sizeof(T);
+    copy_group<COUNT>(to, from, inside ? COUNT : 0);
 #endif
 }
 __device__ __forceinline__ void commit() {
@@ -74,16 +79,14 @@ template <typename T, int ROWS, int COLS, int PITCH, int THREADS> struct Share {
     template <bool WIDE>
     static __device__ __forceinline__ void load(T *to, const T *own, int64_t ld, int rows, int cols) {
         const int rest = cols - col(), most = rest < 0 ? 0 : rest < GROUP ? rest : GROUP;
+        /* a copy of 16 bytes reads beyond the matrix where that ends inside them, whatever it leaves of them */
+        const bool whole = WIDE && most % GROUP == 0;
 #pragma unroll
         for (int i = 0; i < ROWS; i += STEP) {
             const int left = row() + i < rows ? most : 0;
             const T *x = own + i * ld;
-            if (WIDE) {
-                copy_16(to + i * PITCH, x, left * (int)sizeof(T));
-            } else {
-#pragma unroll
-                for (int e = 0; e < GROUP; e++) to[i * PITCH + e] = e < left ? x[e] : T(0);
-            }
+            if (whole) copy_16(to + i * PITCH, x, left > 0);
+            else copy_group<GROUP>(to + i * PITCH, x, left);
         }
     }
 };

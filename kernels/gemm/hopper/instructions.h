@@ -77,9 +77,9 @@ __device__ __forceinline__ void copies_arrive(uint64_t *barrier) {
 /* Until all of it is. */
 __device__ __forceinline__ void copies_wait() { asm volatile("cp.async.wait_all;" ::: "memory"); }
 
-/* 16 bytes, of which the first `bytes` are read and the rest becomes zero; around the L1 cache. */
-__device__ __forceinline__ void copy_async_16(uint32_t to, const void *from, int bytes) {
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(bytes) : "memory");
+/* 16 bytes, or zeros; around the L1 cache. */
+__device__ __forceinline__ void copy_async_16(uint32_t to, const void *from, bool inside) {
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(inside ? 16 : 0) : "memory");
 }
 /* This thread's copies since the last group are a group. */
 __device__ __forceinline__ void copies_commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }

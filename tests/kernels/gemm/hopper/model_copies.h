@@ -240,14 +240,12 @@ inline void copies_wait() {
     while (hopper_model::copies_of(own, hopper_model::Copy::ASYNC, 0)) tsr_emulation_wait(own, "its copies");
 }
 /* Copies in groups are carried out as late as can be: when they are waited for. */
-inline void copy_async_16(uint32_t to, const void *from, int bytes) {
+inline void copy_async_16(uint32_t to, const void *from, bool inside) {
     hopper_model::CopyingThread *own = hopper_model::copying_thread();
-    if (to % 16 != 0 || (uintptr_t)from % 16 != 0 || bytes < 0 || bytes > 16)
-        tsr_emulation_complain("16 bytes to address %u, of them %d read", to, bytes);
+    if (to % 16 != 0 || (uintptr_t)from % 16 != 0) tsr_emulation_complain("16 bytes to address %u", to);
     memset(hopper_model::place(tsr_emulation_rank(), to, 16), 0xff, 16);
     if (own->groups.empty()) own->groups.emplace_back();
-    own->groups.back().push_back({to, from, bytes});
-    own->groups.back().push_back({to + (uint32_t)bytes, nullptr, 16 - bytes});
+    own->groups.back().push_back({to, inside ? from : nullptr, 16});
 }
 inline void copies_commit() {
     hopper_model::CopyingThread *own = hopper_model::copying_thread();
