@@ -41,8 +41,8 @@ tsr_status tsr_hdf5_find_chunks(const tsr_store_desc *desc, tsr_chunk_range rang
     tsr_h5_noted *noted = NULL;
     char why[600];
     tsr_h5_enter();
-    tsr_status status = tsr_h5_open_noting(desc->name.file, false,
-                                           "to find its chunks; check it with h5ls, copy it again", &id, &noted);
+    tsr_status status =
+        tsr_h5_open_noting(desc->name.file, NULL, "to find its chunks; check it with h5ls, copy it again", &id, &noted);
     if (status == TSR_OK && (dataset = H5Dopen2(id, desc->name.path, H5P_DEFAULT)) < 0)
         status = tsr_h5_fail(TSR_ERR_IO, "cannot open '%s:%s'", desc->name.file, desc->name.path);
     const bool opened = status == TSR_OK;

@@ -36,6 +36,7 @@ typedef struct {
     tsr_chunk_guard guard;
     int watch_fd; /* MPI-IO: of the file that is read, which MPI does not name; else -1 */
     bool writable;
+    tsr_h5_refused refused; /* of what was written */
 } hdf5_store;
 
 #define CHUNKS_MAX 4096 /* in one call: HDF5 keeps about a kilobyte for each */
@@ -130,6 +131,7 @@ static tsr_status move(hdf5_store *s, tsr_rect rect, char *memory, int64_t ld, b
             char *at = memory + (size_t)(row * ld + col) * element;
             if (status == TSR_OK) {
                 status = transfer(s, part, at, ld, write);
+                if (write && status == TSR_OK) status = tsr_h5_check_written(desc->name.file, &s->refused);
                 if (status != TSR_OK && !write && desc->chunk_rows > 0) status = name_chunk(s, part, at, ld);
             }
             tsr_h5_leave();
@@ -282,8 +284,8 @@ static tsr_status open_through_hdf5(const tsr_store_desc *desc, tsr_io_mode mode
     if (!file_order) s->base.desc.element = hdf5_element(desc, mode);
     tsr_h5_enter();
     tsr_status status = mode == TSR_IO_MPIO ? open_mpio(desc->name.file, write, comm, &s->file)
-                        : write             ? tsr_h5_open_write(desc->name.file, "use --io direct", &s->file)
-                                            : tsr_h5_open_read(desc->name.file, &s->file);
+                        : write ? tsr_h5_open_write(desc->name.file, "use --io direct", &s->refused, &s->file)
+                                : tsr_h5_open_read(desc->name.file, &s->file);
     if (status == TSR_OK && !write && mode != TSR_IO_MPIO) status = tsr_h5_watch(&s->base, s->file);
     if (status == TSR_OK) status = open_dataset(s);
     if (status == TSR_OK && mode != TSR_IO_MPIO) status = tsr_h5_check_address(&s->base, s->dataset);

@@ -31,9 +31,12 @@ hid_t tsr_h5_access(bool locking) {
     return -1;
 }
 
-static hid_t open_with(const char *file, unsigned flags, bool locking, char text[TSR_H5_ERROR_CHARS]) {
+/* For writing with `refused`. */
+static hid_t open_with(const char *file, tsr_h5_refused *refused, bool locking, char text[TSR_H5_ERROR_CHARS]) {
+    hid_t id = -1;
     hid_t access = tsr_h5_access(locking);
-    hid_t id = access < 0 ? -1 : H5Fopen(file, flags, access);
+    if (access >= 0 && (!refused || tsr_h5_set_writing(access, refused)))
+        id = H5Fopen(file, refused ? H5F_ACC_RDWR : H5F_ACC_RDONLY, access);
     if (id < 0) tsr_h5_error_text(text);
     if (access >= 0) H5Pclose(access);
     return id;
@@ -43,10 +46,9 @@ tsr_status tsr_h5_open_read(const char *file, hid_t *id) {
     char text[TSR_H5_ERROR_CHARS];
     *id = -1;
     TSR_TRY(tsr_h5_room(file));
-    *id = open_with(file, H5F_ACC_RDONLY, true, text);
+    *id = open_with(file, NULL, true, text);
     /* a file system without locks (NFS, Lustre) is no reason to refuse; a writer at work (EAGAIN) is */
-    if (*id < 0 && strstr(text, "lock file") && !strstr(text, "errno = 11,"))
-        *id = open_with(file, H5F_ACC_RDONLY, false, text);
+    if (*id < 0 && strstr(text, "lock file") && !strstr(text, "errno = 11,")) *id = open_with(file, NULL, false, text);
     if (*id >= 0) return TSR_OK;
     if (strstr(text, "lock file"))
         return tsr_fail(
@@ -61,11 +63,11 @@ tsr_status tsr_h5_open_read(const char *file, hid_t *id) {
         file, text);
 }
 
-tsr_status tsr_h5_open_write(const char *file, const char *advice, hid_t *id) {
+tsr_status tsr_h5_open_write(const char *file, const char *advice, tsr_h5_refused *refused, hid_t *id) {
     char text[TSR_H5_ERROR_CHARS];
     *id = -1;
     TSR_TRY(tsr_h5_room(file));
-    *id = open_with(file, H5F_ACC_RDWR, false, text);
+    *id = open_with(file, refused, false, text);
     if (*id >= 0) return TSR_OK;
     return tsr_fail(TSR_ERR_IO, "cannot open '%s' for writing through HDF5; %s (HDF5: %s)", file, advice, text);
 }

@@ -4,6 +4,7 @@
 
 #include <hdf5.h>
 
+#include "io/hdf5/access/hdf5_noting.h"
 #include "io/store.h"
 
 /* TSR_ERR_MEMORY unless there is what HDF5 takes to open a file: where its own caches do not fit, 1.10 crashes
@@ -14,8 +15,8 @@ hid_t tsr_h5_access(bool locking);
 /* Opens a file for reading (best-effort locking) that tsr_h5_probe found to be HDF5. */
 tsr_status tsr_h5_open_read(const char *file, hid_t *id);
 /* Opens one of our temporary files for reading and writing (no HDF5 locks: ranks share it). `advice`: what to do when
- * it fails. */
-tsr_status tsr_h5_open_write(const char *file, const char *advice, hid_t *id);
+ * it fails. `refused` (hdf5_noting.h) lives until the file is closed. */
+tsr_status tsr_h5_open_write(const char *file, const char *advice, tsr_h5_refused *refused, hid_t *id);
 #define TSR_CHECK_FOLDER "check that its folder can be written to and has room"
 
 /* The descriptor of a file that was opened without MPI-IO: HDF5's own. */

@@ -30,12 +30,13 @@ static hid_t create_file(const char *name, hid_t creation, hid_t access) {
 
 /* Opens the temporary file for HDF5: the copy of the target, or a new file. Large datasets start at whole MiB, but
  * behind MATLAB's block, for which HDF5 allows no alignment larger than it. */
-static tsr_status open_temporary(const char *name, bool copied, bool for_matlab, hid_t *file) {
+static tsr_status open_temporary(const char *name, bool copied, bool for_matlab, tsr_h5_refused *refused, hid_t *file) {
     TSR_TRY(tsr_h5_room(name));
     tsr_status status = TSR_OK;
     hid_t access = tsr_h5_access(false);
     const hid_t creation = H5Pcreate(H5P_FILE_CREATE);
-    if (access >= 0 && creation >= 0 && H5Pset_userblock(creation, for_matlab ? TSR_MATLAB_BLOCK_BYTES : 0) >= 0 &&
+    if (access >= 0 && tsr_h5_set_writing(access, refused) && creation >= 0 &&
+        H5Pset_userblock(creation, for_matlab ? TSR_MATLAB_BLOCK_BYTES : 0) >= 0 &&
         H5Pset_alignment(access, ALIGNMENT_BYTES, for_matlab ? 1 : ALIGNMENT_BYTES) >= 0)
         *file = copied ? H5Fopen(name, H5F_ACC_RDWR, access) : create_file(name, creation, access);
     if (*file < 0) status = tsr_h5_fail(TSR_ERR_IO, "cannot open the temporary file '%s'", name);
@@ -110,9 +111,10 @@ static tsr_status make_dataset(const tsr_output_spec *spec, const tsr_target *ta
     tsr_h5_found found;
     int32_t one = 1;
     hid_t dataset = -1, file = -1;
+    tsr_h5_refused refused = {0};
     const bool for_matlab = !target->others && tsr_h5_is_for_matlab(spec);
     tsr_h5_enter();
-    TSR_TRY_DONE(open_temporary(name, target->others, for_matlab, &file));
+    TSR_TRY_DONE(open_temporary(name, target->others, for_matlab, &refused, &file));
     if (target->others) {
         tsr_h5_forget_scales(file, target->path);
         TSR_TRY_DONE(delete_old(file, target->path));
@@ -124,10 +126,7 @@ static tsr_status make_dataset(const tsr_output_spec *spec, const tsr_target *ta
     TSR_TRY_DONE(tsr_h5_inspect(dataset, target->path, INT64_MAX, true, &found));
     *desc = found.desc;
 done:
-    if (dataset >= 0 && H5Dclose(dataset) < 0 && status == TSR_OK)
-        status = tsr_h5_fail(TSR_ERR_IO, "cannot close the dataset in '%s'", name);
-    if (file >= 0 && H5Fclose(file) < 0 && status == TSR_OK)
-        status = tsr_h5_fail(TSR_ERR_IO, "cannot close '%s'", name);
+    status = tsr_h5_close_written(file, dataset, name, &refused, status);
     tsr_h5_leave();
     if (status == TSR_OK && for_matlab) status = tsr_h5_write_matlab_block(name, fd);
     return status;
@@ -158,8 +157,9 @@ static tsr_status complete(const tsr_output *output, const tsr_run_record *recor
     char run_path[TSR_PATH_CHARS + 8];
     const char *name = output->desc.name.file, *path = output->desc.name.path;
     hid_t file = -1, dataset = -1;
+    tsr_h5_refused refused = {0};
     tsr_h5_enter();
-    TSR_TRY_DONE(tsr_h5_open_write(name, TSR_CHECK_FOLDER, &file));
+    TSR_TRY_DONE(tsr_h5_open_write(name, TSR_CHECK_FOLDER, &refused, &file));
     snprintf(run_path, sizeof run_path, "%s.run", path);
     if (record) TSR_TRY_DONE(tsr_record_write_hdf5(record, file, run_path));
     dataset = H5Dopen2(file, path, H5P_DEFAULT);
@@ -171,10 +171,7 @@ static tsr_status complete(const tsr_output *output, const tsr_run_record *recor
     if (H5Adelete(dataset, TSR_INCOMPLETE) < 0)
         status = tsr_h5_fail(TSR_ERR_IO, "cannot mark '%s' in '%s' complete", path, name);
 done:
-    if (dataset >= 0 && H5Dclose(dataset) < 0 && status == TSR_OK)
-        status = tsr_h5_fail(TSR_ERR_IO, "cannot close the dataset in '%s'", name);
-    if (file >= 0 && H5Fclose(file) < 0 && status == TSR_OK)
-        status = tsr_h5_fail(TSR_ERR_IO, "cannot close '%s'", name);
+    status = tsr_h5_close_written(file, dataset, name, &refused, status);
     tsr_h5_leave();
     return status;
 }

@@ -27,30 +27,19 @@ static tsr_status reserve_one(hid_t dataset, tsr_h5_noted *noted, const tsr_stor
     return TSR_OK;
 }
 
-static tsr_status close_file(const tsr_store_desc *desc, hid_t file, hid_t dataset) {
-    tsr_status status = TSR_OK;
-    if (dataset >= 0 && H5Dclose(dataset) < 0)
-        status = tsr_h5_fail(TSR_ERR_IO, "cannot close the dataset in '%s'", desc->name.file);
-    if (H5Fclose(file) < 0 && status == TSR_OK)
-        status = tsr_h5_fail(TSR_ERR_IO, "cannot close '%s'; check the disk", desc->name.file);
-    return status;
-}
-
 tsr_status tsr_chunks_reserve(const tsr_output *output, const tsr_chunk_size *sizes, int64_t *addresses) {
     const tsr_store_desc *desc = &output->desc;
     const int64_t count = tsr_output_chunks(output);
     tsr_h5_noted *noted = NULL;
+    tsr_h5_refused refused = {0};
     hid_t file = -1, dataset = -1;
     tsr_h5_enter();
-    tsr_status status = tsr_h5_open_noting(desc->name.file, true, TSR_CHECK_FOLDER, &file, &noted);
+    tsr_status status = tsr_h5_open_noting(desc->name.file, &refused, TSR_CHECK_FOLDER, &file, &noted);
     if (status == TSR_OK && (dataset = H5Dopen2(file, desc->name.path, H5P_DEFAULT)) < 0)
         status = tsr_h5_fail(TSR_ERR_IO, "cannot open '%s' in '%s'", desc->name.path, desc->name.file);
     for (int64_t c = 0; c < count && status == TSR_OK; c++)
         status = reserve_one(dataset, noted, desc, c, &sizes[c], &addresses[c]);
-    char message[1024];
-    snprintf(message, sizeof message, "%s", tsr_message());
-    const tsr_status closed = file >= 0 ? close_file(desc, file, dataset) : TSR_OK;
+    status = tsr_h5_close_written(file, dataset, desc->name.file, &refused, status);
     tsr_h5_leave();
-    if (status != TSR_OK) tsr_message_set(message); /* not what came of it when the file was closed */
-    return status != TSR_OK ? status : closed;
+    return status;
 }
