@@ -14,6 +14,7 @@
 #include "io/files/unfinished.h"
 
 #define UNCHANGED "; nothing under the output's name has changed, run the command again"
+#define DRAIN_SECONDS 15
 #define LOST "a rank of this job was killed, perhaps because memory ran out"
 #define IN_PLACE "; the output is whole and in place"
 
@@ -52,6 +53,7 @@ static tsr_once *once;
 static bool near_first; /* rank 0 of the job is on this node */
 static bool spread;     /* others are on other nodes */
 static char who[96];    /* "rank 1 on HOST: " */
+static atomic_bool drains, asked;
 static atomic_bool ending;
 static pthread_t ender;
 
@@ -78,6 +80,10 @@ static bool begin_end(void) {
  * another node that was stopped alone, or failed (multiply.c), too. */
 static void stop(int number) {
     const tsr_run_log *log = atomic_load(&log_to_end);
+    if (atomic_load(&drains) && !atomic_exchange(&asked, true)) {
+        alarm(DRAIN_SECONDS);
+        return;
+    }
     if (log && atomic_load(&log->finished)) return; /* the run ends anyway, as it says */
     (void)begin_end();                              /* no stop signal comes while one is handled */
     tsr_progress_wipe(); /* now, as a launcher leaves little time, and again, as a thread may be drawing */
@@ -185,6 +191,10 @@ void tsr_interrupt_log(const tsr_run_log *log) { atomic_store(&log_to_end, log);
 
 void tsr_interrupt_guard(const tsr_output *output) { tsr_unfinished_output(output->desc.name.file, output->target); }
 
+void tsr_interrupt_drain(bool drain) { atomic_store(&drains, drain); }
+
+bool tsr_interrupt_asked(void) { return atomic_load(&asked); }
+
 void tsr_interrupt_wait(void) {
     while (atomic_load(&ending)) pause();
 }
@@ -214,4 +224,6 @@ const tsr_guard tsr_interrupt_guards = {.watch = tsr_interrupt_watch,
                                         .log = tsr_interrupt_log,
                                         .output = tsr_interrupt_guard,
                                         .wait = tsr_interrupt_wait,
-                                        .release = tsr_interrupt_release};
+                                        .release = tsr_interrupt_release,
+                                        .drain = tsr_interrupt_drain,
+                                        .asked = tsr_interrupt_asked};

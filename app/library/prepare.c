@@ -67,6 +67,10 @@ static void advance(void *context, double done, double under_way) {
 
 static bool stopped(void *context) { return tsr_run_stopped(context); }
 
+static tsr_status written(void *context, tsr_rect rect, const void *memory) {
+    return tsr_run_note_part(context, rect, memory);
+}
+
 tsr_status tsr_run_open_trace(tsr_run *run) {
     tsr_forecast forecast;
     if (!run->traced) return TSR_OK;
@@ -91,6 +95,7 @@ static tsr_status open_executor(tsr_run *run) {
                        .trace = run->trace,
                        .signs = tsr_watch_signs(run->watch),
                        .progress = advance,
+                       .written = run->resume.asked ? written : NULL,
                        .stopped = stopped,
                        .progress_context = run};
     run->buffers = NULL;
@@ -106,7 +111,7 @@ static tsr_status allocate_output(void *context) {
 }
 
 static void announce_output(const tsr_run *run) {
-    if (run->calls->output_made) run->calls->output_made(run->calls->context, &run->output);
+    if (run->calls->output_made && !run->resume.asked) run->calls->output_made(run->calls->context, &run->output);
 }
 
 /* What describes the dimension of an input that becomes one of C's; `dropped`: C lacks it. */
@@ -189,8 +194,12 @@ static void warn_of_left_out(tsr_run *run) {
 
 static tsr_status create_output(void *context) {
     tsr_run *run = context;
-    carry(run);
-    TSR_TRY(tsr_output_begin(&run->spec, &run->output));
+    if (run->resume.unfinished) {
+        tsr_run_take_left(run);
+    } else {
+        carry(run);
+        TSR_TRY(tsr_output_begin(&run->spec, &run->output));
+    }
     announce_output(run);
     if (!run->output.in_memory) return allocate_output(run);
     tsr_task_start(&run->allocation, allocate_output, run);
@@ -253,6 +262,7 @@ tsr_status tsr_run_prepare(tsr_run *run) {
     TSR_TRY(tsr_run_allocate_holdings(run));
     tsr_run_mark(run, TSR_STARTUP_ALLOCATION);
     TSR_TRY(tsr_agree(comm, run->grid.active ? open_stores(run) : TSR_OK));
+    TSR_TRY(tsr_run_keep_parts(run));
     tsr_run_mark(run, TSR_STARTUP_FILES);
     tsr_listener_begin(&run->calls->progress, "multiply", tsr_run_flops(run) * (double)tsr_run_rounds(run), "FLOP");
     tsr_status status = run->grid.active ? open_executor(run) : TSR_OK;

@@ -177,7 +177,10 @@ static tsr_status multiply_products(tsr_run *run) {
     const tsr_span mine = tsr_run_share(run);
     if (!run->grid.active) return TSR_OK;
     for (run->products_done = 0; run->products_done < mine.count; run->products_done++) {
+        bool nothing;
         select_matrices(run, mine.start + run->products_done);
+        TSR_TRY(tsr_run_leave_out(run, &nothing));
+        if (nothing) continue;
         TSR_TRY(tsr_executor_run(run->executor, &run->mine));
     }
     return TSR_OK;
@@ -194,6 +197,7 @@ static tsr_status multiply(tsr_run *run) {
     /* Before C is put together: what was read belongs together. Where it does not, that is why reading failed. */
     const tsr_status unchanged = tsr_inputs_unchanged((tsr_store *const[]){run->a, run->b, run->c0}, 3);
     if (unchanged != TSR_OK) status = unchanged;
+    if (status == TSR_OK) status = tsr_run_commit_parts(run);
     if (!finished && run->plan.p * run->plan.q * run->plan.r > 1) give_up(run, status);
     if (status == TSR_OK) status = tsr_run_go_on(run);
     if (status == TSR_OK && run->calls->multiplied) run->calls->multiplied(run->calls->context, 1);
@@ -256,6 +260,7 @@ static tsr_run begin(const tsr_world *world, const tsr_run_options *options, con
                    .trace_file = options->trace,
                    .traced = options->trace || calls->steps.step,
                    .products = {.count = 1},
+                   .resume = {.asked = options->target.resume},
                    .teams = 1,
                    .startup_marked = world->started_seconds};
     tsr_run_mark(&run, TSR_STARTUP_MPI);
@@ -267,9 +272,10 @@ static tsr_run begin(const tsr_world *world, const tsr_run_options *options, con
 static tsr_status plan(tsr_run *run, const tsr_run_options *options) {
     tsr_device_opening opening;
     tsr_device_begin(run->world, run->engine.device, &opening);
-    tsr_status described = tsr_run_describe(run, &options->product, &options->target);
-    if (described != TSR_OK) tsr_device_give_up(&opening);
+    tsr_status described = tsr_run_describe(run, options);
+    if (described != TSR_OK || run->resume.complete) tsr_device_give_up(&opening);
     TSR_TRY(described);
+    if (run->resume.complete) return TSR_OK;
     tsr_run_mark(run, TSR_STARTUP_FILES);
     tsr_run_explain_types(run, &options->product);
     return tsr_run_choose(run, &opening);
@@ -298,6 +304,7 @@ static tsr_status produce(tsr_run *run, const tsr_run_options *options) {
 static void release(tsr_run *run, tsr_status status) {
     if (status == TSR_OK) tsr_watch_close(run->watch);
     else tsr_watch_leave(run->watch);
+    tsr_run_leave_resume(run, status);
     tsr_trace_close(run->trace);
     tsr_run_leave_chunks(run);
     tsr_run_leave_pieces(run);
@@ -314,16 +321,34 @@ static void release(tsr_run *run, tsr_status status) {
     run->device->ops->close(run->device);
 }
 
+/* Nothing was begun: the plan failed, or C is there. */
+static tsr_status leave_early(tsr_run *run, tsr_status status) {
+    char text[TSR_FILE_CHARS + 64];
+    if (status == TSR_OK && run->calls->complete) {
+        snprintf(text, sizeof text, "'%s' is complete: nothing is left to do", run->spec.name.file);
+        run->calls->complete(run->calls->context, text);
+    }
+    tsr_run_leave_resume(run, status);
+    if (status != TSR_OK) return status;
+    tsr_run_leave_memory(run);
+    tsr_run_leave_chunks(run);
+    tsr_run_leave_pieces(run);
+    return TSR_OK;
+}
+
 tsr_status tsr_run_multiply(const tsr_world *world, const tsr_run_options *options, const tsr_run_calls *calls) {
     tsr_run run = begin(world, options, calls);
-    TSR_TRY(tsr_agree(world->comm, plan(&run, options)));
+    const tsr_status planned = tsr_agree(world->comm, plan(&run, options));
+    if (planned != TSR_OK || run.resume.complete) return leave_early(&run, planned);
     const tsr_status status = produce(&run, options);
     release(&run, status);
+    if (status == TSR_ERR_STOPPED) tsr_run_say_kept(&run);
     return tsr_agree(world->comm, status);
 }
 
 tsr_status tsr_run_plan(const tsr_world *world, const tsr_run_options *options, const tsr_run_calls *calls) {
     tsr_run run = begin(world, options, calls);
+    run.resume.dry = true;
     TSR_TRY(tsr_agree(world->comm, plan(&run, options)));
     tsr_status status = tsr_run_forecast_moves(&run);
     if (status == TSR_OK && calls->planned) status = calls->planned(calls->context, &run);

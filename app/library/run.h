@@ -45,6 +45,9 @@ typedef struct {
     bool shuffle;
     tsr_compress compress;
     bool attributes; /* those of A go with C */
+    /* What is whole of C stays when the run ends early, and a later run with the same product goes on behind it
+     * (io/output/resume.h). */
+    bool resume;
 } tsr_run_target;
 
 /* With what: each is chosen unless given. */
@@ -114,6 +117,8 @@ typedef struct {
     /* The steps of all ranks, on rank 0 before `published`; the same functions on every rank, or none. Where memory to
      * keep them is missing, it hears of none, and a warning says so. */
     tsr_trace_sink steps;
+    /* Every rank: C was there, made by an earlier run of the same settings (target.resume). The run ends well. */
+    void (*complete)(void *context, const char *text);
     /* Rank 0: C has its name. The record lives until this returns; a failure is the run's. */
     tsr_status (*published)(void *context, const tsr_run_record *record, const tsr_output_spec *spec,
                             const tsr_output *output);

@@ -266,7 +266,9 @@ static tsr_status make_problem(tsr_run *run, const tsr_run_product *product, con
     return TSR_OK;
 }
 
-tsr_status tsr_run_describe(tsr_run *run, const tsr_run_product *product, const tsr_run_target *target) {
+tsr_status tsr_run_describe(tsr_run *run, const tsr_run_options *options) {
+    const tsr_run_product *product = &options->product;
+    const tsr_run_target *target = &options->target;
     const bool first = run->world->rank == 0;
     run->swapped = product->order == TSR_ORDER_COL;
     TSR_TRY(tsr_run_take_memory(run, product));
@@ -278,7 +280,11 @@ tsr_status tsr_run_describe(tsr_run *run, const tsr_run_product *product, const 
     TSR_TRY(tsr_input_find_chunks(run->world, &run->from.c0));
     TSR_TRY(make_problem(run, product, target));
     bool on_disk = false;
-    status = first && !tsr_run_in_memory(run, TSR_RUN_C) ? tsr_output_check(&run->spec, &on_disk) : TSR_OK;
+    if (run->resume.asked) TSR_TRY(tsr_run_refuse_resume(run));
+    if (run->resume.asked && !run->resume.dry) TSR_TRY(tsr_run_find_left(run, options));
+    const bool file = !tsr_run_in_memory(run, TSR_RUN_C);
+    if (run->resume.complete || run->resume.unfinished) on_disk = run->problem.c_on_disk; /* it was checked then */
+    else status = first && file ? tsr_output_check(&run->spec, &on_disk) : TSR_OK;
     if (status == TSR_OK && first && run->trace_file) status = tsr_trace_file_check(run->trace_file);
     TSR_TRY(tsr_share(run->world->comm, status, &on_disk, sizeof on_disk));
     run->problem.c_on_disk = on_disk && run->spec.chunk_rows == 0; /* chunks are written whole */

@@ -6,6 +6,7 @@
 #include "app/library/run.h"
 #include "app/products/shapes.h"
 #include "io/describe/carried.h"
+#include "io/output/resume.h"
 #include "mpi/distribute/redistribute.h"
 #include "mpi/execute/execute.h"
 #include "mpi/execute/task.h"
@@ -35,6 +36,21 @@ enum { TSR_RUN_MOVES = TSR_TRACE_REDISTRIBUTIONS };
 typedef struct {
     double most, all;
 } tsr_run_move;
+
+/* A run whose output may be left unfinished (target.resume). */
+typedef struct {
+    bool asked;
+    bool dry;               /* a plan alone: nothing is looked for */
+    bool complete;          /* C is there: nothing is left to do */
+    bool unfinished;        /* an earlier run left an output to go on with */
+    tsr_journal_head *head; /* rank 0: of that, or of this run's journal */
+    int64_t cut[2];         /* super-blocks of the first run; 0, 0: this is it */
+    tsr_part *parts;        /* of C that are whole */
+    int64_t count;
+    int64_t product_rows;  /* rows of C before those of the product that runs, as parts count them */
+    tsr_journal *journal;  /* NULL: this rank writes nothing */
+    struct tsr_done *done; /* of the product that runs */
+} tsr_run_resume;
 
 typedef struct tsr_run {
     const tsr_world *world;
@@ -68,6 +84,7 @@ typedef struct tsr_run {
     tsr_carried *carried;
     const tsr_store_desc *carried_of[TSR_DIMENSIONS_MAX];
     tsr_output output;
+    tsr_run_resume resume;
     tsr_task allocation; /* rank 0: of the output's bytes on the disk */
     tsr_device *device;
     tsr_device_facts facts;
@@ -178,7 +195,7 @@ tsr_status tsr_run_return_memory(tsr_run *run);
 void tsr_run_leave_memory(tsr_run *run); /* Local. */
 
 /* run_problem.c: what is multiplied: the files, the problem, where the product goes. */
-tsr_status tsr_run_describe(tsr_run *run, const tsr_run_product *product, const tsr_run_target *target);
+tsr_status tsr_run_describe(tsr_run *run, const tsr_run_options *options);
 /* Local. Notes why C is f64 where nobody asked for that, and warns that C may not be exact. */
 void tsr_run_explain_types(const tsr_run *run, const tsr_run_product *product);
 
@@ -190,6 +207,25 @@ tsr_status tsr_run_make_plan(tsr_run *run);
 void tsr_run_leave_chunks(tsr_run *run); /* Local. Where the chunks of what is read are is not wanted any more */
 
 void tsr_run_leave_pieces(tsr_run *run); /* Local. Nor where their elements lie: no input is opened any more */
+
+/* resume/resume.c: outputs that may be left unfinished; nothing happens without target.resume. */
+/* What an earlier run left of C; run->resume says it. */
+tsr_status tsr_run_find_left(tsr_run *run, const tsr_run_options *options);
+tsr_status tsr_run_refuse_resume(const tsr_run *run); /* Local. What cannot be left unfinished */
+/* Local, rank 0. The output that was left, in run->output. */
+void tsr_run_take_left(tsr_run *run);
+/* Checks what was left, notes what is whole, and opens the journal: from here on the output stays. */
+tsr_status tsr_run_keep_parts(tsr_run *run);
+/* Local, an active rank: what the plan leaves out of the product that is selected, and whether that is all. */
+tsr_status tsr_run_leave_out(tsr_run *run, bool *nothing);
+/* Local. A rectangle of C was written (tsr_execution.written). */
+tsr_status tsr_run_note_part(tsr_run *run, tsr_rect rect, const void *memory);
+/* Local. Records what was written. */
+tsr_status tsr_run_commit_parts(tsr_run *run);
+/* Local. The message of a run that was stopped: how much of C is kept. */
+void tsr_run_say_kept(const tsr_run *run);
+/* Local. Memory, thread and file of the journal; where the check found C wrong, what was kept, too. */
+void tsr_run_leave_resume(tsr_run *run, tsr_status status);
 
 /* prepare.c: from the plan to an open executor. */
 tsr_status tsr_run_prepare(tsr_run *run);

@@ -167,6 +167,11 @@ typedef struct {
     int (*progress)(void *progress_context, const tessera_progress *progress);
     void *progress_context; /* not owned */
     const char *report;     /* the page of the run goes to this file: HTML with its timeline, as of tessera report */
+
+    /* What is whole of C stays where the run is cancelled, fails or is killed, and a later call with the same matrices
+     * and options goes on behind it, on any number of ranks. Where C is whole that call does nothing, well, and *record
+     * is NULL. Waits for C's bytes to be on stable storage every few seconds. */
+    int resume;
 } tessera_multiply_options;
 
 /* The defaults, of the caller's size. */
@@ -183,7 +188,8 @@ typedef struct tessera_record tessera_record;
 
 /* Collective. Multiplies the matrices named `a` and `b` into `c`: "file.h5:/path", "file.h5:/path[0:10,5]",
  * "file.npy", "file.bin:f32:1000x2000", and all that the program takes. `options` NULL: the defaults. `record` may be
- * NULL; *record is NULL after a failure. TESSERA_ERR_CHECK where the check finds C wrong: nothing is published then. */
+ * NULL; *record is NULL after a failure, and where `resume` finds C whole. TESSERA_ERR_CHECK where the check finds C
+ * wrong: nothing is published then. */
 TESSERA_API int tessera_multiply(tessera_context *context, const char *a, const char *b, const char *c,
                                  const tessera_multiply_options *options, tessera_record **record);
 /* Collective. How that would run: kernel, grid, memory, steps, predicted seconds, as tessera multiply --dry-run prints

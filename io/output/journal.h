@@ -61,7 +61,7 @@ tsr_status tsr_journal_open(const char *name, int rank, tsr_status (*sync)(void 
 tsr_status tsr_journal_add(tsr_journal *journal, const tsr_part *part);
 /* All that was added is recorded when this returns. */
 tsr_status tsr_journal_commit(tsr_journal *journal);
-/* Rank 0, when no part is under way: a record of the state, on stable storage. */
+/* When no rank adds parts any more: a record of the state behind all others, on stable storage. */
 tsr_status tsr_journal_say(tsr_journal *journal, const tsr_journal_state *state);
 /* Without a commit; NULL is fine. */
 void tsr_journal_close(tsr_journal *journal);

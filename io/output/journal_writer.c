@@ -43,6 +43,13 @@ static int64_t place_of(const tsr_journal *j, int64_t index) {
            index % RECORDS_OF_A_BLOCK * (int64_t)sizeof(tsr_journal_record);
 }
 
+static tsr_status sync_records(const tsr_journal *j, int error) {
+    if (!error && fdatasync(j->fd) != 0) error = errno;
+    if (!error) return TSR_OK;
+    return tsr_fail(tsr_write_status(error), "cannot write '%s', by which a run could go on later: %s", j->name,
+                    strerror(error));
+}
+
 static tsr_status write_records(tsr_journal *j, const tsr_journal_record *records, int count) {
     int error = 0;
     for (int done = 0; done < count && !error;) {
@@ -52,10 +59,7 @@ static tsr_status write_records(tsr_journal *j, const tsr_journal_record *record
         done += some;
         j->written += some;
     }
-    if (!error && fdatasync(j->fd) != 0) error = errno;
-    if (!error) return TSR_OK;
-    return tsr_fail(tsr_write_status(error), "cannot write '%s', by which a run could go on later: %s", j->name,
-                    strerror(error));
+    return sync_records(j, error);
 }
 
 /* What a failure means is kept, and told to whoever asks next. */
@@ -169,10 +173,11 @@ tsr_status tsr_journal_say(tsr_journal *j, const tsr_journal_state *state) {
                                  .digest = j->image.digest};
     memcpy(record.values, state->identity, sizeof state->identity);
     tsr_record_seal(&record);
-    pthread_mutex_lock(&j->writing);
-    const tsr_status status = write_records(j, &record, 1);
-    pthread_mutex_unlock(&j->writing);
-    return status;
+    struct stat st;
+    int error = fstat(j->fd, &st) == 0 ? 0 : errno;
+    const int64_t end = error ? 0 : tsr_round_up((int64_t)st.st_size, TSR_JOURNAL_BLOCK);
+    if (!error) error = tsr_write_at(j->fd, &record, sizeof record, end);
+    return sync_records(j, error);
 }
 
 void tsr_journal_close(tsr_journal *j) {

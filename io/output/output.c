@@ -15,6 +15,7 @@
 #include "io/files/unfinished.h"
 #include "io/output/output_chunks.h"
 #include "io/output/output_private.h"
+#include "io/output/resume.h"
 
 /* ---- create ---------------------------------------------------------------------------------- */
 
@@ -67,7 +68,7 @@ tsr_status tsr_output_begin(const tsr_output_spec *spec, tsr_output *output) {
     tsr_status status;
     memset(&made, 0, sizeof made);
     TSR_TRY(tsr_target_check(spec, &target));
-    TSR_TRY(tsr_temporary_create(&target, name, &made.lock_fd));
+    TSR_TRY(tsr_temporary_create(&target, spec->force, name, &made.lock_fd));
     keep_attributes(&target, &made);
     if (target.others) TSR_TRY_DONE(tsr_temporary_copy(&target, name, made.lock_fd));
     TSR_TRY_DONE(kind->output->make(spec, &target, name, made.lock_fd, &made.desc));
@@ -156,20 +157,23 @@ static tsr_status sync_temporary(const tsr_output *output) {
 tsr_status tsr_output_publish(const tsr_output *output, const tsr_run_record *record, const char *command) {
     bool unchanged;
     tsr_status status;
+    if (output->journal[0]) TSR_TRY(tsr_resume_publishing(output));
     TSR_TRY_DONE(tsr_store_kind_of(&output->desc.name)->output->complete(output, record, command));
     if (output->target_existed) tsr_attributes_keep(output->target, output->lock_fd, NULL); /* as they are now */
     TSR_TRY_DONE(sync_temporary(output));
     TSR_TRY_DONE(target_unchanged(output, &unchanged));
     status = unchanged ? rename_to(output, output->target) : keep_beside(output);
+    if (output->journal[0] && status == TSR_OK) tsr_resume_published(output);
+    else if (output->journal[0] && !unchanged) tsr_resume_forget(output);
 done:
-    if (status != TSR_OK) unlink(output->desc.name.file); /* gone already when it was renamed */
+    if (status != TSR_OK && !output->journal[0]) unlink(output->desc.name.file); /* gone already when it was renamed */
     tsr_unfinished_done(output->desc.name.file);
     close(output->lock_fd);
     return status;
 }
 
 bool tsr_output_discard(const tsr_output *output) {
-    if (!output->desc.name.file[0]) return false;
+    if (!output->desc.name.file[0] || output->journal[0]) return false;
     const bool removed = unlink(output->desc.name.file) == 0;
     tsr_unfinished_done(output->desc.name.file);
     return removed;

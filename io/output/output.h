@@ -59,10 +59,11 @@ int64_t tsr_output_matrices(const tsr_output_spec *spec);
 
 /* Plain memory: broadcast to every rank. */
 typedef struct {
-    tsr_store_desc desc;         /* desc.name.file is the temporary file; open it with tsr_output_open */
-    char target[TSR_FILE_CHARS]; /* the file's name in the end */
-    size_t encode_bytes;         /* as in the spec */
-    bool in_memory;              /* the file system keeps files in memory */
+    tsr_store_desc desc;              /* desc.name.file is the temporary file; open it with tsr_output_open */
+    char target[TSR_FILE_CHARS];      /* the file's name in the end */
+    size_t encode_bytes;              /* as in the spec */
+    bool in_memory;                   /* the file system keeps files in memory */
+    char journal[TSR_FILE_CHARS + 8]; /* of what may be left unfinished (resume.h); "": it may not */
     /* Of rank 0 alone, between create and publish. The lock says that the temporary file's run is alive: a run that
      * is killed loses it, and the next create removes the file. It ends with publish or the process. */
     int lock_fd;
@@ -94,7 +95,8 @@ tsr_status tsr_output_open(const tsr_output *output, tsr_io_mode mode, const voi
  * permissions and attributes stay as far as the system allows, and syncs the folder. On failure the target is
  * untouched and the temporary file is gone. */
 tsr_status tsr_output_publish(const tsr_output *output, const tsr_run_record *record, const char *command);
-/* Removes the temporary file; any rank, any time. True where this call did: of ranks that do so together one. */
+/* Removes the temporary file; any rank, any time. True where this call did: of ranks that do so together one. What may
+ * be left unfinished stays. */
 bool tsr_output_discard(const tsr_output *output);
 
 #endif

@@ -30,15 +30,12 @@ static const char *base_of(const char *file) {
 
 #define HOST_CHARS 96
 
-typedef enum { FREE, HELD, UNKNOWN } lock_state;
-
-/* Locks belong to the open file (not the process), and do not meet the locks HDF5 takes with flock. A file that is open
- * for reading alone is not locked, only looked at. */
-static lock_state lock_file(int fd, bool writable) {
+/* Locks belong to the open file (not the process), and do not meet the locks HDF5 takes with flock. */
+tsr_lock tsr_temporary_lock(int fd, bool writable) {
     struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
     if (fcntl(fd, writable ? F_OFD_SETLK : F_OFD_GETLK, &lock) != 0)
-        return errno == EAGAIN || errno == EACCES ? HELD : UNKNOWN;
-    return writable || lock.l_type == F_UNLCK ? FREE : HELD;
+        return errno == EAGAIN || errno == EACCES ? TSR_LOCK_HELD : TSR_LOCK_UNKNOWN;
+    return writable || lock.l_type == F_UNLCK ? TSR_LOCK_FREE : TSR_LOCK_HELD;
 }
 
 /* A container that numbers processes apart is a machine of its own: HOST-pNUMBER. */
@@ -66,8 +63,8 @@ static long maker_here(const char *ending) {
     return 0;
 }
 
-/* Whether no process of this machine can have made a file by this name. This one has made none so far. */
-static bool is_dead(const char *ending) {
+/* This process has made none so far. */
+bool tsr_temporary_is_dead(const char *ending) {
     const long pid = maker_here(ending);
     return pid == (long)getpid() || (pid > 0 && kill((pid_t)pid, 0) != 0 && errno == ESRCH);
 }
@@ -95,9 +92,39 @@ static tsr_status busy(const tsr_target *target, const char *name) {
                     target->file, quoted);
 }
 
+typedef struct {
+    const tsr_target *target;
+    bool force;
+} stale_search;
+
+void tsr_beside_temporary(const char *temporary, const char *ending, char *name, size_t chars) {
+    snprintf(name, chars, "%.*s%s", (int)(strlen(temporary) - strlen(".tmp")), temporary, ending);
+}
+
+/* What a run left: an output that a later one may go on with goes only where somebody said so. Another user's file may
+ * stay: it is in nobody's way. */
+static tsr_status remove_left(const stale_search *s, const char *name) {
+    char journal[TSR_FILE_CHARS + 8], head[TSR_FILE_CHARS + 8];
+    struct stat st;
+    tsr_beside_temporary(name, ".parts", journal, sizeof journal);
+    tsr_beside_temporary(name, ".head", head, sizeof head);
+    if (!s->force && lstat(journal, &st) == 0)
+        return tsr_fail(
+            TSR_ERR_EXISTS,
+            "an earlier run with --resume left '%s' unfinished: go on with --resume, or remove what it left "
+            "with --force",
+            s->target->file);
+    unlink(journal);
+    unlink(head);
+    unlink(name);
+    return TSR_OK;
+}
+
 /* A file that can be locked has no living run. What is no plain file is no run's, whatever its name. `ending`: of its
  * name, from the machine on. */
-static tsr_status remove_if_stale(const tsr_target *target, const char *name, const char *ending) {
+static tsr_status remove_if_stale(void *context, const char *name, const char *ending) {
+    const stale_search *s = context;
+    const tsr_target *target = s->target;
     const int flags = O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
     struct stat st;
     if (lstat(name, &st) != 0 ? errno == ENOENT : !S_ISREG(st.st_mode)) return TSR_OK;
@@ -105,25 +132,27 @@ static tsr_status remove_if_stale(const tsr_target *target, const char *name, co
     const bool writable = fd >= 0;
     if (!writable && errno == EACCES) fd = open(name, O_RDONLY | flags); /* another user's */
     if (fd < 0 && errno == ENOENT) return TSR_OK;
-    const lock_state state = fd < 0 ? UNKNOWN : lock_file(fd, writable);
-    const bool stale = state == FREE || (state == UNKNOWN && is_dead(ending));
-    if (stale) unlink(name); /* another user's may stay: it is in nobody's way */
+    const tsr_lock state = fd < 0 ? TSR_LOCK_UNKNOWN : tsr_temporary_lock(fd, writable);
+    const bool stale = state == TSR_LOCK_FREE || (state == TSR_LOCK_UNKNOWN && tsr_temporary_is_dead(ending));
+    const tsr_status status = stale ? remove_left(s, name) : busy(target, name);
     if (fd >= 0) close(fd);
-    return stale ? TSR_OK : busy(target, name);
+    return status;
 }
 
-static tsr_status remove_stale(const tsr_target *target) {
+tsr_status tsr_temporary_each(const tsr_target *target, const char *ending,
+                              tsr_status (*see)(void *context, const char *name, const char *after), void *context) {
     char prefix[TSR_FILE_CHARS + 16], name[2 * TSR_FILE_CHARS];
     if (!tsr_name_beside(base_of(target->file), ".", ".tessera-", prefix, sizeof prefix)) return TSR_OK;
     DIR *folder = opendir(target->folder);
     if (!folder) return TSR_OK; /* a folder may be written but not listed */
     tsr_status status = TSR_OK;
     for (struct dirent *entry; status == TSR_OK && (entry = readdir(folder));) {
-        const size_t chars = strlen(entry->d_name), known = strlen(prefix);
-        if (strncmp(entry->d_name, prefix, known) != 0 || chars < known + 4) continue;
-        if (strcmp(entry->d_name + chars - 4, ".tmp") != 0) continue;
+        const size_t chars = strlen(entry->d_name);
+        const size_t known = strlen(prefix), last = strlen(ending);
+        if (strncmp(entry->d_name, prefix, known) != 0 || chars < known + last) continue;
+        if (strcmp(entry->d_name + chars - last, ending) != 0) continue;
         snprintf(name, sizeof name, "%s/%s", target->folder, entry->d_name);
-        status = remove_if_stale(target, name, entry->d_name + known);
+        status = see(context, name, entry->d_name + known);
     }
     closedir(folder);
     return status;
@@ -160,7 +189,7 @@ static tsr_status make_locked(const tsr_target *target, char *name, int *fd) {
             return tsr_fail(tsr_write_status(errno),
                             "cannot make the temporary file '%s': %s; choose another folder or name", name,
                             strerror(errno));
-        lock_file(made, true); /* where locks are missing, no run takes another's file for stale either */
+        tsr_temporary_lock(made, true); /* where locks are missing, no run takes another's file for stale either */
         if (!is_gone(name, made)) {
             *fd = made;
             return TSR_OK;
@@ -172,8 +201,8 @@ static tsr_status make_locked(const tsr_target *target, char *name, int *fd) {
     return tsr_fail(TSR_ERR_IO, "the temporary file '%s' disappears when made; choose another folder", name);
 }
 
-tsr_status tsr_temporary_create(const tsr_target *target, char *name, int *fd) {
-    TSR_TRY(remove_stale(target));
+tsr_status tsr_temporary_create(const tsr_target *target, bool force, char *name, int *fd) {
+    TSR_TRY(tsr_temporary_each(target, ".tmp", remove_if_stale, &(stale_search){target, force}));
     return make_locked(target, name, fd);
 }
 

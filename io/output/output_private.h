@@ -56,9 +56,23 @@ void tsr_wire_existing(tsr_wire *wire, tsr_output_spec *spec, tsr_target *target
 tsr_status tsr_file_identity(const char *file, bool *exists, int64_t identity[5]);
 
 /* Makes the temporary file beside the target, locked, after removing those of killed runs; only its owner may read it
- * where there is a target. TSR_ERR_EXISTS while another run is writing to the same target. The caller closes *fd, which
- * holds the lock. */
-tsr_status tsr_temporary_create(const tsr_target *target, char *name, int *fd);
+ * where there is a target. TSR_ERR_EXISTS while another run is writing to the same target, or where one left an
+ * unfinished output to go on with: `force` removes that. The caller closes *fd, which holds the lock. */
+tsr_status tsr_temporary_create(const tsr_target *target, bool force, char *name, int *fd);
+/* Calls `see` for each file beside the target whose name begins as a temporary file's does, and ends in `ending`, as
+ * long as it returns TSR_OK. `after`: the name from the machine on. */
+tsr_status tsr_temporary_each(const tsr_target *target, const char *ending,
+                              tsr_status (*see)(void *context, const char *name, const char *after), void *context);
+typedef enum { TSR_LOCK_FREE, TSR_LOCK_HELD, TSR_LOCK_UNKNOWN } tsr_lock;
+/* Takes the lock that a living run has on its temporary file. A file that is open for reading alone is not locked, only
+ * looked at. */
+tsr_lock tsr_temporary_lock(int fd, bool writable);
+/* Whether no process of this machine can have made a file of such a name. */
+bool tsr_temporary_is_dead(const char *after);
+/* The file that output's name leads to, its folder and what is there; without a look into it. */
+tsr_status tsr_target_find(const tsr_output_spec *spec, tsr_target *target);
+/* "NAME.tmp" becomes "NAME" and `ending`. */
+void tsr_beside_temporary(const char *temporary, const char *ending, char *name, size_t chars);
 /* Copies the whole target into the temporary file. */
 tsr_status tsr_temporary_copy(const tsr_target *target, const char *name, int fd);
 /* Reserves bytes of the disk for the part [offset, offset + bytes), so that a full disk shows now. */

@@ -84,6 +84,13 @@ static tsr_status check_regular(const char *file) {
 
 /* ---- the target ------------------------------------------------------------------------------ */
 
+tsr_status tsr_target_find(const tsr_output_spec *spec, tsr_target *target) {
+    memset(target, 0, sizeof *target);
+    TSR_TRY(resolve_file(spec->name.file, target));
+    TSR_TRY(check_folder(target));
+    return tsr_file_identity(target->file, &target->exists, target->identity);
+}
+
 tsr_status tsr_target_check(const tsr_output_spec *spec, tsr_target *target) {
     const tsr_output_ops *ops = tsr_store_kind_of(&spec->name)->output;
     memset(target, 0, sizeof *target);

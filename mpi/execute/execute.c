@@ -39,11 +39,12 @@ struct tsr_executor {
     tsr_clocks clocks;
     tsr_ranges *ranges; /* NULL: no profiler listens */
     lane_state lanes[TSR_LANE_COUNT];
-    atomic_llong begun, done; /* predicted nanoseconds of the steps that have begun, and of those done */
-    atomic_bool draining;     /* x.stopped said so */
-    bool all_started;         /* under clocks.lock: no lane begins before it is known that all can */
-    int lanes_done;           /* under clocks.lock */
-    tsr_status status;        /* of the first lane that failed; under clocks.lock */
+    atomic_llong begun, done;      /* predicted nanoseconds of the steps that have begun, and of those done */
+    atomic_bool draining;          /* x.stopped said so */
+    bool all_stop[TSR_AXIS_COUNT]; /* all ranks of an axis know that one of them does; the exchange lane's */
+    bool all_started;              /* under clocks.lock: no lane begins before it is known that all can */
+    int lanes_done;                /* under clocks.lock */
+    tsr_status status;             /* of the first lane that failed; under clocks.lock */
     char message[1024];
 };
 
@@ -196,11 +197,28 @@ static tsr_status lane_land(lane_state *lane) {
     return TSR_OK;
 }
 
+/* Where what was written stays: ranks that are to exchange something do so if none of them was asked to stop. What a
+ * rank sends was made before it was asked, and so all that it came from. Whoever learns of it here stops, too, and they
+ * exchange nothing more. */
+static tsr_status agree_to_go_on(tsr_executor *e, const tsr_step *step, bool *go_on) {
+    const tsr_axis shared = step->operand == TSR_OPERAND_A ? TSR_AXIS_COLS : TSR_AXIS_ROWS;
+    const tsr_axis axis = step->kind == TSR_STEP_REDUCE ? TSR_AXIS_DEPTH : shared;
+    int stops = atomic_load(&e->draining);
+    if (!e->all_stop[axis])
+        TSR_TRY(TSR_MPI(MPI_Allreduce(MPI_IN_PLACE, &stops, 1, MPI_INT, MPI_MAX, tsr_axis_comm(e->x.grid, axis))));
+    e->all_stop[axis] = stops != 0;
+    if (stops) atomic_store(&e->draining, true);
+    *go_on = !stops;
+    return TSR_OK;
+}
+
 /* Of a run that is to stop only what other ranks wait for. */
 static tsr_status run_step(lane_state *lane, const tsr_step *step) {
     tsr_executor *e = lane->executor;
     const bool together = step->kind == TSR_STEP_GATHER || step->kind == TSR_STEP_REDUCE;
-    if (!together && atomic_load(&e->draining)) return TSR_OK;
+    bool go_on = together || !atomic_load(&e->draining);
+    if (together && e->x.written) TSR_TRY(agree_to_go_on(e, step, &go_on));
+    if (!go_on) return TSR_OK;
     tsr_range_begin(e->ranges, step);
     const tsr_status status = tsr_step_run(&e->x, e->buffers, lane->stream, step);
     tsr_range_end(e->ranges);
@@ -306,6 +324,7 @@ static void begin_anew(tsr_executor *e) {
     atomic_store(&e->begun, 0);
     atomic_store(&e->done, 0);
     atomic_store(&e->draining, false);
+    memset(e->all_stop, 0, sizeof e->all_stop);
     ask_to_stop(e);
     e->all_started = false;
     e->lanes_done = 0;

@@ -34,7 +34,11 @@ typedef struct {
     /* Whether this rank was asked to stop; asked as often, may be NULL. From then on it only does what others wait for:
      * the run ends soon and well, and C is worth nothing. */
     bool (*stopped)(void *context);
-    void *progress_context; /* of both */
+    /* A rectangle of C was written, from `memory`, its rows behind each other: it is right and stays, also where the
+     * run was asked to stop. So ranks agree on each exchange whether all of them go on. Any thread; NULL: C is worth
+     * nothing unless the run ends as usual. */
+    tsr_status (*written)(void *context, tsr_rect rect, const void *memory);
+    void *progress_context; /* of the three */
     void **buffers;   /* the plan's, from tsr_buffers_open: the executor's from here on; NULL: it opens them itself */
     tsr_trace *trace; /* takes every step's begin and end; NULL: nobody asks */
     tsr_signs *signs; /* where the lanes sign; NULL: nobody watches */

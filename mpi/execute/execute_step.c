@@ -257,7 +257,9 @@ tsr_status tsr_step_run(const tsr_execution *x, void **buffers, tsr_stream *stre
     char *b2 = buffer_of(buffers, step, 2);
     switch (step->kind) {
     case TSR_STEP_READ: return transfer_rect(store_of(x, step->operand), step->rect, b0, x->io_threads, false);
-    case TSR_STEP_WRITE: return transfer_rect(x->c, step->rect, b0, x->write_threads, true);
+    case TSR_STEP_WRITE:
+        TSR_TRY(transfer_rect(x->c, step->rect, b0, x->write_threads, true));
+        return x->written ? x->written(x->progress_context, step->rect, b0) : TSR_OK;
     case TSR_STEP_UPLOAD: return step->bytes ? device->ops->upload(device, b1, b0, step->bytes, stream) : TSR_OK;
     case TSR_STEP_COPY_IN: return run_copy(x, step, b0, true, stream);
     case TSR_STEP_COPY_OUT: return run_copy(x, step, b0, false, stream);

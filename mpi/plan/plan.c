@@ -134,10 +134,11 @@ bool tsr_plan_split_rows(tsr_plan *plan, int64_t edge) {
 }
 
 void tsr_plan_one_block(tsr_plan *plan) {
-    plan->block_m = tsr_max(1, plan->problem.m);
-    plan->block_n = tsr_max(1, plan->problem.n);
-    plan->blocks_m = plan->problem.m > 0;
-    plan->blocks_n = plan->problem.n > 0;
+    const int64_t cut_m = plan->resources.cut_m, cut_n = plan->resources.cut_n;
+    plan->block_m = tsr_max(1, cut_m > 0 ? tsr_min(cut_m, plan->problem.m) : plan->problem.m);
+    plan->block_n = tsr_max(1, cut_n > 0 ? tsr_min(cut_n, plan->problem.n) : plan->problem.n);
+    plan->blocks_m = tsr_ceil_div(plan->problem.m, plan->block_m);
+    plan->blocks_n = tsr_ceil_div(plan->problem.n, plan->block_n);
 }
 
 /* The fewest super-blocks whose slots fit; small panels are tried before many blocks, tiny ones only when nothing

@@ -47,6 +47,10 @@ typedef struct {
     /* super-blocks that memory does not ask for, so that C leaves while it is computed, are no smaller on a rank; 0:
      * 2048. Bands of whole rows: 512 at most */
     int64_t edge;
+    /* C is cut so that parts of it are whole after seconds, for a run that goes on later (--resume); and into
+     * super-blocks of at most cut_m × cut_n, as the first of such runs did: 0, 0: chosen */
+    bool parts;
+    int64_t cut_m, cut_n;
     int64_t multiple; /* the kernel's operands are padded to multiples of this */
     /* device memory the kernel wants for a product of at most m, n, k; NULL: none */
     size_t (*workspace_bytes)(int64_t m, int64_t n, int64_t k);
@@ -113,6 +117,7 @@ typedef struct {
     tsr_problem problem;
     tsr_resources resources;
     const tsr_schedule_ops *schedule; /* whose steps it is made of */
+    const struct tsr_done *done;      /* super-blocks that are left out (mpi/schedule/done.h); NULL: none; not owned */
     int p, q, r;
     int64_t block_m, block_n;   /* super-block of C, over all ranks */
     int64_t blocks_m, blocks_n; /* how many; 0 when C is empty */

@@ -1,6 +1,8 @@
 /* What a plan keeps in memory between super-blocks, and how finely it cuts C. The fewest super-blocks load A and B
  * least often when nothing stays; where panels can stay, A and B come once however C is cut, and cutting it lets
  * finished parts leave while the rest is computed. Of the ways that fit, the one predicted to be fastest. */
+#include <math.h>
+
 #include "mpi/plan/plan_private.h"
 
 #define EDGE 2048      /* kernels lose speed on smaller super-blocks */
@@ -8,6 +10,8 @@
 #define BAND_LEAST 512 /* rows of a super-block as wide as C */
 #define CUTS_MOST 64   /* super-blocks that memory does not ask for */
 #define SHRINKS 3
+#define PART_SECONDS 5.0 /* of a super-block, where a later run is to go on behind those that are whole */
+#define PART_EDGE 512
 #define PIN_BYTES_PER_SECOND 5e9 /* to allocate and pin host memory */
 #define WIDER 16 /* times the usual bytes of panels, where sums are a larger part of the run than SUMS_MOST */
 #define SUMS_MOST 0.02
@@ -70,12 +74,15 @@ static void try_cutting(const tsr_plan *fewest, choice *best) {
     tsr_plan_one_block(&plan);
     const double a = local_bytes(&plan, TSR_OPERAND_A, tsr_plan_local_m(&plan)),
                  b = local_bytes(&plan, TSR_OPERAND_B, tsr_plan_local_n(&plan));
-    while (tsr_plan_split(&plan, 2 * edge_wanted(fewest) - 1, 1) && plan.blocks_m * plan.blocks_n <= CUTS_MOST) {
+    const bool is_cut = plan.resources.cut_m > 0; /* no finer than memory asks for */
+    while (is_cut ||
+           (tsr_plan_split(&plan, 2 * edge_wanted(fewest) - 1, 1) && plan.blocks_m * plan.blocks_n <= CUTS_MOST)) {
         const bool again_a = plan.blocks_n > 1, again_b = plan.blocks_m > 1;
         keep(&plan, again_a ? TSR_KEEP_ALL : TSR_KEEP_NONE, again_b ? TSR_KEEP_ALL : TSR_KEEP_NONE);
         if ((again_a ? a : 0) + (again_b ? b : 0) <= (double)tsr_device_limit(&plan.resources) &&
             tsr_plan_fit_panels(&plan, 2, SHRINKS))
             take_if_faster(best, &plan);
+        if (is_cut) break;
     }
 }
 
@@ -110,10 +117,40 @@ static void try_bands(const tsr_plan *fewest, choice *best) {
 static void try_host(tsr_plan *plan, tsr_operand_name name) {
     const bool read = plan->slots[tsr_slot_of(TSR_SLOT_HOST_A, name)].count > 0;
     if (plan->resources.host_memory || !read || tsr_plan_loads(plan, name) < 2) return;
-    if (plan->problem.gram && !tsr_plan_shares(plan)) return; /* ranks above the diagonal only help to read */
+    if (plan->problem.gram && (plan->resources.parts || !tsr_plan_shares(plan)))
+        return; /* ranks above the diagonal only help to read */
     const tsr_plan before = *plan;
     plan->operand[name].keep_host = true;
     if (!tsr_plan_fits_counted(plan) || seconds_of(plan) >= seconds_of(&before)) *plan = before;
+}
+
+/* Seconds that a super-block of the plan takes, about. */
+static double part_seconds(const tsr_plan *plan, double seconds) {
+    return seconds / (double)tsr_max(1, plan->blocks_m * plan->blocks_n);
+}
+
+/* Ever more super-blocks, until a part of C is whole after PART_SECONDS: of the ways to do so, the one predicted to be
+ * fastest. Kernels lose speed on parts of less than PART_EDGE. */
+static void try_parts(const tsr_plan *fewest, choice *best) {
+    static const tsr_keep ways[][2] = {{TSR_KEEP_NONE, TSR_KEEP_NONE},
+                                       {TSR_KEEP_NONE, TSR_KEEP_ALL},
+                                       {TSR_KEEP_BAND, TSR_KEEP_ALL},
+                                       {TSR_KEEP_ALL, TSR_KEEP_ALL}};
+    choice cut = {.seconds = INFINITY};
+    if (part_seconds(&best->plan, best->seconds) <= PART_SECONDS) return;
+    for (size_t way = 0; way < sizeof ways / sizeof *ways; way++) {
+        tsr_plan plan = *fewest;
+        if (plan.problem.gram && way > 0) break;
+        keep(&plan, ways[way][0], ways[way][1]);
+        tsr_plan_one_block(&plan);
+        do {
+            if (!tsr_plan_fit_panels(&plan, 2, SHRINKS)) continue;
+            if (part_seconds(&plan, seconds_of(&plan)) > PART_SECONDS) continue;
+            take_if_faster(&cut, &plan);
+            break;
+        } while (tsr_plan_split(&plan, 2 * tsr_min(PART_EDGE, edge_wanted(fewest)) - 1, 4));
+    }
+    if (cut.seconds < INFINITY) *best = cut;
 }
 
 /* Super-blocks and what stays, for panels of as many bytes as the plan says. */
@@ -121,9 +158,12 @@ static bool fit_blocks(tsr_plan *plan) {
     if (!tsr_plan_fit_fewest(plan)) return false;
     if (plan->problem.k == 0) return true;
     const tsr_plan fewest = *plan;
+    const bool is_cut = fewest.resources.cut_m > 0;
     choice best = {fewest, seconds_of(&fewest)};
     if (fewest.problem.gram) {
-        try_gram(&fewest, &best);
+        /* super-blocks that stay out of a run that goes on would take with them what others keep */
+        if (fewest.resources.parts && !is_cut) try_parts(&fewest, &best);
+        if (!fewest.resources.parts) try_gram(&fewest, &best);
         *plan = best.plan;
         return true;
     }
@@ -132,7 +172,8 @@ static bool fit_blocks(tsr_plan *plan) {
     if (fewest.blocks_m > 1) try_keeping(&fewest, TSR_KEEP_NONE, TSR_KEEP_ALL, &best);
     if (several) try_keeping(&fewest, TSR_KEEP_BAND, TSR_KEEP_ALL, &best);
     if (several || (!fewest.resources.host_memory && !tsr_plan_keeps_c(&fewest))) try_cutting(&fewest, &best);
-    if (fewest.problem.c_on_disk && !fewest.resources.host_memory) try_bands(&fewest, &best);
+    if (!is_cut && fewest.problem.c_on_disk && !fewest.resources.host_memory) try_bands(&fewest, &best);
+    if (!is_cut && fewest.resources.parts) try_parts(&fewest, &best);
     *plan = best.plan;
     return true;
 }

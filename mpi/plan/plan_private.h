@@ -19,7 +19,7 @@ bool tsr_plan_fit_fewest(tsr_plan *plan);
 bool tsr_plan_fit_panels(tsr_plan *plan, int sums_when_cut, int shrinks);
 /* The memory of a plan that was fitted and keeps more now; false when that is too much. */
 bool tsr_plan_fits_counted(tsr_plan *plan);
-/* All of C in one super-block. */
+/* All of C in one super-block, or where its cut is given in the largest that there may be. */
 void tsr_plan_one_block(tsr_plan *plan);
 /* Cuts the longer side of the local super-block into one part more, or where there are many into one in `more` more;
  * false when both are at most `edge`. */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "mpi/plan/gram.h"
+#include "mpi/schedule/done.h"
 #include "mpi/schedule/panel_drain.h"
 
 /* ---- A and B: one panel to where the kernel reads it ----------------------------------------- */
@@ -321,6 +322,19 @@ static void find_visits(const tsr_emitter *e, const block *at, int64_t number_a,
     *b = (visit){number_b, at->i > 0, at->i == end_i, at->i + 1 == plan->blocks_m};
 }
 
+/* The same where super-blocks are left out: those that are left come in the same order. */
+static void find_left_visits(const tsr_emitter *e, const block *at, int64_t panels, int64_t t, visit *a, visit *b) {
+    const tsr_plan *plan = e->plan;
+    const struct tsr_done *done = plan->done;
+    const tsr_left_line *row = &done->row[at->i], *col = &done->col[at->j];
+    const int64_t end_i = plan->blocks_m - (block_rows(e, plan->blocks_m - 1).count > 0 ? 1 : 2);
+    const int64_t end_j = plan->blocks_n - (block_cols(e, plan->blocks_n - 1).count > 0 ? 1 : 2);
+    *a = (visit){row->number * panels + t, at->j > row->first, at->j == tsr_done_last_in_row(done, at->i, end_j),
+                 at->j == row->last};
+    *b = (visit){col->number * panels + t, at->i > col->first, at->i == tsr_done_last_in_col(done, at->j, end_i),
+                 at->i == col->last};
+}
+
 /* The same of a Gram matrix: a band comes with the super-block on the diagonal, which is the first of its row. A's
  * is needed to the end of the row, and where it stays in host memory, to be loaded as B's, to the last row of all. */
 static void find_gram_visits(const tsr_plan *plan, const block *at, int64_t number_a, int64_t number_b, visit *a,
@@ -342,6 +356,7 @@ static tsr_status emit_sweep(tsr_emitter *e, const block *at, tsr_chain *sum) {
         tsr_span ks = tsr_span_within(range, tsr_block(range.count, plan->panel, t));
         visit va, vb;
         if (problem->gram) find_gram_visits(plan, at, at->i * panels + t, at->j * panels + t, &va, &vb);
+        else if (plan->done) find_left_visits(e, at, panels, t, &va, &vb);
         else find_visits(e, at, at->i * panels + t, at->j * panels + t, &va, &vb);
         if (problem->operand[TSR_OPERAND_A].common) va = vb; /* of a stack: needed by all super-blocks, as B's is */
         const tsr_rect stored_a = panel_rect(e, TSR_OPERAND_A, at, ks), stored_b = panel_rect(e, TSR_OPERAND_B, at, ks);
@@ -377,6 +392,7 @@ static tsr_status emit_sweep(tsr_emitter *e, const block *at, tsr_chain *sum) {
 }
 
 static tsr_status emit_block(tsr_emitter *e, int64_t i, int64_t j) {
+    if (tsr_done_has(e->plan, i, j)) return TSR_OK;
     block at = {i, j, block_rows(e, i), block_cols(e, j), e->plan->problem.gram && i == j, false};
     at.mine = at.rows.count > 0 && at.cols.count > 0 && (!at.diagonal || at.rows.start + at.rows.count > at.cols.start);
     tsr_chain sum = {-1, 0};

@@ -64,6 +64,7 @@ app                   $kernels $io $mpi $offered app/products app/commands
 app/library           $kernels $io $mpi app/verify app/products
 app/library/api       $kernels $io $mpi app/library app/products app/report app/bench/bench_product.h
 app/library/pblas     $kernels $io $mpi app/library
+app/library/resume    $kernels $io $mpi app/library
 app/products          kernels/base io io/text
 app/verify            $kernels $io $mpi app/products app/library/listener.h
 app/info              $kernels $io

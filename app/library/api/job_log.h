@@ -15,6 +15,9 @@ typedef struct {
     void (*output)(const tsr_output *output); /* the output's temporary file exists */
     void (*wait)(void);                       /* who fails asks first: does not return where the process ends */
     void (*release)(void);                    /* the run is over */
+    /* While `drain`, who is asked to end the process leaves that to the run; and whether somebody was asked. */
+    void (*drain)(bool drain);
+    bool (*asked)(void);
 } tsr_guard;
 
 /* Collective, the same status on every rank. Rank 0 writes "running". `file` may be NULL; it must live until the log is

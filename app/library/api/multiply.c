@@ -27,9 +27,10 @@ typedef struct {
     tsr_world world;          /* the context's, with the warnings and the clock of this call */
     tsr_warnings warnings;
     tsr_multiply_call read;
-    bool plans; /* no more than that */
-    bool keeps; /* the record is wanted */
-    char *text; /* rank 0: of the plan, or of the record; owned until it is handed out */
+    bool plans;    /* no more than that */
+    bool complete; /* nothing was left to do */
+    bool keeps;    /* the record is wanted */
+    char *text;    /* rank 0: of the plan, or of the record; owned until it is handed out */
     size_t text_bytes;
     tsr_run_log log;
     tsr_report_trace timeline; /* rank 0, with a report */
@@ -49,6 +50,9 @@ static atomic_flag busy = ATOMIC_FLAG_INIT; /* a call is under way in this proce
 
 static void stage(void *context, const char *name) {
     call *x = context;
+    const tsr_guard *guard = x->caller->guard;
+    /* what was multiplied is recorded when a stop signal comes; before and after it C stays as it is */
+    if (x->read.run.target.resume && guard && guard->drain) guard->drain(strcmp(name, "multiply") == 0);
     tsr_run_log_stage(&x->log, name);
     pthread_mutex_lock(&x->lock);
     x->at.stage = name;
@@ -94,7 +98,12 @@ static void note(void *context, const char *text) {
     if (caller->note) caller->note(caller->context, text);
 }
 
-static bool stopped(void *context) { return atomic_load(&((const call *)context)->context->cancelled); }
+static bool stopped(void *context) {
+    const call *x = context;
+    const tsr_guard *guard = x->caller->guard;
+    const bool asked = x->read.run.target.resume && guard && guard->asked && guard->asked();
+    return asked || atomic_load(&x->context->cancelled);
+}
 
 static tsr_status planned(void *context, const struct tsr_run *run) {
     call *x = context;
@@ -149,6 +158,19 @@ static tsr_status published(void *context, const tsr_run_record *record, const t
     return status == TSR_OK && x->read.given.report ? write_report(x, record) : status;
 }
 
+static void no_members(const void *context, FILE *to) {
+    (void)context;
+    (void)to;
+}
+
+/* An earlier call made C: there is no record of this one. */
+static void complete(void *context, const char *text) {
+    call *x = context;
+    x->complete = true;
+    if (x->world.rank == 0 && x->caller->note) x->caller->note(x->caller->context, text);
+    if (x->world.rank == 0) (void)tsr_job_log_done(&x->world, x->caller->guard, &x->log, "C", no_members, NULL);
+}
+
 /* ---- the run --------------------------------------------------------------------------------- */
 
 /* Whether what comes at the end can be written. A run has written to its log. */
@@ -169,6 +191,7 @@ static tsr_status run(call *x) {
                                  .output_made = output_made,
                                  .failing = failing,
                                  .give_up = give_up,
+                                 .complete = complete,
                                  .steps = x->read.given.report ? tsr_report_trace_sink(&x->timeline)
                                                                : (tsr_trace_sink){NULL},
                                  .published = published};
@@ -300,7 +323,7 @@ static tsr_status make_call(tessera_context *t, bool plans, const operands *of, 
     take_world(x);
     TSR_TRY_DONE(read_call(x, of, options));
     TSR_TRY_DONE(t->caller ? run(x) : run_and_watch(x));
-    if (record) TSR_TRY_DONE(tsr_record_handle_make(&x->world, x->text, record));
+    if (record && !x->complete) TSR_TRY_DONE(tsr_record_handle_make(&x->world, x->text, record));
     if (text) {
         *text = x->text;
         x->text = NULL;

@@ -60,7 +60,8 @@ static const struct {
               FIELD("trials", COUNT, trials),
               FIELD("log", TEXT, log),
               FIELD("trace", TEXT, trace),
-              FIELD("report", TEXT, report)};
+              FIELD("report", TEXT, report),
+              FIELD("resume", FLAG, resume)};
 
 static void append_text(char *text, size_t chars, const char *word) {
     const bool plain =
@@ -201,6 +202,7 @@ static tsr_status take_target(const tessera_multiply_options *o, const char *c, 
     if (!c) return tsr_fail(TSR_ERR_USAGE, "where the product goes is needed: -o FILE.h5 or -o FILE.h5:/path");
     TSR_TRY(tsr_matrix_name_parse(c, &target->name));
     target->force = o->force;
+    target->resume = o->resume;
     target->attributes = o->attributes;
     target->shuffle = o->shuffle;
     if (o->chunk) TSR_TRY(tsr_parse_chunk("--chunk", o->chunk, &target->chunk_rows, &target->chunk_cols));
@@ -322,9 +324,16 @@ static tsr_status refuse_files(const tessera_multiply_options *o) {
     const struct {
         const char *name;
         bool given;
-    } options[] = {{"add", o->add != NULL},           {"chunk", o->chunk != NULL}, {"compress", o->compress != NULL},
-                   {"external", o->external != NULL}, {"gram", o->gram},           {"triangle", o->triangle != NULL},
-                   {"attributes", o->attributes},     {"shuffle", o->shuffle},     {"force", o->force},
+    } options[] = {{"add", o->add != NULL},
+                   {"chunk", o->chunk != NULL},
+                   {"compress", o->compress != NULL},
+                   {"external", o->external != NULL},
+                   {"gram", o->gram},
+                   {"triangle", o->triangle != NULL},
+                   {"attributes", o->attributes},
+                   {"shuffle", o->shuffle},
+                   {"force", o->force},
+                   {"resume", o->resume},
                    {"type", o->type != NULL}};
     for (size_t i = 0; i < sizeof options / sizeof *options; i++)
         if (options[i].given)

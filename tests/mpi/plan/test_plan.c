@@ -5,6 +5,7 @@
 #include <math.h>
 
 #include "mpi/plan/predict.h"
+#include "mpi/schedule/done.h"
 #include "mpi/schedule/forecast.h"
 #include "mpi/schedule/schedule.h"
 #include "tests/check.h"
@@ -295,6 +296,73 @@ static void simulate(const tsr_plan *plan) {
     free(w.read_c0);
 }
 
+/* ---- what an earlier run wrote is left out --------------------------------------------------- */
+
+typedef struct {
+    const tsr_plan *plan;
+    uint64_t seed;
+    int share; /* of 8 super-blocks that are done */
+} some_done;
+
+/* As good as random, the same for a place of C and its mirror. */
+static bool place_done(void *context, tsr_rect rect) {
+    const some_done *s = context;
+    const uint64_t a = (uint64_t)tsr_min(rect.row, rect.col), b = (uint64_t)(rect.row + rect.col);
+    const uint64_t mixed = ((a * 2654435761u + b) ^ s->seed) * 6364136223846793005u;
+    return (int)(mixed >> 60 & 7) < s->share;
+}
+
+/* Each rank's steps can be executed, and write what is left once and nothing else. */
+static void simulate_left(const tsr_plan *whole, uint64_t seed) {
+    tsr_plan plan = *whole;
+    struct tsr_done *done;
+    some_done some = {&plan, seed, (int)(seed % 9)};
+    const tsr_problem *x = &plan.problem;
+    const bool keeps = plan.operand[TSR_OPERAND_A].keep != TSR_KEEP_NONE ||
+                       plan.operand[TSR_OPERAND_B].keep != TSR_KEEP_NONE || plan.operand[TSR_OPERAND_A].keep_host;
+    if (tsr_plan_keeps_c(&plan) || (x->gram && keeps)) return; /* none of these goes on later */
+    CHECK_OK(tsr_done_open(&plan, &done));
+    tsr_done_find(done, place_done, &some);
+    plan.done = done;
+    const int active = plan.p * plan.q * plan.r;
+    const int64_t c = x->m * x->n;
+    const size_t most =
+        (size_t)tsr_max(c, tsr_max(x->operand[0].rows * x->operand[0].cols, x->operand[1].rows * x->operand[1].cols));
+    walk w = {.plan = &plan};
+    w.written = calloc((size_t)c + 1, 1);
+    w.multiplied = calloc((size_t)c + 1, sizeof *w.multiplied);
+    w.read_a = calloc(most + 1, sizeof(int));
+    w.read_b = calloc(most + 1, sizeof(int));
+    w.read_c0 = calloc(most + 1, sizeof(int));
+    w.clock = calloc((size_t)plan.buffers + 1, sizeof *w.clock);
+    uint64_t(*calls)[3] = calloc((size_t)active, sizeof *calls);
+    for (int rank = 0; rank < active; rank++) {
+        memset(w.clock, 0, (size_t)plan.buffers * sizeof *w.clock);
+        memset(w.calls, 0, sizeof w.calls);
+        CHECK_OK(plan.schedule->emit(&plan, rank, see, &w));
+        memcpy(calls[rank], w.calls, sizeof w.calls);
+    }
+    int64_t left = 0;
+    for (int64_t i = 0; i < c; i++) {
+        const int64_t row = i / x->n / plan.block_m, col = i % x->n / plan.block_n;
+        const bool out =
+            done->done[tsr_max(row, x->gram ? col : row) * plan.blocks_n + tsr_min(col, x->gram ? row : col)];
+        left += !out;
+        CHECK(w.written[i] == !out, "element %lld of C was written %d times, super-block (%lld, %lld) is %s",
+              (long long)i, w.written[i], (long long)row, (long long)col, out ? "done" : "left");
+    }
+    CHECK((left > 0) == (done->left > 0), "%lld super-blocks are left", (long long)done->left);
+    check_calls(&plan, calls);
+    tsr_done_close(done);
+    free(calls);
+    free(w.clock);
+    free(w.written);
+    free(w.multiplied);
+    free(w.read_a);
+    free(w.read_b);
+    free(w.read_c0);
+}
+
 static uint64_t state = 1;
 static int64_t pick(int64_t low, int64_t high) {
     state = state * 6364136223846793005u + 1442695040888963407u;
@@ -372,6 +440,7 @@ static tsr_problem some_gram(void) {
 typedef struct {
     int made, refused, pieces; /* plans whose steps multiply panels in pieces */
     int bands, growing, kept_b, kept_host[TSR_OPERANDS];
+    int parts, as_cut; /* for runs that go on later; of them those cut again as before */
 } plan_counts;
 
 static void check_limits(const tsr_plan *plan, const tsr_resources *res) {
@@ -408,6 +477,22 @@ static void plan_once(const tsr_problem *problem, const tsr_resources *res, plan
     CHECK(!res->schedule || plan.schedule == res->schedule, "planned for %s", plan.schedule->name);
     check_limits(&plan, res);
     simulate(&plan);
+    simulate_left(&plan, state >> 33);
+    tsr_resources parts = *res; /* as one that goes on later, and with its cut again */
+    tsr_plan first, again;
+    parts.parts = true;
+    if (state >> 40 & 3 || problem->batch > 1 || problem->c_path == TSR_DATA_PATH_DEVICE) parts.parts = false;
+    if (parts.parts && tsr_plan_make(problem, &parts, &first) == TSR_OK) {
+        simulate_left(&first, state >> 33);
+        parts.cut_m = first.block_m;
+        parts.cut_n = first.block_n;
+        CHECK_OK(tsr_plan_make(problem, &parts, &again));
+        CHECK(again.block_m <= first.block_m && again.block_n <= first.block_n, "%lld x %lld, cut to %lld x %lld",
+              (long long)again.block_m, (long long)again.block_n, (long long)first.block_m, (long long)first.block_n);
+        simulate_left(&again, state >> 35);
+        n->parts++;
+        n->as_cut += again.block_m == first.block_m && again.block_n == first.block_n;
+    }
     const tsr_operand_plan *a = &plan.operand[TSR_OPERAND_A], *b = &plan.operand[TSR_OPERAND_B];
     n->made++;
     n->pieces += in_pieces(&plan);
@@ -430,6 +515,7 @@ static void test_random_plans(const tsr_schedule_ops *schedule) {
     const int ways[] = {n.bands, n.growing, n.kept_b, n.kept_host[TSR_OPERAND_A], n.kept_host[TSR_OPERAND_B]};
     for (int i = 0; i < 5; i++)
         CHECK(ways[i] > 10, "way %d of keeping panels was taken %d times: the cases no longer cover it", i, ways[i]);
+    CHECK(n.parts > 50 && 10 * n.as_cut > 9 * n.parts, "%d plans of parts, %d cut as before", n.parts, n.as_cut);
     CHECK(n.made > 1000 && n.refused > 10, "%d plans made, %d refused: the cases no longer cover both", n.made,
           n.refused);
     CHECK(schedule != &tsr_schedule_ring || n.pieces > 50, "%d plans multiply in pieces", n.pieces);

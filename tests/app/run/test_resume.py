@@ -1,0 +1,260 @@
+"""--resume: runs that are killed at any moment, or stopped, go on where they ended, on any number of ranks; C has the
+bytes of a run that was never stopped. What changed meanwhile is refused by name, and a second job too.
+TSR_RESUME_SEED chooses the moments; it is printed."""
+import os
+import random
+import signal
+import struct
+import subprocess
+import time
+
+from lib import ENVIRONMENT, FOLDER, MPIRUN, TESSERA, fails, integers, leftovers, main, np, read, run, write
+
+SEED = int(os.environ.get("TSR_RESUME_SEED", time.time_ns() % 1000000))
+dice = random.Random(SEED)
+MANY = ("--memory", "120K", "--device", "cpu", "--kernel", "reference", "--quiet")  # hundreds of parts
+
+
+def unfinished(name):
+    return [n for n in os.listdir(".") if n.startswith(f".{name}.tessera-") and n.endswith(".tmp")]
+
+
+def journals(name):
+    return [n for n in os.listdir(".") if n.startswith(f".{name}.tessera-") and n.endswith(".parts")]
+
+
+def went_on(name):
+    """How many parts the last run took over from those before it, and how many runs there were (journal_private.h)."""
+    with open(journals(name)[0], "rb") as file:
+        magic, _, kept, _, generation = struct.unpack("=8sqqQQ", file.read(40))
+    assert magic == b"TSRPART\0", magic
+    return kept, generation
+
+
+def records(name):
+    """Records of 64 bytes behind the head that are not zeros."""
+    with open(journals(name)[0], "rb") as file:
+        head_bytes = struct.unpack("=8sq", file.read(16))[1]
+        file.seek(-(-head_bytes // 4096) * 4096)
+        data = file.read()
+    return sum(any(data[at:at + 64]) for at in range(0, len(data), 64))
+
+
+def start(*args, ranks=0, environment=None):
+    command = ([MPIRUN, "-n", str(ranks)] if ranks else []) + [TESSERA, *args]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                            env=dict(ENVIRONMENT, **(environment or {})), start_new_session=True)
+
+
+def descendants(pid):
+    """All processes below this one, and itself."""
+    found = [pid]
+    for one in found:
+        try:
+            for task in os.listdir(f"/proc/{one}/task"):
+                with open(f"/proc/{one}/task/{task}/children") as file:
+                    found += [int(child) for child in file.read().split()]
+        except OSError:
+            pass
+    return found
+
+
+def kill_all(process):
+    for pid in reversed(descendants(process.pid)):
+        try:
+            os.kill(pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+    process.communicate()
+    time.sleep(0.1)
+
+
+def product(out, *more):
+    return ["multiply", "a.h5", "b.h5", "-o", out, "--resume", *MANY, *more]
+
+
+def kill_until_whole(out, kills, longest):
+    """Kills runs at random moments until C is whole, and that several times where it is so too soon. Returns how many
+    were killed."""
+    killed, most, kept = 0, 0, 0
+    for attempt in range(kills + 200):
+        ranks = dice.choice((0, 1, 2, 3, 4))
+        process = start(*product(out), ranks=ranks)
+        try:
+            process.wait(timeout=dice.uniform(0.1, longest) if killed < kills else 120)
+        except subprocess.TimeoutExpired:
+            kill_all(process)
+            killed += 1
+            most = max(most, len(unfinished(out)))
+            continue
+        said = process.communicate()
+        assert process.returncode == 0, f"seed {SEED}, attempt {attempt}, {ranks} ranks: {process.returncode} {said}"
+        kept = max(kept, went_on(out)[0])
+        if killed < kills:
+            os.remove(out)
+            continue
+        break
+    assert most == 1, f"seed {SEED}: {most} unfinished outputs at a time"
+    assert kept > 50, f"seed {SEED}: a run of {out} took over {kept} parts at most"
+    return killed
+
+
+def test_killed():
+    print(f"test_resume: TSR_RESUME_SEED={SEED}", flush=True)
+    a, b = integers(1201, 1000), integers(1000, 1103)
+    write("a.h5", a), write("b.h5", b)
+    want = (a.astype("f8") @ b.astype("f8")).astype("f4")
+    began = time.monotonic()
+    run("multiply", "a.h5", "b.h5", "-o", "whole.npy", *MANY)
+    longest = 0.8 * (time.monotonic() - began)
+    killed = kill_until_whole("c.h5", 24, longest)
+    assert read("c.h5").tobytes() == want.tobytes(), f"seed {SEED}: C is wrong"
+    run("verify", "a.h5", "b.h5", "c.h5:/C")
+    killed += kill_until_whole("c.npy", 8, longest)
+    with open("whole.npy", "rb") as one, open("c.npy", "rb") as other:
+        assert one.read() == other.read(), f"seed {SEED}: c.npy is another file"
+    assert killed >= 30, killed
+    for out in ("c.h5", "c.npy"):  # a complete C is success
+        before = os.stat(out).st_mtime_ns
+        result = run("multiply", "a.h5", "b.h5", "-o", out, "--resume", *MANY[:-1])
+        assert "is complete: nothing is left to do" in result.out and os.stat(out).st_mtime_ns == before, result
+        assert len(journals(out)) == 1 and not unfinished(out), leftovers()
+        os.remove(out)
+    run(*product("c.h5"))  # it was removed: made anew
+    assert read("c.h5").tobytes() == want.tobytes()
+
+
+def begin(out, *more, ranks=0, parts=64, environment=None):
+    """A run that is under way, of which some parts are recorded."""
+    process = start(*product(out, *more), ranks=ranks, environment=environment)
+    for _ in range(1200):
+        if process.poll() is not None:
+            raise AssertionError(f"the run ended early: {process.communicate()}")
+        if unfinished(out) and journals(out) and records(out) >= parts:
+            return process
+        time.sleep(0.02)
+    raise AssertionError(f"no parts are recorded: {os.listdir('.')}")
+
+
+def test_longer():
+    """What the following tests multiply: a run takes some seconds even on a fast machine."""
+    os.remove("c.h5")
+    for name, rows, cols in (("a.h5", 1201, 2500), ("b.h5", 2500, 1103)):
+        os.remove(name)
+        write(name, integers(rows, cols))
+
+
+def test_signals():
+    """A stop signal ends the run with 75 and keeps what is done; one that is killed while it does so keeps less."""
+    want = (read("a.h5").astype("f8") @ read("b.h5").astype("f8")).astype("f4")
+    for number, ranks in ((signal.SIGTERM, 0), (signal.SIGINT, 0), (signal.SIGUSR1, 0), (signal.SIGUSR1, 3)):
+        process = begin("s.h5", "--log", "s.json", ranks=ranks)
+        began = time.monotonic()
+        os.kill(process.pid, number)  # mpirun hands SIGUSR1 on
+        out, err = process.communicate(timeout=60)
+        assert process.returncode == 75 and time.monotonic() - began < 20, f"{process.returncode} {out} {err}"
+        assert "stopped on request" in err and "% of C is kept" in err, err
+        assert len(unfinished("s.h5")) == 1 and not os.path.exists("s.h5"), leftovers()
+        with open("s.json") as log:
+            assert '"exit_code": 75' in log.read()
+        process = start(*product("s.h5"), ranks=dice.choice((0, 2)))
+        out, err = process.communicate(timeout=120)
+        assert process.returncode == 0, f"{out} {err}"
+        assert went_on("s.h5")[0] >= 64 and read("s.h5").tobytes() == want.tobytes()
+        os.remove("s.h5")
+    process = begin("s.h5", ranks=3)  # one rank alone hears of it
+    ranks = descendants(process.pid)
+    rank = ranks[2]
+    os.kill(rank, signal.SIGTERM)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 75 and "% of C is kept" in err, f"{process.returncode} {out} {err}"
+    run(*product("s.h5"), ranks=2)
+    assert read("s.h5").tobytes() == want.tobytes()
+    os.remove("s.h5")
+
+
+def test_refusals():
+    process = begin("r.h5")
+    fails(*product("r.h5"), code=1, says="another job goes on with")
+    kill_all(process)
+    held = unfinished("r.h5")
+    fails(*product("r.h5", "--alpha", "2"), code=1, says=["--resume left", "alpha was 1+0j and is 2+0j", "--force"])
+    fails(*product("r.h5:/other"), code=1, says="path was /C and is /other")
+    fails("multiply", "a.h5", "b.h5", "-o", "r.h5", code=1, says=["--resume", "--force"])
+    os.utime("a.h5", ns=(0, os.stat("a.h5").st_mtime_ns + 1))
+    fails(*product("r.h5"), code=1, says="last change of A's file was")
+    os.utime("a.h5", ns=(0, os.stat("a.h5").st_mtime_ns - 1))
+    write("b2.h5", read("b.h5"))
+    fails("multiply", "a.h5", "b2.h5", "-o", "r.h5", "--resume", *MANY, code=1, says=["B was", "b2.h5"])
+    write("r.h5", np.ones((3, 3)), "mine")
+    fails(*product("r.h5"), code=1, says="was changed since")
+    os.remove("r.h5")
+    assert unfinished("r.h5") == held and len(journals("r.h5")) == 1, leftovers()
+    fails(*product("r.h5", "--io", "hdf5"), code=1, says="--io direct")
+    run(*product("r.h5", "--alpha", "2", "--force"))  # what was left is removed, and C made anew
+    assert np.array_equal(read("r.h5"), 2 * (read("a.h5").astype("f8") @ read("b.h5")))
+    fails(*product("r.h5"), code=1, says=["is complete", "alpha was 2+0j and is 1+0j"])
+    run(*product("r.h5", "--force"))
+    run(*product("r.h5"))
+    os.remove("r.h5")
+    kill_all(begin("r.h5"))
+    run("multiply", "a.h5", "b.h5", "-o", "r.h5", "--force")
+    assert not unfinished("r.h5") and not journals("r.h5"), leftovers()
+    os.remove("r.h5")
+
+
+def test_damage():
+    """A part whose bytes changed meanwhile is computed again, and records that are none do no harm."""
+    want = (read("a.h5").astype("f8") @ read("b.h5").astype("f8")).astype("f4")
+    kill_all(begin("d.npy"))
+    with open(unfinished("d.npy")[0], "r+b") as file:
+        file.seek(4096)
+        data = bytearray(file.read())
+        for at in range(0, len(data), 50000):
+            data[at] ^= 1
+        file.seek(4096)
+        file.write(data)
+    with open(journals("d.npy")[0], "ab") as file:
+        file.write(os.urandom(1000))
+    run(*product("d.npy"), ranks=2)
+    assert np.load("d.npy").tobytes() == want.tobytes()
+
+
+def test_beside_others():
+    """C goes into a file that holds other things; a run that dies while it describes C is taken up again."""
+    want = (read("a.h5").astype("f8") @ read("b.h5").astype("f8")).astype("f4")
+    write("o.h5", np.arange(12.0).reshape(3, 4), "mine")
+    kill_all(begin("o.h5"))
+    assert np.array_equal(read("o.h5", "mine"), np.arange(12.0).reshape(3, 4))
+    run(*product("o.h5"), ranks=3)
+    assert read("o.h5").tobytes() == want.tobytes() and read("o.h5", "mine").shape == (3, 4)
+
+
+def test_stack_and_gram():
+    a, b = integers(6 * 300, 280).reshape(6, 300, 280), integers(280, 310)
+    write("sa.h5", a), write("sb.h5", b)
+    want = (a.astype("f8") @ b).astype("f4")
+    kills = 0
+    for _ in range(8):
+        process = start("multiply", "sa.h5", "sb.h5", "-o", "sc.h5", "--resume", *MANY, "--memory", "60K",
+                        ranks=dice.choice((0, 2)))
+        time.sleep(dice.uniform(0.2, 1.2))
+        kills += process.poll() is None
+        kill_all(process)
+    run("multiply", "sa.h5", "sb.h5", "-o", "sc.h5", "--resume", *MANY, "--memory", "60K", ranks=3)
+    assert read("sc.h5").tobytes() == want.tobytes(), f"seed {SEED}"
+    whole = read("a.h5").astype("f8")
+    for triangle in ("full", "lower"):
+        out = f"g{triangle}.h5"
+        gram = ("multiply", "a.h5", "--gram", "-o", out, "--triangle", triangle, "--resume", *MANY)
+        for _ in range(4):
+            process = start(*gram, ranks=dice.choice((0, 2)))
+            time.sleep(dice.uniform(0.3, 2.5))
+            kill_all(process)
+        run(*gram, ranks=dice.choice((0, 3)))
+        exact = whole @ whole.T
+        assert np.array_equal(read(out), exact if triangle == "full" else np.tril(exact)), f"seed {SEED}: {out}"
+
+
+if __name__ == "__main__":
+    main(globals())
