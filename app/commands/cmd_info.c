@@ -7,6 +7,7 @@
 
 #include "app/commands/command.h"
 #include "app/info/info_file.h"
+#include "app/info/info_left.h"
 #include "app/tessera_options.h"
 #include "io/stores.h"
 #include "io/text/json.h"
@@ -183,7 +184,12 @@ static tsr_status run(const tsr_world *world, int argc, char **argv) {
     TSR_TRY_DONE(tsr_agree(world->comm, status));
     if (o.devices) TSR_TRY_DONE(print_devices(world, o.device, wanted));
     world->describer->external = o.external;
+    const int left = o.name && world->rank == 0 ? tsr_info_left(o.name) : 0;
     if (o.name && world->rank == 0) status = tsr_info_file(world->describer, o.name, o.ranks, wanted);
+    if (status == TSR_ERR_NOT_FOUND && left > 0 && !wanted) { /* there is no C yet */
+        tsr_message_set("");
+        status = TSR_OK;
+    }
     if (status == TSR_OK && wanted) status = write_json(wanted, &o);
     status = tsr_agree(world->comm, status);
 done:

@@ -178,6 +178,9 @@ def test_refusals():
     fails(*product("r.h5"), code=1, says="another job goes on with")
     kill_all(process)
     held = unfinished("r.h5")
+    result = run("info", "r.h5")  # there is no r.h5 yet
+    assert "unfinished /C, " in result.out and held[0] in result.out and "--resume goes on" in result.out, result
+    fails("info", "nothing.h5", code=1, says="nothing.h5")
     fails(*product("r.h5", "--alpha", "2"), code=1, says=["--resume left", "alpha was 1+0j and is 2+0j", "--force"])
     fails(*product("r.h5:/other"), code=1, says="path was /C and is /other")
     fails("multiply", "a.h5", "b.h5", "-o", "r.h5", code=1, says=["--resume", "--force"])

@@ -1,0 +1,8 @@
+/* What runs with --resume left beside a file. */
+#ifndef TSR_APP_INFO_INFO_LEFT_H
+#define TSR_APP_INFO_INFO_LEFT_H
+
+/* Local. A line on standard output for each unfinished output of the file that `text` names; how many there are. */
+int tsr_info_left(const char *text);
+
+#endif
