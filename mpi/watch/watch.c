@@ -297,6 +297,10 @@ static tsr_status connect_nodes(tsr_watch *w) {
     MPI_Comm leaders;
     TSR_TRY(TSR_MPI(MPI_Comm_split(w->world->comm, is_leader(w) ? 0 : MPI_UNDEFINED, w->world->rank, &leaders)));
     w->leaders = leaders;
+    return TSR_OK;
+}
+
+static tsr_status begin_hearing(tsr_watch *w) {
     for (int i = 0; i < w->node_count; i++) {
         other_node *node = &w->nodes[i];
         TSR_TRY(TSR_MPI(MPI_Irecv(node->received, message_bytes(node->ranks), MPI_BYTE, node->leader, SIGNS_TAG,
@@ -319,6 +323,7 @@ static void stop(tsr_watch *w) {
     pthread_cond_signal(&w->stops);
     pthread_mutex_unlock(&w->lock);
     if (w->running) pthread_join(w->thread, NULL);
+    w->running = false;
 }
 
 static void free_watch(tsr_watch *w) {
@@ -346,8 +351,21 @@ static tsr_status allocate(tsr_watch *w) {
     return tsr_fail(TSR_ERR_MEMORY, "no memory to watch over %d ranks", w->world->ranks);
 }
 
-tsr_status tsr_watch_open(const tsr_world *world, const tsr_watch_options *options, tsr_watch **watch) {
-    tsr_watch *w = calloc(1, sizeof *w);
+/* The last run's, in which nothing is under way. Nobody looks at its signs: the ranks closed it together. */
+static tsr_status take_kept(tsr_watch *w, const tsr_world *world, const tsr_watch_options *options) {
+    w->world = world;
+    w->options = *options;
+    w->told_at = 0;
+    w->stopping = false;
+    memset(w->watched, 0, (size_t)world->ranks * sizeof *w->watched);
+    for (int i = 0; i < w->node_count; i++) w->nodes[i].left = w->nodes[i].parted = false;
+    if (w->window == MPI_WIN_NULL) return TSR_OK; /* each rank sees its own */
+    memset(tsr_watch_signs(w), 0, sizeof *w->signs);
+    return TSR_MPI(MPI_Barrier(world->node));
+}
+
+static tsr_status make(const tsr_world *world, const tsr_watch_options *options, tsr_watch **made) {
+    tsr_watch *w = *made = calloc(1, sizeof *w);
     tsr_status status = w ? TSR_OK : tsr_fail(TSR_ERR_MEMORY, "no memory for a watch");
     if (w) {
         *w = (tsr_watch){.world = world, .options = *options, .window = MPI_WIN_NULL, .leaders = MPI_COMM_NULL};
@@ -355,10 +373,17 @@ tsr_status tsr_watch_open(const tsr_world *world, const tsr_watch_options *optio
         pthread_cond_init(&w->stops, NULL);
         status = allocate(w);
     }
+    TSR_TRY(tsr_agree(world->comm, status));
+    TSR_TRY(tsr_agree(world->comm, find_places(w)));
+    TSR_TRY(tsr_agree(world->comm, share_signs(w)));
+    return tsr_agree(world->comm, connect_nodes(w));
+}
+
+tsr_status tsr_watch_open(const tsr_world *world, const tsr_watch_options *options, tsr_watch **watch) {
+    tsr_watch *w = world->kept_watch ? *world->kept_watch : NULL;
+    tsr_status status = w ? take_kept(w, world, options) : make(world, options, &w);
+    if (status == TSR_OK) status = begin_hearing(w);
     TSR_TRY_DONE(tsr_agree(world->comm, status));
-    TSR_TRY_DONE(tsr_agree(world->comm, find_places(w)));
-    TSR_TRY_DONE(tsr_agree(world->comm, share_signs(w)));
-    TSR_TRY_DONE(tsr_agree(world->comm, connect_nodes(w)));
     TSR_TRY_DONE(tsr_agree(world->comm, start(w)));
     *watch = w;
     return TSR_OK;
@@ -371,15 +396,26 @@ tsr_signs *tsr_watch_signs(tsr_watch *watch) { return watch ? &watch->signs[watc
 
 void tsr_watch_leave(tsr_watch *w) {
     if (!w) return;
+    if (w->world->kept_watch) *w->world->kept_watch = NULL; /* on every rank */
     atomic_store(&w->abandoned, true);
     stop(w);
     if (w->leaders == MPI_COMM_NULL) free_watch(w); /* else messages may come that were asked for */
 }
 
-void tsr_watch_close(tsr_watch *w) {
+void tsr_watch_end(tsr_watch *w) {
     if (!w) return;
-    stop(w);
     if (w->leaders != MPI_COMM_NULL) MPI_Comm_free(&w->leaders);
     if (w->window != MPI_WIN_NULL) MPI_Win_free(&w->window);
     free_watch(w);
+}
+
+void tsr_watch_close(tsr_watch *w) {
+    if (!w) return;
+    stop(w);
+    if (!w->world->kept_watch) {
+        tsr_watch_end(w);
+        return;
+    }
+    *w->world->kept_watch = w;
+    MPI_Barrier(w->world->node); /* nobody looks at signs that the next run changes */
 }

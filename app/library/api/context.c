@@ -7,6 +7,7 @@
 
 #include "app/library/api/sized.h"
 #include "io/stores.h"
+#include "mpi/watch/watch.h"
 
 #define X(code, exit_code, text) _Static_assert((int)TESSERA_##code == (int)TSR_##code, "statuses keep their numbers");
 TSR_STATUS_LIST(X)
@@ -47,6 +48,7 @@ static tsr_status open_context(MPI_Comm comm, const tessera_open_options *option
         return status;
     }
     t->world = world;
+    t->world.kept_watch = &t->watch;
     t->describer.program = *t->describe ? t->describe : NULL;
     *context = t;
     return TSR_OK;
@@ -66,6 +68,9 @@ int tessera_open_fortran(int comm, const tessera_open_options *options, tessera_
 void tessera_close(tessera_context *t) {
     if (!t) return;
     tsr_describer_close(&t->describer);
+    int ended = 0;
+    MPI_Finalized(&ended);
+    if (!ended) tsr_watch_end(t->watch);
     if (!t->caller) tsr_world_leave(&t->world);
     free(t);
 }

@@ -30,6 +30,7 @@ struct tessera_context {
     void (*abort_job)(void *context, int exit_code, const char *message);
     void *abort_context;      /* not owned */
     const tsr_caller *caller; /* the program, whose the world is, too; NULL: another one; not owned */
+    struct tsr_watch *watch;  /* kept from call to call; NULL: none was wanted */
     atomic_bool running;      /* a call is under way */
     atomic_bool cancelled;    /* on this rank */
 };

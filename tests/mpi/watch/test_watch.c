@@ -40,11 +40,17 @@ int main(void) {
     world.local_ranks = 2;
     CHECK(world.local_rank == (world.rank < 2), "the first of each node has the higher number");
 
-    for (int i = 0; i < 20; i++) { /* also at once, and with ranks that are late */
-        CHECK_OK(tsr_watch_open(&world, &options, &watch));
+    tsr_watch *kept = NULL, *first = NULL;
+    for (int i = 0; i < 40; i++) { /* also at once, and with ranks that are late; from the 20th on one is kept */
+        tsr_world other = world;   /* as a call's: gone with it */
+        other.kept_watch = i < 20 ? NULL : &kept;
+        CHECK_OK(tsr_watch_open(&other, &options, &watch));
         if (i % 2) work(tsr_watch_signs(watch), (world.rank + i) % 4);
         tsr_watch_close(watch);
+        if (i == 20) first = watch;
+        CHECK(i < 20 ? !kept : kept == first, "another watch was made, or none was kept");
     }
+    world.kept_watch = &kept;
     CHECK_OK(tsr_watch_open(&world, &options, &watch));
     work(tsr_watch_signs(watch), 150); /* longer than the limit */
     CHECK(atomic_load(&stalls) == 0, "a stall where there is none: %s", said);
@@ -60,6 +66,12 @@ int main(void) {
     MPI_Barrier(world.comm);
     CHECK(world.local_rank == 0 || atomic_load(&stalls) == 0, "%s", said);
     tsr_watch_leave(watch);
+    CHECK(!kept, "a watch was kept that saw a failure");
+    CHECK_OK(tsr_watch_open(&world, &options, &watch)); /* a new one */
+    work(tsr_watch_signs(watch), 10);
+    tsr_watch_close(watch);
+    CHECK(kept, "it was not kept");
+    tsr_watch_end(kept);
     tsr_world_close(&world);
     return 0;
 }
