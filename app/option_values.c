@@ -45,8 +45,3 @@ tsr_status tsr_read_count(const tsr_option *option, const char *text, void *fiel
     *(int *)field = (int)number;
     return TSR_OK;
 }
-
-tsr_status tsr_read_matrix(const tsr_option *option, const char *text, void *field) {
-    (void)option;
-    return tsr_matrix_name_parse(text, field);
-}

@@ -72,9 +72,8 @@ tsr_status tsr_read_text(const tsr_option *option, const char *text, void *field
 tsr_status tsr_read_number(const tsr_option *option, const char *text, void *field); /* double */
 /* tsr_complex: "1.5", "1+2j", "-2j" */
 tsr_status tsr_read_complex(const tsr_option *option, const char *text, void *field);
-tsr_status tsr_read_whole(const tsr_option *option, const char *text, void *field);  /* int64_t from low to high */
-tsr_status tsr_read_count(const tsr_option *option, const char *text, void *field);  /* int from low to high */
-tsr_status tsr_read_matrix(const tsr_option *option, const char *text, void *field); /* tsr_matrix_name */
+tsr_status tsr_read_whole(const tsr_option *option, const char *text, void *field); /* int64_t from low to high */
+tsr_status tsr_read_count(const tsr_option *option, const char *text, void *field); /* int from low to high */
 
 /* ---- the command line ------------------------------------------------------------------------- */
 

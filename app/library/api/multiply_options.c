@@ -105,8 +105,9 @@ static void append_field(char *text, size_t chars, const tessera_multiply_option
     }
 }
 
-const char *tsr_multiply_command(const char *a, const char *b, const char *c, const tessera_multiply_options *options,
-                                 char *text, size_t chars) {
+/* The command line that would ask the program for the same. Returns text. */
+static const char *command_line(const char *a, const char *b, const char *c, const tessera_multiply_options *options,
+                                char *text, size_t chars) {
     const char *const names[] = {a, b};
     snprintf(text, chars, "tessera multiply");
     for (int i = 0; i < 2; i++)
@@ -309,7 +310,7 @@ tsr_status tsr_multiply_call_read(const char *a, const char *b, const char *c, c
     if (options) TSR_TRY(tsr_sized_take("tessera_multiply_options", options, o, sizeof *o));
     call->log = o->log;
     run->trace = o->trace;
-    run->command = o->command ? o->command : tsr_multiply_command(a, b, c, o, call->command, sizeof call->command);
+    run->command = o->command ? o->command : command_line(a, b, c, o, call->command, sizeof call->command);
     TSR_TRY(check_flags(o));
     TSR_TRY(take_product(o, a, b, &run->product));
     TSR_TRY(take_target(o, c, &run->target));

@@ -35,8 +35,4 @@ tsr_status tsr_matrices_call_read(const tessera_matrix *const matrices[3], const
 /* Local. Bytes are shuffled for a compression. TSR_ERR_USAGE without one. */
 tsr_status tsr_check_compress(const tsr_run_target *target);
 
-/* The command line that would ask the program for the same. Writes at most `chars`, and returns text. */
-const char *tsr_multiply_command(const char *a, const char *b, const char *c, const tessera_multiply_options *options,
-                                 char *text, size_t chars);
-
 #endif

@@ -63,6 +63,7 @@ def test_products():
 import h5py, numpy as np, tessera
 stages = []
 record = tessera.multiply("a.h5:/C", "b.h5", out="c{ranks}.h5:/C", trials=10, force=True, grid=({ranks}, 1), panel=8,
+                          report="own.html",
                           progress=lambda stage, done, total, unit, seconds: stages.append((stage, done, total)))
 assert (record.m, record.n, record["k"], record.rank_count) == (60, 40, 50, {ranks}), record
 assert record.check.startswith("PASSED") and record.grid_m == {ranks} and record.warnings == "", record
@@ -78,6 +79,7 @@ if comm.rank == 0:
     assert np.array_equal(y.array, y.array.T) and y.gram == 1, y
     assert "kernel" in text, text
     page = record._repr_html_()
+    assert "<title>Tessera: c{ranks}.h5" in open("own.html").read()
     assert page.startswith("<iframe srcdoc=") and "60" in page and len(page) > 20000, page[:300]
 else:
     assert x.array is None and text == "", (x.array, text)

@@ -178,6 +178,7 @@ def test_dry_run_leaves_the_log():
     run("multiply", "a.h5", "b.h5", "-o", "c.h5", "--dry-run", "--log", "run.json")
     fails("multiply", "a.h5", "a.h5", "-o", "c.h5", "--dry-run", "--log", "run.json", code=1, says="30")
     fails("multiply", "a.h5", "b.h5", "-o", "c.h5", "--dry-run", "--log", "no/run.json", code=1, says="no/run.json")
+    fails("multiply", "a.h5", "b.h5", "-o", "c.h5", "--log", "run.json", "--io", "tpu", "--dry-run", code=2, says="tpu")
     assert open("run.json").read() == before and not leftovers(), os.listdir(".")
 
 
