@@ -14,10 +14,11 @@
  *           The one exception: where a rank fails while others are inside communication, such as when a disk fails in
  *           the middle of a product, no status can reach the others. Then that rank calls the context's `abort_job`.
  *           Without one it writes the message to standard error and calls MPI_Abort.
- * Threads   One call at a time in a process. tessera_cancel, tessera_message, and what only reads a record may be
- *           called by any thread. A call works in threads of its own, in which the caller's signal handlers do not run,
- *           and waits. It stays on the cores that the calling thread may use. HDF5 is used meanwhile: where the caller
- *           uses the same library in other threads, that has to be a thread-safe one.
+ * Threads   One call at a time in a process: another is refused on its rank alone. tessera_cancel, tessera_message, and
+ *           what only reads a record may be called by any thread. A call works in threads of its own, in which the
+ *           caller's signal handlers do not run, and waits. It stays on the cores that the calling thread may use. HDF5
+ *           is used meanwhile: where the caller uses the same library in other threads, that has to be a thread-safe
+ *           one.
  * Ownership Handles that a function hands out are the caller's, who frees them. Texts that go in are not kept after the
  *           call. Texts that come out live as long as their handle; tessera_message() until the thread's next call.
  * ABI       Structs begin with their size, and fields are only added at their ends: what was compiled with an older

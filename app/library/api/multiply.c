@@ -309,12 +309,12 @@ static tsr_status read_call(call *x, const operands *of, const tessera_multiply_
 /* Collective. `text` is rank 0's. */
 static tsr_status make_call(tessera_context *t, bool plans, const operands *of, const tessera_multiply_options *options,
                             char **text, tessera_record **record) {
-    const bool first = !atomic_flag_test_and_set(&busy);
+    if (atomic_flag_test_and_set(&busy)) /* which may speak to other ranks just now: this one alone hears of it */
+        return tsr_fail(TSR_ERR_USAGE, "another call is under way in this process: wait for it");
     call *x = calloc(1, sizeof *x);
     tsr_status status = TSR_OK;
     if (x) pthread_mutex_init(&x->lock, NULL);
-    if (!first) status = tsr_fail(TSR_ERR_USAGE, "another call is under way in this process: wait for it");
-    else if (!x) status = tsr_fail(TSR_ERR_MEMORY, "no memory for a call: free some");
+    else status = tsr_fail(TSR_ERR_MEMORY, "no memory for a call: free some");
     TSR_TRY_DONE(tsr_agree(t->world.comm, status));
     x->context = t;
     x->plans = plans;
@@ -337,7 +337,7 @@ done:
     if (x) tsr_report_trace_free(&x->timeline);
     if (x) free(x->text);
     free(x);
-    if (first) atomic_flag_clear(&busy);
+    atomic_flag_clear(&busy);
     if (status != TSR_OK) tsr_share_message(t->world.comm);
     return status;
 }

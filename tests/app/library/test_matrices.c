@@ -1,24 +1,14 @@
 /* tessera_multiply_matrices by a program that knows no more than tessera.h: random layouts of small integers, whose
  * products are exact, and what is refused. On any number of ranks. */
+#include "tests/app/library/tessera_check.h"
+
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <tessera.h>
 #include <unistd.h>
 
 static int rank, ranks;
 static tessera_context *tessera;
 static unsigned long long state = 15;
-
-#define CHECK(condition, ...)                                                                                          \
-    do {                                                                                                               \
-        if (!(condition)) {                                                                                            \
-            fprintf(stderr, "rank %d, line %d: %s: ", rank, __LINE__, #condition);                                     \
-            fprintf(stderr, __VA_ARGS__);                                                                              \
-            fprintf(stderr, "\n");                                                                                     \
-            MPI_Abort(MPI_COMM_WORLD, 1);                                                                              \
-        }                                                                                                              \
-    } while (0)
 
 static int below(int limit) { /* the same on every rank */
     state = state * 6364136223846793005u + 1442695040888963407u;
@@ -377,6 +367,30 @@ static void check_moves(void) {
     CHECK(tessera_plan_matrices(NULL, &x[0], &x[1], &x[2], &o, &plan) == TESSERA_ERR_USAGE, "no context");
 }
 
+/* ---- a call within a call -------------------------------------------------------------------- */
+
+static int call_again(void *given, const tessera_progress *at) {
+    const tessera_matrix *x = given;
+    (void)at;
+    CHECK_FAILS(tessera_multiply_matrices(tessera, &x[0], &x[1], &x[2], NULL, NULL), TESSERA_ERR_USAGE, "under way");
+    return 0;
+}
+
+/* It is refused on each rank by itself: it may not speak where the one under way speaks. */
+static void check_again(void) {
+    enum { SIDE = 6 };
+    double data[3][SIDE * SIDE];
+    tessera_matrix x[3];
+    tessera_multiply_options o = tessera_multiply_defaults();
+    for (int i = 0; i < 3; i++)
+        x[i] = (tessera_matrix){.size = sizeof x[i], .type = "f64", .data = data[i], .rows = SIDE, .cols = SIDE};
+    for (int i = 0; i < SIDE * SIDE; i++) data[0][i] = data[1][i] = 1;
+    o.progress = rank == 0 ? call_again : NULL;
+    o.progress_context = x;
+    CHECK_OK(tessera_multiply_matrices(tessera, &x[0], &x[1], &x[2], &o, NULL));
+    CHECK(data[2][0] == SIDE, "%g", data[2][0]);
+}
+
 static void fails(const tessera_matrix *a, const tessera_matrix *b, const tessera_matrix *c,
                   const tessera_multiply_options *o, int expected, const char *says) {
     const int status = tessera_multiply_matrices(tessera, a, b, c, o, NULL);
@@ -436,6 +450,7 @@ int main(int argc, char **argv) {
     check_moves();
     check_real_part();
     check_cancel();
+    check_again();
     check_refusals();
     tessera_close(tessera);
     MPI_Finalize();

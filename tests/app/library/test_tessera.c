@@ -1,7 +1,7 @@
 /* libtessera as a stranger uses it: nothing but <tessera.h>, MPI, and the shared library. On any number of ranks.
  * With the arguments `abort FILE` it multiplies FILE, of which one rank cannot read its part. */
 #define _GNU_SOURCE
-#include <tessera.h>
+#include "tests/app/library/tessera_check.h"
 
 #include <fcntl.h>
 #include <pthread.h>
@@ -18,27 +18,6 @@ enum { M = 60, K = 40, N = 50 };
 static int rank, ranks;
 static char folder[200];
 static tessera_context *tessera;
-
-#define CHECK(condition, ...)                                                                                          \
-    do {                                                                                                               \
-        if (!(condition)) {                                                                                            \
-            fprintf(stderr, "rank %d, line %d: %s: ", rank, __LINE__, #condition);                                     \
-            fprintf(stderr, __VA_ARGS__);                                                                              \
-            fprintf(stderr, "\n");                                                                                     \
-            MPI_Abort(MPI_COMM_WORLD, 1);                                                                              \
-        }                                                                                                              \
-    } while (0)
-#define CHECK_OK(expr)                                                                                                 \
-    do {                                                                                                               \
-        const int check_ = (expr);                                                                                     \
-        CHECK(check_ == TESSERA_OK, "%s: %s", tessera_status_text(check_), tessera_message());                         \
-    } while (0)
-/* On every rank: the status, and a message that says so. */
-#define CHECK_FAILS(expr, expected, words)                                                                             \
-    do {                                                                                                               \
-        const int check_ = (expr);                                                                                     \
-        CHECK(check_ == (expected) && strstr(tessera_message(), words), "%d: %s", check_, tessera_message());          \
-    } while (0)
 
 /* ---- files ----------------------------------------------------------------------------------- */
 
