@@ -84,7 +84,8 @@ void tsr_run_fill_record(const tsr_run *run, const tsr_run_options *options, con
     const tsr_store_desc *b = swap ? &run->from.a : &run->from.b;
     const tsr_store_desc *c0 = &run->from.c0;
     const tsr_operand *first = &x->operand[TSR_OPERAND_A];
-    int64_t k = first->transpose ? first->rows : first->cols;
+    const int64_t stacked = x->batch > 1 && !first->common ? x->batch : 1; /* one below the other */
+    const int64_t k = first->transpose ? first->rows / stacked : first->cols;
     *record = (tsr_run_record){.command = options->command,
                                .transpose_a = product->transpose_a,
                                .transpose_b = product->transpose_b,
@@ -94,7 +95,7 @@ void tsr_run_fill_record(const tsr_run *run, const tsr_run_options *options, con
                                .beta_imag = product->beta.im,
                                .conjugate_a = product->conjugate_a,
                                .conjugate_b = product->conjugate_b,
-                               .gram = x->gram,
+                               .gram = x->gram || x->mirrored,
                                .triangle = product->triangle,
                                .m = swap ? x->n : m,
                                .n = swap ? m : x->n,

@@ -165,30 +165,6 @@ static bool same_elements(const tsr_store_desc *a, const tsr_store_desc *b) {
            memcmp(x->lead1, y->lead1, (size_t)leads * sizeof *x->lead1) == 0;
 }
 
-/* Op(A) times its own transpose is a Gram matrix, whoever says so; where C0 is added only C0 could say whether the
- * sum is symmetric. */
-static tsr_status find_gram(tsr_run *run, const tsr_run_product *product) {
-    const tsr_store_desc *a = &run->from.a, *b = &run->from.b;
-    const tsr_products *p = &run->products;
-    const bool complex = tsr_problem_complex(&run->problem) || tsr_dtype_is_complex(run->problem.out);
-    const bool matrices = a->matrix_dimensions == 2 && b->matrix_dimensions == 2,
-               gram = matrices && p->transpose_left != p->transpose_right && !run->problem.add_c0 && !complex &&
-                      (product->gram || same_elements(a, b));
-    if (product->gram && !matrices)
-        return tsr_fail(TSR_ERR_SHAPE, "--gram multiplies matrices by themselves, and '%s' is none: leave out --gram",
-                        a->name.file);
-    if (product->gram && complex)
-        return tsr_fail(TSR_ERR_UNSUPPORTED,
-                        "--gram multiplies real matrices: name A twice, with --adjoint-b, for a complex one");
-    if (!gram && product->triangle != TSR_TRIANGLE_FULL)
-        return tsr_fail(TSR_ERR_USAGE,
-                        "--triangle %s: only a matrix times its own transpose is symmetric; name one matrix, with "
-                        "--gram, or leave out --triangle",
-                        tsr_triangle_name(product->triangle));
-    if (!gram) return TSR_OK;
-    return tsr_problem_take_gram(&run->problem, tsr_triangle_as_stored(product->order, product->triangle));
-}
-
 /* A kernel asked for by name that wants whole tiles: its operands are padded one by one. */
 static bool pads(const char *name) {
     int count;
@@ -225,6 +201,34 @@ static bool is_stack(const tsr_run *run, const tsr_run_target *target) {
            (host == 0 || (double)host >= least);
 }
 
+/* Op(A) times its own transpose is a Gram matrix, whoever says so; where C0 is added only C0 could say whether the
+ * sum is symmetric. Half of a small one takes a step as all of it does: those of a stack are made whole. */
+static tsr_status find_gram(tsr_run *run, const tsr_run_product *product, bool stack) {
+    const tsr_store_desc *a = &run->from.a, *b = &run->from.b;
+    const tsr_products *p = &run->products;
+    const bool complex = tsr_problem_complex(&run->problem) || tsr_dtype_is_complex(run->problem.out);
+    const bool matrices = a->matrix_dimensions == 2 && b->matrix_dimensions == 2,
+               gram = matrices && p->transpose_left != p->transpose_right && !run->problem.add_c0 && !complex &&
+                      (product->gram || same_elements(a, b));
+    if (product->gram && !matrices)
+        return tsr_fail(TSR_ERR_SHAPE, "--gram multiplies matrices by themselves, and '%s' is none: leave out --gram",
+                        a->name.file);
+    if (product->gram && complex)
+        return tsr_fail(TSR_ERR_UNSUPPORTED,
+                        "--gram multiplies real matrices: name A twice, with --adjoint-b, for a complex one");
+    if (!gram && product->triangle != TSR_TRIANGLE_FULL)
+        return tsr_fail(TSR_ERR_USAGE,
+                        "--triangle %s: only a matrix times its own transpose is symmetric; name one matrix, with "
+                        "--gram, or leave out --triangle",
+                        tsr_triangle_name(product->triangle));
+    if (!gram) return TSR_OK;
+    const tsr_triangle triangle = tsr_triangle_as_stored(product->order, product->triangle);
+    if (!stack) return tsr_problem_take_gram(&run->problem, triangle);
+    run->problem.mirrored = true;
+    run->problem.triangle = triangle;
+    return TSR_OK;
+}
+
 static tsr_status make_problem(tsr_run *run, const tsr_run_product *product, const tsr_run_target *target) {
     const bool swap = run->swapped;
     run->problem.add_c0 = !tsr_is_zero(product->beta);
@@ -258,8 +262,9 @@ static tsr_status make_problem(tsr_run *run, const tsr_run_product *product, con
     run->problem.c0_on_disk = run->from.c0.on_disk;
     run->problem.unit_m = tsr_max(1, run->spec.chunk_rows); /* a chunk is one rank's */
     run->problem.unit_n = tsr_max(1, run->spec.chunk_cols);
-    TSR_TRY(find_gram(run, product));
-    if (run->problem.gram || !is_stack(run, target)) return TSR_OK;
+    const bool stack = is_stack(run, target);
+    TSR_TRY(find_gram(run, product, stack));
+    if (!stack) return TSR_OK;
     run->problem.operand[TSR_OPERAND_A].common = run->from.a.matrices == 1;
     run->problem.operand[TSR_OPERAND_B].common = run->from.b.matrices == 1;
     tsr_problem_stack(&run->problem, shape->count);

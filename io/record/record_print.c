@@ -53,6 +53,13 @@ static const char *operation(bool transpose, bool conjugate) {
     return transpose ? "^T" : "";
 }
 
+/* As small symmetric products of a stack are, many at a time. */
+static bool made_whole(const tsr_run_record *r) {
+    double flops = 0;
+    for (int i = 0; i < r->ranks; i++) flops += r->rank_records[i].flops;
+    return r->products > 1 && flops >= 2.0 * (double)r->m * (double)r->n * (double)r->k * (double)r->products;
+}
+
 static void print_product(const tsr_run_record *r, FILE *to) {
     char text[512] = "C = ", number[TSR_COMPLEX_CHARS];
     if (r->alpha != 1 || r->alpha_imag != 0)
@@ -64,7 +71,8 @@ static void print_product(const tsr_run_record *r, FILE *to) {
     else if (r->c0.name[0]) tsr_text_append(text, sizeof text, " + C0");
     tsr_text_append(text, sizeof text, ", %lld x %lld x %lld (m x n x k)", (long long)r->m, (long long)r->n,
                     (long long)r->k);
-    if (r->gram) tsr_text_append(text, sizeof text, ", symmetric: half of it multiplied");
+    if (r->gram)
+        tsr_text_append(text, sizeof text, ", symmetric: %s multiplied", made_whole(r) ? "all of it" : "half of it");
     if (r->triangle != TSR_TRIANGLE_FULL)
         tsr_text_append(text, sizeof text, ", %s triangle", tsr_triangle_name(r->triangle));
     if (r->products > 1) tsr_text_append(text, sizeof text, ", %lld products", (long long)r->products);

@@ -79,7 +79,7 @@ typedef struct {
     bool transpose_a, transpose_b;
     bool conjugate_a, conjugate_b;
     double alpha, alpha_imag, beta, beta_imag;
-    bool gram;               /* C is symmetric, and half of it was multiplied */
+    bool gram;               /* C is symmetric: half of it was multiplied, or all of a small one */
     tsr_triangle triangle;   /* of it that was written; the rest is zeros */
     int64_t m, n, k;         /* of each product */
     int64_t products;        /* of matrices, 1 unless A or B has more than two dimensions */

@@ -92,7 +92,8 @@ tsr_status tsr_finish_check(const tsr_finish_args *args) {
 }
 
 tsr_status tsr_mirror_check(const tsr_mirror_args *args) {
-    const tsr_view view = {args->data, {args->type, false}, args->rows, args->left + args->tile, args->ld};
+    const int64_t rows = tsr_max(1, args->batch) * args->rows;
+    const tsr_view view = {args->data, {args->type, false}, rows, args->left + args->tile, args->ld};
     TSR_TRY(check_view("mirror: strip", view));
     TSR_TRY(check_type("mirror: strip", view.element, true));
     if (args->left < 0 || (args->tile != 0 && args->tile != args->rows))
@@ -100,6 +101,11 @@ tsr_status tsr_mirror_check(const tsr_mirror_args *args) {
                         "mirror: a tile of %" PRId64 " columns right of %" PRId64 " in %" PRId64
                         " rows is no square on the diagonal: pass as many columns as rows, or none",
                         args->tile, args->left, args->rows);
+    if (args->batch > 1 && args->left != 0)
+        return tsr_fail(TSR_ERR_SHAPE,
+                        "mirror: %" PRId64 " matrices with %" PRId64 " columns left of their tiles: "
+                        "pass whole ones",
+                        args->batch, args->left);
     return TSR_OK;
 }
 

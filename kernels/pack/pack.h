@@ -42,6 +42,7 @@ typedef struct {
     int64_t rows, left;    /* columns left of the tile */
     int64_t tile;          /* rows or 0 */
     int64_t ld;            /* ≥ left + tile */
+    int64_t batch;         /* so many matrices, whole ones (left = 0), one below the other; 0 and 1: one */
     tsr_triangle triangle; /* UPPER: what is below the diagonal becomes 0, LOWER: what is above; else it is mirrored */
 } tsr_mirror_args;
 

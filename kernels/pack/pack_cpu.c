@@ -232,20 +232,24 @@ DEFINE_MIRROR(16)
 DEFINE_MIRROR(32)
 DEFINE_MIRROR(64)
 
-static tsr_status mirror(tsr_device *device, tsr_stream *stream, const tsr_mirror_args *args) {
-    (void)device;
-    (void)stream;
-    TSR_TRY(tsr_mirror_check(args));
-    const size_t bytes = tsr_dtype_bytes(args->type);
-    void *tile = at_mutable(args->data, args->left, bytes);
-    for (int64_t i = 0; i < args->rows && args->left > 0 && args->triangle == TSR_TRIANGLE_UPPER; i++)
-        memset(at_mutable(args->data, i * args->ld, bytes), 0, (size_t)args->left * bytes);
+static void mirror_tile(const tsr_mirror_args *args, void *tile, size_t bytes) {
     for (int64_t i = 0; i < args->tile; i += MIRROR_EDGE)
         for (int64_t j = 0; j <= i; j += MIRROR_EDGE) {
             if (bytes == 8) mirror_square_64(tile, args->tile, args->ld, i, j, args->triangle);
             else if (bytes == 4) mirror_square_32(tile, args->tile, args->ld, i, j, args->triangle);
             else mirror_square_16(tile, args->tile, args->ld, i, j, args->triangle);
         }
+}
+
+static tsr_status mirror(tsr_device *device, tsr_stream *stream, const tsr_mirror_args *args) {
+    (void)device;
+    (void)stream;
+    TSR_TRY(tsr_mirror_check(args));
+    const size_t bytes = tsr_dtype_bytes(args->type);
+    for (int64_t i = 0; i < args->rows && args->left > 0 && args->triangle == TSR_TRIANGLE_UPPER; i++)
+        memset(at_mutable(args->data, i * args->ld, bytes), 0, (size_t)args->left * bytes);
+    for (int64_t one = 0; one < tsr_max(1, args->batch); one++)
+        mirror_tile(args, at_mutable(args->data, one * args->rows * args->ld + args->left, bytes), bytes);
     return TSR_OK;
 }
 

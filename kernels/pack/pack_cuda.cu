@@ -65,26 +65,32 @@ __global__ void finish_rows(const A *sum, int64_t ld_sum, double alpha, double b
 /* ---- mirror ---------------------------------------------------------------------------------- */
 
 /* Squares of LANES × LANES at and below the diagonal of a tile of n × n, through shared memory: rows are read and
- * written along rows. A block touches its square and the mirrored one alone. */
-template <typename W> __global__ void mirror_tile(W *tile, int64_t ld, int64_t n, tsr_triangle triangle) {
+ * written along rows. A block touches its square and the mirrored one alone. Of `batch` tiles, n rows apart, a layer of
+ * the grid takes every gridDim.z-th. */
+template <typename W>
+__global__ void mirror_tiles(W *tiles, int64_t ld, int64_t n, int64_t batch, tsr_triangle triangle) {
     __shared__ W square[LANES][LANES + 1];
     const int64_t squares = (n + LANES - 1) / LANES;
     const int x = (int)threadIdx.x;
-    for (int64_t i = blockIdx.y; i < squares; i += gridDim.y)
-        for (int64_t j = blockIdx.x; j <= i; j += gridDim.x) {
-            for (int y = (int)threadIdx.y; y < LANES; y += LINES) {
-                const int64_t row = i * LANES + y, col = j * LANES + x;
-                if (row < n && col < n) square[y][x] = tile[row * ld + col];
+    for (int64_t one = blockIdx.z; one < batch; one += gridDim.z) {
+        W *tile = tiles + one * n * ld;
+        for (int64_t i = blockIdx.y; i < squares; i += gridDim.y)
+            for (int64_t j = blockIdx.x; j <= i; j += gridDim.x) {
+                for (int y = (int)threadIdx.y; y < LANES; y += LINES) {
+                    const int64_t row = i * LANES + y, col = j * LANES + x;
+                    if (row < n && col < n) square[y][x] = tile[row * ld + col];
+                }
+                __syncthreads();
+                for (int y = (int)threadIdx.y; y < LANES; y += LINES) {
+                    const int64_t row = j * LANES + y, col = i * LANES + x; /* of the mirrored square */
+                    if (row < col && col < n)
+                        tile[row * ld + col] = triangle == TSR_TRIANGLE_LOWER ? W(0) : square[x][y];
+                    const int64_t below = i * LANES + y, left = j * LANES + x;
+                    if (triangle == TSR_TRIANGLE_UPPER && left < below && below < n) tile[below * ld + left] = W(0);
+                }
+                __syncthreads();
             }
-            __syncthreads();
-            for (int y = (int)threadIdx.y; y < LANES; y += LINES) {
-                const int64_t row = j * LANES + y, col = i * LANES + x; /* of the mirrored square */
-                if (row < col && col < n) tile[row * ld + col] = triangle == TSR_TRIANGLE_LOWER ? W(0) : square[x][y];
-                const int64_t below = i * LANES + y, left = j * LANES + x;
-                if (triangle == TSR_TRIANGLE_UPPER && left < below && below < n) tile[below * ld + left] = W(0);
-            }
-            __syncthreads();
-        }
+    }
 }
 
 template <typename W> __global__ void clear_rows(W *rows, int64_t ld, int64_t count, int64_t cols) {
@@ -209,8 +215,12 @@ template <typename W> static tsr_status launch_mirror(tsr_stream *stream, const 
         TSR_TRY(TSR_LAUNCH((clear_rows<W>), grid, threads, 0, stream, data, args->ld, args->rows, args->left));
     }
     if (args->tile == 0) return TSR_OK;
+    const int64_t batch = tsr_max(1, args->batch);
+    int most_z = 0;
+    TSR_TRY(tsr_cuda_attribute(cudaDevAttrMaxGridDimZ, &most_z));
     TSR_TRY(tsr_cuda_grid(args->tile, args->tile, LANES, LANES, &grid));
-    return TSR_LAUNCH((mirror_tile<W>), grid, threads, 0, stream, data + args->left, args->ld, args->tile,
+    grid.z = (unsigned)tsr_min(batch, most_z);
+    return TSR_LAUNCH((mirror_tiles<W>), grid, threads, 0, stream, data + args->left, args->ld, args->tile, batch,
                       args->triangle);
 }
 

@@ -241,6 +241,7 @@ static tsr_status run_mirror(const tsr_execution *x, void *strip, tsr_stream *st
                                   .left = step->n,
                                   .tile = step->count,
                                   .ld = step->ld,
+                                  .batch = step->batch,
                                   .triangle = x->plan->problem.triangle};
     return tsr_pack_find(x->device->ops->kind)->mirror(x->device, stream, &args);
 }

@@ -48,6 +48,11 @@ static void print_kept(const tsr_plan *plan, FILE *to) {
 static void print_gram(const tsr_plan *plan, FILE *to) {
     const tsr_problem *x = &plan->problem;
     const long long reads = (long long)tsr_plan_reads(plan, TSR_OPERAND_A);
+    if (x->mirrored)
+        fprintf(to, "Gram matrices  op(B) is op(A) transposed: many at a time, all of each is multiplied, and the %s\n",
+                x->triangle == TSR_TRIANGLE_FULL    ? "half above its diagonal is the mirror of the other"
+                : x->triangle == TSR_TRIANGLE_LOWER ? "lower half written"
+                                                    : "upper half written");
     if (!x->gram) return;
     fprintf(to, "Gram matrix    op(B) is op(A) transposed: half of C is multiplied, the %s written\n",
             x->triangle == TSR_TRIANGLE_FULL    ? "other is its mirror; both are"

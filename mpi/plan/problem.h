@@ -47,7 +47,10 @@ typedef struct {
     /* op(B) is op(A) transposed, of the same elements: C is symmetric, the half on and below its diagonal is
      * multiplied, and the other is its mirror */
     bool gram;
-    tsr_triangle triangle; /* of C that is not zeros; full unless gram */
+    /* Each product of a stack is one with its own transpose, and made whole: then above its diagonal stands what is
+     * below it, or as the triangle says */
+    bool mirrored;
+    tsr_triangle triangle; /* of C that is not zeros; full unless gram or mirrored */
     /* Products of one shape, whose matrices lie one below the other: m and the rows of operands are those of all, C is
      * cut between products alone, and k is one's. 0 and 1: one product */
     int64_t batch;

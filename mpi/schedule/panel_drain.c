@@ -1,7 +1,7 @@
 /* C from the accumulators to its file, strip by strip (panel_drain.h). A strip of a Gram matrix is written twice: as it
  * is and, transposed, to its mirrored place. Where rows of a strip lie on the diagonal it ends there, and the half of
  * that tile which is above is made of the other. So both halves are the same bits, and every element, and every chunk
- * of a file, is written once. */
+ * of a file, is written once. A stack's products with their own transposes are made whole, and mirrored. */
 #include "mpi/schedule/panel_drain.h"
 
 #include "mpi/plan/gram.h"
@@ -80,16 +80,6 @@ static tsr_status emit_write(tsr_emitter *e, const rows_of_c *rows) {
 
 /* ---- one strip ------------------------------------------------------------------------------- */
 
-static tsr_status emit_strip(tsr_emitter *e, rows_of_c rows) {
-    if (tsr_plan_finishes(e->plan)) {
-        tsr_chain out;
-        TSR_TRY(emit_finish(e, &rows, &out));
-        rows.from = tsr_chain_end(&out);
-        rows.ld = rows.rect.cols;
-    }
-    return emit_write(e, &rows);
-}
-
 /* A use of rows that are used again: by lanes that follow each other, or through the buffer's chain. */
 static tsr_slot_use use_again(const rows_of_c *rows, tsr_chain *out) {
     if (out->buffer >= 0) return tsr_chain_touch(out);
@@ -118,13 +108,27 @@ static tsr_status emit_transposed(tsr_emitter *e, const rows_of_c *rows, int64_t
     return tsr_emit(e, &step);
 }
 
+/* Of the rows, or of a stack's products among them each. */
 static tsr_status emit_mirror(tsr_emitter *e, const rows_of_c *rows, int64_t left, tsr_chain *out) {
+    const tsr_problem *problem = &e->plan->problem;
     tsr_step step = tsr_step_new(TSR_STEP_MIRROR, TSR_LANE_DOWNLOAD, use_again(rows, out), tsr_unused, tsr_unused);
-    step.m = rows->rect.rows;
+    step.batch = problem->batch > 1 ? rows->rect.rows / tsr_problem_product_rows(problem) : 1;
+    step.m = rows->rect.rows / step.batch;
     step.n = left;
     step.count = rows->rect.cols - left;
     step.ld = rows->ld;
     return tsr_emit(e, &step);
+}
+
+static tsr_status emit_strip(tsr_emitter *e, rows_of_c rows) {
+    tsr_chain out = {-1, 0};
+    if (tsr_plan_finishes(e->plan)) {
+        TSR_TRY(emit_finish(e, &rows, &out));
+        rows.ld = rows.rect.cols;
+    }
+    if (e->plan->problem.mirrored) TSR_TRY(emit_mirror(e, &rows, 0, &out));
+    if (out.buffer >= 0) rows.from = tsr_chain_end(&out);
+    return emit_write(e, &rows);
 }
 
 /* Rows of a Gram matrix that end with the diagonal, or lie below it (`tile` false), and their mirror. */

@@ -80,7 +80,7 @@ typedef struct {
      * copy out, transpose and mirror: of buffer 0 */
     int64_t ld;
     int64_t lda, ldb;                     /* multiply */
-    int64_t batch;                        /* multiply: products of m × n × k, 1 unless they are of a stack */
+    int64_t batch;                        /* multiply, mirror: products of m × n × k, 1 unless they are of a stack */
     int64_t stride_a, stride_b, stride_c; /* from one to the next, in elements */
     int64_t count;                        /* reduce: elements of one piece; mirror: columns of the tile */
     bool accumulate;                      /* multiply */

@@ -148,6 +148,36 @@ def test_stack():
         assert np.array_equal(c, part.transpose(0, 2, 1) @ part), ranks
 
 
+def test_small_ones_of_a_stack():
+    """Made whole, many at a time, and symmetric to the bit whatever the kernel does: none of 700 takes a step alone."""
+    values = random.standard_normal((7, 100, 37, 29)).astype("f4")
+    a = write("small.h5", values, "A")
+    for ranks, options in ((0, ()), (2, ()), (0, ("--transpose-a",)), (0, ("--alpha", 2)), (0, ("--type", "f64")),
+                           (0, ("--kernel", "reference")), (2, ("--order", "col")), (0, ("--type", "f16"))):
+        c, record = gram("--gram", a, *options, ranks=ranks)
+        turned = "--transpose-a" in options or "--order" in options
+        x = (values.swapaxes(2, 3) if turned else values).astype("f8")
+        want = x @ x.swapaxes(2, 3) * (2 if "--alpha" in options else 1)
+        assert np.array_equal(c, c.swapaxes(2, 3)), (ranks, options)
+        assert np.abs(c - want).max() < (0.1 if "f16" in options else 1e-4), (ranks, options)
+        tiles, flops = (sum(rank[what] for rank in record["ranks"]) for what in ("tiles", "flops"))
+        m, n, k = (record[edge] for edge in "mnk")
+        assert record["products"] == 700 and tiles < 100 and flops == 2 * m * n * k * 700, record
+    for triangle, part, zeros in (("lower", np.tril, np.triu), ("upper", np.triu, np.tril)):
+        c, record = gram("--gram", a, "--triangle", triangle, "--verify", ranks=2)
+        assert record["triangle"] == triangle and np.allclose(c, part(values @ values.swapaxes(2, 3)), atol=1e-4)
+        assert not zeros(c, 1 if triangle == "lower" else -1).any(), triangle
+        assert "PASSED" in run("verify", a, a, "c.h5", "--transpose-b", "--triangle", triangle).out
+    out = " ".join(run("multiply", "--gram", a, "-o", "c.h5", *CPU).out.split())
+    assert "symmetric: all of it multiplied, 700 products" in out, out
+    assert "many at a time" in run("multiply", "--gram", a, "-o", "c.h5", *CPU, "--dry-run").out
+    write("other.h5", values, "A")
+    run("multiply", a, "other.h5:/A", "--transpose-a", "-o", "c.h5", *CPU, "--log", "log.json")
+    with open("log.json") as file:
+        record = json.load(file)
+    assert record["gram"] == 0 and (record["m"], record["n"], record["k"]) == (29, 29, 37), record
+
+
 def test_edges():
     for rows, cols in ((1, 1), (1, 9), (9, 1), (0, 4), (4, 0)):
         values = random.integers(-4, 5, size=(rows, cols)).astype("f4")

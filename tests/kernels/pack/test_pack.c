@@ -328,30 +328,38 @@ static uint64_t element_at(const unsigned char *bytes, size_t width, int64_t at)
 }
 
 /* Any bits, NaN among them, with a guard band around: what is below the diagonal, as it was, above it, or zeros. */
-static void check_mirror(const device_under_test *under, tsr_dtype type, tsr_triangle triangle, int64_t rows,
-                         int64_t left, int64_t tile, int64_t ld) {
-    const size_t width = tsr_dtype_bytes(type), bytes = (size_t)(rows * ld) * width;
+static void check_mirror(const device_under_test *under, tsr_dtype type, tsr_triangle triangle, int64_t batch,
+                         int64_t rows, int64_t left, int64_t tile, int64_t ld) {
+    const size_t width = tsr_dtype_bytes(type), bytes = (size_t)(batch * rows * ld) * width;
     unsigned char *before = random_bytes(bytes + 2 * GUARD), *after = malloc(bytes + 2 * GUARD);
     CHECK(after, "no memory");
     void *device = test_upload(under, before, bytes + 2 * GUARD);
-    const tsr_mirror_args args = {(char *)device + GUARD, type, rows, left, tile, ld, triangle};
+    const tsr_mirror_args args = {.data = (char *)device + GUARD,
+                                  .type = type,
+                                  .rows = rows,
+                                  .left = left,
+                                  .tile = tile,
+                                  .ld = ld,
+                                  .batch = batch == 1 ? 0 : batch,
+                                  .triangle = triangle};
     CHECK_OK(tsr_pack_find(under->ops->kind)->mirror(under->device, under->stream, &args));
     test_download(under, after, device, bytes + 2 * GUARD);
     CHECK(memcmp(before, after, GUARD) == 0 && memcmp(before + GUARD + bytes, after + GUARD + bytes, GUARD) == 0,
           "mirror writes beyond %lld x %lld", (long long)rows, (long long)ld);
-    for (int64_t i = 0; i < rows; i++)
+    for (int64_t row = 0; row < batch * rows; row++)
         for (int64_t j = 0; j < ld; j++) {
+            const int64_t i = row % rows, first = row - i;
             const int64_t of_tile = j - left;
             const bool above = of_tile > i && of_tile < tile, below = of_tile < i;
-            uint64_t wanted = element_at(before + GUARD, width, i * ld + j);
-            if (above) wanted = element_at(before + GUARD, width, of_tile * ld + left + i);
+            uint64_t wanted = element_at(before + GUARD, width, row * ld + j);
+            if (above) wanted = element_at(before + GUARD, width, (first + of_tile) * ld + left + i);
             if ((above && triangle == TSR_TRIANGLE_LOWER) ||
                 (below && j < left + tile && triangle == TSR_TRIANGLE_UPPER))
                 wanted = 0;
-            CHECK(element_at(after + GUARD, width, i * ld + j) == wanted,
+            CHECK(element_at(after + GUARD, width, row * ld + j) == wanted,
                   "mirror of %s, triangle %d, %lld rows, tile of %lld right of %lld: (%lld, %lld) is wrong",
-                  tsr_dtype_name(type), (int)triangle, (long long)rows, (long long)tile, (long long)left, (long long)i,
-                  (long long)j);
+                  tsr_dtype_name(type), (int)triangle, (long long)rows, (long long)tile, (long long)left,
+                  (long long)row, (long long)j);
         }
     free(before);
     free(after);
@@ -362,12 +370,14 @@ static void check_mirrors(const device_under_test *under) {
     for (int i = 0; i < 9; i++) {
         const tsr_dtype type = types[i / 3];
         const tsr_triangle triangle = (tsr_triangle)(i % 3);
-        check_mirror(under, type, triangle, 1, 0, 1, 1);
-        check_mirror(under, type, triangle, 32, 0, 32, 32);
-        check_mirror(under, type, triangle, 75, 9, 75, 90);
-        check_mirror(under, type, triangle, 130, 0, 130, 133);
-        check_mirror(under, type, triangle, 11, 140, 0, 140);
-        check_mirror(under, type, triangle, 0, 4, 0, 4);
+        check_mirror(under, type, triangle, 1, 1, 0, 1, 1);
+        check_mirror(under, type, triangle, 1, 32, 0, 32, 32);
+        check_mirror(under, type, triangle, 1, 75, 9, 75, 90);
+        check_mirror(under, type, triangle, 1, 130, 0, 130, 133);
+        check_mirror(under, type, triangle, 1, 11, 140, 0, 140);
+        check_mirror(under, type, triangle, 1, 0, 4, 0, 4);
+        check_mirror(under, type, triangle, 3, 37, 0, 37, 40);
+        check_mirror(under, type, triangle, 40, 1, 0, 1, 1);
     }
 }
 
@@ -397,11 +407,13 @@ static void check_refusals(const device_under_test *under) {
     finish.beta = 0;
     finish.out = whole;
     CHECK_FAILS(ops->finish(under->device, under->stream, &finish), TSR_ERR_UNSUPPORTED, "i32");
-    tsr_mirror_args mirror = {memory, TSR_F32, 2, 0, 1, 2, TSR_TRIANGLE_FULL};
+    tsr_mirror_args mirror = {.data = memory, .type = TSR_F32, .rows = 2, .tile = 1, .ld = 2};
     CHECK_FAILS(ops->mirror(under->device, under->stream, &mirror), TSR_ERR_SHAPE, "no square");
     mirror.tile = 2;
     mirror.ld = 1;
     CHECK_FAILS(ops->mirror(under->device, under->stream, &mirror), TSR_ERR_SHAPE, "ld");
+    mirror = (tsr_mirror_args){.data = memory, .type = TSR_F32, .rows = 2, .left = 1, .tile = 2, .ld = 3, .batch = 2};
+    CHECK_FAILS(ops->mirror(under->device, under->stream, &mirror), TSR_ERR_SHAPE, "whole ones");
 }
 
 /* The CPU takes a source at any address, a GPU says that it cannot. */

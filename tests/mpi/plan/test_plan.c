@@ -20,6 +20,7 @@ typedef struct {
     int64_t *multiplied;            /* m × n: how much of k; of a Gram matrix */
     int *read_a, *read_b, *read_c0; /* as stored */
     double flops;
+    int64_t mirrored;  /* rows of C, of products of a stack */
     uint64_t calls[3]; /* hash of the collective calls on each axis */
 } walk;
 
@@ -146,7 +147,11 @@ static void check_step(walk *w, const tsr_step *step) {
         check_room(w, step, 1, (size_t)(step->m * step->n) * tsr_dtype_bytes(x->out));
         break;
     case TSR_STEP_MIRROR:
-        check_room(w, step, 0, (size_t)((step->m - 1) * step->ld + step->n + step->count) * tsr_dtype_bytes(x->out));
+        check_room(w, step, 0,
+                   (size_t)((step->batch * step->m - 1) * step->ld + step->n + step->count) * tsr_dtype_bytes(x->out));
+        CHECK(x->gram ? step->batch == 1 : x->mirrored && step->n == 0 && step->count == step->m && step->m == x->n,
+              "%lld products of %lld rows are mirrored at once", (long long)step->batch, (long long)step->m);
+        w->mirrored += step->batch * step->m;
         break;
     case TSR_STEP_DOWNLOAD:
         check_room(w, step, 0, copied);
@@ -261,6 +266,8 @@ static void simulate(const tsr_plan *plan) {
               w.written[i]);
     const int parts = tsr_dtype_parts(x->operand[TSR_OPERAND_A].element.dtype) *
                       tsr_dtype_parts(x->operand[TSR_OPERAND_B].element.dtype);
+    CHECK(x->gram || w.mirrored == (x->mirrored ? x->m : 0), "%lld of %lld rows are mirrored", (long long)w.mirrored,
+          (long long)x->m);
     if (x->gram) check_gram(&w);
     else
         CHECK(w.flops == 2.0 * parts * (double)x->m * (double)x->n * (double)x->k, "%g flops for %lld x %lld x %lld",
@@ -579,17 +586,19 @@ static void test_stacks(void) {
     state = 7;
     for (int i = 0; i < 800; i++) {
         const int64_t m = pick(1, 20);
-        const int64_t n = pick(1, 20);
+        const bool mirrored = pick(0, 3) == 0;
+        const int64_t n = mirrored ? m : pick(1, 20);
         const int64_t k = pick(1, 20);
         tsr_operand a = stack_operand(m, k), b = stack_operand(k, n);
         tsr_operand c0 = {.rows = m, .cols = n, {TSR_F32, false}};
-        const bool add = pick(0, 3) == 0;
+        const bool add = pick(0, 3) == 0 && !mirrored;
         tsr_problem problem;
         tsr_resources res = some_resources();
         tsr_plan plan;
         CHECK_OK(
             tsr_problem_make(a, b, add ? &c0 : NULL, (tsr_complex){1, 0}, (tsr_complex){add ? 2 : 0, 0}, &problem));
-        problem.operand[pick(0, 1)].common = pick(0, 2) == 0;
+        problem.operand[pick(0, 1)].common = pick(0, 2) == 0 && !mirrored;
+        problem.mirrored = mirrored;
         tsr_problem_stack(&problem, pick(2, 40));
         CHECK(problem.m % problem.batch == 0 && tsr_problem_product_rows(&problem) == m, "%lld rows of %lld products",
               (long long)problem.m, (long long)problem.batch);
