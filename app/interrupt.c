@@ -80,8 +80,8 @@ static bool begin_end(void) {
  * another node that was stopped alone, or failed (multiply.c), too. */
 static void stop(int number) {
     const tsr_run_log *log = atomic_load(&log_to_end);
-    if (atomic_load(&drains) && !atomic_exchange(&asked, true)) {
-        alarm(DRAIN_SECONDS);
+    if (atomic_load(&drains) && number != SIGALRM) { /* a launcher may send several */
+        if (!atomic_exchange(&asked, true)) alarm(DRAIN_SECONDS);
         return;
     }
     if (log && atomic_load(&log->finished)) return; /* the run ends anyway, as it says */

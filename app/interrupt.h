@@ -21,8 +21,8 @@ void tsr_interrupt_log(const tsr_run_log *log);
 /* From here on it removes the output's temporary file on this rank, too. An output that is in place by then is not
  * taken back: the log and stderr say that it is there. */
 void tsr_interrupt_guard(const tsr_output *output);
-/* While `drain`, the first stop signal only notes that it came: tsr_interrupt_asked. The next, or 15 s without an end,
- * does what it does otherwise. */
+/* While `drain`, a stop signal only notes that it came: tsr_interrupt_asked. 15 s after the first one, and with SIGALRM
+ * at any time, the process ends as it does otherwise. */
 void tsr_interrupt_drain(bool drain);
 bool tsr_interrupt_asked(void);
 /* Whoever fails asks first whether a stop signal is being handled in another thread, which may be why: then this does
