@@ -1,6 +1,7 @@
 /* Plans of Gram matrices (problem.gram): both sides of C are cut alike. Super-blocks above the diagonal are left out;
  * those on it are multiplied in strips of rows, each as far as the diagonal goes in it. Super-blocks come row by row,
- * in each the one on the diagonal first. */
+ * in each the one on the diagonal first. Ranks have the parts of every other row and column of super-blocks in reverse
+ * order (tsr_plan_span): a part and the one that takes its place in the next have all of a part below the diagonal. */
 #ifndef TSR_MPI_PLAN_GRAM_H
 #define TSR_MPI_PLAN_GRAM_H
 

@@ -161,9 +161,12 @@ static inline tsr_side tsr_plan_side(const tsr_plan *plan, tsr_operand_name name
     side.local = tsr_partition_largest(side.block, side.unit, side.ranks);
     return side;
 }
-/* Rows (A's side) or columns (B's) of C: those of super-block `block` on the ranks at `place` along that side. */
+/* Rows (A's side) or columns (B's) of C: those of super-block `block` on the ranks at `place` along that side. Of every
+ * other row and column of a Gram matrix's super-blocks the ranks have the parts in reverse order: who has much below
+ * the diagonal in one super-block on it has little in the next. */
 static inline tsr_span tsr_plan_span(const tsr_plan *plan, tsr_operand_name name, int64_t block, int place) {
     const tsr_side side = tsr_plan_side(plan, name);
+    if (plan->problem.gram && block % 2 == 1) place = side.ranks - 1 - place;
     const tsr_span whole = tsr_block(side.length, side.block, block);
     return tsr_span_within(whole, tsr_partition_units(whole.count, side.unit, side.ranks, place));
 }

@@ -87,8 +87,8 @@ static void try_cutting(const tsr_plan *fewest, choice *best) {
 }
 
 /* Of a Gram matrix ever more super-blocks. On one rank, or on ranks that split k, all of B stays, and of A the row that
- * is multiplied, which was loaded as part of B. On others nothing stays: those that multiply little on the diagonal are
- * as busy as the rest beside it. */
+ * is multiplied, which was loaded as part of B. On others nothing stays. Where there are two super-blocks on the
+ * diagonal all ranks multiply as much. */
 static void try_gram(const tsr_plan *fewest, choice *best) {
     tsr_plan plan = *fewest;
     const bool shares = tsr_plan_shares(&plan);

@@ -204,18 +204,20 @@ static void sweep_of(const tsr_plan *plan, tsr_operand_name name, int64_t k, dou
     *panels_loaded = fmax(1, x.panels);
 }
 
-/* Of a Gram matrix the share of C that the busiest rank multiplies. It is the one that has the last rows and the first
- * columns of each super-block: below the diagonal all of it, on the diagonal less half of the square on it, but for the
- * ends of strips. */
+/* Of a Gram matrix the share of C that the busiest rank multiplies: below the diagonal all of it. Of two super-blocks
+ * on the diagonal half, together, but for the ends of strips (tsr_plan_span). A last one alone has no other: the
+ * busiest rank has its last rows and first columns, all of them less half of the square on the diagonal. */
 static double multiplied_share(const tsr_plan *plan) {
     if (!plan->problem.gram || plan->blocks_m == 0) return 1;
     const double p = plan->p;
     const double q = plan->q;
-    const double blocks = (double)plan->blocks_m;
+    const double blocks = (double)plan->blocks_m, alone = (double)(plan->blocks_m % 2);
     const double edge = (double)plan->block_m;
-    const double square = fmax(0, 1 / q - (p - 1) / p),
-                 strip = fmin(square, (double)tsr_gram_strip(plan, tsr_plan_local_m(plan)) / edge);
-    const double diagonal = 1 - (square * square - square * strip) / 2 * p * q;
+    const double height = (double)tsr_gram_strip(plan, tsr_plan_local_m(plan)) / edge;
+    const double part = 1 / fmax(p, q), ends = part * fmin(part, height) / 2 * p * q;
+    const double square = fmax(0, 1 / q - (p - 1) / p), strip = fmin(square, height);
+    const double last = 1 - (square * square - square * strip) / 2 * p * q;
+    const double diagonal = ((blocks - alone) * (0.5 + ends) + alone * last) / blocks;
     return (blocks - 1 + 2 * diagonal) / (2 * blocks);
 }
 

@@ -546,6 +546,46 @@ static void test_gram_plans(const tsr_schedule_ops *schedule) {
     CHECK(n.kept_host[TSR_OPERAND_B] == 0, "B is kept on the host, though it is made of A");
 }
 
+/* Of a Gram matrix that stays on GPUs, where k is not split, every rank makes about as many products as the others. */
+static void test_gram_balance(void) {
+    const int64_t n = 32768;
+    tsr_operand a = {.rows = n, .cols = n, .element = {TSR_F32, false}, .path = TSR_DATA_PATH_DEVICE}, b = a;
+    b.transpose = true;
+    for (int ranks = 2; ranks <= 8; ranks++) {
+        tsr_problem problem;
+        tsr_plan plan;
+        tsr_prediction prediction;
+        tsr_resources res = {.ranks = ranks,
+                             .device_limit = (size_t)120 << 30,
+                             .host_limit = (size_t)120 << 30,
+                             .multiple = 1,
+                             .device_exchange = true};
+        double most = 0;
+        double all = 0;
+        res.rates = tsr_rates_typical(true, true, TSR_F32, ranks);
+        CHECK_OK(tsr_problem_make(a, b, NULL, tsr_real(1), tsr_real(0), &problem));
+        problem.c_path = TSR_DATA_PATH_DEVICE;
+        CHECK_OK(tsr_problem_take_gram(&problem, TSR_TRIANGLE_FULL));
+        CHECK_OK(tsr_plan_make(&problem, &res, &plan));
+        for (int rank = 0; rank < ranks; rank++) {
+            tsr_forecast one = {0};
+            if (rank < plan.p * plan.q * plan.r) CHECK_OK(tsr_plan_forecast(&plan, rank, &one));
+            most = fmax(most, one.flops);
+            all += one.flops;
+        }
+        tsr_plan_predict(&plan, &prediction);
+        if (getenv("TSR_TEST_SHOW"))
+            printf("%d ranks: %d x %d x %d, %lld x %lld super-blocks, most %.3f of the mean, all %.3f of a general "
+                   "product, predicted %.3f of most\n",
+                   ranks, plan.p, plan.q, plan.r, (long long)plan.blocks_m, (long long)plan.blocks_n,
+                   most / all * ranks, all / tsr_problem_flops(&problem), prediction.flops / most);
+        CHECK(most * ranks <= 1.05 * all, "%d ranks as %d x %d: the busiest makes %.3f of the mean", ranks, plan.p,
+              plan.q, most * ranks / all);
+        CHECK(fabs(prediction.flops - most) <= 0.05 * most, "%d ranks: %g flops predicted of %g", ranks,
+              prediction.flops, most);
+    }
+}
+
 static tsr_operand stack_operand(int64_t rows, int64_t cols) {
     static const tsr_element types[] = {{TSR_F32, false}, {TSR_F64, false}, {TSR_F32, true}, {TSR_I16, false}};
     tsr_operand x = {.rows = rows, .cols = cols, .element = types[pick(0, 3)], .transpose = pick(0, 1)};
@@ -941,6 +981,7 @@ int main(void) {
     test_advice();
     test_large();
     test_schedules();
+    test_gram_balance();
     test_stacks();
     return 0;
 }
