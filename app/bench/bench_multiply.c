@@ -395,6 +395,7 @@ static tsr_status run(const tsr_world *world, int argc, char **argv) {
                                         .engine = o.engine,
                                         .limits = o.limits,
                                         .trace_file = o.trace,
+                                        .traced = o.trace != NULL,
                                         .startup_marked = world->started_seconds},
                                 .data = {.m = o.shape.m,
                                          .n = o.shape.n,
