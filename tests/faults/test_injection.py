@@ -1,5 +1,5 @@
 """Every end of tessera when one call of the system fails: a right result or one line of error, what was there intact,
-nothing left behind, no signal, in 20 s. A seeded sample of 300 failures and those of known.py that once went wrong, or
+nothing left behind, no signal, in 20 s. A seeded sample of 200 failures and those of known.py that once went wrong, or
 with --all each of them.
 
 Usage: test_injection.py TESSERA MPIRUN INJECTOR [--all] [--report] [--scenes REGEX] [--families REGEX] [--ranks N]
@@ -95,7 +95,7 @@ def main():
     parser.add_argument("--scenes", default=""), parser.add_argument("--families", default="")
     parser.add_argument("--programs", default="")
     parser.add_argument("--ranks", type=int, default=0)
-    parser.add_argument("--count", type=int, default=300)
+    parser.add_argument("--count", type=int, default=200)
     parser.add_argument("--workers", type=int, default=2)
     options = parser.parse_args()
     seed = int(os.environ.get("TSR_FAULT_SEED", "12"))
