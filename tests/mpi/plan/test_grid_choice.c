@@ -10,9 +10,8 @@
 
 #define AS_FAST 1.05
 #define FEWER 1.05
-/* Of processor time, of 4096 ranks: so much that sanitizers on a slow machine take less. docs/scaling.md has the time
- * measured. */
-#define PLAN_SECONDS_MOST 60.0
+#define PLAN_SECONDS_MOST                                                                                              \
+    10.0 /* of 4096 ranks, on a processor: generous, for slow machines; docs/scaling.md has the time measured */
 
 static uint64_t state = 7;
 static int64_t pick(int64_t low, int64_t high) {
