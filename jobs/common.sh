@@ -90,11 +90,15 @@ tsr_have() {
 
 # tsr_build FOLDER CMAKE_OPTION...: compiles what changed; configures the folder before, where that was not done to its
 # end.
-tsr_build() {
-    local folder=$1
+tsr_build() { tsr_build_target all "$@"; }
+
+# tsr_build_target TARGET FOLDER CMAKE_OPTION...: the same of a part of it.
+tsr_build_target() {
+    local target=$1 folder=$2
+    shift
     tsr_configured "$folder" || tsr_configure "$@" ||
         tsr_die "CMake found no way to build (all of it: $folder/configure.log)"
-    tsr_logged "$folder/build.log" cmake --build "$folder" --parallel "$(nproc)" ||
+    tsr_logged "$folder/build.log" cmake --build "$folder" --parallel "$(nproc)" --target "$target" ||
         tsr_die "the build failed (all of it: $folder/build.log). If the machine changed since," \
             "remove $folder and try again"
 }

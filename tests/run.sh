@@ -36,12 +36,12 @@ run_tests() {
     local folder=$1
     shift
     rm -f "$folder/tests.log" "$folder/Testing/Temporary/LastTest.log"
-    tsr_show ctest --output-on-failure -j2 --no-tests=error "$@"
-    (cd "$folder" && ctest --output-on-failure -j2 --no-tests=error "$@" 2>&1 | tee tests.log)
+    tsr_show ctest --output-on-failure --no-tests=error "$@"
+    (cd "$folder" && ctest --output-on-failure --no-tests=error "$@" 2>&1 | tee tests.log)
 }
 
-tsr_build build-asan -DCMAKE_BUILD_TYPE=Debug -DCMAKE_C_FLAGS=-O1 -DCMAKE_CXX_FLAGS=-O1 -DTSR_CUDA=OFF \
-    -DTSR_SANITIZE=address,undefined
+tsr_build_target sanitized_tests build-asan -DCMAKE_BUILD_TYPE=Debug -DCMAKE_C_FLAGS=-O1 -DCMAKE_CXX_FLAGS=-O1 \
+    -DTSR_CUDA=OFF -DTSR_SANITIZE=address,undefined
 failed=0
 if [ $all_faults = yes ]; then
     tsr_run tests/python.sh tests/faults/test_injection.py "$PWD/build/tessera" mpirun \
@@ -50,7 +50,8 @@ if [ $all_faults = yes ]; then
         failed=1
     exit $failed
 fi
-run_tests build-asan -L '^(unit|sanitized)$' -E '^test_grid_choice$' || failed=1
-run_tests build -E '^(test_hopper_.*|test_gemm_contract_emulated|io_hdf5_files)$' || failed=1
+run_tests build-asan -j2 -L '^(unit|sanitized)$' -E '^test_grid_choice$' || failed=1
+# Programs are tested while others wait: for processes that start and end, and for the disk.
+run_tests build -j4 -E '^(test_hopper_.*|test_gemm_contract_emulated|io_hdf5_files)$' || failed=1
 tests/python.sh tests/summary.py build-asan build || failed=1
 exit $failed
