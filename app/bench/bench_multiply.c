@@ -394,8 +394,6 @@ static tsr_status run(const tsr_world *world, int argc, char **argv) {
                                         .calls = &nobody,
                                         .engine = o.engine,
                                         .limits = o.limits,
-                                        .trace_file = o.trace,
-                                        .traced = o.trace != NULL,
                                         .startup_marked = world->started_seconds},
                                 .data = {.m = o.shape.m,
                                          .n = o.shape.n,
@@ -404,6 +402,7 @@ static tsr_status run(const tsr_world *world, int argc, char **argv) {
                                          .type = type_of_c(o.type),
                                          .fill = o.fill,
                                          .memory = o.memory}};
+    tsr_run_trace(&b.job, o.trace, false);
     tsr_run_mark(&b.job, TSR_STARTUP_MPI);
     tsr_status status = run_bench(&b);
     tsr_executor_close(b.job.executor);

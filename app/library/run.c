@@ -257,12 +257,11 @@ static tsr_run begin(const tsr_world *world, const tsr_run_options *options, con
                    .limits = options->limits,
                    .io = options->io,
                    .trials = options->trials,
-                   .trace_file = options->trace,
-                   .traced = options->trace || calls->steps.step,
                    .products = {.count = 1},
                    .resume = {.asked = options->target.resume},
                    .teams = 1,
                    .startup_marked = world->started_seconds};
+    tsr_run_trace(&run, options->trace, calls->steps.step);
     tsr_run_mark(&run, TSR_STARTUP_MPI);
     if (world->describer) world->describer->external = options->external;
     return run;

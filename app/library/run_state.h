@@ -61,7 +61,7 @@ typedef struct tsr_run {
     tsr_run_limits limits;
     tsr_io_mode io;         /* asked for */
     int trials;             /* of the check; 0: none */
-    const char *trace_file; /* NULL: none; not owned */
+    const char *trace_file; /* tsr_run_trace sets both. NULL: none; not owned */
     bool traced;            /* steps are kept: for that file, or the caller's sink */
     bool swapped;           /* A, B and the grid as the caller sees them are B, A and its mirror here */
     tsr_run_sources from;
@@ -111,6 +111,12 @@ typedef struct tsr_run {
     int64_t read_overflows[3]; /* finite elements of A, B and C0 that this rank's closed stores read as Inf */
     char check[384];
 } tsr_run;
+
+/* Steps are kept for a file, NULL: none, and where `told` for the caller's sink. */
+static inline void tsr_run_trace(tsr_run *run, const char *file, bool told) {
+    run->trace_file = file;
+    run->traced = file || told;
+}
 
 /* A part of the start-up ends now; it began where the last one ended. What others do meanwhile counts only when it
  * is waited for. */
