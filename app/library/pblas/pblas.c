@@ -4,10 +4,12 @@
 #include <ctype.h>
 #include <dlfcn.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "app/library/run.h"
 #include "app/library/tessera.h"
+#include "mpi/watch/watch.h"
 
 enum { CONTEXT = 1, M, N, MB, NB, RSRC, CSRC, LLD }; /* of a descriptor */
 
@@ -58,6 +60,28 @@ static tsr_status find_grid(int context, grid *g) {
     return TSR_OK;
 }
 
+static int end_watch(MPI_Comm comm, int key, void *kept, void *nothing) {
+    (void)comm;
+    (void)key;
+    (void)nothing;
+    tsr_watch_end(*(tsr_watch **)kept);
+    free(kept);
+    return MPI_SUCCESS;
+}
+
+/* A grid keeps its watch from call to call, and takes it along where BLACS frees its communicator. */
+static tsr_status find_watch(MPI_Comm comm, tsr_watch ***kept) {
+    static int key = MPI_KEYVAL_INVALID;
+    int found = 0;
+    if (key == MPI_KEYVAL_INVALID)
+        TSR_TRY(TSR_MPI(MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, end_watch, &key, NULL)));
+    TSR_TRY(TSR_MPI(MPI_Comm_get_attr(comm, key, kept, &found)));
+    if (found) return TSR_OK;
+    *kept = calloc(1, sizeof **kept);
+    if (!*kept) return tsr_fail(TSR_ERR_MEMORY, "no memory for a watch: free some");
+    return TSR_MPI(MPI_Comm_set_attr(comm, key, *kept));
+}
+
 /* The job's ranks as the grid numbers them. What belongs to the job is found once. */
 static tsr_status open_world(const grid *g, tsr_world *world) {
     static tsr_world job;
@@ -70,7 +94,7 @@ static tsr_status open_world(const grid *g, tsr_world *world) {
     world->rank = g->row * g->cols + g->col;
     world->started_seconds = tsr_now_seconds();
     world->warnings = NULL;
-    return TSR_OK;
+    return find_watch(g->comm, &world->kept_watch);
 }
 
 /* ---- arguments ------------------------------------------------------------------------------- */

@@ -125,6 +125,39 @@ static void try_call(uint64_t seed, int rank, int *seen, int *tried) {
     Cblacs_gridexit(context);
 }
 
+static int windows; /* that the library asked MPI for */
+int MPI_Win_allocate_shared(MPI_Aint size, int unit, MPI_Info info, MPI_Comm comm, void *base, MPI_Win *win) {
+    windows++;
+    return PMPI_Win_allocate_shared(size, unit, info, comm, base, win);
+}
+
+/* What watches over a call is made once for a grid. Each grid has its own, numbered as it is. */
+static void test_watch(void) {
+    static const char *const numbering[] = {"Row", "Col", "Row"};
+    const int m = 20, one = 1;
+    const double alpha = 1, beta = 0;
+    for (int i = 0; i < 3; i++) {
+        int context;
+        Cblacs_get(0, 0, &context);
+        Cblacs_gridinit(&context, numbering[i], 2, 2);
+        uint64_t noise = 1;
+        matrix x = make(1, context, m, m, &noise), y = make(1, context, m, m, &noise);
+        int first = 0, second = 0;
+        for (int call = 0; call < 4; call++) {
+            const int before = windows;
+            tessera_pdgemm("N", "N", &m, &m, &m, &alpha, x.data, &one, &one, x.desc, x.data, &one, &one, x.desc, &beta,
+                           y.data, &one, &one, y.desc);
+            if (call == 0) first = windows - before;
+            else second += windows - before;
+        }
+        CHECK(first == second / 3 + 1, "grid %d: %d windows of the first call, %d of the three after it", i, first,
+              second);
+        free(x.data);
+        free(y.data);
+        Cblacs_gridexit(context);
+    }
+}
+
 static int told;
 static char text[1200];
 static void hear(int info, const char *message) {
@@ -180,6 +213,7 @@ int main(int argc, char **argv) {
     if (rank == 0) printf("%d calls, seeds from %llu\n", calls, (unsigned long long)seed);
     for (int i = 0; i < calls; i++) try_call(seed + (uint64_t)i, rank, &seen, &tried);
     CHECK(seen == tried && (tried > 0 || calls < 20), "of %d wrong offsets %d were seen", tried, seen);
+    test_watch();
     test_errors();
     MPI_Finalize();
     return 0;
