@@ -184,9 +184,9 @@ static tsr_status run(const tsr_world *world, int argc, char **argv) {
     TSR_TRY_DONE(tsr_agree(world->comm, status));
     if (o.devices) TSR_TRY_DONE(print_devices(world, o.device, wanted));
     world->describer->external = o.external;
-    const int left = o.name && world->rank == 0 ? tsr_info_left(o.name) : 0;
+    const int left = o.name && world->rank == 0 ? tsr_info_left(o.name, wanted) : 0;
     if (o.name && world->rank == 0) status = tsr_info_file(world->describer, o.name, o.ranks, wanted);
-    if (status == TSR_ERR_NOT_FOUND && left > 0 && !wanted) { /* there is no C yet */
+    if (status == TSR_ERR_NOT_FOUND && left > 0) { /* there is no C yet */
         tsr_message_set("");
         status = TSR_OK;
     }

@@ -7,7 +7,8 @@
 #include "io/stores.h"
 #include "io/text/json.h"
 
-static const char *const names[TSR_INFO_LISTS] = {"matrices", "others", "reads", "runs", "lanes", "devices"};
+static const char *const names[TSR_INFO_LISTS] = {"matrices", "others",  "reads",     "runs",
+                                                  "lanes",    "devices", "unfinished"};
 
 tsr_status tsr_info_json_begin(tsr_info_json *json) {
     *json = (tsr_info_json){.more = open_memstream(&json->more_text, &json->more_chars)};

@@ -15,6 +15,7 @@ typedef enum {
     TSR_INFO_RUNS,
     TSR_INFO_LANES,
     TSR_INFO_DEVICES,
+    TSR_INFO_UNFINISHED,
     TSR_INFO_LISTS
 } tsr_info_list;
 

@@ -2,7 +2,10 @@
 #ifndef TSR_APP_INFO_INFO_LEFT_H
 #define TSR_APP_INFO_INFO_LEFT_H
 
-/* Local. A line on standard output for each unfinished output of the file that `text` names; how many there are. */
-int tsr_info_left(const char *text);
+#include "app/info/info_json.h"
+
+/* Local. A line on standard output for each unfinished output of the file that `text` names, and an entry of `json`,
+ * which may be NULL; how many there are. */
+int tsr_info_left(const char *text, tsr_info_json *json);
 
 #endif

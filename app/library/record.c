@@ -1,4 +1,5 @@
 /* What a run leaves behind (run_state.h, io/record/run_record.h). */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -74,6 +75,14 @@ void tsr_run_describe_engine(const tsr_run *run, tsr_run_record *record) {
     find_versions(run, record->versions, sizeof record->versions);
 }
 
+/* As if all of a Gram matrix were multiplied. A run that goes on where another one ended counts its own part alone. */
+static double flops_of(const tsr_run *run, const tsr_rank_record *ranks, double whole) {
+    double own = 0;
+    if (run->resume.count == 0) return whole;
+    for (int i = 0; ranks && i < run->world->ranks; i++) own += ranks[i].flops * (run->problem.gram ? 2 : 1);
+    return fmin(own, whole);
+}
+
 void tsr_run_fill_record(const tsr_run *run, const tsr_run_options *options, const tsr_rank_record *ranks,
                          tsr_run_record *record) {
     const tsr_run_product *product = &options->product;
@@ -116,8 +125,9 @@ void tsr_run_fill_record(const tsr_run *run, const tsr_run_options *options, con
     snprintf(record->check, sizeof record->check, "%s", run->check);
     record->warnings = run->world->warnings ? run->world->warnings->text : NULL;
     const tsr_extents reals = tsr_problem_reals(x);
-    record->gflops = 2.0 * (double)(m * reals.m) * (double)(x->n * reals.n) * (double)(k * reals.k) *
-                     (double)run->products.count / record->seconds / 1e9;
+    const double whole =
+        2.0 * (double)(m * reals.m) * (double)(x->n * reals.n) * (double)(k * reals.k) * (double)run->products.count;
+    record->gflops = flops_of(run, ranks, whole) / record->seconds / 1e9;
 }
 
 /* Rank, place in the grid, host and device. */

@@ -1,6 +1,7 @@
 """--resume: runs that are killed at any moment, or stopped, go on where they ended, on any number of ranks; C has the
 bytes of a run that was never stopped. What changed meanwhile is refused by name, and a second job too.
 TSR_RESUME_SEED chooses the moments; it is printed."""
+import json
 import os
 import random
 import signal
@@ -169,7 +170,12 @@ def test_signals():
     os.kill(rank, signal.SIGTERM)
     out, err = process.communicate(timeout=60)
     assert process.returncode == 75 and "% of C is kept" in err, f"{process.returncode} {out} {err}"
-    run(*product("s.h5"), ranks=2)
+    run(*product("s.h5", "--log", "s.json"), ranks=2)
+    with open("s.json") as file:
+        record = json.load(file)
+    done = sum(rank["flops"] for rank in record["ranks"])
+    assert 0 < done < 2 * record["m"] * record["n"] * record["k"], record
+    assert np.isclose(record["gflops"], done / record["seconds"] / 1e9, rtol=1e-3), (record["gflops"], done)
     assert read("s.h5").tobytes() == want.tobytes()
     os.remove("s.h5")
 
@@ -181,7 +187,12 @@ def test_refusals():
     held = unfinished("r.h5")
     result = run("info", "r.h5")  # there is no r.h5 yet
     assert "unfinished /C, " in result.out and held[0] in result.out and "--resume goes on" in result.out, result
-    fails("info", "nothing.h5", code=1, says="nothing.h5")
+    run("info", "r.h5", "--json", "left.json")
+    with open("left.json") as file:
+        left, = json.load(file)["unfinished"]
+    assert left["path"] == "/C" and left["file"].endswith(held[0]) and left["busy"] is False, left
+    assert 0 < left["bytes"] < left["of_bytes"] and left["parts"] > 0, left
+    fails("info", "nothing.h5", "--json", "left.json", code=1, says="nothing.h5")
     fails(*product("r.h5", "--alpha", "2"), code=1, says=["--resume left", "alpha was 1+0j and is 2+0j", "--force"])
     fails(*product("r.h5:/other"), code=1, says="path was /C and is /other")
     fails("multiply", "a.h5", "b.h5", "-o", "r.h5", code=1, says=["--resume", "--force"])
