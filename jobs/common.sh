@@ -17,7 +17,7 @@ tsr_die() {
 tsr_show() { { printf '+'; printf ' %q' "$@"; printf '\n'; } >&2; }
 tsr_run() {
     tsr_show "$@"
-    "$@"
+    ${tsr_exec:-} "$@"
 }
 
 # tsr_logged LOG COMMAND...: the same with the command's output in a file, whose end is shown when the command fails.
@@ -56,6 +56,32 @@ tsr_srun() {
     local flags=(--mpi="${TSR_SRUN_MPI:-pmix}" --kill-on-bad-exit=1)
     [ -z "${SLURM_CPUS_PER_TASK:-}" ] || flags+=(--cpus-per-task="$SLURM_CPUS_PER_TASK")
     tsr_run srun "${flags[@]}" "$@"
+}
+
+# tsr_job LAUNCHER WORD...: the program of a Slurm job. With --resume among the words, USR1 and TERM to the job's script
+# stop the ranks, and a stopped job is queued again. Both launchers hand USR1 on to the ranks; TERM they answer by
+# killing them. Ranks that are stopped while MPI starts die of USR1: that counts as stopped, too.
+tsr_job() {
+    local status=0 asked=no stopped=no child
+    if [[ " $* " != *" --resume "* ]]; then
+        "$@"
+        return
+    fi
+    trap 'asked=yes; stopped=yes; kill -USR1 "$child" 2>/dev/null || true' USR1 TERM
+    (tsr_exec=exec; "$@") &
+    child=$!
+    while :; do
+        asked=no
+        status=0
+        wait "$child" || status=$?
+        [ $asked = yes ] || break # else only the wait was interrupted
+    done
+    trap '' USR1 TERM
+    if [ $status = 75 ] || { [ $stopped = yes ] && [ $status -gt 128 ]; }; then
+        # Slurm may have queued a preempted job itself.
+        tsr_run scontrol requeue "$SLURM_JOB_ID" || true
+    fi
+    return $status
 }
 
 # Prints a Python that has h5py and numpy: TSR_PYTHON where that is set, else the system's, else the first of PATH.

@@ -26,7 +26,7 @@ SlurmdPort=$(slurm_free_port)
 SlurmUser=$(id -un)
 SlurmdUser=$(id -un)
 AuthType=auth/munge
-AuthInfo=socket=$folder/munge.socket
+AuthInfo=socket=$folder/munge.socket,cred_expire=5
 CredType=cred/munge
 StateSaveLocation=$folder/state
 SlurmdSpoolDir=$folder/spool

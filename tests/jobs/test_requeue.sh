@@ -1,0 +1,83 @@
+#!/usr/bin/env bash
+# Stops a real Slurm job with --resume three times, as Slurm does before the time limit: its script queues it again each
+# time, and C in the end has the bytes of an undisturbed run. The same job once more finds C complete and succeeds.
+# Without --resume no job is queued again.
+# Usage: test_requeue.sh REPOSITORY PROGRAM. Exit 77: no Slurm on this machine.
+set -u
+home=$1
+export TSR_BIN=$2
+unset TSR_HOME
+. "$home/jobs/common.sh"
+. "$home/tests/jobs/slurm.sh"
+set +e
+tsr_have_slurm || { echo "skipped: no Slurm (slurm-wlm and munge)"; exit 77; }
+
+scratch=$(mktemp -d "${TMPDIR:-/tmp}/tessera-requeue.XXXXXX")
+finish() {
+    local status=$?
+    [ -z "${job:-}" ] || scancel "$job" 2>/dev/null
+    slurm_stop "$scratch"
+    [ $status = 0 ] || tail -n 30 "$scratch"/*.log "$scratch"/*.out
+    rm -rf "$scratch"
+}
+trap finish EXIT
+trap 'exit 1' INT TERM
+unset $(env | sed -n 's/^\(SLURM_[A-Z_]*\|SBATCH_[A-Z_]*\)=.*/\1/p')
+slurm_start "$scratch" || tsr_die "Slurm did not start"
+cd "$scratch" || exit 1
+
+field() { scontrol --oneliner show job "$job" | grep -oE " $1=[^ ]*" | cut -d= -f2; }
+
+# until_true SECONDS COMMAND...: fails when that is not so in time.
+until_true() {
+    local end=$((SECONDS + $1))
+    shift
+    until "$@"; do
+        [ $SECONDS -lt $end ] || return 1
+        sleep 0.1
+    done
+}
+ended() { [[ "$(field JobState)" =~ ^(COMPLETED|FAILED|CANCELLED|TIMEOUT|NODE_FAIL)$ ]]; }
+restarted() { [ "$(field Restarts)" = "$1" ] && [ "$(field JobState)" = RUNNING ]; }
+# computes OUTPUT: a run wrote to the journal beside it, or without one to the file, since the last start.
+computes() { [ -n "$(find . -name ".$1.tessera-*" -newer started)" ]; }
+
+submit() { # OUTPUT OPTION...
+    local output=$1
+    shift
+    job=$(sbatch --parsable --gpus-per-node=0 --ntasks-per-node=2 --cpus-per-task=1 --time=10 \
+        --output="$output.out" "$home/jobs/$script.sbatch" A.h5 B.h5 -o "$output" "${slow[@]}" "$@") ||
+        tsr_die "sbatch failed"
+    touch started
+}
+
+slow=(--memory 120K --device cpu --kernel reference --quiet)
+"$TSR_BIN" generate -o A.h5:/A --shape 1200x6000 --type f32 --distribution integer --seed 1 >generate.out 2>&1 &&
+    "$TSR_BIN" generate -o B.h5:/B --shape 6000x1100 --type f32 --distribution integer --seed 2 >>generate.out 2>&1 &&
+    "$TSR_BIN" multiply A.h5 B.h5 -o whole.npy --device cpu --quiet >>generate.out 2>&1 || tsr_die "no product"
+
+script=${TSR_REQUEUE_SCRIPT:-one_node_mpirun}
+submit C.npy --resume
+for stop in 1 2 3; do
+    until_true 60 computes C.npy || tsr_die "stop $stop: no unfinished C"
+    sleep 0.3
+    scancel --batch --signal=USR1 "$job"
+    until_true 60 restarted $stop || tsr_die "stop $stop: not started again, but $(field JobState) $(field ExitCode)"
+    touch started
+    [ ! -e C.npy ] || tsr_die "stop $stop came when C was whole"
+done
+until_true 120 ended || tsr_die "the job does not end"
+[ "$(field JobState) $(field ExitCode)" = "COMPLETED 0:0" ] || tsr_die "ended as $(field JobState) $(field ExitCode)"
+[ "$(grep -c '^+ scontrol requeue' C.npy.out)" = 3 ] || tsr_die "the log does not hold all runs"
+cmp C.npy whole.npy || tsr_die "C is not that of an undisturbed run"
+
+submit C.npy --resume
+until_true 60 ended && [ "$(field JobState)" = COMPLETED ] || tsr_die "a complete C is no success: $(field JobState)"
+
+submit D.npy
+until_true 60 computes D.npy || tsr_die "no unfinished D"
+scancel --signal=TERM --full "$job"
+until_true 60 ended || tsr_die "a job without --resume went on: $(field JobState)"
+[ "$(field Restarts)" = 0 ] && [ ! -e D.npy ] ||
+    tsr_die "a job without --resume was queued again: $(field Restarts) $(ls)"
+echo "stopped three times: C is whole"
