@@ -105,6 +105,11 @@ static const tsr_option options[] = {
      .given = AT(has_stall)},
     {.name = "dry-run", .help = "Show the plan; touch no data", .read = tsr_read_flag, .field = AT(dry_run)},
     {.help = "What it shows", .group = 3},
+    {.name = "check",
+     .value = "WHERE",
+     .help = "device: products where they are made, and what is wrong is made again (default); files: C as it was "
+             "written, too, as --verify does; off: nothing",
+     TEXT(check)},
     {.name = "verify",
      .help = "Check C against A and B before it gets its name (exit code 3 when wrong)",
      .read = tsr_read_flag,

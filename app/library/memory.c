@@ -7,6 +7,7 @@
 #include "app/verify/verify.h"
 #include "io/pieces/pieces.h"
 #include "io/stores.h"
+#include "kernels/check/check.h"
 #include "kernels/device/host_memory.h"
 #include "mpi/schedule/forecast.h"
 
@@ -93,6 +94,7 @@ static tsr_status find_resources(const tsr_run *run, tsr_resources *res) {
         .cut_n = run->resume.cut[1],
         .schedule = engine->schedule,
         .multiple = run->kernel->multiple,
+        .check_bytes = engine->check ? tsr_check_bytes : NULL,
         .workspace_bytes = run->kernel->workspace_bytes,
         .rates = tsr_rates_typical(cuda, run->transport_ops->device_memory, run->problem.type, run->threads),
     };

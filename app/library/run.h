@@ -59,6 +59,7 @@ typedef struct {
     int grid[3];                      /* ranks over m, n, k; 0, 0, 0: auto */
     int64_t panel;                    /* k of one step; 0: auto */
     const tsr_schedule_ops *schedule; /* NULL: auto */
+    bool check;                       /* products on the device (kernels/check) */
 } tsr_run_engine;
 
 /* Bytes, or where these are 0 a share of what is free. */

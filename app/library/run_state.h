@@ -110,6 +110,8 @@ typedef struct tsr_run {
     int64_t overflows;         /* elements of C, of all ranks, that its type made infinite */
     int64_t read_overflows[3]; /* finite elements of A, B and C0 that this rank's closed stores read as Inf */
     char check[384];
+    void *doubtful; /* product_check.c's: what the check of products found on this rank, */
+    int doubtful_count;
 } tsr_run;
 
 /* Steps are kept for a file, NULL: none, and where `told` for the caller's sink. */
@@ -244,7 +246,18 @@ int tsr_run_io_threads(const tsr_run *run);
 /* Local. Those of them that write: all of its cores where C's chunks are encoded and nobody set a limit. */
 int tsr_run_write_threads(const tsr_run *run);
 
-/* check.c: C against A, B and C0, where trials are asked for. */
+/* check/product_check.c: products as the device checked them (engine.check). Local: of the product that was multiplied
+ * last, into run->mine. */
+tsr_status tsr_run_note_checked(tsr_run *run, int64_t product);
+/* Collective over the team's active ranks: super-blocks with doubtful rows, once. TSR_ERR_CHECK where they come out
+ * wrong again. */
+tsr_status tsr_run_make_doubtful_again(tsr_run *run);
+/* Local. "PASSED: …" of all ranks. */
+void tsr_run_format_checked(const tsr_run *run, const tsr_rank_record *ranks, char *text, size_t chars);
+/* run.c. Local. The matrices of a product. */
+void tsr_run_select(tsr_run *run, int64_t product);
+
+/* check/check.c: C against A, B and C0, where trials are asked for. */
 tsr_status tsr_run_check(tsr_run *run, const tsr_run_product *product);
 /* Local. Host memory that this rank's shares of matrices in memory take then, and C0's until then. */
 tsr_status tsr_run_check_bytes(const tsr_run *run, double *bytes);

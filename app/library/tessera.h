@@ -173,6 +173,11 @@ typedef struct {
      * and options goes on behind it, on any number of ranks. Where C is whole that call does nothing, well, and *record
      * is NULL. Waits for C's bytes to be on stable storage every few seconds. */
     int resume;
+
+    /* "device": products are checked where they are made, and what is wrong is made again, once; "files": besides, C as
+     * it was written against A and B, as with trials (20 unless given); "off": neither, unless trials ask for it. NULL:
+     * "device". A product that comes out wrong twice is TESSERA_ERR_CHECK. */
+    const char *check;
 } tessera_multiply_options;
 
 /* The defaults, of the caller's size. */

@@ -260,6 +260,7 @@ void tsr_record_print(const tsr_run_record *record, const char *log, FILE *to) {
     print_redistribution(record, to);
     print_bounds(record, to);
     print_startup(record, to);
+    print_text(to, "products", record->product_check);
     print_text(to, "check", record->check);
     print_name(to, "C", record->c.name);
     print_name(to, "log", log);

@@ -117,6 +117,11 @@ static void take_rank(const tsr_found_fields *found, tsr_rank_record *r) {
     take_real(found, "host_peak_bytes", &r->host_peak_bytes);
     take_real(found, "device_bytes", &r->device_bytes);
     take_long(found, "overflows", &r->overflows);
+    take_long(found, "rows_checked", &r->rows_checked);
+    take_long(found, "rows_unjudged", &r->rows_unjudged);
+    take_long(found, "rows_rounded", &r->rows_rounded);
+    take_long(found, "repaired", &r->repaired);
+    take_real(found, "check_worst", &r->check_worst);
 }
 
 static void take_source(const tsr_found_fields *found, const char *prefix, tsr_source_record *source) {
@@ -207,6 +212,7 @@ static void take_run(const tsr_found_fields *found, tsr_run_record *r) {
     take_prediction(found, r);
     take_real(found, "gflops", &r->gflops);
     take_text(found, "check", r->check, sizeof r->check);
+    take_text(found, "product_check", r->product_check, sizeof r->product_check);
 }
 
 tsr_status tsr_record_take(const tsr_found_fields *run, const tsr_found_fields *ranks, int rank_count,

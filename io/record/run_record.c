@@ -75,6 +75,11 @@ void tsr_rank_record_fields(const tsr_rank_record *r, const tsr_field_sink *sink
     sink->real(to, "device_bytes", r->device_bytes);
     sink->text(to, "kernels", tsr_kernels_format(r->kernels, kernels), sizeof kernels);
     sink->integer(to, "overflows", r->overflows);
+    sink->integer(to, "rows_checked", r->rows_checked);
+    sink->integer(to, "rows_unjudged", r->rows_unjudged);
+    sink->integer(to, "rows_rounded", r->rows_rounded);
+    sink->integer(to, "repaired", r->repaired);
+    sink->real(to, "check_worst", r->check_worst);
 }
 
 static void source_fields(const char *prefix, const tsr_source_record *source, const tsr_field_sink *sink, void *to) {
@@ -182,6 +187,7 @@ void tsr_run_record_fields(const tsr_run_record *r, const tsr_field_sink *sink, 
     sink->real(to, "gflops", r->gflops);
     bounds_fields(r, sink, to);
     sink->text(to, "check", r->check, 0);
+    sink->text(to, "product_check", r->product_check, 0);
     sink->text(to, "warnings", r->warnings ? r->warnings : "", 0);
     int64_t overflows = 0;
     for (int i = 0; i < r->ranks; i++) overflows += r->rank_records[i].overflows;

@@ -63,6 +63,10 @@ typedef struct {
     double host_peak_bytes; /* largest resident set of the process */
     double device_bytes;    /* allocated on the device */
     int64_t overflows;      /* elements of C that its type made infinite */
+    /* The check of products on the device (kernels/check): rows of products judged; not judged; beyond their bound
+     * twice alike; the largest difference over its bound; and super-blocks made again, on the first rank of a team. */
+    int64_t rows_checked, rows_unjudged, rows_rounded, repaired;
+    double check_worst;
 } tsr_rank_record;
 
 typedef struct {
@@ -102,8 +106,9 @@ typedef struct {
     double predicted_seconds, predicted_lane_seconds[TSR_LANE_COUNT], expected_rate[TSR_LANE_COUNT];
     bool kernel_measured; /* the rate to multiply is what such a device reached; else a typical one */
     double planned_device_bytes, planned_host_bytes; /* of a rank */
-    double gflops;   /* of the products as reals: 2·m·n·k·products, 8 of complex ones, / seconds / 1e9 */
-    char check[384]; /* "not run", or "PASSED …" / "FAILED …" with the numbers */
+    double gflops;           /* of the products as reals: 2·m·n·k·products, 8 of complex ones, / seconds / 1e9 */
+    char check[384];         /* "not run", or "PASSED …" / "FAILED …" with the numbers */
+    char product_check[384]; /* of products on the device: the same */
     const tsr_rank_record *rank_records; /* ranks of them; not owned */
     const char *warnings;                /* a line each (io/text/warnings.h); NULL: none; not owned */
 } tsr_run_record;

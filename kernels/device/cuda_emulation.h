@@ -165,6 +165,11 @@ static inline unsigned atomicMax(unsigned *at, unsigned value) { /* fibers of on
     *at = max(before, value);
     return before;
 }
+static inline unsigned long long atomicMax(unsigned long long *at, unsigned long long value) {
+    const unsigned long long before = *at;
+    *at = max(before, value);
+    return before;
+}
 
 /* ---- the runtime's calls --------------------------------------------------------------------- */
 

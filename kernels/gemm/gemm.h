@@ -89,6 +89,7 @@ typedef struct tsr_gemm_kernel {
     int min_arch;          /* lowest compute capability ·10; 0 on the CPU */
     int max_arch;          /* highest; 0: no limit. Code for sm_90a runs on sm_90 alone. */
     tsr_accuracy accuracy; /* of the product of A and B as they are handed over */
+    bool rounds_tf32;      /* operands, to nearest even, before they are multiplied */
     double error_factor;   /* |ΔC| ≤ error_factor(k)·u·(|A||B|): value at k = 1 ... see error_grows */
     /* true: bound is error_factor·k; false: independent of k (compensated, wide accumulator) */
     bool error_grows;
@@ -159,6 +160,8 @@ const tsr_gemm_kernel *tsr_gemm_serving(const tsr_gemm_kernel *kernel, int64_t m
  * are small or it is that itself; NULL: each is a launch of tsr_gemm_serving. Pure. */
 const tsr_gemm_kernel *tsr_gemm_serving_batch(const tsr_gemm_kernel *kernel, int64_t batch, int64_t m, int64_t n,
                                               int64_t k);
+/* kernel_choice.c: whichever of the two makes a step of `batch` products. Pure; never NULL. */
+const tsr_gemm_kernel *tsr_gemm_making(const tsr_gemm_kernel *kernel, int64_t batch, int64_t m, int64_t n, int64_t k);
 /* kernel_choice.c: the same for a reader: "split3 -> simt (k < 64)". `text` of TSR_GEMM_TEXT chars is returned. */
 #define TSR_GEMM_TEXT 320
 const char *tsr_gemm_explain(const tsr_gemm_kernel *kernel, int64_t batch, int64_t m, int64_t n, int64_t k, char *text);

@@ -137,6 +137,11 @@ const tsr_gemm_kernel *tsr_gemm_serving_batch(const tsr_gemm_kernel *kernel, int
     return batch > 1 && batched && (batched == kernel || small) ? batched : NULL;
 }
 
+const tsr_gemm_kernel *tsr_gemm_making(const tsr_gemm_kernel *kernel, int64_t batch, int64_t m, int64_t n, int64_t k) {
+    const tsr_gemm_kernel *batched = tsr_gemm_serving_batch(kernel, batch, m, n, k);
+    return batched ? batched : tsr_gemm_serving(kernel, m, n, k);
+}
+
 const char *tsr_gemm_explain(const tsr_gemm_kernel *kernel, int64_t batch, int64_t m, int64_t n, int64_t k,
                              char *text) {
     const tsr_gemm_kernel *batched = tsr_gemm_serving_batch(kernel, batch, m, n, k);

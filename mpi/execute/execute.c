@@ -37,7 +37,8 @@ struct tsr_executor {
     tsr_execution x;
     void **buffers;
     tsr_clocks clocks;
-    tsr_ranges *ranges; /* NULL: no profiler listens */
+    tsr_ranges *ranges;       /* NULL: no profiler listens */
+    tsr_check_counts checked; /* of the last run */
     lane_state lanes[TSR_LANE_COUNT];
     atomic_llong begun, done;      /* predicted nanoseconds of the steps that have begun, and of those done */
     atomic_bool draining;          /* x.stopped said so */
@@ -86,6 +87,7 @@ void tsr_executor_close(tsr_executor *e) {
     tsr_clocks_close(&e->clocks);
     tsr_ranges_close(e->ranges);
     e->x.device->ops->release(e->x.device, e->x.counters);
+    e->x.device->ops->release_host(e->x.device, e->x.doubtful);
     tsr_buffers_close(e->x.plan, e->x.device, e->buffers);
     free(e);
 }
@@ -100,6 +102,8 @@ tsr_status tsr_executor_open(const tsr_execution *execution, tsr_executor **exec
     TSR_TRY_DONE(execution->device->ops->use(execution->device));
     if (!e->buffers) TSR_TRY_DONE(tsr_buffers_open(execution->plan, execution->device, &e->buffers));
     TSR_TRY_DONE(execution->device->ops->allocate(execution->device, sizeof *e->x.counters, (void **)&e->x.counters));
+    TSR_TRY_DONE(
+        execution->device->ops->allocate_host(execution->device, sizeof *e->x.doubtful, (void **)&e->x.doubtful));
     TSR_TRY_DONE(tsr_clocks_open(execution->plan->buffers, &e->clocks));
     for (int lane = 0; lane < TSR_LANE_COUNT; lane++) TSR_TRY_DONE(open_lane(e, (tsr_lane)lane));
     *executor = e;
@@ -138,8 +142,7 @@ static void look_around(tsr_executor *e, double seconds) {
 
 /* The kernel that makes a step's products. */
 static const tsr_gemm_kernel *kernel_of(const tsr_gemm_kernel *kernel, const tsr_step *step) {
-    const tsr_gemm_kernel *batched = tsr_gemm_serving_batch(kernel, step->batch, step->m, step->n, step->k);
-    return batched ? batched : tsr_gemm_serving(kernel, step->m, step->n, step->k);
+    return tsr_gemm_making(kernel, step->batch, step->m, step->n, step->k);
 }
 
 static const tsr_gemm_kernel *traced_kernel(const tsr_execution *x, const tsr_step *step) {
@@ -340,6 +343,8 @@ static void begin_anew(tsr_executor *e) {
 /* The counters that kernels add to, before the lanes start and after they have ended. */
 static tsr_status clear_counters(tsr_executor *e) {
     tsr_stream *stream = e->lanes[TSR_LANE_MULTIPLY].stream;
+    *e->x.doubtful = 0;
+    e->checked = (tsr_check_counts){.judged = 0};
     TSR_TRY(e->x.device->ops->fill_bytes(e->x.device, e->x.counters, 0, sizeof *e->x.counters, stream));
     return e->x.device->ops->stream_wait(e->x.device, stream);
 }
@@ -353,6 +358,7 @@ static tsr_status read_counters(tsr_executor *e, tsr_rank_record *record) {
     record->fallbacks += (int64_t)fallbacks->products;
     record->few += (int64_t)fallbacks->few;
     record->overflows += (int64_t)counted.overflows;
+    e->checked = counted.check;
     if (!kernel->fallback) return TSR_OK;
     tsr_kernels_move(record->kernels, kernel->name, kernel->fallback->name, 2 * (double)fallbacks->multiply_adds);
     return TSR_OK;
@@ -409,6 +415,8 @@ tsr_status tsr_executor_run(tsr_executor *e, tsr_rank_record *record) {
     fill_record(e, tsr_now_seconds() - start, record);
     return status == TSR_OK ? read_counters(e, record) : status;
 }
+
+const tsr_check_counts *tsr_executor_checked(const tsr_executor *executor) { return &executor->checked; }
 
 /* ---- C where it stays on the device ---------------------------------------------------------- */
 

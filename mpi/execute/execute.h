@@ -5,6 +5,7 @@
 
 #include "io/record/run_record.h"
 #include "io/store.h"
+#include "kernels/check/check.h"
 #include "kernels/gemm/gemm.h"
 #include "kernels/pack/pack.h"
 #include "mpi/execute/trace.h"
@@ -17,6 +18,7 @@
 typedef struct {
     tsr_gemm_fallbacks fallbacks; /* products that the kernel's fallback made */
     uint64_t overflows;           /* elements of C that were finite, and are infinite in C's type */
+    tsr_check_counts check;
 } tsr_counters;
 
 /* Everything a run needs; nothing but buffers is owned. Stores of operands the plan does not read may be NULL. */
@@ -35,14 +37,15 @@ typedef struct {
      * the run ends soon and well, and C is worth nothing. */
     bool (*stopped)(void *context);
     /* A rectangle of C was written, from `memory`, its rows behind each other: it is right and stays, also where the
-     * run was asked to stop. So ranks agree on each exchange whether all of them go on. Any thread; NULL: C is worth
-     * nothing unless the run ends as usual. */
+     * run was asked to stop. So ranks agree on each exchange whether all of them go on. Any thread; not called any more
+     * once the check doubts a product of this rank. NULL: C is worth nothing unless the run ends as usual. */
     tsr_status (*written)(void *context, tsr_rect rect, const void *memory);
     void *progress_context; /* of the three */
     void **buffers;   /* the plan's, from tsr_buffers_open: the executor's from here on; NULL: it opens them itself */
     tsr_trace *trace; /* takes every step's begin and end; NULL: nobody asks */
     tsr_signs *signs; /* where the lanes sign; NULL: nobody watches */
     tsr_counters *counters; /* set by the executor: on the device, which alone reads and writes them */
+    uint64_t *doubtful; /* likewise: rows that the check doubts, in host memory, as of the last step that multiplied */
 } tsr_execution;
 
 typedef struct tsr_executor tsr_executor;
@@ -55,6 +58,8 @@ tsr_status tsr_executor_open(const tsr_execution *execution, tsr_executor **exec
  * a job with several ranks other ranks may be inside communication: the caller can only tsr_abort, and must not
  * close the executor. */
 tsr_status tsr_executor_run(tsr_executor *executor, tsr_rank_record *record);
+/* Local. What the check of the last run's products found; zeros where the plan has none. */
+const tsr_check_counts *tsr_executor_checked(const tsr_executor *executor);
 void tsr_executor_close(tsr_executor *executor); /* NULL is fine */
 
 /* Local, after a run whose C stays on the device (TSR_DATA_PATH_DEVICE). Copies a row of this rank's part of one

@@ -6,6 +6,7 @@
 #define IO_THREADS_MAX 32
 #define IO_BYTES_A_THREAD ((size_t)4 << 20) /* fewer are not worth a thread */
 #define DECODED_BYTES_A_THREAD ((size_t)256 << 10)
+#define CHECK_SEED UINT64_C(0x5851f42d4c957f2d)
 
 /* ---- reading and writing with several threads ------------------------------------------------ */
 
@@ -162,6 +163,35 @@ static tsr_status run_pack(const tsr_execution *x, void *from, void *to, tsr_str
     return tsr_pack_find(x->device->ops->kind)->pack(x->device, stream, &args);
 }
 
+/* What the product was, checked behind it on its stream. */
+static tsr_status check_product(const tsr_execution *x, void **buffers, tsr_stream *stream, const tsr_step *step,
+                                const tsr_gemm_args *gemm) {
+    const tsr_plan *plan = x->plan;
+    const tsr_slots *slots = &plan->slots[TSR_SLOT_CHECK];
+    if (slots->count == 0) return TSR_OK;
+    const tsr_check_room room = tsr_plan_check_room(plan);
+    const size_t row_bytes = (size_t)step->ld * tsr_dtype_bytes(plan->problem.type);
+    const tsr_check_args args = {
+        .gemm = gemm,
+        .kernel = tsr_gemm_making(x->kernel, step->batch, step->m, step->n, step->k),
+        .opens = step->opens,
+        .closes = step->closes,
+        .width = step->ld,
+        .row = (int64_t)(step->slots[2].offset / row_bytes),
+        .rows = room.rows,
+        .depth = room.depth,
+        .k = plan->problem.k * tsr_problem_reals(&plan->problem).k,
+        .seed = CHECK_SEED ^ (uint64_t)step->rect.row << 32 ^ (uint64_t)step->rect.col,
+        .place_row = step->rect.row,
+        .place_col = step->rect.col,
+        .workspace = buffers[slots->first],
+        .counts = &x->counters->check,
+    };
+    TSR_TRY(tsr_check_find(x->device->ops->kind)->follow(x->device, stream, &args));
+    if (!step->closes) return TSR_OK;
+    return x->device->ops->download(x->device, x->doubtful, &x->counters->check.doubtful, sizeof *x->doubtful, stream);
+}
+
 static tsr_status run_multiply(const tsr_execution *x, void **buffers, void *a, void *b, void *c, tsr_stream *stream,
                                const tsr_step *step) {
     const tsr_slots *workspace = &x->plan->slots[TSR_SLOT_WORKSPACE];
@@ -184,7 +214,8 @@ static tsr_status run_multiply(const tsr_execution *x, void **buffers, void *a, 
             workspace->count > 0 ? buffers[workspace->first] : NULL, /* products follow each other on one stream */
         .fallbacks = &x->counters->fallbacks,
     };
-    return tsr_gemm_launch(x->kernel, x->device, stream, &args);
+    TSR_TRY(tsr_gemm_launch(x->kernel, x->device, stream, &args));
+    return check_product(x, buffers, stream, step, &args);
 }
 
 /* The transport works where the buffers are, or over staging memory on the host: r pieces to send, then the piece
@@ -260,7 +291,7 @@ tsr_status tsr_step_run(const tsr_execution *x, void **buffers, tsr_stream *stre
     case TSR_STEP_READ: return transfer_rect(store_of(x, step->operand), step->rect, b0, x->io_threads, false);
     case TSR_STEP_WRITE:
         TSR_TRY(transfer_rect(x->c, step->rect, b0, x->write_threads, true));
-        return x->written ? x->written(x->progress_context, step->rect, b0) : TSR_OK;
+        return x->written && *x->doubtful == 0 ? x->written(x->progress_context, step->rect, b0) : TSR_OK;
     case TSR_STEP_UPLOAD: return step->bytes ? device->ops->upload(device, b1, b0, step->bytes, stream) : TSR_OK;
     case TSR_STEP_COPY_IN: return run_copy(x, step, b0, true, stream);
     case TSR_STEP_COPY_OUT: return run_copy(x, step, b0, false, stream);

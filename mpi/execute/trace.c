@@ -14,6 +14,7 @@
 struct tsr_trace {
     double origin; /* tsr_now_seconds() of the run's beginning */
     int64_t room;
+    bool paused;
     atomic_llong count; /* asked for; may exceed room */
     tsr_trace_event *events;
 };
@@ -99,8 +100,11 @@ static void note_buffers(const tsr_step *step, tsr_trace_event *event) {
     event->makes = made < 0 ? -1 : step->slots[made].buffer;
 }
 
+void tsr_trace_pause(tsr_trace *trace, bool paused) { trace->paused = paused; }
+
 void tsr_trace_step(tsr_trace *trace, const tsr_step *step, const tsr_gemm_kernel *kernel, double begin_seconds,
                     double end_seconds) {
+    if (trace->paused) return;
     tsr_trace_event event = {.begin_ns = nanoseconds(trace, begin_seconds),
                              .end_ns = nanoseconds(trace, end_seconds),
                              .bytes = step->lane_bytes,

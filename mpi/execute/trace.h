@@ -34,6 +34,8 @@ tsr_status tsr_trace_open(int64_t steps, tsr_trace **trace);
 void tsr_trace_close(tsr_trace *trace); /* NULL is fine */
 /* Local. The run begins now: events count from here, and those of an earlier one are forgotten. */
 void tsr_trace_start(tsr_trace *trace);
+/* Local. Steps to come are not kept, until they are again. */
+void tsr_trace_pause(tsr_trace *trace, bool paused);
 /* Local, from any lane's thread; seconds as tsr_now_seconds gives them. Of more events than there is room for only
  * the number is kept. `kernel`: that multiplied; NULL: none. */
 void tsr_trace_step(tsr_trace *trace, const tsr_step *step, const tsr_gemm_kernel *kernel, double begin_seconds,

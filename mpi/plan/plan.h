@@ -54,6 +54,8 @@ typedef struct {
     int64_t multiple; /* the kernel's operands are padded to multiples of this */
     /* device memory the kernel wants for a product of at most m, n, k; NULL: none */
     size_t (*workspace_bytes)(int64_t m, int64_t n, int64_t k);
+    /* device memory for the check of products (kernels/check), of tsr_check_room; NULL: they are not checked */
+    size_t (*check_bytes)(int64_t rows, int64_t width, int64_t depth);
     tsr_rates rates;
 } tsr_resources;
 
@@ -80,6 +82,7 @@ tsr_rates tsr_rates_typical(bool cuda, bool device_exchange, tsr_dtype type, int
     X(PACKED_B, "B packed")                                                                                            \
     X(SUM, "C accumulators")                                                                                           \
     X(WORKSPACE, "kernel workspace")                                                                                   \
+    X(CHECK, "check")                                                                                                  \
     X(PART, "C strip summed over k")                                                                                   \
     X(PART_HOST, "C strip summed over k (host)")                                                                       \
     X(C0_HOST, "C0 strip (host)")                                                                                      \
@@ -226,6 +229,13 @@ static inline size_t tsr_plan_read_bytes(const tsr_plan *plan, tsr_operand_name 
     return plan->operand[name].pack ? tsr_problem_packed_bytes(&plan->problem, name)
                                     : tsr_dtype_bytes(plan->problem.operand[name].element.dtype);
 }
+
+/* What the check of products needs room for, in reals: rows and columns of a rank's part of a super-block, and rows of
+ * B of a step. */
+typedef struct {
+    int64_t rows, width, depth;
+} tsr_check_room;
+tsr_check_room tsr_plan_check_room(const tsr_plan *plan); /* plan_memory.c */
 
 /* Chooses grid, super-blocks and panel. TSR_ERR_LIMIT says need, have, and the setting that would work;
  * TSR_ERR_USAGE when a forced grid needs more ranks than there are. */

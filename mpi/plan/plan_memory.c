@@ -118,6 +118,17 @@ static void drain_slots(tsr_plan *plan, double local_n, double ld) {
     if (!host && problem->c_path == TSR_DATA_PATH_HOST) set_slots(plan, TSR_SLOT_OUT_HOST, true, depth, out);
 }
 
+tsr_check_room tsr_plan_check_room(const tsr_plan *plan) {
+    const tsr_problem *problem = &plan->problem;
+    const int64_t multiple = plan->resources.multiple;
+    const tsr_extents reals = tsr_problem_reals(problem);
+    const int64_t m = tsr_plan_local_m(plan);
+    const int64_t products = problem->batch > 1 ? m / tsr_problem_product_rows(problem) : 1;
+    return (tsr_check_room){.rows = tsr_round_up(m, multiple) * reals.m,
+                            .width = tsr_round_up(tsr_plan_local_n(plan), multiple) * reals.n,
+                            .depth = tsr_round_up(plan->panel, multiple) * reals.k * products};
+}
+
 void tsr_sweep_memory(tsr_plan *plan, int sums) {
     const tsr_problem *problem = &plan->problem;
     const tsr_resources *res = &plan->resources;
@@ -130,6 +141,10 @@ void tsr_sweep_memory(tsr_plan *plan, int sums) {
                                                                    (int64_t)ld * reals.n,
                                                                    tsr_round_up(plan->panel, res->multiple) * reals.k)
                                             : 0;
+    const tsr_check_room check = tsr_plan_check_room(plan);
+    if (res->check_bytes && problem->k > 0)
+        set_slots(plan, TSR_SLOT_CHECK, res->host_memory, 1,
+                  (double)res->check_bytes(check.rows, check.width, check.depth));
     if (workspace > 0) set_slots(plan, TSR_SLOT_WORKSPACE, res->host_memory, 1, (double)workspace);
     int64_t sum_rows = tsr_max(tsr_round_up(m, res->multiple), tsr_round_up(m, plan->strip * plan->r));
     if (problem->gram && plan->r > 1) sum_rows += plan->strip * plan->r; /* strips begin at the diagonal, too */

@@ -286,7 +286,8 @@ static int64_t first_row(const tsr_plan *plan, const block *at) {
 }
 
 /* The products of one panel of A and one of B; with the last of them the buffers are used as `product` says. */
-static tsr_status emit_products(tsr_emitter *e, const block *at, tsr_span ks, bool first, tsr_sweep_product *product) {
+static tsr_status emit_products(tsr_emitter *e, const block *at, tsr_span ks, bool first, bool closes,
+                                tsr_sweep_product *product) {
     const tsr_plan *plan = e->plan;
     const tsr_problem *problem = &plan->problem;
     tsr_slot_use last[TSR_STEP_SLOTS];
@@ -299,6 +300,8 @@ static tsr_status emit_products(tsr_emitter *e, const block *at, tsr_span ks, bo
         const tsr_rect part = next_strip(plan, at, row);
         const bool ends = row + part.rows == at->rows.count;
         set_product(plan, part, ks, first, &product->step);
+        product->step.opens = first && row == first_row(plan, at);
+        product->step.closes = closes;
         for (int i = 0; i < TSR_STEP_SLOTS; i++) {
             product->step.slots[i] = last[i];
             if (!ends) product->step.slots[i].set = -1;
@@ -376,7 +379,7 @@ static tsr_status emit_sweep(tsr_emitter *e, const block *at, tsr_chain *sum) {
                                      .step = tsr_step_new(TSR_STEP_MULTIPLY, TSR_LANE_MULTIPLY, use_a, use_b, use)};
         set_pieces(&a, stored_a, !at->diagonal && gathered_now(e, &a, &va), &product);
         set_pieces(&b, stored_b, !at->diagonal && gathered_now(e, &b, &vb), &product);
-        TSR_TRY(emit_products(e, at, ks, t == 0, &product));
+        TSR_TRY(emit_products(e, at, ks, t == 0, end, &product));
     }
     if (at->mine && panels == 0) {
         tsr_step step = tsr_step_new(TSR_STEP_ZERO, TSR_LANE_MULTIPLY, tsr_chain_next(sum, tsr_plan_keeps_c(plan)),

@@ -84,6 +84,7 @@ typedef struct {
     int64_t stride_a, stride_b, stride_c; /* from one to the next, in elements */
     int64_t count;                        /* reduce: elements of one piece; mirror: columns of the tile */
     bool accumulate;                      /* multiply */
+    bool opens, closes;                   /* multiply: the first of a super-block; the last of its rows of C */
     double flops;                         /* multiply: 2·m·n·k of the real product itself, without padding */
     double lane_bytes;                    /* what the lane's record counts for this step */
 } tsr_step;

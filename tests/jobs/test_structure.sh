@@ -19,7 +19,8 @@ sources() {
 gemm='kernels/base kernels/device kernels/pack kernels/gemm'
 hdf5='io/hdf5 io/hdf5/access io/hdf5/carried io/hdf5/external io/hdf5/output'
 disk="kernels/base/base.h io io/text io/files io/filters io/chunks io/pieces io/describe $hdf5"
-kernels='kernels/base kernels/device kernels/fill kernels/pack kernels/memory kernels/gemm kernels/gemm/cpu'
+kernels='kernels/base kernels/device kernels/check kernels/fill kernels/pack kernels/memory kernels/gemm'
+kernels="$kernels kernels/gemm/cpu"
 io='io io/text io/files io/filters io/pieces io/describe io/output io/record'
 library='app/library app/library/api'
 # Of it what commands use: tessera.h multiplies, with what api/context.h adds for the program, and run.h is behind it.
@@ -29,6 +30,7 @@ rooms="
 kernels/base
 kernels/device        kernels/base
 kernels/fill          kernels/base kernels/device
+kernels/check         kernels/base kernels/device kernels/gemm kernels/pack
 kernels/pack          kernels/base kernels/device
 kernels/memory        kernels/base kernels/device
 kernels/gemm          $gemm kernels/fill
@@ -58,11 +60,12 @@ mpi/plan              kernels/base io/files io/record mpi/ranks mpi/schedule
 mpi/schedule          kernels/base io/text io/nearest.h mpi/ranks mpi/plan
 mpi/transport         kernels/base kernels/device io/text io/store.h mpi/ranks
 mpi/distribute        kernels/base io/text io/store.h mpi/ranks mpi/plan mpi/schedule
-mpi/execute           kernels/base kernels/device kernels/gemm kernels/pack io io/record $mpi
+mpi/execute           kernels/base kernels/check kernels/device kernels/gemm kernels/pack io io/record $mpi
 mpi/watch             kernels/base io/text mpi/ranks mpi/schedule
 app                   $kernels $io $mpi $offered app/products app/commands
 app/library           $kernels $io $mpi app/verify app/products
 app/library/api       $kernels $io $mpi app/library app/products app/report app/bench/bench_product.h
+app/library/check     $kernels $io $mpi app/library app/products app/verify
 app/library/pblas     $kernels $io $mpi app/library
 app/library/resume    $kernels $io $mpi app/library
 app/products          kernels/base io io/text
@@ -185,7 +188,7 @@ check_tree() {
     done
 }
 
-most_type_places=13
+most_type_places=15
 in_kernels='^kernels/gemm/[a-z0-9_]+/'
 # type_places TREE: a line `FILE: DEFINITION` for each place that names an element type of the table in kernels/base:
 # a function, a table, a macro. Whoever adds a type reads them. The folders of kernels come last: a kernel says in its

@@ -61,7 +61,8 @@ static const struct {
               FIELD("log", TEXT, log),
               FIELD("trace", TEXT, trace),
               FIELD("report", TEXT, report),
-              FIELD("resume", FLAG, resume)};
+              FIELD("resume", FLAG, resume),
+              FIELD("check", TEXT, check)};
 
 static void append_text(char *text, size_t chars, const char *word) {
     const bool plain =
@@ -223,6 +224,15 @@ static tsr_status check_external(const char *folder) {
                     folder);
 }
 
+static tsr_status take_check(const char *check, tsr_run_options *run) {
+    const bool files = strcmp(check, "files") == 0;
+    if (!files && strcmp(check, "device") != 0 && strcmp(check, "off") != 0)
+        return tsr_fail(TSR_ERR_USAGE, "--check '%s': one of device, files, off", check);
+    run->engine.check = strcmp(check, "off") != 0;
+    if (files && run->trials == 0) run->trials = TSR_TRIALS_USUAL;
+    return TSR_OK;
+}
+
 static tsr_status take_engine(const tessera_multiply_options *o, tsr_run_options *run) {
     tsr_run_engine *engine = &run->engine;
     tsr_run_limits *limits = &run->limits;
@@ -248,6 +258,7 @@ static tsr_status take_engine(const tessera_multiply_options *o, tsr_run_options
     TSR_TRY(check_range("--io-threads", o->io_threads, TSR_IO_THREADS_MAX));
     TSR_TRY(check_range("--trials", o->trials, TSR_TRIALS_MAX));
     run->trials = o->trials;
+    TSR_TRY(take_check(or_else(o->check, "device"), run));
     run->external = o->external;
     return check_external(o->external);
 }

@@ -11,6 +11,7 @@
 #define TSR_THREADS_MAX 4096 /* what `threads` of a rank takes */
 #define TSR_IO_THREADS_MAX 32
 #define TSR_TRIALS_MAX 64
+#define TSR_TRIALS_USUAL 20
 
 /* What a caller asked for, read. Texts of `run` are the caller's, or lie in here. */
 typedef struct {

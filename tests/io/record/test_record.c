@@ -47,6 +47,7 @@ static tsr_run_record sample(void) {
                           .seconds = 2,
                           .gflops = INFINITY,
                           .check = "not run",
+                          .product_check = "PASSED: 1",
                           .rank_records = ranks,
                           .warnings = "one\ntwo"};
     run.setup_seconds = 0.75;
@@ -79,7 +80,8 @@ static void test_json(void) {
     expect(text, "\"limit_seconds\": 2,\n  \"limit_share\": 1,\n  \"limit_rank\": 0,\n  \"limit_lane\": \"read\",\n  "
                  "\"slowest_rank\": 0,\n  \"slowest_lane\": \"read\",");
     expect(text, "\"gflops\": 1,");
-    expect(text, "\"check\": \"not run\",\n  \"warnings\": \"one\\u000atwo\",\n  \"overflows\": 5");
+    expect(text, "\"check\": \"not run\",\n  \"product_check\": \"PASSED: 1\",\n  \"warnings\": \"one\\u000atwo\",\n"
+                 "  \"overflows\": 5");
     CHECK(!strstr(text, "\"c0\""), "C0 was not used");
     CHECK(strcmp(text + bytes - 7, "\n  ]\n}\n") == 0, "ends with '%s'", text + bytes - 7);
     free(text);

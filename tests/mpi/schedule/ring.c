@@ -7,7 +7,7 @@
 
 /* Rows [start, start + count) of the panel's pieces: of C and A for A's, of k for B's. */
 static tsr_step piece_step(const tsr_sweep_product *product, tsr_operand_name name, int64_t start, int64_t count,
-                           bool first) {
+                           bool first, bool last) {
     const tsr_problem *problem = &product->plan->problem;
     const size_t input = tsr_dtype_bytes(problem->input), type = tsr_dtype_bytes(problem->type);
     tsr_step step = product->step;
@@ -22,7 +22,9 @@ static tsr_step piece_step(const tsr_sweep_product *product, tsr_operand_name na
         step.slots[0].offset = (size_t)start * input;
         step.slots[1].offset = (size_t)(start * step.ldb) * input;
         step.accumulate = step.accumulate || !first;
+        step.closes = step.closes && last;
     }
+    step.opens = step.opens && first;
     step.flops = 2.0 * (double)step.m * (double)step.n * (double)step.k;
     step.lane_bytes = ((double)step.m + (double)step.n) * (double)step.k * (double)input +
                       (step.accumulate ? 2.0 : 1.0) * (double)step.m * (double)step.n * (double)type;
@@ -38,7 +40,7 @@ static tsr_status multiply(const tsr_sweep_product *product, tsr_step_sink sink,
     for (int64_t turn = 0, done = 0; turn < pieces; turn++) {
         const int64_t start = (mine + turn) % pieces * height, count = tsr_min(height, rows - start);
         if (count <= 0) continue; /* the panel has fewer rows than there are ranks */
-        tsr_step step = piece_step(product, name, start, count, done == 0);
+        tsr_step step = piece_step(product, name, start, count, done == 0, done + count >= rows);
         done += count;
         for (int slot = 0; done < rows && slot < TSR_STEP_SLOTS; slot++) step.slots[slot].set = -1;
         TSR_TRY(sink(context, &step));

@@ -1,0 +1,25 @@
+/* The tables of checks of this build. */
+#include "kernels/check/check.h"
+
+#include "kernels/check/check_rules.h"
+
+static const tsr_check_ops *const checks[] = {
+    &tsr_check_cpu,
+#ifdef TSR_CUDA_TABLES
+    &tsr_check_cuda,
+#endif
+};
+
+const tsr_check_ops *tsr_check_find(tsr_device_kind device) {
+    for (size_t i = 0; i < sizeof checks / sizeof *checks; i++)
+        if (checks[i]->device == device) return checks[i];
+    return NULL;
+}
+
+size_t tsr_check_bytes(int64_t rows, int64_t width, int64_t depth) {
+    const int64_t sums = TSR_CHECK_CHUNKS * TSR_CHECK_VECTORS * tsr_max(rows, depth);
+    width = tsr_check_padded(width);
+    depth = tsr_check_padded(depth);
+    return (size_t)(TSR_CHECK_FACTS + TSR_CHECK_VECTORS * (width + depth) + TSR_CHECK_SUMS * rows + sums) *
+           sizeof(double);
+}

@@ -1,0 +1,61 @@
+/* Loaded before the C library (LD_PRELOAD): products that BLAS makes with TSR_WRONG_K terms come out wrong, from the
+ * call TSR_WRONG_FIRST on (0), TSR_WRONG_COUNT of them (1), on the rank TSR_WRONG_RANK (0): element TSR_WRONG_AT of C
+ * is TSR_WRONG_SHARE (1) larger, times 1 + its size. */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef void sgemm_call(int, int, int, int, int, int, float, const float *, int, const float *, int, float, float *,
+                        int);
+typedef void dgemm_call(int, int, int, int, int, int, double, const double *, int, const double *, int, double,
+                        double *, int);
+static sgemm_call *real_sgemm;
+static dgemm_call *real_dgemm;
+static int calls;
+
+static double number(const char *name, double usual) {
+    const char *text = getenv(name);
+    return text ? atof(text) : usual;
+}
+
+/* The element that is to be wrong, among m × n; -1: none. */
+static long wrong_element(int m, int n, int k) {
+    const char *rank = getenv("OMPI_COMM_WORLD_RANK");
+    if (k != (int)number("TSR_WRONG_K", -1) || atoi(rank ? rank : "0") != (int)number("TSR_WRONG_RANK", 0)) return -1;
+    const int call = calls++, first = (int)number("TSR_WRONG_FIRST", 0);
+    if (call < first || call >= first + (int)number("TSR_WRONG_COUNT", 1)) return -1;
+    return (long)number("TSR_WRONG_AT", 0) % ((long)m * n);
+}
+
+static void sgemm(int order, int ta, int tb, int m, int n, int k, float alpha, const float *a, int lda, const float *b,
+                  int ldb, float beta, float *c, int ldc) {
+    real_sgemm(order, ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
+    const long at = wrong_element(m, n, k);
+    if (at >= 0)
+        c[at / n * ldc + at % n] += (float)number("TSR_WRONG_SHARE", 1) * (1 + fabsf(c[at / n * ldc + at % n]));
+}
+
+static void dgemm(int order, int ta, int tb, int m, int n, int k, double alpha, const double *a, int lda,
+                  const double *b, int ldb, double beta, double *c, int ldc) {
+    real_dgemm(order, ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
+    const long at = wrong_element(m, n, k);
+    if (at >= 0) c[at / n * ldc + at % n] += number("TSR_WRONG_SHARE", 1) * (1 + fabs(c[at / n * ldc + at % n]));
+}
+
+void *dlsym(void *handle, const char *name) {
+    static void *(*next)(void *, const char *);
+    if (!next) *(void **)&next = dlvsym(RTLD_NEXT, "dlsym", "GLIBC_2.2.5");
+    if (!next) *(void **)&next = dlvsym(RTLD_NEXT, "dlsym", "GLIBC_2.34");
+    void *found = next(handle, name);
+    if (strcmp(name, "cblas_sgemm") == 0) {
+        *(void **)&real_sgemm = found;
+        *(void **)&found = (void *)sgemm;
+    }
+    if (strcmp(name, "cblas_dgemm") == 0) {
+        *(void **)&real_dgemm = found;
+        *(void **)&found = (void *)dgemm;
+    }
+    return found;
+}
