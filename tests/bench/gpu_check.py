@@ -1,0 +1,64 @@
+"""What the check of products costs (gpu_check.sh)."""
+import argparse
+import json
+import pathlib
+import statistics
+import subprocess
+import sys
+import tempfile
+
+import report
+
+# Type, kernel, class of accuracy, and the largest share of the run that the check may take at n = 16384.
+KERNELS = (("f64", "dmma", "ieee", 0.02), ("f32", "simt", "ieee", 0.02), ("f32", "split3", "ieee", 0.02),
+           ("f32", "tf32", "tf32", 0.05), ("f16", "wgmma", "fast", 0.05), ("bf16", "wgmma", "fast", 0.05))
+
+
+def seconds(args, kind, kernel, accuracy, size, *more):
+    """Of a process's products but the first, which warms up; and the device."""
+    with tempfile.NamedTemporaryFile(suffix=".json") as file:
+        command = [args.program, "bench", "multiply", "--data", "device", "--shape", size, "--type", kind, "--kernel",
+                   kernel, "--accuracy", accuracy, "--distribution", "normal", "--repeat", args.repeat, "--quiet",
+                   "--device", args.device, "--json", file.name, *more]
+        process = subprocess.run([str(word) for word in command], capture_output=True, text=True)
+        if process.returncode:
+            sys.exit(f"{command} failed:\n{process.stdout}{process.stderr}")
+        bench = json.loads(pathlib.Path(file.name).read_text())
+    return bench["seconds"][1:], bench["device"]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--program", required=True)
+    parser.add_argument("--sizes", default="8192,16384,32768")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--repeat", type=int, default=5)
+    parser.add_argument("--device", default="cuda")
+    parser.add_argument("--kernels", default=",".join(f"{kernel}:{kind}" for kind, kernel, _, _ in KERNELS))
+    parser.add_argument("-o", type=pathlib.Path, default=report.page(__file__), metavar="FILE.md")
+    args = parser.parse_args()
+    rows, reached, device = [], True, ""
+    for kind, kernel, accuracy, most in KERNELS:
+        if f"{kernel}:{kind}" not in args.kernels.split(","):
+            continue
+        for size in args.sizes.split(","):
+            without, checked = [], []
+            for _ in range(args.rounds):  # in turns
+                found, device = seconds(args, kind, kernel, accuracy, size)
+                without += found
+                checked += seconds(args, kind, kernel, accuracy, size, "--check")[0]
+            plain, whole = statistics.median(without), statistics.median(checked)
+            cost = whole / plain - 1
+            reached = reached and (size != "16384" or cost <= most)
+            rows.append([kernel, kind, size, f"{1e3 * plain:.2f}", f"{1e3 * whole:.2f}", f"{1e3 * (whole - plain):.2f}",
+                         f"{100 * cost:.1f} %", f"{100 * most:.0f} %" if size == "16384" else ""])
+    text = "\n\n".join([
+        f"Operands made on the device, normal, C left there; {device}, {report.today()}, commit {report.commit()}: "
+        f"medians of {args.rounds * (args.repeat - 1)} products each, {args.rounds} processes in turns.",
+        report.table(["kernel", "type", "n", "ms", "ms with the check", "ms of it", "cost", "wanted at most"], rows)])
+    report.write_section("gpu-check", text, args.o)
+    print(text)
+    sys.exit(0 if reached else 1)
+
+
+main()
