@@ -257,6 +257,10 @@ const tsr_option tsr_option_shuffle = {
     .name = "shuffle",
     .help = "Sort the bytes of a chunk by their significance before compression, which then saves more",
     .read = tsr_read_flag};
+const tsr_option tsr_option_checksum = {
+    .name = "checksum",
+    .help = "Keep a checksum with each chunk (fletcher32): whoever reads a changed one gets an error",
+    .read = tsr_read_flag};
 const tsr_option tsr_option_force = {.name = "force", .help = "Replace C where it exists", .read = tsr_read_flag};
 const tsr_option tsr_option_progress = {.name = "progress",
                                         .choices = "auto bar plain off",

@@ -36,6 +36,7 @@ extern const tsr_option tsr_option_force;       /* bool */
 extern const tsr_option tsr_option_chunk;       /* tsr_run_target: chunk_rows and chunk_cols of it */
 extern const tsr_option tsr_option_compress;    /* tsr_compress */
 extern const tsr_option tsr_option_shuffle;     /* bool */
+extern const tsr_option tsr_option_checksum;    /* bool */
 extern const tsr_option tsr_option_progress;    /* tsr_progress_mode */
 extern const tsr_option tsr_option_quiet;       /* bool */
 extern const tsr_option tsr_option_ranks;       /* bool */

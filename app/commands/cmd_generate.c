@@ -71,6 +71,7 @@ static const tsr_option options[] = {
     {.shared = &tsr_option_chunk, .field = AT(target)},
     {.shared = &tsr_option_compress, .field = AT(target.compress)},
     {.shared = &tsr_option_shuffle, .field = AT(target.shuffle)},
+    {.shared = &tsr_option_checksum, .field = AT(target.checksum)},
     {.shared = &tsr_option_force, .help = "Replace a dataset that is there", .field = AT(target.force)},
     {.shared = &tsr_option_io, .field = AT(io)},
     {.shared = &tsr_option_log,
@@ -278,7 +279,8 @@ static tsr_status make_spec(const tsr_world *world, generate_options *o, tsr_out
                               .chunk_rows = swap ? o->target.chunk_cols : o->target.chunk_rows,
                               .chunk_cols = swap ? o->target.chunk_rows : o->target.chunk_cols,
                               .shuffle = o->target.shuffle,
-                              .compress = o->target.compress};
+                              .compress = o->target.compress,
+                              .checksum = o->target.checksum};
     tsr_output_choose_chunks(spec);
     spec->encode_bytes = tsr_output_encode_bytes(spec, threads_of(world));
     TSR_TRY(tsr_matrix_name_parse(o->output, &spec->name));

@@ -8,6 +8,7 @@
 #include "app/products/shapes.h"
 #include "app/progress.h"
 #include "app/tessera_options.h"
+#include "app/verify/digest/verify_digest.h"
 #include "app/verify/verify.h"
 #include "app/verify/verify_products.h"
 #include "io/text/text.h"
@@ -32,6 +33,7 @@ typedef struct {
     const char *external;
     tsr_progress_mode progress;
     bool quiet;
+    const char *digest;
 } verify_options;
 
 static tsr_status read_accumulated(const tsr_option *option, const char *text, void *field) {
@@ -73,6 +75,11 @@ static const tsr_option options[] = {
     {.shared = &tsr_option_accuracy,
      .help = "What C was allowed to lose: ieee (default), fast, tf32 or bf16",
      .field = AT(accuracy)},
+    {.name = "digest",
+     .value = "RECORD|HEX",
+     .help = "Compare C, alone, with the digest that multiply --digest put into this record (a log, or C.h5)",
+     .read = tsr_read_text,
+     .field = AT(digest)},
     {.shared = &tsr_option_order, .field = AT(order)},
     {.shared = &tsr_option_io, .field = AT(io)},
     {.shared = &tsr_option_plugins},
@@ -93,6 +100,8 @@ static tsr_status take_matrix(void *to, int number, const char *text) {
 
 static tsr_status check(void *to) {
     verify_options *o = to;
+    if (o->digest && o->count == 1) return TSR_OK;
+    if (o->digest) return tsr_fail(TSR_ERR_USAGE, "verify --digest reads C alone: tessera verify --digest RECORD C");
     if (o->count < 3)
         return tsr_fail(TSR_ERR_USAGE, "verify: needs three matrices, got %d: tessera verify A B C", o->count);
     if (!o->has_beta) o->beta = tsr_real(o->add ? 1 : 0);
@@ -106,7 +115,7 @@ static tsr_status check(void *to) {
 
 static const tsr_options command = {
     .options = options,
-    .arguments = "A B C",
+    .arguments = "[A B] C",
     .what =
         "Checks that C = alpha op(A) op(B) + beta C0 with random sign vectors, in time that grows with the size of the "
         "files and not with the product. Every row must lie within a bound that rounding alone stays under, whatever "
@@ -188,6 +197,23 @@ static tsr_status describe(const tsr_world *world, const verify_options *o, tsr_
     return TSR_OK;
 }
 
+/* Collective. C alone, whose name is the only one. */
+static tsr_status compare_digest(const tsr_world *world, const verify_options *o) {
+    char expected[TSR_DIGEST_CHARS] = "";
+    tsr_store_desc desc;
+    tsr_store *c = NULL;
+    const tsr_status known =
+        world->rank == 0 ? tsr_verify_digest_expected(world->describer, o->digest, expected) : TSR_OK;
+    TSR_TRY(tsr_share(world->comm, known, expected, sizeof expected));
+    TSR_TRY(tsr_input_describe(world, o->names[0], o->order, o->io, &desc));
+    tsr_status status = tsr_input_open(world, &desc, o->io, &c);
+    tsr_describer_close(world->describer);
+    if (status == TSR_OK) status = tsr_verify_digest(world, c, expected);
+    tsr_store_close(c);
+    if (status == TSR_OK && world->rank == 0 && !o->quiet) printf("PASSED: the digest of C is %s\n", expected);
+    return status;
+}
+
 static tsr_status run(const tsr_world *world, int argc, char **argv) {
     verify_options o = {0};
     tsr_store *stores[4] = {NULL};
@@ -195,6 +221,7 @@ static tsr_status run(const tsr_world *world, int argc, char **argv) {
     tsr_products shape;
     TSR_TRY(tsr_agree(world->comm, tsr_options_parse(&command, argc, argv, &o)));
     world->describer->external = o.external;
+    if (o.digest) return compare_digest(world, &o);
     TSR_TRY(describe(world, &o, desc, &shape));
     tsr_status status = TSR_OK;
     for (int i = 0; i < (tsr_is_zero(o.beta) ? 3 : 4) && status == TSR_OK; i++)

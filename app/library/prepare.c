@@ -36,7 +36,8 @@ static tsr_status open_stores(tsr_run *run) {
     if (run->problem.add_c0) TSR_TRY(tsr_agree(run->grid.ranks, open_input(run, TSR_RUN_C, &c0, &run->c0)));
     if (tsr_run_in_memory(run, TSR_RUN_C))
         return tsr_holdings_open(&run->memory[TSR_RUN_C].holdings, &output.desc, &run->c);
-    return tsr_output_open(&output, run->io, &run->grid.ranks, &run->c);
+    TSR_TRY(tsr_output_open(&output, run->io, &run->grid.ranks, &run->c));
+    return tsr_run_sum_up_writes(run);
 }
 
 int tsr_run_cores(const tsr_run *run) {

@@ -124,6 +124,7 @@ void tsr_run_fill_record(const tsr_run *run, const tsr_run_options *options, con
     snprintf(record->io, sizeof record->io, "%s", tsr_io_mode_name(x->k > 0 ? run->io_used : run->io));
     snprintf(record->check, sizeof record->check, "%s", run->check);
     tsr_run_format_checked(run, ranks, record->product_check, sizeof record->product_check);
+    snprintf(record->digest, sizeof record->digest, "%s", run->digest_text);
     record->warnings = run->world->warnings ? run->world->warnings->text : NULL;
     const tsr_extents reals = tsr_problem_reals(x);
     const double whole =
@@ -148,6 +149,42 @@ static void describe_rank(tsr_run *run) {
     else snprintf(r->device, sizeof r->device, "%.95s", run->facts.name);
 }
 
+/* ---- the digest of C: summed up as each rank writes, or read again -------------------------- */
+
+/* Parts of an earlier run need not be those that this one would have written. */
+static bool is_read(const tsr_run *run) { return run->resume.unfinished; }
+
+tsr_status tsr_run_sum_up_writes(tsr_run *run) {
+    if (!run->digested || is_read(run)) return TSR_OK;
+    return tsr_digest_writes(run->c, &run->digest);
+}
+
+static bool stopped(void *context) { return tsr_run_stopped(context); }
+
+static tsr_status read_output(tsr_run *run) {
+    tsr_store *c = NULL;
+    TSR_TRY(tsr_store_open(&run->output.desc, TSR_IO_AUTO, NULL, NULL, &c));
+    const tsr_status status = tsr_digest_read(c, run->world->rank, run->world->ranks, stopped, run, &run->digest);
+    tsr_store_close(c);
+    return status;
+}
+
+tsr_status tsr_run_find_digest(tsr_run *run) {
+    MPI_Comm comm = run->world->comm;
+    uint32_t mine, all = 0;
+    int again = run->mine.repaired > 0; /* what was made again was written twice */
+    if (!run->digested) return TSR_OK;
+    TSR_TRY(TSR_MPI(MPI_Allreduce(MPI_IN_PLACE, &again, 1, MPI_INT, MPI_MAX, comm)));
+    if (again) atomic_store(&run->digest.parts, 0);
+    if (again || is_read(run)) TSR_TRY(tsr_agree(comm, read_output(run)));
+    mine = atomic_load(&run->digest.parts);
+    TSR_TRY(tsr_agree(comm, TSR_MPI(MPI_Reduce(&mine, &all, 1, MPI_UINT32_T, MPI_BXOR, 0, comm))));
+    tsr_digest_text(all, (uint64_t)tsr_store_bytes(&run->output.desc), run->digest_text);
+    return TSR_OK;
+}
+
+/* ---- all ranks -------------------------------------------------------------------------------- */
+
 tsr_status tsr_run_gather_ranks(tsr_run *run, tsr_rank_record **ranks) {
     const tsr_world *world = run->world;
     const size_t bytes = sizeof run->mine;
@@ -159,6 +196,7 @@ tsr_status tsr_run_gather_ranks(tsr_run *run, tsr_rank_record **ranks) {
     status = tsr_agree(world->comm, status);
     if (status == TSR_OK)
         status = TSR_MPI(MPI_Gather(&run->mine, (int)bytes, MPI_BYTE, all, (int)bytes, MPI_BYTE, 0, world->comm));
+    if (status == TSR_OK) status = tsr_run_find_digest(run);
     if (status == TSR_OK) *ranks = all;
     else free(all);
     return status;

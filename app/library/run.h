@@ -44,6 +44,8 @@ typedef struct {
     int64_t chunk_rows, chunk_cols; /* of C as the caller sees it; 0, 0: contiguous, TSR_CHUNK_AUTO: chosen */
     bool shuffle;
     tsr_compress compress;
+    bool checksum;   /* of each chunk */
+    bool digest;     /* of C, in the record (io/digest/digest.h) */
     bool attributes; /* those of A go with C */
     /* What is whole of C stays when the run ends early, and a later run with the same product goes on behind it
      * (io/output/resume.h). */

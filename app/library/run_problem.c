@@ -254,9 +254,11 @@ static tsr_status make_problem(tsr_run *run, const tsr_run_product *product, con
                                   .chunk_cols = swap ? target->chunk_rows : target->chunk_cols,
                                   .shuffle = target->shuffle,
                                   .compress = target->compress,
+                                  .checksum = target->checksum,
                                   .describer = run->world->describer};
     memcpy(run->spec.stack, shape->stack, sizeof shape->stack);
     run->attributes = target->attributes;
+    run->digested = target->digest;
     name_sources(run, product);
     tsr_output_choose_chunks(&run->spec);
     run->problem.c0_on_disk = run->from.c0.on_disk;

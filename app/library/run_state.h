@@ -6,6 +6,7 @@
 #include "app/library/run.h"
 #include "app/products/shapes.h"
 #include "io/describe/carried.h"
+#include "io/digest/digest.h"
 #include "io/output/resume.h"
 #include "mpi/distribute/redistribute.h"
 #include "mpi/execute/execute.h"
@@ -112,6 +113,9 @@ typedef struct tsr_run {
     char check[384];
     void *doubtful; /* product_check.c's: what the check of products found on this rank, */
     int doubtful_count;
+    bool digested;     /* C's digest goes into the record: */
+    tsr_digest digest; /* of what this rank wrote */
+    char digest_text[TSR_DIGEST_CHARS];
 } tsr_run;
 
 /* Steps are kept for a file, NULL: none, and where `told` for the caller's sink. */
@@ -234,6 +238,11 @@ tsr_status tsr_run_commit_parts(tsr_run *run);
 void tsr_run_say_kept(const tsr_run *run);
 /* Local. Memory, thread and file of the journal; where the check found C wrong, what was kept, too. */
 void tsr_run_leave_resume(tsr_run *run, tsr_status status);
+
+/* record.c: the digest; nothing happens without target.digest. Local, when C is open: what is written counts. */
+tsr_status tsr_run_sum_up_writes(tsr_run *run);
+/* When C is whole: the digest of it, in run->digest_text on rank 0. */
+tsr_status tsr_run_find_digest(tsr_run *run);
 
 /* prepare.c: from the plan to an open executor. */
 tsr_status tsr_run_prepare(tsr_run *run);

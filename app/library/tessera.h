@@ -178,6 +178,8 @@ typedef struct {
      * it was written against A and B, as with trials (20 unless given); "off": neither, unless trials ask for it. NULL:
      * "device". A product that comes out wrong twice is TESSERA_ERR_CHECK. */
     const char *check;
+    int checksum; /* fletcher32 with each chunk of C, which needs `chunk` or `compress` */
+    int digest;   /* of C, into the record */
 } tessera_multiply_options;
 
 /* The defaults, of the caller's size. */

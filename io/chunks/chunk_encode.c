@@ -33,7 +33,8 @@ tsr_status tsr_chunk_encode(const tsr_pipeline *pipeline, uint8_t *chunk, size_t
     for (int f = 0; f < pipeline->count; f++) {
         const tsr_filter *filter = tsr_filter_at(pipeline->use[f].filter);
         if (!filter->apply) return not_here(filter);
-        size_t got = compresses(filter) ? bytes - (bytes > 0) : bytes; /* more saves nothing */
+        size_t got =
+            compresses(filter) ? bytes - (bytes > 0) : bytes + (size_t)filter->adds_bytes; /* more saves nothing */
         TSR_TRY(filter->apply(&pipeline->use[f], now, bytes, next, &got));
         if (compresses(filter) && got == 0) {
             mask |= 1u << f;

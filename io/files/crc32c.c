@@ -57,3 +57,27 @@ uint32_t tsr_crc32c(uint32_t before, const void *bytes, size_t count) {
 #endif
     return tsr_crc32c_by_table(before, bytes, count);
 }
+
+/* ---- parts ------------------------------------------------------------------------------------ */
+
+uint32_t tsr_crc32c_part(const void *bytes, size_t count) { return ~tsr_crc32c(0xffffffff, bytes, count); }
+
+/* The product of two polynomials of which the highest bit is the constant, modulo the sum's. */
+uint32_t tsr_crc32c_move(uint32_t sum, uint32_t factor) {
+    uint32_t product = 0;
+    for (int bit = 31; bit >= 0; bit--) {
+        product ^= factor & (0u - (sum >> bit & 1));
+        factor = factor >> 1 ^ (0x82f63b78 & (0u - (factor & 1)));
+    }
+    return product;
+}
+
+/* x to the power of the number of bits. */
+uint32_t tsr_crc32c_factor(uint64_t bytes) {
+    uint32_t power = 0x80000000, square = 0x00800000; /* 1, and x^8 */
+    for (; bytes > 0; bytes >>= 1) {
+        if (bytes & 1) power = tsr_crc32c_move(power, square);
+        square = tsr_crc32c_move(square, square);
+    }
+    return power;
+}

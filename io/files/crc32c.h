@@ -12,4 +12,11 @@ uint32_t tsr_crc32c(uint32_t before, const void *bytes, size_t count);
 /* The same by a table, on any processor. */
 uint32_t tsr_crc32c_by_table(uint32_t before, const void *bytes, size_t count);
 
+/* Sums of parts of what is summed up. A part's: of its bytes alone, with none inverted before or after. It moves to
+ * where the part stands by the factor of the number of bytes behind it; the exclusive or of all of them is that of the
+ * whole. Factors move, too: that of a sum of bytes is one's moved by the other's. */
+uint32_t tsr_crc32c_part(const void *bytes, size_t count);
+uint32_t tsr_crc32c_factor(uint64_t bytes);
+uint32_t tsr_crc32c_move(uint32_t sum, uint32_t factor);
+
 #endif

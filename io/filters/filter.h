@@ -38,6 +38,7 @@ typedef struct {
     int level_at;
     bool unbounded;  /* HDF5 unpacks whatever a stream holds */
     bool keeps_size; /* bytes change places only */
+    int adds_bytes;  /* behind the others, as it encodes; a chunk may not do without this filter then */
 
     /* What HDF5 is about to undo, looked at before. NULL: there is nothing to see. */
     bool (*holds_more)(const uint8_t *from, size_t from_bytes, size_t most); /* false for damaged bytes, too */
@@ -88,6 +89,10 @@ tsr_status tsr_compress_parse(const char *option, const char *text, tsr_compress
 /* The filters of chunks of `chunk_bytes`, that hold elements of `element_bytes`. */
 tsr_pipeline tsr_compress_pipeline(const tsr_compress *compress, bool shuffle, size_t element_bytes,
                                    size_t chunk_bytes);
+/* A checksum of what the others leave: the last of them (fletcher32). */
+void tsr_pipeline_add_checksum(tsr_pipeline *pipeline);
+/* That filters add to each chunk, besides what they encode. */
+size_t tsr_pipeline_added_bytes(const tsr_pipeline *pipeline);
 /* TSR_ERR_USAGE for a level that is not there, TSR_ERR_UNSUPPORTED for a library that this build lacks. */
 tsr_status tsr_compress_check(const tsr_compress *compress);
 

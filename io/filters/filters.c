@@ -120,6 +120,16 @@ tsr_pipeline tsr_compress_pipeline(const tsr_compress *compress, bool shuffle, s
     return pipeline;
 }
 
+void tsr_pipeline_add_checksum(tsr_pipeline *pipeline) {
+    pipeline->use[pipeline->count++] = (tsr_filter_use){.filter = tsr_filter_find(tsr_filter_fletcher32.id)};
+}
+
+size_t tsr_pipeline_added_bytes(const tsr_pipeline *pipeline) {
+    size_t bytes = 0;
+    for (int f = 0; f < pipeline->count; f++) bytes += (size_t)filters[pipeline->use[f].filter]->adds_bytes;
+    return bytes;
+}
+
 tsr_status tsr_compress_check(const tsr_compress *compress) {
     const tsr_compression *how = compress->how;
     if (!how) return TSR_OK;

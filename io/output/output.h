@@ -42,6 +42,7 @@ typedef struct {
     int64_t chunk_rows, chunk_cols;
     bool shuffle;          /* the chunks, before what follows */
     tsr_compress compress; /* of chunks */
+    bool checksum;         /* of each chunk as it is stored (fletcher32) */
     size_t encode_bytes;   /* memory a rank may take to encode chunks; what one chunk takes is taken anyway */
     tsr_output_source sources[TSR_SOURCES_MAX]; /* nothing in them is owned */
     int source_count;

@@ -101,7 +101,10 @@ static size_t encoder_bytes(const tsr_pipeline *pipeline, size_t chunk_bytes) {
 }
 
 tsr_pipeline tsr_output_pipeline(const tsr_output_spec *spec) {
-    return tsr_compress_pipeline(&spec->compress, spec->shuffle, tsr_dtype_bytes(spec->dtype), chunk_bytes_of(spec));
+    tsr_pipeline pipeline =
+        tsr_compress_pipeline(&spec->compress, spec->shuffle, tsr_dtype_bytes(spec->dtype), chunk_bytes_of(spec));
+    if (spec->checksum) tsr_pipeline_add_checksum(&pipeline);
+    return pipeline;
 }
 
 size_t tsr_output_encode_bytes(const tsr_output_spec *spec, int encoders) {
@@ -120,7 +123,7 @@ void tsr_encoded_seal(tsr_encoded_chunk *head, const void *bytes) {
 /* A chunk is kept compressed only where that saves something. */
 const char *tsr_encoded_head_wrong(const tsr_store_desc *desc, const tsr_encoded_chunk *head) {
     const tsr_output_spec spec = spec_of(desc);
-    const size_t whole = chunk_bytes_of(&spec);
+    const size_t whole = chunk_bytes_of(&spec) + tsr_pipeline_added_bytes(tsr_chunks_pipeline(desc));
     if (head->head_sum != tsr_crc32c(0, head, offsetof(tsr_encoded_chunk, head_sum))) return "its head has another sum";
     if (head->number < 0 || head->number >= tsr_spec_chunks(&spec)) return "there is no such chunk";
     if (head->skipped >> tsr_chunks_pipeline(desc)->count) return "it skips filters that there are not";

@@ -19,7 +19,8 @@ static tsr_status check(const tsr_output_spec *spec, tsr_target *target) {
     if (*spec->name.slice)
         return tsr_fail(TSR_ERR_USAGE, "the output '%s%s' cannot be a slice; leave the brackets out", spec->name.file,
                         spec->name.slice);
-    if (spec->chunk_rows == 0 && spec->chunk_cols == 0 && !spec->compress.how && !spec->shuffle) return TSR_OK;
+    if (spec->chunk_rows == 0 && spec->chunk_cols == 0 && !spec->compress.how && !spec->shuffle && !spec->checksum)
+        return TSR_OK;
     return tsr_fail(TSR_ERR_USAGE,
                     "the output '%s' is not an HDF5 file, and chunks and compression are for these alone: leave "
                     "--chunk and --compress out, or name a file.h5",

@@ -109,6 +109,7 @@ typedef struct {
     double gflops;           /* of the products as reals: 2·m·n·k·products, 8 of complex ones, / seconds / 1e9 */
     char check[384];         /* "not run", or "PASSED …" / "FAILED …" with the numbers */
     char product_check[384]; /* of products on the device: the same */
+    char digest[24];         /* of C (io/digest/digest.h); "": not asked for */
     const tsr_rank_record *rank_records; /* ranks of them; not owned */
     const char *warnings;                /* a line each (io/text/warnings.h); NULL: none; not owned */
 } tsr_run_record;

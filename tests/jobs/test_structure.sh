@@ -21,9 +21,10 @@ hdf5='io/hdf5 io/hdf5/access io/hdf5/carried io/hdf5/external io/hdf5/output'
 disk="kernels/base/base.h io io/text io/files io/filters io/chunks io/pieces io/describe $hdf5"
 kernels='kernels/base kernels/device kernels/check kernels/fill kernels/pack kernels/memory kernels/gemm'
 kernels="$kernels kernels/gemm/cpu"
-io='io io/text io/files io/filters io/pieces io/describe io/output io/record'
+io='io io/digest io/text io/files io/filters io/pieces io/describe io/output io/record'
 library='app/library app/library/api'
 # Of it what commands use: tessera.h multiplies, with what api/context.h adds for the program, and run.h is behind it.
+verify='app/verify app/verify/digest'
 offered='app/library/tessera.h app/library/api app/library/inputs.h app/library/listener.h app/library/place_chunks.h'
 mpi='mpi/ranks mpi/plan mpi/schedule mpi/transport mpi/distribute mpi/execute mpi/watch'
 rooms="
@@ -48,6 +49,7 @@ io/hdf5/access        $disk
 io/hdf5/carried       $disk
 io/hdf5/external      $disk
 io/hdf5/output        $disk io/output io/record
+io/digest             kernels/base/base.h io io/files
 io/filters            kernels/base/base.h
 io/chunks             $disk
 io/pieces             kernels/base/base.h io
@@ -70,10 +72,11 @@ app/library/pblas     $kernels $io $mpi app/library
 app/library/resume    $kernels $io $mpi app/library
 app/products          kernels/base io io/text
 app/verify            $kernels $io $mpi app/products app/library/listener.h
+app/verify/digest     kernels/base $io mpi/ranks
 app/info              $kernels $io
 app/bench             $kernels kernels/gemm/vendor $io $mpi app $library app/products app/commands/command.h
 app/report            kernels/base io io/text io/record io/describe mpi/plan
-app/commands          $kernels $io $mpi app $offered app/products app/verify app/bench app/info app/report
+app/commands          $kernels $io $mpi app $offered app/products $verify app/bench app/info app/report
 "
 
 # includes TREE FOLDER...: a line `FILE NAME` for each include of the files there, NAME as written between <> or "".

@@ -62,7 +62,9 @@ static const struct {
               FIELD("trace", TEXT, trace),
               FIELD("report", TEXT, report),
               FIELD("resume", FLAG, resume),
-              FIELD("check", TEXT, check)};
+              FIELD("check", TEXT, check),
+              FIELD("checksum", FLAG, checksum),
+              FIELD("digest", FLAG, digest)};
 
 static void append_text(char *text, size_t chars, const char *word) {
     const bool plain =
@@ -196,8 +198,13 @@ static tsr_status take_product(const tessera_multiply_options *o, const char *a,
 }
 
 tsr_status tsr_check_compress(const tsr_run_target *target) {
-    if (!target->shuffle || target->compress.how) return TSR_OK;
-    return tsr_fail(TSR_ERR_USAGE, "--shuffle saves nothing by itself: give --compress gzip with it");
+    if (target->shuffle && !target->compress.how)
+        return tsr_fail(TSR_ERR_USAGE, "--shuffle saves nothing by itself: give --compress gzip with it");
+    if (target->checksum && target->chunk_rows == 0 && !target->compress.how)
+        return tsr_fail(TSR_ERR_USAGE,
+                        "--checksum goes with the chunks of an HDF5 file: give --chunk auto or --compress with it, and "
+                        "-o FILE.h5");
+    return TSR_OK;
 }
 
 static tsr_status take_target(const tessera_multiply_options *o, const char *c, tsr_run_target *target) {
@@ -207,6 +214,8 @@ static tsr_status take_target(const tessera_multiply_options *o, const char *c, 
     target->resume = o->resume;
     target->attributes = o->attributes;
     target->shuffle = o->shuffle;
+    target->checksum = o->checksum;
+    target->digest = o->digest;
     if (o->chunk) TSR_TRY(tsr_parse_chunk("--chunk", o->chunk, &target->chunk_rows, &target->chunk_cols));
     if (o->compress) TSR_TRY(tsr_compress_parse("--compress", o->compress, &target->compress));
     if (target->attributes && !tsr_store_kind_of(&target->name)->carries)
@@ -346,6 +355,8 @@ static tsr_status refuse_files(const tessera_multiply_options *o) {
                    {"shuffle", o->shuffle},
                    {"force", o->force},
                    {"resume", o->resume},
+                   {"checksum", o->checksum},
+                   {"digest", o->digest},
                    {"type", o->type != NULL}};
     for (size_t i = 0; i < sizeof options / sizeof *options; i++)
         if (options[i].given)

@@ -71,6 +71,7 @@ static void say_settings(const tsr_run *run, const tsr_run_options *options, cha
                     run->engine.kernel);
     tsr_text_append(text, chars, "chunks: %" PRId64 "x%" PRId64 "\nattributes: %s\n", run->spec.chunk_rows,
                     run->spec.chunk_cols, target->attributes ? "A's" : "none");
+    tsr_text_append(text, chars, "checksum: %s\n", target->checksum ? "fletcher32" : "none");
 }
 
 /* ---- what was left --------------------------------------------------------------------------- */

@@ -144,7 +144,7 @@ tsr_status tsr_hdf5_output_existing(const tsr_output_spec *spec, tsr_target *tar
 static tsr_status check_chunks(const tsr_output_spec *spec, size_t *bytes) {
     const int64_t rows = spec->chunk_rows, cols = spec->chunk_cols;
     size_t chunk;
-    if (rows == 0 && cols == 0 && !spec->compress.how && !spec->shuffle) return TSR_OK;
+    if (rows == 0 && cols == 0 && !spec->compress.how && !spec->shuffle && !spec->checksum) return TSR_OK;
     if (rows < 1 || cols < 1 || rows > tsr_max(1, spec->rows) || cols > tsr_max(1, spec->cols))
         return tsr_fail(TSR_ERR_USAGE,
                         "chunks of %lldx%lld do not fit a matrix of %lldx%lld: use sides from 1 to the matrix's",
@@ -163,7 +163,8 @@ static tsr_status check_chunks(const tsr_output_spec *spec, size_t *bytes) {
     TSR_TRY(tsr_compress_check(&spec->compress));
     *bytes = 0;
     if (spec->compress.how) return TSR_OK;
-    return tsr_bytes_checked(tsr_spec_chunks(spec), (int64_t)chunk, 1, bytes);
+    const tsr_pipeline pipeline = tsr_output_pipeline(spec);
+    return tsr_bytes_checked(tsr_spec_chunks(spec), (int64_t)(chunk + tsr_pipeline_added_bytes(&pipeline)), 1, bytes);
 }
 
 /* X.run is where the record of /X goes, and what makes /X anew takes it away. */

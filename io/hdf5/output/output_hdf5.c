@@ -45,14 +45,14 @@ static tsr_status open_temporary(const char *name, bool copied, bool for_matlab,
     return status;
 }
 
-/* Optional: a chunk that one does not shrink is stored without it. */
+/* Optional: a chunk that one does not shrink is stored without it. What adds to a chunk always does. */
 static bool set_filters(hid_t properties, const tsr_output_spec *spec) {
     const tsr_pipeline pipeline = tsr_output_pipeline(spec);
     for (int f = 0; f < pipeline.count; f++) {
         const tsr_filter_use *use = &pipeline.use[f];
-        if (H5Pset_filter(properties, tsr_filter_at(use->filter)->id, H5Z_FLAG_OPTIONAL, (size_t)use->count,
-                          use->values) < 0)
-            return false;
+        const tsr_filter *filter = tsr_filter_at(use->filter);
+        const unsigned must = filter->adds_bytes > 0 ? H5Z_FLAG_MANDATORY : H5Z_FLAG_OPTIONAL;
+        if (H5Pset_filter(properties, filter->id, must, (size_t)use->count, use->values) < 0) return false;
     }
     return true;
 }

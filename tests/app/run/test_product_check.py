@@ -72,6 +72,16 @@ def test_wrong_once():
     assert repaired == 12
 
 
+def test_digest():
+    """C's digest is that of C, and not of what was written first."""
+    make()
+    multiply("--digest", ranks=2)
+    right = record()["digest"]
+    multiply("--digest", ranks=2, wrong=environment(AT=3, RANK=1))
+    assert record()["ranks"][0]["repaired"] == 1 and record()["digest"] == right, record()
+    run("verify", "--digest", right, "c.h5")
+
+
 def test_wrong_without_a_check():
     """The shim does what it says: without the check C is wrong."""
     make()
