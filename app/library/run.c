@@ -312,7 +312,7 @@ static void release(tsr_run *run, tsr_status status) {
     tsr_run_leave_memory(run);
     if (status != TSR_OK) {
         tsr_task_wait(&run->allocation);
-        if (run->world->rank == 0 && !tsr_run_in_memory(run, TSR_RUN_C)) tsr_output_discard(&run->output);
+        if (run->world->rank == 0 && !tsr_run_in_memory(run, TSR_RUN_C)) tsr_output_leave(&run->output);
         tsr_buffers_close(&run->plan, run->device, run->buffers);
         return;
     }

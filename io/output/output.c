@@ -178,3 +178,10 @@ bool tsr_output_discard(const tsr_output *output) {
     tsr_unfinished_done(output->desc.name.file);
     return removed;
 }
+
+void tsr_output_leave(tsr_output *output) {
+    if (!output->desc.name.file[0]) return;
+    tsr_output_discard(output);
+    close(output->lock_fd);
+    output->lock_fd = -1;
+}

@@ -99,5 +99,7 @@ tsr_status tsr_output_publish(const tsr_output *output, const tsr_run_record *re
 /* Removes the temporary file; any rank, any time. True where this call did: of ranks that do so together one. What may
  * be left unfinished stays. */
 bool tsr_output_discard(const tsr_output *output);
+/* The same of an output that will not be published, by who made it or took it over: gives up its lock, too. */
+void tsr_output_leave(tsr_output *output);
 
 #endif

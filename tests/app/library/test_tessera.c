@@ -4,6 +4,7 @@
 #include "tests/app/library/tessera_check.h"
 
 #include <fcntl.h>
+#include <glob.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -199,7 +200,7 @@ static int progress(void *context, const tessera_progress *at) {
 
 /* Takes two seconds and more, unless it is cancelled by one rank, the last. */
 static void test_cancel(void) {
-    enum { EDGE = 1400 };
+    enum { EDGE = 1000 };
     char x[600];
     seen s = {.thread = pthread_self(), .cancels_at = rank == ranks - 1 ? 3 : 0};
     if (rank == 0) make("x.bin", EDGE * EDGE);
@@ -223,6 +224,72 @@ static void test_cancel(void) {
     options.force = 1;
     CHECK_OK(multiply(tessera, "c.bin", &options, NULL));
     remove_everywhere("c.bin");
+}
+
+/* On rank 0: the unfinished r.bin, opened and locked as by another job; -1 elsewhere. */
+static int hold_unfinished(void) {
+    int held = -1;
+    glob_t found;
+    if (rank == 0) {
+        struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+        CHECK(glob(in(".r.bin.tessera-*.tmp"), 0, NULL, &found) == 0 && found.gl_pathc == 1, "no unfinished file");
+        held = open(found.gl_pathv[0], O_RDWR | O_CLOEXEC);
+        CHECK(held >= 0 && fcntl(held, F_OFD_SETLK, &lock) == 0, "%s is locked", found.gl_pathv[0]);
+        globfree(&found);
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+    return held;
+}
+
+static bool same(const char *one, const char *other) {
+    FILE *files[2] = {fopen(in(one), "rb"), fopen(in(other), "rb")};
+    int a, b;
+    CHECK(files[0] && files[1], "%s, %s", one, other);
+    do {
+        a = fgetc(files[0]);
+        b = fgetc(files[1]);
+    } while (a == b && a != EOF);
+    fclose(files[0]);
+    fclose(files[1]);
+    return a == b;
+}
+
+/* What one call leaves unfinished the next one ends, and a third finds C whole. A second job is refused meanwhile: one
+ * that holds the lock of the unfinished file stands for it. After test_cancel, which makes x.bin. */
+static void test_resume(void) {
+    enum { EDGE = 1000 };
+    char x[600], out[600], whole[600];
+    tessera_record *record = NULL;
+    seen s = {.thread = pthread_self(), .cancels_at = rank == ranks - 1 ? 3 : 0};
+    tessera_multiply_options options = tessera_multiply_defaults();
+    snprintf(x, sizeof x, "%s:f64:%dx%d", in("x.bin"), EDGE, EDGE);
+    snprintf(out, sizeof out, "%s:f64", in("r.bin"));
+    snprintf(whole, sizeof whole, "%s:f64", in("whole.bin"));
+    options.resume = 1;
+    options.kernel = "reference";
+    options.panel = 8;
+    options.progress = progress;
+    options.progress_context = &s;
+    CHECK_FAILS(tessera_multiply(tessera, x, x, out, &options, NULL), TESSERA_ERR_STOPPED, "of C is kept");
+    CHECK(!there("r.bin") && s.multiplied, "C is there, or nothing was multiplied");
+    options.progress = NULL;
+    options.alpha[0] = 3;
+    CHECK_FAILS(tessera_multiply(tessera, x, x, out, &options, &record), TESSERA_ERR_EXISTS, "alpha");
+    options.alpha[0] = 1;
+    const int held = hold_unfinished();
+    CHECK_FAILS(tessera_multiply(tessera, x, x, out, &options, &record), TESSERA_ERR_EXISTS, "another job");
+    if (held >= 0) close(held);
+    MPI_Barrier(MPI_COMM_WORLD);
+    CHECK_OK(tessera_multiply(tessera, x, x, out, &options, &record));
+    CHECK(record && there("r.bin"), "no record, or no C");
+    tessera_record_free(record);
+    CHECK_OK(tessera_multiply(tessera, x, x, out, &options, &record));
+    CHECK(!record, "a record of a call that did nothing");
+    options = tessera_multiply_defaults();
+    CHECK_OK(tessera_multiply(tessera, x, x, whole, &options, NULL));
+    if (rank == 0) CHECK(same("r.bin", "whole.bin"), "C is another one");
+    remove_everywhere("r.bin");
+    remove_everywhere("whole.bin");
 }
 
 /* ---- other communicators --------------------------------------------------------------------- */
@@ -335,6 +402,7 @@ int main(int argc, char **argv) {
     test_refusals();
     test_sizes();
     test_cancel();
+    test_resume();
     test_parts();
     tessera_close(tessera);
     const process_state after = look();
