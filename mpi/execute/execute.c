@@ -202,16 +202,19 @@ static tsr_status lane_land(lane_state *lane) {
 
 /* Where what was written stays: ranks that are to exchange something do so if none of them was asked to stop. What a
  * rank sends was made before it was asked, and so all that it came from. Whoever learns of it here stops, too, and they
- * exchange nothing more. */
+ * exchange nothing more. Ranks whose sums are added learn what the check of one of them doubts: its product has been
+ * checked by now. */
 static tsr_status agree_to_go_on(tsr_executor *e, const tsr_step *step, bool *go_on) {
     const tsr_axis shared = step->operand == TSR_OPERAND_A ? TSR_AXIS_COLS : TSR_AXIS_ROWS;
     const tsr_axis axis = step->kind == TSR_STEP_REDUCE ? TSR_AXIS_DEPTH : shared;
-    int stops = atomic_load(&e->draining);
+    enum { STOPS, DOUBTS, ANSWERS };
+    int any[ANSWERS] = {atomic_load(&e->draining), axis == TSR_AXIS_DEPTH && *e->x.doubtful > 0};
     if (!e->all_stop[axis])
-        TSR_TRY(TSR_MPI(MPI_Allreduce(MPI_IN_PLACE, &stops, 1, MPI_INT, MPI_MAX, tsr_axis_comm(e->x.grid, axis))));
-    e->all_stop[axis] = stops != 0;
-    if (stops) atomic_store(&e->draining, true);
-    *go_on = !stops;
+        TSR_TRY(TSR_MPI(MPI_Allreduce(MPI_IN_PLACE, any, ANSWERS, MPI_INT, MPI_MAX, tsr_axis_comm(e->x.grid, axis))));
+    e->all_stop[axis] = any[STOPS] != 0;
+    if (any[STOPS]) atomic_store(&e->draining, true);
+    if (any[DOUBTS]) atomic_store(&e->x.others_doubt, true);
+    *go_on = !any[STOPS];
     return TSR_OK;
 }
 
@@ -344,6 +347,7 @@ static void begin_anew(tsr_executor *e) {
 static tsr_status clear_counters(tsr_executor *e) {
     tsr_stream *stream = e->lanes[TSR_LANE_MULTIPLY].stream;
     *e->x.doubtful = 0;
+    atomic_store(&e->x.others_doubt, false);
     e->checked = (tsr_check_counts){.judged = 0};
     TSR_TRY(e->x.device->ops->fill_bytes(e->x.device, e->x.counters, 0, sizeof *e->x.counters, stream));
     return e->x.device->ops->stream_wait(e->x.device, stream);

@@ -3,6 +3,8 @@
 #ifndef TSR_MPI_EXECUTE_EXECUTE_H
 #define TSR_MPI_EXECUTE_EXECUTE_H
 
+#include <stdatomic.h>
+
 #include "io/record/run_record.h"
 #include "io/store.h"
 #include "kernels/check/check.h"
@@ -38,7 +40,8 @@ typedef struct {
     bool (*stopped)(void *context);
     /* A rectangle of C was written, from `memory`, its rows behind each other: it is right and stays, also where the
      * run was asked to stop. So ranks agree on each exchange whether all of them go on. Any thread; not called any more
-     * once the check doubts a product of this rank. NULL: C is worth nothing unless the run ends as usual. */
+     * once the check doubts a product of this rank, or of one whose sums are added to its own. NULL: C is worth nothing
+     * unless the run ends as usual. */
     tsr_status (*written)(void *context, tsr_rect rect, const void *memory);
     void *progress_context; /* of the three */
     void **buffers;   /* the plan's, from tsr_buffers_open: the executor's from here on; NULL: it opens them itself */
@@ -46,6 +49,7 @@ typedef struct {
     tsr_signs *signs; /* where the lanes sign; NULL: nobody watches */
     tsr_counters *counters; /* set by the executor: on the device, which alone reads and writes them */
     uint64_t *doubtful; /* likewise: rows that the check doubts, in host memory, as of the last step that multiplied */
+    atomic_bool others_doubt; /* likewise: the check of a rank whose sums are added to this one's does */
 } tsr_execution;
 
 typedef struct tsr_executor tsr_executor;

@@ -282,6 +282,9 @@ static char *buffer_of(void **buffers, const tsr_step *step, int slot) {
     return use->buffer < 0 ? NULL : (char *)buffers[use->buffer] + use->offset;
 }
 
+/* This rank's products, or those that others added to its sums. */
+static bool is_doubted(const tsr_execution *x) { return *x->doubtful > 0 || atomic_load(&x->others_doubt); }
+
 tsr_status tsr_step_run(const tsr_execution *x, void **buffers, tsr_stream *stream, const tsr_step *step) {
     tsr_device *device = x->device;
     char *b0 = buffer_of(buffers, step, 0);
@@ -291,7 +294,7 @@ tsr_status tsr_step_run(const tsr_execution *x, void **buffers, tsr_stream *stre
     case TSR_STEP_READ: return transfer_rect(store_of(x, step->operand), step->rect, b0, x->io_threads, false);
     case TSR_STEP_WRITE:
         TSR_TRY(transfer_rect(x->c, step->rect, b0, x->write_threads, true));
-        return x->written && *x->doubtful == 0 ? x->written(x->progress_context, step->rect, b0) : TSR_OK;
+        return x->written && !is_doubted(x) ? x->written(x->progress_context, step->rect, b0) : TSR_OK;
     case TSR_STEP_UPLOAD: return step->bytes ? device->ops->upload(device, b1, b0, step->bytes, stream) : TSR_OK;
     case TSR_STEP_COPY_IN: return run_copy(x, step, b0, true, stream);
     case TSR_STEP_COPY_OUT: return run_copy(x, step, b0, false, stream);

@@ -1,9 +1,10 @@
 /* Loaded before the C library (LD_PRELOAD): products that BLAS makes with TSR_WRONG_K terms come out wrong, from the
  * call TSR_WRONG_FIRST on (0), TSR_WRONG_COUNT of them (1), on the rank TSR_WRONG_RANK (0): element TSR_WRONG_AT of C
- * is TSR_WRONG_SHARE (1) larger, times 1 + its size. */
+ * is TSR_WRONG_SHARE (1) larger, times 1 + its size. The call TSR_WRONG_STOP (none) asks the process to stop. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <math.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,6 +26,7 @@ static long wrong_element(int m, int n, int k) {
     const char *rank = getenv("OMPI_COMM_WORLD_RANK");
     if (k != (int)number("TSR_WRONG_K", -1) || atoi(rank ? rank : "0") != (int)number("TSR_WRONG_RANK", 0)) return -1;
     const int call = calls++, first = (int)number("TSR_WRONG_FIRST", 0);
+    if (call == (int)number("TSR_WRONG_STOP", -1)) raise(SIGTERM);
     if (call < first || call >= first + (int)number("TSR_WRONG_COUNT", 1)) return -1;
     return (long)number("TSR_WRONG_AT", 0) % ((long)m * n);
 }

@@ -138,6 +138,24 @@ def test_resume():
           says="wrong product twice", environment=environment(AT=5, COUNT=2))
     run("multiply", "a.h5", "b.h5", "-o", "c.h5", "--resume", "--device", "cpu", "--kernel", "blas")
     assert read("c.h5").tobytes() == right
+    os.remove("c.h5")
+
+
+def test_resume_split_k():
+    """Where ranks share the terms of a sum, what the check of one of them doubts is no part of any: here the first
+    writes all of C."""
+    random_numbers = np.random.default_rng(11)
+    write("ka.h5", random_numbers.standard_normal((1, 2 * K)))
+    write("kb.h5", random_numbers.standard_normal((2 * K, 2400)))
+    command = ("multiply", "ka.h5", "kb.h5", "-o", "k.h5", "--resume", "--device", "cpu", "--kernel", "blas", "--grid",
+               "1x1x2", "--panel", str(K), "--memory", "120K")
+    run(*command, ranks=2)
+    right = read("k.h5").tobytes()
+    os.remove("k.h5")
+    fails(*command, code=75, says="% of C is kept", ranks=2, environment=environment(RANK=1, FIRST=4, STOP=12))
+    run(*command, "--log", "run.json", ranks=2)
+    assert sum(rank["flops"] for rank in record()["ranks"]) < 2 * 2400 * 2 * K, record()["ranks"]  # it went on
+    assert read("k.h5").tobytes() == right, "what a rank made wrong was taken for whole"
 
 
 main(globals())
