@@ -2,7 +2,7 @@
 # Makes build/tessera: installs what is missing (Debian, Ubuntu), configures, compiles. Run again, it compiles what
 # changed.
 # Usage: jobs/setup.sh [--tests]      --tests: also what the tests need (Python with h5py and numpy, xarray, PyTables,
-# Octave, Chromium, Slurm, munge, clang-format, clang-tidy, zsh, fish, help2man, man)
+# Octave, Chromium, Slurm, munge, clang, clang-format, clang-tidy, zsh, fish, help2man, man)
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 cd "$TSR_HOME"
 build=build
@@ -23,6 +23,7 @@ other_packages=(python3-xarray python3-netcdf4 python3-h5netcdf python3-tables o
 browser_packages=(chromium chromium-driver python3-selenium)
 slurm_packages=(slurm-wlm munge)
 format_packages=(clang-format clang-tidy git)
+fuzz_packages=(clang libclang-rt-14-dev)
 shell_packages=(zsh fish help2man man-db dpkg-dev file)
 
 # apt-get install, as root or through sudo; fails with a message that names the packages.
@@ -88,6 +89,9 @@ if [ $with_tests = yes ]; then
     fi
     tsr_have clang-format clang-tidy git || install_packages "${format_packages[@]}" ||
         printf 'setup: going on without; tests of the form of the sources are left out\n' >&2
+    { tsr_have clang clang++ && [ -n "$(find /usr/lib -name 'libclang_rt.fuzzer*.a' -print -quit)" ]; } ||
+        install_packages "${fuzz_packages[@]}" ||
+        printf 'setup: going on without; files of others are not made by libFuzzer\n' >&2
     # CMake looks for these, too: again, now that they are there.
     [ $found_more = no ] || tsr_logged "$build/configure.log" cmake "$build" || tsr_die "see $build/configure.log"
 fi

@@ -150,6 +150,7 @@ static bool take_entry(tsr_wire *answer, const char *file, int64_t file_bytes, e
     tsr_wire_long_text(answer, &e->path, "a path");
     tsr_wire_bool(answer, &refused, "its list");
     tsr_wire_long_text(answer, &e->refused, "a reason");
+    if (!answer->wrong && e->path[0] != '/') answer->wrong = "a path";
     if (!answer->wrong) answer->wrong = tsr_desc_wrong(&e->desc, file_bytes, refused);
     if (!refused) e->refused = NULL;
     snprintf(e->desc.name.file, sizeof e->desc.name.file, "%s", file);

@@ -113,9 +113,8 @@ tsr_status tsr_journal_load(const char *name, int flags, tsr_journal_image *imag
     *bytes = (int64_t)st.st_size;
     const bool whole = tsr_read_at(*fd, image, sizeof *image, 0) == (ssize_t)sizeof *image &&
                        memcmp(image->magic, TSR_JOURNAL_MAGIC, sizeof image->magic) == 0 &&
-                       image->bytes == (int64_t)sizeof *image && image->sum == head_sum(image) &&
-                       memchr(image->head.settings, '\0', TSR_JOURNAL_SETTINGS) && image->head.ranks >= 1 &&
-                       image->kept >= 0;
+                       image->bytes == (int64_t)sizeof *image && image->sum == head_sum(image) && image->kept >= 0 &&
+                       tsr_journal_head_sane(&image->head);
     if (whole) return TSR_OK;
     close(*fd);
     *fd = -1;
@@ -159,6 +158,7 @@ tsr_status tsr_journal_read(const char *name, tsr_journal_head *head, tsr_journa
     if (!image) return tsr_fail(TSR_ERR_MEMORY, "no memory to read '%s'", name);
     tsr_status status = tsr_journal_load(name, O_RDONLY, image, &bytes, &fd);
     if (status == TSR_OK) status = read_records(fd, name, image, bytes, state, parts, count);
+    if (status == TSR_OK) *count = tsr_journal_sane_parts(&image->head, *parts, *count);
     if (status == TSR_OK) *head = image->head;
     if (status != TSR_OK) {
         free(*parts);

@@ -38,6 +38,10 @@ _Static_assert(sizeof(tsr_journal_record) == 64, "a block holds whole records");
 
 tsr_journal_record tsr_record_of(const tsr_journal_image *image, const tsr_part *part);
 void tsr_record_seal(tsr_journal_record *record);
+/* Whether a head with the right sum can be one (journal_sane.c). */
+bool tsr_journal_head_sane(const tsr_journal_head *head);
+/* Drops parts that do not lie in C. How many are left. */
+int64_t tsr_journal_sane_parts(const tsr_journal_head *head, tsr_part *parts, int64_t count);
 /* A file that this user made, or -1 and errno. */
 int tsr_journal_file_open(const char *name, int flags, struct stat *st);
 /* The head and the file, open and `bytes` long; the caller closes *fd. */

@@ -136,7 +136,7 @@ static void find_change(const search *s, const tsr_journal_head *head, const str
     if (head->output.target_existed != target->exists ||
         (target->exists && memcmp(before + 1, now + 1, 4 * sizeof *now) != 0)) /* nodes number devices apart */
         snprintf(what, chars, "'%s', which it goes into, was changed since", target->file);
-    else if ((uint64_t)st->st_ino != head->inode ||
+    else if ((uint64_t)st->st_ino != head->inode || head->output.desc.name.kind != s->spec->name.kind ||
              st->st_size < head->output.desc.offset + tsr_store_bytes(&head->output.desc))
         snprintf(what, chars, "its file was replaced");
 }

@@ -379,7 +379,66 @@ static void check_endless(bool trickle) {
     tsr_wire_free(&answer);
 }
 
+/* ---- lists ----------------------------------------------------------------------------------- */
+
+/* A helper that answers with one message, whatever it is asked. */
+static void answer_with(tsr_wire *message, tsr_describer *d) {
+    int pair[2];
+    CHECK(socketpair(AF_UNIX, SOCK_STREAM, 0, pair) == 0, "%s", strerror(errno));
+    *d = (tsr_describer){.fd = pair[0], .pid = fork()};
+    CHECK(d->pid >= 0, "%s", strerror(errno));
+    if (d->pid > 0) {
+        close(pair[1]);
+        return;
+    }
+    tsr_wire_head asked;
+    const tsr_wire_head head = tsr_wire_head_of(message->bytes, 0);
+    close(pair[0]);
+    alarm(60);
+    const bool told = read(pair[1], &asked, sizeof asked) == sizeof asked &&
+                      write(pair[1], &head, sizeof head) == sizeof head &&
+                      write(pair[1], message->data, message->bytes) == (ssize_t)message->bytes;
+    _exit(!told);
+}
+
+static void see_nothing(void *context, const tsr_store_desc *desc, const char *path, const char *refused) {
+    (void)context;
+    (void)desc;
+    CHECK(path[0] == '/', "'%s' was believed: %s", path, refused ? refused : "a matrix");
+}
+
+/* What a list calls an object is a path, as its description's is. */
+static void check_list(const char *path) {
+    static const char signature[] = "\x89HDF\r\n\x1a\n";
+    char file[] = "/tmp/tessera-test-XXXXXX";
+    const int fd = mkstemp(file);
+    tsr_wire message = {.data = NULL};
+    tsr_store_desc desc = contiguous;
+    bool yes = true, no = false;
+    const char *nothing = "";
+    int64_t ok = TSR_OK;
+    tsr_describer d;
+    CHECK(fd >= 0 && write(fd, signature, 8) == 8 && ftruncate(fd, FILE_BYTES) == 0 && close(fd) == 0, "no '%s'", file);
+    tsr_wire_bool(&message, &yes, "");
+    tsr_wire_desc(&message, &desc);
+    tsr_wire_long_text(&message, &path, "");
+    tsr_wire_bool(&message, &no, "");
+    tsr_wire_long_text(&message, &nothing, "");
+    tsr_wire_bool(&message, &no, "");
+    tsr_wire_number(&message, &ok, 0, TSR_STATUS_COUNT - 1, "");
+    tsr_wire_long_text(&message, &nothing, "");
+    answer_with(&message, &d);
+    if (*path == '/') CHECK_OK(tsr_describe_list(&d, file, see_nothing, NULL));
+    else CHECK_FAILS(tsr_describe_list(&d, file, see_nothing, NULL), TSR_ERR_FORMAT, "a path");
+    tsr_describer_close(&d);
+    tsr_wire_free(&message);
+    CHECK(unlink(file) == 0, "no '%s'", file);
+}
+
 int main(void) {
+    check_list("/A");
+    check_list("A");
+    check_list("");
     check_endless(false);
     check_endless(true);
     check_places();

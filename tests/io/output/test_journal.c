@@ -27,6 +27,14 @@ static tsr_journal_head head_for(int ranks, const char *settings) {
     head.cut_m = 100;
     head.cut_n = 200;
     head.ranks = ranks;
+    head.output.desc = (tsr_store_desc){.rows = 100000,
+                                        .cols = 100000,
+                                        .dataset_rows = 100000,
+                                        .dataset_cols = 100000,
+                                        .dataset_dimensions = 2,
+                                        .matrix_dimensions = 2,
+                                        .matrices = 1,
+                                        .element = {TSR_F32, false}};
     snprintf(head.settings, sizeof head.settings, "%s", settings);
     return head;
 }

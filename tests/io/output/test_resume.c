@@ -8,6 +8,7 @@
 
 #include "io/files/crc32c.h"
 #include "io/hdf5/store_hdf5.h"
+#include "io/output/journal_private.h"
 #include "io/stores.h"
 #include "tests/io/scratch.h"
 
@@ -149,8 +150,59 @@ static void test_refusals(void) {
     free(found);
 }
 
+/* Journals that a hand wrote, sums and all: what cannot be is refused, and parts outside of C are none. Found by
+ * tests/fuzz/fuzz_journal.c, but for the first. */
+static void test_forged(void) {
+    const tsr_output_spec spec = spec_for("f.npy");
+    tsr_output output;
+    tsr_resumed *found = calloc(1, sizeof *found);
+    size_t bytes;
+    begin(&spec, "a: 1\npath: /C\n", 20, &output);
+    die(&output);
+    char *good = slurp(output.journal, &bytes), *changed = malloc(bytes);
+    CHECK(changed, "no memory");
+    for (int lie = 0; lie < 13; lie++) {
+        memcpy(changed, good, bytes);
+        tsr_journal_image *image = (tsr_journal_image *)(void *)changed;
+        tsr_store_desc *desc = &image->head.output.desc;
+        tsr_journal_record *part = (tsr_journal_record *)(void *)(changed + TSR_JOURNAL_HEAD_BYTES);
+        if (lie == 1) desc->offset = INT64_MAX;
+        if (lie == 2) desc->offset = -1;
+        if (lie == 3) desc->rows = -1;
+        if (lie == 4) desc->dataset_cols = INT64_MAX / 4;
+        if (lie == 5) desc->element.dtype = (tsr_dtype)200;
+        if (lie == 6) desc->dataset_dimensions = 1000;
+        if (lie == 7) desc->stack_dimensions = -3;
+        if (lie == 8) memset(image->head.output.target, 'x', sizeof image->head.output.target);
+        if (lie == 9) part->values[0] = INT64_MAX;
+        if (lie == 10) part->values[3] = INT64_MAX;
+        if (lie == 11) part->values[2] = -1;
+        if (lie == 12) desc->name.kind = 77;
+        image->sum = tsr_crc32c(0, image, offsetof(tsr_journal_image, sum));
+        tsr_record_seal(part);
+        FILE *to = fopen(output.journal, "wb");
+        CHECK(to && fwrite(changed, 1, bytes, to) == bytes && fclose(to) == 0, "cannot write '%s'", output.journal);
+        if (lie >= 1 && lie < 9)
+            CHECK_FAILS(tsr_resume_find(&spec, "a: 1\npath: /C\n", found), TSR_ERR_FORMAT, "no journal");
+        else if (lie == 12)
+            CHECK_FAILS(tsr_resume_find(&spec, "a: 1\npath: /C\n", found), TSR_ERR_EXISTS, "its file was replaced");
+        else {
+            CHECK_OK(tsr_resume_find(&spec, "a: 1\npath: /C\n", found));
+            CHECK(found->count == (lie == 0 ? 20 : 19), "lie %d: %lld parts", lie, (long long)found->count);
+            die(&found->head.output);
+        }
+        free(found->parts);
+        found->parts = NULL;
+    }
+    CHECK(unlink(output.journal) == 0 && unlink(output.desc.name.file) == 0, "nothing to remove");
+    free(good);
+    free(changed);
+    free(found);
+}
+
 int main(void) {
     scratch_make();
+    test_forged();
     test_publishing("p.h5", "p.h5", "p.h5");
     test_publishing("p.npy", "p.npy", "p.npy");
     test_publishing("p.bin:f32", "p.bin", "p.bin:f32:60x50");
