@@ -155,8 +155,9 @@ static void describe_rank(tsr_run *run) {
 static bool is_read(const tsr_run *run) { return run->resume.unfinished; }
 
 tsr_status tsr_run_sum_up_writes(tsr_run *run) {
-    if (!run->digested || is_read(run)) return TSR_OK;
-    return tsr_digest_writes(run->c, &run->digest);
+    tsr_digest *digest = run->digested && !is_read(run) ? &run->digest : NULL;
+    tsr_written *written = run->trials > 0 ? &run->written : NULL;
+    return digest || written ? tsr_digest_writes(run->c, digest, written) : TSR_OK;
 }
 
 static bool stopped(void *context) { return tsr_run_stopped(context); }

@@ -214,6 +214,28 @@ static tsr_status multiply(tsr_run *run) {
     return count_overflows(run);
 }
 
+/* What the file holds: what is other than it was written is made again, once. */
+static tsr_status compare_written(tsr_run *run) {
+    int64_t changed = 0;
+    int can = !run->grid.active || tsr_run_can_make_again(run);
+    if (run->trials == 0 || tsr_run_in_memory(run, TSR_RUN_C)) return TSR_OK;
+    tsr_run_stage(run, "check");
+    tsr_status status = tsr_run_look_at_written(run, "", &changed);
+    if (status != TSR_ERR_CHECK) return status;
+    TSR_TRY(TSR_MPI(MPI_Allreduce(MPI_IN_PLACE, &can, 1, MPI_INT, MPI_MIN, run->world->comm)));
+    if (!can) return status;
+    tsr_message_set("");
+    if (run->world->rank == 0)
+        tsr_warn(run->world->warnings, TSR_RUN_CHANGED, (long long)changed, changed == 1 ? "" : "s");
+    status = tsr_run_make_doubtful_again(run);
+    if (status == TSR_OK) status = tsr_run_commit_parts(run);
+    if (status != TSR_OK && status != TSR_ERR_CHECK && run->plan.p * run->plan.q * run->plan.r > 1)
+        give_up(run, status);
+    if (status == TSR_OK && run->grid.active) status = run->c->ops->sync(run->c);
+    TSR_TRY(tsr_agree(run->world->comm, status));
+    return tsr_run_look_at_written(run, " again", &changed);
+}
+
 /* ---- publication ----------------------------------------------------------------------------- */
 
 /* Gathers the records, writes them beside C and gives C its name. Rank 0 does the work; all learn how it went. */
@@ -261,6 +283,7 @@ static tsr_run begin(const tsr_world *world, const tsr_run_options *options, con
                    .products = {.count = 1},
                    .resume = {.asked = options->target.resume},
                    .teams = 1,
+                   .written = {.lock = PTHREAD_MUTEX_INITIALIZER},
                    .startup_marked = world->started_seconds};
     tsr_run_trace(&run, options->trace, calls->steps.step);
     tsr_run_mark(&run, TSR_STARTUP_MPI);
@@ -286,6 +309,7 @@ static tsr_status produce(tsr_run *run, const tsr_run_options *options) {
     TSR_TRY(tsr_run_prepare(run));
     TSR_TRY(tsr_agree(run->world->comm, tsr_run_go_on(run)));
     TSR_TRY(multiply(run));
+    TSR_TRY(compare_written(run));
     tsr_executor_close(run->executor);
     run->executor = NULL;
     close_inputs(run);
@@ -307,6 +331,7 @@ static void release(tsr_run *run, tsr_status status) {
     tsr_run_leave_resume(run, status);
     tsr_trace_close(run->trace);
     free(run->doubtful);
+    tsr_written_close(&run->written);
     tsr_run_leave_chunks(run);
     tsr_run_leave_pieces(run);
     tsr_run_leave_memory(run);

@@ -7,6 +7,7 @@
 #include "app/products/shapes.h"
 #include "io/describe/carried.h"
 #include "io/digest/digest.h"
+#include "io/digest/written.h"
 #include "io/output/resume.h"
 #include "mpi/distribute/redistribute.h"
 #include "mpi/execute/execute.h"
@@ -116,6 +117,7 @@ typedef struct tsr_run {
     bool digested;     /* C's digest goes into the record: */
     tsr_digest digest; /* of what this rank wrote */
     char digest_text[TSR_DIGEST_CHARS];
+    tsr_written written; /* with a check of files: what this rank wrote */
 } tsr_run;
 
 /* Steps are kept for a file, NULL: none, and where `told` for the caller's sink. */
@@ -239,7 +241,8 @@ void tsr_run_say_kept(const tsr_run *run);
 /* Local. Memory, thread and file of the journal; where the check found C wrong, what was kept, too. */
 void tsr_run_leave_resume(tsr_run *run, tsr_status status);
 
-/* record.c: the digest; nothing happens without target.digest. Local, when C is open: what is written counts. */
+/* record.c: the digest; nothing happens without target.digest. Local, when C is open: what is written counts, for the
+ * check of files, too. */
 tsr_status tsr_run_sum_up_writes(tsr_run *run);
 /* When C is whole: the digest of it, in run->digest_text on rank 0. */
 tsr_status tsr_run_find_digest(tsr_run *run);
@@ -261,6 +264,14 @@ tsr_status tsr_run_note_checked(tsr_run *run, int64_t product);
 /* Collective over the team's active ranks: super-blocks with doubtful rows, once. TSR_ERR_CHECK where they come out
  * wrong again. */
 tsr_status tsr_run_make_doubtful_again(tsr_run *run);
+/* Local. What else is to be made again: the super-block of that product with this element of C. */
+tsr_status tsr_run_note_changed(tsr_run *run, int64_t product, int64_t row, int64_t col);
+bool tsr_run_can_make_again(const tsr_run *run);
+/* check/written.c: what the file holds, compared with what was written to it. TSR_ERR_CHECK on all ranks where parts of
+ * any differ, *changed in all; they are noted to be made again. `how`: for the message. */
+tsr_status tsr_run_look_at_written(tsr_run *run, const char *how, int64_t *changed);
+#define TSR_RUN_CHANGED                                                                                                \
+    "%lld part%s of C came to the file as something else than was written: made again; check the disk and the memory"
 /* Local. "PASSED: …" of all ranks. */
 void tsr_run_format_checked(const tsr_run *run, const tsr_rank_record *ranks, char *text, size_t chars);
 /* run.c. Local. The matrices of a product. */

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "io/digest/written.h"
 #include "io/files/crc32c.h"
 
 #define BAND_BYTES ((int64_t)4 << 20)
@@ -21,10 +22,10 @@ static void turn(uint8_t *at, size_t bytes, size_t width) {
         }
 }
 
-void tsr_digest_add(tsr_digest *digest, const tsr_store_desc *desc, tsr_rect rect, void *from, int64_t ld) {
+uint32_t tsr_digest_sum(const tsr_store_desc *desc, tsr_rect rect, void *from, int64_t ld) {
     const tsr_dtype dtype = desc->element.dtype;
     const uint64_t element = tsr_dtype_bytes(dtype), row_bytes = (uint64_t)desc->cols * element;
-    if (tsr_rect_empty(rect)) return;
+    if (tsr_rect_empty(rect)) return 0;
     if (rect.cols == desc->cols && ld == desc->cols) /* rows behind each other are one */
         rect = (tsr_rect){0, rect.row * desc->cols, 1, rect.rows * rect.cols};
     const uint64_t bytes = (uint64_t)rect.cols * element;
@@ -39,7 +40,11 @@ void tsr_digest_add(tsr_digest *digest, const tsr_store_desc *desc, tsr_rect rec
         sum ^= tsr_crc32c_move(tsr_crc32c_part(row, bytes), factor);
         if (r > 0) factor = tsr_crc32c_move(factor, next);
     }
-    atomic_fetch_xor(&digest->parts, sum);
+    return sum;
+}
+
+void tsr_digest_add(tsr_digest *digest, const tsr_store_desc *desc, tsr_rect rect, void *from, int64_t ld) {
+    atomic_fetch_xor(&digest->parts, tsr_digest_sum(desc, rect, from, ld));
 }
 
 const char *tsr_digest_text(uint32_t parts, uint64_t bytes, char text[TSR_DIGEST_CHARS]) {
@@ -63,6 +68,7 @@ typedef struct {
     tsr_store_ops ops;
     const tsr_store_ops *own;
     tsr_digest *digest;
+    tsr_written *written;
 } summing;
 
 static summing *summing_of(const tsr_store *store) {
@@ -71,8 +77,10 @@ static summing *summing_of(const tsr_store *store) {
 
 static tsr_status write_summed(tsr_store *store, tsr_rect rect, const void *from, int64_t ld) {
     summing *s = summing_of(store);
+    const uint32_t sum = tsr_digest_sum(&store->desc, rect, (void *)(uintptr_t)from, ld); /* nothing is turned */
+    if (s->written) TSR_TRY(tsr_written_note(s->written, &store->desc, rect, sum));
     TSR_TRY(s->own->write(store, rect, from, ld));
-    tsr_digest_add(s->digest, &store->desc, rect, (void *)(uintptr_t)from, ld); /* nothing is turned */
+    if (s->digest) atomic_fetch_xor(&s->digest->parts, sum);
     return TSR_OK;
 }
 
@@ -83,12 +91,14 @@ static void close_summed(tsr_store *store) {
     store->ops->close(store);
 }
 
-tsr_status tsr_digest_writes(tsr_store *store, tsr_digest *digest) {
+tsr_status tsr_digest_writes(tsr_store *store, tsr_digest *digest, tsr_written *written) {
     if (store->ops->map || store->desc.element.swapped)
-        return tsr_fail(TSR_ERR_UNSUPPORTED, "a digest is of a matrix that is written to a file: leave --digest out");
+        return tsr_fail(TSR_ERR_UNSUPPORTED,
+                        "what is summed up is written to a file: leave --digest and --check files out");
     summing *s = malloc(sizeof *s);
     if (!s) return tsr_fail(TSR_ERR_MEMORY, "no memory to sum up what is written");
-    *s = (summing){.ops = *store->ops, .own = store->ops, .digest = digest};
+    *s = (summing){.ops = *store->ops, .own = store->ops, .digest = digest, .written = written};
+    if (written) written->desc = store->desc;
     s->ops.write = write_summed;
     s->ops.close = close_summed;
     store->ops = &s->ops;

@@ -14,12 +14,15 @@ typedef struct {
 
 #define TSR_DIGEST_CHARS 24
 
-/* The rectangle of the store's matrix (desc.matrix), from[r·ld + c], once. Elements that are stored the other way round
- * are turned in place. Any thread. */
+/* What the rectangle of the store's matrix (desc.matrix), from[r·ld + c], adds to the digest: the exclusive or of what
+ * its parts add. Elements that are stored the other way round are turned in place. */
+uint32_t tsr_digest_sum(const tsr_store_desc *desc, tsr_rect rect, void *from, int64_t ld);
+/* Adds it, once. Any thread. */
 void tsr_digest_add(tsr_digest *digest, const tsr_store_desc *desc, tsr_rect rect, void *from, int64_t ld);
-/* From now on all that is written to the store is added; its elements are as this machine has them. The digest outlives
- * the store. */
-tsr_status tsr_digest_writes(tsr_store *store, tsr_digest *digest);
+/* From now on all that is written to the store is summed up before, for the digest and for the list (written.h; either
+ * may be NULL). Its elements are as this machine has them. Both outlive the store. */
+struct tsr_written;
+tsr_status tsr_digest_writes(tsr_store *store, tsr_digest *digest, struct tsr_written *written);
 /* Local. Reads every `step`-th band of rows, beginning with band `first`, of all matrices, and adds it. `stopped` (may
  * be NULL) is asked between bands: TSR_ERR_STOPPED. */
 tsr_status tsr_digest_read(tsr_store *store, int64_t first, int64_t step, bool (*stopped)(void *context), void *context,

@@ -17,6 +17,14 @@ typedef struct {
     tsr_check_counts counts;
 } finding;
 
+static tsr_status note(tsr_run *run, finding found) {
+    finding *more = realloc(run->doubtful, (size_t)(run->doubtful_count + 1) * sizeof *more);
+    if (!more) return tsr_fail(TSR_ERR_MEMORY, "no memory to note which products the check doubts");
+    run->doubtful = more;
+    more[run->doubtful_count++] = found;
+    return TSR_OK;
+}
+
 tsr_status tsr_run_note_checked(tsr_run *run, int64_t product) {
     const tsr_check_counts *counts = tsr_executor_checked(run->executor);
     double worst;
@@ -27,11 +35,16 @@ tsr_status tsr_run_note_checked(tsr_run *run, int64_t product) {
         run->mine.check_worst = fmax(run->mine.check_worst, worst);
         return TSR_OK;
     }
-    finding *more = realloc(run->doubtful, (size_t)(run->doubtful_count + 1) * sizeof *more);
-    if (!more) return tsr_fail(TSR_ERR_MEMORY, "no memory to note which products the check doubts");
-    run->doubtful = more;
-    more[run->doubtful_count++] = (finding){product, *counts};
-    return TSR_OK;
+    return note(run, (finding){product, *counts});
+}
+
+tsr_status tsr_run_note_changed(tsr_run *run, int64_t product, int64_t row, int64_t col) {
+    if (run->problem.gram && col > row) { /* what is above the diagonal is the other's mirror */
+        const int64_t swap = row;
+        row = col;
+        col = swap;
+    }
+    return note(run, (finding){product, {.doubtful = 1, .wrong = 1, .place = {{row, col}}}});
 }
 
 /* ---- what is made again ---------------------------------------------------------------------- */
@@ -117,6 +130,7 @@ static tsr_status make_again(tsr_run *run, const findings *found, int64_t produc
     TSR_TRY(tsr_done_open(&run->plan, &done));
     tsr_done_find(done, stays, &s);
     run->plan.done = done;
+    run->written.again = true;
     if (run->trace) tsr_trace_pause(run->trace, true); /* it has no room for these steps */
     if (tsr_grid_rank(&run->grid) == 0) run->mine.repaired += done->left;
     const tsr_status status = tsr_executor_run(run->executor, &run->mine);
@@ -147,6 +161,8 @@ static const char *kept_from_it(const tsr_run *run) {
         return ", and C0 that would be added again is overwritten";
     return tsr_output_chunks(&run->output) > 0 ? ", whose chunks are written" : NULL;
 }
+
+bool tsr_run_can_make_again(const tsr_run *run) { return run->engine.check && run->executor && !kept_from_it(run); }
 
 tsr_status tsr_run_make_doubtful_again(tsr_run *run) {
     if (!run->engine.check || !run->grid.active) return TSR_OK;
