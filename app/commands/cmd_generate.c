@@ -236,7 +236,7 @@ static tsr_status write_dataset(const tsr_world *world, const generate_options *
     const bool chunked = output->desc.chunk_rows > 0;
     tsr_status status = chunked ? write_chunks(world, o, store, log) : write_band(world, o, store, log);
     if (chunked) status = tsr_agree(world->comm, status);
-    if (chunked && status == TSR_OK) status = tsr_place_chunks(world, output, store, NULL);
+    if (chunked && status == TSR_OK) status = tsr_place_chunks(world, output, store, NULL, NULL);
     if (chunked && status == TSR_OK) status = store->ops->sync(store);
     if (o->io == TSR_IO_MPIO) status = tsr_agree(world->comm, status); /* closing is collective there */
     tsr_store_close(store);

@@ -4,7 +4,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "io/output/resume.h"
+#include "io/output/resume/resume.h"
 #include "io/text/json.h"
 
 typedef struct {

@@ -208,7 +208,8 @@ static tsr_status plan_beside_caches(tsr_run *run, const tsr_resources *res) {
 /* Memory that placing C's chunks takes, 0 for a contiguous C. */
 static double place_bytes(const tsr_run *run) {
     int64_t chunks = tsr_spec_chunks(&run->spec);
-    return chunks > 0 ? tsr_place_bytes(chunks) : 0;
+    const double left = run->resume.asked ? sizeof(tsr_part) + sizeof *run->resume.chunk + 1 : 0; /* earlier runs */
+    return chunks > 0 ? tsr_place_bytes(chunks) + left * (double)chunks : 0;
 }
 
 /* Chunks are placed when the plan's buffers and the inputs are gone: the list of them must fit what encoding

@@ -195,12 +195,9 @@ static void warn_of_left_out(tsr_run *run) {
 
 static tsr_status create_output(void *context) {
     tsr_run *run = context;
-    if (run->resume.unfinished) {
-        tsr_run_take_left(run);
-    } else {
-        carry(run);
-        TSR_TRY(tsr_output_begin(&run->spec, &run->output));
-    }
+    if (!run->resume.unfinished || run->spec.chunk_rows > 0) carry(run); /* what is made anew */
+    if (run->resume.unfinished) TSR_TRY(tsr_run_take_left(run));
+    else TSR_TRY(tsr_output_begin(&run->spec, &run->output));
     announce_output(run);
     if (!run->output.in_memory) return allocate_output(run);
     tsr_task_start(&run->allocation, allocate_output, run);

@@ -125,7 +125,8 @@ static tsr_status before_placing(tsr_run *run, tsr_status status) {
 static tsr_status sync_output(tsr_run *run) {
     double start = tsr_now_seconds();
     tsr_run_phase(run, TSR_PHASE_PLACE);
-    tsr_status status = tsr_place_chunks(run->world, &run->output, run->c, &run->progress);
+    const tsr_left_chunks left = {run->resume.parts, run->resume.count};
+    tsr_status status = tsr_place_chunks(run->world, &run->output, run->c, &left, &run->progress);
     tsr_run_phase_done(run);
     TSR_TRY(status);
     TSR_TRY(tsr_task_status(&run->allocation));

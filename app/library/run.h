@@ -48,7 +48,7 @@ typedef struct {
     bool digest;     /* of C, in the record (io/digest/digest.h) */
     bool attributes; /* those of A go with C */
     /* What is whole of C stays when the run ends early, and a later run with the same product goes on behind it
-     * (io/output/resume.h). */
+     * (io/output/resume/resume.h). */
     bool resume;
 } tsr_run_target;
 

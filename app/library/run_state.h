@@ -8,7 +8,7 @@
 #include "io/describe/carried.h"
 #include "io/digest/digest.h"
 #include "io/digest/written.h"
-#include "io/output/resume.h"
+#include "io/output/resume/resume.h"
 #include "mpi/distribute/redistribute.h"
 #include "mpi/execute/execute.h"
 #include "mpi/execute/task.h"
@@ -49,6 +49,7 @@ typedef struct {
     int64_t cut[2];         /* super-blocks of the first run; 0, 0: this is it */
     tsr_part *parts;        /* of C that are whole */
     int64_t count;
+    bool *chunk;           /* of chunked C, by number: it is whole; NULL: C is contiguous */
     int64_t product_rows;  /* rows of C before those of the product that runs, as parts count them */
     tsr_journal *journal;  /* NULL: this rank writes nothing */
     struct tsr_done *done; /* of the product that runs */
@@ -227,7 +228,7 @@ void tsr_run_leave_pieces(tsr_run *run); /* Local. Nor where their elements lie:
 tsr_status tsr_run_find_left(tsr_run *run, const tsr_run_options *options);
 tsr_status tsr_run_refuse_resume(const tsr_run *run); /* Local. What cannot be left unfinished */
 /* Local, rank 0. The output that was left, in run->output. */
-void tsr_run_take_left(tsr_run *run);
+tsr_status tsr_run_take_left(tsr_run *run);
 /* Checks what was left, notes what is whole, and opens the journal: from here on the output stays. */
 tsr_status tsr_run_keep_parts(tsr_run *run);
 /* Local, an active rank: what the plan leaves out of the product that is selected, and whether that is all. */

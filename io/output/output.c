@@ -15,7 +15,7 @@
 #include "io/files/unfinished.h"
 #include "io/output/output_chunks.h"
 #include "io/output/output_private.h"
-#include "io/output/resume.h"
+#include "io/output/resume/resume.h"
 
 /* ---- create ---------------------------------------------------------------------------------- */
 
@@ -60,8 +60,45 @@ tsr_status tsr_output_check(const tsr_output_spec *spec, bool *on_disk) {
     return TSR_OK;
 }
 
+/* The matrix in the temporary file `name`, which is open as made->lock_fd, and empty. */
+static tsr_status make_in(const tsr_output_spec *spec, const tsr_target *target, const char *name, tsr_output *made) {
+    tsr_store_desc *desc = &made->desc;
+    keep_attributes(target, made);
+    if (target->others) TSR_TRY(tsr_temporary_copy(target, name, made->lock_fd));
+    TSR_TRY(tsr_store_kind_of(&spec->name)->output->make(spec, target, name, made->lock_fd, desc));
+    desc->name.kind = spec->name.kind;
+    snprintf(desc->name.file, sizeof desc->name.file, "%s", name);
+    if (spec->dropped == 1 && spec->stack_dimensions > 0) tsr_store_split_rows(desc, spec->cols == 1);
+    else if (spec->dropped == 1 && desc->rows != spec->rows) tsr_store_turn_vector(desc);
+    if (spec->joined) tsr_store_join(desc);
+    made->encode_bytes = spec->encode_bytes;
+    /* Who reads it back takes no more than who wrote it, for which one chunk's was taken anyway. */
+    const size_t least = tsr_output_encode_bytes(spec, 1);
+    desc->cache_bytes =
+        (size_t)tsr_min((int64_t)desc->cache_bytes, tsr_max((int64_t)spec->encode_bytes, (int64_t)least));
+    memcpy(made->target, target->file, sizeof made->target);
+    made->target_existed = target->exists;
+    memcpy(made->target_identity, target->identity, sizeof made->target_identity);
+    made->in_memory = tsr_raw_in_memory(made->lock_fd);
+    return TSR_OK;
+}
+
+/* What was there is what the first run saw (tsr_resume_find), and that one was allowed to replace it. */
+tsr_status tsr_output_begin_again(const tsr_output_spec *spec, tsr_output *output) {
+    tsr_output_spec again = *spec;
+    tsr_target target;
+    tsr_output made = {.lock_fd = output->lock_fd};
+    again.force = true;
+    TSR_TRY(tsr_target_check(&again, &target));
+    if (ftruncate(made.lock_fd, 0) != 0)
+        return tsr_fail(tsr_write_status(errno), "cannot empty '%s': %s", output->desc.name.file, strerror(errno));
+    memcpy(made.journal, output->journal, sizeof made.journal);
+    TSR_TRY(make_in(&again, &target, output->desc.name.file, &made));
+    *output = made;
+    return TSR_OK;
+}
+
 tsr_status tsr_output_begin(const tsr_output_spec *spec, tsr_output *output) {
-    const tsr_store_kind *kind = tsr_store_kind_of(&spec->name);
     tsr_target target;
     tsr_output made;
     char name[TSR_FILE_CHARS];
@@ -69,23 +106,7 @@ tsr_status tsr_output_begin(const tsr_output_spec *spec, tsr_output *output) {
     memset(&made, 0, sizeof made);
     TSR_TRY(tsr_target_check(spec, &target));
     TSR_TRY(tsr_temporary_create(&target, spec->force, name, &made.lock_fd));
-    keep_attributes(&target, &made);
-    if (target.others) TSR_TRY_DONE(tsr_temporary_copy(&target, name, made.lock_fd));
-    TSR_TRY_DONE(kind->output->make(spec, &target, name, made.lock_fd, &made.desc));
-    made.desc.name.kind = spec->name.kind;
-    memcpy(made.desc.name.file, name, sizeof name);
-    if (spec->dropped == 1 && spec->stack_dimensions > 0) tsr_store_split_rows(&made.desc, spec->cols == 1);
-    else if (spec->dropped == 1 && made.desc.rows != spec->rows) tsr_store_turn_vector(&made.desc);
-    if (spec->joined) tsr_store_join(&made.desc);
-    made.encode_bytes = spec->encode_bytes;
-    /* Who reads it back takes no more than who wrote it, for which one chunk's was taken anyway. */
-    const size_t least = tsr_output_encode_bytes(spec, 1);
-    made.desc.cache_bytes =
-        (size_t)tsr_min((int64_t)made.desc.cache_bytes, tsr_max((int64_t)spec->encode_bytes, (int64_t)least));
-    memcpy(made.target, target.file, sizeof made.target);
-    made.target_existed = target.exists;
-    memcpy(made.target_identity, target.identity, sizeof made.target_identity);
-    made.in_memory = tsr_raw_in_memory(made.lock_fd);
+    TSR_TRY_DONE(make_in(spec, &target, name, &made));
     *output = made;
 done:
     if (status != TSR_OK) {

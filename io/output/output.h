@@ -82,6 +82,9 @@ tsr_status tsr_output_create(const tsr_output_spec *spec, tsr_output *output);
  * rank 0; where the second fails, the output is still to be discarded. */
 tsr_status tsr_output_begin(const tsr_output_spec *spec, tsr_output *output);
 tsr_status tsr_output_allocate(const tsr_output *output);
+/* Local, rank 0. A chunked output that was left unfinished: its temporary file as tsr_output_begin would make it, in
+ * place. */
+tsr_status tsr_output_begin_again(const tsr_output_spec *spec, tsr_output *output);
 /* Local, once on rank 0: what the file that is replaced will have lost, and that only one of its names is replaced. */
 void tsr_output_warn(const tsr_output *output, tsr_warnings *warnings);
 /* The checks of tsr_output_create alone, changing nothing: for --dry-run and early refusal. *on_disk (may be NULL):

@@ -1,14 +1,14 @@
 /* Chunked output. Only one process may add chunks to a file through a serial HDF5, and where a chunk comes depends on
  * how many bytes those before it took. So there are three steps:
  * - each rank's threads encode whole chunks, each into a file of its own without a name, which is gone with the process
- *   (NFS names it .nfs… until then, and keeps it where the machine goes down);
+ *   (NFS names it .nfs… until then, and keeps it where the machine goes down); or with one, for a later run;
  * - when all are written, rank 0 has HDF5 reserve the places of all chunks by their sizes;
  * - each rank's threads copy its chunks to their places.
  * What travels from rank to rank in between is the caller's (app/library/place_chunks.h). */
 #ifndef TSR_IO_OUTPUT_OUTPUT_CHUNKS_H
 #define TSR_IO_OUTPUT_OUTPUT_CHUNKS_H
 
-#include "io/output/output.h"
+#include "io/output/resume/journal.h"
 
 /* A chunk as it waits: this, then `bytes` bytes. Both have a sum (crc32c.h) from the moment the chunk is encoded, which
  * is looked at when it is taken from the disk. */
@@ -24,11 +24,11 @@ typedef struct {
     uint32_t bytes, skipped; /* as in tsr_encoded_chunk; 0 bytes: of no chunk */
 } tsr_chunk_size;
 
-/* Where a rank keeps a chunk. */
+/* Where a rank keeps a chunk: in a file of its store's, or one that an earlier run left. */
 typedef struct {
-    int64_t number, offset;
+    int64_t number;
     tsr_chunk_size size;
-    int file; /* of the store's */
+    tsr_spilled at; /* generation 0: a file of the store's */
 } tsr_kept_chunk;
 
 /* The number of chunk (i, j) of the matrix that is selected; and back. */
@@ -57,6 +57,11 @@ size_t tsr_output_encode_bytes(const tsr_output_spec *spec, int encoders);
 /* The chunks this rank's store holds, by number, before the first is taken; the caller frees *chunks. All are numbers
  * of the output. TSR_ERR_USAGE when one was written twice, TSR_ERR_IO where the disk gives back other heads. */
 tsr_status tsr_chunks_kept(tsr_store *store, tsr_kept_chunk **chunks, int64_t *count);
+/* Adds chunks that earlier runs left to those that the store holds: of `parts` those whose turn it is, first, first +
+ * step, ..., but not where bit `number` of `made` says that this run made the chunk anew. TSR_ERR_IO where one is not
+ * there any more. */
+tsr_status tsr_chunks_take_over(tsr_store *store, const tsr_part *parts, int64_t count, const uint8_t *made,
+                                int64_t first, int64_t step, tsr_kept_chunk **chunks, int64_t *kept);
 /* Takes a chunk out of the store, once: head and bytes to `to`, which has room for a head and tsr_chunk_stored_max of a
  * whole chunk. Gives its place on the disk back where that may lack room for the whole output. TSR_ERR_IO where the
  * disk gives back something else than it got. */
@@ -66,6 +71,14 @@ tsr_status tsr_chunk_take(tsr_store *store, const tsr_kept_chunk *chunk, void *t
  * thread with the chunks that are done. TSR_ERR_SPACE where the disk is full; else as tsr_chunk_take. */
 tsr_status tsr_chunks_place(tsr_store *store, const tsr_kept_chunk *chunks, int64_t count, const int64_t *addresses,
                             void (*placed)(void *context, int64_t done), void *context);
+
+/* ---- for a later run (resume.h) -------------------------------------------------------------- */
+
+/* Before the first chunk is written: they wait in files with names, of this run and rank (spill.h), which stay. The
+ * store's sync brings them to stable storage then, while others are written, too. */
+void tsr_chunks_name(tsr_store *store, uint64_t generation, int rank);
+/* Any thread. The chunks that were written since the last call; the caller frees *parts. */
+void tsr_chunks_fresh(tsr_store *store, tsr_part **parts, int64_t *count);
 
 /* ---- where they go: rank 0 ------------------------------------------------------------------- */
 

@@ -20,6 +20,7 @@
 #include "io/files/new_file.h"
 #include "io/files/unfinished.h"
 #include "io/output/output_private.h"
+#include "io/output/resume/spill.h"
 
 static const char *base_of(const char *file) {
     const char *slash = strrchr(file, '/');
@@ -114,6 +115,7 @@ static tsr_status remove_left(const stale_search *s, const char *name) {
             "an earlier run with --resume left '%s' unfinished: go on with --resume, or remove what it left "
             "with --force",
             s->target->file);
+    tsr_spill_remove(s->target, name);
     unlink(journal);
     unlink(head);
     unlink(name);
@@ -203,6 +205,7 @@ static tsr_status make_locked(const tsr_target *target, char *name, int *fd) {
 
 tsr_status tsr_temporary_create(const tsr_target *target, bool force, char *name, int *fd) {
     TSR_TRY(tsr_temporary_each(target, ".tmp", remove_if_stale, &(stale_search){target, force}));
+    tsr_spill_sweep(target);
     return make_locked(target, name, fd);
 }
 

@@ -5,8 +5,8 @@
 #include <unistd.h>
 
 #include "io/files/crc32c.h"
-#include "io/output/journal_private.h"
-#include "io/output/resume.h"
+#include "io/output/resume/journal_private.h"
+#include "io/output/resume/resume.h"
 #include "tests/fuzz/fuzz.h"
 
 enum { ROWS = 12, COLS = 10 };

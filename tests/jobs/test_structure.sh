@@ -18,10 +18,11 @@ sources() {
 # What a room needs is written here first; a line that names single headers is an exception that waits to be undone.
 gemm='kernels/base kernels/device kernels/pack kernels/gemm'
 hdf5='io/hdf5 io/hdf5/access io/hdf5/carried io/hdf5/external io/hdf5/output'
+file='kernels/base/base.h io io/text io/files'
 disk="kernels/base/base.h io io/text io/files io/filters io/chunks io/pieces io/describe $hdf5"
 kernels='kernels/base kernels/device kernels/check kernels/fill kernels/pack kernels/memory kernels/gemm'
 kernels="$kernels kernels/gemm/cpu"
-io='io io/digest io/text io/files io/filters io/pieces io/describe io/output io/record'
+io='io io/digest io/text io/files io/filters io/pieces io/describe io/output io/output/resume io/record'
 library='app/library app/library/api'
 # Of it what commands use: tessera.h multiplies, with what api/context.h adds for the program, and run.h is behind it.
 verify='app/verify app/verify/digest'
@@ -54,7 +55,8 @@ io/filters            kernels/base/base.h
 io/chunks             $disk
 io/pieces             kernels/base/base.h io
 io/describe           $disk io/output io/record
-io/output             kernels/base/base.h io io/text io/files io/filters io/chunks io/pieces io/describe io/record
+io/output             $file io/filters io/chunks io/pieces io/describe io/record io/output/resume
+io/output/resume      $file io/chunks io/output
 io/raw                kernels/base/base.h io io/text io/files io/output
 io/record             kernels/base/base.h io/text io/files
 mpi/ranks             kernels/base kernels/device io/text io/files mpi/execute/task.h

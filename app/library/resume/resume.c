@@ -8,6 +8,7 @@
 
 #include "app/library/run_state.h"
 #include "io/files/crc32c.h"
+#include "io/output/output_chunks.h"
 #include "io/pieces/pieces.h"
 #include "io/text/text.h"
 #include "mpi/schedule/done.h"
@@ -49,6 +50,17 @@ static void say_operand(char *text, const char *role, const tsr_store_desc *desc
                     conjugate ? ", conjugated" : "");
 }
 
+static void say_filters(char *text, const tsr_output_spec *spec) {
+    if (spec->chunk_rows == 0) return;
+    const tsr_pipeline pipeline = tsr_output_pipeline(spec);
+    tsr_text_append(text, TSR_JOURNAL_SETTINGS, "filters:%s", pipeline.count == 0 ? " none" : "");
+    for (int i = 0; i < pipeline.count; i++) {
+        char filter[128];
+        tsr_text_append(text, TSR_JOURNAL_SETTINGS, " %s", tsr_filter_text(&pipeline.use[i], filter, sizeof filter));
+    }
+    tsr_text_append(text, TSR_JOURNAL_SETTINGS, "\n");
+}
+
 /* In the caller's order, by which nobody minds how A and B are called here. */
 static void say_settings(const tsr_run *run, const tsr_run_options *options, char *text) {
     const tsr_run_product *product = &options->product;
@@ -72,6 +84,7 @@ static void say_settings(const tsr_run *run, const tsr_run_options *options, cha
     tsr_text_append(text, chars, "chunks: %" PRId64 "x%" PRId64 "\nattributes: %s\n", run->spec.chunk_rows,
                     run->spec.chunk_cols, target->attributes ? "A's" : "none");
     tsr_text_append(text, chars, "checksum: %s\n", target->checksum ? "fletcher32" : "none");
+    say_filters(text, &run->spec);
 }
 
 /* ---- what was left --------------------------------------------------------------------------- */
@@ -83,10 +96,7 @@ tsr_status tsr_run_refuse_resume(const tsr_run *run) {
         return tsr_fail(TSR_ERR_UNSUPPORTED,
                         "--resume with --io %s: HDF5 cannot promise what its files hold after a crash; use --io direct",
                         tsr_io_mode_name(run->io));
-    if (run->spec.chunk_rows == 0) return TSR_OK;
-    return tsr_fail(TSR_ERR_UNSUPPORTED,
-                    "--resume with chunks or compression is not supported: leave out --chunk and --compress, or "
-                    "--resume");
+    return TSR_OK;
 }
 
 typedef struct {
@@ -138,9 +148,30 @@ tsr_status tsr_run_find_left(tsr_run *run, const tsr_run_options *options) {
     return TSR_OK;
 }
 
-void tsr_run_take_left(tsr_run *run) { run->output = run->resume.head->output; }
+tsr_status tsr_run_take_left(tsr_run *run) {
+    run->output = run->resume.head->output;
+    return run->spec.chunk_rows > 0 ? tsr_output_begin_again(&run->spec, &run->output) : TSR_OK;
+}
 
 /* ---- what is whole --------------------------------------------------------------------------- */
+
+/* Which chunks are whole, each of which counts once: a run that makes super-blocks of another size makes some again. */
+static tsr_status find_chunks(tsr_run *run) {
+    tsr_run_resume *r = &run->resume;
+    const int64_t chunks = tsr_output_chunks(&run->output);
+    int64_t kept = 0;
+    if (chunks == 0) return TSR_OK;
+    r->chunk = calloc((size_t)chunks, sizeof *r->chunk);
+    if (!r->chunk) return tsr_fail(TSR_ERR_MEMORY, "no memory to note which of %" PRId64 " chunks are whole", chunks);
+    for (int64_t i = 0; i < r->count; i++) {
+        const int64_t number = r->parts[i].number;
+        if (number < 0 || number >= chunks || r->chunk[number]) continue;
+        r->chunk[number] = true;
+        r->parts[kept++] = r->parts[i];
+    }
+    r->count = kept;
+    return TSR_OK;
+}
 
 /* Drops parts that do not hold what they should: each rank looks at some. */
 static tsr_status check_parts(tsr_run *run) {
@@ -162,6 +193,7 @@ static tsr_status check_parts(tsr_run *run) {
     for (int64_t i = 0; i < r->count; i++)
         if (whole[i]) r->parts[kept++] = r->parts[i];
     r->count = kept;
+    status = tsr_agree(world->comm, find_chunks(run));
 done:
     free(whole);
     return status;
@@ -170,6 +202,15 @@ done:
 static tsr_status sync_output(void *context) {
     const tsr_run *run = context;
     return run->c->ops->sync(run->c);
+}
+
+/* Chunks wait in files of this run from here on. */
+static tsr_status open_journal(tsr_run *run) {
+    const int rank = run->world->rank;
+    tsr_run_resume *r = &run->resume;
+    TSR_TRY(tsr_journal_open(run->output.journal, rank, sync_output, run, &r->journal));
+    if (tsr_output_chunks(&run->output) > 0) tsr_chunks_name(run->c, tsr_journal_generation(r->journal), rank);
+    return TSR_OK;
 }
 
 tsr_status tsr_run_keep_parts(tsr_run *run) {
@@ -188,7 +229,7 @@ tsr_status tsr_run_keep_parts(tsr_run *run) {
         status = tsr_resume_keep(&run->output, r->head, r->parts, r->count);
     }
     TSR_TRY(tsr_share(world->comm, status, run->output.journal, sizeof run->output.journal));
-    if (run->grid.active) status = tsr_journal_open(run->output.journal, world->rank, sync_output, run, &r->journal);
+    if (run->grid.active) status = open_journal(run);
     return tsr_agree(world->comm, status);
 }
 
@@ -196,8 +237,19 @@ tsr_status tsr_run_keep_parts(tsr_run *run) {
 
 static int64_t rows_before(const tsr_store *c) { return tsr_store_matrices_before(&c->desc) * c->desc.dataset_rows; }
 
+/* The rectangle's edges are chunk lines, or the matrix's. */
+static bool chunks_are_whole(const tsr_run *run, tsr_rect rect) {
+    const tsr_store_desc *desc = &run->c->desc;
+    for (int64_t i = rect.row / desc->chunk_rows; i * desc->chunk_rows < rect.row + rect.rows; i++)
+        for (int64_t j = rect.col / desc->chunk_cols; j * desc->chunk_cols < rect.col + rect.cols; j++)
+            if (!run->resume.chunk[tsr_encoded_number(desc, i, j)]) return false;
+    return true;
+}
+
 static bool is_whole(void *context, tsr_rect rect) {
-    const tsr_run_resume *r = context;
+    const tsr_run *run = context;
+    const tsr_run_resume *r = &run->resume;
+    if (r->chunk) return chunks_are_whole(run, rect);
     rect.row += r->product_rows;
     return tsr_parts_hold(r->parts, r->count, rect);
 }
@@ -208,18 +260,33 @@ tsr_status tsr_run_leave_out(tsr_run *run, bool *nothing) {
     if (r->count == 0) return TSR_OK;
     if (!r->done) TSR_TRY(tsr_done_open(&run->plan, &r->done));
     r->product_rows = rows_before(run->c);
-    tsr_done_find(r->done, is_whole, r);
+    tsr_done_find(r->done, is_whole, run);
     run->plan.done = r->done;
     *nothing = r->done->left == 0;
     return TSR_OK;
 }
 
+/* The chunks that were written since the last call and lie in the rectangle. Others are of a rectangle that the check
+ * doubts: nobody is told of it, and they are no parts. */
+static tsr_status note_chunks(tsr_run *run, tsr_rect rect) {
+    tsr_part *parts;
+    int64_t count, inside = 0;
+    rect.row += run->c->desc.matrix * run->c->desc.rows;
+    tsr_chunks_fresh(run->c, &parts, &count);
+    for (int64_t i = 0; i < count; i++)
+        if (tsr_parts_hold(&(tsr_part){.rect = rect}, 1, parts[i].rect)) parts[inside++] = parts[i];
+    const tsr_status status = tsr_journal_add(run->resume.journal, parts, inside);
+    free(parts);
+    return status;
+}
+
 tsr_status tsr_run_note_part(tsr_run *run, tsr_rect rect, const void *memory) {
+    if (tsr_output_chunks(&run->output) > 0) return note_chunks(run, rect);
     const size_t bytes = (size_t)tsr_rect_elements(rect) * tsr_dtype_bytes(run->problem.out);
     tsr_part part = {.rect = rect, .sum = tsr_crc32c(0, memory, bytes)};
     if (bytes == 0) return TSR_OK;
     part.rect.row += rows_before(run->c);
-    return tsr_journal_add(run->resume.journal, &part);
+    return tsr_journal_add(run->resume.journal, &part, 1);
 }
 
 tsr_status tsr_run_commit_parts(tsr_run *run) {
@@ -245,6 +312,7 @@ void tsr_run_leave_resume(tsr_run *run, tsr_status status) {
     tsr_journal_close(r->journal);
     if (status == TSR_ERR_CHECK && run->world->rank == 0 && run->output.journal[0]) tsr_resume_forget(&run->output);
     tsr_done_close(r->done);
+    free(r->chunk);
     free(r->parts);
     free(r->head);
     *r = (tsr_run_resume){.asked = r->asked, .complete = r->complete};

@@ -2,7 +2,7 @@
  * record of another generation or of other settings do not; parts are recorded after their bytes; and what parts hold
  * together. */
 #define _GNU_SOURCE /* nftw */
-#include "io/output/journal.h"
+#include "io/output/resume/journal.h"
 
 #include <fcntl.h>
 #include <pthread.h>
@@ -61,7 +61,8 @@ static void *write_rank(void *context) {
     const int rank = *(const int *)context;
     tsr_journal *journal;
     CHECK_OK(tsr_journal_open(in_scratch("many.parts"), rank, sync_output, NULL, &journal));
-    for (int i = 0; i < EACH; i++) CHECK_OK(tsr_journal_add(journal, &(tsr_part){{rank, i, 1, 1}, (uint32_t)i}));
+    for (int i = 0; i < EACH; i++)
+        CHECK_OK(tsr_journal_add(journal, &(tsr_part){.rect = {rank, i, 1, 1}, .sum = (uint32_t)i}, 1));
     CHECK_OK(tsr_journal_commit(journal));
     tsr_journal_close(journal);
     return NULL;
@@ -150,7 +151,7 @@ static int64_t write_some(const char *path, int parts) {
     CHECK_OK(tsr_journal_open(path, 0, sync_output, NULL, &journal));
     for (int i = 0; i < parts; i++) {
         const tsr_part part = part_at(i, i);
-        CHECK_OK(tsr_journal_add(journal, &part));
+        CHECK_OK(tsr_journal_add(journal, &part, 1));
     }
     CHECK_OK(tsr_journal_commit(journal));
     tsr_journal_close(journal);
@@ -211,20 +212,20 @@ static void test_group_commit(void) {
     CHECK_OK(tsr_journal_open(path, 0, sync_output, NULL, &journal));
     atomic_store(&syncs, 0);
     const tsr_part part = part_at(1, 1);
-    CHECK_OK(tsr_journal_add(journal, &part));
+    CHECK_OK(tsr_journal_add(journal, &part, 1));
     CHECK(read_count(path) == 0, "recorded before it is on the disk");
-    for (int i = 1; i < TSR_JOURNAL_GROUP; i++) CHECK_OK(tsr_journal_add(journal, &part));
+    for (int i = 1; i < TSR_JOURNAL_GROUP; i++) CHECK_OK(tsr_journal_add(journal, &part, 1));
     for (int i = 0; i < 500 && read_count(path) == 0; i++) usleep(10000);
     CHECK(read_count(path) == TSR_JOURNAL_GROUP, "%lld parts", (long long)read_count(path));
     CHECK(atomic_load(&syncs) <= 2, "%d syncs for one group", atomic_load(&syncs));
-    CHECK_OK(tsr_journal_add(journal, &part)); /* alone: after some seconds */
+    CHECK_OK(tsr_journal_add(journal, &part, 1)); /* alone: after some seconds */
     CHECK(read_count(path) == TSR_JOURNAL_GROUP, "recorded at once");
     for (int i = 0; i < 1000 && read_count(path) == TSR_JOURNAL_GROUP; i++) usleep(10000);
     CHECK(read_count(path) == TSR_JOURNAL_GROUP + 1, "%lld parts", (long long)read_count(path));
     sync_fails = true; /* nothing is recorded, and everybody is told */
-    CHECK_OK(tsr_journal_add(journal, &part));
+    CHECK_OK(tsr_journal_add(journal, &part, 1));
     CHECK_FAILS(tsr_journal_commit(journal), TSR_ERR_IO, "the disk is gone");
-    CHECK_FAILS(tsr_journal_add(journal, &part), TSR_ERR_IO, "the disk is gone");
+    CHECK_FAILS(tsr_journal_add(journal, &part, 1), TSR_ERR_IO, "the disk is gone");
     CHECK_FAILS(tsr_journal_commit(journal), TSR_ERR_IO, "the disk is gone");
     sync_fails = false;
     tsr_journal_close(journal);

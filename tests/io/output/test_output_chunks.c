@@ -312,7 +312,8 @@ static void test_reserved(void) {
 static const tsr_kept_chunk *chunk_at(const tsr_kept_chunk *chunks, int64_t count, int64_t at) {
     const tsr_kept_chunk *found = chunks;
     for (int64_t i = 0; i < count; i++)
-        if (chunks[i].offset <= at && (chunks[i].offset > found->offset || found->offset > at)) found = &chunks[i];
+        if (chunks[i].at.offset <= at && (chunks[i].at.offset > found->at.offset || found->at.offset > at))
+            found = &chunks[i];
     return found;
 }
 
@@ -323,7 +324,7 @@ static void flip_one(int fd, tsr_store *store, const tsr_kept_chunk *chunks, int
     tsr_kept_chunk *list;
     int64_t listed;
     flip(fd, bit);
-    if (bit / 8 - chunk->offset < (int64_t)sizeof(tsr_encoded_chunk)) {
+    if (bit / 8 - chunk->at.offset < (int64_t)sizeof(tsr_encoded_chunk)) {
         CHECK_FAILS(tsr_chunks_kept(store, &list, &listed), TSR_ERR_IO, "came back from the disk");
     } else {
         CHECK_OK(tsr_chunks_kept(store, &list, &listed));

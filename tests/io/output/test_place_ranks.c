@@ -75,7 +75,7 @@ static void one_output(test_filters filters, unsigned seed, failure fails) {
     if ((fails == CUT_SHORT || fails == LAST_BYTE) && world.rank == world.ranks - 1) cut_short(fails);
     if (fails == FLIPPED && world.rank == world.ranks - 1) flip_one();
     if (fails == GONE && world.rank == 0) unlink(output.desc.name.file);
-    tsr_status status = tsr_place_chunks(&world, &output, store, NULL);
+    tsr_status status = tsr_place_chunks(&world, &output, store, NULL, NULL);
     if (fails == LAST_BYTE && world.rank == 0)
         CHECK(access(output.desc.name.file, F_OK) != 0, "an output that cannot be whole is still there");
     tsr_store_close(store);

@@ -1,14 +1,15 @@
 /* Outputs that are left unfinished: found again with what is whole of them; described anew where a run died of that;
  * and refused where something changed. */
 #define _GNU_SOURCE /* nftw */
-#include "io/output/resume.h"
+#include "io/output/resume/resume.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
 
 #include "io/files/crc32c.h"
 #include "io/hdf5/store_hdf5.h"
-#include "io/output/journal_private.h"
+#include "io/output/output_chunks.h"
+#include "io/output/resume/journal_private.h"
 #include "io/stores.h"
 #include "tests/io/scratch.h"
 
@@ -200,8 +201,55 @@ static void test_forged(void) {
     free(found);
 }
 
+/* A journal of chunks that says of one what cannot be. */
+static void test_forged_chunk(void) {
+    tsr_output_spec spec = spec_for("g.h5");
+    tsr_output output;
+    tsr_store *store;
+    tsr_part *parts;
+    int64_t count;
+    float data[ROWS][COLS] = {{1}};
+    const tsr_journal_head head = head_for("a: 1\npath: /C\n");
+    tsr_resumed *found = calloc(1, sizeof *found);
+    spec.chunk_rows = spec.chunk_cols = 25;
+    CHECK_OK(tsr_output_create(&spec, &output));
+    CHECK_OK(tsr_output_open(&output, TSR_IO_AUTO, NULL, &store));
+    tsr_chunks_name(store, 1, 0);
+    CHECK_OK(store->ops->write(store, (tsr_rect){0, 0, ROWS, COLS}, data, COLS));
+    CHECK_OK(store->ops->sync(store));
+    tsr_chunks_fresh(store, &parts, &count);
+    CHECK(count == 6, "%lld chunks", (long long)count);
+    for (int lie = 0; lie < 6; lie++) {
+        tsr_part told[6];
+        memcpy(told, parts, sizeof told);
+        if (lie == 1) told[2].number = 6;
+        if (lie == 2) told[2].number = -1;
+        if (lie == 3) told[2].at.offset = -1;
+        if (lie == 4) told[2].at.offset += 1;
+        if (lie == 5) told[2].at.generation = 3;
+        CHECK_OK(tsr_resume_keep(&output, &head, told, count));
+        die(&output);
+        CHECK_OK(tsr_resume_find(&spec, "a: 1\npath: /C\n", found));
+        output = found->head.output;
+        CHECK(found->count == (lie >= 1 && lie <= 3 ? 5 : 6), "lie %d: %lld parts", lie, (long long)found->count);
+        bool whole[6] = {false};
+        CHECK_OK(tsr_resume_check(&output, found->parts, found->count, 0, 1, whole));
+        for (int i = 0; i < found->count; i++)
+            CHECK(whole[i] == (found->parts[i].number != parts[2].number || lie < 4), "lie %d, chunk %d", lie, i);
+        free(found->parts);
+        found->parts = NULL;
+    }
+    tsr_store_close(store);
+    tsr_resume_forget(&output);
+    die(&output);
+    CHECK(count_ending(scratch, ".tmp") == 0 && count_ending(scratch, ".chunks") == 0, "something is left");
+    free(parts);
+    free(found);
+}
+
 int main(void) {
     scratch_make();
+    test_forged_chunk();
     test_forged();
     test_publishing("p.h5", "p.h5", "p.h5");
     test_publishing("p.npy", "p.npy", "p.npy");

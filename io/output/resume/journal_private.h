@@ -1,11 +1,11 @@
 /* A journal as it lies in its file: what journal.c and journal_writer.c share. */
-#ifndef TSR_IO_OUTPUT_JOURNAL_PRIVATE_H
-#define TSR_IO_OUTPUT_JOURNAL_PRIVATE_H
+#ifndef TSR_IO_OUTPUT_RESUME_JOURNAL_PRIVATE_H
+#define TSR_IO_OUTPUT_RESUME_JOURNAL_PRIVATE_H
 
 #include <stddef.h>
 #include <sys/stat.h>
 
-#include "io/output/journal.h"
+#include "io/output/resume/journal.h"
 
 #define TSR_JOURNAL_MAGIC "TSRPART"
 #define TSR_JOURNAL_BLOCK 4096
@@ -23,12 +23,13 @@ typedef struct {
 #define TSR_JOURNAL_HEAD_BYTES                                                                                         \
     ((int64_t)(sizeof(tsr_journal_image) + TSR_JOURNAL_BLOCK - 1) / TSR_JOURNAL_BLOCK * TSR_JOURNAL_BLOCK)
 
-typedef enum { TSR_RECORD_PART = 1, TSR_RECORD_PUBLISHING, TSR_RECORD_PUBLISHED } tsr_record_kind;
+typedef enum { TSR_RECORD_PART = 1, TSR_RECORD_PUBLISHING, TSR_RECORD_PUBLISHED, TSR_RECORD_CHUNK } tsr_record_kind;
 
 typedef struct {
     uint64_t generation, digest; /* as the head's */
-    int64_t values[4];           /* of a part: row, column, rows, columns */
-    uint32_t kind;               /* tsr_record_kind */
+    /* of a part: row, column, rows, columns; of a chunk: number, offset, generation, rank and file */
+    int64_t values[4];
+    uint32_t kind; /* tsr_record_kind */
     uint32_t part_sum;
     uint32_t spare;
     uint32_t sum; /* of all above */
@@ -40,6 +41,8 @@ tsr_journal_record tsr_record_of(const tsr_journal_image *image, const tsr_part 
 void tsr_record_seal(tsr_journal_record *record);
 /* Whether a head with the right sum can be one (journal_sane.c). */
 bool tsr_journal_head_sane(const tsr_journal_head *head);
+/* Whether there is a chunk of this number, and it may lie at this place of a file. */
+bool tsr_journal_chunk_sane(const tsr_store_desc *desc, int64_t number, int64_t offset);
 /* Drops parts that do not lie in C. How many are left. */
 int64_t tsr_journal_sane_parts(const tsr_journal_head *head, tsr_part *parts, int64_t count);
 /* A file that this user made, or -1 and errno. */

@@ -1,13 +1,14 @@
 /* Outputs that a later run goes on with (--resume). Beside the temporary file .NAME.tessera-….tmp lies its journal,
  * ….parts (journal.h). From the moment that it is there both stay, whatever happens to the run, until C has its name;
  * then the journal says so, and stays with C, so that the same command ends at once. What describes C in an HDF5 file
- * is written last, and a run may die of that, too: what the file held before is kept in ….head meanwhile.
+ * is written last, and a run may die of that, too: what the file held before is kept in ….head meanwhile. Encoded
+ * chunks wait in files of their own (spill.h), and the temporary file of a chunked output is made anew by each run.
  *
  * Whoever holds the lock of the temporary file goes on with it. Local, rank 0, unless said otherwise. */
-#ifndef TSR_IO_OUTPUT_RESUME_H
-#define TSR_IO_OUTPUT_RESUME_H
+#ifndef TSR_IO_OUTPUT_RESUME_RESUME_H
+#define TSR_IO_OUTPUT_RESUME_RESUME_H
 
-#include "io/output/journal.h"
+#include "io/output/resume/journal.h"
 
 typedef enum {
     TSR_LEFT_NOTHING,

@@ -1,6 +1,6 @@
 /* A journal as it lies in its file (journal.h): a head of whole blocks, the parts that an earlier run left, then blocks
  * of the ranks in turn. */
-#include "io/output/journal.h"
+#include "io/output/resume/journal.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,8 +14,9 @@
 #include "io/files/file_bytes.h"
 #include "io/files/new_file.h"
 #include "io/files/unfinished.h"
-#include "io/output/journal_private.h"
 #include "io/output/output_private.h"
+#include "io/output/resume/journal_private.h"
+#include "io/output/resume/spill.h"
 #include "io/text/text.h"
 
 /* ---- heads and records ----------------------------------------------------------------------- */
@@ -40,11 +41,15 @@ static bool is_whole(const tsr_journal_record *record, const tsr_journal_image *
 }
 
 tsr_journal_record tsr_record_of(const tsr_journal_image *image, const tsr_part *part) {
-    tsr_journal_record record = {.kind = TSR_RECORD_PART,
+    const bool chunk = image->head.output.desc.chunk_rows > 0;
+    tsr_journal_record record = {.kind = chunk ? TSR_RECORD_CHUNK : TSR_RECORD_PART,
                                  .generation = image->head.generation,
                                  .digest = image->digest,
                                  .values = {part->rect.row, part->rect.col, part->rect.rows, part->rect.cols},
                                  .part_sum = part->sum};
+    const int64_t of_chunk[] = {part->number, part->at.offset, (int64_t)part->at.generation,
+                                (int64_t)part->at.rank << 32 | part->at.file};
+    if (chunk) memcpy(record.values, of_chunk, sizeof of_chunk);
     tsr_record_seal(&record);
     return record;
 }
@@ -122,9 +127,14 @@ tsr_status tsr_journal_load(const char *name, int flags, tsr_journal_image *imag
 }
 
 /* What a record says, in place. */
-static void take(const tsr_journal_record *record, tsr_journal_state *state, tsr_part *parts, int64_t *count) {
+static void take(const tsr_journal_image *image, const tsr_journal_record *record, tsr_journal_state *state,
+                 tsr_part *parts, int64_t *count) {
     const int64_t *v = record->values;
-    if (record->kind == TSR_RECORD_PART)
+    const tsr_store_desc *desc = &image->head.output.desc;
+    const tsr_spilled at = {(uint64_t)v[2], (int32_t)(v[3] >> 32), (int32_t)v[3], v[1]};
+    if (record->kind == TSR_RECORD_CHUNK && tsr_journal_chunk_sane(desc, v[0], v[1]))
+        parts[(*count)++] = tsr_spill_part(desc, v[0], record->part_sum, &at);
+    if (record->kind == TSR_RECORD_PART && desc->chunk_rows == 0)
         parts[(*count)++] = (tsr_part){.rect = {v[0], v[1], v[2], v[3]}, .sum = record->part_sum};
     if (record->kind == TSR_RECORD_PUBLISHING) state->publishing = true;
     if (record->kind != TSR_RECORD_PUBLISHED) return;
@@ -143,7 +153,7 @@ static tsr_status read_records(int fd, const char *name, const tsr_journal_image
         const ssize_t got = tsr_read_at(fd, block, sizeof block, at);
         if (got < 0) return tsr_fail(TSR_ERR_IO, "cannot read '%s': %s", name, strerror(errno));
         for (size_t i = 0; i < (size_t)got / sizeof *block; i++)
-            if (is_whole(&block[i], image)) take(&block[i], state, *parts, count);
+            if (is_whole(&block[i], image)) take(image, &block[i], state, *parts, count);
     }
     return TSR_OK;
 }

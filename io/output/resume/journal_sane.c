@@ -2,7 +2,8 @@
  * hand, and nothing behind it checks again. */
 #include <string.h>
 
-#include "io/output/journal_private.h"
+#include "io/output/output_chunks_private.h"
+#include "io/output/resume/journal_private.h"
 
 static bool ends(const char *text, size_t chars) { return memchr(text, '\0', chars) != NULL; }
 
@@ -46,6 +47,12 @@ bool tsr_journal_head_sane(const tsr_journal_head *head) {
            ends(name->file, sizeof name->file) && ends(name->path, sizeof name->path) &&
            ends(name->slice, sizeof name->slice) && head->ranks >= 1 && head->cut_m >= 0 && head->cut_n >= 0 &&
            shape_sane(&o->desc);
+}
+
+bool tsr_journal_chunk_sane(const tsr_store_desc *desc, int64_t number, int64_t offset) {
+    if (desc->chunk_rows <= 0 || desc->chunk_cols <= 0 || desc->rows <= 0 || desc->cols <= 0) return false;
+    const tsr_output_spec spec = tsr_chunks_spec(desc);
+    return number >= 0 && number < tsr_spec_chunks(&spec) && offset >= 0;
 }
 
 static bool part_sane(const tsr_store_desc *d, const tsr_rect *r) {

@@ -1,5 +1,5 @@
 /* Finding, keeping and publishing outputs that may be left unfinished (resume.h). */
-#include "io/output/resume.h"
+#include "io/output/resume/resume.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -13,8 +13,9 @@
 #include "io/files/file_bytes.h"
 #include "io/files/raw_file.h"
 #include "io/files/unfinished.h"
-#include "io/output/journal_private.h"
 #include "io/output/output_private.h"
+#include "io/output/resume/journal_private.h"
+#include "io/output/resume/spill.h"
 
 #define NAME_CHARS (TSR_FILE_CHARS + 8)
 #define WHAT_CHARS (TSR_FILE_CHARS + 64)
@@ -103,8 +104,10 @@ typedef struct {
     tsr_resumed *found;
 } search;
 
-static void remove_all(const char *journal, const char *temporary) {
+/* The temporary file last: with it the next run finds the rest. */
+static void remove_all(const tsr_target *target, const char *journal, const char *temporary) {
     char head[NAME_CHARS];
+    tsr_spill_remove(target, temporary);
     tsr_beside_temporary(temporary, ".head", head, sizeof head);
     unlink(journal);
     unlink(head);
@@ -126,18 +129,24 @@ static tsr_status changed(const search *s, const tsr_journal_head *head, const c
         head->output.target, (long long)done, done == 1 ? "" : "s", what);
 }
 
+/* Where the elements of C end in its file; chunks are not in it before C is put together. */
+static int64_t end_of_elements(const tsr_store_desc *desc) {
+    return desc->chunk_rows > 0 ? 0 : desc->offset + tsr_store_bytes(desc);
+}
+
 /* `what` of it differs, "" where nothing does. */
 static void find_change(const search *s, const tsr_journal_head *head, const struct stat *st, char *what,
                         size_t chars) {
     const tsr_target *target = s->target;
+    const tsr_store_desc *desc = &head->output.desc;
     tsr_journal_changes(head->settings, s->settings, what, chars);
     if (*what) return;
     const int64_t *before = head->output.target_identity, *now = target->identity;
     if (head->output.target_existed != target->exists ||
         (target->exists && memcmp(before + 1, now + 1, 4 * sizeof *now) != 0)) /* nodes number devices apart */
         snprintf(what, chars, "'%s', which it goes into, was changed since", target->file);
-    else if ((uint64_t)st->st_ino != head->inode || head->output.desc.name.kind != s->spec->name.kind ||
-             st->st_size < head->output.desc.offset + tsr_store_bytes(&head->output.desc))
+    else if ((uint64_t)st->st_ino != head->inode || desc->name.kind != s->spec->name.kind ||
+             (desc->chunk_rows > 0) != (s->spec->chunk_rows > 0) || st->st_size < end_of_elements(desc))
         snprintf(what, chars, "its file was replaced");
 }
 
@@ -167,7 +176,7 @@ static tsr_status take_unfinished(search *s, const char *journal, const char *te
     if (*what) {
         close(fd);
         if (!s->spec->force) return changed(s, head, what);
-        remove_all(journal, temporary);
+        remove_all(s->target, journal, temporary);
         return TSR_OK;
     }
     head->output.lock_fd = fd;
@@ -178,7 +187,7 @@ static tsr_status take_unfinished(search *s, const char *journal, const char *te
     snprintf(head->output.target, sizeof head->output.target, "%s", s->target->file);
     snprintf(head->output.journal, sizeof head->output.journal, "%s", journal);
     s->found->left = TSR_LEFT_UNFINISHED;
-    return state->publishing ? restore_head(&head->output) : TSR_OK;
+    return state->publishing && head->output.desc.chunk_rows == 0 ? restore_head(&head->output) : TSR_OK;
 }
 
 /* The temporary file is gone: C has its name, unless it was removed or replaced since. */
@@ -228,7 +237,7 @@ static tsr_status see_journal(void *context, const char *journal, const char *af
     if (held) return busy(s->target);
     if (read != TSR_ERR_FORMAT || (fd >= 0 && !s->spec->force)) return read;
     tsr_message_set("");
-    remove_all(journal, temporary);
+    remove_all(s->target, journal, temporary);
     return TSR_OK;
 }
 
@@ -238,6 +247,7 @@ tsr_status tsr_resume_find(const tsr_output_spec *spec, const char *settings, ts
     memset(found, 0, sizeof *found);
     TSR_TRY(tsr_target_find(spec, &target));
     found->on_disk = tsr_raw_on_disk(target.folder);
+    tsr_spill_sweep(&target);
     const tsr_status status = tsr_temporary_each(&target, ".parts", see_journal, &s);
     if (status == TSR_OK && found->left == TSR_LEFT_UNFINISHED) return TSR_OK;
     free(found->parts);
@@ -260,7 +270,7 @@ tsr_status tsr_resume_keep(tsr_output *output, const tsr_journal_head *head, con
     snprintf(kept->output.journal, sizeof kept->output.journal, "%s", journal);
     kept->output.lock_fd = -1;
     tsr_status status = TSR_OK;
-    const int64_t end = output->desc.offset + tsr_store_bytes(&output->desc);
+    const int64_t end = end_of_elements(&output->desc);
     bool ready = fstat(output->lock_fd, &st) == 0; /* in memory its room may still be being taken */
     if (ready && st.st_size < end) ready = ftruncate(output->lock_fd, end) == 0;
     if (!ready || fsync(output->lock_fd) != 0)
@@ -275,7 +285,17 @@ tsr_status tsr_resume_keep(tsr_output *output, const tsr_journal_head *head, con
     return TSR_OK;
 }
 
-void tsr_resume_forget(const tsr_output *output) { remove_all(output->journal, output->desc.name.file); }
+static void find_target(const tsr_output *output, tsr_target *target) {
+    memset(target, 0, sizeof *target);
+    memcpy(target->file, output->target, sizeof target->file);
+    tsr_folder_of(target->file, target->folder);
+}
+
+void tsr_resume_forget(const tsr_output *output) {
+    tsr_target target;
+    find_target(output, &target);
+    remove_all(&target, output->journal, output->desc.name.file);
+}
 
 static tsr_status check_part(int fd, const tsr_output *output, const tsr_part *part, char *buffer, bool *whole) {
     const tsr_store_desc *desc = &output->desc;
@@ -304,6 +324,7 @@ tsr_status tsr_resume_check(const tsr_output *output, const tsr_part *parts, int
                             bool *whole) {
     tsr_status status = TSR_OK;
     if (first >= count) return TSR_OK;
+    if (output->desc.chunk_rows > 0) return tsr_spill_check(output, parts, count, first, step, whole);
     const int fd = open(output->desc.name.file, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0) return tsr_fail(TSR_ERR_IO, "cannot open '%s': %s", output->desc.name.file, strerror(errno));
     char *buffer = malloc(COPY_BYTES);
@@ -331,7 +352,7 @@ static tsr_status say(const tsr_output *output, const tsr_journal_state *state) 
 }
 
 tsr_status tsr_resume_publishing(const tsr_output *output) {
-    TSR_TRY(save_head(output));
+    if (output->desc.chunk_rows == 0) TSR_TRY(save_head(output));
     return say(output, &(tsr_journal_state){.publishing = true});
 }
 
@@ -339,8 +360,11 @@ tsr_status tsr_resume_publishing(const tsr_output *output) {
 void tsr_resume_published(const tsr_output *output) {
     char head[NAME_CHARS];
     struct stat st;
+    tsr_target target;
     tsr_beside_temporary(output->desc.name.file, ".head", head, sizeof head);
     unlink(head);
+    find_target(output, &target);
+    tsr_spill_remove(&target, output->desc.name.file);
     if (stat(output->target, &st) != 0) return;
     const tsr_journal_state state = {.published = true,
                                      .identity = {st.st_size, st.st_mtim.tv_sec, st.st_mtim.tv_nsec}};

@@ -5,19 +5,28 @@
  *
  * Ranks write blocks of 4 KiB that are theirs alone, each its own process and perhaps its own node. Nothing in it is
  * locked: whoever holds the output's temporary file (output.h) may read and replace the journal. */
-#ifndef TSR_IO_OUTPUT_JOURNAL_H
-#define TSR_IO_OUTPUT_JOURNAL_H
+#ifndef TSR_IO_OUTPUT_RESUME_JOURNAL_H
+#define TSR_IO_OUTPUT_RESUME_JOURNAL_H
 
 #include "io/output/output.h"
 
 #define TSR_JOURNAL_SETTINGS 16384 /* characters that say of what and how C is made */
 #define TSR_JOURNAL_SECONDS 5.0    /* between two commits, at most */
-#define TSR_JOURNAL_GROUP 64       /* parts of one commit, about */
+#define TSR_JOURNAL_GROUP 64       /* times that parts were added, of one commit, about */
 
-/* A part of C as it is stored, all its matrices one below the other. */
+/* Where an encoded chunk waits (spill.h). */
+typedef struct {
+    uint64_t generation; /* of the run that wrote it */
+    int32_t rank, file;  /* likewise */
+    int64_t offset;      /* of its head in the file */
+} tsr_spilled;
+
+/* A part of C as it is stored, all its matrices one below the other; of chunked C a chunk. */
 typedef struct {
     tsr_rect rect;
-    uint32_t sum; /* crc32c of its bytes, row after row */
+    uint32_t sum;   /* crc32c of its bytes, row after row; of a chunk that of its head (tsr_encoded_chunk) */
+    int64_t number; /* of the chunk, */
+    tsr_spilled at; /* and where it is */
 } tsr_part;
 
 typedef struct {
@@ -57,8 +66,9 @@ typedef struct tsr_journal tsr_journal;
  * thread of the journal's, every TSR_JOURNAL_SECONDS in which a part was added, or where many were. */
 tsr_status tsr_journal_open(const char *name, int rank, tsr_status (*sync)(void *context), void *context,
                             tsr_journal **journal);
-/* Any thread: the part has been written. Fails where a commit did. */
-tsr_status tsr_journal_add(tsr_journal *journal, const tsr_part *part);
+uint64_t tsr_journal_generation(const tsr_journal *journal); /* of the run that writes to it */
+/* Any thread: the parts have been written. Fails where a commit did. */
+tsr_status tsr_journal_add(tsr_journal *journal, const tsr_part *parts, int64_t count);
 /* All that was added is recorded when this returns. */
 tsr_status tsr_journal_commit(tsr_journal *journal);
 /* When no rank adds parts any more: a record of the state behind all others, on stable storage. */

@@ -10,9 +10,9 @@
 #include <unistd.h>
 
 #include "io/files/file_bytes.h"
-#include "io/output/journal_private.h"
+#include "io/output/resume/journal_private.h"
 
-#define ROOM (4 * TSR_JOURNAL_GROUP) /* parts that wait, at most */
+#define ROOM (4 * TSR_JOURNAL_GROUP) /* times that parts are added and wait, at most */
 #define RECORDS_OF_A_BLOCK (TSR_JOURNAL_BLOCK / (int64_t)sizeof(tsr_journal_record))
 
 struct tsr_journal {
@@ -27,8 +27,9 @@ struct tsr_journal {
     pthread_mutex_t writing; /* held by the one commit under way */
     pthread_mutex_t lock;    /* of what follows */
     pthread_cond_t moved;
-    tsr_part waiting[ROOM];
-    int count;
+    tsr_part *waiting;
+    int64_t count, room;
+    int added; /* times, by which these came */
     bool ends;
     double first_seconds; /* when the first of those that wait was added */
     tsr_status status;    /* of the first commit that failed */
@@ -50,12 +51,14 @@ static tsr_status sync_records(const tsr_journal *j, int error) {
                     strerror(error));
 }
 
-static tsr_status write_records(tsr_journal *j, const tsr_journal_record *records, int count) {
+static tsr_status write_records(tsr_journal *j, const tsr_part *parts, int64_t count) {
+    tsr_journal_record records[RECORDS_OF_A_BLOCK];
     int error = 0;
-    for (int done = 0; done < count && !error;) {
+    for (int64_t done = 0; done < count && !error;) {
         const int64_t left = RECORDS_OF_A_BLOCK - j->written % RECORDS_OF_A_BLOCK;
-        const int some = (int)tsr_min(left, count - done);
-        error = tsr_write_at(j->fd, records + done, (size_t)some * sizeof *records, place_of(j, j->written));
+        const int64_t some = tsr_min(left, count - done);
+        for (int64_t i = 0; i < some; i++) records[i] = tsr_record_of(&j->image, &parts[done + i]);
+        error = tsr_write_at(j->fd, records, (size_t)some * sizeof *records, place_of(j, j->written));
         done += some;
         j->written += some;
     }
@@ -68,24 +71,24 @@ static tsr_status failed_before(tsr_journal *j) {
     return j->status;
 }
 
-static tsr_status record_parts(tsr_journal *j, const tsr_part *parts, int count) {
-    tsr_journal_record records[ROOM];
+static tsr_status record_parts(tsr_journal *j, const tsr_part *parts, int64_t count) {
     TSR_TRY(j->sync(j->context));
-    for (int i = 0; i < count; i++) records[i] = tsr_record_of(&j->image, &parts[i]);
-    return write_records(j, records, count);
+    return write_records(j, parts, count);
 }
 
 tsr_status tsr_journal_commit(tsr_journal *j) {
-    tsr_part parts[ROOM];
     pthread_mutex_lock(&j->writing);
     pthread_mutex_lock(&j->lock);
-    const int count = j->count;
+    tsr_part *parts = j->waiting;
+    const int64_t count = j->count;
     tsr_status status = failed_before(j);
-    memcpy(parts, j->waiting, (size_t)count * sizeof *parts);
-    j->count = 0;
+    j->waiting = NULL;
+    j->count = j->room = 0;
+    j->added = 0;
     pthread_cond_broadcast(&j->moved);
     pthread_mutex_unlock(&j->lock);
     if (status == TSR_OK && count > 0) status = record_parts(j, parts, count);
+    free(parts);
     pthread_mutex_lock(&j->lock);
     if (status != TSR_OK && j->status == TSR_OK) {
         j->status = status;
@@ -99,8 +102,8 @@ tsr_status tsr_journal_commit(tsr_journal *j) {
 
 /* Under the lock. */
 static bool is_due(const tsr_journal *j) {
-    return j->count >= TSR_JOURNAL_GROUP ||
-           (j->count > 0 && tsr_now_seconds() - j->first_seconds >= TSR_JOURNAL_SECONDS);
+    return j->added >= TSR_JOURNAL_GROUP ||
+           (j->added > 0 && tsr_now_seconds() - j->first_seconds >= TSR_JOURNAL_SECONDS);
 }
 
 static void *commit_now_and_then(void *context) {
@@ -153,14 +156,29 @@ tsr_status tsr_journal_open(const char *name, int rank, tsr_status (*sync)(void 
     return TSR_OK;
 }
 
-tsr_status tsr_journal_add(tsr_journal *j, const tsr_part *part) {
-    pthread_mutex_lock(&j->lock);
-    while (j->threaded && j->count == ROOM && j->status == TSR_OK) pthread_cond_wait(&j->moved, &j->lock);
-    tsr_status status = failed_before(j);
-    if (status == TSR_OK) {
-        if (j->count == 0) j->first_seconds = tsr_now_seconds();
-        j->waiting[j->count++] = *part;
+uint64_t tsr_journal_generation(const tsr_journal *j) { return j->image.head.generation; }
+
+/* Under the lock. */
+static tsr_status let_wait(tsr_journal *j, const tsr_part *parts, int64_t count) {
+    if (j->count + count > j->room) {
+        const int64_t room = 2 * (j->count + count);
+        tsr_part *more = realloc(j->waiting, (size_t)room * sizeof *more);
+        if (!more) return tsr_fail(TSR_ERR_MEMORY, "no memory to note %lld parts of C", (long long)count);
+        j->waiting = more;
+        j->room = room;
     }
+    memcpy(j->waiting + j->count, parts, (size_t)count * sizeof *parts);
+    j->count += count;
+    if (j->added++ == 0) j->first_seconds = tsr_now_seconds();
+    return TSR_OK;
+}
+
+tsr_status tsr_journal_add(tsr_journal *j, const tsr_part *parts, int64_t count) {
+    if (count == 0) return TSR_OK;
+    pthread_mutex_lock(&j->lock);
+    while (j->threaded && j->added >= ROOM && j->status == TSR_OK) pthread_cond_wait(&j->moved, &j->lock);
+    tsr_status status = failed_before(j);
+    if (status == TSR_OK) status = let_wait(j, parts, count);
     const bool due = is_due(j);
     if (due) pthread_cond_broadcast(&j->moved);
     pthread_mutex_unlock(&j->lock);
@@ -191,5 +209,6 @@ void tsr_journal_close(tsr_journal *j) {
     pthread_mutex_destroy(&j->lock);
     pthread_mutex_destroy(&j->writing);
     close(j->fd);
+    free(j->waiting);
     free(j);
 }
