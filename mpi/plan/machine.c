@@ -9,6 +9,7 @@
 #include <string.h>
 
 #define LINE_CHARS 1024
+#define MOST 1e9 /* of any unit: bytes stay within 63 bits */
 #define GIGA 1e9
 #define TERA 1e12
 #define MICRO 1e-6
@@ -50,7 +51,7 @@ static void list_keys(char *list, size_t chars) {
 static tsr_status read_value(const char *file, int line, int key, const char *text, double *value) {
     char *end = NULL;
     double read = strtod(text, &end);
-    if (end == text || *end || !isfinite(read) || read <= 0)
+    if (end == text || *end || !isfinite(read) || read <= 0 || read > MOST)
         return tsr_fail(TSR_ERR_FORMAT,
                         "%s:%d: %s is '%s': write a number above 0, such as 4 or 1.5e3, in the unit of the key's name",
                         file, line, keys[key].name, text);

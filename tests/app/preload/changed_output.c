@@ -1,6 +1,6 @@
 /* Loaded before the C library (LD_PRELOAD): bit TSR_CHANGE_BIT of an unfinished output is changed, TSR_CHANGE_COUNT
  * times (1). TSR_CHANGE_AT=write: in what is written, on its way to the file; =sync: in the file, when rank 0 brings it
- * to stable storage. */
+ * to stable storage. =read: in what is read of a file a.*, on its way to the device. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdio.h>
@@ -22,8 +22,15 @@ static int is_output(int fd) {
     return chars > 4 && strstr(name, ".tessera-") && strcmp(name + chars - 4, ".tmp") == 0;
 }
 
+static int is_a(int fd) {
+    char link[64], name[1024] = "";
+    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    return readlink(link, name, sizeof name - 1) > 0 && strstr(name, "/a.");
+}
+
 static int wanted(const char *when, int fd) {
-    if (strcmp(setting("TSR_CHANGE_AT", ""), when) != 0 || !is_output(fd)) return 0;
+    if (strcmp(setting("TSR_CHANGE_AT", ""), when) != 0) return 0;
+    if (strcmp(when, "read") == 0 ? !is_a(fd) : !is_output(fd)) return 0;
     const int rank = atoi(setting("OMPI_COMM_WORLD_RANK", "0"));
     if (rank > 0 && strcmp(when, "sync") == 0) return 0; /* twice is not at all */
     if (left < 0) left = atoi(setting("TSR_CHANGE_COUNT", "1"));
@@ -55,6 +62,26 @@ ssize_t pwrite64(int fd, const void *from, size_t bytes, off_t offset) {
     ssize_t (*next)(int, const void *, size_t, off_t);
     *(void **)&next = dlsym(RTLD_NEXT, "pwrite64");
     return write_changed(next, fd, from, bytes, offset);
+}
+
+static ssize_t read_changed(int fd, unsigned char *to, ssize_t got, off_t offset) {
+    const long long bit = atoll(setting("TSR_CHANGE_BIT", "0")), at = bit / 8 - offset;
+    if (at < 0 || at >= got || !wanted("read", fd)) return got;
+    to[at] ^= (unsigned char)(1 << bit % 8);
+    left--;
+    return got;
+}
+
+ssize_t pread(int fd, void *to, size_t bytes, off_t offset) {
+    ssize_t (*next)(int, void *, size_t, off_t);
+    *(void **)&next = dlsym(RTLD_NEXT, "pread");
+    return read_changed(fd, to, next(fd, to, bytes, offset), offset);
+}
+
+ssize_t pread64(int fd, void *to, size_t bytes, off_t offset) {
+    ssize_t (*next)(int, void *, size_t, off_t);
+    *(void **)&next = dlsym(RTLD_NEXT, "pread64");
+    return read_changed(fd, to, next(fd, to, bytes, offset), offset);
 }
 
 int fsync(int fd) {

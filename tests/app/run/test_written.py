@@ -75,6 +75,21 @@ def test_device_does_not_see_it():
         assert np.count_nonzero(np.load("c.npy") != right) == 1 and np.load("c.npy").flat[77] != right.flat[77], at
 
 
+def test_read_wrong():
+    """What is changed between A's file and the device makes a product that is right where it is made: --check files
+    alone finds it. The largest exponent bit of an element: nothing small."""
+    make()
+    np.save("a.npy", np.arange(1.0, 6001).reshape(SHAPE[0], 40))
+    bit = 8 * (os.path.getsize("a.npy") - 48000) + 64 * 1234 + 60
+    options = ["multiply", "a.npy", "b.h5", "-o", "c.npy", "--force", "--device", "cpu"]
+    run(*options)
+    right = np.load("c.npy")
+    run(*options, environment=environment("read", bit))
+    assert np.count_nonzero(np.load("c.npy") != right) > 100, "the shim changes nothing"
+    fails(*options, "--check", "files", code=3, says="FAILED", environment=environment("read", bit))
+    assert np.count_nonzero(np.load("c.npy") != right) > 100, "C was replaced"
+
+
 def test_changed_twice():
     """Nothing is published, and the message names file, part and rank."""
     make()

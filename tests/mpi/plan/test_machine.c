@@ -109,6 +109,8 @@ static void test_refusals(void) {
     refused(2, "device_memory_GB = inf", NULL, "above 0");
     refused(2, "device_memory_GB = 1e999", NULL, "above 0");
     refused(0, "gpus_per_node = 4.5", NULL, ":1: gpus_per_node is '4.5'");
+    refused(-1, NULL, "f64_tflops = 2e33",
+            ":15: f64_tflops is '2e33'"); /* fuzz_machine.c: more than 64 bits of bytes */
     refused(-1, NULL, "gpus_per_node = 8", ":15: gpus_per_node was given on line 1 already");
     for (int i = 0; i < LINES; i++) {
         char key[64], says[128];
