@@ -1,0 +1,239 @@
+/* What `exact` products are, element by element: plain functions that the CPU, the GPU and tests share, so that all
+ * have the same bits.
+ *
+ *   C_ij = Σ over ranges of v_ij, in order, each addition rounded in C's type
+ *   v_ij = 2^(-e_i - f_j) · Σ_l a'_il·b'_lj, rounded once;  a'_il = rint(2^e_i · a_il),  b'_lj = rint(2^f_j · b_lj)
+ *
+ * A range is TSR_EXACT_RANGE elements of k, counted from 0. A line is a row of A or a column of B within a range. Its
+ * shift e is the largest for which no sum leaves what the product P of some moduli can tell apart: 2·Σ|a'||b'| < P, by
+ * Cauchy and Schwarz. How many moduli, is one of TSR_EXACT_LEVELS levels. It is chosen for a block of C of
+ * TSR_EXACT_BLOCK rows and columns, counted from 0, and a range: the least that is proved to keep
+ * |ΔC| ≤ f·u·(|A||B|), f = max(4, √k), for each of its elements. Where none is, and where a line has Inf or NaN, v is
+ * one loop in the order of l with fused multiply-add. Every NaN is the same one.
+ * Source: Ozaki, Uchino, Imamura, arXiv 2504.08009 (scheme II); docs/exact.md has the proof. */
+#ifndef TSR_KERNELS_GEMM_EXACT_EXACT_RULES_H
+#define TSR_KERNELS_GEMM_EXACT_EXACT_RULES_H
+
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "kernels/base/dtype.h"
+
+#if defined(__CUDACC__)
+#define TSR_EXACT __host__ __device__ __forceinline__
+#else
+#define TSR_EXACT static inline
+#endif
+#ifdef __cplusplus
+#define TSR_EXACT_CONSTANT constexpr
+#else
+#define TSR_EXACT_CONSTANT
+#endif
+
+#define TSR_EXACT_RANGE 16384
+#define TSR_EXACT_BLOCK 128
+#define TSR_EXACT_LEVELS 3
+#define TSR_EXACT_LOOP TSR_EXACT_LEVELS /* the level of a block that is made by the loop */
+#define TSR_EXACT_MODULI_MOST 16
+
+typedef __int128 tsr_exact_integer;
+typedef unsigned __int128 tsr_exact_natural;
+
+/* ---- moduli ---------------------------------------------------------------------------------- */
+
+/* Pairwise coprime, from the largest on: a level takes the first so many. */
+#define TSR_EXACT_MODULI                                                                                               \
+    { 256, 255, 253, 251, 247, 241, 239, 233, 229, 227, 223, 217, 211, 199, 197, 193 }
+
+/* Moduli of a level. */
+TSR_EXACT TSR_EXACT_CONSTANT int tsr_exact_moduli(tsr_dtype type, int level) {
+    return (type == TSR_F64 ? 14 : 7) + level;
+}
+TSR_EXACT TSR_EXACT_CONSTANT tsr_exact_natural tsr_exact_product(int moduli) {
+    const int all[TSR_EXACT_MODULI_MOST] = TSR_EXACT_MODULI;
+    tsr_exact_natural product = 1;
+    for (int i = 0; i < moduli; i++) product *= (tsr_exact_natural)all[i];
+    return product;
+}
+/* What the squares of a line's numbers, scaled, may sum to: half of the product, less what rounding them to integers
+ * adds: √k/2 to a norm of 2^27 or more, k ≤ TSR_EXACT_RANGE. */
+TSR_EXACT TSR_EXACT_CONSTANT tsr_exact_natural tsr_exact_limit(int moduli) {
+    const tsr_exact_natural half = (tsr_exact_product(moduli) - 1) / 2;
+    return half - (half >> 14);
+}
+
+/* ---- lines ----------------------------------------------------------------------------------- */
+
+/* What a line's elements are like. None of it depends on their order. */
+typedef struct {
+    int exponent;     /* all |a| < 2^exponent; TSR_EXACT_EMPTY for zeros alone */
+    int lowest;       /* all a are multiples of 2^lowest; TSR_EXACT_WHOLE for zeros alone */
+    uint64_t sum;     /* of q = ceil(|a|·2^(15 - exponent)) ≤ 2^15 */
+    uint64_t squares; /* of q */
+} tsr_exact_line;
+
+#define TSR_EXACT_EMPTY (-30000)
+#define TSR_EXACT_WHOLE 30000
+
+TSR_EXACT int64_t tsr_exact_bits(double a) {
+    int64_t bits;
+    memcpy(&bits, &a, sizeof bits);
+    return bits;
+}
+TSR_EXACT double tsr_exact_power(int exponent) { /* 2^exponent, of normal numbers */
+    const int64_t bits = (int64_t)(exponent + 1023) << 52;
+    double power;
+    memcpy(&power, &bits, sizeof power);
+    return power;
+}
+
+/* The least E with |a| < 2^E that the exponent of a tells; 1025 of Inf and NaN. */
+TSR_EXACT int tsr_exact_exponent(double a) {
+    return a == 0 ? TSR_EXACT_EMPTY : (int)(tsr_exact_bits(a) >> 52 & 0x7ff) - 1022;
+}
+/* The place of the lowest bit of a that is set. */
+TSR_EXACT int tsr_exact_lowest(double a) {
+    const int64_t bits = tsr_exact_bits(a), field = bits >> 52 & 0x7ff;
+    const int64_t fraction = (bits & ((int64_t)1 << 52) - 1) | (int64_t)(field != 0) << 52;
+    if (fraction == 0) return TSR_EXACT_WHOLE;
+#ifdef __CUDA_ARCH__
+    const int zeros = __ffsll(fraction) - 1;
+#else
+    const int zeros = __builtin_ctzll((unsigned long long)fraction);
+#endif
+    return (int)(field != 0 ? field : 1) - 1075 + zeros;
+}
+
+/* Whether no shift serves: Inf, NaN, or so small that a scale would leave fp64, or, of fp32, that type. */
+TSR_EXACT bool tsr_exact_refuses(tsr_dtype type, int exponent) {
+    return exponent > 1024 || (exponent != TSR_EXACT_EMPTY && exponent < (type == TSR_F64 ? -960 : -90));
+}
+
+/* ceil(|a|·2^(15 - exponent)), of a line that is not refused; `scale` is that power. */
+TSR_EXACT uint32_t tsr_exact_quantum(double a, double scale) {
+    const double scaled = fabs(a) * scale; /* may be too small for fp64, of elements that count as 1 */
+    return a == 0 ? 0 : scaled < 1 ? 1 : (uint32_t)ceil(scaled);
+}
+TSR_EXACT double tsr_exact_quantum_scale(int exponent) { return tsr_exact_power(15 - exponent); }
+
+/* floor(|a|·2^(7 - exponent)) ≤ 127: magnitudes whose products bound |A||B| from below. */
+TSR_EXACT int tsr_exact_magnitude(double a, double scale) { return (int)(fabs(a) * scale); }
+TSR_EXACT double tsr_exact_magnitude_scale(int exponent) { return tsr_exact_power(7 - exponent); }
+
+/* The largest t with squares·4^t ≤ limit. The line's shift is t + 15 - exponent. */
+TSR_EXACT int tsr_exact_steps(uint64_t squares, tsr_exact_natural limit) {
+    const uint64_t high = (uint64_t)(limit >> 64), low = (uint64_t)limit;
+#ifdef __CUDA_ARCH__
+    const int bits = 64 - __clzll((long long)squares);
+    const int top = high ? 128 - __clzll((long long)high) : 64 - __clzll((long long)low);
+#else
+    const int bits = 64 - __builtin_clzll(squares);
+    const int top = high ? 128 - __builtin_clzll(high) : 64 - __builtin_clzll(low);
+#endif
+    int t = (top - bits) / 2 + 1;
+    while ((tsr_exact_natural)squares << 2 * t > limit) t--; /* three times at most */
+    return t;
+}
+
+/* The integer of an element, below 2^63; `scale` is 2^shift. */
+TSR_EXACT int64_t tsr_exact_rint(double a, double scale) {
+#ifdef __CUDA_ARCH__
+    return __double2ll_rn(a * scale);
+#else
+    return llrint(a * scale);
+#endif
+}
+
+/* ---- levels ---------------------------------------------------------------------------------- */
+
+/* What a line brings to the proof: half the sum of its quanta, and by how much rounding to integers may change an
+ * element at each level, as a power of two: 2^-t; 0 where all are integers already, Inf where the line is refused. */
+typedef struct {
+    double half;
+    double errors[TSR_EXACT_LEVELS];
+    int shifts[TSR_EXACT_LEVELS];
+} tsr_exact_proof;
+
+TSR_EXACT tsr_exact_proof tsr_exact_prove(tsr_dtype type, tsr_exact_line line, const tsr_exact_natural *limits) {
+    tsr_exact_proof proof;
+    const bool refused = tsr_exact_refuses(type, line.exponent);
+    proof.half = refused ? 0 : 0.5 * (double)line.sum;
+    for (int level = 0; level < TSR_EXACT_LEVELS; level++) {
+        const bool zero = line.exponent == TSR_EXACT_EMPTY;
+        const int t = refused || zero ? 0 : tsr_exact_steps(line.squares, limits[level]);
+        const int shift = refused || zero ? 0 : t + 15 - line.exponent;
+        proof.shifts[level] = shift;
+        proof.errors[level] = refused ? (double)INFINITY : zero || line.lowest >= -shift ? 0 : tsr_exact_power(-t);
+    }
+    return proof;
+}
+
+/* What the errors of a level may reach for each unit that the product of magnitudes has, u·(f - 2)·2^16 for k elements
+ * of a range: of f, 1 is for the last rounding, and 1 for what adding ranges loses. All of these functions' products
+ * are exact, so that contracting them to fused ones changes nothing. */
+TSR_EXACT double tsr_exact_allowed(tsr_dtype type, int64_t k) {
+    const double f = k > 16 ? sqrt((double)k) : 4, u = type == TSR_F64 ? 0x1p-53 : 0x1p-24;
+    return (f - 2) * (u * 0x1p16) * (1 - 0x1p-30);
+}
+
+/* Whether a level keeps the bound for the element of C at a row and a column, of which `met` is the product of
+ * magnitudes. Both errors: half a unit of each element of one times the other's size, and of both. */
+TSR_EXACT bool tsr_exact_holds(double half_a, double error_a, double half_b, double error_b, int64_t k, double allowed,
+                               int met) {
+    const double err = half_a * error_b + half_b * error_a + 0.25 * (double)k * (error_a * error_b);
+    return err <= allowed * (double)met;
+}
+/* The level that an element needs. */
+TSR_EXACT int tsr_exact_level(const tsr_exact_proof *a, const tsr_exact_proof *b, int64_t k, double allowed, int met) {
+    for (int level = 0; level < TSR_EXACT_LEVELS; level++)
+        if (tsr_exact_holds(a->half, a->errors[level], b->half, b->errors[level], k, allowed, met)) return level;
+    return TSR_EXACT_LOOP;
+}
+
+/* ---- values ---------------------------------------------------------------------------------- */
+
+/* x·2^exponent rounded once to a number of `digits` bits whose last is worth 2^least or more, to nearest even: as
+ * fp64, which holds it. */
+TSR_EXACT double tsr_exact_rounded(tsr_exact_integer x, int exponent, int digits, int least) {
+    const bool negative = x < 0;
+    const tsr_exact_natural u = negative ? -(tsr_exact_natural)x : (tsr_exact_natural)x;
+    const uint64_t high = (uint64_t)(u >> 64), low = (uint64_t)u;
+    if (u == 0) return 0;
+#ifdef __CUDA_ARCH__
+    const int bits = high ? 128 - __clzll((long long)high) : 64 - __clzll((long long)low);
+#else
+    const int bits = high ? 128 - __builtin_clzll(high) : 64 - __builtin_clzll(low);
+#endif
+    int drop = bits - digits;
+    if (drop < least - exponent) drop = least - exponent;
+    if (drop > bits) return negative ? -0.0 : 0.0;
+    uint64_t kept = drop > 0 ? (drop < 128 ? (uint64_t)(u >> drop) : 0) : low;
+    if (drop > 0) {
+        const tsr_exact_natural half = (tsr_exact_natural)1 << (drop - 1);
+        const tsr_exact_natural lost = drop < 128 ? u & ((half << 1) - 1) : u;
+        kept += lost > half || (lost == half && kept % 2 == 1);
+    } else drop = 0;
+    const double value = ldexp((double)kept, exponent + drop);
+    return negative ? -value : value;
+}
+/* v of an element: the sum of its integers, and the sum of both lines' shifts. fp32: in fp64, which holds it. */
+TSR_EXACT double tsr_exact_value(tsr_dtype type, tsr_exact_integer x, int shifts) {
+    if (type == TSR_F64) return tsr_exact_rounded(x, -shifts, 53, -1074);
+    return tsr_exact_rounded(x, -shifts, 24, -149);
+}
+
+TSR_EXACT double tsr_exact_one_nan_f64(double x) {
+    const int64_t bits = (int64_t)0x7ff8000000000000;
+    double nan;
+    memcpy(&nan, &bits, sizeof nan);
+    return x == x ? x : nan;
+}
+TSR_EXACT float tsr_exact_one_nan_f32(float x) {
+    const int32_t bits = 0x7fc00000;
+    float nan;
+    memcpy(&nan, &bits, sizeof nan);
+    return x == x ? x : nan;
+}
+
+#endif

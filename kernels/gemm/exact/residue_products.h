@@ -1,0 +1,47 @@
+/* Products of planes of bytes by integer arithmetic, for `exact`: C_p = A_p · B_pᵀ for each plane p, both K-major.
+ * Two ways: the tensor cores of sm_90 (residue_products_hopper.cu), and dp4a for all other devices
+ * (residue_products.cu). Same results. All memory is the device's, and not owned. Asynchronous on the stream. */
+#ifndef TSR_KERNELS_GEMM_EXACT_RESIDUE_PRODUCTS_H
+#define TSR_KERNELS_GEMM_EXACT_RESIDUE_PRODUCTS_H
+
+#include "kernels/device/device.h"
+#include "kernels/gemm/exact/exact_rules.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Planes follow each other, rows of a plane too. Rows are multiples of TSR_EXACT_TILE, and so are their bytes. */
+#define TSR_EXACT_TILE 256 /* of C, whose operands are there as a whole */
+#define TSR_EXACT_DEPTH 128
+
+typedef struct {
+    int planes;             /* 1 … TSR_EXACT_MODULI_MOST: of the first so many moduli */
+    int64_t m, n, k;        /* of C and the sums; k ≤ TSR_EXACT_RANGE */
+    const int8_t *a;        /* planes × rows_a × depth bytes. From row m on anything, from k on zeros */
+    const int8_t *b;        /* planes × rows_b × depth bytes. From row n on anything, from k on zeros */
+    int64_t rows_a, rows_b; /* m and n rounded up to TSR_EXACT_TILE */
+    int64_t depth;          /* k rounded up to TSR_EXACT_DEPTH */
+    /* Which blocks of C are wanted, TSR_EXACT_BLOCK rows and columns each: those whose entry is `wanted`, of
+     * (rows_a / TSR_EXACT_BLOCK) × (rows_b / TSR_EXACT_BLOCK). Those past the last row or column never are. A tile
+     * with one is made as a whole, others are not touched. NULL: all are wanted. */
+    const unsigned *blocks;
+    unsigned wanted;
+    void *workspace; /* tsr_residue_workspace(m, n) bytes */
+} tsr_residue_args;
+
+size_t tsr_residue_workspace(int64_t m, int64_t n);
+
+/* c: planes × rows_a × rows_b bytes: the sums modulo each plane's modulus, in [-p/2, p/2]. */
+tsr_status tsr_residue_products(tsr_device *device, tsr_stream *stream, const tsr_residue_args *args, int8_t *c);
+
+/* Of the one plane of magnitudes (0 … 127): raises needed[block] (as `blocks` is laid out) to the level that any of its
+ * elements, within m × n, needs: tsr_exact_level of its row's and column's proof and its sum. */
+tsr_status tsr_residue_levels(tsr_device *device, tsr_stream *stream, const tsr_residue_args *args,
+                              const tsr_exact_proof *rows, const tsr_exact_proof *columns, double allowed,
+                              unsigned *needed);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
