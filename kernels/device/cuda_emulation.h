@@ -150,6 +150,23 @@ template <typename To, typename From> static inline To tsr_emulation_bits(From f
     memcpy(&to, &from, sizeof to);
     return to;
 }
+static inline long long __double2ll_rn(double a) { return llrint(a); }
+/* Bytes of x and y, by the four low nibbles of `which`: 0 to 3 of x, 4 to 7 of y. */
+static inline unsigned __byte_perm(unsigned x, unsigned y, unsigned which) {
+    const unsigned long long both = (unsigned long long)y << 32 | x;
+    unsigned word = 0;
+    for (int byte = 0; byte < 4; byte++) word |= (unsigned)(both >> 8 * (which >> 4 * byte & 7) & 0xff) << 8 * byte;
+    return word;
+}
+static inline unsigned __dp4a(unsigned a, unsigned b, unsigned sum) {
+    for (int byte = 0; byte < 4; byte++) sum += (a >> 8 * byte & 0xff) * (b >> 8 * byte & 0xff);
+    return sum;
+}
+/* The larger of each signed half. */
+static inline unsigned __vmaxs2(unsigned a, unsigned b) {
+    const int16_t low = max((int16_t)a, (int16_t)b), high = max((int16_t)(a >> 16), (int16_t)(b >> 16));
+    return (unsigned)(uint16_t)high << 16 | (uint16_t)low;
+}
 static inline unsigned __float_as_uint(float a) { return tsr_emulation_bits<unsigned>(a); }
 static inline float __uint_as_float(unsigned a) { return tsr_emulation_bits<float>(a); }
 static inline double __longlong_as_double(long long a) { return tsr_emulation_bits<double>(a); }

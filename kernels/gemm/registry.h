@@ -17,7 +17,9 @@ extern "C" {
     X(reference_f32)                                                                                                   \
     X(reference_f64)                                                                                                   \
     X(blas_f32)                                                                                                        \
-    X(blas_f64)
+    X(blas_f64)                                                                                                        \
+    X(exact_cpu_f32)                                                                                                   \
+    X(exact_cpu_f64)
 
 /* With CUDA (TSR_HAVE_CUDA) or its host emulation (TSR_EMULATE_CUDA). */
 #define TSR_GEMM_CUDA_LIST(X)                                                                                          \
@@ -33,7 +35,11 @@ extern "C" {
     X(simt_f64)                                                                                                        \
     X(batched_f32)                                                                                                     \
     X(compensated_f32)                                                                                                 \
-    X(compensated_f64)
+    X(compensated_f64)                                                                                                 \
+    X(exact_f32)                                                                                                       \
+    X(exact_f64)                                                                                                       \
+    X(residues_f32)                                                                                                    \
+    X(residues_f64)
 
 /* With CUDA code for sm_90a (TSR_HAVE_HOPPER). */
 #define TSR_GEMM_HOPPER_LIST(X)                                                                                        \

@@ -9,7 +9,7 @@
  * Cauchy and Schwarz. How many moduli, is one of TSR_EXACT_LEVELS levels. It is chosen for a block of C of
  * TSR_EXACT_BLOCK rows and columns, counted from 0, and a range: the least that is proved to keep
  * |ΔC| ≤ f·u·(|A||B|), f = max(4, √k), for each of its elements. Where none is, and where a line has Inf or NaN, v is
- * one loop in the order of l with fused multiply-add. Every NaN is the same one.
+ * one loop in the order of l with fused multiply-add in fp64, rounded to C's type. Every NaN is the same one.
  * Source: Ozaki, Uchino, Imamura, arXiv 2504.08009 (scheme II); docs/exact.md has the proof. */
 #ifndef TSR_KERNELS_GEMM_EXACT_EXACT_RULES_H
 #define TSR_KERNELS_GEMM_EXACT_EXACT_RULES_H
@@ -36,6 +36,9 @@
 #define TSR_EXACT_LEVELS 3
 #define TSR_EXACT_LOOP TSR_EXACT_LEVELS /* the level of a block that is made by the loop */
 #define TSR_EXACT_MODULI_MOST 16
+
+#define TSR_EXACT_WHAT "exact integer products of rounded operands: the same bits everywhere"
+#define TSR_EXACT_ERROR_FACTOR 4.0 /* times k: max(4, √k) is less */
 
 typedef __int128 tsr_exact_integer;
 typedef unsigned __int128 tsr_exact_natural;
@@ -65,14 +68,16 @@ TSR_EXACT TSR_EXACT_CONSTANT tsr_exact_natural tsr_exact_limit(int moduli) {
 
 /* ---- lines ----------------------------------------------------------------------------------- */
 
-/* What a line's elements are like. None of it depends on their order. */
+/* What elements are like: of a part, TSR_EXACT_PART of a line, counted from the range's beginning, or of a line. None
+ * of it depends on an order. */
 typedef struct {
     int exponent;     /* all |a| < 2^exponent; TSR_EXACT_EMPTY for zeros alone */
     int lowest;       /* all a are multiples of 2^lowest; TSR_EXACT_WHOLE for zeros alone */
-    uint64_t sum;     /* of q = ceil(|a|·2^(15 - exponent)) ≤ 2^15 */
-    uint64_t squares; /* of q */
+    uint64_t sum;     /* of q, where |a| ≤ q·2^(exponent - 15), rounded up */
+    uint64_t squares; /* of q², rounded up */
 } tsr_exact_line;
 
+#define TSR_EXACT_PART 128
 #define TSR_EXACT_EMPTY (-30000)
 #define TSR_EXACT_WHOLE 30000
 
@@ -88,14 +93,23 @@ TSR_EXACT double tsr_exact_power(int exponent) { /* 2^exponent, of normal number
     return power;
 }
 
+/* Exponents below it count as it: scales for them would leave fp64, or, of fp32, that type. */
+TSR_EXACT int tsr_exact_floor(tsr_dtype type) { return type == TSR_F64 ? -960 : -90; }
+/* Whether no shift serves a line: Inf, NaN, or nothing above the floor. */
+TSR_EXACT bool tsr_exact_refuses(tsr_dtype type, int exponent) {
+    return exponent > 1024 || exponent == tsr_exact_floor(type);
+}
+
 /* The least E with |a| < 2^E that the exponent of a tells; 1025 of Inf and NaN. */
-TSR_EXACT int tsr_exact_exponent(double a) {
-    return a == 0 ? TSR_EXACT_EMPTY : (int)(tsr_exact_bits(a) >> 52 & 0x7ff) - 1022;
+TSR_EXACT int tsr_exact_exponent(tsr_dtype type, double a) {
+    const int exponent = (int)(tsr_exact_bits(a) >> 52 & 0x7ff) - 1022, least = tsr_exact_floor(type);
+    return a == 0 ? TSR_EXACT_EMPTY : exponent < least ? least : exponent;
 }
 /* The place of the lowest bit of a that is set. */
 TSR_EXACT int tsr_exact_lowest(double a) {
-    const int64_t bits = tsr_exact_bits(a), field = bits >> 52 & 0x7ff;
-    const int64_t fraction = (bits & ((int64_t)1 << 52) - 1) | (int64_t)(field != 0) << 52;
+    const int64_t bits = tsr_exact_bits(a);
+    const int64_t field = bits >> 52 & 0x7ff;
+    const int64_t fraction = (bits & (((int64_t)1 << 52) - 1)) | (int64_t)(field != 0) << 52;
     if (fraction == 0) return TSR_EXACT_WHOLE;
 #ifdef __CUDA_ARCH__
     const int zeros = __ffsll(fraction) - 1;
@@ -105,21 +119,32 @@ TSR_EXACT int tsr_exact_lowest(double a) {
     return (int)(field != 0 ? field : 1) - 1075 + zeros;
 }
 
-/* Whether no shift serves: Inf, NaN, or so small that a scale would leave fp64, or, of fp32, that type. */
-TSR_EXACT bool tsr_exact_refuses(tsr_dtype type, int exponent) {
-    return exponent > 1024 || (exponent != TSR_EXACT_EMPTY && exponent < (type == TSR_F64 ? -960 : -90));
-}
-
-/* ceil(|a|·2^(15 - exponent)), of a line that is not refused; `scale` is that power. */
+/* q of an element of a part with this exponent, up to 2^15: ceil(|a|·2^(15 - exponent)); `scale` is that power. */
 TSR_EXACT uint32_t tsr_exact_quantum(double a, double scale) {
     const double scaled = fabs(a) * scale; /* may be too small for fp64, of elements that count as 1 */
     return a == 0 ? 0 : scaled < 1 ? 1 : (uint32_t)ceil(scaled);
 }
-TSR_EXACT double tsr_exact_quantum_scale(int exponent) { return tsr_exact_power(15 - exponent); }
+TSR_EXACT double tsr_exact_quantum_scale(int exponent) { /* 0 for parts that have no quanta */
+    return exponent == TSR_EXACT_EMPTY || exponent > 1024 ? 0 : tsr_exact_power(15 - exponent);
+}
+/* x / 2^by, rounded up. */
+TSR_EXACT uint64_t tsr_exact_lowered(uint64_t x, int by) {
+    if (by > 62) return x > 0;
+    return (x + (((uint64_t)1 << by) - 1)) >> by;
+}
+/* Adds a part to its line, whose `exponent` is that of all its parts already. */
+TSR_EXACT void tsr_exact_join(tsr_exact_line *line, tsr_exact_line part) {
+    if (part.exponent == TSR_EXACT_EMPTY) return;
+    line->sum += tsr_exact_lowered(part.sum, line->exponent - part.exponent);
+    line->squares += tsr_exact_lowered(part.squares, 2 * (line->exponent - part.exponent));
+}
 
-/* floor(|a|·2^(7 - exponent)) ≤ 127: magnitudes whose products bound |A||B| from below. */
-TSR_EXACT int tsr_exact_magnitude(double a, double scale) { return (int)(fabs(a) * scale); }
-TSR_EXACT double tsr_exact_magnitude_scale(int exponent) { return tsr_exact_power(7 - exponent); }
+/* floor(|a|·2^(7 - exponent)) ≤ 127, of a line's exponent: magnitudes whose products bound |A||B| from below. `scale`
+ * is that power, or 0 for lines that have none. */
+TSR_EXACT int tsr_exact_magnitude(double a, double scale) { return scale == 0 ? 0 : (int)(fabs(a) * scale); }
+TSR_EXACT double tsr_exact_magnitude_scale(tsr_dtype type, int exponent) {
+    return exponent == TSR_EXACT_EMPTY || tsr_exact_refuses(type, exponent) ? 0 : tsr_exact_power(7 - exponent);
+}
 
 /* The largest t with squares·4^t ≤ limit. The line's shift is t + 15 - exponent. */
 TSR_EXACT int tsr_exact_steps(uint64_t squares, tsr_exact_natural limit) {
@@ -153,12 +178,14 @@ typedef struct {
     double half;
     double errors[TSR_EXACT_LEVELS];
     int shifts[TSR_EXACT_LEVELS];
+    int exponent; /* the line's */
 } tsr_exact_proof;
 
 TSR_EXACT tsr_exact_proof tsr_exact_prove(tsr_dtype type, tsr_exact_line line, const tsr_exact_natural *limits) {
     tsr_exact_proof proof;
     const bool refused = tsr_exact_refuses(type, line.exponent);
     proof.half = refused ? 0 : 0.5 * (double)line.sum;
+    proof.exponent = line.exponent;
     for (int level = 0; level < TSR_EXACT_LEVELS; level++) {
         const bool zero = line.exponent == TSR_EXACT_EMPTY;
         const int t = refused || zero ? 0 : tsr_exact_steps(line.squares, limits[level]);

@@ -1,0 +1,293 @@
+/* Operation: C = A·B or C += A·B, fp64 or fp32, row-major, any shape, exact between two roundings (exact_rules.h): the
+ *   same bits on every GPU and on the CPU, however C and k are cut at multiples of TSR_EXACT_BLOCK and TSR_EXACT_RANGE.
+ * Mapping: for each range of k and each block of C of up to EDGE rows and columns: lines are looked at and converted to
+ *   residues (exact_convert.h), a product of magnitudes decides which level each block of C needs, and each level's
+ *   blocks are multiplied modulo every modulus (residue_products.h), put together by the Chinese remainder theorem, and
+ *   rounded; what no level holds is made by a loop. `residues` makes all blocks at level 0, without proof.
+ * Memory: in the workspace, a byte for each element of A, B and C and each modulus, of at most EDGE rows and columns.
+ * Requirements: none; fast on sm_90, whose tensor cores multiply bytes.
+ * Reference: Ozaki, Uchino, Imamura, arXiv 2504.08009; docs/exact.md. */
+#include "kernels/gemm/exact/exact_combine.h"
+#include "kernels/gemm/exact/exact_convert.h"
+#include "kernels/gemm/exact/residue_products.h"
+#include "kernels/gemm/registry.h"
+
+namespace {
+
+using exact::Operand;
+
+constexpr int64_t EDGE = 16384;
+constexpr int BLOCK = TSR_EXACT_BLOCK;
+constexpr unsigned OPEN = 99; /* of a block whose level a product of magnitudes decides */
+
+/* ---- levels ---------------------------------------------------------------------------------- */
+
+/* A thread a block of C: whether its lines lose nothing at level 0, which needs no proof. */
+__global__ void open_blocks(unsigned *open, int across, int blocks, const unsigned *rough_a, const unsigned *rough_b) {
+    for (int at = (int)(blockIdx.x * blockDim.x + threadIdx.x); at < blocks; at += (int)(gridDim.x * blockDim.x))
+        open[at] = rough_a[at / across] | rough_b[at % across] ? OPEN : 0;
+}
+
+/* A thread a block of C: its level is wanted of its rows and columns. */
+__global__ void note_levels(const unsigned *levels, int across, int blocks, unsigned *of_a, unsigned *of_b) {
+    for (int at = (int)(blockIdx.x * blockDim.x + threadIdx.x); at < blocks; at += (int)(gridDim.x * blockDim.x)) {
+        atomicOr(of_a + at / across, 1u << levels[at]);
+        atomicOr(of_b + at % across, 1u << levels[at]);
+    }
+}
+
+/* ---- how the workspace is cut ---------------------------------------------------------------- */
+
+struct Sizes {
+    int64_t m, n, k; /* of the largest block of C, and range */
+    int64_t rows_a, rows_b, depth, parts;
+    int across, blocks; /* of TSR_EXACT_BLOCK rows and columns */
+};
+Sizes sizes_of(int64_t m, int64_t n, int64_t k) {
+    Sizes s;
+    s.m = tsr_min(m, EDGE);
+    s.n = tsr_min(n, EDGE);
+    s.k = tsr_min(k, TSR_EXACT_RANGE);
+    s.rows_a = tsr_round_up(s.m, TSR_EXACT_TILE);
+    s.rows_b = tsr_round_up(s.n, TSR_EXACT_TILE);
+    s.depth = tsr_round_up(s.k, TSR_EXACT_DEPTH);
+    s.parts = s.depth / TSR_EXACT_PART;
+    s.across = (int)(s.rows_b / BLOCK);
+    s.blocks = (int)(s.rows_a / BLOCK) * s.across;
+    return s;
+}
+
+/* What stands in the workspace, each at a multiple of 1024 bytes. */
+struct Places {
+    tsr_exact_proof *proof_a, *proof_b;
+    tsr_exact_line *parts_b;
+    /* rough_a, rough_b, levels_a, levels_b, levels: one after the other, cleared together */
+    unsigned *rough_a, *rough_b, *levels_a, *levels_b, *levels, *open;
+    size_t cleared_bytes;
+    int8_t *magnitudes_a, *magnitudes_b, *planes_a, *planes_b, *planes_c;
+    void *products;
+    size_t bytes;
+};
+
+template <typename X> X *take(unsigned char *base, size_t *at, int64_t count) {
+    X *place = (X *)(base + *at);
+    *at += (size_t)tsr_round_up(count * (int64_t)sizeof(X), 1024);
+    return place;
+}
+
+Places places_of(void *workspace, const Sizes &s, int planes, bool proves) {
+    unsigned char *base = (unsigned char *)workspace;
+    const int64_t rows = s.rows_a / BLOCK, columns = s.across;
+    size_t at = 0;
+    Places p;
+    p.proof_a = take<tsr_exact_proof>(base, &at, s.m);
+    p.proof_b = take<tsr_exact_proof>(base, &at, s.n);
+    p.parts_b = take<tsr_exact_line>(base, &at, s.parts * s.n);
+    p.rough_a = take<unsigned>(base, &at, 2 * (rows + columns) + s.blocks);
+    p.rough_b = p.rough_a + rows;
+    p.levels_a = p.rough_b + columns;
+    p.levels_b = p.levels_a + rows;
+    p.levels = p.levels_b + columns;
+    p.cleared_bytes = (size_t)(2 * (rows + columns) + s.blocks) * sizeof(unsigned);
+    p.open = take<unsigned>(base, &at, s.blocks);
+    p.magnitudes_a = take<int8_t>(base, &at, proves ? s.rows_a * s.depth : 0);
+    p.magnitudes_b = take<int8_t>(base, &at, proves ? s.rows_b * s.depth : 0);
+    p.planes_a = take<int8_t>(base, &at, planes * s.rows_a * s.depth);
+    p.planes_b = take<int8_t>(base, &at, planes * s.rows_b * s.depth);
+    p.planes_c = take<int8_t>(base, &at, planes * s.rows_a * s.rows_b);
+    p.products = take<unsigned char>(base, &at, (int64_t)tsr_residue_workspace(s.m, s.n));
+    p.bytes = at;
+    return p;
+}
+
+/* ---- a block of C and a range of k ----------------------------------------------------------- */
+
+template <typename T> struct Run {
+    tsr_device *device;
+    tsr_stream *stream;
+    Sizes s;
+    Places p;
+    Operand<T> a, b;
+    exact::Target<T> c;
+    bool proves;
+};
+
+template <typename T, int COUNT> tsr_status multiply_level(const Run<T> &r, int level) {
+    const tsr_residue_args args = {.planes = COUNT,
+                                   .m = r.s.m,
+                                   .n = r.s.n,
+                                   .k = r.s.k,
+                                   .a = r.p.planes_a,
+                                   .b = r.p.planes_b,
+                                   .rows_a = r.s.rows_a,
+                                   .rows_b = r.s.rows_b,
+                                   .depth = r.s.depth,
+                                   .blocks = r.proves ? r.p.levels : nullptr,
+                                   .wanted = (unsigned)level,
+                                   .workspace = r.p.products};
+    TSR_TRY(tsr_residue_products(r.device, r.stream, &args, r.p.planes_c));
+    return exact::combine_launch<T, COUNT>(r.stream, r.c, level);
+}
+
+/* Looks at all lines, and converts them for level 0. */
+template <typename T, int COUNT> tsr_status look(const Run<T> &r) {
+    dim3 rows, columns, tiles;
+    TSR_TRY(tsr_cuda_grid(1, r.s.m, 1, 1, &rows));
+    TSR_TRY(tsr_cuda_grid(1, r.s.n, 1, exact::WARPS, &columns));
+    TSR_TRY(tsr_cuda_grid(r.s.depth, r.s.n, TSR_EXACT_PART, exact::COLUMNS, &tiles));
+    TSR_TRY(TSR_LAUNCH((exact::look_at_rows<T, COUNT>), rows, exact::THREADS, 0, r.stream, r.a));
+    TSR_TRY(TSR_LAUNCH((exact::look_at_columns<T>), tiles, exact::THREADS, 0, r.stream, r.b));
+    TSR_TRY(TSR_LAUNCH((exact::prove_columns<T>), columns, exact::THREADS, 0, r.stream, r.b));
+    return TSR_LAUNCH((exact::convert_columns<T, COUNT>), tiles, exact::THREADS, 0, r.stream, r.b, 0);
+}
+
+/* Decides which level each block needs. */
+template <typename T> tsr_status decide(const Run<T> &r) {
+    constexpr int threads = 256;
+    dim3 grid;
+    TSR_TRY(tsr_cuda_grid(1, r.s.blocks, 1, threads, &grid));
+    const tsr_residue_args args = {.planes = 1,
+                                   .m = r.s.m,
+                                   .n = r.s.n,
+                                   .k = r.s.k,
+                                   .a = r.p.magnitudes_a,
+                                   .b = r.p.magnitudes_b,
+                                   .rows_a = r.s.rows_a,
+                                   .rows_b = r.s.rows_b,
+                                   .depth = r.s.depth,
+                                   .blocks = r.p.open,
+                                   .wanted = OPEN,
+                                   .workspace = r.p.products};
+    TSR_TRY(TSR_LAUNCH(open_blocks, grid, threads, 0, r.stream, r.p.open, r.s.across, r.s.blocks, r.p.rough_a,
+                       r.p.rough_b));
+    TSR_TRY(tsr_residue_levels(r.device, r.stream, &args, r.p.proof_a, r.p.proof_b,
+                               tsr_exact_allowed(exact::TYPE<T>, r.s.k), r.p.levels));
+    return TSR_LAUNCH(note_levels, grid, threads, 0, r.stream, r.p.levels, r.s.across, r.s.blocks, r.p.levels_a,
+                      r.p.levels_b);
+}
+
+template <typename T, int COUNT> tsr_status make_level(const Run<T> &r, int level) {
+    Operand<T> a = r.a, b = r.b;
+    dim3 rows, tiles;
+    a.magnitudes = b.magnitudes = nullptr;
+    TSR_TRY(tsr_cuda_grid(1, r.s.m, 1, 1, &rows));
+    TSR_TRY(tsr_cuda_grid(r.s.depth, r.s.n, TSR_EXACT_PART, exact::COLUMNS, &tiles));
+    TSR_TRY(TSR_LAUNCH((exact::convert_rows<T, COUNT>), rows, exact::THREADS, 0, r.stream, a, level));
+    TSR_TRY(TSR_LAUNCH((exact::convert_columns<T, COUNT>), tiles, exact::THREADS, 0, r.stream, b, level));
+    return multiply_level<T, COUNT>(r, level);
+}
+
+template <typename T> tsr_status make(const Run<T> &r) {
+    constexpr int COUNT = exact::TYPE<T> == TSR_F64 ? 14 : 7;
+    static_assert(TSR_EXACT_LEVELS == 3);
+    TSR_TRY(TSR_CUDA(cudaMemsetAsync(r.p.rough_a, 0, r.p.cleared_bytes, tsr_cuda_stream(r.stream))));
+    TSR_TRY((look<T, COUNT>(r)));
+    if (r.proves) TSR_TRY(decide(r));
+    TSR_TRY((multiply_level<T, COUNT>(r, 0)));
+    if (!r.proves) return TSR_OK;
+    TSR_TRY((make_level<T, COUNT + 1>(r, 1)));
+    TSR_TRY((make_level<T, COUNT + 2>(r, 2)));
+    return exact::loop_launch<T>(r.stream, r.a, r.b, r.c);
+}
+
+/* ---- the kernel as the contract wants it ----------------------------------------------------- */
+
+template <typename T> constexpr int planes_of(bool proves) {
+    return tsr_exact_moduli(exact::TYPE<T>, proves ? TSR_EXACT_LEVELS - 1 : 0);
+}
+
+template <typename T, bool PROVES> size_t workspace_bytes(int64_t m, int64_t n, int64_t k) {
+    return k == 0 ? 0 : places_of(nullptr, sizes_of(m, n, k), planes_of<T>(PROVES), PROVES).bytes;
+}
+
+template <typename T> Operand<T> operand_of(const T *data, int64_t ld, int64_t lines, const Sizes &s, int64_t rows) {
+    Operand<T> x = {};
+    x.data = data;
+    x.ld = ld;
+    x.lines = lines;
+    x.k = s.k;
+    x.rows = rows;
+    x.depth = s.depth;
+    for (int level = 0; level < TSR_EXACT_LEVELS; level++)
+        x.limits[level] = tsr_exact_limit(tsr_exact_moduli(exact::TYPE<T>, level));
+    return x;
+}
+
+template <typename T, bool PROVES>
+tsr_status launch_block(tsr_device *device, tsr_stream *stream, const tsr_gemm_args *args) {
+    Run<T> r = {device, stream, sizes_of(args->m, args->n, args->k), {}, {}, {}, {}, PROVES};
+    r.p = places_of(args->workspace, r.s, planes_of<T>(PROVES), PROVES);
+    r.a = operand_of((const T *)args->a, args->lda, args->m, r.s, r.s.rows_a);
+    r.a.proof = r.p.proof_a;
+    r.a.magnitudes = PROVES ? r.p.magnitudes_a : nullptr;
+    r.a.planes = r.p.planes_a;
+    r.a.rough = r.p.rough_a;
+    r.a.levels = r.p.levels_a;
+    r.b = operand_of((const T *)args->b, args->ldb, args->n, r.s, r.s.rows_b);
+    r.b.parts = r.p.parts_b;
+    r.b.proof = r.p.proof_b;
+    r.b.magnitudes = PROVES ? r.p.magnitudes_b : nullptr;
+    r.b.planes = r.p.planes_b;
+    r.b.rough = r.p.rough_b;
+    r.b.levels = r.p.levels_b;
+    r.c = {(T *)args->c, args->ldc,   args->m,     args->n,    args->accumulate, r.p.planes_c, r.s.rows_a,
+           r.s.rows_b,   r.p.proof_a, r.p.proof_b, r.p.levels, r.s.across,       PROVES};
+    return make(r);
+}
+
+template <typename T, bool PROVES>
+tsr_status launch(tsr_device *device, tsr_stream *stream, const tsr_gemm_args *args) {
+    if (args->k == 0 && args->accumulate) return TSR_OK;
+    if (args->k == 0)
+        return TSR_CUDA(cudaMemset2DAsync(args->c, (size_t)args->ldc * sizeof(T), 0, (size_t)args->n * sizeof(T),
+                                          (size_t)args->m, tsr_cuda_stream(stream)));
+    for (int64_t l = 0; l < args->k; l += TSR_EXACT_RANGE)
+        for (int64_t i = 0; i < args->m; i += EDGE)
+            for (int64_t j = 0; j < args->n; j += EDGE) {
+                tsr_gemm_args part = *args;
+                part.m = tsr_min(EDGE, args->m - i);
+                part.n = tsr_min(EDGE, args->n - j);
+                part.k = tsr_min(TSR_EXACT_RANGE, args->k - l);
+                part.a = (const T *)args->a + i * args->lda + l;
+                part.b = (const T *)args->b + l * args->ldb + j;
+                part.c = (T *)args->c + i * args->ldc + j;
+                part.accumulate = args->accumulate || l > 0;
+                TSR_TRY((launch_block<T, PROVES>(device, stream, &part)));
+            }
+    return TSR_OK;
+}
+
+/* Of the products: tiles, and the bytes that conversion, products and the last step move. */
+template <typename T, bool PROVES>
+tsr_status shape(tsr_device *, int64_t m, int64_t n, int64_t k, tsr_gemm_shape *out) {
+    const double planes = tsr_exact_moduli(exact::TYPE<T>, 0), operands = (double)m * (double)k + (double)k * (double)n;
+    *out = tsr_gemm_shape();
+    out->tile_m = out->tile_n = TSR_EXACT_TILE;
+    out->tile_k = TSR_EXACT_DEPTH;
+    out->threads = exact::THREADS;
+    out->bytes = operands * (2.0 * sizeof(T) + (PROVES ? planes + 1 : planes)) +
+                 planes * ((double)m * (double)k * (double)tsr_ceil_div(n, TSR_EXACT_TILE) +
+                           (double)k * (double)n * (double)tsr_ceil_div(m, TSR_EXACT_TILE)) +
+                 (double)m * (double)n * (2 * planes + sizeof(T));
+    return TSR_OK;
+}
+
+template <typename T, bool PROVES> constexpr tsr_gemm_kernel table() {
+    return tsr_gemm_cuda_kernel(exact::TYPE<T>, exact::TYPE<T>,
+                                {.name = PROVES ? "exact" : "residues",
+                                 .what = PROVES ? TSR_EXACT_WHAT : "as exact, without the proof of its error",
+                                 .accuracy = PROVES ? TSR_ACCURACY_IEEE : TSR_ACCURACY_FAST,
+                                 .error_factor = TSR_EXACT_ERROR_FACTOR,
+                                 .error_grows = true,
+                                 .speed_rank = 0,
+                                 .workspace_bytes = workspace_bytes<T, PROVES>,
+                                 .shape = shape<T, PROVES>,
+                                 .launch = launch<T, PROVES>});
+}
+
+} // namespace
+
+const tsr_gemm_kernel tsr_gemm_exact_f32 = table<float, true>();
+const tsr_gemm_kernel tsr_gemm_exact_f64 = table<double, true>();
+const tsr_gemm_kernel tsr_gemm_residues_f32 = table<float, false>();
+const tsr_gemm_kernel tsr_gemm_residues_f64 = table<double, false>();

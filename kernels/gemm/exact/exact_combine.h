@@ -1,0 +1,135 @@
+/* The last steps of `exact` on CUDA devices: elements of C from their residues by the Chinese remainder theorem, and
+ * blocks that no level holds, by a loop. Device code and its launches, for exact.cu alone. */
+#ifndef TSR_KERNELS_GEMM_EXACT_EXACT_COMBINE_H
+#define TSR_KERNELS_GEMM_EXACT_EXACT_COMBINE_H
+
+#include "kernels/gemm/exact/exact_convert.h"
+#include "kernels/gemm/exact/exact_moduli.h"
+
+namespace exact {
+
+/* C, and what it is made from. */
+template <typename T> struct Target {
+    T *c;
+    int64_t ldc, m, n;
+    bool accumulate;
+    const int8_t *planes; /* COUNT × rows × columns */
+    int64_t rows, columns;
+    const tsr_exact_proof *proof_a, *proof_b;
+    const unsigned *levels; /* of blocks of TSR_EXACT_BLOCK, `across` a row of them */
+    int across;
+    bool proved; /* else all are of level 0 */
+
+    __device__ __forceinline__ int level_at(int64_t row, int64_t col) const {
+        return proved ? (int)levels[row / TSR_EXACT_BLOCK * across + col / TSR_EXACT_BLOCK] : 0;
+    }
+};
+
+__device__ __forceinline__ double one_nan(double x) { return tsr_exact_one_nan_f64(x); }
+__device__ __forceinline__ float one_nan(float x) { return tsr_exact_one_nan_f32(x); }
+
+template <typename T> __device__ __forceinline__ void put(const Target<T> &t, int64_t row, int64_t col, T value) {
+    T *c = t.c + row * t.ldc + col;
+    *c = one_nan(t.accumulate ? *c + value : value);
+}
+
+/* ---- residues to elements -------------------------------------------------------------------- */
+
+constexpr int ACROSS = 32, DOWN = 8; /* threads of a block; each takes four neighbours of a row */
+
+/* Words of four elements of a modulus to words of four moduli of an element. */
+__device__ __forceinline__ void transpose(unsigned (&w)[4]) {
+    const unsigned a = __byte_perm(w[0], w[1], 0x5140), b = __byte_perm(w[2], w[3], 0x5140);
+    const unsigned c = __byte_perm(w[0], w[1], 0x7362), d = __byte_perm(w[2], w[3], 0x7362);
+    w[0] = __byte_perm(a, b, 0x5410);
+    w[1] = __byte_perm(a, b, 0x7632);
+    w[2] = __byte_perm(c, d, 0x5410);
+    w[3] = __byte_perm(c, d, 0x7632);
+}
+
+template <typename T, int COUNT>
+__device__ __forceinline__ void combine_four(const Target<T> &t, int64_t row, int64_t col, int level) {
+    constexpr int WORDS = Moduli<COUNT>::WORDS;
+    const int8_t *from = t.planes + row * t.columns + col;
+    const int64_t plane_bytes = t.rows * t.columns;
+    unsigned words[WORDS][4] = {};
+#pragma unroll
+    for (int i = 0; i < COUNT; i++)
+        words[i / 4][i % 4] = __ldcs(reinterpret_cast<const unsigned *>(from + i * plane_bytes));
+#pragma unroll
+    for (int w = 0; w < WORDS; w++) transpose(words[w]);
+    const int shift = t.proof_a[row].shifts[level];
+#pragma unroll
+    for (int e = 0; e < 4; e++) {
+        unsigned r[WORDS];
+#pragma unroll
+        for (int w = 0; w < WORDS; w++) r[w] = words[w][e];
+        if (col + e < t.n)
+            put(t, row, col + e, (T)value_of<TYPE<T>>(integer_from<COUNT>(r), shift, t.proof_b[col + e].shifts[level]));
+    }
+}
+
+template <typename T, int COUNT> __global__ void __launch_bounds__(ACROSS *DOWN) combine(const Target<T> t, int level) {
+    const int64_t first = ((int64_t)blockIdx.x * ACROSS + threadIdx.x % ACROSS) * 4;
+    for (int64_t row = (int64_t)blockIdx.y * DOWN + threadIdx.x / ACROSS; row < t.m; row += (int64_t)gridDim.y * DOWN)
+        for (int64_t col = first; col < t.n; col += (int64_t)gridDim.x * ACROSS * 4)
+            if (t.level_at(row, col) == level) combine_four<T, COUNT>(t, row, col, level);
+}
+
+template <typename T, int COUNT> tsr_status combine_launch(tsr_stream *stream, const Target<T> &t, int level) {
+    dim3 grid;
+    TSR_TRY(tsr_cuda_grid(t.m, t.n, DOWN, 4 * ACROSS, &grid));
+    return TSR_LAUNCH((combine<T, COUNT>), grid, ACROSS * DOWN, 0, stream, t, level);
+}
+
+/* ---- the loop -------------------------------------------------------------------------------- */
+
+constexpr int LOOP_TILE = 64, LOOP_DEPTH = 16; /* of C, a block of 16 × 16 threads with 4 × 4 elements each; of k */
+
+template <typename T>
+__device__ __forceinline__ void loop_tile(const Operand<T> &a, const Operand<T> &b, const Target<T> &t, int64_t row0,
+                                          int64_t col0) {
+    __shared__ T rows[LOOP_DEPTH][LOOP_TILE + 1];
+    __shared__ T columns[LOOP_DEPTH][LOOP_TILE];
+    const int x = (int)threadIdx.x % 16, y = (int)threadIdx.x / 16;
+    double sum[4][4] = {};
+    for (int64_t l0 = 0; l0 < a.k; l0 += LOOP_DEPTH) {
+        for (int i = y; i < LOOP_TILE; i += 16)
+            rows[x][i] = row0 + i < t.m && l0 + x < a.k ? a.data[(row0 + i) * a.ld + l0 + x] : (T)0;
+        for (int j = x; j < LOOP_TILE; j += 16)
+            columns[y][j] = col0 + j < t.n && l0 + y < a.k ? b.data[(l0 + y) * b.ld + col0 + j] : (T)0;
+        __syncthreads();
+        const int depth = a.k - l0 < LOOP_DEPTH ? (int)(a.k - l0) : LOOP_DEPTH; /* 0 times Inf is none of the sum's */
+        for (int l = 0; l < depth; l++)
+#pragma unroll
+            for (int i = 0; i < 4; i++)
+#pragma unroll
+                for (int j = 0; j < 4; j++)
+                    sum[i][j] = __fma_rn((double)rows[l][y + 16 * i], (double)columns[l][x + 16 * j], sum[i][j]);
+        __syncthreads();
+    }
+#pragma unroll
+    for (int i = 0; i < 4; i++)
+#pragma unroll
+        for (int j = 0; j < 4; j++)
+            if (row0 + y + 16 * i < t.m && col0 + x + 16 * j < t.n)
+                put(t, row0 + y + 16 * i, col0 + x + 16 * j, (T)sum[i][j]);
+}
+
+template <typename T>
+__global__ void __launch_bounds__(256) loop(const Operand<T> a, const Operand<T> b, const Target<T> t) {
+    for (int64_t row = (int64_t)blockIdx.y * LOOP_TILE; row < t.m; row += (int64_t)gridDim.y * LOOP_TILE)
+        for (int64_t col = (int64_t)blockIdx.x * LOOP_TILE; col < t.n; col += (int64_t)gridDim.x * LOOP_TILE)
+            if (t.level_at(row, col) == TSR_EXACT_LOOP) loop_tile(a, b, t, row, col);
+}
+
+template <typename T>
+tsr_status loop_launch(tsr_stream *stream, const Operand<T> &a, const Operand<T> &b, const Target<T> &t) {
+    dim3 grid;
+    TSR_TRY(tsr_cuda_grid(t.m, t.n, LOOP_TILE, LOOP_TILE, &grid));
+    return TSR_LAUNCH((loop<T>), grid, 256, 0, stream, a, b, t);
+}
+
+} // namespace exact
+
+#endif

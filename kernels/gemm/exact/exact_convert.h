@@ -1,0 +1,255 @@
+/* Operands of `exact` on CUDA devices: what lines are like, and their residues, K-major planes of bytes. Rows of A are
+ * K-major as they stand; columns of B are turned in shared memory. A warp takes a part of a line at a time, four
+ * elements a thread, so that its words of a plane follow each other. Device code, for exact.cu alone. */
+#ifndef TSR_KERNELS_GEMM_EXACT_EXACT_CONVERT_H
+#define TSR_KERNELS_GEMM_EXACT_EXACT_CONVERT_H
+
+#include "kernels/gemm/exact/exact_moduli.h"
+#include "kernels/gemm/gemm_cuda.h"
+
+namespace exact {
+
+constexpr int THREADS = 256, WARPS = THREADS / 32;
+constexpr int PART = TSR_EXACT_PART;
+constexpr int PARTS_MOST = TSR_EXACT_RANGE / PART;
+constexpr int COLUMNS = 32; /* of B, that a block turns */
+static_assert(PART == 4 * 32, "a warp takes a part");
+
+/* Lines of an operand within a range: rows of A, m × k, or columns of B, k × n. */
+template <typename T> struct Operand {
+    const T *data;
+    int64_t ld, lines, k;
+    int64_t rows, depth;    /* of a plane, in lines and bytes */
+    tsr_exact_line *parts;  /* [part][line], of columns */
+    tsr_exact_proof *proof; /* [line] */
+    int8_t *magnitudes;     /* rows × depth, or NULL */
+    int8_t *planes;         /* COUNT × rows × depth */
+    unsigned *rough;        /* [line / TSR_EXACT_BLOCK]: not 0 where a line loses something at level 0; or NULL */
+    const unsigned *levels; /* [line / TSR_EXACT_BLOCK]: bits of the levels at which its lines are wanted */
+    tsr_exact_natural limits[TSR_EXACT_LEVELS];
+};
+template <typename T> constexpr tsr_dtype TYPE = sizeof(T) == sizeof(double) ? TSR_F64 : TSR_F32;
+
+/* ---- parts and lines ------------------------------------------------------------------------- */
+
+/* Exponent and lowest bit of elements so that the larger halves are those of all. */
+__device__ __forceinline__ unsigned packed(int exponent, int lowest) {
+    return (unsigned)exponent << 16 | ((unsigned)-lowest & 0xffff);
+}
+__device__ __forceinline__ int exponent_of(unsigned extremes) { return (int)extremes >> 16; }
+__device__ __forceinline__ int lowest_of(unsigned extremes) { return -(int)(short)(extremes & 0xffff); }
+
+template <typename T, int VALUES> __device__ __forceinline__ unsigned extremes_of(const T (&x)[VALUES]) {
+    unsigned all = packed(TSR_EXACT_EMPTY, TSR_EXACT_WHOLE);
+#pragma unroll
+    for (int e = 0; e < VALUES; e++)
+        all = __vmaxs2(all, packed(tsr_exact_exponent(TYPE<T>, (double)x[e]), tsr_exact_lowest((double)x[e])));
+    return all;
+}
+
+/* Sums of a part's quanta, below 2^23, and of their squares, below 2^38, in one number. */
+typedef unsigned long long Totals;
+constexpr int SQUARES = 40;
+template <typename T, int VALUES> __device__ __forceinline__ Totals totals_of(const T (&x)[VALUES], double scale) {
+    Totals all = 0;
+#pragma unroll
+    for (int e = 0; e < VALUES; e++) {
+        const unsigned q = scale > 0 ? tsr_exact_quantum((double)x[e], scale) : 0;
+        all += (Totals)q << SQUARES | (Totals)q * q;
+    }
+    return all;
+}
+__device__ __forceinline__ tsr_exact_line part_of(unsigned extremes, Totals totals) {
+    return {exponent_of(extremes), lowest_of(extremes), totals >> SQUARES, totals & (((Totals)1 << SQUARES) - 1)};
+}
+
+__device__ __forceinline__ unsigned warp_extremes(unsigned x) {
+#pragma unroll
+    for (int lane = 16; lane > 0; lane /= 2) x = __vmaxs2(x, __shfl_xor_sync(0xffffffffu, x, lane));
+    return x;
+}
+template <typename X> __device__ __forceinline__ X warp_sum(X x) {
+#pragma unroll
+    for (int lane = 16; lane > 0; lane /= 2) x += __shfl_xor_sync(0xffffffffu, x, lane);
+    return x;
+}
+
+/* A warp makes a line of its parts, `step` apart. All lanes return it. */
+__device__ __forceinline__ tsr_exact_line line_of(const tsr_exact_line *parts, int64_t step, int count) {
+    const int lane = (int)threadIdx.x % 32;
+    tsr_exact_line line = {0, 0, 0, 0};
+    unsigned all = packed(TSR_EXACT_EMPTY, TSR_EXACT_WHOLE);
+    for (int i = lane; i < count; i += 32)
+        all = __vmaxs2(all, packed(parts[i * step].exponent, parts[i * step].lowest));
+    all = warp_extremes(all);
+    line.exponent = exponent_of(all);
+    line.lowest = lowest_of(all);
+    for (int i = lane; i < count; i += 32) tsr_exact_join(&line, parts[i * step]);
+    line.sum = warp_sum((unsigned long long)line.sum);
+    line.squares = warp_sum((unsigned long long)line.squares);
+    return line;
+}
+
+/* One thread: the proof of a line. */
+template <typename T> __device__ __forceinline__ void keep_proof(const Operand<T> &x, int64_t at, tsr_exact_line line) {
+    const tsr_exact_proof proof = tsr_exact_prove(TYPE<T>, line, x.limits);
+    x.proof[at] = proof;
+    if (x.rough && proof.errors[0] != 0) atomicOr(x.rough + at / TSR_EXACT_BLOCK, 1u);
+}
+
+/* ---- four elements --------------------------------------------------------------------------- */
+
+/* Elements l0 … l0 + 3 of a line, zeros past its end. */
+template <typename T> __device__ __forceinline__ void load_four(const T *line, int64_t l0, int64_t k, T (&x)[4]) {
+#pragma unroll
+    for (int e = 0; e < 4; e++) x[e] = l0 + e < k ? line[l0 + e] : (T)0;
+}
+
+/* To the planes at `to`, and magnitudes to `to` of theirs, if wanted. */
+template <typename T, int COUNT>
+__device__ __forceinline__ void store_four(const Operand<T> &x, const T (&value)[4], const tsr_exact_proof &proof,
+                                           int level, int64_t to) {
+    const double scale = tsr_exact_power(proof.shifts[level]);
+    unsigned low[4], high[4];
+#pragma unroll
+    for (int e = 0; e < 4; e++) integer_of((double)value[e], scale, low + e, high + e);
+    const int64_t plane_bytes = x.rows * x.depth;
+#pragma unroll
+    for (int i = 0; i < COUNT; i++)
+        __stcs(reinterpret_cast<unsigned *>(x.planes + i * plane_bytes + to), residue_word<COUNT>(low, high, i));
+    if (!x.magnitudes) return;
+    const double small = tsr_exact_magnitude_scale(TYPE<T>, proof.exponent);
+    unsigned word = 0;
+#pragma unroll
+    for (int e = 0; e < 4; e++) word |= (unsigned)tsr_exact_magnitude((double)value[e], small) << 8 * e;
+    __stcs(reinterpret_cast<unsigned *>(x.magnitudes + to), word);
+}
+
+template <typename T, int COUNT>
+__device__ __forceinline__ void convert_row(const Operand<T> &x, int64_t row, const tsr_exact_proof &proof, int level) {
+    const int lane = (int)threadIdx.x % 32;
+    for (int part = (int)threadIdx.x / 32; part < x.depth / PART; part += WARPS) {
+        const int64_t l0 = (int64_t)part * PART + 4 * lane;
+        T value[4];
+        load_four(x.data + row * x.ld, l0, x.k, value);
+        store_four<T, COUNT>(x, value, proof, level, row * x.depth + l0);
+    }
+}
+
+/* ---- rows of A: a block each ----------------------------------------------------------------- */
+
+/* Looks at a row, and converts it for level 0. Its second reading finds it in the L1 and L2 caches. */
+template <typename T, int COUNT> __device__ __forceinline__ void look_at_row(const Operand<T> &x, int64_t row) {
+    __shared__ tsr_exact_line parts[PARTS_MOST];
+    __shared__ tsr_exact_proof proof;
+    const int lane = (int)threadIdx.x % 32;
+    const int count = (int)(x.depth / PART);
+    for (int part = (int)threadIdx.x / 32; part < count; part += WARPS) {
+        T value[4];
+        load_four(x.data + row * x.ld, (int64_t)part * PART + 4 * lane, x.k, value);
+        const unsigned extremes = warp_extremes(extremes_of(value));
+        const Totals totals = warp_sum(totals_of(value, tsr_exact_quantum_scale(exponent_of(extremes))));
+        if (lane == 0) parts[part] = part_of(extremes, totals);
+    }
+    __syncthreads();
+    if (threadIdx.x < 32) {
+        const tsr_exact_line line = line_of(parts, 1, count);
+        if (threadIdx.x == 0) {
+            keep_proof(x, row, line);
+            proof = x.proof[row];
+        }
+    }
+    __syncthreads();
+    convert_row<T, COUNT>(x, row, proof, 0);
+    __syncthreads();
+}
+template <typename T, int COUNT> __global__ void __launch_bounds__(THREADS) look_at_rows(const Operand<T> x) {
+    for (int64_t row = blockIdx.x; row < x.lines; row += gridDim.x) look_at_row<T, COUNT>(x, row);
+}
+
+/* Converts rows that are wanted at a higher level. */
+template <typename T, int COUNT>
+__global__ void __launch_bounds__(THREADS) convert_rows(const Operand<T> x, int level) {
+    for (int64_t row = blockIdx.x; row < x.lines; row += gridDim.x)
+        if (x.levels[row / TSR_EXACT_BLOCK] >> level & 1) convert_row<T, COUNT>(x, row, x.proof[row], level);
+}
+
+/* ---- columns of B ---------------------------------------------------------------------------- */
+
+/* A block looks at a part of COLUMNS columns from `first` on: a thread at every WARPS-th element of one. */
+template <typename T> __device__ __forceinline__ void look_at_tile(const Operand<T> &x, int64_t first, int64_t part) {
+    __shared__ unsigned extremes[WARPS][COLUMNS];
+    __shared__ Totals totals[WARPS][COLUMNS];
+    const int c = (int)threadIdx.x % COLUMNS, warp = (int)threadIdx.x / COLUMNS;
+    const int64_t col = first + c;
+    T value[PART / WARPS];
+#pragma unroll
+    for (int e = 0; e < PART / WARPS; e++) {
+        const int64_t l = part * PART + e * WARPS + warp;
+        value[e] = l < x.k && col < x.lines ? x.data[l * x.ld + col] : (T)0;
+    }
+    extremes[warp][c] = extremes_of(value);
+    __syncthreads();
+    unsigned all = extremes[0][c];
+#pragma unroll
+    for (int w = 1; w < WARPS; w++) all = __vmaxs2(all, extremes[w][c]);
+    totals[warp][c] = totals_of(value, tsr_exact_quantum_scale(exponent_of(all)));
+    __syncthreads();
+    if (warp == 0 && col < x.lines) {
+        Totals sum = 0;
+#pragma unroll
+        for (int w = 0; w < WARPS; w++) sum += totals[w][c];
+        x.parts[part * x.lines + col] = part_of(all, sum);
+    }
+    __syncthreads();
+}
+
+/* A warp a column. */
+template <typename T> __global__ void __launch_bounds__(THREADS) prove_columns(const Operand<T> x) {
+    for (int64_t col = (int64_t)blockIdx.x * WARPS + threadIdx.x / 32; col < x.lines; col += gridDim.x * WARPS) {
+        const tsr_exact_line line = line_of(x.parts + col, x.lines, (int)(x.depth / PART));
+        if (threadIdx.x % 32 == 0) keep_proof(x, col, line);
+    }
+}
+
+/* A block turns a part of COLUMNS columns in shared memory, and converts it. */
+template <typename T, int COUNT>
+__device__ __forceinline__ void convert_tile(const Operand<T> &x, int64_t first, int64_t part, int level) {
+    __shared__ T turned[COLUMNS][PART + 1];
+    const int c = (int)threadIdx.x % COLUMNS, warp = (int)threadIdx.x / COLUMNS, lane = (int)threadIdx.x % 32;
+    const int64_t l0 = part * PART;
+#pragma unroll
+    for (int e = 0; e < PART / WARPS; e++) {
+        const int64_t l = l0 + e * WARPS + warp;
+        turned[c][e * WARPS + warp] = l < x.k && first + c < x.lines ? x.data[l * x.ld + first + c] : (T)0;
+    }
+    __syncthreads();
+    for (int column = warp; column < COLUMNS && first + column < x.lines; column += WARPS) {
+        T value[4];
+#pragma unroll
+        for (int e = 0; e < 4; e++) value[e] = turned[column][4 * lane + e];
+        store_four<T, COUNT>(x, value, x.proof[first + column], level, (first + column) * x.depth + l0 + 4 * lane);
+    }
+    __syncthreads();
+}
+
+/* work(first column, part) for each part of COLUMNS columns that is this block's. */
+template <typename T, typename Work> __device__ __forceinline__ void for_tiles(const Operand<T> &x, Work work) {
+    for (int64_t part = blockIdx.y; part < x.depth / PART; part += gridDim.y)
+        for (int64_t first = (int64_t)blockIdx.x * COLUMNS; first < x.lines; first += (int64_t)gridDim.x * COLUMNS)
+            work(first, part);
+}
+template <typename T> __global__ void __launch_bounds__(THREADS) look_at_columns(const Operand<T> x) {
+    for_tiles(x, [&x](int64_t first, int64_t part) { look_at_tile(x, first, part); });
+}
+/* Above level 0 those that are wanted. */
+template <typename T, int COUNT>
+__global__ void __launch_bounds__(THREADS) convert_columns(const Operand<T> x, int level) {
+    for_tiles(x, [&x, level](int64_t first, int64_t part) {
+        if (level == 0 || x.levels[first / TSR_EXACT_BLOCK] >> level & 1) convert_tile<T, COUNT>(x, first, part, level);
+    });
+}
+
+} // namespace exact
+
+#endif

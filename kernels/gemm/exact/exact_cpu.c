@@ -1,0 +1,276 @@
+/* `exact` on the CPU: the definition (exact_rules.h) as it stands, in 128-bit integers.
+ * Mapping: threads take blocks of C of TSR_EXACT_BLOCK rows and columns, and go along each range of k in steps of DEPTH,
+ *   whose integers they keep. First come all lines, rows of A and columns of B.
+ * Memory: in the workspace, for each thread the integers of a step and a block's sums; for each line its proof.
+ * Requirements: none. Error bound: max(4, √k)·u. */
+#include <math.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#include "kernels/gemm/exact/exact_rules.h"
+#include "kernels/gemm/registry.h"
+
+enum { BLOCK = TSR_EXACT_BLOCK, DEPTH = 128, THREADS_MAX = 64 };
+
+/* A thread's memory. */
+typedef struct {
+    int64_t a[BLOCK][DEPTH], b[BLOCK][DEPTH]; /* integers of a step; of B, columns */
+    uint8_t met_a[BLOCK][DEPTH], met_b[BLOCK][DEPTH];
+    tsr_exact_integer sums[BLOCK][BLOCK];
+    int32_t met[BLOCK][BLOCK]; /* products of magnitudes */
+} bench;
+
+/* A range of a product. */
+typedef struct {
+    const tsr_gemm_args *args;
+    tsr_dtype type;
+    int64_t l0, depth;
+    bool accumulate;
+    tsr_exact_natural limits[TSR_EXACT_LEVELS];
+    double allowed;
+    tsr_exact_proof *rows, *columns; /* m, n */
+    bench *benches;
+    atomic_int threads;
+    atomic_long next; /* line, or block */
+} range;
+
+static double element_at(const range *r, const void *from, int64_t index) {
+    return r->type == TSR_F64 ? ((const double *)from)[index] : (double)((const float *)from)[index];
+}
+static double of_a(const range *r, int64_t i, int64_t l) {
+    return element_at(r, r->args->a, i * r->args->lda + r->l0 + l);
+}
+static double of_b(const range *r, int64_t l, int64_t j) {
+    return element_at(r, r->args->b, (r->l0 + l) * r->args->ldb + j);
+}
+
+/* ---- lines ----------------------------------------------------------------------------------- */
+
+static double of_line(const range *r, bool column, int64_t index, int64_t l) {
+    return column ? of_b(r, l, index) : of_a(r, index, l);
+}
+
+static tsr_exact_line look_at_part(const range *r, bool column, int64_t index, int64_t l0) {
+    tsr_exact_line part = {.exponent = TSR_EXACT_EMPTY, .lowest = TSR_EXACT_WHOLE};
+    const int64_t end = tsr_min(l0 + TSR_EXACT_PART, r->depth);
+    for (int64_t l = l0; l < end; l++) {
+        const double value = of_line(r, column, index, l);
+        part.exponent = tsr_max(part.exponent, tsr_exact_exponent(r->type, value));
+        part.lowest = tsr_min(part.lowest, tsr_exact_lowest(value));
+    }
+    const double scale = tsr_exact_quantum_scale(part.exponent);
+    for (int64_t l = l0; scale > 0 && l < end; l++) {
+        const uint64_t q = tsr_exact_quantum(of_line(r, column, index, l), scale);
+        part.sum += q;
+        part.squares += q * q;
+    }
+    return part;
+}
+
+static void prove(const range *r, bool column, int64_t index) {
+    tsr_exact_line parts[TSR_EXACT_RANGE / TSR_EXACT_PART];
+    tsr_exact_line line = {.exponent = TSR_EXACT_EMPTY, .lowest = TSR_EXACT_WHOLE};
+    const int64_t count = tsr_ceil_div(r->depth, TSR_EXACT_PART);
+    for (int64_t i = 0; i < count; i++) {
+        parts[i] = look_at_part(r, column, index, i * TSR_EXACT_PART);
+        line.exponent = tsr_max(line.exponent, parts[i].exponent);
+        line.lowest = tsr_min(line.lowest, parts[i].lowest);
+    }
+    for (int64_t i = 0; i < count; i++) tsr_exact_join(&line, parts[i]);
+    (column ? r->columns : r->rows)[index] = tsr_exact_prove(r->type, line, r->limits);
+}
+
+/* ---- a block --------------------------------------------------------------------------------- */
+
+typedef struct {
+    int64_t i0, j0;
+    int rows, columns;
+} place;
+
+static double magnitude_scale(const range *r, const tsr_exact_proof *line) {
+    return tsr_exact_magnitude_scale(r->type, line->exponent);
+}
+
+/* The level that its elements need. */
+static int level_of(const range *r, place p, bench *own) {
+    memset(own->met, 0, sizeof own->met);
+    for (int64_t l0 = 0; l0 < r->depth; l0 += DEPTH) {
+        const int depth = (int)tsr_min(DEPTH, r->depth - l0);
+        for (int i = 0; i < p.rows; i++) {
+            const double scale = magnitude_scale(r, r->rows + p.i0 + i);
+            for (int l = 0; l < depth; l++)
+                own->met_a[i][l] = (uint8_t)tsr_exact_magnitude(of_a(r, p.i0 + i, l0 + l), scale);
+        }
+        for (int j = 0; j < p.columns; j++) {
+            const double scale = magnitude_scale(r, r->columns + p.j0 + j);
+            for (int l = 0; l < depth; l++)
+                own->met_b[j][l] = (uint8_t)tsr_exact_magnitude(of_b(r, l0 + l, p.j0 + j), scale);
+        }
+        for (int i = 0; i < p.rows; i++)
+            for (int j = 0; j < p.columns; j++) {
+                int32_t sum = 0;
+                for (int l = 0; l < depth; l++) sum += own->met_a[i][l] * own->met_b[j][l];
+                own->met[i][j] += sum;
+            }
+    }
+    int level = 0;
+    for (int i = 0; i < p.rows; i++)
+        for (int j = 0; j < p.columns; j++)
+            level = tsr_max(level, tsr_exact_level(r->rows + p.i0 + i, r->columns + p.j0 + j, r->depth, r->allowed,
+                                                   own->met[i][j]));
+    return level;
+}
+
+/* Adds a value to C, or stores it. */
+static void put(const range *r, int64_t i, int64_t j, double value) {
+    const int64_t at = i * r->args->ldc + j;
+    if (r->type == TSR_F64) {
+        double *c = (double *)r->args->c + at;
+        *c = tsr_exact_one_nan_f64(r->accumulate ? *c + value : value);
+    } else {
+        float *c = (float *)r->args->c + at;
+        *c = tsr_exact_one_nan_f32(r->accumulate ? *c + (float)value : (float)value);
+    }
+}
+
+static void make_by_loop(const range *r, place p) {
+    for (int64_t i = p.i0; i < p.i0 + p.rows; i++)
+        for (int64_t j = p.j0; j < p.j0 + p.columns; j++) {
+            double sum = 0;
+            for (int64_t l = 0; l < r->depth; l++) sum = fma(of_a(r, i, l), of_b(r, l, j), sum);
+            put(r, i, j, sum);
+        }
+}
+
+static void make_at(const range *r, place p, int level, bench *own) {
+    memset(own->sums, 0, sizeof own->sums);
+    for (int64_t l0 = 0; l0 < r->depth; l0 += DEPTH) {
+        const int depth = (int)tsr_min(DEPTH, r->depth - l0);
+        for (int i = 0; i < p.rows; i++) {
+            const double scale = tsr_exact_power(r->rows[p.i0 + i].shifts[level]);
+            for (int l = 0; l < depth; l++) own->a[i][l] = tsr_exact_rint(of_a(r, p.i0 + i, l0 + l), scale);
+        }
+        for (int l = 0; l < depth; l++)
+            for (int j = 0; j < p.columns; j++)
+                own->b[j][l] =
+                    tsr_exact_rint(of_b(r, l0 + l, p.j0 + j), tsr_exact_power(r->columns[p.j0 + j].shifts[level]));
+        for (int i = 0; i < p.rows; i++)
+            for (int j = 0; j < p.columns; j++) {
+                tsr_exact_integer sum = own->sums[i][j];
+                for (int l = 0; l < depth; l++) sum += (tsr_exact_integer)own->a[i][l] * own->b[j][l];
+                own->sums[i][j] = sum;
+            }
+    }
+    for (int i = 0; i < p.rows; i++)
+        for (int j = 0; j < p.columns; j++) {
+            const int shifts = r->rows[p.i0 + i].shifts[level] + r->columns[p.j0 + j].shifts[level];
+            put(r, p.i0 + i, p.j0 + j, tsr_exact_value(r->type, own->sums[i][j], shifts));
+        }
+}
+
+static void make_block(const range *r, place p, bench *own) {
+    const int level = level_of(r, p, own);
+    if (level == TSR_EXACT_LOOP) make_by_loop(r, p);
+    else make_at(r, p, level, own);
+}
+
+/* ---- threads --------------------------------------------------------------------------------- */
+
+static void *prove_lines(void *context) {
+    range *r = context;
+    const int64_t m = r->args->m, lines = m + r->args->n;
+    for (int64_t at; (at = atomic_fetch_add(&r->next, 1)) < lines;) prove(r, at >= m, at >= m ? at - m : at);
+    return NULL;
+}
+
+static void *make_blocks(void *context) {
+    range *r = context;
+    bench *own = r->benches + atomic_fetch_add(&r->threads, 1);
+    const int64_t across = tsr_ceil_div(r->args->n, BLOCK), blocks = tsr_ceil_div(r->args->m, BLOCK) * across;
+    for (int64_t at; (at = atomic_fetch_add(&r->next, 1)) < blocks;) {
+        const int64_t i0 = at / across * BLOCK, j0 = at % across * BLOCK;
+        make_block(r,
+                   (place){.i0 = i0,
+                           .j0 = j0,
+                           .rows = (int)tsr_min(BLOCK, r->args->m - i0),
+                           .columns = (int)tsr_min(BLOCK, r->args->n - j0)},
+                   own);
+    }
+    return NULL;
+}
+
+/* What a thread cannot be started for, the others do. */
+static void share(range *r, int most, void *(*work)(void *)) {
+    pthread_t ids[THREADS_MAX];
+    int started = 0;
+    atomic_store(&r->next, 0);
+    atomic_store(&r->threads, 0);
+    while (started < most - 1 && pthread_create(&ids[started], NULL, work, r) == 0) started++;
+    work(r);
+    for (int i = 0; i < started; i++) pthread_join(ids[i], NULL);
+}
+
+/* ---- the kernel as the contract wants it ----------------------------------------------------- */
+
+static int64_t blocks_of(int64_t m, int64_t n) { return tsr_ceil_div(m, BLOCK) * tsr_ceil_div(n, BLOCK); }
+
+static size_t workspace_bytes(int64_t m, int64_t n, int64_t k) {
+    const int64_t threads = tsr_min(THREADS_MAX, blocks_of(m, n));
+    if (k == 0) return 0;
+    return (size_t)threads * sizeof(bench) + (size_t)(m + n) * sizeof(tsr_exact_proof);
+}
+
+static void clear(const tsr_gemm_args *args, tsr_dtype type) {
+    const size_t bytes = tsr_dtype_bytes(type);
+    for (int64_t i = 0; i < args->m; i++)
+        memset((char *)args->c + (size_t)(i * args->ldc) * bytes, 0, (size_t)args->n * bytes);
+}
+
+static tsr_status launch(const tsr_gemm_args *args, tsr_dtype type) {
+    if (args->k == 0) {
+        if (!args->accumulate) clear(args, type);
+        return TSR_OK;
+    }
+    const int64_t threads = tsr_min(THREADS_MAX, blocks_of(args->m, args->n));
+    const int most = (int)tsr_min(threads, tsr_cpu_threads(tsr_cpu_cores()));
+    range r = {.args = args, .type = type, .benches = args->workspace};
+    r.rows = (tsr_exact_proof *)(r.benches + threads);
+    r.columns = r.rows + args->m;
+    for (int level = 0; level < TSR_EXACT_LEVELS; level++)
+        r.limits[level] = tsr_exact_limit(tsr_exact_moduli(type, level));
+    for (r.l0 = 0; r.l0 < args->k; r.l0 += TSR_EXACT_RANGE) {
+        r.depth = tsr_min(TSR_EXACT_RANGE, args->k - r.l0);
+        r.allowed = tsr_exact_allowed(type, r.depth);
+        r.accumulate = args->accumulate || r.l0 > 0;
+        share(&r, most, prove_lines);
+        share(&r, most, make_blocks);
+    }
+    return TSR_OK;
+}
+
+static tsr_status launch_f64(tsr_device *device, tsr_stream *stream, const tsr_gemm_args *args) {
+    (void)device, (void)stream;
+    return launch(args, TSR_F64);
+}
+static tsr_status launch_f32(tsr_device *device, tsr_stream *stream, const tsr_gemm_args *args) {
+    (void)device, (void)stream;
+    return launch(args, TSR_F32);
+}
+
+#define EXACT(suffix, code)                                                                                            \
+    const tsr_gemm_kernel tsr_gemm_exact_cpu_##suffix = {.name = "exact",                                              \
+                                                         .what = TSR_EXACT_WHAT,                                       \
+                                                         .device = TSR_DEVICE_CPU,                                     \
+                                                         .input = code,                                                \
+                                                         .type = code,                                                 \
+                                                         .accuracy = TSR_ACCURACY_IEEE,                                \
+                                                         .error_factor = TSR_EXACT_ERROR_FACTOR,                       \
+                                                         .error_grows = true,                                          \
+                                                         .multiple = 1,                                                \
+                                                         .speed_rank = 0,                                              \
+                                                         .workspace_bytes = workspace_bytes,                           \
+                                                         .launch = launch_##suffix}
+
+EXACT(f32, TSR_F32);
+EXACT(f64, TSR_F64);
