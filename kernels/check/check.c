@@ -18,8 +18,10 @@ const tsr_check_ops *tsr_check_find(tsr_device_kind device) {
 
 size_t tsr_check_bytes(int64_t rows, int64_t width, int64_t depth) {
     const int64_t sums = TSR_CHECK_CHUNKS * TSR_CHECK_VECTORS * tsr_max(rows, depth);
+    const int64_t counters = tsr_check_counters(rows, depth);
     width = tsr_check_padded(width);
     depth = tsr_check_padded(depth);
-    return (size_t)(TSR_CHECK_FACTS + TSR_CHECK_VECTORS * (width + depth) + TSR_CHECK_SUMS * rows + sums) *
-           sizeof(double);
+    const int64_t vectors = TSR_CHECK_VECTORS * (2 * width + depth);
+    const int64_t facts = TSR_CHECK_FACTS + TSR_CHECK_OPENING + counters / 2;
+    return (size_t)(facts + vectors + TSR_CHECK_SUMS * rows + sums) * sizeof(double);
 }

@@ -11,7 +11,8 @@
 
 #define TSR_CHECK_VECTORS 3 /* two draws of signs, and scales */
 #define TSR_CHECK_SUMS 4
-#define TSR_CHECK_CHUNKS 8 /* pieces that a row's sum is made of, at most */
+#define TSR_CHECK_OPENING 8 /* doubles for what a device finds out before it draws signs */
+#define TSR_CHECK_CHUNKS 8  /* pieces that a row's sum is made of, at most */
 #define TSR_CHECK_CHUNK 1024
 #define TSR_CHECK_FLOAT 120 /* the largest exponents of scales of such elements */
 #define TSR_CHECK_DOUBLE 1000
@@ -30,8 +31,11 @@ typedef struct {
 /* Where what lies in the workspace; all doubles but for the facts. */
 typedef struct {
     tsr_check_facts *facts;
-    double *signs;   /* TSR_CHECK_VECTORS × ld */
-    double *thin;    /* TSR_CHECK_VECTORS × depth: B·signs, and roots of sums of squares */
+    void *opening;     /* TSR_CHECK_OPENING, */
+    unsigned *arrived; /* and right behind it as many as rows or depth: of a device's blocks, 0 between launches */
+    double *signs;     /* TSR_CHECK_VECTORS × ld */
+    double *signs_c;   /* likewise, times the scale of A: those of a device's C */
+    double *thin;      /* TSR_CHECK_VECTORS × depth: B·signs, and roots of sums of squares */
     double *sums;    /* rows × TSR_CHECK_SUMS: two of A·thin, of squares, the largest that the first two ever were */
     double *partial; /* TSR_CHECK_CHUNKS × TSR_CHECK_VECTORS × the larger of depth and rows */
     int64_t width;   /* columns */
@@ -43,6 +47,9 @@ typedef struct {
 /* Vectors begin at multiples of 16 bytes. */
 static inline int64_t tsr_check_padded(int64_t length) { return tsr_round_up(length, 8); }
 
+/* Counters, two of which take a double: one for each row, or each of depth. */
+static inline int64_t tsr_check_counters(int64_t rows, int64_t depth) { return tsr_check_padded(tsr_max(rows, depth)); }
+
 static inline tsr_check_space tsr_check_space_of(const tsr_check_args *args) {
     tsr_check_space s;
     double *at = (double *)args->workspace;
@@ -50,8 +57,11 @@ static inline tsr_check_space tsr_check_space_of(const tsr_check_args *args) {
     s.ld = tsr_check_padded(args->width);
     s.depth = tsr_check_padded(args->depth);
     s.facts = (tsr_check_facts *)args->workspace;
-    s.signs = at + TSR_CHECK_FACTS;
-    s.thin = s.signs + TSR_CHECK_VECTORS * s.ld;
+    s.opening = at + TSR_CHECK_FACTS;
+    s.arrived = (unsigned *)(at + TSR_CHECK_FACTS + TSR_CHECK_OPENING);
+    s.signs = at + TSR_CHECK_FACTS + TSR_CHECK_OPENING + tsr_check_counters(args->rows, args->depth) / 2;
+    s.signs_c = s.signs + TSR_CHECK_VECTORS * s.ld;
+    s.thin = s.signs_c + TSR_CHECK_VECTORS * s.ld;
     s.sums = s.thin + TSR_CHECK_VECTORS * s.depth;
     s.partial = s.sums + TSR_CHECK_SUMS * args->rows;
     return s;

@@ -131,6 +131,7 @@ template <typename T> static inline T __ldg(const T *at) { return *at; }
 template <typename T> static inline void __stcs(T *at, T value) { *at = value; }
 template <typename T> static inline void __stwb(T *at, T value) { *at = value; }
 template <typename T> static inline T __ldcs(const T *at) { return *at; }
+template <typename T> static inline T __ldcg(const T *at) { return *at; }
 template <typename T> static inline T min(T a, T b) { return b < a ? b : a; }
 template <typename T> static inline T max(T a, T b) { return a < b ? b : a; }
 /* One rounding each, never contracted or reassociated: needs a compiler that keeps IEEE arithmetic. */

@@ -201,6 +201,41 @@ static void test_late(const setup *s, const tsr_gemm_kernel *kernel) {
     }
 }
 
+/* Rows that are added up in several pieces, along k and along C's columns, with loads of 16 bytes and without: a wrong
+ * element of A, B or C in any piece is found. */
+static void test_long(const setup *s, const tsr_gemm_kernel *kernel) {
+    const product shapes[] = {{.kernel = kernel, .m = 5, .n = 12, .k = 2064, .batch = 1, .panel = 1043, .strip = 5},
+                              {.kernel = kernel, .m = 5, .n = 2064, .k = 12, .batch = 1, .panel = 12, .strip = 3},
+                              {.kernel = kernel, .m = 5, .n = 1031, .k = 9, .batch = 1, .panel = 9, .strip = 5}};
+    if (kernel->multiple > 1) return;
+    for (int i = 0; i < 3; i++) {
+        const product *p = &shapes[i];
+        block x = block_open(s, p);
+        fill(s, &x.a, NORMAL, true, p->k, 1);
+        fill(s, &x.b, NORMAL, false, p->k, 1);
+        spoiling spoil = {.launch = -1};
+        tsr_check_counts counts = make(s, p, &x, &spoil);
+        CHECK(counts.doubtful == 0 && counts.unjudged == 0 && counts.judged == 5, "%s: %llu doubtful of a long row",
+              kernel->name, (unsigned long long)counts.doubtful);
+        for (int turn = TURNS > 1 ? 0 : 3; turn < 4; turn++) {
+            const int64_t k0 = turn % 2 ? p->panel - 1 : 0, col = turn / 2 ? p->n - 1 : 0;
+            spoil = (spoiling){.what = 'C', .at = 2 * p->n + col, .value = 1e4};
+            spoil.launch = (int)(tsr_ceil_div(p->k, p->panel) * tsr_ceil_div(p->m, p->strip)) - (p->strip < p->m) - 1;
+            counts = make(s, p, &x, &spoil);
+            CHECK(counts.doubtful == 1, "%s: a wrong element %lld of a long row of C was not found", kernel->name,
+                  (long long)col);
+            spoil = (spoiling){.what = 'A', .at = 2 * p->k + k0, .value = 1e3};
+            counts = make(s, p, &x, &spoil);
+            CHECK(counts.doubtful == 1, "%s: a wrong element %lld of a long row of A was not found", kernel->name,
+                  (long long)k0);
+            spoil = (spoiling){.what = 'B', .at = k0 * p->n + col, .value = 1e3};
+            counts = make(s, p, &x, &spoil);
+            CHECK(counts.doubtful >= (uint64_t)p->strip, "%s: a wrong element of B was not found", kernel->name);
+        }
+        block_close(s, &x);
+    }
+}
+
 /* Inf and NaN that no operand brings are wrong. */
 static void test_made_infinite(const setup *s, const tsr_gemm_kernel *kernel) {
     const int64_t side = SIDE;
@@ -223,6 +258,7 @@ static void test_made_infinite(const setup *s, const tsr_gemm_kernel *kernel) {
 static void test_special(const setup *s, const tsr_gemm_kernel *kernel) {
     test_rows(s, kernel);
     test_late(s, kernel);
+    test_long(s, kernel);
     test_made_infinite(s, kernel);
 }
 
