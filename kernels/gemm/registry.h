@@ -37,9 +37,7 @@ extern "C" {
     X(compensated_f32)                                                                                                 \
     X(compensated_f64)                                                                                                 \
     X(exact_f32)                                                                                                       \
-    X(exact_f64)                                                                                                       \
-    X(residues_f32)                                                                                                    \
-    X(residues_f64)
+    X(exact_f64)
 
 /* With CUDA code for sm_90a (TSR_HAVE_HOPPER). */
 #define TSR_GEMM_HOPPER_LIST(X)                                                                                        \

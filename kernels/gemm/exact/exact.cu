@@ -3,10 +3,11 @@
  * Mapping: for each range of k and each block of C of up to EDGE rows and columns: lines are looked at and converted to
  *   residues (exact_convert.h), a product of magnitudes decides which level each block of C needs, and each level's
  *   blocks are multiplied modulo every modulus (residue_products.h), put together by the Chinese remainder theorem, and
- *   rounded; what no level holds is made by a loop. `residues` makes all blocks at level 0, without proof.
+ *   rounded; what no level holds is made by a loop.
  * Memory: in the workspace, a byte for each element of A, B and C and each modulus, of at most EDGE rows and columns.
  * Requirements: none; fast on sm_90, whose tensor cores multiply bytes.
  * Reference: Ozaki, Uchino, Imamura, arXiv 2504.08009; docs/exact.md. */
+#include "kernels/gemm/exact/exact.h"
 #include "kernels/gemm/exact/exact_combine.h"
 #include "kernels/gemm/exact/exact_convert.h"
 #include "kernels/gemm/exact/residue_products.h"
@@ -61,10 +62,13 @@ Sizes sizes_of(int64_t m, int64_t n, int64_t k) {
 struct Places {
     tsr_exact_proof *proof_a, *proof_b;
     tsr_exact_line *parts_b;
-    /* rough_a, rough_b, levels_a, levels_b, levels: one after the other, cleared together */
-    unsigned *rough_a, *rough_b, *levels_a, *levels_b, *levels, *open;
+    /* one after the other up to `levels`, cleared together */
+    unsigned *rough_a, *rough_b;
+    unsigned *levels_a, *levels_b, *levels;
     size_t cleared_bytes;
-    int8_t *magnitudes_a, *magnitudes_b, *planes_a, *planes_b, *planes_c;
+    unsigned *open;
+    int8_t *magnitudes_a, *magnitudes_b;
+    int8_t *planes_a, *planes_b, *planes_c;
     void *products;
     size_t bytes;
 };
@@ -274,8 +278,8 @@ tsr_status shape(tsr_device *, int64_t m, int64_t n, int64_t k, tsr_gemm_shape *
 
 template <typename T, bool PROVES> constexpr tsr_gemm_kernel table() {
     return tsr_gemm_cuda_kernel(exact::TYPE<T>, exact::TYPE<T>,
-                                {.name = PROVES ? "exact" : "residues",
-                                 .what = PROVES ? TSR_EXACT_WHAT : "as exact, without the proof of its error",
+                                {.name = PROVES ? "exact" : "unproved",
+                                 .what = TSR_EXACT_WHAT,
                                  .accuracy = PROVES ? TSR_ACCURACY_IEEE : TSR_ACCURACY_FAST,
                                  .error_factor = TSR_EXACT_ERROR_FACTOR,
                                  .error_grows = true,
@@ -289,5 +293,5 @@ template <typename T, bool PROVES> constexpr tsr_gemm_kernel table() {
 
 const tsr_gemm_kernel tsr_gemm_exact_f32 = table<float, true>();
 const tsr_gemm_kernel tsr_gemm_exact_f64 = table<double, true>();
-const tsr_gemm_kernel tsr_gemm_residues_f32 = table<float, false>();
-const tsr_gemm_kernel tsr_gemm_residues_f64 = table<double, false>();
+const tsr_gemm_kernel tsr_gemm_unproved_f32 = table<float, false>();
+const tsr_gemm_kernel tsr_gemm_unproved_f64 = table<double, false>();

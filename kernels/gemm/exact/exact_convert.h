@@ -216,7 +216,8 @@ template <typename T> __global__ void __launch_bounds__(THREADS) prove_columns(c
 template <typename T, int COUNT>
 __device__ __forceinline__ void convert_tile(const Operand<T> &x, int64_t first, int64_t part, int level) {
     __shared__ T turned[COLUMNS][PART + 1];
-    const int c = (int)threadIdx.x % COLUMNS, warp = (int)threadIdx.x / COLUMNS, lane = (int)threadIdx.x % 32;
+    const int c = (int)threadIdx.x % COLUMNS, warp = (int)threadIdx.x / COLUMNS;
+    const int lane = (int)threadIdx.x % 32;
     const int64_t l0 = part * PART;
 #pragma unroll
     for (int e = 0; e < PART / WARPS; e++) {

@@ -1,6 +1,6 @@
 /* `exact` on the CPU: the definition (exact_rules.h) as it stands, in 128-bit integers.
- * Mapping: threads take blocks of C of TSR_EXACT_BLOCK rows and columns, and go along each range of k in steps of DEPTH,
- *   whose integers they keep. First come all lines, rows of A and columns of B.
+ * Mapping: threads take blocks of C of TSR_EXACT_BLOCK rows and columns, and go along each range of k in steps of
+ *   DEPTH, whose integers they keep. First come all lines, rows of A and columns of B.
  * Memory: in the workspace, for each thread the integers of a step and a block's sums; for each line its proof.
  * Requirements: none. Error bound: max(4, √k)·u. */
 #include <math.h>
@@ -250,11 +250,13 @@ static tsr_status launch(const tsr_gemm_args *args, tsr_dtype type) {
 }
 
 static tsr_status launch_f64(tsr_device *device, tsr_stream *stream, const tsr_gemm_args *args) {
-    (void)device, (void)stream;
+    (void)device;
+    (void)stream;
     return launch(args, TSR_F64);
 }
 static tsr_status launch_f32(tsr_device *device, tsr_stream *stream, const tsr_gemm_args *args) {
-    (void)device, (void)stream;
+    (void)device;
+    (void)stream;
     return launch(args, TSR_F32);
 }
 

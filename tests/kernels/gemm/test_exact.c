@@ -124,7 +124,8 @@ static void fill(product *p, tsr_input input, double phi) {
 
 /* Largest |ΔC| / (u·(|A||B|)) of some elements. */
 static double error_of(const product *p) {
-    double *a = malloc((size_t)p->k * sizeof *a), *b = malloc((size_t)p->k * sizeof *b), worst = 0;
+    double *a = malloc((size_t)p->k * sizeof *a), *b = malloc((size_t)p->k * sizeof *b);
+    double worst = 0;
     CHECK(a && b, "no memory");
     for (int64_t sample = 0; sample < 200; sample++) {
         const int64_t i = sample * 7 % p->m, j = sample * 11 % p->n;
@@ -204,7 +205,8 @@ static void test_order(const place *d, tsr_dtype type, int64_t m, int64_t n, int
     fill(&p, TSR_INPUT_WIDE, 0.5);
     const int64_t part = TSR_EXACT_PART;
     for (int64_t l = 0; l < k; l++) { /* parts keep their elements */
-        const int64_t first = l / part * part, size = tsr_min(part, k - first), to = first + (l - first + 31) % size;
+        const int64_t first = l / part * part;
+        const int64_t to = first + (l - first + 31) % tsr_min(part, k - first);
         for (int64_t i = 0; i < m; i++) put(type, turned.a, i * k + to, get(type, p.a, i * k + l));
         for (int64_t j = 0; j < n; j++) put(type, turned.b, to * n + j, get(type, p.b, l * n + j));
     }
@@ -218,7 +220,9 @@ static void test_order(const place *d, tsr_dtype type, int64_t m, int64_t n, int
 /* ---- what is not a number, or out of range --------------------------------------------------- */
 
 static void test_special(const place *d, tsr_dtype type) {
-    const int64_t m = 150, n = 140, k = 70;
+    const int64_t m = 150;
+    const int64_t n = 140;
+    const int64_t k = 70;
     const double huge = type == TSR_F64 ? DBL_MAX : FLT_MAX, tiny = type == TSR_F64 ? 0x1p-1074 : 0x1p-149;
     product p = open_product(type, m, n, k);
     fill(&p, TSR_INPUT_NORMAL, 0);
@@ -289,7 +293,9 @@ static void test_integers(const place *d, tsr_dtype type, int64_t m, int64_t n, 
 
 /* Adding to C is one addition; no k leaves C. */
 static void test_accumulate(const place *d, tsr_dtype type) {
-    const int64_t m = 131, n = 40, k = 300;
+    const int64_t m = 131;
+    const int64_t n = 40;
+    const int64_t k = 300;
     product p = open_product(type, m, n, k);
     void *sum = room(type, m * n);
     fill(&p, TSR_INPUT_UNIFORM, 0);
