@@ -47,20 +47,23 @@ template <typename T, int VALUES> __device__ __forceinline__ unsigned extremes_o
     return all;
 }
 
-/* Sums of a part's quanta, below 2^23, and of their squares, below 2^38, in one number. */
+/* Of a part, in one number: the sum of its quanta's squares, of its quanta, and how many there are. */
 typedef unsigned long long Totals;
-constexpr int SQUARES = 40;
+constexpr int SUM_AT = 2 * TSR_EXACT_QUANTUM_BITS + 8, COUNT_AT = SUM_AT + TSR_EXACT_QUANTUM_BITS + 9;
+static_assert(TSR_EXACT_PART <= 128 && COUNT_AT + 8 <= 64, "they fit");
 template <typename T, int VALUES> __device__ __forceinline__ Totals totals_of(const T (&x)[VALUES], double scale) {
     Totals all = 0;
 #pragma unroll
     for (int e = 0; e < VALUES; e++) {
         const unsigned q = scale > 0 ? tsr_exact_quantum((double)x[e], scale) : 0;
-        all += (Totals)q << SQUARES | (Totals)q * q;
+        all += (Totals)(x[e] != 0) << COUNT_AT | (Totals)q << SUM_AT | (Totals)q * q;
     }
     return all;
 }
 __device__ __forceinline__ tsr_exact_line part_of(unsigned extremes, Totals totals) {
-    return {exponent_of(extremes), lowest_of(extremes), totals >> SQUARES, totals & (((Totals)1 << SQUARES) - 1)};
+    constexpr Totals one = 1;
+    return {exponent_of(extremes), lowest_of(extremes), (unsigned)(totals >> COUNT_AT),
+            totals >> SUM_AT & ((one << (COUNT_AT - SUM_AT)) - 1), totals & ((one << SUM_AT) - 1)};
 }
 
 __device__ __forceinline__ unsigned warp_extremes(unsigned x) {
@@ -77,7 +80,7 @@ template <typename X> __device__ __forceinline__ X warp_sum(X x) {
 /* A warp makes a line of its parts, `step` apart. All lanes return it. */
 __device__ __forceinline__ tsr_exact_line line_of(const tsr_exact_line *parts, int64_t step, int count) {
     const int lane = (int)threadIdx.x % 32;
-    tsr_exact_line line = {0, 0, 0, 0};
+    tsr_exact_line line = {0, 0, 0, 0, 0};
     unsigned all = packed(TSR_EXACT_EMPTY, TSR_EXACT_WHOLE);
     for (int i = lane; i < count; i += 32)
         all = __vmaxs2(all, packed(parts[i * step].exponent, parts[i * step].lowest));
@@ -85,6 +88,7 @@ __device__ __forceinline__ tsr_exact_line line_of(const tsr_exact_line *parts, i
     line.exponent = exponent_of(all);
     line.lowest = lowest_of(all);
     for (int i = lane; i < count; i += 32) tsr_exact_join(&line, parts[i * step]);
+    line.count = warp_sum(line.count);
     line.sum = warp_sum((unsigned long long)line.sum);
     line.squares = warp_sum((unsigned long long)line.squares);
     return line;
@@ -118,7 +122,7 @@ __device__ __forceinline__ void store_four(const Operand<T> &x, const T (&value)
     for (int i = 0; i < COUNT; i++)
         __stcs(reinterpret_cast<unsigned *>(x.planes + i * plane_bytes + to), residue_word<COUNT>(low, high, i));
     if (!x.magnitudes) return;
-    const double small = tsr_exact_magnitude_scale(TYPE<T>, proof.exponent);
+    const double small = tsr_exact_magnitude_scale(TYPE<T>, proof.exponent, proof.grain);
     unsigned word = 0;
 #pragma unroll
     for (int e = 0; e < 4; e++) word |= (unsigned)tsr_exact_magnitude((double)value[e], small) << 8 * e;
@@ -240,7 +244,7 @@ template <typename T, typename Work> __device__ __forceinline__ void for_tiles(c
         for (int64_t first = (int64_t)blockIdx.x * COLUMNS; first < x.lines; first += (int64_t)gridDim.x * COLUMNS)
             work(first, part);
 }
-template <typename T> __global__ void __launch_bounds__(THREADS) look_at_columns(const Operand<T> x) {
+template <typename T> __global__ void __launch_bounds__(THREADS, 3) look_at_columns(const Operand<T> x) {
     for_tiles(x, [&x](int64_t first, int64_t part) { look_at_tile(x, first, part); });
 }
 /* Above level 0 those that are wanted. */

@@ -58,6 +58,7 @@ static tsr_exact_line look_at_part(const range *r, bool column, int64_t index, i
         const double value = of_line(r, column, index, l);
         part.exponent = tsr_max(part.exponent, tsr_exact_exponent(r->type, value));
         part.lowest = tsr_min(part.lowest, tsr_exact_lowest(value));
+        part.count += value != 0;
     }
     const double scale = tsr_exact_quantum_scale(part.exponent);
     for (int64_t l = l0; scale > 0 && l < end; l++) {
@@ -89,7 +90,7 @@ typedef struct {
 } place;
 
 static double magnitude_scale(const range *r, const tsr_exact_proof *line) {
-    return tsr_exact_magnitude_scale(r->type, line->exponent);
+    return tsr_exact_magnitude_scale(r->type, line->exponent, line->grain);
 }
 
 /* The level that its elements need. */

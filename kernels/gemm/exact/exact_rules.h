@@ -73,11 +73,13 @@ TSR_EXACT TSR_EXACT_CONSTANT tsr_exact_natural tsr_exact_limit(int moduli) {
 typedef struct {
     int exponent;     /* all |a| < 2^exponent; TSR_EXACT_EMPTY for zeros alone */
     int lowest;       /* all a are multiples of 2^lowest; TSR_EXACT_WHOLE for zeros alone */
-    uint64_t sum;     /* of q, where |a| ≤ q·2^(exponent - 15), rounded up */
+    uint32_t count;   /* of those that are not 0 */
+    uint64_t sum;     /* of q, where |a| ≤ q·2^(exponent - TSR_EXACT_QUANTUM_BITS), rounded up */
     uint64_t squares; /* of q², rounded up */
 } tsr_exact_line;
 
 #define TSR_EXACT_PART 128
+#define TSR_EXACT_QUANTUM_BITS 13
 #define TSR_EXACT_EMPTY (-30000)
 #define TSR_EXACT_WHOLE 30000
 
@@ -119,13 +121,14 @@ TSR_EXACT int tsr_exact_lowest(double a) {
     return (int)(field != 0 ? field : 1) - 1075 + zeros;
 }
 
-/* q of an element of a part with this exponent, up to 2^15: ceil(|a|·2^(15 - exponent)); `scale` is that power. */
+/* q of an element of a part with this exponent, up to 2^TSR_EXACT_QUANTUM_BITS: ceil(|a|·scale); `scale` is that power
+ * over 2^exponent. */
 TSR_EXACT uint32_t tsr_exact_quantum(double a, double scale) {
     const double scaled = fabs(a) * scale; /* may be too small for fp64, of elements that count as 1 */
     return a == 0 ? 0 : scaled < 1 ? 1 : (uint32_t)ceil(scaled);
 }
 TSR_EXACT double tsr_exact_quantum_scale(int exponent) { /* 0 for parts that have no quanta */
-    return exponent == TSR_EXACT_EMPTY || exponent > 1024 ? 0 : tsr_exact_power(15 - exponent);
+    return exponent == TSR_EXACT_EMPTY || exponent > 1024 ? 0 : tsr_exact_power(TSR_EXACT_QUANTUM_BITS - exponent);
 }
 /* x / 2^by, rounded up. */
 TSR_EXACT uint64_t tsr_exact_lowered(uint64_t x, int by) {
@@ -135,18 +138,32 @@ TSR_EXACT uint64_t tsr_exact_lowered(uint64_t x, int by) {
 /* Adds a part to its line, whose `exponent` is that of all its parts already. */
 TSR_EXACT void tsr_exact_join(tsr_exact_line *line, tsr_exact_line part) {
     if (part.exponent == TSR_EXACT_EMPTY) return;
+    line->count += part.count;
     line->sum += tsr_exact_lowered(part.sum, line->exponent - part.exponent);
     line->squares += tsr_exact_lowered(part.squares, 2 * (line->exponent - part.exponent));
 }
 
-/* floor(|a|·2^(7 - exponent)) ≤ 127, of a line's exponent: magnitudes whose products bound |A||B| from below. `scale`
- * is that power, or 0 for lines that have none. */
-TSR_EXACT int tsr_exact_magnitude(double a, double scale) { return scale == 0 ? 0 : (int)(fabs(a) * scale); }
-TSR_EXACT double tsr_exact_magnitude_scale(tsr_dtype type, int exponent) {
-    return exponent == TSR_EXACT_EMPTY || tsr_exact_refuses(type, exponent) ? 0 : tsr_exact_power(7 - exponent);
+/* Magnitudes, whose products bound |A||B| from below: how many times 2^grain quanta an element has, rounded down, 127 at
+ * most. A line's grain is such that its elements have 16 to 32 in the mean, so that few large ones do not hide the others. */
+#define TSR_EXACT_MEAN_BITS 4
+TSR_EXACT int tsr_exact_grain(tsr_exact_line line) {
+    uint64_t mean = line.count > 0 ? line.sum / line.count : 0;
+    int grain = -TSR_EXACT_MEAN_BITS;
+    for (; mean > 1; mean >>= 1) grain++;
+    return grain;
+}
+/* `scale`: that power, or 0 for lines that have no magnitudes. */
+TSR_EXACT int tsr_exact_magnitude(double a, double scale) {
+    const double scaled = fabs(a) * scale;
+    return scale == 0 ? 0 : scaled < 127 ? (int)scaled : 127;
+}
+TSR_EXACT double tsr_exact_magnitude_scale(tsr_dtype type, int exponent, int grain) {
+    return exponent == TSR_EXACT_EMPTY || tsr_exact_refuses(type, exponent)
+               ? 0
+               : tsr_exact_power(TSR_EXACT_QUANTUM_BITS - exponent - grain);
 }
 
-/* The largest t with squares·4^t ≤ limit. The line's shift is t + 15 - exponent. */
+/* The largest t with squares·4^t ≤ limit. The line's shift is t + TSR_EXACT_QUANTUM_BITS - exponent. */
 TSR_EXACT int tsr_exact_steps(uint64_t squares, tsr_exact_natural limit) {
     const uint64_t high = (uint64_t)(limit >> 64), low = (uint64_t)limit;
 #ifdef __CUDA_ARCH__
@@ -178,7 +195,8 @@ typedef struct {
     double half;
     double errors[TSR_EXACT_LEVELS];
     int shifts[TSR_EXACT_LEVELS];
-    int exponent; /* the line's */
+    int exponent, grain; /* the line's */
+    double unit;         /* 2^grain: what a magnitude of 1 stands for, in quanta */
 } tsr_exact_proof;
 
 TSR_EXACT tsr_exact_proof tsr_exact_prove(tsr_dtype type, tsr_exact_line line, const tsr_exact_natural *limits) {
@@ -186,35 +204,38 @@ TSR_EXACT tsr_exact_proof tsr_exact_prove(tsr_dtype type, tsr_exact_line line, c
     const bool refused = tsr_exact_refuses(type, line.exponent);
     proof.half = refused ? 0 : 0.5 * (double)line.sum;
     proof.exponent = line.exponent;
+    proof.grain = tsr_exact_grain(line);
+    proof.unit = tsr_exact_power(proof.grain);
     for (int level = 0; level < TSR_EXACT_LEVELS; level++) {
         const bool zero = line.exponent == TSR_EXACT_EMPTY;
         const int t = refused || zero ? 0 : tsr_exact_steps(line.squares, limits[level]);
-        const int shift = refused || zero ? 0 : t + 15 - line.exponent;
+        const int shift = refused || zero ? 0 : t + TSR_EXACT_QUANTUM_BITS - line.exponent;
         proof.shifts[level] = shift;
         proof.errors[level] = refused ? (double)INFINITY : zero || line.lowest >= -shift ? 0 : tsr_exact_power(-t);
     }
     return proof;
 }
 
-/* What the errors of a level may reach for each unit that the product of magnitudes has, u·(f - 2)·2^16 for k elements
- * of a range: of f, 1 is for the last rounding, and 1 for what adding ranges loses. All of these functions' products
- * are exact, so that contracting them to fused ones changes nothing. */
+/* What the errors of a level may reach for each unit of |A||B|, in quanta: u·(f - 2) for k elements of a range: of f, 1
+ * is for the last rounding, and 1 for what adding ranges loses. */
 TSR_EXACT double tsr_exact_allowed(tsr_dtype type, int64_t k) {
     const double f = k > 16 ? sqrt((double)k) : 4, u = type == TSR_F64 ? 0x1p-53 : 0x1p-24;
-    return (f - 2) * (u * 0x1p16) * (1 - 0x1p-30);
+    return (f - 2) * u * (1 - 0x1p-30);
 }
 
 /* Whether a level keeps the bound for the element of C at a row and a column, of which `met` is the product of
- * magnitudes. Both errors: half a unit of each element of one times the other's size, and of both. */
-TSR_EXACT bool tsr_exact_holds(double half_a, double error_a, double half_b, double error_b, int64_t k, double allowed,
+ * magnitudes. Errors are half a unit of each element of one times the other's size, and of both. Powers of two alone are
+ * multiplied by what is added, so that contracting sums to fused ones changes nothing. */
+TSR_EXACT bool tsr_exact_holds(const tsr_exact_proof *a, const tsr_exact_proof *b, int level, int64_t k, double allowed,
                                int met) {
-    const double err = half_a * error_b + half_b * error_a + 0.25 * (double)k * (error_a * error_b);
-    return err <= allowed * (double)met;
+    const double error_a = a->errors[level], error_b = b->errors[level];
+    const double err = a->half * error_b + b->half * error_a + 0.25 * (double)k * (error_a * error_b);
+    return err <= allowed * (double)met * (a->unit * b->unit);
 }
 /* The level that an element needs. */
 TSR_EXACT int tsr_exact_level(const tsr_exact_proof *a, const tsr_exact_proof *b, int64_t k, double allowed, int met) {
     for (int level = 0; level < TSR_EXACT_LEVELS; level++)
-        if (tsr_exact_holds(a->half, a->errors[level], b->half, b->errors[level], k, allowed, met)) return level;
+        if (tsr_exact_holds(a, b, level, k, allowed, met)) return level;
     return TSR_EXACT_LOOP;
 }
 

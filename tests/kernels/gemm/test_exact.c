@@ -334,13 +334,14 @@ static int level_of(tsr_dtype type, double phi, int64_t k, bool sparse) {
                              : normal * exp(phi * tsr_fill_element(TSR_FILL_NORMAL, 15 + (uint64_t)side, 0, l));
             line.exponent = tsr_max(line.exponent, tsr_exact_exponent(type, x[side][l]));
             line.lowest = tsr_min(line.lowest, tsr_exact_lowest(x[side][l]));
+            line.count += x[side][l] != 0;
         }
         for (int64_t l = 0; l < k; l++) { /* one part for all: as good */
             const uint64_t q = tsr_exact_quantum(x[side][l], tsr_exact_quantum_scale(line.exponent));
             line.sum += q;
             line.squares += q * q;
         }
-        scale[side] = tsr_exact_magnitude_scale(type, line.exponent);
+        scale[side] = tsr_exact_magnitude_scale(type, line.exponent, tsr_exact_grain(line));
         proofs[side] = tsr_exact_prove(type, line, limits);
     }
     for (int64_t l = 0; l < k; l++)
