@@ -152,16 +152,22 @@ template <typename To, typename From> static inline To tsr_emulation_bits(From f
     return to;
 }
 static inline long long __double2ll_rn(double a) { return llrint(a); }
-/* Bytes of x and y, by the four low nibbles of `which`: 0 to 3 of x, 4 to 7 of y. */
-static inline unsigned __byte_perm(unsigned x, unsigned y, unsigned which) {
-    const unsigned long long both = (unsigned long long)y << 32 | x;
-    unsigned word = 0;
-    for (int byte = 0; byte < 4; byte++) word |= (unsigned)(both >> 8 * (which >> 4 * byte & 7) & 0xff) << 8 * byte;
-    return word;
+static inline int __mulhi(int a, int b) { return (int)((int64_t)a * b >> 32); }
+/* Four products of bytes of two words, added to `sum`. */
+static inline int __dp4a(int a, int b, int sum) {
+    for (int i = 0; i < 4; i++) sum += (int8_t)((unsigned)a >> 8 * i) * (int8_t)((unsigned)b >> 8 * i);
+    return sum;
 }
 static inline unsigned __dp4a(unsigned a, unsigned b, unsigned sum) {
-    for (int byte = 0; byte < 4; byte++) sum += (a >> 8 * byte & 0xff) * (b >> 8 * byte & 0xff);
+    for (int i = 0; i < 4; i++) sum += (a >> 8 * i & 0xff) * (b >> 8 * i & 0xff);
     return sum;
+}
+/* Bytes of a (0 to 3) and b (4 to 7), one for each hexadecimal digit. */
+static inline unsigned __byte_perm(unsigned a, unsigned b, unsigned digits) {
+    const uint64_t both = (uint64_t)b << 32 | a;
+    unsigned word = 0;
+    for (int i = 0; i < 4; i++) word |= (unsigned)(both >> 8 * (digits >> 4 * i & 7) & 0xff) << 8 * i;
+    return word;
 }
 /* The larger of each signed half. */
 static inline unsigned __vmaxs2(unsigned a, unsigned b) {

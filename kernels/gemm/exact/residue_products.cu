@@ -1,76 +1,155 @@
-/* Products of planes of bytes on any device: a thread an element. */
-#include "kernels/gemm/exact/residue_products.h"
-
-#include "kernels/gemm/gemm_cuda.h"
+/* Operation: C_p = A_p·B_pᵀ for planes of bytes, both K-major, sums exact in int32; of these either the residues modulo
+ * each plane's modulus, as bytes, or the levels that blocks of C need (residue_products.h). On devices of sm_90 by
+ * residue_products_hopper.cu, on all others by the kernel here, which is plain.
+ * Mapping: blocks of 256 threads stride over tiles of 64 × 64 of all planes, 4 × 4 sums a thread, 16 apart; __dp4a adds
+ * four products.
+ * Shared memory: 64 × 64 bytes of A and of B, rows a word apart from a multiple of the banks, 8.5 KiB.
+ * Registers: no limit.
+ * Requirements: sm_61 or newer.
+ * Arithmetic intensity: 2·64·64·64 / (64·(64 + 64)) = 64 op/byte.
+ * Measured: not, it makes the same bits where no tensor cores of sm_90 are.
+ * Reference: Ozaki, Uchino, Imamura, arXiv 2504.08009. */
+#include "kernels/gemm/exact/residue_tiles.h"
 
 namespace {
 
-constexpr int THREADS = 256;
+constexpr int SIDE = 64;  /* of a tile, in elements */
+constexpr int WORDS = 16; /* of 4 bytes along k that are in shared memory at once */
+constexpr int ACROSS = 16, THREADS = ACROSS * ACROSS;
+constexpr int EACH = SIDE / ACROSS; /* rows and columns of a thread */
 
-struct Work {
-    tsr_residue_args args;
-    int modulus[TSR_EXACT_MODULI_MOST];
+struct Operands {
+    const int8_t *a, *b;
+    int64_t rows_a, rows_b, depth;
+    int planes;
+    tsr_residue_blocks blocks;
 };
 
-__device__ __forceinline__ bool wanted(const tsr_residue_args &a, int64_t row, int64_t col) {
-    if (!a.blocks) return true;
-    return a.blocks[row / TSR_EXACT_BLOCK * (a.rows_b / TSR_EXACT_BLOCK) + col / TSR_EXACT_BLOCK] == a.wanted;
+/* Sums to residues, and to C. */
+struct Residues {
+    int8_t *c;
+    int64_t rows_a, rows_b;
+    tsr_residue_moduli moduli;
+
+    __device__ __forceinline__ void put(int plane, int64_t row, int64_t col, const int (&sum)[EACH][EACH]) const {
+        for (int i = 0; i < EACH; i++)
+            for (int j = 0; j < EACH; j++)
+                c[(plane * rows_a + row + i * ACROSS) * rows_b + col + j * ACROSS] =
+                    (int8_t)tsr_residue(sum[i][j], moduli.modulus[plane], moduli.inverse[plane]);
+    }
+};
+
+/* Sums to levels, and to that of their block of C. */
+struct Levels {
+    const tsr_exact_proof *rows, *columns;
+    int64_t m, n, k;
+    int64_t ld; /* blocks from row to row */
+    double allowed;
+    unsigned *needed;
+
+    __device__ __forceinline__ void put(int, int64_t row, int64_t col, const int (&sum)[EACH][EACH]) const {
+        unsigned level = 0;
+        for (int i = 0; i < EACH; i++)
+            for (int j = 0; j < EACH; j++) {
+                const int64_t at_row = row + i * ACROSS, at_col = col + j * ACROSS;
+                if (at_row >= m || at_col >= n) continue;
+                const int own = tsr_exact_level(rows + at_row, columns + at_col, k, allowed, sum[i][j]);
+                level = max(level, (unsigned)own);
+            }
+        if (level > 0) atomicMax(needed + row / TSR_EXACT_BLOCK * ld + col / TSR_EXACT_BLOCK, level);
+    }
+};
+
+/* A slice of an operand's rows, WORDS long, to shared memory. */
+__device__ __forceinline__ void load(int (&to)[SIDE][WORDS + 1], const int8_t *from, int64_t depth, int64_t word) {
+    for (int i = (int)threadIdx.x; i < SIDE * WORDS; i += THREADS)
+        to[i / WORDS][i % WORDS] = reinterpret_cast<const int *>(from + i / WORDS * depth)[word + i % WORDS];
 }
 
-__device__ __forceinline__ int sum_of(const tsr_residue_args &a, int plane, int64_t row, int64_t col) {
-    const int8_t *x = a.a + (plane * a.rows_a + row) * a.depth, *y = a.b + (plane * a.rows_b + col) * a.depth;
-    int sum = 0;
-    for (int64_t l = 0; l < a.depth; l++) sum += x[l] * y[l];
-    return sum;
-}
-
-__global__ void products(const Work w, int8_t *c) {
-    const tsr_residue_args &a = w.args;
-    const int64_t all = a.planes * a.m * a.n, step = (int64_t)gridDim.x * THREADS;
-    for (int64_t at = (int64_t)blockIdx.x * THREADS + threadIdx.x; at < all; at += step) {
-        const int plane = (int)(at / (a.m * a.n));
-        const int64_t row = at / a.n % a.m, col = at % a.n;
-        const int modulus = w.modulus[plane];
-        if (!wanted(a, row, col)) continue;
-        int residue = sum_of(a, plane, row, col) % modulus;
-        if (residue > modulus / 2) residue -= modulus;
-        if (residue < -(modulus / 2)) residue += modulus;
-        c[(plane * a.rows_a + row) * a.rows_b + col] = (int8_t)residue;
+template <typename Epilogue> __global__ void __launch_bounds__(THREADS) products(Operands o, Epilogue epilogue) {
+    __shared__ int a[SIDE][WORDS + 1], b[SIDE][WORDS + 1];
+    const int row = (int)threadIdx.x / ACROSS, col = (int)threadIdx.x % ACROSS;
+    const int64_t tiles_n = o.rows_b / SIDE, tiles = o.rows_a / SIDE * tiles_n;
+    for (int64_t work = blockIdx.x; work < o.planes * tiles; work += gridDim.x) {
+        const int plane = (int)(work / tiles);
+        const int64_t first_row = work % tiles / tiles_n * SIDE, first_col = work % tiles_n * SIDE;
+        if (!o.blocks.wants((int)(first_row / TSR_EXACT_TILE), (int)(first_col / TSR_EXACT_TILE))) continue;
+        int sum[EACH][EACH] = {};
+        for (int64_t word = 0; word < o.depth / 4; word += WORDS) {
+            __syncthreads();
+            load(a, o.a + (plane * o.rows_a + first_row) * o.depth, o.depth, word);
+            load(b, o.b + (plane * o.rows_b + first_col) * o.depth, o.depth, word);
+            __syncthreads();
+            for (int l = 0; l < WORDS; l++)
+                for (int i = 0; i < EACH; i++)
+                    for (int j = 0; j < EACH; j++)
+                        sum[i][j] = __dp4a(a[row + i * ACROSS][l], b[col + j * ACROSS][l], sum[i][j]);
+        }
+        epilogue.put(plane, first_row + row, first_col + col, sum);
     }
 }
 
-__global__ void levels(const Work w, const tsr_exact_proof *rows, const tsr_exact_proof *columns, double allowed,
-                       unsigned *needed) {
-    const tsr_residue_args &a = w.args;
-    const int64_t all = a.m * a.n, step = (int64_t)gridDim.x * THREADS;
-    for (int64_t at = (int64_t)blockIdx.x * THREADS + threadIdx.x; at < all; at += step) {
-        const int64_t row = at / a.n, col = at % a.n;
-        if (!wanted(a, row, col)) continue;
-        const int level = tsr_exact_level(rows + row, columns + col, a.k, allowed, sum_of(a, 0, row, col));
-        atomicMax(needed + row / TSR_EXACT_BLOCK * (a.rows_b / TSR_EXACT_BLOCK) + col / TSR_EXACT_BLOCK,
-                  (unsigned)level);
-    }
+template <typename Epilogue>
+tsr_status launch(tsr_stream *stream, const tsr_residue_args *args, const Epilogue &epilogue) {
+    const Operands o = {
+        args->a, args->b, args->rows_a, args->rows_b, args->depth, args->planes, tsr_residue_blocks_of(args)};
+    int most = 0;
+    TSR_TRY(tsr_cuda_attribute(cudaDevAttrMaxGridDimX, &most));
+    const int64_t tiles = args->planes * (args->rows_a / SIDE) * (args->rows_b / SIDE);
+    return TSR_LAUNCH(products<Epilogue>, (unsigned)tsr_min(tiles, most), THREADS, 0, stream, o, epilogue);
 }
 
-Work work_of(const tsr_residue_args *args) {
-    Work w = {*args, TSR_EXACT_MODULI};
-    return w;
+tsr_status check(const tsr_residue_args *args) {
+    const bool fits = args->planes >= 1 && args->planes <= TSR_EXACT_MODULI_MOST && args->m >= 1 && args->n >= 1 &&
+                      args->k >= 1 && args->k <= TSR_EXACT_RANGE;
+    if (fits && args->rows_a == tsr_round_up(args->m, TSR_EXACT_TILE) &&
+        args->rows_b == tsr_round_up(args->n, TSR_EXACT_TILE) && args->depth == tsr_round_up(args->k, TSR_EXACT_DEPTH))
+        return TSR_OK;
+    return tsr_fail(TSR_ERR_SHAPE,
+                    "no products of residues of %d planes of %lld x %lld x %lld: 1 to %d planes, k up to %d, and rows "
+                    "rounded up to %d and %d",
+                    args->planes, (long long)args->m, (long long)args->n, (long long)args->k, TSR_EXACT_MODULI_MOST,
+                    TSR_EXACT_RANGE, TSR_EXACT_TILE, TSR_EXACT_DEPTH);
 }
+
+#if defined(TSR_HAVE_HOPPER) && !defined(TSR_EMULATE_CUDA)
+/* Whether the current device has the tensor cores of residue_products_hopper.cu. */
+tsr_status on_hopper(bool *so) {
+    int major = 0, minor = 0;
+    TSR_TRY(tsr_cuda_attribute(cudaDevAttrComputeCapabilityMajor, &major));
+    TSR_TRY(tsr_cuda_attribute(cudaDevAttrComputeCapabilityMinor, &minor));
+    *so = major == 9 && minor == 0;
+    return TSR_OK;
+}
+#endif
 
 } // namespace
 
-size_t tsr_residue_workspace(int64_t, int64_t) { return 0; }
+/* A count, and a list of at most all tiles behind it. */
+size_t tsr_residue_workspace(int64_t m, int64_t n) {
+    const int64_t tiles = tsr_ceil_div(m, TSR_EXACT_TILE) * tsr_ceil_div(n, TSR_EXACT_TILE);
+    return (size_t)tsr_round_up((tiles + 1) * (int64_t)sizeof(unsigned), 256);
+}
 
 tsr_status tsr_residue_products(tsr_device *, tsr_stream *stream, const tsr_residue_args *args, int8_t *c) {
-    dim3 grid;
-    TSR_TRY(tsr_cuda_grid(1, args->planes * args->m * args->n, 1, THREADS, &grid));
-    return TSR_LAUNCH(products, grid, THREADS, 0, stream, work_of(args), c);
+    TSR_TRY(check(args));
+#if defined(TSR_HAVE_HOPPER) && !defined(TSR_EMULATE_CUDA)
+    bool hopper = false;
+    TSR_TRY(on_hopper(&hopper));
+    if (hopper) return tsr_residue_products_hopper(stream, args, c);
+#endif
+    return launch(stream, args, Residues{c, args->rows_a, args->rows_b, tsr_residue_moduli_all()});
 }
 
 tsr_status tsr_residue_levels(tsr_device *, tsr_stream *stream, const tsr_residue_args *args,
                               const tsr_exact_proof *rows, const tsr_exact_proof *columns, double allowed,
                               unsigned *needed) {
-    dim3 grid;
-    TSR_TRY(tsr_cuda_grid(1, args->m * args->n, 1, THREADS, &grid));
-    return TSR_LAUNCH(levels, grid, THREADS, 0, stream, work_of(args), rows, columns, allowed, needed);
+    TSR_TRY(check(args));
+#if defined(TSR_HAVE_HOPPER) && !defined(TSR_EMULATE_CUDA)
+    bool hopper = false;
+    TSR_TRY(on_hopper(&hopper));
+    if (hopper) return tsr_residue_levels_hopper(stream, args, rows, columns, allowed, needed);
+#endif
+    return launch(stream, args,
+                  Levels{rows, columns, args->m, args->n, args->k, args->rows_b / TSR_EXACT_BLOCK, allowed, needed});
 }

@@ -211,6 +211,10 @@ template <int COUNT> __device__ __forceinline__ void wgmma_hold(float (&d)[COUNT
 #pragma unroll
     for (int i = 0; i < COUNT; i++) asm volatile("" : "+f"(d[i])::"memory");
 }
+template <int COUNT> __device__ __forceinline__ void wgmma_hold(int (&d)[COUNT]) {
+#pragma unroll
+    for (int i = 0; i < COUNT; i++) asm volatile("" : "+r"(d[i])::"memory");
+}
 
 /* The registers of a product in the text of an instruction, and as its operands. */
 #define TSR_HOPPER_32                                                                                                  \
@@ -268,6 +272,26 @@ __device__ __forceinline__ void wgmma_m64n256k8(float (&d)[128], const uint32_t 
                  "}"
                  : TSR_HOPPER_OUT_128(d)
                  : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"((int)add));
+}
+
+#define TSR_HOPPER_INT_8(d, i)                                                                                         \
+    "+r"(d[i]), "+r"(d[i + 1]), "+r"(d[i + 2]), "+r"(d[i + 3]), "+r"(d[i + 4]), "+r"(d[i + 5]), "+r"(d[i + 6]),        \
+        "+r"(d[i + 7])
+#define TSR_HOPPER_INT_32(d, i)                                                                                        \
+    TSR_HOPPER_INT_8(d, i), TSR_HOPPER_INT_8(d, i + 8), TSR_HOPPER_INT_8(d, i + 16), TSR_HOPPER_INT_8(d, i + 24)
+
+/* d (64 x 256, int32) = or, with add, += a (64 x 32) times b (256 x 32) transposed, int8, exact; d as above. 32
+ * further along k: descriptors + 2. */
+__device__ __forceinline__ void wgmma_m64n256k32_s8(int (&d)[128], uint64_t a, uint64_t b, bool add) {
+    asm volatile("{\n"
+                 ".reg .pred add;\n"
+                 "setp.ne.b32 add, %130, 0;\n"
+                 "wgmma.mma_async.sync.aligned.m64n256k32.s32.s8.s8 "
+                 "{" TSR_HOPPER_128 "}, "
+                 "%128, %129, add;\n"
+                 "}"
+                 : TSR_HOPPER_INT_32(d, 0), TSR_HOPPER_INT_32(d, 32), TSR_HOPPER_INT_32(d, 64), TSR_HOPPER_INT_32(d, 96)
+                 : "l"(a), "l"(b), "r"((int)add));
 }
 
 /* ---- products of a warp, operands in registers ---- */

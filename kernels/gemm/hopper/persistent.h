@@ -10,6 +10,7 @@
  *   PRODUCER_REGISTERS  what the thread that asks for panels keeps; those that multiply get the rest
  *   WGMMA_ADDS          `wgmma` adds to the sums themselves
  *   CUT, add, put       see gather.h
+ *   Scheduler           which works a worker makes, and in which order: TileScheduler, unless it has its own
  *   bring(w, pipe, at, work)  asks for the panels of a work, from stage `at` on, which steps on
  *   Lane                what a thread that multiplies knows of its place
  *   Consumer            what it keeps from work to work, and what it does with one (EveryWork)
@@ -28,6 +29,8 @@ template <typename Parts> struct Persistent : Parts {
     static constexpr int CLUSTER = 1;                     /* blocks of a worker */
     static constexpr int RELEASING = Parts::THREADS / 32; /* arrivals that free a stage */
     static constexpr bool TURNS = false;                  /* groups of threads take turns: Consumer::skips */
+    static constexpr bool WHOLE = false; /* sums are never cut: `multiply` begins with its first product */
+    typedef TileScheduler Scheduler;
     /* Arrivals that fill a stage, beside its bytes. 1: one thread brings all panels; else the whole warpgroup does. */
     template <typename Work> static __device__ __forceinline__ uint32_t filling(const Work &) { return 1; }
     /* What the thread that brings panels does before all, and after. */
@@ -46,7 +49,7 @@ template <typename Kernel> __device__ __forceinline__ int worker_of() { return (
 template <typename Kernel>
 __device__ __forceinline__ void produce(const typename Kernel::Work &w, const typename Kernel::Pipe &pipe) {
     typename Kernel::Pipe::State at = {0, 0};
-    TileScheduler scheduler(w.plan, worker_of<Kernel>());
+    typename Kernel::Scheduler scheduler(w.plan, worker_of<Kernel>());
     for (WorkTile work; scheduler.next(w.plan, &work);) Kernel::bring(w, pipe, at, work);
     Kernel::close(pipe, at);
 }
@@ -67,22 +70,25 @@ __device__ __forceinline__ void consume(const typename Kernel::Work &w, const ty
     typename Kernel::Consumer own;
     typename Kernel::Pipe::State at = {0, 0};
     own.begin();
-    TileScheduler scheduler(w.plan, worker_of<Kernel>());
+    typename Kernel::Scheduler scheduler(w.plan, worker_of<Kernel>());
     for (WorkTile work; scheduler.next(w.plan, &work);) {
         if constexpr (Kernel::TURNS)
             if (own.skips(at, work)) continue;
         typename Kernel::Sums sum;
-        const bool begun = work.from >= 0;
-        if (!Kernel::WGMMA_ADDS) clear<Kernel>(sum, true);
-        if (begun) {
-            take_over(w.plan, worker_of<Kernel>(), Kernel::flag(group), first(), barrier);
-            Kernel::go_on(w, work.from, &Kernel::at(sum, 0));
+        if constexpr (!Kernel::WHOLE) {
+            const bool begun = work.from >= 0;
+            if (!Kernel::WGMMA_ADDS) clear<Kernel>(sum, true);
+            if (begun) {
+                take_over(w.plan, worker_of<Kernel>(), Kernel::flag(group), first(), barrier);
+                Kernel::go_on(w, work.from, &Kernel::at(sum, 0));
+            }
+            /* with `else` ptxas serializes the products of a wgmma (C7515) */
+            if (Kernel::WGMMA_ADDS) clear<Kernel>(sum, !begun);
         }
-        /* with `else` ptxas serializes the products of a wgmma (C7515) */
-        if (Kernel::WGMMA_ADDS) clear<Kernel>(sum, !begun);
         own.multiply(w, pipe, lane, at, work, scheduler.more(w.plan), sum);
         own.finish(w, pipe, lane, work, sum);
-        if (work.handed) hand_over(w.plan, worker_of<Kernel>(), Kernel::flag(group), first(), barrier);
+        if constexpr (!Kernel::WHOLE)
+            if (work.handed) hand_over(w.plan, worker_of<Kernel>(), Kernel::flag(group), first(), barrier);
     }
     own.end();
 }
@@ -126,6 +132,25 @@ template <typename Kernel> tsr_status launch(tsr_stream *stream, typename Kernel
     TSR_TRY(TSR_LAUNCH(gemm<Kernel>, (unsigned)w->plan.workers, Kernel::THREADS + 128, Kernel::Pipe::SHARED_BYTES,
                        stream, *w));
     return gather_launch<Kernel>(stream, *w);
+}
+
+/* A kernel whose workers are clusters of `cluster_blocks` blocks. */
+template <typename Function, typename... Arguments>
+tsr_status launch_clusters(Function kernel, tsr_stream *stream, int64_t blocks, int threads, int shared_bytes,
+                           int cluster_blocks, const Arguments &...arguments) {
+    cudaLaunchAttribute cluster;
+    cluster.id = cudaLaunchAttributeClusterDimension;
+    cluster.val.clusterDim.x = (unsigned)cluster_blocks;
+    cluster.val.clusterDim.y = cluster.val.clusterDim.z = 1;
+    cudaLaunchConfig_t config = {};
+    config.gridDim = dim3((unsigned)blocks);
+    config.blockDim = dim3((unsigned)threads);
+    config.dynamicSmemBytes = (size_t)shared_bytes;
+    config.stream = tsr_cuda_stream(stream);
+    config.attrs = &cluster;
+    config.numAttrs = 1;
+    TSR_TRY(tsr_gemm_allow_shared(kernel, config.dynamicSmemBytes));
+    return TSR_CUDA(cudaLaunchKernelEx(&config, kernel, arguments...));
 }
 
 /* The kernel's `shape`. */

@@ -27,6 +27,7 @@ static CUtensorMapDataType element_of(tsr_dtype type) {
     case TSR_F16: return CU_TENSOR_MAP_DATA_TYPE_FLOAT16;
     case TSR_BF16: return CU_TENSOR_MAP_DATA_TYPE_BFLOAT16;
     case TSR_F64: return CU_TENSOR_MAP_DATA_TYPE_FLOAT64;
+    case TSR_I8: return CU_TENSOR_MAP_DATA_TYPE_UINT8; /* bytes as they are */
     default: return CU_TENSOR_MAP_DATA_TYPE_FLOAT32;
     }
 }

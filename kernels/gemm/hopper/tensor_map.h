@@ -28,7 +28,7 @@ typedef struct {
     bool tf32;  /* a copy rounds fp32 elements to tf32, to nearest even; NaN and infinities stay */
 } tsr_tensor_box;
 
-/* A map of rows × cols elements (f16, bf16, f32, f64), ld elements from row to row, not empty and reached by the
+/* A map of rows × cols elements (i8, f16, bf16, f32, f64), ld elements from row to row, not empty and reached by the
  * TMA. Local. */
 tsr_status tsr_tensor_map(const void *data, tsr_dtype type, int64_t rows, int64_t cols, int64_t ld, tsr_tensor_box box,
                           CUtensorMap *map);

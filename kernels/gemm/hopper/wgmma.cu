@@ -234,25 +234,6 @@ size_t workspace_bytes(int64_t m, int64_t n, int64_t k) {
 
 constexpr tsr_tensor_box BOX = {.rows = BOX_ROWS, .cols = BOX_COLS, .swizzle = 128}; /* of C */
 
-/* A kernel of clusters. */
-template <typename Kernel, typename... Arguments>
-tsr_status launch_clusters(Kernel kernel, tsr_stream *stream, int64_t blocks, int shared_bytes, int cluster_blocks,
-                           const Arguments &...arguments) {
-    cudaLaunchAttribute cluster;
-    cluster.id = cudaLaunchAttributeClusterDimension;
-    cluster.val.clusterDim.x = (unsigned)cluster_blocks;
-    cluster.val.clusterDim.y = cluster.val.clusterDim.z = 1;
-    cudaLaunchConfig_t config = {};
-    config.gridDim = dim3((unsigned)blocks);
-    config.blockDim = dim3(THREADS);
-    config.dynamicSmemBytes = (size_t)shared_bytes;
-    config.stream = tsr_cuda_stream(stream);
-    config.attrs = &cluster;
-    config.numAttrs = 1;
-    TSR_TRY(tsr_gemm_allow_shared(kernel, config.dynamicSmemBytes));
-    return TSR_CUDA(cudaLaunchKernelEx(&config, kernel, arguments...));
-}
-
 template <tsr_dtype TYPE, bool TURNS>
 tsr_status launch_as(tsr_device *device, tsr_stream *stream, const tsr_gemm_args *args) {
     using S = Sizes<TURNS>;
@@ -271,8 +252,8 @@ tsr_status launch_as(tsr_device *device, tsr_stream *stream, const tsr_gemm_args
     TSR_TRY(map_operand(device, stream, TYPE, args->b, k, n, args->ldb, K, false, room_b, &w.map_b));
     if (w.reached) TSR_TRY(tsr_tensor_map(args->c, TSR_F32, m, n, args->ldc, BOX, &w.map_c));
 
-    TSR_TRY(launch_clusters(hopper::gemm<Wgmma<TYPE, TURNS>>, stream, (int64_t)w.plan.workers * S::CLUSTER,
-                            S::Pipe::SHARED_BYTES, S::CLUSTER, w));
+    TSR_TRY(hopper::launch_clusters(hopper::gemm<Wgmma<TYPE, TURNS>>, stream, (int64_t)w.plan.workers * S::CLUSTER,
+                                    THREADS, S::Pipe::SHARED_BYTES, S::CLUSTER, w));
     return hopper::gather_launch<Parts<TURNS>>(stream, w, w.plan.pieces >= MANY_PARTS ? Parts<TURNS>::STRANDS : 1);
 }
 
@@ -301,8 +282,8 @@ template <tsr_dtype TYPE> tsr_status launch_slices(tsr_device *device, tsr_strea
     TSR_TRY(map_operand(device, stream, TYPE, args->b, k, n, args->ldb, K, true, room_b, &map_b));
     if (w.kept) TSR_TRY(tsr_tensor_map(pieces, TSR_F32, (int64_t)w.slices * w.rows, piece_ld, piece_ld, BOX, &map_to));
     else TSR_TRY(tsr_tensor_map(args->c, TSR_F32, m, n, args->ldc, BOX, &map_to));
-    TSR_TRY(launch_clusters(gemm_wgmma_slices<TYPE>, stream, blocks * w.slices, SlicePipe::SHARED_BYTES, SLICE_CLUSTER,
-                            map_a, map_b, map_to, w));
+    TSR_TRY(hopper::launch_clusters(gemm_wgmma_slices<TYPE>, stream, blocks * w.slices, THREADS,
+                                    SlicePipe::SHARED_BYTES, SLICE_CLUSTER, map_a, map_b, map_to, w));
     if (!w.kept) return TSR_OK;
     return TSR_LAUNCH(add_slices, (unsigned)tsr_ceil_div(m * tsr_ceil_div(n, 4), ADDERS), ADDERS, 0, stream, pieces,
                       w.slices, (int64_t)w.rows, piece_ld, (float *)args->c, args->ldc, (int)m, (int)n,
@@ -328,8 +309,8 @@ template <tsr_dtype TYPE, bool TURNS> tsr_status launch_stack_as(tsr_stream *str
     TSR_TRY(tsr_tensor_map(args->a, TYPE, all.m, args->k, args->lda, BOX_A, &w.map_a));
     TSR_TRY(tsr_tensor_map(args->b, TYPE, args->batch * args->k, args->n, args->ldb, BOX_B, &w.map_b));
     TSR_TRY(tsr_tensor_map(args->c, TSR_F32, all.m, args->n, args->ldc, BOX, &w.map_c));
-    return launch_clusters(hopper::gemm<Wgmma<TYPE, TURNS>>, stream, (int64_t)w.plan.workers * S::CLUSTER,
-                           S::Pipe::SHARED_BYTES, S::CLUSTER, w);
+    return hopper::launch_clusters(hopper::gemm<Wgmma<TYPE, TURNS>>, stream, (int64_t)w.plan.workers * S::CLUSTER,
+                                   THREADS, S::Pipe::SHARED_BYTES, S::CLUSTER, w);
 }
 
 /* Tiles that two groups share ask the L2 cache for half as much. In a stack, whose operands come from memory, they are

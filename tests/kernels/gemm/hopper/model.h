@@ -10,8 +10,8 @@
  * - named barriers, which must be even when a block ends, and the barrier of a cluster;
  * - TMA: boxes of tensor maps, edges, swizzles, rounding to tf32, multicast, bulk copies, cp.async, stores and the wait
  *   for them; what a load will overwrite is NaN from its start on (model_copies.h);
- * - wgmma with operands found by their descriptors, and mma: which thread holds what, and when it is there
- *   (model_products.h);
+ * - wgmma, of floats and of bytes, with operands found by their descriptors, and mma: which thread holds what, and when
+ *   it is there (model_products.h);
  * - shared memory of exactly the size that the launch asked for, 16-byte aligned, NaN at first.
  * Not covered:
  * - memory fences, proxies and the order in which a GPU's memory shows writes: here every write is seen at once;

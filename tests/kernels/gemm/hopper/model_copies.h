@@ -12,6 +12,7 @@ typedef uint64_t cuuint64_t;
 typedef uint32_t cuuint32_t;
 typedef enum { CUDA_SUCCESS = 0, CUDA_ERROR_INVALID_VALUE = 1 } CUresult;
 typedef enum {
+    CU_TENSOR_MAP_DATA_TYPE_UINT8,
     CU_TENSOR_MAP_DATA_TYPE_FLOAT16,
     CU_TENSOR_MAP_DATA_TYPE_FLOAT32,
     CU_TENSOR_MAP_DATA_TYPE_FLOAT64,
@@ -51,6 +52,7 @@ inline CUresult encode(CUtensorMap *map, CUtensorMapDataType type, cuuint32_t ra
                        CUtensorMapL2promotion, CUtensorMapFloatOOBfill) {
     const int bytes = type == CU_TENSOR_MAP_DATA_TYPE_FLOAT64                                               ? 8
                       : type == CU_TENSOR_MAP_DATA_TYPE_FLOAT32 || type == CU_TENSOR_MAP_DATA_TYPE_TFLOAT32 ? 4
+                      : type == CU_TENSOR_MAP_DATA_TYPE_UINT8                                               ? 1
                                                                                                             : 2;
     const int span = swizzle == CU_TENSOR_MAP_SWIZZLE_NONE ? 0 : 16 << swizzle;
     if (rank != 2 || (uintptr_t)data % 16 != 0 || row_bytes[0] % 16 != 0 || row_bytes[0] >> 40 != 0)

@@ -14,7 +14,7 @@ namespace hopper_model {
 /* ---- wgmma ----------------------------------------------------------------------------------- */
 
 struct Form { /* of a product of 64 rows */
-    enum Type { F16, BF16, TF32 } type;
+    enum Type { F16, BF16, TF32, S8 } type;
     int n;
     bool along_n; /* b stands k by n */
 };
@@ -23,7 +23,7 @@ struct Product {
     uint64_t a, b; /* descriptors */
     bool add;
     int asked;                  /* threads that have asked for it */
-    float *d[128];              /* of each thread */
+    void *d[128];               /* of each thread; S8: int, else float */
     const uint32_t *a_own[128]; /* the same of a in registers; NULL: a stands in shared memory */
 };
 struct Warpgroup {
@@ -37,6 +37,7 @@ inline Warpgroup warpgroups[MOST_BLOCKS_CLUSTER][MOST_THREADS / 128];
 inline Warpgroup *own_warpgroup() { return &warpgroups[tsr_emulation_rank()][tsr_emulation_thread() / 128]; }
 
 inline float operand_a[64][16], operand_b[16][256], sums[64][256];
+inline int operand_a_s8[64][32], operand_b_s8[32][256], sums_s32[64][256];
 
 inline float element(Form::Type type, const unsigned char *unit, int i) {
     uint16_t half;
@@ -64,14 +65,18 @@ inline uint32_t leading_bytes(uint64_t descriptor) { return (uint32_t)(descripto
 inline uint32_t stride_bytes(uint64_t descriptor) { return (uint32_t)(descriptor >> 32 & 0x3fff) << 4; }
 
 /* `rows` rows of an operand that is k-major: to(row, k, value). Each has 32 bytes. */
+template <typename To> void load_units(int rank, uint64_t descriptor, int rows, To to) { /* to(row, unit, 16 bytes) */
+    for (int row = 0; row < rows; row++)
+        for (int unit = 0; unit < 2; unit++)
+            to(row, unit,
+               operand_place(rank, descriptor,
+                             (uint32_t)(row / 8) * stride_bytes(descriptor) + row % 8 * 128 + unit * 16));
+}
 template <typename To> void load_k_major(int rank, Form::Type type, uint64_t descriptor, int rows, To to) {
     const int units = type == Form::TF32 ? 4 : 8; /* elements of 16 bytes */
-    for (int row = 0; row < rows; row++)
-        for (int unit = 0; unit < 2; unit++) {
-            const unsigned char *at = operand_place(
-                rank, descriptor, (uint32_t)(row / 8) * stride_bytes(descriptor) + row % 8 * 128 + unit * 16);
-            for (int i = 0; i < units; i++) to(row, unit * units + i, element(type, at, i));
-        }
+    load_units(rank, descriptor, rows, [&](int row, int unit, const unsigned char *at) {
+        for (int i = 0; i < units; i++) to(row, unit * units + i, element(type, at, i));
+    });
 }
 inline void load_along_n(int rank, Form form, uint64_t descriptor) {
     for (int k = 0; k < 16; k++)
@@ -98,6 +103,13 @@ multiply_sums(int n, int k) {
             for (int col = 0; col < n; col++) sums[row][col] += a * operand_b[l][col];
         }
 }
+__attribute__((optimize("O3"))) __attribute__((no_sanitize("address"))) inline void multiply_sums_s8() {
+    for (int row = 0; row < 64; row++)
+        for (int l = 0; l < 32; l++) {
+            const int a = operand_a_s8[row][l];
+            for (int col = 0; col < 256; col++) sums_s32[row][col] += a * operand_b_s8[l][col];
+        }
+}
 
 /* to(element of a thread, row, column): where the elements of d stand, see wgmma_m64n192k16. */
 template <typename To> void for_elements(int n, int t, To to) {
@@ -111,8 +123,31 @@ inline size_t products_under_way() {
     return count;
 }
 
-inline void carry_out(int rank, Warpgroup *group) {
-    const Product &product = group->products.front();
+/* The sums of all threads to `all`, or zeros, and back. */
+template <typename T> void gather_sums(const Product &product, T (&all)[64][256]) {
+    for (int t = 0; t < 128; t++)
+        for_elements(product.form.n, t, [&](int i, int row, int col) {
+            all[row][col] = product.add ? static_cast<const T *>(product.d[t])[i] : (T)0;
+        });
+}
+template <typename T> void scatter_sums(const Product &product, const T (&all)[64][256]) {
+    for (int t = 0; t < 128; t++)
+        for_elements(product.form.n, t,
+                     [&](int i, int row, int col) { static_cast<T *>(product.d[t])[i] = all[row][col]; });
+}
+inline void carry_out_s8(int rank, const Product &product) {
+    const auto byte = [](const unsigned char *at, int i) { return (int)(int8_t)at[i]; };
+    load_units(rank, product.a, 64, [&](int row, int unit, const unsigned char *at) {
+        for (int i = 0; i < 16; i++) operand_a_s8[row][unit * 16 + i] = byte(at, i);
+    });
+    load_units(rank, product.b, 256, [&](int col, int unit, const unsigned char *at) {
+        for (int i = 0; i < 16; i++) operand_b_s8[unit * 16 + i][col] = byte(at, i);
+    });
+    gather_sums(product, sums_s32);
+    multiply_sums_s8();
+    scatter_sums(product, sums_s32);
+}
+inline void carry_out_float(int rank, const Product &product) {
     const Form form = product.form;
     const auto to_a = [](int row, int k, float value) { operand_a[row][k] = value; };
     const auto to_b = [](int n, int k, float value) { operand_b[k][n] = value; };
@@ -120,12 +155,14 @@ inline void carry_out(int rank, Warpgroup *group) {
     else load_k_major(rank, form.type, product.a, 64, to_a);
     if (form.along_n) load_along_n(rank, form, product.b);
     else load_k_major(rank, form.type, product.b, form.n, to_b);
-    for (int t = 0; t < 128; t++)
-        for_elements(form.n, t,
-                     [&](int i, int row, int col) { sums[row][col] = product.add ? product.d[t][i] : 0.0f; });
+    gather_sums(product, sums);
     multiply_sums(form.n, form.type == Form::TF32 ? 8 : 16);
-    for (int t = 0; t < 128; t++)
-        for_elements(form.n, t, [&](int i, int row, int col) { product.d[t][i] = sums[row][col]; });
+    scatter_sums(product, sums);
+}
+inline void carry_out(int rank, Warpgroup *group) {
+    const Product &product = group->products.front();
+    if (product.form.type == Form::S8) carry_out_s8(rank, product);
+    else carry_out_float(rank, product);
     group->products.pop_front();
     group->done++;
     tsr_emulation_wake(group);
@@ -137,7 +174,7 @@ inline void carry_out_product(size_t which) {
                 return carry_out(rank, &group);
 }
 
-inline void ask(Form form, float *d, const uint32_t *a_own, uint64_t a, uint64_t b, bool add) {
+inline void ask(Form form, void *d, const uint32_t *a_own, uint64_t a, uint64_t b, bool add) {
     Warpgroup *group = own_warpgroup();
     const int t = tsr_emulation_thread() % 128;
     const size_t at = (size_t)(group->asked[t]++ - group->done);
@@ -240,6 +277,7 @@ inline void wgmma_commit() {
 }
 template <int PENDING> void wgmma_wait() { hopper_model::wait_for_products(PENDING); }
 template <int COUNT> void wgmma_hold(float (&)[COUNT]) {}
+template <int COUNT> void wgmma_hold(int (&)[COUNT]) {}
 
 inline void wgmma_m64n192k16(float (&d)[96], uint64_t a, uint64_t b, bool add) {
     hopper_model::ask({hopper_model::Form::F16, 192, false}, d, nullptr, a, b, add);
@@ -258,6 +296,9 @@ inline void wgmma_m64n256k16_bf16(float (&d)[128], uint64_t a, uint64_t b, bool 
 }
 inline void wgmma_m64n256k8(float (&d)[128], const uint32_t (&a)[4], uint64_t b, bool add) {
     hopper_model::ask({hopper_model::Form::TF32, 256, false}, d, a, 0, b, add);
+}
+inline void wgmma_m64n256k32_s8(int (&d)[128], uint64_t a, uint64_t b, bool add) {
+    hopper_model::ask({hopper_model::Form::S8, 256, false}, d, nullptr, a, b, add);
 }
 
 inline void mma_m16n8k16(double (&d)[4], const double (&a)[8], const double (&b)[4]) {

@@ -1,0 +1,394 @@
+/* Operation: C_p = A_p·B_pᵀ for planes of bytes, both K-major, sums exact in int32; of these either the residues modulo
+ * each plane's modulus, as bytes, or the levels that blocks of C need (residue_products.h).
+ * Mapping: clusters of two blocks stay on their multiprocessors and walk tiles of 256 × 256, plane after plane. A
+ * block makes 128 × 256 of each. One warp asks for panels of 128 along k by tensor copies. Each block brings half of
+ * B's panel for both. Two groups of 4 warps multiply, 64 × 256 each. They end a tile one after the other, so that one
+ * reduces and stores while the other multiplies.
+ *   Sums are never cut along k. Where not all tiles are wanted, list_tiles makes a list of those that are, and the host
+ *   does not know how many.
+ * Shared memory: a pipeline of 4 stages of 48 KiB; for each group two boxes of 64 × 128 bytes on their way to C.
+ * Registers: 232 a thread that multiplies, 40 a thread that does not; no spills.
+ * Requirements: sm_90a; rows and their bytes as residue_products.h says; a workspace for the list.
+ * Arithmetic intensity: 2·256·256·128 / (128·(256 + 256)) = 256 op/byte for a cluster.
+ * Measured: by tests/bench/residues_beside.c. The same loop as a probe, H200, 2026-11-22, 2 s each in turns with
+ * cuBLAS, which stores int32: 1321 TOP/s (1260) at n = 4096, 1383 (1286) at 8192, 1421 (1302) at 16384.
+ * Reference: PTX ISA 8.0, "Asynchronous Warpgroup Level Matrix Instructions"; Ozaki, Uchino, Imamura, arXiv
+ * 2504.08009. */
+#include "kernels/gemm/exact/residue_tiles.h"
+#include "kernels/gemm/hopper/persistent.h"
+#include "kernels/gemm/hopper/tensor_map.h"
+
+namespace {
+
+/* a block's tile, and a panel */
+constexpr int M = 128;
+constexpr int N = TSR_EXACT_TILE;
+constexpr int K = TSR_EXACT_DEPTH;
+constexpr int STAGES = 4;
+constexpr int CLUSTER = TSR_EXACT_TILE / M;
+constexpr int GROUPS = 2; /* warpgroups that multiply */
+constexpr int GROUP_ROWS = M / GROUPS;
+constexpr int A_BYTES = M * K, B_BYTES = N * K;
+constexpr int BOX_COLS = 128; /* of a group's part of C, bytes */
+constexpr int BOXES = N / BOX_COLS;
+constexpr int BOX_BYTES = GROUP_ROWS * BOX_COLS;
+constexpr int BAND = 8; /* rows of tiles that clusters walk together */
+
+typedef hopper::Pipeline<STAGES, A_BYTES + B_BYTES, GROUPS * BOXES * BOX_BYTES, CLUSTER> Pipe; /* boxes behind */
+typedef int Sums[N / 2];
+
+/* ---- which tiles, and in which order --------------------------------------------------------- */
+
+/* A list in the workspace: how many tiles follow, and these, row · 2^16 + column. */
+typedef unsigned ListEntry;
+constexpr int LISTERS = 1024;
+constexpr int MOST_TILES = 1 << 16; /* in a row or a column of them */
+
+struct Plan {
+    const ListEntry *list; /* NULL: all tiles are made */
+    int tiles_m, tiles_n;
+    int planes, panels;
+    int workers; /* clusters */
+
+    __device__ __forceinline__ int tiles() const { return list ? (int)*list : tiles_m * tiles_n; }
+};
+
+/* Tiles of all planes, every workers-th by a worker. */
+struct PlaneScheduler {
+    int index, end;
+
+    __device__ __forceinline__ PlaneScheduler(const Plan &p, int worker) : index(worker), end(p.planes * p.tiles()) {}
+    __device__ __forceinline__ bool next(const Plan &p, hopper::WorkTile *work) {
+        if (index >= end) return false;
+        *work = {index, 0, p.panels, -1, -1, false};
+        index += p.workers;
+        return true;
+    }
+    __device__ __forceinline__ bool more(const Plan &) const { return index < end; }
+};
+
+struct Place {
+    int plane, row, col; /* row and column in tiles */
+};
+__device__ __forceinline__ Place place_of(const Plan &p, int index) {
+    const int tiles = p.tiles();
+    const int plane = index / tiles;
+    const int within = index - plane * tiles;
+    if (p.list) {
+        const ListEntry entry = p.list[1 + within];
+        return {plane, (int)(entry >> 16), (int)(entry & (MOST_TILES - 1))};
+    }
+    const hopper::TilePlace place = hopper::tile_at(within, p.tiles_m, p.tiles_n, BAND);
+    return {plane, place.row, place.col};
+}
+
+/* The list of the wanted tiles, in the order of tile_at. One block, whose threads take equal shares one after the
+ * other. */
+__global__ void __launch_bounds__(LISTERS)
+    list_tiles(const tsr_residue_blocks blocks, int tiles_m, int tiles_n, ListEntry *list) {
+    __shared__ int before[LISTERS]; /* tiles of the threads before and of this one */
+    const int thread = (int)threadIdx.x, share = (tiles_m * tiles_n + LISTERS - 1) / LISTERS;
+    const int first = min(thread * share, tiles_m * tiles_n), last = min(first + share, tiles_m * tiles_n);
+    int count = 0;
+    for (int i = first; i < last; i++) {
+        const hopper::TilePlace at = hopper::tile_at(i, tiles_m, tiles_n, BAND);
+        count += blocks.wants(at.row, at.col);
+    }
+    before[thread] = count;
+    __syncthreads();
+    for (int step = 1; step < LISTERS; step *= 2) {
+        const int others = thread >= step ? before[thread - step] : 0;
+        __syncthreads();
+        before[thread] += others;
+        __syncthreads();
+    }
+    ListEntry *to = list + 1 + before[thread] - count;
+    for (int i = first; i < last; i++) {
+        const hopper::TilePlace at = hopper::tile_at(i, tiles_m, tiles_n, BAND);
+        if (blocks.wants(at.row, at.col)) *to++ = (ListEntry)at.row << 16 | (ListEntry)at.col;
+    }
+    if (thread == LISTERS - 1) *list = (ListEntry)before[thread];
+}
+
+/* ---- what becomes of sums -------------------------------------------------------------------- */
+
+struct Work {
+    CUtensorMap map_a, map_b; /* planes one below the other */
+    Plan plan;
+    int rows_a, rows_b; /* of a plane */
+};
+
+/* Where a thread's sums stand (see wgmma_m64n192k16): in this row of its group's and 8 below, from this column on. */
+__device__ __forceinline__ int own_row() { return (int)threadIdx.x % 128 / 32 * 16 + (int)threadIdx.x % 32 / 4; }
+__device__ __forceinline__ int own_col() { return (int)threadIdx.x % 4 * 2; }
+__device__ __forceinline__ int own_group() { return (int)threadIdx.x / 128; }
+/* The row of C, in its plane, where a group's part of a tile begins. */
+__device__ __forceinline__ int group_row(const Place &place) {
+    return (place.row * CLUSTER + (int)hopper::cluster_rank()) * M + own_group() * GROUP_ROWS;
+}
+
+/* Two bytes of each of two rows, 8 apart, from neighbours in pairs of lanes, make a word each: even lanes get the upper
+ * row's, odd ones the lower's. */
+__device__ __forceinline__ unsigned word_of(int a0, int a1, int b0, int b1) {
+    const unsigned upper = __byte_perm((unsigned)a0, (unsigned)a1, 0x0040);
+    const unsigned lower = __byte_perm((unsigned)b0, (unsigned)b1, 0x0040);
+    const bool odd = threadIdx.x & 1;
+    const unsigned given = __shfl_xor_sync(0xffffffffu, odd ? upper : lower, 1), own = odd ? lower : upper;
+    return odd ? __byte_perm(given, own, 0x5410) : __byte_perm(own, given, 0x5410);
+}
+
+/* Residues, to C through boxes. */
+struct Residues {
+    struct Work : ::Work {
+        CUtensorMap map_c; /* planes one below the other */
+        tsr_residue_moduli moduli;
+    };
+    static __device__ __forceinline__ void open(const Work &w) { hopper::prefetch_map(&w.map_c); }
+    static __device__ __forceinline__ void close() {
+        if (threadIdx.x % 128 == 0) hopper::store_wait<0>();
+    }
+    static __device__ __forceinline__ void finish(const Work &w, const Pipe &pipe, const Place &place,
+                                                  const Sums &sum) {
+        const int modulus = w.moduli.modulus[place.plane], inverse = w.moduli.inverse[place.plane];
+        const bool first = threadIdx.x % 128 == 0;
+        unsigned char *boxes = pipe.behind() + own_group() * BOXES * BOX_BYTES;
+        if (first) hopper::store_wait<0>();
+        hopper::named_wait(3 + own_group(), 128); /* the boxes are free */
+        const int row = own_row() + (threadIdx.x & 1 ? 8 : 0);
+#pragma unroll
+        for (int j = 0; j < N / 8; j++) {
+            const int *s = sum + 4 * j;
+            const unsigned word = word_of(tsr_residue(s[0], modulus, inverse), tsr_residue(s[1], modulus, inverse),
+                                          tsr_residue(s[2], modulus, inverse), tsr_residue(s[3], modulus, inverse));
+            const int col = 8 * j + (int)threadIdx.x % 4 / 2 * 4, unit = col % BOX_COLS / 16 ^ row % 8;
+            unsigned char *to = boxes + col / BOX_COLS * BOX_BYTES + row * BOX_COLS + unit * 16 + col % 16;
+            *reinterpret_cast<unsigned *>(to) = word;
+        }
+        hopper::fence_copies();
+        hopper::named_wait(3 + own_group(), 128);
+        if (!first) return;
+        for (int box = 0; box < BOXES; box++)
+            hopper::store_tensor(&w.map_c, place.plane * w.rows_a + group_row(place), place.col * N + box * BOX_COLS,
+                                 boxes + box * BOX_BYTES, hopper::evict_first());
+        hopper::store_commit();
+    }
+};
+
+/* Levels, of the blocks of C. Whether a level serves is asked of all elements of a thread at once; what serves for one
+ * level serves for the next. */
+struct Levels {
+    struct Work : ::Work {
+        const tsr_exact_proof *rows, *columns;
+        int64_t k;
+        int m, n;
+        double allowed;
+        unsigned *needed;
+    };
+    static __device__ __forceinline__ void open(const Work &) {}
+    static __device__ __forceinline__ void close() {}
+
+    /* Of the sums of a block's 128 columns, from column `col` on. */
+    static __device__ __forceinline__ bool holds(const Work &w, const int *sum, int row, int col, int level) {
+        bool all = true;
+        double half[2], error[2];
+#pragma unroll
+        for (int i = 0; i < 2; i++) {
+            half[i] = row + 8 * i < w.m ? w.rows[row + 8 * i].half : 0;
+            error[i] = row + 8 * i < w.m ? w.rows[row + 8 * i].errors[level] : 0;
+        }
+#pragma unroll
+        for (int j = 0; j < TSR_EXACT_BLOCK / 8; j++)
+#pragma unroll
+            for (int e = 0; e < 2; e++) {
+                const int at = col + 8 * j + e;
+                if (at >= w.n) continue;
+                const double half_b = w.columns[at].half, error_b = w.columns[at].errors[level];
+#pragma unroll
+                for (int i = 0; i < 2; i++) {
+                    int met = sum[4 * j + 2 * i + e];
+                    asm volatile("" : "+r"(met)); /* its fp64 value is made here, not kept for the next level */
+                    all &=
+                        row + 8 * i >= w.m || tsr_exact_holds(half[i], error[i], half_b, error_b, w.k, w.allowed, met);
+                }
+            }
+        return all;
+    }
+    static __device__ __forceinline__ void finish(const Work &w, const Pipe &, const Place &place, const Sums &sum) {
+        constexpr int ACROSS = N / TSR_EXACT_BLOCK; /* blocks side by side */
+        const int row = group_row(place);
+#pragma unroll
+        for (int block = 0; block < ACROSS; block++) {
+            const int col = place.col * N + block * TSR_EXACT_BLOCK;
+            unsigned *needed =
+                w.needed + (int64_t)(row / TSR_EXACT_BLOCK) * (w.rows_b / TSR_EXACT_BLOCK) + col / TSR_EXACT_BLOCK;
+            if (row >= w.m || col >= w.n) continue;
+            const unsigned known = *(volatile const unsigned *)needed;
+            unsigned level = known;
+#pragma unroll 1
+            while (level < TSR_EXACT_LEVELS &&
+                   !holds(w, sum + block * (TSR_EXACT_BLOCK / 2), row + own_row(), col + own_col(), (int)level))
+                level++;
+#pragma unroll
+            for (int lane = 16; lane > 0; lane /= 2) level = max(level, __shfl_xor_sync(0xffffffffu, level, lane));
+            if (threadIdx.x % 32 == 0 && level > known) atomicMax(needed, level);
+        }
+    }
+};
+
+/* ---- the kernel as persistent.h wants it ----------------------------------------------------- */
+
+/* What it wants of sums that are never left in parts. */
+struct Tile {
+    typedef int Value;
+    static constexpr int THREADS = GROUPS * 128;
+    template <typename W> static __device__ __forceinline__ bool left_out(const W &) { return false; }
+};
+
+/* Group 1 leaves the last panels of a tile, whose stages need not be freed for the other, to group 0 first. Once a tile
+ * by each, group 0 when its last panel is under way. */
+constexpr int LAST_PANELS = STAGES - 1;
+__device__ __forceinline__ void take_turn() {
+    hopper::wait_turn();
+    hopper::pass_turn();
+}
+
+template <typename Epilogue> struct Products : hopper::Persistent<Tile> {
+    typedef typename Epilogue::Work Work;
+    typedef ::Pipe Pipe;
+    typedef ::Sums Sums;
+    typedef Pipe::State State;
+    typedef PlaneScheduler Scheduler;
+    struct Lane {};
+    static constexpr int CLUSTER = ::CLUSTER;
+    static constexpr int HOLDERS = 128, BARRIER = 3;
+    static constexpr int RELEASING = GROUPS * 4 * CLUSTER;
+    static constexpr int PRODUCER_REGISTERS = 40;
+    static constexpr bool WHOLE = true;
+
+    static __device__ __forceinline__ void open(const Work &w) {
+        hopper::prefetch_map(&w.map_a);
+        hopper::prefetch_map(&w.map_b);
+        Epilogue::open(w);
+    }
+    /* no arrival may come from the other block when this one is gone */
+    static __device__ __forceinline__ void close(const Pipe &pipe, State at) { pipe.drain(at); }
+
+    static __device__ __forceinline__ void bring(const Work &w, const Pipe &pipe, State &at,
+                                                 const hopper::WorkTile &work) {
+        const int rank = (int)hopper::cluster_rank();
+        const Place place = place_of(w.plan, work.tile);
+        const int row = place.plane * w.rows_a + (place.row * CLUSTER + rank) * M;
+        const int col = place.plane * w.rows_b + place.col * N + rank * (N / CLUSTER);
+        for (int p = 0; p < work.last; p++, at.step()) {
+            unsigned char *stage = pipe.stage(at.stage);
+            uint64_t *full = pipe.full(at.stage);
+            pipe.acquire(at);
+            hopper::copy_tensor(stage, &w.map_a, row, p * K, full);
+            hopper::copy_tensor_to(3, stage + A_BYTES + rank * (B_BYTES / CLUSTER), &w.map_b, col, p * K, full);
+        }
+    }
+
+    struct Consumer : hopper::EveryWork {
+        __device__ __forceinline__ void begin() const {
+            if (own_group() == 1) hopper::pass_turn(); /* the other begins */
+        }
+        /* One panel's products are under way while the next is waited for. */
+        __device__ __forceinline__ void multiply(const Work &, const Pipe &pipe, const Lane &, State &at,
+                                                 const hopper::WorkTile &work, bool, Sums &sum) const {
+            const int group = own_group();
+            const int last = work.last > LAST_PANELS ? work.last - LAST_PANELS : 0;
+            int before = 0;
+            for (int p = 0; p < work.last; p++) {
+                if (group == 1 && p == last) take_turn();
+                const uint32_t stage = pipe.address(at.stage);
+                const uint64_t a = hopper::wgmma_operand(stage + group * GROUP_ROWS * K),
+                               b = hopper::wgmma_operand(stage + A_BYTES);
+                pipe.wait(at);
+                hopper::wgmma_fence();
+#pragma unroll
+                for (int step = 0; step < K / 32; step++)
+                    hopper::wgmma_m64n256k32_s8(sum, a + 2 * step, b + 2 * step, p > 0 || step > 0);
+                hopper::wgmma_commit();
+                if (p > 0) {
+                    hopper::wgmma_wait<1>();
+                    pipe.release(before);
+                }
+                before = at.stage;
+                at.step();
+            }
+            if (group == 0) take_turn();
+            hopper::wgmma_wait<0>();
+            hopper::wgmma_hold(sum);
+            pipe.release(before);
+        }
+        __device__ __forceinline__ void finish(const Work &w, const Pipe &pipe, const Lane &,
+                                               const hopper::WorkTile &work, Sums &sum) const {
+            Epilogue::finish(w, pipe, place_of(w.plan, work.tile), sum);
+        }
+        __device__ __forceinline__ void end() const {
+            if (own_group() == 0) hopper::wait_turn(); /* as often as the other passes it */
+            Epilogue::close();
+        }
+    };
+};
+
+/* ---- launches -------------------------------------------------------------------------------- */
+
+constexpr tsr_tensor_box BOX = {.rows = 128, .cols = K, .swizzle = 128}; /* of A, and of half of B's panel */
+constexpr tsr_tensor_box BOX_C = {.rows = GROUP_ROWS, .cols = BOX_COLS, .swizzle = 128};
+static_assert(M == 128 && N / CLUSTER == 128, "one box for both operands");
+
+/* Fills what both kernels share of their argument; makes the list, if there is one. */
+tsr_status prepare(tsr_stream *stream, const tsr_residue_args *args, Work *w) {
+    int multiprocessors = 0;
+    TSR_TRY(tsr_cuda_attribute(cudaDevAttrMultiProcessorCount, &multiprocessors));
+    const int64_t tiles_m = args->rows_a / TSR_EXACT_TILE, tiles_n = args->rows_b / TSR_EXACT_TILE;
+    if (tsr_max(tiles_m, tiles_n) > MOST_TILES || args->planes * tiles_m * tiles_n > INT32_MAX ||
+        args->planes * tsr_max(args->rows_a, args->rows_b) > INT32_MAX)
+        return tsr_fail(TSR_ERR_LIMIT,
+                        "%d planes of %lld x %lld residues are more than a launch makes: make it in parts",
+                        args->planes, (long long)args->rows_a, (long long)args->rows_b);
+    w->plan.list = args->blocks ? (const ListEntry *)args->workspace : NULL;
+    w->plan.tiles_m = (int)tiles_m;
+    w->plan.tiles_n = (int)tiles_n;
+    w->plan.planes = args->planes;
+    w->plan.panels = (int)(args->depth / K);
+    w->plan.workers = (int)tsr_max(1, tsr_min(multiprocessors / CLUSTER, args->planes * tiles_m * tiles_n));
+    w->rows_a = (int)args->rows_a;
+    w->rows_b = (int)args->rows_b;
+    TSR_TRY(tsr_tensor_map(args->a, TSR_I8, args->planes * args->rows_a, args->depth, args->depth, BOX, &w->map_a));
+    TSR_TRY(tsr_tensor_map(args->b, TSR_I8, args->planes * args->rows_b, args->depth, args->depth, BOX, &w->map_b));
+    if (!args->blocks) return TSR_OK;
+    return TSR_LAUNCH(list_tiles, 1, LISTERS, 0, stream, tsr_residue_blocks_of(args), (int)tiles_m, (int)tiles_n,
+                      (ListEntry *)args->workspace);
+}
+
+template <typename Epilogue> tsr_status launch(tsr_stream *stream, const typename Epilogue::Work &w) {
+    typedef Products<Epilogue> Kernel;
+    return hopper::launch_clusters(hopper::gemm<Kernel>, stream, (int64_t)w.plan.workers * CLUSTER,
+                                   Kernel::THREADS + 128, Pipe::SHARED_BYTES, CLUSTER, w);
+}
+
+} // namespace
+
+tsr_status tsr_residue_products_hopper(tsr_stream *stream, const tsr_residue_args *args, int8_t *c) {
+    Residues::Work w;
+    TSR_TRY(prepare(stream, args, &w));
+    TSR_TRY(tsr_tensor_map(c, TSR_I8, args->planes * args->rows_a, args->rows_b, args->rows_b, BOX_C, &w.map_c));
+    w.moduli = tsr_residue_moduli_all();
+    return launch<Residues>(stream, w);
+}
+
+tsr_status tsr_residue_levels_hopper(tsr_stream *stream, const tsr_residue_args *args, const tsr_exact_proof *rows,
+                                     const tsr_exact_proof *columns, double allowed, unsigned *needed) {
+    Levels::Work w;
+    TSR_TRY(prepare(stream, args, &w));
+    w.rows = rows;
+    w.columns = columns;
+    w.k = args->k;
+    w.m = (int)args->m;
+    w.n = (int)args->n;
+    w.allowed = allowed;
+    w.needed = needed;
+    return launch<Levels>(stream, w);
+}

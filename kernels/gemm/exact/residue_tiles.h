@@ -1,0 +1,54 @@
+/* What both ways of making products of residues share (residue_products.h): the remainder of a sum, the question which
+ * tiles are wanted, and the way of sm_90, which residue_products.cu takes where it can. Device code. */
+#ifndef TSR_KERNELS_GEMM_EXACT_RESIDUE_TILES_H
+#define TSR_KERNELS_GEMM_EXACT_RESIDUE_TILES_H
+
+#include "kernels/device/cuda_compat.h"
+#include "kernels/gemm/exact/residue_products.h"
+
+/* residue_products_hopper.cu: on a device of sm_90 alone. */
+tsr_status tsr_residue_products_hopper(tsr_stream *stream, const tsr_residue_args *args, int8_t *c);
+tsr_status tsr_residue_levels_hopper(tsr_stream *stream, const tsr_residue_args *args, const tsr_exact_proof *rows,
+                                     const tsr_exact_proof *columns, double allowed, unsigned *needed);
+
+/* For each plane its modulus, and 2^32 / modulus, rounded down. */
+struct tsr_residue_moduli {
+    int modulus[TSR_EXACT_MODULI_MOST], inverse[TSR_EXACT_MODULI_MOST];
+};
+static inline tsr_residue_moduli tsr_residue_moduli_all() {
+    tsr_residue_moduli m = {TSR_EXACT_MODULI, {}};
+    for (int i = 0; i < TSR_EXACT_MODULI_MOST; i++) m.inverse[i] = (int)(((int64_t)1 << 32) / m.modulus[i]);
+    return m;
+}
+
+/* x mod p in [-p/2, p/2], |x| ≤ 2^28: sums of TSR_EXACT_RANGE products of bytes. The quotient, rounded down, is off by
+ * 1/16 before that, so r is in [-p/16, p + p/16]. Of 256, whose quotient is right, 128 stands for -128 in a byte. */
+static __device__ __forceinline__ int tsr_residue(int x, int modulus, int inverse) {
+    const int r = x - __mulhi(x, inverse) * modulus;
+    return r - (r > modulus >> 1 ? modulus : 0);
+}
+
+/* The blocks of C, and which of them are wanted: see tsr_residue_args. */
+struct tsr_residue_blocks {
+    const unsigned *level;
+    unsigned wanted;
+    int rows, cols; /* of blocks that C reaches into */
+    int ld;         /* blocks from row to row */
+
+    /* Whether a tile, of two by two, has one. */
+    __device__ __forceinline__ bool wants(int tile_row, int tile_col) const {
+        constexpr int EACH = TSR_EXACT_TILE / TSR_EXACT_BLOCK;
+        if (!level) return true;
+        for (int i = 0; i < EACH * EACH; i++) {
+            const int row = tile_row * EACH + i / EACH, col = tile_col * EACH + i % EACH;
+            if (row < rows && col < cols && level[(int64_t)row * ld + col] == wanted) return true;
+        }
+        return false;
+    }
+};
+static inline tsr_residue_blocks tsr_residue_blocks_of(const tsr_residue_args *args) {
+    return {args->blocks, args->wanted, (int)tsr_ceil_div(args->m, TSR_EXACT_BLOCK),
+            (int)tsr_ceil_div(args->n, TSR_EXACT_BLOCK), (int)(args->rows_b / TSR_EXACT_BLOCK)};
+}
+
+#endif

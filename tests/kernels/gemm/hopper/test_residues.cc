@@ -1,0 +1,119 @@
+/* Products of residues, and levels of blocks, in the model of sm_90, against plain loops. */
+#include "tests/kernels/gemm/hopper/cases.h"
+
+#include "kernels/gemm/exact/residue_products_hopper.cu"
+#include "kernels/gemm/hopper/tensor_map.c"
+#include "tests/kernels/gemm/exact/made_residues.h"
+
+static const int multiprocessors_tried[] = {2, 5, 9};
+
+/* Memory of the emulated device: aligned as that of a GPU. */
+template <typename T> struct Aligned {
+    T *at;
+    size_t bytes;
+    explicit Aligned(size_t bytes_) : at(nullptr), bytes(bytes_) {
+        void *room = nullptr;
+        CHECK(posix_memalign(&room, 256, bytes) == 0, "no %zu bytes", bytes);
+        at = static_cast<T *>(room);
+    }
+    Aligned(const T *from, size_t bytes_) : Aligned(bytes_) { memcpy(at, from, bytes); }
+    Aligned(const Aligned &) = delete;
+    Aligned &operator=(const Aligned &) = delete;
+    ~Aligned() { free(at); }
+};
+
+/* Prepares the model for the next launch. */
+static void next_launch(bool late) {
+    tsr_cuda_emulation()->multiprocessors = multiprocessors_tried[hopper_test::launches % 3];
+    hopper_model::use(hopper_test::seed * 1000 + ++hopper_test::launches % 1000, late);
+}
+
+static tsr_residue_args on_device(const made_residues &made, const Aligned<int8_t> &a, const Aligned<int8_t> &b,
+                                  const Aligned<unsigned> &workspace) {
+    tsr_residue_args args = made.args;
+    args.a = a.at;
+    args.b = b.at;
+    args.workspace = workspace.at;
+    return args;
+}
+
+static void check_products(const residue_case &c) {
+    made_residues made = make_residues(c, false);
+    const Aligned<int8_t> a(made.a, made.bytes_a), b(made.b, made.bytes_b);
+    const Aligned<int8_t> result(made.bytes_c + RESIDUE_GUARD);
+    const Aligned<unsigned> workspace(tsr_residue_workspace(c.m, c.n));
+    const tsr_residue_args args = on_device(made, a, b, workspace);
+    for (int late = 0; late < 2; late++) {
+        memset(result.at, UNTOUCHED, result.bytes);
+        memset(workspace.at, 0xff, workspace.bytes);
+        next_launch(late);
+        CHECK(tsr_residue_products_hopper(nullptr, &args, result.at) == TSR_OK, "%s, TSR_MODEL_SEED=%llu: %s", c.what,
+              (unsigned long long)hopper_test::seed, tsr_message());
+        check_residues(&made, result.at);
+    }
+    free_residues(&made);
+}
+
+static int level_counts[TSR_EXACT_LEVELS + 1];
+
+static void check_needed(const residue_case &c) {
+    made_residues made = make_residues(c, true);
+    const Aligned<int8_t> a(made.a, made.bytes_a), b(made.b, made.bytes_b);
+    const Aligned<unsigned> needed(made.blocks * sizeof(unsigned));
+    const Aligned<unsigned> workspace(tsr_residue_workspace(c.m, c.n));
+    tsr_residue_args args = on_device(made, a, b, workspace);
+    args.blocks = nullptr;
+    for (int late = 0; late < 2; late++) {
+        memcpy(needed.at, made.level, needed.bytes);
+        next_launch(late);
+        CHECK(tsr_residue_levels_hopper(nullptr, &args, made.rows, made.columns, made.allowed, needed.at) == TSR_OK,
+              "%s, TSR_MODEL_SEED=%llu: %s", c.what, (unsigned long long)hopper_test::seed, tsr_message());
+        check_levels(&made, needed.at, level_counts);
+    }
+    free_residues(&made);
+}
+
+static const residue_case products_cases[] = {
+    {.what = "one tile", .planes = 1, .m = 256, .n = 256, .k = 128, .wanted = 200},
+    {.what = "one element", .planes = 2, .m = 1, .n = 1, .k = 1, .wanted = 200},
+    {.what = "one panel less than stages", .planes = 3, .m = 130, .n = 70, .k = 300, .wanted = 200},
+    {.what = "as many panels as stages", .planes = 1, .m = 300, .n = 257, .k = 512, .wanted = 200},
+    {.what = "tiles in all directions", .planes = 2, .m = 600, .n = 560, .k = 700, .wanted = 200},
+    {.what = "all planes", .planes = TSR_EXACT_MODULI_MOST, .m = 100, .n = 100, .k = 200, .wanted = 200},
+    {.what = "a band and more", .planes = 1, .m = 9 * 256 - 5, .n = 300, .k = 100, .wanted = 200},
+    {.what = "nobody wants any", .planes = 2, .m = 600, .n = 600, .k = 300, .wanted = 0},
+    {.what = "few are wanted", .planes = 2, .m = 1000, .n = 700, .k = 200, .wanted = 10},
+    {.what = "many are wanted", .planes = 2, .m = 500, .n = 600, .k = 200, .wanted = 70},
+    {.what = "a list of all", .planes = 1, .m = 9 * 256 - 100, .n = 256, .k = 130, .wanted = 100},
+    {.what = "largest", .planes = 2, .m = 20, .n = 20, .k = TSR_EXACT_RANGE, .wanted = 200, .largest = true},
+};
+static const residue_case level_cases[] = {
+    {.what = "levels of one tile", .planes = 1, .m = 256, .n = 256, .k = 300, .wanted = 30},
+    {.what = "levels of few elements", .planes = 1, .m = 3, .n = 5, .k = 1000, .wanted = 30},
+    {.what = "levels of ragged tiles", .planes = 1, .m = 300, .n = 650, .k = 250, .wanted = 30},
+    {.what = "levels of tall tiles", .planes = 1, .m = 1000, .n = 130, .k = 500, .wanted = 0},
+    {.what = "levels, largest", .planes = 1, .m = 140, .n = 10, .k = 4000, .wanted = 10, .largest = true},
+};
+
+static void check_fixed() {
+    for (const residue_case &c : products_cases) check_products(c);
+    for (const residue_case &c : level_cases) check_needed(c);
+    for (int level = 0; level <= TSR_EXACT_LEVELS; level++)
+        CHECK(level_counts[level] > 0, "no block needs level %d: the cases do not try it", level);
+}
+
+static void check_random() {
+    using hopper_test::drawn;
+    made_state = hopper_test::seed;
+    residue_case c = {.what = "random", .planes = (int)drawn(4), .m = drawn(500), .n = drawn(500), .k = drawn(700)};
+    c.wanted = (int)drawn(130);
+    check_products(c);
+    c.planes = 1;
+    c.what = "levels, random";
+    check_needed(c);
+}
+
+int main() {
+    hopper_test::run(check_fixed, check_random);
+    return 0;
+}
