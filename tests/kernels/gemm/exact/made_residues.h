@@ -39,7 +39,7 @@ static inline uint64_t made_random(uint64_t below) {
 }
 
 static inline void *made_room(size_t bytes) {
-    void *room = malloc(bytes);
+    void *room = calloc(1, bytes);
     CHECK(room, "no %zu bytes", bytes);
     return room;
 }
@@ -151,7 +151,8 @@ static inline void check_residues(const made_residues *made, const int8_t *c) {
     for (int plane = 0; plane < args->planes; plane++)
         for (int64_t row = 0; row < args->rows_a; row++)
             for (int64_t col = 0; col < args->rows_b; col++) {
-                const int got = c[(plane * args->rows_a + row) * args->rows_b + col], p = moduli[plane];
+                const int8_t got = c[(plane * args->rows_a + row) * args->rows_b + col];
+                const int p = moduli[plane];
                 if (!made_wants(made, row / TSR_EXACT_TILE * TSR_EXACT_TILE, col / TSR_EXACT_TILE * TSR_EXACT_TILE)) {
                     CHECK(got == UNTOUCHED, "%s: plane %d (%d, %d), of a tile that nobody wants, is %d", made->c.what,
                           plane, (int)row, (int)col, got);

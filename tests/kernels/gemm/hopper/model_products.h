@@ -103,7 +103,9 @@ multiply_sums(int n, int k) {
             for (int col = 0; col < n; col++) sums[row][col] += a * operand_b[l][col];
         }
 }
-__attribute__((optimize("O3"))) __attribute__((no_sanitize("address"))) inline void multiply_sums_s8() {
+__attribute__((optimize("O3"))) __attribute__((no_sanitize("address")))
+__attribute__((no_sanitize("undefined"))) inline void
+multiply_sums_s8() {
     for (int row = 0; row < 64; row++)
         for (int l = 0; l < 32; l++) {
             const int a = operand_a_s8[row][l];

@@ -1,0 +1,113 @@
+/* Products of residues, and levels of blocks, against plain loops, by whatever the device at hand takes for them. One
+ * source for the host emulation of CUDA and for a GPU. */
+#include "tests/kernels/device/device_under_test.h"
+#include "tests/kernels/gemm/exact/made_residues.h"
+
+static const residue_case products_cases[] = {
+    {.what = "one tile", .planes = 1, .m = 256, .n = 256, .k = 128, .wanted = 200},
+    {.what = "one element", .planes = 2, .m = 1, .n = 1, .k = 1, .wanted = 200},
+    {.what = "ragged", .planes = 2, .m = 300, .n = 270, .k = 300, .wanted = 200},
+    {.what = "few are wanted", .planes = 2, .m = 900, .n = 600, .k = 100, .wanted = 10},
+    {.what = "many are wanted", .planes = 1, .m = 300, .n = 600, .k = 130, .wanted = 70},
+    {.what = "nobody wants any", .planes = 1, .m = 300, .n = 300, .k = 100, .wanted = 0},
+    {.what = "largest", .planes = 2, .m = 20, .n = 20, .k = 4096, .wanted = 200, .largest = true},
+#ifndef TSR_EMULATE_CUDA
+    {.what = "all planes", .planes = TSR_EXACT_MODULI_MOST, .m = 700, .n = 600, .k = 500, .wanted = 200},
+    {.what = "many tiles a worker", .planes = 3, .m = 3000, .n = 2500, .k = 400, .wanted = 200},
+    {.what = "many tiles a worker, some wanted", .planes = 3, .m = 3000, .n = 3500, .k = 400, .wanted = 15},
+    {.what = "a list of thousands", .planes = 1, .m = 12000, .n = 9000, .k = 20, .wanted = 30},
+    {.what = "largest of all", .planes = 2, .m = 300, .n = 300, .k = TSR_EXACT_RANGE, .wanted = 200, .largest = true},
+    {.what = "all of k", .planes = 2, .m = 500, .n = 300, .k = TSR_EXACT_RANGE - 77, .wanted = 200},
+#endif
+};
+static const residue_case level_cases[] = {
+    {.what = "levels of one tile", .planes = 1, .m = 256, .n = 256, .k = 300, .wanted = 30},
+    {.what = "levels of few elements", .planes = 1, .m = 3, .n = 5, .k = 1000, .wanted = 30},
+    {.what = "levels of ragged tiles", .planes = 1, .m = 300, .n = 650, .k = 250, .wanted = 30},
+    {.what = "levels of tall tiles", .planes = 1, .m = 1000, .n = 130, .k = 200, .wanted = 0},
+    {.what = "levels, largest", .planes = 1, .m = 140, .n = 10, .k = 2000, .wanted = 10, .largest = true},
+#ifndef TSR_EMULATE_CUDA
+    {.what = "levels of many tiles", .planes = 1, .m = 4000, .n = 3000, .k = 1000, .wanted = 10},
+#endif
+};
+
+/* The operands on the device, and room for the list. */
+static tsr_residue_args upload(const device_under_test *under, const made_residues *made) {
+    tsr_residue_args args = made->args;
+    args.a = test_upload(under, made->a, made->bytes_a);
+    args.b = test_upload(under, made->b, made->bytes_b);
+    if (args.blocks) args.blocks = test_upload(under, made->level, made->blocks * sizeof *made->level);
+    CHECK_OK(under->ops->allocate(under->device, tsr_residue_workspace(args.m, args.n), &args.workspace));
+    return args;
+}
+static void release(const device_under_test *under, const tsr_residue_args *args) {
+    under->ops->release(under->device, (void *)args->a);
+    under->ops->release(under->device, (void *)args->b);
+    under->ops->release(under->device, (void *)args->blocks);
+    under->ops->release(under->device, args->workspace);
+}
+
+static void check_products(const device_under_test *under, residue_case c) {
+    made_residues made = make_residues(c, false);
+    const tsr_residue_args args = upload(under, &made);
+    const size_t bytes = made.bytes_c + RESIDUE_GUARD;
+    int8_t *result = made_room(bytes);
+    memset(result, UNTOUCHED, bytes);
+    int8_t *on_device = test_upload(under, result, bytes);
+    CHECK_OK(tsr_residue_products(under->device, under->stream, &args, on_device));
+    test_download(under, result, on_device, bytes);
+    check_residues(&made, result);
+    free(result);
+    release(under, &args);
+    free_residues(&made);
+}
+
+static void check_needed(const device_under_test *under, residue_case c, int *counts) {
+    made_residues made = make_residues(c, true);
+    tsr_residue_args args = upload(under, &made);
+    const size_t bytes = made.blocks * sizeof(unsigned);
+    unsigned *needed = made_room(bytes);
+    unsigned *on_device = test_upload(under, made.level, bytes);
+    tsr_exact_proof *rows = test_upload(under, made.rows, (size_t)c.m * sizeof *rows);
+    tsr_exact_proof *columns = test_upload(under, made.columns, (size_t)c.n * sizeof *columns);
+    const unsigned *blocks = args.blocks;
+    args.blocks = NULL;
+    CHECK_OK(tsr_residue_levels(under->device, under->stream, &args, rows, columns, made.allowed, on_device));
+    test_download(under, needed, on_device, bytes);
+    check_levels(&made, needed, counts);
+    args.blocks = blocks;
+    under->ops->release(under->device, rows);
+    under->ops->release(under->device, columns);
+    free(needed);
+    release(under, &args);
+    free_residues(&made);
+}
+
+static void check_refused(const device_under_test *under) {
+    made_residues made = make_residues(products_cases[0], false);
+    for (int which = 0; which < 7; which++) {
+        tsr_residue_args args = made.args;
+        if (which == 0) args.planes = 0;
+        if (which == 1) args.planes = TSR_EXACT_MODULI_MOST + 1;
+        if (which == 2) args.m = 257;
+        if (which == 3) args.rows_b = 128;
+        if (which == 4) args.k = 129;
+        if (which == 5) args.k = 0;
+        if (which == 6) args.k = args.depth = TSR_EXACT_RANGE + TSR_EXACT_DEPTH;
+        CHECK(tsr_residue_products(under->device, under->stream, &args, NULL) == TSR_ERR_SHAPE, "%d is refused", which);
+    }
+    free_residues(&made);
+}
+
+int main(void) {
+    int counts[TSR_EXACT_LEVELS + 1] = {0};
+    device_under_test under = test_open();
+    for (size_t i = 0; i < sizeof products_cases / sizeof *products_cases; i++)
+        check_products(&under, products_cases[i]);
+    for (size_t i = 0; i < sizeof level_cases / sizeof *level_cases; i++) check_needed(&under, level_cases[i], counts);
+    for (int level = 0; level <= TSR_EXACT_LEVELS; level++)
+        CHECK(counts[level] > 0, "no block needs level %d: the cases do not try it", level);
+    check_refused(&under);
+    test_close(&under);
+    return 0;
+}
