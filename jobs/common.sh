@@ -94,8 +94,9 @@ tsr_goes_on() {
 
 # tsr_job LAUNCHER WORD...: the program of a Slurm job. With --resume among the words, USR1 and TERM to the job's script
 # stop the ranks, and a stopped job is queued again. Both launchers hand USR1 on to the ranks; TERM they answer by
-# killing them. Ranks that are stopped while MPI starts die of USR1: that counts as stopped, too. So does a failure where
-# a node was lost: Slurm takes minutes to find that (SlurmdTimeout), and then queues only jobs again that still run.
+# killing them. Ranks that are stopped while MPI starts die of USR1: that counts as stopped, too. So does a failure
+# where a node was lost: Slurm takes minutes to find that (SlurmdTimeout), and then queues only jobs again that still
+# run.
 tsr_job() {
     local status=0 asked=no stopped=no child
     if [[ " $* " != *" --resume "* ]]; then
