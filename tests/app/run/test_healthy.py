@@ -40,7 +40,7 @@ def test_doubtful():
     for readings, says in (("pending=1,failed=0,ecc=0,clocks=0", "a row of memory waits to be remapped"),
                            ("pending=0,failed=1,ecc=0,clocks=0", "a row of memory could not be remapped"),
                            ("retirement=1", "a page of memory waits to be retired"),
-                           ("pending=0,failed=0,ecc=3,clocks=0", "3 uncorrected ECC errors since the driver was loaded"),
+                           ("pending=0,failed=0,ecc=3,clocks=0", "3 uncorrected ECC errors since the driver"),
                            ("pending=0,failed=0,ecc=0,clocks=0x40", "throttled (heat, by the hardware)")):
         result, record = multiply(readings)
         warning = f"the health of {GPU} on host {HOST} is doubtful: "
