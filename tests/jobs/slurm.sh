@@ -46,7 +46,10 @@ ReturnToService=2
 SlurmdTimeout=5
 KillWait=3
 SchedulerParameters=batch_sched_delay=0,sched_interval=1
-PartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE State=UP
+PreemptType=preempt/partition_prio
+PreemptMode=REQUEUE
+PartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE State=UP PriorityTier=1 GraceTime=1
+PartitionName=urgent Nodes=ALL MaxTime=INFINITE State=UP PriorityTier=2 PreemptMode=OFF
 END
     for node in "$@"; do
         echo "NodeName=$node NodeAddr=127.0.0.1 Port=$(slurm_free_port) CPUs=2 RealMemory=1000 State=UNKNOWN"
@@ -74,7 +77,7 @@ slurm_start() {
 # slurm_await_idle NODES: returns once so many nodes are idle.
 slurm_await_idle() {
     for _ in $(seq 150); do
-        if [ "$(sinfo -h -N -o %T 2>/dev/null | grep -cx idle)" = "$1" ]; then return 0; fi
+        if [ "$(sinfo -h -p all -N -o %T 2>/dev/null | grep -cx idle)" = "$1" ]; then return 0; fi
         sleep 0.2
     done
     echo "of the scratch Slurm $1 nodes did not become idle in 30 s" >&2
