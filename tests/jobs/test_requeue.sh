@@ -58,8 +58,8 @@ slow=(--memory 120K --device cpu --kernel reference --quiet)
     "$TSR_BIN" generate -o B.h5:/B --shape 6000x1100 --type f32 --distribution integer --seed 2 >>generate.out 2>&1 &&
     "$TSR_BIN" multiply A.h5 B.h5 -o whole.npy --device cpu --quiet >>generate.out 2>&1 || tsr_die "no product"
 
-# A job that is preempted has so long to end. Slurm tells the ranks of srun alone: they keep what they have, and end with
-# 75. Those of mpirun are killed.
+# A job that is preempted has so long to end. Slurm tells the ranks of srun alone: they keep what they have, and end
+# with 75. Those of mpirun are killed.
 script=${3:-one_node_mpirun}
 [[ $script = *_mpirun ]] || scontrol update PartitionName=all GraceTime=30 || tsr_die "no time to end"
 submit C.npy --resume

@@ -53,6 +53,9 @@ for script in "$home"/jobs/*.sbatch; do # every script's own options, as sbatch 
     sbatch --test-only --nodes=1 --gpus-per-node=0 --ntasks-per-node=2 --cpus-per-task=1 "$script" A.h5 B.h5 -o C.h5 \
         2>"$scratch/test-only.out" ||
         tsr_die "$script: sbatch refuses it: $(cat "$scratch/test-only.out")"
+    for option in --requeue --signal=B:USR1@120 --open-mode=append; do # what --resume wants
+        grep -qx "#SBATCH $option" "$script" || tsr_die "$script does not ask for $option"
+    done
 done
 
 # The scripts as a user may name them: by their path, and by a link.
