@@ -50,8 +50,8 @@ tsr_mpirun() {
     tsr_run mpirun "${flags[@]}" "$@"
 }
 
-# Prints how many tasks the Slurm job has on the nodes that it has now: SLURM_NTASKS is what it had when it was
-# submitted.
+# Prints how many tasks the Slurm job has: as many as were asked for, SLURM_NTASKS, or those for which there is room on
+# the nodes that it has now, where these became fewer.
 tsr_tasks() {
     local part parts tasks=0
     IFS=, read -ra parts <<<"$SLURM_TASKS_PER_NODE" # 4(x2),3
@@ -59,6 +59,7 @@ tsr_tasks() {
         [[ $part =~ ^([0-9]+)(\(x([0-9]+)\))?$ ]] || tsr_die "SLURM_TASKS_PER_NODE is '$SLURM_TASKS_PER_NODE'"
         tasks=$((tasks + BASH_REMATCH[1] * ${BASH_REMATCH[3]:-1}))
     done
+    [ "${SLURM_NTASKS:-$tasks}" -ge $tasks ] || tasks=$SLURM_NTASKS
     echo $tasks
 }
 

@@ -13,9 +13,17 @@ unset TSR_HOME # jobs inherit it, and have to find it themselves
 set +e
 tsr_have_slurm || { echo "skipped: no Slurm (slurm-wlm and munge)"; exit 77; }
 python=$(tsr_python) || tsr_die "$(tsr_no_python)"
-for tasks in '4(x2),3=11' '2=2' '1(x3)=3' '2(x2),1(x4)=8'; do
-    [ "$(SLURM_TASKS_PER_NODE=${tasks%=*} tsr_tasks)" = "${tasks#*=}" ] || tsr_die "tsr_tasks counts $tasks wrong"
-done
+while read -r asked tasks counted; do
+    [ "$(SLURM_NTASKS=${asked#none} SLURM_TASKS_PER_NODE=$tasks tsr_tasks)" = "$counted" ] ||
+        tsr_die "tsr_tasks counts $tasks, $asked asked for, wrong"
+done <<END
+none 4(x2),3 11
+none 2 2
+3 1(x3) 3
+none 2(x2),1(x4) 8
+3 1(x2) 2
+3 2(x2) 3
+END
 if (SLURM_TASKS_PER_NODE='4(x' tsr_tasks) 2>/dev/null; then tsr_die "tsr_tasks counts what is no number of tasks"; fi
 
 scratch=$(mktemp -d "${TMPDIR:-/tmp}/tessera-slurm.XXXXXX")
