@@ -50,17 +50,54 @@ tsr_mpirun() {
     tsr_run mpirun "${flags[@]}" "$@"
 }
 
+# Prints how many tasks the Slurm job has: as many as were asked for, SLURM_NTASKS, or those for which there is room on
+# the nodes that it has now, where these became fewer.
+tsr_tasks() {
+    local part parts tasks=0
+    IFS=, read -ra parts <<<"$SLURM_TASKS_PER_NODE" # 4(x2),3
+    for part in "${parts[@]}"; do
+        [[ $part =~ ^([0-9]+)(\(x([0-9]+)\))?$ ]] || tsr_die "SLURM_TASKS_PER_NODE is '$SLURM_TASKS_PER_NODE'"
+        tasks=$((tasks + BASH_REMATCH[1] * ${BASH_REMATCH[3]:-1}))
+    done
+    [ "${SLURM_NTASKS:-$tasks}" -ge $tasks ] || tasks=$SLURM_NTASKS
+    echo $tasks
+}
+
 # tsr_srun COMMAND...: one process a task of the Slurm job. Every rank sees all GPUs of its node and takes one by its
 # node-local rank; srun does not inherit --cpus-per-task from sbatch, so it is handed on.
 tsr_srun() {
     local flags=(--mpi="${TSR_SRUN_MPI:-pmix}" --kill-on-bad-exit=1)
+    flags+=(--nodes="$SLURM_JOB_NUM_NODES" --ntasks="$(tsr_tasks)")
     [ -z "${SLURM_CPUS_PER_TASK:-}" ] || flags+=(--cpus-per-task="$SLURM_CPUS_PER_TASK")
     tsr_run srun "${flags[@]}" "$@"
 }
 
+# tsr_node_lost: whether a node of the Slurm job no longer answers, while this one does.
+tsr_node_lost() {
+    local nodes=${SLURM_JOB_NUM_NODES:-1}
+    [ "$nodes" -gt 1 ] && tsr_answers 1 --nodelist="$SLURMD_NODENAME" && ! tsr_answers "$nodes"
+}
+tsr_answers() { # NODES OPTION...
+    timeout -k 5 60 srun --mpi=none --overlap --nodes="$1" --ntasks="$1" --ntasks-per-node=1 --cpus-per-task=1 \
+        "${@:2}" true >/dev/null 2>&1
+}
+
+# tsr_goes_on STATUS STOPPED: whether a run with --resume that ended so is worth another one.
+tsr_goes_on() {
+    case $1 in
+    75) return 0 ;;
+    0 | 2 | 3) return 1 ;; # done; a wrong command; a product that came out wrong twice
+    esac
+    if [ "$2" = yes ] && [ "$1" -gt 128 ]; then return 0; fi
+    tsr_node_lost || return 1
+    echo "a node of the job does not answer any more" >&2
+}
+
 # tsr_job LAUNCHER WORD...: the program of a Slurm job. With --resume among the words, USR1 and TERM to the job's script
 # stop the ranks, and a stopped job is queued again. Both launchers hand USR1 on to the ranks; TERM they answer by
-# killing them. Ranks that are stopped while MPI starts die of USR1: that counts as stopped, too.
+# killing them. Ranks that are stopped while MPI starts die of USR1: that counts as stopped, too. So does a failure
+# where a node was lost: Slurm takes minutes to find that (SlurmdTimeout), and then queues only jobs again that still
+# run.
 tsr_job() {
     local status=0 asked=no stopped=no child
     if [[ " $* " != *" --resume "* ]]; then
@@ -77,7 +114,7 @@ tsr_job() {
         [ $asked = yes ] || break # else only the wait was interrupted
     done
     trap '' USR1 TERM
-    if [ $status = 75 ] || { [ $stopped = yes ] && [ $status -gt 128 ]; }; then
+    if tsr_goes_on $status $stopped; then
         # Slurm may have queued a preempted job itself.
         tsr_run scontrol requeue "$SLURM_JOB_ID" || true
     fi

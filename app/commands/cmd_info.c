@@ -73,6 +73,7 @@ typedef struct {
     int shared;         /* ranks of the node on the same GPU */
     int cores, threads; /* of the rank */
     tsr_device_facts facts;
+    char health[TSR_HEALTH_CHARS]; /* of a GPU */
 } rank_device;
 
 static void print_device(int rank, const rank_device *d) {
@@ -90,6 +91,7 @@ static void print_device(int rank, const rank_device *d) {
                f->threads_block);
         printf(", link PCI %s, driver %d.%d, runtime %d.%d", f->bus_id, f->driver_version / 1000,
                f->driver_version % 1000 / 10, f->runtime_version / 1000, f->runtime_version % 1000 / 10);
+        printf(", health %s", d->health);
     } else {
         printf(", link none (host memory)");
     }
@@ -108,9 +110,11 @@ static void write_device(tsr_info_json *json, int rank, const rank_device *d) {
     fprintf(to,
             ", \"ordinal\": %d, \"multiprocessors\": %d, \"arch\": %d, \"code\": \"%s\", \"bus_id\": \"%s\", "
             "\"memory_bytes\": %zu, \"memory_free_bytes\": %zu, \"clock_khz\": %d, \"ranks_on_it\": %d, \"cores\": %d, "
-            "\"threads\": %d}",
+            "\"threads\": %d, \"health\": ",
             f->ordinal, f->multiprocessors, f->arch, f->code, f->bus_id, f->memory_bytes, f->memory_free_bytes,
             f->clock_khz, d->shared, d->cores, d->threads);
+    tsr_json_string(to, d->health);
+    fputc('}', to);
 }
 
 static void write_libraries(FILE *to) {
@@ -142,6 +146,7 @@ static tsr_status print_devices(const tsr_world *world, const char *kind, tsr_in
     TSR_TRY(tsr_device_end(world, &opening, &device, &mine.shared));
     mine.cores = world->cores;
     mine.threads = opening.threads;
+    if (device->ops->kind == TSR_DEVICE_CUDA) (void)tsr_gpu_judge(&opening.health, mine.health);
     tsr_status status = device->ops->facts(device, &mine.facts);
     if (status == TSR_OK && world->rank == 0) {
         all = calloc((size_t)world->ranks, sizeof *all);

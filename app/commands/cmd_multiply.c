@@ -81,6 +81,10 @@ static const tsr_option options[] = {
      SWITCH(resume)},
     {.help = "How it runs", .group = 2},
     {.shared = &tsr_option_device, TEXT(device)},
+    {.name = "healthy",
+     .help = "An error where a GPU reports uncorrected ECC errors, rows of memory that wait to be remapped, or "
+             "throttling (else a warning)",
+     SWITCH(healthy)},
     {.shared = &tsr_option_accuracy, TEXT(accuracy)},
     {.shared = &tsr_option_kernel, TEXT(kernel)},
     {.shared = &tsr_option_grid, TEXT(grid)},

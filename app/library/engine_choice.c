@@ -1,6 +1,8 @@
 /* With what a run multiplies (run_state.h): device, kernel, transport and plan, the same on every rank. */
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "app/library/run_state.h"
 #include "kernels/device/host_memory.h"
@@ -59,6 +61,65 @@ static tsr_status warn_of_sharing(const tsr_run *run) {
     return TSR_OK;
 }
 
+/* What a rank's GPU says of itself, where it speaks against it, or is asked for and is nothing. */
+typedef struct {
+    char text[640]; /* "": all is well */
+} doubt;
+
+_Static_assert(TSR_HEALTH_CHARS <= TSR_RANK_TEXT_CHARS, "a record holds what a GPU says of itself");
+
+#define MOST_DOUBTS 8 /* that are told one by one */
+
+/* Rank 0, of all ranks; those of one GPU count once. */
+static void warn_of_doubts(const tsr_run *run, const doubt *all) {
+    int told = 0, more = 0;
+    for (int i = 0; i < run->world->ranks; i++) {
+        bool known = all[i].text[0] == '\0';
+        for (int j = 0; j < i && !known; j++) known = strcmp(all[i].text, all[j].text) == 0;
+        if (known) continue;
+        if (told++ < MOST_DOUBTS) tsr_warn(run->world->warnings, "%s", all[i].text);
+        else more++;
+    }
+    if (more > 0)
+        tsr_warn(run->world->warnings, "%d GPUs more are in doubt: the record's table of ranks has all", more);
+}
+
+static tsr_status gather_doubts(const tsr_run *run, const doubt *mine) {
+    const tsr_world *world = run->world;
+    int some = mine->text[0] != '\0';
+    doubt *all = NULL;
+    tsr_status status = TSR_OK;
+    TSR_TRY(TSR_MPI(MPI_Allreduce(MPI_IN_PLACE, &some, 1, MPI_INT, MPI_MAX, world->comm)));
+    if (!some) return TSR_OK;
+    if (world->rank == 0 && !(all = calloc((size_t)world->ranks, sizeof *all)))
+        status = tsr_fail(TSR_ERR_MEMORY, "no memory for what %d GPUs say of themselves", world->ranks);
+    TSR_TRY(tsr_agree(world->comm, status));
+    status = TSR_MPI(MPI_Gather(mine, sizeof *mine, MPI_BYTE, all, sizeof *mine, MPI_BYTE, 0, world->comm));
+    if (all && status == TSR_OK) warn_of_doubts(run, all);
+    free(all);
+    return status;
+}
+
+/* A GPU is looked at before it is trusted with hours: a warning of each that is in doubt, or with --healthy an
+ * error. What cannot be read is worth a warning where somebody asked. */
+static tsr_status look_at_health(tsr_run *run, const tsr_gpu_readings *readings) {
+    const tsr_world *world = run->world;
+    const bool asked = run->engine.healthy;
+    doubt mine = {""};
+    tsr_status status = TSR_OK;
+    if (run->facts.kind == TSR_DEVICE_CUDA) {
+        const tsr_gpu_verdict verdict = tsr_gpu_judge(readings, run->mine.health);
+        if (verdict == TSR_GPU_DOUBTFUL || (verdict == TSR_GPU_UNKNOWN && asked))
+            snprintf(mine.text, sizeof mine.text, "the health of %s (%s) on host %s is %s", run->facts.name,
+                     run->facts.bus_id, world->host, run->mine.health);
+        if (verdict == TSR_GPU_DOUBTFUL && asked)
+            status = tsr_fail(TSR_ERR_DEVICE,
+                              "%s: reset it (nvidia-smi --gpu-reset), take another, or leave out --healthy", mine.text);
+    }
+    TSR_TRY(tsr_agree(world->comm, status));
+    return gather_doubts(run, &mine);
+}
+
 /* How the plan reads a file whose disk may be slower than memory. Panels along stored columns take a piece of every
  * row, too short for a disk, so the page cache gets what follows, too; a file that is read many times stays there.
  * Either takes a quarter of what is free at most. */
@@ -108,6 +169,8 @@ tsr_status tsr_run_choose(tsr_run *run, tsr_device_opening *opening) {
     TSR_TRY(tsr_device_end(run->world, opening, &run->device, &run->shared));
     run->threads = opening->threads;
     tsr_status status = run->device->ops->facts(run->device, &run->facts);
+    TSR_TRY(tsr_agree(run->world->comm, status));
+    TSR_TRY(look_at_health(run, &opening->health));
     TSR_TRY(choose_kernel(run, status));
     TSR_TRY(warn_of_sharing(run));
     tsr_run_mark(run, TSR_STARTUP_DEVICE);

@@ -180,6 +180,7 @@ typedef struct {
     const char *check;
     int checksum; /* fletcher32 with each chunk of C, which needs `chunk` or `compress` */
     int digest;   /* of C, into the record */
+    int healthy;  /* a GPU that reports errors of its memory or is throttled: a failure, where it else is a warning */
 } tessera_multiply_options;
 
 /* The defaults, of the caller's size. */

@@ -8,7 +8,7 @@
 typedef struct {
     void (*integer)(void *to, const char *name, int64_t value);
     void (*real)(void *to, const char *name, double value);
-    /* chars: room of the field; 0 for free length */
+    /* chars: room of the field, TSR_RANK_TEXT_CHARS at most; 0 for free length */
     void (*text)(void *to, const char *name, const char *value, size_t chars);
 } tsr_field_sink;
 

@@ -250,12 +250,31 @@ void tsr_record_print_ranks(const tsr_run_record *record, FILE *to) {
     for (int i = 0; i < record->ranks; i++) print_rank(&record->rank_records[i], host, device, to);
 }
 
+/* What GPUs said of themselves: of the first that is in doubt, else of the first of which nothing is known, else of the
+ * first. */
+static void print_health(const tsr_run_record *r, FILE *to) {
+    static const char *const kinds[] = {"doubtful", "not known", "good"};
+    const tsr_rank_record *shown = NULL;
+    int count = 0;
+    for (size_t kind = 0; kind < sizeof kinds / sizeof *kinds && !shown; kind++)
+        for (int i = 0; i < r->ranks; i++) {
+            if (strncmp(r->rank_records[i].health, kinds[kind], strlen(kinds[kind])) != 0) continue;
+            if (count++ == 0) shown = &r->rank_records[i];
+        }
+    if (!shown) return;
+    if (count == r->ranks) print_text(to, "GPU health", shown->health);
+    else
+        print_line(to, "GPU health", "of %d rank%s %s: rank %d, %s", count, count == 1 ? "" : "s", shown->health,
+                   shown->rank, shown->host);
+}
+
 /* ---- all of it ------------------------------------------------------------------------------- */
 
 void tsr_record_print(const tsr_run_record *record, const char *log, FILE *to) {
     print_product(record, to);
     print_ranks_used(record, to);
     print_kernel(record, to);
+    print_health(record, to);
     print_lanes(record, to);
     print_redistribution(record, to);
     print_bounds(record, to);

@@ -97,6 +97,7 @@ static void take_rank(const tsr_found_fields *found, tsr_rank_record *r) {
     take_int(found, "depth", &r->depth);
     take_text(found, "host", r->host, sizeof r->host);
     take_text(found, "device", r->device, sizeof r->device);
+    take_text(found, "health", r->health, sizeof r->health);
     take_int(found, "cores", &r->cores);
     take_int(found, "threads", &r->threads);
     take_int(found, "io_threads", &r->io_threads);

@@ -52,6 +52,7 @@ void tsr_rank_record_fields(const tsr_rank_record *r, const tsr_field_sink *sink
     sink->integer(to, "depth", r->depth);
     sink->text(to, "host", r->host, sizeof r->host);
     sink->text(to, "device", r->device, sizeof r->device);
+    sink->text(to, "health", r->health, sizeof r->health);
     sink->integer(to, "cores", r->cores);
     sink->integer(to, "threads", r->threads);
     sink->integer(to, "io_threads", r->io_threads);

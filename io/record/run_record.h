@@ -42,11 +42,15 @@ typedef struct {
 
 #define TSR_PAGE_HEAD "<!doctype html>\n" /* how a report's page begins */
 
+#define TSR_RANK_TEXT_CHARS 320 /* of a rank's longest text */
+
 /* Plain memory: gathered to rank 0. */
 typedef struct {
     int32_t rank, row, col, depth; /* grid coordinates; -1 for a rank the grid leaves idle */
     char host[64];
-    char device[96];    /* "NVIDIA H200 #0 (0000:18:00.0)" or the CPU's name */
+    char device[96]; /* "NVIDIA H200 #0 (0000:18:00.0)" or the CPU's name */
+    /* What a GPU said of itself: "good: ...", "doubtful: ...", "not known: ..."; "" of a CPU. */
+    char health[TSR_RANK_TEXT_CHARS];
     int32_t cores;      /* its share of the node's */
     int32_t threads;    /* of BLAS on a CPU; on a GPU as many as it may use at once */
     int32_t io_threads; /* that read or write at once */

@@ -23,10 +23,31 @@ static void gpus_visible(tsr_device_opening *o) {
     tsr_message_set("");
 }
 
+static tsr_status start_nvml(void *context) {
+    (void)context;
+    tsr_nvml_open();
+    return TSR_OK;
+}
+
+/* The GPU is open: what it says of its health is read in a few calls more. */
+static tsr_status read_health(tsr_device_opening *o) {
+    TSR_TRY(o->cuda->facts(o->device, &o->facts));
+    tsr_task_wait(&o->nvml);
+    tsr_nvml_read(o->facts.bus_id, &o->health);
+    return TSR_OK;
+}
+
 static tsr_status open_gpu(void *context) {
     tsr_device_opening *o = context;
+    const tsr_device_ops *cuda;
+    tsr_status status = TSR_OK;
+    if (tsr_device_find("cuda", &cuda) == TSR_OK) tsr_task_start(&o->nvml, start_nvml, NULL);
     gpus_visible(o);
-    return o->devices > 0 ? o->cuda->open(o->local_rank % o->devices, &o->device) : TSR_OK;
+    if (o->devices > 0) status = o->cuda->open(o->local_rank % o->devices, &o->device);
+    if (o->device) status = read_health(o);
+    tsr_task_wait(&o->nvml);
+    tsr_nvml_close();
+    return status;
 }
 
 void tsr_device_begin(const tsr_world *world, const char *kind, tsr_device_opening *opening) {
@@ -85,25 +106,24 @@ done:
 }
 
 /* The device of the opening, or the CPU. */
-static tsr_status take_device(tsr_device_opening *o, const tsr_device_ops *ops, tsr_device_facts *facts) {
+static tsr_status take_device(tsr_device_opening *o, const tsr_device_ops *ops) {
     TSR_TRY(tsr_task_status(&o->task));
     if (!o->device) TSR_TRY(ops->open(0, &o->device));
-    TSR_TRY(ops->use(o->device)); /* another thread opened it */
-    return ops->facts(o->device, facts);
+    return ops->use(o->device); /* another thread opened it */
 }
 
 tsr_status tsr_device_end(const tsr_world *world, tsr_device_opening *opening, tsr_device **device, int *shared) {
     const tsr_device_ops *ops = NULL;
-    tsr_device_facts facts = {0};
     int same = 1;
     tsr_status status;
     tsr_task_wait(&opening->task);
     TSR_TRY_DONE(tsr_agree(world->comm, device_kind(world, opening, &ops)));
-    TSR_TRY_DONE(tsr_agree(world->comm, take_device(opening, ops, &facts)));
+    TSR_TRY_DONE(tsr_agree(world->comm, take_device(opening, ops)));
     opening->threads = opening->threads > 0 ? (int)tsr_min(opening->threads, world->cores) : world->cores;
     if (ops->kind == TSR_DEVICE_CPU) opening->threads = tsr_cpu_threads(opening->threads);
-    else TSR_TRY_DONE(device_shared(world, &facts, &same));
-    if (ops->kind == TSR_DEVICE_CUDA) TSR_TRY_DONE(tsr_world_near_gpu(world, tsr_pci_node("/sys", facts.bus_id)));
+    else TSR_TRY_DONE(device_shared(world, &opening->facts, &same));
+    if (ops->kind == TSR_DEVICE_CUDA)
+        TSR_TRY_DONE(tsr_world_near_gpu(world, tsr_pci_node("/sys", opening->facts.bus_id)));
     *device = opening->device;
     *shared = same;
     opening->device = NULL;

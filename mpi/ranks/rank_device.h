@@ -3,6 +3,7 @@
 #define TSR_MPI_RANKS_RANK_DEVICE_H
 
 #include "kernels/device/device.h"
+#include "kernels/health/health.h"
 #include "mpi/execute/task.h"
 #include "mpi/ranks/world.h"
 
@@ -23,6 +24,9 @@ typedef struct {
     char why[256]; /* it sees none */
     bool refused;  /* the driver is there and cannot start: that is no reason to take the CPU */
     tsr_device *device;
+    tsr_device_facts facts;  /* of a GPU, as it was opened */
+    tsr_gpu_readings health; /* of a GPU, after the end */
+    tsr_task nvml;           /* starts it beside CUDA: neither waits for the other */
     int threads; /* before the end the most this rank may use, 0: as many as it has cores; then those it uses */
 } tsr_device_opening;
 /* Local. No call of CUDA for "cpu" */

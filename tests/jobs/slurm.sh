@@ -1,5 +1,7 @@
-# Sourced by test_slurm.sh: a real Slurm of one node on this machine's loopback, all of it in one scratch folder, with a
-# munge of its own, so that nothing of a Slurm that may be installed here is touched. Works as root and as anyone else.
+# Sourced by the tests of Slurm: a real Slurm on this machine's loopback, all of it in one scratch folder, with a munge
+# of its own, so that nothing of a Slurm that may be installed here is touched. One node works as root and as anyone
+# else. Several nodes need root: each has a host name and mounts of its own (`unshare -m -u`), and so a folder for
+# temporary files, FOLDER/tmp.
 PATH=$PATH:/usr/sbin:/sbin
 
 # slurm_free_port: a TCP port nobody listens on.
@@ -15,25 +17,25 @@ slurm_free_port() {
     return 1
 }
 
-slurm_configure() { # FOLDER
+slurm_configure() { # FOLDER NODE...
     local folder=$1 node
-    node=$(hostname -s)
+    shift
+    echo "PMIxCliTmpDirBase=$folder/tmp" >"$folder/mpi.conf"
     cat >"$folder/slurm.conf" <<END
 ClusterName=scratch
-SlurmctldHost=$node(127.0.0.1)
+SlurmctldHost=$(hostname -s)(127.0.0.1)
 SlurmctldPort=$(slurm_free_port)
-SlurmdPort=$(slurm_free_port)
 SlurmUser=$(id -un)
 SlurmdUser=$(id -un)
 AuthType=auth/munge
 AuthInfo=socket=$folder/munge.socket,cred_expire=5
 CredType=cred/munge
 StateSaveLocation=$folder/state
-SlurmdSpoolDir=$folder/spool
+SlurmdSpoolDir=$folder/spool.%n
 SlurmctldPidFile=$folder/slurmctld.pid
-SlurmdPidFile=$folder/slurmd.pid
+SlurmdPidFile=$folder/slurmd.%n.pid
 SlurmctldLogFile=$folder/slurmctld.log
-SlurmdLogFile=$folder/slurmd.log
+SlurmdLogFile=$folder/slurmd.%n.log
 ProctrackType=proctrack/linuxproc
 TaskPlugin=task/none
 SelectType=select/cons_tres
@@ -41,37 +43,78 @@ SelectTypeParameters=CR_Core
 SlurmdParameters=config_overrides
 MpiDefault=pmix
 ReturnToService=2
+SlurmdTimeout=5
+KillWait=3
 SchedulerParameters=batch_sched_delay=0,sched_interval=1
-NodeName=$node NodeAddr=127.0.0.1 CPUs=2 RealMemory=1000 State=UNKNOWN
-PartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE State=UP
+PreemptType=preempt/partition_prio
+PreemptMode=REQUEUE
+PartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE State=UP PriorityTier=1 GraceTime=1
+PartitionName=urgent Nodes=ALL MaxTime=INFINITE State=UP PriorityTier=2 PreemptMode=OFF
 END
+    for node in "$@"; do
+        echo "NodeName=$node NodeAddr=127.0.0.1 Port=$(slurm_free_port) CPUs=2 RealMemory=1000 State=UNKNOWN"
+    done >>"$folder/slurm.conf"
 }
 
-# slurm_start FOLDER: returns once the node is idle; logs lie in FOLDER. Fails with a line on stderr.
+# slurm_start FOLDER [NODE...]: returns once the nodes, or the one that is this machine, are idle; logs lie in FOLDER.
+# Fails with a line on stderr.
 slurm_start() {
-    local folder=$1
-    mkdir -p "$folder/state" "$folder/spool"
+    local folder=$1 nodes=("${@:2}") node
+    [ ${#nodes[@]} -gt 0 ] || nodes=("$(hostname -s)")
+    mkdir -p "$folder/state" "$folder/tmp"
     chmod 755 "$folder"
     dd if=/dev/urandom of="$folder/munge.key" bs=128 count=1 status=none
     chmod 600 "$folder/munge.key"
-    slurm_configure "$folder"
+    slurm_configure "$folder" "${nodes[@]}"
     export SLURM_CONF=$folder/slurm.conf
     munged --socket="$folder/munge.socket" --key-file="$folder/munge.key" --pid-file="$folder/munged.pid" \
         --log-file="$folder/munged.log" --seed-file="$folder/munged.seed" || return 1
-    slurmctld -c && slurmd -N "$(hostname -s)" || return 1
+    slurmctld -c || return 1
+    for node in "${nodes[@]}"; do slurm_start_node "$folder" "$node" || return 1; done
+    slurm_await_idle "${#nodes[@]}"
+}
+
+# slurm_await_idle NODES: returns once so many nodes are idle.
+slurm_await_idle() {
     for _ in $(seq 150); do
-        if [ "$(sinfo -h -o %T 2>/dev/null)" = idle ]; then return 0; fi
+        if [ "$(sinfo -h -p all -N -o %T 2>/dev/null | grep -cx idle)" = "$1" ]; then return 0; fi
         sleep 0.2
     done
-    echo "the node of the scratch Slurm did not become idle in 30 s" >&2
+    echo "of the scratch Slurm $1 nodes did not become idle in 30 s" >&2
     return 1
+}
+
+slurm_start_node() { # FOLDER NODE
+    local folder=$1 node=$2
+    mkdir -p "$folder/spool.$node" "$folder/tmp.$node"
+    if [ "$node" = "$(hostname -s)" ]; then
+        slurmd -N "$node"
+    else
+        unshare -m -u bash -c 'mount --bind "$1/tmp.$2" "$1/tmp" && hostname "$2" && exec slurmd' - "$folder" "$node"
+    fi
+}
+
+# slurm_kill_node FOLDER NODE: slurmd and whatever runs on that node ends at once, as if its power were cut. Not for the
+# node that is this machine. What lay in its own folder for temporary files is gone, too.
+slurm_kill_node() {
+    local folder=$1 node=$2 host process pids
+    host=$(readlink "/proc/$(cat "$folder/slurmd.$node.pid")/ns/uts") || return 1
+    [ "$host" != "$(readlink /proc/self/ns/uts)" ] || return 1
+    for _ in 1 2 3; do # what was forked meanwhile, too
+        pids=()
+        for process in /proc/[0-9]*; do
+            [ "$(readlink "$process/ns/uts" 2>/dev/null)" != "$host" ] || pids+=("${process#/proc/}")
+        done
+        [ ${#pids[@]} = 0 ] || kill -KILL "${pids[@]}" 2>/dev/null
+    done
+    rm -rf "$folder/slurmd.$node.pid" "$folder/tmp.$node"
 }
 
 # slurm_stop FOLDER: ends what slurm_start started, by its pid files; waits until it is gone.
 slurm_stop() {
-    local folder=$1 name pid
-    for name in slurmd slurmctld munged; do
-        pid=$(cat "$folder/$name.pid" 2>/dev/null) || continue
+    local folder=$1 file pid
+    for file in "$folder"/slurmd.*.pid "$folder"/{slurmctld,munged}.pid; do
+        pid=$(cat "$file" 2>/dev/null) || continue
         kill "$pid" 2>/dev/null || continue
         for _ in $(seq 50); do
             kill -0 "$pid" 2>/dev/null || break

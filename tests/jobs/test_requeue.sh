@@ -1,8 +1,10 @@
 #!/usr/bin/env bash
-# Stops a real Slurm job with --resume three times, as Slurm does before the time limit: its script queues it again each
-# time, and C in the end has the bytes of an undisturbed run. The same job once more finds C complete and succeeds.
-# Without --resume no job is queued again.
-# Usage: test_requeue.sh REPOSITORY PROGRAM. Exit 77: no Slurm on this machine.
+# Stops a real Slurm job with --resume three times, and C in the end has the bytes of an undisturbed run: once as Slurm
+# does before the time limit, and twice by jobs of a partition that preempts it. Each time it is queued again, by its
+# script or by Slurm. The same job once more finds C complete and succeeds. Without --resume no job is queued again by
+# its script.
+# Usage: test_requeue.sh REPOSITORY PROGRAM [SCRIPT]: of jobs/, one_node_mpirun unless given. Exit 77: no Slurm on this
+# machine.
 set -u
 home=$1
 export TSR_BIN=$2
@@ -52,23 +54,37 @@ submit() { # OUTPUT OPTION...
 }
 
 slow=(--memory 120K --device cpu --kernel reference --quiet)
-"$TSR_BIN" generate -o A.h5:/A --shape 1200x6000 --type f32 --distribution integer --seed 1 >generate.out 2>&1 &&
+"$TSR_BIN" generate -o A.h5:/A --shape 1800x6000 --type f32 --distribution integer --seed 1 >generate.out 2>&1 &&
     "$TSR_BIN" generate -o B.h5:/B --shape 6000x1100 --type f32 --distribution integer --seed 2 >>generate.out 2>&1 &&
     "$TSR_BIN" multiply A.h5 B.h5 -o whole.npy --device cpu --quiet >>generate.out 2>&1 || tsr_die "no product"
 
-script=${TSR_REQUEUE_SCRIPT:-one_node_mpirun}
+# A job that is preempted has so long to end. Slurm tells the ranks of srun alone: they keep what they have, and end
+# with 75. Those of mpirun are killed.
+script=${3:-one_node_mpirun}
+[[ $script = *_mpirun ]] || scontrol update PartitionName=all GraceTime=30 || tsr_die "no time to end"
 submit C.npy --resume
 for stop in 1 2 3; do
     until_true 60 computes C.npy || tsr_die "stop $stop: no unfinished C"
     sleep 0.3
-    scancel --batch --signal=USR1 "$job"
+    if [ $stop = 1 ]; then
+        scancel --batch --signal=USR1 "$job"
+    else
+        sbatch --partition=urgent --ntasks=2 --time=1 --output=urgent.out --wrap='echo urgent' >/dev/null ||
+            tsr_die "no urgent job"
+    fi
     until_true 60 restarted $stop || tsr_die "stop $stop: not started again, but $(field JobState) $(field ExitCode)"
     touch started
     [ ! -e C.npy ] || tsr_die "stop $stop came when C was whole"
 done
 until_true 120 ended || tsr_die "the job does not end"
 [ "$(field JobState) $(field ExitCode)" = "COMPLETED 0:0" ] || tsr_die "ended as $(field JobState) $(field ExitCode)"
-[ "$(grep -c '^+ scontrol requeue' C.npy.out)" = 3 ] || tsr_die "the log does not hold all runs"
+[ "$(grep -cE '^\+ (mpirun|srun) ' C.npy.out)" = 4 ] || tsr_die "the log does not hold all runs"
+queued=$(grep -c '^+ scontrol requeue' C.npy.out)
+kept=$(grep -c 'stopped on request; .* of C is kept' C.npy.out)
+least=0 # the first stop may come while ranks start: they end with 75, and have nothing to keep
+[[ $script = *_mpirun ]] || least=2
+[ "$queued" = $((least + 1)) ] && [ "$kept" -ge $least ] ||
+    tsr_die "the script queued the job again $queued times, and $kept runs kept parts of C"
 cmp C.npy whole.npy || tsr_die "C is not that of an undisturbed run"
 
 submit C.npy --resume

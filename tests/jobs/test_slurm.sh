@@ -13,6 +13,18 @@ unset TSR_HOME # jobs inherit it, and have to find it themselves
 set +e
 tsr_have_slurm || { echo "skipped: no Slurm (slurm-wlm and munge)"; exit 77; }
 python=$(tsr_python) || tsr_die "$(tsr_no_python)"
+while read -r asked tasks counted; do
+    [ "$(SLURM_NTASKS=${asked#none} SLURM_TASKS_PER_NODE=$tasks tsr_tasks)" = "$counted" ] ||
+        tsr_die "tsr_tasks counts $tasks, $asked asked for, wrong"
+done <<END
+none 4(x2),3 11
+none 2 2
+3 1(x3) 3
+none 2(x2),1(x4) 8
+3 1(x2) 2
+3 2(x2) 3
+END
+if (SLURM_TASKS_PER_NODE='4(x' tsr_tasks) 2>/dev/null; then tsr_die "tsr_tasks counts what is no number of tasks"; fi
 
 scratch=$(mktemp -d "${TMPDIR:-/tmp}/tessera-slurm.XXXXXX")
 finish() {
@@ -49,6 +61,9 @@ for script in "$home"/jobs/*.sbatch; do # every script's own options, as sbatch 
     sbatch --test-only --nodes=1 --gpus-per-node=0 --ntasks-per-node=2 --cpus-per-task=1 "$script" A.h5 B.h5 -o C.h5 \
         2>"$scratch/test-only.out" ||
         tsr_die "$script: sbatch refuses it: $(cat "$scratch/test-only.out")"
+    for option in --requeue --signal=B:USR1@120 --open-mode=append; do # what --resume wants
+        grep -qx "#SBATCH $option" "$script" || tsr_die "$script does not ask for $option"
+    done
 done
 
 # The scripts as a user may name them: by their path, and by a link.

@@ -20,7 +20,7 @@ gemm='kernels/base kernels/device kernels/pack kernels/gemm'
 hdf5='io/hdf5 io/hdf5/access io/hdf5/carried io/hdf5/external io/hdf5/output'
 file='kernels/base/base.h io io/text io/files'
 disk="kernels/base/base.h io io/text io/files io/filters io/chunks io/pieces io/describe $hdf5"
-kernels='kernels/base kernels/device kernels/check kernels/fill kernels/pack kernels/memory kernels/gemm'
+kernels='kernels/base kernels/device kernels/health kernels/check kernels/fill kernels/pack kernels/memory kernels/gemm'
 kernels="$kernels kernels/gemm/cpu"
 io='io io/digest io/text io/files io/filters io/pieces io/describe io/output io/output/resume io/record'
 library='app/library app/library/api'
@@ -31,6 +31,7 @@ mpi='mpi/ranks mpi/plan mpi/schedule mpi/transport mpi/distribute mpi/execute mp
 rooms="
 kernels/base
 kernels/device        kernels/base
+kernels/health        kernels/base
 kernels/fill          kernels/base kernels/device
 kernels/check         kernels/base kernels/device kernels/gemm kernels/pack
 kernels/pack          kernels/base kernels/device
@@ -60,7 +61,7 @@ io/output             $file io/filters io/chunks io/pieces io/describe io/record
 io/output/resume      $file io/chunks io/output
 io/raw                kernels/base/base.h io io/text io/files io/output
 io/record             kernels/base/base.h io/text io/files
-mpi/ranks             kernels/base kernels/device io/text io/files mpi/execute/task.h
+mpi/ranks             kernels/base kernels/device kernels/health io/text io/files mpi/execute/task.h
 mpi/plan              kernels/base io/files io/record mpi/ranks mpi/schedule
 mpi/schedule          kernels/base io/text io/nearest.h mpi/ranks mpi/plan
 mpi/transport         kernels/base kernels/device io/text io/store.h mpi/ranks
@@ -313,6 +314,7 @@ rm -rf "$tree"
 never='
 kernels/base kernels/device kernels/gemm io mpi app tests
 kernels/device kernels/fill kernels/gemm mpi/ranks
+kernels/health kernels/device kernels/gemm io mpi
 kernels/fill kernels/pack kernels/gemm
 kernels/pack kernels/memory kernels/gemm
 kernels/memory kernels/pack kernels/gemm

@@ -64,7 +64,8 @@ static const struct {
               FIELD("resume", FLAG, resume),
               FIELD("check", TEXT, check),
               FIELD("checksum", FLAG, checksum),
-              FIELD("digest", FLAG, digest)};
+              FIELD("digest", FLAG, digest),
+              FIELD("healthy", FLAG, healthy)};
 
 static void append_text(char *text, size_t chars, const char *word) {
     const bool plain =
@@ -248,6 +249,7 @@ static tsr_status take_engine(const tessera_multiply_options *o, tsr_run_options
     engine->kernel = or_else(o->kernel, "auto");
     engine->transport = or_else(o->transport, "auto");
     engine->panel = o->panel;
+    engine->healthy = o->healthy;
     limits->threads = o->threads;
     limits->io_threads = o->io_threads;
     limits->has_stall = o->has_stall;

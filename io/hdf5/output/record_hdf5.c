@@ -60,7 +60,7 @@ static void row_real(void *to, const char *name, double value) {
 }
 
 static void row_text(void *to, const char *name, const char *value, size_t chars) {
-    char padded[256] = "";
+    char padded[TSR_RANK_TEXT_CHARS] = "";
     row_sink *s = to;
     size_t used = strnlen(value, chars);
     memcpy(padded, value, used);

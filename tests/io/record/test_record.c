@@ -21,6 +21,7 @@ static tsr_run_record sample(void) {
                                      .wall_seconds = 3,
                                      .overflows = 2 + i};
         snprintf(ranks[i].host, sizeof ranks[i].host, "node%d", i);
+        snprintf(ranks[i].health, sizeof ranks[i].health, "%s", i ? "doubtful: hot" : "good: cool");
         snprintf(ranks[i].device, sizeof ranks[i].device, "%s", i ? "CPU with a long name" : "CPU");
         ranks[i].lane_seconds[TSR_LANE_READ] = 2;
         ranks[i].lane_bytes[TSR_LANE_READ] = 5e9;
@@ -211,6 +212,7 @@ static void test_print(void) {
     expect(text, "product     C = 0.5 A B^T, 3 x 4 x 5 (m x n x k), A , C f32\n");
     expect(text, "on          2 ranks (1 idle), grid 1 x 1 x 1, several kinds of devices\n");
     expect(text, "kernel      blas (ieee), sums in f32\n");
+    expect(text, "GPU health  of 1 rank doubtful: hot: rank 1, node1\n");
     expect(text, "read            2.000      0       2.000       100 %  2.5 GB/s\n");
     expect(text, "multiply        1.500      0       1.500        75 %  2 GFLOP/s\n");
     expect(text, "write               -\n");
@@ -229,6 +231,7 @@ static void test_print(void) {
     ranks[1].fallbacks = 3;
     ranks[1].lane_seconds[TSR_LANE_WRITE] = 1;
     text = printed(&run, NULL, false);
+    expect(text, "GPU health  good: cool\n");
     expect(text, "bottleneck  read of rank 0, busy for 25 % of the run: lanes waited for others\n");
     expect(text, "slowest     write of rank 1, 1.000 s: 0.500 above the mean of all ranks\n");
     expect(text, "            3 of 14 products have values that blas cannot hold\n");
