@@ -91,9 +91,9 @@ static void measure(bench *x, int64_t n, int rounds) {
                (unsigned long long)counts.unjudged, worst);
     const double behind = median(check, rounds), alone = median(idle, rounds);
     printf("%-12s %-5s %6lld  product %8.3f ms  check behind it %6.3f ms, %5.0f GB/s  on an idle device %6.3f ms, "
-           "%5.0f GB/s\n",
+           "%5.0f GB/s  off by %.2f of the bound\n",
            x->kernel->name, tsr_dtype_name(x->kernel->input), (long long)n, 1e3 * median(product, rounds), 1e3 * behind,
-           (double)read / behind / 1e9, 1e3 * alone, (double)read / alone / 1e9);
+           (double)read / behind / 1e9, 1e3 * alone, (double)read / alone / 1e9, worst);
     void *taken[] = {a, b, room, x->gemm.c, x->check.workspace, x->check.counts};
     for (size_t i = 0; i < sizeof taken / sizeof *taken; i++) x->ops->release(x->device, taken[i]);
 }

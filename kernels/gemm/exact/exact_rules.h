@@ -121,8 +121,7 @@ TSR_EXACT int tsr_exact_lowest(double a) {
     return (int)(field != 0 ? field : 1) - 1075 + zeros;
 }
 
-/* q of an element of a part with this exponent, up to 2^TSR_EXACT_QUANTUM_BITS: ceil(|a|·scale); `scale` is that power
- * over 2^exponent. */
+/* q of an element of a part; `scale` is 2^(TSR_EXACT_QUANTUM_BITS - exponent). */
 TSR_EXACT uint32_t tsr_exact_quantum(double a, double scale) {
     const double scaled = fabs(a) * scale; /* may be too small for fp64, of elements that count as 1 */
     return a == 0 ? 0 : scaled < 1 ? 1 : (uint32_t)ceil(scaled);
@@ -143,8 +142,8 @@ TSR_EXACT void tsr_exact_join(tsr_exact_line *line, tsr_exact_line part) {
     line->squares += tsr_exact_lowered(part.squares, 2 * (line->exponent - part.exponent));
 }
 
-/* Magnitudes, whose products bound |A||B| from below: how many times 2^grain quanta an element has, rounded down, 127 at
- * most. A line's grain is such that its elements have 16 to 32 in the mean, so that few large ones do not hide the others. */
+/* Magnitudes, whose products bound |A||B| from below: how many times 2^grain quanta an element has, rounded down, 127
+ * at most. A line's grain is such that its elements have 16 to 32 in the mean, so that few large ones do not hide the others. */
 #define TSR_EXACT_MEAN_BITS 4
 TSR_EXACT int tsr_exact_grain(tsr_exact_line line) {
     uint64_t mean = line.count > 0 ? line.sum / line.count : 0;
@@ -223,19 +222,20 @@ TSR_EXACT double tsr_exact_allowed(tsr_dtype type, int64_t k) {
     return (f - 2) * u * (1 - 0x1p-30);
 }
 
-/* Whether a level keeps the bound for the element of C at a row and a column, of which `met` is the product of
- * magnitudes. Errors are half a unit of each element of one times the other's size, and of both. Powers of two alone are
- * multiplied by what is added, so that contracting sums to fused ones changes nothing. */
-TSR_EXACT bool tsr_exact_holds(const tsr_exact_proof *a, const tsr_exact_proof *b, int level, int64_t k, double allowed,
-                               int met) {
-    const double error_a = a->errors[level], error_b = b->errors[level];
-    const double err = a->half * error_b + b->half * error_a + 0.25 * (double)k * (error_a * error_b);
-    return err <= allowed * (double)met * (a->unit * b->unit);
+/* Whether a level keeps the bound for the element of C at a row and a column, by their `half`, their `errors` at that
+ * level and the product of their `unit`s; `met` is the product of magnitudes. Errors are half a unit of each element of
+ * one times the other's size, and of both. Powers of two alone are multiplied by what is added, so that contracting
+ * sums to fused ones changes nothing. */
+TSR_EXACT bool tsr_exact_holds(double half_a, double error_a, double half_b, double error_b, double units, int64_t k,
+                               double allowed, int met) {
+    const double err = half_a * error_b + half_b * error_a + 0.25 * (double)k * (error_a * error_b);
+    return err <= allowed * (double)met * units;
 }
 /* The level that an element needs. */
 TSR_EXACT int tsr_exact_level(const tsr_exact_proof *a, const tsr_exact_proof *b, int64_t k, double allowed, int met) {
     for (int level = 0; level < TSR_EXACT_LEVELS; level++)
-        if (tsr_exact_holds(a, b, level, k, allowed, met)) return level;
+        if (tsr_exact_holds(a->half, a->errors[level], b->half, b->errors[level], a->unit * b->unit, k, allowed, met))
+            return level;
     return TSR_EXACT_LOOP;
 }
 

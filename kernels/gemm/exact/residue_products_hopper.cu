@@ -191,10 +191,12 @@ struct Levels {
     static __device__ __forceinline__ bool holds(const Work &w, const int *sum, int row, int col, int level) {
         bool all = true;
         double half[2], error[2];
+        double unit[2];
 #pragma unroll
         for (int i = 0; i < 2; i++) {
             half[i] = row + 8 * i < w.m ? w.rows[row + 8 * i].half : 0;
             error[i] = row + 8 * i < w.m ? w.rows[row + 8 * i].errors[level] : 0;
+            unit[i] = row + 8 * i < w.m ? w.rows[row + 8 * i].unit : 0;
         }
 #pragma unroll
         for (int j = 0; j < TSR_EXACT_BLOCK / 8; j++)
@@ -203,12 +205,13 @@ struct Levels {
                 const int at = col + 8 * j + e;
                 if (at >= w.n) continue;
                 const double half_b = w.columns[at].half, error_b = w.columns[at].errors[level];
+                const double unit_b = w.columns[at].unit;
 #pragma unroll
                 for (int i = 0; i < 2; i++) {
                     int met = sum[4 * j + 2 * i + e];
                     asm volatile("" : "+r"(met)); /* its fp64 value is made here, not kept for the next level */
-                    all &=
-                        row + 8 * i >= w.m || tsr_exact_holds(half[i], error[i], half_b, error_b, w.k, w.allowed, met);
+                    all &= row + 8 * i >= w.m ||
+                           tsr_exact_holds(half[i], error[i], half_b, error_b, unit[i] * unit_b, w.k, w.allowed, met);
                 }
             }
         return all;

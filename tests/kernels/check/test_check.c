@@ -236,6 +236,22 @@ static void test_long(const setup *s, const tsr_gemm_kernel *kernel) {
     }
 }
 
+/* Kernels whose sums err to one side, along a k so long that this is most of what they err: right rows pass. */
+static void test_deep(const setup *s, const tsr_gemm_kernel *kernel) {
+    const product p = {.kernel = kernel, .m = 256, .n = 128, .k = 16384, .batch = 1, .panel = 16384, .strip = 256};
+    if (TURNS == 1 || kernel->device == TSR_DEVICE_CPU || kernel->accuracy == TSR_ACCURACY_IEEE) return;
+    block x = block_open(s, &p);
+    fill(s, &x.a, NORMAL, true, p.k, 1);
+    fill(s, &x.b, NORMAL, false, p.k, 1);
+    const spoiling nothing = {.launch = -1};
+    const tsr_check_counts counts = make(s, &p, &x, &nothing);
+    double worst;
+    memcpy(&worst, &counts.worst_bits, sizeof worst);
+    CHECK(counts.doubtful == 0, "%s: %llu doubtful of k = %lld, off by %g", kernel->name,
+          (unsigned long long)counts.doubtful, (long long)p.k, worst);
+    block_close(s, &x);
+}
+
 /* Inf and NaN that no operand brings are wrong. */
 static void test_made_infinite(const setup *s, const tsr_gemm_kernel *kernel) {
     const int64_t side = SIDE;
@@ -259,6 +275,7 @@ static void test_special(const setup *s, const tsr_gemm_kernel *kernel) {
     test_rows(s, kernel);
     test_late(s, kernel);
     test_long(s, kernel);
+    test_deep(s, kernel);
     test_made_infinite(s, kernel);
 }
 
