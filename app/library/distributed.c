@@ -1,6 +1,8 @@
 /* Operands of a run in the ranks' memory (run_state.h, mpi/distribute): described by their layouts, held as the plan
  * reads and writes them, and moved between the two before and after it. */
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "app/library/run_state.h"
 #include "io/stores.h"
@@ -17,6 +19,22 @@ static tsr_status check_memory(const tsr_run *run) {
     return TSR_OK;
 }
 
+/* Whether A and B are one array on every rank. */
+static tsr_status compare_memory(tsr_run *run) {
+    const tsr_distributed *a = run->memory[TSR_RUN_A].matrix, *b = run->memory[TSR_RUN_B].matrix;
+    if (!a || !b) return TSR_OK; /* on every rank */
+    const tsr_deal *x = &a->deal, *y = &b->deal;
+    const size_t side = sizeof x->rows;
+    int same = a->data == b->data && a->ld == b->ld && a->dtype == b->dtype && a->swapped == b->swapped &&
+               memcmp(&x->rows, &y->rows, side) == 0 && memcmp(&x->cols, &y->cols, side) == 0 &&
+               memcmp(&x->part, &y->part, sizeof x->part) == 0 && x->ranks_by_columns == y->ranks_by_columns &&
+               x->shared == y->shared && a->stack_rows == b->stack_rows && a->stack_dimensions == b->stack_dimensions &&
+               memcmp(a->stack, b->stack, (size_t)a->stack_dimensions * sizeof *a->stack) == 0;
+    TSR_TRY(TSR_MPI(MPI_Allreduce(MPI_IN_PLACE, &same, 1, MPI_INT, MPI_MIN, run->world->comm)));
+    run->one_memory = same;
+    return TSR_OK;
+}
+
 tsr_status tsr_run_take_memory(tsr_run *run, const tsr_run_product *product) {
     bool any = false;
     run->memory[TSR_RUN_A].matrix = run->swapped ? product->memory_b : product->memory_a;
@@ -24,14 +42,39 @@ tsr_status tsr_run_take_memory(tsr_run *run, const tsr_run_product *product) {
     run->memory[TSR_RUN_C].matrix = product->memory_c;
     for (int i = 0; i < TSR_RUN_MEMORIES; i++) any = any || tsr_run_in_memory(run, i);
     if (!any) return TSR_OK; /* on every rank */
-    return tsr_agree(run->world->comm, check_memory(run));
+    TSR_TRY(tsr_agree(run->world->comm, check_memory(run)));
+    return compare_memory(run);
 }
 
 tsr_status tsr_run_describe_memory(const tsr_run *run, int which, tsr_store_desc *desc) {
     const tsr_distributed *matrix = run->memory[which].matrix;
     char text[TSR_DEAL_CHARS];
+    const tsr_shape shape = tsr_distributed_shape(matrix);
     tsr_deal_text(&matrix->deal, text);
-    return tsr_memory_describe(text, matrix->deal.part.rows, matrix->deal.part.cols, matrix->dtype, desc);
+    return tsr_memory_describe(text, &shape, (tsr_element){matrix->dtype, matrix->swapped}, desc);
+}
+
+/* Whether products of a stack are made one after the other, each of matrices that are selected; else all that is read
+ * or written of an operand is one matrix. */
+static bool selects(const tsr_run *run) { return run->problem.batch <= 1; }
+
+tsr_status tsr_run_stacked(const tsr_run *run, int which, tsr_span products, tsr_stacked *of) {
+    const tsr_store_desc *desc = tsr_run_desc(run, which);
+    int64_t *number = malloc((size_t)tsr_max(1, desc->matrices) * sizeof *number);
+    bool *used = calloc((size_t)tsr_max(1, desc->matrices), sizeof *used);
+    *of = (tsr_stacked){.rows = desc->rows};
+    if (!number || !used) {
+        free(number);
+        free(used);
+        return tsr_fail(TSR_ERR_MEMORY, "no memory for a list of %lld matrices", (long long)desc->matrices);
+    }
+    for (int64_t product = products.start; product < products.start + products.count; product++)
+        used[which == TSR_RUN_C ? product : tsr_shapes_matrix(&run->products, desc, product)] = true;
+    for (int64_t i = 0; i < desc->matrices; i++)
+        if (used[i]) number[of->count++] = i;
+    free(used);
+    of->number = number;
+    return TSR_OK;
 }
 
 /* ---- shared arrays on a device --------------------------------------------------------------- */
@@ -72,13 +115,17 @@ static void leave_holdings(tsr_run_memory *m) {
 static tsr_status make_holdings(tsr_run *run, int which) {
     static const tsr_operand_name names[TSR_RUN_MEMORIES] = {TSR_OPERAND_A, TSR_OPERAND_B, TSR_OPERAND_C};
     tsr_run_memory *m = &run->memory[which];
+    tsr_stacked of = {0};
     tsr_rects rects;
     leave_holdings(m);
     if (!m->matrix) return TSR_OK;
     const int rank = tsr_run_team_rank(run);
     TSR_TRY(tsr_rects_of_plan(&run->plan, rank, names[which], &rects));
-    tsr_status status = tsr_holdings_make(&rects, m->matrix, run->world->rank, false, &m->holdings);
+    tsr_status status = selects(run) ? tsr_run_stacked(run, which, tsr_run_share(run), &of) : TSR_OK;
+    if (status == TSR_OK)
+        status = tsr_holdings_make(&rects, selects(run) ? &of : NULL, m->matrix, run->world->rank, false, &m->holdings);
     tsr_rects_free(&rects);
+    free(of.number);
     bool replaces = true;
     if (status == TSR_OK && which == TSR_RUN_C && run->problem.add_c0)
         status = tsr_plan_replaces_c0(&run->plan, rank, &replaces);

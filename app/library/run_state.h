@@ -70,6 +70,7 @@ typedef struct tsr_run {
     tsr_run_sources from;
     tsr_run_memory memory[TSR_RUN_MEMORIES]; /* as they are here, swapped or not */
     tsr_run_memory kept;                     /* C0 in C's memory, for the check */
+    bool one_memory;                         /* A and B are the same elements in memory, on every rank */
     size_t message_bytes;                    /* of their redistribution; 0: nothing is moved */
     double memory_bytes;                     /* of host memory that they take beside the plan, on the rank with most */
     /* of the redistribution: seconds of the rank that took longest, bytes into the one that received most, and bytes
@@ -191,10 +192,16 @@ static inline tsr_status tsr_run_go_on(const tsr_run *run) {
 
 /* distributed.c: operands in memory. */
 static inline bool tsr_run_in_memory(const tsr_run *run, int which) { return run->memory[which].matrix != NULL; }
+static inline const tsr_store_desc *tsr_run_desc(const tsr_run *run, int which) {
+    const tsr_store_desc *const of[TSR_RUN_MEMORIES] = {&run->from.a, &run->from.b, &run->output.desc};
+    return of[which];
+}
 /* Which are, and that they can be multiplied. */
 tsr_status tsr_run_take_memory(tsr_run *run, const tsr_run_product *product);
 /* Local. The description of one that is in memory. */
 tsr_status tsr_run_describe_memory(const tsr_run *run, int which, tsr_store_desc *desc);
+/* Local. The matrices of an operand that products of a stack take, with memory to be freed; of C that they make. */
+tsr_status tsr_run_stacked(const tsr_run *run, int which, tsr_span products, tsr_stacked *of);
 /* Arrays that ranks share are pinned, where the device copies from and to them itself. */
 tsr_status tsr_run_pin_memory(tsr_run *run);
 /* What the plan makes each rank hold, and the memory it takes (run->memory_bytes), which is not taken yet. */

@@ -38,6 +38,10 @@ struct tessera_context {
 /* A context over the program's world, which is not owned, as its caller; nothing to close. */
 tessera_context tsr_context_over(const tsr_world *world, const tsr_caller *caller);
 
+/* record_handle.c: the record that tessera.h hands out. */
+/* Collective. A record on every rank of rank 0's `json`; TSR_ERR_MEMORY where there is no room, or no `json`. */
+tsr_status tsr_record_handle_make(const tsr_world *world, const char *json, tessera_record **record);
+
 /* spread.c: a cancellation goes from rank to rank along a tree, each of whose ranks tells its neighbours once. */
 typedef struct {
     const tsr_world *world;

@@ -1,5 +1,5 @@
-/* A record as its caller holds it (record_handle.h): the JSON, and what is found in it. */
-#include "app/library/api/record_handle.h"
+/* A record as its caller holds it (context.h): the JSON, and what is found in it. */
+#include "app/library/api/context.h"
 
 #include <stdio.h>
 #include <stdlib.h>
