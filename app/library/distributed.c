@@ -6,6 +6,7 @@
 
 #include "app/library/run_state.h"
 #include "io/stores.h"
+#include "kernels/device/host_pages.h"
 
 static const char *name_of(const tsr_run *run, int which) {
     static const char *const names[TSR_RUN_MEMORIES] = {"A", "B", "C"};
@@ -77,29 +78,42 @@ tsr_status tsr_run_stacked(const tsr_run *run, int which, tsr_span products, tsr
     return TSR_OK;
 }
 
-/* ---- shared arrays on a device --------------------------------------------------------------- */
+/* ---- arrays on a device ---------------------------------------------------------------------- */
 
-static tsr_status pin(tsr_run *run, tsr_run_memory *m) {
-    const tsr_distributed *x = m->matrix;
+typedef enum { PAGEABLE, PINNED_NOW, PINNED_BEFORE } pinning; /* PINNED_NOW: for this run */
+
+/* Local. What is pinned already, by whomever, or is memory of the context's, costs nothing; a shared array is pinned
+ * for this run. */
+static pinning pin(tsr_run *run, const tsr_distributed *x) {
+    const tsr_device_ops *ops = run->device->ops;
     const int64_t elements = (x->deal.rows.length - 1) * x->ld + x->deal.cols.length;
-    TSR_TRY(run->device->ops->pin(run->device, x->data, (size_t)elements * tsr_dtype_bytes(x->dtype)));
-    m->pinned = true;
-    return TSR_OK;
+    const size_t bytes = (size_t)elements * tsr_dtype_bytes(x->dtype);
+    bool kept = false;
+    if (tsr_kept_pin(run->world->kept, run->device, x->data, bytes, &kept) != TSR_OK) tsr_message_set("");
+    if (kept || ops->is_pinned(run->device, x->data, bytes)) return PINNED_BEFORE;
+    if (x->deal.shared && ops->pin(run->device, x->data, bytes) == TSR_OK) return PINNED_NOW;
+    tsr_message_set("");
+    return PAGEABLE;
 }
 
-/* What cannot be pinned on some rank goes through host buffers, as what is dealt out does. */
+/* Whether every rank has all of it in one piece. */
+static bool is_whole(const tsr_run *run, const tsr_distributed *x) {
+    return x && !tsr_rect_empty(x->deal.part) && (x->deal.shared || run->world->ranks == 1);
+}
+
+/* What is not pinned on some rank goes through host buffers, as what is dealt out does. */
 tsr_status tsr_run_pin_memory(tsr_run *run) {
     tsr_problem *x = &run->problem;
     tsr_data_path *path[TSR_RUN_MEMORIES] = {&x->operand[TSR_OPERAND_A].path, &x->operand[TSR_OPERAND_B].path,
                                              &x->c_path};
     for (int i = 0; i < TSR_RUN_MEMORIES; i++) {
         tsr_run_memory *m = &run->memory[i];
-        if (!m->matrix || !m->matrix->deal.shared || run->facts.host_memory || tsr_rect_empty(m->matrix->deal.part))
-            continue; /* on every rank */
-        int pinned = pin(run, m) == TSR_OK;
+        if (!is_whole(run, m->matrix) || run->facts.host_memory) continue; /* on every rank */
+        const pinning mine = pin(run, m->matrix);
+        int pinned = mine != PAGEABLE;
+        m->pinned = mine == PINNED_NOW;
         TSR_TRY(TSR_MPI(MPI_Allreduce(MPI_IN_PLACE, &pinned, 1, MPI_INT, MPI_MIN, run->world->comm)));
         if (pinned) *path[i] = TSR_DATA_PATH_MAPPED;
-        else tsr_message_set("");
     }
     return TSR_OK;
 }
@@ -167,6 +181,44 @@ tsr_status tsr_run_allocate_holdings(tsr_run *run) {
             status = tsr_holdings_allocate(&run->memory[i].holdings, tsr_dtype_bytes(run->memory[i].matrix->dtype));
     TSR_TRY(tsr_agree(run->world->comm, status));
     return gather_rects(run);
+}
+
+/* ---- the pages of C -------------------------------------------------------------------------- */
+
+#define POPULATE_LEAST ((size_t)16 << 20) /* bytes of C: fewer are not worth it */
+
+/* Rows of one of C's rectangles that lies in the caller's array, for each thread its share. */
+static void populate(const tsr_holding *h, size_t element, int number) {
+    const tsr_span rows = tsr_partition(h->rect.rows, TSR_RUN_POPULATORS, number);
+    const int64_t elements = rows.count > 0 ? (rows.count - 1) * h->ld + h->rect.cols : 0;
+    tsr_populate_pages((char *)h->data + (size_t)(rows.start * h->ld) * element, (size_t)elements * element);
+}
+
+static tsr_status populate_share(void *context) {
+    const tsr_populator *p = context;
+    const tsr_run_memory *c = &p->run->memory[TSR_RUN_C];
+    for (int64_t i = 0; i < c->holdings.count; i++)
+        if (c->holdings.holding[i].in_place)
+            populate(&c->holdings.holding[i], tsr_dtype_bytes(c->matrix->dtype), p->number);
+    return TSR_OK;
+}
+
+void tsr_run_populate(tsr_run *run) {
+    const tsr_run_memory *c = &run->memory[TSR_RUN_C];
+    size_t bytes = 0;
+    if (!c->matrix || run->facts.host_memory || run->problem.c_path != TSR_DATA_PATH_HOST) return;
+    for (int64_t i = 0; i < c->holdings.count; i++)
+        if (c->holdings.holding[i].in_place)
+            bytes += (size_t)tsr_rect_elements(c->holdings.holding[i].rect) * tsr_dtype_bytes(c->matrix->dtype);
+    for (int i = 0; i < TSR_RUN_POPULATORS && bytes >= POPULATE_LEAST; i++) {
+        run->populators[i].run = run;
+        run->populators[i].number = i;
+        tsr_task_start(&run->populators[i].task, populate_share, &run->populators[i]);
+    }
+}
+
+void tsr_run_populated(tsr_run *run) {
+    for (int i = 0; i < TSR_RUN_POPULATORS; i++) tsr_task_wait(&run->populators[i].task);
 }
 
 /* ---- there and back -------------------------------------------------------------------------- */

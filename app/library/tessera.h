@@ -263,6 +263,16 @@ TESSERA_API int tessera_multiply_matrices(tessera_context *context, const tesser
 TESSERA_API int tessera_plan_matrices(tessera_context *context, const tessera_matrix *a, const tessera_matrix *b,
                                       const tessera_matrix *c, const tessera_multiply_options *options, char **text);
 
+/* Collective. Memory of `bytes` zeros for matrices, which all ranks reach, as `shared` says. The first product on a GPU
+ * that reads or writes it page-locks it, once: from then on the GPU copies from and to it at once. What others have
+ * page-locked is copied so, too, where all ranks share it, or there is one rank. Other arrays go through buffers, or,
+ * shared ones, are page-locked for each call. TESSERA_ERR_UNSUPPORTED where the ranks are on several nodes. *data is
+ * NULL after a failure. */
+TESSERA_API int tessera_allocate(tessera_context *context, size_t bytes, void **data);
+/* Local: memory of tessera_allocate, on each rank; not while a call reads or writes it. NULL is fine. tessera_close
+ * releases what is left. */
+TESSERA_API void tessera_release(tessera_context *context, void *data);
+
 /* ---- matrices dealt out to ranks as ScaLAPACK deals them ---------------------------------------- */
 
 /* ScaLAPACK's p?gemm with its arguments, without a context, on the ranks and GPUs that Tessera finds: sub(C) = alpha

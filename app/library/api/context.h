@@ -8,6 +8,7 @@
 #include "app/library/run.h"
 #include "app/library/tessera.h"
 #include "io/describe/describe.h"
+#include "mpi/execute/kept.h"
 
 /* The program's functions, any of which may be NULL. They are called as those of tsr_run_calls are; the run is in the
  * thread that calls. */
@@ -30,6 +31,7 @@ struct tessera_context {
     void (*abort_job)(void *context, int exit_code, const char *message);
     void *abort_context;      /* not owned */
     const tsr_caller *caller; /* the program, whose the world is, too; NULL: another one; not owned */
+    tsr_kept *kept;           /* memory that stays from call to call; NULL: the program's, which makes one */
     struct tsr_watch *watch;  /* kept from call to call; NULL: none was wanted */
     atomic_bool running;      /* a call is under way */
     atomic_bool cancelled;    /* on this rank */

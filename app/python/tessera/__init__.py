@@ -15,12 +15,14 @@ import atexit
 import ctypes
 import html
 import json
+import math
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
 import warnings
+import weakref
 from typing import TYPE_CHECKING, Any, Callable, Union
 
 import numpy as np
@@ -37,7 +39,7 @@ if TYPE_CHECKING:
 Matrix = Union[str, "os.PathLike[str]", "h5py.Dataset", np.ndarray, Distributed]
 ProgressCall = Callable[[str, float, float, str, float], Any]
 
-__all__ = ["Distributed", "Error", "Record", "multiply", "plan", "rows_of", "library_version"]
+__all__ = ["Distributed", "Error", "Record", "empty", "multiply", "plan", "rows_of", "library_version"]
 
 
 def library_version() -> str:
@@ -153,6 +155,31 @@ def _context(comm: Any) -> ctypes.c_void_p:
 def _check(status: int) -> None:
     if status != 0:
         raise Error(status, lib.message().decode(errors="replace"))
+
+
+# ---- memory ----------------------------------------------------------------------------------------
+
+
+def empty(shape: int | tuple[int, ...], dtype: Any = float, *, comm: Any = None) -> np.ndarray:
+    """An array of zeros that a GPU copies from and to at once: the first product on one page-locks it, and it stays so
+    as long as it lives. Collective: all ranks, of one node, have the same memory (Distributed(..., shared=True)).
+
+    >>> a = empty((2, 3), "f4")
+    >>> a[...] = 1
+    >>> multiply(a, a.T).array
+    array([[3., 3.],
+           [3., 3.]], dtype=float32)
+    """
+    context, kind = _context(_communicator(comm)), np.dtype(dtype)
+    sides = (shape,) if isinstance(shape, int) else tuple(int(side) for side in shape)
+    if min(sides, default=0) < 0 or kind.hasobject:
+        raise ValueError(f"no array of {kind} has the shape {sides}")
+    count = math.prod(sides)
+    address = ctypes.c_void_p()
+    _check(lib.allocate(context, count * kind.itemsize, ctypes.byref(address)))
+    memory = (ctypes.c_char * max(1, count * kind.itemsize)).from_address(address.value)
+    weakref.finalize(memory, lib.release, context, address).atexit = False
+    return np.frombuffer(memory, kind, count).reshape(sides)
 
 
 # ---- operands --------------------------------------------------------------------------------------

@@ -78,6 +78,8 @@ multiply_matrices = _declare("tessera_multiply_matrices", c_int, c_void_p, POINT
 plan = _declare("tessera_plan", c_int, c_void_p, c_char_p, c_char_p, c_char_p, POINTER(Options), POINTER(c_void_p))
 plan_matrices = _declare("tessera_plan_matrices", c_int, c_void_p, POINTER(Matrix), POINTER(Matrix), POINTER(Matrix),
                          POINTER(Options), POINTER(c_void_p))
+allocate = _declare("tessera_allocate", c_int, c_void_p, c_size_t, POINTER(c_void_p))
+release = _declare("tessera_release", None, c_void_p, c_void_p)
 free_text = _declare("tessera_free", None, c_void_p)
 record_json = _declare("tessera_record_json", c_char_p, c_void_p)
 record_free = _declare("tessera_record_free", None, c_void_p)

@@ -4,6 +4,10 @@
 
 #include <stdlib.h>
 
+#ifndef TSR_TEST_DEVICE
+#define TSR_TEST_DEVICE "cpu"
+#endif
+
 static int rank, ranks;
 static tessera_context *tessera;
 static unsigned long long state = 5;
@@ -80,7 +84,7 @@ static void check_round(void) {
     o.transpose_b = tb;
     o.has_beta = add;
     o.beta[0] = 3;
-    o.device = "cpu";
+    o.device = TSR_TEST_DEVICE;
     o.trials = below(2) ? 4 : 0;
     for (int i = 0; i < MOST; i++) {
         a[i] = value(i);

@@ -176,6 +176,38 @@ check(tessera.multiply(x.real.astype("f4"), x.real.astype("f4"), add=np.ones((2,
 """)
 
 
+def test_empty():
+    """Memory that the ranks share: the same on all of them, and gone with its last array."""
+    on_ranks("""
+import gc
+all = tessera.empty((3, 30, 40), "f4")
+assert all.shape == (3, 30, 40) and all.dtype == "f4" and not all.any() and all.flags.writeable
+comm.Barrier()
+values = integers((30, 40), "f4")
+if rank == ranks - 1: all[0] = values
+comm.Barrier()
+assert np.array_equal(all[0], values)
+shared = tessera.Distributed(all[0], (30, 40), shared=True)
+c = tessera.empty((30, 30))
+record = tessera.multiply(shared, shared, tessera.Distributed(c, (30, 30), shared=True), transpose_b=True)
+assert record.gram == 1 and np.array_equal(c, values @ values.T) and "redistribute_bytes" not in record
+part = all[0, 3:]
+del all, shared, record
+gc.collect()
+assert np.array_equal(part, values[3:])  # it lives as long as a view does
+del part, c
+gc.collect()
+assert tessera.empty(0).shape == (0,)
+for wrong in ((-1, 2), "f4"), (3, object):
+    try: tessera.empty(*wrong)
+    except ValueError: pass
+    else: raise SystemExit(wrong)
+try: tessera.empty(1 << 60)
+except tessera.Error as error: assert "matrices that ranks share need" in str(error), error
+else: raise SystemExit("there is no such memory")
+""")
+
+
 def test_stacks():
     """Stacks of every rank and layout as numpy.matmul multiplies them, vectors beside them, and sides of nothing."""
     on_ranks("""
