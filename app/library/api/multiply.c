@@ -307,8 +307,12 @@ static tsr_status read_call(call *x, const operands *given, const tessera_multip
 }
 
 /* Collective. `text` is rank 0's. */
-static tsr_status make_call(tessera_context *t, bool plans, const operands *of, const tessera_multiply_options *options,
-                            char **text, tessera_record **record) {
+static tsr_status make_call(tessera_context *t, const char *function, bool plans, const operands *of,
+                            const tessera_multiply_options *options, char **text, tessera_record **record) {
+    tsr_message_set("");
+    if (text) *text = NULL;
+    if (record) *record = NULL;
+    if (!t) return tsr_fail(TSR_ERR_USAGE, "%s: there is no context: tessera_open makes one", function);
     if (atomic_flag_test_and_set(&busy)) /* which may speak to other ranks just now: this one alone hears of it */
         return tsr_fail(TSR_ERR_USAGE, "another call is under way in this process: wait for it");
     call *x = calloc(1, sizeof *x);
@@ -344,35 +348,23 @@ done:
 
 int tessera_multiply(tessera_context *t, const char *a, const char *b, const char *c,
                      const tessera_multiply_options *options, tessera_record **record) {
-    tsr_message_set("");
-    if (record) *record = NULL;
-    if (!t) return tsr_fail(TSR_ERR_USAGE, "tessera_multiply: there is no context: tessera_open makes one");
-    return make_call(t, false, &(operands){.name = {a, b, c}}, options, NULL, record);
+    return make_call(t, __func__, false, &(operands){.name = {a, b, c}}, options, NULL, record);
 }
 
 int tessera_multiply_matrices(tessera_context *t, const tessera_matrix *a, const tessera_matrix *b,
                               const tessera_matrix *c, const tessera_multiply_options *options,
                               tessera_record **record) {
-    tsr_message_set("");
-    if (record) *record = NULL;
-    if (!t) return tsr_fail(TSR_ERR_USAGE, "tessera_multiply_matrices: there is no context: tessera_open makes one");
-    return make_call(t, false, &(operands){.matrix = {a, b, c}, .matrices = true}, options, NULL, record);
+    return make_call(t, __func__, false, &(operands){.matrix = {a, b, c}, .matrices = true}, options, NULL, record);
 }
 
 int tessera_plan(tessera_context *t, const char *a, const char *b, const char *c,
                  const tessera_multiply_options *options, char **text) {
-    tsr_message_set("");
-    if (text) *text = NULL;
-    if (!t) return tsr_fail(TSR_ERR_USAGE, "tessera_plan: there is no context: tessera_open makes one");
-    return make_call(t, true, &(operands){.name = {a, b, c}}, options, text, NULL);
+    return make_call(t, __func__, true, &(operands){.name = {a, b, c}}, options, text, NULL);
 }
 
 int tessera_plan_matrices(tessera_context *t, const tessera_matrix *a, const tessera_matrix *b, const tessera_matrix *c,
                           const tessera_multiply_options *options, char **text) {
-    tsr_message_set("");
-    if (text) *text = NULL;
-    if (!t) return tsr_fail(TSR_ERR_USAGE, "tessera_plan_matrices: there is no context: tessera_open makes one");
-    return make_call(t, true, &(operands){.matrix = {a, b, c}, .matrices = true}, options, text, NULL);
+    return make_call(t, __func__, true, &(operands){.matrix = {a, b, c}, .matrices = true}, options, text, NULL);
 }
 
 void tessera_free(char *text) { free(text); }

@@ -296,14 +296,15 @@ static tsr_status check_external_file(const char *option, const char *file) {
                     option, file);
 }
 
-/* What a run says of itself goes to a file that it neither reads nor writes besides, nor `other`; where inputs may
- * read other files also to none that holds anything but what an earlier run said. */
-static tsr_status check_own_file(const tsr_run_options *run, const char *option, const char *file, const char *other) {
+/* What a run says of itself goes to a file that it neither reads nor writes besides, nor to `first` or `second`, which
+ * are others of its own; where inputs may read other files also to none that holds anything but what an earlier run
+ * said. */
+static tsr_status check_own_file(const tsr_run_options *run, const char *option, const char *file, const char *first,
+                                 const char *second) {
     const tsr_run_product *in = &run->product;
-    const char *const taken[] = {other, run->target.name.file, in->a.file, in->b.file,
-                                 in->c0.file[0] ? in->c0.file : NULL};
+    const char *const taken[] = {first, second, run->target.name.file, in->a.file, in->b.file, in->c0.file};
     for (size_t i = 0; file && i < sizeof taken / sizeof *taken; i++)
-        if (taken[i] && tsr_same_file(file, taken[i]))
+        if (taken[i] && taken[i][0] && tsr_same_file(file, taken[i]))
             return tsr_fail(TSR_ERR_USAGE,
                             "%s %s would overwrite '%s', which the run reads or writes: give it a file of its own",
                             option, file, taken[i]);
@@ -318,12 +319,11 @@ static tsr_status take_files(tsr_multiply_call *call, bool prints) {
     if (!prints && ((log && strcmp(log, "-") == 0) || (run->trace && strcmp(run->trace, "-") == 0)))
         return tsr_fail(TSR_ERR_USAGE, "%s -: standard output is the program's; name a file",
                         run->trace && strcmp(run->trace, "-") == 0 ? "--trace" : "--log");
-    TSR_TRY(check_own_file(run, "--log", log, NULL));
-    const tsr_status trace = check_own_file(run, "--trace", run->trace, log);
+    TSR_TRY(check_own_file(run, "--log", log, NULL, NULL));
+    const tsr_status trace = check_own_file(run, "--trace", run->trace, log, NULL);
     if (trace == TSR_OK || !log || !tsr_same_file(run->trace, log)) call->log = log;
     TSR_TRY(trace);
-    TSR_TRY(check_own_file(run, "--report", call->given.report, run->trace));
-    TSR_TRY(check_own_file(run, "--report", call->given.report, log));
+    TSR_TRY(check_own_file(run, "--report", call->given.report, run->trace, log));
     if (prints) {
         TSR_TRY(tsr_text_file_resolve(&call->log));
         return tsr_text_file_resolve(&run->trace);
