@@ -67,8 +67,8 @@ tsr_status tsr_memory_open(tsr_view data, tsr_store **store) {
     if (!s) return tsr_fail(TSR_ERR_MEMORY, "no memory to open a matrix in memory");
     s->base.ops = &memory_ops;
     s->data = data;
-    tsr_status status = tsr_memory_describe("memory", data.rows, data.cols, data.element.dtype, &s->base.desc);
-    s->base.desc.element = data.element;
+    tsr_status status =
+        tsr_memory_describe("memory", &(tsr_shape){2, {data.rows, data.cols}}, data.element, &s->base.desc);
     if (status == TSR_OK) *store = &s->base;
     else free(s);
     return status;

@@ -26,13 +26,14 @@ bool tsr_store_claimed(const char *text, tsr_matrix_name *name) {
     return false;
 }
 
-tsr_status tsr_memory_describe(const char *text, int64_t rows, int64_t cols, tsr_dtype dtype, tsr_store_desc *desc) {
+tsr_status tsr_memory_describe(const char *text, const tsr_shape *shape, tsr_element element, tsr_store_desc *desc) {
     int kind = 0;
     while (kinds[kind] != &tsr_memory_kind) kind++;
-    *desc = (tsr_store_desc){.name = {.kind = kind}, .element = {dtype, false}, .offset = -1};
+    *desc = (tsr_store_desc){.name = {.kind = kind}, .element = element, .offset = 0};
     snprintf(desc->name.file, sizeof desc->name.file, "%s", text);
-    snprintf(desc->type_name, sizeof desc->type_name, "%s", tsr_dtype_name(dtype));
-    return tsr_store_set_shape(desc, &(tsr_shape){2, {rows, cols}});
+    snprintf(desc->type_name, sizeof desc->type_name, "%s%s", element.swapped ? "byte-swapped " : "",
+             tsr_dtype_name(element.dtype));
+    return tsr_store_set_shape(desc, shape);
 }
 
 /* Appends to text where there is room. */

@@ -48,10 +48,11 @@ const char *tsr_store_forms(char *text, size_t chars);
  * files that could crash a library (describe.h); NULL: this process does. */
 tsr_status tsr_store_describe(struct tsr_describer *describer, const tsr_matrix_name *name, tsr_store_desc *desc);
 
-/* A matrix in memory, which messages and records call `text`: in a table of kinds for those who ask a description for
- * its kind. Whoever has the memory opens it (tsr_memory_open); by its name it is not described, opened or made. */
+/* A matrix in memory, or a stack of them one below the other, which messages and records call `text`: in a table of
+ * kinds for those who ask a description for its kind. Whoever has the memory opens it (tsr_memory_open); by its name it
+ * is not described, opened or made. */
 extern const tsr_store_kind tsr_memory_kind;
-tsr_status tsr_memory_describe(const char *text, int64_t rows, int64_t cols, tsr_dtype dtype, tsr_store_desc *desc);
+tsr_status tsr_memory_describe(const char *text, const tsr_shape *shape, tsr_element element, tsr_store_desc *desc);
 
 /* Opens a described matrix for reading on this rank. `comm` is an MPI_Comm * for TSR_IO_MPIO (then Collective over
  * it), NULL otherwise. The mode in use is returned in *mode_used when not NULL. The store's desc.element is this

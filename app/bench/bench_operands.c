@@ -1,81 +1,17 @@
-/* The operands of `tessera bench multiply` (bench_operands.h): an anonymous file in memory that rank 0 makes and the
- * node's other ranks open through its process, so that no name is left behind however the job ends. */
-#define _GNU_SOURCE /* memfd_create */
+/* The operands of `tessera bench multiply` (bench_operands.h). */
 #include "app/bench/bench_operands.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include "kernels/device/device.h"
 #include "mpi/ranks/partition.h"
+#include "mpi/ranks/shared_memory.h"
 
 #define MOST_THREADS 64
 #define ALIGNMENT ((int64_t)2 << 20) /* of each matrix: a huge page */
-
-/* ---- memory that the node's ranks share ------------------------------------------------------ */
-
-typedef struct {
-    long process;
-    int file;
-} shared_file;
-
-/* Rank 0: the file, as long as it has to be, after asking whether there is as much memory. */
-static tsr_status make_file(size_t bytes, shared_file *shared) {
-    tsr_device *host;
-    tsr_device_facts facts = {0};
-    char need[32], have[32];
-    TSR_TRY(tsr_device_cpu.open(0, &host));
-    tsr_status known = tsr_device_cpu.facts(host, &facts);
-    tsr_device_cpu.close(host);
-    TSR_TRY(known);
-    if (bytes > facts.memory_free_bytes)
-        return tsr_fail(TSR_ERR_MEMORY,
-                        "A, B and C need %s of host memory and %s are free: use a smaller --shape, or --data device",
-                        tsr_format_bytes((double)bytes, need), tsr_format_bytes((double)facts.memory_free_bytes, have));
-    int file = memfd_create("tessera-bench", MFD_CLOEXEC);
-    if (file < 0 || ftruncate(file, (off_t)bytes) != 0) {
-        tsr_status status = tsr_fail(TSR_ERR_MEMORY, "%s of shared memory: %s: use a smaller --shape",
-                                     tsr_format_bytes((double)bytes, need), strerror(errno));
-        if (file >= 0) close(file);
-        return status;
-    }
-    *shared = (shared_file){(long)getpid(), file};
-    return TSR_OK;
-}
-
-static tsr_status map_file(const tsr_world *world, const shared_file *shared, size_t bytes, void **base) {
-    char name[64];
-    snprintf(name, sizeof name, "/proc/%ld/fd/%d", shared->process, shared->file);
-    int file = world->rank == 0 ? shared->file : open(name, O_RDWR | O_CLOEXEC);
-    if (file < 0)
-        return tsr_fail(TSR_ERR_MEMORY,
-                        "shared memory of rank 0 (%s): %s: start all ranks in one container, or use --data device",
-                        name, strerror(errno));
-    void *mapped = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-    int error = errno;
-    if (world->rank != 0) close(file);
-    if (mapped == MAP_FAILED)
-        return tsr_fail(TSR_ERR_MEMORY, "%zu bytes of shared memory: %s: use a smaller --shape", bytes,
-                        strerror(error));
-    madvise(mapped, bytes, MADV_HUGEPAGE); /* a wish: without it pages are small */
-    *base = mapped;
-    return TSR_OK;
-}
-
-/* Collective. */
-static tsr_status map_shared(const tsr_world *world, size_t bytes, void **base) {
-    shared_file shared = {0, -1};
-    TSR_TRY(tsr_share(world->comm, world->rank == 0 ? make_file(bytes, &shared) : TSR_OK, &shared, sizeof shared));
-    tsr_status status = tsr_agree(world->comm, map_file(world, &shared, bytes, base));
-    if (world->rank == 0) close(shared.file); /* the others have it */
-    return status;
-}
 
 /* ---- filling with all cores ------------------------------------------------------------------ */
 
@@ -149,13 +85,8 @@ static tsr_status lay_out(const tsr_bench_operands *o, size_t starts[3], size_t 
 
 static tsr_status open_memory(const tsr_world *world, tsr_bench_operands *o) {
     size_t starts[3];
-    if (world->local_ranks != world->ranks)
-        return tsr_fail(TSR_ERR_UNSUPPORTED,
-                        "--data memory: %d ranks stand on several nodes, which share no memory: start them on one, or "
-                        "use --data device",
-                        world->ranks);
     TSR_TRY(lay_out(o, starts, &o->bytes));
-    TSR_TRY(map_shared(world, o->bytes, &o->base));
+    TSR_TRY(tsr_shared_memory_open(world, o->bytes, "A, B and C", "use a smaller --shape, or --data device", &o->base));
     o->a = matrix_at((char *)o->base + starts[0], o->m, o->k, o->input);
     o->b = matrix_at((char *)o->base + starts[1], o->k, o->n, o->input);
     o->c = matrix_at((char *)o->base + starts[2], o->m, o->n, o->type);
@@ -187,6 +118,6 @@ void tsr_bench_operands_close(tsr_bench_operands *o) {
     tsr_store_close(o->store_b);
     tsr_store_close(o->store_c);
     if (o->pinned) o->pinned->ops->unpin(o->pinned, o->base);
-    if (o->base) munmap(o->base, o->bytes);
+    tsr_shared_memory_close(o->base, o->bytes);
     *o = (tsr_bench_operands){0};
 }

@@ -64,6 +64,15 @@ static tsr_status find_room(const tsr_run *run, tsr_process_room *room) {
     return TSR_OK;
 }
 
+/* What is read from the ranks' memory, or written there, moves as fast as that. */
+static void take_memory_rates(const tsr_run *run, tsr_rates *rates) {
+    const double rate = tsr_rate_of_memory(tsr_run_io_threads(run));
+    const bool c = tsr_run_in_memory(run, TSR_RUN_C);
+    if (tsr_run_in_memory(run, TSR_RUN_A) && tsr_run_in_memory(run, TSR_RUN_B) && (c || !run->problem.add_c0))
+        rates->lane[TSR_LANE_READ] = rate;
+    if (c) rates->lane[TSR_LANE_WRITE] = rate;
+}
+
 static tsr_status find_resources(const tsr_run *run, tsr_resources *res) {
     const tsr_run_limits *limits = &run->limits;
     const tsr_run_engine *engine = &run->engine;
@@ -76,7 +85,8 @@ static tsr_status find_resources(const tsr_run *run, tsr_resources *res) {
     TSR_TRY(room_fits("--host-memory", limits->host_memory.bytes, &room));
     if (run->facts.host_memory) TSR_TRY(limit_fits("--memory", limits->memory.bytes, run->world->local_ranks, &host));
     TSR_TRY(room_fits("--memory", limits->memory.bytes, &room));
-    double share = fmin((double)host.available / run->world->local_ranks, (double)room.left);
+    double share = (double)host.available / run->world->local_ranks + (double)tsr_kept_free_bytes(run->world->kept);
+    share = fmin(share, (double)room.left);
     const bool swap = run->swapped; /* P cuts the rows one sees, the columns of what is stored */
     double device_share = cuda ? (double)run->facts.memory_free_bytes / run->shared : share;
     *res = (tsr_resources){
@@ -99,6 +109,7 @@ static tsr_status find_resources(const tsr_run *run, tsr_resources *res) {
         .rates = tsr_rates_typical(cuda, run->transport_ops->device_memory, run->problem.type, run->threads),
     };
     const tsr_extents all = tsr_problem_real_product(&run->problem);
+    take_memory_rates(run, &res->rates);
     const double measured = tsr_gemm_speed(run->kernel, &run->facts, all.m, all.n, all.k);
     if (measured > 0) res->rates.lane[TSR_LANE_MULTIPLY] = measured;
     return TSR_OK;

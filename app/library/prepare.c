@@ -93,6 +93,7 @@ static tsr_status open_executor(tsr_run *run) {
                        .io_threads = tsr_run_io_threads(run),
                        .write_threads = tsr_run_write_threads(run),
                        .buffers = run->buffers,
+                       .kept = run->world->kept,
                        .trace = run->trace,
                        .signs = tsr_watch_signs(run->watch),
                        .progress = advance,
@@ -207,7 +208,7 @@ static tsr_status create_output(void *context) {
 static tsr_status allocate(void *context) {
     tsr_run *run = context;
     TSR_TRY(run->device->ops->use(run->device));
-    return tsr_buffers_open(&run->plan, run->device, &run->buffers);
+    return tsr_buffers_open(&run->plan, run->device, run->world->kept, &run->buffers);
 }
 
 /* Consecutive ranks are a team. Those that are left over are one, too, which multiplies nothing. */

@@ -194,7 +194,9 @@ static tsr_status multiply(tsr_run *run) {
     tsr_run_stage(run, "multiply");
     TSR_TRY(start_trace(run));
     TSR_TRY(tsr_run_fetch_memory(run));
+    tsr_run_populate(run);
     status = multiply_products(run);
+    tsr_run_populated(run);
     const bool finished = status == TSR_OK || status == TSR_ERR_CHECK; /* the team agreed on the latter */
     /* Before C is put together: what was read belongs together. Where it does not, that is why reading failed. */
     const tsr_status unchanged = tsr_inputs_unchanged((tsr_store *const[]){run->a, run->b, run->c0}, 3);
@@ -339,7 +341,7 @@ static void release(tsr_run *run, tsr_status status) {
     if (status != TSR_OK) {
         tsr_task_wait(&run->allocation);
         if (run->world->rank == 0 && !tsr_run_in_memory(run, TSR_RUN_C)) tsr_output_leave(&run->output);
-        tsr_buffers_close(&run->plan, run->device, run->buffers);
+        tsr_buffers_close(&run->plan, run->device, run->world->kept, run->buffers);
         return;
     }
     if (run->grid.active) run->transport_ops->close(run->transport);

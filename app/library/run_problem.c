@@ -134,6 +134,7 @@ static int64_t join_rows(tsr_run *run, const tsr_run_target *target) {
         products->transpose_left || products->row_dropped || !tsr_store_can_join(left))
         return 1;
     tsr_store_join(left);
+    if (tsr_run_in_memory(run, TSR_RUN_C)) tsr_store_join(&run->output.desc);
     products->count = 1;
     return count;
 }
@@ -158,7 +159,6 @@ static bool same_file(const tsr_store_desc *a, const tsr_store_desc *b) {
 static bool same_elements(const tsr_store_desc *a, const tsr_store_desc *b) {
     const int leads = tsr_leads_of(a->name.dimensions);
     const tsr_matrix_name *x = &a->name, *y = &b->name;
-    if (tsr_store_kind_of(x) == &tsr_memory_kind) return false; /* the texts are of layouts */
     return x->kind == y->kind && strcmp(x->path, y->path) == 0 && same_file(a, b) && x->dimensions == y->dimensions &&
            a->row0 == b->row0 && a->col0 == b->col0 && a->rows == b->rows && a->cols == b->cols &&
            a->matrices == b->matrices && memcmp(x->lead0, y->lead0, (size_t)leads * sizeof *x->lead0) == 0 &&
@@ -209,7 +209,7 @@ static tsr_status find_gram(tsr_run *run, const tsr_run_product *product, bool s
     const bool complex = tsr_problem_complex(&run->problem) || tsr_dtype_is_complex(run->problem.out);
     const bool matrices = a->matrix_dimensions == 2 && b->matrix_dimensions == 2,
                gram = matrices && p->transpose_left != p->transpose_right && !run->problem.add_c0 && !complex &&
-                      (product->gram || same_elements(a, b));
+                      (product->gram || (run->memory[TSR_RUN_A].matrix ? run->one_memory : same_elements(a, b)));
     if (product->gram && !matrices)
         return tsr_fail(TSR_ERR_SHAPE, "--gram multiplies matrices by themselves, and '%s' is none: leave out --gram",
                         a->name.file);

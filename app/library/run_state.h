@@ -26,7 +26,7 @@ typedef struct {
     const tsr_distributed *matrix; /* NULL: it is in a file; not owned */
     tsr_holdings holdings;
     tsr_rects_of_ranks all;
-    bool pinned; /* the caller's array, for the device */
+    bool pinned; /* the caller's array, for this run alone */
 } tsr_run_memory;
 
 enum { TSR_RUN_A, TSR_RUN_B, TSR_RUN_C, TSR_RUN_MEMORIES };
@@ -55,6 +55,14 @@ typedef struct {
     struct tsr_done *done; /* of the product that runs */
 } tsr_run_resume;
 
+#define TSR_RUN_POPULATORS 4
+/* A thread that brings pages of C into being while A and B are multiplied. */
+typedef struct {
+    tsr_task task;
+    struct tsr_run *run;
+    int number;
+} tsr_populator;
+
 typedef struct tsr_run {
     const tsr_world *world;
     const tsr_run_calls *calls;
@@ -70,8 +78,10 @@ typedef struct tsr_run {
     tsr_run_sources from;
     tsr_run_memory memory[TSR_RUN_MEMORIES]; /* as they are here, swapped or not */
     tsr_run_memory kept;                     /* C0 in C's memory, for the check */
-    size_t message_bytes;                    /* of their redistribution; 0: nothing is moved */
-    double memory_bytes;                     /* of host memory that they take beside the plan, on the rank with most */
+    tsr_populator populators[TSR_RUN_POPULATORS];
+    bool one_memory;      /* A and B are the same elements in memory, on every rank */
+    size_t message_bytes; /* of their redistribution; 0: nothing is moved */
+    double memory_bytes;  /* of host memory that they take beside the plan, on the rank with most */
     /* of the redistribution: seconds of the rank that took longest, bytes into the one that received most, and bytes
      * that went from rank to rank, of all; of this rank alone until C is returned. A plan alone has the bytes. */
     double redistribute_seconds, redistribute_most, redistribute_bytes;
@@ -191,10 +201,16 @@ static inline tsr_status tsr_run_go_on(const tsr_run *run) {
 
 /* distributed.c: operands in memory. */
 static inline bool tsr_run_in_memory(const tsr_run *run, int which) { return run->memory[which].matrix != NULL; }
+static inline const tsr_store_desc *tsr_run_desc(const tsr_run *run, int which) {
+    const tsr_store_desc *const of[TSR_RUN_MEMORIES] = {&run->from.a, &run->from.b, &run->output.desc};
+    return of[which];
+}
 /* Which are, and that they can be multiplied. */
 tsr_status tsr_run_take_memory(tsr_run *run, const tsr_run_product *product);
 /* Local. The description of one that is in memory. */
 tsr_status tsr_run_describe_memory(const tsr_run *run, int which, tsr_store_desc *desc);
+/* Local. The matrices of an operand that products of a stack take, with memory to be freed; of C that they make. */
+tsr_status tsr_run_stacked(const tsr_run *run, int which, tsr_span products, tsr_stacked *of);
 /* Arrays that ranks share are pinned, where the device copies from and to them itself. */
 tsr_status tsr_run_pin_memory(tsr_run *run);
 /* What the plan makes each rank hold, and the memory it takes (run->memory_bytes), which is not taken yet. */
@@ -207,6 +223,10 @@ double tsr_run_move_seconds(const tsr_run *run);
 /* From the caller's arrays to what this rank reads, and back what it wrote. Seconds and bytes go to the record. */
 tsr_status tsr_run_fetch_memory(tsr_run *run);
 tsr_status tsr_run_return_memory(tsr_run *run);
+/* Local. Fresh pages of a caller's C are made while the product is, where the write lane would wait for each; and the
+ * end of that. */
+void tsr_run_populate(tsr_run *run);
+void tsr_run_populated(tsr_run *run);
 void tsr_run_leave_memory(tsr_run *run); /* Local. */
 
 /* run_problem.c: what is multiplied: the files, the problem, where the product goes. */

@@ -224,8 +224,10 @@ TESSERA_API void tessera_record_free(tessera_record *record);
  * in blocks that go round to a grid of ranks, as ScaLAPACK deals them. With 0 in all but size, type, data, rows and
  * cols each rank has a block of rows. Arrays have row after row; with the option `order` "col" column after column. */
 typedef struct {
-    size_t size;                    /* sizeof(tessera_matrix) */
-    const char *type;               /* of an element: "f32", "f64", "c64", "c128", "f16" or "bf16" */
+    size_t size; /* sizeof(tessera_matrix) */
+    /* Of an element: "f32", "f64", "c64", "c128", "f16" or "bf16"; of A and B also "i8" to "i64", "u8" to "u64" and
+     * "bool". There ">f64" is big-endian, and "<f64" little-endian; else bytes have this machine's order. */
+    const char *type;
     void *data;                     /* this rank's array; of a shared matrix, all of it */
     int64_t rows, cols;             /* of the whole matrix */
     int64_t ld;                     /* elements from row to row of the array (from column to column); 0: no gap */
@@ -236,12 +238,23 @@ typedef struct {
     int first_row, first_col;       /* whose the first block is, in the grid */
     int ranks_by_columns;           /* rank = row + col grid_rows; else row grid_cols + col. Others have nothing */
     int shared;                     /* each rank reaches all of it, as in an MPI window of one node */
+
+    /* A stack of matrices, `rows` x `cols` each, in this rank's array one behind the other without another gap than
+     * those of `ld`. They are dealt out as one matrix that has all of their rows (with `order` "col": columns); with
+     * block_rows 0 each rank has whole matrices. A part cannot be meant. */
+    int stack_dimensions;
+    const int64_t *stack; /* how many along each of these dimensions, the last of which changes first */
+    /* A matrix in a file in place of all of this but `size`, as tessera_multiply takes it; NULL: it is in memory */
+    const char *name;
 } tessera_matrix;
 
-/* Collective. C = alpha op(A) op(B) + beta C, all in memory. Arrays of A and B stay as they are; C holds anything after
- * a failure. Options of files are refused. With `trials` TESSERA_ERR_CHECK says that C is wrong. Blocks pass through
- * one exchange before and one after the product, which the record counts (redistribute_seconds); shared matrices, and
- * blocks that are where they are wanted, do not. */
+/* Collective. C = alpha op(A) op(B) + beta C, each of them in memory or in a file. Stacks are multiplied as
+ * numpy.matmul does it: a dimension of 1, or one that is missing, goes with any. `b` is NULL with the option gram.
+ *
+ * Arrays of A and B stay as they are; C's has no element in common with them, and holds anything after a failure. Where
+ * C is in memory options of its file are refused, and C0 is what C holds. `resume` wants all in files. With `trials`
+ * TESSERA_ERR_CHECK says that C is wrong. Blocks pass through one exchange before and one after the product, which the
+ * record counts (redistribute_seconds); shared matrices, and blocks that are where they are wanted, do not. */
 TESSERA_API int tessera_multiply_matrices(tessera_context *context, const tessera_matrix *a, const tessera_matrix *b,
                                           const tessera_matrix *c, const tessera_multiply_options *options,
                                           tessera_record **record);
@@ -250,6 +263,16 @@ TESSERA_API int tessera_multiply_matrices(tessera_context *context, const tesser
  * (redistribute). Reads and writes no element. */
 TESSERA_API int tessera_plan_matrices(tessera_context *context, const tessera_matrix *a, const tessera_matrix *b,
                                       const tessera_matrix *c, const tessera_multiply_options *options, char **text);
+
+/* Collective. Memory of `bytes` zeros for matrices, which all ranks reach, as `shared` says. The first product on a GPU
+ * that reads or writes it page-locks it, once: from then on the GPU copies from and to it at once. What others have
+ * page-locked is copied so, too, where all ranks share it, or there is one rank. Other arrays go through buffers, or,
+ * shared ones, are page-locked for each call. TESSERA_ERR_UNSUPPORTED where the ranks are on several nodes. *data is
+ * NULL after a failure. */
+TESSERA_API int tessera_allocate(tessera_context *context, size_t bytes, void **data);
+/* Local: memory of tessera_allocate, on each rank; not while a call reads or writes it. NULL is fine. tessera_close
+ * releases what is left. */
+TESSERA_API void tessera_release(tessera_context *context, void *data);
 
 /* ---- matrices dealt out to ranks as ScaLAPACK deals them ---------------------------------------- */
 

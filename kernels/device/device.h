@@ -73,6 +73,8 @@ typedef struct tsr_device_ops {
      * before it is freed. */
     tsr_status (*pin)(tsr_device *device, void *memory, size_t bytes);
     void (*unpin)(tsr_device *device, void *memory);
+    /* Whether all of that host memory is pinned, whoever did it. */
+    bool (*is_pinned)(tsr_device *device, const void *memory, size_t bytes);
     tsr_status (*fill_bytes)(tsr_device *device, void *at, int value, size_t bytes, tsr_stream *stream);
     /* Makes the device current for the calling thread; every thread calls it once before any other use. */
     tsr_status (*use)(tsr_device *device);

@@ -220,6 +220,13 @@ static void cpu_unpin(tsr_device *device, void *memory) {
     (void)memory;
 }
 
+static bool cpu_is_pinned(tsr_device *device, const void *memory, size_t bytes) {
+    (void)device;
+    (void)memory;
+    (void)bytes;
+    return true;
+}
+
 static tsr_status cpu_fill_bytes(tsr_device *device, void *at, int value, size_t bytes, tsr_stream *stream) {
     (void)device;
     (void)stream;
@@ -257,6 +264,7 @@ const tsr_device_ops tsr_device_cpu = {
     .copy_rows = cpu_copy_rows,
     .pin = cpu_pin,
     .unpin = cpu_unpin,
+    .is_pinned = cpu_is_pinned,
     .fill_bytes = cpu_fill_bytes,
     .use = cpu_use,
 };

@@ -340,6 +340,19 @@ static void cuda_unpin(tsr_device *, void *memory) {
     if (memory) (void)cudaHostUnregister(memory);
 }
 
+/* Its ends stand for what is between. */
+static bool cuda_is_pinned(tsr_device *, const void *memory, size_t bytes) {
+    const char *first = static_cast<const char *>(memory);
+    for (int end = 0; end < 2 && bytes > 0; end++) {
+        cudaPointerAttributes at;
+        const cudaError_t code = cudaPointerGetAttributes(&at, first + (end == 0 ? 0 : bytes - 1));
+        if (code == cudaSuccess && at.type == cudaMemoryTypeHost) continue;
+        (void)cudaGetLastError();
+        return false;
+    }
+    return bytes > 0;
+}
+
 static tsr_status cuda_fill_bytes(tsr_device *, void *at, int value, size_t bytes, tsr_stream *stream) {
     return TSR_CUDA(cudaMemsetAsync(at, value, bytes, tsr_cuda_stream(stream)));
 }
@@ -369,6 +382,7 @@ const tsr_device_ops tsr_device_cuda = {
     .copy_rows = cuda_copy_rows,
     .pin = cuda_pin,
     .unpin = cuda_unpin,
+    .is_pinned = cuda_is_pinned,
     .fill_bytes = cuda_fill_bytes,
     .use = cuda_use,
 };

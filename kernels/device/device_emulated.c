@@ -4,6 +4,7 @@
 #include "kernels/device/cuda_emulation.h"
 #include "kernels/device/device.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -81,10 +82,51 @@ static tsr_status emulated_copy_rows(tsr_device *device, void *to, size_t to_ste
                                      size_t row_bytes, int64_t rows, tsr_stream *stream) {
     return tsr_device_cpu.copy_rows(device, to, to_step, from, from_step, row_bytes, rows, stream);
 }
+/* What is pinned: as with CUDA nothing twice. */
+enum { PINNED_MOST = 64 };
+static struct {
+    const char *memory; /* NULL: no entry */
+    size_t bytes;
+} pinned[PINNED_MOST];
+static pthread_mutex_t pinned_lock = PTHREAD_MUTEX_INITIALIZER;
+
 static tsr_status emulated_pin(tsr_device *device, void *memory, size_t bytes) {
-    return tsr_device_cpu.pin(device, memory, bytes);
+    const char *from = memory;
+    int room = -1;
+    bool twice = false;
+    (void)device;
+    if (bytes == 0) return TSR_OK;
+    pthread_mutex_lock(&pinned_lock);
+    for (int i = 0; i < PINNED_MOST; i++) {
+        if (!pinned[i].memory) room = i;
+        else if (from < pinned[i].memory + pinned[i].bytes && pinned[i].memory < from + bytes) twice = true;
+    }
+    if (room >= 0 && !twice) {
+        pinned[room].memory = from;
+        pinned[room].bytes = bytes;
+    }
+    pthread_mutex_unlock(&pinned_lock);
+    if (room >= 0 && !twice) return TSR_OK;
+    return tsr_fail(TSR_ERR_MEMORY, "emulated CUDA device: memory is pinned %s", twice ? "already" : "too often");
 }
-static void emulated_unpin(tsr_device *device, void *memory) { tsr_device_cpu.unpin(device, memory); }
+static void emulated_unpin(tsr_device *device, void *memory) {
+    (void)device;
+    pthread_mutex_lock(&pinned_lock);
+    for (int i = 0; i < PINNED_MOST && memory; i++)
+        if (pinned[i].memory == memory) pinned[i].memory = NULL;
+    pthread_mutex_unlock(&pinned_lock);
+}
+static bool emulated_is_pinned(tsr_device *device, const void *memory, size_t bytes) {
+    const char *from = memory;
+    bool found = false;
+    (void)device;
+    pthread_mutex_lock(&pinned_lock);
+    for (int i = 0; i < PINNED_MOST && bytes > 0; i++)
+        found = found ||
+                (pinned[i].memory && from >= pinned[i].memory && from + bytes <= pinned[i].memory + pinned[i].bytes);
+    pthread_mutex_unlock(&pinned_lock);
+    return found;
+}
 static tsr_status emulated_fill_bytes(tsr_device *device, void *at, int value, size_t bytes, tsr_stream *stream) {
     return tsr_device_cpu.fill_bytes(device, at, value, bytes, stream);
 }
@@ -115,6 +157,7 @@ const tsr_device_ops tsr_device_cuda = {
     .copy_rows = emulated_copy_rows,
     .pin = emulated_pin,
     .unpin = emulated_unpin,
+    .is_pinned = emulated_is_pinned,
     .fill_bytes = emulated_fill_bytes,
     .use = emulated_use,
 };

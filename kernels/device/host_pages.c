@@ -6,12 +6,23 @@
 
 #include <pthread.h>
 #include <sched.h>
+#include <sys/mman.h>
 
 #include "kernels/device/device.h"
 #include "kernels/device/host_cores.h"
 
 #define THREADS_MAX 8
 #define BYTES_A_THREAD ((size_t)32 << 20) /* fewer are not worth a thread */
+
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
+#endif
+
+void tsr_populate_pages(void *memory, size_t bytes) {
+    const uintptr_t page = 4096, first = ((uintptr_t)memory + page - 1) / page * page;
+    const uintptr_t end = ((uintptr_t)memory + bytes) / page * page;
+    if (first < end) (void)madvise((char *)memory + (first - (uintptr_t)memory), end - first, MADV_POPULATE_WRITE);
+}
 
 /* ---- touching -------------------------------------------------------------------------------- */
 

@@ -14,6 +14,10 @@ extern "C" {
  * first use of the page. */
 void tsr_touch_pages(void *memory, size_t bytes, int node);
 
+/* Brings the pages of memory into being that lie in it whole, whatever it holds, which stays: whoever writes there
+ * later does not wait for each. One thread; nothing where the system cannot (Linux before 5.14). */
+void tsr_populate_pages(void *memory, size_t bytes);
+
 #ifdef __cplusplus
 }
 #endif

@@ -47,6 +47,15 @@ void tsr_deal_local(const tsr_deal *deal, int rank, int64_t *rows, int64_t *cols
     *cols = has ? tsr_dealt_before(&deal->cols, deal->cols.length, col) : 0;
 }
 
+tsr_shape tsr_distributed_shape(const tsr_distributed *matrix) {
+    const int leads = matrix->stack_dimensions;
+    tsr_shape shape = {.dimensions = leads + 2};
+    for (int d = 0; d < leads; d++) shape.size[d] = matrix->stack[d];
+    shape.size[leads] = leads ? matrix->stack_rows : matrix->deal.part.rows;
+    shape.size[leads + 1] = matrix->deal.part.cols;
+    return shape;
+}
+
 static tsr_status check_side(const char *name, const char *what, const tsr_dealt *side, int64_t start, int64_t count) {
     if (side->length < 0)
         return tsr_fail(TSR_ERR_SHAPE, "%s has %lld %s; none is the least", name, (long long)side->length, what);
@@ -63,11 +72,28 @@ static tsr_status check_side(const char *name, const char *what, const tsr_dealt
     return TSR_OK;
 }
 
+/* Of a stack all is meant. */
+static tsr_status check_stack(const tsr_distributed *matrix, const char *name) {
+    const tsr_deal *x = &matrix->deal;
+    int64_t rows = matrix->stack_rows;
+    bool many = false;
+    if (matrix->stack_dimensions == 0) return TSR_OK;
+    for (int d = 0; d < matrix->stack_dimensions; d++) {
+        if (matrix->stack[d] < 0)
+            return tsr_fail(TSR_ERR_SHAPE, "%s is a stack of %lld matrices; none is the least", name,
+                            (long long)matrix->stack[d]);
+        many = __builtin_mul_overflow(rows, matrix->stack[d], &rows) || many;
+    }
+    if (!many && rows == x->rows.length && x->part.rows == rows && x->part.cols == x->cols.length) return TSR_OK;
+    return tsr_fail(TSR_ERR_SHAPE, "%s is a stack of matrices: a part of it cannot be meant", name);
+}
+
 tsr_status tsr_distributed_check(const tsr_distributed *matrix, const char *name, int rank, int ranks) {
     const tsr_deal *x = &matrix->deal;
     const bool turned = x->transposed; /* as the caller calls them */
     int64_t rows, cols;
     size_t bytes;
+    TSR_TRY(check_stack(matrix, name));
     TSR_TRY(check_side(name, turned ? "columns" : "rows", &x->rows, x->part.row, x->part.rows));
     TSR_TRY(check_side(name, turned ? "rows" : "columns", &x->cols, x->part.col, x->part.cols));
     TSR_TRY(tsr_bytes_checked(x->rows.length, x->cols.length, tsr_dtype_bytes(matrix->dtype), &bytes));

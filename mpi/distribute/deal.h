@@ -4,7 +4,7 @@
 #ifndef TSR_MPI_DISTRIBUTE_DEAL_H
 #define TSR_MPI_DISTRIBUTE_DEAL_H
 
-#include "kernels/base/base.h"
+#include "io/store.h"
 #include "mpi/ranks/partition.h"
 
 /* One side of a matrix: blocks of `block` elements go round to `parts` in turn, from part `first` on. */
@@ -38,13 +38,21 @@ bool tsr_deal_place(const tsr_deal *deal, int rank, int *row, int *col);
 /* Rows and columns of the array that a rank has; 0, 0 for one that has nothing. */
 void tsr_deal_local(const tsr_deal *deal, int rank, int64_t *rows, int64_t *cols);
 
-/* A rank's share of a matrix. Plain memory; the elements are the caller's. */
+/* A rank's share of a matrix, or of a stack of matrices, which is dealt out as one: they lie one below the other. Plain
+ * memory; the elements are the caller's. */
 typedef struct {
-    tsr_deal deal; /* the same on every rank */
+    tsr_deal deal; /* the same on every rank; of a stack, of all of its rows */
     tsr_dtype dtype;
-    void *data; /* this rank's array; of a shared matrix, all of it */
-    int64_t ld; /* elements from row to row there */
+    bool swapped;                 /* elements have the other byte order; not C's */
+    int stack_dimensions;         /* 0: one matrix */
+    int64_t stack[TSR_LEADS_MAX]; /* how many along each of them, the last of which changes first */
+    int64_t stack_rows;           /* of each matrix of a stack */
+    void *data;                   /* this rank's array; of a shared matrix, all of it */
+    int64_t ld;                   /* elements from row to row there */
 } tsr_distributed;
+
+/* The part that is meant, or the stack, as an array of that many dimensions. */
+tsr_shape tsr_distributed_shape(const tsr_distributed *matrix);
 
 /* Local. TSR_ERR_SHAPE says which value of `name` is wrong: sides, blocks, the grid on `ranks`, the part, ld, data. */
 tsr_status tsr_distributed_check(const tsr_distributed *matrix, const char *name, int rank, int ranks);

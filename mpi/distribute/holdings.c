@@ -137,16 +137,24 @@ static size_t holding_bytes(const tsr_holding *h, size_t element_bytes) {
     return (size_t)tsr_round_up(tsr_rect_elements(h->rect) * (int64_t)element_bytes, ALIGNMENT);
 }
 
-tsr_status tsr_holdings_make(const tsr_rects *rects, const tsr_distributed *matrix, int rank, bool copies,
-                             tsr_holdings *holdings) {
-    *holdings = (tsr_holdings){.count = rects->count};
-    if (rects->count == 0) return TSR_OK;
-    holdings->holding = calloc((size_t)rects->count, sizeof *holdings->holding);
+tsr_status tsr_holdings_make(const tsr_rects *rects, const tsr_stacked *of, const tsr_distributed *matrix, int rank,
+                             bool copies, tsr_holdings *holdings) {
+    const int64_t matrices = of ? of->count : 1, each = rects->count;
+    int64_t count = 0;
+    *holdings = (tsr_holdings){0};
+    if (each == 0 || matrices == 0) return TSR_OK;
+    if (!__builtin_mul_overflow(each, matrices, &count))
+        holdings->holding = calloc((size_t)count, sizeof *holdings->holding);
     if (!holdings->holding)
-        return tsr_fail(TSR_ERR_MEMORY, "no memory for a list of %lld rectangles", (long long)rects->count);
-    for (int64_t i = 0; i < rects->count; i++) {
+        return tsr_fail(TSR_ERR_MEMORY, "no memory for a list of %lld rectangles in each of %lld matrices",
+                        (long long)each, (long long)matrices);
+    holdings->count = count;
+    holdings->each = each;
+    for (int64_t i = 0; i < count; i++) {
         tsr_holding *h = &holdings->holding[i];
-        *h = (tsr_holding){.rect = rects->rect[i], .ld = rects->rect[i].cols};
+        *h = (tsr_holding){.rect = rects->rect[i % each], .ld = rects->rect[i % each].cols};
+        if (of) h->matrix = of->number[i / each];
+        if (of) h->rect.row += h->matrix * of->rows;
         if (copies || !find_in_place(matrix, rank, h))
             holdings->bytes += holding_bytes(h, tsr_dtype_bytes(matrix->dtype));
     }
@@ -181,9 +189,23 @@ typedef struct {
     const tsr_holdings *holdings;
 } holdings_store;
 
+/* The first holding of a matrix, if it has any. */
+static int64_t first_holding(const tsr_holdings *all, int64_t matrix) {
+    int64_t low = 0;
+    int64_t high = all->each > 0 ? all->count / all->each : 0;
+    while (low + 1 < high) {
+        const int64_t middle = low + (high - low) / 2;
+        if (all->holding[middle * all->each].matrix <= matrix) low = middle;
+        else high = middle;
+    }
+    return low * all->each;
+}
+
 static void *holdings_map(tsr_store *store, tsr_rect rect, int64_t *ld) {
     const tsr_holdings *all = ((const holdings_store *)store)->holdings;
-    for (int64_t i = 0; i < all->count; i++) {
+    const int64_t first = first_holding(all, store->desc.matrix), end = first + all->each;
+    rect.row += store->desc.matrix * store->desc.rows;
+    for (int64_t i = first; i < end; i++) {
         const tsr_holding *h = &all->holding[i];
         const int64_t row = rect.row - h->rect.row, col = rect.col - h->rect.col;
         if (row < 0 || col < 0 || row + rect.rows > h->rect.rows || col + rect.cols > h->rect.cols) continue;

@@ -160,6 +160,7 @@ static tsr_status add_pair(list *l, const tsr_redistribution *r, int owner, int 
     const int64_t first = r->all->first[holder];
     for (int64_t i = first; i < r->all->first[holder + 1]; i++) {
         const tsr_rect whole = r->all->rect[i];
+        if (tsr_rect_empty(whole)) continue;
         const int64_t width = tsr_min(whole.cols, most), height = tsr_max(1, most / width);
         if (owner == holder && r->mine->holding[i - first].in_place) continue;
         for (int64_t row = 0; row < whole.rows; row += height)

@@ -84,11 +84,13 @@ static void close_lane(tsr_device *device, lane_state *lane) {
 void tsr_executor_close(tsr_executor *e) {
     if (!e) return;
     for (int lane = 0; lane < TSR_LANE_COUNT; lane++) close_lane(e->x.device, &e->lanes[lane]);
+    tsr_crew_close(e->x.readers);
+    tsr_crew_close(e->x.writers);
     tsr_clocks_close(&e->clocks);
     tsr_ranges_close(e->ranges);
     e->x.device->ops->release(e->x.device, e->x.counters);
     e->x.device->ops->release_host(e->x.device, e->x.doubtful);
-    tsr_buffers_close(e->x.plan, e->x.device, e->buffers);
+    tsr_buffers_close(e->x.plan, e->x.device, e->x.kept, e->buffers);
     free(e);
 }
 
@@ -100,10 +102,12 @@ tsr_status tsr_executor_open(const tsr_execution *execution, tsr_executor **exec
     e->ranges = tsr_ranges_open();
     tsr_status status;
     TSR_TRY_DONE(execution->device->ops->use(execution->device));
-    if (!e->buffers) TSR_TRY_DONE(tsr_buffers_open(execution->plan, execution->device, &e->buffers));
+    if (!e->buffers) TSR_TRY_DONE(tsr_buffers_open(execution->plan, execution->device, execution->kept, &e->buffers));
     TSR_TRY_DONE(execution->device->ops->allocate(execution->device, sizeof *e->x.counters, (void **)&e->x.counters));
     TSR_TRY_DONE(
         execution->device->ops->allocate_host(execution->device, sizeof *e->x.doubtful, (void **)&e->x.doubtful));
+    TSR_TRY_DONE(tsr_crew_open(&e->x.readers));
+    TSR_TRY_DONE(tsr_crew_open(&e->x.writers));
     TSR_TRY_DONE(tsr_clocks_open(execution->plan->buffers, &e->clocks));
     for (int lane = 0; lane < TSR_LANE_COUNT; lane++) TSR_TRY_DONE(open_lane(e, (tsr_lane)lane));
     *executor = e;

@@ -10,6 +10,8 @@
 #include "kernels/check/check.h"
 #include "kernels/gemm/gemm.h"
 #include "kernels/pack/pack.h"
+#include "mpi/execute/kept.h"
+#include "mpi/execute/task.h"
 #include "mpi/execute/trace.h"
 #include "mpi/plan/plan.h"
 #include "mpi/ranks/grid.h"
@@ -45,9 +47,11 @@ typedef struct {
     tsr_status (*written)(void *context, tsr_rect rect, const void *memory);
     void *progress_context; /* of the three */
     void **buffers;   /* the plan's, from tsr_buffers_open: the executor's from here on; NULL: it opens them itself */
+    tsr_kept *kept;   /* where they came from, and go back to; NULL: nowhere; not owned */
     tsr_trace *trace; /* takes every step's begin and end; NULL: nobody asks */
     tsr_signs *signs; /* where the lanes sign; NULL: nobody watches */
-    tsr_counters *counters; /* set by the executor: on the device, which alone reads and writes them */
+    tsr_crew *readers, *writers; /* set by the executor: threads of these lanes */
+    tsr_counters *counters;      /* set by the executor: on the device, which alone reads and writes them */
     uint64_t *doubtful; /* likewise: rows that the check doubts, in host memory, as of the last step that multiplied */
     atomic_bool others_doubt; /* likewise: the check of a rank whose sums are added to this one's does */
 } tsr_execution;

@@ -1,10 +1,8 @@
 /* One step of a plan on its device, transport or store. */
 #include "mpi/execute/execute_step.h"
 
-#include <pthread.h>
-
-#define IO_THREADS_MAX 32
-#define IO_BYTES_A_THREAD ((size_t)4 << 20) /* fewer are not worth a thread */
+#define IO_BYTES_A_THREAD ((size_t)4 << 20)     /* fewer are not worth a thread */
+#define MEMORY_BYTES_A_THREAD ((size_t)1 << 20) /* the same where memory is copied: it takes as long */
 #define DECODED_BYTES_A_THREAD ((size_t)256 << 10)
 #define CHECK_SEED UINT64_C(0x5851f42d4c957f2d)
 
@@ -47,8 +45,8 @@ static tsr_status transfer_block(const transfer *t, int64_t index) {
                     : t->store->ops->read(t->store, part, memory, t->rect.cols);
 }
 
-static void *transfer_thread(void *context) {
-    worker *w = context;
+static void transfer_blocks(void *context, int number) {
+    worker *w = (worker *)context + number;
     /* NOLINTNEXTLINE(clang-analyzer-core.uninitialized.Assign): a rectangle with elements has a part */
     transfer *t = w->shared;
     for (int64_t index; !t->stop && (index = t->next++) < t->down * t->across;) {
@@ -57,7 +55,6 @@ static void *transfer_thread(void *context) {
         snprintf(w->message, sizeof w->message, "%s", tsr_message());
         t->stop = true;
     }
-    return NULL;
 }
 
 /* Along the store's chunks where it has such, so that no two threads decode or encode the same one; else whole rows,
@@ -73,23 +70,25 @@ static void cut_blocks(transfer *t, int threads) {
     t->across = tsr_ceil_div(t->col0 + t->rect.cols, t->unit_cols);
 }
 
+static size_t bytes_a_thread(const tsr_store *store) {
+    if (store->unit_rows > 0) return DECODED_BYTES_A_THREAD;
+    return store->ops->map ? MEMORY_BYTES_A_THREAD : IO_BYTES_A_THREAD;
+}
+
 /* Shares the rectangle out among threads; what a thread cannot be started for, the others do. */
-static tsr_status transfer_rect(tsr_store *store, tsr_rect rect, void *memory, int threads, bool write) {
+static tsr_status transfer_rect(tsr_store *store, tsr_rect rect, void *memory, tsr_crew *crew, int threads,
+                                bool write) {
     if (tsr_rect_empty(rect)) return TSR_OK;
     transfer t = {.store = store, .rect = rect, .memory = memory, .write = write};
-    worker workers[IO_THREADS_MAX];
-    pthread_t ids[IO_THREADS_MAX];
-    size_t bytes = (size_t)tsr_rect_elements(rect) * tsr_dtype_bytes(store->desc.element.dtype);
-    size_t worth = store->unit_rows > 0 ? DECODED_BYTES_A_THREAD : IO_BYTES_A_THREAD;
-    int parts = (int)tsr_max(1, tsr_min(tsr_min(threads, IO_THREADS_MAX), (int64_t)(bytes / worth)));
+    worker workers[TSR_CREW_MOST];
+    const size_t bytes = (size_t)tsr_rect_elements(rect) * tsr_dtype_bytes(store->desc.element.dtype);
+    const int64_t most = tsr_min(tsr_min(threads, TSR_CREW_MOST), (int64_t)(bytes / bytes_a_thread(store)));
+    int parts = (int)tsr_max(1, most);
     cut_blocks(&t, parts);
     parts = (int)tsr_min(parts, t.down * t.across);
-    int started = 0;
     for (int i = 0; i < parts; i++) workers[i] = (worker){.shared = &t};
-    while (started < parts - 1 && pthread_create(&ids[started], NULL, transfer_thread, &workers[started + 1]) == 0)
-        started++;
-    transfer_thread(&workers[0]);
-    for (int i = 0; i < started; i++) pthread_join(ids[i], NULL);
+    if (parts > 1) tsr_crew_work(crew, parts, transfer_blocks, workers);
+    else transfer_blocks(workers, 0);
     for (int i = 0; i < parts; i++) {
         if (workers[i].status == TSR_OK) continue;
         tsr_message_set(workers[i].message);
@@ -291,9 +290,10 @@ tsr_status tsr_step_run(const tsr_execution *x, void **buffers, tsr_stream *stre
     char *b1 = buffer_of(buffers, step, 1);
     char *b2 = buffer_of(buffers, step, 2);
     switch (step->kind) {
-    case TSR_STEP_READ: return transfer_rect(store_of(x, step->operand), step->rect, b0, x->io_threads, false);
+    case TSR_STEP_READ:
+        return transfer_rect(store_of(x, step->operand), step->rect, b0, x->readers, x->io_threads, false);
     case TSR_STEP_WRITE:
-        TSR_TRY(transfer_rect(x->c, step->rect, b0, x->write_threads, true));
+        TSR_TRY(transfer_rect(x->c, step->rect, b0, x->writers, x->write_threads, true));
         return x->written && !is_doubted(x) ? x->written(x->progress_context, step->rect, b0) : TSR_OK;
     case TSR_STEP_UPLOAD: return step->bytes ? device->ops->upload(device, b1, b0, step->bytes, stream) : TSR_OK;
     case TSR_STEP_COPY_IN: return run_copy(x, step, b0, true, stream);

@@ -32,4 +32,14 @@ tsr_status tsr_task_status(tsr_task *task);
  * had. */
 bool tsr_thread_start(pthread_t *thread, void *(*call)(void *context), void *context);
 
+/* Threads that do short work together, again and again: they are started when they are first wanted, and wait in
+ * between. One thread at a time calls them to work. */
+#define TSR_CREW_MOST 32 /* with the caller */
+typedef struct tsr_crew tsr_crew;
+tsr_status tsr_crew_open(tsr_crew **crew);
+/* Calls work(context, i) in `threads` threads at most, one of which is the caller's, with a number below `threads`
+ * each; returns when all have returned. Those that cannot be had, or come when the caller has done its own, do none. */
+void tsr_crew_work(tsr_crew *crew, int threads, void (*work)(void *context, int number), void *context);
+void tsr_crew_close(tsr_crew *crew); /* NULL is fine */
+
 #endif

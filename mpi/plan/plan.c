@@ -30,6 +30,9 @@ tsr_rates tsr_rates_typical(bool cuda, bool device_exchange, tsr_dtype type, int
     return rates;
 }
 
+/* As a socket of two years ago has it: a core fills a third of a GPU's link. */
+double tsr_rate_of_memory(int threads) { return fmin(20e9 * threads, 100e9); }
+
 /* ---- memory ---------------------------------------------------------------------------------- */
 
 static void count_memory(tsr_plan *plan, int sums) {

@@ -70,6 +70,8 @@ static inline size_t tsr_host_limit(const tsr_resources *res) {
 
 /* Typical rates for a kind of device and transport. `threads`: of the CPU kernel. */
 tsr_rates tsr_rates_typical(bool cuda, bool device_exchange, tsr_dtype type, int threads);
+/* Bytes a second that so many threads copy within the host's memory. */
+double tsr_rate_of_memory(int threads);
 
 /* The buffers of a plan: code, name. A class has `count` buffers of `bytes` each; content v of a class lives in
  * buffer v mod count. */

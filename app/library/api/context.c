@@ -7,6 +7,7 @@
 
 #include "app/library/api/sized.h"
 #include "io/stores.h"
+#include "mpi/ranks/shared_memory.h"
 #include "mpi/watch/watch.h"
 
 #define X(code, exit_code, text) _Static_assert((int)TESSERA_##code == (int)TSR_##code, "statuses keep their numbers");
@@ -40,14 +41,17 @@ static tsr_status open_context(MPI_Comm comm, const tessera_open_options *option
     TSR_TRY(tsr_world_open_on(comm, &world));
     tessera_context *t = calloc(1, sizeof *t);
     tsr_status status = t ? take_options(t, options) : tsr_fail(TSR_ERR_MEMORY, "no memory for a context: free some");
+    if (status == TSR_OK) status = tsr_kept_open(&t->kept);
     status = tsr_agree(world.comm, status);
     if (status != TSR_OK) {
         tsr_share_message(world.comm);
         tsr_world_leave(&world);
+        if (t) tsr_kept_close(t->kept);
         free(t);
         return status;
     }
     t->world = world;
+    t->world.kept = t->kept;
     t->world.kept_watch = &t->watch;
     t->describer.program = *t->describe ? t->describe : NULL;
     *context = t;
@@ -72,7 +76,34 @@ void tessera_close(tessera_context *t) {
     MPI_Finalized(&ended);
     if (!ended) tsr_watch_end(t->watch);
     if (!t->caller) tsr_world_leave(&t->world);
+    for (void *memory; t->kept && (memory = tsr_kept_any(t->kept));) tessera_release(t, memory);
+    tsr_kept_close(t->kept);
     free(t);
+}
+
+int tessera_allocate(tessera_context *t, size_t bytes, void **data) {
+    void *memory = NULL;
+    tsr_message_set("");
+    if (data) *data = NULL;
+    if (!t || !data) return tsr_fail(TSR_ERR_USAGE, "tessera_allocate: a context and a place are needed");
+    if (bytes == 0) bytes = 1;
+    tsr_status status =
+        tsr_shared_memory_open(&t->world, bytes, "matrices that ranks share", "free some, or use less", &memory);
+    if (status == TSR_OK) {
+        status = tsr_agree(t->world.comm, tsr_kept_add(t->kept, memory, bytes));
+        if (status == TSR_OK) *data = memory;
+        else {
+            (void)tsr_kept_remove(t->kept, memory, &bytes);
+            tsr_shared_memory_close(memory, bytes);
+        }
+    }
+    if (status != TSR_OK) tsr_share_message(t->world.comm);
+    return status;
+}
+
+void tessera_release(tessera_context *t, void *data) {
+    size_t bytes;
+    if (t && data && tsr_kept_remove(t->kept, data, &bytes)) tsr_shared_memory_close(data, bytes);
 }
 
 void tessera_cancel(tessera_context *t) {

@@ -8,6 +8,7 @@
 #include "app/library/run.h"
 #include "app/library/tessera.h"
 #include "io/describe/describe.h"
+#include "mpi/execute/kept.h"
 
 /* The program's functions, any of which may be NULL. They are called as those of tsr_run_calls are; the run is in the
  * thread that calls. */
@@ -30,6 +31,7 @@ struct tessera_context {
     void (*abort_job)(void *context, int exit_code, const char *message);
     void *abort_context;      /* not owned */
     const tsr_caller *caller; /* the program, whose the world is, too; NULL: another one; not owned */
+    tsr_kept *kept;           /* memory that stays from call to call; NULL: the program's, which makes one */
     struct tsr_watch *watch;  /* kept from call to call; NULL: none was wanted */
     atomic_bool running;      /* a call is under way */
     atomic_bool cancelled;    /* on this rank */
@@ -37,6 +39,10 @@ struct tessera_context {
 
 /* A context over the program's world, which is not owned, as its caller; nothing to close. */
 tessera_context tsr_context_over(const tsr_world *world, const tsr_caller *caller);
+
+/* record_handle.c: the record that tessera.h hands out. */
+/* Collective. A record on every rank of rank 0's `json`; TSR_ERR_MEMORY where there is no room, or no `json`. */
+tsr_status tsr_record_handle_make(const tsr_world *world, const char *json, tessera_record **record);
 
 /* spread.c: a cancellation goes from rank to rank along a tree, each of whose ranks tells its neighbours once. */
 typedef struct {

@@ -13,7 +13,6 @@
 #include "app/library/api/context.h"
 #include "app/library/api/dry_run.h"
 #include "app/library/api/multiply_options.h"
-#include "app/library/api/record_handle.h"
 #include "app/report/report.h"
 #include "io/text/text_file.h"
 #include "kernels/gemm/cpu/blas.h"
@@ -288,27 +287,32 @@ static void take_world(call *x) {
     x->world.describer = &t->describer;
 }
 
-/* What is multiplied: names of A, B and C, or matrices in memory. */
+/* What is multiplied: names of A, B and C, or matrices. */
 typedef struct {
-    const char *a, *b, *c;
-    const tessera_matrix *matrix[3];
-    bool in_memory;
+    const char *name[TSR_CALL_OPERANDS];
+    const tessera_matrix *matrix[TSR_CALL_OPERANDS];
+    bool matrices;
 } operands;
 
 /* Collective. What the options say, agreed on. */
-static tsr_status read_call(call *x, const operands *of, const tessera_multiply_options *options) {
+static tsr_status read_call(call *x, const operands *given, const tessera_multiply_options *options) {
     const tsr_caller *caller = x->caller;
-    tsr_status status =
-        of->in_memory ? tsr_matrices_call_read(of->matrix, options, x->world.rank, x->world.ranks, &x->read)
-                      : tsr_multiply_call_read(of->a, of->b, of->c, options, x->context->caller != NULL, &x->read);
+    tsr_call_operands of = {.rank = x->world.rank, .ranks = x->world.ranks};
+    memcpy(of.name, given->name, sizeof of.name);
+    tsr_status status = given->matrices ? tsr_call_operands_take(given->matrix, &of) : TSR_OK;
+    if (status == TSR_OK) status = tsr_multiply_call_read(&of, options, x->context->caller != NULL, &x->read);
     status = tsr_agree(x->world.comm, status);
     if (status != TSR_OK && !x->plans && caller->refused) caller->refused(caller->context, x->read.log, status);
     return status;
 }
 
 /* Collective. `text` is rank 0's. */
-static tsr_status make_call(tessera_context *t, bool plans, const operands *of, const tessera_multiply_options *options,
-                            char **text, tessera_record **record) {
+static tsr_status make_call(tessera_context *t, const char *function, bool plans, const operands *of,
+                            const tessera_multiply_options *options, char **text, tessera_record **record) {
+    tsr_message_set("");
+    if (text) *text = NULL;
+    if (record) *record = NULL;
+    if (!t) return tsr_fail(TSR_ERR_USAGE, "%s: there is no context: tessera_open makes one", function);
     if (atomic_flag_test_and_set(&busy)) /* which may speak to other ranks just now: this one alone hears of it */
         return tsr_fail(TSR_ERR_USAGE, "another call is under way in this process: wait for it");
     call *x = calloc(1, sizeof *x);
@@ -344,35 +348,23 @@ done:
 
 int tessera_multiply(tessera_context *t, const char *a, const char *b, const char *c,
                      const tessera_multiply_options *options, tessera_record **record) {
-    tsr_message_set("");
-    if (record) *record = NULL;
-    if (!t) return tsr_fail(TSR_ERR_USAGE, "tessera_multiply: there is no context: tessera_open makes one");
-    return make_call(t, false, &(operands){.a = a, .b = b, .c = c}, options, NULL, record);
+    return make_call(t, __func__, false, &(operands){.name = {a, b, c}}, options, NULL, record);
 }
 
 int tessera_multiply_matrices(tessera_context *t, const tessera_matrix *a, const tessera_matrix *b,
                               const tessera_matrix *c, const tessera_multiply_options *options,
                               tessera_record **record) {
-    tsr_message_set("");
-    if (record) *record = NULL;
-    if (!t) return tsr_fail(TSR_ERR_USAGE, "tessera_multiply_matrices: there is no context: tessera_open makes one");
-    return make_call(t, false, &(operands){.matrix = {a, b, c}, .in_memory = true}, options, NULL, record);
+    return make_call(t, __func__, false, &(operands){.matrix = {a, b, c}, .matrices = true}, options, NULL, record);
 }
 
 int tessera_plan(tessera_context *t, const char *a, const char *b, const char *c,
                  const tessera_multiply_options *options, char **text) {
-    tsr_message_set("");
-    if (text) *text = NULL;
-    if (!t) return tsr_fail(TSR_ERR_USAGE, "tessera_plan: there is no context: tessera_open makes one");
-    return make_call(t, true, &(operands){.a = a, .b = b, .c = c}, options, text, NULL);
+    return make_call(t, __func__, true, &(operands){.name = {a, b, c}}, options, text, NULL);
 }
 
 int tessera_plan_matrices(tessera_context *t, const tessera_matrix *a, const tessera_matrix *b, const tessera_matrix *c,
                           const tessera_multiply_options *options, char **text) {
-    tsr_message_set("");
-    if (text) *text = NULL;
-    if (!t) return tsr_fail(TSR_ERR_USAGE, "tessera_plan_matrices: there is no context: tessera_open makes one");
-    return make_call(t, true, &(operands){.matrix = {a, b, c}, .in_memory = true}, options, text, NULL);
+    return make_call(t, __func__, true, &(operands){.matrix = {a, b, c}, .matrices = true}, options, text, NULL);
 }
 
 void tessera_free(char *text) { free(text); }

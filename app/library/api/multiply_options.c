@@ -110,12 +110,12 @@ static void append_field(char *text, size_t chars, const tessera_multiply_option
 }
 
 /* The command line that would ask the program for the same. Returns text. */
-static const char *command_line(const char *a, const char *b, const char *c, const tessera_multiply_options *options,
-                                char *text, size_t chars) {
-    const char *const names[] = {a, b};
+static const char *command_line(const tsr_call_operands *of, const tessera_multiply_options *options, char *text,
+                                size_t chars) {
+    const char *c = of->name[TSR_CALL_C];
     snprintf(text, chars, "tessera multiply");
-    for (int i = 0; i < 2; i++)
-        if (names[i]) append_text(text, chars, names[i]);
+    for (int i = TSR_CALL_A; i <= TSR_CALL_B; i++)
+        if (of->name[i]) append_text(text, chars, of->name[i]);
     if (c) tsr_text_append(text, chars, " -o");
     if (c) append_text(text, chars, c);
     for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) append_field(text, chars, options, (int)i);
@@ -149,11 +149,11 @@ static tsr_status take_number(const char *option, const double from[2], tsr_comp
 }
 
 /* B is A, the other way round. */
-static tsr_status take_gram(const tessera_multiply_options *o, const char *b, tsr_run_product *product) {
+static tsr_status take_gram(const tessera_multiply_options *o, const tsr_call_operands *of, tsr_run_product *product) {
     if (!product->gram) return TSR_OK;
-    if (b)
+    if (of->name[TSR_CALL_B] || tsr_call_in_memory(of, TSR_CALL_B))
         return tsr_fail(TSR_ERR_USAGE, "'%s' is one matrix too many: --gram multiplies A by its own transpose",
-                        product->b.file);
+                        of->name[TSR_CALL_B] ? product->b.file : "B");
     if (product->transpose_b || product->conjugate_b)
         return tsr_fail(TSR_ERR_USAGE, "--%s-b: with --gram there is no B; --transpose-a makes C = A'A",
                         product->transpose_b && product->conjugate_b ? "adjoint"
@@ -163,6 +163,7 @@ static tsr_status take_gram(const tessera_multiply_options *o, const char *b, ts
         return tsr_fail(TSR_ERR_USAGE, "%s: with --gram C is symmetric, and C0 may not be; leave out one of them",
                         o->add ? "--add" : "--beta");
     product->b = product->a;
+    product->memory_b = product->memory_a;
     product->transpose_b = !product->transpose_a;
     return TSR_OK;
 }
@@ -184,16 +185,22 @@ static tsr_status take_factors(const tessera_multiply_options *o, bool adds, tsr
     return o->has_beta ? take_number("--beta", o->beta, &product->beta) : TSR_OK;
 }
 
-static tsr_status take_product(const tessera_multiply_options *o, const char *a, const char *b,
-                               tsr_run_product *product) {
-    if (a) TSR_TRY(tsr_matrix_name_parse(a, &product->a));
-    if (b) TSR_TRY(tsr_matrix_name_parse(b, &product->b));
-    if (o->add) TSR_TRY(tsr_matrix_name_parse(o->add, &product->c0));
+static tsr_status take_names(const tessera_multiply_options *o, const tsr_call_operands *of, tsr_run_product *product) {
+    if (of->name[TSR_CALL_A]) TSR_TRY(tsr_matrix_name_parse(of->name[TSR_CALL_A], &product->a));
+    if (of->name[TSR_CALL_B]) TSR_TRY(tsr_matrix_name_parse(of->name[TSR_CALL_B], &product->b));
+    return o->add ? tsr_matrix_name_parse(o->add, &product->c0) : TSR_OK;
+}
+
+static tsr_status take_product(const tessera_multiply_options *o, const tsr_call_operands *of,
+                               tsr_multiply_call *call) {
+    tsr_run_product *product = &call->run.product;
+    TSR_TRY(take_names(o, of, product));
     TSR_TRY(take_factors(o, o->add != NULL, product));
-    TSR_TRY(take_gram(o, b, product));
-    if (!product->a.file[0] || !product->b.file[0])
+    TSR_TRY(tsr_call_operands_read(of, o, call->memory, product));
+    TSR_TRY(take_gram(o, of, product));
+    if ((!product->a.file[0] && !product->memory_a) || (!product->b.file[0] && !product->memory_b))
         return tsr_fail(TSR_ERR_USAGE, "two matrices are needed: tessera multiply A B -o C (or one, with --gram)");
-    if (!tsr_is_zero(product->beta) && !o->add)
+    if (!tsr_is_zero(product->beta) && !o->add && !product->memory_c)
         return tsr_fail(TSR_ERR_USAGE, "--beta scales C0: give that with --add C0");
     return TSR_OK;
 }
@@ -208,7 +215,10 @@ tsr_status tsr_check_compress(const tsr_run_target *target) {
     return TSR_OK;
 }
 
-static tsr_status take_target(const tessera_multiply_options *o, const char *c, tsr_run_target *target) {
+/* C's file, unless C is in memory. */
+static tsr_status take_target(const tessera_multiply_options *o, const tsr_call_operands *of, tsr_run_target *target) {
+    const char *c = of->name[TSR_CALL_C];
+    if (tsr_call_in_memory(of, TSR_CALL_C)) return TSR_OK;
     if (!c) return tsr_fail(TSR_ERR_USAGE, "where the product goes is needed: -o FILE.h5 or -o FILE.h5:/path");
     TSR_TRY(tsr_matrix_name_parse(c, &target->name));
     target->force = o->force;
@@ -288,14 +298,15 @@ static tsr_status check_external_file(const char *option, const char *file) {
                     option, file);
 }
 
-/* What a run says of itself goes to a file that it neither reads nor writes besides, nor `other`; where inputs may
- * read other files also to none that holds anything but what an earlier run said. */
-static tsr_status check_own_file(const tsr_run_options *run, const char *option, const char *file, const char *other) {
+/* What a run says of itself goes to a file that it neither reads nor writes besides, nor to `first` or `second`, which
+ * are others of its own; where inputs may read other files also to none that holds anything but what an earlier run
+ * said. */
+static tsr_status check_own_file(const tsr_run_options *run, const char *option, const char *file, const char *first,
+                                 const char *second) {
     const tsr_run_product *in = &run->product;
-    const char *const taken[] = {other, run->target.name.file, in->a.file, in->b.file,
-                                 in->c0.file[0] ? in->c0.file : NULL};
+    const char *const taken[] = {first, second, run->target.name.file, in->a.file, in->b.file, in->c0.file};
     for (size_t i = 0; file && i < sizeof taken / sizeof *taken; i++)
-        if (taken[i] && tsr_same_file(file, taken[i]))
+        if (taken[i] && taken[i][0] && tsr_same_file(file, taken[i]))
             return tsr_fail(TSR_ERR_USAGE,
                             "%s %s would overwrite '%s', which the run reads or writes: give it a file of its own",
                             option, file, taken[i]);
@@ -310,12 +321,11 @@ static tsr_status take_files(tsr_multiply_call *call, bool prints) {
     if (!prints && ((log && strcmp(log, "-") == 0) || (run->trace && strcmp(run->trace, "-") == 0)))
         return tsr_fail(TSR_ERR_USAGE, "%s -: standard output is the program's; name a file",
                         run->trace && strcmp(run->trace, "-") == 0 ? "--trace" : "--log");
-    TSR_TRY(check_own_file(run, "--log", log, NULL));
-    const tsr_status trace = check_own_file(run, "--trace", run->trace, log);
+    TSR_TRY(check_own_file(run, "--log", log, NULL, NULL));
+    const tsr_status trace = check_own_file(run, "--trace", run->trace, log, NULL);
     if (trace == TSR_OK || !log || !tsr_same_file(run->trace, log)) call->log = log;
     TSR_TRY(trace);
-    TSR_TRY(check_own_file(run, "--report", call->given.report, run->trace));
-    TSR_TRY(check_own_file(run, "--report", call->given.report, log));
+    TSR_TRY(check_own_file(run, "--report", call->given.report, run->trace, log));
     if (prints) {
         TSR_TRY(tsr_text_file_resolve(&call->log));
         return tsr_text_file_resolve(&run->trace);
@@ -324,110 +334,20 @@ static tsr_status take_files(tsr_multiply_call *call, bool prints) {
     return tsr_text_file_follow(&run->trace, call->trace_target);
 }
 
-tsr_status tsr_multiply_call_read(const char *a, const char *b, const char *c, const tessera_multiply_options *options,
-                                  bool prints, tsr_multiply_call *call) {
+tsr_status tsr_multiply_call_read(const tsr_call_operands *of, const tessera_multiply_options *options, bool prints,
+                                  tsr_multiply_call *call) {
     tessera_multiply_options *o = &call->given;
     tsr_run_options *run = &call->run;
     *o = tessera_multiply_defaults();
     if (options) TSR_TRY(tsr_sized_take("tessera_multiply_options", options, o, sizeof *o));
     call->log = o->log;
     run->trace = o->trace;
-    run->command = o->command ? o->command : command_line(a, b, c, o, call->command, sizeof call->command);
+    run->command = o->command     ? o->command
+                   : of->matrices ? "tessera_multiply_matrices"
+                                  : command_line(of, o, call->command, sizeof call->command);
     TSR_TRY(check_flags(o));
-    TSR_TRY(take_product(o, a, b, &run->product));
-    TSR_TRY(take_target(o, c, &run->target));
+    TSR_TRY(take_product(o, of, call));
+    TSR_TRY(take_target(o, of, &run->target));
     TSR_TRY(take_engine(o, run));
     return take_files(call, prints);
-}
-
-/* ---- matrices in memory ---------------------------------------------------------------------- */
-
-/* Options of files, and what is found in files alone. */
-static tsr_status refuse_files(const tessera_multiply_options *o) {
-    const struct {
-        const char *name;
-        bool given;
-    } options[] = {{"add", o->add != NULL},
-                   {"chunk", o->chunk != NULL},
-                   {"compress", o->compress != NULL},
-                   {"external", o->external != NULL},
-                   {"gram", o->gram},
-                   {"triangle", o->triangle != NULL},
-                   {"attributes", o->attributes},
-                   {"shuffle", o->shuffle},
-                   {"force", o->force},
-                   {"resume", o->resume},
-                   {"checksum", o->checksum},
-                   {"digest", o->digest},
-                   {"type", o->type != NULL}};
-    for (size_t i = 0; i < sizeof options / sizeof *options; i++)
-        if (options[i].given)
-            return tsr_fail(TSR_ERR_USAGE, "%s is an option of products of files: leave it out%s", options[i].name,
-                            i == 0 ? "; beta scales what C holds" : "");
-    return TSR_OK;
-}
-
-static tsr_dealt take_side(int64_t length, int64_t block, int parts, int first) {
-    if (block == 0) block = (length + parts - 1) / tsr_max(1, parts);
-    return (tsr_dealt){length, block ? block : 1, parts, first};
-}
-
-/* What a run checks (tsr_distributed_check) is left to it. */
-static tsr_status take_matrix(const char *name, const tessera_matrix *given, tsr_order order, int rank, int ranks,
-                              tsr_distributed *to) {
-    tessera_matrix m = {0};
-    int64_t rows, cols;
-    if (!given) return tsr_fail(TSR_ERR_USAGE, "%s is NULL: three matrices are needed", name);
-    TSR_TRY(tsr_sized_take("tessera_matrix", given, &m, sizeof m));
-    if (!m.type) return tsr_fail(TSR_ERR_USAGE, "%s has no type: name one, such as \"f64\"", name);
-    TSR_TRY(tsr_dtype_parse_for(TSR_USE_RESULT, "type", m.type, &to->dtype));
-    if (m.rows < 0 || m.cols < 0 || m.block_rows < 0 || m.block_cols < 0 || m.ld < 0)
-        return tsr_fail(TSR_ERR_USAGE,
-                        "%s: sizes are not below 0: %" PRId64 "x%" PRId64 ", blocks %" PRId64 "x%" PRId64
-                        ", ld %" PRId64,
-                        name, m.rows, m.cols, m.block_rows, m.block_cols, m.ld);
-    if (m.grid_rows == 0 && m.grid_cols == 0) {
-        m.grid_rows = m.shared ? 1 : ranks;
-        m.grid_cols = 1;
-    }
-    if (m.part_rows == 0 && m.part_cols == 0) {
-        m.part_rows = m.rows - m.part_row;
-        m.part_cols = m.cols - m.part_col;
-    }
-    to->deal = (tsr_deal){.rows = take_side(m.rows, m.block_rows, m.grid_rows, m.first_row),
-                          .cols = take_side(m.cols, m.block_cols, m.grid_cols, m.first_col),
-                          .part = {m.part_row, m.part_col, m.part_rows, m.part_cols},
-                          .ranks_by_columns = m.ranks_by_columns != 0,
-                          .shared = m.shared != 0};
-    if (order == TSR_ORDER_COL) to->deal = tsr_deal_transposed(to->deal);
-    to->data = m.data;
-    to->ld = m.ld;
-    if (m.ld > 0 || m.grid_rows < 1 || m.grid_cols < 1) return TSR_OK;
-    tsr_deal_local(&to->deal, rank, &rows, &cols);
-    to->ld = tsr_max(1, cols);
-    return TSR_OK;
-}
-
-tsr_status tsr_matrices_call_read(const tessera_matrix *const matrices[3], const tessera_multiply_options *options,
-                                  int rank, int ranks, tsr_multiply_call *call) {
-    static const char *const names[3] = {"A", "B", "C"};
-    tessera_multiply_options *o = &call->given;
-    tsr_run_options *run = &call->run;
-    *o = tessera_multiply_defaults();
-    if (options) TSR_TRY(tsr_sized_take("tessera_multiply_options", options, o, sizeof *o));
-    call->log = o->log;
-    run->trace = o->trace;
-    run->command = o->command ? o->command : "tessera_multiply_matrices";
-    TSR_TRY(check_flags(o));
-    TSR_TRY(refuse_files(o));
-    TSR_TRY(take_factors(o, false, &run->product));
-    for (int i = 0; i < 3; i++)
-        TSR_TRY(take_matrix(names[i], matrices[i], run->product.order, rank, ranks, &call->memory[i]));
-    run->product.memory_a = &call->memory[0];
-    run->product.memory_b = &call->memory[1];
-    run->product.memory_c = &call->memory[2];
-    run->product.has_type = true;
-    run->product.type = call->memory[2].dtype;
-    TSR_TRY(take_engine(o, run));
-    return take_files(call, false);
 }

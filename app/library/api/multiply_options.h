@@ -4,6 +4,7 @@
 
 #include <limits.h>
 
+#include "app/library/api/operands.h"
 #include "app/library/run.h"
 #include "app/library/tessera.h"
 
@@ -16,9 +17,9 @@
 /* What a caller asked for, read. Texts of `run` are the caller's, or lie in here. */
 typedef struct {
     tessera_multiply_options given;
-    tsr_run_options run;       /* but for `started` */
-    const char *log;           /* NULL: none */
-    tsr_distributed memory[3]; /* A, B, C, where these are in memory */
+    tsr_run_options run; /* but for `started` */
+    const char *log;     /* NULL: none */
+    tsr_distributed memory[TSR_CALL_OPERANDS];
     char log_target[PATH_MAX], trace_target[PATH_MAX];
     char command[TSR_CALL_COMMAND_CHARS];
 } tsr_multiply_call;
@@ -26,12 +27,8 @@ typedef struct {
 /* Local. Reads and checks; looks at no file but where `log` and `trace` would overwrite what the run reads. A log that
  * is refused is none in `call`, whatever else is wrong. Where the caller `prints`, as the program does, "-" is standard
  * output (tsr_text_file_resolve). */
-tsr_status tsr_multiply_call_read(const char *a, const char *b, const char *c, const tessera_multiply_options *options,
-                                  bool prints, tsr_multiply_call *call);
-
-/* The same of matrices in the memory of ranks; `rank`: this one. What a run checks of them is left to it. */
-tsr_status tsr_matrices_call_read(const tessera_matrix *const matrices[3], const tessera_multiply_options *options,
-                                  int rank, int ranks, tsr_multiply_call *call);
+tsr_status tsr_multiply_call_read(const tsr_call_operands *of, const tessera_multiply_options *options, bool prints,
+                                  tsr_multiply_call *call);
 
 /* Local. Bytes are shuffled for a compression. TSR_ERR_USAGE without one. */
 tsr_status tsr_check_compress(const tsr_run_target *target);

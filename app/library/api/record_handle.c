@@ -1,5 +1,5 @@
-/* A record as its caller holds it (record_handle.h): the JSON, and what is found in it. */
-#include "app/library/api/record_handle.h"
+/* A record as its caller holds it (context.h): the JSON, and what is found in it. */
+#include "app/library/api/context.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -38,14 +38,15 @@ static tsr_status search(const tessera_record *record, const char *name, searche
     return status;
 }
 
-/* Rank 0 says how long it is, 0 where it has none. */
-static tsr_status make(const tsr_world *world, const char *json, size_t bytes, tessera_record **record) {
-    tessera_record *made = bytes ? calloc(1, sizeof *made + bytes + 1) : NULL;
-    tsr_status status = TSR_OK;
+tsr_status tsr_record_handle_make(const tsr_world *world, const char *json, tessera_record **record) {
+    size_t bytes = world->rank == 0 && json ? strlen(json) : 0; /* 0: rank 0 has none */
     searched warnings = {0};
+    tsr_status status = TSR_OK;
+    TSR_TRY(tsr_broadcast(world->comm, &bytes, sizeof bytes));
+    tessera_record *made = bytes ? calloc(1, sizeof *made + bytes + 1) : NULL;
     if (!made) status = tsr_fail(TSR_ERR_MEMORY, "C is in place, but there was no memory for its record: free some");
     TSR_TRY_DONE(tsr_agree(world->comm, status));
-    if (world->rank == 0 && json) memcpy(made->json, json, bytes);
+    if (world->rank == 0 && json) memcpy(made->json, json, bytes + 1);
     TSR_TRY_DONE(tsr_broadcast(world->comm, made->json, bytes));
     status = search(made, "warnings", &warnings);
     made->warnings = warnings.text;
@@ -55,12 +56,6 @@ static tsr_status make(const tsr_world *world, const char *json, size_t bytes, t
 done:
     tessera_record_free(made);
     return status;
-}
-
-tsr_status tsr_record_handle_make(const tsr_world *world, const char *json, tessera_record **record) {
-    size_t bytes = world->rank == 0 && json ? strlen(json) : 0;
-    TSR_TRY(tsr_broadcast(world->comm, &bytes, sizeof bytes));
-    return make(world, json, bytes, record);
 }
 
 const char *tessera_record_json(const tessera_record *record) { return record ? record->json : ""; }

@@ -1,6 +1,7 @@
 /* The check of a run's product before it gets its name (run_state.h). Of matrices in memory each rank reads a band
  * (tsr_verify_bands): what of it lies elsewhere comes by one exchange. C is what the caller's arrays hold. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <time.h>
 
 #include "app/library/inputs.h"
@@ -20,20 +21,37 @@ static bool is_complex(const tsr_run *run) {
     return tsr_problem_complex(x) || tsr_dtype_is_complex(x->out) || x->alpha_imag != 0 || x->beta_imag != 0;
 }
 
-/* Local. This rank's share of the matrix, for which there is no memory yet. */
+/* Of half a symmetric matrix the elements that stand for those of the other half are read, too. */
+static tsr_status add_mirrored(tsr_rects *rects) {
+    tsr_rect *more = realloc(rects->rect, 2 * (size_t)tsr_max(1, rects->count) * sizeof *more);
+    if (!more)
+        return tsr_fail(TSR_ERR_MEMORY, "no memory for %lld parts of a matrix to check", (long long)rects->count);
+    for (int64_t i = 0; i < rects->count; i++)
+        more[rects->count + i] = (tsr_rect){more[i].col, more[i].row, more[i].cols, more[i].rows};
+    rects->rect = more;
+    rects->count *= 2;
+    return TSR_OK;
+}
+
+/* Local. This rank's share of the matrix, of each one of a stack, for which there is no memory yet. */
 static tsr_status make_share(const tsr_run *run, int which, bool copies, tsr_holdings *share) {
     const tsr_distributed *matrix = run->memory[which].matrix;
-    const tsr_rect part = matrix->deal.part;
-    const tsr_verify_band band = {.rows = part.rows,
-                                  .cols = part.cols,
+    const tsr_store_desc *desc = tsr_run_desc(run, which);
+    const tsr_verify_band band = {.rows = desc->rows,
+                                  .cols = desc->cols,
                                   .blocks = has_rows_of_c(run, which),
                                   .complex = is_complex(run),
                                   .trials = run->trials,
                                   .rank = run->world->rank,
                                   .ranks = run->world->ranks};
     tsr_rects rects;
+    tsr_stacked of = {0};
     TSR_TRY(tsr_verify_bands(&band, &rects));
-    const tsr_status status = tsr_holdings_make(&rects, matrix, run->world->rank, copies, share);
+    tsr_status status =
+        which == TSR_RUN_C && run->problem.triangle != TSR_TRIANGLE_FULL ? add_mirrored(&rects) : TSR_OK;
+    if (status == TSR_OK) status = tsr_run_stacked(run, which, (tsr_span){0, run->products.count}, &of);
+    if (status == TSR_OK) status = tsr_holdings_make(&rects, &of, matrix, run->world->rank, copies, share);
+    free(of.number);
     tsr_rects_free(&rects);
     return status;
 }
@@ -77,12 +95,11 @@ tsr_status tsr_run_keep_c0(tsr_run *run) {
 
 /* Collective. In place of what the plan made this rank hold. */
 static tsr_status open_share(tsr_run *run, int which, tsr_store **store) {
-    const tsr_store_desc *const of[TSR_RUN_MEMORIES] = {&run->from.a, &run->from.b, &run->output.desc};
     tsr_run_memory *m = &run->memory[which];
     tsr_holdings_free(&m->holdings);
     tsr_rects_of_ranks_free(&m->all);
     TSR_TRY(fetch(run, which, false, m));
-    return tsr_agree(run->world->comm, tsr_holdings_open(&m->holdings, of[which], store));
+    return tsr_agree(run->world->comm, tsr_holdings_open(&m->holdings, tsr_run_desc(run, which), store));
 }
 
 static tsr_status open_kept(const tsr_run *run, tsr_store **store) {

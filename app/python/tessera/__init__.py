@@ -15,18 +15,20 @@ import atexit
 import ctypes
 import html
 import json
+import math
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
 import warnings
+import weakref
 from typing import TYPE_CHECKING, Any, Callable, Union
 
 import numpy as np
 
 from . import _library as lib
-from ._arrays import Product, in_memory
+from ._arrays import Product, is_array, named
 from ._layouts import Distributed, rows_of
 from ._library import Error
 from ._version import VERSION as __version__
@@ -37,7 +39,7 @@ if TYPE_CHECKING:
 Matrix = Union[str, "os.PathLike[str]", "h5py.Dataset", np.ndarray, Distributed]
 ProgressCall = Callable[[str, float, float, str, float], Any]
 
-__all__ = ["Distributed", "Error", "Record", "multiply", "plan", "rows_of", "library_version"]
+__all__ = ["Distributed", "Error", "Record", "empty", "multiply", "plan", "rows_of", "library_version"]
 
 
 def library_version() -> str:
@@ -155,11 +157,37 @@ def _check(status: int) -> None:
         raise Error(status, lib.message().decode(errors="replace"))
 
 
+# ---- memory ----------------------------------------------------------------------------------------
+
+
+def empty(shape: int | tuple[int, ...], dtype: Any = float, *, comm: Any = None) -> np.ndarray:
+    """An array of zeros that a GPU copies from and to at once: the first product on one page-locks it, and it stays so
+    as long as it lives. Collective: all ranks, of one node, have the same memory (Distributed(..., shared=True)).
+
+    >>> a = empty((2, 3), "f4")
+    >>> a[...] = 1
+    >>> multiply(a, a.T).array
+    array([[3., 3.],
+           [3., 3.]], dtype=float32)
+    """
+    context, kind = _context(_communicator(comm)), np.dtype(dtype)
+    sides = (shape,) if isinstance(shape, int) else tuple(int(side) for side in shape)
+    if min(sides, default=0) < 0 or kind.hasobject:
+        raise ValueError(f"no array of {kind} has the shape {sides}")
+    count = math.prod(sides)
+    address = ctypes.c_void_p()
+    _check(lib.allocate(context, count * kind.itemsize, ctypes.byref(address)))
+    memory = (ctypes.c_char * max(1, count * kind.itemsize)).from_address(address.value)
+    weakref.finalize(memory, lib.release, context, address).atexit = False
+    return np.frombuffer(memory, kind, count).reshape(sides)
+
+
 # ---- operands --------------------------------------------------------------------------------------
 
 
 class _Files:
-    """Operands as names; arrays go to files that live as long as this."""
+    """Files that live as long as this: of a product of named matrices that was asked for as an array, and of an array
+    that is added to one that goes to a file."""
 
     def __init__(self, comm: Any) -> None:
         self.comm = comm
@@ -178,20 +206,11 @@ class _Files:
             self.folder = self.comm.bcast(made)
         return os.path.join(self.folder, name)
 
-    def name(self, matrix: Matrix, which: str) -> bytes:
-        if isinstance(matrix, (str, os.PathLike)):
-            return os.fsencode(os.fspath(matrix))
-        if isinstance(matrix, np.ndarray):
-            path = self.path(which + ".npy")
-            if self.comm.rank == 0:
-                np.save(path, matrix)
-            return os.fsencode(path)
-        file = getattr(matrix, "file", None)
-        if file is not None and hasattr(matrix, "name") and hasattr(file, "filename"):
-            if file.mode != "r":
-                raise ValueError(f"'{file.filename}' is open for writing: close it, or open it with mode 'r'")
-            return os.fsencode(f"{file.filename}:{matrix.name}")
-        raise TypeError(f"{which} is a {type(matrix).__name__}: give the name of a matrix, a dataset or an array")
+    def store(self, array: np.ndarray, which: str) -> str:
+        path = self.path(which + ".npy")
+        if self.comm.rank == 0:
+            np.save(path, array)
+        return path
 
 
 # ---- options ---------------------------------------------------------------------------------------
@@ -278,7 +297,9 @@ def multiply(a: Matrix, b: Matrix | None = None, out: Matrix | None = None, *, c
     progress  True, or a function of stage, done, total, unit and seconds; False from it cancels
     options   those of `tessera multiply`, with _ for -: transpose_a, kernel, grid=(2, 2), trials=20, ...
 
-    Arrays are multiplied where they lie, in C's order or Fortran's. Integers are cast to float64, with a warning.
+    Arrays are multiplied where they lie, matrices and stacks of them, as numpy.matmul multiplies them: in C's order or
+    Fortran's, and with either order of bytes. Of integers the product is float64, with a warning. Copied are arrays
+    whose elements follow each other neither along rows nor along columns: every other one, backwards, or unaligned.
 
     >>> a = np.arange(6.0).reshape(2, 3)
     >>> multiply(a, a, transpose_b=True, alpha=2).array
@@ -289,23 +310,23 @@ def multiply(a: Matrix, b: Matrix | None = None, out: Matrix | None = None, *, c
     tessera.Error: cannot open 'absent.h5': No such file or directory; check the file's name
     """
     comm = _communicator(comm)
-    if a is not None and not options.get("gram") and in_memory(a, b, out, options.get("add")):
-        return _multiply_arrays(comm, a, b, out, progress, options)
-    if any(isinstance(x, Distributed) for x in (a, b, out)) or isinstance(out, np.ndarray):
-        raise TypeError("arrays that are distributed, or written to, are multiplied with arrays alone")
-    handle = ctypes.c_void_p()
+    factors = [x for x in (a, b) if x is not None]
+    adds = options.get("add")
+    shows = out is None and not all(is_array(x) for x in [*factors, *([] if adds is None else [adds])])
+    if is_array(out) and adds is not None and not is_array(adds):
+        raise TypeError("add is in a file, and out is an array: give an array as add")
+    if shows and any(isinstance(x, Distributed) for x in factors):
+        raise TypeError("a matrix in a file and a distributed one: say as out where the product goes")
     with _Files(comm) as files:
-        if options.get("add") is not None:
-            options["add"] = os.fsdecode(files.name(options["add"], "add"))
-        call = _Call(comm, progress, options)
-        names = [files.name(a, "a"), None if b is None else files.name(b, "b")]
-        target = os.fsencode(os.fspath(out)) if out is not None else os.fsencode(files.path("c.npy"))
-        comm.bcast(None)  # the files are there
-        call.end(lib.multiply(_context(comm), names[0], names[1], target, ctypes.byref(call.options),
-                              ctypes.byref(handle)))
-        record = _take_record(handle)
-        if out is None and comm.rank == 0:
-            record.__dict__["array"] = np.load(os.fsdecode(target))
+        target = files.path("c.npy") if shows else out
+        if is_array(adds) and target is not None and not is_array(target):
+            if isinstance(adds, Distributed):
+                raise TypeError("add is distributed, and C goes to a file: give the name of a matrix")
+            options["add"] = files.store(adds, "add")
+            comm.bcast(None)  # it is there
+        record = _multiply(comm, a, b, target, progress, options)
+        if shows and comm.rank == 0:
+            record.__dict__["array"] = np.load(target)
     return record
 
 
@@ -315,30 +336,43 @@ def _take_record(handle: ctypes.c_void_p) -> Record:
     return record
 
 
-def _multiply_arrays(comm: Any, a: Any, b: Any, out: Any, progress: bool | ProgressCall | None,
-                     options: dict[str, Any]) -> Record:
+def _multiply(comm: Any, a: Any, b: Any, out: Any, progress: bool | ProgressCall | None,
+              options: dict[str, Any]) -> Record:
+    handle = ctypes.c_void_p()
+    if not any(is_array(x) for x in (a, b, out)):
+        names = _names(a, b, out, options)
+        call = _Call(comm, progress, options)
+        call.end(lib.multiply(_context(comm), *names, ctypes.byref(call.options), ctypes.byref(handle)))
+        return _take_record(handle)
     product = Product(comm, a, b, out, options)
     for text in product.said if comm.rank == 0 else []:
         warnings.warn(text, stacklevel=3)
     call = _Call(comm, progress, product.options)
-    handle = ctypes.c_void_p()
-    call.end(lib.multiply_matrices(_context(comm), *map(ctypes.byref, product.matrices), ctypes.byref(call.options),
-                                   ctypes.byref(handle)))
+    call.end(lib.multiply_matrices(_context(comm), *product.given, ctypes.byref(call.options), ctypes.byref(handle)))
+    product.finish()
     record = _take_record(handle)
     record.__dict__["array"] = product.shown
     return record
 
 
-def plan(a: Matrix, b: Matrix | None, out: str | os.PathLike[str], *, comm: Any = None, **options: Any) -> str:
+def _names(a: Any, b: Any, out: Any, options: dict[str, Any]) -> list[bytes | None]:
+    if options.get("add") is not None:
+        options["add"] = os.fsdecode(named(options["add"], "add"))
+    return [None if x is None else named(x, which) for x, which in ((a, "a"), (b, "b"), (out, "out"))]
+
+
+def plan(a: Matrix, b: Matrix | None, out: Matrix, *, comm: Any = None, **options: Any) -> str:
     """How `multiply` would run, as `tessera multiply --dry-run` prints it; "" on other ranks than 0."""
     comm = _communicator(comm)
-    call = _Call(comm, None, options)
     text = ctypes.c_void_p()
-    with _Files(comm) as files:
-        names = [files.name(a, "a"), None if b is None else files.name(b, "b")]
-        comm.bcast(None)
-        call.end(lib.plan(_context(comm), names[0], names[1], os.fsencode(os.fspath(out)), ctypes.byref(call.options),
-                          ctypes.byref(text)))
+    if any(is_array(x) for x in (a, b, out)):
+        product = Product(comm, a, b, out, options)
+        call = _Call(comm, None, product.options)
+        call.end(lib.plan_matrices(_context(comm), *product.given, ctypes.byref(call.options), ctypes.byref(text)))
+    else:
+        names = _names(a, b, out, options)
+        call = _Call(comm, None, options)
+        call.end(lib.plan(_context(comm), *names, ctypes.byref(call.options), ctypes.byref(text)))
     said = ctypes.string_at(text).decode() if text else ""
     if text:
         lib.free_text(text)

@@ -7,11 +7,11 @@ import numpy as np
 
 
 class Distributed:
-    """A matrix of which each rank has a part: every rank hands over its own, as an array of two dimensions.
+    """A matrix, or a stack of matrices, of which each rank has a part: every rank hands over its own.
 
     array       this rank's part; None where it has nothing
     shape       rows and columns of the whole matrix; None: each rank has a block of its rows, one below the other, as
-                many as tessera.rows_of says
+                many as tessera.rows_of says. Of a stack each rank has so many along its first dimension
     block       sides of the blocks that go round the ranks, as ScaLAPACK deals them; None: one block for each rank
     grid        ranks along the rows and the columns of blocks; None: all ranks below one another
     first       place in the grid that has the first block

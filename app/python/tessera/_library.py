@@ -36,7 +36,7 @@ class Matrix(Structure):
         ("ld", c_int64), ("block_rows", c_int64), ("block_cols", c_int64), ("part_row", c_int64),
         ("part_col", c_int64), ("part_rows", c_int64), ("part_cols", c_int64), ("grid_rows", c_int),
         ("grid_cols", c_int), ("first_row", c_int), ("first_col", c_int), ("ranks_by_columns", c_int),
-        ("shared", c_int),
+        ("shared", c_int), ("stack_dimensions", c_int), ("stack", POINTER(c_int64)), ("name", c_char_p),
     ]
 
 
@@ -76,6 +76,10 @@ multiply = _declare("tessera_multiply", c_int, c_void_p, c_char_p, c_char_p, c_c
 multiply_matrices = _declare("tessera_multiply_matrices", c_int, c_void_p, POINTER(Matrix), POINTER(Matrix),
                              POINTER(Matrix), POINTER(Options), POINTER(c_void_p))
 plan = _declare("tessera_plan", c_int, c_void_p, c_char_p, c_char_p, c_char_p, POINTER(Options), POINTER(c_void_p))
+plan_matrices = _declare("tessera_plan_matrices", c_int, c_void_p, POINTER(Matrix), POINTER(Matrix), POINTER(Matrix),
+                         POINTER(Options), POINTER(c_void_p))
+allocate = _declare("tessera_allocate", c_int, c_void_p, c_size_t, POINTER(c_void_p))
+release = _declare("tessera_release", None, c_void_p, c_void_p)
 free_text = _declare("tessera_free", None, c_void_p)
 record_json = _declare("tessera_record_json", c_char_p, c_void_p)
 record_free = _declare("tessera_record_free", None, c_void_p)

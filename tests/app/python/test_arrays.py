@@ -101,6 +101,7 @@ def test_no_file():
 side = 700
 a, b = np.ones((side, side)), np.asfortranarray(np.ones((side, side)))
 c = np.zeros((side, side))
+warnings.simplefilter("ignore")
 tessera.multiply(a[:9, :9], b[:9, :9], stall_timeout=0)  # what libraries make once
 made = []
 def audit(event, args):
@@ -110,6 +111,9 @@ resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))  # a write beyond that ends th
 import tracemalloc
 tracemalloc.start()
 tessera.multiply(a, b, c, stall_timeout=0)
+stack = tessera.multiply(np.ones((5, 4, 9), ">f4"), np.ones((5, 9, 3), "i2"), stall_timeout=0).array
+gram = tessera.multiply(a[:40], gram=True, stall_timeout=0).array
+assert rank > 0 or (stack == 9).all() and stack.shape == (5, 4, 3) and (gram == side).all()
 most = tracemalloc.get_traced_memory()[1]
 assert rank > 0 or (c == side).all()
 assert not made, made
@@ -159,7 +163,7 @@ with warnings.catch_warnings(record=True) as told:
 assert rank > 0 or np.array_equal(found, i @ np.ones((3, 2))) and found.dtype == "f8", found
 said = [str(one.message) for one in told]
 assert len(told) == (2 if rank == 0 else 0), said
-assert rank > 0 or "a holds int64: a copy as float64" in said[0] and told[0].filename == "<string>", said
+assert rank > 0 or "a holds int64: the product is made in float64" in said[0] and told[0].filename == "<string>", said
 x = np.array([[1 + 2j, 3], [0, 1j]])
 def check(found, wanted, kind):
     assert rank > 0 or np.array_equal(found, wanted) and found.dtype == kind, (found, wanted)
@@ -172,6 +176,196 @@ check(tessera.multiply(x.real.astype("f4"), x.real.astype("f4"), add=np.ones((2,
 """)
 
 
+def test_empty():
+    """Memory that the ranks share: the same on all of them, and gone with its last array."""
+    on_ranks("""
+import gc
+all = tessera.empty((3, 30, 40), "f4")
+assert all.shape == (3, 30, 40) and all.dtype == "f4" and not all.any() and all.flags.writeable
+comm.Barrier()
+values = integers((30, 40), "f4")
+if rank == ranks - 1: all[0] = values
+comm.Barrier()
+assert np.array_equal(all[0], values)
+shared = tessera.Distributed(all[0], (30, 40), shared=True)
+c = tessera.empty((30, 30))
+record = tessera.multiply(shared, shared, tessera.Distributed(c, (30, 30), shared=True), transpose_b=True)
+assert record.gram == 1 and np.array_equal(c, values @ values.T) and "redistribute_bytes" not in record
+part = all[0, 3:]
+del all, shared, record
+gc.collect()
+assert np.array_equal(part, values[3:])  # it lives as long as a view does
+del part, c
+gc.collect()
+assert tessera.empty(0).shape == (0,)
+for wrong in ((-1, 2), "f4"), (3, object):
+    try: tessera.empty(*wrong)
+    except ValueError: pass
+    else: raise SystemExit(wrong)
+try: tessera.empty(1 << 60)
+except tessera.Error as error: assert "matrices that ranks share need" in str(error), error
+else: raise SystemExit("there is no such memory")
+""")
+
+
+def test_stacks():
+    """Stacks of every rank and layout as numpy.matmul multiplies them, vectors beside them, and sides of nothing."""
+    on_ranks("""
+def as_is(x, how):
+    if how == "C": return np.ascontiguousarray(x)
+    if how == "F": return np.ascontiguousarray(x.swapaxes(-1, -2)).swapaxes(-1, -2)  # each matrix
+    if how == "all F": return np.asfortranarray(x)
+    if how == "back": return np.ascontiguousarray(x[..., ::-1, ::-1])[..., ::-1, ::-1]
+    if how == "swapped": return x.astype(x.dtype.newbyteorder())
+    if how == "fixed":
+        x = x.copy()
+        x.flags.writeable = False
+        return x
+    whole = np.zeros((*x.shape[:-1], x.shape[-1] + 3), x.dtype)
+    whole[..., 1:-2] = x
+    return whole[..., 1:-2]  # gaps between rows
+kinds = ("f2", "f4", "f8", "c8", "c16", "i1", "u2", "i4", "i8", "?")
+ways = ("C", "F", "all F", "back", "swapped", "fixed", "gap")
+stacks = ((), (1,), (3,), (4, 3), (1, 3), (4, 1), (2, 1, 3), (0,), (5, 0))
+warnings.simplefilter("ignore")
+for turn in range(ROUNDS):
+    def draw(of): return of[numbers.integers(len(of))]
+    m, n, k = (int(x) for x in numbers.integers(0 if turn % 7 == 0 else 1, 13, 3))
+    while True:
+        stack_a, stack_b = draw(stacks), draw(stacks)
+        try: stack = np.broadcast_shapes(stack_a, stack_b)
+        except ValueError: continue
+        break
+    ta, tb = (bool(x) for x in numbers.integers(0, 2, 2))
+    a = integers((*stack_a, k, m) if ta else (*stack_a, m, k), draw(kinds))
+    b = integers((*stack_b, n, k) if tb else (*stack_b, k, n), draw(kinds))
+    if turn % 5 == 1: a, ta = a[(0,) * len(stack_a) + (slice(None), 0)] if a.size else integers((k,), "f4"), False
+    if turn % 5 == 2: b, tb = b[(0,) * len(stack_b) + (slice(None), 0)] if b.size else integers((k,), "f4"), False
+    if a.ndim == 1 and len(a) != k: a = integers((k,), "f8")
+    if b.ndim == 1 and len(b) != k: b = integers((k,), "f8")
+    wide = np.result_type(np.result_type(a, b), "f8" if {a.dtype.kind, b.dtype.kind} & set("biu") else "f4")
+    c = np.matmul((a.swapaxes(-1, -2) if ta else a).astype(wide), (b.swapaxes(-1, -2) if tb else b).astype(wide))
+    how = [draw(ways), draw(ways), draw((None, "C", "F", "gap"))]
+    left, right = as_is(a, how[0]) if a.ndim > 1 else a, as_is(b, how[1]) if b.ndim > 1 else b
+    options, out = {"transpose_a": ta, "transpose_b": tb, "device": "cpu"}, None
+    if how[2] and c.ndim > 1:
+        c0 = integers(c.shape, c.dtype)
+        out = as_is(c0, how[2]) if c0.size and a.ndim > 1 and b.ndim > 1 else c0.copy()
+        options["beta"], c = -3, c - 3 * c0
+    if turn % 4 == 0: options["trials"] = 5
+    where = (turn, how, a.shape, b.shape, a.dtype, b.dtype, ta, tb)
+    kept = left.copy(), right.copy()
+    found = tessera.multiply(left, right, out, **options).array
+    assert np.array_equal(kept[0], left) and np.array_equal(kept[1], right), where
+    assert rank > 0 or np.array_equal(found, c) and found.shape == c.shape and found.dtype == c.dtype, (where, found, c)
+    assert out is None or found is out, where
+""".replace("ROUNDS", "150"))
+
+
+def test_distributed_stacks():
+    """Of which each rank has some matrices: the product is distributed in the same way."""
+    on_ranks("""
+def some(x):
+    part = tessera.rows_of(len(x), rank, ranks)
+    return np.array(x[part.start:part.stop])
+a, b = integers((7, 5, 6), "f4"), integers((7, 6, 4), "f8")
+def check(found, wanted): assert found.shape == wanted.shape and np.array_equal(found, wanted), (found, wanted)
+check(tessera.multiply(tessera.Distributed(some(a)), tessera.Distributed(some(b))).array, some(a @ b))
+check(tessera.multiply(tessera.Distributed(some(a)), b[0], trials=9).array, some(a @ b[0]))
+check(tessera.multiply(a, tessera.Distributed(some(b.swapaxes(-1, -2))), transpose_b=True).array, some(a @ b))
+a2, b2 = integers((2, 3, 4, 5), "c8"), integers((3, 5, 6), "c8")
+check(tessera.multiply(tessera.Distributed(some(a2)), b2).array, some(a2 @ b2))
+out = some(integers((2, 3, 4, 6), "c8"))
+wanted = some(a2 @ b2) + 2 * out
+assert tessera.multiply(tessera.Distributed(some(a2)), b2, tessera.Distributed(out), beta=2).array is out
+check(out, wanted)
+big = integers((3, 600, 600), "f8")  # made one by one
+check(tessera.multiply(tessera.Distributed(some(big)), tessera.Distributed(some(big))).array, some(big @ big))
+""")
+
+
+def test_gram():
+    """A matrix by its own transpose, named or found to be one, in every order, and stacks of them."""
+    on_ranks("""
+for shape, kind in (((40, 30), "f8"), ((33, 70), "f4"), ((6, 20, 9), "f4"), ((2, 3, 1, 5), "f8"), ((3, 700, 40), "f4"),
+                    ((5, 0), "f8"), ((0, 5), "f8")):
+    for transposed in (False, True):
+        for triangle, half in ((None, lambda x: x), ("lower", np.tril), ("upper", np.triu)):
+            a = integers(shape, kind)
+            x = a.swapaxes(-1, -2)
+            wanted = half(x @ a if transposed else a @ x)
+            for given in (a, np.ascontiguousarray(x).swapaxes(-1, -2)):
+                record = tessera.multiply(given, gram=True, transpose_a=transposed, triangle=triangle, device="cpu")
+                where = (shape, kind, transposed, triangle)
+                assert rank > 0 or np.array_equal(record.array, wanted), (where, record.array, wanted)
+                assert record.gram == 1, where
+            out = np.full(wanted.shape, np.nan, kind)
+            for order in "CF" if a.ndim == 2 else "C":
+                out = np.asarray(out, order=order)
+                tessera.multiply(a, None, out, gram=True, transpose_a=transposed, triangle=triangle, trials=9)
+                assert rank > 0 or np.array_equal(out, wanted), (where, out, wanted)
+a = integers((50, 20), "f8")
+record = tessera.multiply(a, a, transpose_b=True)  # the same elements: found out
+assert record.gram == 1 and (rank > 0 or np.array_equal(record.array, a @ a.T))
+record = tessera.multiply(a, a.copy(), transpose_b=True)
+assert record.get("gram") != 1 and (rank > 0 or np.array_equal(record.array, a @ a.T))
+record = tessera.multiply(tessera.Distributed(mine(a)), gram=True)
+assert record.gram == 1 and np.array_equal(record.array, mine(a @ a.T))
+""")
+
+
+def test_files_and_arrays():
+    """One of them in a file, or both and C in memory, or C in a file: no other file is made."""
+    on_ranks("""
+import os, tempfile, h5py
+folder = comm.bcast(tempfile.mkdtemp() if rank == 0 else None)
+a, b, s = integers((30, 20), "f4"), integers((20, 25), "f8"), integers((4, 20, 6), "f4")
+def path(name): return os.path.join(folder, name)
+if rank == 0:
+    with h5py.File(path("x.h5"), "w") as file: file["A"], file["B"], file["S"] = a, b, s
+comm.Barrier()
+before = sorted(os.listdir(folder)) if rank == 0 else None
+made = []
+def audit(event, args):
+    if event.startswith("tempfile."): made.append((event, args))
+sys.addaudithook(audit)
+for order in "CF":
+    out = np.zeros((30, 25), order=order)
+    tessera.multiply(path("x.h5:/A"), b, out)
+    assert rank > 0 or np.array_equal(out, a @ b), out
+    tessera.multiply(a, path("x.h5:/B"), out, beta=1, trials=9)
+    assert rank > 0 or np.array_equal(out, 2 * (a @ b)), out
+    tessera.multiply(path("x.h5:/A[0:30, 4:9]"), path("x.h5:/B[4:9]"), out)
+    assert rank > 0 or np.array_equal(out, a[:, 4:9] @ b[4:9]), out
+out = np.zeros((4, 30, 6))
+tessera.multiply(a, path("x.h5:/S"), out)
+assert rank > 0 or np.array_equal(out, a @ s), out
+tessera.multiply(a, b, path("c.h5:/C"), chunk="10x10", compress="gzip:1", type="f32")
+tessera.multiply(a, s, path("d.npy"))
+tessera.multiply(tessera.Distributed(mine(a)), path("x.h5:/B"), path("e.npy"))
+tessera.multiply(a, out=path("f.npy"), gram=True)
+text = tessera.plan(a, path("x.h5:/B"), path("g.npy"))
+assert rank > 0 or "kernel" in text
+assert not made, made
+comm.Barrier()
+if rank == 0:
+    with h5py.File(path("c.h5"), "r") as file:
+        assert np.array_equal(file["C"][:], a @ b) and file["C"].chunks == (10, 10) and file["C"].dtype == "f4"
+    assert np.array_equal(np.load(path("d.npy")), a @ s) and np.array_equal(np.load(path("e.npy")), a @ b)
+    assert np.array_equal(np.load(path("f.npy")), a @ a.T)
+    assert sorted(os.listdir(folder)) == sorted(before + ["c.h5", "d.npy", "e.npy", "f.npy"]), os.listdir(folder)
+    tessera_of = h5py.File(path("x.h5"), "r")
+found = tessera.multiply(path("x.h5:/A"), b).array  # the library says what it is: by a file
+assert rank > 0 or np.array_equal(found, a @ b)
+says(tessera.Error, "attributes is an option of products whose A is in a file", a, b, path("h.h5"), attributes=True)
+says(tessera.Error, "resume is an option of products of files", a, b, path("h.h5"), resume=True)
+comm.Barrier()
+if rank == 0:
+    import shutil
+    shutil.rmtree(folder)
+""")
+
+
 def test_refusals():
     """Every rank raises, whichever rank finds what is wrong."""
     on_ranks("""
@@ -180,7 +374,19 @@ says(tessera.Error, "the columns of the first, 3, must be the rows of the second
 says(tessera.Error, "b (3 x 2, transposed)", a, b, transpose_b=True)
 says(tessera.Error, "out is 2 x 3, and the product 2 x 2", a, b, a.copy())
 says(tessera.Error, "add is 2 x 3, and the product 2 x 2", a, b, add=a)
-says(tessera.Error, "chunk is an option of products of files", a, b, chunk="auto")
+says(tessera.Error, "chunk is an option of products whose C is a file", a, b, chunk="auto")
+says(tessera.Error, "resume is an option of products", a, b, resume=True)
+says(tessera.Error, "external is an option of products of files", a, b, external=".")
+says(tessera.Error, "triangle lower: only a matrix times its own transpose", a, b, triangle="lower")
+says(tessera.Error, "one matrix too many", a, b, gram=True)
+says(tessera.Error, "as many matrices of both, or 1", np.ones((2, 2, 3)), np.ones((3, 3, 2)))
+says(tessera.Error, "b (4 x 2 x 3): the columns of the first, 3, must be the rows of the second, 2", a,
+     np.ones((4, 2, 3)))
+says(tessera.Error, "out is 2 x 2, and the product 5 x 2 x 2", np.ones((5, 2, 3)), b, np.zeros((2, 2)))
+says(ValueError, "out has 1 dimensions", a, b, np.zeros(2))
+says(ValueError, "a has 0 dimensions", np.array(3.0), b)
+stack = tessera.Distributed(np.ones((2, 2, 3)), (2, 2, 3), block=(1, 1))
+says(ValueError, "is a stack: each rank has matrices", stack, b)
 assert tessera.multiply(a, b, trials=9).check.startswith("PASSED: every row")
 says(TypeError, "cast it to one of float16", a.astype("g"), b)
 says(TypeError, "b holds object", a, b.astype(object))
@@ -189,8 +395,11 @@ says(TypeError, "out holds float64, which is C's type", a, b, np.zeros((2, 2)), 
 says(TypeError, "type i8", a, b, type="i8")
 says(TypeError, "order is an option of products of files", a, b, order="col")
 says(TypeError, "b is missing", a, None)
-says(TypeError, "multiplied with arrays alone", "a.h5", b, np.zeros((2, 2)))
-says(TypeError, "multiplied with arrays alone", tessera.Distributed(mine(a)), b, "c.h5")
+says(tessera.Error, "cannot open 'a.h5'", "a.h5", b, np.zeros((2, 2)))
+says(TypeError, "say as out where the product goes", "a.h5", tessera.Distributed(mine(b)))
+says(TypeError, "add is distributed", a, b, "c.h5", add=tessera.Distributed(mine(a @ b)))
+says(TypeError, "add is in a file", a, b, np.zeros((2, 2)), add="c.h5")
+says(TypeError, "b is a int", a, 3)
 says(ValueError, "beta scales what C holds", a, b, beta=2)
 says(ValueError, "out and a share memory", a[:, :2], b[:2], a[:, 1:])
 says(ValueError, "follow each other", a, b, np.zeros((4, 4))[::2, ::2])
@@ -202,13 +411,15 @@ says(ValueError, "that rank's part of", tessera.Distributed(np.ones((4, 3)), (7,
 says(ValueError, "there are", tessera.Distributed(a, (2, 3), grid=(9, 9)), b)
 says(ValueError, "no such place", tessera.Distributed(a, (2, 3), grid=(1, 1), first=(1, 0)), b)
 says(ValueError, "in blocks of 0 x 1", tessera.Distributed(a, (2, 3), block=(0, 1)), b)
-says(ValueError, "3 dimensions", tessera.Distributed(np.ones((1, 2, 3))), b)
+says(ValueError, "1 dimensions", tessera.Distributed(np.ones(3)), b)
 if ranks > 1:
     says(ValueError, "not dealt out to a grid", tessera.Distributed(a, (2, 3), grid=(1, 2), shared=True), b)
     says(ValueError, "of 2 types on the ranks", tessera.Distributed(mine(np.ones((9, 3), "f4" if rank else "f8"))), b)
     says(ValueError, "rank 0, and that rank's part", tessera.Distributed(np.ones((2 + rank, 3))), b)
     dealt = tessera.Distributed(np.ones((2, 3)), (6, 3), block=(2 + rank % 2, 3))
     says(ValueError, "in another way on rank 1", dealt, b)
+    turns = tessera.Distributed(np.ones((2, 3) if rank else (1, 2, 3)))
+    says(ValueError, "3 dimensions on one rank, and others elsewhere", turns, b)
     x = a.astype("g") if rank == ranks - 1 else a
     says(TypeError, "a holds", x, b)
 found = tessera.multiply(a, b).array

@@ -142,7 +142,7 @@ static void test_random(const tsr_world *w) {
     tsr_holdings mine;
     tsr_rects_of_ranks all;
     tsr_moved moved;
-    CHECK_OK(tsr_holdings_make(&rects, &l.matrix, w->rank, false, &mine));
+    CHECK_OK(tsr_holdings_make(&rects, NULL, &l.matrix, w->rank, false, &mine));
     CHECK_OK(tsr_holdings_allocate(&mine, l.element));
     CHECK_OK(tsr_rects_gather(w, &mine, &all));
     tsr_redistribution r = {&l.matrix, &mine, &all, false, 1 + (int)below(3), (size_t)(64 << below(8))};
@@ -171,7 +171,7 @@ static void test_threads(const tsr_world *w) {
     tsr_holdings mine;
     tsr_rects_of_ranks all;
     tsr_moved moved;
-    CHECK_OK(tsr_holdings_make(&rects, &l.matrix, w->rank, false, &mine));
+    CHECK_OK(tsr_holdings_make(&rects, NULL, &l.matrix, w->rank, false, &mine));
     CHECK_OK(tsr_holdings_allocate(&mine, l.element));
     CHECK_OK(tsr_rects_gather(w, &mine, &all));
     tsr_redistribution r = {&l.matrix, &mine, &all, false, 3, 8 << 20};
@@ -225,7 +225,7 @@ static void simulate(const tsr_plan *plan, tsr_operand_name name, int64_t rows, 
         CHECK_OK(tsr_rects_of_plan(plan, rank, name, &rects));
         CHECK(all.first[rank] + rects.count <= (int64_t)ranks * 4096, "rank %d has %lld rectangles", rank,
               (long long)rects.count);
-        CHECK_OK(tsr_holdings_make(&rects, &matrix, rank, false, &h));
+        CHECK_OK(tsr_holdings_make(&rects, NULL, &matrix, rank, false, &h));
         for (int64_t i = 0; i < rects.count; i++) {
             all.rect[all.first[rank] + i] = rects.rect[i];
             elements += tsr_rect_elements(rects.rect[i]);
@@ -291,6 +291,7 @@ static void test_refusals(void) {
     WRONG(deal.shared = true, "shared by all ranks");
     WRONG(data = NULL, "has no array");
     WRONG(ld = 8, "is 8, and 9 is the least");
+    WRONG(stack_dimensions = 1, "a stack of matrices: a part of it cannot be meant");
     char text[TSR_DEAL_CHARS];
     CHECK(strcmp(tsr_deal_text(&good.deal, text), "memory (block-cyclic 4x2 on 2x1)[1:9,1:8]") == 0, "%s", text);
     const tsr_deal turned = tsr_deal_transposed(good.deal);
