@@ -239,6 +239,17 @@ static tsr_status compare_written(tsr_run *run) {
 
 /* ---- publication ----------------------------------------------------------------------------- */
 
+/* Collective. Rank 0 has published C, or not. */
+static tsr_status agree_on_publication(const tsr_run *run, tsr_status status) {
+    const bool in_place = run->world->rank == 0 && status == TSR_OK && !tsr_run_in_memory(run, TSR_RUN_C);
+    const tsr_status agreed = tsr_agree(run->world->comm, status);
+    if (!in_place || agreed != TSR_ERR_MPI) return agreed;
+    char message[2400];
+    snprintf(message, sizeof message, "C is in place, but %s", tsr_message());
+    tsr_message_set(message);
+    return agreed;
+}
+
 /* Gathers the records, writes them beside C and gives C its name. Rank 0 does the work; all learn how it went. */
 static tsr_status publish(tsr_run *run, const tsr_run_options *options) {
     const tsr_run_calls *calls = run->calls;
@@ -254,7 +265,7 @@ static tsr_status publish(tsr_run *run, const tsr_run_options *options) {
         if (!tsr_run_in_memory(run, TSR_RUN_C)) status = tsr_output_publish(&run->output, &record, options->command);
         tsr_run_phase_done(run);
     }
-    TSR_TRY_DONE(tsr_agree(world->comm, status));
+    TSR_TRY_DONE(agree_on_publication(run, status));
     if (run->trace_file) {
         tsr_run_stage(run, "trace");
         TSR_TRY_DONE(
@@ -325,9 +336,11 @@ static tsr_status produce(tsr_run *run, const tsr_run_options *options) {
     return publish(run, options);
 }
 
-/* All ranks agreed on a failure: only what is this rank's own is released, collective things go with the process. */
-static void release(tsr_run *run, tsr_status status) {
-    if (status == TSR_OK) tsr_watch_close(run->watch);
+/* After a failure that all agreed on only what is this rank's own is released: collective things go with the process.
+ * Else the status of closing what is collective. */
+static tsr_status release(tsr_run *run, tsr_status status) {
+    tsr_status closed = TSR_OK;
+    if (status == TSR_OK) closed = tsr_watch_close(run->watch);
     else tsr_watch_leave(run->watch);
     tsr_run_leave_resume(run, status);
     tsr_trace_close(run->trace);
@@ -340,12 +353,13 @@ static void release(tsr_run *run, tsr_status status) {
         tsr_task_wait(&run->allocation);
         if (run->world->rank == 0 && !tsr_run_in_memory(run, TSR_RUN_C)) tsr_output_leave(&run->output);
         tsr_buffers_close(&run->plan, run->device, run->buffers);
-        return;
+        return status;
     }
     if (run->grid.active) run->transport_ops->close(run->transport);
-    tsr_grid_close(&run->grid);
-    if (run->teams > 1) MPI_Comm_free(&run->team.comm);
+    if (closed == TSR_OK) closed = tsr_grid_close(&run->grid);
+    if (closed == TSR_OK && run->teams > 1) closed = TSR_MPI(MPI_Comm_free(&run->team.comm));
     run->device->ops->close(run->device);
+    return closed;
 }
 
 /* Nothing was begun: the plan failed, or C is there. */
@@ -366,9 +380,11 @@ static tsr_status leave_early(tsr_run *run, tsr_status status) {
 tsr_status tsr_run_multiply(const tsr_world *world, const tsr_run_options *options, const tsr_run_calls *calls) {
     tsr_run run = begin(world, options, calls);
     const tsr_status planned = tsr_agree(world->comm, plan(&run, options));
+    if (tsr_ends_job(world, planned)) give_up(&run, planned);
     if (planned != TSR_OK || run.resume.complete) return leave_early(&run, planned);
-    const tsr_status status = produce(&run, options);
-    release(&run, status);
+    tsr_status status = produce(&run, options);
+    if (!tsr_ends_job(world, status)) status = release(&run, status);
+    if (tsr_ends_job(world, status)) give_up(&run, status);
     if (status == TSR_ERR_STOPPED) tsr_run_say_kept(&run);
     return tsr_agree(world->comm, status);
 }

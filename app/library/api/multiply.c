@@ -306,6 +306,13 @@ static tsr_status read_call(call *x, const operands *of, const tessera_multiply_
     return status;
 }
 
+/* This rank alone failed, and the others may wait for it. The program ends by itself. */
+static void end_job(const tessera_context *t, tsr_status status) {
+    if (t->caller) return;
+    if (t->abort_job) t->abort_job(t->abort_context, tsr_status_exit_code(status), tsr_message());
+    tsr_abort(&t->world, status);
+}
+
 /* Collective. `text` is rank 0's. */
 static tsr_status make_call(tessera_context *t, bool plans, const operands *of, const tessera_multiply_options *options,
                             char **text, tessera_record **record) {
@@ -338,7 +345,8 @@ done:
     if (x) free(x->text);
     free(x);
     atomic_flag_clear(&busy);
-    if (status != TSR_OK) tsr_share_message(t->world.comm);
+    if (tsr_ends_job(&t->world, status)) end_job(t, status);
+    else if (status != TSR_OK && status != TSR_ERR_MPI) tsr_share_message(t->world.comm);
     return status;
 }
 
