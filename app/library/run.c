@@ -31,7 +31,7 @@ static _Noreturn void give_up(tsr_run *run, tsr_status status) {
 #define STALL_SECONDS 60     /* at least, where it is chosen */
 #define STALL_STEPS 10       /* times the longest step that is predicted */
 #define STALL_FILE_FACTOR 15 /* a file may take so many times longer */
-#define SLOW_SECONDS 30
+#define SLOW_SECONDS 30      /* of work after which ranks are compared; no more than a stall takes */
 
 static void stalled(void *context, const char *message) {
     tsr_message_set(message);
@@ -75,7 +75,7 @@ static tsr_status watch_over(tsr_run *run) {
         .limits = {.quiet = given->has_stall ? least : fmax(least, STALL_STEPS * longest),
                    .file_named = least,
                    .file = STALL_FILE_FACTOR * least,
-                   .slow = SLOW_SECONDS,
+                   .slow = fmin(SLOW_SECONDS, least),
                    .host = run->facts.kind == TSR_DEVICE_CPU},
         .stalled = stalled,
         .context = run};
