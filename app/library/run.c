@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "app/library/inputs.h"
 #include "app/library/place_chunks.h"
@@ -19,9 +20,11 @@
 /* Other ranks may be waiting for this one inside communication. */
 static _Noreturn void give_up(tsr_run *run, tsr_status status) {
     const tsr_run_calls *calls = run->calls;
+    while (atomic_exchange(&run->gives_up, true)) pause(); /* another thread ends the job, which may be why */
     if (calls->failing) calls->failing(calls->context);
     tsr_listener_end(&calls->progress);
     const bool removed = !tsr_run_in_memory(run, TSR_RUN_C) && tsr_output_discard(&run->output);
+    tsr_transport_abandon(run->transport);
     if (calls->give_up) calls->give_up(calls->context, status, removed);
     tsr_abort(run->world, status);
 }
@@ -356,6 +359,7 @@ static tsr_status release(tsr_run *run, tsr_status status) {
         return status;
     }
     if (run->grid.active) run->transport_ops->close(run->transport);
+    run->transport = NULL;
     if (closed == TSR_OK) closed = tsr_grid_close(&run->grid);
     if (closed == TSR_OK && run->teams > 1) closed = TSR_MPI(MPI_Comm_free(&run->team.comm));
     run->device->ops->close(run->device);
