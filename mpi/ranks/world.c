@@ -92,12 +92,12 @@ tsr_status tsr_world_open_on(MPI_Comm comm, tsr_world *world) {
     return TSR_OK;
 }
 
-void tsr_world_leave(tsr_world *world) {
+tsr_status tsr_world_leave(tsr_world *world) {
     int ended = 0;
-    MPI_Finalized(&ended);
-    if (ended) return;
-    if (world->node != MPI_COMM_NULL) MPI_Comm_free(&world->node);
-    if (world->comm != MPI_COMM_NULL) MPI_Comm_free(&world->comm);
+    TSR_TRY(TSR_MPI(MPI_Finalized(&ended)));
+    if (ended) return TSR_OK;
+    if (world->node != MPI_COMM_NULL) TSR_TRY(TSR_MPI(MPI_Comm_free(&world->node)));
+    return world->comm != MPI_COMM_NULL ? TSR_MPI(MPI_Comm_free(&world->comm)) : TSR_OK;
 }
 
 tsr_status tsr_world_check_launcher(const tsr_world *world) {

@@ -35,7 +35,7 @@ tsr_status tsr_world_open(tsr_world *world);
  * error handlers, and `warnings` and `describer` are NULL. MPI has been started, or TSR_ERR_MPI. */
 tsr_status tsr_world_open_on(MPI_Comm comm, tsr_world *world);
 /* Collective. Ends what tsr_world_open_on opened; MPI goes on. */
-void tsr_world_leave(tsr_world *world);
+tsr_status tsr_world_leave(tsr_world *world);
 /* Local. TSR_ERR_USAGE where another MPI's launcher started this job (tsr_launcher_check). */
 tsr_status tsr_world_check_launcher(const tsr_world *world);
 /* Collective, and only after agreement: never on a path one rank takes alone. */

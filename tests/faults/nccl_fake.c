@@ -92,7 +92,7 @@ ncclResult_t ncclCommDestroy(ncclComm_t comm) {
     return ncclSuccess;
 }
 
-/* What waits in the communicator returns, and what was to end never goes on. The memory stays: a thread may be in it. */
+/* What waits in the communicator returns, and what was never to end goes on. The memory stays, as threads are in it. */
 ncclResult_t ncclCommAbort(ncclComm_t comm) {
     tsr_fault_note_abort();
     atomic_store(&comm->aborted, true);

@@ -38,6 +38,10 @@ struct tessera_context {
 /* A context over the program's world, which is not owned, as its caller; nothing to close. */
 tessera_context tsr_context_over(const tsr_world *world, const tsr_caller *caller);
 
+/* Local. This rank alone failed, and others may wait for it (tsr_ends_job): ends the job. The program does that by
+ * itself: then it returns. */
+void tsr_context_end_job(const tessera_context *t, tsr_status status);
+
 /* spread.c: a cancellation goes from rank to rank along a tree, each of whose ranks tells its neighbours once. */
 typedef struct {
     const tsr_world *world;

@@ -269,7 +269,9 @@ static tsr_status run_and_watch(call *x) {
     pthread_cond_destroy(&x->moved);
     pthread_condattr_destroy(&clock);
     tsr_message_set(x->message);
+    if (tsr_ends_job(&x->world, x->status)) return x->status;
     const tsr_status spread = tsr_spread_close(&x->spread);
+    if (tsr_ends_job(&x->world, spread)) return spread; /* also where all know that the run failed */
     return x->status != TSR_OK ? x->status : spread;
 }
 
@@ -306,13 +308,6 @@ static tsr_status read_call(call *x, const operands *of, const tessera_multiply_
     return status;
 }
 
-/* This rank alone failed, and the others may wait for it. The program ends by itself. */
-static void end_job(const tessera_context *t, tsr_status status) {
-    if (t->caller) return;
-    if (t->abort_job) t->abort_job(t->abort_context, tsr_status_exit_code(status), tsr_message());
-    tsr_abort(&t->world, status);
-}
-
 /* Collective. `text` is rank 0's. */
 static tsr_status make_call(tessera_context *t, bool plans, const operands *of, const tessera_multiply_options *options,
                             char **text, tessera_record **record) {
@@ -345,7 +340,7 @@ done:
     if (x) free(x->text);
     free(x);
     atomic_flag_clear(&busy);
-    if (tsr_ends_job(&t->world, status)) end_job(t, status);
+    if (tsr_ends_job(&t->world, status)) tsr_context_end_job(t, status);
     else if (status != TSR_OK && status != TSR_ERR_MPI) tsr_share_message(t->world.comm);
     return status;
 }
