@@ -24,13 +24,15 @@ MENDED = [
 # The same on each of two ranks: the other one waited for ever.
 MENDED_TOGETHER = [
     ("generate", "mpi", 13),  # shared memory was refused to one rank alone
+    ("multiply --verify chunked", "mpi", 246),  # whether inputs changed was to be agreed on after that
     ("generate", "mpi", 30),  # ranks were to agree on what MPI failed at
     ("generate", "mpi", 55),  # MPI's end
 ]
 
 # What ends badly and is not mended yet, as patterns of what the tests print: docs/reliability.md, section "Known". It
 # is shown and counted; whatever else ends badly fails the test.
-KNOWN = []
+# Open MPI 4 seems to end the other ranks without a signal: what rank 0 makes at that moment stays.
+KNOWN = [r"mpi EIO .*(left behind: .'(run.json|.c.h5).tessera|the log says: running)"]
 
 
 def is_mended(case):
