@@ -220,10 +220,13 @@ void tsr_interrupt_finish(int exit_code) {
     for (size_t i = 0; i < COUNT(crashes); i++) sigaction(crashes[i].number, &action, NULL);
 }
 
+static bool is_in_place(void) { return tsr_unfinished_remove() == TSR_IN_PLACE; }
+
 const tsr_guard tsr_interrupt_guards = {.watch = tsr_interrupt_watch,
                                         .log = tsr_interrupt_log,
                                         .output = tsr_interrupt_guard,
                                         .wait = tsr_interrupt_wait,
                                         .release = tsr_interrupt_release,
                                         .drain = tsr_interrupt_drain,
-                                        .asked = tsr_interrupt_asked};
+                                        .asked = tsr_interrupt_asked,
+                                        .is_in_place = is_in_place};

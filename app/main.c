@@ -161,11 +161,30 @@ static bool answered_alone(int argc, char **argv, const tsr_command **command, t
     return true;
 }
 
+/* Before what MPI failed at. */
+static void say_done(void) {
+    char message[2400];
+    snprintf(message, sizeof message, "what was asked for is done and in place, but %s", tsr_message());
+    tsr_message_set(message);
+}
+
 /* Agreement comes last, so that ranks that failed alone before any communication are heard, too. */
 static tsr_status run_command(const tsr_world *world, const tsr_command *command, int argc, char **argv) {
     tsr_status status = command->run(world, argc, argv);
     if (status == TSR_OK) status = flush_output();
-    return tsr_agree(world->comm, status);
+    const tsr_status agreed = tsr_agree(world->comm, status);
+    if (status != TSR_OK || agreed != TSR_ERR_MPI) return agreed;
+    say_done();
+    return agreed;
+}
+
+/* Collective. MPI ends; where it fails at that on this rank the others may wait for it. */
+static int end_mpi(tsr_world *world, int code) {
+    if (tsr_world_close(world) == TSR_OK) return code;
+    if (code == 0) say_done();
+    if (code == 0) tsr_abort(world, TSR_ERR_MPI);
+    fflush(NULL);
+    _exit(code); /* its reason was said */
 }
 
 /* The C library reserves 64 MiB of addresses for each thread that allocates: too much where they are limited. */
@@ -303,13 +322,14 @@ int main(int argc, char **argv) {
         name_source(status, added);
     }
     tsr_describer_close(&describer);
+    if (tsr_ends_job(&world, status)) tsr_abort(&world, status);
     tsr_interrupt_release(); /* the handler's flag goes with the world */
     /* Each rank of another MPI takes itself for the only one: the first speaks, the others fail after it. */
     const bool silent = status != TSR_OK && world.launcher.rank > 0 && tsr_world_check_launcher(&world) != TSR_OK;
     if (silent) sleep(1);
     int code = world.rank == 0 && !silent ? report(status) : tsr_status_exit_code(status);
     tsr_interrupt_finish(code);
-    tsr_world_close(&world);
+    code = end_mpi(&world, code);
     tsr_arguments_free(&arguments);
     if (tsr_blas_broken()) {
         fflush(NULL);

@@ -5,7 +5,8 @@
 # that takes a minute with sanitizers: it runs in the ordinary build alone. The last line counts the tests that ran, and
 # those left out by reason, such as no GPU.
 # With --all-faults instead: every failure that tests/faults can inject, and 3000 broken files, for hours; the tables go
-# to docs/reliability.md. What follows goes to tests/faults/test_injection.py, such as --ranks 1.
+# to docs/reliability.md. And a read that takes three minutes. What follows goes to tests/faults/test_injection.py and
+# test_device.py, such as --ranks 1.
 . "$(dirname "${BASH_SOURCE[0]}")/../jobs/common.sh"
 cd "$TSR_HOME"
 all_faults=no
@@ -46,8 +47,11 @@ failed=0
 if [ $all_faults = yes ]; then
     tsr_run tests/python.sh tests/faults/test_injection.py "$PWD/build/tessera" mpirun \
         "$PWD/build/tests/libfault_injector.so" --all --report "$@" || failed=1
+    tsr_run tests/python.sh tests/faults/test_device.py "$PWD/build/tests/tessera_faults" mpirun \
+        "$PWD/build/tessera-describe" "$PWD/build/tests/fakes" --all --report "$@" || failed=1
     tsr_run tests/python.sh tests/faults/test_corpus.py "$PWD/build-asan/tessera" mpirun --count 3000 --report ||
         failed=1
+    TSR_THREE_MINUTES=1 ctest --test-dir build -R '^cli_stalls$' --output-on-failure --timeout 600 || failed=1
     exit $failed
 fi
 run_tests build-asan -j2 -L '^(unit|sanitized)$' -E '^test_grid_choice$' || failed=1

@@ -414,7 +414,7 @@ static tsr_status run(const tsr_world *world, int argc, char **argv) {
     tsr_trace_close(b.job.trace);
     if (status == TSR_OK) { /* else what is collective, and the device it uses, go with the process */
         if (b.job.grid.active) b.job.transport_ops->close(b.job.transport);
-        tsr_grid_close(&b.job.grid);
+        status = tsr_grid_close(&b.job.grid);
         b.job.device->ops->close(b.job.device);
     }
     free(b.seconds);

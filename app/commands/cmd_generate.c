@@ -256,7 +256,11 @@ static tsr_status generate(const tsr_world *world, const generate_options *o, co
     memset(&output, 0, sizeof output);
     tsr_status status = world->rank == 0 ? tsr_output_create(spec, &output) : TSR_OK;
     tsr_describer_close(world->describer);
-    TSR_TRY(tsr_share(world->comm, status, &output, sizeof output));
+    status = tsr_share(world->comm, status, &output, sizeof output);
+    if (status != TSR_OK) {
+        if (world->rank == 0) tsr_output_discard(&output);
+        return status;
+    }
     tsr_interrupt_guard(&output);
     tsr_output_warn(&output, world->warnings);
     tsr_run_log_stage(log, "generate");

@@ -27,6 +27,7 @@ static inline tsr_status tsr_inputs_unchanged(tsr_store *const stores[], int cou
 /* Collective. What reading inputs came to, the same status on every rank: where one of them changed meanwhile on any
  * rank, that is why, and a result counts for nothing. */
 static inline tsr_status tsr_inputs_agree(MPI_Comm comm, tsr_status status, tsr_store *const stores[], int count) {
+    if (status == TSR_ERR_MPI) return status; /* this rank agrees on nothing any more */
     const tsr_status unchanged = tsr_agree(comm, tsr_inputs_unchanged(stores, count));
     return unchanged != TSR_OK ? unchanged : status;
 }

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "app/library/inputs.h"
 #include "app/library/place_chunks.h"
@@ -19,9 +20,11 @@
 /* Other ranks may be waiting for this one inside communication. */
 static _Noreturn void give_up(tsr_run *run, tsr_status status) {
     const tsr_run_calls *calls = run->calls;
+    while (atomic_exchange(&run->gives_up, true)) pause(); /* another thread ends the job, which may be why */
     if (calls->failing) calls->failing(calls->context);
     tsr_listener_end(&calls->progress);
     const bool removed = !tsr_run_in_memory(run, TSR_RUN_C) && tsr_output_discard(&run->output);
+    tsr_transport_abandon(run->transport);
     if (calls->give_up) calls->give_up(calls->context, status, removed);
     tsr_abort(run->world, status);
 }
@@ -31,7 +34,7 @@ static _Noreturn void give_up(tsr_run *run, tsr_status status) {
 #define STALL_SECONDS 60     /* at least, where it is chosen */
 #define STALL_STEPS 10       /* times the longest step that is predicted */
 #define STALL_FILE_FACTOR 15 /* a file may take so many times longer */
-#define SLOW_SECONDS 30
+#define SLOW_SECONDS 30      /* of work after which ranks are compared; no more than a stall takes */
 
 static void stalled(void *context, const char *message) {
     tsr_message_set(message);
@@ -75,7 +78,7 @@ static tsr_status watch_over(tsr_run *run) {
         .limits = {.quiet = given->has_stall ? least : fmax(least, STALL_STEPS * longest),
                    .file_named = least,
                    .file = STALL_FILE_FACTOR * least,
-                   .slow = SLOW_SECONDS,
+                   .slow = fmin(SLOW_SECONDS, least),
                    .host = run->facts.kind == TSR_DEVICE_CPU},
         .stalled = stalled,
         .context = run};
@@ -241,6 +244,17 @@ static tsr_status compare_written(tsr_run *run) {
 
 /* ---- publication ----------------------------------------------------------------------------- */
 
+/* Collective. Rank 0 has published C, or not. */
+static tsr_status agree_on_publication(const tsr_run *run, tsr_status status) {
+    const bool in_place = run->world->rank == 0 && status == TSR_OK && !tsr_run_in_memory(run, TSR_RUN_C);
+    const tsr_status agreed = tsr_agree(run->world->comm, status);
+    if (!in_place || agreed != TSR_ERR_MPI) return agreed;
+    char message[2400];
+    snprintf(message, sizeof message, "C is in place, but %s", tsr_message());
+    tsr_message_set(message);
+    return agreed;
+}
+
 /* Gathers the records, writes them beside C and gives C its name. Rank 0 does the work; all learn how it went. */
 static tsr_status publish(tsr_run *run, const tsr_run_options *options) {
     const tsr_run_calls *calls = run->calls;
@@ -256,7 +270,7 @@ static tsr_status publish(tsr_run *run, const tsr_run_options *options) {
         if (!tsr_run_in_memory(run, TSR_RUN_C)) status = tsr_output_publish(&run->output, &record, options->command);
         tsr_run_phase_done(run);
     }
-    TSR_TRY_DONE(tsr_agree(world->comm, status));
+    TSR_TRY_DONE(agree_on_publication(run, status));
     if (run->trace_file) {
         tsr_run_stage(run, "trace");
         TSR_TRY_DONE(
@@ -327,9 +341,11 @@ static tsr_status produce(tsr_run *run, const tsr_run_options *options) {
     return publish(run, options);
 }
 
-/* All ranks agreed on a failure: only what is this rank's own is released, collective things go with the process. */
-static void release(tsr_run *run, tsr_status status) {
-    if (status == TSR_OK) tsr_watch_close(run->watch);
+/* After a failure that all agreed on only what is this rank's own is released: collective things go with the process.
+ * Else the status of closing what is collective. */
+static tsr_status release(tsr_run *run, tsr_status status) {
+    tsr_status closed = TSR_OK;
+    if (status == TSR_OK) closed = tsr_watch_close(run->watch);
     else tsr_watch_leave(run->watch);
     tsr_run_leave_resume(run, status);
     tsr_trace_close(run->trace);
@@ -342,12 +358,14 @@ static void release(tsr_run *run, tsr_status status) {
         tsr_task_wait(&run->allocation);
         if (run->world->rank == 0 && !tsr_run_in_memory(run, TSR_RUN_C)) tsr_output_leave(&run->output);
         tsr_buffers_close(&run->plan, run->device, run->world->kept, run->buffers);
-        return;
+        return status;
     }
     if (run->grid.active) run->transport_ops->close(run->transport);
-    tsr_grid_close(&run->grid);
-    if (run->teams > 1) MPI_Comm_free(&run->team.comm);
+    run->transport = NULL;
+    if (closed == TSR_OK) closed = tsr_grid_close(&run->grid);
+    if (closed == TSR_OK && run->teams > 1) closed = TSR_MPI(MPI_Comm_free(&run->team.comm));
     run->device->ops->close(run->device);
+    return closed;
 }
 
 /* Nothing was begun: the plan failed, or C is there. */
@@ -368,9 +386,11 @@ static tsr_status leave_early(tsr_run *run, tsr_status status) {
 tsr_status tsr_run_multiply(const tsr_world *world, const tsr_run_options *options, const tsr_run_calls *calls) {
     tsr_run run = begin(world, options, calls);
     const tsr_status planned = tsr_agree(world->comm, plan(&run, options));
+    if (tsr_ends_job(world, planned)) give_up(&run, planned);
     if (planned != TSR_OK || run.resume.complete) return leave_early(&run, planned);
-    const tsr_status status = produce(&run, options);
-    release(&run, status);
+    tsr_status status = produce(&run, options);
+    if (!tsr_ends_job(world, status)) status = release(&run, status);
+    if (tsr_ends_job(world, status)) give_up(&run, status);
     if (status == TSR_ERR_STOPPED) tsr_run_say_kept(&run);
     return tsr_agree(world->comm, status);
 }

@@ -3,6 +3,8 @@
 #ifndef TSR_APP_LIBRARY_RUN_STATE_H
 #define TSR_APP_LIBRARY_RUN_STATE_H
 
+#include <stdatomic.h>
+
 #include "app/library/run.h"
 #include "app/products/shapes.h"
 #include "io/describe/carried.h"
@@ -67,6 +69,7 @@ typedef struct tsr_run {
     const tsr_world *world;
     const tsr_run_calls *calls;
     tsr_watch *watch;      /* NULL: nobody watches */
+    atomic_bool gives_up;  /* a thread ends the job */
     tsr_listener progress; /* of phases: the caller's, by way of the watch */
     tsr_run_engine engine;
     tsr_run_limits limits;

@@ -94,7 +94,8 @@ typedef struct {
     const char *plugins;
 } tessera_open_options;
 
-/* Collective over `comm`, which stays the caller's. `options` may be NULL. *context is NULL after a failure. */
+/* Collective over `comm`, which stays the caller's. `options` may be NULL. *context is NULL after a failure. Where MPI
+ * failed on this rank alone (TESSERA_ERR_MPI) others may wait for it: end the job. Later calls do that themselves. */
 TESSERA_API int tessera_open(MPI_Comm comm, const tessera_open_options *options, tessera_context **context);
 /* The same for a communicator of Fortran (MPI_Comm_c2f, mpi4py's py2f). */
 TESSERA_API int tessera_open_fortran(int comm, const tessera_open_options *options, tessera_context **context);

@@ -394,19 +394,30 @@ void tsr_emulation_complain(const char *format, ...) {
 /* ---- the runtime's calls --------------------------------------------------------------------- */
 
 static int shared_opted_in; /* bytes, by cudaFuncSetAttribute */
+static int (*faults)(const char *call);
+
+void tsr_emulation_set_faults(int (*fails)(const char *call)) { faults = fails; }
+int tsr_emulation_fault(const char *call) { return faults ? faults(call) : 0; }
+#define FAULT(call)                                                                                                    \
+    if (const int fault = tsr_emulation_fault(call)) return static_cast<cudaError_t>(fault)
 
 cudaError_t cudaGetLastError(void) { return cudaSuccess; } /* launches report their errors themselves */
 const char *cudaGetErrorString(cudaError_t code) {
-    return code == cudaSuccess              ? "no error"
-           : code == cudaErrorInvalidValue  ? "invalid argument"
-           : code == cudaErrorLaunchFailure ? tsr_message() /* a launch of clusters failed so */
-                                            : "emulated failure";
+    return code == cudaSuccess                 ? "no error"
+           : code == cudaErrorInvalidValue     ? "invalid argument"
+           : code == cudaErrorMemoryAllocation ? "out of memory"
+           : code == cudaErrorECCUncorrectable ? "uncorrectable ECC error encountered"
+           : code == cudaErrorIllegalAddress   ? "an illegal memory access was encountered"
+           : code == cudaErrorLaunchFailure    ? tsr_message() /* a launch of clusters failed so */
+                                               : "emulated failure";
 }
 cudaError_t cudaGetDevice(int *device) {
+    FAULT("cudaGetDevice");
     *device = 0;
     return cudaSuccess;
 }
 cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr attribute, int) {
+    FAULT("cudaDeviceGetAttribute");
     switch (attribute) {
     case cudaDevAttrMaxThreadsPerBlock: *value = limits.threads_block; break;
     case cudaDevAttrMaxGridDimX: *value = limits.grid_max[0]; break;
@@ -416,20 +427,27 @@ cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr attribute, int) {
     case cudaDevAttrMaxSharedMemoryPerBlockOptin: *value = (int)limits.shared_block_optin_bytes; break;
     case cudaDevAttrMaxThreadsPerMultiProcessor: *value = limits.threads_multiprocessor; break;
     case cudaDevAttrMultiProcessorCount: *value = limits.multiprocessors; break;
+    case cudaDevAttrMaxRegistersPerBlock: *value = limits.registers_block; break;
+    case cudaDevAttrComputeCapabilityMajor: *value = limits.arch / 10; break;
+    case cudaDevAttrComputeCapabilityMinor: *value = limits.arch % 10; break;
+    case cudaDevAttrClockRate: *value = 1000000; break;
     default: return cudaErrorInvalidValue;
     }
     return cudaSuccess;
 }
 cudaError_t tsr_emulation_func_attributes(cudaFuncAttributes *attributes) {
+    FAULT("cudaFuncGetAttributes");
     *attributes = {0, 0, 64, limits.threads_block, 0};
     return cudaSuccess;
 }
 cudaError_t tsr_emulation_func_set(cudaFuncAttribute, int value) {
+    FAULT("cudaFuncSetAttribute");
     if (value < 0 || (size_t)value > limits.shared_block_optin_bytes) return cudaErrorInvalidValue;
     shared_opted_in = value;
     return cudaSuccess;
 }
 cudaError_t tsr_emulation_occupancy(int *blocks, int threads, size_t shared_bytes) {
+    FAULT("cudaOccupancyMaxActiveBlocksPerMultiprocessor");
     if (threads <= 0) return cudaErrorInvalidValue;
     int64_t fit = limits.threads_multiprocessor / threads;
     if (shared_bytes > 0) fit = tsr_min(fit, (int64_t)(limits.shared_multiprocessor_bytes / shared_bytes));
@@ -496,6 +514,9 @@ static tsr_status set_up_blocks(const char *kernel, dim3 block, size_t shared_by
 tsr_status tsr_emulation_run(const char *kernel, dim3 grid, dim3 block, size_t shared_bytes, unsigned cluster,
                              void (*body)(void *), void *context) {
     TSR_TRY(check_launch(kernel, grid, block, shared_bytes, cluster));
+    if (const int fault = tsr_emulation_fault(kernel))
+        return tsr_fail(TSR_ERR_DEVICE, "launch of kernel %s failed: %s (CUDA error %d)", kernel,
+                        cudaGetErrorString(static_cast<cudaError_t>(fault)), fault);
     Cluster &c = emulated;
     c.body = body;
     c.context = context;

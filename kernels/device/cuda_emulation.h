@@ -45,6 +45,10 @@ void tsr_emulation_pause(void);      /* others may run here; with a seed alone *
 int tsr_emulation_running(int rank); /* threads of that block of the cluster that have not ended */
 /* Dynamic shared memory of that block, and its size. */
 unsigned char *tsr_emulation_shared_of(int rank, size_t *bytes);
+/* Asked before each call of the runtime and each launch: the error that it is to fail with; 0: none. `fails` NULL: no
+ * call fails. For tests of what becomes of such an error. */
+void tsr_emulation_set_faults(int (*fails)(const char *call));
+int tsr_emulation_fault(const char *call);
 /* Notes the first complaint of a model; the launch fails with it when its threads cannot go on or have ended. */
 void tsr_emulation_complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
@@ -202,6 +206,13 @@ typedef enum {
     cudaErrorInvalidValue = 1,
     cudaErrorMemoryAllocation = 2,
     cudaErrorInvalidConfiguration = 9,
+    cudaErrorInsufficientDriver = 35,
+    cudaErrorInvalidDeviceFunction = 98,
+    cudaErrorNoKernelImageForDevice = 209,
+    cudaErrorECCUncorrectable = 214,
+    cudaErrorUnsupportedPtxVersion = 222,
+    cudaErrorNotReady = 600,
+    cudaErrorIllegalAddress = 700,
     cudaErrorLaunchFailure = 719
 } cudaError_t;
 typedef struct tsr_emulation_stream *cudaStream_t;
@@ -211,8 +222,12 @@ enum cudaDeviceAttr {
     cudaDevAttrMaxGridDimY = 6,
     cudaDevAttrMaxGridDimZ = 7,
     cudaDevAttrMaxSharedMemoryPerBlock = 8,
+    cudaDevAttrMaxRegistersPerBlock = 12,
+    cudaDevAttrClockRate = 13,
     cudaDevAttrMultiProcessorCount = 16,
     cudaDevAttrMaxThreadsPerMultiProcessor = 39,
+    cudaDevAttrComputeCapabilityMajor = 75,
+    cudaDevAttrComputeCapabilityMinor = 76,
     cudaDevAttrMaxSharedMemoryPerBlockOptin = 97
 };
 typedef enum { cudaFuncAttributeMaxDynamicSharedMemorySize = 8 } cudaFuncAttribute;
@@ -246,11 +261,15 @@ static inline cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *blo
 }
 
 static inline cudaError_t cudaMemsetAsync(void *at, int value, size_t bytes, cudaStream_t) {
+    const int fault = tsr_emulation_fault("cudaMemsetAsync");
+    if (fault != 0) return static_cast<cudaError_t>(fault);
     memset(at, value, bytes);
     return cudaSuccess;
 }
 static inline cudaError_t cudaMemset2DAsync(void *at, size_t pitch, int value, size_t width, size_t height,
                                             cudaStream_t) {
+    const int fault = tsr_emulation_fault("cudaMemset2DAsync");
+    if (fault != 0) return static_cast<cudaError_t>(fault);
     for (size_t row = 0; row < height; row++) memset((unsigned char *)at + row * pitch, value, width);
     return cudaSuccess;
 }

@@ -311,6 +311,12 @@ static struct timespec soon(void) {
     return at;
 }
 
+/* What no lane is told: it waits. */
+static tsr_status look_at_ranks(const tsr_executor *e) {
+    tsr_transport *transport = e->x.transport;
+    return transport && transport->ops->look ? transport->ops->look(transport) : TSR_OK;
+}
+
 /* Until every lane has ended or one has failed; reports progress meanwhile. `seconds`: of all steps, as
  * predicted. */
 static tsr_status watch(tsr_executor *e, double seconds) {
@@ -320,7 +326,11 @@ static tsr_status watch(tsr_executor *e, double seconds) {
         pthread_cond_timedwait(&e->clocks.moved, &e->clocks.lock, &until);
         pthread_mutex_unlock(&e->clocks.lock);
         look_around(e, seconds);
+        const tsr_status lost = look_at_ranks(e);
         pthread_mutex_lock(&e->clocks.lock);
+        if (lost == TSR_OK || e->status != TSR_OK) continue;
+        e->status = lost;
+        snprintf(e->message, sizeof e->message, "%s", tsr_message());
     }
     tsr_status status = e->status;
     if (status != TSR_OK) tsr_message_set(e->message);

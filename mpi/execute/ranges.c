@@ -42,7 +42,7 @@ void tsr_range_begin(tsr_ranges *ranges, const tsr_step *step) {
     if (!ranges) return;
     const tsr_rect *tile = &step->rect;
     const int used =
-        snprintf(name, sizeof name, "%s %s", tsr_step_kind_name(step->kind), tsr_operand_text(tsr_trace_operand(step)));
+        snprintf(name, sizeof name, "%s %s", tsr_step_kind_name(step->kind), tsr_operand_text(tsr_step_operand(step)));
     if (!tsr_rect_empty(*tile))
         snprintf(name + used, sizeof name - (size_t)used, " [%lld:%lld,%lld:%lld]", (long long)tile->row,
                  (long long)(tile->row + tile->rows), (long long)tile->col, (long long)(tile->col + tile->cols));

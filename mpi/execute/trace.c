@@ -61,19 +61,6 @@ static void add(tsr_trace *trace, tsr_trace_event event) {
     if (at < trace->room) trace->events[at] = event;
 }
 
-tsr_operand_name tsr_trace_operand(const tsr_step *step) {
-    switch (step->kind) {
-    case TSR_STEP_ZERO:
-    case TSR_STEP_MULTIPLY:
-    case TSR_STEP_REDUCE:
-    case TSR_STEP_FINISH:
-    case TSR_STEP_TRANSPOSE:
-    case TSR_STEP_MIRROR:
-    case TSR_STEP_DOWNLOAD: return TSR_OPERAND_C;
-    default: return step->operand;
-    }
-}
-
 static int16_t number_of(const tsr_gemm_kernel *kernel) {
     int count;
     const tsr_gemm_kernel *const *all = tsr_gemm_kernels(&count);
@@ -112,7 +99,7 @@ void tsr_trace_step(tsr_trace *trace, const tsr_step *step, const tsr_gemm_kerne
                              .tile = step->rect,
                              .lane = (int16_t)step->lane,
                              .kind = (int16_t)step->kind,
-                             .operand = (int16_t)tsr_trace_operand(step),
+                             .operand = (int16_t)tsr_step_operand(step),
                              .kernel = number_of(kernel)};
     note_buffers(step, &event);
     add(trace, event);

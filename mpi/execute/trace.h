@@ -44,8 +44,6 @@ void tsr_trace_sync(tsr_trace *trace, double begin_seconds, double end_seconds);
 /* The same of an operand that went to, or came from, where the plan has it; `bytes` came from other ranks. */
 void tsr_trace_redistribution(tsr_trace *trace, tsr_operand_name operand, double bytes, double begin_seconds,
                               double end_seconds);
-/* Which operand a step is said to be of: those that make or move C carry none of their own. */
-tsr_operand_name tsr_trace_operand(const tsr_step *step);
 /* What was kept, in the order in which steps ended. */
 const tsr_trace_event *tsr_trace_events(const tsr_trace *trace, int64_t *count);
 /* Collective over comm, the same status on every rank. Rank 0 writes the events of all, a few thousand of one rank

@@ -25,11 +25,10 @@ tsr_status tsr_once_open(MPI_Comm node, int world_rank, MPI_Win *window, tsr_onc
     TSR_TRY(TSR_MPI(MPI_Comm_size(node, &ranks)));
     const size_t whole = sizeof **once + (size_t)ranks * sizeof(*once)->rank[0];
     const MPI_Aint mine = local == 0 ? (MPI_Aint)whole : 0;
-    /* Asked for together, refused together. */
     if (MPI_Win_allocate_shared(mine, 1, MPI_INFO_NULL, node, once, window) != MPI_SUCCESS) {
         *window = MPI_WIN_NULL;
         *once = NULL;
-        return TSR_OK;
+        return tsr_refused_together(node, "shared memory (MPI_Win_allocate_shared)");
     }
     TSR_TRY(TSR_MPI(MPI_Win_shared_query(*window, 0, &bytes, &unit, once)));
     if (local == 0) {
@@ -43,9 +42,7 @@ tsr_status tsr_once_open(MPI_Comm node, int world_rank, MPI_Win *window, tsr_onc
     return TSR_MPI(MPI_Barrier(node));
 }
 
-void tsr_once_close(MPI_Win *window) {
-    if (*window != MPI_WIN_NULL) MPI_Win_free(window);
-}
+tsr_status tsr_once_close(MPI_Win *window) { return *window != MPI_WIN_NULL ? TSR_MPI(MPI_Win_free(window)) : TSR_OK; }
 
 bool tsr_once_begin(tsr_once *once) {
     int silent = SILENT;
@@ -86,7 +83,7 @@ _Noreturn void tsr_abort(const tsr_world *world, tsr_status status) {
         tsr_once_end(world->once);
     }
     pthread_sigmask(SIG_SETMASK, &before, NULL);
-    MPI_Abort(world->comm, tsr_status_exit_code(status));
+    MPI_Abort(world->comm != MPI_COMM_NULL ? world->comm : MPI_COMM_WORLD, tsr_status_exit_code(status));
     _Exit(tsr_status_exit_code(status));
 }
 

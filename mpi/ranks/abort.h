@@ -34,7 +34,7 @@ typedef struct {
 /* Collective over node, whose rank 0 is `world_rank` of the job. *once is NULL where MPI shares no memory: then every
  * rank speaks. */
 tsr_status tsr_once_open(MPI_Comm node, int world_rank, MPI_Win *window, tsr_once **once);
-void tsr_once_close(MPI_Win *window); /* Collective */
+tsr_status tsr_once_close(MPI_Win *window); /* Collective */
 
 /* Local, and safe in a signal handler. True: the caller speaks, and calls tsr_once_end when it has. False: another did;
  * one that is about to is waited for, for half a second, lest the job end before it has spoken. NULL: true. */

@@ -32,8 +32,9 @@ tsr_status tsr_grid_open(const tsr_world *world, int p, int q, int r, tsr_grid *
     return TSR_OK;
 }
 
-void tsr_grid_close(tsr_grid *grid) {
+tsr_status tsr_grid_close(tsr_grid *grid) {
     MPI_Comm *comms[] = {&grid->across_depth, &grid->across_rows, &grid->across_cols, &grid->ranks};
     for (size_t i = 0; i < sizeof comms / sizeof *comms; i++)
-        if (*comms[i] != MPI_COMM_NULL) MPI_Comm_free(comms[i]);
+        if (*comms[i] != MPI_COMM_NULL) TSR_TRY(TSR_MPI(MPI_Comm_free(comms[i])));
+    return TSR_OK;
 }

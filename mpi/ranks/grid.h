@@ -22,6 +22,6 @@ static inline int tsr_grid_rank(const tsr_grid *grid) {
 
 /* Collective over world. p·q·r ≤ world->ranks. */
 tsr_status tsr_grid_open(const tsr_world *world, int p, int q, int r, tsr_grid *grid);
-void tsr_grid_close(tsr_grid *grid); /* Collective; not on failure paths */
+tsr_status tsr_grid_close(tsr_grid *grid); /* Collective; not on failure paths */
 
 #endif

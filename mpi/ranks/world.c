@@ -12,6 +12,7 @@
 
 #define MESSAGE_TAG 32101
 #define MESSAGE_CHARS 2048
+#define REFUSED_TENTHS 50 /* ranks come to the same call within 5 s */
 #define PIECE_BYTES ((size_t)1 << 30)
 
 /* ---- the world ------------------------------------------------------------------------------- */
@@ -91,12 +92,12 @@ tsr_status tsr_world_open_on(MPI_Comm comm, tsr_world *world) {
     return TSR_OK;
 }
 
-void tsr_world_leave(tsr_world *world) {
+tsr_status tsr_world_leave(tsr_world *world) {
     int ended = 0;
-    MPI_Finalized(&ended);
-    if (ended) return;
-    if (world->node != MPI_COMM_NULL) MPI_Comm_free(&world->node);
-    if (world->comm != MPI_COMM_NULL) MPI_Comm_free(&world->comm);
+    TSR_TRY(TSR_MPI(MPI_Finalized(&ended)));
+    if (ended) return TSR_OK;
+    if (world->node != MPI_COMM_NULL) TSR_TRY(TSR_MPI(MPI_Comm_free(&world->node)));
+    return world->comm != MPI_COMM_NULL ? TSR_MPI(MPI_Comm_free(&world->comm)) : TSR_OK;
 }
 
 tsr_status tsr_world_check_launcher(const tsr_world *world) {
@@ -106,24 +107,40 @@ tsr_status tsr_world_check_launcher(const tsr_world *world) {
     return tsr_launcher_check(&world->launcher, world->ranks, library);
 }
 
-void tsr_world_close(tsr_world *world) {
+tsr_status tsr_world_close(tsr_world *world) {
     int finalized = 0;
-    MPI_Finalized(&finalized);
-    if (finalized) return;
-    tsr_once_close(&world->once_window);
-    if (world->node != MPI_COMM_NULL) MPI_Comm_free(&world->node);
-    if (world->comm != MPI_COMM_NULL) MPI_Comm_free(&world->comm);
+    TSR_TRY(TSR_MPI(MPI_Finalized(&finalized)));
+    if (finalized) return TSR_OK;
+    TSR_TRY(tsr_once_close(&world->once_window));
+    world->once = NULL;
+    if (world->node != MPI_COMM_NULL) TSR_TRY(TSR_MPI(MPI_Comm_free(&world->node)));
+    if (world->comm != MPI_COMM_NULL) TSR_TRY(TSR_MPI(MPI_Comm_free(&world->comm)));
     free(world->warnings);
     world->warnings = NULL;
-    MPI_Finalize();
+    return TSR_MPI(MPI_Finalize());
 }
 
 tsr_status tsr_mpi_check(int code, const char *call) {
     if (code == MPI_SUCCESS) return TSR_OK;
     char text[MPI_MAX_ERROR_STRING] = "";
     int length = 0;
-    if (MPI_Error_string(code, text, &length) != MPI_SUCCESS) snprintf(text, sizeof text, "error %d", code);
+    int running = 0; /* Open MPI 4 ends a process that asks too early what an error means */
+    if (MPI_Initialized(&running) != MPI_SUCCESS || !running || MPI_Error_string(code, text, &length) != MPI_SUCCESS)
+        snprintf(text, sizeof text, "error %d", code);
     return tsr_fail(TSR_ERR_MPI, "%.120s failed: %s", call, text);
+}
+
+/* Others that were refused come to the barrier; those that were not never do. */
+tsr_status tsr_refused_together(MPI_Comm comm, const char *what) {
+    MPI_Request request;
+    int all = 0;
+    TSR_TRY(TSR_MPI(MPI_Ibarrier(comm, &request)));
+    for (int i = 0; i < REFUSED_TENTHS && !all; i++) {
+        TSR_TRY(TSR_MPI(MPI_Test(&request, &all, MPI_STATUS_IGNORE)));
+        if (!all) usleep(100 * 1000);
+    }
+    return all ? TSR_OK
+               : tsr_fail(TSR_ERR_MPI, "MPI refused %s to this rank, but not to all: start the job again", what);
 }
 
 /* ---- agreement ------------------------------------------------------------------------------- */
@@ -153,6 +170,7 @@ static tsr_status message_receive(MPI_Comm comm, int from) {
 }
 
 tsr_status tsr_agree(MPI_Comm comm, tsr_status status) {
+    if (status == TSR_ERR_MPI) return status;
     struct {
         int severity, rank;
     } mine = {severity(status), 0}, worst = {0, 0};

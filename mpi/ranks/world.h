@@ -36,21 +36,30 @@ tsr_status tsr_world_open(tsr_world *world);
  * error handlers, and `warnings` and `describer` are NULL. MPI has been started, or TSR_ERR_MPI. */
 tsr_status tsr_world_open_on(MPI_Comm comm, tsr_world *world);
 /* Collective. Ends what tsr_world_open_on opened; MPI goes on. */
-void tsr_world_leave(tsr_world *world);
+tsr_status tsr_world_leave(tsr_world *world);
 /* Local. TSR_ERR_USAGE where another MPI's launcher started this job (tsr_launcher_check). */
 tsr_status tsr_world_check_launcher(const tsr_world *world);
 /* Collective, and only after agreement: never on a path one rank takes alone. */
-void tsr_world_close(tsr_world *world);
+tsr_status tsr_world_close(tsr_world *world);
 
 /* Collective over comm. The worst status any rank brings, on every rank; its message moves to rank 0 (with "rank R
- * on HOST: " before it when R is not 0) and is cleared elsewhere, so that exactly one rank prints it. */
+ * on HOST: " before it when R is not 0) and is cleared elsewhere, so that exactly one rank prints it. A rank whose
+ * MPI failed (TSR_ERR_MPI) agrees on nothing: it gets its own status back at once, and passes it on to whoever ends the
+ * job for all (tsr_ends_job). */
 tsr_status tsr_agree(MPI_Comm comm, tsr_status status);
+/* Whether this rank alone knows of the failure, and others may wait for it for ever: then it can only tsr_abort. */
+static inline bool tsr_ends_job(const tsr_world *world, tsr_status status) {
+    return status == TSR_ERR_MPI && world->ranks > 1;
+}
 /* Collective. After a failure that all agreed on: rank 0's message to every rank. */
 void tsr_share_message(MPI_Comm comm);
 /* Collective. rank 0's plain memory to every rank; any size. */
 tsr_status tsr_broadcast(MPI_Comm comm, void *data, size_t bytes);
 /* Rank 0 did something the others wait for: agreement on its status, then its result to all. Collective. */
 tsr_status tsr_share(MPI_Comm comm, tsr_status status, void *data, size_t bytes);
+/* Collective, after MPI refused `what` here. TSR_OK where it refused that to all ranks of comm; TSR_ERR_MPI where it
+ * refused it to some alone, of which the others, inside the call, do not learn. */
+tsr_status tsr_refused_together(MPI_Comm comm, const char *what);
 /* An MPI call's return code as a status with MPI's own text. */
 tsr_status tsr_mpi_check(int code, const char *call);
 #define TSR_MPI(expr) tsr_mpi_check((expr), #expr)

@@ -89,6 +89,9 @@ typedef struct {
     double lane_bytes;                    /* what the lane's record counts for this step */
 } tsr_step;
 
+/* Which operand a step is said to be of: those that make or move C carry none of their own. */
+tsr_operand_name tsr_step_operand(const tsr_step *step);
+
 typedef tsr_status (*tsr_step_sink)(void *context, const tsr_step *step);
 
 /* A schedule. One constant table, tsr_schedule_CODE, at the end of its file, one line in schedules.c. */

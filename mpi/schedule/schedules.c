@@ -44,6 +44,19 @@ const char *tsr_operand_text(tsr_operand_name operand) {
     return names[operand];
 }
 
+tsr_operand_name tsr_step_operand(const tsr_step *step) {
+    switch (step->kind) {
+    case TSR_STEP_ZERO:
+    case TSR_STEP_MULTIPLY:
+    case TSR_STEP_REDUCE:
+    case TSR_STEP_FINISH:
+    case TSR_STEP_TRANSPOSE:
+    case TSR_STEP_MIRROR:
+    case TSR_STEP_DOWNLOAD: return TSR_OPERAND_C;
+    default: return step->operand;
+    }
+}
+
 tsr_status tsr_schedule_find(const char *name, const tsr_schedule_ops **schedule) {
     char names[128] = "auto", meant[TSR_NEAREST_CHARS + 32];
     tsr_nearest nearest = {.wanted = name};

@@ -14,6 +14,8 @@
     X(ncclGetUniqueId)                                                                                                 \
     X(ncclCommInitRank)                                                                                                \
     X(ncclCommDestroy)                                                                                                 \
+    X(ncclCommAbort)                                                                                                   \
+    X(ncclCommGetAsyncError)                                                                                           \
     X(ncclAllGather)                                                                                                   \
     X(ncclReduceScatter)
 

@@ -22,7 +22,8 @@ typedef struct tsr_transport_ops {
     /* Local. Whether this rank of `ranks` could use it; `why` (≥ 256 chars) says why not. `shared`: ranks that use this
      * rank's GPU. */
     bool (*available)(int ranks, const tsr_device_facts *facts, int shared, char *why);
-    /* Collective over the active ranks */
+    /* Collective over the active ranks. *transport is set before others are waited for: another thread may abandon it.
+     * It is not closed where this fails. */
     tsr_status (*open)(const tsr_grid *grid, tsr_device *device, tsr_transport **transport);
     /* Collective; not on failure paths */
     void (*close)(tsr_transport *transport);
@@ -33,6 +34,11 @@ typedef struct tsr_transport_ops {
      * each rank. */
     tsr_status (*reduce_scatter)(tsr_transport *transport, tsr_axis axis, const void *from, void *to, int64_t count,
                                  tsr_dtype type, tsr_stream *stream);
+    /* The last two are Local, from any thread, while other calls are under way; NULL where MPI does that itself.
+     * look: what befell the ranks' connection, of which work on the device that waits for them says nothing. */
+    tsr_status (*look)(tsr_transport *transport);
+    /* Ends what is under way between GPUs, in a job that ends; may never return. */
+    void (*abandon)(tsr_transport *transport);
 } tsr_transport_ops;
 
 /* Every transport begins with its table; kinds append their own fields. */
@@ -64,6 +70,10 @@ tsr_status tsr_transport_choose(const tsr_world *world, const char *name, const 
 /* Collective over world. Where some rank's GPU could use NCCL but for the library (`missing`, and `why` says why), rank
  * 0 warns, with its own reason where it has one. Part of tsr_transport_choose. */
 tsr_status tsr_transport_warn_of_missing(const tsr_world *world, bool missing, const char *why);
+
+/* Local, from any thread, before the job is ended. Ends what is under way in the transport, if that takes no more than
+ * 2 s. NULL is fine. */
+void tsr_transport_abandon(tsr_transport *transport);
 
 /* "Open MPI 4.1.4 (CUDA-aware: no), NCCL 2.28.3": what this build exchanges with. */
 const char *tsr_transport_versions(char *text, size_t chars);

@@ -3,6 +3,7 @@
 #include <cuda_runtime_api.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "mpi/transport/nccl_library.h"
 #include "mpi/transport/transport.h"
@@ -33,7 +34,9 @@ static tsr_status open_axis(nccl_transport *t, const tsr_grid *grid, tsr_axis ax
     if (ranks == 1) return TSR_OK;
     ncclUniqueId id;
     tsr_status status = t->rank[axis] == 0 ? TSR_NCCL(ncclGetUniqueId(&id)) : TSR_OK;
-    TSR_TRY(tsr_share(comm, status, &id, sizeof id));
+    status = tsr_share(comm, status, &id, sizeof id);
+    if (status != TSR_OK && status != TSR_ERR_MPI) tsr_share_message(comm); /* any of these ranks may have to say it */
+    TSR_TRY(status);
     return TSR_NCCL(ncclCommInitRank(&t->comm[axis], ranks, id, t->rank[axis]));
 }
 
@@ -52,6 +55,37 @@ static tsr_status nccl_reduce_scatter(tsr_transport *transport, tsr_axis axis, c
                                       t->comm[axis], (cudaStream_t)stream));
 }
 
+/* A rank that is gone, or a network: NCCL's work would wait for it for ever, and say nothing. */
+static tsr_status nccl_look(tsr_transport *transport) {
+    nccl_transport *t = (nccl_transport *)transport;
+    for (int axis = 0; axis < TSR_AXIS_COUNT; axis++) {
+        ncclResult_t error = ncclSuccess;
+        if (!t->comm[axis]) continue;
+        TSR_TRY(TSR_NCCL(ncclCommGetAsyncError(t->comm[axis], &error)));
+        TSR_TRY(tsr_nccl_check(error, "NCCL lost a rank or the network (ncclCommGetAsyncError)"));
+    }
+    return TSR_OK;
+}
+
+static void nccl_abandon(tsr_transport *transport) {
+    nccl_transport *t = (nccl_transport *)transport;
+    for (int axis = 0; axis < TSR_AXIS_COUNT; axis++)
+        if (t->comm[axis]) tsr_nccl.ncclCommAbort(t->comm[axis]);
+}
+
+/* While nothing else looks at the connection. */
+static tsr_status wait_for(nccl_transport *t, tsr_stream *stream) {
+    for (;;) {
+        const cudaError_t code = cudaStreamQuery((cudaStream_t)stream);
+        if (code == cudaSuccess) return TSR_OK;
+        if (code != cudaErrorNotReady)
+            return tsr_fail(TSR_ERR_DEVICE, "connecting GPUs failed: %s (CUDA error %d)", cudaGetErrorString(code),
+                            (int)code);
+        TSR_TRY(nccl_look(&t->base));
+        usleep(200);
+    }
+}
+
 /* NCCL connects ranks at the first transfer, which takes a quarter of a second: it is done here, where others wait
  * for nothing. */
 static tsr_status warm_axis(nccl_transport *t, tsr_axis axis, int ranks, tsr_stream *stream) {
@@ -65,7 +99,7 @@ static tsr_status warm_axis(nccl_transport *t, tsr_axis axis, int ranks, tsr_str
     TSR_TRY_DONE(nccl_all_gather(&t->base, axis, gathered, piece, stream));
     TSR_TRY_DONE(
         nccl_reduce_scatter(&t->base, axis, gathered, mine, (int64_t)(piece / sizeof(float)), TSR_F32, stream));
-    status = device->ops->stream_wait(device, stream);
+    status = wait_for(t, stream);
 done:
     device->ops->release(device, mine);
     device->ops->release(device, gathered);
@@ -84,19 +118,16 @@ static tsr_status warm(nccl_transport *t, const tsr_grid *grid) {
     return status;
 }
 
+/* What fails here the others may wait for inside NCCL: it cannot be agreed on (TSR_ERR_MPI). */
 static tsr_status nccl_open(const tsr_grid *grid, tsr_device *device, tsr_transport **transport) {
     nccl_transport *t = calloc(1, sizeof *t);
-    if (!t) return tsr_fail(TSR_ERR_MEMORY, "no memory for a transport");
+    if (!t) return tsr_fail(TSR_ERR_MPI, "no memory for a transport");
     t->base = (tsr_transport){.ops = &tsr_transport_nccl, .device = device};
+    *transport = &t->base;
     tsr_status status = TSR_OK;
     for (int axis = 0; axis < TSR_AXIS_COUNT && status == TSR_OK; axis++) status = open_axis(t, grid, (tsr_axis)axis);
     if (status == TSR_OK) status = warm(t, grid);
-    if (status != TSR_OK) {
-        free(t); /* communicators stay: destroying them is collective */
-        return status;
-    }
-    *transport = &t->base;
-    return TSR_OK;
+    return status == TSR_OK ? TSR_OK : TSR_ERR_MPI; /* communicators stay: destroying them is collective */
 }
 
 static void nccl_close(tsr_transport *transport) {
@@ -115,4 +146,6 @@ const tsr_transport_ops tsr_transport_nccl = {
     .close = nccl_close,
     .all_gather = nccl_all_gather,
     .reduce_scatter = nccl_reduce_scatter,
+    .look = nccl_look,
+    .abandon = nccl_abandon,
 };

@@ -54,7 +54,7 @@ static inline void tsr_signs_end(tsr_signs *signs, int lane, double seconds, dou
     atomic_fetch_add(&signs->lane[lane].ended, 1);
 }
 static inline void tsr_signs_step(tsr_signs *signs, const tsr_step *step) {
-    tsr_signs_begin(signs, step->lane, step->kind, step->operand);
+    tsr_signs_begin(signs, step->lane, step->kind, tsr_step_operand(step));
 }
 static inline void tsr_signs_step_done(tsr_signs *signs, const tsr_step *step, double seconds) {
     tsr_signs_end(signs, step->lane, seconds, step->lane == TSR_LANE_MULTIPLY ? step->flops : step->lane_bytes);

@@ -279,14 +279,16 @@ static tsr_status keep_signs(tsr_watch *w) {
     return TSR_OK;
 }
 
-/* Shared memory is asked for together, and refused together. */
+/* Without memory that MPI shares each rank watches itself. */
 static tsr_status share_signs(tsr_watch *w) {
     const tsr_world *world = w->world;
     const MPI_Aint bytes = is_leader(w) ? (MPI_Aint)world->local_ranks * (MPI_Aint)sizeof *w->signs : 0;
     MPI_Aint size;
     int unit;
-    if (MPI_Win_allocate_shared(bytes, 1, MPI_INFO_NULL, world->node, &w->signs, &w->window) != MPI_SUCCESS)
+    if (MPI_Win_allocate_shared(bytes, 1, MPI_INFO_NULL, world->node, &w->signs, &w->window) != MPI_SUCCESS) {
+        TSR_TRY(tsr_refused_together(world->node, "shared memory (MPI_Win_allocate_shared)"));
         return keep_signs(w);
+    }
     TSR_TRY(TSR_MPI(MPI_Win_shared_query(w->window, 0, &size, &unit, &w->signs)));
     memset(&w->signs[world->local_rank], 0, sizeof *w->signs);
     return TSR_MPI(MPI_Barrier(world->node));
@@ -402,20 +404,18 @@ void tsr_watch_leave(tsr_watch *w) {
     if (w->leaders == MPI_COMM_NULL) free_watch(w); /* else messages may come that were asked for */
 }
 
-void tsr_watch_end(tsr_watch *w) {
-    if (!w) return;
-    if (w->leaders != MPI_COMM_NULL) MPI_Comm_free(&w->leaders);
-    if (w->window != MPI_WIN_NULL) MPI_Win_free(&w->window);
+tsr_status tsr_watch_end(tsr_watch *w) {
+    if (!w) return TSR_OK;
+    tsr_status status = w->leaders != MPI_COMM_NULL ? TSR_MPI(MPI_Comm_free(&w->leaders)) : TSR_OK;
+    if (status == TSR_OK && w->window != MPI_WIN_NULL) status = TSR_MPI(MPI_Win_free(&w->window));
     free_watch(w);
+    return status;
 }
 
-void tsr_watch_close(tsr_watch *w) {
-    if (!w) return;
+tsr_status tsr_watch_close(tsr_watch *w) {
+    if (!w) return TSR_OK;
     stop(w);
-    if (!w->world->kept_watch) {
-        tsr_watch_end(w);
-        return;
-    }
+    if (!w->world->kept_watch) return tsr_watch_end(w);
     *w->world->kept_watch = w;
-    MPI_Barrier(w->world->node); /* nobody looks at signs that the next run changes */
+    return TSR_MPI(MPI_Barrier(w->world->node)); /* nobody looks at signs that the next run changes */
 }

@@ -23,10 +23,11 @@ typedef struct tsr_watch tsr_watch;
 tsr_status tsr_watch_open(const tsr_world *world, const tsr_watch_options *options, tsr_watch **watch);
 /* Local. Where this rank's lanes and phases sign; NULL without a watch. */
 tsr_signs *tsr_watch_signs(tsr_watch *watch);
-void tsr_watch_close(tsr_watch *watch); /* Collective. NULL is fine. A world that keeps one has it from now on */
+/* Collective. NULL is fine. A world that keeps one has it from now on. */
+tsr_status tsr_watch_close(tsr_watch *watch);
 /* Local, after a failure that all ranks agreed on. NULL is fine. What was opened collectively stays until MPI ends. */
 void tsr_watch_leave(tsr_watch *watch);
 /* Collective, before the world is left. Ends one that it kept, while nothing runs. NULL is fine. */
-void tsr_watch_end(tsr_watch *watch);
+tsr_status tsr_watch_end(tsr_watch *watch);
 
 #endif

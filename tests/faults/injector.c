@@ -1,6 +1,6 @@
 /* Loaded before the C library (LD_PRELOAD): lets the Nth call of one family of functions fail, once or from then on,
  * in one rank of one program, and counts the calls of all families. The environment chooses:
- *   TSR_FAULT_REPORT   file that receives the `report` below, written as the calls come
+ *   TSR_FAULT_REPORT   file that receives the report of injector.h, written as the calls come
  *   TSR_FAULT_PROGRAM  name of the executable that is meant, such as tessera
  *   TSR_FAULT_RANK     its rank (OMPI_COMM_WORLD_RANK; 0 without a launcher)
  *   TSR_FAULT_FAMILY   number of the family in the list below; without it calls are counted and none fails
@@ -32,43 +32,13 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* name, whether calls of libraries are left out. The driver reads the order here: injection.py. */
-#define FAMILIES(X)                                                                                                    \
-    X(open, true)                                                                                                      \
-    X(openat, true)                                                                                                    \
-    X(pread, false)                                                                                                    \
-    X(pwrite, false)                                                                                                   \
-    X(ftruncate, false)                                                                                                \
-    X(fallocate, false)                                                                                                \
-    X(fsync, false)                                                                                                    \
-    X(rename, false)                                                                                                   \
-    X(unlink, false)                                                                                                   \
-    X(stat, true)                                                                                                      \
-    X(mmap, false)                                                                                                     \
-    X(malloc, true)                                                                                                    \
-    X(posix_memalign, false)                                                                                           \
-    X(pthread_create, false)                                                                                           \
-    X(h5_write, false)                                                                                                 \
-    X(h5_close, false)
-
-enum {
-#define X(name, own) of_##name,
-    FAMILIES(X)
-#undef X
-        FAMILY_COUNT
-};
+#include "tests/faults/injector.h"
 
 static const bool is_own[] = {
 #define X(name, own) own,
     FAMILIES(X)
 #undef X
 };
-
-typedef struct {
-    _Atomic uint64_t calls[32];
-    _Atomic uint64_t fired;
-    char function[64], caller[256]; /* of the first that failed */
-} report;
 
 static atomic_bool in_main;
 
@@ -78,7 +48,7 @@ static struct {
     bool stays;
     uint64_t call;
     uintptr_t text[2]; /* the executable's own code */
-    report *to;
+    tsr_fault_report *to;
 } the;
 
 static int64_t number_of(const char *name, int64_t otherwise) {
@@ -114,11 +84,11 @@ static int look(void) {
     if (!file || !is_program(getenv("TSR_FAULT_PROGRAM"))) return 2;
     if (number_of("OMPI_COMM_WORLD_RANK", 0) != number_of("TSR_FAULT_RANK", 0)) return 2;
     const long fd = syscall(SYS_openat, AT_FDCWD, file, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-    if (fd < 0 || syscall(SYS_ftruncate, fd, (long)sizeof(report)) != 0) return 2;
-    const long at = syscall(SYS_mmap, NULL, sizeof(report), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0L);
+    if (fd < 0 || syscall(SYS_ftruncate, fd, (long)sizeof(tsr_fault_report)) != 0) return 2;
+    const long at = syscall(SYS_mmap, NULL, sizeof(tsr_fault_report), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0L);
     syscall(SYS_close, fd);
     if (at < 0 && at > -4096) return 2;
-    the.to = (report *)at;
+    the.to = (tsr_fault_report *)at;
     the.family = (int)number_of("TSR_FAULT_FAMILY", -1);
     the.call = (uint64_t)number_of("TSR_FAULT_CALL", 1);
     the.stays = number_of("TSR_FAULT_STAYS", 0) != 0;
@@ -164,8 +134,7 @@ static void note_first(const char *function, uintptr_t caller) {
     snprintf(the.to->caller, sizeof the.to->caller, "%s+0x%zx", object, offset);
 }
 
-/* Counts a call; true when it is to fail, with the error in errno. */
-static bool fails(int family, const char *function, const void *return_address) {
+bool tsr_fault_fails(int family, const char *function, const void *return_address) {
     const uintptr_t caller = (uintptr_t)return_address;
     if (!is_meant()) return false;
     const bool is_own_call = caller >= the.text[0] && caller < the.text[1];
@@ -176,13 +145,6 @@ static bool fails(int family, const char *function, const void *return_address) 
     errno = the.error;
     return true;
 }
-
-#define FAILS(family) fails(of_##family, __func__, __builtin_return_address(0))
-
-/* The function that this one stands before. */
-#define NEXT(type, name, ...)                                                                                          \
-    static type (*next)(__VA_ARGS__);                                                                                  \
-    if (!next) *(void **)&next = dlsym(RTLD_NEXT, #name)
 
 /* ---- where counting begins ----------------------------------------------------------------
  * What the linker made the program's entry calls, with main(). */

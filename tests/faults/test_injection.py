@@ -88,37 +88,47 @@ def write_report(rows):
                          + ", ".join(f"{name} {number}" for name, number in zip(HEADER[3:], total)) + ".", page)
 
 
-def main():
+def make_parser():
     parser = argparse.ArgumentParser()
-    parser.add_argument("program"), parser.add_argument("mpirun"), parser.add_argument("injector")
     parser.add_argument("--all", action="store_true"), parser.add_argument("--report", action="store_true")
     parser.add_argument("--scenes", default=""), parser.add_argument("--families", default="")
     parser.add_argument("--programs", default="")
     parser.add_argument("--ranks", type=int, default=0)
     parser.add_argument("--count", type=int, default=200)
     parser.add_argument("--workers", type=int, default=2)
-    options = parser.parse_args()
+    return parser
+
+
+def run_cases(bench, scenes, placements, options):
+    """Runs what was asked for; True when something went wrong."""
     seed = int(os.environ.get("TSR_FAULT_SEED", "12"))
-    bench = injection.Bench(options.program, options.mpirun, options.injector)
+    began = time.monotonic()
+    scenes = [scene for scene in scenes if re.search(options.scenes, scene.name)]
+    placements = [place for place in placements if options.ranks in (0, place.ranks)
+                  and re.fullmatch(options.programs or ".*", place.program)]
+    there = [case for case in bench.cases(scenes, placements, options.workers)
+             if re.fullmatch(options.families or ".*", case.fault.family)]
+    cases = there if options.all else sample(there, options.count, seed)
+    mended = [case for case in there if known.is_mended(case)] if not options.all else []
+    cases = mended + [case for case in cases if case not in mended]
+    print(f"{len(cases)} of {len(there)} failures, TSR_FAULT_SEED={seed}", flush=True)
+    counts = run_all(bench, cases, options.workers)
+    rows = table_of(counts, there)
+    print_table(rows)
+    wrong = sum(row[-1] for row in rows)
+    print(f"{wrong} wrong ends of {len(cases)}, {time.monotonic() - began:.0f} s")
+    if options.report:
+        write_report(rows)
+    return wrong > 0 or not cases
+
+
+def main():
+    parser = make_parser()
+    parser.add_argument("program"), parser.add_argument("mpirun"), parser.add_argument("injector")
+    options = parser.parse_args()
+    bench = injection.Bench(options.program, options.mpirun, {"LD_PRELOAD": options.injector})
     try:
-        began = time.monotonic()
-        scenes = [scene for scene in injection.make_scenes() if re.search(options.scenes, scene.name)]
-        placements = [place for place in injection.PLACEMENTS if options.ranks in (0, place.ranks)
-                      and re.fullmatch(options.programs or ".*", place.program)]
-        there = [case for case in bench.cases(scenes, placements, options.workers)
-                 if re.fullmatch(options.families or ".*", case.fault.family)]
-        cases = there if options.all else sample(there, options.count, seed)
-        mended = [case for case in there if known.is_mended(case)] if not options.all else []
-        cases = mended + [case for case in cases if case not in mended]
-        print(f"{len(cases)} of {len(there)} failures, TSR_FAULT_SEED={seed}", flush=True)
-        counts = run_all(bench, cases, options.workers)
-        rows = table_of(counts, there)
-        print_table(rows)
-        wrong = sum(row[-1] for row in rows)
-        print(f"{wrong} wrong ends of {len(cases)}, {time.monotonic() - began:.0f} s")
-        if options.report:
-            write_report(rows)
-        sys.exit(1 if wrong or not cases else 0)
+        sys.exit(1 if run_cases(bench, injection.make_scenes(), injection.PLACEMENTS, options) else 0)
     finally:
         bench.close()
 

@@ -44,8 +44,10 @@ static tsr_status open_context(MPI_Comm comm, const tessera_open_options *option
     if (status == TSR_OK) status = tsr_kept_open(&t->kept);
     status = tsr_agree(world.comm, status);
     if (status != TSR_OK) {
-        tsr_share_message(world.comm);
-        tsr_world_leave(&world);
+        if (!tsr_ends_job(&world, status)) { /* else what is collective goes with the process */
+            tsr_share_message(world.comm);
+            (void)tsr_world_leave(&world);
+        }
         if (t) tsr_kept_close(t->kept);
         free(t);
         return status;
@@ -69,15 +71,22 @@ int tessera_open_fortran(int comm, const tessera_open_options *options, tessera_
     return tessera_open(MPI_Comm_f2c((MPI_Fint)comm), options, context);
 }
 
+void tsr_context_end_job(const tessera_context *t, tsr_status status) {
+    if (t->caller) return;
+    if (t->abort_job) t->abort_job(t->abort_context, tsr_status_exit_code(status), tsr_message());
+    tsr_abort(&t->world, status);
+}
+
 void tessera_close(tessera_context *t) {
     if (!t) return;
     tsr_describer_close(&t->describer);
     int ended = 0;
-    MPI_Finalized(&ended);
-    if (!ended) tsr_watch_end(t->watch);
-    if (!t->caller) tsr_world_leave(&t->world);
+    tsr_status status = TSR_MPI(MPI_Finalized(&ended));
+    if (status == TSR_OK && !ended) status = tsr_watch_end(t->watch);
+    if (status == TSR_OK && !t->caller) status = tsr_world_leave(&t->world);
     for (void *memory; t->kept && (memory = tsr_kept_any(t->kept));) tessera_release(t, memory);
     tsr_kept_close(t->kept);
+    if (tsr_ends_job(&t->world, status)) tsr_context_end_job(t, status);
     free(t);
 }
 

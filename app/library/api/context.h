@@ -40,6 +40,10 @@ struct tessera_context {
 /* A context over the program's world, which is not owned, as its caller; nothing to close. */
 tessera_context tsr_context_over(const tsr_world *world, const tsr_caller *caller);
 
+/* Local. This rank alone failed, and others may wait for it (tsr_ends_job): ends the job. The program does that by
+ * itself: then it returns. */
+void tsr_context_end_job(const tessera_context *t, tsr_status status);
+
 /* record_handle.c: the record that tessera.h hands out. */
 /* Collective. A record on every rank of rank 0's `json`; TSR_ERR_MEMORY where there is no room, or no `json`. */
 tsr_status tsr_record_handle_make(const tsr_world *world, const char *json, tessera_record **record);

@@ -3,6 +3,38 @@
 
 #include <string.h>
 
+/* Before the process ends. */
+static void say_failed(const tsr_world *world, const tsr_guard *guard, tsr_run_log *log, tsr_status status) {
+    char message[2400];
+    const char *text = *tsr_message() ? tsr_message() : tsr_status_text(status);
+    if (guard && guard->wait) guard->wait();
+    if (log->special) return; /* its reader may be waited for */
+    if (world->ranks > 1) snprintf(message, sizeof message, "rank %d on %s: %s", world->rank, world->host, text);
+    else snprintf(message, sizeof message, "%s", text);
+    (void)tsr_run_log_fail(log, status, message);
+}
+
+static void say_in_place(void) {
+    char message[2400];
+    if (strstr(tsr_message(), " in place, but ")) return; /* who published it said so */
+    snprintf(message, sizeof message, "the output is in place, but %s", tsr_message());
+    tsr_message_set(message);
+}
+
+/* A failure that all know of is rank 0's to tell. */
+static void leave(const tsr_world *world, const tsr_guard *guard, tsr_run_log *log, tsr_status status) {
+    if (tsr_ends_job(world, status)) {
+        tsr_job_log_give_up(world, guard, log, status);
+    } else if (status != TSR_OK && world->rank == 0) {
+        const char *text = *tsr_message() ? tsr_message() : tsr_status_text(status);
+        if (tsr_run_log_fail(log, status, text) != TSR_OK)
+            tsr_warn(world->warnings, "the log '%s' could not be replaced: it does not say that this run failed",
+                     tsr_text_file_is_output(log->file) ? "-" : log->file);
+        if (status == TSR_ERR_MPI && log->in_place) say_in_place();
+    }
+    tsr_run_log_free(log);
+}
+
 tsr_status tsr_job_log_open(const tsr_world *world, const tsr_guard *guard, const char *file, const char *command,
                             tsr_run_log *log) {
     char started[TSR_STARTED_CHARS] = "";
@@ -13,12 +45,13 @@ tsr_status tsr_job_log_open(const tsr_world *world, const tsr_guard *guard, cons
     status = tsr_agree(world->comm, status); /* before the file says "running", which nobody would end */
     if (status == TSR_OK) status = tsr_agree(world->comm, world->rank == 0 ? tsr_run_log_start(log) : TSR_OK);
     if (status == TSR_OK && file && guard && guard->log) guard->log(log);
-    else if (status != TSR_OK) tsr_run_log_free(log);
+    if (status != TSR_OK) leave(world, guard, log, status);
     return status;
 }
 
 bool tsr_job_log_done(const tsr_world *world, const tsr_guard *guard, tsr_run_log *log, const char *what,
                       void (*members)(const void *context, FILE *to), const void *context) {
+    log->in_place = true;
     const bool done = tsr_run_log_done(log, members, context) == TSR_OK;
     if (!done && tsr_text_file_is_output(log->file)) {
         log->unsaid = true; /* tsr_job_said fails */
@@ -33,23 +66,12 @@ bool tsr_job_log_done(const tsr_world *world, const tsr_guard *guard, tsr_run_lo
 }
 
 void tsr_job_log_give_up(const tsr_world *world, const tsr_guard *guard, tsr_run_log *log, tsr_status status) {
-    char message[2400];
-    const char *text = *tsr_message() ? tsr_message() : tsr_status_text(status);
-    if (guard && guard->wait) guard->wait();
-    if (log->special) return; /* its reader may be waited for */
-    if (world->ranks > 1) snprintf(message, sizeof message, "rank %d on %s: %s", world->rank, world->host, text);
-    else snprintf(message, sizeof message, "%s", text);
-    (void)tsr_run_log_fail(log, status, message);
+    say_failed(world, guard, log, status);
+    if (log->in_place || (guard && guard->is_in_place && guard->is_in_place())) say_in_place();
 }
 
 void tsr_job_log_close(const tsr_world *world, const tsr_guard *guard, tsr_run_log *log, tsr_status status) {
     if (guard && guard->wait) guard->wait();
-    if (status != TSR_OK && world->rank == 0) {
-        const char *text = *tsr_message() ? tsr_message() : tsr_status_text(status);
-        if (tsr_run_log_fail(log, status, text) != TSR_OK)
-            tsr_warn(world->warnings, "the log '%s' could not be replaced: it does not say that this run failed",
-                     tsr_text_file_is_output(log->file) ? "-" : log->file);
-    }
+    leave(world, guard, log, status);
     if (guard && guard->release) guard->release();
-    tsr_run_log_free(log);
 }

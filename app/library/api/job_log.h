@@ -18,20 +18,23 @@ typedef struct {
     /* While `drain`, who is asked to end the process leaves that to the run; and whether somebody was asked. */
     void (*drain)(bool drain);
     bool (*asked)(void);
+    /* This process ends: removes the output's temporary file, where it is still there. True: the output is in place. */
+    bool (*is_in_place)(void);
 } tsr_guard;
 
 /* Collective, the same status on every rank. Rank 0 writes "running". `file` may be NULL; it must live until the log is
  * closed, and the log may not move. */
 tsr_status tsr_job_log_open(const tsr_world *world, const tsr_guard *guard, const char *file, const char *command,
                             tsr_run_log *log);
-/* Local. This rank fails while others may be inside communication: says so in the log, before tsr_abort. */
+/* Local. This rank fails while others may be inside communication: says so in the log, before tsr_abort. Where the
+ * output is in place by then the log says so already, and the message does from here on. */
 void tsr_job_log_give_up(const tsr_world *world, const tsr_guard *guard, tsr_run_log *log, tsr_status status);
 /* Local, rank 0: the output, "C", is in place. Writes the final record and releases the guard. A log that
  * cannot be replaced goes on saying that the run is under way: a warning, no reason to fail. Returns false then. Where
  * it is to go to standard output tsr_job_said fails. */
 bool tsr_job_log_done(const tsr_world *world, const tsr_guard *guard, tsr_run_log *log, const char *what,
                       void (*members)(const void *context, FILE *to), const void *context);
-/* Collective, with the status all ranks agreed on. */
+/* Collective, with the status all ranks agreed on. A rank that ends the job (tsr_ends_job) comes here alone. */
 void tsr_job_log_close(const tsr_world *world, const tsr_guard *guard, tsr_run_log *log, tsr_status status);
 
 #endif

@@ -268,7 +268,9 @@ static tsr_status run_and_watch(call *x) {
     pthread_cond_destroy(&x->moved);
     pthread_condattr_destroy(&clock);
     tsr_message_set(x->message);
+    if (tsr_ends_job(&x->world, x->status)) return x->status;
     const tsr_status spread = tsr_spread_close(&x->spread);
+    if (tsr_ends_job(&x->world, spread)) return spread; /* also where all know that the run failed */
     return x->status != TSR_OK ? x->status : spread;
 }
 
@@ -342,7 +344,8 @@ done:
     if (x) free(x->text);
     free(x);
     atomic_flag_clear(&busy);
-    if (status != TSR_OK) tsr_share_message(t->world.comm);
+    if (tsr_ends_job(&t->world, status)) tsr_context_end_job(t, status);
+    else if (status != TSR_OK && status != TSR_ERR_MPI) tsr_share_message(t->world.comm);
     return status;
 }
 

@@ -2,9 +2,11 @@
 import json
 import os
 import signal
+import subprocess
 import time
 
-from lib import fails, integers, leftovers, main, np, ranks_of, read, run, start_long_run, write
+from lib import (ENVIRONMENT, command_line, fails, integers, leftovers, main, np, ranks_of, read, run, start_long_run,
+                 write)
 
 SLOW = os.environ["TSR_SLOW_READ_LIBRARY"]
 NODES = os.environ["TSR_FAILING_READ"]
@@ -57,9 +59,9 @@ def test_suspended_job():
     assert process.wait(timeout=60) == 75, end(process)
 
 
-def multiply(*options, slow, milliseconds, code=0):
+def multiply(*options, slow, milliseconds, code=0, timeout=60):
     return run("multiply", "slow.h5", "b.h5", "-o", "c.h5", "--device", "cpu", "--grid", "2x1", "--quiet", "--force",
-               *options, ranks=2, code=code, environment={"LD_PRELOAD": SLOW, slow: str(milliseconds)})
+               *options, ranks=2, code=code, timeout=timeout, environment={"LD_PRELOAD": SLOW, slow: str(milliseconds)})
 
 
 def test_slow_files():
@@ -77,6 +79,37 @@ def test_slow_files():
     assert not leftovers() and not os.path.exists("c.h5")
     result = multiply("--stall-timeout", "0", slow="TSR_SLOW_DATA", milliseconds=1500)
     assert "waited" not in result.err and np.array_equal(read("c.h5"), a @ b), result
+
+
+def test_straggler():
+    """A rank whose reads take five times as long as those of others is named while the job runs, once."""
+    a, b = integers(300, 4000), integers(4000, 200)
+    write("slow.h5", a), write("b.h5", b)
+    command = command_line(["multiply", "slow.h5", "b.h5", "-o", "new.h5", "--device", "cpu", "--grid", "3x1",
+                            "--panel", "400", "--quiet", "--stall-timeout", "0.5"], 3)
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+                               env=dict(ENVIRONMENT, LD_PRELOAD=SLOW, TSR_SLOW_EACH="5"), start_new_session=True)
+    said, under_way = [], []
+    for line in process.stderr:
+        said.append(line)
+        under_way.append(not os.path.exists("new.h5"))
+    assert process.wait(timeout=60) == 0, said
+    named = [i for i, line in enumerate(said) if "is slow" in line]
+    assert len(named) == 1 and under_way[named[0]], said
+    assert "rank 1 on " in said[named[0]] and "its read lane makes" in said[named[0]], said
+    assert np.array_equal(read("new.h5"), a @ b)
+
+
+def test_three_minutes():
+    """With the limits that are chosen without an option: only where there is time for it."""
+    if "TSR_THREE_MINUTES" not in os.environ:
+        return
+    a, b = integers(300, 400), integers(400, 200)
+    write("slow.h5", a), write("b.h5", b)
+    result = multiply(slow="TSR_SLOW_DATA", milliseconds=180000, timeout=300)
+    warnings = [line for line in result.err.splitlines() if "has waited for" in line]
+    assert len(warnings) == 1 and "rank 1 on " in warnings[0] and "for 6" in warnings[0], result
+    assert np.array_equal(read("c.h5"), a @ b)
 
 
 def test_values():
