@@ -32,7 +32,7 @@ MENDED_TOGETHER = [
 # What ends badly and is not mended yet, as patterns of what the tests print: docs/reliability.md, section "Known". It
 # is shown and counted; whatever else ends badly fails the test.
 # Open MPI 4 seems to end the other ranks without a signal: what rank 0 makes at that moment stays.
-KNOWN = [r"mpi EIO .*(left behind: .'(run.json|.c.h5).tessera|the log says: running)"]
+KNOWN = [r"3 rank.*: (mpi|nccl) EIO .*(left behind: .'(run.json|.c.h5).tessera|the log says: running)"]
 
 
 def is_mended(case):
