@@ -62,6 +62,7 @@ typedef struct {
     int64_t panel;                    /* k of one step; 0: auto */
     const tsr_schedule_ops *schedule; /* NULL: auto */
     bool check;                       /* products on the device (kernels/check) */
+    bool reproducible;                /* the kernel is TSR_REPRODUCIBLE_KERNEL, and the plan keeps to its blocks */
 } tsr_run_engine;
 
 /* Bytes, or where these are 0 a share of what is free. */

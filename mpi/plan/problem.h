@@ -59,9 +59,9 @@ typedef struct {
     /* Products of one shape, whose matrices lie one below the other: m and the rows of operands are those of all, C is
      * cut between products alone, and k is one's. 0 and 1: one product */
     int64_t batch;
-    /* Launches begin and end at multiples of these, or at the end of C and of k: a kernel that defines its sums for such
-     * blocks makes the same ones however C is cut (tsr_problem_fix_blocks). Then unit_m and unit_n are multiples, or all
-     * of m and n, and one rank adds all of k. 0, 0, 0: anywhere */
+    /* Launches begin and end at multiples of these, or at the end of C and of k: a kernel that defines its sums for
+     * such blocks makes the same ones however C is cut (tsr_problem_fix_blocks). Then unit_m and unit_n are multiples,
+     * or all of m and n, and one rank adds all of k. 0, 0, 0: anywhere */
     tsr_extents blocks;
 } tsr_problem;
 
