@@ -257,6 +257,11 @@ const tsr_option tsr_option_shuffle = {
     .name = "shuffle",
     .help = "Sort the bytes of a chunk by their significance before compression, which then saves more",
     .read = tsr_read_flag};
+const tsr_option tsr_option_reproducible = {
+    .name = "reproducible",
+    .help = "C has the same bytes on any ranks, grid, panels, memory and device: by the kernel exact, k is not split",
+    .read = tsr_read_flag};
+
 const tsr_option tsr_option_checksum = {
     .name = "checksum",
     .help = "Keep a checksum with each chunk (fletcher32): whoever reads a changed one gets an error",

@@ -48,6 +48,8 @@ extern const tsr_option tsr_option_machine;     /* const char *, a file (mpi/pla
 extern const tsr_option tsr_option_product;      /* tsr_product_shape */
 extern const tsr_option tsr_option_operand_type; /* tsr_dtype: one that is multiplied, f32 */
 extern const tsr_option tsr_option_distribution; /* tsr_fill_kind, uniform */
+/* bool: the sums of C are defined whatever runs them (app/library/reproducible.h) */
+extern const tsr_option tsr_option_reproducible;
 
 /* C (m × n) = A (m × k) B (k × n). */
 typedef struct {

@@ -10,6 +10,7 @@
 
 #include "app/bench/bench.h"
 #include "app/bench/bench_product.h"
+#include "app/library/reproducible.h"
 #include "io/record/trace_file.h"
 #include "io/text/text_file.h"
 #include "mpi/ranks/rank_device.h"
@@ -78,6 +79,7 @@ static const tsr_option options[] = {
     {.shared = &tsr_option_device, .field = AT(engine.device)},
     {.shared = &tsr_option_accuracy, .field = AT(engine.accuracy)},
     {.shared = &tsr_option_kernel, .initial = "auto", .field = AT(engine.kernel)},
+    {.shared = &tsr_option_reproducible, .field = AT(engine.reproducible)},
     {.shared = &tsr_option_grid, .field = AT(engine.grid)},
     {.shared = &tsr_option_panel, .field = AT(engine.panel)},
     {.shared = &tsr_option_memory, .field = AT(limits.memory)},
@@ -105,7 +107,8 @@ static const tsr_option options[] = {
     {0}};
 
 static tsr_status check_options(void *to) {
-    const tsr_bench_multiply_options *o = to;
+    tsr_bench_multiply_options *o = to;
+    if (o->engine.reproducible) TSR_TRY(tsr_reproducible_take(&o->engine.kernel));
     if (o->json && o->trace && strcmp(o->json, "-") == 0 && strcmp(o->trace, "-") == 0)
         return tsr_fail(TSR_ERR_USAGE, "--json - and --trace -: only one of them can go to standard output; "
                                        "name a file for the other");
@@ -150,7 +153,9 @@ static tsr_status make_problem(tsr_bench_multiply_run *b) {
     }
     TSR_TRY(tsr_problem_make(first, second, NULL, tsr_real(1), tsr_real(0), &b->job.problem));
     b->job.problem.c_path = path;
-    return o->gram ? tsr_problem_take_gram(&b->job.problem, TSR_TRIANGLE_FULL) : TSR_OK;
+    if (o->gram) TSR_TRY(tsr_problem_take_gram(&b->job.problem, TSR_TRIANGLE_FULL));
+    if (o->engine.reproducible) tsr_reproducible_cut(&b->job.problem);
+    return TSR_OK;
 }
 
 static tsr_status open_executor(tsr_bench_multiply_run *b) {

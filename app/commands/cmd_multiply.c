@@ -87,6 +87,7 @@ static const tsr_option options[] = {
      SWITCH(healthy)},
     {.shared = &tsr_option_accuracy, TEXT(accuracy)},
     {.shared = &tsr_option_kernel, TEXT(kernel)},
+    {.shared = &tsr_option_reproducible, SWITCH(reproducible)},
     {.shared = &tsr_option_grid, TEXT(grid)},
     {.shared = &tsr_option_panel, .field = AT(options.panel)},
     {.shared = &tsr_option_memory, TEXT(memory)},

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "app/bench/bench.h"
+#include "app/library/reproducible.h"
 #include "app/tessera_options.h"
 #include "io/text/text.h"
 #include "io/text/text_file.h"
@@ -21,7 +22,7 @@ typedef struct {
     tsr_product_shape shape;
     int64_t ranks, panel;
     tsr_dtype type;
-    bool on_disk, scaling;
+    bool on_disk, scaling, reproducible;
     const char *machine, *json; /* not owned */
     tsr_memory_limit memory, host_memory;
     int grid[3];
@@ -72,6 +73,7 @@ static const tsr_option options[] = {
     {.shared = &tsr_option_grid, .help = "Ranks over m, n and k, or auto", .field = AT(grid)},
     {.shared = &tsr_option_panel, .help = "k of one step", .field = AT(panel)},
     {.shared = &tsr_option_schedule, .field = AT(schedule)},
+    {.shared = &tsr_option_reproducible, .field = AT(reproducible)},
     {.help = "What it shows", .group = 3},
     {.name = "scaling",
      .help = "Also predict it on 1, 2, 4, ... GPUs, up to --ranks",
@@ -131,8 +133,9 @@ static tsr_status make_problem(const plan_options *o, tsr_problem *problem) {
     TSR_TRY(tsr_bytes_checked(o->shape.k, o->shape.n, TSR_ELEMENT_BYTES_MAX, &bytes));
     TSR_TRY(tsr_bytes_checked(o->shape.m, o->shape.n, TSR_ELEMENT_BYTES_MAX, &bytes));
     TSR_TRY(tsr_problem_make(a, b, NULL, tsr_real(1), tsr_real(0), problem));
-    problem->input = tsr_dtype_part(o->type);
+    problem->input = o->reproducible ? problem->type : tsr_dtype_part(o->type);
     problem->c_on_disk = o->on_disk;
+    if (o->reproducible) tsr_reproducible_cut(problem);
     return TSR_OK;
 }
 
@@ -261,6 +264,7 @@ static void print_json(const answer *a, FILE *to) {
             "], \"panel\": %" PRId64 ", \"strip\": %" PRId64,
             plan->blocks_m, plan->blocks_n, plan->block_m, plan->block_n, plan->panel, plan->strip);
     fprintf(to, ", \"schedule\": \"%s\"", plan->schedule->name);
+    if (o->reproducible) fprintf(to, ", \"reproducible\": true");
     json_whole(to, "device_bytes", plan->device_bytes);
     json_whole(to, "host_bytes", plan->host_bytes);
     fprintf(to, ",\n  \"lanes\": {");

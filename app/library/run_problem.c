@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "app/library/inputs.h"
+#include "app/library/reproducible.h"
 #include "app/library/run_state.h"
 #include "app/verify/rounded.h"
 #include "io/output/output_chunks.h"
@@ -123,15 +124,15 @@ static tsr_status find_products(tsr_run *run, const tsr_run_product *product) {
 }
 
 /* A stack of matrices times one is a product of all its rows, where these and C's follow each other in their files.
- * Returns how many matrices became one. */
+ * Blocks of reproducible sums are each product's own. Returns how many matrices became one. */
 static int64_t join_rows(tsr_run *run, const tsr_run_target *target) {
     tsr_products *products = &run->products;
     tsr_store_desc *left = &run->from.a;
     const bool bytes = run->io == TSR_IO_AUTO || run->io == TSR_IO_DIRECT;
     const bool contiguous = target->chunk_rows == 0 && !target->compress.how && !target->shuffle;
     const int64_t count = products->count;
-    if (count <= 1 || run->from.b.matrices != 1 || run->problem.add_c0 || !bytes || !contiguous ||
-        products->transpose_left || products->row_dropped || !tsr_store_can_join(left))
+    if (count <= 1 || run->engine.reproducible || run->from.b.matrices != 1 || run->problem.add_c0 || !bytes ||
+        !contiguous || products->transpose_left || products->row_dropped || !tsr_store_can_join(left))
         return 1;
     tsr_store_join(left);
     if (tsr_run_in_memory(run, TSR_RUN_C)) tsr_store_join(&run->output.desc);
@@ -266,6 +267,7 @@ static tsr_status make_problem(tsr_run *run, const tsr_run_product *product, con
     run->problem.unit_n = tsr_max(1, run->spec.chunk_cols);
     const bool stack = is_stack(run, target);
     TSR_TRY(find_gram(run, product, stack));
+    if (run->engine.reproducible) tsr_reproducible_cut(&run->problem);
     if (!stack) return TSR_OK;
     run->problem.operand[TSR_OPERAND_A].common = run->from.a.matrices == 1;
     run->problem.operand[TSR_OPERAND_B].common = run->from.b.matrices == 1;

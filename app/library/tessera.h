@@ -182,6 +182,10 @@ typedef struct {
     int checksum; /* fletcher32 with each chunk of C, which needs `chunk` or `compress` */
     int digest;   /* of C, into the record */
     int healthy;  /* a GPU that reports errors of its memory or is throttled: a failure, where it else is a warning */
+
+    /* C has the same bytes on any number of ranks, with any grid, panel and memory, on GPUs and the CPU: by the kernel
+     * "exact", and k is not split. Of files, `digest` is on. */
+    int reproducible;
 } tessera_multiply_options;
 
 /* The defaults, of the caller's size. */

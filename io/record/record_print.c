@@ -282,6 +282,7 @@ void tsr_record_print(const tsr_run_record *record, const char *log, FILE *to) {
     print_text(to, "products", record->product_check);
     print_text(to, "check", record->check);
     if (record->digest[0]) print_text(to, "digest", record->digest);
+    if (record->reproducible[0]) print_text(to, "same bytes", record->reproducible);
     print_name(to, "C", record->c.name);
     print_name(to, "log", log);
     print_time(record, to);

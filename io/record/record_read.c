@@ -215,6 +215,7 @@ static void take_run(const tsr_found_fields *found, tsr_run_record *r) {
     take_text(found, "check", r->check, sizeof r->check);
     take_text(found, "product_check", r->product_check, sizeof r->product_check);
     take_text(found, "digest", r->digest, sizeof r->digest);
+    take_text(found, "reproducible", r->reproducible, sizeof r->reproducible);
 }
 
 tsr_status tsr_record_take(const tsr_found_fields *run, const tsr_found_fields *ranks, int rank_count,

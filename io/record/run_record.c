@@ -194,6 +194,7 @@ void tsr_run_record_fields(const tsr_run_record *r, const tsr_field_sink *sink, 
     for (int i = 0; i < r->ranks; i++) overflows += r->rank_records[i].overflows;
     sink->integer(to, "overflows", overflows);
     if (r->digest[0]) sink->text(to, "digest", r->digest, 0);
+    if (r->reproducible[0]) sink->text(to, "reproducible", r->reproducible, 0);
 }
 
 /* ---- JSON ------------------------------------------------------------------------------------ */

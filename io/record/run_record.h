@@ -114,6 +114,7 @@ typedef struct {
     char check[384];         /* "not run", or "PASSED …" / "FAILED …" with the numbers */
     char product_check[384]; /* of products on the device: the same */
     char digest[24];         /* of C (io/digest/digest.h); "": not asked for */
+    char reproducible[64];   /* how its sums are defined, whatever ran them; "": by how it ran */
     const tsr_rank_record *rank_records; /* ranks of them; not owned */
     const char *warnings;                /* a line each (io/text/warnings.h); NULL: none; not owned */
 } tsr_run_record;

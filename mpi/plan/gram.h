@@ -16,12 +16,16 @@ static inline int64_t tsr_plan_blocks(const tsr_plan *plan) {
     return plan->problem.gram ? plan->blocks_m * (plan->blocks_m + 1) / 2 : plan->blocks_m * plan->blocks_n;
 }
 
-/* Rows of a strip of a super-block on the diagonal, of `rows` on this rank: whole multiples of the kernel's tiles. */
+/* Where strips of a super-block on the diagonal may begin: at the kernel's tiles, or its blocks. */
+static inline int64_t tsr_gram_step(const tsr_plan *plan) {
+    return tsr_max(plan->resources.multiple, plan->problem.blocks.m);
+}
+
+/* Rows of such a strip, of `rows` on this rank. */
 static inline int64_t tsr_gram_strip(const tsr_plan *plan, int64_t rows) {
     const int64_t usual = plan->resources.host_memory ? TSR_GRAM_STRIP_HOST : TSR_GRAM_STRIP_DEVICE,
                   least = plan->resources.edge > 0 ? tsr_min(usual, plan->resources.edge) : usual;
-    return tsr_round_up(tsr_round_up(tsr_max(least, tsr_ceil_div(rows, TSR_GRAM_STRIPS)), least),
-                        plan->resources.multiple);
+    return tsr_round_up(tsr_round_up(tsr_max(least, tsr_ceil_div(rows, TSR_GRAM_STRIPS)), least), tsr_gram_step(plan));
 }
 
 /* The rows of a rank's part of a super-block on the diagonal that are also columns of it. */

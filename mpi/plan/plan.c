@@ -1,5 +1,6 @@
 /* Making a plan for a grid: super-blocks and panels that fit. plan_search.c chooses the grid. */
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "mpi/plan/gram.h"
@@ -70,7 +71,8 @@ static void choose_panel(tsr_plan *plan, int shrink) {
         int64_t wanted = res->host_memory ? PANELS_WANTED_HOST : PANELS_WANTED_DEVICE;
         int64_t panel = (int64_t)fmin(target / row, 1 << 20) / PANEL_STEP * PANEL_STEP;
         panel = tsr_max(PANEL_STEP, tsr_min(panel, tsr_round_up(tsr_ceil_div(k, wanted), PANEL_STEP)));
-        plan->panel = tsr_min(k, tsr_max(1, (int64_t)((double)panel * scale)));
+        const int64_t range = tsr_max(1, problem->blocks.k);
+        plan->panel = tsr_min(k, tsr_max(range, (int64_t)((double)panel * scale) / range * range));
     }
     const size_t sum = tsr_problem_sum_bytes(problem), out = tsr_dtype_bytes(problem->out);
     double out_row = (double)n * (double)(sum > out ? sum : out);
@@ -197,7 +199,11 @@ void tsr_plan_begin(const tsr_problem *problem, const tsr_resources *res, int p,
 tsr_status tsr_plan_refuse(const tsr_plan *plan) {
     const tsr_resources *res = &plan->resources;
     char need_device[32], have_device[32], need_host[32];
-    char have_host[32];
+    char have_host[32], advice[96] = ", or a smaller --panel";
+    if (plan->problem.blocks.k > 0)
+        snprintf(advice, sizeof advice,
+                 res->panel > plan->problem.blocks.k ? ", or --panel %lld" : "; --reproducible takes %lld of k at once",
+                 (long long)tsr_min(plan->problem.blocks.k, plan->panel));
     tsr_format_bytes(plan->device_bytes, need_device);
     tsr_format_bytes((double)res->device_limit, have_device);
     tsr_format_bytes(plan->host_bytes, need_host);
@@ -206,14 +212,12 @@ tsr_status tsr_plan_refuse(const tsr_plan *plan) {
         (res->host_memory && plan->host_bytes > (double)res->device_limit)) {
         double need = res->host_memory ? plan->host_bytes : plan->device_bytes;
         return tsr_fail(TSR_ERR_LIMIT,
-                        "the smallest plan needs %s of device memory a rank and has %s: use --memory %.0f or more, or "
-                        "a smaller --panel",
-                        res->host_memory ? need_host : need_device, have_device, need);
+                        "the smallest plan needs %s of device memory a rank and has %s: use --memory %.0f or more%s",
+                        res->host_memory ? need_host : need_device, have_device, need, advice);
     }
     return tsr_fail(TSR_ERR_LIMIT,
-                    "the smallest plan needs %s of host memory a rank and has %s: use --host-memory %.0f or more, or a "
-                    "smaller --panel",
-                    need_host, have_host, plan->host_bytes);
+                    "the smallest plan needs %s of host memory a rank and has %s: use --host-memory %.0f or more%s",
+                    need_host, have_host, plan->host_bytes, advice);
 }
 
 /* ---- what the schedule says ------------------------------------------------------------------ */

@@ -79,6 +79,12 @@ void tsr_plan_print_choices(const tsr_plan *plan, FILE *to) {
     if (x->input != x->type) fprintf(to, " from %s", tsr_dtype_name(x->input));
     fprintf(to, "\n");
     print_gram(plan, to);
+    if (x->blocks.k > 0)
+        fprintf(
+            to,
+            "reproducible   C is cut at multiples of %lld rows and %lld columns, k at multiples of %lld: ranks, grid, "
+            "panels and memory change no bit\n",
+            (long long)x->blocks.m, (long long)x->blocks.n, (long long)x->blocks.k);
     fprintf(to, "grid           %d x %d x %d over m, n, k: %d of %d ranks, schedule %s\n", plan->p, plan->q, plan->r,
             active, plan->resources.ranks, plan->schedule->name);
     fprintf(to, "super-blocks   %lld x %lld of at most %lld x %lld; %lld x %lld on a rank\n", (long long)plan->blocks_m,

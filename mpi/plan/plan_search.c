@@ -21,7 +21,8 @@ static void visit_grids(const tsr_problem *x, const tsr_resources *res, int64_t 
     for (int64_t p = 1; p <= p_most; p++) {
         int64_t q_most = tsr_min(res->ranks / p, tsr_max(1, x->n));
         for (int64_t q = 1; q <= q_most; q++) {
-            int64_t r_most = x->c_path == TSR_DATA_PATH_DEVICE ? 1 : tsr_min(res->ranks / (p * q), tsr_max(1, x->k));
+            const bool whole_k = x->c_path == TSR_DATA_PATH_DEVICE || x->blocks.k > 0;
+            int64_t r_most = whole_k ? 1 : tsr_min(res->ranks / (p * q), tsr_max(1, x->k));
             for (int64_t r = tsr_max(1, tsr_ceil_div(least, p * q)); r <= r_most; r++) {
                 tsr_plan_regrid(&candidate, (int)p, (int)q, (int)r);
                 visit(context, &candidate);
@@ -154,6 +155,21 @@ static tsr_status check_kept(const tsr_problem *x, const tsr_resources *res) {
         x->add_c0 ? "C0 is added" : "no C0 is added", (int)tsr_max(1, res->grid[2]));
 }
 
+/* Ranges of k are added in their order, from the first on, and panels are whole ranges. */
+static tsr_status check_blocks(const tsr_problem *x, const tsr_resources *res) {
+    const int64_t range = x->blocks.k;
+    if (range == 0) return TSR_OK;
+    if (res->grid[2] > 1)
+        return tsr_fail(TSR_ERR_USAGE,
+                        "--grid %dx%dx%d: --reproducible adds the parts of k in their order, on one rank: use --grid "
+                        "%dx%dx1, or leave it out",
+                        res->grid[0], res->grid[1], res->grid[2], res->grid[0], res->grid[1]);
+    if (res->panel > 0 && res->panel < x->k && res->panel % range != 0)
+        return tsr_fail(TSR_ERR_USAGE, "--panel %lld: --reproducible cuts k at multiples of %lld: use --panel %lld",
+                        (long long)res->panel, (long long)range, (long long)tsr_round_up(res->panel, range));
+    return TSR_OK;
+}
+
 /* Where copying whole panels takes no more than MOST_UPLOAD_SHARE of a run that is as fast, nothing is exchanged.
  * The model does not know what that saves: exchanges want multiprocessors, of which kernels hold all, so that each
  * waits for the end of a kernel, and the next kernel for it. */
@@ -207,6 +223,7 @@ static tsr_status plan_any(const tsr_problem *problem, const tsr_resources *res,
 
 tsr_status tsr_plan_make(const tsr_problem *problem, const tsr_resources *res, tsr_plan *plan) {
     tsr_plan made;
+    TSR_TRY(check_blocks(problem, res));
     if (problem->batch > 1) return tsr_plan_stack(problem, res, plan);
     TSR_TRY(check_kept(problem, res));
     TSR_TRY(res->schedule ? plan_scheduled(problem, res, &made) : plan_any(problem, res, &made));

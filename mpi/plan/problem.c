@@ -153,10 +153,39 @@ tsr_status tsr_problem_take_gram(tsr_problem *problem, tsr_triangle triangle) {
     return TSR_OK;
 }
 
+/* ---- blocks ---------------------------------------------------------------------------------- */
+
+/* Whole units of both, or all of the side. */
+static int64_t common_unit(int64_t unit, int64_t block, int64_t length) {
+    if (unit >= length) return tsr_max(1, length);
+    return tsr_max(1, tsr_min(common_multiple(unit, block), length));
+}
+
+void tsr_problem_fix_blocks(tsr_problem *problem, int64_t block, int64_t range) {
+    const tsr_extents reals = tsr_problem_reals(problem);
+    problem->blocks = (tsr_extents){block / reals.m, block / reals.n, range / reals.k};
+    problem->unit_m = common_unit(problem->unit_m, problem->blocks.m, problem->m);
+    problem->unit_n = common_unit(problem->unit_n, problem->blocks.n, problem->n);
+}
+
+static bool keeps(int64_t from, int64_t to, int64_t block, int64_t length) {
+    return from % block == 0 && (to % block == 0 || to == length);
+}
+
+bool tsr_problem_keeps_blocks(const tsr_problem *problem, tsr_rect part, int64_t from, int64_t to) {
+    const tsr_extents *b = &problem->blocks;
+    const int64_t rows = tsr_problem_product_rows(problem);
+    if (b->k == 0) return true;
+    if (problem->batch > 1 && (part.row % rows != 0 || part.rows % rows != 0)) return false;
+    return (problem->batch > 1 || keeps(part.row, part.row + part.rows, b->m, problem->m)) &&
+           keeps(part.col, part.col + part.cols, b->n, problem->n) && keeps(from, to, b->k, problem->k);
+}
+
 /* ---- stacks ---------------------------------------------------------------------------------- */
 
 void tsr_problem_stack(tsr_problem *problem, int64_t products) {
     problem->unit_m = problem->m;
+    problem->unit_n = 1;
     problem->m *= products;
     problem->batch = products;
     for (int i = 0; i < TSR_OPERANDS; i++)

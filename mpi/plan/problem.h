@@ -28,6 +28,11 @@ typedef struct {
     bool common;  /* of a stack: one matrix for all products */
 } tsr_operand;
 
+/* Elements along m, n and k. */
+typedef struct {
+    int64_t m, n, k;
+} tsr_extents;
+
 /* C (m × n) = alpha · op(A) (m × k) · op(B) (k × n) + beta · C0 (m × n) */
 typedef struct {
     int64_t m, n, k; /* k = 0 when alpha = 0: A and B are not read */
@@ -54,6 +59,10 @@ typedef struct {
     /* Products of one shape, whose matrices lie one below the other: m and the rows of operands are those of all, C is
      * cut between products alone, and k is one's. 0 and 1: one product */
     int64_t batch;
+    /* Launches begin and end at multiples of these, or at the end of C and of k: a kernel that defines its sums for
+     * such blocks makes the same ones however C is cut (tsr_problem_fix_blocks). Then unit_m and unit_n are multiples,
+     * or all of m and n, and one rank adds all of k. 0, 0, 0: anywhere */
+    tsr_extents blocks;
 } tsr_problem;
 
 /* Whether an operand is stored with k along its rows' elements (m × k, n × k); else k counts its rows. */
@@ -78,9 +87,6 @@ static inline tsr_form tsr_problem_sums(const tsr_problem *problem) {
     return b != TSR_FORM_REAL ? TSR_FORM_BESIDE : a;
 }
 /* How many reals are multiplied in place of one element along m, n and k: 1 or 2 each. */
-typedef struct {
-    int64_t m, n, k;
-} tsr_extents;
 static inline tsr_extents tsr_problem_reals(const tsr_problem *problem) {
     const tsr_form a = tsr_problem_form(problem, TSR_OPERAND_A), b = tsr_problem_form(problem, TSR_OPERAND_B);
     return (tsr_extents){tsr_form_rows(a), tsr_form_cols(b), tsr_form_cols(a)};
@@ -115,8 +121,13 @@ tsr_status tsr_problem_make(tsr_operand a, tsr_operand b, const tsr_operand *c0,
 /* The problem is one of a Gram matrix from here on. A and B are the same real matrix, one of them transposed, there is
  * no C0, and the units of both sides are set: they become one. TSR_ERR_UNSUPPORTED where this is not so. */
 tsr_status tsr_problem_take_gram(tsr_problem *problem, tsr_triangle triangle);
+/* Launches are cut at multiples of `block` reals along m and n and of `range` reals along k, both even, from here on.
+ * Units are set before, a Gram matrix is one, and a stack comes later. */
+void tsr_problem_fix_blocks(tsr_problem *problem, int64_t block, int64_t range);
+/* Whether a launch that makes the sums of this part of C over k from `from` to before `to` keeps to problem.blocks. */
+bool tsr_problem_keeps_blocks(const tsr_problem *problem, tsr_rect part, int64_t from, int64_t to);
 /* Makes the problem one of a stack of `products`, 2 or more, that are each what it was; `common` of an operand is set
- * before. Nothing of it is empty, and unit_n is 1. */
+ * before. Nothing of it is empty. */
 void tsr_problem_stack(tsr_problem *problem, int64_t products);
 /* Rows of C that each product of a stack has. */
 static inline int64_t tsr_problem_product_rows(const tsr_problem *problem) {

@@ -282,7 +282,7 @@ static tsr_rect next_strip(const tsr_plan *plan, const block *at, int64_t row) {
 /* The first row that has something on or below the diagonal, at the kernel's tiles. */
 static int64_t first_row(const tsr_plan *plan, const block *at) {
     const int64_t above = at->diagonal ? tsr_max(0, at->cols.start - at->rows.start) : 0;
-    return above / plan->resources.multiple * plan->resources.multiple;
+    return above / tsr_gram_step(plan) * tsr_gram_step(plan);
 }
 
 /* The products of one panel of A and one of B; with the last of them the buffers are used as `product` says. */
@@ -299,6 +299,10 @@ static tsr_status emit_products(tsr_emitter *e, const block *at, tsr_span ks, bo
     for (int64_t row = first_row(plan, at); row < at->rows.count;) {
         const tsr_rect part = next_strip(plan, at, row);
         const bool ends = row + part.rows == at->rows.count;
+        if (!tsr_problem_keeps_blocks(problem, part, ks.start, ks.start + ks.count))
+            return tsr_fail(TSR_FAILURE,
+                            "a step begins or ends within a block of C, at row %lld, column %lld, k = %lld",
+                            (long long)part.row, (long long)part.col, (long long)ks.start);
         set_product(plan, part, ks, first, &product->step);
         product->step.opens = first && row == first_row(plan, at);
         product->step.closes = closes;

@@ -119,6 +119,11 @@ cudaError_t cudaHostUnregister(void *) {
     QUESTION(cudaHostUnregister);
     return code;
 }
+cudaError_t cudaPointerGetAttributes(cudaPointerAttributes *attributes, const void *) {
+    QUESTION(cudaPointerGetAttributes);
+    attributes->type = cudaMemoryTypeUnregistered;
+    return code;
+}
 
 /* ---- streams and events ---------------------------------------------------------------------- */
 

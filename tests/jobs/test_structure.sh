@@ -27,6 +27,7 @@ library='app/library app/library/api'
 # Of it what commands use: tessera.h multiplies, with what api/context.h adds for the program, and run.h is behind it.
 verify='app/verify app/verify/digest'
 offered='app/library/tessera.h app/library/api app/library/inputs.h app/library/listener.h app/library/place_chunks.h'
+offered="$offered app/library/reproducible.h"
 mpi='mpi/ranks mpi/plan mpi/schedule mpi/transport mpi/distribute mpi/execute mpi/watch'
 rooms="
 kernels/base
@@ -69,7 +70,7 @@ mpi/distribute        kernels/base io/text io/store.h mpi/ranks mpi/plan mpi/sch
 mpi/execute           kernels/base kernels/check kernels/device kernels/gemm kernels/pack io io/record $mpi
 mpi/watch             kernels/base io/text mpi/ranks mpi/schedule
 app                   $kernels $io $mpi $offered app/products app/commands
-app/library           $kernels $io $mpi app/verify app/products
+app/library           $kernels kernels/gemm/exact/exact_rules.h $io $mpi app/verify app/products
 app/library/api       $kernels $io $mpi app/library app/products app/report app/bench/bench_product.h
 app/library/check     $kernels $io $mpi app/library app/products app/verify
 app/library/pblas     $kernels $io $mpi app/library

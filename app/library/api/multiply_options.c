@@ -10,6 +10,7 @@
 
 #include "app/library/api/sized.h"
 #include "app/library/api/values.h"
+#include "app/library/reproducible.h"
 #include "io/record/run_log.h"
 #include "io/record/trace_file.h"
 #include "io/stores.h"
@@ -65,7 +66,8 @@ static const struct {
               FIELD("check", TEXT, check),
               FIELD("checksum", FLAG, checksum),
               FIELD("digest", FLAG, digest),
-              FIELD("healthy", FLAG, healthy)};
+              FIELD("healthy", FLAG, healthy),
+              FIELD("reproducible", FLAG, reproducible)};
 
 static void append_text(char *text, size_t chars, const char *word) {
     const bool plain =
@@ -226,7 +228,7 @@ static tsr_status take_target(const tessera_multiply_options *o, const tsr_call_
     target->attributes = o->attributes;
     target->shuffle = o->shuffle;
     target->checksum = o->checksum;
-    target->digest = o->digest;
+    target->digest = o->digest || o->reproducible;
     if (o->chunk) TSR_TRY(tsr_parse_chunk("--chunk", o->chunk, &target->chunk_rows, &target->chunk_cols));
     if (o->compress) TSR_TRY(tsr_compress_parse("--compress", o->compress, &target->compress));
     if (target->attributes && !tsr_store_kind_of(&target->name)->carries)
@@ -268,6 +270,11 @@ static tsr_status take_engine(const tessera_multiply_options *o, tsr_run_options
         return tsr_fail(TSR_ERR_USAGE, "--stall-timeout %g: give seconds, or 0 to wait for ever", o->stall_seconds);
     TSR_TRY(tsr_device_parse(or_else(o->device, "auto"), &engine->device));
     TSR_TRY(tsr_accuracy_parse(or_else(o->accuracy, "ieee"), &engine->accuracy));
+    engine->reproducible = o->reproducible;
+    if (o->reproducible) {
+        TSR_TRY(tsr_reproducible_take(&engine->kernel));
+        engine->accuracy = TSR_ACCURACY_IEEE;
+    }
     TSR_TRY(tsr_schedule_find(or_else(o->schedule, "auto"), &engine->schedule));
     TSR_TRY(tsr_parse_grid("--grid", or_else(o->grid, "auto"), engine->grid));
     TSR_TRY(tsr_parse_memory("--memory", or_else(o->memory, "90%"), &limits->memory.bytes, &limits->memory.percent));

@@ -81,6 +81,7 @@ static void say_settings(const tsr_run *run, const tsr_run_options *options, cha
     tsr_text_append(text, chars, "triangle: %s%s\n", tsr_triangle_name(x->triangle), x->gram ? ", gram" : "");
     tsr_text_append(text, chars, "accuracy: %s\nkernel: %s\n", tsr_accuracy_name(run->engine.accuracy),
                     run->engine.kernel);
+    tsr_text_append(text, chars, "reproducible: %s\n", run->engine.reproducible ? "yes" : "no");
     tsr_text_append(text, chars, "chunks: %" PRId64 "x%" PRId64 "\nattributes: %s\n", run->spec.chunk_rows,
                     run->spec.chunk_cols, target->attributes ? "A's" : "none");
     tsr_text_append(text, chars, "checksum: %s\n", target->checksum ? "fletcher32" : "none");

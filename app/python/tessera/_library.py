@@ -27,6 +27,7 @@ class Options(Structure):
         ("trials", c_int), ("has_stall", c_int), ("stall_seconds", c_double), ("log", c_char_p), ("trace", c_char_p),
         ("command", c_char_p), ("progress", PROGRESS_CALL), ("progress_context", c_void_p), ("report", c_char_p),
         ("resume", c_int), ("check", c_char_p), ("checksum", c_int), ("digest", c_int), ("healthy", c_int),
+        ("reproducible", c_int),
     ]
 
 

@@ -73,6 +73,16 @@ def test_grids():
             figures["record"]["check"].startswith("PASSED")), figures["record"]
 
 
+def test_reproducible():
+    """By the kernel whose sums are the same everywhere, cut at its blocks: a chosen grid never splits k."""
+    for more in (["--data", "memory"], ["--data", "device", "--gram", "--shape", "300"]):
+        figures, _ = bench("--shape", "20x30x40000", *more, "--reproducible", "--type", "f64", ranks=2)
+        record = figures["record"]
+        assert record["kernel"] == "exact" and record["grid_k"] == 1 and "exact" in record["reproducible"], record
+        assert record["check"].startswith("PASSED"), record
+    fails("bench", "multiply", "--reproducible", "--kernel", "reference", code=2, says="--kernel reference is another")
+
+
 def test_gram():
     """Half of the flops; what is shown is the whole product's rate, and a wrong C would be seen in both halves."""
     for data in ("device", "memory"):

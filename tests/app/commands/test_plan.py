@@ -43,6 +43,18 @@ def test_text_and_json():
     assert "device in all" in out and said["device_bytes"] <= 0.9 * 141e9, out
 
 
+def test_reproducible():
+    """k is not split, also where that would be fastest; panels are whole ranges of k."""
+    shape = ["--shape", "1024x1024x1000000", "--machine", SAMPLE, "--ranks", 8]
+    said = plan(*shape)[1]
+    assert said["grid"][2] > 1 and "reproducible" not in said, said
+    out, said = plan(*shape, "--reproducible")
+    assert said["grid"][2] == 1 and said["panel"] % 16384 == 0 and said["reproducible"], said
+    assert "128 rows and 128 columns, k at multiples of 16384" in out, out
+    fails("plan", *shape, "--reproducible", "--grid", "2x1x2", code=2, says="use --grid 2x1x1")
+    fails("plan", *shape, "--reproducible", "--panel", "1000", code=2, says="use --panel 16384")
+
+
 def test_choices():
     forced = plan(*PRODUCT, "--ranks", 8, "--grid", "8x1", "--panel", 512)[1]
     assert forced["grid"] == [8, 1, 1] and forced["panel"] == 512, forced

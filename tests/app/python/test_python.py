@@ -71,12 +71,14 @@ assert stages and record.array is None and "GFLOP/s" in repr(record), stages
 with h5py.File("a.h5", "r") as file:
     x = tessera.multiply(file["C"], np.asarray(h5py.File("b.h5", "r")["C"]), alpha=2 + 1j, beta=-1, add="c{ranks}.h5")
 y = tessera.multiply("a.h5", gram=True)
+z = tessera.multiply(np.ones((3, 4)), np.ones((4, 5)), reproducible=True)
 text = tessera.plan("a.h5", "b.h5", "d.h5")
 from {module} import comm
 if comm.rank == 0:
     c = np.asarray(h5py.File("a.h5", "r")["C"]) @ np.asarray(h5py.File("b.h5", "r")["C"])
     assert np.array_equal(x.array, (2 + 1j) * c - c), x
     assert np.array_equal(y.array, y.array.T) and y.gram == 1, y
+    assert z["reproducible"].startswith("exact, blocks") and np.all(z.array == 4), z
     assert "kernel" in text, text
     page = record._repr_html_()
     assert "<title>Tessera: c{ranks}.h5" in open("own.html").read()

@@ -1,0 +1,170 @@
+"""multiply --reproducible: the file's C has the same bytes whatever makes it. One product each of fp64, fp32 and fp16
+numbers, of complex ones, a Gram matrix and a stack is made in many ways: on 1 to 6 ranks, on all grids, with panels and
+memory limits, from contiguous, chunked, compressed and transposed files. C has odd sides beyond a block of 128, and k
+is more than a range of 16384. And what would change bytes is refused."""
+import json
+
+from lib import fails, h5py, main, np, read, run, write
+
+random = np.random.default_rng(11)
+LOG = "log.json"
+
+
+def spread(*shape):
+    """Real data: normal, rows of many sizes, so that sums round and blocks take different numbers of moduli."""
+    return random.normal(size=shape) * np.exp(2 * random.normal(size=(*shape[:-1], 1)))
+
+
+def make(*args, ranks=0, reproducible=True):
+    """Returns the digest that the record has."""
+    run("multiply", *args, "--force", "--device", "cpu", "--log", LOG, *(["--reproducible"] if reproducible else []),
+        ranks=ranks)
+    with open(LOG) as file:
+        record = json.load(file)
+    if reproducible:
+        assert record["kernel_chosen"] == "exact" and record["grid_k"] == 1, record
+        assert record["reproducible"] == "exact, blocks of 128 x 128 of C, ranges of 16384 of k", record
+    else:
+        assert "reproducible" not in record, record
+    return record["digest"]
+
+
+def same(ways, output="c.h5"):
+    """All ways, each (ranks, arguments), have one digest; returns it. Of the first, C is what numpy says."""
+    found = {}
+    for ranks, *args in ways:
+        found.setdefault(make(*args, ranks=ranks), []).append((ranks, *args))
+    assert len(found) == 1, f"{len(found)} digests: " + json.dumps(found, indent=1)
+    return next(iter(found))
+
+
+def near(c, a, b, unit):
+    """Within 4·u·k of it, and no whole numbers."""
+    wide = np.result_type(a, b, "f8")
+    size = np.abs(a.astype(wide)) @ np.abs(b.astype(wide))
+    assert c.shape == size.shape and np.any(c != np.rint(c.real))
+    assert np.all(np.abs(c - a.astype(wide) @ b.astype(wide)) <= 4 * a.shape[-1] * unit * size)
+
+
+def store(name, data):
+    """The same elements in every way that a file has; transposed ones as well."""
+    write(f"{name}.h5", data)
+    write(f"{name}_chunked.h5", data, chunks=(min(37, data.shape[0]), min(1000, data.shape[1])))
+    write(f"{name}_gzip.h5", data, chunks=(64, 90), compression="gzip", compression_opts=1, shuffle=True)
+    write(f"{name}_t.h5", np.ascontiguousarray(data.T))
+    write(f"{name}_big.h5", data.astype(data.dtype.newbyteorder(">")))
+    np.save(f"{name}.npy", data)
+
+
+def test_ranks():
+    """Blocks of 128 go round to ranks and super-blocks, the last of them smaller."""
+    a, b = spread(300, 500), random.normal(size=(500, 391))
+    write("r.h5", a), write("s.h5", b)
+    plain = ("r.h5", "s.h5", "-o", "c.h5")
+    same([(0, *plain),
+          *((ranks, *plain) for ranks in (1, 2, 3, 4, 6)),
+          *((ranks, *plain, "--grid", grid) for ranks, grid in
+            ((2, "2x1"), (2, "1x2"), (3, "1x3"), (3, "3x1"), (4, "2x2"), (6, "2x3"), (6, "1x6x1"))),
+          (0, *plain, "--memory", "3300000"), (4, *plain, "--host-memory", "3300000")])
+    near(read("c.h5"), a, b, 2.0**-53)
+
+
+def test_ranges():
+    """Sums over two ranges of k, and all that a file can be."""
+    a, b = spread(130, 16390), random.normal(size=(16390, 141))
+    store("a", a), store("b", b)
+    plain = ("a.h5", "b.h5", "-o", "c.h5")
+    digest = same([
+        (0, *plain), (4, *plain, "--grid", "2x2"), (6, *plain),
+        (0, *plain, "--panel", "16384"), (2, *plain, "--panel", "32768"),
+        (0, *plain, "--memory", "75M"), (3, *plain, "--host-memory", "75M"),
+        (0, *plain, "--threads", "1", "--check", "off"), (2, *plain, "--transport", "host", "--verify"),
+        (0, "a_chunked.h5", "b_gzip.h5", "-o", "c.h5"), (3, "a_gzip.h5", "b_chunked.h5", "-o", "c.h5"),
+        (2, "a_t.h5", "b.h5", "--transpose-a", "-o", "c.h5"),
+        (0, "a_big.h5", "b_t.h5", "--transpose-b", "-o", "c.h5"),
+        (2, "b.h5", "a.h5", "--order", "col", "-o", "c.h5"),  # columns first: both files, and C, the other way round
+        (0, "a.npy", "b.npy", "-o", "c.npy"), (2, *plain, "--io", "hdf5"),
+        (2, *plain, "--chunk", "50x64"), (4, *plain, "--compress", "gzip:1", "--chunk", "64x128", "--shuffle"),
+        (0, *plain, "--kernel", "exact", "--accuracy", "bf16"), (2, *plain, "--resume"),
+    ])
+    c = read("c.h5")
+    near(c, a, b, 2.0**-53)
+    assert c.tobytes() == np.load("c.npy").tobytes()
+    run("verify", "--digest", digest, "c.h5")
+    fails("multiply", *plain, "--kernel", "exact", "--resume", code=1, says="reproducible was yes and is no")
+    # cut elsewhere the sums are others: the digest would tell
+    assert make(*plain, "--kernel", "exact", "--panel", "1000", "--digest", reproducible=False) != digest
+
+
+def test_narrow():
+    """fp32, and fp16 that is multiplied as fp32: no kernel but one, whatever a device likes better."""
+    a, b = spread(131, 16390), random.normal(size=(16390, 140))
+    for kind, more in (("f4", []), ("f2", ["--type", "f32"])):
+        store("n", a.astype(kind)), store("o", b.astype(kind))
+        plain = ("n.h5", "o.h5", "-o", "c.h5", *more)
+        same([(0, *plain), (2, *plain), (4, *plain, "--grid", "2x2"), (3, *plain, "--memory", "60M"),
+              (0, "n_chunked.h5", "o_t.h5", "--transpose-b", "-o", "c.h5", *more)])
+        near(read("c.h5"), a.astype(kind), b.astype(kind), 2.0**-24)
+
+
+def test_complex():
+    """A block is 64 complex columns, and a range 8192 complex elements, where both are complex."""
+    parts = [spread(131, 8200), spread(131, 8200), random.normal(size=(8200, 70)), random.normal(size=(8200, 70))]
+    a, b = parts[0] + 1j * parts[1], parts[2] + 1j * parts[3]
+    write("p.h5", a, "z"), write("q.h5", b, "z"), write("p.h5", a.real, "re"), write("q.h5", b.real, "re")
+    write("p.h5", np.ascontiguousarray(a.conj().T), "h")
+    for one, two in (("z", "z"), ("re", "z"), ("z", "re")):
+        plain = (f"p.h5:/{one}", f"q.h5:/{two}", "-o", "c.h5")
+        ways = [(0, *plain), (4, *plain, "--grid", "2x2"), (3, *plain, "--memory", "90M")]
+        if one == two == "z":
+            ways += [(2, "p.h5:/h", "q.h5:/z", "--adjoint-a", "-o", "c.h5"), (2, *plain, "--panel", "8192")]
+        same(ways)
+        c = read("c.h5")
+        near(c, a if one == "z" else a.real, b if two == "z" else b.real, 2.0**-52)
+
+
+def test_gram():
+    """Half of it is multiplied, in strips; as two matrices all of it is."""
+    a = spread(389, 900)
+    write("a.h5", a), write("copy.h5", a), write("t.h5", np.ascontiguousarray(a.T))
+    plain = ("--gram", "a.h5", "-o", "c.h5")
+    same([(0, *plain), (2, *plain), (4, *plain, "--grid", "2x2"), (3, *plain, "--memory", "8M"),
+          (6, *plain, "--grid", "3x2"), (0, "--gram", "t.h5", "--transpose-a", "-o", "c.h5"),
+          (2, *plain, "--chunk", "100x60"), (0, "a.h5", "copy.h5", "--transpose-b", "-o", "c.h5")])
+    near(read("c.h5"), a, a.T, 2.0**-53)
+
+
+def test_stack():
+    """Many small products at once, one by one, in teams; one matrix for all of them."""
+    a, b = spread(5, 133, 300), random.normal(size=(5, 300, 150))
+    write("a.h5", a), write("b.h5", b), write("one.h5", b[2])
+    for other in ("b.h5", "one.h5"):
+        plain = ("a.h5", other, "-o", "c.h5")
+        same([(0, *plain), (3, *plain), (2, *plain, "--grid", "2x1"), (0, *plain, "--chunk", "133x150"),
+              (4, *plain, "--panel", "300")])
+    stacked = read("c.h5")
+    for i in range(5):
+        write("part.h5", a[i])
+        make("part.h5", "one.h5", "-o", "single.h5")
+        assert read("single.h5").tobytes() == stacked[i].tobytes(), f"product {i} of the stack is another alone"
+
+
+def test_what_is_said():
+    write("x.h5", spread(300, 16500)), write("y.h5", spread(16500, 20))
+    plain = ("multiply", "x.h5", "y.h5", "-o", "c.h5", "--force", "--device", "cpu", "--reproducible")
+    out = run(*plain, "--dry-run").out
+    assert "128 rows and 128 columns, k at multiples of 16384" in out and "kernel         exact" in out, out
+    out = run(*plain).out
+    assert "same bytes  exact, blocks" in out and "digest      crc32c:" in out, out
+    with h5py.File("c.h5") as file:
+        assert "exact" in str(file["C.run"].attrs["reproducible"])
+    fails(*plain, "--kernel", "reference", code=2, says=["--kernel reference is another", "leave out one of them"])
+    fails(*plain, "--grid", "1x1x2", ranks=2, code=2, says=["in their order", "use --grid 1x1x1"])
+    fails(*plain, "--panel", "100", code=2, says=["multiples of 16384", "use --panel 16384"])
+    low = fails(*plain, "--memory", "20M", code=1, says=["needs", "has 20.97 MB", "16384 of k at once"])
+    bytes_needed = low.error.partition("use --memory ")[2].split()[0]
+    run(*plain, "--memory", bytes_needed)
+    fails(*plain, "--memory", str(int(bytes_needed) - 1), code=1, says="use --memory " + bytes_needed)
+
+
+main(globals())
