@@ -40,6 +40,14 @@ static tsr_status open_stores(tsr_run *run) {
     return tsr_run_sum_up_writes(run);
 }
 
+tsr_status tsr_run_open_written(tsr_run *run) {
+    const tsr_store_desc a = as_planned(run, &run->from.a), b = as_planned(run, &run->from.b);
+    const tsr_store_desc c = as_planned(run, &run->output.desc);
+    TSR_TRY(tsr_agree(run->grid.ranks, tsr_store_open(&a, run->io, &run->grid.ranks, NULL, &run->a)));
+    TSR_TRY(tsr_agree(run->grid.ranks, tsr_store_open(&b, run->io, &run->grid.ranks, NULL, &run->b)));
+    return tsr_store_open(&c, TSR_IO_AUTO, NULL, NULL, &run->c);
+}
+
 int tsr_run_cores(const tsr_run *run) {
     const int most = run->limits.threads;
     return most > 0 ? (int)tsr_min(most, run->world->cores) : run->world->cores;
@@ -79,8 +87,14 @@ tsr_status tsr_run_open_trace(tsr_run *run) {
     return tsr_trace_open(tsr_run_trace_steps(run, forecast.steps * tsr_run_share(run).count), &run->trace);
 }
 
-static tsr_status open_executor(tsr_run *run) {
-    TSR_TRY(tsr_run_open_trace(run));
+static tsr_status allocate(void *context) {
+    tsr_run *run = context;
+    TSR_TRY(run->device->ops->use(run->device));
+    return tsr_buffers_open(&run->plan, run->device, run->world->kept, &run->buffers);
+}
+
+tsr_status tsr_run_open_executor(tsr_run *run) {
+    if (!run->buffers) TSR_TRY(allocate(run));
     tsr_execution x = {.plan = &run->plan,
                        .grid = &run->grid,
                        .device = run->device,
@@ -102,6 +116,11 @@ static tsr_status open_executor(tsr_run *run) {
                        .progress_context = run};
     run->buffers = NULL;
     return tsr_executor_open(&x, &run->executor);
+}
+
+static tsr_status open_executor(tsr_run *run) {
+    TSR_TRY(tsr_run_open_trace(run));
+    return tsr_run_open_executor(run);
 }
 
 static tsr_status allocate_output(void *context) {
@@ -203,12 +222,6 @@ static tsr_status create_output(void *context) {
     if (!run->output.in_memory) return allocate_output(run);
     tsr_task_start(&run->allocation, allocate_output, run);
     return TSR_OK;
-}
-
-static tsr_status allocate(void *context) {
-    tsr_run *run = context;
-    TSR_TRY(run->device->ops->use(run->device));
-    return tsr_buffers_open(&run->plan, run->device, run->world->kept, &run->buffers);
 }
 
 /* Consecutive ranks are a team. Those that are left over are one, too, which multiplies nothing. */

@@ -125,6 +125,7 @@ void tsr_run_fill_record(const tsr_run *run, const tsr_run_options *options, con
     describe_source(&target, m, x->n, tsr_dtype_name(x->out), &record->c);
     snprintf(record->io, sizeof record->io, "%s", tsr_io_mode_name(x->k > 0 ? run->io_used : run->io));
     snprintf(record->check, sizeof record->check, "%s", run->check);
+    record->check_seconds = run->check_seconds;
     tsr_run_format_checked(run, ranks, record->product_check, sizeof record->product_check);
     snprintf(record->digest, sizeof record->digest, "%s", run->digest_text);
     record->warnings = run->world->warnings ? run->world->warnings->text : NULL;

@@ -126,7 +126,8 @@ typedef struct tsr_run {
     int64_t overflows;         /* elements of C, of all ranks, that its type made infinite */
     int64_t read_overflows[3]; /* finite elements of A, B and C0 that this rank's closed stores read as Inf */
     char check[384];
-    void *doubtful; /* product_check.c's: what the check of products found on this rank, */
+    double check_seconds; /* of the check of files */
+    void *doubtful;       /* product_check.c's: what the check of products found on this rank, */
     int doubtful_count;
     bool digested;     /* C's digest goes into the record: */
     tsr_digest digest; /* of what this rank wrote */
@@ -300,6 +301,21 @@ tsr_status tsr_run_look_at_written(tsr_run *run, const char *how, int64_t *chang
 void tsr_run_format_checked(const tsr_run *run, const tsr_rank_record *ranks, char *text, size_t chars);
 /* run.c. Local. The matrices of a product. */
 void tsr_run_select(tsr_run *run, int64_t product);
+
+/* check/compare.c: C against A and B by the device, all three read from their files again. *compared: it is right;
+ * false: another check has to say (check/check.c). TSR_ERR_CHECK where C is wrong. The inputs are closed before. */
+tsr_status tsr_run_compare(tsr_run *run, bool *compared);
+bool tsr_run_can_compare(const tsr_run *run); /* Local. Such a product, and such files; the same on every rank */
+#define TSR_RUN_READ_WRONG                                                                                             \
+    "%llu row%s of C differed from A and B when they were read for the check, and not when they were read again: "     \
+    "check "                                                                                                           \
+    "the disk and the memory"
+/* prepare.c: A, B and what was written to C, to be read; the inputs were closed. Collective over the active ranks. */
+tsr_status tsr_run_open_written(tsr_run *run);
+/* Local. With buffers of its own where they are not there. */
+tsr_status tsr_run_open_executor(tsr_run *run);
+/* run.c: this rank fails while others may be inside communication. */
+_Noreturn void tsr_run_give_up(tsr_run *run, tsr_status status);
 
 /* check/check.c: C against A, B and C0, where trials are asked for. */
 tsr_status tsr_run_check(tsr_run *run, const tsr_run_product *product);

@@ -280,7 +280,10 @@ void tsr_record_print(const tsr_run_record *record, const char *log, FILE *to) {
     print_bounds(record, to);
     print_startup(record, to);
     print_text(to, "products", record->product_check);
-    print_text(to, "check", record->check);
+    char check[sizeof record->check + 32];
+    snprintf(check, sizeof check, "%s", record->check);
+    if (record->check_seconds > 0) tsr_text_append(check, sizeof check, ", in %.3g s", record->check_seconds);
+    print_text(to, "check", check);
     if (record->digest[0]) print_text(to, "digest", record->digest);
     if (record->reproducible[0]) print_text(to, "same bytes", record->reproducible);
     print_name(to, "C", record->c.name);

@@ -213,6 +213,7 @@ static void take_run(const tsr_found_fields *found, tsr_run_record *r) {
     take_prediction(found, r);
     take_real(found, "gflops", &r->gflops);
     take_text(found, "check", r->check, sizeof r->check);
+    take_real(found, "check_seconds", &r->check_seconds);
     take_text(found, "product_check", r->product_check, sizeof r->product_check);
     take_text(found, "digest", r->digest, sizeof r->digest);
     take_text(found, "reproducible", r->reproducible, sizeof r->reproducible);

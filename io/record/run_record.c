@@ -188,6 +188,7 @@ void tsr_run_record_fields(const tsr_run_record *r, const tsr_field_sink *sink, 
     sink->real(to, "gflops", r->gflops);
     bounds_fields(r, sink, to);
     sink->text(to, "check", r->check, 0);
+    sink->real(to, "check_seconds", r->check_seconds);
     sink->text(to, "product_check", r->product_check, 0);
     sink->text(to, "warnings", r->warnings ? r->warnings : "", 0);
     int64_t overflows = 0;

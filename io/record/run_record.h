@@ -113,6 +113,7 @@ typedef struct {
     double gflops;           /* of the products as reals: 2·m·n·k·products, 8 of complex ones, / seconds / 1e9 */
     char check[384];         /* "not run", or "PASSED …" / "FAILED …" with the numbers */
     char product_check[384]; /* of products on the device: the same */
+    double check_seconds;    /* of that of files (check); 0: not run */
     char digest[24];         /* of C (io/digest/digest.h); "": not asked for */
     char reproducible[64];   /* how its sums are defined, whatever ran them; "": by how it ran */
     const tsr_rank_record *rank_records; /* ranks of them; not owned */

@@ -16,6 +16,14 @@ const tsr_check_ops *tsr_check_find(tsr_device_kind device) {
     return NULL;
 }
 
+/* Elements of a wider type would leave the range of sums in float. */
+bool tsr_check_can_judge(tsr_dtype type, tsr_dtype out, double alpha) {
+    const double size = fabs(alpha);
+    if (tsr_dtype_facts_of(out)->kind != TSR_DTYPE_FLOAT) return false;
+    if (alpha != 1 && tsr_dtype_bytes(out) > tsr_dtype_bytes(type)) return false;
+    return size <= TSR_CHECK_ALPHA && size >= 1 / TSR_CHECK_ALPHA;
+}
+
 size_t tsr_check_bytes(int64_t rows, int64_t width, int64_t depth) {
     const int64_t sums = TSR_CHECK_CHUNKS * TSR_CHECK_VECTORS * tsr_max(rows, depth);
     const int64_t counters = tsr_check_counters(rows, depth);

@@ -41,7 +41,7 @@ typedef struct {
     const tsr_gemm_args *gemm;     /* as launched; `a`, `b` and `c` are only read */
     const tsr_gemm_kernel *kernel; /* that made it */
     bool opens;                    /* the first launch of a block of C: draws the signs of `width` columns of B */
-    bool closes;                   /* the rows of this launch are complete: they are judged */
+    bool closes;                   /* the rows of this launch are complete: C is judged, which nothing else reads */
     int64_t width;                 /* columns of the block, ≥ n and ≤ ldb */
     int64_t row;                   /* of the block, where this launch's rows begin */
     int64_t rows, depth; /* of the block's rows and the launches' rows of B the most: as for tsr_check_bytes */
@@ -52,6 +52,19 @@ typedef struct {
     tsr_check_counts *counts; /* device memory, added to */
 } tsr_check_args;
 
+/* Rows of C as a file holds them, alpha·A·B rounded once to a floating type; in the device's memory. */
+typedef struct {
+    const void *data; /* rows × cols, ld */
+    tsr_dtype type;
+    int64_t rows, cols, ld;
+    int64_t row; /* of the block, where they begin */
+    double alpha;
+} tsr_check_strip;
+#define TSR_CHECK_ALPHA 0x1p20 /* the largest, and one over it the smallest, but for the sign */
+
+/* Whether a strip of such a type and factor can be judged, of sums of `type`. */
+bool tsr_check_can_judge(tsr_dtype type, tsr_dtype out, double alpha);
+
 /* Bytes of workspace for blocks of rows × width and launches of at most `depth` rows of B, those of all matrices of a
  * batch. */
 size_t tsr_check_bytes(int64_t rows, int64_t width, int64_t depth);
@@ -60,6 +73,10 @@ typedef struct {
     tsr_device_kind device;
     /* After the launch, on its stream; asynchronous where the device is. */
     tsr_status (*follow)(tsr_device *device, tsr_stream *stream, const tsr_check_args *args);
+    /* After launches that were followed, none of which closed: rows of what became of C. Of `args` it reads kernel,
+     * width, rows, depth, k, place, workspace and counts. Where columns of B were left out no row is judged. */
+    tsr_status (*judge)(tsr_device *device, tsr_stream *stream, const tsr_check_args *args,
+                        const tsr_check_strip *strip);
 } tsr_check_ops;
 
 extern const tsr_check_ops tsr_check_cpu;

@@ -223,17 +223,17 @@ static void note_row(const tsr_check_args *args, tsr_row_verdict verdict, double
     counts->wrong += verdict == TSR_ROW_WRONG;
 }
 
-static void judge(const tsr_check_args *args, const matrix *c, const tsr_check_space *s) {
-    const tsr_check_noise noise = tsr_check_noise_of(args->kernel, args->k);
+/* Rows of the block from `first` on. */
+static void judge_rows(const tsr_check_args *args, const matrix *c, int64_t first, const tsr_check_noise *noise,
+                       const tsr_check_space *s) {
     product p = {
         .of = c, .vectors = s->signs, .vector_ld = s->ld, .scale = s->facts->of_a, .careful = s->facts->left_out};
     p.sums = s->partial;
     multiply(&p);
     for (int64_t row = 0; row < c->batch * c->rows; row++) {
-        const double *sum = s->sums + TSR_CHECK_SUMS * (args->row + row), *of_c = s->partial + TSR_CHECK_SUMS * row;
+        const double *sum = s->sums + TSR_CHECK_SUMS * (first + row), *of_c = s->partial + TSR_CHECK_SUMS * row;
         double ratio;
-        const tsr_row_verdict verdict =
-            tsr_check_row(sum, sum[2], sum[3], of_c, of_c[2], c->cols, args->k, s->facts, &noise, &ratio);
+        const tsr_row_verdict verdict = tsr_check_row(sum, of_c, of_c[2], c->cols, args->k, s->facts, noise, &ratio);
         note_row(args, verdict, ratio);
     }
 }
@@ -256,8 +256,20 @@ static tsr_status follow(tsr_device *device, tsr_stream *stream, const tsr_check
     p.sums = s.sums + TSR_CHECK_SUMS * args->row;
     p.add = g->accumulate;
     multiply(&p);
-    if (args->closes) judge(args, &c, &s);
+    const tsr_check_noise noise = tsr_check_noise_of(args->kernel, args->k);
+    if (args->closes) judge_rows(args, &c, args->row, &noise, &s);
     return TSR_OK;
 }
 
-const tsr_check_ops tsr_check_cpu = {.device = TSR_DEVICE_CPU, .follow = follow};
+static tsr_status judge(tsr_device *device, tsr_stream *stream, const tsr_check_args *args,
+                        const tsr_check_strip *strip) {
+    (void)device;
+    (void)stream;
+    const matrix c = {strip->data, strip->type, strip->rows, strip->cols, strip->ld, 1, 0, false};
+    const tsr_check_space s = tsr_check_space_of(args);
+    const tsr_check_noise noise = tsr_check_noise_of_strip(args->kernel, args->k, strip);
+    if (strip->cols > 0) judge_rows(args, &c, strip->row, &noise, &s);
+    return TSR_OK;
+}
+
+const tsr_check_ops tsr_check_cpu = {.device = TSR_DEVICE_CPU, .follow = follow, .judge = judge};

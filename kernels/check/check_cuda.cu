@@ -168,7 +168,7 @@ __device__ __forceinline__ void end_tile(const matrix &m, const product &p, cons
             sums[V] = largest;
         }
         if (is && e.kind == ENDS_JUDGED)
-            verdict = tsr_check_row(sums, sums[2], sums[V], sum, sum[2], e.n, e.k, e.facts, &e.noise, &ratio);
+            verdict = tsr_check_row(sums, sum, sum[2], e.n, e.k, e.facts, &e.noise, &ratio);
         if (e.kind == ENDS_JUDGED) count_rows(e, is, verdict, ratio);
     }
     if (e.kind == ENDS_SUMS && t == 0) e.facts->found = 0; /* for the next launch's B */
@@ -243,6 +243,12 @@ __global__ void __launch_bounds__(THREADS) find_tops(matrix a, matrix b, F *tops
     }
 }
 
+/* C underflows where both of its operands' scales are so large. */
+template <typename F> __device__ __forceinline__ F finite(F value) {
+    const F most = sizeof(F) == 4 ? (F)0x1p126 : (F)0x1p1020;
+    return value > most ? most : value < -most ? -most : value;
+}
+
 template <typename F> __device__ __forceinline__ double scale_of(int64_t exponent) {
     return tsr_check_scale(exponent, sizeof(F) == 4 ? TSR_CHECK_FLOAT : TSR_CHECK_DOUBLE);
 }
@@ -267,7 +273,7 @@ __global__ void __launch_bounds__(THREADS) draw_signs(F *signs, F *signs_c, int6
         signs[j] = (F)(scale * tsr_check_sign(draw, 0));
         signs[ld + j] = (F)(scale * tsr_check_sign(draw, 1));
         scales[j] = (F)root;
-        for (int v = 0; v < V; v++) signs_c[v * ld + j] = signs[v * ld + j] * (F)of_a;
+        for (int v = 0; v < V; v++) signs_c[v * ld + j] = finite(signs[v * ld + j] * (F)of_a);
         squares += root * root;
         smallest = fmin(smallest, scale);
     }
@@ -296,14 +302,15 @@ tsr_status blocks_for(int64_t items, int64_t each, dim3 *grid) {
 template <typename T, typename F, bool TF32>
 tsr_status multiply(tsr_stream *stream, const matrix &m, product p, const ending &e) {
     const int64_t bytes = (int64_t)sizeof(T);
-    const bool wide = ((uintptr_t)m.data | (uintptr_t)(m.ld * bytes) | (uintptr_t)(m.stride * bytes)) % 16 == 0 &&
-                      p.step * (int64_t)sizeof(F) % 16 == 0;
+    const bool aligned = ((uintptr_t)m.data | (uintptr_t)(m.ld * bytes) | (uintptr_t)(m.stride * bytes)) % 16 == 0 &&
+                         p.step * (int64_t)sizeof(F) % 16 == 0;
     dim3 grid;
     p.chunk = tsr_check_chunk(m.cols);
     p.pieces = (int)tsr_max(1, tsr_ceil_div(m.cols, p.chunk));
     const int64_t tiles = tsr_ceil_div(m.batch * tsr_ceil_div(m.rows, ROWS), WARPS), tasks = tiles * p.pieces;
     TSR_TRY(blocks_for(p.only ? tsr_min(tasks, AGAIN) : tasks, 1, &grid));
-    if (wide) return TSR_LAUNCH((rows_times<T, F, true, TF32>), grid, THREADS, 0, stream, m, p, e);
+    if constexpr (4 * sizeof(T) > sizeof(F)) /* else 16 bytes of a row are more doubles than there are registers */
+        if (aligned) return TSR_LAUNCH((rows_times<T, F, true, TF32>), grid, THREADS, 0, stream, m, p, e);
     return TSR_LAUNCH((rows_times<T, F, false, TF32>), grid, THREADS, 0, stream, m, p, e);
 }
 
@@ -386,6 +393,38 @@ tsr_status follow(tsr_device *device, tsr_stream *stream, const tsr_check_args *
     return follow_types<float, false, float>(stream, args, l);
 }
 
+/* Rows of C in its own type: T, where vectors are in F. */
+template <typename F>
+tsr_status judge_types(tsr_stream *stream, const tsr_check_strip *strip, const matrix &c, const product &p,
+                       const ending &e) {
+    switch (strip->type) {
+    case TSR_F16: return multiply<uint16_t, F, false>(stream, c, p, e);
+    case TSR_BF16: return multiply<bf16_bits, F, false>(stream, c, p, e);
+    case TSR_F32: return multiply<float, F, false>(stream, c, p, e);
+    default: return multiply<double, F, false>(stream, c, p, e);
+    }
+}
+
+tsr_status judge(tsr_device *device, tsr_stream *stream, const tsr_check_args *args, const tsr_check_strip *strip) {
+    (void)device;
+    const tsr_check_space s = tsr_check_space_of(args);
+    const matrix c = {strip->data, strip->rows, strip->cols, strip->ld, 1, 0};
+    const product p = {s.signs_c, s.ld, 0, s.partial, s.arrived, 0, 0, nullptr, &s.facts->left_out};
+    ending e = {};
+    e.kind = ENDS_JUDGED;
+    e.facts = s.facts;
+    e.sums = s.sums + SUMS * strip->row;
+    e.n = strip->cols;
+    e.k = args->k;
+    e.place_row = args->place_row;
+    e.place_col = args->place_col;
+    e.noise = tsr_check_noise_of_strip(args->kernel, args->k, strip);
+    e.counts = args->counts;
+    if (strip->rows == 0 || strip->cols == 0) return TSR_OK;
+    if (tsr_dtype_bytes(args->kernel->input) == sizeof(double)) return judge_types<double>(stream, strip, c, p, e);
+    return judge_types<float>(stream, strip, c, p, e);
+}
+
 } // namespace
 
-const tsr_check_ops tsr_check_cuda = {.device = TSR_DEVICE_CUDA, .follow = follow};
+const tsr_check_ops tsr_check_cuda = {.device = TSR_DEVICE_CUDA, .follow = follow, .judge = judge};

@@ -96,7 +96,7 @@ template <typename T, typename F, int EACH> __device__ __forceinline__ void unpa
     T elements[EACH];
     memcpy(elements, &words, sizeof words);
 #pragma unroll
-    for (int e = 0; e < EACH; e++) to[e] = convert(elements[e]);
+    for (int e = 0; e < EACH; e++) to[e] = (F)convert(elements[e]);
 }
 template <> __device__ __forceinline__ void unpack<bf16_bits>(const int4 &words, float (&to)[8]) {
     const unsigned pairs[4] = {(unsigned)words.x, (unsigned)words.y, (unsigned)words.z, (unsigned)words.w};
@@ -142,7 +142,7 @@ __device__ __forceinline__ void add_singly(const T *const (&rows)[ROWS], int64_t
         for (int v = 0; v < V; v++) x[v][0] = __ldg(vectors + v * ld + j);
 #pragma unroll
         for (int r = 0; r < ROWS; r++) {
-            const F of[1] = {convert(rows[r][j])};
+            const F of[1] = {(F)convert(rows[r][j])};
             add_row<F, 1, TF32, CAREFUL>(of, x, part[r]);
         }
         add_parts(part, sum);

@@ -124,6 +124,11 @@ typedef struct {
     double hard;     /* of any sums, in units of sqrt(k · squares) */
     double tiny;     /* what underflow takes from a product */
     double largest;  /* finite element of C's type */
+    /* Of C as a file holds it: */
+    double alpha;    /* that the sums are multiplied with; 1 of accumulators, and 0 for what follows */
+    double rounding; /* unit of its type, where elements were rounded to that */
+    double step;     /* between the smallest numbers of its type */
+    bool all;        /* columns that were left out leave no row judged */
 } tsr_check_noise;
 
 static inline tsr_check_noise tsr_check_noise_of(const tsr_gemm_kernel *kernel, int64_t k) {
@@ -134,7 +139,8 @@ static inline tsr_check_noise tsr_check_noise_of(const tsr_gemm_kernel *kernel, 
                              .drift = 2 + (f64 ? 16.0 : 1.2) * root,
                              .hard = 9 * (2 + 4 * root),
                              .tiny = f64 ? 0x1p-1074 : 0x1p-126,
-                             .largest = f64 ? DBL_MAX : FLT_MAX};
+                             .largest = f64 ? DBL_MAX : FLT_MAX,
+                             .alpha = 1};
     /* Tensor cores align the products of a step, 16 elements of k or, in TF32, 8, to the largest and truncate sums. Of
      * short products that counts as noise. Of long ones errors are of one sign, and grow with k: rows of normal data
      * are off by 0.03·k units of their sum at k = 8192 in TF32 (H200). */
@@ -150,16 +156,36 @@ static inline tsr_check_noise tsr_check_noise_of(const tsr_gemm_kernel *kernel, 
     return noise;
 }
 
+/* Of a strip. */
+static inline tsr_check_noise tsr_check_noise_of_strip(const tsr_gemm_kernel *kernel, int64_t k,
+                                                       const tsr_check_strip *strip) {
+    const tsr_dtype_facts *out = tsr_dtype_facts_of(strip->type);
+    const int bits = out->mantissa_bits, most = 1 << (out->exponent_bits - 1);
+    const double unit = ldexp(1, -bits - 1), largest = ldexp(2 - ldexp(1, -bits), most - 1);
+    tsr_check_noise noise = tsr_check_noise_of(kernel, k);
+    noise.alpha = strip->alpha;
+    if (strip->alpha != 1 || unit > noise.unit) {
+        noise.rounding = fmax(unit, noise.unit);
+        noise.step = ldexp(1, 2 - most - bits);
+    }
+    noise.largest = fmin(noise.largest, largest);
+    noise.all = true;
+    return noise;
+}
+
 typedef enum { TSR_ROW_RIGHT, TSR_ROW_UNJUDGED, TSR_ROW_DOUBTFUL, TSR_ROW_WRONG } tsr_row_verdict;
 
-/* z: A·(B·x) of two draws; v, partial: squares and the largest partial sum; c, q: C·x and its squares. *ratio: of the
- * difference to its bound. */
-TSR_HOST_DEVICE static inline tsr_row_verdict tsr_check_row(const double z[2], double v, double partial,
-                                                            const double c[2], double q, int64_t n, int64_t k,
+/* sums: A·(B·x) of two draws, squares and the largest partial sum; c, q: C·x and its squares. *ratio: of the difference
+ * to its bound. */
+TSR_HOST_DEVICE static inline tsr_row_verdict tsr_check_row(const double sums[TSR_CHECK_SUMS], const double c[2],
+                                                            double q, int64_t n, int64_t k,
                                                             const tsr_check_facts *facts, const tsr_check_noise *noise,
                                                             double *ratio) {
+    const double z[2] = {noise->alpha * sums[0], noise->alpha * sums[1]};
+    const double v = noise->alpha * noise->alpha * sums[2], partial = fabs(noise->alpha) * sums[3];
     *ratio = 0;
-    if (facts->spoiled || !isfinite(z[0]) || !isfinite(z[1]) || !isfinite(v)) return TSR_ROW_UNJUDGED;
+    if (facts->spoiled || (noise->all && facts->left_out)) return TSR_ROW_UNJUDGED;
+    if (!isfinite(z[0]) || !isfinite(z[1]) || !isfinite(v)) return TSR_ROW_UNJUDGED;
     const double terms = sqrt((double)k * v); /* no row of scaled |A||B| is longer */
     if (!isfinite(c[0]) || !isfinite(c[1]) || !isfinite(q)) {
         *ratio = INFINITY;
@@ -174,7 +200,9 @@ TSR_HOST_DEVICE static inline tsr_row_verdict tsr_check_row(const double z[2], d
     const double share = TSR_CHECK_SHARE * sqrt(q / (TSR_CHECK_ROOT * TSR_CHECK_ROOT * (double)n));
     if (drift > bound) bound = drift;
     if (operands > bound) bound = operands;
-    bound += 8 * noise->tiny * facts->of_a * sqrt((double)k * facts->squares);
+    bound += 8 * noise->tiny * fmax(1.0, fabs(noise->alpha)) * facts->of_a * sqrt((double)k * facts->squares);
+    bound += 8 * noise->rounding * sqrt(q);
+    if (noise->step > 0) bound += 4 * noise->step * facts->of_a * sqrt(facts->squares); /* squares may be infinite */
     const double margin = 4 * bound < share ? 4 * bound : share; /* where rounding leaves room for it */
     if (margin > bound) bound = margin;
     *ratio = off == 0 ? 0 : off / bound;

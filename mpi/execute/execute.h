@@ -52,6 +52,7 @@ typedef struct {
     tsr_signs *signs; /* where the lanes sign; NULL: nobody watches */
     tsr_crew *readers, *writers; /* set by the executor: threads of these lanes */
     tsr_counters *counters;      /* set by the executor: on the device, which alone reads and writes them */
+    uint64_t check_seed;         /* of the check's signs, beside the place in C */
     uint64_t *doubtful; /* likewise: rows that the check doubts, in host memory, as of the last step that multiplied */
     atomic_bool others_doubt; /* likewise: the check of a rank whose sums are added to this one's does */
 } tsr_execution;
@@ -66,6 +67,15 @@ tsr_status tsr_executor_open(const tsr_execution *execution, tsr_executor **exec
  * a job with several ranks other ranks may be inside communication: the caller can only tsr_abort, and must not
  * close the executor. */
 tsr_status tsr_executor_run(tsr_executor *executor, tsr_rank_record *record);
+/* What a run compares: A, B and the C that was written. */
+typedef struct {
+    tsr_store *a, *b, *c; /* from their files anew; not owned */
+    uint64_t seed;        /* > 0: other signs than those that its products were checked with */
+} tsr_comparison;
+/* Collective over the grid, while the plan compares (tsr_plan.compares): as tsr_executor_run, by other stores, and
+ * nothing is written or said of progress. *found: what the check of C's rows found on this rank. */
+tsr_status tsr_executor_compare(tsr_executor *executor, const tsr_comparison *comparison, tsr_rank_record *record,
+                                tsr_check_counts *found);
 /* Local. What the check of the last run's products found; zeros where the plan has none. */
 const tsr_check_counts *tsr_executor_checked(const tsr_executor *executor);
 void tsr_executor_close(tsr_executor *executor); /* NULL is fine */

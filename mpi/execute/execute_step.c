@@ -162,33 +162,52 @@ static tsr_status run_pack(const tsr_execution *x, void *from, void *to, tsr_str
     return tsr_pack_find(x->device->ops->kind)->pack(x->device, stream, &args);
 }
 
-/* What the product was, checked behind it on its stream. */
-static tsr_status check_product(const tsr_execution *x, void **buffers, tsr_stream *stream, const tsr_step *step,
-                                const tsr_gemm_args *gemm) {
+/* Of a step that multiplies, adds up or judges. */
+static tsr_check_args check_args(const tsr_execution *x, void **buffers, const tsr_step *step) {
     const tsr_plan *plan = x->plan;
-    const tsr_slots *slots = &plan->slots[TSR_SLOT_CHECK];
-    if (slots->count == 0) return TSR_OK;
     const tsr_check_room room = tsr_plan_check_room(plan);
-    const size_t row_bytes = (size_t)step->ld * tsr_dtype_bytes(plan->problem.type);
-    const tsr_check_args args = {
-        .gemm = gemm,
+    return (tsr_check_args){
         .kernel = tsr_gemm_making(x->kernel, step->batch, step->m, step->n, step->k),
-        .opens = step->opens,
-        .closes = step->closes,
         .width = step->ld,
-        .row = (int64_t)(step->slots[2].offset / row_bytes),
         .rows = room.rows,
         .depth = room.depth,
         .k = plan->problem.k * tsr_problem_reals(&plan->problem).k,
-        .seed = CHECK_SEED ^ (uint64_t)step->rect.row << 32 ^ (uint64_t)step->rect.col,
+        .seed = (CHECK_SEED + x->check_seed) ^ (uint64_t)step->rect.row << 32 ^ (uint64_t)step->rect.col,
         .place_row = step->rect.row,
         .place_col = step->rect.col,
-        .workspace = buffers[slots->first],
+        .workspace = buffers[plan->slots[TSR_SLOT_CHECK].first],
         .counts = &x->counters->check,
     };
+}
+
+/* What the product was, checked behind it on its stream; of a plan that compares, its sums alone. */
+static tsr_status check_product(const tsr_execution *x, void **buffers, tsr_stream *stream, const tsr_step *step,
+                                const tsr_gemm_args *gemm) {
+    const tsr_plan *plan = x->plan;
+    if (plan->slots[TSR_SLOT_CHECK].count == 0) return TSR_OK;
+    const size_t row_bytes = (size_t)step->ld * tsr_dtype_bytes(plan->problem.type);
+    tsr_check_args args = check_args(x, buffers, step);
+    args.gemm = gemm;
+    args.opens = step->opens;
+    args.closes = step->closes && !plan->compares;
+    args.row = (int64_t)(step->slots[2].offset / row_bytes);
     TSR_TRY(tsr_check_find(x->device->ops->kind)->follow(x->device, stream, &args));
-    if (!step->closes) return TSR_OK;
+    if (!args.closes) return TSR_OK;
     return x->device->ops->download(x->device, x->doubtful, &x->counters->check.doubtful, sizeof *x->doubtful, stream);
+}
+
+static tsr_status run_judge(const tsr_execution *x, void **buffers, const void *strip, tsr_stream *stream,
+                            const tsr_step *step) {
+    const tsr_problem *problem = &x->plan->problem;
+    const tsr_check_args args = check_args(x, buffers, step);
+    const tsr_check_strip rows = {.data = strip,
+                                  .type = problem->out,
+                                  .rows = step->rect.rows,
+                                  .cols = step->rect.cols,
+                                  .ld = step->rect.cols,
+                                  .row = step->count,
+                                  .alpha = problem->alpha};
+    return tsr_check_find(x->device->ops->kind)->judge(x->device, stream, &args, &rows);
 }
 
 static tsr_status run_multiply(const tsr_execution *x, void **buffers, void *a, void *b, void *c, tsr_stream *stream,
@@ -213,7 +232,7 @@ static tsr_status run_multiply(const tsr_execution *x, void **buffers, void *a, 
             workspace->count > 0 ? buffers[workspace->first] : NULL, /* products follow each other on one stream */
         .fallbacks = &x->counters->fallbacks,
     };
-    TSR_TRY(tsr_gemm_launch(x->kernel, x->device, stream, &args));
+    if (step->kind == TSR_STEP_MULTIPLY) TSR_TRY(tsr_gemm_launch(x->kernel, x->device, stream, &args));
     return check_product(x, buffers, stream, step, &args);
 }
 
@@ -304,7 +323,9 @@ tsr_status tsr_step_run(const tsr_execution *x, void **buffers, tsr_stream *stre
             x->transport, step->operand == TSR_OPERAND_A ? TSR_AXIS_COLS : TSR_AXIS_ROWS, b0, step->bytes, stream);
     case TSR_STEP_PACK: return run_pack(x, b0, b1, stream, step);
     case TSR_STEP_ZERO: return device->ops->fill_bytes(device, b0, 0, step->bytes, stream);
-    case TSR_STEP_MULTIPLY: return run_multiply(x, buffers, b0, b1, b2, stream, step);
+    case TSR_STEP_MULTIPLY:
+    case TSR_STEP_ADD_UP: return run_multiply(x, buffers, b0, b1, b2, stream, step);
+    case TSR_STEP_JUDGE: return run_judge(x, buffers, b0, stream, step);
     case TSR_STEP_REDUCE: return run_reduce(x, b0, b1, b2, stream, step);
     case TSR_STEP_FINISH: return run_finish(x, b0, b1, b2, stream, step);
     case TSR_STEP_TRANSPOSE: return run_transpose(x, b0, b1, stream, step);

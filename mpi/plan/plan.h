@@ -56,6 +56,7 @@ typedef struct {
     size_t (*workspace_bytes)(int64_t m, int64_t n, int64_t k);
     /* device memory for the check of products (kernels/check), of tsr_check_room; NULL: they are not checked */
     size_t (*check_bytes)(int64_t rows, int64_t width, int64_t depth);
+    bool compares; /* with it: C comes back to the device, to be compared (tsr_plan.compares) */
     tsr_rates rates;
 } tsr_resources;
 
@@ -123,6 +124,8 @@ typedef struct {
     tsr_resources resources;
     const tsr_schedule_ops *schedule; /* whose steps it is made of */
     const struct tsr_done *done;      /* super-blocks that are left out (mpi/schedule/done.h); NULL: none; not owned */
+    bool compares; /* the steps compare a C that was written with A and B, in place of making it: its resources say so,
+                    * too, and r = 1 */
     int p, q, r;
     int64_t block_m, block_n;   /* super-block of C, over all ranks */
     int64_t blocks_m, blocks_n; /* how many; 0 when C is empty */

@@ -114,7 +114,7 @@ static void drain_slots(tsr_plan *plan, double local_n, double ld) {
     }
     double out = strip * local_n * (double)tsr_dtype_bytes(problem->out);
     const int depth = problem->gram ? 2 * SLOT_DEPTH : SLOT_DEPTH; /* a strip and its mirror */
-    if (tsr_plan_finishes(plan) || problem->gram) set_slots(plan, TSR_SLOT_OUT, host, depth, out);
+    if (tsr_plan_finishes(plan) || problem->gram || res->compares) set_slots(plan, TSR_SLOT_OUT, host, depth, out);
     if (!host && problem->c_path == TSR_DATA_PATH_HOST) set_slots(plan, TSR_SLOT_OUT_HOST, true, depth, out);
 }
 

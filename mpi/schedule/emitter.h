@@ -12,6 +12,7 @@ typedef struct {
     tsr_step_sink sink;
     void *context;
     int64_t contents[TSR_SLOT_COUNT]; /* how many each class has held so far */
+    tsr_step product;                 /* the last multiplication, or add up */
 } tsr_emitter;
 
 /* One content on its way through one buffer, and the clock value its last step leaves behind. */

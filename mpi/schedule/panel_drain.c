@@ -120,6 +120,31 @@ static tsr_status emit_mirror(tsr_emitter *e, const rows_of_c *rows, int64_t lef
     return tsr_emit(e, &step);
 }
 
+/* Rows of the C that was written come the way that they left, and are judged; `first` of them in their block. */
+static tsr_status emit_judged(tsr_emitter *e, const rows_of_c *rows, int64_t first) {
+    const size_t bytes = bytes_of(e, rows->rect);
+    tsr_chain strip = tsr_chain_begin(e, TSR_SLOT_OUT);
+    if (e->plan->resources.host_memory) {
+        TSR_TRY(tsr_emit_read(e, TSR_OPERAND_C, rows->rect, bytes, tsr_chain_touch(&strip)));
+    } else {
+        tsr_chain host = tsr_chain_begin(e, TSR_SLOT_OUT_HOST);
+        TSR_TRY(tsr_emit_read(e, TSR_OPERAND_C, rows->rect, bytes, tsr_chain_touch(&host)));
+        TSR_TRY(tsr_emit_upload(e, TSR_OPERAND_C, bytes, tsr_chain_end(&host), tsr_chain_touch(&strip)));
+    }
+    tsr_step step = tsr_step_new(TSR_STEP_JUDGE, TSR_LANE_MULTIPLY, tsr_chain_end(&strip), rows->from, tsr_unused);
+    step.operand = TSR_OPERAND_C;
+    step.rect = rows->rect;
+    step.m = e->product.m;
+    step.n = e->product.n;
+    step.k = e->product.k;
+    step.batch = e->product.batch;
+    step.ld = e->product.ld;
+    step.count = first;
+    step.bytes = bytes;
+    step.lane_bytes = (double)bytes;
+    return tsr_emit(e, &step);
+}
+
 static tsr_status emit_strip(tsr_emitter *e, rows_of_c rows) {
     tsr_chain out = {-1, 0};
     if (tsr_plan_finishes(e->plan)) {
@@ -192,6 +217,10 @@ static tsr_status drain_stretch(tsr_emitter *e, const stretch *s, tsr_chain *sum
         }
         const int64_t cols = s->tile ? strip.start + strip.count - s->cols.start : s->cols.count;
         const rows_of_c rows = {{strip.start, s->cols.start, strip.count, cols}, from, ld};
+        if (plan->compares) {
+            TSR_TRY(emit_judged(e, &rows, strip.start - s->all.start));
+            continue;
+        }
         TSR_TRY(plan->problem.gram ? emit_symmetric(e, rows, s->tile) : emit_strip(e, rows));
     }
     return TSR_OK;

@@ -261,6 +261,7 @@ static void set_product(const tsr_plan *plan, tsr_rect part, tsr_span ks, bool f
     step->lda = plan->operand[TSR_OPERAND_A].pack ? tsr_plan_packed_ld(plan, step->k) : step->k;
     step->accumulate = !first;
     step->flops = 2.0 * (double)(part.rows * reals.m) * (double)(part.cols * reals.n) * (double)(ks.count * reals.k);
+    if (plan->compares) step->flops = 0;
     step->lane_bytes = ((double)step->m * (double)step->k + (double)step->k * (double)step->n) * element +
                        (first ? 1.0 : 2.0) * (double)step->m * (double)step->n * sum;
     step->batch = 1;
@@ -312,6 +313,7 @@ static tsr_status emit_products(tsr_emitter *e, const block *at, tsr_span ks, bo
         }
         product->step.slots[0].offset = (size_t)(row * reals.m * product->step.lda) * tsr_dtype_bytes(problem->input);
         product->step.slots[2].offset = (size_t)(row * reals.m * product->step.ld) * tsr_dtype_bytes(problem->type);
+        e->product = product->step;
         TSR_TRY(e->multiply(product, e->sink, e->context));
         row += part.rows;
     }
@@ -380,7 +382,8 @@ static tsr_status emit_sweep(tsr_emitter *e, const block *at, tsr_chain *sum) {
         tsr_slot_use use_a = a.keep && !va.last ? tsr_chain_hold(&ready_a) : tsr_chain_end(&ready_a);
         tsr_slot_use use_b = b.keep && !vb.last ? tsr_chain_hold(&ready_b) : tsr_chain_end(&ready_b);
         tsr_sweep_product product = {.plan = plan,
-                                     .step = tsr_step_new(TSR_STEP_MULTIPLY, TSR_LANE_MULTIPLY, use_a, use_b, use)};
+                                     .step = tsr_step_new(plan->compares ? TSR_STEP_ADD_UP : TSR_STEP_MULTIPLY,
+                                                          TSR_LANE_MULTIPLY, use_a, use_b, use)};
         set_pieces(&a, stored_a, !at->diagonal && gathered_now(e, &a, &va), &product);
         set_pieces(&b, stored_b, !at->diagonal && gathered_now(e, &b, &vb), &product);
         TSR_TRY(emit_products(e, at, ks, t == 0, end, &product));

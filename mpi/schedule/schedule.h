@@ -50,7 +50,9 @@ typedef enum {
     TSR_STEP_MIRROR,    /* in buffer 0 (ld), of C's type: m rows, n columns left of a tile of `count` on the diagonal */
     TSR_STEP_DOWNLOAD,  /* rect of C: rows of buffer 0 (device, ld) → buffer 1 (host), row after row */
     TSR_STEP_COPY_OUT,  /* rect of C: rows of buffer 0 (device, ld) → the store's own memory */
-    TSR_STEP_WRITE      /* buffer 0 → rect of C */
+    TSR_STEP_WRITE,     /* buffer 0 → rect of C */
+    TSR_STEP_ADD_UP,    /* of a plan that compares: in place of a multiply, the check's sums of buffer 0 · buffer 1 */
+    TSR_STEP_JUDGE      /* rect of C as it was written, in buffer 0, against these sums; done with buffer 1, too */
 } tsr_step_kind;
 
 const char *tsr_step_kind_name(tsr_step_kind kind);     /* "copy in"; static text, as the next */
@@ -75,18 +77,19 @@ typedef struct {
     tsr_rect rect;
     size_t bytes; /* moved, or of a piece */
     /* multiply and pack: extents in reals as launched (padded); finish, transpose, mirror: rows and columns of C */
-    int64_t m, n, k;
+    int64_t m, n, k; /* judge, with `batch`: as the last multiplication of its rows */
     /* in reals: pack: of the packed operand; finish: of buffer 0; multiply and zero: of C. In elements of C: download,
-     * copy out, transpose and mirror: of buffer 0 */
+     * copy out, transpose and mirror: of buffer 0; judge: columns of the block, as those of its add ups */
     int64_t ld;
     int64_t lda, ldb;                     /* multiply */
     int64_t batch;                        /* multiply, mirror: products of m × n × k, 1 unless they are of a stack */
     int64_t stride_a, stride_b, stride_c; /* from one to the next, in elements */
-    int64_t count;                        /* reduce: elements of one piece; mirror: columns of the tile */
-    bool accumulate;                      /* multiply */
-    bool opens, closes;                   /* multiply: the first of a super-block; the last of its rows of C */
-    double flops;                         /* multiply: 2·m·n·k of the real product itself, without padding */
-    double lane_bytes;                    /* what the lane's record counts for this step */
+    /* reduce: elements of one piece; mirror: columns of the tile; judge: of the block, where its rows begin */
+    int64_t count;
+    bool accumulate;    /* multiply */
+    bool opens, closes; /* multiply: the first of a super-block; the last of its rows of C */
+    double flops;       /* multiply: 2·m·n·k of the real product itself, without padding */
+    double lane_bytes;  /* what the lane's record counts for this step */
 } tsr_step;
 
 /* Which operand a step is said to be of: those that make or move C carry none of their own. */

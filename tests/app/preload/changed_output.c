@@ -1,6 +1,7 @@
 /* Loaded before the C library (LD_PRELOAD): bit TSR_CHANGE_BIT of an unfinished output is changed, TSR_CHANGE_COUNT
  * times (1). TSR_CHANGE_AT=write: in what is written, on its way to the file; =sync: in the file, when rank 0 brings it
- * to stable storage. =read: in what is read of a file a.*, on its way to the device. */
+ * to stable storage. =read: in what is read of a file a.*, on its way to the device, after TSR_CHANGE_SKIP times (0)
+ * that are left as they are. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdio.h>
@@ -66,7 +67,9 @@ ssize_t pwrite64(int fd, const void *from, size_t bytes, off_t offset) {
 
 static ssize_t read_changed(int fd, unsigned char *to, ssize_t got, off_t offset) {
     const long long bit = atoll(setting("TSR_CHANGE_BIT", "0")), at = bit / 8 - offset;
+    static int passed;
     if (at < 0 || at >= got || !wanted("read", fd)) return got;
+    if (passed++ < atoi(setting("TSR_CHANGE_SKIP", "0"))) return got;
     to[at] ^= (unsigned char)(1 << bit % 8);
     left--;
     return got;

@@ -187,7 +187,20 @@ static double set(const setup *s, matrix *x, int64_t at, double value) {
     return before;
 }
 
-static void launch(const setup *s, const product *p, block *x, int64_t row, int64_t l, const spoiling *spoil) {
+static tsr_check_args check_args(const product *p, const block *x) {
+    return (tsr_check_args){.kernel = p->kernel,
+                            .width = p->n,
+                            .rows = p->batch * p->m,
+                            .depth = p->batch * p->k,
+                            .k = p->k,
+                            .seed = draw(),
+                            .workspace = x->room,
+                            .counts = x->counts};
+}
+
+/* `adds_up`: nothing is multiplied, and the check's sums are made alone. */
+static void launch(const setup *s, const product *p, block *x, int64_t row, int64_t l, const spoiling *spoil,
+                   bool adds_up) {
     const size_t in = tsr_dtype_bytes(p->kernel->input), out = tsr_dtype_bytes(p->kernel->type);
     const int64_t rows = tsr_min(p->strip, p->m - row), depth = tsr_min(p->panel, p->k - l);
     const tsr_gemm_args g = {.m = rows,
@@ -205,22 +218,16 @@ static void launch(const setup *s, const product *p, block *x, int64_t row, int6
                              .stride_b = p->common_b ? 0 : p->k * p->n,
                              .stride_c = p->m * p->n,
                              .workspace = x->workspace};
-    const tsr_check_args args = {.gemm = &g,
-                                 .kernel = tsr_gemm_making(p->kernel, p->batch, rows, p->n, depth),
-                                 .opens = row == 0 && l == 0,
-                                 .closes = l + depth == p->k,
-                                 .width = p->n,
-                                 .row = row,
-                                 .rows = p->batch * p->m,
-                                 .depth = p->batch * p->k,
-                                 .k = p->k,
-                                 .seed = draw(),
-                                 .place_row = row,
-                                 .workspace = x->room,
-                                 .counts = x->counts};
+    tsr_check_args args = check_args(p, x);
+    args.gemm = &g;
+    args.kernel = tsr_gemm_making(p->kernel, p->batch, rows, p->n, depth);
+    args.opens = row == 0 && l == 0;
+    args.closes = l + depth == p->k && !adds_up;
+    args.row = row;
+    args.place_row = row;
     matrix *operand = spoil->what == 'A' ? &x->a : spoil->what == 'B' ? &x->b : NULL;
     const double before = operand ? set(s, operand, spoil->at, spoil->value) : 0;
-    CHECK_OK(tsr_gemm_launch(p->kernel, s->device, s->stream, &g));
+    if (!adds_up) CHECK_OK(tsr_gemm_launch(p->kernel, s->device, s->stream, &g));
     if (operand) set(s, operand, spoil->at, before);
     if (spoil->what == 'C') {
         download(s, &x->c);
@@ -237,9 +244,30 @@ static tsr_check_counts make(const setup *s, const product *p, block *x, const s
     CHECK_OK(s->ops->fill_bytes(s->device, x->counts, 0, sizeof counts, s->stream));
     for (int64_t l = 0; l < p->k; l += p->panel)
         for (int64_t row = 0; row < p->m; row += p->strip, number++)
-            launch(s, p, x, row, l, number == spoil->launch ? spoil : &nothing);
+            launch(s, p, x, row, l, number == spoil->launch ? spoil : &nothing, false);
     CHECK_OK(s->ops->download(s->device, &counts, x->counts, sizeof counts, s->stream));
     download(s, &x->c);
+    return counts;
+}
+
+/* `file`, on the device: what became of C, alpha times the product, judged in two strips. */
+static tsr_check_counts compare(const setup *s, const product *p, block *x, const matrix *file, double alpha) {
+    static const spoiling nothing = {0};
+    tsr_check_counts counts;
+    const int64_t rows = p->batch * p->m, first = below(rows + 1);
+    CHECK_OK(s->ops->fill_bytes(s->device, x->counts, 0, sizeof counts, s->stream));
+    for (int64_t l = 0; l < p->k; l += p->panel)
+        for (int64_t row = 0; row < p->m; row += p->strip) launch(s, p, x, row, l, &nothing, true);
+    for (int i = 0; i < 2; i++) {
+        const tsr_check_args args = check_args(p, x);
+        tsr_check_strip strip = {.type = file->type, .cols = p->n, .ld = p->n, .alpha = alpha};
+        strip.row = i == 0 ? 0 : first;
+        strip.rows = i == 0 ? first : rows - first;
+        strip.data = (const char *)file->data + (size_t)(strip.row * p->n) * tsr_dtype_bytes(file->type);
+        CHECK_OK(tsr_check_find(s->ops->kind)->judge(s->device, s->stream, &args, &strip));
+    }
+    CHECK_OK(s->ops->download(s->device, &counts, x->counts, sizeof counts, s->stream));
+    CHECK_OK(s->ops->stream_wait(s->device, s->stream));
     return counts;
 }
 

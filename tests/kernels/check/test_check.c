@@ -74,6 +74,8 @@ static spoiling random_spoiling(const product *p, const block *x) {
 typedef struct {
     int64_t right, found, small, missed;
     double worst;
+    int64_t found_file;
+    double worst_file; /* of the bounds of right files */
 } tally;
 
 static const char *describe(const product *p) {
@@ -82,6 +84,53 @@ static const char *describe(const product *p) {
              p->kernel->name, tsr_dtype_name(p->kernel->input), (int)p->kind, (long long)p->m, (long long)p->n,
              (long long)p->k, (long long)p->batch, (long long)p->panel, (long long)p->strip);
     return text;
+}
+
+static void fill_from(const setup *s, matrix *file, const matrix *c, double alpha) {
+    for (int64_t i = 0; i < c->rows * c->cols; i++) put(file, i, alpha * get(c, i));
+    upload(s, file);
+}
+
+/* Of a file of C: each type and a factor; one element that is wrong by more than a hundredth of its row's typical one,
+ * or by what the type's rounding makes of a row, is found. */
+static void try_file(const setup *s, const product *p, block *x, tally *t) {
+    static const tsr_dtype types[] = {TSR_F16, TSR_BF16, TSR_F32, TSR_F64};
+    double largest = 0;
+    for (int64_t i = 0; i < x->c.rows * x->c.cols; i++) largest = fmax(largest, fabs(get(&x->c, i)));
+    const tsr_dtype out = types[largest > 1e4 ? 1 + below(3) : below(4)]; /* f16 reaches to 65504 */
+    const double alpha = tsr_dtype_bytes(out) > tsr_dtype_bytes(p->kernel->type) || below(2) ? 1 : 3 * (uniform() - 2);
+    CHECK(tsr_check_can_judge(p->kernel->type, out, alpha), "%s cannot be judged", tsr_dtype_name(out));
+    matrix file = matrix_open(s, out, x->c.rows, x->c.cols);
+    fill_from(s, &file, &x->c, alpha);
+    tsr_check_counts counts = compare(s, p, x, &file, alpha);
+    double worst;
+    memcpy(&worst, &counts.worst_bits, sizeof worst);
+    CHECK(counts.doubtful == 0 && counts.unjudged == 0 && counts.judged == (uint64_t)x->c.rows,
+          "%s as %s times %g: %llu doubtful, %llu unjudged, off by %g", describe(p), tsr_dtype_name(out), alpha,
+          (unsigned long long)counts.doubtful, (unsigned long long)counts.unjudged, worst);
+    t->worst_file = fmax(t->worst_file, worst);
+    const int64_t row = below(file.rows), at = row * p->n + below(p->n);
+    double squares = 0;
+    for (int64_t j = 0; j < p->n; j++) squares += get(&file, row * p->n + j) * get(&file, row * p->n + j);
+    const int bits = tsr_dtype_facts_of(out)->mantissa_bits, most = 1 << (tsr_dtype_facts_of(out)->exponent_bits - 1);
+    const double unit = ldexp(1, -bits - 1), step = ldexp(1, 2 - most - bits);
+    const double typical = sqrt(squares / (double)p->n);
+    const double least = fmax(2 * TSR_CHECK_FINDS, 24 * unit * sqrt((double)p->n));
+    const bool tiny = least * typical < 24 * step * sqrt((double)p->n); /* rounded to steps of the smallest numbers */
+    /* Nor where the first panel says little of columns' sizes. */
+    const bool uneven = p->kind == COLUMNS || p->kind == WIDE || p->kind == FALLING || p->kind == CANCELLING ||
+                        p->kind == SPARSE || p->kind == BANDED || p->panel < 16;
+    const bool known = p->kernel->accuracy != TSR_ACCURACY_TF32 || p->kernel->rounds_tf32;
+    const double was = get(&file, at);
+    set(s, &file, at, was + (below(2) ? 1 : -1) * least * (1 + uniform()) * typical);
+    if (!tiny && !uneven && known && fabs(get(&file, at) - was) > 0.9 * least * typical) {
+        counts = compare(s, p, x, &file, alpha);
+        CHECK(counts.doubtful == 1, "%s as %s times %g: an element wrong by %g of a typical one: %llu doubtful",
+              describe(p), tsr_dtype_name(out), alpha, fabs(get(&file, at) - was) / typical,
+              (unsigned long long)counts.doubtful);
+        t->found_file++;
+    }
+    matrix_close(s, &file);
 }
 
 static void try_product(const setup *s, const product *p, tally *t) {
@@ -99,6 +148,7 @@ static void try_product(const setup *s, const product *p, tally *t) {
     t->right++;
     double *clean = calloc((size_t)(x.c.rows * x.c.cols), sizeof *clean);
     for (int64_t i = 0; i < x.c.rows * x.c.cols; i++) clean[i] = get(&x.c, i);
+    try_file(s, p, &x, t);
     const spoiling spoil = random_spoiling(p, &x);
     const tsr_check_counts wrong = make(s, p, &x, &spoil);
     const double change = isnan(spoil.value) && largest_change(&x.c, clean) == 0 ? 1 : largest_change(&x.c, clean);
@@ -271,8 +321,44 @@ static void test_made_infinite(const setup *s, const tsr_gemm_kernel *kernel) {
     block_close(s, &x);
 }
 
+/* Where a column of B was left out, no row of a file is judged; and what is rounded to nothing is right: operands that
+ * are so small that C underflows, where both scales are as large as they get. */
+static void test_files(const setup *s, const tsr_gemm_kernel *kernel) {
+    const int64_t side = SIDE;
+    product p = {.kernel = kernel, .m = side, .n = side, .k = side, .batch = 1, .panel = side, .strip = side};
+    block x = block_open(s, &p);
+    const spoiling nothing = {.launch = -1};
+    fill(s, &x.a, NORMAL, true, p.k, 1);
+    fill(s, &x.b, NORMAL, false, p.k, 1);
+    set(s, &x.b, 7 * side + 5, NAN);
+    make(s, &p, &x, &nothing);
+    tsr_check_counts counts = compare(s, &p, &x, &x.c, 1);
+    CHECK(counts.judged == 0 && counts.unjudged == (uint64_t)side, "%s: rows beside NaN were judged", kernel->name);
+    CHECK(!tsr_check_can_judge(TSR_F32, TSR_F64, 2) && !tsr_check_can_judge(TSR_F32, TSR_C64, 1) &&
+              !tsr_check_can_judge(TSR_F32, TSR_F32, 0x1p21) && !tsr_check_can_judge(TSR_F64, TSR_F32, -0x1p-21) &&
+              !tsr_check_can_judge(TSR_F32, TSR_F32, 0),
+          "what sums in float cannot hold would be judged");
+    for (int i = 0; i < 2 && tsr_dtype_bytes(kernel->input) >= 4; i++) {
+        matrix *operand = i == 0 ? &x.a : &x.b;
+        fill(s, operand, NORMAL, i == 0, p.k, 1);
+        for (int64_t at = 0; at < side * side; at++)
+            put(operand, at, get(operand, at) * (kernel->input == TSR_F32 ? 1e-30 : 1e-290));
+        upload(s, operand);
+    }
+    if (tsr_dtype_bytes(kernel->input) >= 4) {
+        counts = make(s, &p, &x, &nothing);
+        CHECK(counts.doubtful == 0, "%s: %llu rows that underflowed are doubtful", kernel->name,
+              (unsigned long long)counts.doubtful);
+        counts = compare(s, &p, &x, &x.c, 1);
+        CHECK(counts.doubtful == 0, "%s: %llu rows of a file that underflowed are doubtful", kernel->name,
+              (unsigned long long)counts.doubtful);
+    }
+    block_close(s, &x);
+}
+
 static void test_special(const setup *s, const tsr_gemm_kernel *kernel) {
     test_rows(s, kernel);
+    test_files(s, kernel);
     test_late(s, kernel);
     test_long(s, kernel);
     test_deep(s, kernel);
@@ -309,9 +395,9 @@ int main(int argc, char **argv) {
         *tried = true;
         printf(
             "%-12s %-4s %lld right (off by %.2g of the bound at most), %lld wrong: %lld found, %lld of them small and "
-            "not found, %lld missed\n",
+            "not found, %lld missed; files: off by %.2g of the bound at most, %lld wrong ones found\n",
             kernel->name, tsr_dtype_name(kernel->input), (long long)t.right, t.worst, (long long)t.right,
-            (long long)t.found, (long long)t.small, (long long)t.missed);
+            (long long)t.found, (long long)t.small, (long long)t.missed, t.worst_file, (long long)t.found_file);
         missed += (int)t.missed;
         found += (int)t.found;
     }

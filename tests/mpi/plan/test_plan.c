@@ -157,6 +157,22 @@ static void check_step(walk *w, const tsr_step *step) {
         check_room(w, step, 0, copied);
         check_room(w, step, 1, step->bytes);
         break;
+    case TSR_STEP_ADD_UP:
+        check_room(w, step, 0, (size_t)((step->m - 1) * step->lda + step->k) * tsr_dtype_bytes(x->input));
+        check_room(w, step, 1, (size_t)((step->k - 1) * step->ldb + step->n) * tsr_dtype_bytes(x->input));
+        CHECK(step->flops == 0, "%g flops of sums of a check", step->flops);
+        break;
+    case TSR_STEP_JUDGE:
+        check_room(w, step, 0, step->bytes);
+        CHECK(step->bytes == (size_t)tsr_rect_elements(step->rect) * tsr_dtype_bytes(x->out) && step->count >= 0 &&
+                  step->count + step->rect.rows <= tsr_plan_local_m(w->plan) && step->m > 0 && step->k > 0 &&
+                  step->ld >= step->rect.cols,
+              "rows %lld to %lld of a block are judged", (long long)step->count,
+              (long long)(step->count + step->rect.rows));
+        for (int64_t r = 0; r < step->rect.rows; r++)
+            for (int64_t c = 0; c < step->rect.cols; c++)
+                w->written[(step->rect.row + r) * x->n + step->rect.col + c]++;
+        break;
     case TSR_STEP_COPY_OUT: check_room(w, step, 0, copied); /* fall through */
     case TSR_STEP_WRITE:
         check_units(step->rect.row, step->rect.rows, x->unit_m, x->m);
@@ -298,6 +314,49 @@ static void simulate(const tsr_plan *plan) {
     free(w.clock);
     free(w.written);
     free(w.multiplied);
+    free(w.read_a);
+    free(w.read_b);
+    free(w.read_c0);
+}
+
+/* ---- C is read again, and compared ----------------------------------------------------------- */
+
+/* Each rank's steps can be executed; all of A, B and C is read, C once, and each of its elements judged once. */
+static void simulate_comparison(const tsr_plan *made) {
+    tsr_plan plan = *made;
+    const tsr_problem *x = &plan.problem;
+    const int64_t a = x->operand[0].rows * x->operand[0].cols, b = x->operand[1].rows * x->operand[1].cols;
+    const int64_t c = x->m * x->n;
+    if (plan.r > 1 || x->gram || x->mirrored || x->add_c0 || x->k == 0 || c == 0 || tsr_problem_complex(x) ||
+        x->c_path != TSR_DATA_PATH_HOST)
+        return;
+    const int sums = plan.slots[TSR_SLOT_SUM].count;
+    plan.resources.compares = true;
+    plan.compares = true;
+    plan.buffers = 0;
+    plan.device_bytes = 0;
+    plan.host_bytes = 0;
+    memset(plan.slots, 0, sizeof plan.slots);
+    plan.schedule->memory(&plan, sums);
+    walk w = {.plan = &plan};
+    w.written = calloc((size_t)c + 1, 1);
+    w.read_a = calloc((size_t)a + 1, sizeof(int));
+    w.read_b = calloc((size_t)b + 1, sizeof(int));
+    w.read_c0 = calloc((size_t)c + 1, sizeof(int));
+    w.clock = calloc((size_t)plan.buffers + 1, sizeof *w.clock);
+    for (int rank = 0; rank < plan.p * plan.q; rank++) {
+        memset(w.clock, 0, (size_t)plan.buffers * sizeof *w.clock);
+        CHECK_OK(plan.schedule->emit(&plan, rank, see, &w));
+        for (int i = 0; i < plan.buffers; i++)
+            CHECK(w.clock[i] % TSR_SLOT_STAGES == 0, "buffer %d of rank %d is left undrained", i, rank);
+    }
+    for (int64_t i = 0; i < c; i++)
+        CHECK(w.written[i] == 1 && w.read_c0[i] == 1, "element %lld of C is read %d times and judged %d times",
+              (long long)i, w.read_c0[i], w.written[i]);
+    for (int64_t i = 0; i < a; i++) CHECK(w.read_a[i] > 0, "element %lld of A is not read again", (long long)i);
+    for (int64_t i = 0; i < b; i++) CHECK(w.read_b[i] > 0, "element %lld of B is not read again", (long long)i);
+    free(w.clock);
+    free(w.written);
     free(w.read_a);
     free(w.read_b);
     free(w.read_c0);
@@ -484,6 +543,7 @@ static void plan_once(const tsr_problem *problem, const tsr_resources *res, plan
     CHECK(!res->schedule || plan.schedule == res->schedule, "planned for %s", plan.schedule->name);
     check_limits(&plan, res);
     simulate(&plan);
+    simulate_comparison(&plan);
     simulate_left(&plan, state >> 33);
     tsr_resources parts = *res; /* as one that goes on later, and with its cut again */
     tsr_plan first, again;

@@ -25,7 +25,7 @@ static tsr_step piece_step(const tsr_sweep_product *product, tsr_operand_name na
         step.closes = step.closes && last;
     }
     step.opens = step.opens && first;
-    step.flops = 2.0 * (double)step.m * (double)step.n * (double)step.k;
+    if (step.flops > 0) step.flops = 2.0 * (double)step.m * (double)step.n * (double)step.k;
     step.lane_bytes = ((double)step.m + (double)step.n) * (double)step.k * (double)input +
                       (step.accumulate ? 2.0 : 1.0) * (double)step.m * (double)step.n * (double)type;
     return step;

@@ -1,0 +1,125 @@
+"""--check files compares C as its file holds it with A and B, which are read again, by the device that multiplied them.
+Right products pass, whatever their types, order, ranks and files. Wrong elements of the file are found, and so is what
+changes while files are read again. Products that the device cannot judge so go to the host's check, as before."""
+import json
+import os
+import random
+
+from lib import fails, leftovers, main, np, run
+
+SHIM = os.environ["TSR_CHANGED_OUTPUT"]
+M, N, K = 90, 70, 40
+BY_DEVICE = "as the device read A, B and C again"
+
+
+def environment(at, bit, count=1, skip=0):
+    return {"LD_PRELOAD": SHIM, "TSR_CHANGE_AT": at, "TSR_CHANGE_BIT": str(bit), "TSR_CHANGE_COUNT": str(count),
+            "TSR_CHANGE_SKIP": str(skip)}
+
+
+def make(seed, a_type="f8", b_type="f8", a_shape=(M, K), b_shape=(K, N)):
+    numbers = np.random.default_rng(seed)
+    np.save("a.npy", numbers.standard_normal(a_shape).astype(a_type))
+    np.save("b.npy", numbers.standard_normal(b_shape).astype(b_type))
+
+
+def command(*options, output="c.npy"):
+    return ["multiply", "a.npy", "b.npy", "-o", output, "--force", "--device", "cpu", "--log", "run.json", *options]
+
+
+def record():
+    with open("run.json") as file:
+        return json.load(file)
+
+
+def checked(*options, ranks=0, output="c.npy", by_device=True, said=None):
+    run(*command(*(options or ["--check", "files"]), output=output), ranks=ranks, environment=said)
+    found = record()
+    assert found["check"].startswith("PASSED: every row"), found["check"]
+    assert (BY_DEVICE in found["check"]) == by_device, (options, found["check"])
+    assert found["check_seconds"] > 0, found["check_seconds"]
+    return found
+
+
+def test_right():
+    """All types, orders, factors and files, on 1 to 4 ranks, split k among them: no alarm."""
+    numbers = random.Random(1)
+    for seed in range(14):
+        types = numbers.choice(("f2", "f4", "f8", ">f4", "i2")), numbers.choice(("f4", "f8"))
+        options = ["--check", "files"] if seed % 2 else ["--verify"]
+        shapes = (M, K), (K, N)
+        if seed % 3 == 0:
+            options += ["--transpose-a"]
+            shapes = (K, M), (K, N)
+        if seed % 4 == 1:
+            options += ["--alpha", str(numbers.choice((-0.3, 17, 1e-3)))]
+        if seed % 4 == 2:
+            options += ["--type", numbers.choice(("f16", "f32", "f64"))]
+        if seed % 4 == 3:
+            options += ["--memory", "200000", "--host-memory", "400000"] # several super-blocks and panels
+        make(seed, *types, *shapes)
+        output, chunks = (("c.npy", []), ("c.h5", []), ("c.h5", ["--chunk", "16x32"]))[seed % 3]
+        ranks = (0, 2, 3, 4)[seed % 4]
+        found = checked(*options, *chunks, ranks=ranks, output=output)
+        assert not found["warnings"] or "f64" in found["warnings"], found["warnings"]
+    make(3)
+    for ranks in (2, 4):
+        found = checked("--check", "files", "--grid", f"1x1x{ranks}", "--panel", "5", ranks=ranks)
+        assert found["grid_k"] == ranks, found
+
+
+def test_stacks():
+    make(4, a_shape=(3, M, K), b_shape=(3, K, N))
+    for ranks in (0, 3):
+        checked(ranks=ranks)
+
+
+def test_host():
+    """What the device does not judge: the host's check says it."""
+    make(5)
+    checked("--check", "off", "--verify", by_device=False)
+    checked("--check", "files", "--alpha", "1e9", by_device=False)
+    np.save("c0.npy", np.ones((M, N)))
+    checked("--check", "files", "--add", "c0.npy", by_device=False)
+    a = np.load("a.npy")
+    a[3, 4] = np.nan
+    np.save("a.npy", a)
+    checked(by_device=False)
+    make(5, "c16", "c16")
+    checked(by_device=False)
+    make(6)
+    run("multiply", "a.npy", "--gram", "-o", "c.npy", "--force", "--device", "cpu", "--check", "files", "--log", "run.json")
+    assert record()["check"].startswith("PASSED") and BY_DEVICE not in record()["check"], record()["check"]
+
+
+def test_read_again():
+    """One bit of A or of C as it is read for the check, and not before: the second look finds C right, and a warning
+    says it. A bit that stays wrong ends the run."""
+    make(7)
+    a = os.path.getsize("a.npy") - 8 * M * K
+    bit = 8 * a + 64 * 1234 + 60
+    for ranks in (0, 2):
+        found = checked("--check", "files", ranks=ranks, said=environment("read", bit, skip=1))
+        assert "differed from A and B" in found["warnings"], found["warnings"]
+    os.remove("c.npy")
+    fails(*command("--check", "files"), code=3, says=["FAILED: ", "are not what A and B make"],
+          environment=environment("read", bit, skip=1, count=9))
+    assert not os.path.exists("c.npy") and not leftovers(), os.listdir(".")
+
+
+def test_wrong_in_the_file():
+    """A product that is wrong by what the file was made of, on any rank: exit code 3, and nothing is published."""
+    make(8)
+    for output in ("c.npy", "c.h5"):
+        if os.path.exists(output):
+            os.remove(output)
+    bit = 8 * (os.path.getsize("a.npy") - 8 * M * K) + 64 * 1234 + 60
+    for ranks in (0, 2, 4):
+        for output, options in (("c.npy", []), ("c.h5", ["--chunk", "16x32"])):
+            fails(*command("--check", "files", *options, output=output), code=3, ranks=ranks,
+                  says=["FAILED: ", "are not what A and B make", "nothing was written"],
+                  environment=environment("read", bit))
+            assert not os.path.exists(output) and not leftovers(), os.listdir(".")
+
+
+main(globals())
