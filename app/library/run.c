@@ -396,11 +396,11 @@ static tsr_status leave_early(tsr_run *run, tsr_status status) {
 tsr_status tsr_run_multiply(const tsr_world *world, const tsr_run_options *options, const tsr_run_calls *calls) {
     tsr_run run = begin(world, options, calls);
     const tsr_status planned = tsr_agree(world->comm, plan(&run, options));
-    if (tsr_ends_job(world, planned)) give_up(&run, planned);
+    if (tsr_ends_job(world, planned)) tsr_run_give_up(&run, planned);
     if (planned != TSR_OK || run.resume.complete) return leave_early(&run, planned);
     tsr_status status = produce(&run, options);
     if (!tsr_ends_job(world, status)) status = release(&run, status);
-    if (tsr_ends_job(world, status)) give_up(&run, status);
+    if (tsr_ends_job(world, status)) tsr_run_give_up(&run, status);
     if (status == TSR_ERR_STOPPED) tsr_run_say_kept(&run);
     return tsr_agree(world->comm, status);
 }
