@@ -1,6 +1,6 @@
 /* `exact` beside the vendor's kernel, in turns on one GPU, each for as long as asked, so that the power limit counts:
  * without the proof of its error (unproved), with it (exact), and on wide data, normal · exp(2 · normal).
- * Prints a line a type and size: TFLOP/s, medians of three rounds, and ratios.
+ * Prints a line of JSON a type and size: TFLOP/s, medians of three rounds (gpu_exact.py reads it).
  * Usage: exact_beside [SECONDS [N...]] */
 #include <math.h>
 #include <stdio.h>
@@ -98,10 +98,10 @@ static void measure(const bench *x, tsr_dtype type, int64_t n, double seconds) {
             rates[i][round] = 2.0 * (double)n * (double)n * (double)n / seconds_of(x, kernels[i], &args, count) / 1e12;
         }
     for (int i = 0; i < KINDS; i++) qsort(rates[i], ROUNDS, sizeof(double), by_size);
-    const double base = rates[0][ROUNDS / 2];
-    printf("%s %6lld  cublas %6.1f  unproved %6.1f (%.3f)  exact %6.1f (%.3f)  wide %6.1f (%.3f)\n",
-           tsr_dtype_name(type), (long long)n, base, rates[1][ROUNDS / 2], rates[1][ROUNDS / 2] / base,
-           rates[2][ROUNDS / 2], rates[2][ROUNDS / 2] / base, rates[3][ROUNDS / 2], rates[3][ROUNDS / 2] / base);
+    printf("{\"device\": \"%s\", \"type\": \"%s\", \"n\": %lld, \"cublas\": %.2f, \"unproved\": %.2f, \"exact\": %.2f, "
+           "\"wide\": %.2f}\n",
+           x->facts.name, tsr_dtype_name(type), (long long)n, rates[0][ROUNDS / 2], rates[1][ROUNDS / 2],
+           rates[2][ROUNDS / 2], rates[3][ROUNDS / 2]);
     fflush(stdout);
     void *taken[] = {normal[0], normal[1], wide[0], wide[1], args.c, args.workspace};
     for (size_t i = 0; i < sizeof taken / sizeof *taken; i++) x->ops->release(x->device, taken[i]);

@@ -143,7 +143,8 @@ TSR_EXACT void tsr_exact_join(tsr_exact_line *line, tsr_exact_line part) {
 }
 
 /* Magnitudes, whose products bound |A||B| from below: how many times 2^grain quanta an element has, rounded down, 127
- * at most. A line's grain is such that its elements have 16 to 32 in the mean, so that few large ones do not hide the others. */
+ * at most. A line's grain is such that its elements have 16 to 32 in the mean, so that few large ones do not hide the
+ * others. */
 #define TSR_EXACT_MEAN_BITS 4
 TSR_EXACT int tsr_exact_grain(tsr_exact_line line) {
     uint64_t mean = line.count > 0 ? line.sum / line.count : 0;

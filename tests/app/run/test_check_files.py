@@ -88,7 +88,8 @@ def test_host():
     make(5, "c16", "c16")
     checked(by_device=False)
     make(6)
-    run("multiply", "a.npy", "--gram", "-o", "c.npy", "--force", "--device", "cpu", "--check", "files", "--log", "run.json")
+    run("multiply", "a.npy", "--gram", "-o", "c.npy", "--force", "--device", "cpu", "--check", "files", "--log",
+        "run.json")
     assert record()["check"].startswith("PASSED") and BY_DEVICE not in record()["check"], record()["check"]
 
 
