@@ -32,15 +32,20 @@ def ratio(found, name, wanted):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--programs", required=True, type=pathlib.Path)
+    parser.add_argument("--programs", type=pathlib.Path)
     parser.add_argument("--seconds", type=float, default=2)
     parser.add_argument("--sizes", default="4096,8192,16384,8191,8193")
+    parser.add_argument("--recorded", type=pathlib.Path, nargs=2, metavar=("PRODUCTS", "RESIDUES"),
+                        help="what both programs printed before, with date and commit in each line")
     parser.add_argument("-o", type=pathlib.Path, metavar="FILE.md", default=PAGE)
     args = parser.parse_args()
     sizes = args.sizes.split(",")
-    products = lines_of([args.programs / "exact_beside", args.seconds, *sizes])
-    round_sizes = [size for size in sizes if int(size) % 256 == 0]
-    residues = lines_of([args.programs / "residues_beside", args.seconds, *round_sizes])
+    if args.recorded:
+        products, residues = ([json.loads(line) for line in file.read_text().splitlines()] for file in args.recorded)
+    else:
+        products = lines_of([args.programs / "exact_beside", args.seconds, *sizes])
+        round_sizes = [size for size in sizes if int(size) % 256 == 0]
+        residues = lines_of([args.programs / "residues_beside", args.seconds, *round_sizes])
     rows, reached = [], True
     for found in products:
         wanted = WANTED[found["type"]].get(found["n"], (None, None, None))
@@ -51,7 +56,8 @@ def main():
             reached = reached and enough
         rows.append([found["type"], found["n"], f"{found['cublas']:.1f}", *cells])
     text = "\n\n".join([
-        f"{products[0]['device']}, {report.today()}, commit {report.commit()}: TFLOP/s, medians of 3 rounds of "
+        f"{products[0]['device']}, {products[0].get('date', report.today())}, commit "
+        f"{products[0].get('commit', report.commit())}: TFLOP/s, medians of 3 rounds of "
         f"{args.seconds:g} s each, in turns, conversion and packing included. `unproved` is `exact` without the proof "
         "of its error, `wide` with it on normal · exp(2 · normal), the others on normal data.",
         report.table(["type", "n", "cuBLAS", "unproved", "of cuBLAS", "exact", "of cuBLAS", "wide", "of cuBLAS"], rows),
