@@ -52,7 +52,7 @@ static void print_help(void) {
            "  tessera info C.h5\n"
            "  tessera help multiply\n\n"
            "Exit codes: 0 done, 1 failure, 2 wrong usage, 3 the result failed its check,\n"
-           "75 stopped on request.\n");
+           "74 the job stood still, 75 stopped on request.\n");
 }
 
 static const tsr_command *find_command(const char *name) {

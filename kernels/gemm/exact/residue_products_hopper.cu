@@ -10,8 +10,8 @@
  * Registers: 232 a thread that multiplies, 40 a thread that does not; no spills.
  * Requirements: sm_90a; rows and their bytes as residue_products.h says; a workspace for the list.
  * Arithmetic intensity: 2·256·256·128 / (128·(256 + 256)) = 256 op/byte for a cluster.
- * Measured: by tests/bench/residues_beside.c. The same loop as a probe, H200, 2026-11-22, 2 s each in turns with
- * cuBLAS, which stores int32: 1321 TOP/s (1260) at n = 4096, 1383 (1286) at 8192, 1421 (1302) at 16384.
+ * Measured: H200, 2026-11-24, 1 s each in turns with cuBLAS, which stores int32, n = 8192: 1388 TOP/s (1290) for 14
+ * planes, 1374 for one, 715 for levels.
  * Reference: PTX ISA 8.0, "Asynchronous Warpgroup Level Matrix Instructions"; Ozaki, Uchino, Imamura, arXiv
  * 2504.08009. */
 #include "kernels/gemm/exact/residue_tiles.h"
