@@ -6,7 +6,7 @@
 set -eu
 build=${1:-build}
 shift || true
-kernels=${*:-naive tiled checked coarse simt compensated split3 dmma tf32 wgmma}
+kernels=${*:-naive tiled checked coarse simt compensated exact batched split3 dmma tf32 wgmma}
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 for kernel in $kernels; do
