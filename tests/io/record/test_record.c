@@ -81,7 +81,8 @@ static void test_json(void) {
     expect(text, "\"limit_seconds\": 2,\n  \"limit_share\": 1,\n  \"limit_rank\": 0,\n  \"limit_lane\": \"read\",\n  "
                  "\"slowest_rank\": 0,\n  \"slowest_lane\": \"read\",");
     expect(text, "\"gflops\": 1,");
-    expect(text, "\"check\": \"not run\",\n  \"product_check\": \"PASSED: 1\",\n  \"warnings\": \"one\\u000atwo\",\n"
+    expect(text, "\"check\": \"not run\",\n  \"check_seconds\": 0,\n  \"product_check\": \"PASSED: 1\",\n  "
+                 "\"warnings\": \"one\\u000atwo\",\n"
                  "  \"overflows\": 5");
     CHECK(!strstr(text, "\"c0\""), "C0 was not used");
     CHECK(strcmp(text + bytes - 7, "\n  ]\n}\n") == 0, "ends with '%s'", text + bytes - 7);
