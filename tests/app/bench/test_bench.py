@@ -131,7 +131,7 @@ def test_accuracy_complex():
         run("bench", "accuracy", "--type", kind, "--device", "cpu", "--size", "30", "--k", "1,200", "--json",
             "accuracy.json", timeout=120)
         bench = load("accuracy.json")
-        assert bench["type"] == kind and bench["eps"] == eps and len(bench["results"]) == 7 * 2 * 2, bench
+        assert bench["type"] == kind and bench["eps"] == eps and len(bench["results"]) == 7 * 2 * 3, bench
         for result in bench["results"]:
             assert 0 <= result["component_median"] <= result["component_max"] <= result["bound"], result
             once = result["kernel"] == "reference" or result["k"] == 1
