@@ -377,7 +377,9 @@ static void run_one(bench *b, const setup *s) {
     }
     if (kernel->workspace_bytes) { /* the limit is meant for matrices */
         res.workspace_bytes = kernel->workspace_bytes;
-        res.device_limit += kernel->workspace_bytes(tsr_max(1, s->m), tsr_max(1, s->n), tsr_max(1, s->k));
+        const size_t room = kernel->workspace_bytes(tsr_max(1, s->m), tsr_max(1, s->n), tsr_max(1, s->k));
+        res.device_limit += room;
+        if (res.host_memory) res.host_limit += room;
     }
     tsr_plan plan;
     tsr_status status = tsr_plan_make(&problem, &res, &plan);
