@@ -96,7 +96,7 @@ bring_back() {
     slurm_await_idle 3 || exit 1
 }
 
-"$TSR_BIN" generate -o A.h5:/A --shape 1200x6000 --type f32 --distribution integer --seed 1 >generate.out 2>&1 &&
+"$TSR_BIN" generate -o A.h5:/A --shape 4800x6000 --type f32 --distribution integer --seed 1 >generate.out 2>&1 &&
     "$TSR_BIN" generate -o B.h5:/B --shape 6000x1100 --type f32 --distribution integer --seed 2 >>generate.out 2>&1 &&
     "$TSR_BIN" multiply A.h5 B.h5 -o whole.npy --device cpu --quiet >>generate.out 2>&1 || tsr_die "no product"
 
