@@ -119,19 +119,27 @@ template <typename T> struct Run {
     bool proves;
 };
 
+/* Products of planes that stand in the workspace, of blocks whose entry is `wanted`; NULL: of all. */
+template <typename T>
+tsr_residue_args products_of(const Run<T> &r, int planes, const int8_t *a, const int8_t *b, const unsigned *blocks,
+                             unsigned wanted) {
+    return {.planes = planes,
+            .m = r.s.m,
+            .n = r.s.n,
+            .k = r.s.k,
+            .a = a,
+            .b = b,
+            .rows_a = r.s.rows_a,
+            .rows_b = r.s.rows_b,
+            .depth = r.s.depth,
+            .blocks = blocks,
+            .wanted = wanted,
+            .workspace = r.p.products};
+}
+
 template <typename T, int COUNT> tsr_status multiply_level(const Run<T> &r, int level) {
-    const tsr_residue_args args = {.planes = COUNT,
-                                   .m = r.s.m,
-                                   .n = r.s.n,
-                                   .k = r.s.k,
-                                   .a = r.p.planes_a,
-                                   .b = r.p.planes_b,
-                                   .rows_a = r.s.rows_a,
-                                   .rows_b = r.s.rows_b,
-                                   .depth = r.s.depth,
-                                   .blocks = r.proves ? r.p.levels : nullptr,
-                                   .wanted = (unsigned)level,
-                                   .workspace = r.p.products};
+    const unsigned *blocks = r.proves ? r.p.levels : nullptr;
+    const tsr_residue_args args = products_of(r, COUNT, r.p.planes_a, r.p.planes_b, blocks, (unsigned)level);
     TSR_TRY(tsr_residue_products(r.device, r.stream, &args, r.p.planes_c));
     return exact::combine_launch<T, COUNT>(r.stream, r.c, level);
 }
@@ -153,18 +161,7 @@ template <typename T> tsr_status decide(const Run<T> &r) {
     constexpr int threads = 256;
     dim3 grid;
     TSR_TRY(tsr_cuda_grid(1, r.s.blocks, 1, threads, &grid));
-    const tsr_residue_args args = {.planes = 1,
-                                   .m = r.s.m,
-                                   .n = r.s.n,
-                                   .k = r.s.k,
-                                   .a = r.p.magnitudes_a,
-                                   .b = r.p.magnitudes_b,
-                                   .rows_a = r.s.rows_a,
-                                   .rows_b = r.s.rows_b,
-                                   .depth = r.s.depth,
-                                   .blocks = r.p.open,
-                                   .wanted = OPEN,
-                                   .workspace = r.p.products};
+    const tsr_residue_args args = products_of(r, 1, r.p.magnitudes_a, r.p.magnitudes_b, r.p.open, OPEN);
     TSR_TRY(TSR_LAUNCH(open_blocks, grid, threads, 0, r.stream, r.p.open, r.s.across, r.s.blocks, r.p.rough_a,
                        r.p.rough_b));
     TSR_TRY(tsr_residue_levels(r.device, r.stream, &args, r.p.proof_a, r.p.proof_b,
