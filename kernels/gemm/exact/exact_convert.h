@@ -12,7 +12,8 @@ namespace exact {
 constexpr int THREADS = 256, WARPS = THREADS / 32;
 constexpr int PART = TSR_EXACT_PART;
 constexpr int PARTS_MOST = TSR_EXACT_RANGE / PART;
-constexpr int COLUMNS = 32; /* of B, that a block turns */
+constexpr int COLUMNS = 32;                   /* of B, that a block turns */
+constexpr unsigned LOSES = 1, UNPROVABLE = 2; /* what a block's lines are like, some of them */
 static_assert(PART == 4 * 32, "a warp takes a part");
 
 /* Lines of an operand within a range: rows of A, m × k, or columns of B, k × n. */
@@ -22,9 +23,10 @@ template <typename T> struct Operand {
     int64_t rows, depth;    /* of a plane, in lines and bytes */
     tsr_exact_line *parts;  /* [part][line], of columns */
     tsr_exact_proof *proof; /* [line] */
-    int8_t *magnitudes;     /* rows × depth, or NULL */
+    int8_t *proving;        /* rows × depth: magnitudes at level 0, patterns at the last one; or NULL */
+    double tolerance;       /* of patterns */
     int8_t *planes;         /* COUNT × rows × depth */
-    unsigned *rough;        /* [line / TSR_EXACT_BLOCK]: not 0 where a line loses something at level 0; or NULL */
+    unsigned *rough;        /* [line / TSR_EXACT_BLOCK]: LOSES where a line loses something at level 0; or NULL */
     const unsigned *levels; /* [line / TSR_EXACT_BLOCK]: bits of the levels at which its lines are wanted */
     tsr_exact_natural limits[TSR_EXACT_LEVELS];
 };
@@ -98,7 +100,8 @@ __device__ __forceinline__ tsr_exact_line line_of(const tsr_exact_line *parts, i
 template <typename T> __device__ __forceinline__ void keep_proof(const Operand<T> &x, int64_t at, tsr_exact_line line) {
     const tsr_exact_proof proof = tsr_exact_prove(TYPE<T>, line, x.limits);
     x.proof[at] = proof;
-    if (x.rough && proof.errors[0] != 0) atomicOr(x.rough + at / TSR_EXACT_BLOCK, 1u);
+    if (x.rough && proof.errors[0] != 0)
+        atomicOr(x.rough + at / TSR_EXACT_BLOCK, tsr_exact_unprovable(&proof) ? LOSES | UNPROVABLE : LOSES);
 }
 
 /* ---- four elements --------------------------------------------------------------------------- */
@@ -109,7 +112,15 @@ template <typename T> __device__ __forceinline__ void load_four(const T *line, i
     for (int e = 0; e < 4; e++) x[e] = l0 + e < k ? line[l0 + e] : (T)0;
 }
 
-/* To the planes at `to`, and magnitudes to `to` of theirs, if wanted. */
+/* The byte that an element has in the proof that is made with a conversion to COUNT planes. */
+template <typename T, int COUNT>
+__device__ __forceinline__ unsigned proving_byte(const Operand<T> &x, double value, const tsr_exact_proof &proof) {
+    if constexpr (COUNT == tsr_exact_moduli(TYPE<T>, TSR_EXACT_LAST))
+        return (unsigned)tsr_exact_pattern(value, tsr_exact_power(proof.shifts[TSR_EXACT_LAST]), x.tolerance);
+    return (unsigned)tsr_exact_magnitude(value, tsr_exact_magnitude_scale(TYPE<T>, proof.exponent, proof.grain));
+}
+
+/* To the planes at `to`, and bytes of a proof to `to` of theirs, if wanted. */
 template <typename T, int COUNT>
 __device__ __forceinline__ void store_four(const Operand<T> &x, const T (&value)[4], const tsr_exact_proof &proof,
                                            int level, int64_t to) {
@@ -121,12 +132,11 @@ __device__ __forceinline__ void store_four(const Operand<T> &x, const T (&value)
 #pragma unroll
     for (int i = 0; i < COUNT; i++)
         __stcs(reinterpret_cast<unsigned *>(x.planes + i * plane_bytes + to), residue_word<COUNT>(low, high, i));
-    if (!x.magnitudes) return;
-    const double small = tsr_exact_magnitude_scale(TYPE<T>, proof.exponent, proof.grain);
+    if (!x.proving) return;
     unsigned word = 0;
 #pragma unroll
-    for (int e = 0; e < 4; e++) word |= (unsigned)tsr_exact_magnitude((double)value[e], small) << 8 * e;
-    __stcs(reinterpret_cast<unsigned *>(x.magnitudes + to), word);
+    for (int e = 0; e < 4; e++) word |= proving_byte<T, COUNT>(x, (double)value[e], proof) << 8 * e;
+    __stcs(reinterpret_cast<unsigned *>(x.proving + to), word);
 }
 
 template <typename T, int COUNT>

@@ -34,7 +34,7 @@ typedef struct {
     tsr_exact_proof *rows, *columns; /* m, n */
     bench *benches;
     atomic_int threads;
-    atomic_long next; /* line, or block */
+    atomic_long next;                               /* line, or block */
     atomic_long blocks[TSR_EXACT_LEVELS + 1], left; /* see tsr_exact_census */
 } range;
 
@@ -121,13 +121,11 @@ static void multiply_bytes(const range *r, place p, bench *own, const proof_byte
         const int depth = (int)tsr_min(DEPTH, r->depth - l0);
         for (int i = 0; i < p.rows; i++) {
             const double scale = of->scale(r, r->rows + p.i0 + i);
-            for (int l = 0; l < depth; l++)
-                own->bytes_a[i][l] = (uint8_t)of->byte(r, of_a(r, p.i0 + i, l0 + l), scale);
+            for (int l = 0; l < depth; l++) own->bytes_a[i][l] = (uint8_t)of->byte(r, of_a(r, p.i0 + i, l0 + l), scale);
         }
         for (int j = 0; j < p.columns; j++) {
             const double scale = of->scale(r, r->columns + p.j0 + j);
-            for (int l = 0; l < depth; l++)
-                own->bytes_b[j][l] = (uint8_t)of->byte(r, of_b(r, l0 + l, p.j0 + j), scale);
+            for (int l = 0; l < depth; l++) own->bytes_b[j][l] = (uint8_t)of->byte(r, of_b(r, l0 + l, p.j0 + j), scale);
         }
         for (int i = 0; i < p.rows; i++)
             for (int j = 0; j < p.columns; j++) {
@@ -152,8 +150,8 @@ static int level_by_magnitudes(const range *r, place p, bench *own) {
     multiply_bytes(r, p, own, &magnitudes);
     for (int i = 0; i < p.rows; i++)
         for (int j = 0; j < p.columns; j++) {
-            const int level = tsr_exact_level(r->rows + p.i0 + i, r->columns + p.j0 + j, r->depth, r->allowed,
-                                              own->met[i][j]);
+            const int level =
+                tsr_exact_level(r->rows + p.i0 + i, r->columns + p.j0 + j, r->depth, r->allowed, own->met[i][j]);
             own->left[i][j] = level == TSR_EXACT_LOOP;
             own->left_count += own->left[i][j];
             most = tsr_max(most, level);
@@ -185,14 +183,21 @@ static void put(const range *r, int64_t i, int64_t j, double value) {
     }
 }
 
-static double by_loop(const range *r, int64_t i, int64_t j) {
+/* The sum of an element that is left to the loop: over pairs that meet. */
+static double sum_of_pairs(const range *r, int64_t i, int64_t j) {
     double sum = 0;
-    for (int64_t l = 0; l < r->depth; l++) sum = fma(of_a(r, i, l), of_b(r, l, j), sum);
+    for (int64_t l = 0; l < r->depth; l++)
+        if (of_a(r, i, l) != 0 && of_b(r, l, j) != 0) sum = fma(of_a(r, i, l), of_b(r, l, j), sum);
     return sum;
 }
+
 static void make_by_loop(const range *r, place p) {
     for (int64_t i = p.i0; i < p.i0 + p.rows; i++)
-        for (int64_t j = p.j0; j < p.j0 + p.columns; j++) put(r, i, j, by_loop(r, i, j));
+        for (int64_t j = p.j0; j < p.j0 + p.columns; j++) {
+            double sum = 0;
+            for (int64_t l = 0; l < r->depth; l++) sum = fma(of_a(r, i, l), of_b(r, l, j), sum);
+            put(r, i, j, sum);
+        }
 }
 
 static void make_at(const range *r, place p, int level, bench *own) {
@@ -218,7 +223,7 @@ static void make_at(const range *r, place p, int level, bench *own) {
         for (int j = 0; j < p.columns; j++) {
             const int shifts = r->rows[p.i0 + i].shifts[level] + r->columns[p.j0 + j].shifts[level];
             put(r, p.i0 + i, p.j0 + j,
-                own->left[i][j] ? by_loop(r, p.i0 + i, p.j0 + j)
+                own->left[i][j] ? sum_of_pairs(r, p.i0 + i, p.j0 + j)
                                 : tsr_exact_value(r->type, own->sums[i][j], shifts));
         }
 }

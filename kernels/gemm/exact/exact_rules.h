@@ -10,8 +10,8 @@
  * TSR_EXACT_BLOCK rows and columns, counted from 0, and a range: the least that is proved to keep
  * |ΔC| ≤ f·u·(|A||B|), f = max(4, √k), for each of its elements, by the product of magnitudes. Where none is, the
  * product of patterns may prove it for the last level. Elements for which neither proves anything are left to one loop
- * in the order of l with fused multiply-add in fp64, rounded to C's type. Where they are too many, or a line has Inf or
- * NaN, the whole block is. Every NaN is the same one.
+ * in the order of l with fused multiply-add in fp64, over pairs without a zero, rounded to C's type. Where they are too
+ * many, or a line has Inf or NaN, the whole block is made by such a loop over all pairs. Every NaN is the same one.
  * Source: Ozaki, Uchino, Imamura, arXiv 2504.08009 (scheme II); docs/exact.md has the proof. */
 #ifndef TSR_KERNELS_GEMM_EXACT_EXACT_RULES_H
 #define TSR_KERNELS_GEMM_EXACT_EXACT_RULES_H
