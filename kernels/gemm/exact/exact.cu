@@ -1,10 +1,11 @@
 /* Operation: C = A·B or C += A·B, fp64 or fp32, row-major, any shape, exact between two roundings (exact_rules.h): the
  *   same bits on every GPU and on the CPU, however C and k are cut at multiples of TSR_EXACT_BLOCK and TSR_EXACT_RANGE.
  * Mapping: for each range of k and each block of C of up to EDGE rows and columns: lines are looked at and converted to
- *   residues (exact_convert.h), a product of magnitudes decides which level each block of C needs, and each level's
- *   blocks are multiplied modulo every modulus (residue_products.h), put together by the Chinese remainder theorem, and
- *   rounded; what no level holds is made by a loop.
- * Memory: in the workspace, a byte for each element of A, B and C and each modulus, of at most EDGE rows and columns.
+ *   residues (exact_convert.h), a product of magnitudes decides which level each block of C needs, and one of patterns
+ *   where that proves none. Each level's blocks are multiplied modulo every modulus (residue_products.h), put together
+ *   by the Chinese remainder theorem, and rounded; what no level holds, blocks or single elements, is made by a loop.
+ * Memory: in the workspace, a byte for each element of A, B and C and each modulus, of at most EDGE rows and columns,
+ *   two for the proof, and a bit for each element of C.
  * Requirements: none; fast on sm_90, whose tensor cores multiply bytes.
  * Measured: H200, 2026-11-24, sustained, normal data, TFLOP/s, cuBLAS in turns in brackets: fp64 63 (53) at n = 4096,
  *   76 (54) at 8192, 81 (53) at 16384; fp32 106 (51) at 4096, 137 (51) at 8192. Without the proof of its error fp64 71,

@@ -93,7 +93,6 @@ static void check_met(const device_under_test *under, residue_case c, int *count
     CHECK_OK(tsr_residue_meetings(under->device, under->stream, &args, left));
     test_download(under, result, left, made.left_bytes);
     check_meetings(&made, result, counts);
-    under->ops->release(under->device, left);
     free(result);
     release(under, &args);
     free_residues(&made);
