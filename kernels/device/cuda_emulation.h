@@ -129,6 +129,12 @@ template <typename T> static inline T __shfl_xor_sync(unsigned, T value, int mas
 template <typename T> static inline T __shfl_sync(unsigned, T value, int lane) {
     return tsr_emulation_shuffle(value, lane % 32);
 }
+static inline int __any_sync(unsigned mask, int is) {
+    is = is != 0;
+    for (int apart = 16; apart > 0; apart /= 2) is |= __shfl_xor_sync(mask, is, apart);
+    return is;
+}
+static inline int __all_sync(unsigned mask, int is) { return !__any_sync(mask, !is); }
 static inline void __threadfence(void) {}
 
 template <typename T> static inline T __ldg(const T *at) { return *at; }

@@ -144,7 +144,7 @@ template <typename T, int COUNT> tsr_status multiply_level(const Run<T> &r, int 
     return exact::combine_launch<T, COUNT>(r.stream, r.c, level);
 }
 
-/* Looks at all lines, and converts them for level 0. */
+/* Looks at all lines, and converts them for level 0, unless they are not likely to be wanted there. */
 template <typename T, int COUNT> tsr_status look(const Run<T> &r) {
     dim3 rows, columns, tiles;
     TSR_TRY(tsr_cuda_grid(1, r.s.m, 1, 1, &rows));
@@ -153,7 +153,7 @@ template <typename T, int COUNT> tsr_status look(const Run<T> &r) {
     TSR_TRY(TSR_LAUNCH((exact::look_at_rows<T, COUNT>), rows, exact::THREADS, 0, r.stream, r.a));
     TSR_TRY(TSR_LAUNCH((exact::look_at_columns<T>), tiles, exact::THREADS, 0, r.stream, r.b));
     TSR_TRY(TSR_LAUNCH((exact::prove_columns<T>), columns, exact::THREADS, 0, r.stream, r.b));
-    return TSR_LAUNCH((exact::convert_columns<T, COUNT>), tiles, exact::THREADS, 0, r.stream, r.b, 0);
+    return TSR_LAUNCH((exact::convert_columns<T, COUNT>), tiles, exact::THREADS, 0, r.stream, r.b, exact::FIRST, 0);
 }
 
 /* Decides which level each block needs. */
@@ -170,14 +170,16 @@ template <typename T> tsr_status decide(const Run<T> &r) {
                       r.p.levels_b);
 }
 
-template <typename T, int COUNT> tsr_status make_level(const Run<T> &r, int level) {
-    Operand<T> a = r.a, b = r.b;
+/* Of what waited, and above level 0 of all that is wanted there. */
+template <typename T, int COUNT> tsr_status convert(const Run<T> &r, int level) {
     dim3 rows, tiles;
-    a.magnitudes = b.magnitudes = nullptr;
     TSR_TRY(tsr_cuda_grid(1, r.s.m, 1, 1, &rows));
     TSR_TRY(tsr_cuda_grid(r.s.depth, r.s.n, TSR_EXACT_PART, exact::COLUMNS, &tiles));
-    TSR_TRY(TSR_LAUNCH((exact::convert_rows<T, COUNT>), rows, exact::THREADS, 0, r.stream, a, level));
-    TSR_TRY(TSR_LAUNCH((exact::convert_columns<T, COUNT>), tiles, exact::THREADS, 0, r.stream, b, level));
+    TSR_TRY(TSR_LAUNCH((exact::convert_rows<T, COUNT>), rows, exact::THREADS, 0, r.stream, r.a, level));
+    return TSR_LAUNCH((exact::convert_columns<T, COUNT>), tiles, exact::THREADS, 0, r.stream, r.b, exact::LATER, level);
+}
+template <typename T, int COUNT> tsr_status make_level(const Run<T> &r, int level) {
+    TSR_TRY((convert<T, COUNT>(r, level)));
     return multiply_level<T, COUNT>(r, level);
 }
 
@@ -186,9 +188,9 @@ template <typename T> tsr_status make(const Run<T> &r) {
     static_assert(TSR_EXACT_LEVELS == 3);
     TSR_TRY(TSR_CUDA(cudaMemsetAsync(r.p.rough_a, 0, r.p.cleared_bytes, tsr_cuda_stream(r.stream))));
     TSR_TRY((look<T, COUNT>(r)));
-    if (r.proves) TSR_TRY(decide(r));
-    TSR_TRY((multiply_level<T, COUNT>(r, 0)));
-    if (!r.proves) return TSR_OK;
+    if (!r.proves) return multiply_level<T, COUNT>(r, 0);
+    TSR_TRY(decide(r));
+    TSR_TRY((make_level<T, COUNT>(r, 0)));
     TSR_TRY((make_level<T, COUNT + 1>(r, 1)));
     TSR_TRY((make_level<T, COUNT + 2>(r, 2)));
     return exact::loop_launch<T>(r.stream, r.a, r.b, r.c);
