@@ -305,9 +305,10 @@ tsr_status multiply(tsr_stream *stream, const matrix &m, product p, const ending
     const bool aligned = ((uintptr_t)m.data | (uintptr_t)(m.ld * bytes) | (uintptr_t)(m.stride * bytes)) % 16 == 0 &&
                          p.step * (int64_t)sizeof(F) % 16 == 0;
     dim3 grid;
-    p.chunk = tsr_check_chunk(m.cols);
+    const int64_t tiles = tsr_ceil_div(m.batch * tsr_ceil_div(m.rows, ROWS), WARPS);
+    p.chunk = tsr_check_chunk(m.cols, tiles);
     p.pieces = (int)tsr_max(1, tsr_ceil_div(m.cols, p.chunk));
-    const int64_t tiles = tsr_ceil_div(m.batch * tsr_ceil_div(m.rows, ROWS), WARPS), tasks = tiles * p.pieces;
+    const int64_t tasks = tiles * p.pieces;
     TSR_TRY(blocks_for(p.only ? tsr_min(tasks, AGAIN) : tasks, 1, &grid));
     if constexpr (4 * sizeof(T) > sizeof(F)) /* else 16 bytes of a row are more doubles than there are registers */
         if (aligned) return TSR_LAUNCH((rows_times<T, F, true, TF32>), grid, THREADS, 0, stream, m, p, e);

@@ -130,11 +130,13 @@ template <typename T> static inline T __shfl_sync(unsigned, T value, int lane) {
     return tsr_emulation_shuffle(value, lane % 32);
 }
 /* A bit for each thread of the warp; all of them call it. */
-static inline unsigned __ballot_sync(unsigned, bool own) {
-    unsigned bits = (unsigned)own << tsr_emulation_lane();
-    for (int lane = 16; lane > 0; lane /= 2) bits |= tsr_emulation_shuffle(bits, tsr_emulation_lane() ^ lane);
+static inline unsigned __ballot_sync(unsigned, int is) {
+    unsigned bits = (unsigned)(is != 0) << tsr_emulation_lane();
+    for (int apart = 16; apart > 0; apart /= 2) bits |= __shfl_xor_sync(0xffffffffu, bits, apart);
     return bits;
 }
+static inline int __any_sync(unsigned mask, int is) { return __ballot_sync(mask, is) != 0; }
+static inline int __all_sync(unsigned mask, int is) { return !__any_sync(mask, !is); }
 static inline void __threadfence(void) {}
 
 template <typename T> static inline T __ldg(const T *at) { return *at; }

@@ -172,7 +172,7 @@ template <typename T, int COUNT> tsr_status multiply_level(const Run<T> &r, int 
     return exact::combine_launch<T, COUNT>(r.stream, r.c, level);
 }
 
-/* Looks at all lines, and converts them for level 0. */
+/* Looks at all lines, and converts them for level 0, unless they are not likely to be wanted there. */
 template <typename T, int COUNT> tsr_status look(const Run<T> &r) {
     dim3 rows, columns, tiles;
     TSR_TRY(tsr_cuda_grid(1, r.s.m, 1, 1, &rows));
@@ -181,7 +181,7 @@ template <typename T, int COUNT> tsr_status look(const Run<T> &r) {
     TSR_TRY(TSR_LAUNCH((exact::look_at_rows<T, COUNT>), rows, exact::THREADS, 0, r.stream, r.a));
     TSR_TRY(TSR_LAUNCH((exact::look_at_columns<T>), tiles, exact::THREADS, 0, r.stream, r.b));
     TSR_TRY(TSR_LAUNCH((exact::prove_columns<T>), columns, exact::THREADS, 0, r.stream, r.b));
-    return TSR_LAUNCH((exact::convert_columns<T, COUNT>), tiles, exact::THREADS, 0, r.stream, r.b, 0);
+    return TSR_LAUNCH((exact::convert_columns<T, COUNT>), tiles, exact::THREADS, 0, r.stream, r.b, exact::FIRST, 0);
 }
 
 /* Decides which level each block needs, as far as magnitudes tell. */
@@ -209,15 +209,18 @@ template <typename T> tsr_status decide_last(const Run<T> &r) {
     return TSR_LAUNCH(settle_blocks, grid, threads, 0, r.stream, r.p.levels, r.s.across, r.s.blocks, r.p.left);
 }
 
-/* Converts what level `level`, above 0, wants. */
+/* Of what waited, and above level 0 of all that is wanted there. */
 template <typename T, int COUNT> tsr_status convert(const Run<T> &r, int level) {
-    Operand<T> a = r.a, b = r.b;
     dim3 rows, tiles;
-    if (level != TSR_EXACT_LAST) a.proving = b.proving = nullptr;
     TSR_TRY(tsr_cuda_grid(1, r.s.m, 1, 1, &rows));
     TSR_TRY(tsr_cuda_grid(r.s.depth, r.s.n, TSR_EXACT_PART, exact::COLUMNS, &tiles));
-    TSR_TRY(TSR_LAUNCH((exact::convert_rows<T, COUNT>), rows, exact::THREADS, 0, r.stream, a, level));
-    return TSR_LAUNCH((exact::convert_columns<T, COUNT>), tiles, exact::THREADS, 0, r.stream, b, level);
+    TSR_TRY(TSR_LAUNCH((exact::convert_rows<T, COUNT>), rows, exact::THREADS, 0, r.stream, r.a, level));
+    return TSR_LAUNCH((exact::convert_columns<T, COUNT>), tiles, exact::THREADS, 0, r.stream, r.b, exact::LATER, level);
+}
+template <typename T, int COUNT> tsr_status make_level(const Run<T> &r, int level) {
+    TSR_TRY((convert<T, COUNT>(r, level)));
+    if (level == TSR_EXACT_LAST) TSR_TRY(decide_last(r));
+    return multiply_level<T, COUNT>(r, level);
 }
 
 template <typename T> tsr_status make(const Run<T> &r) {
@@ -225,14 +228,11 @@ template <typename T> tsr_status make(const Run<T> &r) {
     static_assert(TSR_EXACT_LEVELS == 3);
     TSR_TRY(TSR_CUDA(cudaMemsetAsync(r.p.rough_a, 0, r.p.cleared_bytes, tsr_cuda_stream(r.stream))));
     TSR_TRY((look<T, COUNT>(r)));
-    if (r.proves) TSR_TRY(decide(r));
-    TSR_TRY((multiply_level<T, COUNT>(r, 0)));
-    if (!r.proves) return TSR_OK;
-    TSR_TRY((convert<T, COUNT + 1>(r, 1)));
-    TSR_TRY((multiply_level<T, COUNT + 1>(r, 1)));
-    TSR_TRY((convert<T, COUNT + 2>(r, 2)));
-    TSR_TRY(decide_last(r));
-    TSR_TRY((multiply_level<T, COUNT + 2>(r, 2)));
+    if (!r.proves) return multiply_level<T, COUNT>(r, 0);
+    TSR_TRY(decide(r));
+    TSR_TRY((make_level<T, COUNT>(r, 0)));
+    TSR_TRY((make_level<T, COUNT + 1>(r, 1)));
+    TSR_TRY((make_level<T, COUNT + 2>(r, 2)));
     return exact::loop_launch<T>(r.stream, r.a, r.b, r.c);
 }
 

@@ -22,8 +22,8 @@ __device__ __forceinline__ int64_t left_at(const Work &w, int row, int col) {
     return (int64_t)row * (w.rows_b / 32) + col / 32;
 }
 
-/* Levels, of the blocks of C. Whether a level serves is asked of all elements of a thread at once; what serves for one
- * level serves for the next. */
+/* Levels, of the blocks of C. A warp asks for its elements of a block at once whether a level serves, and does not ask
+ * further where one element says no; what serves for one level serves for the next. */
 struct Levels {
     struct Work : residues::Work {
         const tsr_exact_proof *rows, *columns;
@@ -35,63 +35,90 @@ struct Levels {
     static __device__ __forceinline__ void open(const Work &) {}
     static __device__ __forceinline__ void close() {}
 
-    /* Of the sums of a block's 128 columns, from column `col` on. */
-    static __device__ __forceinline__ bool holds(const Work &w, const int *sum, int row, int col, int level) {
-        bool all = true;
-        double half[2], error[2];
-        double unit[2];
+    /* What lines bring to the proof at a level. */
+    struct Facts {
+        double half, error, unit;
+    };
+    static __device__ __forceinline__ Facts facts_of(const tsr_exact_proof &line, int level) {
+        return {line.half, line.errors[level], line.unit};
+    }
+    static __device__ __forceinline__ Facts row_facts(const Work &w, int row, int level) {
+        return facts_of(w.rows[min(row, w.m - 1)], level);
+    }
+    static __device__ __forceinline__ Facts column_facts(const Work &w, int col, int level) {
+        return facts_of(w.columns[min(col, w.n - 1)], level);
+    }
+    static __device__ __forceinline__ bool element_holds(const Work &w, const Facts &a, const Facts &b, int met) {
+        return tsr_exact_holds(a.half, a.error, b.half, b.error, a.unit * b.unit, w.k, w.allowed, met);
+    }
+    /* Of each fact of a block's columns the one that is hardest to hold. */
+    static __device__ __forceinline__ Facts hardest(const Work &w, int col, int level) {
+        Facts all = column_facts(w, col + (int)threadIdx.x % 32, level);
 #pragma unroll
-        for (int i = 0; i < 2; i++) {
-            half[i] = row + 8 * i < w.m ? w.rows[row + 8 * i].half : 0;
-            error[i] = row + 8 * i < w.m ? w.rows[row + 8 * i].errors[level] : 0;
-            unit[i] = row + 8 * i < w.m ? w.rows[row + 8 * i].unit : 0;
+        for (int i = 32; i < TSR_EXACT_BLOCK; i += 32) {
+            const Facts one = column_facts(w, col + i + (int)threadIdx.x % 32, level);
+            all = {fmax(all.half, one.half), fmax(all.error, one.error), fmin(all.unit, one.unit)};
         }
 #pragma unroll
-        for (int j = 0; j < TSR_EXACT_BLOCK / 8; j++)
+        for (int lane = 16; lane > 0; lane /= 2)
+            all = {fmax(all.half, __shfl_xor_sync(0xffffffffu, all.half, lane)),
+                   fmax(all.error, __shfl_xor_sync(0xffffffffu, all.error, lane)),
+                   fmin(all.unit, __shfl_xor_sync(0xffffffffu, all.unit, lane))};
+        return all;
+    }
+
+    /* Whether a level serves for a warp's sums of a block whose first column is `col`, in the thread's row `row` and 8
+     * below. `least` is the thread's least sum, -1 where the block is not whole. What serves for it beside the hardest
+     * columns serves for all: rounding keeps the order of numbers. */
+    static __device__ __forceinline__ bool holds(const Work &w, const int *sum, int least, int row, int col,
+                                                 int level) {
+        const Facts rows[2] = {row_facts(w, row, level), row_facts(w, row + 8, level)};
+        const bool below[2] = {row >= w.m, row + 8 >= w.m};
+        const Facts worst = hardest(w, col, level);
+        const bool easily =
+            least >= 0 && element_holds(w, rows[0], worst, least) && element_holds(w, rows[1], worst, least);
+        if (__all_sync(0xffffffffu, easily)) return true;
+#pragma unroll
+        for (int j = 0; j < TSR_EXACT_BLOCK / 8; j++) {
+            bool all = true;
 #pragma unroll
             for (int e = 0; e < 2; e++) {
-                const int at = col + 8 * j + e;
-                if (at >= w.n) continue;
-                const double half_b = w.columns[at].half, error_b = w.columns[at].errors[level];
-                const double unit_b = w.columns[at].unit;
+                const int at = col + own_col() + 8 * j + e;
+                const Facts column = column_facts(w, at, level);
 #pragma unroll
                 for (int i = 0; i < 2; i++) {
                     int met = sum[4 * j + 2 * i + e];
                     asm volatile("" : "+r"(met)); /* its fp64 value is made here, not kept for the next level */
-                    all &= row + 8 * i >= w.m ||
-                           tsr_exact_holds(half[i], error[i], half_b, error_b, unit[i] * unit_b, w.k, w.allowed, met);
+                    all &= below[i] || at >= w.n || element_holds(w, rows[i], column, met);
                 }
             }
-        return all;
+            if (!__all_sync(0xffffffffu, all)) return false;
+        }
+        return true;
     }
-    /* Of the same, a bit for each element, 32 columns a word: those for which no level is proved. All lanes call it. */
+    /* Bits of a warp's elements of a block for which no level is proved; rows and columns as above. */
     static __device__ __forceinline__ void leave(const Work &w, const int *sum, int row, int col) {
-        constexpr int LAST = TSR_EXACT_LAST;
 #pragma unroll
         for (int i = 0; i < 2; i++) {
-            const int at_row = row + 8 * i;
-            const bool inside = at_row < w.m;
-            const double half = inside ? w.rows[at_row].half : 0, error = inside ? w.rows[at_row].errors[LAST] : 0;
-            const double unit = inside ? w.rows[at_row].unit : 0;
+            const Facts own = row_facts(w, row + 8 * i, TSR_EXACT_LAST);
 #pragma unroll
             for (int word = 0; word < BLOCK_WORDS; word++) {
                 unsigned bits = 0;
 #pragma unroll
                 for (int bit = 0; bit < OWN_BITS; bit++) {
-                    const int at = col + 32 * word + bit_at(bit);
-                    if (!inside || at >= w.n) continue;
-                    const tsr_exact_proof &b = w.columns[at];
-                    const bool holds = tsr_exact_holds(half, error, b.half, b.errors[LAST], unit * b.unit, w.k,
-                                                       w.allowed, sum[sum_at(i, word, bit)]);
-                    bits |= (unsigned)!holds << (own_col() + bit_at(bit));
+                    const int within = own_col() + bit_at(bit), at = col + 32 * word + within;
+                    const bool holds =
+                        element_holds(w, own, column_facts(w, at, TSR_EXACT_LAST), sum[sum_at(i, word, bit)]);
+                    bits |= (unsigned)(row + 8 * i < w.m && at < w.n && !holds) << within;
                 }
                 bits = of_quad(bits);
-                if (threadIdx.x % 4 == 0 && bits) w.left[left_at(w, at_row, col) + word] = bits;
+                if (threadIdx.x % 4 == 0 && bits) w.left[left_at(w, row + 8 * i, col) + word] = bits;
             }
         }
     }
     static __device__ __forceinline__ void finish(const Work &w, const Pipe &, const Place &place, const Sums &sum) {
         constexpr int ACROSS = N / TSR_EXACT_BLOCK; /* blocks side by side */
+        constexpr int EACH = TSR_EXACT_BLOCK / 2;   /* sums of a thread in a block */
         const int row = group_row(place);
 #pragma unroll
         for (int block = 0; block < ACROSS; block++) {
@@ -99,17 +126,17 @@ struct Levels {
             unsigned *needed =
                 w.needed + (int64_t)(row / TSR_EXACT_BLOCK) * (w.rows_b / TSR_EXACT_BLOCK) + col / TSR_EXACT_BLOCK;
             if (row >= w.m || col >= w.n) continue;
-            const unsigned known = *(volatile const unsigned *)needed;
+            int least = sum[block * EACH];
+#pragma unroll
+            for (int i = 1; i < EACH; i++) least = min(least, sum[block * EACH + i]);
+            if (row + GROUP_ROWS > w.m || col + TSR_EXACT_BLOCK > w.n) least = -1;
+            const unsigned known = __shfl_sync(0xffffffffu, *(volatile const unsigned *)needed, 0);
             unsigned level = known;
 #pragma unroll 1
-            while (level < TSR_EXACT_LEVELS &&
-                   !holds(w, sum + block * (TSR_EXACT_BLOCK / 2), row + own_row(), col + own_col(), (int)level))
+            while (level < TSR_EXACT_LEVELS && !holds(w, sum + block * EACH, least, row + own_row(), col, (int)level))
                 level++;
-#pragma unroll
-            for (int lane = 16; lane > 0; lane /= 2) level = max(level, __shfl_xor_sync(0xffffffffu, level, lane));
             if (threadIdx.x % 32 == 0 && level > known) atomicMax(needed, level);
-            if (level == TSR_EXACT_LOOP)
-                leave(w, sum + block * (TSR_EXACT_BLOCK / 2), row + own_row(), col + own_col());
+            if (level == TSR_EXACT_LOOP) leave(w, sum + block * EACH, row + own_row(), col);
         }
     }
 };

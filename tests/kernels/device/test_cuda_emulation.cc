@@ -94,7 +94,8 @@ static void check_votes() {
     unsigned values[64], shared = 0xffffffffu;
     CHECK_OK(TSR_LAUNCH(warp_votes, 1, 64, 0, NULL, values, &shared));
     for (unsigned i = 0; i < 64; i++) {
-        unsigned votes = 0, count = 0, first = 0;
+        unsigned votes = 0, count = 0;
+        unsigned first = 0;
         for (unsigned lane = 32; lane-- > 0;)
             if ((i / 32 * 32 + lane) % 5 == 3) {
                 votes |= 1u << lane;

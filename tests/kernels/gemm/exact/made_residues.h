@@ -222,7 +222,7 @@ static inline void make_left(made_residues *made) {
         for (int64_t col = 0; col < made->args.n; col++)
             *made_left_word(made, made->left, row, col) |= (unsigned)made_random(2) << col % 32;
 }
-/* left: what was made of made->left. counts: of those that are left no more, that still are, and that nobody asked of. */
+/* left: what was made of made->left. counts: of those that are left no more, still are, and were not asked of. */
 static inline void check_meetings(const made_residues *made, const unsigned *left, int *counts) {
     unsigned *want = (unsigned *)made_room(made->left_bytes);
     memcpy(want, made->left, made->left_bytes);

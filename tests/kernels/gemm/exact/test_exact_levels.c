@@ -49,7 +49,8 @@ static double rounded(tsr_dtype type, double x) { return type == TSR_F64 ? x : (
 static void make(product *p) {
     const size_t bytes = tsr_dtype_bytes(p->type);
     const tsr_gemm_kernel *kernel = p->type == TSR_F64 ? &tsr_gemm_exact_cpu_f64 : &tsr_gemm_exact_cpu_f32;
-    void *a = room(p->m * p->k, bytes), *b = room(p->k * p->n, bytes), *c = room(p->m * p->n, bytes);
+    void *a = room(p->m * p->k, bytes), *b = room(p->k * p->n, bytes);
+    void *c = room(p->m * p->n, bytes);
     void *workspace = room(1, kernel->workspace_bytes(p->m, p->n, p->k));
     for (int64_t at = 0; at < p->m * p->k; at++) {
         p->a[at] = rounded(p->type, p->a[at]);
@@ -101,70 +102,50 @@ static double check_error(const product *p, const char *what, int64_t step) {
 
 /* ---- levels ---------------------------------------------------------------------------------- */
 
-typedef double (*element)(int64_t i, int64_t l, int64_t k, bool of_b);
+/* Element l of a row of A, or of a column of B. */
+typedef struct {
+    int64_t line, l, k;
+    bool of_b;
+} spot;
+typedef double (*element)(spot s);
 
-static double dense(int64_t i, int64_t l, int64_t k, bool of_b) {
-    (void)i, (void)l, (void)k, (void)of_b;
+static double dense(spot s) {
+    (void)s;
     return normal();
 }
 static double sparse(double part) { return uniform() < part ? normal() : 0; }
-static double sparse_1(int64_t i, int64_t l, int64_t k, bool of_b) {
-    (void)i, (void)l, (void)k, (void)of_b;
+static double sparse_1(spot s) {
+    (void)s;
     return sparse(0.01);
 }
-static double sparse_5(int64_t i, int64_t l, int64_t k, bool of_b) {
-    (void)i, (void)l, (void)k, (void)of_b;
+static double sparse_5(spot s) {
+    (void)s;
     return sparse(0.05);
 }
-static double banded(int64_t i, int64_t l, int64_t k, bool of_b) {
-    (void)k, (void)of_b;
-    return llabs(i - l) <= 24 ? normal() : 0;
-}
-static double identity(int64_t i, int64_t l, int64_t k, bool of_b) {
-    (void)k, (void)of_b;
-    return i == l;
-}
-static double times_identity(int64_t i, int64_t l, int64_t k, bool of_b) {
-    (void)k;
-    return of_b ? i == l : normal();
-}
-static double permutation(int64_t i, int64_t l, int64_t k, bool of_b) {
-    return of_b ? normal() : l == (i * 37 + 5) % k;
-}
-static double zero_rows(int64_t i, int64_t l, int64_t k, bool of_b) {
-    (void)l, (void)k;
-    return !of_b && i % 10 == 3 ? 0 : normal();
-}
-static double small_blocks(int64_t i, int64_t l, int64_t k, bool of_b) {
-    (void)k, (void)of_b;
-    return i / 48 == l / 48 ? normal() : 0;
-}
-static double large_blocks(int64_t i, int64_t l, int64_t k, bool of_b) {
-    (void)k, (void)of_b;
-    return i / 200 == l / 200 ? normal() : 0;
-}
-static double apart(int64_t i, int64_t l, int64_t k, bool of_b) {
-    (void)i;
-    return (l < k / 2) == of_b ? normal() : 0;
-}
+static double banded(spot s) { return llabs(s.line - s.l) <= 24 ? normal() : 0; }
+static double identity(spot s) { return s.line == s.l; }
+static double times_identity(spot s) { return s.of_b ? s.line == s.l : normal(); }
+static double permutation(spot s) { return s.of_b ? normal() : s.l == (s.line * 37 + 5) % s.k; }
+static double zero_rows(spot s) { return !s.of_b && s.line % 10 == 3 ? 0 : normal(); }
+static double small_blocks(spot s) { return s.line / 48 == s.l / 48 ? normal() : 0; }
+static double large_blocks(spot s) { return s.line / 200 == s.l / 200 ? normal() : 0; }
+static double apart(spot s) { return (s.l < s.k / 2) == s.of_b ? normal() : 0; }
 /* Every other line is apart from the others. */
-static double partly_apart(int64_t i, int64_t l, int64_t k, bool of_b) {
-    return i % 2 ? apart(i, l, k, of_b) : normal();
-}
-static double wide(int64_t i, int64_t l, int64_t k, bool of_b) {
-    (void)i, (void)l, (void)k, (void)of_b;
+static double partly_apart(spot s) { return s.line % 2 ? apart(s) : normal(); }
+static double wide(spot s) {
+    (void)s;
     const double x = normal();
     return x * exp(2 * normal());
 }
-static double endless(int64_t i, int64_t l, int64_t k, bool of_b) {
-    (void)i, (void)l, (void)k, (void)of_b;
+static double endless(spot s) {
+    (void)s;
     const double x = normal();
     return x * exp(8 * normal());
 }
 
 static void fill(product *p, element of) {
-    for (int64_t at = 0; at < p->m * p->k; at++) p->a[at] = of(at / p->k, at % p->k, p->k, false);
-    for (int64_t at = 0; at < p->n * p->k; at++) p->b[at] = of(at / p->k, at % p->k, p->k, true);
+    for (int64_t at = 0; at < p->m * p->k; at++) p->a[at] = of((spot){at / p->k, at % p->k, p->k, false});
+    for (int64_t at = 0; at < p->n * p->k; at++) p->b[at] = of((spot){at / p->k, at % p->k, p->k, true});
 }
 
 static void test_levels(tsr_dtype type) {
@@ -287,7 +268,8 @@ static double adverse(tsr_dtype type, double part, int spread) {
 }
 static void test_adverse(tsr_dtype type, int count) {
     static const double parts[] = {0.02, 0.1, 0.3, 1};
-    int64_t levels[TSR_EXACT_LEVELS + 1] = {0}, left = 0, proved = 0;
+    int64_t levels[TSR_EXACT_LEVELS + 1] = {0};
+    int64_t left = 0, proved = 0;
     double worst = 0;
     for (int i = 0; i < count; i++) {
         product p = open_product(type, 1 + (int64_t)drawn(12), 1 + (int64_t)drawn(12), 1 + (int64_t)drawn(400));

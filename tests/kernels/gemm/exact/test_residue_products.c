@@ -1,5 +1,5 @@
-/* Products of residues, levels of blocks and meetings, against plain loops, by whatever the device at hand takes for them. One
- * source for the host emulation of CUDA and for a GPU. */
+/* Products of residues, levels of blocks and meetings, against plain loops, by whatever the device at hand takes for
+ * them. One source for the host emulation of CUDA and for a GPU. */
 #include "tests/kernels/device/device_under_test.h"
 #include "tests/kernels/gemm/exact/made_residues.h"
 
