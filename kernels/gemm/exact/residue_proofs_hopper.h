@@ -98,21 +98,26 @@ struct Levels {
     }
     /* Bits of a warp's elements of a block for which no level is proved; rows and columns as above. */
     static __device__ __forceinline__ void leave(const Work &w, const int *sum, int row, int col) {
+        const Facts rows[2] = {row_facts(w, row, TSR_EXACT_LAST), row_facts(w, row + 8, TSR_EXACT_LAST)};
 #pragma unroll
-        for (int i = 0; i < 2; i++) {
-            const Facts own = row_facts(w, row + 8 * i, TSR_EXACT_LAST);
+        for (int word = 0; word < BLOCK_WORDS; word++) {
+            unsigned bits[2] = {0, 0};
 #pragma unroll
-            for (int word = 0; word < BLOCK_WORDS; word++) {
-                unsigned bits = 0;
+            for (int bit = 0; bit < OWN_BITS; bit++) {
+                const int within = own_col() + bit_at(bit), at = col + 32 * word + within;
+                const Facts column = column_facts(w, at, TSR_EXACT_LAST);
 #pragma unroll
-                for (int bit = 0; bit < OWN_BITS; bit++) {
-                    const int within = own_col() + bit_at(bit), at = col + 32 * word + within;
-                    const bool holds =
-                        element_holds(w, own, column_facts(w, at, TSR_EXACT_LAST), sum[sum_at(i, word, bit)]);
-                    bits |= (unsigned)(row + 8 * i < w.m && at < w.n && !holds) << within;
+                for (int i = 0; i < 2; i++) {
+                    int met = sum[sum_at(i, word, bit)];
+                    asm volatile("" : "+r"(met)); /* see above */
+                    const bool holds = element_holds(w, rows[i], column, met);
+                    bits[i] |= (unsigned)(row + 8 * i < w.m && at < w.n && !holds) << within;
                 }
-                bits = of_quad(bits);
-                if (threadIdx.x % 4 == 0 && bits) w.left[left_at(w, row + 8 * i, col) + word] = bits;
+            }
+#pragma unroll
+            for (int i = 0; i < 2; i++) {
+                bits[i] = of_quad(bits[i]);
+                if (threadIdx.x % 4 == 0 && bits[i]) w.left[left_at(w, row + 8 * i, col) + word] = bits[i];
             }
         }
     }
