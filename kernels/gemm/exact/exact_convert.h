@@ -12,7 +12,8 @@ namespace exact {
 constexpr int THREADS = 256, WARPS = THREADS / 32;
 constexpr int PART = TSR_EXACT_PART;
 constexpr int PARTS_MOST = TSR_EXACT_RANGE / PART;
-constexpr int COLUMNS = 32; /* of B, that a block turns */
+constexpr int COLUMNS = 32;                   /* of B, that a block turns */
+constexpr unsigned LOSES = 1, UNPROVABLE = 2; /* what a block's lines are like, some of them */
 static_assert(PART == 4 * 32, "a warp takes a part");
 
 /* Lines of an operand within a range: rows of A, m × k, or columns of B, k × n. */
@@ -22,9 +23,10 @@ template <typename T> struct Operand {
     int64_t rows, depth;    /* of a plane, in lines and bytes */
     tsr_exact_line *parts;  /* [part][line], of columns */
     tsr_exact_proof *proof; /* [line] */
-    int8_t *magnitudes;     /* rows × depth, or NULL */
+    int8_t *proving;        /* rows × depth: magnitudes, then patterns; or NULL */
+    double tolerance;       /* of patterns */
     int8_t *planes;         /* COUNT × rows × depth */
-    unsigned *rough;        /* [line / TSR_EXACT_BLOCK]: not 0 where a line loses something at level 0; or NULL */
+    unsigned *rough;        /* [line / TSR_EXACT_BLOCK]: LOSES where a line loses something at level 0; or NULL */
     const unsigned *levels; /* [line / TSR_EXACT_BLOCK]: bits of the levels at which its lines are wanted */
     tsr_exact_natural limits[TSR_EXACT_LEVELS];
 };
@@ -98,7 +100,8 @@ __device__ __forceinline__ tsr_exact_line line_of(const tsr_exact_line *parts, i
 template <typename T> __device__ __forceinline__ void keep_proof(const Operand<T> &x, int64_t at, tsr_exact_line line) {
     const tsr_exact_proof proof = tsr_exact_prove(TYPE<T>, line, x.limits);
     x.proof[at] = proof;
-    if (x.rough && proof.errors[0] != 0) atomicOr(x.rough + at / TSR_EXACT_BLOCK, 1u);
+    if (x.rough && proof.errors[0] != 0)
+        atomicOr(x.rough + at / TSR_EXACT_BLOCK, tsr_exact_unprovable(&proof) ? LOSES | UNPROVABLE : LOSES);
 }
 
 /* ---- four elements --------------------------------------------------------------------------- */
@@ -121,14 +124,20 @@ __device__ __forceinline__ void store_planes(const Operand<T> &x, const T (&valu
     for (int i = 0; i < COUNT; i++)
         __stcs(reinterpret_cast<unsigned *>(x.planes + i * plane_bytes + to), residue_word<COUNT>(low, high, i));
 }
-template <typename T>
-__device__ __forceinline__ void store_magnitudes(const Operand<T> &x, const T (&value)[4], const tsr_exact_proof &proof,
-                                                 int64_t to) {
-    const double scale = tsr_exact_magnitude_scale(TYPE<T>, proof.exponent, proof.grain);
+/* The byte that an element has in the product that proves COUNT planes. */
+template <typename T, int COUNT>
+__device__ __forceinline__ unsigned proving_byte(const Operand<T> &x, double value, const tsr_exact_proof &proof) {
+    if constexpr (COUNT == tsr_exact_moduli(TYPE<T>, TSR_EXACT_LAST))
+        return (unsigned)tsr_exact_pattern(value, tsr_exact_power(proof.shifts[TSR_EXACT_LAST]), x.tolerance);
+    return (unsigned)tsr_exact_magnitude(value, tsr_exact_magnitude_scale(TYPE<T>, proof.exponent, proof.grain));
+}
+template <typename T, int COUNT>
+__device__ __forceinline__ void store_proving(const Operand<T> &x, const T (&value)[4], const tsr_exact_proof &proof,
+                                              int64_t to) {
     unsigned word = 0;
 #pragma unroll
-    for (int e = 0; e < 4; e++) word |= (unsigned)tsr_exact_magnitude((double)value[e], scale) << 8 * e;
-    __stcs(reinterpret_cast<unsigned *>(x.magnitudes + to), word);
+    for (int e = 0; e < 4; e++) word |= proving_byte<T, COUNT>(x, (double)value[e], proof) << 8 * e;
+    __stcs(reinterpret_cast<unsigned *>(x.proving + to), word);
 }
 
 /* Whether a line waits for its level 0 until it is known to be wanted there: times a line like it, an element would
@@ -136,13 +145,13 @@ __device__ __forceinline__ void store_magnitudes(const Operand<T> &x, const T (&
 template <typename T> __device__ __forceinline__ bool waits(const Operand<T> &x, const tsr_exact_proof &proof) {
     const double k = (double)x.k, met = 4 * proof.half * proof.half / k;
     const double error = proof.errors[0] * (2 * proof.half + 0.25 * k * proof.errors[0]);
-    return x.magnitudes && !(error <= 2 * tsr_exact_allowed(TYPE<T>, x.k) * met);
+    return x.proving && !(error <= 2 * tsr_exact_allowed(TYPE<T>, x.k) * met);
 }
 
 /* What becomes of a line. */
 enum Purpose {
     FIRST, /* magnitudes, if wanted, and planes of level 0, unless the line waits */
-    LATER  /* planes of a level at which it is wanted and has none */
+    LATER  /* planes of a level at which it is wanted and has none; with the last ones patterns */
 };
 template <typename T>
 __device__ __forceinline__ bool wants_planes(const Operand<T> &x, int64_t line, const tsr_exact_proof &proof,
@@ -151,19 +160,25 @@ __device__ __forceinline__ bool wants_planes(const Operand<T> &x, int64_t line, 
     return (x.levels[line / TSR_EXACT_BLOCK] >> level & 1) && (level > 0 || waits(x, proof));
 }
 
+/* Of a line whose planes are wanted, or are not. */
+template <typename T>
+__device__ __forceinline__ bool wants_proving(const Operand<T> &x, bool planes, Purpose purpose, int level) {
+    return x.proving && (purpose == FIRST || (planes && level == TSR_EXACT_LAST));
+}
+
 template <typename T, int COUNT>
 __device__ __forceinline__ void convert_row(const Operand<T> &x, int64_t row, const tsr_exact_proof &proof,
                                             Purpose purpose, int level) {
     const int lane = (int)threadIdx.x % 32;
     const bool planes = wants_planes(x, row, proof, purpose, level);
-    const bool magnitudes = purpose == FIRST && x.magnitudes;
-    if (!planes && !magnitudes) return;
+    const bool proving = wants_proving(x, planes, purpose, level);
+    if (!planes && !proving) return;
     for (int part = (int)threadIdx.x / 32; part < x.depth / PART; part += WARPS) {
         const int64_t l0 = (int64_t)part * PART + 4 * lane, to = row * x.depth + l0;
         T value[4];
         load_four(x.data + row * x.ld, l0, x.k, value);
         if (planes) store_planes<T, COUNT>(x, value, proof.shifts[level], to);
-        if (magnitudes) store_magnitudes(x, value, proof, to);
+        if (proving) store_proving<T, COUNT>(x, value, proof, to);
     }
 }
 
@@ -262,9 +277,9 @@ __device__ __forceinline__ void convert_tile(const Operand<T> &x, int64_t first,
         T value[4];
 #pragma unroll
         for (int e = 0; e < 4; e++) value[e] = turned[column][4 * lane + e];
-        if (wants_planes(x, first + column, proof, purpose, level))
-            store_planes<T, COUNT>(x, value, proof.shifts[level], to);
-        if (purpose == FIRST && x.magnitudes) store_magnitudes(x, value, proof, to);
+        const bool planes = wants_planes(x, first + column, proof, purpose, level);
+        if (planes) store_planes<T, COUNT>(x, value, proof.shifts[level], to);
+        if (wants_proving(x, planes, purpose, level)) store_proving<T, COUNT>(x, value, proof, to);
     }
     __syncthreads();
 }
