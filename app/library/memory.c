@@ -67,10 +67,9 @@ static tsr_status find_room(const tsr_run *run, tsr_process_room *room) {
 /* What is read from the ranks' memory, or written there, moves as fast as that. */
 static void take_memory_rates(const tsr_run *run, tsr_rates *rates) {
     const double rate = tsr_rate_of_memory(tsr_run_io_threads(run));
-    const bool c = tsr_run_in_memory(run, TSR_RUN_C);
-    if (tsr_run_in_memory(run, TSR_RUN_A) && tsr_run_in_memory(run, TSR_RUN_B) && (c || !run->problem.add_c0))
-        rates->lane[TSR_LANE_READ] = rate;
-    if (c) rates->lane[TSR_LANE_WRITE] = rate;
+    const bool c0 = !run->problem.add_c0 || tsr_run_in_memory(run, tsr_run_place_of_c0(run));
+    if (tsr_run_in_memory(run, TSR_RUN_A) && tsr_run_in_memory(run, TSR_RUN_B) && c0) rates->lane[TSR_LANE_READ] = rate;
+    if (tsr_run_in_memory(run, TSR_RUN_C)) rates->lane[TSR_LANE_WRITE] = rate;
 }
 
 static tsr_status find_resources(const tsr_run *run, tsr_resources *res) {

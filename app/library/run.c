@@ -417,3 +417,9 @@ tsr_status tsr_run_plan(const tsr_world *world, const tsr_run_options *options, 
     tsr_run_leave_pieces(&run);
     return tsr_agree(world->comm, status);
 }
+
+tsr_status tsr_run_find_shape(const tsr_world *world, const tsr_run_options *options, const tsr_run_calls *calls,
+                              tsr_run_shape *shape) {
+    tsr_run run = begin(world, options, calls);
+    return tsr_agree(world->comm, tsr_run_describe_shape(&run, &options->product, shape));
+}
