@@ -31,7 +31,7 @@ static tsr_status compare_memory(tsr_run *run) {
                memcmp(&x->part, &y->part, sizeof x->part) == 0 && x->ranks_by_columns == y->ranks_by_columns &&
                x->shared == y->shared && a->stack_rows == b->stack_rows && a->stack_dimensions == b->stack_dimensions &&
                memcmp(a->stack, b->stack, (size_t)a->stack_dimensions * sizeof *a->stack) == 0;
-    TSR_TRY(TSR_MPI(MPI_Allreduce(MPI_IN_PLACE, &same, 1, MPI_INT, MPI_MIN, run->world->comm)));
+    TSR_TRY(tsr_reduce_all(run->world->comm, &same, 1, MPI_INT, MPI_MIN));
     run->one_memory = same;
     return TSR_OK;
 }
@@ -116,7 +116,7 @@ tsr_status tsr_run_pin_memory(tsr_run *run) {
         const pinning mine = pin(run, m->matrix);
         int pinned = mine != PAGEABLE;
         m->pinned = mine == PINNED_NOW;
-        TSR_TRY(TSR_MPI(MPI_Allreduce(MPI_IN_PLACE, &pinned, 1, MPI_INT, MPI_MIN, run->world->comm)));
+        TSR_TRY(tsr_reduce_all(run->world->comm, &pinned, 1, MPI_INT, MPI_MIN));
         if (pinned) *path[i] = TSR_DATA_PATH_MAPPED;
     }
     return TSR_OK;
@@ -165,7 +165,8 @@ tsr_status tsr_run_find_holdings(tsr_run *run) {
     if (status == TSR_OK) status = tsr_run_check_bytes(run, &checked);
     bytes += checked;
     TSR_TRY(tsr_agree(run->world->comm, status));
-    TSR_TRY(TSR_MPI(MPI_Allreduce(&bytes, &run->memory_bytes, 1, MPI_DOUBLE, MPI_MAX, run->world->comm)));
+    TSR_TRY(tsr_reduce_all(run->world->comm, &bytes, 1, MPI_DOUBLE, MPI_MAX));
+    run->memory_bytes = bytes;
     if (run->memory_bytes == 0) return TSR_OK; /* all lies where it is wanted */
     run->message_bytes = tsr_message_bytes(tsr_host_limit(&run->plan.resources));
     if (run->world->ranks > 1) run->memory_bytes += (double)TSR_MESSAGES * (double)run->message_bytes;
@@ -313,10 +314,10 @@ tsr_status tsr_run_return_memory(tsr_run *run) {
     if (run->message_bytes == 0) return TSR_OK;
     double most[2] = {run->redistribute_seconds, run->redistribute_most};
     double *bytes = &run->redistribute_bytes;
-    TSR_TRY(TSR_MPI(MPI_Allreduce(MPI_IN_PLACE, most, 2, MPI_DOUBLE, MPI_MAX, run->world->comm)));
+    TSR_TRY(tsr_reduce_all(run->world->comm, most, 2, MPI_DOUBLE, MPI_MAX));
     run->redistribute_seconds = most[0];
     run->redistribute_most = most[1];
-    return TSR_MPI(MPI_Allreduce(MPI_IN_PLACE, bytes, 1, MPI_DOUBLE, MPI_SUM, run->world->comm));
+    return tsr_reduce_all(run->world->comm, bytes, 1, MPI_DOUBLE, MPI_SUM);
 }
 
 void tsr_run_leave_memory(tsr_run *run) {

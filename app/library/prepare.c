@@ -231,6 +231,7 @@ static tsr_status open_team(tsr_run *run) {
     if (run->teams <= 1) return TSR_OK;
     run->team.rank = tsr_run_team_rank(run);
     run->team.ranks = run->team_ranks;
+    run->team.kept_grid = NULL; /* its communicator goes with this run */
     return TSR_MPI(
         MPI_Comm_split(run->world->comm, run->world->rank / run->team_ranks, run->world->rank, &run->team.comm));
 }

@@ -314,9 +314,10 @@ tsr_status tsr_run_describe(tsr_run *run, const tsr_run_options *options) {
     const bool first = run->world->rank == 0;
     tsr_status status = TSR_OK;
     TSR_TRY(find_sources(run, product));
-    TSR_TRY(tsr_input_find_chunks(run->world, &run->from.a));
-    TSR_TRY(tsr_input_find_chunks(run->world, &run->from.b));
-    TSR_TRY(tsr_input_find_chunks(run->world, &run->from.c0));
+    if (!tsr_run_in_memory(run, TSR_RUN_A)) TSR_TRY(tsr_input_find_chunks(run->world, &run->from.a));
+    if (!tsr_run_in_memory(run, TSR_RUN_B)) TSR_TRY(tsr_input_find_chunks(run->world, &run->from.b));
+    const bool c0 = !tsr_is_zero(product->beta) && !tsr_run_in_memory(run, tsr_run_place_of_c0(run));
+    if (c0) TSR_TRY(tsr_input_find_chunks(run->world, &run->from.c0));
     TSR_TRY(make_problem(run, product, target));
     bool on_disk = false;
     if (run->resume.asked) TSR_TRY(tsr_run_refuse_resume(run));

@@ -9,6 +9,7 @@
 #include "app/library/tessera.h"
 #include "io/describe/describe.h"
 #include "mpi/execute/kept.h"
+#include "mpi/ranks/grid.h"
 
 /* The program's functions, any of which may be NULL. They are called as those of tsr_run_calls are; the run is in the
  * thread that calls. */
@@ -32,6 +33,7 @@ struct tessera_context {
     void *abort_context;          /* not owned */
     const tsr_caller *caller;     /* the program, whose the world is, too; NULL: another one; not owned */
     tsr_kept *kept;               /* memory that stays from call to call; NULL: the program's, which makes one */
+    tsr_grid grid;                /* of the last call, for the next */
     struct tsr_watch *watch;      /* kept from call to call; NULL: none was wanted */
     atomic_bool running;          /* a call is under way */
     atomic_bool cancelled;        /* on this rank */
