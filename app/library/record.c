@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "app/library/reproducible.h"
+#include "app/library/planning/reproducible.h"
 #include "app/library/run_state.h"
 
 #include "io/stores.h"

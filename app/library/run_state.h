@@ -236,17 +236,17 @@ void tsr_run_populate(tsr_run *run);
 void tsr_run_populated(tsr_run *run);
 void tsr_run_leave_memory(tsr_run *run); /* Local. */
 
-/* run_problem.c: what is multiplied: the files, the problem, where the product goes. */
+/* planning/run_problem.c: what is multiplied: the files, the problem, where the product goes. */
 tsr_status tsr_run_describe(tsr_run *run, const tsr_run_options *options);
 /* What comes of it: nothing is looked for but shapes and types. */
 tsr_status tsr_run_describe_shape(tsr_run *run, const tsr_run_product *product, tsr_run_shape *shape);
 /* Local. Notes why C is f64 where nobody asked for that, and warns that C may not be exact. */
 void tsr_run_explain_types(const tsr_run *run, const tsr_run_product *product);
 
-/* engine_choice.c: with what it is multiplied: device, kernel, transport, plan. */
+/* planning/engine_choice.c: with what it is multiplied: device, kernel, transport, plan. */
 tsr_status tsr_run_choose(tsr_run *run, tsr_device_opening *opening);
 
-/* memory.c: the plan within this job's memory. */
+/* planning/memory.c: the plan within this job's memory. */
 tsr_status tsr_run_make_plan(tsr_run *run);
 void tsr_run_leave_chunks(tsr_run *run); /* Local. Where the chunks of what is read are is not wanted any more */
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "app/library/api/sized.h"
+#include "app/library/options/sized.h"
 #include "io/stores.h"
 #include "mpi/ranks/shared_memory.h"
 #include "mpi/watch/watch.h"

@@ -12,8 +12,8 @@
 
 #include "app/library/api/context.h"
 #include "app/library/api/dry_run.h"
-#include "app/library/api/multiply_options.h"
-#include "app/library/api/sized.h"
+#include "app/library/options/multiply_options.h"
+#include "app/library/options/sized.h"
 #include "app/report/report.h"
 #include "io/text/text_file.h"
 #include "kernels/gemm/cpu/blas.h"

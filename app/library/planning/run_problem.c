@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "app/library/inputs.h"
-#include "app/library/reproducible.h"
+#include "app/library/planning/reproducible.h"
 #include "app/library/run_state.h"
 #include "app/verify/rounded.h"
 #include "io/output/output_chunks.h"

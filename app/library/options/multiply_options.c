@@ -1,5 +1,5 @@
 /* From the options of tessera.h to those of a run (multiply_options.h). */
-#include "app/library/api/multiply_options.h"
+#include "app/library/options/multiply_options.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -8,9 +8,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "app/library/api/sized.h"
-#include "app/library/api/values.h"
-#include "app/library/reproducible.h"
+#include "app/library/options/sized.h"
+#include "app/library/options/values.h"
+#include "app/library/planning/reproducible.h"
 #include "io/record/run_log.h"
 #include "io/record/trace_file.h"
 #include "io/stores.h"

@@ -1,6 +1,6 @@
 /* What a call of tessera.h multiplies: matrices in files, by their names, and in the ranks' memory. */
-#ifndef TSR_APP_LIBRARY_API_OPERANDS_H
-#define TSR_APP_LIBRARY_API_OPERANDS_H
+#ifndef TSR_APP_LIBRARY_OPTIONS_OPERANDS_H
+#define TSR_APP_LIBRARY_OPTIONS_OPERANDS_H
 
 #include "app/library/run.h"
 #include "app/library/tessera.h"

@@ -1,10 +1,10 @@
 /* Options of tessera.h as a run takes them (run.h). */
-#ifndef TSR_APP_LIBRARY_API_MULTIPLY_OPTIONS_H
-#define TSR_APP_LIBRARY_API_MULTIPLY_OPTIONS_H
+#ifndef TSR_APP_LIBRARY_OPTIONS_MULTIPLY_OPTIONS_H
+#define TSR_APP_LIBRARY_OPTIONS_MULTIPLY_OPTIONS_H
 
 #include <limits.h>
 
-#include "app/library/api/operands.h"
+#include "app/library/options/operands.h"
 #include "app/library/run.h"
 #include "app/library/tessera.h"
 

@@ -1,11 +1,11 @@
 /* Operands of tessera.h (operands.h). */
-#include "app/library/api/operands.h"
+#include "app/library/options/operands.h"
 
 #include <inttypes.h>
 #include <stddef.h>
 #include <string.h>
 
-#include "app/library/api/sized.h"
+#include "app/library/options/sized.h"
 
 static const char *const names[TSR_CALL_OPERANDS] = {"A", "B", "C", "C0"};
 
