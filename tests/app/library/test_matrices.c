@@ -1,19 +1,10 @@
 /* tessera_multiply_matrices by a program that knows no more than tessera.h: random layouts of small integers, whose
  * products are exact, and what is refused. On any number of ranks. */
-#include "tests/app/library/tessera_check.h"
+#include "tests/app/library/calls.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <unistd.h>
-
-static int rank, ranks;
-static tessera_context *tessera;
-static unsigned long long state = 15;
-
-static int below(int limit) { /* the same on every rank */
-    state = state * 6364136223846793005u + 1442695040888963407u;
-    return (int)((state >> 33) % (unsigned long long)limit);
-}
 
 /* An element of the whole matrix; its imaginary part in complex ones. */
 static int value(int role, int64_t row, int64_t col) { return (int)((row * 31 + col * 17 + role * 5) % 9) - 4; }
@@ -400,12 +391,6 @@ static void check_again(void) {
     CHECK(data[2][0] == SIDE, "%g", data[2][0]);
 }
 
-static void fails(const tessera_matrix *a, const tessera_matrix *b, const tessera_matrix *c,
-                  const tessera_multiply_options *o, int expected, const char *says) {
-    const int status = tessera_multiply_matrices(tessera, a, b, c, o, NULL);
-    CHECK(status == expected && strstr(tessera_message(), says), "%d: %s", status, tessera_message());
-}
-
 static void check_refusals(void) {
     double data[64];
     for (int i = 0; i < 64; i++) data[i] = i;
@@ -461,11 +446,7 @@ static void check_refusals(void) {
 }
 
 int main(int argc, char **argv) {
-    int granted;
-    MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &granted);
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-    CHECK(tessera_open(MPI_COMM_WORLD, NULL, &tessera) == TESSERA_OK, "%s", tessera_message());
+    begin_calls(&argc, &argv, 15);
     for (int i = 0; i < 60; i++) check_round();
     check_shared();
     check_moves();
@@ -473,7 +454,6 @@ int main(int argc, char **argv) {
     check_cancel();
     check_again();
     check_refusals();
-    tessera_close(tessera);
-    MPI_Finalize();
+    end_calls();
     return 0;
 }

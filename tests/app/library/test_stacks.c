@@ -1,21 +1,12 @@
 /* tessera_multiply_matrices with stacks, Gram matrices, elements of files' types, and names of files, by a program that
  * knows no more than tessera.h. Small integers, whose products are exact. On any number of ranks. */
-#include "tests/app/library/tessera_check.h"
+#include "tests/app/library/calls.h"
 
 #include <stdlib.h>
 
 #ifndef TSR_TEST_DEVICE
 #define TSR_TEST_DEVICE "cpu"
 #endif
-
-static int rank, ranks;
-static tessera_context *tessera;
-static unsigned long long state = 5;
-
-static int below(int limit) { /* the same on every rank */
-    state = state * 6364136223846793005u + 1442695040888963407u;
-    return (int)((state >> 33) % (unsigned long long)limit);
-}
 
 enum { MOST = 4096 };
 
@@ -205,12 +196,6 @@ static void check_descriptions(void) {
     CHECK(c.size == sizeof c.size && !c.type && c.rows == 0, "%lld rows where there is no place", (long long)c.rows);
 }
 
-static void fails(const tessera_matrix *a, const tessera_matrix *b, const tessera_matrix *c,
-                  const tessera_multiply_options *o, int expected, const char *says) {
-    const int status = tessera_multiply_matrices(tessera, a, b, c, o, NULL);
-    CHECK(status == expected && strstr(tessera_message(), says), "%d: %s", status, tessera_message());
-}
-
 static void check_refusals(void) {
     static const int64_t two[2] = {2, 2}, three[2] = {3, 2};
     static const int64_t less[2] = {-1, 2}, many[2] = {INT64_MAX, 4};
@@ -260,17 +245,12 @@ static void check_refusals(void) {
 }
 
 int main(int argc, char **argv) {
-    int granted;
-    MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &granted);
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-    CHECK(tessera_open(MPI_COMM_WORLD, NULL, &tessera) == TESSERA_OK, "%s", tessera_message());
+    begin_calls(&argc, &argv, 5);
     for (int i = 0; i < 60; i++) check_round();
     check_types();
     check_gram();
     check_descriptions();
     check_refusals();
-    tessera_close(tessera);
-    MPI_Finalize();
+    end_calls();
     return 0;
 }
