@@ -81,7 +81,7 @@ TSR_HOST_DEVICE static inline int64_t tsr_check_chunk(int64_t cols) {
     return (least + TSR_CHECK_UNIT - 1) / TSR_CHECK_UNIT * TSR_CHECK_UNIT;
 }
 
-/* Pieces that one task makes of a tile of rows, of `tiles`, so that all tasks are done soonest: tasks begin with nothing
+/* Pieces that one task makes of a tile of rows, of `tiles`, so that all tasks are done soonest: they begin with nothing
  * under way, and the last round of them may leave places empty. */
 static inline int tsr_check_span(int64_t tiles, int64_t cols) {
     const int64_t chunk = tsr_check_chunk(cols);
@@ -176,7 +176,7 @@ static inline tsr_check_noise tsr_check_noise_of(const tsr_gemm_kernel *kernel, 
      * k = 8192 in TF32. */
     if (kernel->accuracy != TSR_ACCURACY_IEEE) {
         noise.cut = 12 * (double)tsr_min(k, 16);
-        noise.normal = kernel->input == TSR_F16 ? 0x1p-14 : 0x1p-126;
+        noise.normal = ldexp(1, 2 - (1 << (tsr_dtype_facts_of(kernel->input)->exponent_bits - 1)));
         noise.drift += (kernel->accuracy == TSR_ACCURACY_TF32 ? 0.06 : 0.03) * (double)k;
         noise.hard += (double)k;
     }
