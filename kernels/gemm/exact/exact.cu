@@ -212,8 +212,8 @@ template <typename T> tsr_status decide_last(const Run<T> &r) {
 /* Of what waited, and above level 0 of all that is wanted there. */
 template <typename T, int COUNT> tsr_status convert(const Run<T> &r, int level) {
     dim3 rows, tiles;
-    TSR_TRY(tsr_cuda_grid(1, r.s.m, 1, 1, &rows));
-    TSR_TRY(tsr_cuda_grid(r.s.depth, r.s.n, TSR_EXACT_PART, exact::COLUMNS, &tiles));
+    TSR_TRY(exact::small_grid(1, r.s.m, 1, 1, &rows));
+    TSR_TRY(exact::small_grid(r.s.depth, r.s.n, TSR_EXACT_PART, exact::COLUMNS, &tiles));
     TSR_TRY(TSR_LAUNCH((exact::convert_rows<T, COUNT>), rows, exact::THREADS, 0, r.stream, r.a, level));
     return TSR_LAUNCH((exact::convert_columns<T, COUNT>), tiles, exact::THREADS, 0, r.stream, r.b, exact::LATER, level);
 }

@@ -82,7 +82,7 @@ template <typename T, int COUNT> __global__ void __launch_bounds__(ACROSS *DOWN)
 
 template <typename T, int COUNT> tsr_status combine_launch(tsr_stream *stream, const Target<T> &t, int level) {
     dim3 grid;
-    TSR_TRY(tsr_cuda_grid(t.m, t.n, DOWN, 4 * ACROSS, &grid));
+    TSR_TRY(small_grid(t.m, t.n, DOWN, 4 * ACROSS, &grid));
     return TSR_LAUNCH((combine<T, COUNT>), grid, ACROSS * DOWN, 0, stream, t, level);
 }
 
@@ -177,8 +177,8 @@ __global__ void __launch_bounds__(THREADS) loop_left(const Operand<T> a, const O
 template <typename T>
 tsr_status loop_launch(tsr_stream *stream, const Operand<T> &a, const Operand<T> &b, const Target<T> &t) {
     dim3 grid, blocks;
-    TSR_TRY(tsr_cuda_grid(t.m, t.n, LOOP_TILE, LOOP_TILE, &grid));
-    TSR_TRY(tsr_cuda_grid(1, t.rows / TSR_EXACT_BLOCK * t.across, 1, 1, &blocks));
+    TSR_TRY(small_grid(t.m, t.n, LOOP_TILE, LOOP_TILE, &grid));
+    TSR_TRY(small_grid(1, t.rows / TSR_EXACT_BLOCK * t.across, 1, 1, &blocks));
     TSR_TRY(TSR_LAUNCH((loop_left<T>), blocks, THREADS, 0, stream, a, b, t));
     return TSR_LAUNCH((loop<T>), grid, 256, 0, stream, a, b, t);
 }

@@ -16,6 +16,16 @@ constexpr int COLUMNS = 32;                   /* of B, that a block turns */
 constexpr unsigned LOSES = 1, UNPROVABLE = 2; /* what a block's lines are like, some of them */
 static_assert(PART == 4 * 32, "a warp takes a part");
 
+/* A grid for kernels that stride over the rest, and find little to do in most of it: blocks that leave at once take
+ * their time, too. */
+static inline tsr_status small_grid(int64_t rows, int64_t cols, int64_t height, int64_t width, dim3 *grid) {
+    constexpr unsigned MOST = 4096;
+    TSR_TRY(tsr_cuda_grid(rows, cols, height, width, grid));
+    grid->x = tsr_min(grid->x, MOST);
+    grid->y = tsr_min(grid->y, tsr_max(1u, MOST / grid->x));
+    return TSR_OK;
+}
+
 /* Lines of an operand within a range: rows of A, m × k, or columns of B, k × n. */
 template <typename T> struct Operand {
     const T *data;
@@ -141,11 +151,11 @@ __device__ __forceinline__ void store_proving(const Operand<T> &x, const T (&val
 }
 
 /* Whether a line waits for its level 0 until it is known to be wanted there: times a line like it, an element would
- * miss the bound by 2. Which lines wait changes no bit of C. */
+ * miss the bound. Which lines wait changes no bit of C. */
 template <typename T> __device__ __forceinline__ bool waits(const Operand<T> &x, const tsr_exact_proof &proof) {
     const double k = (double)x.k, met = 4 * proof.half * proof.half / k;
     const double error = proof.errors[0] * (2 * proof.half + 0.25 * k * proof.errors[0]);
-    return x.proving && !(error <= 2 * tsr_exact_allowed(TYPE<T>, x.k) * met);
+    return x.proving && !(error <= tsr_exact_allowed(TYPE<T>, x.k) * met);
 }
 
 /* What becomes of a line. */
