@@ -8,6 +8,7 @@
 
 #include "kernels/check/check.h"
 #include "kernels/fill/fill.h"
+#include "tests/bench/median.h"
 #include "tests/check.h"
 
 enum { ROUNDS_MOST = 1000 };
@@ -46,16 +47,6 @@ static void once(const bench *x, bool behind, double *product, double *check) {
     CHECK_OK(x->ops->event_wait(x->device, x->end));
     CHECK_OK(x->ops->event_seconds(x->device, x->begin, x->between, product));
     CHECK_OK(x->ops->event_seconds(x->device, x->between, x->end, check));
-}
-
-static int by_size(const void *a, const void *b) {
-    const double one = *(const double *)a, other = *(const double *)b;
-    return (one > other) - (one < other);
-}
-
-static double median(double *of, int count) {
-    qsort(of, (size_t)count, sizeof *of, by_size);
-    return of[count / 2];
 }
 
 static void measure(bench *x, int64_t n, int rounds) {

@@ -10,6 +10,7 @@
 #include "kernels/gemm/gemm.h"
 #include "kernels/gemm/vendor/cublas.h"
 #include "kernels/pack/pack.h"
+#include "tests/bench/median.h"
 #include "tests/check.h"
 
 enum { LAUNCHES = 5, ROUNDS_MOST = 100, ROWS_CHECKED = 16 };
@@ -84,15 +85,6 @@ static double seconds_of(const bench *x, void (*multiply)(const bench *x)) {
     CHECK_OK(x->ops->event_wait(x->device, x->end));
     CHECK_OK(x->ops->event_seconds(x->device, x->begin, x->end, &seconds));
     return seconds / LAUNCHES;
-}
-
-static int compare(const void *x, const void *y) {
-    const double a = *(const double *)x, b = *(const double *)y;
-    return a < b ? -1 : a > b;
-}
-static double median(double *values, int count) {
-    qsort(values, (size_t)count, sizeof *values, compare);
-    return values[count / 2];
 }
 
 /* Largest difference of the first rows, of the largest element there. */

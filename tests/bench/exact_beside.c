@@ -9,6 +9,7 @@
 
 #include "kernels/fill/fill.h"
 #include "kernels/gemm/exact/exact.h"
+#include "tests/bench/median.h"
 #include "tests/check.h"
 
 enum { ROUNDS = 3, KINDS = 5 };
@@ -76,11 +77,6 @@ static double seconds_of(const bench *x, const tsr_gemm_kernel *kernel, const ts
     return seconds / count;
 }
 
-static int by_size(const void *a, const void *b) {
-    const double one = *(const double *)a, other = *(const double *)b;
-    return (one > other) - (one < other);
-}
-
 static void measure(const bench *x, tsr_dtype type, int64_t n, double seconds) {
     const tsr_gemm_kernel *vendor, *exact,
         *unproved = type == TSR_F64 ? &tsr_gemm_unproved_f64 : &tsr_gemm_unproved_f32;
@@ -104,11 +100,11 @@ static void measure(const bench *x, tsr_dtype type, int64_t n, double seconds) {
             const int count = (int)fmax(1, seconds / seconds_of(x, kernels[i], &args, 2));
             rates[i][round] = 2.0 * (double)n * (double)n * (double)n / seconds_of(x, kernels[i], &args, count) / 1e12;
         }
-    for (int i = 0; i < KINDS; i++) qsort(rates[i], ROUNDS, sizeof(double), by_size);
+    double rate[KINDS];
+    for (int i = 0; i < KINDS; i++) rate[i] = median(rates[i], ROUNDS);
     printf("{\"device\": \"%s\", \"type\": \"%s\", \"n\": %lld, \"cublas\": %.2f, \"unproved\": %.2f, \"exact\": %.2f, "
            "\"wide\": %.2f, \"sparse\": %.2f}\n",
-           x->facts.name, tsr_dtype_name(type), (long long)n, rates[0][ROUNDS / 2], rates[1][ROUNDS / 2],
-           rates[2][ROUNDS / 2], rates[3][ROUNDS / 2], rates[4][ROUNDS / 2]);
+           x->facts.name, tsr_dtype_name(type), (long long)n, rate[0], rate[1], rate[2], rate[3], rate[4]);
     fflush(stdout);
     for (int kind = 0; kind < DATA; kind++) {
         x->ops->release(x->device, a[kind]);
