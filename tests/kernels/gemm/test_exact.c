@@ -147,8 +147,8 @@ static double error_of(const product *p) {
 
 static void test_error(const place *d, tsr_dtype type, int64_t m, int64_t n, int64_t k) {
     for (int input = 0; input < TSR_INPUT_COUNT; input++)
-        for (double phi = 0.5; phi <= 2; phi += 1.5) {
-            if (phi > 1 && input != TSR_INPUT_WIDE) continue;
+        for (int wider = 0; wider <= (input == TSR_INPUT_WIDE); wider++) {
+            const double phi = wider ? 2 : 0.5;
             product p = open_product(type, m, n, k);
             fill(&p, (tsr_input)input, phi);
             make(d, &p);
@@ -423,10 +423,10 @@ int main(int argc, char **argv) {
     }
 #ifdef TSR_EMULATE_CUDA
     const int64_t edge = 90, depth = 300;
-    const int count = argc > 1 ? atoi(argv[1]) : 6;
+    const int usual = 6;
 #else
     const int64_t edge = 300, depth = 2500;
-    const int count = argc > 1 ? atoi(argv[1]) : 500;
+    const int usual = 500;
 #endif
     test_levels();
     for (int type = 0; type < 2; type++) {
@@ -447,7 +447,7 @@ int main(int argc, char **argv) {
 #endif
         if (!cpu_alone) {
             place cpu = open_place("cpu", of);
-            test_beside_cpu(&d, &cpu, of, count, edge);
+            test_beside_cpu(&d, &cpu, of, argc > 1 ? atoi(argv[1]) : usual, edge);
             close_place(&cpu);
         }
         close_place(&d);
