@@ -1,5 +1,5 @@
-/* The check of files (run_state.h): what is in the file of C, against what was written to it, and against A and B. Parts
- * that are wrong are made again, once. */
+/* The check of files (run_state.h): what is in the file of C, against what was written to it, and against A and B.
+ * Parts that are wrong are made again, once. */
 #include "app/library/inputs.h"
 #include "app/library/run_state.h"
 
