@@ -89,6 +89,7 @@ static void stop(int number) {
     tsr_progress_wipe(); /* now, as a launcher leaves little time, and again, as a thread may be drawing */
     tsr_once_leave(once);
     const bool lost = tsr_once_lost(once);
+    const tsr_status failed = once ? (tsr_status)atomic_load(&once->failed) : TSR_OK;
     const bool first = tsr_once_begin(once);
     if (spread && !near_first) poll(NULL, 0, 300);
     const tsr_unfinished_end end = tsr_unfinished_remove();
@@ -97,11 +98,14 @@ static void stop(int number) {
     const char *name = name_of(stop_signals, COUNT(stop_signals), number);
     const char *const text[] = {lost ? LOST " (" : "stopped on request (", name ? name : "a real-time signal",
                                 text_result};
+    const char *const failure[] = {"another rank ended the job: standard error says why", "", ""};
     const char *const line[] = {lost ? "tessera: error: " LOST : "tessera: stopped on request", result, "\n"};
-    if (log) tsr_run_log_stop(log, text);
+    if (log && failed != TSR_OK) tsr_run_log_stop(log, failed, failure);
+    else if (log) tsr_run_log_stop(log, TSR_ERR_STOPPED, text);
     tsr_progress_wipe();
     if (first && (!spread || end == TSR_REMOVED || (near_first && end != TSR_GONE))) say(line, COUNT(line));
     if (first) tsr_once_end(once);
+    tsr_once_await_others(once);
     _exit(tsr_status_exit_code(TSR_ERR_STOPPED));
 }
 
@@ -122,6 +126,7 @@ static void say_crash(int number) {
         say(line, COUNT(line));
         tsr_once_end(once);
     }
+    tsr_once_await_others(once);
 }
 
 /* Then it goes on as it would have without this. */
@@ -171,6 +176,7 @@ void tsr_interrupt_watch(const tsr_world *world) {
     once = world->once;
     near_first = once ? once->has_first_rank : world->rank == 0;
     spread = world->ranks > (once ? world->local_ranks : 1);
+    tsr_unfinished_count_in(tsr_once_files(once));
     if (world->ranks > 1) snprintf(who, sizeof who, "rank %d on %s: ", world->rank, world->host);
     memset(&action, 0, sizeof action);
     for (int i = 1; i < SIGNALS; i++)
@@ -208,6 +214,7 @@ void tsr_interrupt_release(void) {
         if (sigaction(crashes[i].number, NULL, &now) == 0 && now.sa_handler == crash)
             sigaction(crashes[i].number, &crash_before[i], NULL);
     tsr_unfinished_forget();
+    tsr_unfinished_count_in(NULL);
     atomic_store(&log_to_end, NULL);
 }
 

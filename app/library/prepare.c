@@ -41,12 +41,18 @@ static tsr_status open_stores(tsr_run *run) {
     return tsr_run_sum_up_writes(run);
 }
 
-tsr_status tsr_run_open_written(tsr_run *run) {
+tsr_status tsr_run_open_inputs(tsr_run *run) {
     const tsr_store_desc a = as_planned(run, &run->from.a), b = as_planned(run, &run->from.b);
-    const tsr_store_desc c = as_planned(run, &run->output.desc);
     TSR_TRY(tsr_agree(run->grid.ranks, tsr_store_open(&a, run->io, &run->grid.ranks, NULL, &run->a)));
-    TSR_TRY(tsr_agree(run->grid.ranks, tsr_store_open(&b, run->io, &run->grid.ranks, NULL, &run->b)));
-    return tsr_store_open(&c, TSR_IO_AUTO, NULL, NULL, &run->c);
+    return tsr_agree(run->grid.ranks, tsr_store_open(&b, run->io, &run->grid.ranks, NULL, &run->b));
+}
+
+tsr_status tsr_run_open_written(tsr_run *run) {
+    const tsr_store_desc c = as_planned(run, &run->output.desc);
+    run->read_back = (tsr_digest){.parts = 0};
+    TSR_TRY(tsr_run_open_inputs(run));
+    TSR_TRY(tsr_store_open(&c, TSR_IO_AUTO, NULL, NULL, &run->c));
+    return tsr_run_compares_written(run) ? tsr_digest_reads(run->c, &run->read_back) : TSR_OK;
 }
 
 int tsr_run_cores(const tsr_run *run) {

@@ -88,7 +88,7 @@ static tsr_status watch_over(tsr_run *run) {
 /* ---- the product ----------------------------------------------------------------------------- */
 
 /* Collective over the active ranks with --io mpio. */
-static void close_inputs(tsr_run *run) {
+void tsr_run_close_inputs(tsr_run *run) {
     tsr_store **stores[3] = {&run->a, &run->b, &run->c0};
     for (int i = 0; i < 3; i++) {
         if (*stores[i]) run->read_overflows[i] = (*stores[i])->overflows;
@@ -117,7 +117,7 @@ static tsr_status before_placing(tsr_run *run, tsr_status status) {
     tsr_run_stage(run, "place chunks");
     tsr_executor_close(run->executor);
     run->executor = NULL;
-    close_inputs(run);
+    tsr_run_close_inputs(run);
     const double bytes = (double)tsr_store_bytes(&run->output.desc);
     tsr_listener_end(&run->calls->progress);
     tsr_listener_begin(&run->calls->progress, "place chunks", bytes, "B");
@@ -221,43 +221,6 @@ static tsr_status multiply(tsr_run *run) {
     return count_overflows(run);
 }
 
-/* What the file holds: what is other than it was written is made again, once. */
-static tsr_status compare_written(tsr_run *run) {
-    int64_t changed = 0;
-    int can = !run->grid.active || tsr_run_can_make_again(run);
-    if (run->trials == 0 || tsr_run_in_memory(run, TSR_RUN_C)) return TSR_OK;
-    tsr_run_stage(run, "check");
-    tsr_status status = tsr_run_look_at_written(run, "", &changed);
-    if (status != TSR_ERR_CHECK) return status;
-    TSR_TRY(tsr_reduce_all(run->world->comm, &can, 1, MPI_INT, MPI_MIN));
-    if (!can) return status;
-    tsr_message_set("");
-    if (run->world->rank == 0)
-        tsr_warn(run->world->warnings, TSR_RUN_CHANGED, (long long)changed, changed == 1 ? "" : "s");
-    status = tsr_run_make_doubtful_again(run);
-    if (status == TSR_OK) status = tsr_run_commit_parts(run);
-    if (status != TSR_OK && status != TSR_ERR_CHECK && run->plan.p * run->plan.q * run->plan.r > 1)
-        tsr_run_give_up(run, status);
-    if (status == TSR_OK && run->grid.active) status = run->c->ops->sync(run->c);
-    TSR_TRY(tsr_agree(run->world->comm, status));
-    return tsr_run_look_at_written(run, " again", &changed);
-}
-
-/* By the device where it can, else by the host. */
-static tsr_status check_files(tsr_run *run, const tsr_run_options *options) {
-    bool compared = false;
-    TSR_TRY(tsr_run_compare(run, &compared));
-    tsr_executor_close(run->executor);
-    run->executor = NULL;
-    tsr_store_close(run->c);
-    run->c = NULL;
-    if (compared) return TSR_OK;
-    tsr_run_phase(run, TSR_PHASE_CHECK);
-    const tsr_status status = tsr_run_check(run, &options->product);
-    tsr_run_phase_done(run);
-    return status;
-}
-
 /* ---- publication ----------------------------------------------------------------------------- */
 
 /* Collective. Rank 0 has published C, or not. */
@@ -343,10 +306,10 @@ static tsr_status produce(tsr_run *run, const tsr_run_options *options) {
     TSR_TRY(tsr_agree(run->world->comm, tsr_run_go_on(run)));
     TSR_TRY(multiply(run));
     const double multiplied = tsr_now_seconds();
-    TSR_TRY(compare_written(run));
-    close_inputs(run);
+    TSR_TRY(tsr_run_check_written(run));
+    tsr_run_close_inputs(run);
     TSR_TRY(count_read_overflows(run));
-    TSR_TRY(check_files(run, options));
+    TSR_TRY(tsr_run_check_files(run, options));
     if (run->trials > 0) run->check_seconds = tsr_now_seconds() - multiplied;
     TSR_TRY(tsr_agree(run->world->comm, tsr_run_go_on(run)));
     return publish(run, options);

@@ -57,6 +57,7 @@ typedef struct {
     struct tsr_done *done; /* of the product that runs */
 } tsr_run_resume;
 
+#define TSR_RUN_DEVICE_CHARS 160
 #define TSR_RUN_POPULATORS 4
 /* A thread that brings pages of C into being while A and B are multiplied. */
 typedef struct {
@@ -133,7 +134,8 @@ typedef struct tsr_run {
     bool digested;     /* C's digest goes into the record: */
     tsr_digest digest; /* of what this rank wrote */
     char digest_text[TSR_DIGEST_CHARS];
-    tsr_written written; /* with a check of files: what this rank wrote */
+    tsr_written written;  /* with a check of files: what this rank wrote, */
+    tsr_digest read_back; /* and what it read of C to compare it */
 } tsr_run;
 
 /* Steps are kept for a file, NULL: none, and where `told` for the caller's sink. */
@@ -296,7 +298,11 @@ tsr_status tsr_run_note_checked(tsr_run *run, int64_t product);
 tsr_status tsr_run_make_doubtful_again(tsr_run *run);
 /* Local. What else is to be made again: the super-block of that product with this element of C. */
 tsr_status tsr_run_note_changed(tsr_run *run, int64_t product, int64_t row, int64_t col);
+/* The same where the comparison of files found such rows: of their places, or of all (TSR_CHECK_PLACES). */
+tsr_status tsr_run_note_doubtful(tsr_run *run, int64_t product, const tsr_check_counts *counts);
 bool tsr_run_can_make_again(const tsr_run *run);
+/* Local. "NAME BUS_ID" of this rank's device, for a message. */
+const char *tsr_run_device_text(const tsr_run *run, char text[TSR_RUN_DEVICE_CHARS]);
 /* check/written.c: what the file holds, compared with what was written to it. TSR_ERR_CHECK on all ranks where parts of
  * any differ, *changed in all; they are noted to be made again. `how`: for the message. */
 tsr_status tsr_run_look_at_written(tsr_run *run, const char *how, int64_t *changed);
@@ -307,16 +313,36 @@ void tsr_run_format_checked(const tsr_run *run, const tsr_rank_record *ranks, ch
 /* run.c. Local. The matrices of a product. */
 void tsr_run_select(tsr_run *run, int64_t product);
 
-/* check/compare.c: C against A and B by the device, all three read from their files again. *compared: it is right;
- * false: another check has to say (check/check.c). TSR_ERR_CHECK where C is wrong. The inputs are closed before. */
-tsr_status tsr_run_compare(tsr_run *run, bool *compared);
-bool tsr_run_can_compare(const tsr_run *run); /* Local. Such a product, and such files; the same on every rank */
+/* check/files.c: the check of files; nothing happens where none is asked for (trials). First, while the inputs are
+ * open: what the file holds against what was written, unless the comparison will say it. Then C against A and B, by the
+ * device where it can, else by the host. What is wrong is made again, once. */
+tsr_status tsr_run_check_written(tsr_run *run);
+tsr_status tsr_run_check_files(tsr_run *run, const tsr_run_options *options);
+
+/* What a comparison found, on every rank. */
+typedef struct {
+    bool right;      /* of a C that is not found wrong; false: another check has to say (check/check.c) */
+    bool unchanged;  /* the file holds what was written to it; false: nobody looked */
+    int64_t changed; /* parts that it does not hold; else */
+    int64_t wrong;   /* rows that A and B do not make */
+} tsr_run_compared;
+/* check/compare.c: C against A and B by the device, all three read from their files again. TSR_ERR_CHECK on all ranks
+ * where C is wrong: what is to be made again is noted. `how`: for the message. The inputs are closed before and
+ * after. */
+tsr_status tsr_run_compare(tsr_run *run, const char *how, tsr_run_compared *compared);
+bool tsr_run_compares_written(const tsr_run *run); /* Local. It looks for what changed, too; the same on every rank */
+bool tsr_run_can_compare(const tsr_run *run);      /* Local. Such a product, and such files; the same on every rank */
 #define TSR_RUN_READ_WRONG                                                                                             \
     "%llu row%s of C differed from A and B when they were read for the check, and not when they were read again: "     \
     "check "                                                                                                           \
     "the disk and the memory"
-/* prepare.c: A, B and what was written to C, to be read; the inputs were closed. Collective over the active ranks. */
+#define TSR_RUN_WRONG_FILES                                                                                            \
+    "%lld row%s not what A and B make, as their files were read again: made again; check the disk and the memory"
+/* prepare.c: A and B, and what was written to C, to be read; the inputs were closed. Collective over the active
+ * ranks. */
+tsr_status tsr_run_open_inputs(tsr_run *run);
 tsr_status tsr_run_open_written(tsr_run *run);
+void tsr_run_close_inputs(tsr_run *run); /* run.c */
 /* Local. With buffers of its own where they are not there. */
 tsr_status tsr_run_open_executor(tsr_run *run);
 /* run.c: this rank fails while others may be inside communication. */

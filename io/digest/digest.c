@@ -61,9 +61,9 @@ bool tsr_digest_parse(const char *text, char digest[TSR_DIGEST_CHARS]) {
     return true;
 }
 
-/* ---- of what is written ---------------------------------------------------------------------- */
+/* ---- of what is written and read through a store ---------------------------------------------- */
 
-/* A store's own operations, but for writes. */
+/* A store's own operations, but for writes or reads. */
 typedef struct {
     tsr_store_ops ops;
     const tsr_store_ops *own;
@@ -84,6 +84,19 @@ static tsr_status write_summed(tsr_store *store, tsr_rect rect, const void *from
     return TSR_OK;
 }
 
+static tsr_status read_summed(tsr_store *store, tsr_rect rect, void *to, int64_t ld) {
+    summing *s = summing_of(store);
+    const size_t element = tsr_dtype_bytes(store->desc.element.dtype);
+    const tsr_status status = s->own->read(store, rect, to, ld);
+    if (status == TSR_OK) tsr_digest_add(s->digest, &store->desc, rect, to, ld);
+    if (status != TSR_ERR_FORMAT) return status;
+    tsr_message_set("");
+    atomic_store(&s->digest->damaged, true);
+    for (int64_t r = 0; r < rect.rows; r++)
+        memset((char *)to + (size_t)(r * ld) * element, 0, (size_t)rect.cols * element);
+    return TSR_OK;
+}
+
 static void close_summed(tsr_store *store) {
     summing *s = summing_of(store);
     store->ops = s->own;
@@ -91,17 +104,33 @@ static void close_summed(tsr_store *store) {
     store->ops->close(store);
 }
 
-tsr_status tsr_digest_writes(tsr_store *store, tsr_digest *digest, tsr_written *written) {
+static tsr_status begin_summing(tsr_store *store, summing **begun) {
     if (store->ops->map || store->desc.element.swapped)
-        return tsr_fail(TSR_ERR_UNSUPPORTED,
-                        "what is summed up is written to a file: leave --digest and --check files out");
+        return tsr_fail(TSR_ERR_UNSUPPORTED, "what is summed up is in a file: leave --digest and --check files out");
     summing *s = malloc(sizeof *s);
-    if (!s) return tsr_fail(TSR_ERR_MEMORY, "no memory to sum up what is written");
-    *s = (summing){.ops = *store->ops, .own = store->ops, .digest = digest, .written = written};
-    if (written) written->desc = store->desc;
-    s->ops.write = write_summed;
+    if (!s) return tsr_fail(TSR_ERR_MEMORY, "no memory to sum up a file's matrix");
+    *s = (summing){.ops = *store->ops, .own = store->ops};
     s->ops.close = close_summed;
     store->ops = &s->ops;
+    *begun = s;
+    return TSR_OK;
+}
+
+tsr_status tsr_digest_writes(tsr_store *store, tsr_digest *digest, tsr_written *written) {
+    summing *s = NULL;
+    TSR_TRY(begin_summing(store, &s));
+    s->digest = digest;
+    s->written = written;
+    s->ops.write = write_summed;
+    if (written) written->desc = store->desc;
+    return TSR_OK;
+}
+
+tsr_status tsr_digest_reads(tsr_store *store, tsr_digest *digest) {
+    summing *s = NULL;
+    TSR_TRY(begin_summing(store, &s));
+    s->digest = digest;
+    s->ops.read = read_summed;
     return TSR_OK;
 }
 

@@ -10,6 +10,7 @@
 
 typedef struct {
     _Atomic uint32_t parts; /* those that were added; of several ranks: combined with exclusive or */
+    atomic_bool damaged;    /* a part could not be decoded, and was not added (tsr_digest_reads) */
 } tsr_digest;
 
 #define TSR_DIGEST_CHARS 24
@@ -23,6 +24,9 @@ void tsr_digest_add(tsr_digest *digest, const tsr_store_desc *desc, tsr_rect rec
  * may be NULL). Its elements are as this machine has them. Both outlive the store. */
 struct tsr_written;
 tsr_status tsr_digest_writes(tsr_store *store, tsr_digest *digest, struct tsr_written *written);
+/* From now on all that is read from the store adds to the digest. Its elements are as this machine has them. What
+ * cannot be decoded reads as zeros, and is noted. The digest outlives the store. */
+tsr_status tsr_digest_reads(tsr_store *store, tsr_digest *digest);
 /* Local. Reads every `step`-th band of rows, beginning with band `first`, of all matrices, and adds it. `stopped` (may
  * be NULL) is asked between bands: TSR_ERR_STOPPED. */
 tsr_status tsr_digest_read(tsr_store *store, int64_t first, int64_t step, bool (*stopped)(void *context), void *context,

@@ -51,6 +51,12 @@ tsr_status tsr_written_note(tsr_written *w, const tsr_store_desc *desc, tsr_rect
     return status;
 }
 
+uint32_t tsr_written_sum(const tsr_written *w) {
+    uint32_t sum = 0;
+    for (int64_t i = 0; i < w->count; i++) sum ^= w->parts[i].sum;
+    return sum;
+}
+
 /* ---- compared -------------------------------------------------------------------------------- */
 
 /* What the threads share: parts [first, end), all of one matrix. */

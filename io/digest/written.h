@@ -24,6 +24,8 @@ typedef struct tsr_written {
 
 /* Any thread. TSR_ERR_MEMORY. */
 tsr_status tsr_written_note(tsr_written *written, const tsr_store_desc *desc, tsr_rect rect, uint32_t sum);
+/* Local. What all of it adds to a digest (tsr_digest.parts). */
+uint32_t tsr_written_sum(const tsr_written *written);
 /* Local. Reads all of it by `threads` threads; wrong[i]: part i is other than it was written. `stopped` (may be NULL)
  * is asked between reads: TSR_ERR_STOPPED. */
 tsr_status tsr_written_compare(const tsr_written *written, tsr_store *store, int threads,

@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdatomic.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -32,6 +31,13 @@ static struct {
 static atomic_int making;  /* threads between the decision to make a file and its note */
 static atomic_bool ending; /* no more files */
 
+static atomic_int seen_by_none;
+static _Atomic(atomic_int *) count_for_others = &seen_by_none;
+
+void tsr_unfinished_count_in(atomic_int *count) { atomic_store(&count_for_others, count ? count : &seen_by_none); }
+
+static void count(int more) { atomic_fetch_add(atomic_load(&count_for_others), more); }
+
 static void note(const char *name) {
     const size_t chars = strlen(name) + 1;
     for (int i = 0; i < FILES && chars <= NAME_CHARS; i++) {
@@ -39,12 +45,14 @@ static void note(const char *name) {
         if (!atomic_compare_exchange_strong(&files[i].state, &state, TAKEN)) continue;
         memcpy(files[i].name, name, chars);
         atomic_store(&files[i].state, NOTED);
+        count(1);
         return;
     }
 }
 
 static _Noreturn void stop_here(void) {
     atomic_fetch_sub(&making, 1);
+    count(-1);
     for (;;) pause();
 }
 
@@ -55,6 +63,7 @@ void tsr_unfinished_enter(sigset_t *before) {
     for (size_t i = 0; i < sizeof crashes / sizeof *crashes; i++) sigdelset(&others, crashes[i]);
     pthread_sigmask(SIG_BLOCK, &others, before); /* the handler waits for `making`, and must not do so in this thread */
     atomic_fetch_add(&making, 1);
+    count(1);
     if (atomic_load(&ending)) stop_here();
 }
 
@@ -62,6 +71,7 @@ void tsr_unfinished_leave(const sigset_t *before) {
     const int error = errno;
     if (atomic_load(&ending)) stop_here();
     atomic_fetch_sub(&making, 1);
+    count(-1);
     pthread_sigmask(SIG_SETMASK, before, NULL);
     errno = error;
 }
@@ -77,8 +87,10 @@ int tsr_unfinished_make(const char *name, mode_t mode) {
 
 void tsr_unfinished_done(const char *name) {
     for (int i = 0; i < FILES; i++)
-        if (atomic_load(&files[i].state) == NOTED && strcmp(files[i].name, name) == 0)
+        if (atomic_load(&files[i].state) == NOTED && strcmp(files[i].name, name) == 0) {
             atomic_store(&files[i].state, FREE);
+            count(-1);
+        }
 }
 
 void tsr_unfinished_output(const char *name, const char *target) {

@@ -4,10 +4,14 @@
 #define TSR_IO_FILES_UNFINISHED_H
 
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <sys/types.h>
 
 #include "kernels/base/base.h"
+
+/* From here on *count, not owned, is how many there are, for other processes to see. NULL: nobody looks. */
+void tsr_unfinished_count_in(atomic_int *count);
 
 /* Around a call that makes a file: signals of this thread come after it, and the handler in another thread waits for
  * it. A process that is ending makes no more files: neither returns then. */

@@ -105,12 +105,12 @@ static bool write_all(int fd, const char *text) {
 /* No fsync: the process ends now, and whoever stops it does not wait for long. Another thread, or this one before the
  * signal, may be writing the record of another end: its file was removed (unfinished.h). The file for this one is
  * another, because that thread goes on. */
-void tsr_run_log_stop(const tsr_run_log *log, const char *const message[3]) {
+void tsr_run_log_stop(const tsr_run_log *log, tsr_status status, const char *const message[3]) {
     char text[HEAD_CHARS + 512];
     line head = {text, sizeof text, 0};
     if (!log->file || log->special || log->finished) return;
     if (whose(log) != OURS) return;
-    begin_head(&head, "stopped", tsr_status_exit_code(TSR_ERR_STOPPED), "\"");
+    begin_head(&head, status_name(status), tsr_status_exit_code(status), "\"");
     for (int i = 0; i < 3; i++) add(&head, message[i]);
     add(&head, "\"");
     end_head(&head, atomic_load(&log->stage), atomic_load(&log->progress));

@@ -63,9 +63,10 @@ tsr_status tsr_run_log_fail(tsr_run_log *log, tsr_status status, const char *mes
 /* Local. The final record of a run that is done, whatever the file holds. `members` writes what belongs to it, each as
  * ",\n  \"name\": value". */
 tsr_status tsr_run_log_done(tsr_run_log *log, void (*members)(const void *context, FILE *to), const void *context);
-/* Local. "stopped". Calls only what a signal handler may, which has removed unfinished files first. `message` is static
- * text without characters that JSON escapes, in three parts. */
-void tsr_run_log_stop(const tsr_run_log *log, const char *const message[3]);
+/* Local. The end of a run that a signal ends: TSR_ERR_STOPPED, or the status of the rank that ends the job. Calls only
+ * what a signal handler may, which has removed unfinished files first. `message` is static text without characters that
+ * JSON escapes, in three parts. */
+void tsr_run_log_stop(const tsr_run_log *log, tsr_status status, const char *const message[3]);
 void tsr_run_log_free(tsr_run_log *log);
 
 /* Local. Whether the file is there and a log that a run left, one of 0.1.0 too. */

@@ -12,6 +12,8 @@
 #include "io/files/namespaces.h"
 #include "mpi/ranks/world.h"
 
+#define AWAIT_MILLISECONDS 900 /* mpirun kills a second after it stopped */
+
 enum { SILENT, SPEAKING, SAID };
 
 tsr_status tsr_once_open(MPI_Comm node, int world_rank, MPI_Win *window, tsr_once **once) {
@@ -35,10 +37,13 @@ tsr_status tsr_once_open(MPI_Comm node, int world_rank, MPI_Win *window, tsr_onc
         (*once)->has_first_rank = world_rank == 0;
         (*once)->ranks = ranks;
         atomic_store(&(*once)->state, SILENT);
+        atomic_store(&(*once)->failed, TSR_OK);
     }
     (*once)->rank[local].numbering = tsr_pid_namespace();
     (*once)->rank[local].process = getpid();
     atomic_store(&(*once)->rank[local].leaves, false);
+    atomic_store(&(*once)->rank[local].left, false);
+    atomic_store(&(*once)->rank[local].files, 0);
     return TSR_MPI(MPI_Barrier(node));
 }
 
@@ -55,20 +60,53 @@ void tsr_once_end(tsr_once *once) {
     if (once) atomic_store(&once->state, SAID);
 }
 
-void tsr_once_leave(tsr_once *once) {
+/* This process's number among the node's ranks; -1: none. */
+static int own_number(const tsr_once *once) {
     const uint64_t numbering = tsr_pid_namespace();
     for (int i = 0; once && i < once->ranks; i++)
-        if (once->rank[i].process == getpid() && once->rank[i].numbering == numbering)
-            atomic_store(&once->rank[i].leaves, true);
+        if (once->rank[i].process == getpid() && once->rank[i].numbering == numbering) return i;
+    return -1;
+}
+
+void tsr_once_leave(tsr_once *once) {
+    const int own = own_number(once);
+    if (own >= 0) atomic_store(&once->rank[own].leaves, true);
+}
+
+/* Nobody knows of other containers. */
+static bool is_dead(const tsr_once *once, int rank) {
+    if (once->rank[rank].numbering != tsr_pid_namespace()) return false;
+    return kill(once->rank[rank].process, 0) != 0 && errno == ESRCH;
 }
 
 bool tsr_once_lost(const tsr_once *once) {
-    const uint64_t numbering = tsr_pid_namespace();
-    for (int i = 0; once && i < once->ranks; i++) {
-        if (atomic_load(&once->rank[i].leaves) || once->rank[i].numbering != numbering) continue;
-        if (kill(once->rank[i].process, 0) != 0 && errno == ESRCH) return true;
-    }
+    for (int i = 0; once && i < once->ranks; i++)
+        if (!atomic_load(&once->rank[i].leaves) && is_dead(once, i)) return true;
     return false;
+}
+
+atomic_int *tsr_once_files(tsr_once *once) {
+    const int own = own_number(once);
+    return own >= 0 ? &once->rank[own].files : NULL;
+}
+
+static bool is_at_it(const tsr_once *once, int rank) {
+    if (atomic_load(&once->rank[rank].left) || is_dead(once, rank)) return false;
+    return atomic_load(&once->rank[rank].leaves) || atomic_load(&once->rank[rank].files) > 0;
+}
+
+void tsr_once_await_others(tsr_once *once) {
+    const int own = own_number(once);
+    if (own < 0) return;
+    atomic_store(&once->rank[own].left, true);
+    for (int i = 0, waited = 0; i < once->ranks && waited < AWAIT_MILLISECONDS;) {
+        if (i == own || !is_at_it(once, i)) {
+            i++;
+        } else {
+            poll(NULL, 0, 5);
+            waited += 5;
+        }
+    }
 }
 
 _Noreturn void tsr_abort(const tsr_world *world, tsr_status status) {
@@ -76,6 +114,8 @@ _Noreturn void tsr_abort(const tsr_world *world, tsr_status status) {
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_BLOCK, &all, &before); /* a handler in this thread would wait for what it interrupted */
+    tsr_once_leave(world->once);
+    if (world->once) atomic_store(&world->once->failed, (int)status);
     if (tsr_once_begin(world->once)) {
         if (world->ranks > 1) fprintf(stderr, "tessera: error: rank %d on %s: %s\n", world->rank, world->host, message);
         else fprintf(stderr, "tessera: error: %s\n", message);

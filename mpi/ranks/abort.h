@@ -22,12 +22,15 @@ void tsr_abort_after(int seconds, tsr_status status);
 
 typedef struct {
     atomic_int state;
+    atomic_int failed;   /* the status of a rank that ends the job; TSR_OK: none does */
     bool has_first_rank; /* rank 0 of the job is on this node */
     int ranks;           /* of the node */
     struct {
         uint64_t numbering; /* tsr_pid_namespace(): containers number processes apart */
         pid_t process;
         atomic_bool leaves; /* by itself: what ends without this was killed */
+        atomic_bool left;   /* it has nothing more to remove or to say */
+        atomic_int files;   /* that it makes, or has made and not finished */
     } rank[];
 } tsr_once;
 
@@ -45,5 +48,12 @@ void tsr_once_end(tsr_once *once);
  * saying that. NULL: nobody knows, as of ranks in other containers. */
 void tsr_once_leave(tsr_once *once);
 bool tsr_once_lost(const tsr_once *once);
+
+/* Local. Where this process counts its unfinished files (io/files/unfinished.h). NULL: nobody looks. */
+atomic_int *tsr_once_files(tsr_once *once);
+/* Local, and safe in a signal handler that ends this process: it has removed its files. Waits, for most of a second,
+ * until the node's other ranks that leave or have such files are through: mpirun of Open MPI kills all those that it
+ * stopped when the first of them has ended. */
+void tsr_once_await_others(tsr_once *once);
 
 #endif

@@ -1,8 +1,38 @@
 # Sourced by the tests of Slurm: a real Slurm on this machine's loopback, all of it in one scratch folder, with a munge
 # of its own, so that nothing of a Slurm that may be installed here is touched. One node works as root and as anyone
 # else. Several nodes need root: each has a host name and mounts of its own (`unshare -m -u`), and so a folder for
-# temporary files, FOLDER/tmp.
+# temporary files, FOLDER/tmp. Of a job the functions below ask for its number in `job`.
 PATH=$PATH:/usr/sbin:/sbin
+
+# slurm_scratch NAME: a folder, `scratch`, whose Slurm ends with this program, as `job` does. What a Slurm that this
+# program itself runs under has set does not reach its own jobs.
+slurm_scratch() {
+    scratch=$(mktemp -d "${TMPDIR:-/tmp}/tessera-$1.XXXXXX")
+    trap slurm_finish EXIT
+    trap 'exit 1' INT TERM
+    unset $(env | sed -n 's/^\(SLURM_[A-Z_]*\|SBATCH_[A-Z_]*\)=.*/\1/p')
+}
+slurm_finish() {
+    local status=$?
+    [ -z "${job:-}" ] || scancel "$job" 2>/dev/null
+    slurm_stop "$scratch"
+    [ $status = 0 ] || tail -n 30 "$scratch"/*.log "$scratch"/*.out
+    rm -rf "$scratch"
+}
+
+# field NAME: what scontrol says of the job.
+field() { scontrol --oneliner show job "$job" | grep -oE " $1=[^ ]*" | cut -d= -f2; }
+ended() { [[ "$(field JobState)" =~ ^(COMPLETED|FAILED|CANCELLED|TIMEOUT|NODE_FAIL)$ ]]; }
+
+# until_true SECONDS COMMAND...: fails when that is not so in time.
+until_true() {
+    local end=$((SECONDS + $1))
+    shift
+    until "$@"; do
+        [ $SECONDS -lt $end ] || return 1
+        sleep 0.1
+    done
+}
 
 # slurm_free_port: a TCP port nobody listens on.
 slurm_free_port() {
@@ -17,7 +47,8 @@ slurm_free_port() {
     return 1
 }
 
-slurm_configure() { # FOLDER NODE...
+# slurm_configure FOLDER NODE...: with the lines of `slurm_more`, too.
+slurm_configure() {
     local folder=$1 node
     shift
     echo "PMIxCliTmpDirBase=$folder/tmp" >"$folder/mpi.conf"
@@ -48,6 +79,7 @@ KillWait=3
 SchedulerParameters=batch_sched_delay=0,sched_interval=1
 PreemptType=preempt/partition_prio
 PreemptMode=REQUEUE
+${slurm_more:-}
 PartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE State=UP PriorityTier=1 GraceTime=1
 PartitionName=urgent Nodes=ALL MaxTime=INFINITE State=UP PriorityTier=2 PreemptMode=OFF
 END
@@ -97,15 +129,12 @@ slurm_start_node() { # FOLDER NODE
 # slurm_kill_node FOLDER NODE: slurmd and whatever runs on that node ends at once, as if its power were cut. Not for the
 # node that is this machine. What lay in its own folder for temporary files is gone, too.
 slurm_kill_node() {
-    local folder=$1 node=$2 host process pids
+    local folder=$1 node=$2 host pids
     host=$(readlink "/proc/$(cat "$folder/slurmd.$node.pid")/ns/uts") || return 1
     [ "$host" != "$(readlink /proc/self/ns/uts)" ] || return 1
     for _ in 1 2 3; do # what was forked meanwhile, too
-        pids=()
-        for process in /proc/[0-9]*; do
-            [ "$(readlink "$process/ns/uts" 2>/dev/null)" != "$host" ] || pids+=("${process#/proc/}")
-        done
-        [ ${#pids[@]} = 0 ] || kill -KILL "${pids[@]}" 2>/dev/null
+        pids=$(find /proc/[0-9]*/ns/uts -maxdepth 0 -lname "${host/\[/\\[}" 2>/dev/null | cut -d/ -f3)
+        [ -z "$pids" ] || kill -KILL $pids 2>/dev/null
     done
     rm -rf "$folder/slurmd.$node.pid" "$folder/tmp.$node"
 }

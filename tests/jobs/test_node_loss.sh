@@ -14,33 +14,13 @@ set +e
 tsr_have_slurm || { echo "skipped: no Slurm (slurm-wlm and munge)"; exit 77; }
 unshare -m -u true 2>/dev/null || { echo "skipped: no right to make namespaces"; exit 77; }
 
-scratch=$(mktemp -d "${TMPDIR:-/tmp}/tessera-nodes.XXXXXX")
-finish() {
-    local status=$?
-    [ -z "${job:-}" ] || scancel "$job" 2>/dev/null
-    slurm_stop "$scratch"
-    [ $status = 0 ] || tail -n 30 "$scratch"/*.log "$scratch"/*.out
-    rm -rf "$scratch"
-}
-trap finish EXIT
-trap 'exit 1' INT TERM
-unset $(env | sed -n 's/^\(SLURM_[A-Z_]*\|SBATCH_[A-Z_]*\)=.*/\1/p')
+slurm_scratch nodes
 export OMPI_MCA_btl_tcp_if_include=lo OMPI_MCA_oob_tcp_if_include=lo # nodes share the network of this machine
 nodes=(one two three)
 slurm_start "$scratch" "${nodes[@]}" || tsr_die "Slurm did not start"
 export TMPDIR=$scratch/tmp # of jobs: each node's own
 cd "$scratch" || exit 1
 
-field() { scontrol --oneliner show job "$job" | grep -oE " $1=[^ ]*" | cut -d= -f2; }
-until_true() { # SECONDS COMMAND...
-    local end=$((SECONDS + $1))
-    shift
-    until "$@"; do
-        [ $SECONDS -lt $end ] || return 1
-        sleep 0.1
-    done
-}
-ended() { [[ "$(field JobState)" =~ ^(COMPLETED|FAILED|CANCELLED|TIMEOUT|NODE_FAIL)$ ]]; }
 requeued() { [ "$(field Restarts)" = 1 ]; }
 
 # journal OUTPUT FIELD: of the head of the journal beside it (journal_private.h): kept or generation.

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Stops a real Slurm job with --resume three times, and C in the end has the bytes of an undisturbed run: as Slurm does
-# before the time limit, and, of a job of srun, twice by jobs of a partition that preempts it. Each time it is queued
-# again, by its script or by Slurm. The same job once more finds C complete and succeeds. Without --resume no job is
-# queued again by its script.
+# Stops a real Slurm job with --resume three times, and C in the end has the bytes of an undisturbed run: once as Slurm
+# does before the time limit, and twice by jobs of a partition that preempts it. Each time it is queued again, by its
+# script or by Slurm. The same job once more finds C complete and succeeds. Without --resume no job is queued again by
+# its script.
 # Usage: test_requeue.sh REPOSITORY PROGRAM [SCRIPT]: of jobs/, one_node_mpirun unless given. Exit 77: no Slurm on this
 # machine.
 set -u
@@ -14,32 +14,14 @@ unset TSR_HOME
 set +e
 tsr_have_slurm || { echo "skipped: no Slurm (slurm-wlm and munge)"; exit 77; }
 
-scratch=$(mktemp -d "${TMPDIR:-/tmp}/tessera-requeue.XXXXXX")
-finish() {
-    local status=$?
-    [ -z "${job:-}" ] || scancel "$job" 2>/dev/null
-    slurm_stop "$scratch"
-    [ $status = 0 ] || tail -n 30 "$scratch"/*.log "$scratch"/*.out
-    rm -rf "$scratch"
-}
-trap finish EXIT
-trap 'exit 1' INT TERM
-unset $(env | sed -n 's/^\(SLURM_[A-Z_]*\|SBATCH_[A-Z_]*\)=.*/\1/p')
+slurm_scratch requeue
+# A job that is preempted has GraceTime to end. Slurm tells the ranks of srun, and nobody of a job of mpirun, unless it
+# is to send the signal that the script asked for. Who is left after that time is looked for twice a minute alone.
+script=${3:-one_node_mpirun}
+[[ $script != *_mpirun ]] || slurm_more=SlurmctldParameters=preempt_send_user_signal
 slurm_start "$scratch" || tsr_die "Slurm did not start"
 cd "$scratch" || exit 1
 
-field() { scontrol --oneliner show job "$job" | grep -oE " $1=[^ ]*" | cut -d= -f2; }
-
-# until_true SECONDS COMMAND...: fails when that is not so in time.
-until_true() {
-    local end=$((SECONDS + $1))
-    shift
-    until "$@"; do
-        [ $SECONDS -lt $end ] || return 1
-        sleep 0.1
-    done
-}
-ended() { [[ "$(field JobState)" =~ ^(COMPLETED|FAILED|CANCELLED|TIMEOUT|NODE_FAIL)$ ]]; }
 restarted() { [ "$(field Restarts)" = "$1" ] && [ "$(field JobState)" = RUNNING ]; }
 # computes OUTPUT: a run wrote to the journal beside it, or without one to the file, since the last start.
 computes() { [ -n "$(find . -name ".$1.tessera-*" -newer started)" ]; }
@@ -58,15 +40,13 @@ slow=(--memory 120K --device cpu --kernel reference --quiet)
     "$TSR_BIN" generate -o B.h5:/B --shape 6000x1100 --type f32 --distribution integer --seed 2 >>generate.out 2>&1 &&
     "$TSR_BIN" multiply A.h5 B.h5 -o whole.npy --device cpu --quiet >>generate.out 2>&1 || tsr_die "no product"
 
-# A job that is preempted has so long to end. Slurm tells the ranks of srun alone: they keep what they have, and end
-# with 75. Those of mpirun are not told: here they are stopped by signals alone.
-script=${3:-one_node_mpirun}
-[[ $script = *_mpirun ]] || scontrol update PartitionName=all GraceTime=30 || tsr_die "no time to end"
+grace() { scontrol update PartitionName=all GraceTime="$1" || tsr_die "GraceTime stays as it was"; }
+grace 30
 submit C.npy --resume
 for stop in 1 2 3; do
     until_true 60 computes C.npy || tsr_die "stop $stop: no unfinished C"
     sleep 0.3
-    if [ $stop = 1 ] || [[ $script = *_mpirun ]]; then
+    if [ $stop = 1 ]; then
         scancel --batch --signal=USR1 "$job"
     else
         sbatch --partition=urgent --ntasks=2 --time=1 --output=urgent.out --wrap='echo urgent' >/dev/null ||

@@ -26,17 +26,7 @@ none 2(x2),1(x4) 8
 END
 if (SLURM_TASKS_PER_NODE='4(x' tsr_tasks) 2>/dev/null; then tsr_die "tsr_tasks counts what is no number of tasks"; fi
 
-scratch=$(mktemp -d "${TMPDIR:-/tmp}/tessera-slurm.XXXXXX")
-finish() {
-    local status=$?
-    slurm_stop "$scratch"
-    [ $status = 0 ] || tail -n 30 "$scratch"/*.log "$scratch"/*.out
-    rm -rf "$scratch"
-}
-trap finish EXIT
-trap 'exit 1' INT TERM
-# What a Slurm this test itself runs under has set must not reach its own jobs.
-unset $(env | sed -n 's/^\(SLURM_[A-Z_]*\|SBATCH_[A-Z_]*\)=.*/\1/p')
+slurm_scratch slurm
 slurm_start "$scratch" || tsr_die "Slurm did not start"
 
 # submit NAME SCRIPT ARGUMENT...: runs it as a job of two CPU ranks, from the scratch folder; fails as the job does.

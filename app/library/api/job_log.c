@@ -32,7 +32,6 @@ static void leave(const tsr_world *world, const tsr_guard *guard, tsr_run_log *l
                      tsr_text_file_is_output(log->file) ? "-" : log->file);
         if (status == TSR_ERR_MPI && log->in_place) say_in_place();
     }
-    tsr_run_log_free(log);
 }
 
 tsr_status tsr_job_log_open(const tsr_world *world, const tsr_guard *guard, const char *file, const char *command,
@@ -43,9 +42,9 @@ tsr_status tsr_job_log_open(const tsr_world *world, const tsr_guard *guard, cons
     TSR_TRY(tsr_broadcast(world->comm, started, sizeof started));
     tsr_status status = tsr_run_log_prepare(file, command, started, world->rank, world->ranks, log);
     status = tsr_agree(world->comm, status); /* before the file says "running", which nobody would end */
+    if (status == TSR_OK && file && guard && guard->log) guard->log(log); /* whoever is ended from here on says so */
     if (status == TSR_OK) status = tsr_agree(world->comm, world->rank == 0 ? tsr_run_log_start(log) : TSR_OK);
-    if (status == TSR_OK && file && guard && guard->log) guard->log(log);
-    if (status != TSR_OK) leave(world, guard, log, status);
+    if (status != TSR_OK) tsr_job_log_close(world, guard, log, status);
     return status;
 }
 
@@ -74,4 +73,5 @@ void tsr_job_log_close(const tsr_world *world, const tsr_guard *guard, tsr_run_l
     if (guard && guard->wait) guard->wait();
     leave(world, guard, log, status);
     if (guard && guard->release) guard->release();
+    tsr_run_log_free(log);
 }

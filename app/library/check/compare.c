@@ -69,11 +69,8 @@ static tsr_status open_all(tsr_run *run, set_aside *aside, bool *able) {
 }
 
 static void close_all(tsr_run *run, const set_aside *aside) {
-    tsr_store **stores[] = {&run->a, &run->b, &run->c};
-    for (int i = 0; i < 3; i++) {
-        tsr_store_close(*stores[i]);
-        *stores[i] = NULL;
-    }
+    tsr_run_close_inputs(run);
+    tsr_store_close(run->c);
     tsr_executor_close(run->executor);
     run->executor = NULL;
     if (aside->replaced) {
@@ -104,10 +101,18 @@ static void add(tsr_check_counts *to, const tsr_check_counts *one) {
     if (one->worst_bits > to->worst_bits) to->worst_bits = one->worst_bits;
 }
 
+/* Where doubtful rows are: in super-blocks of the plan that makes them, where that is this one. */
+static tsr_status note_place(tsr_run *run, const set_aside *aside, int64_t product, tsr_check_counts counts) {
+    if (counts.doubtful == 0) return TSR_OK;
+    if (aside->replaced) counts.doubtful += TSR_CHECK_PLACES;
+    return tsr_run_note_doubtful(run, product, &counts);
+}
+
 /* The products of this rank's team. */
-static tsr_status compare_products(tsr_run *run, uint64_t seed, tsr_check_counts *found) {
+static tsr_status compare_products(tsr_run *run, const set_aside *aside, uint64_t seed, tsr_check_counts *found) {
     const tsr_span mine = tsr_run_share(run);
     *found = (tsr_check_counts){.judged = 0};
+    run->doubtful_count = 0;
     for (int64_t i = 0; run->grid.active && i < mine.count; i++) {
         const tsr_comparison comparison = {run->a, run->b, run->c, seed};
         tsr_rank_record lanes = {0}; /* what they did is no part of the product's */
@@ -115,14 +120,16 @@ static tsr_status compare_products(tsr_run *run, uint64_t seed, tsr_check_counts
         tsr_run_select(run, mine.start + i);
         TSR_TRY(tsr_executor_compare(run->executor, &comparison, &lanes, &one));
         add(found, &one);
+        TSR_TRY(note_place(run, aside, mine.start + i, one));
     }
     return TSR_OK;
 }
 
 /* What this rank's look found, and all ranks'. */
-static tsr_status look(tsr_run *run, uint64_t seed, tsr_check_counts *mine, tsr_check_counts *all) {
+static tsr_status look(tsr_run *run, const set_aside *aside, uint64_t seed, tsr_check_counts *mine,
+                       tsr_check_counts *all) {
     MPI_Comm comm = run->world->comm;
-    tsr_status status = compare_products(run, seed, mine);
+    tsr_status status = compare_products(run, aside, seed, mine);
     if (status != TSR_OK && run->plan.p * run->plan.q > 1) tsr_run_give_up(run, status);
     if (status == TSR_OK) status = tsr_run_go_on(run);
     TSR_TRY(tsr_inputs_agree(comm, status, (tsr_store *const[]){run->a, run->b}, 2));
@@ -133,14 +140,15 @@ static tsr_status look(tsr_run *run, uint64_t seed, tsr_check_counts *mine, tsr_
     return TSR_MPI(MPI_Allreduce(&mine->worst_bits, &all->worst_bits, 1, MPI_UINT64_T, MPI_MAX, comm));
 }
 
-static tsr_status differs(tsr_run *run, const tsr_check_counts *mine) {
+static tsr_status differs(tsr_run *run, const tsr_check_counts *mine, const char *how) {
+    char device[TSR_RUN_DEVICE_CHARS];
     if (mine->doubtful == 0) return TSR_OK;
     return tsr_fail(TSR_ERR_CHECK,
                     "FAILED: %" PRIu64 " rows of C, the first from (%" PRId64 ", %" PRId64
-                    ") on, are not what A and B make: they differ by up to %.3g times their rounding bound, as rank %d "
-                    "on %s read all three again; nothing was written under the output's name",
-                    mine->doubtful, mine->place[0].row, mine->place[0].col, worst_of(mine), run->world->rank,
-                    run->world->host);
+                    ") on, are %snot what A and B make: they differ by up to %.3g times their rounding bound, as rank "
+                    "%d on %s (%s) read all three again; nothing was written under the output's name",
+                    mine->doubtful, mine->place[0].row, mine->place[0].col, how, worst_of(mine), run->world->rank,
+                    run->world->host, tsr_run_device_text(run, device));
 }
 
 /* Rows that rounding makes doubtful where products were checked are so here: then another check decides. */
@@ -151,18 +159,34 @@ static tsr_status may_be_rounding(const tsr_run *run, const tsr_check_counts *al
     return TSR_OK;
 }
 
-static tsr_status judge(tsr_run *run, bool *compared) {
+/* The first look has read all of C, once: where the sums are not those of what was written it is read once more, to
+ * find which parts changed. TSR_ERR_CHECK then. */
+static tsr_status compare_sums(tsr_run *run, const char *how, tsr_run_compared *compared) {
+    const uint32_t mine[] = {tsr_written_sum(&run->written) ^ atomic_load(&run->read_back.parts),
+                             atomic_load(&run->read_back.damaged)};
+    uint32_t sum, damaged;
+    if (!tsr_run_compares_written(run)) return TSR_OK;
+    TSR_TRY(TSR_MPI(MPI_Allreduce(&mine[0], &sum, 1, MPI_UINT32_T, MPI_BXOR, run->world->comm)));
+    TSR_TRY(TSR_MPI(MPI_Allreduce(&mine[1], &damaged, 1, MPI_UINT32_T, MPI_MAX, run->world->comm)));
+    if (sum || damaged) TSR_TRY(tsr_run_look_at_written(run, how, &compared->changed));
+    compared->unchanged = true;
+    return TSR_OK;
+}
+
+static tsr_status judge(tsr_run *run, const set_aside *aside, const char *how, tsr_run_compared *compared) {
     tsr_check_counts mine, all, first;
     bool rounded = false;
-    TSR_TRY(look(run, 1, &mine, &all));
+    TSR_TRY(look(run, aside, 1, &mine, &all));
+    TSR_TRY(compare_sums(run, how, compared));
     first = all;
-    for (uint64_t seed = 2; all.doubtful > 0 && seed <= LOOKS; seed++) TSR_TRY(look(run, seed, &mine, &all));
+    for (uint64_t seed = 2; all.doubtful > 0 && seed <= LOOKS; seed++) TSR_TRY(look(run, aside, seed, &mine, &all));
     if (all.doubtful > 0) TSR_TRY(may_be_rounding(run, &all, &rounded));
-    if (all.doubtful > 0 && !rounded) return tsr_agree(run->world->comm, differs(run, &mine));
+    if (all.doubtful > 0 && !rounded) compared->wrong = (int64_t)all.doubtful;
+    if (compared->wrong > 0) return tsr_agree(run->world->comm, differs(run, &mine, *how ? "again " : ""));
     if (first.doubtful > 0 && all.doubtful == 0 && run->world->rank == 0)
         tsr_warn(run->world->warnings, TSR_RUN_READ_WRONG, (unsigned long long)first.doubtful,
                  first.doubtful == 1 ? "" : "s");
-    *compared = all.doubtful == 0 && all.unjudged == 0;
+    compared->right = all.doubtful == 0 && all.unjudged == 0;
     snprintf(
         run->check, sizeof run->check,
         "PASSED: every row within its rounding bound (largest |r|/bound %.3g), as the device read A, B and C again",
@@ -170,16 +194,20 @@ static tsr_status judge(tsr_run *run, bool *compared) {
     return TSR_OK;
 }
 
-tsr_status tsr_run_compare(tsr_run *run, bool *compared) {
+/* Parts that an earlier run wrote are in no sum. */
+bool tsr_run_compares_written(const tsr_run *run) { return tsr_run_can_compare(run) && run->resume.count == 0; }
+
+tsr_status tsr_run_compare(tsr_run *run, const char *how, tsr_run_compared *compared) {
     set_aside aside;
     bool able = tsr_run_can_compare(run);
-    *compared = false;
+    *compared = (tsr_run_compared){.right = false};
     if (!able) return TSR_OK;
     tsr_run_stage(run, "check");
     if (run->trace) tsr_trace_pause(run->trace, true); /* it has no room for these steps */
     TSR_TRY(open_all(run, &aside, &able));
-    if (able) TSR_TRY(judge(run, compared));
+    const tsr_status status = able ? judge(run, &aside, how, compared) : TSR_OK;
+    if (status != TSR_OK && status != TSR_ERR_CHECK) return status;
     if (able) close_all(run, &aside);
     if (run->trace) tsr_trace_pause(run->trace, false);
-    return TSR_OK;
+    return status;
 }

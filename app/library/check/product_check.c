@@ -47,6 +47,10 @@ tsr_status tsr_run_note_changed(tsr_run *run, int64_t product, int64_t row, int6
     return note(run, (finding){product, {.doubtful = 1, .wrong = 1, .place = {{row, col}}}});
 }
 
+tsr_status tsr_run_note_doubtful(tsr_run *run, int64_t product, const tsr_check_counts *counts) {
+    return note(run, (finding){product, *counts});
+}
+
 /* ---- what is made again ---------------------------------------------------------------------- */
 
 /* The findings of all of the team's ranks. */
@@ -109,16 +113,22 @@ static bool same_again(const tsr_run *run, int64_t product, const tsr_check_coun
     return false;
 }
 
-static tsr_status wrong(const tsr_run *run, const tsr_check_counts *counts, const char *how) {
+const char *tsr_run_device_text(const tsr_run *run, char text[TSR_RUN_DEVICE_CHARS]) {
     const bool cuda = run->facts.kind == TSR_DEVICE_CUDA;
+    snprintf(text, TSR_RUN_DEVICE_CHARS, "%s%s%s", run->facts.name, cuda ? " " : "", cuda ? run->facts.bus_id : "");
+    return text;
+}
+
+static tsr_status wrong(const tsr_run *run, const tsr_check_counts *counts, const char *how) {
+    char device[TSR_RUN_DEVICE_CHARS];
     double worst;
     memcpy(&worst, &counts->worst_bits, sizeof worst);
     return tsr_fail(
         TSR_ERR_CHECK,
-        "FAILED: rank %d on %s (%s%s%s) made a wrong product%s: %" PRIu64 " rows of C, from (%" PRId64 ", %" PRId64
+        "FAILED: rank %d on %s (%s) made a wrong product%s: %" PRIu64 " rows of C, from (%" PRId64 ", %" PRId64
         ") on, differ by up to %.3g times their bound; C is not published, and the device not to be trusted",
-        run->world->rank, run->world->host, run->facts.name, cuda ? " " : "", cuda ? run->facts.bus_id : "", how,
-        counts->doubtful, counts->place[0].row, counts->place[0].col, worst);
+        run->world->rank, run->world->host, tsr_run_device_text(run, device), how, counts->doubtful,
+        counts->place[0].row, counts->place[0].col, worst);
 }
 
 /* One product's super-blocks once more, by the whole team. *failed: this rank's came out wrong again. */
@@ -161,7 +171,7 @@ static const char *kept_from_it(const tsr_run *run) {
     return tsr_output_chunks(&run->output) > 0 ? ", whose chunks are written" : NULL;
 }
 
-bool tsr_run_can_make_again(const tsr_run *run) { return run->engine.check && run->executor && !kept_from_it(run); }
+bool tsr_run_can_make_again(const tsr_run *run) { return run->engine.check && !kept_from_it(run); }
 
 tsr_status tsr_run_make_doubtful_again(tsr_run *run) {
     if (!run->engine.check || !run->grid.active) return TSR_OK;

@@ -1,9 +1,11 @@
 /* Loaded before the C library (LD_PRELOAD): bit TSR_CHANGE_BIT of an unfinished output is changed, TSR_CHANGE_COUNT
  * times (1). TSR_CHANGE_AT=write: in what is written, on its way to the file; =sync: in the file, when rank 0 brings it
  * to stable storage. =read: in what is read of a file a.*, on its way to the device, after TSR_CHANGE_SKIP times (0)
- * that are left as they are. */
+ * that are left as they are; with TSR_CHANGE_EVERY in one of so many times. The file TSR_CHANGE_READS receives a line
+ * of how many bytes of unfinished outputs each rank has read. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -65,11 +67,23 @@ ssize_t pwrite64(int fd, const void *from, size_t bytes, off_t offset) {
     return write_changed(next, fd, from, bytes, offset);
 }
 
+static atomic_llong bytes_read;
+
+__attribute__((destructor)) static void report(void) {
+    const char *name = getenv("TSR_CHANGE_READS");
+    FILE *to = name && bytes_read > 0 ? fopen(name, "a") : NULL;
+    if (!to) return;
+    fprintf(to, "%lld\n", (long long)bytes_read);
+    fclose(to);
+}
+
 static ssize_t read_changed(int fd, unsigned char *to, ssize_t got, off_t offset) {
+    if (got > 0 && is_output(fd)) bytes_read += got;
     const long long bit = atoll(setting("TSR_CHANGE_BIT", "0")), at = bit / 8 - offset;
     static int passed;
     if (at < 0 || at >= got || !wanted("read", fd)) return got;
     if (passed++ < atoi(setting("TSR_CHANGE_SKIP", "0"))) return got;
+    if ((passed - 1) % atoi(setting("TSR_CHANGE_EVERY", "1")) != 0) return got;
     to[at] ^= (unsigned char)(1 << bit % 8);
     left--;
     return got;

@@ -1,7 +1,8 @@
 /* Loaded before the C library (LD_PRELOAD). Each read that tessera-describe makes of slow.h5 takes TSR_SLOW_READ
  * milliseconds, as on a file system of many users. The first read of its data on rank 1 takes TSR_SLOW_DATA, and the
  * first time that rank 0 brings an unfinished file to stable storage TSR_SLOW_SYNC. Each read of its data takes
- * TSR_SLOW_EACH on rank 1, and a fifth of that on others. */
+ * TSR_SLOW_EACH on rank 1, and a fifth of that on others. Each time that rank 0 removes an unfinished file takes
+ * TSR_SLOW_REMOVAL. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -78,4 +79,11 @@ int fdatasync(int fd) {
     *(void **)&next = dlsym(RTLD_NEXT, "fdatasync");
     before_sync(fd);
     return next(fd);
+}
+
+int unlink(const char *file) {
+    int (*next)(const char *);
+    *(void **)&next = dlsym(RTLD_NEXT, "unlink");
+    if (is_rank("0") && strstr(file, ".tessera-")) wait_for_disk(getenv("TSR_SLOW_REMOVAL"));
+    return next(file);
 }

@@ -4,8 +4,9 @@ import json
 import os
 import signal
 import subprocess
+import time
 
-from lib import ENVIRONMENT, command_line, leftovers, main, np, read, run, write
+from lib import ENVIRONMENT, command_line, leftovers, main, np, ranks_of, read, run, write
 
 SHIM = os.environ["TSR_SIGNAL_AT_CALL"]
 UNCHANGED = "tessera: stopped on request; nothing under the output's name has changed, run the command again"
@@ -91,12 +92,18 @@ def test_every_signal():
         os.remove("run.json")
 
 
+def status_of_log():
+    with open("run.json") as file:
+        return json.load(file)["status"]
+
+
 def test_texts():
-    """The temporary files of a log and a trace."""
+    """The temporary files of a log and a trace. From the moment on that a log is to say "running" its end is told."""
     for ranks in (0, 2):
-        start(others=True)
-        lines, said = stop(MULTIPLY, ranks, "open", "run.json.tessera")
-        assert lines == [UNCHANGED] and is_kept() and not os.path.exists("run.json"), said
+        for call, file in (("open", "run.json.tessera"), ("rename", "run.json")):
+            start(others=True)
+            lines, said = stop(MULTIPLY, ranks, call, file)
+            assert lines == [UNCHANGED] and is_kept() and status_of_log() == "stopped", said
         for call in ("open", "sync"):
             start(others=True)
             lines, said = stop([*MULTIPLY, "--trace", "trace.json"], ranks, call, "trace.json.tessera")
@@ -105,6 +112,25 @@ def test_texts():
             assert log["status"] == "stopped" and not os.path.exists("trace.json"), said
             in_place = read("c.h5").shape == (40, 40)
             assert lines == [IN_PLACE if in_place else UNCHANGED] and in_place == ("in place" in log["message"]), said
+
+
+def test_slow_removal():
+    """mpirun kills those that it stopped as soon as the first of them has ended: they wait for rank 0, which removes
+    what it made."""
+    start(others=True)
+    environment = dict(ENVIRONMENT, LD_PRELOAD=os.environ["TSR_SLOW_READ_LIBRARY"], TSR_SLOW_SYNC="20000",
+                       TSR_SLOW_REMOVAL="300")
+    process = subprocess.Popen(command_line(GENERATE, 3), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                               env=environment)
+    for _ in range(400):
+        if leftovers():
+            break
+        time.sleep(0.05)
+    assert leftovers() and process.poll() is None, process.communicate()
+    time.sleep(0.3)
+    os.kill(ranks_of(process)[2], signal.SIGSEGV)
+    said = process.communicate(timeout=60)
+    assert not leftovers() and is_kept() and status_of_log() == "stopped", (os.listdir("."), said)
 
 
 def test_spill():

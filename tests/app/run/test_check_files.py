@@ -94,33 +94,70 @@ def test_host():
 
 
 def test_read_again():
-    """One bit of A or of C as it is read for the check, and not before: the second look finds C right, and a warning
-    says it. A bit that stays wrong ends the run."""
+    """One bit of A as it is read for the check, and not before: the second look finds C right; a warning says it."""
     make(7)
-    a = os.path.getsize("a.npy") - 8 * M * K
-    bit = 8 * a + 64 * 1234 + 60
     for ranks in (0, 2):
-        found = checked("--check", "files", ranks=ranks, said=environment("read", bit, skip=1))
+        found = checked("--check", "files", ranks=ranks, said=environment("read", bit_of_a(), skip=1))
         assert "differed from A and B" in found["warnings"], found["warnings"]
-    os.remove("c.npy")
-    fails(*command("--check", "files"), code=3, says=["FAILED: ", "are not what A and B make"],
-          environment=environment("read", bit, skip=1, count=9))
-    assert not os.path.exists("c.npy") and not leftovers(), os.listdir(".")
+        assert all(rank["repaired"] == 0 for rank in found["ranks"]), found["ranks"]
+
+
+def bit_of_a(element=1234):
+    """Of its exponent."""
+    return 8 * (os.path.getsize("a.npy") - 8 * M * K) + 64 * element + 60
 
 
 def test_wrong_in_the_file():
-    """A product that is wrong by what the file was made of, on any rank: exit code 3, and nothing is published."""
+    """A product that is wrong by what the file was made of, on any rank: it is made again, from the files, and C is
+    right. Chunks are written once: exit code 3, and nothing is published."""
     make(8)
-    for output in ("c.npy", "c.h5"):
-        if os.path.exists(output):
-            os.remove(output)
-    bit = 8 * (os.path.getsize("a.npy") - 8 * M * K) + 64 * 1234 + 60
-    for ranks in (0, 2, 4):
-        for output, options in (("c.npy", []), ("c.h5", ["--chunk", "16x32"])):
-            fails(*command("--check", "files", *options, output=output), code=3, ranks=ranks,
-                  says=["FAILED: ", "are not what A and B make", "nothing was written"],
-                  environment=environment("read", bit))
-            assert not os.path.exists(output) and not leftovers(), os.listdir(".")
+    run(*command("--check", "off"))
+    right = np.load("c.npy")
+    for ranks, options in ((0, []), (2, []), (4, []), (2, ["--grid", "1x1x2"]), (0, ["--memory", "200000"]),
+                           (0, ["--resume"])):
+        os.remove("c.npy") # --resume would find it complete
+        element = 405 if "--grid" in options else 1234 # that the rank reads, too, which compares its row
+        found = checked("--check", "files", *options, ranks=ranks, said=environment("read", bit_of_a(element)))
+        assert sum(rank["repaired"] for rank in found["ranks"]) >= 1, found["ranks"]
+        assert "not what A and B make" in found["warnings"] and "made again" in found["warnings"], found["warnings"]
+        assert np.allclose(np.load("c.npy"), right, rtol=1e-9, atol=1e-9), options
+    for name in ["c.h5", *leftovers()]: # of test_right, and the journal
+        if os.path.exists(name):
+            os.remove(name)
+    for ranks in (0, 2):
+        fails(*command("--check", "files", "--chunk", "16x32", output="c.h5"), code=3, ranks=ranks,
+              says=["FAILED: ", "are not what A and B make", "nothing was written"],
+              environment=environment("read", bit_of_a()))
+        assert not os.path.exists("c.h5") and not leftovers(), os.listdir(".")
+
+
+def test_wrong_twice():
+    """What is made again comes out wrong, too: of three reads the first is changed, the others are looks. The message
+    names rank, host and device."""
+    make(8)
+    os.remove("c.npy")
+    for ranks in (0, 2):
+        said = fails(*command("--check", "files"), code=3, ranks=ranks,
+                     says=["FAILED: ", "are again not what A and B make", "nothing was written", "rank "],
+                     environment=dict(environment("read", bit_of_a(), count=2), TSR_CHANGE_EVERY="3"))
+        assert " on " in said.error and " (" in said.error.partition("rank ")[2], said.error
+        assert not os.path.exists("c.npy") and not leftovers(), os.listdir(".")
+
+
+def test_read_once():
+    """C is read once for both comparisons, with what was written and with A and B; once more where it changed."""
+    make(9)
+    flip = environment("sync", 8 * 128 + 64 * 333)
+    for ranks, options, changed in ((0, [], {}), (2, [], {}), (2, ["--grid", "1x1x2"], {}), (3, ["--panel", "7"], {}),
+                                    (0, [], flip)):
+        if os.path.exists("reads"):
+            os.remove("reads")
+        found = checked("--check", "files", *options, ranks=ranks,
+                        said=dict(changed, LD_PRELOAD=SHIM, TSR_CHANGE_READS=os.path.abspath("reads")))
+        with open("reads") as file:
+            times = sum(int(line) for line in file) / (8 * M * N)
+        assert (times > 1.9) if changed else (1 <= times < 1.5), (options, times)
+        assert sum(rank["repaired"] for rank in found["ranks"]) == (1 if changed else 0), found["ranks"]
 
 
 main(globals())

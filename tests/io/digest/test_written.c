@@ -42,6 +42,45 @@ static void flip(const char *file, int64_t bit) {
     CHECK(pwrite(fd, &byte, 1, bit / 8) == 1 && close(fd) == 0, "cannot write '%s'", file);
 }
 
+/* Read through a store whose reads are summed up, in bands, the sums are those of what was written; one bit of the file
+ * makes them others. */
+static uint32_t sum_of_reads(const tsr_written *written) {
+    static double got[ROWS * COLS];
+    tsr_digest digest = {0};
+    tsr_store *store = reopen(written);
+    CHECK_OK(tsr_digest_reads(store, &digest));
+    for (int64_t row = 0; row < ROWS; row += 17) {
+        const tsr_rect left = {row, 0, tsr_min(17, ROWS - row), 20}, right = {row, 20, left.rows, COLS - 20};
+        CHECK_OK(store->ops->read(store, left, got + row * COLS, COLS));
+        CHECK_OK(store->ops->read(store, right, got + row * COLS + 20, COLS));
+    }
+    tsr_store_close(store);
+    CHECK(!atomic_load(&digest.damaged), "nothing is encoded here");
+    return atomic_load(&digest.parts);
+}
+
+/* A store whose elements cannot be decoded. */
+static tsr_status read_nothing(tsr_store *store, tsr_rect rect, void *to, int64_t ld) {
+    (void)rect;
+    (void)to;
+    (void)ld;
+    return tsr_fail(TSR_ERR_FORMAT, "'%s' is damaged", store->desc.name.file);
+}
+static void close_nothing(tsr_store *store) { (void)store; }
+
+static void test_damaged(void) {
+    static const tsr_store_ops ops = {.name = "nothing", .read = read_nothing, .close = close_nothing};
+    tsr_store store = {.ops = &ops, .desc = {.rows = 2, .cols = 2, .matrices = 1, .element = {TSR_F64, false}}};
+    double got[6] = {1, 2, 3, 4, 5, 6};
+    tsr_digest digest = {0};
+    CHECK_OK(tsr_digest_reads(&store, &digest));
+    CHECK_OK(store.ops->read(&store, (tsr_rect){0, 0, 2, 2}, got, 3));
+    CHECK(atomic_load(&digest.damaged) && atomic_load(&digest.parts) == 0, "it was not noted");
+    CHECK(got[0] == 0 && got[1] == 0 && got[2] == 3 && got[3] == 0 && got[4] == 0 && got[5] == 6, "no zeros");
+    store.ops->close(&store);
+    CHECK(store.ops == &ops, "the store does not get its operations back");
+}
+
 static void write_all(tsr_store *store, tsr_digest *digest, tsr_written *written, int64_t rows, int64_t cols) {
     CHECK_OK(tsr_digest_writes(store, digest, written));
     for (int64_t row = 0; row < ROWS; row += rows)
@@ -70,10 +109,12 @@ static void test_flips(const char *name, int64_t rows, int64_t cols) {
     CHECK_OK(tsr_digest_read(store, 0, 1, NULL, NULL, &read));
     tsr_store_close(store);
     CHECK(read.parts == digest.parts, "the digest is another");
+    CHECK(tsr_written_sum(&written) == digest.parts && sum_of_reads(&written) == digest.parts, "the sums are others");
     for (int turn = 0; turn < FLIPS; turn++) {
         const int64_t element = rand() % (ROWS * COLS), bit = 8 * output.desc.offset + 64 * element + rand() % 64;
         flip(output.desc.name.file, bit);
         CHECK(compare(&written, &which) == 1, "bit %lld was not found once", (long long)bit);
+        CHECK(sum_of_reads(&written) != digest.parts, "bit %lld changes no sum", (long long)bit);
         const tsr_rect *r = &written.parts[which].rect;
         const int64_t row = element / COLS, col = element % COLS;
         CHECK(row >= r->row && row < r->row + r->rows && col >= r->col && col < r->col + r->cols, "another part");
@@ -110,6 +151,7 @@ int main(void) {
     tsr_stores_start();
     for (int i = 0; i < ROWS * COLS; i++) data[i] = rand() / 1000.0;
     test_again();
+    test_damaged();
     test_flips("a.h5", 7, COLS);
     test_flips("b.npy", 13, 20);
     test_flips("c.bin:f64", 40, 64);

@@ -11,6 +11,7 @@
 
 #include "io/files/namespaces.h"
 #include "io/files/new_file.h"
+#include "io/files/unfinished.h"
 #include "io/output/output_private.h"
 #include "tests/io/chunks/chunked.h"
 #include "tests/io/files/spec_of.h"
@@ -326,6 +327,30 @@ static void test_links(void) {
     CHECK(tsr_link_follow(in_scratch("mine"), real) == EPERM, "a stranger's link is followed");
 }
 
+/* How many files are not finished, where other processes see it. */
+static void test_counted(void) {
+    char file[600];
+    atomic_int count = 0;
+    sigset_t before;
+    snprintf(file, sizeof file, "%s", in_scratch("counted"));
+    tsr_unfinished_count_in(&count);
+    tsr_unfinished_enter(&before);
+    CHECK(count == 1, "%d files are being made, not 1", count);
+    tsr_unfinished_leave(&before);
+    const int fd = tsr_unfinished_make(file, 0600);
+    CHECK(fd >= 0 && count == 1, "%d files are made, not 1", count);
+    tsr_unfinished_done(in_scratch("another"));
+    CHECK(count == 1, "%d files are not finished, not 1", count);
+    CHECK(tsr_unfinished_make(file, 0600) < 0 && count == 1, "one that cannot be made counts");
+    tsr_unfinished_done(file);
+    CHECK(count == 0, "%d files are not finished, not 0", count);
+    tsr_unfinished_count_in(NULL);
+    publish("uncounted.h5");
+    CHECK(count == 0, "%d files are counted where nobody looks", count);
+    close(fd);
+    unlink(file);
+}
+
 int main(void) {
     scratch_make();
     gethostname(host, sizeof host - 1);
@@ -340,6 +365,7 @@ int main(void) {
     test_container();
     test_unnamed();
     test_looks_fail();
+    test_counted();
     scratch_remove();
     return 0;
 }

@@ -56,7 +56,7 @@ static void test_life(void) {
     expect(file, RUNNING);
     CHECK_OK(tsr_run_log_done(&log, members, &answer));
     expect(file, HEAD("done", "0", "", "done", "1.000000") ",\n  \"answer\": 42\n}\n");
-    tsr_run_log_stop(&log, by_signal); /* too late */
+    tsr_run_log_stop(&log, TSR_ERR_STOPPED, by_signal); /* too late */
     expect(file, HEAD("done", "0", "", "done", "1.000000") ",\n  \"answer\": 42\n}\n");
     CHECK_OK(tsr_run_log_fail(&log, TSR_ERR_IO, "after all")); /* the output is in place */
     expect(file, HEAD("done", "0", "", "done", "1.000000") ",\n  \"answer\": 42\n}\n");
@@ -78,7 +78,7 @@ static void test_first_end(void) {
     CHECK(strcmp(tsr_message(), "kept") == 0, "the message became '%s'", tsr_message());
     expect(file, HEAD("check failed", "3", "a \\\"quoted\\\"\\u000aline", "start-up", "0.000001") ABOUT);
     CHECK_OK(tsr_run_log_fail(&first, TSR_ERR_IO, "also"));
-    tsr_run_log_stop(&first, by_signal);
+    tsr_run_log_stop(&first, TSR_ERR_STOPPED, by_signal);
     expect(file, HEAD("check failed", "3", "a \\\"quoted\\\"\\u000aline", "start-up", "0.000001") ABOUT);
     tsr_run_log_free(&second);
 
@@ -87,17 +87,17 @@ static void test_first_end(void) {
         HEAD("running", "null", "", "start-up", "0.000000") ",\n  \"command\": \"another\"\n}\n"};
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
         put(file, others[i]);
-        tsr_run_log_stop(&first, by_signal);
+        tsr_run_log_stop(&first, TSR_ERR_STOPPED, by_signal);
         CHECK_OK(tsr_run_log_fail(&first, TSR_ERR_IO, "not ours"));
         expect(file, others[i]);
     }
     CHECK(unlink(file) == 0, "unlink");
     tsr_run_log_stage(&first, "multiply");
     tsr_run_log_progress(&first, 0.5);
-    tsr_run_log_stop(&first, by_signal);
+    tsr_run_log_stop(&first, TSR_ERR_STOPPED, by_signal);
     expect(file, HEAD("stopped", "75", "stopped (SIGTERM); nothing changed", "multiply", "0.500000") ABOUT);
     CHECK_OK(tsr_run_log_start(&first));
-    tsr_run_log_stop(&first, by_signal);
+    tsr_run_log_stop(&first, TSR_ERR_STOPPED, by_signal);
     expect(file, HEAD("stopped", "75", "stopped (SIGTERM); nothing changed", "multiply", "0.500000") ABOUT);
     tsr_run_log_free(&first);
     CHECK(count_ending(scratch, ".tmp") == 0, "a temporary file is left");
@@ -111,15 +111,18 @@ static void test_other_ranks(void) {
     prepare(&first, file);
     prepare_rank(&second, file, 1);
     CHECK_OK(tsr_run_log_fail(&second, TSR_ERR_IO, "x"));
-    tsr_run_log_stop(&second, by_signal);
+    tsr_run_log_stop(&second, TSR_ERR_STOPPED, by_signal);
     CHECK(access(file, F_OK) != 0, "rank 1 made a log where none was");
     put(file, "");
     CHECK_OK(tsr_run_log_fail(&second, TSR_ERR_IO, "x"));
-    tsr_run_log_stop(&second, by_signal);
+    tsr_run_log_stop(&second, TSR_ERR_STOPPED, by_signal);
     expect(file, "");
     CHECK_OK(tsr_run_log_start(&first));
-    tsr_run_log_stop(&second, by_signal);
+    tsr_run_log_stop(&second, TSR_ERR_STOPPED, by_signal);
     expect(file, HEAD("stopped", "75", "stopped (SIGTERM); nothing changed", "start-up", "0.000000") ABOUT);
+    CHECK(unlink(file) == 0, "unlink");
+    tsr_run_log_stop(&first, TSR_ERR_CHECK, (const char *const[]){"another rank", "", ""});
+    expect(file, HEAD("check failed", "3", "another rank", "start-up", "0.000000") ABOUT);
     CHECK(unlink(file) == 0, "unlink");
     CHECK_OK(tsr_run_log_fail(&first, TSR_ERR_IO, "x"));
     expect(file, HEAD("failed", "1", "x", "start-up", "0.000000") ABOUT);
@@ -132,7 +135,7 @@ static void stop_here(const void *log, FILE *to) {
     fputs("x", to);
     CHECK(count_ending(scratch, ".tmp") == 1, "the record is not written beside the log");
     CHECK(tsr_unfinished_remove() == TSR_NO_OUTPUT, "an output of this process");
-    tsr_run_log_stop(log, by_signal);
+    tsr_run_log_stop(log, TSR_ERR_STOPPED, by_signal);
     CHECK(count_ending(scratch, ".tmp") == 0, "a temporary file is left");
 }
 
@@ -162,7 +165,7 @@ static void test_mode(void) {
         prepare(&log, file);
         CHECK_OK(tsr_run_log_start(&log));
         CHECK(stat(file, &st) == 0 && (st.st_mode & 07777) == 0600, "mode %o", st.st_mode);
-        if (stop) tsr_run_log_stop(&log, by_signal);
+        if (stop) tsr_run_log_stop(&log, TSR_ERR_STOPPED, by_signal);
         else CHECK_OK(tsr_run_log_done(&log, members, &answer));
         CHECK(stat(file, &st) == 0 && (st.st_mode & 07777) == 0600, "mode %o", st.st_mode);
         tsr_run_log_free(&log);
@@ -186,7 +189,7 @@ static void test_planted(void) {
     prepare(&log, file);
     CHECK_OK(tsr_run_log_start(&log));
     expect(file, RUNNING);
-    tsr_run_log_stop(&log, by_signal);
+    tsr_run_log_stop(&log, TSR_ERR_STOPPED, by_signal);
     CHECK_OK(tsr_run_log_start(&log));
     CHECK_OK(tsr_run_log_done(&log, members, &answer));
     CHECK(tsr_new_file(name, 0600) < 0 && errno == EEXIST, "another's link was opened");
@@ -199,17 +202,17 @@ static void test_planted(void) {
     prepare(&log, file); /* in place of the log: a second name of another file, a link, a pipe that nobody writes */
     CHECK_OK(tsr_run_log_start(&log));
     CHECK(unlink(file) == 0 && link(victim, file) == 0, "link");
-    tsr_run_log_stop(&log, by_signal);
+    tsr_run_log_stop(&log, TSR_ERR_STOPPED, by_signal);
     CHECK_OK(tsr_run_log_done(&log, members, &answer));
     expect(victim, "precious");
     tsr_run_log_free(&log);
     prepare(&log, file);
     CHECK_OK(tsr_run_log_start(&log));
     CHECK(rename(file, victim) == 0 && symlink(victim, file) == 0, "symlink");
-    tsr_run_log_stop(&log, by_signal);
+    tsr_run_log_stop(&log, TSR_ERR_STOPPED, by_signal);
     expect(victim, RUNNING);
     CHECK(unlink(file) == 0 && mkfifo(file, 0600) == 0, "mkfifo");
-    tsr_run_log_stop(&log, by_signal); /* does not wait */
+    tsr_run_log_stop(&log, TSR_ERR_STOPPED, by_signal); /* does not wait */
     tsr_run_log_free(&log);
     CHECK(unlink(file) == 0 && unlink(victim) == 0 && count_ending(scratch, ".tmp") == 0, "unlink");
 }
@@ -302,18 +305,18 @@ static void test_refusals(void) {
     prepare(&log, NULL); /* no log */
     CHECK_OK(tsr_run_log_start(&log));
     CHECK_OK(tsr_run_log_fail(&log, TSR_ERR_IO, "x"));
-    tsr_run_log_stop(&log, by_signal);
+    tsr_run_log_stop(&log, TSR_ERR_STOPPED, by_signal);
     tsr_run_log_free(&log);
     snprintf(path, sizeof path, "%s", in_scratch("missing/log.json"));
     prepare(&log, path);
     CHECK_FAILS(tsr_run_log_start(&log), TSR_ERR_IO, "cannot write the log");
     const int answer = 1;
     CHECK_FAILS(tsr_run_log_done(&log, members, &answer), TSR_ERR_IO, "cannot write the log");
-    tsr_run_log_stop(&log, by_signal);
+    tsr_run_log_stop(&log, TSR_ERR_STOPPED, by_signal);
     tsr_run_log_free(&log);
     prepare(&log, "/dev/full"); /* special: the end alone is written */
     CHECK_OK(tsr_run_log_start(&log));
-    tsr_run_log_stop(&log, by_signal);
+    tsr_run_log_stop(&log, TSR_ERR_STOPPED, by_signal);
     CHECK_FAILS(tsr_run_log_fail(&log, TSR_ERR_IO, "x"), TSR_ERR_SPACE, "");
     CHECK_FAILS(tsr_run_log_done(&log, members, &answer), TSR_ERR_SPACE, "No space left");
     tsr_run_log_free(&log);
