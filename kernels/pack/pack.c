@@ -109,6 +109,16 @@ tsr_status tsr_mirror_check(const tsr_mirror_args *args) {
     return TSR_OK;
 }
 
+tsr_status tsr_add_check(const tsr_add_args *args) {
+    const tsr_view from = {args->from, {args->type, false}, args->parts, args->count, args->stride};
+    const tsr_view to = {args->to, {args->type, false}, 1, args->count, args->count};
+    TSR_TRY(check_view("add: parts", from));
+    TSR_TRY(check_view("add: sums", to));
+    if (args->parts >= 1 && (args->type == TSR_F32 || args->type == TSR_F64)) return TSR_OK;
+    return tsr_fail(TSR_ERR_UNSUPPORTED, "add: %d parts of type %d: pass one or more of f32 or f64", args->parts,
+                    (int)args->type);
+}
+
 /* ---- complex elements whose parts stay side by side ------------------------------------------ */
 
 static void take_parts(tsr_view *view) {

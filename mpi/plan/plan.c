@@ -61,7 +61,7 @@ static void choose_panel(tsr_plan *plan, int shrink) {
     const tsr_resources *res = &plan->resources;
     int64_t m = tsr_plan_local_m(plan), n = tsr_plan_local_n(plan);
     double scale = 1.0 / (double)((int64_t)1 << shrink);
-    int64_t k = tsr_max(1, tsr_ceil_div(problem->k, plan->r));
+    int64_t k = tsr_max(1, tsr_plan_local_k(plan));
     double row = (double)m * (double)tsr_dtype_bytes(problem->operand[TSR_OPERAND_A].element.dtype) +
                  (double)n * (double)tsr_dtype_bytes(problem->operand[TSR_OPERAND_B].element.dtype);
     if (res->panel > 0) {
@@ -74,6 +74,7 @@ static void choose_panel(tsr_plan *plan, int shrink) {
         const int64_t range = tsr_max(1, problem->blocks.k);
         plan->panel = tsr_min(k, tsr_max(range, (int64_t)((double)panel * scale) / range * range));
     }
+    if (tsr_plan_chains(plan)) plan->panel = tsr_min(plan->panel, problem->blocks.k);
     const size_t sum = tsr_problem_sum_bytes(problem), out = tsr_dtype_bytes(problem->out);
     double out_row = (double)n * (double)(sum > out ? sum : out);
     /* nothing lies between the accumulators and the store */
@@ -88,7 +89,8 @@ static void choose_panel(tsr_plan *plan, int shrink) {
 static double sums_to_limit(const tsr_plan *plan, int sums) {
     double m = (double)tsr_plan_local_m(plan), n = (double)tsr_plan_local_n(plan);
     if (tsr_plan_keeps_c(plan)) sums = (int)tsr_max(1, tsr_plan_blocks(plan));
-    return sums * m * n * (double)tsr_problem_sum_bytes(&plan->problem) / (double)tsr_device_limit(&plan->resources);
+    return sums * m * n * (double)tsr_plan_apart(plan) * (double)tsr_problem_sum_bytes(&plan->problem) /
+           (double)tsr_device_limit(&plan->resources);
 }
 
 static bool fits_shrunk(tsr_plan *plan, int sums, int shrink) {
@@ -179,7 +181,7 @@ void tsr_plan_regrid(tsr_plan *plan, int p, int q, int r) {
     plan->q = q;
     plan->r = r;
     tsr_plan_one_block(plan);
-    plan->panel = tsr_max(1, tsr_ceil_div(plan->problem.k, r));
+    plan->panel = tsr_max(1, tsr_plan_local_k(plan));
 }
 
 void tsr_plan_begin(const tsr_problem *problem, const tsr_resources *res, int p, int q, int r, tsr_plan *plan) {

@@ -305,6 +305,7 @@ static tsr_status emit_products(tsr_emitter *e, const block *at, tsr_span ks, bo
                             "a step begins or ends within a block of C, at row %lld, column %lld, k = %lld",
                             (long long)part.row, (long long)part.col, (long long)ks.start);
         set_product(plan, part, ks, first, &product->step);
+        product->step.count = row * reals.m;
         product->step.opens = first && row == first_row(plan, at);
         product->step.closes = closes;
         for (int i = 0; i < TSR_STEP_SLOTS; i++) {
@@ -312,7 +313,7 @@ static tsr_status emit_products(tsr_emitter *e, const block *at, tsr_span ks, bo
             if (!ends) product->step.slots[i].set = -1;
         }
         product->step.slots[0].offset = (size_t)(row * reals.m * product->step.lda) * tsr_dtype_bytes(problem->input);
-        product->step.slots[2].offset = (size_t)(row * reals.m * product->step.ld) * tsr_dtype_bytes(problem->type);
+        product->step.slots[2].offset += (size_t)(row * reals.m * product->step.ld) * tsr_dtype_bytes(problem->type);
         e->product = product->step;
         TSR_TRY(e->multiply(product, e->sink, e->context));
         row += part.rows;
@@ -358,7 +359,8 @@ static tsr_status emit_sweep(tsr_emitter *e, const block *at, tsr_chain *sum) {
     const tsr_plan *plan = e->plan;
     const tsr_problem *problem = &plan->problem;
     const side a = side_of(e, TSR_OPERAND_A), b = side_of(e, TSR_OPERAND_B);
-    tsr_span range = tsr_partition(problem->k, plan->r, e->depth);
+    const tsr_span range = tsr_plan_ks(plan, e->depth);
+    const bool apart = tsr_plan_chains(plan);
     int64_t panels = tsr_ceil_div(range.count, plan->panel);
 
     for (int64_t t = 0; t < panels; t++) {
@@ -379,6 +381,7 @@ static tsr_status emit_sweep(tsr_emitter *e, const block *at, tsr_chain *sum) {
         if (!at->mine) continue;
         bool end = t + 1 == panels;
         tsr_slot_use use = !end ? tsr_chain_hold(sum) : tsr_chain_next(sum, tsr_plan_keeps_c(plan));
+        if (apart) use.offset = (size_t)t * tsr_plan_sums_bytes(plan);
         tsr_slot_use use_a = a.keep && !va.last ? tsr_chain_hold(&ready_a) : tsr_chain_end(&ready_a);
         tsr_slot_use use_b = b.keep && !vb.last ? tsr_chain_hold(&ready_b) : tsr_chain_end(&ready_b);
         tsr_sweep_product product = {.plan = plan,
@@ -386,7 +389,7 @@ static tsr_status emit_sweep(tsr_emitter *e, const block *at, tsr_chain *sum) {
                                                           TSR_LANE_MULTIPLY, use_a, use_b, use)};
         set_pieces(&a, stored_a, !at->diagonal && gathered_now(e, &a, &va), &product);
         set_pieces(&b, stored_b, !at->diagonal && gathered_now(e, &b, &vb), &product);
-        TSR_TRY(emit_products(e, at, ks, t == 0, end, &product));
+        TSR_TRY(emit_products(e, at, ks, apart || t == 0, apart || end, &product));
     }
     if (at->mine && panels == 0) {
         tsr_step step = tsr_step_new(TSR_STEP_ZERO, TSR_LANE_MULTIPLY, tsr_chain_next(sum, tsr_plan_keeps_c(plan)),
