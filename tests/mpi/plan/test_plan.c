@@ -138,6 +138,10 @@ static void check_step(walk *w, const tsr_step *step) {
         check_room(w, step, 0, step->bytes * (size_t)w->plan->r);
         check_room(w, step, 1, step->bytes);
         break;
+    case TSR_STEP_PASS:
+        check_room(w, step, 0, (size_t)((step->batch - 1) * step->stride_c + step->count) * type);
+        for (int i = 1; i < TSR_STEP_SLOTS && step->slots[i].buffer >= 0; i++) check_room(w, step, i, step->bytes);
+        break;
     case TSR_STEP_FINISH:
         check_room(w, step, 0, (size_t)(step->m * tsr_form_rows(tsr_problem_sums(x)) * step->ld) * type);
         check_room(w, step, 1, step->bytes);
@@ -188,8 +192,9 @@ static tsr_status see(void *context, const tsr_step *step) {
     walk *w = context;
     check_clocks(w, step);
     check_step(w, step);
-    if (step->kind == TSR_STEP_GATHER || step->kind == TSR_STEP_REDUCE) {
-        int axis = step->kind == TSR_STEP_REDUCE ? 2 : step->operand == TSR_OPERAND_A ? 0 : 1;
+    const bool sums = step->kind == TSR_STEP_REDUCE || step->kind == TSR_STEP_PASS;
+    if (step->kind == TSR_STEP_GATHER || sums) {
+        int axis = sums ? 2 : step->operand == TSR_OPERAND_A ? 0 : 1;
         w->calls[axis] = (w->calls[axis] * 31 + step->bytes + 1) * 1000003;
     }
     return TSR_OK;
@@ -586,6 +591,28 @@ static void test_random_plans(const tsr_schedule_ops *schedule) {
     CHECK(n.made > 1000 && n.refused > 10, "%d plans made, %d refused: the cases no longer cover both", n.made,
           n.refused);
     CHECK(schedule != &tsr_schedule_ring || n.pieces > 50, "%d plans multiply in pieces", n.pieces);
+}
+
+/* Products whose ranges of k are added in their order, by ranks that split k. */
+static void test_ordered_plans(void) {
+    plan_counts n = {0};
+    int chains = 0;
+    state = 5;
+    for (int i = 0; i < 6000; i++) {
+        tsr_problem problem = i % 4 == 0 ? some_gram() : some_problem();
+        tsr_resources res = some_resources();
+        tsr_plan plan;
+        if (problem.c_path == TSR_DATA_PATH_DEVICE) continue;
+        tsr_problem_fix_blocks(&problem, 2 * pick(1, 8), 2 * pick(1, 8));
+        res.schedule = &tsr_schedule_summa;
+        res.multiple = 1;
+        if (res.panel > 0) res.panel = tsr_round_up(res.panel, problem.blocks.k);
+        res.grid[2] = (int)tsr_min(res.grid[2], tsr_max(1, tsr_ceil_div(problem.k, problem.blocks.k)));
+        plan_once(&problem, &res, &n);
+        chains += tsr_plan_make(&problem, &res, &plan) == TSR_OK && tsr_plan_chains(&plan);
+    }
+    CHECK(chains > 300 && n.made > 1000 && n.refused > 10, "%d of %d plans hand on sums, %d refused", chains, n.made,
+          n.refused);
 }
 
 static void test_gram_plans(const tsr_schedule_ops *schedule) {
@@ -1033,6 +1060,7 @@ static void test_copies_panels(void) {
 
 int main(void) {
     test_copies_panels();
+    test_ordered_plans();
     test_wide_panels();
     test_writing_while_reading();
     test_on_disk();
