@@ -110,13 +110,15 @@ tsr_status tsr_mirror_check(const tsr_mirror_args *args) {
 }
 
 tsr_status tsr_add_check(const tsr_add_args *args) {
-    const tsr_view from = {args->from, {args->type, false}, args->parts, args->count, args->stride};
     const tsr_view to = {args->to, {args->type, false}, 1, args->count, args->count};
-    TSR_TRY(check_view("add: parts", from));
     TSR_TRY(check_view("add: sums", to));
-    if (args->parts >= 1 && (args->type == TSR_F32 || args->type == TSR_F64)) return TSR_OK;
-    return tsr_fail(TSR_ERR_UNSUPPORTED, "add: %d parts of type %d: pass one or more of f32 or f64", args->parts,
-                    (int)args->type);
+    TSR_TRY(check_type("add: sums", to.element, false));
+    if (args->parts < 1 || (args->parts > 1 && args->stride < args->count) || (!args->from && args->count > 0))
+        return tsr_fail(TSR_ERR_SHAPE,
+                        "add: %d parts of %" PRId64 " elements, %" PRId64
+                        " apart: pass one or more that do not overlap",
+                        args->parts, args->count, args->stride);
+    return TSR_OK;
 }
 
 /* ---- complex elements whose parts stay side by side ------------------------------------------ */

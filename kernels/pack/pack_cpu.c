@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "kernels/base/element.h"
-#include "kernels/gemm/exact/exact_rules.h"
+#include "kernels/base/one_nan.h"
 #include "kernels/pack/pack.h"
 #include "kernels/pack/pack_cpu.h"
 
@@ -263,8 +263,7 @@ static tsr_status mirror(tsr_device *device, tsr_stream *stream, const tsr_mirro
         for (int part = 0; part < args->parts; part++) {                                                               \
             const real *from = (const real *)args->from + part * args->stride;                                         \
             const bool adds = args->accumulate || part > 0;                                                            \
-            for (int64_t i = 0; i < args->count; i++)                                                                  \
-                to[i] = tsr_exact_one_nan_##suffix(adds ? to[i] + from[i] : from[i]);                                  \
+            for (int64_t i = 0; i < args->count; i++) to[i] = tsr_one_nan_##suffix(adds ? to[i] + from[i] : from[i]);  \
         }                                                                                                              \
     }
 DEFINE_ADD(f32, float)
@@ -274,7 +273,7 @@ static tsr_status add(tsr_device *device, tsr_stream *stream, const tsr_add_args
     (void)device;
     (void)stream;
     TSR_TRY(tsr_add_check(args));
-    if (args->type == TSR_F64) add_f64(args);
+    if (tsr_dtype_bytes(args->type) == sizeof(double)) add_f64(args);
     else add_f32(args);
     return TSR_OK;
 }

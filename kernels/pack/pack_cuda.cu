@@ -12,7 +12,7 @@
  * Reference: Ruetsch and Micikevicius, Optimizing Matrix Transpose in CUDA, NVIDIA 2009. */
 #include <float.h>
 
-#include "kernels/gemm/exact/exact_rules.h"
+#include "kernels/base/one_nan.h"
 #include "kernels/pack/pack.h"
 #include "kernels/pack/pack_complex.h"
 #include "kernels/pack/pack_tiles.h"
@@ -65,8 +65,8 @@ __global__ void finish_rows(const A *sum, int64_t ld_sum, double alpha, double b
 
 /* ---- add ------------------------------------------------------------------------------------- */
 
-__device__ __forceinline__ double one_nan(double x) { return tsr_exact_one_nan_f64(x); }
-__device__ __forceinline__ float one_nan(float x) { return tsr_exact_one_nan_f32(x); }
+__device__ __forceinline__ double one_nan(double x) { return tsr_one_nan_f64(x); }
+__device__ __forceinline__ float one_nan(float x) { return tsr_one_nan_f32(x); }
 
 /* to[i] (+)= from[i] + from[i + stride] + …, each addition rounded. A thread has whole elements. */
 template <typename T>
@@ -236,7 +236,8 @@ static tsr_status add(tsr_device *, tsr_stream *stream, const tsr_add_args *args
     TSR_TRY(check_aligned("add: sums", args->to, args->type));
     TSR_TRY(check_aligned("add: parts", args->from, args->type));
     if (args->count == 0) return TSR_OK;
-    return args->type == TSR_F64 ? launch_add<double>(stream, args) : launch_add<float>(stream, args);
+    const bool wide = tsr_dtype_bytes(args->type) == sizeof(double);
+    return wide ? launch_add<double>(stream, args) : launch_add<float>(stream, args);
 }
 
 template <typename W> static tsr_status launch_mirror(tsr_stream *stream, const tsr_mirror_args *args) {

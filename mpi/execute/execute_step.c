@@ -253,8 +253,8 @@ static tsr_status run_reduce(const tsr_execution *x, const char *from, void *to,
     return device->ops->stream_wait(device, stream);
 }
 
-/* Sums that stay apart on this rank are added to what the rank before hands over, in `part`, and the next one gets that.
- * Over staging memory where the transport works on the host. */
+/* Sums that stay apart on this rank are added to what the rank before hands over, in `part`, and the next one gets
+ * that. Over staging memory where the transport works on the host. */
 static tsr_status run_pass(const tsr_execution *x, const char *sums, char *part, char *staging, tsr_stream *stream,
                            const tsr_step *step) {
     tsr_device *device = x->device;

@@ -200,12 +200,14 @@ void tsr_plan_begin(const tsr_problem *problem, const tsr_resources *res, int p,
 
 tsr_status tsr_plan_refuse(const tsr_plan *plan) {
     const tsr_resources *res = &plan->resources;
+    const int64_t range = plan->problem.blocks.k;
     char need_device[32], have_device[32], need_host[32];
     char have_host[32], advice[96] = ", or a smaller --panel";
-    if (plan->problem.blocks.k > 0)
+    if (range > 0)
         snprintf(advice, sizeof advice,
-                 res->panel > plan->problem.blocks.k ? ", or --panel %lld" : "; --reproducible takes %lld of k at once",
-                 (long long)tsr_min(plan->problem.blocks.k, plan->panel));
+                 res->panel > range && plan->panel > range ? ", or --panel %lld"
+                                                           : "; --reproducible takes %lld of k at once",
+                 (long long)tsr_min(range, plan->panel));
     tsr_format_bytes(plan->device_bytes, need_device);
     tsr_format_bytes((double)res->device_limit, have_device);
     tsr_format_bytes(plan->host_bytes, need_host);
