@@ -40,6 +40,7 @@ typedef struct {
     bool gram;     /* B is A transposed */
     tsr_triangle triangle;
     int64_t unit;    /* C is cut at multiples of; 0: 1 */
+    int64_t range;   /* ranges of k are added in their order; 0: as they come */
     bool roomy_host; /* where device memory is not the host's, this has room for all that is read */
 } setup;
 
@@ -62,10 +63,10 @@ typedef struct {
     int runs;
     int growing, bands, kept_host, mapped;
     int grams[4]; /* Gram matrices of kept panels, of kept files, on several ranks, summed over ranks */
-    int pieces, made, on_device, wider; /* runs that took these ways */
-    char folder[64];                    /* for files */
-    tsr_store_desc files[2];            /* A and B of this run, where they are files */
-    void *memory[2];                    /* or in memory */
+    int pieces, made, on_device, wider, chains; /* runs that took these ways */
+    char folder[64];                            /* for files */
+    tsr_store_desc files[2];                    /* A and B of this run, where they are files */
+    void *memory[2];                            /* or in memory */
 } bench;
 
 static double at(uint64_t seed, int64_t i, int64_t j) { return tsr_fill_element(TSR_FILL_INTEGER, seed, i, j); }
@@ -358,6 +359,11 @@ static void run_one(bench *b, const setup *s) {
                          .panel = s->panel,
                          .multiple = 1,
                          .grid = {s->grid[0], s->grid[1], s->grid[2]}};
+    if (s->range > 0) {
+        tsr_problem_fix_blocks(&problem, 4, s->range);
+        if (res.panel > 0) res.panel = tsr_round_up(res.panel, s->range);
+        res.grid[2] = (int)tsr_min(res.grid[2], tsr_ceil_div(s->k, s->range));
+    }
     int schedules = 0;
     while (tsr_schedules()[schedules]) schedules++;
     /* NOLINTNEXTLINE(clang-analyzer-core.DivideZero): there is a schedule */
@@ -409,6 +415,7 @@ static void run_one(bench *b, const setup *s) {
     b->wider += kernel->multiple > 1 && !tsr_plan_finishes(&plan) && tsr_round_up(s->n, kernel->multiple) > s->n;
     b->made += tsr_plan_path(&plan, a.path) == TSR_DATA_PATH_DEVICE;
     b->on_device += tsr_plan_keeps_c(&plan);
+    b->chains += tsr_plan_chains(&plan);
 }
 
 static void run_grids(bench *b) {
@@ -446,6 +453,16 @@ static void run_grids(bench *b) {
                      .grid = {p, q, r},
                      .exchange = q % 2,
                      .edge = 3},
+                    {.m = 37,
+                     .n = 29,
+                     .k = 53,
+                     .range = 6,
+                     .alpha = 2,
+                     .beta = -3,
+                     .type_a = TSR_F32,
+                     .type_b = TSR_F64,
+                     .memory = 1 << 20,
+                     .grid = {p, q, r}},
                     {.m = 2,
                      .n = 61,
                      .k = 1,
@@ -534,6 +551,7 @@ static void run_random(bench *b, int runs) {
         s.direct = chance(&state, 2);
         s.edge = chance(&state, 2) ? 1 + chance(&state, 60) : 0;
         if (chance(&state, 4) == 0) s.layout = MEMORY;
+        if (i % 4 == 1) s.range = 2 + 2 * (i % 8);
         s.c_path = (tsr_data_path)chance(&state, 3);
         if (s.c_path == TSR_DATA_PATH_DEVICE) {
             s.alpha = 1;
@@ -559,6 +577,7 @@ static void run_grams(bench *b, int runs) {
         s.transpose_b = !s.transpose_a;
         s.triangle = (tsr_triangle)chance(&state, 3);
         s.unit = chance(&state, 3) ? 0 : 1 + chance(&state, 40);
+        if (i % 3 == 1) s.range = 2 + 2 * (i % 8);
         s.panel = chance(&state, 2) ? 1 + chance(&state, s.k) : 0;
         s.memory = (size_t)1 << (12 + chance(&state, 9));
         s.any_memory = true;
@@ -638,6 +657,7 @@ int main(int argc, char **argv) {
           b.grams[0], b.grams[1]);
     CHECK(b.world.ranks == 1 || (b.grams[2] > 0 && b.grams[3] > 0), "%d Gram matrices on a grid, %d summed", b.grams[2],
           b.grams[3]);
+    CHECK(b.world.ranks == 1 || b.chains > 0, "no ranks handed on their sums");
     CHECK(!b.emulated || b.wider > 0, "no run copied C out of wider accumulators");
     CHECK(tried > 0 && b.runs > 100, "%d runs over %d transports", b.runs, tried);
     remove_folder(&b);
