@@ -551,8 +551,8 @@ static void run_random(bench *b, int runs) {
         s.direct = chance(&state, 2);
         s.edge = chance(&state, 2) ? 1 + chance(&state, 60) : 0;
         if (chance(&state, 4) == 0) s.layout = MEMORY;
-        if (i % 4 == 1) s.range = 2 + 2 * (i % 8);
         s.c_path = (tsr_data_path)chance(&state, 3);
+        if (i % 5 == 1 && s.c_path != TSR_DATA_PATH_DEVICE) s.range = 16 + 8 * (i % 4);
         if (s.c_path == TSR_DATA_PATH_DEVICE) {
             s.alpha = 1;
             s.beta = 0;
@@ -577,7 +577,6 @@ static void run_grams(bench *b, int runs) {
         s.transpose_b = !s.transpose_a;
         s.triangle = (tsr_triangle)chance(&state, 3);
         s.unit = chance(&state, 3) ? 0 : 1 + chance(&state, 40);
-        if (i % 3 == 1) s.range = 2 + 2 * (i % 8);
         s.panel = chance(&state, 2) ? 1 + chance(&state, s.k) : 0;
         s.memory = (size_t)1 << (12 + chance(&state, 9));
         s.any_memory = true;
@@ -597,6 +596,7 @@ static void run_grams(bench *b, int runs) {
         s.roomy_host = chance(&state, 2);
         s.edge = chance(&state, 2) ? 1 + chance(&state, 60) : 0;
         s.c_path = (tsr_data_path)chance(&state, 3);
+        if (i % 5 == 1 && s.c_path != TSR_DATA_PATH_DEVICE) s.range = 16 + 8 * (i % 4);
         if (s.c_path == TSR_DATA_PATH_DEVICE) {
             s.alpha = 1;
             s.triangle = TSR_TRIANGLE_FULL;
