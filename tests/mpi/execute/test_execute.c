@@ -63,10 +63,11 @@ typedef struct {
     int runs;
     int growing, bands, kept_host, mapped;
     int grams[4]; /* Gram matrices of kept panels, of kept files, on several ranks, summed over ranks */
-    int pieces, made, on_device, wider, chains; /* runs that took these ways */
-    char folder[64];                            /* for files */
-    tsr_store_desc files[2];                    /* A and B of this run, where they are files */
-    void *memory[2];                            /* or in memory */
+    int pieces, made, on_device, wider; /* runs that took these ways */
+    int chains;                         /* the same: ranks handed on sums */
+    char folder[64];                    /* for files */
+    tsr_store_desc files[2];            /* A and B of this run, where they are files */
+    void *memory[2];                    /* or in memory */
 } bench;
 
 static double at(uint64_t seed, int64_t i, int64_t j) { return tsr_fill_element(TSR_FILL_INTEGER, seed, i, j); }
