@@ -6,7 +6,7 @@
 
 #include <stddef.h>
 
-#include "app/library/api/values.h"
+#include "app/library/options/values.h"
 #include "io/nearest.h"
 
 typedef struct tsr_option tsr_option;

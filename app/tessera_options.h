@@ -2,7 +2,7 @@
 #ifndef TSR_APP_TESSERA_OPTIONS_H
 #define TSR_APP_TESSERA_OPTIONS_H
 
-#include "app/library/api/multiply_options.h"
+#include "app/library/options/multiply_options.h"
 #include "app/options.h"
 
 /* Each with the type of its field, and the value that this has where the option is not given; without one it stays as
@@ -48,7 +48,7 @@ extern const tsr_option tsr_option_machine;     /* const char *, a file (mpi/pla
 extern const tsr_option tsr_option_product;      /* tsr_product_shape */
 extern const tsr_option tsr_option_operand_type; /* tsr_dtype: one that is multiplied, f32 */
 extern const tsr_option tsr_option_distribution; /* tsr_fill_kind, uniform */
-/* bool: the sums of C are defined whatever runs them (app/library/reproducible.h) */
+/* bool: the sums of C are defined whatever runs them (app/library/planning/reproducible.h) */
 extern const tsr_option tsr_option_reproducible;
 
 /* C (m × n) = A (m × k) B (k × n). */

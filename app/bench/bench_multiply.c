@@ -10,7 +10,7 @@
 
 #include "app/bench/bench.h"
 #include "app/bench/bench_product.h"
-#include "app/library/reproducible.h"
+#include "app/library/planning/reproducible.h"
 #include "io/record/trace_file.h"
 #include "io/text/text_file.h"
 #include "mpi/ranks/rank_device.h"

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "app/bench/bench.h"
-#include "app/library/reproducible.h"
+#include "app/library/planning/reproducible.h"
 #include "app/tessera_options.h"
 #include "io/text/text.h"
 #include "io/text/text_file.h"

@@ -9,8 +9,8 @@
 #include "kernels/device/host_pages.h"
 
 static const char *name_of(const tsr_run *run, int which) {
-    static const char *const names[TSR_RUN_MEMORIES] = {"A", "B", "C"};
-    return names[which == TSR_RUN_C || !run->swapped ? which : 1 - which]; /* as the caller calls it */
+    static const char *const names[TSR_RUN_MEMORIES] = {"A", "B", "C0", "C"};
+    return names[which >= TSR_RUN_C0 || !run->swapped ? which : 1 - which]; /* as the caller calls it */
 }
 
 static tsr_status check_memory(const tsr_run *run) {
@@ -31,7 +31,7 @@ static tsr_status compare_memory(tsr_run *run) {
                memcmp(&x->part, &y->part, sizeof x->part) == 0 && x->ranks_by_columns == y->ranks_by_columns &&
                x->shared == y->shared && a->stack_rows == b->stack_rows && a->stack_dimensions == b->stack_dimensions &&
                memcmp(a->stack, b->stack, (size_t)a->stack_dimensions * sizeof *a->stack) == 0;
-    TSR_TRY(TSR_MPI(MPI_Allreduce(MPI_IN_PLACE, &same, 1, MPI_INT, MPI_MIN, run->world->comm)));
+    TSR_TRY(tsr_reduce_all(run->world->comm, &same, 1, MPI_INT, MPI_MIN));
     run->one_memory = same;
     return TSR_OK;
 }
@@ -40,7 +40,9 @@ tsr_status tsr_run_take_memory(tsr_run *run, const tsr_run_product *product) {
     bool any = false;
     run->memory[TSR_RUN_A].matrix = run->swapped ? product->memory_b : product->memory_a;
     run->memory[TSR_RUN_B].matrix = run->swapped ? product->memory_a : product->memory_b;
+    run->memory[TSR_RUN_C0].matrix = tsr_is_zero(product->beta) ? NULL : product->memory_c0;
     run->memory[TSR_RUN_C].matrix = product->memory_c;
+    run->adds_to_c = product->memory_c && !product->memory_c0 && !product->c0.file[0] && !tsr_is_zero(product->beta);
     for (int i = 0; i < TSR_RUN_MEMORIES; i++) any = any || tsr_run_in_memory(run, i);
     if (!any) return TSR_OK; /* on every rank */
     TSR_TRY(tsr_agree(run->world->comm, check_memory(run)));
@@ -52,7 +54,9 @@ tsr_status tsr_run_describe_memory(const tsr_run *run, int which, tsr_store_desc
     char text[TSR_DEAL_CHARS];
     const tsr_shape shape = tsr_distributed_shape(matrix);
     tsr_deal_text(&matrix->deal, text);
-    return tsr_memory_describe(text, &shape, (tsr_element){matrix->dtype, matrix->swapped}, desc);
+    TSR_TRY(tsr_memory_describe(text, &shape, (tsr_element){matrix->dtype, matrix->swapped}, desc));
+    if (matrix->vector) desc->matrix_dimensions = 1;
+    return TSR_OK;
 }
 
 /* Whether products of a stack are made one after the other, each of matrices that are selected; else all that is read
@@ -70,7 +74,7 @@ tsr_status tsr_run_stacked(const tsr_run *run, int which, tsr_span products, tsr
         return tsr_fail(TSR_ERR_MEMORY, "no memory for a list of %lld matrices", (long long)desc->matrices);
     }
     for (int64_t product = products.start; product < products.start + products.count; product++)
-        used[which == TSR_RUN_C ? product : tsr_shapes_matrix(&run->products, desc, product)] = true;
+        used[which >= TSR_RUN_C0 ? product : tsr_shapes_matrix(&run->products, desc, product)] = true;
     for (int64_t i = 0; i < desc->matrices; i++)
         if (used[i]) number[of->count++] = i;
     free(used);
@@ -104,15 +108,15 @@ static bool is_whole(const tsr_run *run, const tsr_distributed *x) {
 /* What is not pinned on some rank goes through host buffers, as what is dealt out does. */
 tsr_status tsr_run_pin_memory(tsr_run *run) {
     tsr_problem *x = &run->problem;
-    tsr_data_path *path[TSR_RUN_MEMORIES] = {&x->operand[TSR_OPERAND_A].path, &x->operand[TSR_OPERAND_B].path,
+    tsr_data_path *path[TSR_RUN_MEMORIES] = {&x->operand[TSR_OPERAND_A].path, &x->operand[TSR_OPERAND_B].path, NULL,
                                              &x->c_path};
     for (int i = 0; i < TSR_RUN_MEMORIES; i++) {
         tsr_run_memory *m = &run->memory[i];
-        if (!is_whole(run, m->matrix) || run->facts.host_memory) continue; /* on every rank */
+        if (!path[i] || !is_whole(run, m->matrix) || run->facts.host_memory) continue; /* on every rank */
         const pinning mine = pin(run, m->matrix);
         int pinned = mine != PAGEABLE;
         m->pinned = mine == PINNED_NOW;
-        TSR_TRY(TSR_MPI(MPI_Allreduce(MPI_IN_PLACE, &pinned, 1, MPI_INT, MPI_MIN, run->world->comm)));
+        TSR_TRY(tsr_reduce_all(run->world->comm, &pinned, 1, MPI_INT, MPI_MIN));
         if (pinned) *path[i] = TSR_DATA_PATH_MAPPED;
     }
     return TSR_OK;
@@ -127,7 +131,8 @@ static void leave_holdings(tsr_run_memory *m) {
 
 /* Local. */
 static tsr_status make_holdings(tsr_run *run, int which) {
-    static const tsr_operand_name names[TSR_RUN_MEMORIES] = {TSR_OPERAND_A, TSR_OPERAND_B, TSR_OPERAND_C};
+    static const tsr_operand_name names[TSR_RUN_MEMORIES] = {TSR_OPERAND_A, TSR_OPERAND_B, TSR_OPERAND_C0,
+                                                             TSR_OPERAND_C};
     tsr_run_memory *m = &run->memory[which];
     tsr_stacked of = {0};
     tsr_rects rects;
@@ -141,7 +146,7 @@ static tsr_status make_holdings(tsr_run *run, int which) {
     tsr_rects_free(&rects);
     free(of.number);
     bool replaces = true;
-    if (status == TSR_OK && which == TSR_RUN_C && run->problem.add_c0)
+    if (status == TSR_OK && which == TSR_RUN_C && run->adds_to_c)
         status = tsr_plan_replaces_c0(&run->plan, rank, &replaces);
     if (status == TSR_OK && !replaces)
         status = tsr_fail(TSR_FAILURE, "the plan reads C0 elsewhere than it writes C, and both have one memory");
@@ -160,7 +165,8 @@ tsr_status tsr_run_find_holdings(tsr_run *run) {
     if (status == TSR_OK) status = tsr_run_check_bytes(run, &checked);
     bytes += checked;
     TSR_TRY(tsr_agree(run->world->comm, status));
-    TSR_TRY(TSR_MPI(MPI_Allreduce(&bytes, &run->memory_bytes, 1, MPI_DOUBLE, MPI_MAX, run->world->comm)));
+    TSR_TRY(tsr_reduce_all(run->world->comm, &bytes, 1, MPI_DOUBLE, MPI_MAX));
+    run->memory_bytes = bytes;
     if (run->memory_bytes == 0) return TSR_OK; /* all lies where it is wanted */
     run->message_bytes = tsr_message_bytes(tsr_host_limit(&run->plan.resources));
     if (run->world->ranks > 1) run->memory_bytes += (double)TSR_MESSAGES * (double)run->message_bytes;
@@ -231,18 +237,21 @@ typedef struct {
 
 static const a_move moves[TSR_RUN_MOVES] = {{TSR_RUN_A, TSR_OPERAND_A, false},
                                             {TSR_RUN_B, TSR_OPERAND_B, false},
-                                            {TSR_RUN_C, TSR_OPERAND_C0, false},
+                                            {TSR_RUN_C0, TSR_OPERAND_C0, false},
                                             {TSR_RUN_C, TSR_OPERAND_C, true}};
+
+static const tsr_run_memory *memory_of(const tsr_run *run, const a_move *m) {
+    return &run->memory[m->which == TSR_RUN_C0 ? tsr_run_place_of_c0(run) : m->which];
+}
 
 /* Whether it takes place: the same on every rank. */
 static bool moves_it(const tsr_run *run, const a_move *m) {
-    if (!run->memory[m->which].matrix || run->message_bytes == 0) return false;
-    if (m->which == TSR_RUN_C) return m->back || run->problem.add_c0;
-    return run->problem.k > 0;
+    if (!memory_of(run, m)->matrix || run->message_bytes == 0) return false;
+    return m->which >= TSR_RUN_C0 || run->problem.k > 0;
 }
 
 static tsr_redistribution redistribution_of(const tsr_run *run, const a_move *m) {
-    const tsr_run_memory *memory = &run->memory[m->which];
+    const tsr_run_memory *memory = memory_of(run, m);
     return (tsr_redistribution){.matrix = memory->matrix,
                                 .mine = &memory->holdings,
                                 .all = &memory->all,
@@ -305,10 +314,10 @@ tsr_status tsr_run_return_memory(tsr_run *run) {
     if (run->message_bytes == 0) return TSR_OK;
     double most[2] = {run->redistribute_seconds, run->redistribute_most};
     double *bytes = &run->redistribute_bytes;
-    TSR_TRY(TSR_MPI(MPI_Allreduce(MPI_IN_PLACE, most, 2, MPI_DOUBLE, MPI_MAX, run->world->comm)));
+    TSR_TRY(tsr_reduce_all(run->world->comm, most, 2, MPI_DOUBLE, MPI_MAX));
     run->redistribute_seconds = most[0];
     run->redistribute_most = most[1];
-    return TSR_MPI(MPI_Allreduce(MPI_IN_PLACE, bytes, 1, MPI_DOUBLE, MPI_SUM, run->world->comm));
+    return tsr_reduce_all(run->world->comm, bytes, 1, MPI_DOUBLE, MPI_SUM);
 }
 
 void tsr_run_leave_memory(tsr_run *run) {

@@ -20,7 +20,7 @@ static tsr_store_desc as_planned(const tsr_run *run, const tsr_store_desc *desc)
 
 static tsr_status open_input(tsr_run *run, int which, const tsr_store_desc *desc, tsr_store **store) {
     if (tsr_run_in_memory(run, which)) return tsr_holdings_open(&run->memory[which].holdings, desc, store);
-    return tsr_store_open(desc, run->io, &run->grid.ranks, which == TSR_RUN_C ? NULL : &run->io_used, store);
+    return tsr_store_open(desc, run->io, &run->grid.ranks, which == TSR_RUN_C0 ? NULL : &run->io_used, store);
 }
 
 static tsr_status open_stores(tsr_run *run) {
@@ -33,7 +33,8 @@ static tsr_status open_stores(tsr_run *run) {
         TSR_TRY(tsr_agree(run->grid.ranks, open_input(run, TSR_RUN_A, &a, &run->a)));
         if (!tsr_plan_shares(&run->plan)) TSR_TRY(tsr_agree(run->grid.ranks, open_input(run, TSR_RUN_B, &b, &run->b)));
     }
-    if (run->problem.add_c0) TSR_TRY(tsr_agree(run->grid.ranks, open_input(run, TSR_RUN_C, &c0, &run->c0)));
+    if (run->problem.add_c0)
+        TSR_TRY(tsr_agree(run->grid.ranks, open_input(run, tsr_run_place_of_c0(run), &c0, &run->c0)));
     if (tsr_run_in_memory(run, TSR_RUN_C))
         return tsr_holdings_open(&run->memory[TSR_RUN_C].holdings, &output.desc, &run->c);
     TSR_TRY(tsr_output_open(&output, run->io, &run->grid.ranks, &run->c));
@@ -230,6 +231,7 @@ static tsr_status open_team(tsr_run *run) {
     if (run->teams <= 1) return TSR_OK;
     run->team.rank = tsr_run_team_rank(run);
     run->team.ranks = run->team_ranks;
+    run->team.kept_grid = NULL; /* its communicator goes with this run */
     return TSR_MPI(
         MPI_Comm_split(run->world->comm, run->world->rank / run->team_ranks, run->world->rank, &run->team.comm));
 }

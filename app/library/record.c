@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "app/library/reproducible.h"
+#include "app/library/planning/reproducible.h"
 #include "app/library/run_state.h"
 
 #include "io/stores.h"
@@ -178,7 +178,7 @@ tsr_status tsr_run_find_digest(tsr_run *run) {
     uint32_t mine, all = 0;
     int again = run->mine.repaired > 0; /* what was made again was written twice */
     if (!run->digested) return TSR_OK;
-    TSR_TRY(TSR_MPI(MPI_Allreduce(MPI_IN_PLACE, &again, 1, MPI_INT, MPI_MAX, comm)));
+    TSR_TRY(tsr_reduce_all(comm, &again, 1, MPI_INT, MPI_MAX));
     if (again) atomic_store(&run->digest.parts, 0);
     if (again || is_read(run)) TSR_TRY(tsr_agree(comm, read_output(run)));
     mine = atomic_load(&run->digest.parts);

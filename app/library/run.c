@@ -72,7 +72,7 @@ static tsr_status watch_over(tsr_run *run) {
         .context = run, .begin = phase_begins, .advance = phase_advances, .extend = phase_extends, .end = phase_ends};
     if (given->has_stall && given->stall_seconds <= 0) return TSR_OK;
     TSR_TRY(tsr_agree(run->world->comm, longest_step(run, &longest)));
-    TSR_TRY(TSR_MPI(MPI_Allreduce(MPI_IN_PLACE, &longest, 1, MPI_DOUBLE, MPI_MAX, run->world->comm)));
+    TSR_TRY(tsr_reduce_all(run->world->comm, &longest, 1, MPI_DOUBLE, MPI_MAX));
     const double least = given->has_stall ? given->stall_seconds : STALL_SECONDS;
     const tsr_watch_options options = {
         .limits = {.quiet = given->has_stall ? least : fmax(least, STALL_STEPS * longest),
@@ -146,7 +146,8 @@ static tsr_status sync_output(tsr_run *run) {
 /* Elements that C's type cannot hold, of all ranks: a wider type does. */
 static tsr_status count_overflows(tsr_run *run) {
     const tsr_problem *x = &run->problem;
-    TSR_TRY(TSR_MPI(MPI_Allreduce(&run->mine.overflows, &run->overflows, 1, MPI_INT64_T, MPI_SUM, run->world->comm)));
+    run->overflows = run->mine.overflows;
+    TSR_TRY(tsr_reduce_all(run->world->comm, &run->overflows, 1, MPI_INT64_T, MPI_SUM));
     if (run->overflows == 0) return TSR_OK;
     const tsr_dtype out = tsr_dtype_part(x->out);
     tsr_dtype wider = tsr_dtype_widest(x->type, out) == out ? tsr_dtype_wider(out) : x->type;
@@ -216,7 +217,7 @@ static tsr_status multiply(tsr_run *run) {
     tsr_listener_end(&run->calls->progress);
     TSR_TRY(status);
     /* Ranks do not begin at once: only the longest span is as long as any rank's busiest lane. */
-    TSR_TRY(TSR_MPI(MPI_Allreduce(MPI_IN_PLACE, &run->seconds, 1, MPI_DOUBLE, MPI_MAX, run->world->comm)));
+    TSR_TRY(tsr_reduce_all(run->world->comm, &run->seconds, 1, MPI_DOUBLE, MPI_MAX));
     return count_overflows(run);
 }
 
@@ -228,7 +229,7 @@ static tsr_status compare_written(tsr_run *run) {
     tsr_run_stage(run, "check");
     tsr_status status = tsr_run_look_at_written(run, "", &changed);
     if (status != TSR_ERR_CHECK) return status;
-    TSR_TRY(TSR_MPI(MPI_Allreduce(MPI_IN_PLACE, &can, 1, MPI_INT, MPI_MIN, run->world->comm)));
+    TSR_TRY(tsr_reduce_all(run->world->comm, &can, 1, MPI_INT, MPI_MIN));
     if (!can) return status;
     tsr_message_set("");
     if (run->world->rank == 0)
@@ -416,4 +417,10 @@ tsr_status tsr_run_plan(const tsr_world *world, const tsr_run_options *options, 
     tsr_run_leave_chunks(&run);
     tsr_run_leave_pieces(&run);
     return tsr_agree(world->comm, status);
+}
+
+tsr_status tsr_run_find_shape(const tsr_world *world, const tsr_run_options *options, const tsr_run_calls *calls,
+                              tsr_run_shape *shape) {
+    tsr_run run = begin(world, options, calls);
+    return tsr_agree(world->comm, tsr_run_describe_shape(&run, &options->product, shape));
 }

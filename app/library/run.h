@@ -23,9 +23,10 @@ typedef struct {
     tsr_matrix_name a, b, c0; /* c0 counts where beta is not 0 */
     /* Matrices in the ranks' memory in place of those names, and in place of a target's: NULL: the named one. As
      * `order` has them stored: row after row, or with TSR_ORDER_COL the transpose of what the caller sees. The arrays
-     * belong to the caller; A's and B's stay as they are. C has the type of its memory, which is C0, too, where beta is
-     * not 0, and holds anything after a failure; nothing is published. */
-    const tsr_distributed *memory_a, *memory_b, *memory_c;
+     * belong to the caller; A's, B's and C0's stay as they are. C has the type of its memory, and holds anything
+     * after a failure; nothing is published. Where beta is not 0 and C0 has neither memory nor a name, it is what C
+     * holds. */
+    const tsr_distributed *memory_a, *memory_b, *memory_c0, *memory_c;
     bool transpose_a, transpose_b;
     bool conjugate_a, conjugate_b; /* counts for complex matrices */
     tsr_complex alpha, beta;       /* alpha 0 reads neither A nor B, beta 0 never reads C0 */
@@ -133,5 +134,17 @@ typedef struct {
 tsr_status tsr_run_multiply(const tsr_world *world, const tsr_run_options *options, const tsr_run_calls *calls);
 /* As far as `planned`: describes the files and opens the device, and reads and writes no data. */
 tsr_status tsr_run_plan(const tsr_world *world, const tsr_run_options *options, const tsr_run_calls *calls);
+
+/* What the product is, as the caller sees it. */
+typedef struct {
+    tsr_dtype dtype;
+    int64_t rows, cols; /* of each matrix; 1 where a vector drops that side */
+    int stack_dimensions;
+    int64_t stack[TSR_LEADS_MAX];
+    int dimensions; /* of the array that numpy.matmul makes */
+} tsr_run_shape;
+/* Looks into the files no further than that, and at no target. */
+tsr_status tsr_run_find_shape(const tsr_world *world, const tsr_run_options *options, const tsr_run_calls *calls,
+                              tsr_run_shape *shape);
 
 #endif

@@ -31,7 +31,7 @@ typedef struct {
     bool pinned; /* the caller's array, for this run alone */
 } tsr_run_memory;
 
-enum { TSR_RUN_A, TSR_RUN_B, TSR_RUN_C, TSR_RUN_MEMORIES };
+enum { TSR_RUN_A, TSR_RUN_B, TSR_RUN_C0, TSR_RUN_C, TSR_RUN_MEMORIES };
 
 /* Redistributions of a run, in their order: A, B and C0 before the product, C after it. */
 enum { TSR_RUN_MOVES = TSR_TRACE_REDISTRIBUTIONS };
@@ -80,7 +80,8 @@ typedef struct tsr_run {
     bool swapped;           /* A, B and the grid as the caller sees them are B, A and its mirror here */
     tsr_run_sources from;
     tsr_run_memory memory[TSR_RUN_MEMORIES]; /* as they are here, swapped or not */
-    tsr_run_memory kept;                     /* C0 in C's memory, for the check */
+    bool adds_to_c;                          /* C0 is what C's memory holds */
+    tsr_run_memory kept;                     /* that, for the check */
     tsr_populator populators[TSR_RUN_POPULATORS];
     bool one_memory;      /* A and B are the same elements in memory, on every rank */
     size_t message_bytes; /* of their redistribution; 0: nothing is moved */
@@ -206,9 +207,11 @@ static inline tsr_status tsr_run_go_on(const tsr_run *run) {
 /* distributed.c: operands in memory. */
 static inline bool tsr_run_in_memory(const tsr_run *run, int which) { return run->memory[which].matrix != NULL; }
 static inline const tsr_store_desc *tsr_run_desc(const tsr_run *run, int which) {
-    const tsr_store_desc *const of[TSR_RUN_MEMORIES] = {&run->from.a, &run->from.b, &run->output.desc};
+    const tsr_store_desc *const of[TSR_RUN_MEMORIES] = {&run->from.a, &run->from.b, &run->from.c0, &run->output.desc};
     return of[which];
 }
+/* Whose memory C0 is in, where it is in memory. */
+static inline int tsr_run_place_of_c0(const tsr_run *run) { return run->adds_to_c ? TSR_RUN_C : TSR_RUN_C0; }
 /* Which are, and that they can be multiplied. */
 tsr_status tsr_run_take_memory(tsr_run *run, const tsr_run_product *product);
 /* Local. The description of one that is in memory. */
@@ -233,15 +236,17 @@ void tsr_run_populate(tsr_run *run);
 void tsr_run_populated(tsr_run *run);
 void tsr_run_leave_memory(tsr_run *run); /* Local. */
 
-/* run_problem.c: what is multiplied: the files, the problem, where the product goes. */
+/* planning/run_problem.c: what is multiplied: the files, the problem, where the product goes. */
 tsr_status tsr_run_describe(tsr_run *run, const tsr_run_options *options);
+/* What comes of it: nothing is looked for but shapes and types. */
+tsr_status tsr_run_describe_shape(tsr_run *run, const tsr_run_product *product, tsr_run_shape *shape);
 /* Local. Notes why C is f64 where nobody asked for that, and warns that C may not be exact. */
 void tsr_run_explain_types(const tsr_run *run, const tsr_run_product *product);
 
-/* engine_choice.c: with what it is multiplied: device, kernel, transport, plan. */
+/* planning/engine_choice.c: with what it is multiplied: device, kernel, transport, plan. */
 tsr_status tsr_run_choose(tsr_run *run, tsr_device_opening *opening);
 
-/* memory.c: the plan within this job's memory. */
+/* planning/memory.c: the plan within this job's memory. */
 tsr_status tsr_run_make_plan(tsr_run *run);
 void tsr_run_leave_chunks(tsr_run *run); /* Local. Where the chunks of what is read are is not wanted any more */
 

@@ -126,7 +126,7 @@ typedef struct {
     /* C = alpha op(A) op(B) + beta C0 */
     double alpha[2];      /* real and imaginary part */
     double beta[2];       /* counts with has_beta */
-    const char *add;      /* C0; without has_beta, beta is 1; NULL: none */
+    const char *add;      /* C0 in a file; without has_beta, beta is 1; NULL: none, or add_matrix */
     const char *type;     /* of C: "f32", "c128", ...; NULL: that in which it is computed */
     const char *order;    /* "row", or "col" as MATLAB, Fortran and Julia see files */
     const char *triangle; /* of a symmetric C: "full", "lower", "upper" */
@@ -186,6 +186,9 @@ typedef struct {
     /* C has the same bytes on any number of ranks, with any grid, panel and memory, on GPUs and the CPU: by the kernel
      * "exact". Of files, `digest` is on. */
     int reproducible;
+
+    /* C0 in memory, in place of `add`; NULL: none. It stays as it is, and has no element in common with C. */
+    const struct tessera_matrix *add_matrix; /* not owned */
 } tessera_multiply_options;
 
 /* The defaults, of the caller's size. */
@@ -228,7 +231,7 @@ TESSERA_API void tessera_record_free(tessera_record *record);
 /* A matrix in the memory of a context's ranks, the same on each of them but for `data` and `ld`: shared, or dealt out
  * in blocks that go round to a grid of ranks, as ScaLAPACK deals them. With 0 in all but size, type, data, rows and
  * cols each rank has a block of rows. Arrays have row after row; with the option `order` "col" column after column. */
-typedef struct {
+typedef struct tessera_matrix {
     size_t size; /* sizeof(tessera_matrix) */
     /* Of an element: "f32", "f64", "c64", "c128", "f16" or "bf16"; of A and B also "i8" to "i64", "u8" to "u64" and
      * "bool". There ">f64" is big-endian, and "<f64" little-endian; else bytes have this machine's order. */
@@ -251,13 +254,15 @@ typedef struct {
     const int64_t *stack; /* how many along each of these dimensions, the last of which changes first */
     /* A matrix in a file in place of all of this but `size`, as tessera_multiply takes it; NULL: it is in memory */
     const char *name;
+    int vector; /* one row or column, which C's file or C0's lacks as numpy.matmul says: of A and B, and no stack */
 } tessera_matrix;
 
 /* Collective. C = alpha op(A) op(B) + beta C, each of them in memory or in a file. Stacks are multiplied as
  * numpy.matmul does it: a dimension of 1, or one that is missing, goes with any. `b` is NULL with the option gram.
  *
  * Arrays of A and B stay as they are; C's has no element in common with them, and holds anything after a failure. Where
- * C is in memory options of its file are refused, and C0 is what C holds. `resume` wants all in files. With `trials`
+ * C is in memory options of its file are refused, and C0 is what C holds unless `add` or `add_matrix` says where it is.
+ * A vector makes a row or a column of C's array. `resume` wants all in files. With `trials`
  * TESSERA_ERR_CHECK says that C is wrong. Blocks pass through one exchange before and one after the product, which the
  * record counts (redistribute_seconds); shared matrices, and blocks that are where they are wanted, do not. */
 TESSERA_API int tessera_multiply_matrices(tessera_context *context, const tessera_matrix *a, const tessera_matrix *b,
@@ -268,6 +273,12 @@ TESSERA_API int tessera_multiply_matrices(tessera_context *context, const tesser
  * (redistribute). Reads and writes no element. */
 TESSERA_API int tessera_plan_matrices(tessera_context *context, const tessera_matrix *a, const tessera_matrix *b,
                                       const tessera_matrix *c, const tessera_multiply_options *options, char **text);
+
+/* Collective. What C will be, so that there can be an array for it: sets type, rows, cols and the stack of *c, whose
+ * size is set; the sizes of the stack live until the context's next call. *dimensions, unless NULL, is of the array of
+ * numpy.matmul: for each vector one less than *c has. Reads no element; options of C's file are of no use. */
+TESSERA_API int tessera_describe_product(tessera_context *context, const tessera_matrix *a, const tessera_matrix *b,
+                                         const tessera_multiply_options *options, tessera_matrix *c, int *dimensions);
 
 /* Collective. Memory of `bytes` zeros for matrices, which all ranks reach, as `shared` says. The first product on a GPU
  * that reads or writes it page-locks it, once: from then on the GPU copies from and to it at once. What others have

@@ -92,13 +92,15 @@ __device__ __forceinline__ double add_pieces(const product &p, int64_t all, int6
     return largest;
 }
 
-/* An element of each thin vector, of squares their root, times the scale of A; whether the sums are finite. */
+/* An element of each thin vector, of squares their root, times the scale of A; whether the sums are finite. The root is
+ * no less than that of a row of B whose elements are the smallest that tensor cores tell apart. */
 template <typename F> __device__ __forceinline__ bool end_thin(const ending &e, int64_t row, const double (&sum)[V]) {
     F *thin = static_cast<F *>(e.thin) + row;
     const F scale = (F)e.facts->of_a;
     thin[0] = (F)sum[0] * scale;
     thin[e.thin_ld] = (F)sum[1] * scale;
-    thin[2 * e.thin_ld] = (F)sqrt(sum[2]) * scale;
+    const double least = e.noise.cut > 0 ? e.noise.normal * e.noise.normal * e.facts->squares : 0;
+    thin[2 * e.thin_ld] = (F)sqrt(sum[2] < least ? least : sum[2]) * scale;
     return isfinite(sum[0]) && isfinite(sum[1]) && isfinite(sum[2]);
 }
 
@@ -181,16 +183,17 @@ __device__ __forceinline__ void end_tile(const matrix &m, const product &p, cons
         }
 }
 
-/* A task is a tile and a piece; neighbours read the same columns. */
+/* A task is some pieces of a tile; neighbours read the same columns. */
 template <typename T, typename F, bool WIDE, bool TF32>
 __global__ void __launch_bounds__(THREADS, 2) rows_times(matrix m, product p, ending e) {
     if (p.only && *p.only == 0) return;
     const bool careful = p.careful && *p.careful > 0;
     const int64_t groups = m.batch * ((m.rows + ROWS - 1) / ROWS), tiles = (groups + WARPS - 1) / WARPS;
-    for (int64_t task = blockIdx.x; task < tiles * p.pieces; task += gridDim.x) {
-        const int64_t tile = task % tiles, piece = task / tiles;
-        multiply_group<T, F, WIDE, TF32>(m, p, tile * WARPS + threadIdx.x / WARP, piece, careful);
-        if (comes_last(&p.arrived[tile], (unsigned)p.pieces)) end_tile<T, F>(m, p, e, tile);
+    for (int64_t task = blockIdx.x; task < tiles * p.tasks; task += gridDim.x) {
+        const int64_t tile = task % tiles;
+        const int first = (int)(task / tiles) * p.span;
+        multiply_group<T, F, WIDE, TF32>(m, p, tile * WARPS + threadIdx.x / WARP, first, careful);
+        if (comes_last(&p.arrived[tile], (unsigned)p.tasks)) end_tile<T, F>(m, p, e, tile);
     }
 }
 
@@ -305,11 +308,15 @@ tsr_status multiply(tsr_stream *stream, const matrix &m, product p, const ending
     const bool aligned = ((uintptr_t)m.data | (uintptr_t)(m.ld * bytes) | (uintptr_t)(m.stride * bytes)) % 16 == 0 &&
                          p.step * (int64_t)sizeof(F) % 16 == 0;
     dim3 grid;
+    const int64_t tiles = tsr_ceil_div(m.batch * tsr_ceil_div(m.rows, ROWS), WARPS);
     p.chunk = tsr_check_chunk(m.cols);
     p.pieces = (int)tsr_max(1, tsr_ceil_div(m.cols, p.chunk));
-    const int64_t tiles = tsr_ceil_div(m.batch * tsr_ceil_div(m.rows, ROWS), WARPS), tasks = tiles * p.pieces;
+    p.span = tsr_check_span(tiles, m.cols);
+    p.tasks = (int)tsr_ceil_div(p.pieces, p.span);
+    const int64_t tasks = tiles * p.tasks;
     TSR_TRY(blocks_for(p.only ? tsr_min(tasks, AGAIN) : tasks, 1, &grid));
-    if constexpr (4 * sizeof(T) > sizeof(F)) /* else 16 bytes of a row are more doubles than there are registers */
+    if constexpr (2 * sizeof(T) > sizeof(F) ||
+                  sizeof(F) == sizeof(float)) /* else 16 bytes of a row are more doubles than there are registers */
         if (aligned) return TSR_LAUNCH((rows_times<T, F, true, TF32>), grid, THREADS, 0, stream, m, p, e);
     return TSR_LAUNCH((rows_times<T, F, false, TF32>), grid, THREADS, 0, stream, m, p, e);
 }
@@ -344,7 +351,7 @@ tsr_status follow_types(tsr_stream *stream, const tsr_check_args *args, const la
     typedef typename arithmetic<T>::type F;
     const tsr_check_space &s = l.space;
     if (args->opens) TSR_TRY((open_block<T, F>(stream, args, l)));
-    product p = {s.signs, s.ld, 0, s.partial, s.arrived, 0, 0, nullptr, &s.facts->left_out};
+    product p = {s.signs, s.ld, 0, s.partial, s.arrived, 0, 0, 0, 0, nullptr, &s.facts->left_out};
     ending e = {.kind = ENDS_THIN,
                 .facts = s.facts,
                 .thin = s.thin,
@@ -365,11 +372,11 @@ tsr_status follow_types(tsr_stream *stream, const tsr_check_args *args, const la
     p.only = &s.facts->found;
     e.again = true;
     TSR_TRY((multiply<T, F, TF32>(stream, l.b, p, e)));
-    p = product{s.thin, s.depth, l.b.batch > 1 ? l.b.rows : 0, s.partial, s.arrived, 0, 0, nullptr, nullptr};
+    p = product{s.thin, s.depth, l.b.batch > 1 ? l.b.rows : 0, s.partial, s.arrived, 0, 0, 0, 0, nullptr, nullptr};
     e.kind = ENDS_SUMS;
     TSR_TRY((multiply<T, F, TF32>(stream, l.a, p, e)));
     if (!args->closes) return TSR_OK;
-    p = product{s.signs_c, s.ld, 0, s.partial, s.arrived, 0, 0, nullptr, &s.facts->left_out};
+    p = product{s.signs_c, s.ld, 0, s.partial, s.arrived, 0, 0, 0, 0, nullptr, &s.facts->left_out};
     e.kind = ENDS_JUDGED;
     return multiply<C, F, false>(stream, l.c, p, e);
 }
@@ -409,7 +416,7 @@ tsr_status judge(tsr_device *device, tsr_stream *stream, const tsr_check_args *a
     (void)device;
     const tsr_check_space s = tsr_check_space_of(args);
     const matrix c = {strip->data, strip->rows, strip->cols, strip->ld, 1, 0};
-    const product p = {s.signs_c, s.ld, 0, s.partial, s.arrived, 0, 0, nullptr, &s.facts->left_out};
+    const product p = {s.signs_c, s.ld, 0, s.partial, s.arrived, 0, 0, 0, 0, nullptr, &s.facts->left_out};
     ending e = {};
     e.kind = ENDS_JUDGED;
     e.facts = s.facts;

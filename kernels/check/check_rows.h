@@ -39,12 +39,13 @@ static __device__ __forceinline__ float convert(float value) { return value; }
 static __device__ __forceinline__ double convert(double value) { return value; }
 
 struct product {
-    const void *vectors; /* V × ld, in the arithmetic of A and B */
-    int64_t ld, step;    /* from the vectors of a matrix of the batch to the next one's */
-    double *partial;     /* pieces × V × all rows */
-    unsigned *arrived;   /* a tile's blocks */
-    int64_t chunk;       /* columns a piece */
-    int pieces;
+    const void *vectors;     /* V × ld, in the arithmetic of A and B */
+    int64_t ld, step;        /* from the vectors of a matrix of the batch to the next one's */
+    double *partial;         /* pieces × V × all rows */
+    unsigned *arrived;       /* a tile's blocks */
+    int64_t chunk;           /* columns a piece, */
+    int pieces;              /* of so many, */
+    int span, tasks;         /* of which a task makes `span`, one after the other */
     const unsigned *only;    /* where it holds 0 nothing is done; NULL: always done */
     const unsigned *careful; /* where it holds more than 0, columns with scale 0 are skipped; NULL: never */
 };
@@ -186,14 +187,14 @@ __device__ __forceinline__ void add_load(const standing<T, F> &at, int l, F (&pa
     }
 }
 
-/* A lane's share of columns [from, to), 16 bytes of each row a load. */
-template <typename T, typename F, bool TF32, bool CAREFUL>
-__device__ __forceinline__ void add_widely(const T *const (&rows)[ROWS], int64_t from, int64_t to, const F *vectors,
-                                           int64_t ld, int4 *room, double (&sum)[ROWS][V]) {
+/* Where a lane begins with columns from `from` to `to`, 16 bytes of each row a load, of which the first are on their
+ * way. */
+template <typename T, typename F>
+__device__ __forceinline__ standing<T, F> start(const T *const (&rows)[ROWS], int64_t from, int64_t to,
+                                                const F *vectors, int64_t ld, int4 *room) {
     constexpr int EACH = 16 / (int)sizeof(T), STEP = WARP * EACH;
     const int64_t first = from + (int64_t)(threadIdx.x % WARP) * EACH;
     standing<T, F> at;
-    F part[ROWS][V];
 #pragma unroll
     for (int r = 0; r < ROWS; r++) at.rows[r] = rows[r] + first;
 #pragma unroll
@@ -202,8 +203,17 @@ __device__ __forceinline__ void add_widely(const T *const (&rows)[ROWS], int64_t
     at.left = to - first >= EACH ? (int)((to - first - EACH) / STEP) + 1 : 0;
 #pragma unroll
     for (int l = 0; l < LOADS; l++) load(at, l);
+    return at;
+}
+
+/* A lane's share of a piece, `count` loads of each row; all that are left in the last piece, whose count may be odd. */
+template <typename T, typename F, bool TF32, bool CAREFUL>
+__device__ __forceinline__ void add_widely(standing<T, F> &at, int count, double (&sum)[ROWS][V]) {
+    constexpr int STEP = WARP * 16 / (int)sizeof(T);
+    const int stop = at.left > count ? at.left - count : 0;
+    F part[ROWS][V];
 #pragma unroll 1
-    for (; at.left >= LOADS; at.left -= LOADS) {
+    for (; at.left >= stop + LOADS; at.left -= LOADS) {
         clear(part);
 #pragma unroll
         for (int l = 0; l < LOADS; l++) add_load<T, F, TF32, CAREFUL>(at, l, part);
@@ -213,12 +223,13 @@ __device__ __forceinline__ void add_widely(const T *const (&rows)[ROWS], int64_t
 #pragma unroll
         for (int v = 0; v < V; v++) at.vectors[v] += LOADS * STEP;
     }
+    if (stop > 0 || at.left == 0) return;
     clear(part);
 #pragma unroll
     for (int l = 0; l < LOADS - 1; l++)
         if (l < at.left) add_load<T, F, TF32, CAREFUL>(at, l, part);
     add_parts(part, sum);
-    add_singly<T, F, TF32, CAREFUL>(rows, to - (to - from) % EACH, to, vectors, ld, sum); /* what no load holds */
+    at.left = 0;
 }
 
 /* Sums of all lanes: of row r in lanes 8 r to 8 r + 7. */
@@ -246,37 +257,52 @@ __device__ __forceinline__ bool find_row(const matrix &m, int64_t group, int in_
     return *one < m.batch && *row < m.rows;
 }
 
-/* A group's part of a piece, to the partial sums. */
+/* Sums of all lanes to the partial sums of a piece: `count` rows from row `row` of all matrices on. */
+__device__ __forceinline__ void put_partial(const matrix &m, const product &p, int piece, int64_t row, int count,
+                                            const double (&sum)[ROWS][V]) {
+    const int lane = (int)threadIdx.x % WARP, r = lane / (WARP / ROWS);
+    double mine[V];
+    join_lanes(sum, mine);
+    if (lane % (WARP / ROWS) > 0 || r >= count) return;
+#pragma unroll
+    for (int v = 0; v < V; v++) p.partial[((int64_t)piece * V + v) * (m.batch * m.rows) + row + r] = mine[v];
+}
+
+/* A group's part of a task, whose first piece is `piece`. */
+template <typename T, typename F, bool WIDE, bool TF32, bool CAREFUL>
+__device__ __forceinline__ void multiply_rows(const product &p, const matrix &m, const T *const (&rows)[ROWS],
+                                              int64_t row, int count, const F *vectors, int piece, int4 *room) {
+    constexpr int EACH = 16 / (int)sizeof(T), LOADS_A_UNIT = TSR_CHECK_UNIT / (WARP * EACH);
+    const int end = piece + p.span < p.pieces ? piece + p.span : p.pieces;
+    const int64_t last = end * p.chunk < m.cols ? end * p.chunk : m.cols;
+    static_assert(LOADS_A_UNIT % LOADS == 0, "pieces but the last are whole rounds of loads");
+    standing<T, F> at;
+    if constexpr (WIDE) at = start(rows, piece * p.chunk, last, vectors, p.ld, room);
+    for (; piece < end; piece++) {
+        const int64_t from = piece * p.chunk, to = from + p.chunk < last ? from + p.chunk : last;
+        double sum[ROWS][V] = {};
+        if constexpr (WIDE) add_widely<T, F, TF32, CAREFUL>(at, (int)(p.chunk / TSR_CHECK_UNIT) * LOADS_A_UNIT, sum);
+        const int64_t rest = WIDE ? to - (to - from) % EACH : from; /* what no load holds */
+        if (rest < to) add_singly<T, F, TF32, CAREFUL>(rows, rest, to, vectors, p.ld, sum);
+        put_partial(m, p, piece, row, count, sum);
+    }
+}
 template <typename T, typename F, bool WIDE, bool TF32>
-__device__ __forceinline__ void multiply_group(const matrix &m, const product &p, int64_t group, int64_t piece,
+__device__ __forceinline__ void multiply_group(const matrix &m, const product &p, int64_t group, int piece,
                                                bool careful) {
     int64_t one, row;
     if (!find_row(m, group, 0, &one, &row)) return;
     const int count = (int)(m.rows - row < ROWS ? m.rows - row : ROWS);
     const T *first = static_cast<const T *>(m.data) + one * m.stride + row * m.ld, *rows[ROWS];
     const F *vectors = static_cast<const F *>(p.vectors) + one * p.step;
-    const int64_t from = piece * p.chunk, to = from + p.chunk < m.cols ? from + p.chunk : m.cols;
-    double sum[ROWS][V], mine[V];
 #pragma unroll
-    for (int r = 0; r < ROWS; r++) {
+    for (int r = 0; r < ROWS; r++)
         rows[r] = first + (r < count ? r : count - 1) * m.ld; /* the last stands for those that there are not */
-#pragma unroll
-        for (int v = 0; v < V; v++) sum[r][v] = 0;
-    }
-    if constexpr (WIDE) {
-        __shared__ int4 rooms[LOADS * ROWS * THREADS];
-        int4 *room = rooms + threadIdx.x;
-        if (careful) add_widely<T, F, TF32, true>(rows, from, to, vectors, p.ld, room, sum);
-        else add_widely<T, F, TF32, false>(rows, from, to, vectors, p.ld, room, sum);
-    } else {
-        if (careful) add_singly<T, F, TF32, true>(rows, from, to, vectors, p.ld, sum);
-        else add_singly<T, F, TF32, false>(rows, from, to, vectors, p.ld, sum);
-    }
-    join_lanes(sum, mine);
-    const int lane = (int)threadIdx.x % WARP, r = lane / (WARP / ROWS);
-    if (lane % (WARP / ROWS) > 0 || r >= count) return;
-#pragma unroll
-    for (int v = 0; v < V; v++) p.partial[(piece * V + v) * (m.batch * m.rows) + one * m.rows + row + r] = mine[v];
+    row += one * m.rows;
+    __shared__ int4 rooms[WIDE ? LOADS * ROWS * THREADS : 1];
+    int4 *room = rooms + (WIDE ? threadIdx.x : 0);
+    if (careful) multiply_rows<T, F, WIDE, TF32, true>(p, m, rows, row, count, vectors, piece, room);
+    else multiply_rows<T, F, WIDE, TF32, false>(p, m, rows, row, count, vectors, piece, room);
 }
 
 } // namespace

@@ -11,9 +11,16 @@
 
 #define TSR_CHECK_VECTORS 3 /* two draws of signs, and scales */
 #define TSR_CHECK_SUMS 4
-#define TSR_CHECK_OPENING 8 /* doubles for what a device finds out before it draws signs */
-#define TSR_CHECK_CHUNKS 8  /* pieces that a row's sum is made of, at most */
-#define TSR_CHECK_CHUNK 1024
+#define TSR_CHECK_OPENING 8  /* doubles for what a device finds out before it draws signs */
+#define TSR_CHECK_CHUNKS 8   /* pieces that a row's sum is made of, at most */
+#define TSR_CHECK_CHUNK 1024 /* columns of one, at least, */
+#define TSR_CHECK_UNIT 512   /* and a multiple of it */
+#define TSR_CHECK_START 1800 /* columns that a task might have made until its first ones come (H200) */
+#ifdef TSR_EMULATE_CUDA
+#define TSR_CHECK_PLACES_AT_ONCE 1
+#else
+#define TSR_CHECK_PLACES_AT_ONCE 264 /* tasks that run at once (H200); another device's only takes longer */
+#endif
 #define TSR_CHECK_FLOAT 120 /* the largest exponents of scales of such elements */
 #define TSR_CHECK_DOUBLE 1000
 #define TSR_CHECK_SAMPLED 256 /* rows of B that scales are made of */
@@ -67,11 +74,29 @@ static inline tsr_check_space tsr_check_space_of(const tsr_check_args *args) {
     return s;
 }
 
-/* Columns that a piece of a sum is made of. */
+/* Columns that a piece of a row's sum is made of: what the sum was on its way is known at the end of each. */
 TSR_HOST_DEVICE static inline int64_t tsr_check_chunk(int64_t cols) {
     const int64_t even = (cols + TSR_CHECK_CHUNKS - 1) / TSR_CHECK_CHUNKS;
     const int64_t least = even > TSR_CHECK_CHUNK ? even : TSR_CHECK_CHUNK;
-    return (least + 255) / 256 * 256;
+    return (least + TSR_CHECK_UNIT - 1) / TSR_CHECK_UNIT * TSR_CHECK_UNIT;
+}
+
+/* Pieces that one task makes of a tile of rows, of `tiles`, so that all tasks are done soonest: they begin with nothing
+ * under way, and the last round of them may leave places empty. */
+static inline int tsr_check_span(int64_t tiles, int64_t cols) {
+    const int64_t chunk = tsr_check_chunk(cols);
+    const int pieces = (int)tsr_max(1, tsr_ceil_div(cols, chunk));
+    int best = 1;
+    int64_t least = INT64_MAX;
+    for (int span = 1; span <= pieces; span++) {
+        const int64_t rounds = tsr_ceil_div(tiles * tsr_ceil_div(pieces, span), TSR_CHECK_PLACES_AT_ONCE);
+        const int64_t time = rounds * (span * chunk + TSR_CHECK_START);
+        if (time < least) {
+            least = time;
+            best = span;
+        }
+    }
+    return best;
 }
 
 /* Bits that nothing else depends on (splitmix64), for a column. */
@@ -119,6 +144,8 @@ TSR_HOST_DEVICE static inline double tsr_check_scale(int64_t exponent, int64_t m
 typedef struct {
     double unit;     /* of C's type */
     double sum;      /* of the noise of sums without a mean, in units of sqrt(k · squares) */
+    double cut;      /* of what a step of a tensor core cuts off, in units of sqrt(squares), */
+    double normal;   /* where operands count as no smaller than this, the smallest normal number of their type */
     double drift;    /* of sums that go somewhere first, in units of the largest partial sum */
     double operands; /* of operands that are rounded before they are multiplied, of sqrt(squares) */
     double hard;     /* of any sums, in units of sqrt(k · squares) */
@@ -141,12 +168,15 @@ static inline tsr_check_noise tsr_check_noise_of(const tsr_gemm_kernel *kernel, 
                              .tiny = f64 ? 0x1p-1074 : 0x1p-126,
                              .largest = f64 ? DBL_MAX : FLT_MAX,
                              .alpha = 1};
-    /* Tensor cores align the products of a step, 16 elements of k or, in TF32, 8, to the largest and truncate sums. Of
-     * short products that counts as noise: rows of wide data in fp16 were off by up to 133 units of their norm, at
-     * k = 26 (H200). Of long ones errors are of one sign, and grow with k: rows of normal data are off by 0.03·k units
-     * of their sum at k = 8192 in TF32. */
+    /* Tensor cores align the products of a step, 16 elements of k at most, to the largest, and cut off what is then
+     * below about 4 units of it. That is 4 units of each product, times up to 1.75 of its sign, and twice where a large
+     * one stands in the sum, too: at k = 26 rows of wide data in fp16 were off by up to 133 units of their norm (H200).
+     * They align subnormal operands as if they were normal: at k = 2 such a row was off by 52 units.
+     * Of long sums errors are of one sign, and grow with k: rows of normal data are off by 0.03·k units of their sum at
+     * k = 8192 in TF32. */
     if (kernel->accuracy != TSR_ACCURACY_IEEE) {
-        noise.sum += 256 / root;
+        noise.cut = 12 * (double)tsr_min(k, 16);
+        noise.normal = ldexp(1, 2 - (1 << (tsr_dtype_facts_of(kernel->input)->exponent_bits - 1)));
         noise.drift += (kernel->accuracy == TSR_ACCURACY_TF32 ? 0.06 : 0.03) * (double)k;
         noise.hard += (double)k;
     }
@@ -196,12 +226,14 @@ TSR_HOST_DEVICE static inline tsr_row_verdict tsr_check_row(const double sums[TS
     const double first = fabs(c[0] - z[0]), second = fabs(c[1] - z[1]);
     const double off = first > second ? first : second;
     if (v < 1e-280 && v >= 0 && off <= (double)k * 1e-130) return off == 0 ? TSR_ROW_RIGHT : TSR_ROW_UNJUDGED;
-    double bound = noise->unit * noise->sum * (terms + 4 * sqrt(v));
+    double bound = noise->unit * (noise->sum * (terms + 4 * sqrt(v)) + noise->cut * sqrt(v));
     const double drift = noise->unit * noise->drift * partial, operands = noise->operands * sqrt(v);
     const double share = TSR_CHECK_SHARE * sqrt(q / (TSR_CHECK_ROOT * TSR_CHECK_ROOT * (double)n));
     if (drift > bound) bound = drift;
     if (operands > bound) bound = operands;
     bound += 8 * noise->tiny * fmax(1.0, fabs(noise->alpha)) * facts->of_a * sqrt((double)k * facts->squares);
+    /* Subnormal operands of A, beside columns of B as large as their scales say; those of B are in its thin vector. */
+    bound += noise->unit * noise->cut * noise->normal * fabs(noise->alpha) * 48 * facts->of_a * sqrt((double)n);
     bound += 8 * noise->rounding * sqrt(q);
     if (noise->step > 0) bound += 4 * noise->step * facts->of_a * sqrt(facts->squares); /* squares may be infinite */
     const double margin = 4 * bound < share ? 4 * bound : share; /* where rounding leaves room for it */

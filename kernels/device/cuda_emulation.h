@@ -129,6 +129,14 @@ template <typename T> static inline T __shfl_xor_sync(unsigned, T value, int mas
 template <typename T> static inline T __shfl_sync(unsigned, T value, int lane) {
     return tsr_emulation_shuffle(value, lane % 32);
 }
+/* A bit for each thread of the warp; all of them call it. */
+static inline unsigned __ballot_sync(unsigned, int is) {
+    unsigned bits = (unsigned)(is != 0) << tsr_emulation_lane();
+    for (int apart = 16; apart > 0; apart /= 2) bits |= __shfl_xor_sync(0xffffffffu, bits, apart);
+    return bits;
+}
+static inline int __any_sync(unsigned mask, int is) { return __ballot_sync(mask, is) != 0; }
+static inline int __all_sync(unsigned mask, int is) { return !__any_sync(mask, !is); }
 static inline void __threadfence(void) {}
 
 template <typename T> static inline T __ldg(const T *at) { return *at; }
@@ -156,6 +164,8 @@ template <typename To, typename From> static inline To tsr_emulation_bits(From f
     return to;
 }
 static inline long long __double2ll_rn(double a) { return llrint(a); }
+static inline int __popc(unsigned x) { return __builtin_popcount(x); }
+static inline int __ffs(int x) { return __builtin_ffs(x); }
 static inline int __mulhi(int a, int b) { return (int)((int64_t)a * b >> 32); }
 /* Four products of bytes of two words, added to `sum`. */
 static inline int __dp4a(int a, int b, int sum) {
@@ -188,6 +198,9 @@ static inline unsigned atomicAdd(unsigned *at, unsigned value) {
     return __atomic_fetch_add(at, value, __ATOMIC_RELAXED);
 }
 static inline unsigned atomicOr(unsigned *at, unsigned value) { return __atomic_fetch_or(at, value, __ATOMIC_RELAXED); }
+static inline unsigned atomicAnd(unsigned *at, unsigned value) {
+    return __atomic_fetch_and(at, value, __ATOMIC_RELAXED);
+}
 static inline unsigned atomicMax(unsigned *at, unsigned value) { /* fibers of one thread of the host alone */
     const unsigned before = *at;
     *at = max(before, value);

@@ -47,6 +47,7 @@ typedef struct {
     int stack_dimensions;         /* 0: one matrix */
     int64_t stack[TSR_LEADS_MAX]; /* how many along each of them, the last of which changes first */
     int64_t stack_rows;           /* of each matrix of a stack */
+    bool vector;                  /* no stack, but one row or column that products lack */
     void *data;                   /* this rank's array; of a shared matrix, all of it */
     int64_t ld;                   /* elements from row to row there */
 } tsr_distributed;

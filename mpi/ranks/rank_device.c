@@ -69,8 +69,9 @@ static tsr_status device_kind(const tsr_world *world, const tsr_device_opening *
         status = tsr_fail(TSR_ERR_USAGE, "unknown device '%s': use auto, cpu or cuda", o->kind);
     if (status == TSR_OK && o->refused) status = tsr_fail(TSR_ERR_DEVICE, "%s", o->why);
     TSR_TRY(tsr_agree(world->comm, status));
-    int sees = o->devices > 0, any = 0;
-    TSR_TRY(TSR_MPI(MPI_Allreduce(&sees, &any, 1, MPI_INT, MPI_MAX, world->comm)));
+    const bool sees = o->devices > 0;
+    int any = sees;
+    TSR_TRY(tsr_reduce_all(world->comm, &any, 1, MPI_INT, MPI_MAX));
     if (!sees && strcmp(o->kind, "cuda") == 0)
         status = tsr_fail(TSR_ERR_DEVICE, "no GPU to run on (%.200s): make one visible, or use --device cpu", o->why);
     else if (!sees && any)

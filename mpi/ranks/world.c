@@ -3,6 +3,7 @@
 #define _GNU_SOURCE /* gethostname */
 #include "mpi/ranks/world.h"
 
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -169,17 +170,40 @@ static tsr_status message_receive(MPI_Comm comm, int from) {
     return TSR_OK;
 }
 
+tsr_status tsr_wait(MPI_Request *request) {
+    int done = 0;
+    TSR_TRY(TSR_MPI(MPI_Test(request, &done, MPI_STATUS_IGNORE)));
+    while (!done) {
+        sched_yield();
+        TSR_TRY(TSR_MPI(MPI_Test(request, &done, MPI_STATUS_IGNORE)));
+    }
+    return TSR_OK;
+}
+
+tsr_status tsr_meet(MPI_Comm comm) {
+    MPI_Request request;
+    TSR_TRY(TSR_MPI(MPI_Ibarrier(comm, &request)));
+    return tsr_wait(&request);
+}
+
+tsr_status tsr_reduce_all(MPI_Comm comm, void *values, int count, MPI_Datatype type, MPI_Op op) {
+    MPI_Request request;
+    TSR_TRY(TSR_MPI(MPI_Iallreduce(MPI_IN_PLACE, values, count, type, op, comm, &request)));
+    return tsr_wait(&request);
+}
+
 tsr_status tsr_agree(MPI_Comm comm, tsr_status status) {
     if (status == TSR_ERR_MPI) return status;
+    int rank;
+    TSR_TRY(TSR_MPI(MPI_Comm_rank(comm, &rank)));
     struct {
         int severity, rank;
-    } mine = {severity(status), 0}, worst = {0, 0};
-    TSR_TRY(TSR_MPI(MPI_Comm_rank(comm, &mine.rank)));
-    TSR_TRY(TSR_MPI(MPI_Allreduce(&mine, &worst, 1, MPI_2INT, MPI_MAXLOC, comm)));
+    } worst = {severity(status), rank};
+    TSR_TRY(tsr_reduce_all(comm, &worst, 1, MPI_2INT, MPI_MAXLOC));
     if (worst.severity == 0) return TSR_OK;
-    if (worst.rank != 0 && mine.rank == worst.rank) TSR_TRY(message_send(comm));
-    if (worst.rank != 0 && mine.rank == 0) TSR_TRY(message_receive(comm, worst.rank));
-    if (mine.rank != 0) tsr_message_set("");
+    if (worst.rank != 0 && rank == worst.rank) TSR_TRY(message_send(comm));
+    if (worst.rank != 0 && rank == 0) TSR_TRY(message_receive(comm, worst.rank));
+    if (rank != 0) tsr_message_set("");
     return (tsr_status)(worst.severity % TSR_STATUS_COUNT);
 }
 
@@ -192,7 +216,9 @@ void tsr_share_message(MPI_Comm comm) {
 tsr_status tsr_broadcast(MPI_Comm comm, void *data, size_t bytes) {
     for (size_t at = 0; at < bytes; at += PIECE_BYTES) {
         size_t piece = bytes - at < PIECE_BYTES ? bytes - at : PIECE_BYTES;
-        TSR_TRY(TSR_MPI(MPI_Bcast((char *)data + at, (int)piece, MPI_BYTE, 0, comm)));
+        MPI_Request request;
+        TSR_TRY(TSR_MPI(MPI_Ibcast((char *)data + at, (int)piece, MPI_BYTE, 0, comm, &request)));
+        TSR_TRY(tsr_wait(&request));
     }
     return TSR_OK;
 }

@@ -26,6 +26,7 @@ typedef struct tsr_world {
     tsr_warnings *warnings;          /* tsr_warn(world->warnings, ...) speaks on rank 0, and nowhere else */
     struct tsr_describer *describer; /* rank 0's, to look into files (io/describe/describe.h); not owned */
     struct tsr_kept *kept;           /* memory that stays from run to run (mpi/execute/kept.h); NULL: none; not owned */
+    struct tsr_grid *kept_grid;    /* where one stays from run to run (mpi/ranks/grid.h); NULL: none does; not owned */
     struct tsr_watch **kept_watch; /* where one is kept from run to run (mpi/watch/watch.h); NULL: none is; not owned */
 } tsr_world;
 
@@ -53,6 +54,12 @@ static inline bool tsr_ends_job(const tsr_world *world, tsr_status status) {
 }
 /* Collective. After a failure that all agreed on: rank 0's message to every rank. */
 void tsr_share_message(MPI_Comm comm);
+/* Waits for a request, and leaves the core to others meanwhile. MPI's own waits keep it: where ranks have no cores of
+ * their own, often from a thread of the rank that is waited for. */
+tsr_status tsr_wait(MPI_Request *request);
+/* Collective. MPI_Barrier, and MPI_Allreduce in place, that wait so. */
+tsr_status tsr_meet(MPI_Comm comm);
+tsr_status tsr_reduce_all(MPI_Comm comm, void *values, int count, MPI_Datatype type, MPI_Op op);
 /* Collective. rank 0's plain memory to every rank; any size. */
 tsr_status tsr_broadcast(MPI_Comm comm, void *data, size_t bytes);
 /* Rank 0 did something the others wait for: agreement on its status, then its result to all. Collective. */

@@ -19,8 +19,8 @@ static const tsr_transport_ops *const transports[] = {
 
 /* GPUs that could use NCCL go a slower way: nobody should overlook that, and rank 0 alone speaks. */
 tsr_status tsr_transport_warn_of_missing(const tsr_world *world, bool missing, const char *why) {
-    int mine = missing, any = 0;
-    TSR_TRY(TSR_MPI(MPI_Allreduce(&mine, &any, 1, MPI_INT, MPI_MAX, world->comm)));
+    int any = missing;
+    TSR_TRY(tsr_reduce_all(world->comm, &any, 1, MPI_INT, MPI_MAX));
     if (any)
         tsr_warn(world->warnings, "%s. Panels take a slower way: install NCCL, or add its folder to LD_LIBRARY_PATH",
                  missing ? why : "NCCL cannot be loaded on another rank");
@@ -54,8 +54,9 @@ tsr_status tsr_transport_choose(const tsr_world *world, const char *name, const 
     /* The host transport at the end is always available, so the loop always ends with a choice. */
     for (int i = wanted; transports[i]; i++) {
         char why[256] = "";
-        int mine = transports[i]->available(world->ranks, facts, shared, why), everywhere = 0;
-        TSR_TRY(TSR_MPI(MPI_Allreduce(&mine, &everywhere, 1, MPI_INT, MPI_MIN, world->comm)));
+        const bool mine = transports[i]->available(world->ranks, facts, shared, why);
+        int everywhere = mine;
+        TSR_TRY(tsr_reduce_all(world->comm, &everywhere, 1, MPI_INT, MPI_MIN));
         if (automatic && strcmp(transports[i]->name, "nccl") == 0) {
             const bool missing = !mine && facts->kind == TSR_DEVICE_CUDA && shared == 1;
             TSR_TRY(tsr_transport_warn_of_missing(world, missing, why));

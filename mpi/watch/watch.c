@@ -363,7 +363,7 @@ static tsr_status take_kept(tsr_watch *w, const tsr_world *world, const tsr_watc
     for (int i = 0; i < w->node_count; i++) w->nodes[i].left = w->nodes[i].parted = false;
     if (w->window == MPI_WIN_NULL) return TSR_OK; /* each rank sees its own */
     memset(tsr_watch_signs(w), 0, sizeof *w->signs);
-    return TSR_MPI(MPI_Barrier(world->node));
+    return tsr_meet(world->node);
 }
 
 static tsr_status make(const tsr_world *world, const tsr_watch_options *options, tsr_watch **made) {
@@ -417,5 +417,5 @@ tsr_status tsr_watch_close(tsr_watch *w) {
     stop(w);
     if (!w->world->kept_watch) return tsr_watch_end(w);
     *w->world->kept_watch = w;
-    return TSR_MPI(MPI_Barrier(w->world->node)); /* nobody looks at signs that the next run changes */
+    return tsr_meet(w->world->node); /* nobody looks at signs that the next run changes */
 }

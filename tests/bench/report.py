@@ -35,7 +35,9 @@ def section(text, name):
 
 
 def write_section(name, body, file):
-    file.write_text(replace_section(file.read_text(), name, body))
+    """A file that is not there yet has this section alone."""
+    text = file.read_text() if file.exists() else f"<!-- begin {name} -->\n<!-- end {name} -->\n"
+    file.write_text(replace_section(text, name, body))
     print(f"wrote section {name} of {file}")
 
 

@@ -1,5 +1,6 @@
 /* Calls of MPI that fail (injector.c): the call does nothing and returns an error, as it does where communicators have
- * MPI_ERRORS_RETURN. Calls that end the process, or tell what an error means, never fail. */
+ * MPI_ERRORS_RETURN. Calls that end the process, or tell what an error means, never fail; nor does MPI_Test, which is
+ * called as often as it takes. */
 #define _GNU_SOURCE
 #include <mpi.h>
 
@@ -90,6 +91,8 @@ CALL1(MPI_Barrier, MPI_Comm)
 CALL2(MPI_Ibarrier, MPI_Comm, MPI_Request *)
 CALL5(MPI_Bcast, void *, int, MPI_Datatype, int, MPI_Comm)
 CALL6(MPI_Allreduce, const void *, void *, int, MPI_Datatype, MPI_Op, MPI_Comm)
+CALL6(MPI_Ibcast, void *, int, MPI_Datatype, int, MPI_Comm, MPI_Request *)
+CALL7(MPI_Iallreduce, const void *, void *, int, MPI_Datatype, MPI_Op, MPI_Comm, MPI_Request *)
 CALL7(MPI_Reduce, const void *, void *, int, MPI_Datatype, MPI_Op, int, MPI_Comm)
 CALL6(MPI_Reduce_scatter_block, const void *, void *, int, MPI_Datatype, MPI_Op, MPI_Comm)
 CALL6(MPI_Scan, const void *, void *, int, MPI_Datatype, MPI_Op, MPI_Comm)

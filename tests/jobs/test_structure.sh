@@ -23,11 +23,12 @@ disk="kernels/base/base.h io io/text io/files io/filters io/chunks io/pieces io/
 kernels='kernels/base kernels/device kernels/health kernels/check kernels/fill kernels/pack kernels/memory kernels/gemm'
 kernels="$kernels kernels/gemm/cpu"
 io='io io/digest io/text io/files io/filters io/pieces io/describe io/output io/output/resume io/record'
-library='app/library app/library/api'
+called='app/library app/library/options'
+library='app/library app/library/api app/library/options app/library/planning'
 # Of it what commands use: tessera.h multiplies, with what api/context.h adds for the program, and run.h is behind it.
 verify='app/verify app/verify/digest'
-offered='app/library/tessera.h app/library/api app/library/inputs.h app/library/listener.h app/library/place_chunks.h'
-offered="$offered app/library/reproducible.h"
+offered='app/library/tessera.h app/library/api app/library/options app/library/inputs.h app/library/listener.h'
+offered="$offered app/library/place_chunks.h app/library/planning/reproducible.h"
 mpi='mpi/ranks mpi/plan mpi/schedule mpi/transport mpi/distribute mpi/execute mpi/watch'
 rooms="
 kernels/base
@@ -70,10 +71,12 @@ mpi/distribute        kernels/base io/text io/store.h mpi/ranks mpi/plan mpi/sch
 mpi/execute           kernels/base kernels/check kernels/device kernels/gemm kernels/pack io io/record $mpi
 mpi/watch             kernels/base io/text mpi/ranks mpi/schedule
 app                   $kernels $io $mpi $offered app/products app/commands
-app/library           $kernels kernels/gemm/exact/exact_rules.h $io $mpi app/verify app/products
-app/library/api       $kernels $io $mpi app/library app/products app/report app/bench/bench_product.h
+app/library           $kernels $io $mpi app/library/planning/reproducible.h app/verify app/products
+app/library/api       $kernels $io $mpi $called app/products app/report app/bench/bench_product.h
 app/library/check     $kernels $io $mpi app/library app/products app/verify
+app/library/options   $kernels $io $mpi app/library app/library/planning/reproducible.h app/products
 app/library/pblas     $kernels $io $mpi app/library
+app/library/planning  $kernels kernels/gemm/exact/exact_rules.h $io $mpi app/library app/verify app/products
 app/library/resume    $kernels $io $mpi app/library
 app/products          kernels/base io io/text
 app/verify            $kernels $io $mpi app/products app/library/listener.h
@@ -339,8 +342,10 @@ mpi/transport mpi/plan mpi/execute io
 mpi/distribute mpi/execute mpi/transport kernels/device io
 mpi/execute app kernels/gemm/hopper
 app kernels/gemm/hopper app/library tests
-app/library app app/commands app/bench app/library/api app/library/pblas
+app/library app app/commands app/bench app/library/api app/library/options app/library/pblas
 app/library/api app app/commands app/library/pblas
+app/library/options app app/commands app/bench app/library/api app/library/pblas
+app/library/planning app app/commands app/bench app/library/api app/library/options
 app/library/pblas app app/commands app/bench
 app/verify app app/commands
 app/report app app/commands

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "app/library/api/sized.h"
+#include "app/library/options/sized.h"
 #include "io/stores.h"
 #include "mpi/ranks/shared_memory.h"
 #include "mpi/watch/watch.h"
@@ -54,6 +54,7 @@ static tsr_status open_context(MPI_Comm comm, const tessera_open_options *option
     }
     t->world = world;
     t->world.kept = t->kept;
+    t->world.kept_grid = &t->grid;
     t->world.kept_watch = &t->watch;
     t->describer.program = *t->describe ? t->describe : NULL;
     *context = t;
@@ -83,6 +84,7 @@ void tessera_close(tessera_context *t) {
     int ended = 0;
     tsr_status status = TSR_MPI(MPI_Finalized(&ended));
     if (status == TSR_OK && !ended) status = tsr_watch_end(t->watch);
+    if (status == TSR_OK && !ended) status = tsr_grid_end(&t->grid);
     if (status == TSR_OK && !t->caller) status = tsr_world_leave(&t->world);
     for (void *memory; t->kept && (memory = tsr_kept_any(t->kept));) tessera_release(t, memory);
     tsr_kept_close(t->kept);

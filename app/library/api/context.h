@@ -9,6 +9,7 @@
 #include "app/library/tessera.h"
 #include "io/describe/describe.h"
 #include "mpi/execute/kept.h"
+#include "mpi/ranks/grid.h"
 
 /* The program's functions, any of which may be NULL. They are called as those of tsr_run_calls are; the run is in the
  * thread that calls. */
@@ -29,12 +30,14 @@ struct tessera_context {
     tsr_describer describer;
     char describe[TSR_FILE_CHARS]; /* "": looked for */
     void (*abort_job)(void *context, int exit_code, const char *message);
-    void *abort_context;      /* not owned */
-    const tsr_caller *caller; /* the program, whose the world is, too; NULL: another one; not owned */
-    tsr_kept *kept;           /* memory that stays from call to call; NULL: the program's, which makes one */
-    struct tsr_watch *watch;  /* kept from call to call; NULL: none was wanted */
-    atomic_bool running;      /* a call is under way */
-    atomic_bool cancelled;    /* on this rank */
+    void *abort_context;          /* not owned */
+    const tsr_caller *caller;     /* the program, whose the world is, too; NULL: another one; not owned */
+    tsr_kept *kept;               /* memory that stays from call to call; NULL: the program's, which makes one */
+    tsr_grid grid;                /* of the last call, for the next */
+    struct tsr_watch *watch;      /* kept from call to call; NULL: none was wanted */
+    atomic_bool running;          /* a call is under way */
+    atomic_bool cancelled;        /* on this rank */
+    int64_t stack[TSR_LEADS_MAX]; /* of the last tessera_describe_product */
 };
 
 /* A context over the program's world, which is not owned, as its caller; nothing to close. */

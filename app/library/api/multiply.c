@@ -12,7 +12,8 @@
 
 #include "app/library/api/context.h"
 #include "app/library/api/dry_run.h"
-#include "app/library/api/multiply_options.h"
+#include "app/library/options/multiply_options.h"
+#include "app/library/options/sized.h"
 #include "app/report/report.h"
 #include "io/text/text_file.h"
 #include "kernels/gemm/cpu/blas.h"
@@ -26,7 +27,9 @@ typedef struct {
     tsr_world world;          /* the context's, with the warnings and the clock of this call */
     tsr_warnings warnings;
     tsr_multiply_call read;
-    bool plans;    /* no more than that */
+    bool plans;  /* no more than that, */
+    bool shapes; /* or what C is, in: */
+    tsr_run_shape shape;
     bool complete; /* nothing was left to do */
     bool keeps;    /* the record is wanted */
     char *text;    /* rank 0: of the plan, or of the record; owned until it is handed out */
@@ -199,7 +202,8 @@ static tsr_status run(call *x) {
     TSR_TRY(tsr_job_log_open(&x->world, x->caller->guard, x->plans ? NULL : log, options->command, &x->log));
     options->started = x->log.started;
     tsr_status status = tsr_agree(x->world.comm, x->world.rank == 0 ? check_files(x) : TSR_OK);
-    if (status == TSR_OK)
+    if (status == TSR_OK && x->shapes) status = tsr_run_find_shape(&x->world, options, &calls, &x->shape);
+    else if (status == TSR_OK)
         status = x->plans ? tsr_run_plan(&x->world, options, &calls) : tsr_run_multiply(&x->world, options, &calls);
     tsr_job_log_close(&x->world, x->caller->guard, &x->log, status);
     return status;
@@ -296,10 +300,17 @@ typedef struct {
     bool matrices;
 } operands;
 
+/* Where what comes of a call goes; what is not asked for is NULL. */
+typedef struct {
+    char **text; /* rank 0's: of the plan */
+    tessera_record **record;
+    tsr_run_shape *shape;
+} results;
+
 /* Collective. What the options say, agreed on. */
 static tsr_status read_call(call *x, const operands *given, const tessera_multiply_options *options) {
     const tsr_caller *caller = x->caller;
-    tsr_call_operands of = {.rank = x->world.rank, .ranks = x->world.ranks};
+    tsr_call_operands of = {.rank = x->world.rank, .ranks = x->world.ranks, .without_c = x->shapes};
     memcpy(of.name, given->name, sizeof of.name);
     tsr_status status = given->matrices ? tsr_call_operands_take(given->matrix, &of) : TSR_OK;
     if (status == TSR_OK) status = tsr_multiply_call_read(&of, options, x->context->caller != NULL, &x->read);
@@ -308,12 +319,12 @@ static tsr_status read_call(call *x, const operands *given, const tessera_multip
     return status;
 }
 
-/* Collective. `text` is rank 0's. */
-static tsr_status make_call(tessera_context *t, const char *function, bool plans, const operands *of,
-                            const tessera_multiply_options *options, char **text, tessera_record **record) {
+/* Collective. Multiplies, unless a plan or a shape is asked for. */
+static tsr_status make_call(tessera_context *t, const char *function, const operands *of,
+                            const tessera_multiply_options *options, results to) {
     tsr_message_set("");
-    if (text) *text = NULL;
-    if (record) *record = NULL;
+    if (to.text) *to.text = NULL;
+    if (to.record) *to.record = NULL;
     if (!t) return tsr_fail(TSR_ERR_USAGE, "%s: there is no context: tessera_open makes one", function);
     if (atomic_flag_test_and_set(&busy)) /* which may speak to other ranks just now: this one alone hears of it */
         return tsr_fail(TSR_ERR_USAGE, "another call is under way in this process: wait for it");
@@ -323,15 +334,17 @@ static tsr_status make_call(tessera_context *t, const char *function, bool plans
     else status = tsr_fail(TSR_ERR_MEMORY, "no memory for a call: free some");
     TSR_TRY_DONE(tsr_agree(t->world.comm, status));
     x->context = t;
-    x->plans = plans;
-    x->keeps = record != NULL;
+    x->shapes = to.shape != NULL;
+    x->plans = to.text || to.shape;
+    x->keeps = to.record != NULL;
     atomic_store(&t->cancelled, false);
     take_world(x);
     TSR_TRY_DONE(read_call(x, of, options));
     TSR_TRY_DONE(t->caller ? run(x) : run_and_watch(x));
-    if (record && !x->complete) TSR_TRY_DONE(tsr_record_handle_make(&x->world, x->text, record));
-    if (text) {
-        *text = x->text;
+    if (to.record && !x->complete) TSR_TRY_DONE(tsr_record_handle_make(&x->world, x->text, to.record));
+    if (to.shape) *to.shape = x->shape;
+    if (to.text) {
+        *to.text = x->text;
         x->text = NULL;
     }
 done:
@@ -351,23 +364,51 @@ done:
 
 int tessera_multiply(tessera_context *t, const char *a, const char *b, const char *c,
                      const tessera_multiply_options *options, tessera_record **record) {
-    return make_call(t, __func__, false, &(operands){.name = {a, b, c}}, options, NULL, record);
+    return make_call(t, __func__, &(operands){.name = {a, b, c}}, options, (results){.record = record});
 }
 
 int tessera_multiply_matrices(tessera_context *t, const tessera_matrix *a, const tessera_matrix *b,
                               const tessera_matrix *c, const tessera_multiply_options *options,
                               tessera_record **record) {
-    return make_call(t, __func__, false, &(operands){.matrix = {a, b, c}, .matrices = true}, options, NULL, record);
+    return make_call(t, __func__, &(operands){.matrix = {a, b, c}, .matrices = true}, options,
+                     (results){.record = record});
+}
+
+static tsr_status no_text(const char *function) {
+    return tsr_fail(TSR_ERR_USAGE, "%s: there is no place for its text: give one", function);
 }
 
 int tessera_plan(tessera_context *t, const char *a, const char *b, const char *c,
                  const tessera_multiply_options *options, char **text) {
-    return make_call(t, __func__, true, &(operands){.name = {a, b, c}}, options, text, NULL);
+    if (!text) return no_text(__func__);
+    return make_call(t, __func__, &(operands){.name = {a, b, c}}, options, (results){.text = text});
 }
 
 int tessera_plan_matrices(tessera_context *t, const tessera_matrix *a, const tessera_matrix *b, const tessera_matrix *c,
                           const tessera_multiply_options *options, char **text) {
-    return make_call(t, __func__, true, &(operands){.matrix = {a, b, c}, .matrices = true}, options, text, NULL);
+    if (!text) return no_text(__func__);
+    return make_call(t, __func__, &(operands){.matrix = {a, b, c}, .matrices = true}, options, (results){.text = text});
+}
+
+int tessera_describe_product(tessera_context *t, const tessera_matrix *a, const tessera_matrix *b,
+                             const tessera_multiply_options *options, tessera_matrix *c, int *dimensions) {
+    tessera_matrix found = {.size = sizeof found};
+    tsr_run_shape shape;
+    tsr_message_set("");
+    if (!c) return tsr_fail(TSR_ERR_USAGE, "%s: C is NULL, and is to be described: give one", __func__);
+    TSR_TRY(tsr_sized_take("tessera_matrix", c, &found, sizeof found));
+    TSR_TRY(
+        make_call(t, __func__, &(operands){.matrix = {a, b}, .matrices = true}, options, (results){.shape = &shape}));
+    memcpy(t->stack, shape.stack, sizeof t->stack);
+    found.size = c->size;
+    found.type = tsr_dtype_name(shape.dtype);
+    found.rows = shape.rows;
+    found.cols = shape.cols;
+    found.stack_dimensions = shape.stack_dimensions;
+    found.stack = shape.stack_dimensions > 0 ? t->stack : NULL;
+    memcpy(c, &found, c->size < sizeof found ? c->size : sizeof found);
+    if (dimensions) *dimensions = shape.dimensions;
+    return TSR_OK;
 }
 
 void tessera_free(char *text) { free(text); }

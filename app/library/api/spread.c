@@ -47,7 +47,7 @@ tsr_status tsr_spread_close(tsr_spread *s) {
         TSR_TRY(
             TSR_MPI(MPI_Isend(&mine, 1, MPI_INT, s->neighbours[i], CANCEL_TAG + 1, s->world->comm, &asked[2 * i + 1])));
     }
-    TSR_TRY(TSR_MPI(MPI_Waitall(2 * s->count, asked, MPI_STATUSES_IGNORE)));
+    for (int i = 0; i < 2 * s->count; i++) TSR_TRY(tsr_wait(&asked[i]));
     for (int i = 0; i < s->count; i++)
         if (theirs[i] && !s->heard[i]) TSR_TRY(hear(s, i));
     return s->told ? TSR_MPI(MPI_Waitall(s->count, s->requests, MPI_STATUSES_IGNORE)) : TSR_OK;

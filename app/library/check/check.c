@@ -13,7 +13,7 @@
 
 /* Whether rows of the operand as it is stored are rows of C. */
 static bool has_rows_of_c(const tsr_run *run, int which) {
-    return which == TSR_RUN_C || (which == TSR_RUN_A && !run->products.transpose_left);
+    return which >= TSR_RUN_C0 || (which == TSR_RUN_A && !run->products.transpose_left);
 }
 
 static bool is_complex(const tsr_run *run) {
@@ -60,7 +60,7 @@ tsr_status tsr_run_check_bytes(const tsr_run *run, double *bytes) {
     *bytes = 0;
     for (int i = 0; run->trials > 0 && i < TSR_RUN_MEMORIES; i++) {
         if (!tsr_run_in_memory(run, i)) continue;
-        for (int copies = 0; copies < 1 + (i == TSR_RUN_C && run->problem.add_c0); copies++) {
+        for (int copies = 0; copies < 1 + (i == TSR_RUN_C && run->adds_to_c); copies++) {
             tsr_holdings share = {0};
             const tsr_status status = make_share(run, i, copies, &share);
             *bytes += (double)share.bytes;
@@ -89,7 +89,7 @@ static tsr_status fetch(tsr_run *run, int which, bool copies, tsr_run_memory *m)
 }
 
 tsr_status tsr_run_keep_c0(tsr_run *run) {
-    if (run->trials == 0 || !tsr_run_in_memory(run, TSR_RUN_C) || !run->problem.add_c0) return TSR_OK;
+    if (run->trials == 0 || !run->adds_to_c) return TSR_OK;
     return fetch(run, TSR_RUN_C, true, &run->kept);
 }
 
@@ -118,9 +118,8 @@ static tsr_status open_matrix(tsr_run *run, int which, const tsr_store_desc *des
 static tsr_status open_matrices(tsr_run *run, tsr_store **a, tsr_store **b, tsr_store **c0, tsr_store **c) {
     TSR_TRY(open_matrix(run, TSR_RUN_A, &run->from.a, a));
     TSR_TRY(open_matrix(run, TSR_RUN_B, &run->from.b, b));
-    if (run->problem.add_c0 && tsr_run_in_memory(run, TSR_RUN_C)) TSR_TRY(open_kept(run, c0));
-    else if (run->problem.add_c0)
-        TSR_TRY(tsr_agree(run->world->comm, tsr_store_open(&run->from.c0, TSR_IO_AUTO, NULL, NULL, c0)));
+    if (run->adds_to_c) TSR_TRY(open_kept(run, c0));
+    else if (run->problem.add_c0) TSR_TRY(open_matrix(run, TSR_RUN_C0, &run->from.c0, c0));
     return open_matrix(run, TSR_RUN_C, &run->output.desc, c);
 }
 

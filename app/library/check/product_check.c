@@ -157,8 +157,7 @@ static tsr_status make_all_again(tsr_run *run, const findings *found, tsr_status
 
 /* C0 in the caller's memory is C itself, and a file's chunks are written once: then nothing can be made again. */
 static const char *kept_from_it(const tsr_run *run) {
-    if (tsr_run_in_memory(run, TSR_RUN_C) && run->problem.add_c0)
-        return ", and C0 that would be added again is overwritten";
+    if (run->adds_to_c) return ", and C0 that would be added again is overwritten";
     return tsr_output_chunks(&run->output) > 0 ? ", whose chunks are written" : NULL;
 }
 

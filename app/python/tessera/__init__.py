@@ -182,41 +182,10 @@ def empty(shape: int | tuple[int, ...], dtype: Any = float, *, comm: Any = None)
     return np.frombuffer(memory, kind, count).reshape(sides)
 
 
-# ---- operands --------------------------------------------------------------------------------------
-
-
-class _Files:
-    """Files that live as long as this: of a product of named matrices that was asked for as an array, and of an array
-    that is added to one that goes to a file."""
-
-    def __init__(self, comm: Any) -> None:
-        self.comm = comm
-        self.folder: str | None = None
-
-    def __enter__(self) -> _Files:
-        return self
-
-    def __exit__(self, *what: object) -> None:
-        if self.folder and self.comm.rank == 0:
-            shutil.rmtree(self.folder, ignore_errors=True)
-
-    def path(self, name: str) -> str:
-        if not self.folder:
-            made = tempfile.mkdtemp(prefix="tessera-") if self.comm.rank == 0 else None
-            self.folder = self.comm.bcast(made)
-        return os.path.join(self.folder, name)
-
-    def store(self, array: np.ndarray, which: str) -> str:
-        path = self.path(which + ".npy")
-        if self.comm.rank == 0:
-            np.save(path, array)
-        return path
-
-
 # ---- options ---------------------------------------------------------------------------------------
 
 _FIELDS = dict(lib.Options._fields_)
-_OWN = {"size", "has_beta", "has_stall", "progress", "progress_context"}
+_OWN = {"size", "has_beta", "has_stall", "progress", "progress_context", "add_matrix"}
 
 
 def _text_of(name: str, value: Any) -> bytes:
@@ -259,12 +228,15 @@ def _show(rank: int) -> ProgressCall:
 class _Call:
     """One call's options, and the exception that its progress function raised: Ctrl-C is one."""
 
-    def __init__(self, comm: Any, progress: bool | ProgressCall | None, given: dict[str, Any]) -> None:
+    def __init__(self, comm: Any, progress: bool | ProgressCall | None, given: dict[str, Any],
+                 c0: lib.Matrix | None = None) -> None:
         self.raised: BaseException | None = None
         self.tell = _show(comm.rank) if progress is True else progress or None
         self.options = lib.Options(size=ctypes.sizeof(lib.Options))
         self.options.alpha[0] = 1
         _fill(self.options, given)
+        if c0 is not None:
+            self.options.add_matrix = ctypes.pointer(c0)
         self.options.progress = self.call = lib.PROGRESS_CALL(self._progress)
 
     def _progress(self, _: Any, at: Any) -> int:
@@ -293,7 +265,7 @@ def multiply(a: Matrix, b: Matrix | None = None, out: Matrix | None = None, *, c
     a, b      names ("A.h5:/A[0:100]"), datasets of h5py, or arrays; b is None with gram=True. Of an array that of
               rank 0 counts; a Distributed has a part on every rank
     out       where C goes: a name, an array on rank 0, or a Distributed; None: C is the record's `array`, all of it on
-              rank 0, or each rank's rows where A or B is a Distributed
+              rank 0, or each rank's rows where A, B or add is a Distributed
     progress  True, or a function of stage, done, total, unit and seconds; False from it cancels
     options   those of `tessera multiply`, with _ for -: transpose_a, kernel, grid=(2, 2), trials=20, ...
 
@@ -309,49 +281,35 @@ def multiply(a: Matrix, b: Matrix | None = None, out: Matrix | None = None, *, c
     Traceback (most recent call last):
     tessera.Error: cannot open 'absent.h5': No such file or directory; check the file's name
     """
-    comm = _communicator(comm)
-    factors = [x for x in (a, b) if x is not None]
-    adds = options.get("add")
-    shows = out is None and not all(is_array(x) for x in [*factors, *([] if adds is None else [adds])])
-    if is_array(out) and adds is not None and not is_array(adds):
-        raise TypeError("add is in a file, and out is an array: give an array as add")
-    if shows and any(isinstance(x, Distributed) for x in factors):
-        raise TypeError("a matrix in a file and a distributed one: say as out where the product goes")
-    with _Files(comm) as files:
-        target = files.path("c.npy") if shows else out
-        if is_array(adds) and target is not None and not is_array(target):
-            if isinstance(adds, Distributed):
-                raise TypeError("add is distributed, and C goes to a file: give the name of a matrix")
-            options["add"] = files.store(adds, "add")
-            comm.bcast(None)  # it is there
-        record = _multiply(comm, a, b, target, progress, options)
-        if shows and comm.rank == 0:
-            record.__dict__["array"] = np.load(target)
+    comm, handle = _communicator(comm), ctypes.c_void_p()
+    if out is not None and not any(is_array(x) for x in (a, b, out, options.get("add"))):
+        names = _names(a, b, out, options)
+        call = _Call(comm, progress, options)
+        call.end(lib.multiply(_context(comm), *names, ctypes.byref(call.options), ctypes.byref(handle)))
+        return _take_record(handle)
+    product = Product(comm, a, b, out, options, _describe)
+    for text in product.said if comm.rank == 0 else []:
+        warnings.warn(text, stacklevel=2)
+    call = _Call(comm, progress, product.options, product.c0)
+    call.end(lib.multiply_matrices(_context(comm), *product.given, ctypes.byref(call.options), ctypes.byref(handle)))
+    product.finish()
+    record = _take_record(handle)
+    record.__dict__["array"] = product.shown
     return record
+
+
+def _describe(comm: Any, a: Any, b: Any, options: dict[str, Any]) -> tuple[tuple[int, ...], str, int]:
+    """What the library says C will be: sides with both of a matrix, type, and dimensions where vectors lack them."""
+    c, dimensions = lib.Matrix(size=ctypes.sizeof(lib.Matrix)), ctypes.c_int()
+    call = _Call(comm, None, options)
+    call.end(lib.describe_product(_context(comm), a, b, ctypes.byref(call.options), ctypes.byref(c),
+                                  ctypes.byref(dimensions)))
+    return (*c.stack[:c.stack_dimensions], c.rows, c.cols), c.type.decode(), dimensions.value
 
 
 def _take_record(handle: ctypes.c_void_p) -> Record:
     record = Record(json.loads(lib.record_json(handle)))
     lib.record_free(handle)
-    return record
-
-
-def _multiply(comm: Any, a: Any, b: Any, out: Any, progress: bool | ProgressCall | None,
-              options: dict[str, Any]) -> Record:
-    handle = ctypes.c_void_p()
-    if not any(is_array(x) for x in (a, b, out)):
-        names = _names(a, b, out, options)
-        call = _Call(comm, progress, options)
-        call.end(lib.multiply(_context(comm), *names, ctypes.byref(call.options), ctypes.byref(handle)))
-        return _take_record(handle)
-    product = Product(comm, a, b, out, options)
-    for text in product.said if comm.rank == 0 else []:
-        warnings.warn(text, stacklevel=3)
-    call = _Call(comm, progress, product.options)
-    call.end(lib.multiply_matrices(_context(comm), *product.given, ctypes.byref(call.options), ctypes.byref(handle)))
-    product.finish()
-    record = _take_record(handle)
-    record.__dict__["array"] = product.shown
     return record
 
 
@@ -365,9 +323,9 @@ def plan(a: Matrix, b: Matrix | None, out: Matrix, *, comm: Any = None, **option
     """How `multiply` would run, as `tessera multiply --dry-run` prints it; "" on other ranks than 0."""
     comm = _communicator(comm)
     text = ctypes.c_void_p()
-    if any(is_array(x) for x in (a, b, out)):
-        product = Product(comm, a, b, out, options)
-        call = _Call(comm, None, product.options)
+    if any(is_array(x) for x in (a, b, out, options.get("add"))):
+        product = Product(comm, a, b, out, options, _describe)
+        call = _Call(comm, None, product.options, product.c0)
         call.end(lib.plan_matrices(_context(comm), *product.given, ctypes.byref(call.options), ctypes.byref(text)))
     else:
         names = _names(a, b, out, options)

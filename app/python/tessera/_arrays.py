@@ -20,6 +20,8 @@ _WHOLE = {"bool": "bool", **{f"int{bits}": f"i{bits}" for bits in (8, 16, 32, 64
 _NAMES = {**{name: name for name in _TYPES}, **{short: name for name, short in _TYPES.items()}}
 
 Shape = tuple  # of int
+Dropped = tuple[bool, bool]  # C lacks the row, or the column, that a vector does not make
+Described = Callable[[Any, Any, Any, "dict[str, Any]"], "tuple[Shape, str, int]"]  # sides, type and dimensions of C
 
 
 def is_array(x: Any) -> bool:
@@ -101,14 +103,15 @@ class _Operand:
             raise ValueError(f"{self.name} is a stack: each rank has matrices of it, without block, grid or shared")
         self.shape = tuple(int(side) for side in x.shape)
 
-    def expand(self, left_vector: bool, right_vector: bool) -> None:
+    def expand(self, dropped: Dropped) -> None:
         """Of C: with the dimensions that vectors take from the product."""
         if self.array is None:
             return
-        self.array = self.given
-        if right_vector:
+        self.vector, self.array = False, self.given
+        row, col = dropped
+        if col:
             self.array = self.array[..., None]
-        if left_vector:
+        if row and self.array.ndim > 0:
             self.array = self.array[..., None, :]
 
     def tell(self) -> tuple:
@@ -237,14 +240,17 @@ def _agree(comm: Any, make: Callable[[], list[_Operand]]) -> list[_Operand]:
 
 class Product:
     """C = alpha op(A) op(B) + beta C0, of which one at least is an array: `given` and `options` for the library, and
-    what C's array is."""
+    what C's array is. `describe` asks the library what C will be, where a file has to say it."""
 
-    shape: Shape | None = None  # of C, with both dimensions of its matrices; None: a file has to say it
+    shape: Shape | None = None  # of C, with both dimensions of its matrices; None: nobody has to know
+    dropped: Dropped = (False, False)
+    type: str | None = None  # of C, without C0, where the library said it
     shown: Any = None
     apart: np.ndarray | None = None  # out, where C was written elsewhere
+    c0: lib.Matrix | None = None  # for the library, beside a C in a file
 
-    def __init__(self, comm: Any, a: Any, b: Any, out: Any, options: dict[str, Any]) -> None:
-        self.comm, self.options = comm, dict(options)
+    def __init__(self, comm: Any, a: Any, b: Any, out: Any, options: dict[str, Any], describe: Described) -> None:
+        self.comm, self.options, self.describe = comm, dict(options), describe
         add = self.options.pop("add", None)
         self.gram = bool(self.options.get("gram"))
         if self.options.pop("order", None):
@@ -261,7 +267,7 @@ class Product:
             self._make_target()
         elif is_array(out):
             self._take_target(out)
-        if add is not None and is_array(out if out is not None else self.shown):
+        if "add" in self.of:
             self._take_c0()
         self._hand_over()
 
@@ -273,37 +279,57 @@ class Product:
             raise ValueError("beta scales what C holds: give that as add or out")
 
     def _take(self, a: Any, b: Any, out: Any, add: Any) -> None:
-        """The operands, agreed on by all ranks, and the shape of C where that is known."""
-        given = {name: x for name, x in (("a", a), ("b", b), ("out", out), ("add", add)) if x is not None}
-        arrays = {name: x for name, x in given.items() if is_array(x)}
-        made = dict(zip(arrays, _agree(self.comm, lambda: self._look(arrays))))
-        self.of = {name: made.get(name) or _Named(named(x, name)) for name, x in given.items()}
-        self.said = [f"{name} holds {x.dtype.name}: the product is made in float64, which is exact up to 2^53"
-                     for name, x in made.items() if x.dtype.kind in "biu"]
+        """The operands, agreed on by all ranks, and the shape of C where that matters."""
+        factors = {name: x for name, x in (("a", a), ("b", b)) if x is not None}
+        results = {name: x for name, x in (("out", out), ("add", add)) if x is not None}
+        files = not all(map(is_array, factors.values()))
+        asks = files and any(map(is_array, results.values())) or out is None and (files or "add" in self.options)
+        self.of: dict[str, Any] = {}
+        self._agree_on(factors if asks else {**factors, **results})
         self.left, self.right = self.of["a"], self.of.get("b")
-        factors = [x for x in (self.left, self.right) if x]
-        self.transposed = [bool(self.options.get("transpose_" + name)) and not x.vector
-                           for name, x in zip("ab", factors)]
-        if all(x.shape is not None for x in factors):
-            self.shape = self._find_shape()
+        ops = [x for x in (self.left, self.right) if x]
+        self.transposed = [bool(self.options.get("transpose_" + name)) and not x.vector for name, x in zip("ab", ops)]
+        if asks:
+            self._ask()
+            self._agree_on(results)
+        elif all(x.shape is not None for x in ops):
+            self.shape, self.dropped = self._find_shape(), (ops[0].vector, ops[-1].vector and self.right is not None)
+        self.said = [f"{name} holds {x.dtype.name}: the product is made in float64, which is exact up to 2^53"
+                     for name, x in self.of.items() if not isinstance(x, _Named) and x.dtype.kind in "biu"]
+
+    def _agree_on(self, given: dict[str, Any]) -> None:
+        arrays = {name: x for name, x in given.items() if is_array(x)}
+        made = dict(zip(arrays, _agree(self.comm, lambda: self._look(arrays)))) if arrays else {}
+        self.of.update({name: made.get(name) or _Named(named(x, name)) for name, x in given.items()})
 
     def _look(self, operands: dict[str, Any]) -> list[_Operand]:
         """Local: the operands as this rank has them."""
         made = [_Operand(self.comm, name, x, as_column=name == "b") for name, x in operands.items()]
-        vectors = {x.name: x.vector for x in made}
+        factors = {**self.of, **{x.name: x for x in made if x.name in ("a", "b")}}
+        dropped = self.dropped if self.of else tuple(name in factors and factors[name].vector for name in "ab")
         for x in made:
             if x.name in ("out", "add") and not x.distributed:
-                x.vector = False
-                x.expand(vectors.get("a", False), vectors.get("b", False))
+                x.expand(dropped)
         for out in (x for x in made if x.name == "out" and x.array is not None):
             if not out.array.flags.writeable:
                 raise ValueError("out is read-only: the product is written there")
             if out.array.dtype.name not in _TYPES or not out.array.dtype.isnative:
                 raise TypeError(f"out holds {out.array.dtype}: an array of C has one of {', '.join(_TYPES)}")
-            for other in made:
-                if other.name in ("a", "b") and other.array is not None and np.shares_memory(other.array, out.array):
+            for other in (x for x in factors.values() if not isinstance(x, _Named) and x.array is not None):
+                if np.shares_memory(other.array, out.array):
                     raise ValueError(f"out and {other.name} share memory: the product needs memory of its own")
         return made
+
+    def _ask(self) -> None:
+        """Of the library: the shape of C, and its type without C0's."""
+        options = {name: x for name, x in self.options.items() if name not in ("add", "beta")}
+        if "add" in self.options:  # in a file
+            options.update(add=self.options["add"], beta=self.options["beta"])
+        given = [None if x is None else ctypes.byref(x) for x in self._factors(False, options)]
+        self.shape, self.type, dimensions = self.describe(self.comm, *given, options)
+        missing = len(self.shape) - dimensions
+        row = missing == 2 or missing == 1 and self.shape[-2] == 1
+        self.dropped = row, missing == 2 or missing == 1 and not row
 
     def _find_shape(self) -> Shape:
         """As numpy.matmul finds it, with both dimensions of a matrix."""
@@ -328,8 +354,11 @@ class Product:
             raise TypeError(f"type {wanted}: an array of C has one of {', '.join(_TYPES.values())}")
         if wanted is not None:
             return np.dtype(_NAMES[str(wanted)])
+        if self.type is not None and "add" not in self.of:
+            return np.dtype(_NAMES[self.type])
         scaled = any(complex(self.options.get(name) or 0).imag for name in ("alpha", "beta"))
-        kind = _computed_in([x.dtype for name, x in self.of.items() if name != "out"], scaled)
+        kinds = [x.dtype for name, x in self.of.items() if name != "out" and not isinstance(x, _Named)]
+        kind = _computed_in([*kinds, *([np.dtype(_NAMES[self.type])] if self.type else [])], scaled)
         return _real(kind) if self.options.get("real_part") else kind
 
     def _check_shape(self, x: _Operand) -> None:
@@ -356,7 +385,7 @@ class Product:
         target.array = np.empty(part, target.dtype) if distributed or comm.rank == 0 else None
         self.shown = target.array
         if target.array is not None and not distributed:
-            sides = [side for side, x in zip(self.shape[-2:], (self.left, self.right)) if not (x and x.vector)]
+            sides = [side for side, dropped in zip(self.shape[-2:], self.dropped) if not dropped]
             self.shown = target.array.reshape((*self.shape[:-2], *sides))
 
     def _take_target(self, out: Any) -> None:
@@ -367,7 +396,7 @@ class Product:
             raise TypeError(f"out holds {target.dtype.name}, which is C's type: leave out type")
         if not target.lies:
             raise ValueError("out has gaps within its rows and columns: one of them must follow each other in memory")
-        if target.turned and any(isinstance(x, _Named) for x in self.of.values()):
+        if target.turned and self._has_files():
             self._write_apart(target)
 
     def _write_apart(self, target: _Operand) -> None:
@@ -382,19 +411,34 @@ class Product:
             self.apart[...] = self.target.array
 
     def _take_c0(self) -> None:
-        c0, target = self.of["add"], self.target
+        """Into C's array, or beside a C in a file, whose rows follow each other."""
+        c0, target = self.of["add"], self.of["out"]
         self._check_shape(c0)
+        if isinstance(target, _Named):
+            c0.turned = False
+            self.c0 = c0.struct(False)
+            return
         if (c0.layout, c0.distributed, c0.shape) != (target.layout, target.distributed, target.shape):
             raise ValueError("add lies in another way than out: both are the same ranks' parts of one shape")
         if target.array is not None and c0.array is not None:
             target.array[...] = c0.array
 
-    def _hand_over(self) -> None:
-        """Arrays that are stored in another order than C's are their transposes, which the product undoes."""
-        target = self.of["out"]
-        turned = target.turned
+    def _factors(self, turned: bool, options: dict[str, Any]) -> list[Any]:
+        """A and B for the library. Arrays that are stored in another order than C's are their transposes, which the
+        product undoes."""
         for name, x, transposed in zip("ab", (self.left, self.right), self.transposed):
-            self.options["transpose_" + name] = transposed != (x.turned != turned)
-        self.options["order"] = "col" if turned else "row"
-        self.matrices = [x.struct(turned) if x else None for x in (self.left, self.right, target)]
+            options["transpose_" + name] = transposed != (x.turned != turned)
+        options["order"] = "col" if turned else "row"
+        given = [x.struct(turned) if x else None for x in (self.left, self.right)]
+        for matrix, x in zip(given, (self.left, self.right)):
+            if x and x.vector and self._has_files():  # else a stack's small products are made together
+                matrix.vector = True
+        return given
+
+    def _has_files(self) -> bool:
+        return "add" in self.options or any(isinstance(x, _Named) for x in self.of.values())
+
+    def _hand_over(self) -> None:
+        target = self.of["out"]
+        self.matrices = [*self._factors(target.turned, self.options), target.struct(target.turned)]
         self.given = [None if x is None else ctypes.byref(x) for x in self.matrices]  # to the library

@@ -14,6 +14,17 @@ class Progress(Structure):
 PROGRESS_CALL = CFUNCTYPE(c_int, c_void_p, POINTER(Progress))
 
 
+class Matrix(Structure):
+    _fields_ = [
+        ("size", c_size_t), ("type", c_char_p), ("data", c_void_p), ("rows", c_int64), ("cols", c_int64),
+        ("ld", c_int64), ("block_rows", c_int64), ("block_cols", c_int64), ("part_row", c_int64),
+        ("part_col", c_int64), ("part_rows", c_int64), ("part_cols", c_int64), ("grid_rows", c_int),
+        ("grid_cols", c_int), ("first_row", c_int), ("first_col", c_int), ("ranks_by_columns", c_int),
+        ("shared", c_int), ("stack_dimensions", c_int), ("stack", POINTER(c_int64)), ("name", c_char_p),
+        ("vector", c_int),
+    ]
+
+
 class Options(Structure):
     _fields_ = [
         ("size", c_size_t), ("alpha", c_double * 2), ("beta", c_double * 2),
@@ -27,17 +38,7 @@ class Options(Structure):
         ("trials", c_int), ("has_stall", c_int), ("stall_seconds", c_double), ("log", c_char_p), ("trace", c_char_p),
         ("command", c_char_p), ("progress", PROGRESS_CALL), ("progress_context", c_void_p), ("report", c_char_p),
         ("resume", c_int), ("check", c_char_p), ("checksum", c_int), ("digest", c_int), ("healthy", c_int),
-        ("reproducible", c_int),
-    ]
-
-
-class Matrix(Structure):
-    _fields_ = [
-        ("size", c_size_t), ("type", c_char_p), ("data", c_void_p), ("rows", c_int64), ("cols", c_int64),
-        ("ld", c_int64), ("block_rows", c_int64), ("block_cols", c_int64), ("part_row", c_int64),
-        ("part_col", c_int64), ("part_rows", c_int64), ("part_cols", c_int64), ("grid_rows", c_int),
-        ("grid_cols", c_int), ("first_row", c_int), ("first_col", c_int), ("ranks_by_columns", c_int),
-        ("shared", c_int), ("stack_dimensions", c_int), ("stack", POINTER(c_int64)), ("name", c_char_p),
+        ("reproducible", c_int), ("add_matrix", POINTER(Matrix)),
     ]
 
 
@@ -79,6 +80,8 @@ multiply_matrices = _declare("tessera_multiply_matrices", c_int, c_void_p, POINT
 plan = _declare("tessera_plan", c_int, c_void_p, c_char_p, c_char_p, c_char_p, POINTER(Options), POINTER(c_void_p))
 plan_matrices = _declare("tessera_plan_matrices", c_int, c_void_p, POINTER(Matrix), POINTER(Matrix), POINTER(Matrix),
                          POINTER(Options), POINTER(c_void_p))
+describe_product = _declare("tessera_describe_product", c_int, c_void_p, POINTER(Matrix), POINTER(Matrix),
+                            POINTER(Options), POINTER(Matrix), POINTER(c_int))
 allocate = _declare("tessera_allocate", c_int, c_void_p, c_size_t, POINTER(c_void_p))
 release = _declare("tessera_release", None, c_void_p, c_void_p)
 free_text = _declare("tessera_free", None, c_void_p)

@@ -1,10 +1,11 @@
 /* Operation: C = A·B or C += A·B, fp64 or fp32, row-major, any shape, exact between two roundings (exact_rules.h): the
  *   same bits on every GPU and on the CPU, however C and k are cut at multiples of TSR_EXACT_BLOCK and TSR_EXACT_RANGE.
  * Mapping: for each range of k and each block of C of up to EDGE rows and columns: lines are looked at and converted to
- *   residues (exact_convert.h), a product of magnitudes decides which level each block of C needs, and each level's
- *   blocks are multiplied modulo every modulus (residue_products.h), put together by the Chinese remainder theorem, and
- *   rounded; what no level holds is made by a loop.
- * Memory: in the workspace, a byte for each element of A, B and C and each modulus, of at most EDGE rows and columns.
+ *   residues (exact_convert.h), a product of magnitudes decides which level each block of C needs, and one of patterns
+ *   where that proves none. Each level's blocks are multiplied modulo every modulus (residue_products.h), put together
+ *   by the Chinese remainder theorem, and rounded; what no level holds, blocks or single elements, is made by a loop.
+ * Memory: in the workspace, a byte for each element of A, B and C and each modulus, of at most EDGE rows and columns,
+ *   two for the proof, and a bit for each element of C.
  * Requirements: none; fast on sm_90, whose tensor cores multiply bytes.
  * Measured: H200, 2026-11-24, sustained, normal data, TFLOP/s, cuBLAS in turns in brackets: fp64 63 (53) at n = 4096,
  *   76 (54) at 8192, 81 (53) at 16384; fp32 106 (51) at 4096, 137 (51) at 8192. Without the proof of its error fp64 71,
@@ -22,7 +23,8 @@ using exact::Operand;
 
 constexpr int64_t EDGE = 16384;
 constexpr int BLOCK = TSR_EXACT_BLOCK;
-constexpr unsigned OPEN = 99; /* of a block whose level a product of magnitudes decides */
+/* of a block whose level a product of magnitudes decides, and of one where patterns decide */
+constexpr unsigned OPEN = 99, OPEN_LAST = 98;
 
 /* ---- levels ---------------------------------------------------------------------------------- */
 
@@ -32,11 +34,33 @@ __global__ void open_blocks(unsigned *open, int across, int blocks, const unsign
         open[at] = rough_a[at / across] | rough_b[at % across] ? OPEN : 0;
 }
 
-/* A thread a block of C: its level is wanted of its rows and columns. */
-__global__ void note_levels(const unsigned *levels, int across, int blocks, unsigned *of_a, unsigned *of_b) {
+/* A thread a block of C: its level is wanted of its rows and columns. Blocks for which magnitudes prove none, but for
+ * such that nothing is proved of, stay open for the last one. */
+__global__ void note_levels(unsigned *levels, int across, int blocks, const unsigned *rough_a, const unsigned *rough_b,
+                            unsigned *of_a, unsigned *of_b) {
     for (int at = (int)(blockIdx.x * blockDim.x + threadIdx.x); at < blocks; at += (int)(gridDim.x * blockDim.x)) {
-        atomicOr(of_a + at / across, 1u << levels[at]);
-        atomicOr(of_b + at % across, 1u << levels[at]);
+        unsigned level = levels[at];
+        if (level == TSR_EXACT_LOOP && !((rough_a[at / across] | rough_b[at % across]) & exact::UNPROVABLE)) {
+            level = TSR_EXACT_LAST;
+            levels[at] = OPEN_LAST;
+        }
+        atomicOr(of_a + at / across, 1u << level);
+        atomicOr(of_b + at % across, 1u << level);
+    }
+}
+
+/* A warp a block of C that is open for the last level: decides it by how many of its elements are left. */
+__global__ void settle_blocks(unsigned *levels, int across, int blocks, const unsigned *left) {
+    constexpr int WORDS = BLOCK / 32; /* of a row of a block */
+    const int lane = (int)threadIdx.x % 32, warp = (int)(blockIdx.x * blockDim.x + threadIdx.x) / 32;
+    for (int at = warp; at < blocks; at += (int)(gridDim.x * blockDim.x) / 32) {
+        if (levels[at] != OPEN_LAST) continue;
+        const unsigned *first = left + ((int64_t)(at / across) * BLOCK * across + at % across) * WORDS;
+        int count = 0;
+        for (int i = lane; i < BLOCK * WORDS; i += 32)
+            count += __popc(first[(int64_t)(i / WORDS) * across * WORDS + i % WORDS]);
+        count = exact::warp_sum(count);
+        if (lane == 0) levels[at] = (unsigned)tsr_exact_settled(count);
     }
 }
 
@@ -70,7 +94,9 @@ struct Places {
     unsigned *levels_a, *levels_b, *levels;
     size_t cleared_bytes;
     unsigned *open;
-    int8_t *magnitudes_a, *magnitudes_b;
+    unsigned *left; /* a bit an element of C: see tsr_residue_levels */
+    size_t left_bytes;
+    int8_t *proving_a, *proving_b;
     int8_t *planes_a, *planes_b, *planes_c;
     void *products;
     size_t bytes;
@@ -97,8 +123,10 @@ Places places_of(void *workspace, const Sizes &s, int planes, bool proves) {
     p.levels = p.levels_b + columns;
     p.cleared_bytes = (size_t)(2 * (rows + columns) + s.blocks) * sizeof(unsigned);
     p.open = take<unsigned>(base, &at, s.blocks);
-    p.magnitudes_a = take<int8_t>(base, &at, proves ? s.rows_a * s.depth : 0);
-    p.magnitudes_b = take<int8_t>(base, &at, proves ? s.rows_b * s.depth : 0);
+    p.left_bytes = proves ? (size_t)(s.rows_a * s.rows_b / 8) : 0;
+    p.left = take<unsigned>(base, &at, (int64_t)(p.left_bytes / sizeof(unsigned)));
+    p.proving_a = take<int8_t>(base, &at, proves ? s.rows_a * s.depth : 0);
+    p.proving_b = take<int8_t>(base, &at, proves ? s.rows_b * s.depth : 0);
     p.planes_a = take<int8_t>(base, &at, planes * s.rows_a * s.depth);
     p.planes_b = take<int8_t>(base, &at, planes * s.rows_b * s.depth);
     p.planes_c = take<int8_t>(base, &at, planes * s.rows_a * s.rows_b);
@@ -144,7 +172,7 @@ template <typename T, int COUNT> tsr_status multiply_level(const Run<T> &r, int 
     return exact::combine_launch<T, COUNT>(r.stream, r.c, level);
 }
 
-/* Looks at all lines, and converts them for level 0. */
+/* Looks at all lines, and converts them for level 0, unless they are not likely to be wanted there. */
 template <typename T, int COUNT> tsr_status look(const Run<T> &r) {
     dim3 rows, columns, tiles;
     TSR_TRY(tsr_cuda_grid(1, r.s.m, 1, 1, &rows));
@@ -153,31 +181,45 @@ template <typename T, int COUNT> tsr_status look(const Run<T> &r) {
     TSR_TRY(TSR_LAUNCH((exact::look_at_rows<T, COUNT>), rows, exact::THREADS, 0, r.stream, r.a));
     TSR_TRY(TSR_LAUNCH((exact::look_at_columns<T>), tiles, exact::THREADS, 0, r.stream, r.b));
     TSR_TRY(TSR_LAUNCH((exact::prove_columns<T>), columns, exact::THREADS, 0, r.stream, r.b));
-    return TSR_LAUNCH((exact::convert_columns<T, COUNT>), tiles, exact::THREADS, 0, r.stream, r.b, 0);
+    return TSR_LAUNCH((exact::convert_columns<T, COUNT>), tiles, exact::THREADS, 0, r.stream, r.b, exact::FIRST, 0);
 }
 
-/* Decides which level each block needs. */
+/* Decides which level each block needs, as far as magnitudes tell. */
 template <typename T> tsr_status decide(const Run<T> &r) {
     constexpr int threads = 256;
     dim3 grid;
     TSR_TRY(tsr_cuda_grid(1, r.s.blocks, 1, threads, &grid));
-    const tsr_residue_args args = products_of(r, 1, r.p.magnitudes_a, r.p.magnitudes_b, r.p.open, OPEN);
+    const tsr_residue_args args = products_of(r, 1, r.p.proving_a, r.p.proving_b, r.p.open, OPEN);
+    TSR_TRY(TSR_CUDA(cudaMemsetAsync(r.p.left, 0, r.p.left_bytes, tsr_cuda_stream(r.stream))));
     TSR_TRY(TSR_LAUNCH(open_blocks, grid, threads, 0, r.stream, r.p.open, r.s.across, r.s.blocks, r.p.rough_a,
                        r.p.rough_b));
     TSR_TRY(tsr_residue_levels(r.device, r.stream, &args, r.p.proof_a, r.p.proof_b,
-                               tsr_exact_allowed(exact::TYPE<T>, r.s.k), r.p.levels));
-    return TSR_LAUNCH(note_levels, grid, threads, 0, r.stream, r.p.levels, r.s.across, r.s.blocks, r.p.levels_a,
-                      r.p.levels_b);
+                               tsr_exact_allowed(exact::TYPE<T>, r.s.k), r.p.levels, r.p.left));
+    return TSR_LAUNCH(note_levels, grid, threads, 0, r.stream, r.p.levels, r.s.across, r.s.blocks, r.p.rough_a,
+                      r.p.rough_b, r.p.levels_a, r.p.levels_b);
 }
 
-template <typename T, int COUNT> tsr_status make_level(const Run<T> &r, int level) {
-    Operand<T> a = r.a, b = r.b;
+/* Decides for blocks that are open for the last level, from patterns. */
+template <typename T> tsr_status decide_last(const Run<T> &r) {
+    constexpr int threads = 256;
+    dim3 grid;
+    TSR_TRY(tsr_cuda_grid(1, r.s.blocks, 1, threads / 32, &grid));
+    const tsr_residue_args args = products_of(r, 1, r.p.proving_a, r.p.proving_b, r.p.levels, OPEN_LAST);
+    TSR_TRY(tsr_residue_meetings(r.device, r.stream, &args, r.p.left));
+    return TSR_LAUNCH(settle_blocks, grid, threads, 0, r.stream, r.p.levels, r.s.across, r.s.blocks, r.p.left);
+}
+
+/* Of what waited, and above level 0 of all that is wanted there. */
+template <typename T, int COUNT> tsr_status convert(const Run<T> &r, int level) {
     dim3 rows, tiles;
-    a.magnitudes = b.magnitudes = nullptr;
-    TSR_TRY(tsr_cuda_grid(1, r.s.m, 1, 1, &rows));
-    TSR_TRY(tsr_cuda_grid(r.s.depth, r.s.n, TSR_EXACT_PART, exact::COLUMNS, &tiles));
-    TSR_TRY(TSR_LAUNCH((exact::convert_rows<T, COUNT>), rows, exact::THREADS, 0, r.stream, a, level));
-    TSR_TRY(TSR_LAUNCH((exact::convert_columns<T, COUNT>), tiles, exact::THREADS, 0, r.stream, b, level));
+    TSR_TRY(exact::small_grid(1, r.s.m, 1, 1, &rows));
+    TSR_TRY(exact::small_grid(r.s.depth, r.s.n, TSR_EXACT_PART, exact::COLUMNS, &tiles));
+    TSR_TRY(TSR_LAUNCH((exact::convert_rows<T, COUNT>), rows, exact::THREADS, 0, r.stream, r.a, level));
+    return TSR_LAUNCH((exact::convert_columns<T, COUNT>), tiles, exact::THREADS, 0, r.stream, r.b, exact::LATER, level);
+}
+template <typename T, int COUNT> tsr_status make_level(const Run<T> &r, int level) {
+    TSR_TRY((convert<T, COUNT>(r, level)));
+    if (level == TSR_EXACT_LAST) TSR_TRY(decide_last(r));
     return multiply_level<T, COUNT>(r, level);
 }
 
@@ -186,9 +228,9 @@ template <typename T> tsr_status make(const Run<T> &r) {
     static_assert(TSR_EXACT_LEVELS == 3);
     TSR_TRY(TSR_CUDA(cudaMemsetAsync(r.p.rough_a, 0, r.p.cleared_bytes, tsr_cuda_stream(r.stream))));
     TSR_TRY((look<T, COUNT>(r)));
-    if (r.proves) TSR_TRY(decide(r));
-    TSR_TRY((multiply_level<T, COUNT>(r, 0)));
-    if (!r.proves) return TSR_OK;
+    if (!r.proves) return multiply_level<T, COUNT>(r, 0);
+    TSR_TRY(decide(r));
+    TSR_TRY((make_level<T, COUNT>(r, 0)));
     TSR_TRY((make_level<T, COUNT + 1>(r, 1)));
     TSR_TRY((make_level<T, COUNT + 2>(r, 2)));
     return exact::loop_launch<T>(r.stream, r.a, r.b, r.c);
@@ -214,6 +256,7 @@ template <typename T> Operand<T> operand_of(const T *data, int64_t ld, int64_t l
     x.depth = s.depth;
     for (int level = 0; level < TSR_EXACT_LEVELS; level++)
         x.limits[level] = tsr_exact_limit(tsr_exact_moduli(exact::TYPE<T>, level));
+    x.tolerance = tsr_exact_tolerance(tsr_exact_allowed(exact::TYPE<T>, s.k));
     return x;
 }
 
@@ -223,19 +266,19 @@ tsr_status launch_block(tsr_device *device, tsr_stream *stream, const tsr_gemm_a
     r.p = places_of(args->workspace, r.s, planes_of<T>(PROVES), PROVES);
     r.a = operand_of((const T *)args->a, args->lda, args->m, r.s, r.s.rows_a);
     r.a.proof = r.p.proof_a;
-    r.a.magnitudes = PROVES ? r.p.magnitudes_a : nullptr;
+    r.a.proving = PROVES ? r.p.proving_a : nullptr;
     r.a.planes = r.p.planes_a;
     r.a.rough = r.p.rough_a;
     r.a.levels = r.p.levels_a;
     r.b = operand_of((const T *)args->b, args->ldb, args->n, r.s, r.s.rows_b);
     r.b.parts = r.p.parts_b;
     r.b.proof = r.p.proof_b;
-    r.b.magnitudes = PROVES ? r.p.magnitudes_b : nullptr;
+    r.b.proving = PROVES ? r.p.proving_b : nullptr;
     r.b.planes = r.p.planes_b;
     r.b.rough = r.p.rough_b;
     r.b.levels = r.p.levels_b;
     r.c = {(T *)args->c, args->ldc,   args->m,     args->n,    args->accumulate, r.p.planes_c, r.s.rows_a,
-           r.s.rows_b,   r.p.proof_a, r.p.proof_b, r.p.levels, r.s.across,       PROVES};
+           r.s.rows_b,   r.p.proof_a, r.p.proof_b, r.p.levels, r.s.across,       r.p.left,     PROVES};
     return make(r);
 }
 

@@ -1,7 +1,8 @@
-/* `exact` as measurements want it. */
+/* `exact` as measurements and tests want it. */
 #ifndef TSR_KERNELS_GEMM_EXACT_EXACT_H
 #define TSR_KERNELS_GEMM_EXACT_EXACT_H
 
+#include "kernels/gemm/exact/exact_rules.h"
 #include "kernels/gemm/gemm.h"
 
 #ifdef __cplusplus
@@ -11,6 +12,15 @@ extern "C" {
 /* All blocks at level 0, whatever their error, Inf and NaN: no kernel of the registry. */
 extern const tsr_gemm_kernel tsr_gemm_unproved_f32;
 extern const tsr_gemm_kernel tsr_gemm_unproved_f64;
+
+/* How many blocks of C, of each range of k, took which level or the loop, and how many elements of the others were left
+ * to it. */
+typedef struct {
+    int64_t blocks[TSR_EXACT_LEVELS + 1], left;
+} tsr_exact_census;
+
+/* The CPU's `exact` for f32 or f64, and what it took, which is what all devices take. */
+tsr_status tsr_exact_count(const tsr_gemm_args *args, tsr_dtype type, tsr_exact_census *census);
 
 #ifdef __cplusplus
 }

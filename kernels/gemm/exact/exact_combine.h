@@ -18,7 +18,8 @@ template <typename T> struct Target {
     const tsr_exact_proof *proof_a, *proof_b;
     const unsigned *levels; /* of blocks of TSR_EXACT_BLOCK, `across` a row of them */
     int across;
-    bool proved; /* else all are of level 0 */
+    const unsigned *left; /* elements that are left to the loop: see tsr_residue_levels */
+    bool proved;          /* else all are of level 0, and none is left */
 
     __device__ __forceinline__ int level_at(int64_t row, int64_t col) const {
         return proved ? (int)levels[row / TSR_EXACT_BLOCK * across + col / TSR_EXACT_BLOCK] : 0;
@@ -59,12 +60,15 @@ __device__ __forceinline__ void combine_four(const Target<T> &t, int64_t row, in
 #pragma unroll
     for (int w = 0; w < WORDS; w++) transpose(words[w]);
     const int shift = t.proof_a[row].shifts[level];
+    unsigned left = 0; /* at the last level alone */
+    if constexpr (COUNT == tsr_exact_moduli(TYPE<T>, TSR_EXACT_LAST))
+        left = t.left[row * (t.columns / 32) + col / 32] >> col % 32;
 #pragma unroll
     for (int e = 0; e < 4; e++) {
         unsigned r[WORDS];
 #pragma unroll
         for (int w = 0; w < WORDS; w++) r[w] = words[w][e];
-        if (col + e < t.n)
+        if (col + e < t.n && !(left >> e & 1))
             put(t, row, col + e, (T)value_of<TYPE<T>>(integer_from<COUNT>(r), shift, t.proof_b[col + e].shifts[level]));
     }
 }
@@ -78,7 +82,7 @@ template <typename T, int COUNT> __global__ void __launch_bounds__(ACROSS *DOWN)
 
 template <typename T, int COUNT> tsr_status combine_launch(tsr_stream *stream, const Target<T> &t, int level) {
     dim3 grid;
-    TSR_TRY(tsr_cuda_grid(t.m, t.n, DOWN, 4 * ACROSS, &grid));
+    TSR_TRY(small_grid(t.m, t.n, DOWN, 4 * ACROSS, &grid));
     return TSR_LAUNCH((combine<T, COUNT>), grid, ACROSS * DOWN, 0, stream, t, level);
 }
 
@@ -123,10 +127,59 @@ __global__ void __launch_bounds__(256) loop(const Operand<T> a, const Operand<T>
             if (t.level_at(row, col) == TSR_EXACT_LOOP) loop_tile(a, b, t, row, col);
 }
 
+/* A warp makes an element of which pairs that meet are finite. */
+template <typename T>
+__device__ __forceinline__ T sum_of_pairs(const Operand<T> &a, const Operand<T> &b, int64_t row, int64_t col) {
+    const int lane = (int)threadIdx.x % 32;
+    double sum = 0;
+    for (int64_t l0 = 0; l0 < a.k; l0 += 32) {
+        const int64_t l = l0 + lane;
+        const double x = l < a.k ? (double)a.data[row * a.ld + l] : 0;
+        const double y = x != 0 ? (double)b.data[l * b.ld + col] : 0;
+        unsigned meet = __ballot_sync(0xffffffffu, x != 0 && y != 0);
+        for (; meet; meet &= meet - 1) {
+            const int from = __ffs((int)meet) - 1;
+            sum = __fma_rn(__shfl_sync(0xffffffffu, x, from), __shfl_sync(0xffffffffu, y, from), sum);
+        }
+    }
+    return (T)sum;
+}
+
+/* A block takes a block of C: a list of the elements that are left, then a warp each. */
+template <typename T>
+__global__ void __launch_bounds__(THREADS) loop_left(const Operand<T> a, const Operand<T> b, const Target<T> t) {
+    constexpr int WORDS = TSR_EXACT_BLOCK / 32; /* of a row of a block */
+    __shared__ unsigned count;
+    __shared__ int list[TSR_EXACT_LEFT_MOST]; /* row · TSR_EXACT_BLOCK + column */
+    const int blocks = (int)(t.rows / TSR_EXACT_BLOCK) * t.across;
+    for (int at = (int)blockIdx.x; at < blocks; at += (int)gridDim.x) {
+        if (t.levels[at] != TSR_EXACT_LAST) continue;
+        const int64_t row0 = (int64_t)(at / t.across) * TSR_EXACT_BLOCK,
+                      col0 = (int64_t)(at % t.across) * TSR_EXACT_BLOCK;
+        if (threadIdx.x == 0) count = 0;
+        __syncthreads();
+        for (int i = (int)threadIdx.x; i < TSR_EXACT_BLOCK * WORDS; i += THREADS) {
+            unsigned left = t.left[(row0 + i / WORDS) * (t.columns / 32) + col0 / 32 + i % WORDS];
+            for (; left; left &= left - 1)
+                list[atomicAdd(&count, 1u)] = i / WORDS * TSR_EXACT_BLOCK + i % WORDS * 32 + __ffs((int)left) - 1;
+        }
+        __syncthreads();
+        for (unsigned i = threadIdx.x / 32; i < count; i += WARPS) {
+            const int64_t row = row0 + list[i] / TSR_EXACT_BLOCK, col = col0 + list[i] % TSR_EXACT_BLOCK;
+            const T value = sum_of_pairs(a, b, row, col);
+            if (threadIdx.x % 32 == 0) put(t, row, col, value);
+        }
+        __syncthreads();
+    }
+}
+
+/* Blocks of which no level is proved, and what is left of those of the last one. */
 template <typename T>
 tsr_status loop_launch(tsr_stream *stream, const Operand<T> &a, const Operand<T> &b, const Target<T> &t) {
-    dim3 grid;
-    TSR_TRY(tsr_cuda_grid(t.m, t.n, LOOP_TILE, LOOP_TILE, &grid));
+    dim3 grid, blocks;
+    TSR_TRY(small_grid(t.m, t.n, LOOP_TILE, LOOP_TILE, &grid));
+    TSR_TRY(small_grid(1, t.rows / TSR_EXACT_BLOCK * t.across, 1, 1, &blocks));
+    TSR_TRY(TSR_LAUNCH((loop_left<T>), blocks, THREADS, 0, stream, a, b, t));
     return TSR_LAUNCH((loop<T>), grid, 256, 0, stream, a, b, t);
 }
 

@@ -12,8 +12,19 @@ namespace exact {
 constexpr int THREADS = 256, WARPS = THREADS / 32;
 constexpr int PART = TSR_EXACT_PART;
 constexpr int PARTS_MOST = TSR_EXACT_RANGE / PART;
-constexpr int COLUMNS = 32; /* of B, that a block turns */
+constexpr int COLUMNS = 32;                   /* of B, that a block turns */
+constexpr unsigned LOSES = 1, UNPROVABLE = 2; /* what a block's lines are like, some of them */
 static_assert(PART == 4 * 32, "a warp takes a part");
+
+/* A grid for kernels that stride over the rest, and find little to do in most of it: blocks that leave at once take
+ * their time, too. */
+static inline tsr_status small_grid(int64_t rows, int64_t cols, int64_t height, int64_t width, dim3 *grid) {
+    constexpr unsigned MOST = 4096;
+    TSR_TRY(tsr_cuda_grid(rows, cols, height, width, grid));
+    grid->x = tsr_min(grid->x, MOST);
+    grid->y = tsr_min(grid->y, tsr_max(1u, MOST / grid->x));
+    return TSR_OK;
+}
 
 /* Lines of an operand within a range: rows of A, m × k, or columns of B, k × n. */
 template <typename T> struct Operand {
@@ -22,9 +33,10 @@ template <typename T> struct Operand {
     int64_t rows, depth;    /* of a plane, in lines and bytes */
     tsr_exact_line *parts;  /* [part][line], of columns */
     tsr_exact_proof *proof; /* [line] */
-    int8_t *magnitudes;     /* rows × depth, or NULL */
+    int8_t *proving;        /* rows × depth: magnitudes, then patterns; or NULL */
+    double tolerance;       /* of patterns */
     int8_t *planes;         /* COUNT × rows × depth */
-    unsigned *rough;        /* [line / TSR_EXACT_BLOCK]: not 0 where a line loses something at level 0; or NULL */
+    unsigned *rough;        /* [line / TSR_EXACT_BLOCK]: LOSES where a line loses something at level 0; or NULL */
     const unsigned *levels; /* [line / TSR_EXACT_BLOCK]: bits of the levels at which its lines are wanted */
     tsr_exact_natural limits[TSR_EXACT_LEVELS];
 };
@@ -98,7 +110,8 @@ __device__ __forceinline__ tsr_exact_line line_of(const tsr_exact_line *parts, i
 template <typename T> __device__ __forceinline__ void keep_proof(const Operand<T> &x, int64_t at, tsr_exact_line line) {
     const tsr_exact_proof proof = tsr_exact_prove(TYPE<T>, line, x.limits);
     x.proof[at] = proof;
-    if (x.rough && proof.errors[0] != 0) atomicOr(x.rough + at / TSR_EXACT_BLOCK, 1u);
+    if (x.rough && proof.errors[0] != 0)
+        atomicOr(x.rough + at / TSR_EXACT_BLOCK, tsr_exact_unprovable(&proof) ? LOSES | UNPROVABLE : LOSES);
 }
 
 /* ---- four elements --------------------------------------------------------------------------- */
@@ -109,11 +122,10 @@ template <typename T> __device__ __forceinline__ void load_four(const T *line, i
     for (int e = 0; e < 4; e++) x[e] = l0 + e < k ? line[l0 + e] : (T)0;
 }
 
-/* To the planes at `to`, and magnitudes to `to` of theirs, if wanted. */
+/* To the planes at `to`. */
 template <typename T, int COUNT>
-__device__ __forceinline__ void store_four(const Operand<T> &x, const T (&value)[4], const tsr_exact_proof &proof,
-                                           int level, int64_t to) {
-    const double scale = tsr_exact_power(proof.shifts[level]);
+__device__ __forceinline__ void store_planes(const Operand<T> &x, const T (&value)[4], int shift, int64_t to) {
+    const double scale = tsr_exact_power(shift);
     unsigned low[4], high[4];
 #pragma unroll
     for (int e = 0; e < 4; e++) integer_of((double)value[e], scale, low + e, high + e);
@@ -121,22 +133,62 @@ __device__ __forceinline__ void store_four(const Operand<T> &x, const T (&value)
 #pragma unroll
     for (int i = 0; i < COUNT; i++)
         __stcs(reinterpret_cast<unsigned *>(x.planes + i * plane_bytes + to), residue_word<COUNT>(low, high, i));
-    if (!x.magnitudes) return;
-    const double small = tsr_exact_magnitude_scale(TYPE<T>, proof.exponent, proof.grain);
+}
+/* The byte that an element has in the product that proves COUNT planes. */
+template <typename T, int COUNT>
+__device__ __forceinline__ unsigned proving_byte(const Operand<T> &x, double value, const tsr_exact_proof &proof) {
+    if constexpr (COUNT == tsr_exact_moduli(TYPE<T>, TSR_EXACT_LAST))
+        return (unsigned)tsr_exact_pattern(value, tsr_exact_power(proof.shifts[TSR_EXACT_LAST]), x.tolerance);
+    return (unsigned)tsr_exact_magnitude(value, tsr_exact_magnitude_scale(TYPE<T>, proof.exponent, proof.grain));
+}
+template <typename T, int COUNT>
+__device__ __forceinline__ void store_proving(const Operand<T> &x, const T (&value)[4], const tsr_exact_proof &proof,
+                                              int64_t to) {
     unsigned word = 0;
 #pragma unroll
-    for (int e = 0; e < 4; e++) word |= (unsigned)tsr_exact_magnitude((double)value[e], small) << 8 * e;
-    __stcs(reinterpret_cast<unsigned *>(x.magnitudes + to), word);
+    for (int e = 0; e < 4; e++) word |= proving_byte<T, COUNT>(x, (double)value[e], proof) << 8 * e;
+    __stcs(reinterpret_cast<unsigned *>(x.proving + to), word);
+}
+
+/* Whether a line waits for its level 0 until it is known to be wanted there: times a line like it, an element would
+ * miss the bound. Which lines wait changes no bit of C. */
+template <typename T> __device__ __forceinline__ bool waits(const Operand<T> &x, const tsr_exact_proof &proof) {
+    const double k = (double)x.k, met = 4 * proof.half * proof.half / k;
+    const double error = proof.errors[0] * (2 * proof.half + 0.25 * k * proof.errors[0]);
+    return x.proving && !(error <= tsr_exact_allowed(TYPE<T>, x.k) * met);
+}
+
+/* What becomes of a line. */
+enum Purpose {
+    FIRST, /* magnitudes, if wanted, and planes of level 0, unless the line waits */
+    LATER  /* planes of a level at which it is wanted and has none; with the last ones patterns */
+};
+template <typename T>
+__device__ __forceinline__ bool wants_planes(const Operand<T> &x, int64_t line, const tsr_exact_proof &proof,
+                                             Purpose purpose, int level) {
+    if (purpose == FIRST) return !waits(x, proof);
+    return (x.levels[line / TSR_EXACT_BLOCK] >> level & 1) && (level > 0 || waits(x, proof));
+}
+
+/* Of a line whose planes are wanted, or are not. */
+template <typename T>
+__device__ __forceinline__ bool wants_proving(const Operand<T> &x, bool planes, Purpose purpose, int level) {
+    return x.proving && (purpose == FIRST || (planes && level == TSR_EXACT_LAST));
 }
 
 template <typename T, int COUNT>
-__device__ __forceinline__ void convert_row(const Operand<T> &x, int64_t row, const tsr_exact_proof &proof, int level) {
+__device__ __forceinline__ void convert_row(const Operand<T> &x, int64_t row, const tsr_exact_proof &proof,
+                                            Purpose purpose, int level) {
     const int lane = (int)threadIdx.x % 32;
+    const bool planes = wants_planes(x, row, proof, purpose, level);
+    const bool proving = wants_proving(x, planes, purpose, level);
+    if (!planes && !proving) return;
     for (int part = (int)threadIdx.x / 32; part < x.depth / PART; part += WARPS) {
-        const int64_t l0 = (int64_t)part * PART + 4 * lane;
+        const int64_t l0 = (int64_t)part * PART + 4 * lane, to = row * x.depth + l0;
         T value[4];
         load_four(x.data + row * x.ld, l0, x.k, value);
-        store_four<T, COUNT>(x, value, proof, level, row * x.depth + l0);
+        if (planes) store_planes<T, COUNT>(x, value, proof.shifts[level], to);
+        if (proving) store_proving<T, COUNT>(x, value, proof, to);
     }
 }
 
@@ -164,18 +216,17 @@ template <typename T, int COUNT> __device__ __forceinline__ void look_at_row(con
         }
     }
     __syncthreads();
-    convert_row<T, COUNT>(x, row, proof, 0);
+    convert_row<T, COUNT>(x, row, proof, FIRST, 0);
     __syncthreads();
 }
 template <typename T, int COUNT> __global__ void __launch_bounds__(THREADS) look_at_rows(const Operand<T> x) {
     for (int64_t row = blockIdx.x; row < x.lines; row += gridDim.x) look_at_row<T, COUNT>(x, row);
 }
 
-/* Converts rows that are wanted at a higher level. */
 template <typename T, int COUNT>
 __global__ void __launch_bounds__(THREADS) convert_rows(const Operand<T> x, int level) {
     for (int64_t row = blockIdx.x; row < x.lines; row += gridDim.x)
-        if (x.levels[row / TSR_EXACT_BLOCK] >> level & 1) convert_row<T, COUNT>(x, row, x.proof[row], level);
+        convert_row<T, COUNT>(x, row, x.proof[row], LATER, level);
 }
 
 /* ---- columns of B ---------------------------------------------------------------------------- */
@@ -218,7 +269,8 @@ template <typename T> __global__ void __launch_bounds__(THREADS) prove_columns(c
 
 /* A block turns a part of COLUMNS columns in shared memory, and converts it. */
 template <typename T, int COUNT>
-__device__ __forceinline__ void convert_tile(const Operand<T> &x, int64_t first, int64_t part, int level) {
+__device__ __forceinline__ void convert_tile(const Operand<T> &x, int64_t first, int64_t part, Purpose purpose,
+                                             int level) {
     __shared__ T turned[COLUMNS][PART + 1];
     const int c = (int)threadIdx.x % COLUMNS, warp = (int)threadIdx.x / COLUMNS;
     const int lane = (int)threadIdx.x % 32;
@@ -230,10 +282,14 @@ __device__ __forceinline__ void convert_tile(const Operand<T> &x, int64_t first,
     }
     __syncthreads();
     for (int column = warp; column < COLUMNS && first + column < x.lines; column += WARPS) {
+        const tsr_exact_proof &proof = x.proof[first + column];
+        const int64_t to = (first + column) * x.depth + l0 + 4 * lane;
         T value[4];
 #pragma unroll
         for (int e = 0; e < 4; e++) value[e] = turned[column][4 * lane + e];
-        store_four<T, COUNT>(x, value, x.proof[first + column], level, (first + column) * x.depth + l0 + 4 * lane);
+        const bool planes = wants_planes(x, first + column, proof, purpose, level);
+        if (planes) store_planes<T, COUNT>(x, value, proof.shifts[level], to);
+        if (wants_proving(x, planes, purpose, level)) store_proving<T, COUNT>(x, value, proof, to);
     }
     __syncthreads();
 }
@@ -247,11 +303,15 @@ template <typename T, typename Work> __device__ __forceinline__ void for_tiles(c
 template <typename T> __global__ void __launch_bounds__(THREADS, 3) look_at_columns(const Operand<T> x) {
     for_tiles(x, [&x](int64_t first, int64_t part) { look_at_tile(x, first, part); });
 }
-/* Above level 0 those that are wanted. */
 template <typename T, int COUNT>
-__global__ void __launch_bounds__(THREADS) convert_columns(const Operand<T> x, int level) {
-    for_tiles(x, [&x, level](int64_t first, int64_t part) {
-        if (level == 0 || x.levels[first / TSR_EXACT_BLOCK] >> level & 1) convert_tile<T, COUNT>(x, first, part, level);
+__global__ void __launch_bounds__(THREADS) convert_columns(const Operand<T> x, Purpose purpose, int level) {
+    for_tiles(x, [&x, purpose, level](int64_t first, int64_t part) {
+        bool any = purpose == FIRST;
+        if (!any && x.levels[first / TSR_EXACT_BLOCK] >> level & 1) {
+            const int64_t own = first + threadIdx.x % COLUMNS;
+            any = __any_sync(0xffffffffu, own < x.lines && wants_planes(x, own, x.proof[own], purpose, level));
+        }
+        if (any) convert_tile<T, COUNT>(x, first, part, purpose, level);
     });
 }
 

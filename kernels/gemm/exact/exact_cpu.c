@@ -8,7 +8,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
-#include "kernels/gemm/exact/exact_rules.h"
+#include "kernels/gemm/exact/exact.h"
 #include "kernels/gemm/registry.h"
 
 enum { BLOCK = TSR_EXACT_BLOCK, DEPTH = 128, THREADS_MAX = 64 };
@@ -16,9 +16,11 @@ enum { BLOCK = TSR_EXACT_BLOCK, DEPTH = 128, THREADS_MAX = 64 };
 /* A thread's memory. */
 typedef struct {
     int64_t a[BLOCK][DEPTH], b[BLOCK][DEPTH]; /* integers of a step; of B, columns */
-    uint8_t met_a[BLOCK][DEPTH], met_b[BLOCK][DEPTH];
+    uint8_t bytes_a[BLOCK][DEPTH], bytes_b[BLOCK][DEPTH];
     tsr_exact_integer sums[BLOCK][BLOCK];
-    int32_t met[BLOCK][BLOCK]; /* products of magnitudes */
+    int32_t met[BLOCK][BLOCK]; /* products of bytes: of magnitudes, or patterns */
+    bool left[BLOCK][BLOCK];   /* elements for which no level is proved */
+    int left_count;
 } bench;
 
 /* A range of a product. */
@@ -28,11 +30,12 @@ typedef struct {
     int64_t l0, depth;
     bool accumulate;
     tsr_exact_natural limits[TSR_EXACT_LEVELS];
-    double allowed;
+    double allowed, tolerance;
     tsr_exact_proof *rows, *columns; /* m, n */
     bench *benches;
     atomic_int threads;
-    atomic_long next; /* line, or block */
+    atomic_long next;                               /* line, or block */
+    atomic_long blocks[TSR_EXACT_LEVELS + 1], left; /* see tsr_exact_census */
 } range;
 
 static double element_at(const range *r, const void *from, int64_t index) {
@@ -89,38 +92,83 @@ typedef struct {
     int rows, columns;
 } place;
 
+/* Bytes that an element stands for in a proof, and the scale of its line for it. */
+typedef struct {
+    double (*scale)(const range *r, const tsr_exact_proof *line);
+    int (*byte)(const range *r, double value, double scale);
+} proof_bytes;
+
 static double magnitude_scale(const range *r, const tsr_exact_proof *line) {
     return tsr_exact_magnitude_scale(r->type, line->exponent, line->grain);
 }
+static int magnitude_of(const range *r, double value, double scale) {
+    (void)r;
+    return tsr_exact_magnitude(value, scale);
+}
+static double pattern_scale(const range *r, const tsr_exact_proof *line) {
+    (void)r;
+    return tsr_exact_power(line->shifts[TSR_EXACT_LAST]);
+}
+static int pattern_of(const range *r, double value, double scale) {
+    return tsr_exact_pattern(value, scale, r->tolerance);
+}
+static const proof_bytes magnitudes = {magnitude_scale, magnitude_of}, patterns = {pattern_scale, pattern_of};
 
-/* The level that its elements need. */
-static int level_of(const range *r, place p, bench *own) {
+/* own->met: the product of a block's bytes. */
+static void multiply_bytes(const range *r, place p, bench *own, const proof_bytes *of) {
     memset(own->met, 0, sizeof own->met);
     for (int64_t l0 = 0; l0 < r->depth; l0 += DEPTH) {
         const int depth = (int)tsr_min(DEPTH, r->depth - l0);
         for (int i = 0; i < p.rows; i++) {
-            const double scale = magnitude_scale(r, r->rows + p.i0 + i);
-            for (int l = 0; l < depth; l++)
-                own->met_a[i][l] = (uint8_t)tsr_exact_magnitude(of_a(r, p.i0 + i, l0 + l), scale);
+            const double scale = of->scale(r, r->rows + p.i0 + i);
+            for (int l = 0; l < depth; l++) own->bytes_a[i][l] = (uint8_t)of->byte(r, of_a(r, p.i0 + i, l0 + l), scale);
         }
         for (int j = 0; j < p.columns; j++) {
-            const double scale = magnitude_scale(r, r->columns + p.j0 + j);
-            for (int l = 0; l < depth; l++)
-                own->met_b[j][l] = (uint8_t)tsr_exact_magnitude(of_b(r, l0 + l, p.j0 + j), scale);
+            const double scale = of->scale(r, r->columns + p.j0 + j);
+            for (int l = 0; l < depth; l++) own->bytes_b[j][l] = (uint8_t)of->byte(r, of_b(r, l0 + l, p.j0 + j), scale);
         }
         for (int i = 0; i < p.rows; i++)
             for (int j = 0; j < p.columns; j++) {
                 int32_t sum = 0;
-                for (int l = 0; l < depth; l++) sum += own->met_a[i][l] * own->met_b[j][l];
+                for (int l = 0; l < depth; l++) sum += own->bytes_a[i][l] * own->bytes_b[j][l];
                 own->met[i][j] += sum;
             }
     }
-    int level = 0;
+}
+
+static bool unprovable(const range *r, place p) {
+    bool any = false;
+    for (int i = 0; i < p.rows; i++) any |= tsr_exact_unprovable(r->rows + p.i0 + i);
+    for (int j = 0; j < p.columns; j++) any |= tsr_exact_unprovable(r->columns + p.j0 + j);
+    return any;
+}
+
+/* The level that its elements need, by magnitudes; own->left: those for which these prove none. */
+static int level_by_magnitudes(const range *r, place p, bench *own) {
+    int most = 0;
+    own->left_count = 0;
+    multiply_bytes(r, p, own, &magnitudes);
     for (int i = 0; i < p.rows; i++)
-        for (int j = 0; j < p.columns; j++)
-            level = tsr_max(level, tsr_exact_level(r->rows + p.i0 + i, r->columns + p.j0 + j, r->depth, r->allowed,
-                                                   own->met[i][j]));
-    return level;
+        for (int j = 0; j < p.columns; j++) {
+            const int level =
+                tsr_exact_level(r->rows + p.i0 + i, r->columns + p.j0 + j, r->depth, r->allowed, own->met[i][j]);
+            own->left[i][j] = level == TSR_EXACT_LOOP;
+            own->left_count += own->left[i][j];
+            most = tsr_max(most, level);
+        }
+    return most;
+}
+static int level_of(const range *r, place p, bench *own) {
+    const int level = level_by_magnitudes(r, p, own);
+    if (own->left_count == 0 || unprovable(r, p)) return level;
+    multiply_bytes(r, p, own, &patterns);
+    own->left_count = 0;
+    for (int i = 0; i < p.rows; i++)
+        for (int j = 0; j < p.columns; j++) {
+            own->left[i][j] = own->left[i][j] && !tsr_exact_meets_well(own->met[i][j]);
+            own->left_count += own->left[i][j];
+        }
+    return tsr_exact_settled(own->left_count);
 }
 
 /* Adds a value to C, or stores it. */
@@ -133,6 +181,14 @@ static void put(const range *r, int64_t i, int64_t j, double value) {
         float *c = (float *)r->args->c + at;
         *c = tsr_one_nan_f32(r->accumulate ? *c + (float)value : (float)value);
     }
+}
+
+/* The sum of an element that is left to the loop: over pairs that meet. */
+static double sum_of_pairs(const range *r, int64_t i, int64_t j) {
+    double sum = 0;
+    for (int64_t l = 0; l < r->depth; l++)
+        if (of_a(r, i, l) != 0 && of_b(r, l, j) != 0) sum = fma(of_a(r, i, l), of_b(r, l, j), sum);
+    return sum;
 }
 
 static void make_by_loop(const range *r, place p) {
@@ -166,12 +222,16 @@ static void make_at(const range *r, place p, int level, bench *own) {
     for (int i = 0; i < p.rows; i++)
         for (int j = 0; j < p.columns; j++) {
             const int shifts = r->rows[p.i0 + i].shifts[level] + r->columns[p.j0 + j].shifts[level];
-            put(r, p.i0 + i, p.j0 + j, tsr_exact_value(r->type, own->sums[i][j], shifts));
+            put(r, p.i0 + i, p.j0 + j,
+                own->left[i][j] ? sum_of_pairs(r, p.i0 + i, p.j0 + j)
+                                : tsr_exact_value(r->type, own->sums[i][j], shifts));
         }
 }
 
-static void make_block(const range *r, place p, bench *own) {
+static void make_block(range *r, place p, bench *own) {
     const int level = level_of(r, p, own);
+    atomic_fetch_add(&r->blocks[level], 1);
+    if (level != TSR_EXACT_LOOP) atomic_fetch_add(&r->left, own->left_count);
     if (level == TSR_EXACT_LOOP) make_by_loop(r, p);
     else make_at(r, p, level, own);
 }
@@ -228,7 +288,8 @@ static void clear(const tsr_gemm_args *args, tsr_dtype type) {
         memset((char *)args->c + (size_t)(i * args->ldc) * bytes, 0, (size_t)args->n * bytes);
 }
 
-static tsr_status launch(const tsr_gemm_args *args, tsr_dtype type) {
+/* census: added to; or NULL */
+static tsr_status launch(const tsr_gemm_args *args, tsr_dtype type, tsr_exact_census *census) {
     if (args->k == 0) {
         if (!args->accumulate) clear(args, type);
         return TSR_OK;
@@ -243,22 +304,30 @@ static tsr_status launch(const tsr_gemm_args *args, tsr_dtype type) {
     for (r.l0 = 0; r.l0 < args->k; r.l0 += TSR_EXACT_RANGE) {
         r.depth = tsr_min(TSR_EXACT_RANGE, args->k - r.l0);
         r.allowed = tsr_exact_allowed(type, r.depth);
+        r.tolerance = tsr_exact_tolerance(r.allowed);
         r.accumulate = args->accumulate || r.l0 > 0;
         share(&r, most, prove_lines);
         share(&r, most, make_blocks);
     }
+    for (int level = 0; census && level <= TSR_EXACT_LOOP; level++) census->blocks[level] += r.blocks[level];
+    if (census) census->left += r.left;
     return TSR_OK;
+}
+
+tsr_status tsr_exact_count(const tsr_gemm_args *args, tsr_dtype type, tsr_exact_census *census) {
+    *census = (tsr_exact_census){0};
+    return launch(args, type, census);
 }
 
 static tsr_status launch_f64(tsr_device *device, tsr_stream *stream, const tsr_gemm_args *args) {
     (void)device;
     (void)stream;
-    return launch(args, TSR_F64);
+    return launch(args, TSR_F64, NULL);
 }
 static tsr_status launch_f32(tsr_device *device, tsr_stream *stream, const tsr_gemm_args *args) {
     (void)device;
     (void)stream;
-    return launch(args, TSR_F32);
+    return launch(args, TSR_F32, NULL);
 }
 
 #define EXACT(suffix, code)                                                                                            \

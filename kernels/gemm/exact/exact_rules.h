@@ -8,8 +8,10 @@
  * shift e is the largest for which no sum leaves what the product P of some moduli can tell apart: 2·Σ|a'||b'| < P, by
  * Cauchy and Schwarz. How many moduli, is one of TSR_EXACT_LEVELS levels. It is chosen for a block of C of
  * TSR_EXACT_BLOCK rows and columns, counted from 0, and a range: the least that is proved to keep
- * |ΔC| ≤ f·u·(|A||B|), f = max(4, √k), for each of its elements. Where none is, and where a line has Inf or NaN, v is
- * one loop in the order of l with fused multiply-add in fp64, rounded to C's type. Every NaN is the same one.
+ * |ΔC| ≤ f·u·(|A||B|), f = max(4, √k), for each of its elements, by the product of magnitudes. Where none is, the
+ * product of patterns may prove it for the last level. Elements for which neither proves anything are left to one loop
+ * in the order of l with fused multiply-add in fp64, over pairs without a zero, rounded to C's type. Where they are too
+ * many, or a line has Inf or NaN, the whole block is made by such a loop over all pairs. Every NaN is the same one.
  * Source: Ozaki, Uchino, Imamura, arXiv 2504.08009 (scheme II); docs/exact.md has the proof. */
 #ifndef TSR_KERNELS_GEMM_EXACT_EXACT_RULES_H
 #define TSR_KERNELS_GEMM_EXACT_EXACT_RULES_H
@@ -35,7 +37,9 @@
 #define TSR_EXACT_RANGE 16384
 #define TSR_EXACT_BLOCK 128
 #define TSR_EXACT_LEVELS 3
+#define TSR_EXACT_LAST (TSR_EXACT_LEVELS - 1)
 #define TSR_EXACT_LOOP TSR_EXACT_LEVELS /* the level of a block that is made by the loop */
+#define TSR_EXACT_LEFT_MOST 256         /* elements of a block that are left to the loop one by one */
 #define TSR_EXACT_MODULI_MOST 16
 
 #define TSR_EXACT_WHAT "exact integer products of rounded operands: the same bits everywhere"
@@ -233,13 +237,36 @@ TSR_EXACT bool tsr_exact_holds(double half_a, double error_a, double half_b, dou
     const double err = half_a * error_b + half_b * error_a + 0.25 * (double)k * (error_a * error_b);
     return err <= allowed * (double)met * units;
 }
-/* The level that an element needs. */
+/* The level that an element needs, as far as magnitudes tell; the loop, where they prove none. */
 TSR_EXACT int tsr_exact_level(const tsr_exact_proof *a, const tsr_exact_proof *b, int64_t k, double allowed, int met) {
     for (int level = 0; level < TSR_EXACT_LEVELS; level++)
         if (tsr_exact_holds(a->half, a->errors[level], b->half, b->errors[level], a->unit * b->unit, k, allowed, met))
             return level;
     return TSR_EXACT_LOOP;
 }
+
+/* Whether a line is for the loop, and with it each block that it goes through. */
+TSR_EXACT bool tsr_exact_unprovable(const tsr_exact_proof *line) {
+    return line->errors[TSR_EXACT_LAST] == (double)INFINITY;
+}
+
+/* Patterns, whose products tell for the last level what becomes of the pairs of elements that meet, which are those
+ * without a zero. A pair of zero adds 0 to C, exactly. An element is weak where rounding it to an integer changes it by
+ * more than the tolerance of it. A pair without weak ones errs, relative to itself, by 2·tolerance + tolerance² at
+ * most, which is what may be allowed: so does a sum of such pairs relative to the sum of their sizes. */
+#define TSR_EXACT_WEAK 127 /* the pattern of weak elements; 1 that of the others, 0 that of zeros */
+TSR_EXACT double tsr_exact_tolerance(double allowed) { return 0.5 * allowed * (1 - 0x1p-16); } /* allowed < 2^-16 */
+/* `scale` is 2^shift of the last level. What is scaled is exact, or below 1, and weak. */
+TSR_EXACT int tsr_exact_pattern(double a, double scale, double tolerance) {
+    const double scaled = fabs(a) * scale;
+    if (a == 0) return 0;
+    return fabs(scaled - rint(scaled)) < tolerance * scaled ? 1 : TSR_EXACT_WEAK;
+}
+/* Whether a product of patterns proves the last level: no pair has a weak element. */
+TSR_EXACT bool tsr_exact_meets_well(int patterns) { return patterns < TSR_EXACT_WEAK; }
+
+/* The level of a block for some of whose elements magnitudes prove none, by how many of these patterns leave. */
+TSR_EXACT int tsr_exact_settled(int left) { return left > TSR_EXACT_LEFT_MOST ? TSR_EXACT_LOOP : TSR_EXACT_LAST; }
 
 /* ---- values ---------------------------------------------------------------------------------- */
 

@@ -1,5 +1,5 @@
 /* Operation: C_p = A_p·B_pᵀ for planes of bytes, both K-major, sums exact in int32; of these either the residues modulo
- * each plane's modulus, as bytes, or the levels that blocks of C need (residue_products.h). On devices of sm_90 by
+ * each plane's modulus, as bytes, or what proofs want of them (residue_products.h). On devices of sm_90 by
  * residue_products_hopper.cu, on all others by the kernel here, which is plain.
  * Mapping: blocks of 256 threads stride over tiles of 64 × 64 of all planes, 4 × 4 sums a thread, 16 apart; __dp4a adds
  * four products.
@@ -45,7 +45,7 @@ struct Levels {
     int64_t m, n, k;
     int64_t ld; /* blocks from row to row */
     double allowed;
-    unsigned *needed;
+    unsigned *needed, *left;
 
     __device__ __forceinline__ void put(int, int64_t row, int64_t col, const int (&sum)[EACH][EACH]) const {
         unsigned level = 0;
@@ -55,8 +55,25 @@ struct Levels {
                 if (at_row >= m || at_col >= n) continue;
                 const int own = tsr_exact_level(rows + at_row, columns + at_col, k, allowed, sum[i][j]);
                 level = max(level, (unsigned)own);
+                if (own == TSR_EXACT_LOOP)
+                    atomicOr(left + (at_row * ld * TSR_EXACT_BLOCK + at_col) / 32, 1u << at_col % 32);
             }
         if (level > 0) atomicMax(needed + row / TSR_EXACT_BLOCK * ld + col / TSR_EXACT_BLOCK, level);
+    }
+};
+
+/* Sums to elements that are left no more. */
+struct Meetings {
+    tsr_residue_blocks blocks;
+    unsigned *left;
+
+    __device__ __forceinline__ void put(int, int64_t row, int64_t col, const int (&sum)[EACH][EACH]) const {
+        if (!blocks.wants_block((int)(row / TSR_EXACT_BLOCK), (int)(col / TSR_EXACT_BLOCK))) return;
+        for (int i = 0; i < EACH; i++)
+            for (int j = 0; j < EACH; j++) {
+                const int64_t at = (row + i * ACROSS) * blocks.ld * TSR_EXACT_BLOCK + col + j * ACROSS;
+                if (tsr_exact_meets_well(sum[i][j])) atomicAnd(left + at / 32, ~(1u << at % 32));
+            }
     }
 };
 
@@ -143,13 +160,24 @@ tsr_status tsr_residue_products(tsr_device *, tsr_stream *stream, const tsr_resi
 
 tsr_status tsr_residue_levels(tsr_device *, tsr_stream *stream, const tsr_residue_args *args,
                               const tsr_exact_proof *rows, const tsr_exact_proof *columns, double allowed,
-                              unsigned *needed) {
+                              unsigned *needed, unsigned *left) {
     TSR_TRY(check(args));
 #if defined(TSR_HAVE_HOPPER) && !defined(TSR_EMULATE_CUDA)
     bool hopper = false;
     TSR_TRY(on_hopper(&hopper));
-    if (hopper) return tsr_residue_levels_hopper(stream, args, rows, columns, allowed, needed);
+    if (hopper) return tsr_residue_levels_hopper(stream, args, rows, columns, allowed, needed, left);
 #endif
-    return launch(stream, args,
-                  Levels{rows, columns, args->m, args->n, args->k, args->rows_b / TSR_EXACT_BLOCK, allowed, needed});
+    return launch(
+        stream, args,
+        Levels{rows, columns, args->m, args->n, args->k, args->rows_b / TSR_EXACT_BLOCK, allowed, needed, left});
+}
+
+tsr_status tsr_residue_meetings(tsr_device *, tsr_stream *stream, const tsr_residue_args *args, unsigned *left) {
+    TSR_TRY(check(args));
+#if defined(TSR_HAVE_HOPPER) && !defined(TSR_EMULATE_CUDA)
+    bool hopper = false;
+    TSR_TRY(on_hopper(&hopper));
+    if (hopper) return tsr_residue_meetings_hopper(stream, args, left);
+#endif
+    return launch(stream, args, Meetings{tsr_residue_blocks_of(args), left});
 }

@@ -36,10 +36,14 @@ size_t tsr_residue_workspace(int64_t m, int64_t n);
 tsr_status tsr_residue_products(tsr_device *device, tsr_stream *stream, const tsr_residue_args *args, int8_t *c);
 
 /* Of the one plane of magnitudes (0 … 127): raises needed[block] (as `blocks` is laid out) to the level that any of its
- * elements, within m × n, needs: tsr_exact_level of its row's and column's proof and its sum. */
+ * elements, within m × n, needs: tsr_exact_level of its row's and column's proof and its sum.
+ * left: a bit an element, bit col % 32 of word row · rows_b/32 + col/32. Zeros before; set where that is the loop. */
 tsr_status tsr_residue_levels(tsr_device *device, tsr_stream *stream, const tsr_residue_args *args,
                               const tsr_exact_proof *rows, const tsr_exact_proof *columns, double allowed,
-                              unsigned *needed);
+                              unsigned *needed, unsigned *left);
+
+/* Of the one plane of patterns: clears the bits, of elements of the wanted blocks, of which tsr_exact_meets_well. */
+tsr_status tsr_residue_meetings(tsr_device *device, tsr_stream *stream, const tsr_residue_args *args, unsigned *left);
 
 #ifdef __cplusplus
 }

@@ -1,5 +1,5 @@
 /* Operation: C_p = A_p·B_pᵀ for planes of bytes, both K-major, sums exact in int32; of these either the residues modulo
- * each plane's modulus, as bytes, or the levels that blocks of C need (residue_products.h).
+ * each plane's modulus, as bytes, or what proofs want of them (residue_products.h).
  * Mapping: clusters of two blocks stay on their multiprocessors and walk tiles of 256 × 256, plane after plane. A
  * block makes 128 × 256 of each. One warp asks for panels of 128 along k by tensor copies. Each block brings half of
  * B's panel for both. Two groups of 4 warps multiply, 64 × 256 each. They end a tile one after the other, so that one
@@ -14,73 +14,11 @@
  * planes, 1374 for one, 715 for levels.
  * Reference: PTX ISA 8.0, "Asynchronous Warpgroup Level Matrix Instructions"; Ozaki, Uchino, Imamura, arXiv
  * 2504.08009. */
-#include "kernels/gemm/exact/residue_tiles.h"
-#include "kernels/gemm/hopper/persistent.h"
-#include "kernels/gemm/hopper/tensor_map.h"
+#include "kernels/gemm/exact/residue_proofs_hopper.h"
 
 namespace {
 
-/* a block's tile, and a panel */
-constexpr int M = 128;
-constexpr int N = TSR_EXACT_TILE;
-constexpr int K = TSR_EXACT_DEPTH;
-constexpr int STAGES = 4;
-constexpr int CLUSTER = TSR_EXACT_TILE / M;
-constexpr int GROUPS = 2; /* warpgroups that multiply */
-constexpr int GROUP_ROWS = M / GROUPS;
-constexpr int A_BYTES = M * K, B_BYTES = N * K;
-constexpr int BOX_COLS = 128; /* of a group's part of C, bytes */
-constexpr int BOXES = N / BOX_COLS;
-constexpr int BOX_BYTES = GROUP_ROWS * BOX_COLS;
-constexpr int BAND = 8; /* rows of tiles that clusters walk together */
-
-typedef hopper::Pipeline<STAGES, A_BYTES + B_BYTES, GROUPS * BOXES * BOX_BYTES, CLUSTER> Pipe; /* boxes behind */
-typedef int Sums[N / 2];
-
-/* ---- which tiles, and in which order --------------------------------------------------------- */
-
-/* A list in the workspace: how many tiles follow, and these, row · 2^16 + column. */
-typedef unsigned ListEntry;
-constexpr int LISTERS = 1024;
-constexpr int MOST_TILES = 1 << 16; /* in a row or a column of them */
-
-struct Plan {
-    const ListEntry *list; /* NULL: all tiles are made */
-    int tiles_m, tiles_n;
-    int planes, panels;
-    int workers; /* clusters */
-
-    __device__ __forceinline__ int tiles() const { return list ? (int)*list : tiles_m * tiles_n; }
-};
-
-/* Tiles of all planes, every workers-th by a worker. */
-struct PlaneScheduler {
-    int index, end;
-
-    __device__ __forceinline__ PlaneScheduler(const Plan &p, int worker) : index(worker), end(p.planes * p.tiles()) {}
-    __device__ __forceinline__ bool next(const Plan &p, hopper::WorkTile *work) {
-        if (index >= end) return false;
-        *work = {index, 0, p.panels, -1, -1, false};
-        index += p.workers;
-        return true;
-    }
-    __device__ __forceinline__ bool more(const Plan &) const { return index < end; }
-};
-
-struct Place {
-    int plane, row, col; /* row and column in tiles */
-};
-__device__ __forceinline__ Place place_of(const Plan &p, int index) {
-    const int tiles = p.tiles();
-    const int plane = index / tiles;
-    const int within = index - plane * tiles;
-    if (p.list) {
-        const ListEntry entry = p.list[1 + within];
-        return {plane, (int)(entry >> 16), (int)(entry & (MOST_TILES - 1))};
-    }
-    const hopper::TilePlace place = hopper::tile_at(within, p.tiles_m, p.tiles_n, BAND);
-    return {plane, place.row, place.col};
-}
+using namespace residues;
 
 /* The list of the wanted tiles, in the order of tile_at. One block, whose threads take equal shares one after the
  * other. */
@@ -110,22 +48,7 @@ __global__ void __launch_bounds__(LISTERS)
     if (thread == LISTERS - 1) *list = (ListEntry)before[thread];
 }
 
-/* ---- what becomes of sums -------------------------------------------------------------------- */
-
-struct Work {
-    CUtensorMap map_a, map_b; /* planes one below the other */
-    Plan plan;
-    int rows_a, rows_b; /* of a plane */
-};
-
-/* Where a thread's sums stand (see wgmma_m64n192k16): in this row of its group's and 8 below, from this column on. */
-__device__ __forceinline__ int own_row() { return (int)threadIdx.x % 128 / 32 * 16 + (int)threadIdx.x % 32 / 4; }
-__device__ __forceinline__ int own_col() { return (int)threadIdx.x % 4 * 2; }
-__device__ __forceinline__ int own_group() { return (int)threadIdx.x / 128; }
-/* The row of C, in its plane, where a group's part of a tile begins. */
-__device__ __forceinline__ int group_row(const Place &place) {
-    return (place.row * CLUSTER + (int)hopper::cluster_rank()) * M + own_group() * GROUP_ROWS;
-}
+/* ---- residues -------------------------------------------------------------------------------- */
 
 /* Two bytes of each of two rows, 8 apart, from neighbours in pairs of lanes, make a word each: even lanes get the upper
  * row's, odd ones the lower's. */
@@ -139,7 +62,7 @@ __device__ __forceinline__ unsigned word_of(int a0, int a1, int b0, int b1) {
 
 /* Residues, to C through boxes. */
 struct Residues {
-    struct Work : ::Work {
+    struct Work : residues::Work {
         CUtensorMap map_c; /* planes one below the other */
         tsr_residue_moduli moduli;
     };
@@ -174,70 +97,6 @@ struct Residues {
     }
 };
 
-/* Levels, of the blocks of C. Whether a level serves is asked of all elements of a thread at once; what serves for one
- * level serves for the next. */
-struct Levels {
-    struct Work : ::Work {
-        const tsr_exact_proof *rows, *columns;
-        int64_t k;
-        int m, n;
-        double allowed;
-        unsigned *needed;
-    };
-    static __device__ __forceinline__ void open(const Work &) {}
-    static __device__ __forceinline__ void close() {}
-
-    /* Of the sums of a block's 128 columns, from column `col` on. */
-    static __device__ __forceinline__ bool holds(const Work &w, const int *sum, int row, int col, int level) {
-        bool all = true;
-        double half[2], error[2];
-        double unit[2];
-#pragma unroll
-        for (int i = 0; i < 2; i++) {
-            half[i] = row + 8 * i < w.m ? w.rows[row + 8 * i].half : 0;
-            error[i] = row + 8 * i < w.m ? w.rows[row + 8 * i].errors[level] : 0;
-            unit[i] = row + 8 * i < w.m ? w.rows[row + 8 * i].unit : 0;
-        }
-#pragma unroll
-        for (int j = 0; j < TSR_EXACT_BLOCK / 8; j++)
-#pragma unroll
-            for (int e = 0; e < 2; e++) {
-                const int at = col + 8 * j + e;
-                if (at >= w.n) continue;
-                const double half_b = w.columns[at].half, error_b = w.columns[at].errors[level];
-                const double unit_b = w.columns[at].unit;
-#pragma unroll
-                for (int i = 0; i < 2; i++) {
-                    int met = sum[4 * j + 2 * i + e];
-                    asm volatile("" : "+r"(met)); /* its fp64 value is made here, not kept for the next level */
-                    all &= row + 8 * i >= w.m ||
-                           tsr_exact_holds(half[i], error[i], half_b, error_b, unit[i] * unit_b, w.k, w.allowed, met);
-                }
-            }
-        return all;
-    }
-    static __device__ __forceinline__ void finish(const Work &w, const Pipe &, const Place &place, const Sums &sum) {
-        constexpr int ACROSS = N / TSR_EXACT_BLOCK; /* blocks side by side */
-        const int row = group_row(place);
-#pragma unroll
-        for (int block = 0; block < ACROSS; block++) {
-            const int col = place.col * N + block * TSR_EXACT_BLOCK;
-            unsigned *needed =
-                w.needed + (int64_t)(row / TSR_EXACT_BLOCK) * (w.rows_b / TSR_EXACT_BLOCK) + col / TSR_EXACT_BLOCK;
-            if (row >= w.m || col >= w.n) continue;
-            const unsigned known = *(volatile const unsigned *)needed;
-            unsigned level = known;
-#pragma unroll 1
-            while (level < TSR_EXACT_LEVELS &&
-                   !holds(w, sum + block * (TSR_EXACT_BLOCK / 2), row + own_row(), col + own_col(), (int)level))
-                level++;
-#pragma unroll
-            for (int lane = 16; lane > 0; lane /= 2) level = max(level, __shfl_xor_sync(0xffffffffu, level, lane));
-            if (threadIdx.x % 32 == 0 && level > known) atomicMax(needed, level);
-        }
-    }
-};
-
 /* ---- the kernel as persistent.h wants it ----------------------------------------------------- */
 
 /* What it wants of sums that are never left in parts. */
@@ -257,12 +116,12 @@ __device__ __forceinline__ void take_turn() {
 
 template <typename Epilogue> struct Products : hopper::Persistent<Tile> {
     typedef typename Epilogue::Work Work;
-    typedef ::Pipe Pipe;
-    typedef ::Sums Sums;
+    typedef residues::Pipe Pipe;
+    typedef residues::Sums Sums;
     typedef Pipe::State State;
     typedef PlaneScheduler Scheduler;
     struct Lane {};
-    static constexpr int CLUSTER = ::CLUSTER;
+    static constexpr int CLUSTER = residues::CLUSTER;
     static constexpr int HOLDERS = 128, BARRIER = 3;
     static constexpr int RELEASING = GROUPS * 4 * CLUSTER;
     static constexpr int PRODUCER_REGISTERS = 40;
@@ -383,7 +242,7 @@ tsr_status tsr_residue_products_hopper(tsr_stream *stream, const tsr_residue_arg
 }
 
 tsr_status tsr_residue_levels_hopper(tsr_stream *stream, const tsr_residue_args *args, const tsr_exact_proof *rows,
-                                     const tsr_exact_proof *columns, double allowed, unsigned *needed) {
+                                     const tsr_exact_proof *columns, double allowed, unsigned *needed, unsigned *left) {
     Levels::Work w;
     TSR_TRY(prepare(stream, args, &w));
     w.rows = rows;
@@ -393,5 +252,14 @@ tsr_status tsr_residue_levels_hopper(tsr_stream *stream, const tsr_residue_args 
     w.n = (int)args->n;
     w.allowed = allowed;
     w.needed = needed;
+    w.left = left;
     return launch<Levels>(stream, w);
+}
+
+tsr_status tsr_residue_meetings_hopper(tsr_stream *stream, const tsr_residue_args *args, unsigned *left) {
+    Meetings::Work w;
+    TSR_TRY(prepare(stream, args, &w));
+    w.blocks = tsr_residue_blocks_of(args);
+    w.left = left;
+    return launch<Meetings>(stream, w);
 }

@@ -9,7 +9,8 @@
 /* residue_products_hopper.cu: on a device of sm_90 alone. */
 tsr_status tsr_residue_products_hopper(tsr_stream *stream, const tsr_residue_args *args, int8_t *c);
 tsr_status tsr_residue_levels_hopper(tsr_stream *stream, const tsr_residue_args *args, const tsr_exact_proof *rows,
-                                     const tsr_exact_proof *columns, double allowed, unsigned *needed);
+                                     const tsr_exact_proof *columns, double allowed, unsigned *needed, unsigned *left);
+tsr_status tsr_residue_meetings_hopper(tsr_stream *stream, const tsr_residue_args *args, unsigned *left);
 
 /* For each plane its modulus, and 2^32 / modulus, rounded down. */
 struct tsr_residue_moduli {
@@ -35,14 +36,14 @@ struct tsr_residue_blocks {
     int rows, cols; /* of blocks that C reaches into */
     int ld;         /* blocks from row to row */
 
+    __device__ __forceinline__ bool wants_block(int row, int col) const {
+        return !level || (row < rows && col < cols && level[(int64_t)row * ld + col] == wanted);
+    }
     /* Whether a tile, of two by two, has one. */
     __device__ __forceinline__ bool wants(int tile_row, int tile_col) const {
         constexpr int EACH = TSR_EXACT_TILE / TSR_EXACT_BLOCK;
-        if (!level) return true;
-        for (int i = 0; i < EACH * EACH; i++) {
-            const int row = tile_row * EACH + i / EACH, col = tile_col * EACH + i % EACH;
-            if (row < rows && col < cols && level[(int64_t)row * ld + col] == wanted) return true;
-        }
+        for (int i = 0; i < EACH * EACH; i++)
+            if (wants_block(tile_row * EACH + i / EACH, tile_col * EACH + i % EACH)) return true;
         return false;
     }
 };

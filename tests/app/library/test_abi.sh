@@ -14,10 +14,11 @@ gcc -fpreprocessed -dD -E -P "$header" >"$work/plain.h" 2>/dev/null
     printf '#include <stdio.h>\n#include "%s"\nint main(void) {\n' "$header"
     for struct in tessera_open_options tessera_multiply_options tessera_progress tessera_matrix; do
         awk -v name="$struct" '
-            /^typedef struct \{/ { text = ""; inside = 1; next }
+            /^typedef struct ([a-z_]+ )?\{/ { text = ""; inside = 1; next }
             inside && /^\}/ { inside = 0; if ($0 ~ "^} *" name ";") print text; next }
             inside { text = text $0 "\n" }' "$work/plain.h" | tr '\n' ' ' | tr ';' '\n' |
-            sed -E 's/\(\*([a-z_]+)\)\(.*\)/\1/; s/^ *(const )?[A-Za-z0-9_]+ //; s/\[[0-9]+\]//g; s/\*//g; s/ //g' |
+            sed -E 's/\(\*([a-z_]+)\)\(.*\)/\1/; s/^ *(const )?(struct )?[A-Za-z0-9_]+ //' |
+            sed -E 's/\[[0-9]+\]//g; s/\*//g; s/ //g' |
             tr ',' '\n' | sed '/^$/d' |
             while read -r field; do
                 printf '    printf("%s.%s %%zu\\n", offsetof(%s, %s));\n' "$struct" "$field" "$struct" \

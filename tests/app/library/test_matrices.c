@@ -1,19 +1,10 @@
 /* tessera_multiply_matrices by a program that knows no more than tessera.h: random layouts of small integers, whose
  * products are exact, and what is refused. On any number of ranks. */
-#include "tests/app/library/tessera_check.h"
+#include "tests/app/library/calls.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <unistd.h>
-
-static int rank, ranks;
-static tessera_context *tessera;
-static unsigned long long state = 15;
-
-static int below(int limit) { /* the same on every rank */
-    state = state * 6364136223846793005u + 1442695040888963407u;
-    return (int)((state >> 33) % (unsigned long long)limit);
-}
 
 /* An element of the whole matrix; its imaginary part in complex ones. */
 static int value(int role, int64_t row, int64_t col) { return (int)((row * 31 + col * 17 + role * 5) % 9) - 4; }
@@ -117,7 +108,9 @@ static double of(const matrix *x, int transposed, int64_t i, int64_t l, int part
     return part ? imaginary(x->role, r, c) : value(x->role, r, c);
 }
 
-static void check_product(const matrix *a, const matrix *b, matrix *c, const tessera_multiply_options *o, int64_t k) {
+/* `c0` NULL: it is what C held. */
+static void check_product(const matrix *a, const matrix *b, const matrix *c0, matrix *c,
+                          const tessera_multiply_options *o, int64_t k) {
     const char *type = c->m.type;
     const int complex = reals_of(type) == 2;
     EACH(c, i, j, r, col) {
@@ -133,7 +126,8 @@ static void check_product(const matrix *a, const matrix *b, matrix *c, const tes
         }
         for (int part = 0; part < 1 + complex; part++) {
             const double beta = o->has_beta ? o->beta[0] : 0, found = get(type, at(c, i, j), part);
-            const double right = meant ? o->alpha[0] * sum[part] + beta * old[part] : old[part];
+            const double added = c0 && meant ? of(c0, 0, m, n, part) : old[part];
+            const double right = meant ? o->alpha[0] * sum[part] + beta * added : old[part];
             CHECK(found == right, "%s (%lld, %lld), part %d: %g for %g", type, (long long)r, (long long)col, part,
                   found, right);
         }
@@ -187,6 +181,9 @@ static void check_round(void) {
     matrix a = make(1, type, o.transpose_a ? k : m, o.transpose_a ? m : k, by_columns);
     matrix b = make(2, type, o.transpose_b ? n : k, o.transpose_b ? k : n, by_columns);
     matrix c = make(3, type, m, n, by_columns);
+    matrix c0 = make(4, type, m, n, by_columns);
+    const int beside = o.has_beta && below(2);
+    o.add_matrix = beside ? &c0.m : NULL;
     tessera_record *record;
     const int status = tessera_multiply_matrices(tessera, &a.m, &b.m, &c.m, &o, &record);
     CHECK(status == TESSERA_OK, "%s", tessera_message());
@@ -198,10 +195,13 @@ static void check_round(void) {
     spell(&a);
     spell(&b);
     spell(&c);
-    check_product(&a, &b, &c, &o, k);
+    spell(&c0);
+    check_product(&a, &b, beside ? &c0 : NULL, &c, &o, k);
+    EACH(&c0, i, j, r, col) CHECK(get(type, at(&c0, i, j), 0) == value(4, r, col), "C0 has changed");
     free(a.m.data);
     free(b.m.data);
     free(c.m.data);
+    free(c0.m.data);
 }
 
 /* All in one window that every rank reaches: nothing is moved. */
@@ -391,12 +391,6 @@ static void check_again(void) {
     CHECK(data[2][0] == SIDE, "%g", data[2][0]);
 }
 
-static void fails(const tessera_matrix *a, const tessera_matrix *b, const tessera_matrix *c,
-                  const tessera_multiply_options *o, int expected, const char *says) {
-    const int status = tessera_multiply_matrices(tessera, a, b, c, o, NULL);
-    CHECK(status == expected && strstr(tessera_message(), says), "%d: %s", status, tessera_message());
-}
-
 static void check_refusals(void) {
     double data[64];
     for (int i = 0; i < 64; i++) data[i] = i;
@@ -436,15 +430,23 @@ static void check_refusals(void) {
     fails(&good, &good, &good, &o, TESSERA_ERR_USAGE, "--trials 65");
     o = tessera_multiply_defaults();
     o.add = "c0.h5";
-    fails(&good, &good, &good, &o, TESSERA_ERR_USAGE, "beta scales");
+    fails(&good, &good, &good, &o, TESSERA_ERR_NOT_FOUND, "c0.h5");
+    o.add_matrix = &good;
+    fails(&good, &good, &good, &o, TESSERA_ERR_USAGE, "give one of them");
+    o.add = NULL;
+    bad = good;
+    bad.rows = 5;
+    o.add_matrix = &bad;
+    fails(&good, &good, &good, &o, TESSERA_ERR_SHAPE, "C0");
+    bad.size = 2;
+    fails(&good, &good, &good, &o, TESSERA_ERR_USAGE, "sizeof(tessera_matrix)");
+    o.add_matrix = &good;
+    o.gram = 1;
+    fails(&good, NULL, &good, &o, TESSERA_ERR_USAGE, "C is symmetric, and C0 may not be");
 }
 
 int main(int argc, char **argv) {
-    int granted;
-    MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &granted);
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-    CHECK(tessera_open(MPI_COMM_WORLD, NULL, &tessera) == TESSERA_OK, "%s", tessera_message());
+    begin_calls(&argc, &argv, 15);
     for (int i = 0; i < 60; i++) check_round();
     check_shared();
     check_moves();
@@ -452,7 +454,6 @@ int main(int argc, char **argv) {
     check_cancel();
     check_again();
     check_refusals();
-    tessera_close(tessera);
-    MPI_Finalize();
+    end_calls();
     return 0;
 }

@@ -1,21 +1,12 @@
 /* tessera_multiply_matrices with stacks, Gram matrices, elements of files' types, and names of files, by a program that
  * knows no more than tessera.h. Small integers, whose products are exact. On any number of ranks. */
-#include "tests/app/library/tessera_check.h"
+#include "tests/app/library/calls.h"
 
 #include <stdlib.h>
 
 #ifndef TSR_TEST_DEVICE
 #define TSR_TEST_DEVICE "cpu"
 #endif
-
-static int rank, ranks;
-static tessera_context *tessera;
-static unsigned long long state = 5;
-
-static int below(int limit) { /* the same on every rank */
-    state = state * 6364136223846793005u + 1442695040888963407u;
-    return (int)((state >> 33) % (unsigned long long)limit);
-}
 
 enum { MOST = 4096 };
 
@@ -154,10 +145,55 @@ static void check_gram(void) {
         }
 }
 
-static void fails(const tessera_matrix *a, const tessera_matrix *b, const tessera_matrix *c,
-                  const tessera_multiply_options *o, int expected, const char *says) {
-    const int status = tessera_multiply_matrices(tessera, a, b, c, o, NULL);
-    CHECK(status == expected && strstr(tessera_message(), says), "%d: %s", status, tessera_message());
+/* What C will be, before there is an array for it: of any two stacks, of vectors, and with options. */
+static void check_described(const tessera_matrix *a, const tessera_matrix *b, const tessera_multiply_options *o,
+                            const char *type, int64_t rows, int64_t cols, int stack, int dimensions) {
+    tessera_matrix c = {.size = sizeof c};
+    int found = -1;
+    CHECK_OK(tessera_describe_product(tessera, a, b, o, &c, &found));
+    CHECK(strcmp(c.type, type) == 0, "%s for %s", c.type, type);
+    CHECK(c.rows == rows && c.cols == cols, "%lld x %lld", (long long)c.rows, (long long)c.cols);
+    CHECK(c.stack_dimensions == stack && found == dimensions, "%d, %d", c.stack_dimensions, found);
+    for (int d = 0; d < stack; d++)
+        CHECK(c.stack[d] == (d == 0 ? 3 : 4), "%d: %lld matrices", d, (long long)c.stack[d]);
+}
+
+static void check_descriptions(void) {
+    static const int64_t some[2] = {3, 1}, others[2] = {1, 4};
+    static const int64_t four[1] = {4};
+    double data[MOST] = {0};
+    const tessera_matrix left = make(data, 5, 2, 2, some, 1, 0);
+    tessera_matrix right = make(data, 2, 6, 2, others, 1, 0);
+    tessera_matrix vector = make(data, 2, 1, 0, NULL, 1, 0);
+    tessera_matrix c = {.size = sizeof c.size};
+    tessera_multiply_options o = tessera_multiply_defaults();
+    check_described(&left, &right, NULL, "f64", 5, 6, 2, 4);
+    right.stack_dimensions = 1;
+    right.stack = four;
+    check_described(&left, &right, &o, "f64", 5, 6, 2, 4);
+    o.type = "c64";
+    check_described(&left, &right, &o, "c64", 5, 6, 2, 4);
+    o = tessera_multiply_defaults();
+    o.order = "col";
+    check_described(&left, &right, &o, "f64", 5, 6, 2, 4);
+    o.alpha[1] = 1;
+    check_described(&left, &right, &o, "c128", 5, 6, 2, 4);
+    o = tessera_multiply_defaults();
+    tessera_matrix one = make(data, 5, 2, 0, NULL, 1, 0);
+    check_described(&one, &vector, &o, "f64", 5, 1, 0, 2);
+    vector.vector = 1;
+    check_described(&one, &vector, &o, "f64", 5, 1, 0, 1);
+    check_described(&vector, &vector, &o, "f64", 1, 1, 0, 0);
+    o.gram = 1;
+    check_described(&one, NULL, &o, "f64", 5, 5, 0, 2);
+    o = tessera_multiply_defaults();
+    CHECK_FAILS(tessera_describe_product(tessera, &one, &one, &o, &c, NULL), TESSERA_ERR_SHAPE, "5 x 2");
+    CHECK_FAILS(tessera_describe_product(tessera, &one, &vector, &o, NULL, NULL), TESSERA_ERR_USAGE, "C is NULL");
+    CHECK_FAILS(tessera_describe_product(tessera, NULL, &vector, &o, &c, NULL), TESSERA_ERR_USAGE, "A is NULL");
+    one.vector = 1;
+    CHECK_FAILS(tessera_describe_product(tessera, &one, &vector, &o, &c, NULL), TESSERA_ERR_USAGE, "A is no vector");
+    CHECK_OK(tessera_describe_product(tessera, &left, &right, &o, &c, NULL)); /* a struct that ends behind its size */
+    CHECK(c.size == sizeof c.size && !c.type && c.rows == 0, "%lld rows where there is no place", (long long)c.rows);
 }
 
 static void check_refusals(void) {
@@ -209,16 +245,12 @@ static void check_refusals(void) {
 }
 
 int main(int argc, char **argv) {
-    int granted;
-    MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &granted);
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-    CHECK(tessera_open(MPI_COMM_WORLD, NULL, &tessera) == TESSERA_OK, "%s", tessera_message());
+    begin_calls(&argc, &argv, 5);
     for (int i = 0; i < 60; i++) check_round();
     check_types();
     check_gram();
+    check_descriptions();
     check_refusals();
-    tessera_close(tessera);
-    MPI_Finalize();
+    end_calls();
     return 0;
 }

@@ -355,10 +355,148 @@ if rank == 0:
     assert np.array_equal(np.load(path("f.npy")), a @ a.T)
     assert sorted(os.listdir(folder)) == sorted(before + ["c.h5", "d.npy", "e.npy", "f.npy"]), os.listdir(folder)
     tessera_of = h5py.File(path("x.h5"), "r")
-found = tessera.multiply(path("x.h5:/A"), b).array  # the library says what it is: by a file
-assert rank > 0 or np.array_equal(found, a @ b)
 says(tessera.Error, "attributes is an option of products whose A is in a file", a, b, path("h.h5"), attributes=True)
 says(tessera.Error, "resume is an option of products of files", a, b, path("h.h5"), resume=True)
+comm.Barrier()
+if rank == 0:
+    import shutil
+    shutil.rmtree(folder)
+""")
+
+
+def test_no_array_of_c():
+    """Names beside arrays, in any place, where C is an array that is not given: as numpy.matmul, with vectors and
+    stacks, and no file is made, nor copied as a whole."""
+    on_ranks("""
+import os, tempfile, h5py
+folder = comm.bcast(tempfile.mkdtemp() if rank == 0 else None)
+shapes = {"m": (9, 7), "n": (7, 5), "s": (4, 9, 7), "t": (2, 1, 7, 5), "u": (4, 7, 5), "v": (7,), "w": (9,)}
+kinds = dict(zip(shapes, itertools.cycle(("f4", "f8", "c8", "f2"))))
+whole = {name: integers(shape, kinds[name]) for name, shape in shapes.items()}
+c0s = {"m": integers((9, 5), "f8"), "s": integers((4, 9, 5), "f4"), "v": integers((9,), "f4")}
+path = os.path.join(folder, "x.h5")
+if rank == 0:
+    with h5py.File(path, "w") as file:
+        for name, x in whole.items(): file[name] = x
+        for name, x in c0s.items(): file["c" + name] = x
+comm.Barrier()
+made = []
+def audit(event, args):
+    if event.startswith("tempfile.") or event == "open" and (args[2] or 0) & 0o1101: made.append((event, args))
+sys.addaudithook(audit)
+def given(name, how):
+    return f"{path}:/{name}" if how == "file" else stored(whole[name], how) if how != "C" else whole[name]
+def check(found, wanted, where):
+    assert rank > 0 or np.array_equal(found, wanted) and found.shape == wanted.shape and found.dtype == wanted.dtype, (
+        where, found, wanted)
+def wide(a, b): return np.result_type(a, b, "f4")
+pairs = [(x, y) for x in whole for y in whole if whole[x].shape[-1] == whole[y].shape[-2:][0] and x != y]
+assert len(pairs) > 10
+for turn, (x, y) in enumerate(pairs):
+    kind = wide(whole[x], whole[y])
+    wanted = np.matmul(whole[x].astype(kind), whole[y].astype(kind))
+    for left, right in (("file", "C"), ("C", "file"), ("file", "file"))[turn % 2:]:
+        found = tessera.multiply(given(x, left), given(y, right), device="cpu").array
+        check(found, wanted, (x, y, left, right))
+        out = np.zeros(wanted.shape, kind)
+        if out.ndim > 0:
+            assert tessera.multiply(given(x, left), given(y, right), out).array is out
+            check(out, wanted, (x, y, left, right, "out"))
+m, n, s, v = whole["m"], whole["n"], whole["s"], whole["v"]
+check(tessera.multiply(stored(n, "F"), f"{path}:/m", transpose_a=True, transpose_b=True).array, n.T @ m.T.astype("f8"),
+      "transposed")
+check(tessera.multiply(f"{path}:/m", n, type="f32", alpha=2).array, (2 * (m @ n)).astype("f4"), "type")
+check(tessera.multiply(f"{path}:/s", n, alpha=1j).array, 1j * (s @ n), "complex")
+check(tessera.multiply(f"{path}:/s", n, real_part=True).array, (s @ n).real, "real part")
+check(tessera.multiply(f"{path}:/m", gram=True).array, m @ m.T, "gram")
+check(tessera.multiply(f"{path}:/m[2:5]", n).array, m[2:5] @ n, "slice")
+check(tessera.multiply(m[:, :0], f"{path}:/n[0:0]").array, np.zeros((9, 5)), "nothing")
+if rank == 0: handle = h5py.File(path, "r")
+data = handle["m"] if rank == 0 and ranks == 1 else f"{path}:/m"
+check(tessera.multiply(data, n).array, m @ n, "dataset")
+# C0: in a file, in an array, and in C's
+for left in "C", "file":
+    a = given("m", left)
+    c0 = c0s["m"]
+    for add in f"{path}:/cm", c0, stored(c0, "F"):
+        check(tessera.multiply(a, n, add=add, beta=-2, trials=9).array, m @ n - 2 * c0, (left, add))
+        for order in "CF":
+            out = np.zeros((9, 5), order=order)
+            tessera.multiply(a, n, out, add=add, device="cpu")
+            check(out, m @ n + c0, (left, add, order))
+    out = c0.copy()
+    tessera.multiply(a, n, out, beta=3)
+    check(out, m @ n + 3 * c0, left)
+    check(tessera.multiply(a, whole["v"], add=f"{path}:/cv").array, m.astype("f4") @ v + c0s["v"], "vector in a file")
+    check(tessera.multiply(a, whole["v"], add=c0s["v"]).array, m.astype("f4") @ v + c0s["v"], "vector")
+check(tessera.multiply(m, n.astype("f4"), add=f"{path}:/cm").array, (m @ n + c0s["m"]).astype("f4"), "factors' type")
+check(tessera.multiply(f"{path}:/s", n, add=c0s["s"]).array, s @ n + c0s["s"], "stack")
+check(tessera.multiply(s, n, add=f"{path}:/cs", beta=2).array, s @ n + 2 * c0s["s"], "stack in a file")
+check(tessera.multiply(m, n.astype("f4"), add=c0s["m"].astype("c8")).array, (m @ n + c0s["m"]).astype("c8"), "types")
+# distributed
+def some(x): return tessera.Distributed(np.array(mine(x)))
+for found, wanted in ((tessera.multiply(some(m), f"{path}:/n"), m @ n),
+                      (tessera.multiply(f"{path}:/m", some(n)), m @ n),
+                      (tessera.multiply(some(m), n, add=f"{path}:/cm"), m @ n + c0s["m"]),
+                      (tessera.multiply(f"{path}:/m", n, add=some(c0s["m"]), trials=9), m @ n + c0s["m"]),
+                      (tessera.multiply(f"{path}:/s", some(whole["u"])), s @ whole["u"])):
+    assert np.array_equal(found.array, mine(wanted)) and found.array.dtype == wanted.dtype, (found.array, wanted)
+assert not made, made
+says(tessera.Error, "out is 9 x 4, and the product 9 x 5", f"{path}:/m", n, np.zeros((9, 4)))
+says(tessera.Error, "add is 9 x 4, and the product 9 x 5", f"{path}:/m", n, add=np.zeros((9, 4)))
+says(tessera.Error, "the columns of the first must be the rows of the second", f"{path}:/m", m)
+says(tessera.Error, "must be the same", m, n, add=f"{path}:/m")
+says(tessera.Error, "is real", f"{path}:/s", n, type="f32")
+comm.Barrier()
+if rank == 0:
+    import shutil
+    assert os.listdir(folder) == ["x.h5"]
+    shutil.rmtree(folder)
+""")
+
+
+def test_added_to_a_file():
+    """C goes to a file, and C0 is an array, whole or dealt out: it stays as it is, and no other file is made."""
+    on_ranks("""
+import os, tempfile
+folder = comm.bcast(tempfile.mkdtemp() if rank == 0 else None)
+os.environ["TMPDIR"] = os.path.join(folder, "nowhere")
+tempfile.tempdir = None
+a, b, s = integers((40, 30), "f4"), integers((30, 20), "f8"), integers((3, 40, 30), "f4")
+c0, cs = integers((40, 20), "f8"), integers((3, 40, 20), "f4")
+def path(name): return os.path.join(folder, name)
+if rank == 0: np.save(path("a.npy"), a)
+comm.Barrier()
+def some(x): return tessera.Distributed(np.array(mine(x)))
+names = []
+def check(wanted, *factors, **options):
+    names.append(f"{len(names)}.npy")
+    tessera.multiply(*factors, path(names[-1]), **options)
+    found = np.load(path(names[-1]))
+    assert np.array_equal(found, wanted) and found.shape == wanted.shape, (options, found, wanted)
+for how in "C", "F", "C gap", "F gap", "apart", "back":
+    add = stored(c0, how)
+    before = add.copy()
+    check(a @ b + c0, a, b, add=add, device="cpu")
+    check(a @ b - 3 * c0, path("a.npy"), b, add=add, beta=-3, trials=9)
+    assert np.array_equal(add, before)
+check(a @ b + c0, a, b, add=some(c0))
+check(a @ b + c0, path("a.npy"), some(b), add=some(c0), trials=9)
+check(a @ b + c0, some(a), b, add=c0, panel=4, memory="320K")
+check(s @ b + cs, s, b, add=cs, trials=9)
+check(s @ b + cs, s, b, add=some(cs))
+check(s @ b + cs, some(s), b, add=cs, type="f32")
+check(a @ b[:, 0] + c0[:, 0], a, b[:, 0], add=c0[:, 0])
+warnings.simplefilter("ignore")  # of integers
+check(a @ b + c0.astype("i2"), a, b, add=c0.astype("i2"))
+check((a @ b + 1j * c0), a, b, add=c0, beta=1j)
+text = tessera.plan(a, b, path("p.npy"), add=c0)
+assert rank > 0 or "C0" in text, text
+says(tessera.Error, "add is 40 x 30, and the product 40 x 20", a, b, path("p.npy"), add=a)
+says(tessera.Error, "resume is an option of products of files", path("a.npy"), path("a.npy"), path("p.npy"), add=c0,
+     transpose_b=True, resume=True)
+comm.Barrier()
+assert sorted(os.listdir(folder)) == sorted(["a.npy", *names]), os.listdir(folder)
 comm.Barrier()
 if rank == 0:
     import shutil
@@ -396,9 +534,9 @@ says(TypeError, "type i8", a, b, type="i8")
 says(TypeError, "order is an option of products of files", a, b, order="col")
 says(TypeError, "b is missing", a, None)
 says(tessera.Error, "cannot open 'a.h5'", "a.h5", b, np.zeros((2, 2)))
-says(TypeError, "say as out where the product goes", "a.h5", tessera.Distributed(mine(b)))
-says(TypeError, "add is distributed", a, b, "c.h5", add=tessera.Distributed(mine(a @ b)))
-says(TypeError, "add is in a file", a, b, np.zeros((2, 2)), add="c.h5")
+says(tessera.Error, "cannot open 'a.h5'", "a.h5", tessera.Distributed(mine(b)))
+says(tessera.Error, "cannot open 'c.h5'", a, b, np.zeros((2, 2)), add="c.h5")
+says(tessera.Error, "cannot open 'c.h5'", a, b, add="c.h5")
 says(TypeError, "b is a int", a, 3)
 says(ValueError, "beta scales what C holds", a, b, beta=2)
 says(ValueError, "out and a share memory", a[:, :2], b[:2], a[:, 1:])

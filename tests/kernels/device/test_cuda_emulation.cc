@@ -84,6 +84,29 @@ static void check_shuffles() {
     }
 }
 
+__global__ void warp_votes(unsigned *to, unsigned *shared) {
+    const unsigned votes = __ballot_sync(0xffffffffu, threadIdx.x % 5 == 3);
+    to[threadIdx.x] = votes << 16 | (unsigned)__popc(votes) << 8 | (unsigned)__ffs((int)votes);
+    atomicAnd(shared, ~(1u << threadIdx.x % 16));
+}
+
+static void check_votes() {
+    unsigned values[64], shared = 0xffffffffu;
+    CHECK_OK(TSR_LAUNCH(warp_votes, 1, 64, 0, NULL, values, &shared));
+    for (unsigned i = 0; i < 64; i++) {
+        unsigned votes = 0, count = 0;
+        unsigned first = 0;
+        for (unsigned lane = 32; lane-- > 0;)
+            if ((i / 32 * 32 + lane) % 5 == 3) {
+                votes |= 1u << lane;
+                count++;
+                first = lane + 1;
+            }
+        CHECK(values[i] == (votes << 16 | count << 8 | first), "thread %u: %08x of votes %08x", i, values[i], votes);
+    }
+    CHECK(shared == 0xffff0000u, "%08x", shared);
+}
+
 static void check_poison() {
     float to[8] = {};
     CHECK_OK(TSR_LAUNCH(read_unwritten, 2, 8, 8 * sizeof(float), NULL, to));
@@ -122,6 +145,7 @@ int main() {
     check_sums();
     check_warps();
     check_shuffles();
+    check_votes();
     check_poison();
     check_refusals();
     check_overrun();

@@ -371,20 +371,38 @@ static int64_t drawn(uint64_t *state, int64_t below) {
     return (int64_t)((*state >> 33) % (uint64_t)below);
 }
 
+/* Keeps so many of a thousand elements. */
+static void thin(tsr_dtype type, void *x, int64_t count, int64_t kept, uint64_t *state) {
+    for (int64_t at = 0; at < count; at++)
+        if (drawn(state, 1000) >= kept) put(type, x, at, 0);
+}
+
+/* C before the product: numbers that it is added to, or NaN. */
+static void paint(product *p) {
+    for (int64_t at = 0; at < p->m * p->n; at++) put(p->type, p->c, at, p->accumulate ? (double)(at % 17) / 3 : NAN);
+}
+
 static void test_beside_cpu(const place *d, const place *cpu, tsr_dtype type, int count, int64_t largest) {
     uint64_t state = 20261124 + (uint64_t)type;
     for (int i = 0; i < count; i++) {
         product p = open_product(type, 1 + drawn(&state, largest), 1 + drawn(&state, largest),
                                  1 + drawn(&state, drawn(&state, 8) == 0 ? 8 * largest : 2 * largest));
         fill(&p, (tsr_input)drawn(&state, TSR_INPUT_COUNT), drawn(&state, 2) ? 0.5 : 2);
-        for (int64_t s = drawn(&state, 4); s > 0; s--) {
+        if (i % 2 == 0) { /* to all ways that sparse elements take */
+            const int64_t kept[] = {10, 30, 100, 400};
+            thin(type, p.a, p.m * p.k, kept[drawn(&state, 4)], &state);
+            thin(type, p.b, p.k * p.n, kept[drawn(&state, 4)], &state);
+        }
+        for (int64_t s = i % 2 == 0 ? 0 : drawn(&state, 4); s > 0; s--) {
             const double odd[] = {NAN, INFINITY, 0, 0x1p-140, 0x1p120, -0.0};
             put(type, p.a, drawn(&state, p.m * p.k), odd[drawn(&state, 6)]);
         }
+        p.accumulate = drawn(&state, 2);
+        paint(&p);
         make(cpu, &p);
         void *right = room(type, p.m * p.n);
         memcpy(right, p.c, bytes_of(type, p.m * p.n));
-        memset(p.c, 0xff, bytes_of(type, p.m * p.n));
+        paint(&p);
         make(d, &p);
         same_bytes(&p, right, "beside the CPU");
         free(right);

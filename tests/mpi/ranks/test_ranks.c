@@ -69,6 +69,38 @@ static void test_grids(const tsr_world *w, tsr_device *device) {
         }
 }
 
+/* A grid stays for the next run with the same sides, once. */
+static void test_kept_grid(const tsr_world *w) {
+    tsr_grid kept = {.p = 0}, first, again, other;
+    tsr_world keeps = *w;
+    int same = MPI_UNEQUAL;
+    keeps.kept_grid = &kept;
+    CHECK_OK(tsr_grid_open(&keeps, w->ranks, 1, 1, &first));
+    CHECK_OK(tsr_grid_close(&first));
+    CHECK(kept.p == w->ranks, "a grid of %d rows stayed", kept.p);
+    CHECK_OK(tsr_grid_open(&keeps, w->ranks, 1, 1, &again));
+    CHECK(kept.p == 0 && again.ranks == first.ranks && again.row == w->rank, "another grid was made");
+    CHECK_OK(tsr_grid_open(&keeps, w->ranks, 1, 1, &other)); /* while that is in use */
+    CHECK(other.ranks != again.ranks, "a grid was handed out twice");
+    CHECK_OK(tsr_grid_close(&again));
+    CHECK_OK(tsr_grid_close(&other));
+    CHECK_OK(tsr_grid_open(&keeps, 1, w->ranks, 1, &other)); /* of another shape, even of one rank */
+    CHECK_OK(TSR_MPI(MPI_Comm_compare(other.across_cols, w->comm, &same)));
+    CHECK(same == MPI_CONGRUENT && other.col == w->rank, "a grid of one row has %d", other.row);
+    CHECK_OK(tsr_grid_close(&other));
+    CHECK_OK(tsr_grid_end(&kept));
+    CHECK(kept.p == 0, "it stayed");
+    CHECK_OK(tsr_grid_end(&kept));
+}
+
+/* Waits that leave the core to others do what MPI's do. */
+static void test_waits(const tsr_world *w) {
+    int values[3] = {w->rank, 1, -w->rank};
+    CHECK_OK(tsr_reduce_all(w->comm, values, 3, MPI_INT, MPI_MAX));
+    CHECK(values[0] == w->ranks - 1 && values[1] == 1 && values[2] == 0, "%d, %d, %d", values[0], values[1], values[2]);
+    CHECK_OK(tsr_meet(w->comm));
+}
+
 static void test_choice(const tsr_world *w, tsr_device *device) {
     tsr_device_facts facts;
     const tsr_transport_ops *ops = NULL;
@@ -156,6 +188,8 @@ int main(void) {
     test_agreement(&world);
     test_share(&world);
     test_grids(&world, device);
+    test_kept_grid(&world);
+    test_waits(&world);
     test_choice(&world, device);
     test_few_cores(&world);
     test_missing(&world);

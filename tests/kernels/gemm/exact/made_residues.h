@@ -1,4 +1,4 @@
-/* Planes of bytes to multiply, and what products and levels of them must be, by plain loops: for the tests of
+/* Planes of bytes to multiply, and what products, levels and meetings of them must be, by plain loops: for the tests of
  * kernels/gemm/exact/residue_products.h in the model of sm_90, in the emulation and on a GPU. All in the host's memory;
  * a test brings it to a device, and says how that multiplies. */
 #ifndef TSR_TESTS_KERNELS_GEMM_EXACT_MADE_RESIDUES_H
@@ -18,6 +18,9 @@ typedef struct {
     bool largest; /* all residues as large as they can be */
 } residue_case;
 
+/* What the bytes are. */
+typedef enum { MADE_RESIDUES, MADE_MAGNITUDES, MADE_PATTERNS } made_kind;
+
 /* Where no tile was made, and behind the end of C. */
 enum { UNTOUCHED = 0x77, RESIDUE_GUARD = 64, WANTED_LEVEL = 2 };
 
@@ -26,7 +29,9 @@ typedef struct {
     tsr_residue_args args; /* a, b and blocks in the host's memory */
     size_t bytes_a, bytes_b, bytes_c, blocks;
     int8_t *a, *b;
-    unsigned *level;                 /* of each block */
+    unsigned *level; /* of each block */
+    unsigned *left;  /* a bit an element: see tsr_residue_levels */
+    size_t left_bytes;
     tsr_exact_proof *rows, *columns; /* m and n of them */
     double allowed;
     int *sums; /* planes × m × n */
@@ -44,20 +49,26 @@ static inline void *made_room(size_t bytes) {
     return room;
 }
 
-/* A plane's rows: residues modulo p, or of magnitudes (p = 0) 0 to 127, then zeros from k on; below the last row
- * anything. */
-static inline int8_t *made_planes(const residue_case *c, int64_t lines, int64_t rows, int64_t depth, bool magnitudes) {
+/* A byte of a plane of modulus p: of magnitudes 0 to 127, of patterns zeros and few that are weak. */
+static inline int made_byte(const residue_case *c, int64_t line, int p, made_kind kind) {
+    const int half = p / 2;
+    if (kind == MADE_MAGNITUDES) return c->largest ? 127 : (int)made_random(128);
+    if (kind == MADE_PATTERNS) {
+        const int drawn = c->largest ? 0 : (int)made_random(100);
+        return drawn < 1 ? TSR_EXACT_WEAK : drawn < 2 + (int)(2000 / c->k) ? 1 : 0;
+    }
+    if (c->largest) return line % 2 && p < 256 ? half : -half;
+    return (int)made_random((uint64_t)p) - half;
+}
+
+/* A plane's rows, then zeros from k on; below the last row anything. */
+static inline int8_t *made_planes(const residue_case *c, int64_t lines, int64_t rows, int64_t depth, made_kind kind) {
     static const int moduli[] = TSR_EXACT_MODULI;
     int8_t *all = (int8_t *)made_room((size_t)(c->planes * rows * depth));
     for (int64_t line = 0; line < c->planes * rows; line++)
         for (int64_t l = 0; l < depth; l++) {
-            const int p = moduli[line / rows], half = p / 2;
             int value = (int)made_random(256) - 128;
-            if (line % rows < lines) {
-                if (magnitudes) value = c->largest ? 127 : (int)made_random(128);
-                else if (c->largest) value = line % 2 && p < 256 ? half : -half;
-                else value = (int)made_random((uint64_t)p) - half;
-            }
+            if (line % rows < lines) value = made_byte(c, line, moduli[line / rows], kind);
             all[line * depth + l] = (int8_t)(l < c->k ? value : 0);
         }
     return all;
@@ -88,7 +99,7 @@ static inline int made_sum(const made_residues *made, int plane, int64_t row, in
     return sum;
 }
 
-static inline made_residues make_residues(residue_case c, bool magnitudes) {
+static inline made_residues make_residues(residue_case c, made_kind kind) {
     made_residues made;
     memset(&made, 0, sizeof made);
     made.c = c;
@@ -104,13 +115,15 @@ static inline made_residues make_residues(residue_case c, bool magnitudes) {
     made.bytes_b = (size_t)(c.planes * args->rows_b * args->depth);
     made.bytes_c = (size_t)(c.planes * args->rows_a * args->rows_b);
     made.blocks = (size_t)(args->rows_a / TSR_EXACT_BLOCK * (args->rows_b / TSR_EXACT_BLOCK));
-    made.a = made_planes(&c, c.m, args->rows_a, args->depth, magnitudes);
-    made.b = made_planes(&c, c.n, args->rows_b, args->depth, magnitudes);
+    made.a = made_planes(&c, c.m, args->rows_a, args->depth, kind);
+    made.b = made_planes(&c, c.n, args->rows_b, args->depth, kind);
     made.level = (unsigned *)made_room(made.blocks * sizeof *made.level);
     for (size_t i = 0; i < made.blocks; i++) {
         const unsigned other = (unsigned)made_random(WANTED_LEVEL);
         made.level[i] = (int)made_random(100) < c.wanted ? (unsigned)WANTED_LEVEL : other;
     }
+    made.left_bytes = (size_t)(args->rows_a * args->rows_b / 8);
+    made.left = (unsigned *)made_room(made.left_bytes);
     made.rows = made_proofs(c.m);
     made.columns = made_proofs(c.n);
     made.allowed = tsr_exact_allowed(TSR_F64, c.k);
@@ -127,6 +140,7 @@ static inline void free_residues(made_residues *made) {
     free(made->a);
     free(made->b);
     free(made->level);
+    free(made->left);
     free(made->sums);
     free(made->rows);
     free(made->columns);
@@ -168,11 +182,22 @@ static inline void check_residues(const made_residues *made, const int8_t *c) {
         CHECK(c[made->bytes_c + (size_t)i] == UNTOUCHED, "%s: byte %d behind C", made->c.what, i);
 }
 
-/* needed: what the levels of made->level were raised to. counts: of the levels that blocks have now. */
-static inline void check_levels(const made_residues *made, const unsigned *needed, int *counts) {
+static inline unsigned *made_left_word(const made_residues *made, unsigned *left, int64_t row, int64_t col) {
+    return left + row * (made->args.rows_b / 32) + col / 32;
+}
+/* left: the bits that should be `want`. */
+static inline void check_left(const made_residues *made, const unsigned *left, const unsigned *want) {
+    for (size_t i = 0; i < made->left_bytes / sizeof *want; i++)
+        CHECK(left[i] == want[i], "%s: of row %zu, columns from %zu on, %08x is left, not %08x", made->c.what,
+              i / (size_t)(made->args.rows_b / 32), i % (size_t)(made->args.rows_b / 32) * 32, left[i], want[i]);
+}
+
+/* needed: what the levels of made->level were raised to. left: of zeros. counts: of the levels that blocks have now. */
+static inline void check_levels(const made_residues *made, const unsigned *needed, const unsigned *left, int *counts) {
     const tsr_residue_args *args = &made->args;
     const int64_t across = args->rows_b / TSR_EXACT_BLOCK;
     unsigned *want = (unsigned *)made_room(made->blocks * sizeof *want);
+    unsigned *want_left = (unsigned *)made_room(made->left_bytes);
     memcpy(want, made->level, made->blocks * sizeof *want);
     for (int64_t row = 0; row < args->m; row++)
         for (int64_t col = 0; col < args->n; col++) {
@@ -180,11 +205,37 @@ static inline void check_levels(const made_residues *made, const unsigned *neede
             const unsigned level = (unsigned)tsr_exact_level(&made->rows[row], &made->columns[col], args->k,
                                                              made->allowed, made->sums[row * args->n + col]);
             if (level > *block) *block = level;
+            if (level == TSR_EXACT_LOOP) *made_left_word(made, want_left, row, col) |= 1u << col % 32;
         }
     for (size_t i = 0; i < made->blocks; i++) {
         CHECK(needed[i] == want[i], "%s: block %zu needs level %u, not %u", made->c.what, i, want[i], needed[i]);
         counts[want[i]]++;
     }
+    check_left(made, left, want_left);
+    free(want);
+    free(want_left);
+}
+
+/* Elements that are left before patterns tell of them: about half. */
+static inline void make_left(made_residues *made) {
+    for (int64_t row = 0; row < made->args.m; row++)
+        for (int64_t col = 0; col < made->args.n; col++)
+            *made_left_word(made, made->left, row, col) |= (unsigned)made_random(2) << col % 32;
+}
+/* left: what was made of made->left. counts: of those that are left no more, still are, and were not asked of. */
+static inline void check_meetings(const made_residues *made, const unsigned *left, int *counts) {
+    unsigned *want = (unsigned *)made_room(made->left_bytes);
+    memcpy(want, made->left, made->left_bytes);
+    for (int64_t row = 0; row < made->args.m; row++)
+        for (int64_t col = 0; col < made->args.n; col++) {
+            unsigned *word = made_left_word(made, want, row, col), bit = 1u << col % 32;
+            const int64_t across = made->args.rows_b / TSR_EXACT_BLOCK;
+            const bool asked = made->level[row / TSR_EXACT_BLOCK * across + col / TSR_EXACT_BLOCK] == WANTED_LEVEL;
+            if (!(*word & bit)) continue;
+            if (asked && tsr_exact_meets_well(made->sums[row * made->args.n + col])) *word &= ~bit;
+            counts[!asked ? 2 : *word & bit ? 1 : 0]++;
+        }
+    check_left(made, left, want);
     free(want);
 }
 

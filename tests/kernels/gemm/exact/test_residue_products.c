@@ -1,5 +1,5 @@
-/* Products of residues, and levels of blocks, against plain loops, by whatever the device at hand takes for them. One
- * source for the host emulation of CUDA and for a GPU. */
+/* Products of residues, levels of blocks and meetings, against plain loops, by whatever the device at hand takes for
+ * them. One source for the host emulation of CUDA and for a GPU. */
 #include "tests/kernels/device/device_under_test.h"
 #include "tests/kernels/gemm/exact/made_residues.h"
 
@@ -48,7 +48,7 @@ static void release(const device_under_test *under, const tsr_residue_args *args
 }
 
 static void check_products(const device_under_test *under, residue_case c) {
-    made_residues made = make_residues(c, false);
+    made_residues made = make_residues(c, MADE_RESIDUES);
     const tsr_residue_args args = upload(under, &made);
     const size_t bytes = made.bytes_c + RESIDUE_GUARD;
     int8_t *result = made_room(bytes);
@@ -63,18 +63,19 @@ static void check_products(const device_under_test *under, residue_case c) {
 }
 
 static void check_needed(const device_under_test *under, residue_case c, int *counts) {
-    made_residues made = make_residues(c, true);
+    made_residues made = make_residues(c, MADE_MAGNITUDES);
     tsr_residue_args args = upload(under, &made);
     const size_t bytes = made.blocks * sizeof(unsigned);
     unsigned *needed = made_room(bytes);
-    unsigned *on_device = test_upload(under, made.level, bytes);
+    unsigned *on_device = test_upload(under, made.level, bytes), *left = test_upload(under, made.left, made.left_bytes);
     tsr_exact_proof *rows = test_upload(under, made.rows, (size_t)c.m * sizeof *rows);
     tsr_exact_proof *columns = test_upload(under, made.columns, (size_t)c.n * sizeof *columns);
     const unsigned *blocks = args.blocks;
     args.blocks = NULL;
-    CHECK_OK(tsr_residue_levels(under->device, under->stream, &args, rows, columns, made.allowed, on_device));
+    CHECK_OK(tsr_residue_levels(under->device, under->stream, &args, rows, columns, made.allowed, on_device, left));
     test_download(under, needed, on_device, bytes);
-    check_levels(&made, needed, counts);
+    test_download(under, made.left, left, made.left_bytes);
+    check_levels(&made, needed, made.left, counts);
     args.blocks = blocks;
     under->ops->release(under->device, rows);
     under->ops->release(under->device, columns);
@@ -83,8 +84,22 @@ static void check_needed(const device_under_test *under, residue_case c, int *co
     free_residues(&made);
 }
 
+static void check_met(const device_under_test *under, residue_case c, int *counts) {
+    made_residues made = make_residues(c, MADE_PATTERNS);
+    const tsr_residue_args args = upload(under, &made);
+    unsigned *result = made_room(made.left_bytes);
+    make_left(&made);
+    unsigned *left = test_upload(under, made.left, made.left_bytes);
+    CHECK_OK(tsr_residue_meetings(under->device, under->stream, &args, left));
+    test_download(under, result, left, made.left_bytes);
+    check_meetings(&made, result, counts);
+    free(result);
+    release(under, &args);
+    free_residues(&made);
+}
+
 static void check_refused(const device_under_test *under) {
-    made_residues made = make_residues(products_cases[0], false);
+    made_residues made = make_residues(products_cases[0], MADE_RESIDUES);
     for (int which = 0; which < 7; which++) {
         tsr_residue_args args = made.args;
         if (which == 0) args.planes = 0;
@@ -100,13 +115,15 @@ static void check_refused(const device_under_test *under) {
 }
 
 int main(void) {
-    int counts[TSR_EXACT_LEVELS + 1] = {0};
+    int counts[TSR_EXACT_LEVELS + 1] = {0}, met[3] = {0};
     device_under_test under = test_open();
     for (size_t i = 0; i < sizeof products_cases / sizeof *products_cases; i++)
         check_products(&under, products_cases[i]);
     for (size_t i = 0; i < sizeof level_cases / sizeof *level_cases; i++) check_needed(&under, level_cases[i], counts);
     for (int level = 0; level <= TSR_EXACT_LEVELS; level++)
         CHECK(counts[level] > 0, "no block needs level %d: the cases do not try it", level);
+    for (size_t i = 0; i < sizeof level_cases / sizeof *level_cases; i++) check_met(&under, level_cases[i], met);
+    CHECK(met[0] > 0 && met[1] > 0 && met[2] > 0, "the cases do not try all: %d, %d, %d", met[0], met[1], met[2]);
     check_refused(&under);
     test_close(&under);
     return 0;

@@ -1,4 +1,4 @@
-/* Products of residues, and levels of blocks, in the model of sm_90, against plain loops. */
+/* Products of residues, levels of blocks and meetings, in the model of sm_90, against plain loops. */
 #include "tests/kernels/gemm/hopper/cases.h"
 
 #include "kernels/gemm/exact/residue_products_hopper.cu"
@@ -38,7 +38,7 @@ static tsr_residue_args on_device(const made_residues &made, const Aligned<int8_
 }
 
 static void check_products(const residue_case &c) {
-    made_residues made = make_residues(c, false);
+    made_residues made = make_residues(c, MADE_RESIDUES);
     const Aligned<int8_t> a(made.a, made.bytes_a), b(made.b, made.bytes_b);
     const Aligned<int8_t> result(made.bytes_c + RESIDUE_GUARD);
     const Aligned<unsigned> workspace(tsr_residue_workspace(c.m, c.n));
@@ -54,21 +54,39 @@ static void check_products(const residue_case &c) {
     free_residues(&made);
 }
 
-static int level_counts[TSR_EXACT_LEVELS + 1];
+static int level_counts[TSR_EXACT_LEVELS + 1], met_counts[3];
 
 static void check_needed(const residue_case &c) {
-    made_residues made = make_residues(c, true);
+    made_residues made = make_residues(c, MADE_MAGNITUDES);
     const Aligned<int8_t> a(made.a, made.bytes_a), b(made.b, made.bytes_b);
-    const Aligned<unsigned> needed(made.blocks * sizeof(unsigned));
+    const Aligned<unsigned> needed(made.blocks * sizeof(unsigned)), left(made.left_bytes);
     const Aligned<unsigned> workspace(tsr_residue_workspace(c.m, c.n));
     tsr_residue_args args = on_device(made, a, b, workspace);
     args.blocks = nullptr;
     for (int late = 0; late < 2; late++) {
         memcpy(needed.at, made.level, needed.bytes);
+        memset(left.at, 0, left.bytes);
         next_launch(late);
-        CHECK(tsr_residue_levels_hopper(nullptr, &args, made.rows, made.columns, made.allowed, needed.at) == TSR_OK,
+        CHECK(tsr_residue_levels_hopper(nullptr, &args, made.rows, made.columns, made.allowed, needed.at, left.at) ==
+                  TSR_OK,
               "%s, TSR_MODEL_SEED=%llu: %s", c.what, (unsigned long long)hopper_test::seed, tsr_message());
-        check_levels(&made, needed.at, level_counts);
+        check_levels(&made, needed.at, left.at, level_counts);
+    }
+    free_residues(&made);
+}
+
+static void check_met(const residue_case &c) {
+    made_residues made = make_residues(c, MADE_PATTERNS);
+    const Aligned<int8_t> a(made.a, made.bytes_a), b(made.b, made.bytes_b);
+    const Aligned<unsigned> workspace(tsr_residue_workspace(c.m, c.n)), left(made.left_bytes);
+    const tsr_residue_args args = on_device(made, a, b, workspace);
+    make_left(&made);
+    for (int late = 0; late < 2; late++) {
+        memcpy(left.at, made.left, left.bytes);
+        next_launch(late);
+        CHECK(tsr_residue_meetings_hopper(nullptr, &args, left.at) == TSR_OK, "%s, TSR_MODEL_SEED=%llu: %s", c.what,
+              (unsigned long long)hopper_test::seed, tsr_message());
+        check_meetings(&made, left.at, met_counts);
     }
     free_residues(&made);
 }
@@ -97,9 +115,14 @@ static const residue_case level_cases[] = {
 
 static void check_fixed() {
     for (const residue_case &c : products_cases) check_products(c);
-    for (const residue_case &c : level_cases) check_needed(c);
+    for (const residue_case &c : level_cases) {
+        check_needed(c);
+        check_met(c);
+    }
     for (int level = 0; level <= TSR_EXACT_LEVELS; level++)
         CHECK(level_counts[level] > 0, "no block needs level %d: the cases do not try it", level);
+    CHECK(met_counts[0] > 0 && met_counts[1] > 0 && met_counts[2] > 0, "the cases do not try all: %d, %d, %d",
+          met_counts[0], met_counts[1], met_counts[2]);
 }
 
 static void check_random() {
@@ -111,6 +134,9 @@ static void check_random() {
     c.planes = 1;
     c.what = "levels, random";
     check_needed(c);
+    if (c.wanted > 100) c.wanted = 100;
+    c.what = "meetings, random";
+    check_met(c);
 }
 
 int main() {

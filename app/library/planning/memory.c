@@ -11,10 +11,11 @@
 #include "kernels/device/host_memory.h"
 #include "mpi/schedule/forecast.h"
 
-static tsr_status smallest(MPI_Comm comm, size_t *bytes) {
-    uint64_t mine = *bytes, least = 0;
-    TSR_TRY(TSR_MPI(MPI_Allreduce(&mine, &least, 1, MPI_UINT64_T, MPI_MIN, comm)));
-    *bytes = (size_t)least;
+static tsr_status smallest_limits(MPI_Comm comm, tsr_resources *res) {
+    uint64_t least[2] = {res->device_limit, res->host_limit};
+    TSR_TRY(tsr_reduce_all(comm, least, 2, MPI_UINT64_T, MPI_MIN));
+    res->device_limit = (size_t)least[0];
+    res->host_limit = (size_t)least[1];
     return TSR_OK;
 }
 
@@ -67,10 +68,9 @@ static tsr_status find_room(const tsr_run *run, tsr_process_room *room) {
 /* What is read from the ranks' memory, or written there, moves as fast as that. */
 static void take_memory_rates(const tsr_run *run, tsr_rates *rates) {
     const double rate = tsr_rate_of_memory(tsr_run_io_threads(run));
-    const bool c = tsr_run_in_memory(run, TSR_RUN_C);
-    if (tsr_run_in_memory(run, TSR_RUN_A) && tsr_run_in_memory(run, TSR_RUN_B) && (c || !run->problem.add_c0))
-        rates->lane[TSR_LANE_READ] = rate;
-    if (c) rates->lane[TSR_LANE_WRITE] = rate;
+    const bool c0 = !run->problem.add_c0 || tsr_run_in_memory(run, tsr_run_place_of_c0(run));
+    if (tsr_run_in_memory(run, TSR_RUN_A) && tsr_run_in_memory(run, TSR_RUN_B) && c0) rates->lane[TSR_LANE_READ] = rate;
+    if (tsr_run_in_memory(run, TSR_RUN_C)) rates->lane[TSR_LANE_WRITE] = rate;
 }
 
 static tsr_status find_resources(const tsr_run *run, tsr_resources *res) {
@@ -365,11 +365,11 @@ tsr_status tsr_run_make_plan(tsr_run *run) {
     tsr_resources res;
     MPI_Comm comm = run->world->comm;
     TSR_TRY(tsr_agree(comm, find_resources(run, &res)));
-    TSR_TRY(smallest(comm, &res.device_limit));
-    TSR_TRY(smallest(comm, &res.host_limit));
+    TSR_TRY(smallest_limits(comm, &res));
     TSR_TRY(tsr_broadcast(comm, &res.rates, sizeof res.rates));
-    TSR_TRY(tsr_agree(comm, check_fits(run, &res)));
-    TSR_TRY(tsr_agree(comm, placing_fits(run, &res)));
+    tsr_status fits = check_fits(run, &res);
+    if (fits == TSR_OK) fits = placing_fits(run, &res);
+    TSR_TRY(tsr_agree(comm, fits));
     for (int i = 0; i < TSR_RUN_MEMORIES; i++)
         if (tsr_run_in_memory(run, i)) return plan_beside_memory(run, &res);
     return plan_files(run, &res);

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "app/library/inputs.h"
-#include "app/library/reproducible.h"
+#include "app/library/planning/reproducible.h"
 #include "app/library/run_state.h"
 #include "app/verify/rounded.h"
 #include "io/output/output_chunks.h"
@@ -35,7 +35,7 @@ static tsr_status describe_sources(const tsr_run *run, const tsr_run_product *pr
     const bool swap = run->swapped;
     TSR_TRY(describe_source(run, TSR_RUN_A, swap ? &b : &a, &from->a));
     TSR_TRY(describe_source(run, TSR_RUN_B, swap ? &a : &b, &from->b));
-    return tsr_is_zero(product->beta) ? TSR_OK : describe_source(run, TSR_RUN_C, &c0, &from->c0);
+    return tsr_is_zero(product->beta) ? TSR_OK : describe_source(run, tsr_run_place_of_c0(run), &c0, &from->c0);
 }
 
 /* What is read keeps its place: the output may only take that of C0. */
@@ -107,20 +107,29 @@ void tsr_run_explain_types(const tsr_run *run, const tsr_run_product *product) {
     run->calls->note(run->calls->context, note);
 }
 
+/* As a matrix in memory lies: with a row or column of one element where a vector makes C lack it. */
+static tsr_products with_all_sides(const tsr_products *products) {
+    tsr_products all = *products;
+    all.row_dropped = all.col_dropped = false;
+    return all;
+}
+
 /* Which matrices are multiplied; C0 lies as C does from now on. */
 static tsr_status find_products(tsr_run *run, const tsr_run_product *product) {
     const bool swap = run->swapped;
     const bool ta = product->transpose_a, tb = product->transpose_b;
     const tsr_store_desc *a = swap ? &run->from.b : &run->from.a, *b = swap ? &run->from.a : &run->from.b;
     TSR_TRY(tsr_shapes_multiply(product->order, a, ta, b, tb, &run->products));
+    const tsr_products in_memory = with_all_sides(&run->products);
     if (tsr_run_in_memory(run, TSR_RUN_C)) {
         tsr_store_desc *c = &run->output.desc;
         TSR_TRY(tsr_run_describe_memory(run, TSR_RUN_C, c));
         memcpy(run->output.target, c->name.file, sizeof run->output.target);
-        TSR_TRY(tsr_shapes_result(product->order, a, ta, b, tb, &run->products, "C", c));
+        TSR_TRY(tsr_shapes_result(product->order, a, ta, b, tb, &in_memory, "C", c));
     }
     if (tsr_is_zero(product->beta)) return TSR_OK;
-    return tsr_shapes_result(product->order, a, ta, b, tb, &run->products, "C0", &run->from.c0);
+    const tsr_products *c0 = tsr_run_in_memory(run, tsr_run_place_of_c0(run)) ? &in_memory : &run->products;
+    return tsr_shapes_result(product->order, a, ta, b, tb, c0, "C0", &run->from.c0);
 }
 
 /* A stack of matrices times one is a product of all its rows, where these and C's follow each other in their files.
@@ -275,18 +284,40 @@ static tsr_status make_problem(tsr_run *run, const tsr_run_product *product, con
     return TSR_OK;
 }
 
+/* Rank 0 looks for all. The products are found on every rank alike, and so is the problem. */
+static tsr_status find_sources(tsr_run *run, const tsr_run_product *product) {
+    run->swapped = product->order == TSR_ORDER_COL;
+    TSR_TRY(tsr_run_take_memory(run, product));
+    const tsr_status status = run->world->rank == 0 ? describe_sources(run, product, &run->from) : TSR_OK;
+    TSR_TRY(tsr_share(run->world->comm, status, &run->from, sizeof run->from));
+    return find_products(run, product);
+}
+
+tsr_status tsr_run_describe_shape(tsr_run *run, const tsr_run_product *product, tsr_run_shape *shape) {
+    static const tsr_run_target nowhere;
+    const tsr_products *p = &run->products;
+    TSR_TRY(find_sources(run, product));
+    TSR_TRY(make_problem(run, product, &nowhere));
+    const tsr_output_spec *c = &run->spec;
+    *shape = (tsr_run_shape){.dtype = c->dtype,
+                             .rows = run->swapped ? c->cols : c->rows,
+                             .cols = run->swapped ? c->rows : c->cols,
+                             .stack_dimensions = p->stack_dimensions,
+                             .dimensions = p->stack_dimensions + 2 - p->row_dropped - p->col_dropped};
+    memcpy(shape->stack, p->stack, sizeof p->stack);
+    return TSR_OK;
+}
+
 tsr_status tsr_run_describe(tsr_run *run, const tsr_run_options *options) {
     const tsr_run_product *product = &options->product;
     const tsr_run_target *target = &options->target;
     const bool first = run->world->rank == 0;
-    run->swapped = product->order == TSR_ORDER_COL;
-    TSR_TRY(tsr_run_take_memory(run, product));
-    tsr_status status = first ? describe_sources(run, product, &run->from) : TSR_OK;
-    TSR_TRY(tsr_share(run->world->comm, status, &run->from, sizeof run->from));
-    TSR_TRY(find_products(run, product)); /* as make_problem, the same answer on every rank */
-    TSR_TRY(tsr_input_find_chunks(run->world, &run->from.a));
-    TSR_TRY(tsr_input_find_chunks(run->world, &run->from.b));
-    TSR_TRY(tsr_input_find_chunks(run->world, &run->from.c0));
+    tsr_status status = TSR_OK;
+    TSR_TRY(find_sources(run, product));
+    if (!tsr_run_in_memory(run, TSR_RUN_A)) TSR_TRY(tsr_input_find_chunks(run->world, &run->from.a));
+    if (!tsr_run_in_memory(run, TSR_RUN_B)) TSR_TRY(tsr_input_find_chunks(run->world, &run->from.b));
+    const bool c0 = !tsr_is_zero(product->beta) && !tsr_run_in_memory(run, tsr_run_place_of_c0(run));
+    if (c0) TSR_TRY(tsr_input_find_chunks(run->world, &run->from.c0));
     TSR_TRY(make_problem(run, product, target));
     bool on_disk = false;
     if (run->resume.asked) TSR_TRY(tsr_run_refuse_resume(run));

@@ -1,5 +1,5 @@
 /* From the options of tessera.h to those of a run (multiply_options.h). */
-#include "app/library/api/multiply_options.h"
+#include "app/library/options/multiply_options.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -8,9 +8,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "app/library/api/sized.h"
-#include "app/library/api/values.h"
-#include "app/library/reproducible.h"
+#include "app/library/options/sized.h"
+#include "app/library/options/values.h"
+#include "app/library/planning/reproducible.h"
 #include "io/record/run_log.h"
 #include "io/record/trace_file.h"
 #include "io/stores.h"
@@ -23,7 +23,7 @@ typedef enum { TEXT, FLAG, COUNT, WHOLE, COMPLEX } field_kind;
 
 #define FIELD(option, kind, member)                                                                                    \
     { "--" option, kind, offsetof(tessera_multiply_options, member) }
-/* But for `has_beta`, `has_stall`, `stall_seconds`, `command` and what is called. */
+/* But for `has_beta`, `has_stall`, `stall_seconds`, `command`, `add_matrix` and what is called. */
 static const struct {
     const char *option;
     field_kind kind;
@@ -161,9 +161,9 @@ static tsr_status take_gram(const tessera_multiply_options *o, const tsr_call_op
                         product->transpose_b && product->conjugate_b ? "adjoint"
                         : product->transpose_b                       ? "transpose"
                                                                      : "conjugate");
-    if (o->add || o->has_beta)
+    if (o->add || o->add_matrix || o->has_beta)
         return tsr_fail(TSR_ERR_USAGE, "%s: with --gram C is symmetric, and C0 may not be; leave out one of them",
-                        o->add ? "--add" : "--beta");
+                        o->add || o->add_matrix ? "--add" : "--beta");
     product->b = product->a;
     product->memory_b = product->memory_a;
     product->transpose_b = !product->transpose_a;
@@ -197,12 +197,12 @@ static tsr_status take_product(const tessera_multiply_options *o, const tsr_call
                                tsr_multiply_call *call) {
     tsr_run_product *product = &call->run.product;
     TSR_TRY(take_names(o, of, product));
-    TSR_TRY(take_factors(o, o->add != NULL, product));
+    TSR_TRY(take_factors(o, o->add || o->add_matrix, product));
     TSR_TRY(tsr_call_operands_read(of, o, call->memory, product));
     TSR_TRY(take_gram(o, of, product));
     if ((!product->a.file[0] && !product->memory_a) || (!product->b.file[0] && !product->memory_b))
         return tsr_fail(TSR_ERR_USAGE, "two matrices are needed: tessera multiply A B -o C (or one, with --gram)");
-    if (!tsr_is_zero(product->beta) && !o->add && !product->memory_c)
+    if (!tsr_is_zero(product->beta) && !o->add && !product->memory_c0 && !product->memory_c)
         return tsr_fail(TSR_ERR_USAGE, "--beta scales C0: give that with --add C0");
     return TSR_OK;
 }
@@ -220,7 +220,7 @@ tsr_status tsr_check_compress(const tsr_run_target *target) {
 /* C's file, unless C is in memory. */
 static tsr_status take_target(const tessera_multiply_options *o, const tsr_call_operands *of, tsr_run_target *target) {
     const char *c = of->name[TSR_CALL_C];
-    if (tsr_call_in_memory(of, TSR_CALL_C)) return TSR_OK;
+    if (tsr_call_in_memory(of, TSR_CALL_C) || of->without_c) return TSR_OK;
     if (!c) return tsr_fail(TSR_ERR_USAGE, "where the product goes is needed: -o FILE.h5 or -o FILE.h5:/path");
     TSR_TRY(tsr_matrix_name_parse(c, &target->name));
     target->force = o->force;
@@ -341,12 +341,13 @@ static tsr_status take_files(tsr_multiply_call *call, bool prints) {
     return tsr_text_file_follow(&run->trace, call->trace_target);
 }
 
-tsr_status tsr_multiply_call_read(const tsr_call_operands *of, const tessera_multiply_options *options, bool prints,
+tsr_status tsr_multiply_call_read(tsr_call_operands *of, const tessera_multiply_options *options, bool prints,
                                   tsr_multiply_call *call) {
     tessera_multiply_options *o = &call->given;
     tsr_run_options *run = &call->run;
     *o = tessera_multiply_defaults();
     if (options) TSR_TRY(tsr_sized_take("tessera_multiply_options", options, o, sizeof *o));
+    TSR_TRY(tsr_call_operands_take_c0(o, of));
     call->log = o->log;
     run->trace = o->trace;
     run->command = o->command     ? o->command

@@ -1,6 +1,6 @@
 /* Products with the same bytes everywhere (--reproducible): by one kernel, and cut where that allows it. */
-#ifndef TSR_APP_LIBRARY_REPRODUCIBLE_H
-#define TSR_APP_LIBRARY_REPRODUCIBLE_H
+#ifndef TSR_APP_LIBRARY_PLANNING_REPRODUCIBLE_H
+#define TSR_APP_LIBRARY_PLANNING_REPRODUCIBLE_H
 
 #include <stdio.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* Values of options as people write them (values.h). */
-#include "app/library/api/values.h"
+#include "app/library/options/values.h"
 
 #include <ctype.h>
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* Structs of callers that begin with their size (tessera.h). */
-#ifndef TSR_APP_LIBRARY_API_SIZED_H
-#define TSR_APP_LIBRARY_API_SIZED_H
+#ifndef TSR_APP_LIBRARY_OPTIONS_SIZED_H
+#define TSR_APP_LIBRARY_OPTIONS_SIZED_H
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* Values of options as people write them, on a command line or in the options of tessera.h: numbers, shapes, grids,
  * amounts of memory, kinds. `option` is how messages call it, such as "--alpha". TSR_ERR_USAGE with what to write. */
-#ifndef TSR_APP_LIBRARY_API_VALUES_H
-#define TSR_APP_LIBRARY_API_VALUES_H
+#ifndef TSR_APP_LIBRARY_OPTIONS_VALUES_H
+#define TSR_APP_LIBRARY_OPTIONS_VALUES_H
 
 #include "app/products/shapes.h"
 #include "kernels/base/base.h"

@@ -34,17 +34,17 @@ static tsr_status choose_kernel(tsr_run *run, tsr_status status) {
                                       .batch = stack ? tsr_ceil_div(x->batch, run->world->ranks) : 1};
     struct {
         int speed, rank;
-    } mine = {0, run->world->rank}, slowest = {0, 0};
+    } slowest = {0, run->world->rank};
     struct {
         char name[64];
         tsr_dtype input;
     } choice = {"", x->type};
     if (status == TSR_OK) status = tsr_gemm_choose(run->engine.kernel, &run->facts, &run->request, &run->kernel);
     TSR_TRY(tsr_agree(comm, status));
-    mine.speed = run->kernel->speed_rank;
+    slowest.speed = run->kernel->speed_rank;
     snprintf(choice.name, sizeof choice.name, "%s", run->kernel->name);
     choice.input = run->kernel->input;
-    TSR_TRY(TSR_MPI(MPI_Allreduce(&mine, &slowest, 1, MPI_2INT, MPI_MINLOC, comm)));
+    TSR_TRY(tsr_reduce_all(comm, &slowest, 1, MPI_2INT, MPI_MINLOC));
     TSR_TRY(TSR_MPI(MPI_Bcast(&choice, sizeof choice, MPI_BYTE, slowest.rank, comm)));
     run->problem.input = choice.input;
     status = tsr_gemm_find(choice.name, &run->facts, choice.input, x->type, &run->kernel);
@@ -54,8 +54,8 @@ static tsr_status choose_kernel(tsr_run *run, tsr_status status) {
 
 /* Ranks that share a GPU take turns on it: that works, and is rarely what was meant. */
 static tsr_status warn_of_sharing(const tsr_run *run) {
-    int mine = run->facts.kind == TSR_DEVICE_CUDA ? run->shared : 1, most = 1;
-    TSR_TRY(TSR_MPI(MPI_Allreduce(&mine, &most, 1, MPI_INT, MPI_MAX, run->world->comm)));
+    int most = run->facts.kind == TSR_DEVICE_CUDA ? run->shared : 1;
+    TSR_TRY(tsr_reduce_all(run->world->comm, &most, 1, MPI_INT, MPI_MAX));
     if (most > 1)
         tsr_warn(run->world->warnings, "up to %d ranks share a GPU and its memory; one rank a GPU is faster", most);
     return TSR_OK;
@@ -89,7 +89,7 @@ static tsr_status gather_doubts(const tsr_run *run, const doubt *mine) {
     int some = mine->text[0] != '\0';
     doubt *all = NULL;
     tsr_status status = TSR_OK;
-    TSR_TRY(TSR_MPI(MPI_Allreduce(MPI_IN_PLACE, &some, 1, MPI_INT, MPI_MAX, world->comm)));
+    TSR_TRY(tsr_reduce_all(world->comm, &some, 1, MPI_INT, MPI_MAX));
     if (!some) return TSR_OK;
     if (world->rank == 0 && !(all = calloc((size_t)world->ranks, sizeof *all)))
         status = tsr_fail(TSR_ERR_MEMORY, "no memory for what %d GPUs say of themselves", world->ranks);

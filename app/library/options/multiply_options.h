@@ -1,10 +1,10 @@
 /* Options of tessera.h as a run takes them (run.h). */
-#ifndef TSR_APP_LIBRARY_API_MULTIPLY_OPTIONS_H
-#define TSR_APP_LIBRARY_API_MULTIPLY_OPTIONS_H
+#ifndef TSR_APP_LIBRARY_OPTIONS_MULTIPLY_OPTIONS_H
+#define TSR_APP_LIBRARY_OPTIONS_MULTIPLY_OPTIONS_H
 
 #include <limits.h>
 
-#include "app/library/api/operands.h"
+#include "app/library/options/operands.h"
 #include "app/library/run.h"
 #include "app/library/tessera.h"
 
@@ -24,10 +24,10 @@ typedef struct {
     char command[TSR_CALL_COMMAND_CHARS];
 } tsr_multiply_call;
 
-/* Local. Reads and checks; looks at no file but where `log` and `trace` would overwrite what the run reads. A log that
- * is refused is none in `call`, whatever else is wrong. Where the caller `prints`, as the program does, "-" is standard
- * output (tsr_text_file_resolve). */
-tsr_status tsr_multiply_call_read(const tsr_call_operands *of, const tessera_multiply_options *options, bool prints,
+/* Local. Reads and checks, and adds C0 to the operands; looks at no file but where `log` and `trace` would overwrite
+ * what the run reads. A log that is refused is none in `call`, whatever else is wrong. Where the caller `prints`, as
+ * the program does, "-" is standard output (tsr_text_file_resolve). */
+tsr_status tsr_multiply_call_read(tsr_call_operands *of, const tessera_multiply_options *options, bool prints,
                                   tsr_multiply_call *call);
 
 /* Local. Bytes are shuffled for a compression. TSR_ERR_USAGE without one. */

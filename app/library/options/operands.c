@@ -1,25 +1,36 @@
 /* Operands of tessera.h (operands.h). */
-#include "app/library/api/operands.h"
+#include "app/library/options/operands.h"
 
 #include <inttypes.h>
 #include <stddef.h>
 #include <string.h>
 
-#include "app/library/api/sized.h"
+#include "app/library/options/sized.h"
 
-static const char *const names[TSR_CALL_OPERANDS] = {"A", "B", "C"};
+static const char *const names[TSR_CALL_OPERANDS] = {"A", "B", "C", "C0"};
 
 tsr_status tsr_call_operands_take(const tessera_matrix *const given[TSR_CALL_OPERANDS], tsr_call_operands *of) {
     of->matrices = true;
     for (int i = 0; i < TSR_CALL_OPERANDS; i++) {
         tessera_matrix *m = &of->matrix[i];
         if (!given[i] && i == TSR_CALL_B) continue; /* with gram there is none */
+        if (i == TSR_CALL_C0 || (i == TSR_CALL_C && of->without_c)) continue;
         if (!given[i]) return tsr_fail(TSR_ERR_USAGE, "%s is NULL: a product has one", names[i]);
         TSR_TRY(tsr_sized_take("tessera_matrix", given[i], m, sizeof *m));
         if (!m->name) continue;
         of->name[i] = m->name;
         *m = (tessera_matrix){0};
     }
+    return TSR_OK;
+}
+
+tsr_status tsr_call_operands_take_c0(const tessera_multiply_options *o, tsr_call_operands *of) {
+    tessera_matrix *c0 = &of->matrix[TSR_CALL_C0];
+    if (!o->add_matrix) return TSR_OK;
+    TSR_TRY(tsr_sized_take("tessera_matrix", o->add_matrix, c0, sizeof *c0));
+    if (o->add || c0->name)
+        return tsr_fail(TSR_ERR_USAGE, "add_matrix is C0 in memory, and a file's is add: give one of them");
+    of->matrices = true;
     return TSR_OK;
 }
 
@@ -34,24 +45,25 @@ typedef struct {
 static tsr_status refuse(const an_option *options, size_t count, const char *where) {
     for (size_t i = 0; i < count; i++)
         if (options[i].given)
-            return tsr_fail(TSR_ERR_USAGE, "%s is an option of %s: leave it out%s", options[i].name, where,
-                            strcmp(options[i].name, "add") == 0 ? "; beta scales what C holds" : "");
+            return tsr_fail(TSR_ERR_USAGE, "%s is an option of %s: leave it out", options[i].name, where);
     return TSR_OK;
 }
 
 /* What is found in files alone. */
 static tsr_status check_options(const tsr_call_operands *of, const tessera_multiply_options *o) {
-    const bool all_named = of->name[TSR_CALL_A] && (of->name[TSR_CALL_B] || o->gram) && of->name[TSR_CALL_C];
-    const bool any_named = of->name[TSR_CALL_A] || of->name[TSR_CALL_B] || of->name[TSR_CALL_C];
-    const an_option of_c[] = {
-        {"add", o->add != NULL},       {"chunk", o->chunk != NULL}, {"compress", o->compress != NULL},
-        {"attributes", o->attributes}, {"shuffle", o->shuffle},     {"force", o->force},
-        {"checksum", o->checksum},     {"digest", o->digest},       {"resume", o->resume},
-        {"type", o->type != NULL}};
+    const bool all_named = of->name[TSR_CALL_A] && (of->name[TSR_CALL_B] || o->gram) && of->name[TSR_CALL_C] &&
+                           !tsr_call_in_memory(of, TSR_CALL_C0);
+    const bool any_named = of->name[TSR_CALL_A] || of->name[TSR_CALL_B] || of->name[TSR_CALL_C] || o->add;
+    const an_option of_c[] = {{"chunk", o->chunk != NULL},   {"compress", o->compress != NULL},
+                              {"attributes", o->attributes}, {"shuffle", o->shuffle},
+                              {"force", o->force},           {"checksum", o->checksum},
+                              {"digest", o->digest},         {"resume", o->resume},
+                              {"type", o->type != NULL}};
     const an_option of_a[] = {{"attributes", o->attributes}};
     const an_option of_all[] = {{"resume", o->resume}};
     const an_option of_any[] = {{"external", o->external != NULL}};
-    if (!of->name[TSR_CALL_C]) TSR_TRY(refuse(of_c, sizeof of_c / sizeof *of_c, "products whose C is a file"));
+    if (tsr_call_in_memory(of, TSR_CALL_C))
+        TSR_TRY(refuse(of_c, sizeof of_c / sizeof *of_c, "products whose C is a file"));
     if (!of->name[TSR_CALL_A]) TSR_TRY(refuse(of_a, 1, "products whose A is in a file"));
     if (!all_named) TSR_TRY(refuse(of_all, 1, "products of files"));
     return any_named ? TSR_OK : refuse(of_any, 1, "products of files");
@@ -84,6 +96,8 @@ static tsr_status check_sizes(const char *name, const tessera_matrix *m) {
                         TSR_LEADS_MAX);
     if (m->stack_dimensions > 0 && !m->stack)
         return tsr_fail(TSR_ERR_USAGE, "%s is a stack, and there are no sizes of it: hand some", name);
+    if (m->vector && (m->stack_dimensions > 0 || (m->rows != 1 && m->cols != 1)))
+        return tsr_fail(TSR_ERR_USAGE, "%s is no vector, which has one row or one column and is no stack", name);
     return TSR_OK;
 }
 
@@ -129,6 +143,7 @@ static tsr_status take_matrix(const tsr_call_operands *of, int which, tsr_order 
                           .ranks_by_columns = m.ranks_by_columns != 0,
                           .shared = m.shared != 0};
     if (turned) to->deal = tsr_deal_transposed(to->deal);
+    to->vector = m.vector && which <= TSR_CALL_B;
     to->data = m.data;
     to->ld = m.ld;
     if (m.ld > 0 || m.grid_rows < 1 || m.grid_cols < 1) return TSR_OK;
@@ -139,7 +154,8 @@ static tsr_status take_matrix(const tsr_call_operands *of, int which, tsr_order 
 
 tsr_status tsr_call_operands_read(const tsr_call_operands *of, const tessera_multiply_options *o,
                                   tsr_distributed memory[TSR_CALL_OPERANDS], tsr_run_product *product) {
-    const tsr_distributed **to[TSR_CALL_OPERANDS] = {&product->memory_a, &product->memory_b, &product->memory_c};
+    const tsr_distributed **to[TSR_CALL_OPERANDS] = {&product->memory_a, &product->memory_b, &product->memory_c,
+                                                     &product->memory_c0};
     if (!of->matrices) return TSR_OK;
     if (!of->name[TSR_CALL_B] && !tsr_call_in_memory(of, TSR_CALL_B) && !product->gram)
         return tsr_fail(TSR_ERR_USAGE, "B is NULL: a product has one, unless it is A by its own transpose (gram)");

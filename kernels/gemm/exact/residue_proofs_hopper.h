@@ -1,0 +1,184 @@
+/* What residue_products_hopper.cu makes of sums of magnitudes and of patterns. Device code. */
+#ifndef TSR_KERNELS_GEMM_EXACT_RESIDUE_PROOFS_HOPPER_H
+#define TSR_KERNELS_GEMM_EXACT_RESIDUE_PROOFS_HOPPER_H
+
+#include "kernels/gemm/exact/residue_sums_hopper.h"
+
+namespace residues {
+
+/* A bit for each element (see tsr_residue_levels): four neighbours of a warp share the words of their rows. Of a word a
+ * thread has OWN_BITS, bit_at of them from its own column on, and their sums are at sum_at of a block's. */
+constexpr int BLOCK_WORDS = TSR_EXACT_BLOCK / 32; /* of a row */
+constexpr int OWN_BITS = 8;
+__device__ __forceinline__ constexpr int bit_at(int bit) { return bit / 2 * 8 + bit % 2; }
+__device__ __forceinline__ constexpr int sum_at(int row, int word, int bit) {
+    return 4 * (4 * word + bit / 2) + 2 * row + bit % 2;
+}
+__device__ __forceinline__ unsigned of_quad(unsigned bits) {
+    bits |= __shfl_xor_sync(0xffffffffu, bits, 1);
+    return bits | __shfl_xor_sync(0xffffffffu, bits, 2);
+}
+__device__ __forceinline__ int64_t left_at(const Work &w, int row, int col) {
+    return (int64_t)row * (w.rows_b / 32) + col / 32;
+}
+
+/* Levels, of the blocks of C. A warp asks for its elements of a block at once whether a level serves, and does not ask
+ * further where one element says no; what serves for one level serves for the next. */
+struct Levels {
+    struct Work : residues::Work {
+        const tsr_exact_proof *rows, *columns;
+        int64_t k;
+        int m, n;
+        double allowed;
+        unsigned *needed, *left;
+    };
+    static __device__ __forceinline__ void open(const Work &) {}
+    static __device__ __forceinline__ void close() {}
+
+    /* What lines bring to the proof at a level. */
+    struct Facts {
+        double half, error, unit;
+    };
+    static __device__ __forceinline__ Facts facts_of(const tsr_exact_proof &line, int level) {
+        return {line.half, line.errors[level], line.unit};
+    }
+    static __device__ __forceinline__ Facts row_facts(const Work &w, int row, int level) {
+        return facts_of(w.rows[min(row, w.m - 1)], level);
+    }
+    static __device__ __forceinline__ Facts column_facts(const Work &w, int col, int level) {
+        return facts_of(w.columns[min(col, w.n - 1)], level);
+    }
+    static __device__ __forceinline__ bool element_holds(const Work &w, const Facts &a, const Facts &b, int met) {
+        return tsr_exact_holds(a.half, a.error, b.half, b.error, a.unit * b.unit, w.k, w.allowed, met);
+    }
+    /* Of each fact of a block's columns the one that is hardest to hold. */
+    static __device__ __forceinline__ Facts hardest(const Work &w, int col, int level) {
+        Facts all = column_facts(w, col + (int)threadIdx.x % 32, level);
+#pragma unroll
+        for (int i = 32; i < TSR_EXACT_BLOCK; i += 32) {
+            const Facts one = column_facts(w, col + i + (int)threadIdx.x % 32, level);
+            all = {fmax(all.half, one.half), fmax(all.error, one.error), fmin(all.unit, one.unit)};
+        }
+#pragma unroll
+        for (int lane = 16; lane > 0; lane /= 2)
+            all = {fmax(all.half, __shfl_xor_sync(0xffffffffu, all.half, lane)),
+                   fmax(all.error, __shfl_xor_sync(0xffffffffu, all.error, lane)),
+                   fmin(all.unit, __shfl_xor_sync(0xffffffffu, all.unit, lane))};
+        return all;
+    }
+
+    /* Whether a level serves for a warp's sums of a block whose first column is `col`, in the thread's row `row` and 8
+     * below. `least` is the thread's least sum, -1 where the block is not whole. What serves for it beside the hardest
+     * columns serves for all: rounding keeps the order of numbers. */
+    static __device__ __forceinline__ bool holds(const Work &w, const int *sum, int least, int row, int col,
+                                                 int level) {
+        const Facts rows[2] = {row_facts(w, row, level), row_facts(w, row + 8, level)};
+        const bool below[2] = {row >= w.m, row + 8 >= w.m};
+        const Facts worst = hardest(w, col, level);
+        const bool easily =
+            least >= 0 && element_holds(w, rows[0], worst, least) && element_holds(w, rows[1], worst, least);
+        if (__all_sync(0xffffffffu, easily)) return true;
+#pragma unroll
+        for (int j = 0; j < TSR_EXACT_BLOCK / 8; j++) {
+            bool all = true;
+#pragma unroll
+            for (int e = 0; e < 2; e++) {
+                const int at = col + own_col() + 8 * j + e;
+                const Facts column = column_facts(w, at, level);
+#pragma unroll
+                for (int i = 0; i < 2; i++) {
+                    int met = sum[4 * j + 2 * i + e];
+                    asm volatile("" : "+r"(met)); /* its fp64 value is made here, not kept for the next level */
+                    all &= below[i] || at >= w.n || element_holds(w, rows[i], column, met);
+                }
+            }
+            if (!__all_sync(0xffffffffu, all)) return false;
+        }
+        return true;
+    }
+    /* Bits of a warp's elements of a block for which no level is proved; rows and columns as above. */
+    static __device__ __forceinline__ void leave(const Work &w, const int *sum, int row, int col) {
+        const Facts rows[2] = {row_facts(w, row, TSR_EXACT_LAST), row_facts(w, row + 8, TSR_EXACT_LAST)};
+#pragma unroll
+        for (int word = 0; word < BLOCK_WORDS; word++) {
+            unsigned bits[2] = {0, 0};
+#pragma unroll
+            for (int bit = 0; bit < OWN_BITS; bit++) {
+                const int within = own_col() + bit_at(bit), at = col + 32 * word + within;
+                const Facts column = column_facts(w, at, TSR_EXACT_LAST);
+#pragma unroll
+                for (int i = 0; i < 2; i++) {
+                    int met = sum[sum_at(i, word, bit)];
+                    asm volatile("" : "+r"(met)); /* see above */
+                    const bool holds = element_holds(w, rows[i], column, met);
+                    bits[i] |= (unsigned)(row + 8 * i < w.m && at < w.n && !holds) << within;
+                }
+            }
+#pragma unroll
+            for (int i = 0; i < 2; i++) {
+                bits[i] = of_quad(bits[i]);
+                if (threadIdx.x % 4 == 0 && bits[i]) w.left[left_at(w, row + 8 * i, col) + word] = bits[i];
+            }
+        }
+    }
+    static __device__ __forceinline__ void finish(const Work &w, const Pipe &, const Place &place, const Sums &sum) {
+        constexpr int ACROSS = N / TSR_EXACT_BLOCK; /* blocks side by side */
+        constexpr int EACH = TSR_EXACT_BLOCK / 2;   /* sums of a thread in a block */
+        const int row = group_row(place);
+#pragma unroll
+        for (int block = 0; block < ACROSS; block++) {
+            const int col = place.col * N + block * TSR_EXACT_BLOCK;
+            unsigned *needed =
+                w.needed + (int64_t)(row / TSR_EXACT_BLOCK) * (w.rows_b / TSR_EXACT_BLOCK) + col / TSR_EXACT_BLOCK;
+            if (row >= w.m || col >= w.n) continue;
+            int least = sum[block * EACH];
+#pragma unroll
+            for (int i = 1; i < EACH; i++) least = min(least, sum[block * EACH + i]);
+            if (row + GROUP_ROWS > w.m || col + TSR_EXACT_BLOCK > w.n) least = -1;
+            const unsigned known = __shfl_sync(0xffffffffu, *(volatile const unsigned *)needed, 0);
+            unsigned level = known;
+#pragma unroll 1
+            while (level < TSR_EXACT_LEVELS && !holds(w, sum + block * EACH, least, row + own_row(), col, (int)level))
+                level++;
+            if (threadIdx.x % 32 == 0 && level > known) atomicMax(needed, level);
+            if (level == TSR_EXACT_LOOP) leave(w, sum + block * EACH, row + own_row(), col);
+        }
+    }
+};
+
+/* Patterns, of elements that are left: those that meet well are left no more. */
+struct Meetings {
+    struct Work : residues::Work {
+        tsr_residue_blocks blocks;
+        unsigned *left;
+    };
+    static __device__ __forceinline__ void open(const Work &) {}
+    static __device__ __forceinline__ void close() {}
+
+    static __device__ __forceinline__ void finish(const Work &w, const Pipe &, const Place &place, const Sums &sum) {
+        constexpr int ACROSS = N / TSR_EXACT_BLOCK;
+        const int row = group_row(place);
+#pragma unroll
+        for (int block = 0; block < ACROSS; block++) {
+            const int col = place.col * N + block * TSR_EXACT_BLOCK;
+            if (!w.blocks.wants_block(row / TSR_EXACT_BLOCK, col / TSR_EXACT_BLOCK)) continue;
+#pragma unroll
+            for (int i = 0; i < 2; i++)
+#pragma unroll
+                for (int word = 0; word < BLOCK_WORDS; word++) {
+                    unsigned well = 0;
+#pragma unroll
+                    for (int bit = 0; bit < OWN_BITS; bit++)
+                        well |=
+                            (unsigned)tsr_exact_meets_well(sum[block * (TSR_EXACT_BLOCK / 2) + sum_at(i, word, bit)])
+                            << (own_col() + bit_at(bit));
+                    well = of_quad(well);
+                    if (threadIdx.x % 4 == 0) w.left[left_at(w, row + own_row() + 8 * i, col) + word] &= ~well;
+                }
+        }
+    }
+};
+
+} // namespace residues
+
+#endif
