@@ -259,7 +259,7 @@ const tsr_option tsr_option_shuffle = {
     .read = tsr_read_flag};
 const tsr_option tsr_option_reproducible = {
     .name = "reproducible",
-    .help = "C has the same bytes on any ranks, grid, panels, memory and device: by the kernel exact, k is not split",
+    .help = "C has the same bytes on any ranks, grid, panels, memory and device: by the kernel exact",
     .read = tsr_read_flag};
 
 const tsr_option tsr_option_checksum = {

@@ -109,6 +109,18 @@ tsr_status tsr_mirror_check(const tsr_mirror_args *args) {
     return TSR_OK;
 }
 
+tsr_status tsr_add_check(const tsr_add_args *args) {
+    const tsr_view to = {args->to, {args->type, false}, 1, args->count, args->count};
+    TSR_TRY(check_view("add: sums", to));
+    TSR_TRY(check_type("add: sums", to.element, false));
+    if (args->parts < 1 || (args->parts > 1 && args->stride < args->count) || (!args->from && args->count > 0))
+        return tsr_fail(TSR_ERR_SHAPE,
+                        "add: %d parts of %" PRId64 " elements, %" PRId64
+                        " apart: pass one or more that do not overlap",
+                        args->parts, args->count, args->stride);
+    return TSR_OK;
+}
+
 /* ---- complex elements whose parts stay side by side ------------------------------------------ */
 
 static void take_parts(tsr_view *view) {

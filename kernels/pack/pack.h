@@ -1,5 +1,6 @@
 /* The memory kernels around a product: `pack` brings an operand as it stood in the file into the layout and type a
- * kernel wants; `finish` turns accumulated C into the bytes of the output; `mirror` makes a symmetric C of its half.
+ * kernel wants; `add` joins sums of ranges of k; `finish` turns accumulated C into the bytes of the output; `mirror`
+ * makes a symmetric C of its half.
  * One table a device. */
 #ifndef TSR_KERNELS_PACK_PACK_H
 #define TSR_KERNELS_PACK_PACK_H
@@ -46,10 +47,23 @@ typedef struct {
     tsr_triangle triangle; /* UPPER: what is below the diagonal becomes 0, LOWER: what is above; else it is mirrored */
 } tsr_mirror_args;
 
+/* Sums of a product's ranges of k that stayed apart, to be added in their order as a kernel that accumulates adds them.
+ */
+typedef struct {
+    void *to;         /* count reals: parts[0] + parts[1] + …, each sum rounded, from left to right */
+    const void *from; /* `parts` times count reals, */
+    int64_t stride;   /* so many reals from one to the next */
+    int parts;        /* ≥ 1 */
+    int64_t count;
+    bool accumulate; /* the first part is added to what `to` holds; false: that is never read */
+    tsr_dtype type;  /* TSR_F32 or TSR_F64. Every NaN becomes the same one (kernels/gemm/exact) */
+} tsr_add_args;
+
 typedef struct tsr_pack_ops {
     tsr_device_kind device;
     tsr_status (*pack)(tsr_device *device, tsr_stream *stream, const tsr_pack_args *args);
     tsr_status (*finish)(tsr_device *device, tsr_stream *stream, const tsr_finish_args *args);
+    tsr_status (*add)(tsr_device *device, tsr_stream *stream, const tsr_add_args *args);
     /* in place: above the diagonal of the tile stands what is below it, or as the triangle says */
     tsr_status (*mirror)(tsr_device *device, tsr_stream *stream, const tsr_mirror_args *args);
 } tsr_pack_ops;
@@ -74,6 +88,7 @@ tsr_status tsr_finish_complex(const tsr_finish_args *args);
 tsr_status tsr_pack_check(const tsr_pack_args *args);
 tsr_status tsr_finish_check(const tsr_finish_args *args);
 tsr_status tsr_mirror_check(const tsr_mirror_args *args);
+tsr_status tsr_add_check(const tsr_add_args *args);
 
 #ifdef __cplusplus
 }

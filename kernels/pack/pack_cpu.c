@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "kernels/base/element.h"
+#include "kernels/base/one_nan.h"
 #include "kernels/pack/pack.h"
 #include "kernels/pack/pack_cpu.h"
 
@@ -253,4 +254,29 @@ static tsr_status mirror(tsr_device *device, tsr_stream *stream, const tsr_mirro
     return TSR_OK;
 }
 
-const tsr_pack_ops tsr_pack_cpu = {.device = TSR_DEVICE_CPU, .pack = pack, .finish = finish, .mirror = mirror};
+/* ---- add ------------------------------------------------------------------------------------- */
+
+/* Part by part, so that all memory is swept in order; a NaN that comes in between stays one. */
+#define DEFINE_ADD(suffix, real)                                                                                       \
+    static void add_##suffix(const tsr_add_args *args) {                                                               \
+        real *to = args->to;                                                                                           \
+        for (int part = 0; part < args->parts; part++) {                                                               \
+            const real *from = (const real *)args->from + part * args->stride;                                         \
+            const bool adds = args->accumulate || part > 0;                                                            \
+            for (int64_t i = 0; i < args->count; i++) to[i] = tsr_one_nan_##suffix(adds ? to[i] + from[i] : from[i]);  \
+        }                                                                                                              \
+    }
+DEFINE_ADD(f32, float)
+DEFINE_ADD(f64, double)
+
+static tsr_status add(tsr_device *device, tsr_stream *stream, const tsr_add_args *args) {
+    (void)device;
+    (void)stream;
+    TSR_TRY(tsr_add_check(args));
+    if (tsr_dtype_bytes(args->type) == sizeof(double)) add_f64(args);
+    else add_f32(args);
+    return TSR_OK;
+}
+
+const tsr_pack_ops tsr_pack_cpu = {
+    .device = TSR_DEVICE_CPU, .pack = pack, .finish = finish, .add = add, .mirror = mirror};

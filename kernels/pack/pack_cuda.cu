@@ -1,4 +1,4 @@
-/* The memory kernels of the CUDA device: pack and finish.
+/* The memory kernels of the CUDA device: pack, add, finish and mirror.
  * Mapping: rows (pack_units.h): blocks of 32 × 8 threads, a warp a row, 1 to 4 units of 16 bytes of the target a
  * thread, all loads ahead of the first store. Transposes (pack_tiles.h): 256 threads a tile of 256 or 512 bytes ×
  * 256 or 512 bytes, down the source's columns first.
@@ -12,6 +12,7 @@
  * Reference: Ruetsch and Micikevicius, Optimizing Matrix Transpose in CUDA, NVIDIA 2009. */
 #include <float.h>
 
+#include "kernels/base/one_nan.h"
 #include "kernels/pack/pack.h"
 #include "kernels/pack/pack_complex.h"
 #include "kernels/pack/pack_tiles.h"
@@ -60,6 +61,22 @@ __global__ void finish_rows(const A *sum, int64_t ld_sum, double alpha, double b
         });
     });
     if (count > 0 && overflows) atomicAdd(reinterpret_cast<unsigned long long *>(overflows), (unsigned long long)count);
+}
+
+/* ---- add ------------------------------------------------------------------------------------- */
+
+__device__ __forceinline__ double one_nan(double x) { return tsr_one_nan_f64(x); }
+__device__ __forceinline__ float one_nan(float x) { return tsr_one_nan_f32(x); }
+
+/* to[i] (+)= from[i] + from[i + stride] + …, each addition rounded. A thread has whole elements. */
+template <typename T>
+__global__ void add_parts(T *to, const T *from, int64_t stride, int parts, int64_t count, bool accumulate) {
+    const int64_t step = (int64_t)gridDim.x * THREADS;
+    for (int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x; i < count; i += step) {
+        T sum = accumulate ? one_nan(to[i] + from[i]) : one_nan(from[i]);
+        for (int part = 1; part < parts; part++) sum = one_nan(sum + from[part * stride + i]);
+        to[i] = sum;
+    }
 }
 
 /* ---- mirror ---------------------------------------------------------------------------------- */
@@ -207,6 +224,22 @@ static tsr_status finish(tsr_device *, tsr_stream *stream, const tsr_finish_args
                                          : finish_from<double>(stream, &args, reals);
 }
 
+template <typename T> static tsr_status launch_add(tsr_stream *stream, const tsr_add_args *args) {
+    dim3 grid;
+    TSR_TRY(tsr_cuda_grid(1, args->count, 1, THREADS, &grid));
+    return TSR_LAUNCH((add_parts<T>), grid, dim3(THREADS), 0, stream, static_cast<T *>(args->to),
+                      static_cast<const T *>(args->from), args->stride, args->parts, args->count, args->accumulate);
+}
+
+static tsr_status add(tsr_device *, tsr_stream *stream, const tsr_add_args *args) {
+    TSR_TRY(tsr_add_check(args));
+    TSR_TRY(check_aligned("add: sums", args->to, args->type));
+    TSR_TRY(check_aligned("add: parts", args->from, args->type));
+    if (args->count == 0) return TSR_OK;
+    const bool wide = tsr_dtype_bytes(args->type) == sizeof(double);
+    return wide ? launch_add<double>(stream, args) : launch_add<float>(stream, args);
+}
+
 template <typename W> static tsr_status launch_mirror(tsr_stream *stream, const tsr_mirror_args *args) {
     W *data = static_cast<W *>(args->data);
     dim3 grid;
@@ -234,4 +267,5 @@ static tsr_status mirror(tsr_device *, tsr_stream *stream, const tsr_mirror_args
 
 } // namespace
 
-const tsr_pack_ops tsr_pack_cuda = {.device = TSR_DEVICE_CUDA, .pack = pack, .finish = finish, .mirror = mirror};
+const tsr_pack_ops tsr_pack_cuda = {
+    .device = TSR_DEVICE_CUDA, .pack = pack, .finish = finish, .add = add, .mirror = mirror};

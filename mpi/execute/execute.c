@@ -222,12 +222,34 @@ static tsr_status agree_to_go_on(tsr_executor *e, const tsr_step *step, bool *go
     return TSR_OK;
 }
 
+/* The same of ranks that hand on sums: nobody waits for those behind, so each tells the next one alone. What a rank
+ * that stops is still handed, it takes. */
+static tsr_status hear_and_tell(tsr_executor *e) {
+    const tsr_grid *grid = e->x.grid;
+    enum { STOPS, DOUBTS, WORDS, TAG = 1 };
+    int said[WORDS];
+    if (grid->depth > 0 && !e->x.before_stopped) {
+        TSR_TRY(TSR_MPI(MPI_Recv(said, WORDS, MPI_INT, grid->depth - 1, TAG, grid->across_depth, MPI_STATUS_IGNORE)));
+        e->x.before_stopped = said[STOPS] != 0;
+        if (said[STOPS]) atomic_store(&e->draining, true);
+        if (said[DOUBTS]) atomic_store(&e->x.others_doubt, true);
+    }
+    if (e->x.has_stopped) return TSR_OK;
+    e->x.has_stopped = atomic_load(&e->draining);
+    said[STOPS] = e->x.has_stopped;
+    said[DOUBTS] = *e->x.doubtful > 0 || atomic_load(&e->x.others_doubt);
+    if (grid->depth + 1 == grid->r) return TSR_OK;
+    return TSR_MPI(MPI_Send(said, WORDS, MPI_INT, grid->depth + 1, TAG, grid->across_depth));
+}
+
 /* Of a run that is to stop only what other ranks wait for. */
 static tsr_status run_step(lane_state *lane, const tsr_step *step) {
     tsr_executor *e = lane->executor;
+    const bool passes = step->kind == TSR_STEP_PASS;
     const bool together = step->kind == TSR_STEP_GATHER || step->kind == TSR_STEP_REDUCE;
-    bool go_on = together || !atomic_load(&e->draining);
+    bool go_on = passes || together || !atomic_load(&e->draining);
     if (together && e->x.written) TSR_TRY(agree_to_go_on(e, step, &go_on));
+    if (passes && e->x.written) TSR_TRY(hear_and_tell(e));
     if (!go_on) return TSR_OK;
     tsr_range_begin(e->ranges, step);
     const tsr_status status = tsr_step_run(&e->x, e->buffers, lane->stream, step);
@@ -345,6 +367,7 @@ static void begin_anew(tsr_executor *e) {
     atomic_store(&e->done, 0);
     atomic_store(&e->draining, false);
     memset(e->all_stop, 0, sizeof e->all_stop);
+    e->x.before_stopped = e->x.has_stopped = false;
     ask_to_stop(e);
     e->all_started = false;
     e->lanes_done = 0;

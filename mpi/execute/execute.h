@@ -55,6 +55,9 @@ typedef struct {
     uint64_t check_seed;         /* of the check's signs, beside the place in C */
     uint64_t *doubtful; /* likewise: rows that the check doubts, in host memory, as of the last step that multiplied */
     atomic_bool others_doubt; /* likewise: the check of a rank whose sums are added to this one's does */
+    /* likewise, of ranks that hand on sums in a run that stops: the one before this one hands over no more; nor does
+     * this one */
+    bool before_stopped, has_stopped;
 } tsr_execution;
 
 typedef struct tsr_executor tsr_executor;

@@ -185,12 +185,12 @@ static tsr_status check_product(const tsr_execution *x, void **buffers, tsr_stre
                                 const tsr_gemm_args *gemm) {
     const tsr_plan *plan = x->plan;
     if (plan->slots[TSR_SLOT_CHECK].count == 0) return TSR_OK;
-    const size_t row_bytes = (size_t)step->ld * tsr_dtype_bytes(plan->problem.type);
     tsr_check_args args = check_args(x, buffers, step);
     args.gemm = gemm;
     args.opens = step->opens;
     args.closes = step->closes && !plan->compares;
-    args.row = (int64_t)(step->slots[2].offset / row_bytes);
+    args.row = step->count;
+    if (tsr_plan_chains(plan)) args.k = step->k; /* its sums stay apart */
     TSR_TRY(tsr_check_find(x->device->ops->kind)->follow(x->device, stream, &args));
     if (!args.closes) return TSR_OK;
     return x->device->ops->download(x->device, x->doubtful, &x->counters->check.doubtful, sizeof *x->doubtful, stream);
@@ -251,6 +251,34 @@ static tsr_status run_reduce(const tsr_execution *x, const char *from, void *to,
         transport->ops->reduce_scatter(transport, TSR_AXIS_DEPTH, staging, staging + all, step->count, type, stream));
     TSR_TRY(device->ops->upload(device, to, staging + all, step->bytes, stream));
     return device->ops->stream_wait(device, stream);
+}
+
+/* Sums that stay apart on this rank are added to what the rank before hands over, in `part`, and the next one gets
+ * that. Over staging memory where the transport works on the host. */
+static tsr_status run_pass(const tsr_execution *x, const char *sums, char *part, char *staging, tsr_stream *stream,
+                           const tsr_step *step) {
+    tsr_device *device = x->device;
+    tsr_transport *transport = x->transport;
+    const int depth = x->grid->depth;
+    char *moved = staging ? staging : part;
+    const tsr_add_args args = {.to = part,
+                               .from = sums,
+                               .stride = step->stride_c,
+                               .parts = (int)step->batch,
+                               .count = step->count,
+                               .accumulate = depth > 0,
+                               .type = x->plan->problem.type};
+    if (depth > 0 && !x->before_stopped) {
+        TSR_TRY(transport->ops->receive(transport, TSR_AXIS_DEPTH, depth - 1, moved, step->bytes, stream));
+        if (staging) TSR_TRY(device->ops->upload(device, part, staging, step->bytes, stream));
+    }
+    if (!x->has_stopped) TSR_TRY(tsr_pack_find(device->ops->kind)->add(device, stream, &args));
+    if (depth + 1 < x->plan->r && !x->has_stopped) {
+        if (staging) TSR_TRY(device->ops->download(device, staging, part, step->bytes, stream));
+        if (staging) TSR_TRY(device->ops->stream_wait(device, stream));
+        TSR_TRY(transport->ops->send(transport, TSR_AXIS_DEPTH, depth + 1, moved, step->bytes, stream));
+    }
+    return transport->ops->asynchronous ? TSR_OK : device->ops->stream_wait(device, stream);
 }
 
 static tsr_status run_finish(const tsr_execution *x, void *from, void *out, void *c0, tsr_stream *stream,
@@ -327,6 +355,7 @@ tsr_status tsr_step_run(const tsr_execution *x, void **buffers, tsr_stream *stre
     case TSR_STEP_ADD_UP: return run_multiply(x, buffers, b0, b1, b2, stream, step);
     case TSR_STEP_JUDGE: return run_judge(x, buffers, b0, stream, step);
     case TSR_STEP_REDUCE: return run_reduce(x, b0, b1, b2, stream, step);
+    case TSR_STEP_PASS: return run_pass(x, b0, b1, b2, stream, step);
     case TSR_STEP_FINISH: return run_finish(x, b0, b1, b2, stream, step);
     case TSR_STEP_TRANSPOSE: return run_transpose(x, b0, b1, stream, step);
     case TSR_STEP_MIRROR: return run_mirror(x, b0, stream, step);

@@ -79,7 +79,7 @@ static void note_buffers(const tsr_step *step, tsr_trace_event *event) {
         [TSR_STEP_ZERO] = {{-1, -1}, 0},     [TSR_STEP_MULTIPLY] = {{0, 1}, 2},   [TSR_STEP_REDUCE] = {{0, -1}, 1},
         [TSR_STEP_FINISH] = {{0, 2}, 1},     [TSR_STEP_TRANSPOSE] = {{0, -1}, 1}, [TSR_STEP_MIRROR] = {{0, -1}, 0},
         [TSR_STEP_DOWNLOAD] = {{0, -1}, 1},  [TSR_STEP_COPY_OUT] = {{0, -1}, -1}, [TSR_STEP_WRITE] = {{0, -1}, -1},
-        [TSR_STEP_ADD_UP] = {{0, 1}, 2},     [TSR_STEP_JUDGE] = {{0, -1}, -1}};
+        [TSR_STEP_ADD_UP] = {{0, 1}, 2},     [TSR_STEP_JUDGE] = {{0, -1}, -1},    [TSR_STEP_PASS] = {{0, -1}, 1}};
     for (int i = 0; i < 2; i++) {
         const int slot = roles[step->kind].uses[i];
         event->uses[i] = slot < 0 ? -1 : step->slots[slot].buffer;

@@ -61,7 +61,7 @@ static void choose_panel(tsr_plan *plan, int shrink) {
     const tsr_resources *res = &plan->resources;
     int64_t m = tsr_plan_local_m(plan), n = tsr_plan_local_n(plan);
     double scale = 1.0 / (double)((int64_t)1 << shrink);
-    int64_t k = tsr_max(1, tsr_ceil_div(problem->k, plan->r));
+    int64_t k = tsr_max(1, tsr_plan_local_k(plan));
     double row = (double)m * (double)tsr_dtype_bytes(problem->operand[TSR_OPERAND_A].element.dtype) +
                  (double)n * (double)tsr_dtype_bytes(problem->operand[TSR_OPERAND_B].element.dtype);
     if (res->panel > 0) {
@@ -74,6 +74,7 @@ static void choose_panel(tsr_plan *plan, int shrink) {
         const int64_t range = tsr_max(1, problem->blocks.k);
         plan->panel = tsr_min(k, tsr_max(range, (int64_t)((double)panel * scale) / range * range));
     }
+    if (tsr_plan_chains(plan)) plan->panel = tsr_min(plan->panel, problem->blocks.k);
     const size_t sum = tsr_problem_sum_bytes(problem), out = tsr_dtype_bytes(problem->out);
     double out_row = (double)n * (double)(sum > out ? sum : out);
     /* nothing lies between the accumulators and the store */
@@ -88,7 +89,8 @@ static void choose_panel(tsr_plan *plan, int shrink) {
 static double sums_to_limit(const tsr_plan *plan, int sums) {
     double m = (double)tsr_plan_local_m(plan), n = (double)tsr_plan_local_n(plan);
     if (tsr_plan_keeps_c(plan)) sums = (int)tsr_max(1, tsr_plan_blocks(plan));
-    return sums * m * n * (double)tsr_problem_sum_bytes(&plan->problem) / (double)tsr_device_limit(&plan->resources);
+    return sums * m * n * (double)tsr_plan_apart(plan) * (double)tsr_problem_sum_bytes(&plan->problem) /
+           (double)tsr_device_limit(&plan->resources);
 }
 
 static bool fits_shrunk(tsr_plan *plan, int sums, int shrink) {
@@ -179,7 +181,7 @@ void tsr_plan_regrid(tsr_plan *plan, int p, int q, int r) {
     plan->q = q;
     plan->r = r;
     tsr_plan_one_block(plan);
-    plan->panel = tsr_max(1, tsr_ceil_div(plan->problem.k, r));
+    plan->panel = tsr_max(1, tsr_plan_local_k(plan));
 }
 
 void tsr_plan_begin(const tsr_problem *problem, const tsr_resources *res, int p, int q, int r, tsr_plan *plan) {
@@ -198,12 +200,14 @@ void tsr_plan_begin(const tsr_problem *problem, const tsr_resources *res, int p,
 
 tsr_status tsr_plan_refuse(const tsr_plan *plan) {
     const tsr_resources *res = &plan->resources;
+    const int64_t range = plan->problem.blocks.k;
     char need_device[32], have_device[32], need_host[32];
     char have_host[32], advice[96] = ", or a smaller --panel";
-    if (plan->problem.blocks.k > 0)
+    if (range > 0)
         snprintf(advice, sizeof advice,
-                 res->panel > plan->problem.blocks.k ? ", or --panel %lld" : "; --reproducible takes %lld of k at once",
-                 (long long)tsr_min(plan->problem.blocks.k, plan->panel));
+                 res->panel > range && plan->panel > range ? ", or --panel %lld"
+                                                           : "; --reproducible takes %lld of k at once",
+                 (long long)tsr_min(range, plan->panel));
     tsr_format_bytes(plan->device_bytes, need_device);
     tsr_format_bytes((double)res->device_limit, have_device);
     tsr_format_bytes(plan->host_bytes, need_host);

@@ -181,6 +181,28 @@ static inline tsr_span tsr_plan_span(const tsr_plan *plan, tsr_operand_name name
 /* Rows and columns of a super-block on the rank that has most of it. */
 static inline int64_t tsr_plan_local_m(const tsr_plan *plan) { return tsr_plan_side(plan, TSR_OPERAND_A).local; }
 static inline int64_t tsr_plan_local_n(const tsr_plan *plan) { return tsr_plan_side(plan, TSR_OPERAND_B).local; }
+/* The part of k of the ranks at `depth` of those that split it: whole ranges where the problem has such, one after
+ * another. */
+static inline tsr_span tsr_plan_ks(const tsr_plan *plan, int depth) {
+    return tsr_partition_units(plan->problem.k, tsr_max(1, plan->problem.blocks.k), plan->r, depth);
+}
+/* k of the rank that has most of it. */
+static inline int64_t tsr_plan_local_k(const tsr_plan *plan) {
+    return tsr_partition_largest(plan->problem.k, tsr_max(1, plan->problem.blocks.k), plan->r);
+}
+/* Whether ranks that split k add its ranges in their order: each range is a panel, and its product stays apart. For
+ * each strip of C the first rank hands the sum of its ranges to the next one, which adds its own to it. The last one
+ * finishes and writes. Otherwise the ranks' sums are added in any order, each rank's strips by itself. */
+static inline bool tsr_plan_chains(const tsr_plan *plan) { return plan->r > 1 && plan->problem.blocks.k > 0; }
+/* Sums that stay apart for each element of C: in a buffer of accumulators as many parts, one behind the other. */
+static inline int64_t tsr_plan_apart(const tsr_plan *plan) {
+    return tsr_plan_chains(plan) ? tsr_ceil_div(tsr_plan_local_k(plan), plan->problem.blocks.k) : 1;
+}
+static inline size_t tsr_plan_sums_bytes(const tsr_plan *plan) { /* of one such part */
+    return plan->slots[TSR_SLOT_SUM].bytes / (size_t)tsr_plan_apart(plan);
+}
+/* Ranks that share the strips of C which the ranks of one place in m and n make. */
+static inline int tsr_plan_writers(const tsr_plan *plan) { return tsr_plan_chains(plan) ? 1 : plan->r; }
 /* How A and B reach the device, and C leaves it: where that is the host's memory, the stores read and write it. */
 static inline tsr_data_path tsr_plan_path(const tsr_plan *plan, tsr_data_path path) {
     return plan->resources.host_memory ? TSR_DATA_PATH_HOST : path;

@@ -39,7 +39,7 @@ static void take_if_faster(choice *best, const tsr_plan *plan) {
 
 /* Bytes of the part of an operand that a rank multiplies, as the kernel reads it: `outer` of m or n. */
 static double local_bytes(const tsr_plan *plan, tsr_operand_name name, int64_t outer) {
-    return (double)outer * (double)tsr_ceil_div(plan->problem.k, plan->r) * (double)tsr_plan_read_bytes(plan, name);
+    return (double)outer * (double)tsr_plan_local_k(plan) * (double)tsr_plan_read_bytes(plan, name);
 }
 
 /* Sets what stays of both on the device. */
@@ -181,9 +181,9 @@ static bool fit_blocks(tsr_plan *plan) {
 /* Wider panels than usual, in smaller super-blocks where there is no other room, if sums cost much; then ever fewer:
  * sums are read and written once a panel, but the first is waited for. */
 static void try_wider(const tsr_plan *begun, tsr_plan *plan) {
-    const int64_t k = tsr_ceil_div(plan->problem.k, plan->r);
+    const int64_t k = tsr_plan_local_k(plan);
     tsr_prediction prediction;
-    if (plan->resources.host_memory || plan->resources.panel > 0) return;
+    if (plan->resources.host_memory || plan->resources.panel > 0 || tsr_plan_chains(plan)) return;
     tsr_plan_predict(plan, &prediction);
     choice best = {*plan, prediction.seconds + pin_seconds(plan)};
     tsr_plan wide = *begun;

@@ -27,7 +27,7 @@ static void set_slots(tsr_plan *plan, tsr_slot_class slot, bool host, double cou
 
 /* Buffers for what stays, or two that take turns; no more than there are panels in all. */
 static double buffers_kept(const tsr_plan *plan, tsr_operand_name name, tsr_keep keep) {
-    const double panels = (double)tsr_ceil_div(tsr_ceil_div(plan->problem.k, plan->r), plan->panel),
+    const double panels = (double)tsr_ceil_div(tsr_plan_local_k(plan), plan->panel),
                  all = panels * (double)tsr_plan_blocks(plan);
     if (keep == TSR_KEEP_NONE) return fmin(SLOT_DEPTH, all);
     const double blocks = (double)tsr_plan_side(plan, name).blocks;
@@ -101,11 +101,12 @@ static void drain_slots(tsr_plan *plan, double local_n, double ld) {
     const tsr_problem *problem = &plan->problem;
     const tsr_resources *res = &plan->resources;
     const bool host = res->host_memory;
+    const bool chains = tsr_plan_chains(plan);
     double strip = (double)plan->strip, bytes = (double)tsr_problem_sum_bytes(problem);
     if (plan->r > 1) {
         set_slots(plan, TSR_SLOT_PART, host, SLOT_DEPTH, strip * ld * bytes);
         if (!host && !res->device_exchange)
-            set_slots(plan, TSR_SLOT_PART_HOST, true, 1, (plan->r + 1) * strip * ld * bytes);
+            set_slots(plan, TSR_SLOT_PART_HOST, true, 1, (chains ? 1 : plan->r + 1) * strip * ld * bytes);
     }
     if (problem->add_c0) {
         double c0 = strip * local_n * (double)tsr_dtype_bytes(problem->c0.dtype);
@@ -129,6 +130,15 @@ tsr_check_room tsr_plan_check_room(const tsr_plan *plan) {
                             .depth = tsr_round_up(plan->panel, multiple) * reals.k * products};
 }
 
+/* Rows of accumulators for a rank's `m` rows of a super-block: where k's sums are added in any order, whole strips of
+ * all ranks, which begin at a Gram matrix's diagonal, too. */
+static int64_t sum_rows(const tsr_plan *plan, int64_t m) {
+    const int64_t padded = tsr_round_up(m, plan->resources.multiple), strips = plan->strip * plan->r;
+    if (tsr_plan_chains(plan)) return padded;
+    const int64_t rows = tsr_max(padded, tsr_round_up(m, strips));
+    return plan->problem.gram && plan->r > 1 ? rows + strips : rows;
+}
+
 void tsr_sweep_memory(tsr_plan *plan, int sums) {
     const tsr_problem *problem = &plan->problem;
     const tsr_resources *res = &plan->resources;
@@ -146,10 +156,8 @@ void tsr_sweep_memory(tsr_plan *plan, int sums) {
         set_slots(plan, TSR_SLOT_CHECK, res->host_memory, 1,
                   (double)res->check_bytes(check.rows, check.width, check.depth));
     if (workspace > 0) set_slots(plan, TSR_SLOT_WORKSPACE, res->host_memory, 1, (double)workspace);
-    int64_t sum_rows = tsr_max(tsr_round_up(m, res->multiple), tsr_round_up(m, plan->strip * plan->r));
-    if (problem->gram && plan->r > 1) sum_rows += plan->strip * plan->r; /* strips begin at the diagonal, too */
-    double all = (double)tsr_max(1, tsr_plan_blocks(plan));
+    const double all = (double)tsr_max(1, tsr_plan_blocks(plan));
     set_slots(plan, TSR_SLOT_SUM, res->host_memory, tsr_plan_keeps_c(plan) ? all : sums,
-              (double)sum_rows * ld * (double)tsr_problem_sum_bytes(problem));
+              (double)tsr_plan_apart(plan) * (double)sum_rows(plan, m) * ld * (double)tsr_problem_sum_bytes(problem));
     if (!tsr_plan_keeps_c(plan)) drain_slots(plan, (double)n, ld);
 }

@@ -8,6 +8,7 @@
 #include "mpi/plan/plan_private.h"
 
 #define REDUCE_COST 4.0    /* bytes handled for each byte summed over ranks: sent, received and added */
+#define PASS_COST 2.0      /* the same where ranks hand sums on: received, and sent */
 #define STEP_SECONDS 50e-6 /* what one panel costs beside its bytes and flops */
 /* A product of m × n takes 1 + SMALL_EDGE / sqrt(mn) times what its flops take in a large one: simt and tf32 at 4096
  * beside 8192, H200, 2026-11-21. */
@@ -227,19 +228,32 @@ static double share_summed(const tsr_plan *plan) {
     return ((double)plan->blocks_m + 1) / (2 * (double)plan->blocks_m);
 }
 
+/* Seconds until the ranks that split k have added up C, of which a rank receives `sums` bytes. Where sums are handed
+ * from rank to rank the last one waits for the first strip of each super-block until all others have had it. */
+static double summing_seconds(const tsr_plan *plan, double sums, double blocks) {
+    const tsr_rates *rates = &plan->resources.rates;
+    const placement at = place(rates, (int64_t)plan->p * plan->q * plan->r, plan->r, 1);
+    if (plan->r == 1) return 0;
+    if (!tsr_plan_chains(plan)) return ring_seconds(rates, at, REDUCE_COST * sums, blocks);
+    const double added = sums * (double)(tsr_plan_apart(plan) + 1) / rates->lane[TSR_LANE_PACK];
+    const double strips = plan->strip > 0 ? ceil((double)tsr_plan_local_m(plan) / (double)plan->strip) : INFINITY;
+    return (ring_seconds(rates, at, PASS_COST * sums, blocks) + added) * (1 + (plan->r - 1) / fmax(1, strips));
+}
+
 static void measure(const tsr_plan *plan, lane_work *work, tsr_prediction *prediction) {
     const tsr_problem *x = &plan->problem;
     const tsr_resources *res = &plan->resources;
     const tsr_rates *rates = &res->rates;
     const int64_t ranks = (int64_t)plan->p * plan->q * plan->r, local_n = tsr_plan_local_n(plan);
-    const int64_t k = tsr_ceil_div(x->k, plan->r), panels_k = tsr_ceil_div(k, tsr_max(1, tsr_min(plan->panel, k)));
+    const int64_t k = tsr_plan_local_k(plan), panels_k = tsr_ceil_div(k, tsr_max(1, tsr_min(plan->panel, k)));
+    const double writers = tsr_plan_writers(plan), writing = (double)(plan->p * plan->q) * writers;
+    const double received = tsr_plan_chains(plan) ? 1 : (double)(plan->r - 1) / plan->r; /* of the sums */
     const double m = largest_part(x->m, x->unit_m, plan->block_m, plan->blocks_m, plan->p, 1),
                  n = largest_part(x->n, x->unit_n, plan->block_n, plan->blocks_n, plan->q, 1);
-    const double c = tsr_plan_keeps_c(plan) ? 0 : m * n * (double)tsr_dtype_bytes(x->out) / plan->r;
+    const double c = tsr_plan_keeps_c(plan) ? 0 : m * n * (double)tsr_dtype_bytes(x->out) / writers;
     const double written = tsr_plan_path(plan, x->c_path) == TSR_DATA_PATH_HOST ? c : 0;
-    const double c0 = x->add_c0 ? m * n * (double)tsr_dtype_bytes(x->c0.dtype) / plan->r : 0;
-    const double c0_up = res->host_memory ? 0 : c0,
-                 sums = m * n * (double)tsr_problem_sum_bytes(x) * (plan->r - 1) / plan->r;
+    const double c0 = x->add_c0 ? m * n * (double)tsr_dtype_bytes(x->c0.dtype) / writers : 0;
+    const double c0_up = res->host_memory ? 0 : c0, sums = m * n * (double)tsr_problem_sum_bytes(x) * received;
 
     const double share = multiplied_share(plan); /* of C */
     const tsr_extents reals = tsr_problem_reals(x);
@@ -255,17 +269,13 @@ static void measure(const tsr_plan *plan, lane_work *work, tsr_prediction *predi
                        work->operand[TSR_OPERAND_B][lane] / loaded[TSR_OPERAND_B];
     work->sums = 2 * m * n * share * (double)tsr_problem_sum_bytes(x) * (double)tsr_max(0, panels_k - 1);
 
-    drain[TSR_LANE_READ] =
-        read_seconds(rates, c0, (double)ranks) * short_rows(x->c0_on_disk, local_n, x->n, x->c0.dtype);
+    drain[TSR_LANE_READ] = read_seconds(rates, c0, writing) * short_rows(x->c0_on_disk, local_n, x->n, x->c0.dtype);
     drain[TSR_LANE_UPLOAD] = c0_up / rates->lane[TSR_LANE_UPLOAD];
-    drain[TSR_LANE_EXCHANGE] =
-        plan->r > 1 ? ring_seconds(rates, place(rates, ranks, plan->r, 1), REDUCE_COST * work->summed, work->blocks)
-                    : 0;
+    drain[TSR_LANE_EXCHANGE] = summing_seconds(plan, work->summed, work->blocks);
     drain[TSR_LANE_DOWNLOAD] = c / rates->lane[TSR_LANE_DOWNLOAD];
-    drain[TSR_LANE_WRITE] =
-        write_seconds(rates, written, (double)ranks) * short_rows(x->c_on_disk, local_n, x->n, x->out);
+    drain[TSR_LANE_WRITE] = write_seconds(rates, written, writing) * short_rows(x->c_on_disk, local_n, x->n, x->out);
     if (x->gram) /* the half above the diagonal in pieces as long as a strip is high */
-        drain[TSR_LANE_WRITE] = (drain[TSR_LANE_WRITE] + write_seconds(rates, written, (double)ranks) *
+        drain[TSR_LANE_WRITE] = (drain[TSR_LANE_WRITE] + write_seconds(rates, written, writing) *
                                                              short_rows(x->c_on_disk, plan->strip, x->n, x->out)) /
                                 2;
     bytes[TSR_LANE_READ] += c0;
@@ -409,7 +419,7 @@ void tsr_sweep_lower_bound(const tsr_plan *begun, double *seconds, double *excha
     work.drain[TSR_LANE_EXCHANGE] *= least_share;
     double m = (double)tsr_ceil_div(x->m, plan->p);
     double n = (double)tsr_ceil_div(x->n, plan->q);
-    double k = (double)tsr_ceil_div(x->k, plan->r);
+    double k = (double)tsr_plan_local_k(plan);
     double cells = m * n * (double)tsr_problem_sum_bytes(x) / limit; /* the sums of a super-block must fit */
     const double bands[TSR_OPERANDS] = {bands_of(plan, TSR_OPERAND_A, m, k, limit),
                                         bands_of(plan, TSR_OPERAND_B, n, k, limit)};

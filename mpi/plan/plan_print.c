@@ -85,12 +85,17 @@ void tsr_plan_print_choices(const tsr_plan *plan, FILE *to) {
             "reproducible   C is cut at multiples of %lld rows and %lld columns, k at multiples of %lld: ranks, grid, "
             "panels and memory change no bit\n",
             (long long)x->blocks.m, (long long)x->blocks.n, (long long)x->blocks.k);
+    if (tsr_plan_chains(plan))
+        fprintf(to,
+                "split k        products of at most %lld ranges stay apart on a rank; sums go from rank to rank in the "
+                "order of k, and the last of %d writes C\n",
+                (long long)tsr_plan_apart(plan), plan->r);
     fprintf(to, "grid           %d x %d x %d over m, n, k: %d of %d ranks, schedule %s\n", plan->p, plan->q, plan->r,
             active, plan->resources.ranks, plan->schedule->name);
     fprintf(to, "super-blocks   %lld x %lld of at most %lld x %lld; %lld x %lld on a rank\n", (long long)plan->blocks_m,
             (long long)plan->blocks_n, (long long)plan->block_m, (long long)plan->block_n,
             (long long)tsr_plan_local_m(plan), (long long)tsr_plan_local_n(plan));
-    int64_t k = tsr_ceil_div(x->k, plan->r);
+    int64_t k = tsr_plan_local_k(plan);
     fprintf(to, "panels         %lld of k = %lld for each super-block; strips of %lld rows of C\n",
             (long long)tsr_ceil_div(k, plan->panel), (long long)plan->panel, (long long)plan->strip);
     if (plan->copies_panels)

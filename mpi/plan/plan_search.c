@@ -12,6 +12,9 @@
 /* Called for every grid, with a plan that was begun on it. */
 typedef void (*grid_visitor)(void *context, tsr_plan *candidate);
 
+/* That k can be split into. */
+static int64_t most_parts(const tsr_problem *x) { return tsr_max(1, tsr_ceil_div(x->k, tsr_max(1, x->blocks.k))); }
+
 /* Every grid of at least `least` ranks that is not wider than the problem. */
 static void visit_grids(const tsr_problem *x, const tsr_resources *res, int64_t least, grid_visitor visit,
                         void *context) {
@@ -21,8 +24,8 @@ static void visit_grids(const tsr_problem *x, const tsr_resources *res, int64_t 
     for (int64_t p = 1; p <= p_most; p++) {
         int64_t q_most = tsr_min(res->ranks / p, tsr_max(1, x->n));
         for (int64_t q = 1; q <= q_most; q++) {
-            const bool whole_k = x->c_path == TSR_DATA_PATH_DEVICE || x->blocks.k > 0;
-            int64_t r_most = whole_k ? 1 : tsr_min(res->ranks / (p * q), tsr_max(1, x->k));
+            const bool whole_k = x->c_path == TSR_DATA_PATH_DEVICE;
+            int64_t r_most = whole_k ? 1 : tsr_min(res->ranks / (p * q), most_parts(x));
             for (int64_t r = tsr_max(1, tsr_ceil_div(least, p * q)); r <= r_most; r++) {
                 tsr_plan_regrid(&candidate, (int)p, (int)q, (int)r);
                 visit(context, &candidate);
@@ -155,15 +158,16 @@ static tsr_status check_kept(const tsr_problem *x, const tsr_resources *res) {
         x->add_c0 ? "C0 is added" : "no C0 is added", (int)tsr_max(1, res->grid[2]));
 }
 
-/* Ranges of k are added in their order, from the first on, and panels are whole ranges. */
+/* Ranks that split k have whole ranges of it, and panels are whole ranges. */
 static tsr_status check_blocks(const tsr_problem *x, const tsr_resources *res) {
     const int64_t range = x->blocks.k;
     if (range == 0) return TSR_OK;
-    if (res->grid[2] > 1)
+    if (res->grid[2] > most_parts(x))
         return tsr_fail(TSR_ERR_USAGE,
-                        "--grid %dx%dx%d: --reproducible adds the parts of k in their order, on one rank: use --grid "
-                        "%dx%dx1, or leave it out",
-                        res->grid[0], res->grid[1], res->grid[2], res->grid[0], res->grid[1]);
+                        "--grid %dx%dx%d: --reproducible cuts k at multiples of %lld, so k = %lld has %lld parts: use "
+                        "--grid %dx%dx%lld, or leave it out",
+                        res->grid[0], res->grid[1], res->grid[2], (long long)range, (long long)x->k,
+                        (long long)most_parts(x), res->grid[0], res->grid[1], (long long)most_parts(x));
     if (res->panel > 0 && res->panel < x->k && res->panel % range != 0)
         return tsr_fail(TSR_ERR_USAGE, "--panel %lld: --reproducible cuts k at multiples of %lld: use --panel %lld",
                         (long long)res->panel, (long long)range, (long long)tsr_round_up(res->panel, range));

@@ -61,7 +61,7 @@ typedef struct {
     int64_t batch;
     /* Launches begin and end at multiples of these, or at the end of C and of k: a kernel that defines its sums for
      * such blocks makes the same ones however C is cut (tsr_problem_fix_blocks). Then unit_m and unit_n are multiples,
-     * or all of m and n, and one rank adds all of k. 0, 0, 0: anywhere */
+     * or all of m and n, and ranges of k are added in their order. 0, 0, 0: anywhere */
     tsr_extents blocks;
 } tsr_problem;
 

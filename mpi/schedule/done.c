@@ -43,11 +43,14 @@ static void note(tsr_left_line *line, int64_t at) {
     line->last = at;
 }
 
-static void number(tsr_left_line *lines, int64_t count) {
-    int64_t next = 0;
+/* `length`: super-blocks of a line. */
+static void number(tsr_left_line *lines, int64_t count, int64_t length) {
+    int64_t next = 0, inner = 0;
     for (int64_t i = 0; i < count; i++) {
         lines[i].number = next;
+        lines[i].inner = inner;
         next += lines[i].first >= 0;
+        inner += lines[i].first >= 0 && lines[i].first + 1 < length;
     }
 }
 
@@ -74,6 +77,6 @@ void tsr_done_find(struct tsr_done *d, bool (*is_done)(void *context, tsr_rect r
             note(&d->row[i], j);
             note(&d->col[j], i);
         }
-    number(d->row, plan->blocks_m);
-    number(d->col, plan->blocks_n);
+    number(d->row, plan->blocks_m, plan->blocks_n);
+    number(d->col, plan->blocks_n, plan->blocks_m);
 }

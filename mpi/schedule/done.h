@@ -8,6 +8,7 @@
 /* The super-blocks of a row of them, or of a column, that are left to do. */
 typedef struct {
     int64_t number;      /* among the rows with such, counted from the first */
+    int64_t inner;       /* the same among the rows with such before the last column of super-blocks */
     int64_t first, last; /* of the row: -1 where none is left */
 } tsr_left_line;
 

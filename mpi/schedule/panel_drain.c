@@ -188,6 +188,24 @@ static tsr_status emit_reduce(tsr_emitter *e, tsr_slot_use sum, int64_t count, t
     return tsr_emit(e, &step);
 }
 
+/* The sums of `rows` that stay apart on this rank, added to those of the ranks before it. */
+static tsr_status emit_pass(tsr_emitter *e, tsr_slot_use sums, int64_t elements, tsr_slot_use part) {
+    const tsr_plan *plan = e->plan;
+    const size_t real = tsr_dtype_bytes(plan->problem.type);
+    tsr_slot_use staging = tsr_unused;
+    if (plan->slots[TSR_SLOT_PART_HOST].count > 0) {
+        tsr_chain host = tsr_chain_begin(e, TSR_SLOT_PART_HOST);
+        staging = tsr_chain_end(&host);
+    }
+    tsr_step step = tsr_step_new(TSR_STEP_PASS, TSR_LANE_EXCHANGE, sums, part, staging);
+    step.batch = tsr_ceil_div(tsr_plan_ks(plan, e->depth).count, plan->problem.blocks.k);
+    step.stride_c = (int64_t)(tsr_plan_sums_bytes(plan) / real);
+    step.bytes = (size_t)elements * tsr_problem_sum_bytes(&plan->problem);
+    step.count = (int64_t)(step.bytes / real);
+    step.lane_bytes = e->depth > 0 ? (double)step.bytes : 0;
+    return tsr_emit(e, &step);
+}
+
 /* ---- one super-block ------------------------------------------------------------------------- */
 
 /* Rows of a super-block on this rank that leave alike. */
@@ -197,22 +215,26 @@ typedef struct {
     bool last;                /* rows of this super-block */
 } stretch;
 
-/* Of every r·strip rows this rank finishes the `strip` rows of its depth. */
+/* Of every r·strip rows this rank finishes the `strip` rows of its depth; where sums are handed on the last rank
+ * finishes all. */
 static tsr_status drain_stretch(tsr_emitter *e, const stretch *s, tsr_chain *sum) {
     const tsr_plan *plan = e->plan;
-    const int64_t ld = tsr_round_up(s->cols.count, plan->resources.multiple), stride = plan->strip * plan->r;
+    const int64_t ld = tsr_round_up(s->cols.count, plan->resources.multiple),
+                  stride = plan->strip * tsr_plan_writers(plan);
     const size_t row_bytes = (size_t)ld * tsr_problem_sum_bytes(&plan->problem);
+    const bool chains = tsr_plan_chains(plan);
     for (int64_t start = 0; start < s->rows.count; start += stride) {
         bool last = s->last && start + stride >= s->rows.count;
         size_t offset = (size_t)(s->rows.start + start - s->all.start) * row_bytes;
         tsr_slot_use from = tsr_use_at(last ? tsr_chain_end(sum) : tsr_chain_hold(sum), offset);
-        int64_t first = tsr_min(s->rows.count, start + e->depth * plan->strip);
+        int64_t first = tsr_min(s->rows.count, start + (chains ? 0 : e->depth * plan->strip));
         tsr_span strip = {s->rows.start + first, tsr_min(plan->strip, s->rows.count - first)};
         if (plan->r > 1) {
             tsr_chain part = tsr_chain_begin(e, TSR_SLOT_PART);
-            tsr_slot_use to = strip.count > 0 ? tsr_chain_touch(&part) : tsr_chain_end(&part);
-            TSR_TRY(emit_reduce(e, from, plan->strip * ld, to));
-            if (strip.count == 0) continue;
+            const bool mine = chains ? e->depth == plan->r - 1 : strip.count > 0;
+            const tsr_slot_use to = tsr_chain_next(&part, !mine);
+            TSR_TRY(chains ? emit_pass(e, from, strip.count * ld, to) : emit_reduce(e, from, plan->strip * ld, to));
+            if (!mine) continue;
             from = tsr_chain_end(&part);
         }
         const int64_t cols = s->tile ? strip.start + strip.count - s->cols.start : s->cols.count;

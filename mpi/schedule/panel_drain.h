@@ -1,4 +1,5 @@
-/* How C of a super-block leaves: summed over the ranks that split k, finished and written in strips of rows. */
+/* How C of a super-block leaves: summed over the ranks that split k, or handed from one of them to the next, finished
+ * and written in strips of rows. */
 #ifndef TSR_MPI_SCHEDULE_PANEL_DRAIN_H
 #define TSR_MPI_SCHEDULE_PANEL_DRAIN_H
 

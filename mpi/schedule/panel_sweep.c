@@ -38,10 +38,11 @@ static side side_of(const tsr_emitter *e, tsr_operand_name name) {
                   .keep_host = plan->operand[source].keep_host};
 }
 
-/* One panel in one super-block: its number when each is counted once, whether an earlier super-block had it, whether
- * this is the last that this rank multiplies with it, and the last of all. */
+/* One panel in one super-block: its number when each is counted once, of all and of those that this rank multiplies;
+ * whether an earlier super-block had it, whether this is the last that this rank multiplies with it, and the last of
+ * all. */
 typedef struct {
-    int64_t number;
+    int64_t number, own;
     bool again, last, final;
 } visit;
 
@@ -68,8 +69,8 @@ static cut cut_panel(const tsr_emitter *e, const side *s, tsr_rect stored) {
 }
 
 /* What is kept has a content number of its own, the rest is counted as it comes. */
-static tsr_chain chain_kept(tsr_emitter *e, tsr_slot_class slot, bool keep, const visit *v) {
-    return keep ? tsr_chain_at(e, slot, v->number) : tsr_chain_begin(e, slot);
+static tsr_chain chain_kept(tsr_emitter *e, tsr_slot_class slot, bool keep, int64_t number) {
+    return keep ? tsr_chain_at(e, slot, number) : tsr_chain_begin(e, slot);
 }
 
 static tsr_status emit_gather(tsr_emitter *e, const side *s, const cut *c, tsr_slot_use in) {
@@ -84,7 +85,7 @@ static tsr_status emit_gather(tsr_emitter *e, const side *s, const cut *c, tsr_s
 /* What was read, in a host buffer: this rank's piece, or the whole panel where ranks exchange host memory. */
 static tsr_status emit_host(tsr_emitter *e, const side *s, const cut *c, const visit *v, bool wanted, tsr_chain *host) {
     const bool exchange = c->gather && !e->plan->resources.device_exchange;
-    *host = chain_kept(e, s->host, s->keep_host, v);
+    *host = chain_kept(e, s->host, s->keep_host, v->number);
     if (s->keep_host && v->again) {
         host->clock += 1 + exchange;
         return TSR_OK;
@@ -100,28 +101,34 @@ static bool gathers(const tsr_emitter *e, const side *s) {
     return s->parts > 1 && tsr_plan_exchanges(e->plan, s->path) && (res->host_memory || res->device_exchange);
 }
 
+/* The number of a panel that is kept as the kernel reads it. What ranks gather there goes by all of them. */
+static int64_t number_kept(const tsr_emitter *e, const side *s, const visit *v) {
+    return !s->pack && gathers(e, s) ? v->number : v->own;
+}
+
 /* The panel where the device can read it, as it is stored. */
 static tsr_status emit_load(tsr_emitter *e, const side *s, const cut *c, const visit *v, bool wanted,
                             tsr_chain *panel) {
     const tsr_resources *res = &e->plan->resources;
     const bool gather = gathers(e, s), keep = s->keep && !s->pack;
+    const int64_t number = number_kept(e, s, v);
     if (!gather && !wanted) { /* ranks that share host memory need this one's piece all the same */
         tsr_chain host;
         return c->gather ? emit_host(e, s, c, v, false, &host) : TSR_OK;
     }
     if (res->host_memory) {
-        *panel = chain_kept(e, s->panel, keep, v);
+        *panel = chain_kept(e, s->panel, keep, number);
         TSR_TRY(tsr_emit_read(e, s->source, c->mine, c->own, tsr_use_at(tsr_chain_touch(panel), c->at)));
     } else if (s->path == TSR_DATA_PATH_HOST) {
         tsr_chain host;
         TSR_TRY(emit_host(e, s, c, v, true, &host));
-        *panel = chain_kept(e, s->panel, keep, v);
+        *panel = chain_kept(e, s->panel, keep, number);
         bool later = !(gather ? v->final : v->last); /* the piece is for others, too */
         tsr_slot_use from = s->keep_host && later ? tsr_chain_hold(&host) : tsr_chain_end(&host);
         tsr_slot_use to = tsr_use_at(tsr_chain_touch(panel), gather ? c->at : 0);
         TSR_TRY(tsr_emit_upload(e, s->source, gather ? c->own : c->whole, from, to));
     } else {
-        *panel = chain_kept(e, s->panel, keep, v);
+        *panel = chain_kept(e, s->panel, keep, number);
         bool mapped = s->path == TSR_DATA_PATH_MAPPED;
         tsr_step step = tsr_step_new(mapped ? TSR_STEP_COPY_IN : TSR_STEP_GENERATE, TSR_LANE_UPLOAD,
                                      tsr_use_at(tsr_chain_touch(panel), c->at), tsr_unused, tsr_unused);
@@ -137,7 +144,7 @@ static tsr_status emit_load(tsr_emitter *e, const side *s, const cut *c, const v
 static tsr_status emit_pack(tsr_emitter *e, const side *s, const cut *c, const visit *v, tsr_slot_use panel,
                             tsr_chain *ready) {
     const int64_t multiple = e->plan->resources.multiple;
-    *ready = chain_kept(e, s->packed, s->keep, v);
+    *ready = chain_kept(e, s->packed, s->keep, number_kept(e, s, v));
     tsr_step step = tsr_step_new(TSR_STEP_PACK, TSR_LANE_PACK, panel, tsr_chain_touch(ready), tsr_unused);
     step.operand = s->name;
     step.rect = c->stored;
@@ -156,7 +163,7 @@ static tsr_status emit_panel(tsr_emitter *e, const side *s, tsr_rect stored, con
                              tsr_chain *ready) {
     const cut c = cut_panel(e, s, stored);
     if (s->keep && v->again) {
-        *ready = tsr_chain_at(e, s->pack ? s->packed : s->panel, v->number);
+        *ready = tsr_chain_at(e, s->pack ? s->packed : s->panel, number_kept(e, s, v));
         ready->clock += 1 + (!s->pack && gathers(e, s));
         return TSR_OK;
     }
@@ -305,6 +312,7 @@ static tsr_status emit_products(tsr_emitter *e, const block *at, tsr_span ks, bo
                             "a step begins or ends within a block of C, at row %lld, column %lld, k = %lld",
                             (long long)part.row, (long long)part.col, (long long)ks.start);
         set_product(plan, part, ks, first, &product->step);
+        product->step.count = row * reals.m;
         product->step.opens = first && row == first_row(plan, at);
         product->step.closes = closes;
         for (int i = 0; i < TSR_STEP_SLOTS; i++) {
@@ -312,7 +320,7 @@ static tsr_status emit_products(tsr_emitter *e, const block *at, tsr_span ks, bo
             if (!ends) product->step.slots[i].set = -1;
         }
         product->step.slots[0].offset = (size_t)(row * reals.m * product->step.lda) * tsr_dtype_bytes(problem->input);
-        product->step.slots[2].offset = (size_t)(row * reals.m * product->step.ld) * tsr_dtype_bytes(problem->type);
+        product->step.slots[2].offset += (size_t)(row * reals.m * product->step.ld) * tsr_dtype_bytes(problem->type);
         e->product = product->step;
         TSR_TRY(e->multiply(product, e->sink, e->context));
         row += part.rows;
@@ -327,8 +335,8 @@ static void find_visits(const tsr_emitter *e, const block *at, int64_t number_a,
     const tsr_plan *plan = e->plan;
     const int64_t end_i = plan->blocks_m - (block_rows(e, plan->blocks_m - 1).count > 0 ? 1 : 2);
     const int64_t end_j = plan->blocks_n - (block_cols(e, plan->blocks_n - 1).count > 0 ? 1 : 2);
-    *a = (visit){number_a, at->j > 0, at->j == end_j, at->j + 1 == plan->blocks_n};
-    *b = (visit){number_b, at->i > 0, at->i == end_i, at->i + 1 == plan->blocks_m};
+    *a = (visit){number_a, number_a, at->j > 0, at->j == end_j, at->j + 1 == plan->blocks_n};
+    *b = (visit){number_b, number_b, at->i > 0, at->i == end_i, at->i + 1 == plan->blocks_m};
 }
 
 /* The same where super-blocks are left out: those that are left come in the same order. */
@@ -338,10 +346,12 @@ static void find_left_visits(const tsr_emitter *e, const block *at, int64_t pane
     const tsr_left_line *row = &done->row[at->i], *col = &done->col[at->j];
     const int64_t end_i = plan->blocks_m - (block_rows(e, plan->blocks_m - 1).count > 0 ? 1 : 2);
     const int64_t end_j = plan->blocks_n - (block_cols(e, plan->blocks_n - 1).count > 0 ? 1 : 2);
-    *a = (visit){row->number * panels + t, at->j > row->first, at->j == tsr_done_last_in_row(done, at->i, end_j),
-                 at->j == row->last};
-    *b = (visit){col->number * panels + t, at->i > col->first, at->i == tsr_done_last_in_col(done, at->j, end_i),
-                 at->i == col->last};
+    const int64_t own_a = end_j + 1 == plan->blocks_n ? row->number : row->inner;
+    const int64_t own_b = end_i + 1 == plan->blocks_m ? col->number : col->inner;
+    *a = (visit){row->number * panels + t, own_a * panels + t, at->j > row->first,
+                 at->j == tsr_done_last_in_row(done, at->i, end_j), at->j == row->last};
+    *b = (visit){col->number * panels + t, own_b * panels + t, at->i > col->first,
+                 at->i == tsr_done_last_in_col(done, at->j, end_i), at->i == col->last};
 }
 
 /* The same of a Gram matrix: a band comes with the super-block on the diagonal, which is the first of its row. A's
@@ -350,15 +360,16 @@ static void find_gram_visits(const tsr_plan *plan, const block *at, int64_t numb
                              visit *b) {
     const bool ends_row = at->i == 0 || at->j + 1 == at->i, last_row = at->i + 1 == plan->blocks_m;
     const bool last_a = ends_row && (last_row || !plan->operand[TSR_OPERAND_A].keep_host);
-    *a = (visit){number_a, !at->diagonal, last_a, last_a};
-    *b = (visit){number_b, !at->diagonal, last_row, last_row};
+    *a = (visit){number_a, number_a, !at->diagonal, last_a, last_a};
+    *b = (visit){number_b, number_b, !at->diagonal, last_row, last_row};
 }
 
 static tsr_status emit_sweep(tsr_emitter *e, const block *at, tsr_chain *sum) {
     const tsr_plan *plan = e->plan;
     const tsr_problem *problem = &plan->problem;
     const side a = side_of(e, TSR_OPERAND_A), b = side_of(e, TSR_OPERAND_B);
-    tsr_span range = tsr_partition(problem->k, plan->r, e->depth);
+    const tsr_span range = tsr_plan_ks(plan, e->depth);
+    const bool apart = tsr_plan_chains(plan);
     int64_t panels = tsr_ceil_div(range.count, plan->panel);
 
     for (int64_t t = 0; t < panels; t++) {
@@ -379,6 +390,7 @@ static tsr_status emit_sweep(tsr_emitter *e, const block *at, tsr_chain *sum) {
         if (!at->mine) continue;
         bool end = t + 1 == panels;
         tsr_slot_use use = !end ? tsr_chain_hold(sum) : tsr_chain_next(sum, tsr_plan_keeps_c(plan));
+        if (apart) use.offset = (size_t)t * tsr_plan_sums_bytes(plan);
         tsr_slot_use use_a = a.keep && !va.last ? tsr_chain_hold(&ready_a) : tsr_chain_end(&ready_a);
         tsr_slot_use use_b = b.keep && !vb.last ? tsr_chain_hold(&ready_b) : tsr_chain_end(&ready_b);
         tsr_sweep_product product = {.plan = plan,
@@ -386,7 +398,7 @@ static tsr_status emit_sweep(tsr_emitter *e, const block *at, tsr_chain *sum) {
                                                           TSR_LANE_MULTIPLY, use_a, use_b, use)};
         set_pieces(&a, stored_a, !at->diagonal && gathered_now(e, &a, &va), &product);
         set_pieces(&b, stored_b, !at->diagonal && gathered_now(e, &b, &vb), &product);
-        TSR_TRY(emit_products(e, at, ks, t == 0, end, &product));
+        TSR_TRY(emit_products(e, at, ks, apart || t == 0, apart || end, &product));
     }
     if (at->mine && panels == 0) {
         tsr_step step = tsr_step_new(TSR_STEP_ZERO, TSR_LANE_MULTIPLY, tsr_chain_next(sum, tsr_plan_keeps_c(plan)),

@@ -45,6 +45,9 @@ typedef enum {
     TSR_STEP_MULTIPLY, /* buffer 0 · buffer 1 → buffer 2: m × k · k × n, accumulating unless first */
     /* buffer 0: r pieces of count elements → my piece summed in buffer 1 (staging: buffer 2) */
     TSR_STEP_REDUCE,
+    /* buffer 0: `batch` sums of `count` elements, stride_c elements apart. They are added in their order to what the
+     * rank before hands over, in buffer 1 (staging: buffer 2), and that is handed to the next one */
+    TSR_STEP_PASS,
     TSR_STEP_FINISH,    /* m × n rows of buffer 0 (ld), C0 in buffer 2 → buffer 1 */
     TSR_STEP_TRANSPOSE, /* m × n rows of buffer 0 (ld) of C's type → buffer 1, n × m row after row */
     TSR_STEP_MIRROR,    /* in buffer 0 (ld), of C's type: m rows, n columns left of a tile of `count` on the diagonal */
@@ -84,12 +87,14 @@ typedef struct {
     int64_t lda, ldb;                     /* multiply */
     int64_t batch;                        /* multiply, mirror: products of m × n × k, 1 unless they are of a stack */
     int64_t stride_a, stride_b, stride_c; /* from one to the next, in elements */
-    /* reduce: elements of one piece; mirror: columns of the tile; judge: of the block, where its rows begin */
+    /* reduce: elements of one piece; mirror: columns of the tile; judge: of the block, where its rows begin; multiply:
+     * the same in reals */
     int64_t count;
-    bool accumulate;    /* multiply */
-    bool opens, closes; /* multiply: the first of a super-block; the last of its rows of C */
-    double flops;       /* multiply: 2·m·n·k of the real product itself, without padding */
-    double lane_bytes;  /* what the lane's record counts for this step */
+    bool accumulate; /* multiply */
+    /* multiply: the first of a super-block; the last of its rows of C. Where sums stay apart each is both */
+    bool opens, closes;
+    double flops;      /* multiply: 2·m·n·k of the real product itself, without padding */
+    double lane_bytes; /* what the lane's record counts for this step */
 } tsr_step;
 
 /* Which operand a step is said to be of: those that make or move C carry none of their own. */

@@ -35,7 +35,7 @@ const char *tsr_step_kind_name(tsr_step_kind kind) {
         [TSR_STEP_REDUCE] = "reduce",     [TSR_STEP_FINISH] = "finish",       [TSR_STEP_DOWNLOAD] = "download",
         [TSR_STEP_WRITE] = "write",       [TSR_STEP_COPY_IN] = "copy in",     [TSR_STEP_GENERATE] = "generate",
         [TSR_STEP_COPY_OUT] = "copy out", [TSR_STEP_TRANSPOSE] = "transpose", [TSR_STEP_MIRROR] = "mirror",
-        [TSR_STEP_ADD_UP] = "add up",     [TSR_STEP_JUDGE] = "judge"};
+        [TSR_STEP_ADD_UP] = "add up",     [TSR_STEP_JUDGE] = "judge",         [TSR_STEP_PASS] = "pass"};
     return names[kind];
 }
 
@@ -50,6 +50,7 @@ tsr_operand_name tsr_step_operand(const tsr_step *step) {
     case TSR_STEP_ZERO:
     case TSR_STEP_MULTIPLY:
     case TSR_STEP_REDUCE:
+    case TSR_STEP_PASS:
     case TSR_STEP_FINISH:
     case TSR_STEP_TRANSPOSE:
     case TSR_STEP_MIRROR:

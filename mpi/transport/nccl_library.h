@@ -17,7 +17,9 @@
     X(ncclCommAbort)                                                                                                   \
     X(ncclCommGetAsyncError)                                                                                           \
     X(ncclAllGather)                                                                                                   \
-    X(ncclReduceScatter)
+    X(ncclReduceScatter)                                                                                               \
+    X(ncclSend)                                                                                                        \
+    X(ncclRecv)
 
 typedef struct {
 #define X(name) __typeof__(&name) name;

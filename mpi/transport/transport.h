@@ -1,5 +1,5 @@
 /* How ranks of a grid hand panels to one another. One constant table a transport, tsr_transport_CODE, at the end of its
- * file, and one line in the list below; the same two operations in each. */
+ * file, and one line in the list below; the same operations in each. */
 #ifndef TSR_MPI_TRANSPORT_TRANSPORT_H
 #define TSR_MPI_TRANSPORT_TRANSPORT_H
 
@@ -34,6 +34,11 @@ typedef struct tsr_transport_ops {
      * each rank. */
     tsr_status (*reduce_scatter)(tsr_transport *transport, tsr_axis axis, const void *from, void *to, int64_t count,
                                  tsr_dtype type, tsr_stream *stream);
+    /* Of two ranks of the axis, one that sends and one that receives: `bytes` of a buffer. Each waits for the other. */
+    tsr_status (*send)(tsr_transport *transport, tsr_axis axis, int to, const void *buffer, size_t bytes,
+                       tsr_stream *stream);
+    tsr_status (*receive)(tsr_transport *transport, tsr_axis axis, int from, void *buffer, size_t bytes,
+                          tsr_stream *stream);
     /* The last two are Local, from any thread, while other calls are under way; NULL where MPI does that itself.
      * look: what befell the ranks' connection, of which work on the device that waits for them says nothing. */
     tsr_status (*look)(tsr_transport *transport);
@@ -92,5 +97,9 @@ tsr_status tsr_mpi_all_gather(tsr_transport *transport, tsr_axis axis, void *buf
                               tsr_stream *stream);
 tsr_status tsr_mpi_reduce_scatter(tsr_transport *transport, tsr_axis axis, const void *from, void *to, int64_t count,
                                   tsr_dtype type, tsr_stream *stream);
+tsr_status tsr_mpi_send(tsr_transport *transport, tsr_axis axis, int to, const void *buffer, size_t bytes,
+                        tsr_stream *stream);
+tsr_status tsr_mpi_receive(tsr_transport *transport, tsr_axis axis, int from, void *buffer, size_t bytes,
+                           tsr_stream *stream);
 
 #endif

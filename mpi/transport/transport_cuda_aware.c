@@ -48,6 +48,18 @@ static tsr_status cuda_aware_reduce_scatter(tsr_transport *transport, tsr_axis a
     return tsr_mpi_reduce_scatter(transport, axis, from, to, count, type, stream);
 }
 
+static tsr_status cuda_aware_send(tsr_transport *transport, tsr_axis axis, int to, const void *buffer, size_t bytes,
+                                  tsr_stream *stream) {
+    TSR_TRY(transport->device->ops->stream_wait(transport->device, stream));
+    return tsr_mpi_send(transport, axis, to, buffer, bytes, stream);
+}
+
+static tsr_status cuda_aware_receive(tsr_transport *transport, tsr_axis axis, int from, void *buffer, size_t bytes,
+                                     tsr_stream *stream) {
+    TSR_TRY(transport->device->ops->stream_wait(transport->device, stream));
+    return tsr_mpi_receive(transport, axis, from, buffer, bytes, stream);
+}
+
 const tsr_transport_ops tsr_transport_cuda_aware = {
     .name = "cuda-aware",
     .device_memory = true,
@@ -57,4 +69,6 @@ const tsr_transport_ops tsr_transport_cuda_aware = {
     .close = tsr_mpi_transport_close,
     .all_gather = cuda_aware_all_gather,
     .reduce_scatter = cuda_aware_reduce_scatter,
+    .send = cuda_aware_send,
+    .receive = cuda_aware_receive,
 };

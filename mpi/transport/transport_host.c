@@ -60,6 +60,28 @@ tsr_status tsr_mpi_reduce_scatter(tsr_transport *transport, tsr_axis axis, const
     return TSR_MPI(MPI_Reduce_scatter_block(from, to, (int)count, element, MPI_SUM, comm));
 }
 
+tsr_status tsr_mpi_send(tsr_transport *transport, tsr_axis axis, int to, const void *buffer, size_t bytes,
+                        tsr_stream *stream) {
+    (void)stream;
+    MPI_Comm comm = tsr_axis_comm(((mpi_transport *)transport)->grid, axis);
+    for (size_t at = 0; at < bytes; at += TSR_TRANSFER_BYTES_MAX) {
+        const size_t left = bytes - at, some = left < TSR_TRANSFER_BYTES_MAX ? left : TSR_TRANSFER_BYTES_MAX;
+        TSR_TRY(TSR_MPI(MPI_Send((const char *)buffer + at, (int)some, MPI_BYTE, to, 0, comm)));
+    }
+    return TSR_OK;
+}
+
+tsr_status tsr_mpi_receive(tsr_transport *transport, tsr_axis axis, int from, void *buffer, size_t bytes,
+                           tsr_stream *stream) {
+    (void)stream;
+    MPI_Comm comm = tsr_axis_comm(((mpi_transport *)transport)->grid, axis);
+    for (size_t at = 0; at < bytes; at += TSR_TRANSFER_BYTES_MAX) {
+        const size_t left = bytes - at, some = left < TSR_TRANSFER_BYTES_MAX ? left : TSR_TRANSFER_BYTES_MAX;
+        TSR_TRY(TSR_MPI(MPI_Recv((char *)buffer + at, (int)some, MPI_BYTE, from, 0, comm, MPI_STATUS_IGNORE)));
+    }
+    return TSR_OK;
+}
+
 static bool host_available(int ranks, const tsr_device_facts *facts, int shared, char *why) {
     (void)ranks;
     (void)facts;
@@ -81,4 +103,6 @@ const tsr_transport_ops tsr_transport_host = {
     .close = tsr_mpi_transport_close,
     .all_gather = tsr_mpi_all_gather,
     .reduce_scatter = tsr_mpi_reduce_scatter,
+    .send = tsr_mpi_send,
+    .receive = tsr_mpi_receive,
 };

@@ -55,6 +55,18 @@ static tsr_status nccl_reduce_scatter(tsr_transport *transport, tsr_axis axis, c
                                       t->comm[axis], (cudaStream_t)stream));
 }
 
+static tsr_status nccl_send(tsr_transport *transport, tsr_axis axis, int to, const void *buffer, size_t bytes,
+                            tsr_stream *stream) {
+    nccl_transport *t = (nccl_transport *)transport;
+    return TSR_NCCL(ncclSend(buffer, bytes, ncclUint8, to, t->comm[axis], (cudaStream_t)stream));
+}
+
+static tsr_status nccl_receive(tsr_transport *transport, tsr_axis axis, int from, void *buffer, size_t bytes,
+                               tsr_stream *stream) {
+    nccl_transport *t = (nccl_transport *)transport;
+    return TSR_NCCL(ncclRecv(buffer, bytes, ncclUint8, from, t->comm[axis], (cudaStream_t)stream));
+}
+
 /* A rank that is gone, or a network: NCCL's work would wait for it for ever, and say nothing. */
 static tsr_status nccl_look(tsr_transport *transport) {
     nccl_transport *t = (nccl_transport *)transport;
@@ -99,6 +111,10 @@ static tsr_status warm_axis(nccl_transport *t, tsr_axis axis, int ranks, tsr_str
     TSR_TRY_DONE(nccl_all_gather(&t->base, axis, gathered, piece, stream));
     TSR_TRY_DONE(
         nccl_reduce_scatter(&t->base, axis, gathered, mine, (int64_t)(piece / sizeof(float)), TSR_F32, stream));
+    if (axis == TSR_AXIS_DEPTH && t->rank[axis] > 0)
+        TSR_TRY_DONE(nccl_receive(&t->base, axis, t->rank[axis] - 1, mine, piece, stream));
+    if (axis == TSR_AXIS_DEPTH && t->rank[axis] + 1 < ranks)
+        TSR_TRY_DONE(nccl_send(&t->base, axis, t->rank[axis] + 1, mine, piece, stream));
     status = wait_for(t, stream);
 done:
     device->ops->release(device, mine);
@@ -146,6 +162,8 @@ const tsr_transport_ops tsr_transport_nccl = {
     .close = nccl_close,
     .all_gather = nccl_all_gather,
     .reduce_scatter = nccl_reduce_scatter,
+    .send = nccl_send,
+    .receive = nccl_receive,
     .look = nccl_look,
     .abandon = nccl_abandon,
 };

@@ -16,8 +16,11 @@
 
 #define PIECE ((size_t)256 << 10) /* bytes of a rank at a time */
 
+#define RANKS_MOST 64
+
 typedef struct {
-    atomic_uint came; /* at all barriers so far, all ranks together */
+    atomic_uint came;                                /* at all barriers so far, all ranks together */
+    atomic_uint sent[RANKS_MOST], taken[RANKS_MOST]; /* pieces that a rank has sent, and that were taken of them */
 } meeting;
 
 struct ncclComm {
@@ -46,14 +49,18 @@ const char *ncclGetLastError(ncclComm_t comm) {
 }
 
 /* False: the communicator was aborted meanwhile. */
-static bool meet(ncclComm_t comm) {
-    const unsigned all = ++comm->barriers * (unsigned)comm->ranks;
-    atomic_fetch_add(&comm->shared->came, 1);
-    while ((int)(atomic_load(&comm->shared->came) - all) < 0) {
+static bool wait_until(ncclComm_t comm, const atomic_uint *count, unsigned is) {
+    while ((int)(atomic_load(count) - is) < 0) {
         if (atomic_load(&comm->aborted)) return false;
         usleep(50);
     }
     return true;
+}
+
+static bool meet(ncclComm_t comm) {
+    const unsigned all = ++comm->barriers * (unsigned)comm->ranks;
+    atomic_fetch_add(&comm->shared->came, 1);
+    return wait_until(comm, &comm->shared->came, all);
 }
 
 /* ---- communicators --------------------------------------------------------------------------- */
@@ -75,7 +82,7 @@ ncclResult_t ncclCommInitRank(ncclComm_t *comm, int ranks, ncclUniqueId id, int 
     void *shared = mmap(NULL, shared_bytes(ranks), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     close(fd);
     ncclComm_t made = calloc(1, sizeof *made);
-    if (shared == MAP_FAILED || !made) return ncclSystemError;
+    if (shared == MAP_FAILED || !made || ranks > RANKS_MOST) return ncclSystemError;
     made->rank = rank;
     made->ranks = ranks;
     made->shared = shared;
@@ -161,6 +168,36 @@ ncclResult_t ncclReduceScatter(const void *from, void *to, size_t count, ncclDat
             }
             if (!meet(comm)) return ncclInternalError;
         }
+    }
+    return ncclSuccess;
+}
+
+/* ---- from rank to rank: each rank sends to one other ----------------------------------------- */
+
+ncclResult_t ncclSend(const void *from, size_t count, ncclDataType_t type, int peer, ncclComm_t comm,
+                      cudaStream_t stream) {
+    ncclResult_t result;
+    (void)peer;
+    if (ends("ncclSend", comm, stream, &result)) return result;
+    const size_t bytes = count * bytes_of(type);
+    meeting *shared = comm->shared;
+    for (size_t at = 0; at < bytes; at += PIECE) {
+        memcpy(piece_of(comm, comm->rank), (const char *)from + at, bytes - at < PIECE ? bytes - at : PIECE);
+        const unsigned sent = atomic_fetch_add(&shared->sent[comm->rank], 1) + 1;
+        if (!wait_until(comm, &shared->taken[comm->rank], sent)) return ncclInternalError;
+    }
+    return ncclSuccess;
+}
+
+ncclResult_t ncclRecv(void *to, size_t count, ncclDataType_t type, int peer, ncclComm_t comm, cudaStream_t stream) {
+    ncclResult_t result;
+    if (ends("ncclRecv", comm, stream, &result)) return result;
+    const size_t bytes = count * bytes_of(type);
+    meeting *shared = comm->shared;
+    for (size_t at = 0; at < bytes; at += PIECE) {
+        if (!wait_until(comm, &shared->sent[peer], atomic_load(&shared->taken[peer]) + 1)) return ncclInternalError;
+        memcpy((char *)to + at, piece_of(comm, peer), bytes - at < PIECE ? bytes - at : PIECE);
+        atomic_fetch_add(&shared->taken[peer], 1);
     }
     return ncclSuccess;
 }

@@ -74,7 +74,7 @@ static int64_t group_of(const tsr_run *run) {
 /* Which kernel makes the products of a whole panel, and of the last one of k where that is shorter. */
 static void show_products(const tsr_run *run, FILE *to) {
     const tsr_plan *plan = &run->plan;
-    const int64_t multiple = run->kernel->multiple, all = tsr_ceil_div(plan->problem.k, plan->r);
+    const int64_t multiple = run->kernel->multiple, all = tsr_plan_local_k(plan);
     const int64_t batch = group_of(run);
     const tsr_extents reals = tsr_problem_reals(&plan->problem);
     const int64_t m = reals.m * tsr_round_up(tsr_plan_local_m(plan) / batch, multiple),

@@ -176,10 +176,10 @@ static void put(const range *r, int64_t i, int64_t j, double value) {
     const int64_t at = i * r->args->ldc + j;
     if (r->type == TSR_F64) {
         double *c = (double *)r->args->c + at;
-        *c = tsr_exact_one_nan_f64(r->accumulate ? *c + value : value);
+        *c = tsr_one_nan_f64(r->accumulate ? *c + value : value);
     } else {
         float *c = (float *)r->args->c + at;
-        *c = tsr_exact_one_nan_f32(r->accumulate ? *c + (float)value : (float)value);
+        *c = tsr_one_nan_f32(r->accumulate ? *c + (float)value : (float)value);
     }
 }
 

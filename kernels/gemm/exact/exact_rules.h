@@ -21,6 +21,7 @@
 #include <string.h>
 
 #include "kernels/base/dtype.h"
+#include "kernels/base/one_nan.h"
 
 #if defined(__CUDACC__)
 #define TSR_EXACT __host__ __device__ __forceinline__
@@ -297,19 +298,6 @@ TSR_EXACT double tsr_exact_rounded(tsr_exact_integer x, int exponent, int digits
 TSR_EXACT double tsr_exact_value(tsr_dtype type, tsr_exact_integer x, int shifts) {
     if (type == TSR_F64) return tsr_exact_rounded(x, -shifts, 53, -1074);
     return tsr_exact_rounded(x, -shifts, 24, -149);
-}
-
-TSR_EXACT double tsr_exact_one_nan_f64(double x) {
-    const int64_t bits = (int64_t)0x7ff8000000000000;
-    double nan;
-    memcpy(&nan, &bits, sizeof nan);
-    return x == x ? x : nan;
-}
-TSR_EXACT float tsr_exact_one_nan_f32(float x) {
-    const int32_t bits = 0x7fc00000;
-    float nan;
-    memcpy(&nan, &bits, sizeof nan);
-    return x == x ? x : nan;
 }
 
 #endif

@@ -44,14 +44,18 @@ def test_text_and_json():
 
 
 def test_reproducible():
-    """k is not split, also where that would be fastest; panels are whole ranges of k."""
+    """Ranks that split k have whole ranges of it, and hand on their sums; panels are whole ranges of k."""
     shape = ["--shape", "1024x1024x1000000", "--machine", SAMPLE, "--ranks", 8]
     said = plan(*shape)[1]
     assert said["grid"][2] > 1 and "reproducible" not in said, said
     out, said = plan(*shape, "--reproducible")
-    assert said["grid"][2] == 1 and said["panel"] % 16384 == 0 and said["reproducible"], said
+    assert said["grid"][2] > 1 and said["panel"] == 16384 and said["reproducible"], said
     assert "128 rows and 128 columns, k at multiples of 16384" in out, out
-    fails("plan", *shape, "--reproducible", "--grid", "2x1x2", code=2, says="use --grid 2x1x1")
+    assert "ranges stay apart on a rank; sums go from rank to rank in the order of k, and the last of " in out, out
+    said = plan(*shape, "--reproducible", "--grid", "4x2x1")[1]
+    assert said["grid"][2] == 1 and said["panel"] % 16384 == 0, said
+    fails("plan", "--shape", "128x128x40000", *shape[2:], "--reproducible", "--grid", "2x1x4", code=2,
+          says=["k = 40000 has 3 parts", "use --grid 2x1x3"])
     fails("plan", *shape, "--reproducible", "--panel", "1000", code=2, says="use --panel 16384")
 
 

@@ -1,7 +1,7 @@
 """multiply --reproducible: the file's C has the same bytes whatever makes it. One product each of fp64, fp32 and fp16
 numbers, of complex ones, a Gram matrix and a stack is made in many ways: on 1 to 6 ranks, on all grids, with panels and
 memory limits, from contiguous, chunked, compressed and transposed files. C has odd sides beyond a block of 128, and k
-is more than a range of 16384. And what would change bytes is refused."""
+is more than a range of 16384, also where ranks split it. And what would change bytes is refused."""
 import json
 
 from lib import fails, h5py, main, np, read, run, write
@@ -22,7 +22,10 @@ def make(*args, ranks=0, reproducible=True):
     with open(LOG) as file:
         record = json.load(file)
     if reproducible:
-        assert record["kernel_chosen"] == "exact" and record["grid_k"] == 1, record
+        assert record["kernel_chosen"] == "exact", record
+        if "--grid" in args:
+            grid = [int(side) for side in args[args.index("--grid") + 1].split("x")]
+            assert [record[f"grid_{side}"] for side in "mnk"] == [*grid, 1][:3], record
         assert record["reproducible"] == "exact, blocks of 128 x 128 of C, ranges of 16384 of k", record
     else:
         assert "reproducible" not in record, record
@@ -96,6 +99,47 @@ def test_ranges():
     assert make(*plain, "--kernel", "exact", "--panel", "1000", "--digest", reproducible=False) != digest
 
 
+def test_split_k():
+    """Ranks that split k hand on the sums of three ranges, of which the last is short: to the last rank, which adds C0
+    and writes. NaN and Inf go where they go on one rank. Ranges added in another order would be other bytes."""
+    a, b, c0 = spread(130, 33000), random.normal(size=(33000, 129)), random.normal(size=(130, 129))
+    for kind, unit in (("f8", 2.0**-53), ("f4", 2.0**-24)):
+        write("a.h5", a.astype(kind)), write("b.h5", b.astype(kind)), write("c0.h5", c0.astype(kind))
+        plain = ("a.h5", "b.h5", "-o", "c.h5")
+        one = [(0, *plain), (3, *plain, "--grid", "1x1x3"), (4, *plain, "--grid", "2x1x2")]
+        more = [(2, *plain, "--grid", "1x1x2", "--transport", "host", "--verify"), (6, *plain, "--grid", "1x2x3"),
+                (2, *plain, "--grid", "1x1x2", "--memory", "75M", "--panel", "32768"),
+                (3, *plain, "--grid", "1x1x3", "--check", "off", "--resume"),
+                (4, *plain, "--grid", "1x2x2", "--chunk", "50x64", "--resume")]
+        digest = same([*one, *(more if kind == "f8" else [])])
+        near(read("c.h5"), a.astype(kind), b.astype(kind), unit)
+    a32, b32 = a.astype("f4"), b.astype("f4")
+    write("turned.h5", np.concatenate([a32[:, 16384:], a32[:, :16384]], axis=1))
+    write("turned_b.h5", np.concatenate([b32[16384:], b32[:16384]]))
+    assert make("turned.h5", "turned_b.h5", "-o", "c.h5") != digest
+    a32[3, 20000], b32[32999, 7], b32[5, 11] = np.inf, np.nan, -np.inf
+    write("a.h5", a32), write("b.h5", b32)
+    plain = ("a.h5", "b.h5", "-o", "c.h5", "--alpha", "1.5", "--beta", "-2", "--add", "c0.h5")
+    same([(0, *plain), (3, *plain, "--grid", "1x1x3"), (4, *plain, "--grid", "1x2x2")])
+    c = read("c.h5")
+    assert np.isnan(c[:, 7]).all() and np.isinf(c[0, 11]) and np.isinf(c[3, 0]) and np.isfinite(c[0, 0])
+
+
+def test_split_k_of_others():
+    """A Gram matrix, of which strips are handed on as far as the diagonal; ranges of complex elements, half as
+    long."""
+    a = spread(260, 16500)
+    write("a.h5", a)
+    plain = ("--gram", "a.h5", "-o", "c.h5")
+    same([(0, *plain), (2, *plain, "--grid", "1x1x2"), (4, *plain, "--grid", "2x1x2")])
+    near(read("c.h5"), a, a.T, 2.0**-53)
+    z, w = a[:66, :8200] + 1j * a[66:132, :8200], random.normal(size=(8200, 70)) - 0.5j
+    write("z.h5", z, "z"), write("w.h5", w, "w")
+    plain = ("z.h5:/z", "w.h5:/w", "-o", "c.h5")
+    same([(0, *plain), (2, *plain, "--grid", "1x1x2"), (4, *plain, "--grid", "1x2x2")])
+    near(read("c.h5"), z, w, 2.0**-52)
+
+
 def test_narrow():
     """fp32, and fp16 that is multiplied as fp32: no kernel but one, whatever a device likes better."""
     a, b = spread(131, 16390), random.normal(size=(16390, 140))
@@ -159,7 +203,9 @@ def test_what_is_said():
     with h5py.File("c.h5") as file:
         assert "exact" in str(file["C.run"].attrs["reproducible"])
     fails(*plain, "--kernel", "reference", code=2, says=["--kernel reference is another", "leave out one of them"])
-    fails(*plain, "--grid", "1x1x2", ranks=2, code=2, says=["in their order", "use --grid 1x1x1"])
+    fails(*plain, "--grid", "1x1x3", ranks=3, code=2, says=["k = 16500 has 2 parts", "use --grid 1x1x2"])
+    out = run(*plain, "--grid", "1x1x2", "--dry-run", ranks=2).out
+    assert "at most 1 ranges stay apart" in out and "the last of 2 writes C" in out, out
     fails(*plain, "--panel", "100", code=2, says=["multiples of 16384", "use --panel 16384"])
     low = fails(*plain, "--memory", "20M", code=1, says=["needs", "has 20.97 MB", "16384 of k at once"])
     bytes_needed = low.error.partition("use --memory ")[2].split()[0]

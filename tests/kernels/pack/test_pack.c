@@ -1,4 +1,4 @@
-/* Pack and finish of reals against plain loops over tsr_element_to_double: every real element type, byte order,
+/* Pack, add and finish of reals against plain loops over tsr_element_to_double: every real element type, byte order,
  * transpose and padding, with guard bands around everything written. One source for the CPU device, the emulated CUDA
  * device and a GPU. */
 #include <math.h>
@@ -319,6 +319,57 @@ static void check_finish_in_place(const device_under_test *under) {
     free(values);
 }
 
+/* ---- add ------------------------------------------------------------------------------------- */
+
+/* Parts in their order, one addition after another; of any bits, NaN among them, which all become the same one. */
+#define DEFINE_CHECK_ADD(suffix, real, code)                                                                           \
+    static void check_add_##suffix(const device_under_test *under, int parts, int64_t count, int64_t stride,           \
+                                   bool accumulate, bool any_bits) {                                                   \
+        const size_t width = sizeof(real), room = (size_t)count * width + 2 * GUARD;                                   \
+        const int64_t all = (parts - 1) * stride + count;                                                              \
+        const tsr_element element = {code, false};                                                                     \
+        unsigned char *from = any_bits ? random_bytes((size_t)all * width) : random_values(element, all);              \
+        unsigned char *before = random_bytes(room), *after = malloc(room), *some = random_values(element, count);      \
+        CHECK(after, "no memory");                                                                                     \
+        if (accumulate) memcpy(before + GUARD, some, (size_t)count * width);                                           \
+        char *device_from = test_upload(under, from, (size_t)all * width);                                             \
+        char *device_to = test_upload(under, before, room);                                                            \
+        const tsr_add_args args = {device_to + GUARD, device_from, stride, parts, count, accumulate, code};            \
+        CHECK_OK(tsr_pack_find(under->ops->kind)->add(under->device, under->stream, &args));                           \
+        test_download(under, after, device_to, room);                                                                  \
+        CHECK(memcmp(before, after, GUARD) == 0 && memcmp(before + room - GUARD, after + room - GUARD, GUARD) == 0,    \
+              "add writes beyond %lld elements", (long long)count);                                                    \
+        for (int64_t i = 0; i < count; i++) {                                                                          \
+            real sum = 0, next, found;                                                                                 \
+            memcpy(&sum, before + GUARD + (size_t)i * width, width);                                                   \
+            for (int part = 0; part < parts; part++) {                                                                 \
+                memcpy(&next, from + (size_t)(part * stride + i) * width, width);                                      \
+                sum = part > 0 || accumulate ? sum + next : next;                                                      \
+            }                                                                                                          \
+            if (isnan(sum)) sum = (real)NAN; /* quiet, positive, no payload */                                         \
+            memcpy(&found, after + GUARD + (size_t)i * width, width);                                                  \
+            CHECK(memcmp(&sum, &found, width) == 0, "element %lld of %d parts is %g, not %g", (long long)i, parts,     \
+                  (double)found, (double)sum);                                                                         \
+        }                                                                                                              \
+        under->ops->release(under->device, device_from);                                                               \
+        free(from);                                                                                                    \
+        free(before);                                                                                                  \
+        free(after);                                                                                                   \
+        free(some);                                                                                                    \
+    }
+DEFINE_CHECK_ADD(f32, float, TSR_F32)
+DEFINE_CHECK_ADD(f64, double, TSR_F64)
+
+static void check_adds(const device_under_test *under) {
+    for (int i = 0; i < 8; i++) {
+        const bool accumulate = i & 1, any_bits = i & 2;
+        const bool odd = i & 4;
+        check_add_f32(under, 1 + i, odd ? 1001 : 640, odd ? 1003 : 640, accumulate, any_bits);
+        check_add_f64(under, 1 + i, odd ? 1 : 300, odd ? 7 : 300, accumulate, any_bits);
+        check_add_f64(under, 1, 0, 0, accumulate, any_bits);
+    }
+}
+
 /* ---- mirror ---------------------------------------------------------------------------------- */
 
 static uint64_t element_at(const unsigned char *bytes, size_t width, int64_t at) {
@@ -412,6 +463,10 @@ static void check_refusals(const device_under_test *under) {
     mirror.tile = 2;
     mirror.ld = 1;
     CHECK_FAILS(ops->mirror(under->device, under->stream, &mirror), TSR_ERR_SHAPE, "ld");
+    tsr_add_args add = {.to = memory, .from = memory + 8, .stride = 1, .parts = 2, .count = 2, .type = TSR_F32};
+    CHECK_FAILS(ops->add(under->device, under->stream, &add), TSR_ERR_SHAPE, "overlap");
+    add.type = TSR_F16;
+    CHECK_FAILS(ops->add(under->device, under->stream, &add), TSR_ERR_UNSUPPORTED, "f16");
     mirror = (tsr_mirror_args){.data = memory, .type = TSR_F32, .rows = 2, .left = 1, .tile = 2, .ld = 3, .batch = 2};
     CHECK_FAILS(ops->mirror(under->device, under->stream, &mirror), TSR_ERR_SHAPE, "whole ones");
 }
@@ -445,6 +500,7 @@ int main(void) {
     check_finishes(&under);
     check_overflows(&under);
     check_finish_in_place(&under);
+    check_adds(&under);
     check_mirrors(&under);
     check_refusals(&under);
     check_unaligned(&under);

@@ -40,6 +40,7 @@ typedef struct {
     bool gram;     /* B is A transposed */
     tsr_triangle triangle;
     int64_t unit;    /* C is cut at multiples of; 0: 1 */
+    int64_t range;   /* ranges of k are added in their order; 0: as they come */
     bool roomy_host; /* where device memory is not the host's, this has room for all that is read */
 } setup;
 
@@ -63,6 +64,7 @@ typedef struct {
     int growing, bands, kept_host, mapped;
     int grams[4]; /* Gram matrices of kept panels, of kept files, on several ranks, summed over ranks */
     int pieces, made, on_device, wider; /* runs that took these ways */
+    int chains;                         /* the same: ranks handed on sums */
     char folder[64];                    /* for files */
     tsr_store_desc files[2];            /* A and B of this run, where they are files */
     void *memory[2];                    /* or in memory */
@@ -358,6 +360,11 @@ static void run_one(bench *b, const setup *s) {
                          .panel = s->panel,
                          .multiple = 1,
                          .grid = {s->grid[0], s->grid[1], s->grid[2]}};
+    if (s->range > 0) {
+        tsr_problem_fix_blocks(&problem, 4, s->range);
+        if (res.panel > 0) res.panel = tsr_round_up(res.panel, s->range);
+        res.grid[2] = (int)tsr_min(res.grid[2], tsr_ceil_div(s->k, s->range));
+    }
     int schedules = 0;
     while (tsr_schedules()[schedules]) schedules++;
     /* NOLINTNEXTLINE(clang-analyzer-core.DivideZero): there is a schedule */
@@ -409,6 +416,7 @@ static void run_one(bench *b, const setup *s) {
     b->wider += kernel->multiple > 1 && !tsr_plan_finishes(&plan) && tsr_round_up(s->n, kernel->multiple) > s->n;
     b->made += tsr_plan_path(&plan, a.path) == TSR_DATA_PATH_DEVICE;
     b->on_device += tsr_plan_keeps_c(&plan);
+    b->chains += tsr_plan_chains(&plan);
 }
 
 static void run_grids(bench *b) {
@@ -446,6 +454,16 @@ static void run_grids(bench *b) {
                      .grid = {p, q, r},
                      .exchange = q % 2,
                      .edge = 3},
+                    {.m = 37,
+                     .n = 29,
+                     .k = 53,
+                     .range = 6,
+                     .alpha = 2,
+                     .beta = -3,
+                     .type_a = TSR_F32,
+                     .type_b = TSR_F64,
+                     .memory = 1 << 20,
+                     .grid = {p, q, r}},
                     {.m = 2,
                      .n = 61,
                      .k = 1,
@@ -535,6 +553,7 @@ static void run_random(bench *b, int runs) {
         s.edge = chance(&state, 2) ? 1 + chance(&state, 60) : 0;
         if (chance(&state, 4) == 0) s.layout = MEMORY;
         s.c_path = (tsr_data_path)chance(&state, 3);
+        if (i % 5 == 1 && s.c_path != TSR_DATA_PATH_DEVICE) s.range = 16 + 8 * (i % 4);
         if (s.c_path == TSR_DATA_PATH_DEVICE) {
             s.alpha = 1;
             s.beta = 0;
@@ -578,6 +597,7 @@ static void run_grams(bench *b, int runs) {
         s.roomy_host = chance(&state, 2);
         s.edge = chance(&state, 2) ? 1 + chance(&state, 60) : 0;
         s.c_path = (tsr_data_path)chance(&state, 3);
+        if (i % 5 == 1 && s.c_path != TSR_DATA_PATH_DEVICE) s.range = 16 + 8 * (i % 4);
         if (s.c_path == TSR_DATA_PATH_DEVICE) {
             s.alpha = 1;
             s.triangle = TSR_TRIANGLE_FULL;
@@ -638,6 +658,7 @@ int main(int argc, char **argv) {
           b.grams[0], b.grams[1]);
     CHECK(b.world.ranks == 1 || (b.grams[2] > 0 && b.grams[3] > 0), "%d Gram matrices on a grid, %d summed", b.grams[2],
           b.grams[3]);
+    CHECK(b.world.ranks == 1 || b.chains > 0, "no ranks handed on their sums");
     CHECK(!b.emulated || b.wider > 0, "no run copied C out of wider accumulators");
     CHECK(tried > 0 && b.runs > 100, "%d runs over %d transports", b.runs, tried);
     remove_folder(&b);

@@ -170,6 +170,28 @@ static void test_random_plans(const tsr_schedule_ops *schedule) {
     CHECK(schedule != &tsr_schedule_ring || n.pieces > 50, "%d plans multiply in pieces", n.pieces);
 }
 
+/* Products whose ranges of k are added in their order, by ranks that split k. */
+static void test_ordered_plans(void) {
+    plan_counts n = {0};
+    int chains = 0;
+    state = 5;
+    for (int i = 0; i < 6000; i++) {
+        tsr_problem problem = i % 4 == 0 ? some_gram() : some_problem();
+        tsr_resources res = some_resources();
+        tsr_plan plan;
+        if (problem.c_path == TSR_DATA_PATH_DEVICE) continue;
+        tsr_problem_fix_blocks(&problem, 2 * pick(1, 8), 2 * pick(1, 8));
+        res.schedule = &tsr_schedule_summa;
+        res.multiple = 1;
+        if (res.panel > 0) res.panel = tsr_round_up(res.panel, problem.blocks.k);
+        res.grid[2] = (int)tsr_min(res.grid[2], tsr_max(1, tsr_ceil_div(problem.k, problem.blocks.k)));
+        plan_once(&problem, &res, &n);
+        chains += tsr_plan_make(&problem, &res, &plan) == TSR_OK && tsr_plan_chains(&plan);
+    }
+    CHECK(chains > 300 && n.made > 1000 && n.refused > 10, "%d of %d plans hand on sums, %d refused", chains, n.made,
+          n.refused);
+}
+
 static void test_gram_plans(const tsr_schedule_ops *schedule) {
     plan_counts n = {0};
     state = 7;

@@ -134,6 +134,10 @@ static void check_step(walk *w, const tsr_step *step) {
         check_room(w, step, 0, step->bytes * (size_t)w->plan->r);
         check_room(w, step, 1, step->bytes);
         break;
+    case TSR_STEP_PASS:
+        check_room(w, step, 0, (size_t)((step->batch - 1) * step->stride_c + step->count) * type);
+        for (int i = 1; i < TSR_STEP_SLOTS && step->slots[i].buffer >= 0; i++) check_room(w, step, i, step->bytes);
+        break;
     case TSR_STEP_FINISH:
         check_room(w, step, 0, (size_t)(step->m * tsr_form_rows(tsr_problem_sums(x)) * step->ld) * type);
         check_room(w, step, 1, step->bytes);
@@ -184,8 +188,9 @@ static tsr_status see(void *context, const tsr_step *step) {
     walk *w = context;
     check_clocks(w, step);
     check_step(w, step);
-    if (step->kind == TSR_STEP_GATHER || step->kind == TSR_STEP_REDUCE) {
-        int axis = step->kind == TSR_STEP_REDUCE ? 2 : step->operand == TSR_OPERAND_A ? 0 : 1;
+    const bool sums = step->kind == TSR_STEP_REDUCE || step->kind == TSR_STEP_PASS;
+    if (step->kind == TSR_STEP_GATHER || sums) {
+        int axis = sums ? 2 : step->operand == TSR_OPERAND_A ? 0 : 1;
         w->calls[axis] = (w->calls[axis] * 31 + step->bytes + 1) * 1000003;
     }
     return TSR_OK;

@@ -41,6 +41,14 @@ static void test_transport(const tsr_grid *grid, tsr_device *device, tsr_axis ax
     double others = ranks * (ranks - 1) / 2.0;
     for (int i = 0; i < COUNT; i++)
         CHECK(mine[i] == (double)(rank * COUNT + i) * ranks + others, "element %d of rank %d is %g", i, rank, mine[i]);
+    /* from rank to rank, each adding its own */
+    for (int i = 0; i < COUNT; i++) mine[i] = i;
+    if (rank > 0) CHECK_OK(t->ops->receive(t, axis, rank - 1, mine, sizeof mine, NULL));
+    for (int i = 0; i < COUNT; i++) {
+        CHECK(mine[i] == i + rank * (rank - 1) / 2, "element %d handed to rank %d is %g", i, rank, mine[i]);
+        mine[i] += rank;
+    }
+    if (rank + 1 < ranks) CHECK_OK(t->ops->send(t, axis, rank + 1, mine, sizeof mine, NULL));
     free(all);
     t->ops->close(t);
 }

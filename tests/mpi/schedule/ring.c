@@ -16,7 +16,8 @@ static tsr_step piece_step(const tsr_sweep_product *product, tsr_operand_name na
         step.rect.row += start;
         step.rect.rows = count;
         step.slots[0].offset = (size_t)(start * step.lda) * input;
-        step.slots[2].offset = (size_t)(start * step.ld) * type;
+        step.slots[2].offset += (size_t)(start * step.ld) * type;
+        step.count += start;
     } else {
         step.k = count;
         step.slots[0].offset = (size_t)start * input;
