@@ -309,11 +309,12 @@ def long_run_inputs():
 
 
 def test_failed_check():
-    """An operand that is another after it was read, and does not show it: nothing is published."""
+    """An operand that is another after it was read, and does not show it, and a C of chunks, which are written once:
+    nothing is published."""
     clean()
     write("changing.h5", np.ones((2000, 2000), "f4"))
     before = read("a.h5")
-    process = start_long_run("--verify", file="changing.h5")
+    process = start_long_run("--verify", "--chunk", "500x500", file="changing.h5")
     with h5py.File("changing.h5", "r") as file:
         offset = file["C"].id.get_offset()
     before_change = os.stat("changing.h5")
