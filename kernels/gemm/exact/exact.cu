@@ -256,7 +256,6 @@ template <typename T> Operand<T> operand_of(const T *data, int64_t ld, int64_t l
     x.depth = s.depth;
     for (int level = 0; level < TSR_EXACT_LEVELS; level++)
         x.limits[level] = tsr_exact_limit(tsr_exact_moduli(exact::TYPE<T>, level));
-    x.tolerance = tsr_exact_tolerance(tsr_exact_allowed(exact::TYPE<T>, s.k));
     return x;
 }
 

@@ -34,7 +34,6 @@ template <typename T> struct Operand {
     tsr_exact_line *parts;  /* [part][line], of columns */
     tsr_exact_proof *proof; /* [line] */
     int8_t *proving;        /* rows × depth: magnitudes, then patterns; or NULL */
-    double tolerance;       /* of patterns */
     int8_t *planes;         /* COUNT × rows × depth */
     unsigned *rough;        /* [line / TSR_EXACT_BLOCK]: LOSES where a line loses something at level 0; or NULL */
     const unsigned *levels; /* [line / TSR_EXACT_BLOCK]: bits of the levels at which its lines are wanted */
@@ -138,7 +137,7 @@ __device__ __forceinline__ void store_planes(const Operand<T> &x, const T (&valu
 template <typename T, int COUNT>
 __device__ __forceinline__ unsigned proving_byte(const Operand<T> &x, double value, const tsr_exact_proof &proof) {
     if constexpr (COUNT == tsr_exact_moduli(TYPE<T>, TSR_EXACT_LAST))
-        return (unsigned)tsr_exact_pattern(value, tsr_exact_power(proof.shifts[TSR_EXACT_LAST]), x.tolerance);
+        return (unsigned)tsr_exact_pattern(value, tsr_exact_power(proof.shifts[TSR_EXACT_LAST]));
     return (unsigned)tsr_exact_magnitude(value, tsr_exact_magnitude_scale(TYPE<T>, proof.exponent, proof.grain));
 }
 template <typename T, int COUNT>

@@ -30,7 +30,7 @@ typedef struct {
     int64_t l0, depth;
     bool accumulate;
     tsr_exact_natural limits[TSR_EXACT_LEVELS];
-    double allowed, tolerance;
+    double allowed;
     tsr_exact_proof *rows, *columns; /* m, n */
     bench *benches;
     atomic_int threads;
@@ -110,7 +110,8 @@ static double pattern_scale(const range *r, const tsr_exact_proof *line) {
     return tsr_exact_power(line->shifts[TSR_EXACT_LAST]);
 }
 static int pattern_of(const range *r, double value, double scale) {
-    return tsr_exact_pattern(value, scale, r->tolerance);
+    (void)r;
+    return tsr_exact_pattern(value, scale);
 }
 static const proof_bytes magnitudes = {magnitude_scale, magnitude_of}, patterns = {pattern_scale, pattern_of};
 
@@ -304,7 +305,6 @@ static tsr_status launch(const tsr_gemm_args *args, tsr_dtype type, tsr_exact_ce
     for (r.l0 = 0; r.l0 < args->k; r.l0 += TSR_EXACT_RANGE) {
         r.depth = tsr_min(TSR_EXACT_RANGE, args->k - r.l0);
         r.allowed = tsr_exact_allowed(type, r.depth);
-        r.tolerance = tsr_exact_tolerance(r.allowed);
         r.accumulate = args->accumulate || r.l0 > 0;
         share(&r, most, prove_lines);
         share(&r, most, make_blocks);

@@ -39,7 +39,7 @@
 #define TSR_EXACT_LEVELS 3
 #define TSR_EXACT_LAST (TSR_EXACT_LEVELS - 1)
 #define TSR_EXACT_LOOP TSR_EXACT_LEVELS /* the level of a block that is made by the loop */
-#define TSR_EXACT_LEFT_MOST 256         /* elements of a block that are left to the loop one by one */
+#define TSR_EXACT_LEFT_MOST 1024        /* elements of a block that are left to the loop one by one */
 #define TSR_EXACT_MODULI_MOST 16
 
 #define TSR_EXACT_WHAT "exact integer products of rounded operands: the same bits everywhere"
@@ -251,16 +251,15 @@ TSR_EXACT bool tsr_exact_unprovable(const tsr_exact_proof *line) {
 }
 
 /* Patterns, whose products tell for the last level what becomes of the pairs of elements that meet, which are those
- * without a zero. A pair of zero adds 0 to C, exactly. An element is weak where rounding it to an integer changes it by
- * more than the tolerance of it. A pair without weak ones errs, relative to itself, by 2·tolerance + tolerance² at
- * most, which is what may be allowed: so does a sum of such pairs relative to the sum of their sizes. */
+ * without a zero. A pair of zero adds 0 to C, exactly. An element is weak where rounding it to an integer changes it.
+ * Where no pair has a weak element the sum is that of the products themselves, and is rounded once. So A times the
+ * identity is A. */
 #define TSR_EXACT_WEAK 127 /* the pattern of weak elements; 1 that of the others, 0 that of zeros */
-TSR_EXACT double tsr_exact_tolerance(double allowed) { return 0.5 * allowed * (1 - 0x1p-16); } /* allowed < 2^-16 */
 /* `scale` is 2^shift of the last level. What is scaled is exact, or below 1, and weak. */
-TSR_EXACT int tsr_exact_pattern(double a, double scale, double tolerance) {
+TSR_EXACT int tsr_exact_pattern(double a, double scale) {
     const double scaled = fabs(a) * scale;
     if (a == 0) return 0;
-    return fabs(scaled - rint(scaled)) < tolerance * scaled ? 1 : TSR_EXACT_WEAK;
+    return scaled >= 1 && scaled == rint(scaled) ? 1 : TSR_EXACT_WEAK;
 }
 /* Whether a product of patterns proves the last level: no pair has a weak element. */
 TSR_EXACT bool tsr_exact_meets_well(int patterns) { return patterns < TSR_EXACT_WEAK; }

@@ -82,11 +82,9 @@ static void make(product *p) {
     free(workspace);
 }
 
-/* Every step-th element is within what is promised, and 0 where nothing meets. What leaves the range of normal numbers
- * may lose more. Returns the largest error in u·(|A||B|). */
-static double check_error(const product *p, const char *what, int64_t step) {
+/* Every step-th element is within what is promised, and 0 where nothing meets. */
+static void check_error(const product *p, const char *what, int64_t step) {
     const double u = tsr_dtype_roundoff(p->type), f = fmax(4, sqrt((double)p->k));
-    double worst = 0;
     for (int64_t at = 0; at < p->m * p->n; at += step) {
         double absolute;
         const tsr_double_double right =
@@ -95,9 +93,7 @@ static double check_error(const product *p, const char *what, int64_t step) {
         CHECK(lost <= f * u * absolute, "%s, %s, %ld x %ld x %ld: C[%ld][%ld] is %.17g, not %.17g: off by %.3g u of %g",
               what, tsr_dtype_name(p->type), (long)p->m, (long)p->n, (long)p->k, (long)(at / p->n), (long)(at % p->n),
               p->c[at], right.high, lost / (u * absolute), absolute);
-        if (absolute > 0) worst = fmax(worst, lost / (u * absolute));
     }
-    return worst;
 }
 
 /* ---- levels ---------------------------------------------------------------------------------- */
@@ -176,8 +172,8 @@ static void test_levels(tsr_dtype type) {
                 CHECK(p.census.blocks[level] == 0 || (level >= cases[i].least && level <= cases[i].most),
                       "%s, %s, k = %ld: %ld blocks take level %d", cases[i].what, tsr_dtype_name(type), (long)k,
                       (long)p.census.blocks[level], level);
-            CHECK(p.census.left <= 60, "%s, %s, k = %ld: %ld elements are left", cases[i].what, tsr_dtype_name(type),
-                  (long)k, (long)p.census.left);
+            CHECK(p.census.left <= TSR_EXACT_LEFT_MOST, "%s, %s, k = %ld: %ld elements are left", cases[i].what,
+                  tsr_dtype_name(type), (long)k, (long)p.census.left);
             if (cases[i].of != endless) check_error(&p, cases[i].what, 7); /* a loop's error is another */
             close_product(&p);
         }
@@ -224,11 +220,11 @@ static void test_count(tsr_dtype type) {
             product p = open_product(type, 2, 3, 16000);
             for (int64_t line = 0; line < p.m + p.n; line++) {
                 double *x = line < p.m ? p.a + line * p.k : p.b + (line - p.m) * p.k;
-                for (int64_t l = 0; l < pairs; l++) x[l] = normal();
-                for (int64_t l = 0; l < pairs; l++) x[l] += x[l] < 0 ? -0.2 : 0.2;
+                for (int64_t l = 0; l < pairs; l++) x[l] = drawn(2) ? 1 + (double)drawn(16) / 16 : -1;
                 /* large elements that meet nothing, so that magnitudes prove nothing */
                 for (int64_t l = line < p.m ? 1000 : 8000; l < (line < p.m ? 8000 : 15000); l++)
-                    x[l] = (type == TSR_F64 ? 64 : 256) * (1 + uniform());
+                    x[l] = (type == TSR_F64 ? 64 : 256) * (1 + sqrt(uniform()));
+                x[line < p.m ? 1000 : 8000] = ldexp(1 / 3.0, -20); /* so that not all are integers */
                 if (weak) x[pairs - 1] = ldexp(1 / 3.0, -60);
             }
             make(&p);
@@ -250,7 +246,8 @@ static void test_most(tsr_dtype type) {
         }
         for (int64_t j = 0; j < p.n; j++) p.b[j * p.k + 1] = 1 / 7.0;
         make(&p);
-        CHECK(p.census.blocks[more ? TSR_EXACT_LOOP : TSR_EXACT_LAST] == 1 && p.census.left == (more ? 0 : 256),
+        CHECK(p.census.blocks[more ? TSR_EXACT_LOOP : TSR_EXACT_LAST] == 1 &&
+                  p.census.left == (more ? 0 : TSR_EXACT_LEFT_MOST),
               "%ld elements: %ld are left", (long)(p.m * p.n), (long)p.census.left);
         check_error(&p, "left", 1);
         close_product(&p);
@@ -270,7 +267,6 @@ static void test_adverse(tsr_dtype type, int count) {
     static const double parts[] = {0.02, 0.1, 0.3, 1};
     int64_t levels[TSR_EXACT_LEVELS + 1] = {0};
     int64_t left = 0, proved = 0;
-    double worst = 0;
     for (int i = 0; i < count; i++) {
         product p = open_product(type, 1 + (int64_t)drawn(12), 1 + (int64_t)drawn(12), 1 + (int64_t)drawn(400));
         const double part_a = parts[drawn(4)], part_b = parts[drawn(4)];
@@ -278,13 +274,10 @@ static void test_adverse(tsr_dtype type, int count) {
         for (int64_t at = 0; at < p.m * p.k; at++) p.a[at] = adverse(type, part_a, spread_a);
         for (int64_t at = 0; at < p.n * p.k; at++) p.b[at] = adverse(type, part_b, spread_b);
         make(&p);
-        const double error = check_error(&p, "adverse", 1);
+        check_error(&p, "adverse", 1);
         for (int level = 0; level <= TSR_EXACT_LOOP; level++) levels[level] += p.census.blocks[level];
         left += p.census.left;
-        if (p.census.blocks[TSR_EXACT_LAST] > 0) {
-            worst = fmax(worst, error / fmax(4, sqrt((double)p.k)));
-            proved += p.m * p.n - p.census.left;
-        }
+        if (p.census.blocks[TSR_EXACT_LAST] > 0) proved += p.m * p.n - p.census.left;
         close_product(&p);
     }
     for (int level = 0; level <= TSR_EXACT_LOOP; level++)
@@ -292,8 +285,6 @@ static void test_adverse(tsr_dtype type, int count) {
               tsr_dtype_name(type), (long)levels[level], count, level);
     CHECK(left > count && proved > count, "%s: %ld elements are left, %ld proved: not tried enough",
           tsr_dtype_name(type), (long)left, (long)proved);
-    CHECK(worst > 0.2, "%s: the last level errs %.2g of what it may: the cases do not come close", tsr_dtype_name(type),
-          worst);
 }
 
 int main(void) {
