@@ -317,6 +317,7 @@ static void test_schedules(void) {
 }
 
 int main(void) {
+    test_ordered_plans();
     test_schedules();
     test_stacks();
     return 0;
