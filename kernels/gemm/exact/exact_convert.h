@@ -135,7 +135,7 @@ __device__ __forceinline__ void store_planes(const Operand<T> &x, const T (&valu
 }
 /* The byte that an element has in the product that proves COUNT planes. */
 template <typename T, int COUNT>
-__device__ __forceinline__ unsigned proving_byte(const Operand<T> &x, double value, const tsr_exact_proof &proof) {
+__device__ __forceinline__ unsigned proving_byte(double value, const tsr_exact_proof &proof) {
     if constexpr (COUNT == tsr_exact_moduli(TYPE<T>, TSR_EXACT_LAST))
         return (unsigned)tsr_exact_pattern(value, tsr_exact_power(proof.shifts[TSR_EXACT_LAST]));
     return (unsigned)tsr_exact_magnitude(value, tsr_exact_magnitude_scale(TYPE<T>, proof.exponent, proof.grain));
@@ -145,7 +145,7 @@ __device__ __forceinline__ void store_proving(const Operand<T> &x, const T (&val
                                               int64_t to) {
     unsigned word = 0;
 #pragma unroll
-    for (int e = 0; e < 4; e++) word |= proving_byte<T, COUNT>(x, (double)value[e], proof) << 8 * e;
+    for (int e = 0; e < 4; e++) word |= proving_byte<T, COUNT>((double)value[e], proof) << 8 * e;
     __stcs(reinterpret_cast<unsigned *>(x.proving + to), word);
 }
 
