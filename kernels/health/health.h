@@ -46,7 +46,7 @@ typedef enum {
  * not: GPUs are meant to work at theirs. */
 tsr_gpu_verdict tsr_gpu_judge(const tsr_gpu_readings *readings, char text[TSR_HEALTH_CHARS]);
 
-/* Loads and starts NVML, where it is there. Calls are counted; each has its tsr_nvml_close. One thread at a time. */
+/* Loads and starts NVML, where it is there, unless it is started already. One thread at a time. */
 void tsr_nvml_open(void);
 /* Of the GPU at a PCI address, while NVML is open. */
 void tsr_nvml_read(const char *bus_id, tsr_gpu_readings *readings);

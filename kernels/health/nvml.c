@@ -43,6 +43,7 @@ static void load_query(const char *name, void **function) {
 }
 
 void tsr_nvml_open(void) {
+    if (started) return;
     if (!loaded) loaded = tsr_library_load(NVML_NAME, NVML_NAME, symbols, (void **)&nvml, 4, why);
     if (!loaded) return;
     for (size_t i = 0; i < sizeof queries / sizeof *queries; i++) {

@@ -45,8 +45,7 @@ static tsr_status open_gpu(void *context) {
     gpus_visible(o);
     if (o->devices > 0) status = o->cuda->open(o->local_rank % o->devices, &o->device);
     if (o->device) status = read_health(o);
-    tsr_task_wait(&o->nvml);
-    tsr_nvml_close();
+    tsr_task_wait(&o->nvml); /* NVML stays open for the next run of this process: starting it takes a while */
     return status;
 }
 

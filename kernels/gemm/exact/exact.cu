@@ -7,9 +7,9 @@
  * Memory: in the workspace, a byte for each element of A, B and C and each modulus, of at most EDGE rows and columns,
  *   two for the proof, and a bit for each element of C.
  * Requirements: none; fast on sm_90, whose tensor cores multiply bytes.
- * Measured: H200, 2026-11-24, sustained, normal data, TFLOP/s, cuBLAS in turns in brackets: fp64 63 (53) at n = 4096,
- *   76 (54) at 8192, 81 (53) at 16384; fp32 106 (51) at 4096, 137 (51) at 8192. Without the proof of its error fp64 71,
- *   83, 88 and fp32 131, 163. Of the 13.2 ms of fp64 at 8192 conversion takes 1.3 and the last step 0.7.
+ * Measured: H200, 2026-11-24, normal data, TFLOP/s, cuBLAS in turns in brackets: fp64 64 (56) at n = 4096, 76 (56) at
+ *   8192, 81 (53) at 16384; fp32 109 (51) at 4096, 143 (51) at 8192. Without the proof of its error fp64 69, 83, 88 and
+ *   fp32 131, 163. Of 12.9 ms of fp64 at 8192 products take 9.7, the last step 0.7, conversion 1.3, the proof 0.9.
  * Reference: Ozaki, Uchino, Imamura, arXiv 2504.08009; docs/exact.md. */
 #include "kernels/gemm/exact/exact.h"
 #include "kernels/gemm/exact/exact_combine.h"
