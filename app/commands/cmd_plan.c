@@ -10,6 +10,7 @@
 #include "app/tessera_options.h"
 #include "io/text/text.h"
 #include "io/text/text_file.h"
+#include "kernels/gemm/exact/exact.h"
 #include "mpi/plan/machine.h"
 #include "mpi/plan/predict.h"
 #include "mpi/plan/print.h"
@@ -139,8 +140,12 @@ static tsr_status make_problem(const plan_options *o, tsr_problem *problem) {
     return TSR_OK;
 }
 
-static tsr_status find_resources(const plan_options *o, const tsr_machine *machine, int ranks, tsr_resources *res) {
+static tsr_status find_resources(const plan_options *o, const tsr_machine *machine, const tsr_problem *problem,
+                                 int ranks, tsr_resources *res) {
     TSR_TRY(tsr_machine_resources(machine, o->machine, ranks, tsr_dtype_part(o->type), res));
+    if (o->reproducible)
+        res->workspace_bytes =
+            tsr_dtype_bytes(problem->input) == sizeof(double) ? tsr_exact_room_f64 : tsr_exact_room_f32;
     if (o->memory.bytes) res->device_limit = o->memory.bytes;
     else res->device_limit = (size_t)((double)res->device_limit * o->memory.percent / 100);
     if (o->host_memory.bytes) res->host_limit = o->host_memory.bytes;
@@ -162,7 +167,7 @@ static tsr_status predict(const plan_options *o, answer *to) {
     tsr_resources res;
     TSR_TRY(make_problem(o, &problem));
     TSR_TRY(tsr_machine_read(o->machine, &machine));
-    TSR_TRY(find_resources(o, &machine, (int)o->ranks, &res));
+    TSR_TRY(find_resources(o, &machine, &problem, (int)o->ranks, &res));
     for (int i = 0; i < 3; i++) res.grid[i] = o->grid[i];
     *to = (answer){.options = o};
     TSR_TRY(tsr_plan_make(&problem, &res, &to->plan));
@@ -177,7 +182,7 @@ static tsr_status predict(const plan_options *o, answer *to) {
         count_answer *at = &to->counts[to->count++];
         tsr_plan plan;
         at->ranks = tsr_min(ranks, o->ranks);
-        TSR_TRY(find_resources(o, &machine, (int)at->ranks, &res));
+        TSR_TRY(find_resources(o, &machine, &problem, (int)at->ranks, &res));
         TSR_TRY(tsr_plan_make(&problem, &res, &plan));
         tsr_plan_predict(&plan, &at->model);
         at->grid[0] = plan.p;

@@ -21,7 +21,7 @@ namespace {
 
 using exact::Operand;
 
-constexpr int64_t EDGE = 16384;
+constexpr int64_t EDGE = TSR_EXACT_EDGE;
 constexpr int BLOCK = TSR_EXACT_BLOCK;
 /* of a block whose level a product of magnitudes decides, and of one where patterns decide */
 constexpr unsigned OPEN = 99, OPEN_LAST = 98;

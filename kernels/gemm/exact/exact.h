@@ -13,6 +13,13 @@ extern "C" {
 extern const tsr_gemm_kernel tsr_gemm_unproved_f32;
 extern const tsr_gemm_kernel tsr_gemm_unproved_f64;
 
+/* Rows and columns of the blocks of C that a GPU makes one after another, at most. */
+#define TSR_EXACT_EDGE 16384
+
+/* No less than the workspace that `exact` wants on a GPU, bytes, for plans where there is none. */
+size_t tsr_exact_room_f32(int64_t m, int64_t n, int64_t k);
+size_t tsr_exact_room_f64(int64_t m, int64_t n, int64_t k);
+
 /* How many blocks of C, of each range of k, took which level or the loop, and how many elements of the others were left
  * to it. */
 typedef struct {

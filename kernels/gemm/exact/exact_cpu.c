@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "kernels/gemm/exact/exact.h"
+#include "kernels/gemm/exact/residue_products.h"
 #include "kernels/gemm/registry.h"
 
 enum { BLOCK = TSR_EXACT_BLOCK, DEPTH = 128, THREADS_MAX = 64 };
@@ -346,3 +347,20 @@ static tsr_status launch_f32(tsr_device *device, tsr_stream *stream, const tsr_g
 
 EXACT(f32, TSR_F32);
 EXACT(f64, TSR_F64);
+
+/* ---- what a GPU wants ------------------------------------------------------------------------ */
+
+/* Of each modulus of the last level, and of what proves levels, a byte an element of both operands, of each modulus a
+ * byte an element of C; facts of lines and their parts; levels of blocks, and a bit an element of C. */
+static size_t room(tsr_dtype type, int64_t m, int64_t n, int64_t k) {
+    const int64_t planes = tsr_exact_moduli(type, TSR_EXACT_LAST), starts = 16 * 1024; /* of places */
+    const int64_t rows = tsr_round_up(tsr_min(m, TSR_EXACT_EDGE), TSR_EXACT_TILE);
+    const int64_t columns = tsr_round_up(tsr_min(n, TSR_EXACT_EDGE), TSR_EXACT_TILE);
+    const int64_t depth = tsr_round_up(tsr_min(k, TSR_EXACT_RANGE), TSR_EXACT_DEPTH);
+    const int64_t lines = (rows + columns) * (int64_t)sizeof(tsr_exact_proof) +
+                          columns * (depth / TSR_EXACT_PART) * (int64_t)sizeof(tsr_exact_line);
+    return (size_t)((planes + 1) * (rows + columns) * depth + planes * rows * columns + rows * columns / 4 + lines +
+                    starts);
+}
+size_t tsr_exact_room_f32(int64_t m, int64_t n, int64_t k) { return room(TSR_F32, m, n, k); }
+size_t tsr_exact_room_f64(int64_t m, int64_t n, int64_t k) { return room(TSR_F64, m, n, k); }
