@@ -10,7 +10,6 @@
 #include "app/tessera_options.h"
 #include "io/text/text.h"
 #include "io/text/text_file.h"
-#include "kernels/gemm/exact/exact.h"
 #include "mpi/plan/machine.h"
 #include "mpi/plan/predict.h"
 #include "mpi/plan/print.h"
@@ -143,9 +142,7 @@ static tsr_status make_problem(const plan_options *o, tsr_problem *problem) {
 static tsr_status find_resources(const plan_options *o, const tsr_machine *machine, const tsr_problem *problem,
                                  int ranks, tsr_resources *res) {
     TSR_TRY(tsr_machine_resources(machine, o->machine, ranks, tsr_dtype_part(o->type), res));
-    if (o->reproducible)
-        res->workspace_bytes =
-            tsr_dtype_bytes(problem->input) == sizeof(double) ? tsr_exact_room_f64 : tsr_exact_room_f32;
+    if (o->reproducible) tsr_reproducible_room(problem, res);
     if (o->memory.bytes) res->device_limit = o->memory.bytes;
     else res->device_limit = (size_t)((double)res->device_limit * o->memory.percent / 100);
     if (o->host_memory.bytes) res->host_limit = o->host_memory.bytes;

@@ -76,7 +76,7 @@ app/library/api       $kernels $io $mpi $called app/products app/report app/benc
 app/library/check     $kernels $io $mpi app/library app/products app/verify
 app/library/options   $kernels $io $mpi app/library app/library/planning/reproducible.h app/products
 app/library/pblas     $kernels $io $mpi app/library
-app/library/planning  $kernels kernels/gemm/exact/exact_rules.h $io $mpi app/library app/verify app/products
+app/library/planning  $kernels kernels/gemm/exact/exact.h $io $mpi app/library app/verify app/products
 app/library/resume    $kernels $io $mpi app/library
 app/products          kernels/base io io/text
 app/verify            $kernels $io $mpi app/products app/library/listener.h

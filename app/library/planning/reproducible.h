@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "kernels/gemm/exact/exact_rules.h"
-#include "mpi/plan/problem.h"
+#include "kernels/gemm/exact/exact.h"
+#include "mpi/plan/plan.h"
 
 #define TSR_REPRODUCIBLE_KERNEL "exact"
 
@@ -23,6 +23,12 @@ static inline tsr_status tsr_reproducible_take(const char **kernel) {
 /* Launches are cut at the kernel's blocks. Units of C are set, and a Gram matrix is one; a stack comes later. */
 static inline void tsr_reproducible_cut(tsr_problem *problem) {
     tsr_problem_fix_blocks(problem, TSR_EXACT_BLOCK, TSR_EXACT_RANGE);
+}
+
+/* For plans where there is no GPU to ask: what the kernel wants there beside A, B and C. */
+static inline void tsr_reproducible_room(const tsr_problem *problem, tsr_resources *resources) {
+    const bool f64 = tsr_dtype_bytes(problem->input) == sizeof(double);
+    resources->workspace_bytes = f64 ? tsr_exact_room_f64 : tsr_exact_room_f32;
 }
 
 /* How the sums are defined, for the record. */
