@@ -106,6 +106,22 @@ static void print_ranks_used(const tsr_run_record *r, FILE *to) {
                r->grid[0], r->grid[1], r->grid[2], device_of(r, device));
 }
 
+/* How `exact` made blocks of C. */
+static void print_exact(const tsr_run_record *r, FILE *to) {
+    int64_t blocks[TSR_EXACT_KINDS] = {0};
+    int64_t all = 0;
+    int64_t left = 0;
+    for (int i = 0; i < r->ranks; i++)
+        for (int kind = 0; kind < TSR_EXACT_KINDS; kind++) {
+            blocks[kind] += r->rank_records[i].exact_blocks[kind];
+            all += r->rank_records[i].exact_blocks[kind];
+        }
+    for (int i = 0; i < r->ranks; i++) left += r->rank_records[i].exact_left;
+    if (all == 0) return;
+    print_line(to, "", "blocks of C at levels 0, 1, 2: %lld, %lld, %lld; by a loop %lld, and %lld elements",
+               (long long)blocks[0], (long long)blocks[1], (long long)blocks[2], (long long)blocks[3], (long long)left);
+}
+
 /* The kernels that ran and, where that is not only the chosen one, why. */
 static void print_kernel(const tsr_run_record *r, FILE *to) {
     tsr_kernel_share shares[TSR_KERNELS_RAN];
@@ -135,6 +151,7 @@ static void print_kernel(const tsr_run_record *r, FILE *to) {
                    (long long)tiles, r->kernel);
     if (!chosen_alone && fallbacks == 0)
         print_line(to, "", "%s was chosen, and leaves small and thin products to others", r->kernel);
+    print_exact(r, to);
 }
 
 /* ---- lanes ----------------------------------------------------------------------------------- */

@@ -123,6 +123,8 @@ static void take_rank(const tsr_found_fields *found, tsr_rank_record *r) {
     take_long(found, "rows_rounded", &r->rows_rounded);
     take_long(found, "repaired", &r->repaired);
     take_real(found, "check_worst", &r->check_worst);
+    for (int i = 0; i < TSR_EXACT_KINDS; i++) take_long(found, tsr_exact_kinds[i], &r->exact_blocks[i]);
+    take_long(found, "exact_left", &r->exact_left);
 }
 
 static void take_source(const tsr_found_fields *found, const char *prefix, tsr_source_record *source) {

@@ -21,6 +21,8 @@ static const char *const startup_names[] = {
 #undef X
 };
 
+const char *const tsr_exact_kinds[TSR_EXACT_KINDS] = {"exact_level_0", "exact_level_1", "exact_level_2", "exact_loop"};
+
 const char *tsr_lane_name(tsr_lane lane) { return lane_names[lane]; }
 
 tsr_lane tsr_lane_find(const char *name) {
@@ -81,6 +83,8 @@ void tsr_rank_record_fields(const tsr_rank_record *r, const tsr_field_sink *sink
     sink->integer(to, "rows_rounded", r->rows_rounded);
     sink->integer(to, "repaired", r->repaired);
     sink->real(to, "check_worst", r->check_worst);
+    for (int i = 0; i < TSR_EXACT_KINDS; i++) sink->integer(to, tsr_exact_kinds[i], r->exact_blocks[i]);
+    sink->integer(to, "exact_left", r->exact_left);
 }
 
 static void source_fields(const char *prefix, const tsr_source_record *source, const tsr_field_sink *sink, void *to) {

@@ -39,6 +39,9 @@ typedef struct {
 } tsr_kernel_share;
 /* Kernels at most that share a run's products: what is chosen hands some to others (kernels/gemm/gemm.h). */
 #define TSR_KERNELS_RAN 4
+/* How the kernel `exact` made blocks of C: at which level, or by the loop; and the names of the fields. */
+#define TSR_EXACT_KINDS 4
+extern const char *const tsr_exact_kinds[TSR_EXACT_KINDS];
 
 #define TSR_PAGE_HEAD "<!doctype html>\n" /* how a report's page begins */
 
@@ -71,6 +74,8 @@ typedef struct {
      * twice alike; the largest difference over its bound; and super-blocks made again, on the first rank of a team. */
     int64_t rows_checked, rows_unjudged, rows_rounded, repaired;
     double check_worst;
+    /* Of `exact`: blocks of C, of each range of k, at each level, those by the loop last; elements left to the loop. */
+    int64_t exact_blocks[TSR_EXACT_KINDS], exact_left;
 } tsr_rank_record;
 
 typedef struct {

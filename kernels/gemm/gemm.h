@@ -21,11 +21,15 @@
 extern "C" {
 #endif
 
-/* Products that a kernel's `fallback` made, as the device counts them. */
+#define TSR_GEMM_LEVELS 4 /* of `exact` (exact/exact_rules.h): so many moduli, or 1 or 2 more; the loop */
+
+/* Products that a kernel's `fallback` made, and how `exact` made its own, as the device counts them. */
 typedef struct {
     uint64_t products;
     uint64_t few;           /* of them those in which too few elements meet for an element of C to be as exact */
     uint64_t multiply_adds; /* of the products */
+    uint64_t levels[TSR_GEMM_LEVELS]; /* blocks of C, of each range of k, at each level */
+    uint64_t left;                    /* elements of other blocks that were left to the loop */
 } tsr_gemm_fallbacks;
 
 typedef struct {
@@ -40,7 +44,7 @@ typedef struct {
     int64_t batch;                        /* products of this shape; 0 and 1: one */
     int64_t stride_a, stride_b, stride_c; /* elements from product to product; not looked at for one */
     void *workspace;                      /* workspace_bytes(...) bytes of device memory, NULL when that is 0 */
-    tsr_gemm_fallbacks *fallbacks;        /* device memory, may be NULL: the kernel adds what its `fallback` makes */
+    tsr_gemm_fallbacks *fallbacks;        /* device memory, may be NULL: the kernel adds to it */
     const unsigned *predicate; /* device memory: where it holds 0 in the stream's order, nothing is done and C
                                     * stays; NULL: always done. For kernels with `predicated` */
 } tsr_gemm_args;

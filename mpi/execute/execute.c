@@ -380,6 +380,8 @@ static void begin_anew(tsr_executor *e) {
     }
 }
 
+_Static_assert(TSR_EXACT_KINDS == TSR_GEMM_LEVELS, "a record holds what is counted");
+
 /* The counters that kernels add to, before the lanes start and after they have ended. */
 static tsr_status clear_counters(tsr_executor *e) {
     tsr_stream *stream = e->lanes[TSR_LANE_MULTIPLY].stream;
@@ -398,6 +400,8 @@ static tsr_status read_counters(tsr_executor *e, tsr_rank_record *record) {
     const tsr_gemm_fallbacks *fallbacks = &counted.fallbacks;
     record->fallbacks += (int64_t)fallbacks->products;
     record->few += (int64_t)fallbacks->few;
+    for (int i = 0; i < TSR_GEMM_LEVELS; i++) record->exact_blocks[i] += (int64_t)fallbacks->levels[i];
+    record->exact_left += (int64_t)fallbacks->left;
     record->overflows += (int64_t)counted.overflows;
     e->checked = counted.check;
     if (!kernel->fallback) return TSR_OK;

@@ -49,19 +49,41 @@ __global__ void note_levels(unsigned *levels, int across, int blocks, const unsi
     }
 }
 
+/* Elements of a block of C that are left to the loop; a warp's lane its share. */
+__device__ __forceinline__ int left_of(const unsigned *left, int across, int at) {
+    constexpr int WORDS = BLOCK / 32; /* of a row of a block */
+    const unsigned *first = left + ((int64_t)(at / across) * BLOCK * across + at % across) * WORDS;
+    int count = 0;
+    for (int i = (int)threadIdx.x % 32; i < BLOCK * WORDS; i += 32)
+        count += __popc(first[(int64_t)(i / WORDS) * across * WORDS + i % WORDS]);
+    return count;
+}
+
 /* A warp a block of C that is open for the last level: decides it by how many of its elements are left. */
 __global__ void settle_blocks(unsigned *levels, int across, int blocks, const unsigned *left) {
-    constexpr int WORDS = BLOCK / 32; /* of a row of a block */
-    const int lane = (int)threadIdx.x % 32, warp = (int)(blockIdx.x * blockDim.x + threadIdx.x) / 32;
+    const int warp = (int)(blockIdx.x * blockDim.x + threadIdx.x) / 32;
     for (int at = warp; at < blocks; at += (int)(gridDim.x * blockDim.x) / 32) {
         if (levels[at] != OPEN_LAST) continue;
-        const unsigned *first = left + ((int64_t)(at / across) * BLOCK * across + at % across) * WORDS;
-        int count = 0;
-        for (int i = lane; i < BLOCK * WORDS; i += 32)
-            count += __popc(first[(int64_t)(i / WORDS) * across * WORDS + i % WORDS]);
-        count = exact::warp_sum(count);
-        if (lane == 0) levels[at] = (unsigned)tsr_exact_settled(count);
+        const int count = exact::warp_sum(left_of(left, across, at));
+        if (threadIdx.x % 32 == 0) levels[at] = (unsigned)tsr_exact_settled(count);
     }
+}
+
+/* A warp takes blocks of C, of `down` × `wide` that have elements, and adds what they took. */
+__global__ void count_levels(const unsigned *levels, int across, int down, int wide, const unsigned *left,
+                             tsr_gemm_fallbacks *to) {
+    typedef unsigned long long Word;
+    const int lane = (int)threadIdx.x % 32, warp = (int)(blockIdx.x * blockDim.x + threadIdx.x) / 32;
+    Word blocks[TSR_GEMM_LEVELS] = {}, elements = 0;
+    for (int i = warp; i < down * wide; i += (int)(gridDim.x * blockDim.x) / 32) {
+        const int at = i / wide * across + i % wide;
+        for (unsigned level = 0; level < TSR_GEMM_LEVELS; level++) blocks[level] += levels[at] == level;
+        if (levels[at] == TSR_EXACT_LAST) elements += (Word)exact::warp_sum(left_of(left, across, at));
+    }
+    if (lane > 0) return;
+    for (int level = 0; level < TSR_GEMM_LEVELS; level++)
+        if (blocks[level] > 0) atomicAdd(reinterpret_cast<Word *>(&to->levels[level]), blocks[level]);
+    if (elements > 0) atomicAdd(reinterpret_cast<Word *>(&to->left), elements);
 }
 
 /* ---- how the workspace is cut ---------------------------------------------------------------- */
@@ -145,6 +167,7 @@ template <typename T> struct Run {
     Operand<T> a, b;
     exact::Target<T> c;
     bool proves;
+    tsr_gemm_fallbacks *counted; /* or NULL */
 };
 
 /* Products of planes that stand in the workspace, of blocks whose entry is `wanted`; NULL: of all. */
@@ -223,6 +246,14 @@ template <typename T, int COUNT> tsr_status make_level(const Run<T> &r, int leve
     return multiply_level<T, COUNT>(r, level);
 }
 
+template <typename T> tsr_status count(const Run<T> &r) {
+    constexpr int threads = 256, most = 64;
+    const int down = (int)tsr_ceil_div(r.s.m, BLOCK), wide = (int)tsr_ceil_div(r.s.n, BLOCK);
+    const unsigned grid = (unsigned)tsr_min(most, tsr_ceil_div(down * wide, threads / 32));
+    return TSR_LAUNCH(count_levels, grid, threads, 0, r.stream, r.p.levels, r.s.across, down, wide, r.p.left,
+                      r.counted);
+}
+
 template <typename T> tsr_status make(const Run<T> &r) {
     constexpr int COUNT = exact::TYPE<T> == TSR_F64 ? 14 : 7;
     static_assert(TSR_EXACT_LEVELS == 3);
@@ -233,6 +264,7 @@ template <typename T> tsr_status make(const Run<T> &r) {
     TSR_TRY((make_level<T, COUNT>(r, 0)));
     TSR_TRY((make_level<T, COUNT + 1>(r, 1)));
     TSR_TRY((make_level<T, COUNT + 2>(r, 2)));
+    if (r.counted) TSR_TRY(count(r));
     return exact::loop_launch<T>(r.stream, r.a, r.b, r.c);
 }
 
@@ -261,7 +293,7 @@ template <typename T> Operand<T> operand_of(const T *data, int64_t ld, int64_t l
 
 template <typename T, bool PROVES>
 tsr_status launch_block(tsr_device *device, tsr_stream *stream, const tsr_gemm_args *args) {
-    Run<T> r = {device, stream, sizes_of(args->m, args->n, args->k), {}, {}, {}, {}, PROVES};
+    Run<T> r = {device, stream, sizes_of(args->m, args->n, args->k), {}, {}, {}, {}, PROVES, args->fallbacks};
     r.p = places_of(args->workspace, r.s, planes_of<T>(PROVES), PROVES);
     r.a = operand_of((const T *)args->a, args->lda, args->m, r.s, r.s.rows_a);
     r.a.proof = r.p.proof_a;

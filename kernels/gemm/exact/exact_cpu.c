@@ -290,7 +290,7 @@ static void clear(const tsr_gemm_args *args, tsr_dtype type) {
         memset((char *)args->c + (size_t)(i * args->ldc) * bytes, 0, (size_t)args->n * bytes);
 }
 
-/* census: added to; or NULL */
+/* census: added to */
 static tsr_status launch(const tsr_gemm_args *args, tsr_dtype type, tsr_exact_census *census) {
     if (args->k == 0) {
         if (!args->accumulate) clear(args, type);
@@ -310,8 +310,8 @@ static tsr_status launch(const tsr_gemm_args *args, tsr_dtype type, tsr_exact_ce
         share(&r, most, prove_lines);
         share(&r, most, make_blocks);
     }
-    for (int level = 0; census && level <= TSR_EXACT_LOOP; level++) census->blocks[level] += r.blocks[level];
-    if (census) census->left += r.left;
+    for (int level = 0; level <= TSR_EXACT_LOOP; level++) census->blocks[level] += r.blocks[level];
+    census->left += r.left;
     return TSR_OK;
 }
 
@@ -320,15 +320,25 @@ tsr_status tsr_exact_count(const tsr_gemm_args *args, tsr_dtype type, tsr_exact_
     return launch(args, type, census);
 }
 
+_Static_assert(TSR_GEMM_LEVELS == TSR_EXACT_LOOP + 1, "each level is counted");
+
+static tsr_status launch_and_tell(const tsr_gemm_args *args, tsr_dtype type) {
+    tsr_exact_census census = {{0}, 0};
+    TSR_TRY(launch(args, type, &census));
+    for (int level = 0; args->fallbacks && level < TSR_GEMM_LEVELS; level++)
+        args->fallbacks->levels[level] += (uint64_t)census.blocks[level];
+    if (args->fallbacks) args->fallbacks->left += (uint64_t)census.left;
+    return TSR_OK;
+}
 static tsr_status launch_f64(tsr_device *device, tsr_stream *stream, const tsr_gemm_args *args) {
     (void)device;
     (void)stream;
-    return launch(args, TSR_F64, NULL);
+    return launch_and_tell(args, TSR_F64);
 }
 static tsr_status launch_f32(tsr_device *device, tsr_stream *stream, const tsr_gemm_args *args) {
     (void)device;
     (void)stream;
-    return launch(args, TSR_F32, NULL);
+    return launch_and_tell(args, TSR_F32);
 }
 
 #define EXACT(suffix, code)                                                                                            \

@@ -23,6 +23,9 @@ def make(*args, ranks=0, reproducible=True):
         record = json.load(file)
     if reproducible:
         assert record["kernel_chosen"] == "exact", record
+        made = sum(rank[name] for rank in record["ranks"] for name in
+                   ("exact_level_0", "exact_level_1", "exact_level_2", "exact_loop"))
+        assert made > 0, record["ranks"]
         if "--grid" in args:
             grid = [int(side) for side in args[args.index("--grid") + 1].split("x")]
             assert [record[f"grid_{side}"] for side in "mnk"] == [*grid, 1][:3], record

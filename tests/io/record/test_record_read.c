@@ -25,6 +25,8 @@ static tsr_run_record sample(void) {
                                .tiles = (1LL << 60) + i,
                                .fallbacks = 5 + i,
                                .few = 3 + i,
+                               .exact_blocks = {11 + i, 12 + i, 13 + i, 14 + i},
+                               .exact_left = 15 + i,
                                .overflows = (1LL << 40) + i,
                                .cores = 16 + i,
                                .threads = 8 + i,

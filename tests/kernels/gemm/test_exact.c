@@ -9,7 +9,7 @@
 
 #include "kernels/fill/fill.h"
 #include "kernels/gemm/accuracy.h"
-#include "kernels/gemm/exact/exact_rules.h"
+#include "kernels/gemm/exact/exact.h"
 #include "kernels/gemm/gemm.h"
 #include "tests/check.h"
 
@@ -73,6 +73,34 @@ static void *copied(const place *d, tsr_dtype type, const void *from, int64_t el
     return at;
 }
 
+/* What the device counted is what the CPU takes for the same product, whose operands are at `host`. */
+static void check_counts(const place *d, tsr_dtype type, const tsr_gemm_fallbacks *on_device, tsr_gemm_args host) {
+    tsr_gemm_fallbacks counted;
+    tsr_exact_census census;
+    const tsr_gemm_kernel *cpu;
+    const tsr_device_facts facts = {.kind = TSR_DEVICE_CPU};
+    const int64_t blocks = tsr_ceil_div(host.m, TSR_EXACT_BLOCK) * tsr_ceil_div(host.n, TSR_EXACT_BLOCK) *
+                           tsr_ceil_div(host.k, TSR_EXACT_RANGE);
+    uint64_t all = 0;
+    CHECK_OK(d->ops->download(d->device, &counted, on_device, sizeof counted, d->stream));
+    CHECK_OK(d->ops->stream_wait(d->device, d->stream));
+    CHECK_OK(tsr_gemm_find("exact", &facts, type, type, &cpu));
+    host.workspace = malloc(cpu->workspace_bytes(host.m, host.n, host.k) + 1);
+    host.c = calloc((size_t)(host.m * host.ldc + 1), tsr_dtype_bytes(type));
+    CHECK(host.workspace && host.c, "no memory");
+    CHECK_OK(tsr_exact_count(&host, type, &census));
+    for (int level = 0; level < TSR_GEMM_LEVELS; level++) {
+        all += counted.levels[level];
+        CHECK(counted.levels[level] == (uint64_t)census.blocks[level], "%lld blocks at level %d, and %lld by the CPU",
+              (long long)counted.levels[level], level, (long long)census.blocks[level]);
+    }
+    CHECK(all == (uint64_t)blocks && counted.left == (uint64_t)census.left,
+          "%lld blocks of %lld, %lld elements left, and %lld by the CPU", (long long)all, (long long)blocks,
+          (long long)counted.left, (long long)census.left);
+    free(host.workspace);
+    free(host.c);
+}
+
 /* Makes rows i0 … i0 + rows and columns j0 … j0 + columns of C, from elements l0 … l0 + depth along k. */
 static void make_part(const place *d, product *p, int64_t i0, int64_t rows, int64_t j0, int64_t columns, int64_t l0,
                       int64_t depth, bool accumulate) {
@@ -82,9 +110,13 @@ static void make_part(const place *d, product *p, int64_t i0, int64_t rows, int6
     void *workspace = NULL;
     const size_t room_bytes = d->kernel->workspace_bytes(rows, columns, depth);
     if (room_bytes > 0) CHECK_OK(d->ops->allocate(d->device, room_bytes, &workspace));
+    tsr_gemm_fallbacks *counted;
+    CHECK_OK(d->ops->allocate(d->device, sizeof *counted, (void **)&counted));
+    CHECK_OK(d->ops->fill_bytes(d->device, counted, 0, sizeof *counted, d->stream));
     const tsr_gemm_args args = {.m = rows,
                                 .n = columns,
                                 .k = depth,
+                                .fallbacks = counted,
                                 .a = a + (size_t)(i0 * p->k + l0) * bytes,
                                 .lda = p->k,
                                 .b = b + (size_t)(l0 * p->n + j0) * bytes,
@@ -96,6 +128,12 @@ static void make_part(const place *d, product *p, int64_t i0, int64_t rows, int6
     CHECK_OK(tsr_gemm_launch(d->kernel, d->device, d->stream, &args));
     CHECK_OK(d->ops->download(d->device, p->c, c, bytes_of(p->type, p->m * p->n), d->stream));
     CHECK_OK(d->ops->stream_wait(d->device, d->stream));
+    tsr_gemm_args host = args;
+    host.a = (const char *)p->a + (size_t)(i0 * p->k + l0) * bytes;
+    host.b = (const char *)p->b + (size_t)(l0 * p->n + j0) * bytes;
+    host.fallbacks = NULL;
+    if (rows > 0 && columns > 0) check_counts(d, p->type, counted, host);
+    d->ops->release(d->device, counted);
     d->ops->release(d->device, a);
     d->ops->release(d->device, b);
     d->ops->release(d->device, c);
