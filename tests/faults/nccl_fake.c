@@ -114,9 +114,13 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *error) {
 
 /* ---- collective calls ------------------------------------------------------------------------ */
 
-/* True: the call is over, with *result. */
+/* True: the call is over, with *result. Of a communicator with an error no work ends. */
 static bool ends(const char *call, ncclComm_t comm, cudaStream_t stream, ncclResult_t *result) {
     const fault_kind kind = tsr_fault_of(of_nccl, call);
+    if (kind == FAULT_NONE && atomic_load(&comm->error) != ncclSuccess) {
+        *result = ncclSuccess;
+        return true;
+    }
     *result = kind == FAULT_NOW ? ncclSystemError : ncclSuccess;
     if (kind == FAULT_NONE) return false;
     if (kind != FAULT_NOW) tsr_runtime_hold(stream);
