@@ -14,9 +14,9 @@ import time
 import report
 
 ALLOWED = 0.03  # of the run without
-HEADER = ["device", "ranks", "m, n", "k", "type", "file system", "s", "range", "s with --resume", "range", "cost",
-          "parts", "date", "commit"]
-KEYS = 6  # columns that tell rows apart
+HEADER = ["device", "ranks", "threads", "m, n", "k", "type", "file system", "s", "range", "s with --resume", "range",
+          "cost", "parts", "date", "commit"]
+KEYS = 7  # columns that tell rows apart
 
 
 def run(command, folder):
@@ -107,7 +107,8 @@ def device(record):
 def text(rows, runs):
     return "\n\n".join([
         f"Whole processes from file to file, C on stable storage at their end: medians of {runs} runs each, in turns. "
-        f"{100 * ALLOWED:.0f} % are allowed. Parts are the super-blocks of the run with --resume.",
+        f"{100 * ALLOWED:.0f} % are allowed. Parts are the super-blocks of the run with --resume. Threads are those of "
+        "products on a CPU.",
         report.table(HEADER, rows)])
 
 
@@ -135,9 +136,9 @@ def main():
         without, resumed, parts, record = measure(args, folder)
         plain, whole = statistics.median(without), statistics.median(resumed)
         cost = whole / plain - 1
-        row = [device(record), max(1, args.ranks), size, depth(size), args.type, filesystem(folder), f"{plain:.2f}",
-               span(without), f"{whole:.2f}", span(resumed), f"{100 * cost:.1f} %", parts, report.today(),
-               report.commit()]
+        row = [device(record), max(1, args.ranks), record["ranks"][0]["threads"], size, depth(size), args.type,
+               filesystem(folder), f"{plain:.2f}", span(without), f"{whole:.2f}", span(resumed),
+               f"{100 * cost:.1f} %", parts, report.today(), report.commit()]
     finally:
         shutil.rmtree(folder)
     old = report.rows(report.section(args.o.read_text(), "resume-cost"))
