@@ -1,8 +1,8 @@
 /* Operation: Freivalds' check of a product in the device's memory (check.h): rows of B, A and C times three vectors.
- * Mapping: a block makes a tile: of 8 groups of 4 rows a piece of the columns, a warp a group (check_rows.h).
- * Neighbours read the same columns, so vectors come from L1. The block that comes last of a tile's pieces adds their
- * sums up in order, a thread a row, and ends the rows: they become elements of the thin vectors, sums of A, or are
- * judged. So each matrix is one launch. The same input gives the same bits.
+ * Mapping: a block makes of a tile, 8 groups of 4 rows, some pieces of the columns one after another, a warp a group
+ * (check_rows.h). Neighbours read the same columns, so vectors come from L1. The block that comes last of a tile's
+ * adds the sums of all pieces up in order, a thread a row, and ends the rows: they become elements of the thin
+ * vectors, sums of A, or are judged. So each matrix is one launch. The same input gives the same bits.
  * A block uses: 256 threads, at most 128 registers, 33 KiB of shared memory.
  * Arithmetic intensity: 4 multiply-adds an element; memory-bound. An element takes 7 instructions, of tf32 11.
  * Columns with NaN or Inf are found where a sum of B shows them: B is multiplied again then, without them. That launch
