@@ -20,15 +20,6 @@ extern const tsr_gemm_kernel tsr_gemm_unproved_f64;
 size_t tsr_exact_room_f32(int64_t m, int64_t n, int64_t k);
 size_t tsr_exact_room_f64(int64_t m, int64_t n, int64_t k);
 
-/* How many blocks of C, of each range of k, took which level or the loop, and how many elements of the others were left
- * to it. */
-typedef struct {
-    int64_t blocks[TSR_EXACT_LEVELS + 1], left;
-} tsr_exact_census;
-
-/* The CPU's `exact` for f32 or f64, and what it took, which is what all devices take. */
-tsr_status tsr_exact_count(const tsr_gemm_args *args, tsr_dtype type, tsr_exact_census *census);
-
 #ifdef __cplusplus
 }
 #endif

@@ -36,7 +36,7 @@ typedef struct {
     bench *benches;
     atomic_int threads;
     atomic_long next;                               /* line, or block */
-    atomic_long blocks[TSR_EXACT_LEVELS + 1], left; /* see tsr_exact_census */
+    atomic_long blocks[TSR_EXACT_LEVELS + 1], left; /* see tsr_gemm_fallbacks */
 } range;
 
 static double element_at(const range *r, const void *from, int64_t index) {
@@ -290,8 +290,9 @@ static void clear(const tsr_gemm_args *args, tsr_dtype type) {
         memset((char *)args->c + (size_t)(i * args->ldc) * bytes, 0, (size_t)args->n * bytes);
 }
 
-/* census: added to */
-static tsr_status launch(const tsr_gemm_args *args, tsr_dtype type, tsr_exact_census *census) {
+_Static_assert(TSR_GEMM_LEVELS == TSR_EXACT_LOOP + 1, "each level is counted");
+
+static tsr_status launch(const tsr_gemm_args *args, tsr_dtype type) {
     if (args->k == 0) {
         if (!args->accumulate) clear(args, type);
         return TSR_OK;
@@ -310,35 +311,22 @@ static tsr_status launch(const tsr_gemm_args *args, tsr_dtype type, tsr_exact_ce
         share(&r, most, prove_lines);
         share(&r, most, make_blocks);
     }
-    for (int level = 0; level <= TSR_EXACT_LOOP; level++) census->blocks[level] += r.blocks[level];
-    census->left += r.left;
+    tsr_gemm_fallbacks *counted = args->fallbacks;
+    for (int level = 0; counted && level < TSR_GEMM_LEVELS; level++)
+        counted->levels[level] += (uint64_t)r.blocks[level];
+    if (counted) counted->left += (uint64_t)r.left;
     return TSR_OK;
 }
 
-tsr_status tsr_exact_count(const tsr_gemm_args *args, tsr_dtype type, tsr_exact_census *census) {
-    *census = (tsr_exact_census){0};
-    return launch(args, type, census);
-}
-
-_Static_assert(TSR_GEMM_LEVELS == TSR_EXACT_LOOP + 1, "each level is counted");
-
-static tsr_status launch_and_tell(const tsr_gemm_args *args, tsr_dtype type) {
-    tsr_exact_census census = {{0}, 0};
-    TSR_TRY(launch(args, type, &census));
-    for (int level = 0; args->fallbacks && level < TSR_GEMM_LEVELS; level++)
-        args->fallbacks->levels[level] += (uint64_t)census.blocks[level];
-    if (args->fallbacks) args->fallbacks->left += (uint64_t)census.left;
-    return TSR_OK;
-}
 static tsr_status launch_f64(tsr_device *device, tsr_stream *stream, const tsr_gemm_args *args) {
     (void)device;
     (void)stream;
-    return launch_and_tell(args, TSR_F64);
+    return launch(args, TSR_F64);
 }
 static tsr_status launch_f32(tsr_device *device, tsr_stream *stream, const tsr_gemm_args *args) {
     (void)device;
     (void)stream;
-    return launch_and_tell(args, TSR_F32);
+    return launch(args, TSR_F32);
 }
 
 #define EXACT(suffix, code)                                                                                            \

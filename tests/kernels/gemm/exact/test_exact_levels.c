@@ -22,7 +22,9 @@ typedef struct {
     tsr_dtype type;
     int64_t m, n, k;
     double *a, *b, *c; /* m × k, n × k: columns of B one after the other, m × n */
-    tsr_exact_census census;
+    struct {
+        int64_t blocks[TSR_GEMM_LEVELS], left; /* see tsr_gemm_fallbacks */
+    } census;
 } product;
 
 static void *room(int64_t count, size_t bytes) {
@@ -63,6 +65,7 @@ static void make(product *p) {
         if (p->type == TSR_F64) ((double *)b)[to] = p->b[at];
         else ((float *)b)[to] = (float)p->b[at];
     }
+    tsr_gemm_fallbacks counted = {.products = 0};
     const tsr_gemm_args args = {.m = p->m,
                                 .n = p->n,
                                 .k = p->k,
@@ -72,8 +75,11 @@ static void make(product *p) {
                                 .ldb = p->n,
                                 .c = c,
                                 .ldc = p->n,
-                                .workspace = workspace};
-    CHECK_OK(tsr_exact_count(&args, p->type, &p->census));
+                                .workspace = workspace,
+                                .fallbacks = &counted};
+    CHECK_OK(kernel->launch(NULL, NULL, &args));
+    for (int level = 0; level < TSR_GEMM_LEVELS; level++) p->census.blocks[level] = (int64_t)counted.levels[level];
+    p->census.left = (int64_t)counted.left;
     for (int64_t at = 0; at < p->m * p->n; at++)
         p->c[at] = p->type == TSR_F64 ? ((double *)c)[at] : (double)((float *)c)[at];
     free(a);
