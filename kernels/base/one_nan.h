@@ -21,4 +21,9 @@ static inline TSR_HOST_DEVICE float tsr_one_nan_f32(float x) {
     return x == x ? x : nan;
 }
 
+#ifdef __cplusplus
+static inline TSR_HOST_DEVICE double tsr_one_nan(double x) { return tsr_one_nan_f64(x); }
+static inline TSR_HOST_DEVICE float tsr_one_nan(float x) { return tsr_one_nan_f32(x); }
+#endif
+
 #endif

@@ -65,16 +65,13 @@ __global__ void finish_rows(const A *sum, int64_t ld_sum, double alpha, double b
 
 /* ---- add ------------------------------------------------------------------------------------- */
 
-__device__ __forceinline__ double one_nan(double x) { return tsr_one_nan_f64(x); }
-__device__ __forceinline__ float one_nan(float x) { return tsr_one_nan_f32(x); }
-
 /* to[i] (+)= from[i] + from[i + stride] + …, each addition rounded. A thread has whole elements. */
 template <typename T>
 __global__ void add_parts(T *to, const T *from, int64_t stride, int parts, int64_t count, bool accumulate) {
     const int64_t step = (int64_t)gridDim.x * THREADS;
     for (int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x; i < count; i += step) {
-        T sum = accumulate ? one_nan(to[i] + from[i]) : one_nan(from[i]);
-        for (int part = 1; part < parts; part++) sum = one_nan(sum + from[part * stride + i]);
+        T sum = accumulate ? tsr_one_nan(to[i] + from[i]) : tsr_one_nan(from[i]);
+        for (int part = 1; part < parts; part++) sum = tsr_one_nan(sum + from[part * stride + i]);
         to[i] = sum;
     }
 }

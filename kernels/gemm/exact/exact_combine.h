@@ -26,12 +26,9 @@ template <typename T> struct Target {
     }
 };
 
-__device__ __forceinline__ double one_nan(double x) { return tsr_one_nan_f64(x); }
-__device__ __forceinline__ float one_nan(float x) { return tsr_one_nan_f32(x); }
-
 template <typename T> __device__ __forceinline__ void put(const Target<T> &t, int64_t row, int64_t col, T value) {
     T *c = t.c + row * t.ldc + col;
-    *c = one_nan(t.accumulate ? *c + value : value);
+    *c = tsr_one_nan(t.accumulate ? *c + value : value);
 }
 
 /* ---- residues to elements -------------------------------------------------------------------- */
