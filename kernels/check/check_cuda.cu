@@ -302,6 +302,17 @@ tsr_status blocks_for(int64_t items, int64_t each, dim3 *grid) {
     return tsr_cuda_grid(1, tsr_max(1, items), 1, each, grid);
 }
 
+/* Rows times vectors that are `ld` long; how they are cut, multiply says. */
+product product_of(const tsr_check_space &s, const void *vectors, int64_t ld, const unsigned *careful) {
+    product p = {};
+    p.vectors = vectors;
+    p.ld = ld;
+    p.partial = s.partial;
+    p.arrived = s.arrived;
+    p.careful = careful;
+    return p;
+}
+
 template <typename T, typename F, bool TF32>
 tsr_status multiply(tsr_stream *stream, const matrix &m, product p, const ending &e) {
     const int64_t bytes = (int64_t)sizeof(T);
@@ -351,7 +362,7 @@ tsr_status follow_types(tsr_stream *stream, const tsr_check_args *args, const la
     typedef typename arithmetic<T>::type F;
     const tsr_check_space &s = l.space;
     if (args->opens) TSR_TRY((open_block<T, F>(stream, args, l)));
-    product p = {s.signs, s.ld, 0, s.partial, s.arrived, 0, 0, 0, 0, nullptr, &s.facts->left_out};
+    product p = product_of(s, s.signs, s.ld, &s.facts->left_out);
     ending e = {.kind = ENDS_THIN,
                 .facts = s.facts,
                 .thin = s.thin,
@@ -372,11 +383,12 @@ tsr_status follow_types(tsr_stream *stream, const tsr_check_args *args, const la
     p.only = &s.facts->found;
     e.again = true;
     TSR_TRY((multiply<T, F, TF32>(stream, l.b, p, e)));
-    p = product{s.thin, s.depth, l.b.batch > 1 ? l.b.rows : 0, s.partial, s.arrived, 0, 0, 0, 0, nullptr, nullptr};
+    p = product_of(s, s.thin, s.depth, nullptr);
+    p.step = l.b.batch > 1 ? l.b.rows : 0;
     e.kind = ENDS_SUMS;
     TSR_TRY((multiply<T, F, TF32>(stream, l.a, p, e)));
     if (!args->closes) return TSR_OK;
-    p = product{s.signs_c, s.ld, 0, s.partial, s.arrived, 0, 0, 0, 0, nullptr, &s.facts->left_out};
+    p = product_of(s, s.signs_c, s.ld, &s.facts->left_out);
     e.kind = ENDS_JUDGED;
     return multiply<C, F, false>(stream, l.c, p, e);
 }
@@ -416,7 +428,7 @@ tsr_status judge(tsr_device *device, tsr_stream *stream, const tsr_check_args *a
     (void)device;
     const tsr_check_space s = tsr_check_space_of(args);
     const matrix c = {strip->data, strip->rows, strip->cols, strip->ld, 1, 0};
-    const product p = {s.signs_c, s.ld, 0, s.partial, s.arrived, 0, 0, 0, 0, nullptr, &s.facts->left_out};
+    const product p = product_of(s, s.signs_c, s.ld, &s.facts->left_out);
     ending e = {};
     e.kind = ENDS_JUDGED;
     e.facts = s.facts;

@@ -20,6 +20,26 @@ typedef struct {
     uint64_t calls[3]; /* hash of the collective calls on each axis */
 } walk;
 
+/* With counts for as many elements of A, B and C. */
+static walk begin(const tsr_plan *plan, int64_t a, int64_t b, int64_t c) {
+    walk w = {.plan = plan};
+    w.written = calloc((size_t)c + 1, 1);
+    w.multiplied = calloc((size_t)c + 1, sizeof *w.multiplied);
+    w.read_a = calloc((size_t)a + 1, sizeof(int));
+    w.read_b = calloc((size_t)b + 1, sizeof(int));
+    w.read_c0 = calloc((size_t)c + 1, sizeof(int));
+    w.clock = calloc((size_t)plan->buffers + 1, sizeof *w.clock);
+    return w;
+}
+static void forget(walk *w) {
+    free(w->clock);
+    free(w->written);
+    free(w->multiplied);
+    free(w->read_a);
+    free(w->read_b);
+    free(w->read_c0);
+}
+
 static int class_of(const tsr_plan *plan, int buffer) {
     for (int i = 0; i < TSR_SLOT_COUNT; i++)
         if (plan->slots[i].count > 0 && buffer >= plan->slots[i].first &&
@@ -262,13 +282,7 @@ void tsr_test_simulate(const tsr_plan *plan) {
     int64_t a = x->operand[TSR_OPERAND_A].rows * x->operand[TSR_OPERAND_A].cols;
     int64_t b = x->operand[TSR_OPERAND_B].rows * x->operand[TSR_OPERAND_B].cols;
     int64_t c = x->m * x->n;
-    walk w = {.plan = plan};
-    w.written = calloc((size_t)c + 1, 1);
-    w.multiplied = calloc((size_t)c + 1, sizeof *w.multiplied);
-    w.read_a = calloc((size_t)a + 1, sizeof(int));
-    w.read_b = calloc((size_t)b + 1, sizeof(int));
-    w.read_c0 = calloc((size_t)c + 1, sizeof(int));
-    w.clock = calloc((size_t)plan->buffers + 1, sizeof *w.clock);
+    walk w = begin(plan, a, b, c);
     uint64_t(*calls)[3] = calloc((size_t)active, sizeof *calls);
     for (int rank = 0; rank < active; rank++) {
         memset(w.clock, 0, (size_t)plan->buffers * sizeof *w.clock);
@@ -312,12 +326,7 @@ void tsr_test_simulate(const tsr_plan *plan) {
     if (x->add_c0) check_all(w.read_c0, c, 1, "C0");
     check_calls(plan, calls);
     free(calls);
-    free(w.clock);
-    free(w.written);
-    free(w.multiplied);
-    free(w.read_a);
-    free(w.read_b);
-    free(w.read_c0);
+    forget(&w);
 }
 
 /* ---- C is read again, and compared ----------------------------------------------------------- */
@@ -339,12 +348,7 @@ void tsr_test_simulate_comparison(const tsr_plan *made) {
     plan.host_bytes = 0;
     memset(plan.slots, 0, sizeof plan.slots);
     plan.schedule->memory(&plan, sums);
-    walk w = {.plan = &plan};
-    w.written = calloc((size_t)c + 1, 1);
-    w.read_a = calloc((size_t)a + 1, sizeof(int));
-    w.read_b = calloc((size_t)b + 1, sizeof(int));
-    w.read_c0 = calloc((size_t)c + 1, sizeof(int));
-    w.clock = calloc((size_t)plan.buffers + 1, sizeof *w.clock);
+    walk w = begin(&plan, a, b, c);
     for (int rank = 0; rank < plan.p * plan.q; rank++) {
         memset(w.clock, 0, (size_t)plan.buffers * sizeof *w.clock);
         CHECK_OK(plan.schedule->emit(&plan, rank, see, &w));
@@ -356,11 +360,7 @@ void tsr_test_simulate_comparison(const tsr_plan *made) {
               (long long)i, w.read_c0[i], w.written[i]);
     for (int64_t i = 0; i < a; i++) CHECK(w.read_a[i] > 0, "element %lld of A is not read again", (long long)i);
     for (int64_t i = 0; i < b; i++) CHECK(w.read_b[i] > 0, "element %lld of B is not read again", (long long)i);
-    free(w.clock);
-    free(w.written);
-    free(w.read_a);
-    free(w.read_b);
-    free(w.read_c0);
+    forget(&w);
 }
 
 /* ---- what an earlier run wrote is left out --------------------------------------------------- */
@@ -393,15 +393,9 @@ void tsr_test_simulate_left(const tsr_plan *whole, uint64_t seed) {
     plan.done = done;
     const int active = plan.p * plan.q * plan.r;
     const int64_t c = x->m * x->n;
-    const size_t most =
-        (size_t)tsr_max(c, tsr_max(x->operand[0].rows * x->operand[0].cols, x->operand[1].rows * x->operand[1].cols));
-    walk w = {.plan = &plan};
-    w.written = calloc((size_t)c + 1, 1);
-    w.multiplied = calloc((size_t)c + 1, sizeof *w.multiplied);
-    w.read_a = calloc(most + 1, sizeof(int));
-    w.read_b = calloc(most + 1, sizeof(int));
-    w.read_c0 = calloc(most + 1, sizeof(int));
-    w.clock = calloc((size_t)plan.buffers + 1, sizeof *w.clock);
+    const int64_t a = x->operand[0].rows * x->operand[0].cols, b = x->operand[1].rows * x->operand[1].cols;
+    const int64_t most = tsr_max(c, tsr_max(a, b));
+    walk w = begin(&plan, most, most, most);
     uint64_t(*calls)[3] = calloc((size_t)active, sizeof *calls);
     for (int rank = 0; rank < active; rank++) {
         memset(w.clock, 0, (size_t)plan.buffers * sizeof *w.clock);
@@ -422,10 +416,5 @@ void tsr_test_simulate_left(const tsr_plan *whole, uint64_t seed) {
     check_calls(&plan, calls);
     tsr_done_close(done);
     free(calls);
-    free(w.clock);
-    free(w.written);
-    free(w.multiplied);
-    free(w.read_a);
-    free(w.read_b);
-    free(w.read_c0);
+    forget(&w);
 }
