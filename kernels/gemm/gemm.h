@@ -16,6 +16,7 @@
 #define TSR_KERNELS_GEMM_GEMM_H
 
 #include "kernels/device/device.h"
+#include "kernels/gemm/check_counts.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -32,12 +33,10 @@ typedef struct {
     uint64_t left;                    /* elements of other blocks that were left to the loop */
 } tsr_gemm_fallbacks;
 
-struct tsr_check_counts;
-
 /* Where a kernel that checks its own products says what it found: rows, of each range of k it makes at once. */
 typedef struct {
-    struct tsr_check_counts *counts; /* device memory (check/check.h), added to; NULL: nothing is checked */
-    int64_t place_row, place_col;    /* of C, for it */
+    tsr_check_counts *counts;     /* device memory (check_counts.h), added to; NULL: nothing is checked */
+    int64_t place_row, place_col; /* of C, for it */
 } tsr_gemm_check;
 
 typedef struct {
@@ -55,7 +54,7 @@ typedef struct {
     tsr_gemm_fallbacks *fallbacks;        /* device memory, may be NULL: the kernel adds to it */
     const unsigned *predicate; /* device memory: where it holds 0 in the stream's order, nothing is done and C
                                     * stays; NULL: always done. For kernels with `predicated` */
-    tsr_gemm_check check; /* of kernels that have one; others do not look at it */
+    tsr_gemm_check check;      /* of kernels that have one; others do not look at it */
 } tsr_gemm_args;
 
 /* What a kernel may lose. code, name as in --accuracy, what is lost */

@@ -235,8 +235,7 @@ static tsr_status run_multiply(const tsr_execution *x, void **buffers, void *a, 
             workspace->count > 0 ? buffers[workspace->first] : NULL, /* products follow each other on one stream */
         .fallbacks = &x->counters->fallbacks,
     };
-    if (x->kernel_checks)
-        args.check = (tsr_gemm_check){&x->counters->check, step->rect.row, step->rect.col};
+    if (x->kernel_checks) args.check = (tsr_gemm_check){&x->counters->check, step->rect.row, step->rect.col};
     if (step->kind == TSR_STEP_MULTIPLY) TSR_TRY(tsr_gemm_launch(x->kernel, x->device, stream, &args));
     return check_product(x, buffers, stream, step, &args);
 }

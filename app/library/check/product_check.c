@@ -134,12 +134,11 @@ static const char *format_worst(const tsr_run *run, const tsr_check_counts *coun
 
 static tsr_status wrong(const tsr_run *run, const tsr_check_counts *counts, const char *how) {
     char device[TSR_RUN_DEVICE_CHARS], worst[64];
-    return tsr_fail(
-        TSR_ERR_CHECK,
-        "FAILED: rank %d on %s (%s) made a wrong product%s: %" PRIu64 " rows of C, from (%" PRId64 ", %" PRId64
-        ") on, %s; C is not published, and the device not to be trusted",
-        run->world->rank, run->world->host, tsr_run_device_text(run, device), how, counts->doubtful,
-        counts->place[0].row, counts->place[0].col, format_worst(run, counts, worst, sizeof worst));
+    return tsr_fail(TSR_ERR_CHECK,
+                    "FAILED: rank %d on %s (%s) made a wrong product%s: %" PRIu64 " rows of C, from (%" PRId64
+                    ", %" PRId64 ") on, %s; C is not published, and the device not to be trusted",
+                    run->world->rank, run->world->host, tsr_run_device_text(run, device), how, counts->doubtful,
+                    counts->place[0].row, counts->place[0].col, format_worst(run, counts, worst, sizeof worst));
 }
 
 /* One product's super-blocks once more, by the whole team. *failed: this rank's came out wrong again. */
@@ -215,7 +214,8 @@ void tsr_run_format_checked(const tsr_run *run, const tsr_rank_record *ranks, ch
     if (!run->engine.check) return;
     snprintf(text, chars, "%s", rows == 0 && unjudged > 0 ? "INCOMPLETE" : "PASSED");
     if (tsr_run_kernel_checks(run)) tsr_text_append(text, chars, ": %" PRId64 " rows of products add up exactly", rows);
-    else tsr_text_append(text, chars, ": %" PRId64 " rows of products, off by %.2g of their bound at most", rows, worst);
+    else
+        tsr_text_append(text, chars, ": %" PRId64 " rows of products, off by %.2g of their bound at most", rows, worst);
     if (unjudged > 0) tsr_text_append(text, chars, ", %" PRId64 " not judged", unjudged);
     if (rounded > 0) tsr_text_append(text, chars, ", %" PRId64 " beyond it twice alike, as rounding is", rounded);
     if (repaired > 0) tsr_text_append(text, chars, ", %" PRId64 " super-blocks made again", repaired);

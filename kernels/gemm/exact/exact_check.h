@@ -1,12 +1,11 @@
 /* The check of `exact` on CUDA devices, in every plane of residues. The integers of 128 rows of A are added up, and so
  * are those of 128 columns of B. Residues of these sums, times the planes of B and of A, are what columns and rows of a
  * block of C must add up to, modulo the plane's modulus. No rounding, and so no threshold: a residue that is changed
- * after its integer was added up, in a plane or on its way into C's, is found unless C stays what it was. One of A shows
- * in a block's columns, one of B in its rows, one of C in both. Device code and its launches, for exact.cu alone. */
+ * after its integer was added up, in a plane or on its way into C's, is found unless C stays what it was. One of A
+ * shows in a block's columns, one of B in its rows, one of C in both. Device code and its launches, for exact.cu. */
 #ifndef TSR_KERNELS_GEMM_EXACT_EXACT_CHECK_H
 #define TSR_KERNELS_GEMM_EXACT_EXACT_CHECK_H
 
-#include "kernels/check/check.h"
 #include "kernels/gemm/exact/exact_combine.h"
 #include "kernels/gemm/exact/exact_flips.h"
 #include "kernels/gemm/exact/residue_products.h"
@@ -62,7 +61,8 @@ template <typename T> __device__ __forceinline__ int lines_of(const Operand<T> &
 template <typename T, int COUNT>
 __device__ __forceinline__ void add_rows(const Operand<T> &x, int8_t *to, int64_t block, int64_t part, int level) {
     __shared__ Sum of_warps[WARPS][PART];
-    const int lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32, count = lines_of(x, block);
+    const int lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32;
+    const int count = lines_of(x, block);
     Sum sum[4] = {};
     for (int i = warp; i < count; i += WARPS) {
         const int64_t row = block * BLOCK + i;
@@ -160,13 +160,13 @@ struct Expected {
 constexpr int BLOCK_WORDS = BLOCK / 4;
 __device__ __forceinline__ void compare_plane(const Expected &e, unsigned (&tile)[BLOCK][BLOCK_WORDS + 1],
                                               bool *wrong_row, bool *wrong_column) {
-    const int t = (int)threadIdx.x, word = t % BLOCK_WORDS, byte = 8 * (t % 4);
+    const int t = (int)threadIdx.x, word = t % BLOCK_WORDS;
     for (int i = t / BLOCK_WORDS; i < BLOCK; i += BLOCK / BLOCK_WORDS)
         tile[i][word] = i < e.down ? *reinterpret_cast<const unsigned *>(e.plane + i * e.ld + 4 * word) : 0;
     __syncthreads();
     int row = 0, column = 0;
     for (int w = 0; w < BLOCK_WORDS; w++) row = dp4a_mixed(tile[t][w], ones_of(4 * w, e.across), row);
-    for (int i = 0; i < BLOCK; i++) column += (int8_t)(tile[i][t / 4] >> byte);
+    for (int i = 0; i < BLOCK; i++) column += (int8_t)(tile[i][t / 4] >> 8 * (t % 4));
     *wrong_row |= t < e.down && (row - e.rows[t * e.row_step]) % e.modulus != 0;
     *wrong_column |= t < e.across && (column - e.columns[t]) % e.modulus != 0;
     __syncthreads();

@@ -1,6 +1,7 @@
 /* `exact` on the CPU: the definition (exact_rules.h) as it stands, in 128-bit integers.
  * Mapping: threads take blocks of C of TSR_EXACT_BLOCK rows and columns, and go along each range of k in steps of
  *   DEPTH, whose integers they keep. First come all lines, rows of A and columns of B.
+ * Check: sums of integers (exact_cpu_check.h).
  * Memory: in the workspace, for each thread the integers of a step and a block's sums; for each line its proof.
  * Requirements: none. Error bound: max(4, √k)·u. */
 #include <math.h>
@@ -8,7 +9,6 @@
 #include <stdatomic.h>
 #include <string.h>
 
-#include "kernels/check/check.h"
 #include "kernels/gemm/exact/exact.h"
 #include "kernels/gemm/exact/exact_cpu_check.h"
 #include "kernels/gemm/exact/exact_flips.h"
@@ -316,7 +316,7 @@ static void clear(const tsr_gemm_args *args, tsr_dtype type) {
 
 /* Counts a range's rows; those that are wrong, all at once, belong to this launch's place. */
 static void judge(range *r) {
-    struct tsr_check_counts *counts = r->args->check.counts;
+    tsr_check_counts *counts = r->args->check.counts;
     const uint64_t wrong = (uint64_t)atomic_exchange(&r->wrong, 0);
     for (int64_t i0 = 0; i0 < r->args->m; i0 += BLOCK)
         *(r->loops[i0 / BLOCK] ? &counts->unjudged : &counts->judged) += (uint64_t)tsr_min(BLOCK, r->args->m - i0);

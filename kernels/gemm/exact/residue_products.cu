@@ -99,8 +99,8 @@ template <typename Epilogue> __global__ void __launch_bounds__(THREADS) products
             __syncthreads();
             load(a, o.a + (plane * o.rows_a + first_row) * o.depth, o.depth, word);
             load(b, o.b + (plane * o.rows_b + first_col) * o.depth, o.depth, word);
-            TSR_FLIP_WORD(TSR_FLIP_TILE_A, &a[row * EACH + col % EACH][col]);
-            TSR_FLIP_WORD(TSR_FLIP_TILE_B, &b[row * EACH + col % EACH][col]);
+            TSR_FLIP_WORD(TSR_FLIP_TILE_A, &a[row + col % EACH * ACROSS][col]);
+            TSR_FLIP_WORD(TSR_FLIP_TILE_B, &b[row + col % EACH * ACROSS][col]);
             __syncthreads();
             for (int l = 0; l < WORDS; l++)
                 for (int i = 0; i < EACH; i++)

@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernels/check/check.h"
 #include "kernels/gemm/exact/exact.h"
 #include "kernels/gemm/exact/exact_flips.h"
 #include "kernels/gemm/exact/residue_products.h"
