@@ -82,14 +82,14 @@ static inline double exact_rounded(exact_sum sum, tsr_dtype type) {
     return negative ? -value : value;
 }
 
-/* |sum - got|, but for the last bits of a long double. */
-static inline long double exact_distance(exact_sum sum, double got) {
+/* sum - got, but for the last bits of a long double. */
+static inline long double exact_rest(exact_sum sum, double got) {
     long double value = 0;
     exact_add(&sum, got, -1);
-    exact_carry(&sum);
+    const bool negative = exact_carry(&sum);
     for (int i = EXACT_SUM_LIMBS - 1; i >= 0; i--)
         if (sum.limb[i] != 0) value += ldexpl((long double)sum.limb[i], 32 * i + EXACT_SUM_LOWEST);
-    return value;
+    return negative ? -value : value;
 }
 
 #endif

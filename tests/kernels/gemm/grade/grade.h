@@ -128,10 +128,19 @@ static inline grade_result grade(const graded *g) {
     return result;
 }
 
-/* A row of the table in docs/accuracy.md. */
+/* The table of docs/accuracy.md, a row at a time. */
+static inline void grade_print_head(void) {
+    printf("| product | type | class | unit | grade |");
+    for (int i = 0; i < GRADE_INPUTS; i++) printf(" %s |", grade_input_name((grade_input)i));
+    printf(" NaN and Inf |\n|");
+    for (int i = 0; i < GRADE_INPUTS + 6; i++) printf("---|");
+    printf("\n");
+}
 static inline void grade_print(const char *name, tsr_dtype input, const char *class_name, const grade_result *r) {
-    printf("| `%s` | %s | %s | 2^%d | %c |", name, tsr_dtype_name(input), class_name, r->unit > 0 ? ilogb(r->unit) : 0,
-           r->grade);
+    printf("| %s | %s | %s |", name, tsr_dtype_name(input), class_name);
+    if (r->unit > 0) printf(" 2^%d |", ilogb(r->unit));
+    else printf(" - |");
+    printf(" %c |", r->grade);
     for (int i = 0; i < GRADE_INPUTS; i++) printf(" %.2g |", r->worst[i]);
     printf(" %s |\n", r->special ? "right" : "wrong");
 }

@@ -97,19 +97,13 @@ static inline long double known_size(const known_product *p, int64_t i, int64_t 
 /* How far C is from A·B there; Inf where C is no number. */
 static inline long double known_error(const known_product *p, int64_t i, int64_t j) {
     const double got = p->c[i * p->n + j];
-    return isfinite(got) ? exact_distance(known_sum(p, i, j), got) : (long double)INFINITY;
+    return isfinite(got) ? fabsl(exact_rest(known_sum(p, i, j), got)) : (long double)INFINITY;
 }
 
-/* The first element of C, of every step-th, that is not the exact one, rounded once; -1: there is none. */
-static inline int64_t known_first_unrounded(const known_product *p, int64_t step) {
-    for (int64_t at = 0; at < p->m * p->n; at += step)
-        if (p->c[at] != exact_rounded(known_sum(p, at / p->n, at % p->n), p->type)) return at;
-    return -1;
-}
-/* The largest error in units of |A||B|, of every step-th element; Inf where an error meets none. */
-static inline double known_worst(const known_product *p, int64_t step) {
+/* The largest error in units of |A||B|; Inf where there is one and nothing meets. */
+static inline double known_worst(const known_product *p) {
     long double worst = 0;
-    for (int64_t at = 0; at < p->m * p->n; at += step) {
+    for (int64_t at = 0; at < p->m * p->n; at++) {
         const long double error = known_error(p, at / p->n, at % p->n);
         const long double of = error > 0 ? error / known_size(p, at / p->n, at % p->n) : 0;
         if (of > worst) worst = of;

@@ -1,7 +1,7 @@
 /* Grades every multiplication kernel of a device, TSR_TEST_DEVICE (grade.h): each must be of grade A in units of the
  * accuracy class that it states, keep the bound that it states, and put NaN and Inf where IEEE arithmetic does. First
  * the grader itself: products that keep less must be graded lower. Exit code 77: there is no such device.
- * Usage: test_grade [table]   table: prints the rows of the table in docs/accuracy.md */
+ * Usage: test_grade [table]   table: prints that of docs/accuracy.md */
 #include "kernels/gemm/exact/exact.h"
 #include "tests/kernels/gemm/grade/grade.h"
 #include "tests/kernels/gemm/grade/made_by.h"
@@ -19,7 +19,7 @@ typedef struct {
     bool special;
 } known_grade;
 
-static void check_grader(void) {
+static void check_grader(bool table) {
     static fixed_point a_line = {.bits = 58}, few = {.bits = 40};
     static fixed_point all = {.bits = 58, .one_scale = true};
     static double nearly = 0.5, too_much = 2.5;
@@ -39,6 +39,7 @@ static void check_grader(void) {
     for (int i = 0; i < (int)(sizeof known / sizeof *known); i++) {
         const graded g = {TSR_F64, TSR_F64, 0x1p-53, known[i].make, known[i].context};
         const grade_result result = grade(&g);
+        if (table) grade_print(known[i].what, g.input, "-", &result);
         CHECK(result.grade == known[i].grade, "%s: of grade %c, not %c", known[i].what, result.grade, known[i].grade);
         CHECK(result.unit == known[i].unit, "%s: units of %g, not %g", known[i].what, result.unit, known[i].unit);
         CHECK(result.special == known[i].special, "%s: NaN and Inf are %s", known[i].what,
@@ -57,7 +58,7 @@ typedef struct {
 } maker;
 static void make(void *context, known_product *p) {
     const maker *by = context;
-    make_by(by->on, by->kernel, p);
+    make_by(by->on, by->kernel, p, NULL);
 }
 static grade_result grade_kernel(const device_under_test *on, const tsr_gemm_kernel *kernel) {
     maker by = {on, kernel};
@@ -69,7 +70,9 @@ static void check_kernel(const device_under_test *on, const tsr_gemm_kernel *ker
     const char *type = tsr_dtype_name(kernel->input);
     const double unit = grade_unit(kernel->accuracy, kernel->type);
     const grade_result result = grade_kernel(on, kernel);
-    if (table) grade_print(kernel->name, kernel->input, tsr_accuracy_name(kernel->accuracy), &result);
+    char code[64];
+    snprintf(code, sizeof code, "`%s`", kernel->name);
+    if (table) grade_print(code, kernel->input, tsr_accuracy_name(kernel->accuracy), &result);
     for (int input = 0; input < GRADE_INPUTS; input++) {
         const char *name = grade_input_name((grade_input)input);
         const double bound = tsr_gemm_error_bound(kernel, GRADE_K) / unit;
@@ -85,10 +88,11 @@ static void check_kernel(const device_under_test *on, const tsr_gemm_kernel *ker
 
 #ifdef TSR_EMULATE_CUDA
 /* Integers without a proof of their error: B, by lines of which one element is large. */
-static void check_unproved(const device_under_test *on) {
+static void check_unproved(const device_under_test *on, bool table) {
     const tsr_gemm_kernel *const kernels[] = {&tsr_gemm_unproved_f64, &tsr_gemm_unproved_f32};
     for (int i = 0; i < 2; i++) {
         const grade_result result = grade_kernel(on, kernels[i]);
+        if (table) grade_print("`exact` without its proof", kernels[i]->input, "-", &result);
         CHECK(result.of[GRADE_ALONG] == 'B' && result.of[GRADE_HIDDEN] == 'B' && result.of[GRADE_PLAIN] == 'A',
               "without a proof: %c, %c, %c", result.of[GRADE_ALONG], result.of[GRADE_HIDDEN], result.of[GRADE_PLAIN]);
     }
@@ -101,7 +105,8 @@ int main(int argc, char **argv) {
     tsr_device_facts facts;
     int count = 0;
     int checked = 0;
-    check_grader();
+    if (table) grade_print_head();
+    check_grader(table);
     CHECK_OK(on.ops->facts(on.device, &facts));
     const tsr_gemm_kernel *const *kernels = tsr_gemm_kernels(&count);
     for (int i = 0; i < count; i++) {
@@ -111,7 +116,7 @@ int main(int argc, char **argv) {
     }
     CHECK(checked >= 4, "only %d kernels for device '%s'", checked, TSR_TEST_DEVICE);
 #ifdef TSR_EMULATE_CUDA
-    check_unproved(&on);
+    check_unproved(&on, table);
 #endif
     test_close(&on);
     return 0;
