@@ -1,5 +1,5 @@
 /* The kernel `dmma` in the model of sm_90: whole and ragged tiles, thin edges, tails cut along k, operands copied. */
-#include "tests/kernels/gemm/hopper/cases.h"
+#include "tests/kernels/gemm/hopper/graded.h"
 
 #include "kernels/gemm/hopper/dmma.cu"
 #include "kernels/gemm/hopper/tensor_map.c"
@@ -34,6 +34,9 @@ int main() {
     hopper_test::run(
         [] {
             for (const Case &c : cases) check(c);
+            hopper_test::check_grade(&tsr_gemm_dmma_f64, [](const tsr_gemm_args *args) {
+                return launch(hopper_test::device, nullptr, args);
+            });
         },
         [] {
             Case c = hopper_test::drawn_case("random", 300, 300, 200, 9);

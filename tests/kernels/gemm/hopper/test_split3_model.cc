@@ -1,6 +1,6 @@
 /* The kernel `split3` in the model of sm_90: packing, verdict, products of halves, k cut in each tile, and `simt` in
  * its place where halves cannot hold the operands. */
-#include "tests/kernels/gemm/hopper/cases.h"
+#include "tests/kernels/gemm/hopper/graded.h"
 
 /* The fallback itself, not what is quicker than that for products as small as these. */
 #define tsr_gemm_launch(kernel, device, stream, args) (kernel)->launch(device, stream, args)
@@ -37,6 +37,9 @@ int main() {
     hopper_test::run(
         [] {
             for (const Case &c : cases) check(c);
+            hopper_test::check_grade(&tsr_gemm_split3_f32, [](const tsr_gemm_args *args) {
+                return launch(hopper_test::device, nullptr, args);
+            });
         },
         [] {
             Case c = hopper_test::drawn_case("random", 300, 400, 700, 12);

@@ -1,5 +1,5 @@
 /* The kernel `tf32` in the model of sm_90: C through TMA and from registers, tails cut along k, several launches. */
-#include "tests/kernels/gemm/hopper/cases.h"
+#include "tests/kernels/gemm/hopper/graded.h"
 
 #include "kernels/gemm/hopper/tensor_map.c"
 #include "kernels/gemm/hopper/tf32.cu"
@@ -36,6 +36,9 @@ int main() {
     hopper_test::run(
         [] {
             for (const Case &c : cases) check(c);
+            hopper_test::check_grade(&tsr_gemm_tf32_f32, [](const tsr_gemm_args *args) {
+                return launch(hopper_test::device, nullptr, args);
+            });
         },
         [] { check(hopper_test::drawn_case("random", 600, 400, 500, 9)); });
     return 0;

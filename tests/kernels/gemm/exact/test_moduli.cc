@@ -1,0 +1,115 @@
+/* The arithmetic of residues (exact_moduli.h, residue_tiles.h) at its ends, against 128-bit division: residues of
+ * integers of 63 bits, of sums of products of bytes, and integers of residues up to what a level tells apart. And how
+ * many products of residues an int32 holds. */
+#include <initializer_list>
+
+#include "kernels/gemm/exact/exact_moduli.h"
+#include "kernels/gemm/exact/residue_tiles.h"
+#include "tests/check.h"
+#include "tests/kernels/gemm/grade/known_product.h"
+
+static const int moduli[TSR_EXACT_MODULI_MOST] = TSR_EXACT_MODULI;
+enum { ROUNDS = 20000 };
+
+/* Whether r, a byte or an int, is x modulo p, in [-p/2, p/2]. */
+static bool is_residue(tsr_exact_integer x, int r, int p) { return (x - r) % p == 0 && 2 * abs(r) <= p; }
+
+static int64_t drawn_integer(int bits) {
+    const int64_t x = (int64_t)(known_drawn((uint64_t)1 << 32) << 31 ^ known_drawn((uint64_t)1 << 31)) >> (63 - bits);
+    return known_drawn(2) ? x : -x;
+}
+
+/* ---- residues of integers -------------------------------------------------------------------- */
+
+template <int COUNT> void check_integer(int64_t x) {
+    const uint64_t moved = (uint64_t)x ^ (uint64_t)1 << 63;
+    for (int i = 0; i < COUNT; i++) {
+        const int r = (int8_t)exact::residue_byte<COUNT>((unsigned)moved, (unsigned)(moved >> 32), i);
+        CHECK(is_residue(x, r, moduli[i]), "%lld mod %d is not %d", (long long)x, moduli[i], r);
+    }
+}
+/* Each modulus' multiples near both ends and near 0, halves of it away from them, and any integers. */
+template <int COUNT> void check_integers() {
+    for (int i = 0; i < COUNT; i++)
+        for (int64_t end : {INT64_MIN + 1, -((int64_t)1 << 62), (int64_t)0, (int64_t)1 << 54, INT64_MAX})
+            for (int away = -3; away <= 3; away++)
+                for (int half = 0; half < 2; half++) {
+                    const int p = moduli[i];
+                    const int64_t x = (end / 2 / p * 2 + (end > 0 ? -2 : end < 0 ? 2 : 0)) * p + (half ? p / 2 : 0);
+                    check_integer<COUNT>(x + away);
+                }
+    for (int64_t x : {INT64_MIN + 1, INT64_MAX, (int64_t)1 << 62, -((int64_t)1 << 62)}) check_integer<COUNT>(x);
+    for (int round = 0; round < ROUNDS; round++) check_integer<COUNT>(drawn_integer(63 - round % 60));
+}
+
+/* ---- residues of sums ------------------------------------------------------------------------ */
+
+/* How many products of two such bytes an int32 holds. */
+static int64_t products_held(int64_t byte) { return INT32_MAX / (byte * byte); }
+
+static void check_sum(int64_t sum) {
+    const tsr_residue_moduli m = tsr_residue_moduli_all();
+    for (int i = 0; i < TSR_EXACT_MODULI_MOST; i++) {
+        const int r = (int8_t)tsr_residue((int)sum, m.modulus[i], m.inverse[i]);
+        CHECK(is_residue(sum, r, moduli[i]), "%lld mod %d is not %d", (long long)sum, moduli[i], r);
+    }
+}
+static void check_sums() {
+    /* Residues of odd moduli are of 127 at most: 133,144 products, and one more does not fit. One modulus has -128. */
+    CHECK(products_held(127) == 133144 && products_held(127) * 127 * 127 <= INT32_MAX, "%lld products of 127",
+          (long long)products_held(127));
+    CHECK((products_held(127) + 1) * 127 * 127 > INT32_MAX, "one more product of 127 fits");
+    CHECK(products_held(128) == 131071 && 131072ll * 128 * 128 == 1ll + INT32_MAX, "%lld products of -128",
+          (long long)products_held(128));
+    for (int i = 0; i < TSR_EXACT_MODULI_MOST; i++)
+        CHECK(moduli[i] / 2 <= (moduli[i] == 256 ? 128 : 127), "residues modulo %d are larger", moduli[i]);
+    /* A range is an eighth of that. What an int32 holds is reduced rightly all the same. */
+    CHECK(8 * TSR_EXACT_RANGE <= products_held(128) + 1, "a range of %d", TSR_EXACT_RANGE);
+    for (int64_t size : {(int64_t)0, (int64_t)TSR_EXACT_RANGE * 128 * 128, products_held(127) * 127 * 127})
+        for (int64_t away = 0; away < 600; away++)
+            for (int sign = -1; sign <= 1; sign += 2) check_sum(sign * (size - (size > 0 ? away : -away)));
+    for (int round = 0; round < ROUNDS; round++) check_sum(drawn_integer(28 + round % 3));
+}
+
+/* ---- integers of residues -------------------------------------------------------------------- */
+
+template <int COUNT> void check_back(tsr_exact_integer x) {
+    unsigned words[exact::Moduli<COUNT>::WORDS] = {};
+    for (int i = 0; i < COUNT; i++) {
+        const int p = moduli[i];
+        int r = (int)(x % p);
+        if (2 * r >= p) r -= p;
+        if (2 * r < -p) r += p;
+        words[i / 4] |= (unsigned)(uint8_t)r << 8 * (i % 4);
+    }
+    const tsr_exact_integer got = exact::integer_from<COUNT>(words);
+    CHECK(got == x, "of %d moduli: %.17g is %.17g", COUNT, (double)x, (double)got);
+}
+/* Up to the largest sum: lines' squares reach the limit, and rounding adds 2^-20 of it at most. */
+template <int COUNT> void check_all_back() {
+    const tsr_exact_integer limit = (tsr_exact_integer)tsr_exact_limit(COUNT), most = limit + (limit >> 20);
+    CHECK(2 * (tsr_exact_natural)most < tsr_exact_product(COUNT), "%d moduli do not tell so much apart", COUNT);
+    for (int away = 0; away < 600; away++)
+        for (int sign = -1; sign <= 1; sign += 2) {
+            check_back<COUNT>(sign * (most - away));
+            check_back<COUNT>(sign * away);
+        }
+    for (int round = 0; round < ROUNDS; round++) {
+        const tsr_exact_integer high = drawn_integer(63), x = high * ((tsr_exact_integer)1 << 64) + drawn_integer(63);
+        check_back<COUNT>(x % (most >> round % 50));
+    }
+}
+
+int main() {
+    check_integers<7>();
+    check_integers<14>();
+    check_integers<16>();
+    check_sums();
+    check_all_back<7>();
+    check_all_back<8>();
+    check_all_back<9>();
+    check_all_back<14>();
+    check_all_back<15>();
+    check_all_back<16>();
+    return 0;
+}
