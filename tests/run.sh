@@ -56,6 +56,7 @@ if [ $all_faults = yes ]; then
 fi
 run_tests build-asan -j2 -L '^(unit|sanitized)$' -E '^test_grid_choice$' || failed=1
 # Programs are tested while others wait: for processes that start and end, and for the disk.
-run_tests build -j4 -E '^(test_hopper_.*|test_gemm_contract_emulated|test_exact_emulated|test_exact_flips_emulated|io_hdf5_files)$' || failed=1
+slow='test_hopper_.*|test_gemm_contract_emulated|test_exact_emulated|test_exact_flips_emulated|io_hdf5_files'
+run_tests build -j4 -E "^($slow)$" || failed=1
 tests/python.sh tests/summary.py build-asan build || failed=1
 exit $failed

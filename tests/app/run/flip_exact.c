@@ -1,5 +1,5 @@
-/* Breaks products of `exact` in a program that is linked with the kernel as built with TSR_TEST_FLIPS: at TSR_FLIP_PLACE
- * (A, B or C), from the call TSR_FLIP_FIRST on (0), at TSR_FLIP_COUNT of them (1), on the rank TSR_FLIP_RANK (0), bit
+/* Breaks products of `exact`, in a program linked with the kernel as built with TSR_TEST_FLIPS: at TSR_FLIP_PLACE (A, B
+ * or C), from the call TSR_FLIP_FIRST on (0), at TSR_FLIP_COUNT of them (1), on the rank TSR_FLIP_RANK (0), bit
  * TSR_FLIP_BIT of what lies there is another. */
 #include <stdatomic.h>
 #include <stdlib.h>

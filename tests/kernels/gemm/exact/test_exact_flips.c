@@ -1,7 +1,7 @@
 /* The check of `exact` (kernels/gemm/exact) on one device, TSR_TEST_DEVICE: right products pass, and every bit that is
  * flipped in one and changes C is found. This test is linked with the kernel as built with TSR_TEST_FLIPS.
- * Usage: test_exact_flips [FLIPS [CLEAN]]   so many of each place, more until one does harm, and so many right products;
- * exit code 77: there is no such device. */
+ * Usage: test_exact_flips [FLIPS [CLEAN]]   so many of each place, more until one does harm, and so many right
+ * products. Exit code 77: there is no such device. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdatomic.h>
