@@ -1,7 +1,7 @@
 /* C = A·B on the CPU, the oracle of every test: the textbook sum in a wider accumulator (double for f32, long double
  * for f64), rounded once at the end. A block of columns of C stays in accumulators on the stack while k runs over
  * rows of B, which are read in order; every PART of k is summed on its own, so that the sum's error stays below its
- * final rounding for k up to 2^20. C goes on in that accumulator, or, for reproducible sums, is added to the rounded one.
+ * final rounding for k up to 2^20. C goes on in that accumulator; for reproducible sums it is added to the rounded one.
  * No requirements; error bound: 2u. */
 #include "kernels/base/half.h"
 #include "kernels/gemm/registry.h"

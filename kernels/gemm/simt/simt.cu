@@ -257,7 +257,8 @@ template <typename T> tsr_status prepare(Build *build) {
     return tsr_gemm_allow_shared(gemm_simt<T>, build->shared_bytes);
 }
 
-template <typename T> tsr_status multiply_tiles(tsr_stream *stream, const Build &build, hopper::Cut cut, Work<T> w, void *parts) {
+template <typename T>
+tsr_status multiply_tiles(tsr_stream *stream, const Build &build, hopper::Cut cut, Work<T> w, void *parts) {
     TSR_TRY(hopper::plan_tiles(cut, &w, tsr_ceil_div(w.k, UNIT)));
     TSR_TRY(hopper::parts_clear(stream, &w, parts));
     TSR_TRY(TSR_LAUNCH(gemm_simt<T>, (unsigned)w.plan.workers, build.threads, build.shared_bytes, stream, w));

@@ -1,5 +1,5 @@
-/* Reproducible sums (tsr_gemm_reproducible) of every kernel of one device, TSR_TEST_DEVICE, that has them: an element of
- * C has the same bits however C is cut, and k at multiples of the range, and in a batch; and it is right. k alone
+/* Reproducible sums (tsr_gemm_reproducible) of every kernel of one device, TSR_TEST_DEVICE, that has them: an element
+ * of C has the same bits however C is cut, and k at multiples of the range, and in a batch; and it is right. k alone
  * chooses who makes it. Who has no such sums is refused. Exit code 77: there is no such device. */
 #include <math.h>
 #include <stdlib.h>
@@ -9,7 +9,11 @@
 #include "kernels/gemm/gemm.h"
 #include "tests/check.h"
 
-enum { M = 70, N = 50, K = 150, RANGE = 64 }; /* of the tests' products; RANGE in the place of TSR_GEMM_RANGE */
+/* In the place of TSR_GEMM_RANGE. On a GPU so long that every kernel would cut it, of a C of more rows than a tile. */
+#ifndef TSR_TEST_RANGE
+#define TSR_TEST_RANGE 64
+#endif
+enum { RANGE = TSR_TEST_RANGE, M = RANGE > 64 ? 200 : 70, N = 50, K = 2 * RANGE + 22 };
 
 typedef struct {
     const tsr_device_ops *ops;
@@ -62,7 +66,7 @@ static void *on_device(const place *d, const void *from, size_t bytes) {
 
 static void open_product(const place *d, const tsr_gemm_kernel *kernel, product *p) {
     const size_t bytes = tsr_dtype_bytes(kernel->input);
-    unsigned char a[M * K * sizeof(double)], b[K * N * sizeof(double)];
+    static unsigned char a[M * K * sizeof(double)], b[K * N * sizeof(double)];
     const size_t room = kernel->workspace_bytes ? kernel->workspace_bytes(M, N, K) : 0;
     p->kernel = kernel;
     draw(kernel->input, 1, M * K, a, p->left);
@@ -119,8 +123,8 @@ static void check_right(const product *p, const tsr_gemm_kernel *kernel, bool ac
             }
             const double off = fabs((double)((long double)get(kernel->type, p->got, i * N + j) - sum));
             const double bound = (tsr_gemm_error_bound(kernel, K) + tsr_dtype_roundoff(kernel->type)) * (double)size;
-            CHECK(off <= bound, "%s: element (%lld, %lld) is off by %g of %g", kernel->name, (long long)i,
-                  (long long)j, off, bound);
+            CHECK(off <= bound, "%s: element (%lld, %lld) is off by %g of %g", kernel->name, (long long)i, (long long)j,
+                  off, bound);
         }
 }
 

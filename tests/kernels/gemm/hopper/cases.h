@@ -173,7 +173,7 @@ void check(const Case &c, size_t bytes, const Launch &launch, const Encode &enco
  * that they have in the whole. `usual`, the kernel's way without, makes others, or this would say nothing. */
 template <typename In, typename Out, typename Encode>
 void check_parts(const Case &c, size_t bytes, const Launch &reproducible, const Launch &usual, const Encode &encode) {
-    const int64_t parts[][4] = { /* first row and column, rows, columns */
+    const int64_t parts[][4] = {/* first row and column, rows, columns */
                                 {0, 0, c.m, c.n},
                                 {0, 0, c.m, c.n / 3},
                                 {c.m / 5, 0, 1, c.n},
@@ -183,7 +183,7 @@ void check_parts(const Case &c, size_t bytes, const Launch &reproducible, const 
     const Expected expected = fill(c, &a, &b, encode);
     void *workspace = nullptr;
     CHECK(posix_memalign(&workspace, 1024, bytes) == 0, "no %zu bytes", bytes);
-    const auto make = [&](const Launch &launch, const int64_t (&at)[4], int multiprocessors, Matrix<Out> *to) {
+    const auto make = [&](const Launch &launch, const int64_t(&at)[4], int multiprocessors, Matrix<Out> *to) {
         tsr_gemm_args args = {.m = at[2], .n = at[3], .k = c.k};
         args.a = &a.at(at[0], 0);
         args.b = &b.at(0, at[1]);
@@ -196,7 +196,7 @@ void check_parts(const Case &c, size_t bytes, const Launch &reproducible, const 
         hopper_model::use(seed * 1000 + ++launches % 1000, 0);
         CHECK_OK(launch(&args));
     };
-    const auto differ = [&](const int64_t (&at)[4]) {
+    const auto differ = [&](const int64_t(&at)[4]) {
         int64_t other = 0;
         for (int64_t i = at[0]; i < at[0] + at[2]; i++)
             for (int64_t j = at[1]; j < at[1] + at[3]; j++)

@@ -13,9 +13,7 @@ static tsr_status usual(const tsr_gemm_args *args) { return launch(hopper_test::
 static tsr_status reproducible(const tsr_gemm_args *args) {
     return launch_reproducible(hopper_test::device, nullptr, args);
 }
-static void check(const Case &c) {
-    hopper_test::check<float, float>(c, workspace_bytes(c.m, c.n, c.k), usual, stored);
-}
+static void check(const Case &c) { hopper_test::check<float, float>(c, workspace_bytes(c.m, c.n, c.k), usual, stored); }
 static void check_reproducible() {
     Case c = {.what = "reproducible", .m = 260, .n = 70, .k = 503, .multiprocessors = 2, .bound = BOUND};
     hopper_test::check_parts<float, float>(c, workspace_bytes(c.m, c.n, c.k), reproducible, usual, stored);
