@@ -131,6 +131,6 @@ tsr_status tsr_gemm_shape_of(const tsr_gemm_kernel *kernel, tsr_device *device, 
 /* Each range but the first is an addition more. */
 double tsr_gemm_error_bound(const tsr_gemm_kernel *kernel, int64_t k) {
     const double own = kernel->error_factor * (kernel->error_grows ? (double)k : 1.0);
-    const double ranges = kernel->range > 0 ? (double)(tsr_max(0, k - 1) / kernel->range) : 0;
-    return tsr_dtype_roundoff(kernel->type) * (own + ranges);
+    const int64_t added = kernel->range > 0 ? tsr_max(0, k - 1) / kernel->range : 0;
+    return tsr_dtype_roundoff(kernel->type) * (own + (double)added);
 }
