@@ -106,6 +106,7 @@ tsr_status tsr_run_open_executor(tsr_run *run) {
                        .grid = &run->grid,
                        .device = run->device,
                        .kernel = run->kernel,
+                       .kernel_checks = tsr_run_kernel_checks(run),
                        .transport = run->transport,
                        .a = run->a,
                        .b = run->b,

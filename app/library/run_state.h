@@ -302,6 +302,7 @@ tsr_status tsr_run_note_changed(tsr_run *run, int64_t product, int64_t row, int6
 /* The same where the comparison of files found such rows: of their places, or of all (TSR_CHECK_PLACES). */
 tsr_status tsr_run_note_doubtful(tsr_run *run, int64_t product, const tsr_check_counts *counts);
 bool tsr_run_can_make_again(const tsr_run *run);
+bool tsr_run_kernel_checks(const tsr_run *run); /* Local. The kernel checks its products itself; alike on every rank */
 /* Local. "NAME BUS_ID" of this rank's device, for a message. */
 const char *tsr_run_device_text(const tsr_run *run, char text[TSR_RUN_DEVICE_CHARS]);
 /* check/written.c: what the file holds, compared with what was written to it. TSR_ERR_CHECK on all ranks where parts of

@@ -10,7 +10,7 @@
  * matter of rounding, unless it is wrong: outside of what rounding makes of any row, but for one in 10^9 products.
  *
  * Columns of B with NaN or Inf are left out. Rows that cannot be judged are counted: those of A with NaN or Inf, and
- * those whose squares leave the range of double.
+ * those whose squares leave the range of double. Kernels with `checks` count in the same place (gemm.h).
  * Source: Freivalds 1977; sums of signs: Hoeffding 1963; rounding: Higham and Mary 2019. */
 #ifndef TSR_KERNELS_CHECK_CHECK_H
 #define TSR_KERNELS_CHECK_CHECK_H
@@ -23,18 +23,6 @@ extern "C" {
 
 #define TSR_CHECK_SHARE 0.006
 #define TSR_CHECK_FINDS 0.01
-#define TSR_CHECK_PLACES 64
-
-/* What a run's checks found, in device memory. */
-typedef struct {
-    uint64_t judged, unjudged; /* rows of products */
-    uint64_t doubtful;         /* of those judged: outside the bound, */
-    uint64_t wrong;            /* and of these: where rounding cannot be why */
-    uint64_t worst_bits;       /* of the largest difference over its bound, a double ≥ 0 */
-    struct {
-        int64_t row, col;      /* of C, where the launch begins that a doubtful row is of (tsr_check_args.place_row) */
-    } place[TSR_CHECK_PLACES]; /* of the first ones */
-} tsr_check_counts;
 
 /* One launch's part in a product of panels: C = A·B, or C += A·B. */
 typedef struct {

@@ -214,13 +214,8 @@ static void note_row(const tsr_check_args *args, tsr_row_verdict verdict, double
     if (ratio > worst) memcpy(&counts->worst_bits, &ratio, sizeof ratio);
     counts->judged += verdict != TSR_ROW_UNJUDGED;
     counts->unjudged += verdict == TSR_ROW_UNJUDGED;
-    if (verdict != TSR_ROW_WRONG && verdict != TSR_ROW_DOUBTFUL) return;
-    if (counts->doubtful < TSR_CHECK_PLACES) {
-        counts->place[counts->doubtful].row = args->place_row;
-        counts->place[counts->doubtful].col = args->place_col;
-    }
-    counts->doubtful++;
-    counts->wrong += verdict == TSR_ROW_WRONG;
+    if (verdict == TSR_ROW_WRONG || verdict == TSR_ROW_DOUBTFUL)
+        tsr_check_note_doubtful(counts, verdict == TSR_ROW_WRONG, args->place_row, args->place_col);
 }
 
 /* Rows of the block from `first` on. */

@@ -16,6 +16,7 @@
 #define TSR_KERNELS_GEMM_GEMM_H
 
 #include "kernels/device/device.h"
+#include "kernels/gemm/check_counts.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -35,6 +36,12 @@ typedef struct {
     uint64_t left;                    /* elements of other blocks that were left to the loop */
 } tsr_gemm_fallbacks;
 
+/* Where a kernel that checks its own products says what it found: rows, of each range of k it makes at once. */
+typedef struct {
+    tsr_check_counts *counts;     /* device memory (check_counts.h), added to; NULL: nothing is checked */
+    int64_t place_row, place_col; /* of C, for it */
+} tsr_gemm_check;
+
 typedef struct {
     int64_t m, n, k;
     const void *a;
@@ -50,6 +57,7 @@ typedef struct {
     tsr_gemm_fallbacks *fallbacks;        /* device memory, may be NULL: the kernel adds to it */
     const unsigned *predicate; /* device memory: where it holds 0 in the stream's order, nothing is done and C
                                     * stays; NULL: always done. For kernels with `predicated` */
+    tsr_gemm_check check;      /* of kernels that have one; others do not look at it */
 } tsr_gemm_args;
 
 /* What a kernel may lose. code, name as in --accuracy, what is lost */
@@ -111,6 +119,9 @@ typedef struct tsr_gemm_kernel {
      * counts; NULL: it holds all. */
     const struct tsr_gemm_kernel *fallback;
     bool predicated; /* launch obeys `predicate` */
+    /* launch obeys `check`: what goes wrong in it, from the integers that operands are rounded to up to the sums of
+     * their products, is found with no threshold */
+    bool checks;
     /* The kernel that makes many small products in one launch in this one's place, itself where it always does: of the
      * same input and type, as accurate, content with this one's workspace. NULL: a launch each. */
     const struct tsr_gemm_kernel *batched;

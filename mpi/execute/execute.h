@@ -31,6 +31,7 @@ typedef struct {
     const tsr_grid *grid;
     tsr_device *device;
     const tsr_gemm_kernel *kernel;
+    bool kernel_checks; /* products are checked by the kernel, which has `checks`, and so not by kernels/check */
     tsr_transport *transport;
     tsr_store *a, *b, *c0, *c;
     int io_threads, write_threads; /* that read, and that write, at once on this rank */

@@ -184,15 +184,18 @@ static tsr_check_args check_args(const tsr_execution *x, void **buffers, const t
 static tsr_status check_product(const tsr_execution *x, void **buffers, tsr_stream *stream, const tsr_step *step,
                                 const tsr_gemm_args *gemm) {
     const tsr_plan *plan = x->plan;
-    if (plan->slots[TSR_SLOT_CHECK].count == 0) return TSR_OK;
-    tsr_check_args args = check_args(x, buffers, step);
-    args.gemm = gemm;
-    args.opens = step->opens;
-    args.closes = step->closes && !plan->compares;
-    args.row = step->count;
-    if (tsr_plan_chains(plan)) args.k = step->k; /* its sums stay apart */
-    TSR_TRY(tsr_check_find(x->device->ops->kind)->follow(x->device, stream, &args));
-    if (!args.closes) return TSR_OK;
+    const bool closes = step->closes && !plan->compares;
+    if (!x->kernel_checks && plan->slots[TSR_SLOT_CHECK].count == 0) return TSR_OK;
+    if (!x->kernel_checks) {
+        tsr_check_args args = check_args(x, buffers, step);
+        args.gemm = gemm;
+        args.opens = step->opens;
+        args.closes = closes;
+        args.row = step->count;
+        if (tsr_plan_chains(plan)) args.k = step->k; /* its sums stay apart */
+        TSR_TRY(tsr_check_find(x->device->ops->kind)->follow(x->device, stream, &args));
+    }
+    if (!closes) return TSR_OK;
     return x->device->ops->download(x->device, x->doubtful, &x->counters->check.doubtful, sizeof *x->doubtful, stream);
 }
 
@@ -232,6 +235,7 @@ static tsr_status run_multiply(const tsr_execution *x, void **buffers, void *a, 
             workspace->count > 0 ? buffers[workspace->first] : NULL, /* products follow each other on one stream */
         .fallbacks = &x->counters->fallbacks,
     };
+    if (x->kernel_checks) args.check = (tsr_gemm_check){&x->counters->check, step->rect.row, step->rect.col};
     if (step->kind == TSR_STEP_MULTIPLY) TSR_TRY(tsr_gemm_launch(x->kernel, x->device, stream, &args));
     return check_product(x, buffers, stream, step, &args);
 }

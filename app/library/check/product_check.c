@@ -25,6 +25,10 @@ static tsr_status note(tsr_run *run, finding found) {
     return TSR_OK;
 }
 
+bool tsr_run_kernel_checks(const tsr_run *run) {
+    return run->engine.check && run->kernel->checks && !tsr_run_can_compare(run);
+}
+
 tsr_status tsr_run_note_checked(tsr_run *run, int64_t product) {
     const tsr_check_counts *counts = tsr_executor_checked(run->executor);
     double worst;
@@ -119,16 +123,22 @@ const char *tsr_run_device_text(const tsr_run *run, char text[TSR_RUN_DEVICE_CHA
     return text;
 }
 
-static tsr_status wrong(const tsr_run *run, const tsr_check_counts *counts, const char *how) {
-    char device[TSR_RUN_DEVICE_CHARS];
+/* By how much rows are wrong, where that is known. */
+static const char *format_worst(const tsr_run *run, const tsr_check_counts *counts, char *text, size_t chars) {
     double worst;
     memcpy(&worst, &counts->worst_bits, sizeof worst);
-    return tsr_fail(
-        TSR_ERR_CHECK,
-        "FAILED: rank %d on %s (%s) made a wrong product%s: %" PRIu64 " rows of C, from (%" PRId64 ", %" PRId64
-        ") on, differ by up to %.3g times their bound; C is not published, and the device not to be trusted",
-        run->world->rank, run->world->host, tsr_run_device_text(run, device), how, counts->doubtful,
-        counts->place[0].row, counts->place[0].col, worst);
+    if (tsr_run_kernel_checks(run)) return "do not add up";
+    snprintf(text, chars, "differ by up to %.3g times their bound", worst);
+    return text;
+}
+
+static tsr_status wrong(const tsr_run *run, const tsr_check_counts *counts, const char *how) {
+    char device[TSR_RUN_DEVICE_CHARS], worst[64];
+    return tsr_fail(TSR_ERR_CHECK,
+                    "FAILED: rank %d on %s (%s) made a wrong product%s: %" PRIu64 " rows of C, from (%" PRId64
+                    ", %" PRId64 ") on, %s; C is not published, and the device not to be trusted",
+                    run->world->rank, run->world->host, tsr_run_device_text(run, device), how, counts->doubtful,
+                    counts->place[0].row, counts->place[0].col, format_worst(run, counts, worst, sizeof worst));
 }
 
 /* One product's super-blocks once more, by the whole team. *failed: this rank's came out wrong again. */
@@ -203,7 +213,9 @@ void tsr_run_format_checked(const tsr_run *run, const tsr_rank_record *ranks, ch
     snprintf(text, chars, "not run");
     if (!run->engine.check) return;
     snprintf(text, chars, "%s", rows == 0 && unjudged > 0 ? "INCOMPLETE" : "PASSED");
-    tsr_text_append(text, chars, ": %" PRId64 " rows of products, off by %.2g of their bound at most", rows, worst);
+    if (tsr_run_kernel_checks(run)) tsr_text_append(text, chars, ": %" PRId64 " rows of products add up exactly", rows);
+    else
+        tsr_text_append(text, chars, ": %" PRId64 " rows of products, off by %.2g of their bound at most", rows, worst);
     if (unjudged > 0) tsr_text_append(text, chars, ", %" PRId64 " not judged", unjudged);
     if (rounded > 0) tsr_text_append(text, chars, ", %" PRId64 " beyond it twice alike, as rounding is", rounded);
     if (repaired > 0) tsr_text_append(text, chars, ", %" PRId64 " super-blocks made again", repaired);

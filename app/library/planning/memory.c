@@ -104,7 +104,7 @@ static tsr_status find_resources(const tsr_run *run, tsr_resources *res) {
         .cut_n = run->resume.cut[1],
         .schedule = engine->schedule,
         .multiple = run->kernel->multiple,
-        .check_bytes = engine->check ? tsr_check_bytes : NULL,
+        .check_bytes = engine->check && !tsr_run_kernel_checks(run) ? tsr_check_bytes : NULL,
         .compares = tsr_run_can_compare(run),
         .workspace_bytes = run->kernel->workspace_bytes,
         .rates = tsr_rates_typical(cuda, run->transport_ops->device_memory, run->problem.type, run->threads),

@@ -4,6 +4,7 @@
  *   residues (exact_convert.h), a product of magnitudes decides which level each block of C needs, and one of patterns
  *   where that proves none. Each level's blocks are multiplied modulo every modulus (residue_products.h), put together
  *   by the Chinese remainder theorem, and rounded; what no level holds, blocks or single elements, is made by a loop.
+ * Check: args.check (exact_check.h). `checks` is not said, so that no run asks for it yet: its time is not measured.
  * Memory: in the workspace, a byte for each element of A, B and C and each modulus, of at most EDGE rows and columns,
  *   two for the proof, and a bit for each element of C.
  * Requirements: none; fast on sm_90, whose tensor cores multiply bytes.
@@ -12,6 +13,7 @@
  *   fp32 131, 163. Of 12.9 ms of fp64 at 8192 products take 9.7, the last step 0.7, conversion 1.3, the proof 0.9.
  * Reference: Ozaki, Uchino, Imamura, arXiv 2504.08009; docs/exact.md. */
 #include "kernels/gemm/exact/exact.h"
+#include "kernels/gemm/exact/exact_check.h"
 #include "kernels/gemm/exact/exact_combine.h"
 #include "kernels/gemm/exact/exact_convert.h"
 #include "kernels/gemm/exact/residue_products.h"
@@ -120,6 +122,7 @@ struct Places {
     size_t left_bytes;
     int8_t *proving_a, *proving_b;
     int8_t *planes_a, *planes_b, *planes_c;
+    exact::Checksums checksums; /* but for where they are counted */
     void *products;
     size_t bytes;
 };
@@ -152,6 +155,12 @@ Places places_of(void *workspace, const Sizes &s, int planes, bool proves) {
     p.planes_a = take<int8_t>(base, &at, planes * s.rows_a * s.depth);
     p.planes_b = take<int8_t>(base, &at, planes * s.rows_b * s.depth);
     p.planes_c = take<int8_t>(base, &at, planes * s.rows_a * s.rows_b);
+    p.checksums.of_a = take<int8_t>(base, &at, planes * exact::SUM_LINES * s.depth);
+    p.checksums.of_b = take<int8_t>(base, &at, planes * exact::SUM_LINES * s.depth);
+    p.checksums.columns = take<int8_t>(base, &at, planes * exact::SUM_LINES * s.rows_b);
+    p.checksums.rows = take<int8_t>(base, &at, planes * s.rows_a * exact::SUM_LINES);
+    p.checksums.wants_a = take<unsigned>(base, &at, rows * (exact::SUM_LINES / BLOCK));
+    p.checksums.wants_b = take<unsigned>(base, &at, columns * (exact::SUM_LINES / BLOCK));
     p.products = take<unsigned char>(base, &at, (int64_t)tsr_residue_workspace(s.m, s.n));
     p.bytes = at;
     return p;
@@ -168,6 +177,7 @@ template <typename T> struct Run {
     exact::Target<T> c;
     bool proves;
     tsr_gemm_fallbacks *counted; /* or NULL */
+    exact::Checksums checksums;  /* `counts` NULL: nothing is checked */
 };
 
 /* Products of planes that stand in the workspace, of blocks whose entry is `wanted`; NULL: of all. */
@@ -191,7 +201,14 @@ tsr_residue_args products_of(const Run<T> &r, int planes, const int8_t *a, const
 template <typename T, int COUNT> tsr_status multiply_level(const Run<T> &r, int level) {
     const unsigned *blocks = r.proves ? r.p.levels : nullptr;
     const tsr_residue_args args = products_of(r, COUNT, r.p.planes_a, r.p.planes_b, blocks, (unsigned)level);
+    const bool checks = r.checksums.counts != nullptr;
+    if (checks) TSR_TRY((exact::add_up_launch<T, COUNT>(r.stream, r.a, r.b, r.checksums, level)));
+    TSR_FLIP(TSR_FLIP_A, r.stream, r.p.planes_a, (size_t)(COUNT * r.s.rows_a * r.s.depth));
+    TSR_FLIP(TSR_FLIP_B, r.stream, r.p.planes_b, (size_t)(COUNT * r.s.rows_b * r.s.depth));
     TSR_TRY(tsr_residue_products(r.device, r.stream, &args, r.p.planes_c));
+    TSR_FLIP(TSR_FLIP_C, r.stream, r.p.planes_c, (size_t)(COUNT * r.s.rows_a * r.s.rows_b));
+    if (checks) TSR_TRY(exact::expect_launch(r.device, r.stream, &args, r.checksums));
+    if (checks) TSR_TRY((exact::compare_launch<T, COUNT>(r.stream, r.c, r.checksums, level)));
     return exact::combine_launch<T, COUNT>(r.stream, r.c, level);
 }
 
@@ -259,12 +276,16 @@ template <typename T> tsr_status make(const Run<T> &r) {
     static_assert(TSR_EXACT_LEVELS == 3);
     TSR_TRY(TSR_CUDA(cudaMemsetAsync(r.p.rough_a, 0, r.p.cleared_bytes, tsr_cuda_stream(r.stream))));
     TSR_TRY((look<T, COUNT>(r)));
-    if (!r.proves) return multiply_level<T, COUNT>(r, 0);
+    if (!r.proves) {
+        if (r.checksums.counts) TSR_TRY(exact::count_judged_launch(r.stream, r.c, r.checksums));
+        return multiply_level<T, COUNT>(r, 0);
+    }
     TSR_TRY(decide(r));
     TSR_TRY((make_level<T, COUNT>(r, 0)));
     TSR_TRY((make_level<T, COUNT + 1>(r, 1)));
     TSR_TRY((make_level<T, COUNT + 2>(r, 2)));
     if (r.counted) TSR_TRY(count(r));
+    if (r.checksums.counts) TSR_TRY(exact::count_judged_launch(r.stream, r.c, r.checksums));
     return exact::loop_launch<T>(r.stream, r.a, r.b, r.c);
 }
 
@@ -293,8 +314,12 @@ template <typename T> Operand<T> operand_of(const T *data, int64_t ld, int64_t l
 
 template <typename T, bool PROVES>
 tsr_status launch_block(tsr_device *device, tsr_stream *stream, const tsr_gemm_args *args) {
-    Run<T> r = {device, stream, sizes_of(args->m, args->n, args->k), {}, {}, {}, {}, PROVES, args->fallbacks};
+    Run<T> r = {device, stream, sizes_of(args->m, args->n, args->k), {}, {}, {}, {}, PROVES, args->fallbacks, {}};
     r.p = places_of(args->workspace, r.s, planes_of<T>(PROVES), PROVES);
+    r.checksums = r.p.checksums;
+    r.checksums.counts = args->check.counts;
+    r.checksums.place_row = args->check.place_row;
+    r.checksums.place_col = args->check.place_col;
     r.a = operand_of((const T *)args->a, args->lda, args->m, r.s, r.s.rows_a);
     r.a.proof = r.p.proof_a;
     r.a.proving = PROVES ? r.p.proving_a : nullptr;

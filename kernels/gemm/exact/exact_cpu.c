@@ -1,6 +1,7 @@
 /* `exact` on the CPU: the definition (exact_rules.h) as it stands, in 128-bit integers.
  * Mapping: threads take blocks of C of TSR_EXACT_BLOCK rows and columns, and go along each range of k in steps of
  *   DEPTH, whose integers they keep. First come all lines, rows of A and columns of B.
+ * Check: sums of integers (exact_cpu_check.h).
  * Memory: in the workspace, for each thread the integers of a step and a block's sums; for each line its proof.
  * Requirements: none. Error bound: max(4, √k)·u. */
 #include <math.h>
@@ -9,16 +10,19 @@
 #include <string.h>
 
 #include "kernels/gemm/exact/exact.h"
+#include "kernels/gemm/exact/exact_cpu_check.h"
+#include "kernels/gemm/exact/exact_flips.h"
 #include "kernels/gemm/exact/residue_products.h"
 #include "kernels/gemm/registry.h"
 
-enum { BLOCK = TSR_EXACT_BLOCK, DEPTH = 128, THREADS_MAX = 64 };
+enum { BLOCK = TSR_EXACT_BLOCK, DEPTH = TSR_EXACT_STEP, THREADS_MAX = 64 };
 
 /* A thread's memory. */
 typedef struct {
-    int64_t a[BLOCK][DEPTH], b[BLOCK][DEPTH]; /* integers of a step; of B, columns */
+    tsr_exact_step a, b; /* integers of a step; of B, columns */
     uint8_t bytes_a[BLOCK][DEPTH], bytes_b[BLOCK][DEPTH];
-    tsr_exact_integer sums[BLOCK][BLOCK];
+    tsr_exact_sums sums;
+    tsr_exact_checksums checksums;
     int32_t met[BLOCK][BLOCK]; /* products of bytes: of magnitudes, or patterns */
     bool left[BLOCK][BLOCK];   /* elements for which no level is proved */
     int left_count;
@@ -37,6 +41,8 @@ typedef struct {
     atomic_int threads;
     atomic_long next;                               /* line, or block */
     atomic_long blocks[TSR_EXACT_LEVELS + 1], left; /* see tsr_gemm_fallbacks */
+    atomic_uchar *loops;                            /* of BLOCK rows: whether some of them are made by the loop */
+    atomic_long wrong;                              /* rows */
 } range;
 
 static double element_at(const range *r, const void *from, int64_t index) {
@@ -202,25 +208,42 @@ static void make_by_loop(const range *r, place p) {
         }
 }
 
-static void make_at(const range *r, place p, int level, bench *own) {
+/* A step's products are added to the sums. */
+static void multiply_step(place p, int depth, bench *own) {
+    for (int i = 0; i < p.rows; i++)
+        for (int j = 0; j < p.columns; j++) {
+            tsr_exact_integer sum = own->sums[i][j];
+            for (int l = 0; l < depth; l++) sum += (tsr_exact_integer)own->a[i][l] * own->b[j][l];
+            own->sums[i][j] = sum;
+        }
+}
+
+static void round_step(const range *r, place p, int level, int64_t l0, int depth, bench *own) {
+    for (int i = 0; i < p.rows; i++) {
+        const double scale = tsr_exact_power(r->rows[p.i0 + i].shifts[level]);
+        for (int l = 0; l < depth; l++) own->a[i][l] = tsr_exact_rint(of_a(r, p.i0 + i, l0 + l), scale);
+    }
+    for (int l = 0; l < depth; l++)
+        for (int j = 0; j < p.columns; j++)
+            own->b[j][l] =
+                tsr_exact_rint(of_b(r, l0 + l, p.j0 + j), tsr_exact_power(r->columns[p.j0 + j].shifts[level]));
+}
+
+static void make_at(range *r, place p, int level, bench *own) {
+    const bool checks = r->args->check.counts != NULL;
     memset(own->sums, 0, sizeof own->sums);
+    memset(&own->checksums, 0, sizeof own->checksums);
     for (int64_t l0 = 0; l0 < r->depth; l0 += DEPTH) {
         const int depth = (int)tsr_min(DEPTH, r->depth - l0);
-        for (int i = 0; i < p.rows; i++) {
-            const double scale = tsr_exact_power(r->rows[p.i0 + i].shifts[level]);
-            for (int l = 0; l < depth; l++) own->a[i][l] = tsr_exact_rint(of_a(r, p.i0 + i, l0 + l), scale);
-        }
-        for (int l = 0; l < depth; l++)
-            for (int j = 0; j < p.columns; j++)
-                own->b[j][l] =
-                    tsr_exact_rint(of_b(r, l0 + l, p.j0 + j), tsr_exact_power(r->columns[p.j0 + j].shifts[level]));
-        for (int i = 0; i < p.rows; i++)
-            for (int j = 0; j < p.columns; j++) {
-                tsr_exact_integer sum = own->sums[i][j];
-                for (int l = 0; l < depth; l++) sum += (tsr_exact_integer)own->a[i][l] * own->b[j][l];
-                own->sums[i][j] = sum;
-            }
+        round_step(r, p, level, l0, depth, own);
+        if (checks) tsr_exact_check_open(&own->checksums, own->a, p.rows, own->b, p.columns, depth);
+        TSR_FLIP(TSR_FLIP_A, NULL, own->a, sizeof own->a);
+        TSR_FLIP(TSR_FLIP_B, NULL, own->b, sizeof own->b);
+        multiply_step(p, depth, own);
+        if (checks) tsr_exact_check_add(&own->checksums, own->a, p.rows, own->b, p.columns, depth);
     }
+    TSR_FLIP(TSR_FLIP_C, NULL, own->sums, sizeof own->sums);
+    if (checks) atomic_fetch_add(&r->wrong, tsr_exact_check_close(&own->checksums, own->sums, p.rows, p.columns));
     for (int i = 0; i < p.rows; i++)
         for (int j = 0; j < p.columns; j++) {
             const int shifts = r->rows[p.i0 + i].shifts[level] + r->columns[p.j0 + j].shifts[level];
@@ -234,6 +257,7 @@ static void make_block(range *r, place p, bench *own) {
     const int level = level_of(r, p, own);
     atomic_fetch_add(&r->blocks[level], 1);
     if (level != TSR_EXACT_LOOP) atomic_fetch_add(&r->left, own->left_count);
+    if (level == TSR_EXACT_LOOP) atomic_store(&r->loops[p.i0 / BLOCK], 1);
     if (level == TSR_EXACT_LOOP) make_by_loop(r, p);
     else make_at(r, p, level, own);
 }
@@ -281,13 +305,23 @@ static int64_t blocks_of(int64_t m, int64_t n) { return tsr_ceil_div(m, BLOCK) *
 static size_t workspace_bytes(int64_t m, int64_t n, int64_t k) {
     const int64_t threads = tsr_min(THREADS_MAX, blocks_of(m, n));
     if (k == 0) return 0;
-    return (size_t)threads * sizeof(bench) + (size_t)(m + n) * sizeof(tsr_exact_proof);
+    return (size_t)threads * sizeof(bench) + (size_t)(m + n) * sizeof(tsr_exact_proof) + (size_t)tsr_ceil_div(m, BLOCK);
 }
 
 static void clear(const tsr_gemm_args *args, tsr_dtype type) {
     const size_t bytes = tsr_dtype_bytes(type);
     for (int64_t i = 0; i < args->m; i++)
         memset((char *)args->c + (size_t)(i * args->ldc) * bytes, 0, (size_t)args->n * bytes);
+}
+
+/* Counts a range's rows; those that are wrong, all at once, belong to this launch's place. */
+static void judge(range *r) {
+    tsr_check_counts *counts = r->args->check.counts;
+    const uint64_t wrong = (uint64_t)atomic_exchange(&r->wrong, 0);
+    for (int64_t i0 = 0; i0 < r->args->m; i0 += BLOCK)
+        *(r->loops[i0 / BLOCK] ? &counts->unjudged : &counts->judged) += (uint64_t)tsr_min(BLOCK, r->args->m - i0);
+    for (uint64_t i = 0; i < wrong; i++)
+        tsr_check_note_doubtful(counts, true, r->args->check.place_row, r->args->check.place_col);
 }
 
 _Static_assert(TSR_GEMM_LEVELS == TSR_EXACT_LOOP + 1, "each level is counted");
@@ -302,14 +336,17 @@ static tsr_status launch(const tsr_gemm_args *args, tsr_dtype type) {
     range r = {.args = args, .type = type, .benches = args->workspace};
     r.rows = (tsr_exact_proof *)(r.benches + threads);
     r.columns = r.rows + args->m;
+    r.loops = (atomic_uchar *)(r.columns + args->n);
     for (int level = 0; level < TSR_EXACT_LEVELS; level++)
         r.limits[level] = tsr_exact_limit(tsr_exact_moduli(type, level));
     for (r.l0 = 0; r.l0 < args->k; r.l0 += TSR_EXACT_RANGE) {
         r.depth = tsr_min(TSR_EXACT_RANGE, args->k - r.l0);
         r.allowed = tsr_exact_allowed(type, r.depth);
         r.accumulate = args->accumulate || r.l0 > 0;
+        for (int64_t i = 0; i < tsr_ceil_div(args->m, BLOCK); i++) atomic_init(r.loops + i, 0);
         share(&r, most, prove_lines);
         share(&r, most, make_blocks);
+        if (args->check.counts) judge(&r);
     }
     tsr_gemm_fallbacks *counted = args->fallbacks;
     for (int level = 0; counted && level < TSR_GEMM_LEVELS; level++)
@@ -338,6 +375,7 @@ static tsr_status launch_f32(tsr_device *device, tsr_stream *stream, const tsr_g
                                                          .accuracy = TSR_ACCURACY_IEEE,                                \
                                                          .error_factor = TSR_EXACT_ERROR_FACTOR,                       \
                                                          .error_grows = true,                                          \
+                                                         .checks = true,                                               \
                                                          .multiple = 1,                                                \
                                                          .speed_rank = 0,                                              \
                                                          .workspace_bytes = workspace_bytes,                           \
@@ -349,16 +387,18 @@ EXACT(f64, TSR_F64);
 /* ---- what a GPU wants ------------------------------------------------------------------------ */
 
 /* Of each modulus of the last level, and of what proves levels, a byte an element of both operands, of each modulus a
- * byte an element of C; facts of lines and their parts; levels of blocks, and a bit an element of C. */
+ * byte an element of C; for the check of these TSR_EXACT_TILE lines more of either; facts of lines and their parts;
+ * levels of blocks, and a bit an element of C. */
 static size_t room(tsr_dtype type, int64_t m, int64_t n, int64_t k) {
-    const int64_t planes = tsr_exact_moduli(type, TSR_EXACT_LAST), starts = 16 * 1024; /* of places */
+    const int64_t planes = tsr_exact_moduli(type, TSR_EXACT_LAST), starts = 24 * 1024; /* of places */
     const int64_t rows = tsr_round_up(tsr_min(m, TSR_EXACT_EDGE), TSR_EXACT_TILE);
     const int64_t columns = tsr_round_up(tsr_min(n, TSR_EXACT_EDGE), TSR_EXACT_TILE);
     const int64_t depth = tsr_round_up(tsr_min(k, TSR_EXACT_RANGE), TSR_EXACT_DEPTH);
     const int64_t lines = (rows + columns) * (int64_t)sizeof(tsr_exact_proof) +
                           columns * (depth / TSR_EXACT_PART) * (int64_t)sizeof(tsr_exact_line);
-    return (size_t)((planes + 1) * (rows + columns) * depth + planes * rows * columns + rows * columns / 4 + lines +
-                    starts);
+    const int64_t checksums = planes * TSR_EXACT_TILE * (2 * depth + rows + columns);
+    return (size_t)((planes + 1) * (rows + columns) * depth + planes * rows * columns + checksums + rows * columns / 4 +
+                    lines + starts);
 }
 size_t tsr_exact_room_f32(int64_t m, int64_t n, int64_t k) { return room(TSR_F32, m, n, k); }
 size_t tsr_exact_room_f64(int64_t m, int64_t n, int64_t k) { return room(TSR_F64, m, n, k); }

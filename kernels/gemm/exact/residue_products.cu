@@ -9,6 +9,7 @@
  * Arithmetic intensity: 2·64·64·64 / (64·(64 + 64)) = 64 op/byte.
  * Measured: not, it makes the same bits where no tensor cores of sm_90 are.
  * Reference: Ozaki, Uchino, Imamura, arXiv 2504.08009. */
+#include "kernels/gemm/exact/exact_flips.h"
 #include "kernels/gemm/exact/residue_tiles.h"
 
 namespace {
@@ -20,6 +21,7 @@ constexpr int EACH = SIDE / ACROSS; /* rows and columns of a thread */
 
 struct Operands {
     const int8_t *a, *b;
+    int64_t m, n;
     int64_t rows_a, rows_b, depth;
     int planes;
     tsr_residue_blocks blocks;
@@ -90,26 +92,31 @@ template <typename Epilogue> __global__ void __launch_bounds__(THREADS) products
     for (int64_t work = blockIdx.x; work < o.planes * tiles; work += gridDim.x) {
         const int plane = (int)(work / tiles);
         const int64_t first_row = work % tiles / tiles_n * SIDE, first_col = work % tiles_n * SIDE;
+        if (first_row >= o.m || first_col >= o.n) continue;
         if (!o.blocks.wants((int)(first_row / TSR_EXACT_TILE), (int)(first_col / TSR_EXACT_TILE))) continue;
         int sum[EACH][EACH] = {};
         for (int64_t word = 0; word < o.depth / 4; word += WORDS) {
             __syncthreads();
             load(a, o.a + (plane * o.rows_a + first_row) * o.depth, o.depth, word);
             load(b, o.b + (plane * o.rows_b + first_col) * o.depth, o.depth, word);
+            TSR_FLIP_WORD(TSR_FLIP_TILE_A, &a[row + col % EACH * ACROSS][col]);
+            TSR_FLIP_WORD(TSR_FLIP_TILE_B, &b[row + col % EACH * ACROSS][col]);
             __syncthreads();
             for (int l = 0; l < WORDS; l++)
                 for (int i = 0; i < EACH; i++)
                     for (int j = 0; j < EACH; j++)
                         sum[i][j] = __dp4a(a[row + i * ACROSS][l], b[col + j * ACROSS][l], sum[i][j]);
         }
+        TSR_FLIP_WORD(TSR_FLIP_SUM, &sum[col % EACH][row % EACH]);
         epilogue.put(plane, first_row + row, first_col + col, sum);
     }
 }
 
 template <typename Epilogue>
 tsr_status launch(tsr_stream *stream, const tsr_residue_args *args, const Epilogue &epilogue) {
-    const Operands o = {
-        args->a, args->b, args->rows_a, args->rows_b, args->depth, args->planes, tsr_residue_blocks_of(args)};
+    const Operands o = {args->a,     args->b,      args->m,
+                        args->n,     args->rows_a, args->rows_b,
+                        args->depth, args->planes, tsr_residue_blocks_of(args)};
     int most = 0;
     TSR_TRY(tsr_cuda_attribute(cudaDevAttrMaxGridDimX, &most));
     const int64_t tiles = args->planes * (args->rows_a / SIDE) * (args->rows_b / SIDE);

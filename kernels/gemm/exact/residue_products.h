@@ -32,7 +32,8 @@ typedef struct {
 
 size_t tsr_residue_workspace(int64_t m, int64_t n);
 
-/* c: planes × rows_a × rows_b bytes: the sums modulo each plane's modulus, in [-p/2, p/2]. */
+/* c: planes × rows_a × rows_b bytes: the sums modulo each plane's modulus, in [-p/2, p/2]; anything from row m and
+ * column n on. */
 tsr_status tsr_residue_products(tsr_device *device, tsr_stream *stream, const tsr_residue_args *args, int8_t *c);
 
 /* Of the one plane of magnitudes (0 … 127): raises needed[block] (as `blocks` is laid out) to the level that any of its

@@ -1,0 +1,80 @@
+"""exact checks its own products (docs/exact.md): what goes wrong in one once is made again, what does so twice ends the
+run with exit code 3. The program of this test flips bits in them."""
+import json
+import random
+
+from lib import fails, main, np, read, run, write
+
+M, N, K = 150, 130, 200
+BLOCK, STEP = 128, 128  # of the CPU's integers
+
+
+def flip(place, row, col, bit, **settings):
+    """A bit of an integer of A or B, or of a sum, in a block's memory."""
+    bits = 128 if place == "C" else 64
+    settings = {"TSR_FLIP_" + name: str(value) for name, value in settings.items()}
+    return {"TSR_FLIP_PLACE": place, "TSR_FLIP_BIT": str((row * STEP + col) * bits + bit), **settings}
+
+
+def record():
+    with open("run.json") as f:
+        return json.load(f)
+
+
+def make(dtype, k=K):
+    numbers = np.random.default_rng(7)
+    write("a.h5", numbers.standard_normal((M, k)).astype(dtype))
+    write("b.h5", numbers.standard_normal((k, N)).astype(dtype))
+
+
+COMMAND = ["multiply", "a.h5", "b.h5", "-o", "c.h5", "--force", "--device", "cpu", "--kernel", "exact", "--log",
+           "run.json"]
+
+
+def multiply(*options, ranks=0, wrong=None):
+    run(*COMMAND, *options, ranks=ranks, environment=wrong)
+    return read("c.h5").tobytes()
+
+
+def test_right():
+    for dtype in ("f4", "f8"):
+        make(dtype)
+        multiply()
+        said = record()
+        assert said["product_check"] == f"PASSED: {M} rows of products add up exactly", said["product_check"]
+        assert said["ranks"][0]["rows_checked"] == M and said["ranks"][0]["repaired"] == 0, said["ranks"]
+        multiply("--check", "off")
+        assert record()["product_check"] == "not run", record()["product_check"]
+        multiply("--check", "files")
+        said = record()
+        assert said["check"].startswith("PASSED") and "of their bound" in said["product_check"], said
+
+
+def test_wrong_once():
+    """Bits of every place, on any rank, in any block: without the check C is another, with it C is right."""
+    numbers = random.Random(3)
+    for dtype, of_sums in (("f4", 48), ("f8", 98)):
+        make(dtype)
+        right = multiply()
+        for place in "ABC" * 3:
+            bit = of_sums if place == "C" else numbers.randrange(24, 60)
+            wrong = flip(place, numbers.randrange(2), numbers.randrange(2), bit, FIRST=numbers.randrange(4))
+            assert multiply("--check", "off", wrong=wrong) != right, wrong
+            assert multiply(wrong=wrong) == right, (wrong, record()["product_check"])
+            assert record()["ranks"][0]["repaired"] == 1 and "made again" in record()["product_check"], record()
+    make("f8", 16384 + 64)  # two ranges, on a rank each
+    right = multiply("--reproducible")
+    for rank in (0, 1):
+        wrong = flip("C", 1, 1, 98, RANK=rank)
+        made = multiply("--reproducible", "--grid", "1x1x2", ranks=2, wrong=wrong)
+        assert made == right and sum(r["repaired"] for r in record()["ranks"]) == 1, record()["product_check"]
+
+
+def test_wrong_twice():
+    make("f8")
+    for place in "ABC":
+        fails(*COMMAND, code=3, environment=flip(place, 0, 1, 50, COUNT=1000),
+              says=["made a wrong product twice", "rows of C, from (0, 0) on, do not add up; C is not published"])
+
+
+main(globals())

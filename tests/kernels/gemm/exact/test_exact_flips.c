@@ -1,0 +1,253 @@
+/* The check of `exact` (kernels/gemm/exact) on one device, TSR_TEST_DEVICE: right products pass, and every bit that is
+ * flipped in one and changes C is found. This test is linked with the kernel as built with TSR_TEST_FLIPS.
+ * Usage: test_exact_flips [FLIPS [CLEAN]]   so many of each place, and so many right products; exit code 77: there is
+ * no such device. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/gemm/exact/exact.h"
+#include "kernels/gemm/exact/exact_flips.h"
+#include "kernels/gemm/exact/residue_products.h"
+#include "tests/check.h"
+
+static const tsr_device_ops *ops;
+static tsr_device *device;
+static tsr_stream *stream;
+static bool tells; /* what was found */
+
+/* ---- what is flipped ------------------------------------------------------------------------- */
+
+static const char *const names[TSR_FLIP_PLACES] = {"A", "B", "C", "a tile of A", "a tile of B", "a sum"};
+
+static struct {
+    tsr_flip_place place;
+    atomic_long left;       /* calls of that place until the one that flips; below 0: none does */
+    atomic_long calls;      /* of that place */
+    uint64_t bit;           /* which one, modulo those there are */
+    int64_t m, n, k;        /* of the product */
+    atomic_bool multiplies; /* planes are being multiplied: sums and tiles are those of C */
+} flips;
+
+static uint64_t random_state = 1;
+static uint64_t draw(void) {
+    random_state += 0x9e3779b97f4a7c15u;
+    uint64_t z = random_state;
+    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
+    return z ^ z >> 31;
+}
+static int64_t draw_up_to(int64_t most) { return 1 + (int64_t)(draw() % (uint64_t)most); }
+
+/* A bit of those that belong to an element, by flips.bit. Memory of A, B and C: matrices one below the other, blocks of
+ * integers on the CPU, and planes of bytes on a device. */
+static uint64_t bit_of(tsr_flip_place place, bool on_cpu, size_t bytes) {
+    uint64_t bit = flips.bit;
+    if (place >= TSR_FLIP_TILE_A) return bit % (8 * bytes);
+    const int64_t lines_a = tsr_round_up(flips.m, TSR_EXACT_TILE), lines_b = tsr_round_up(flips.n, TSR_EXACT_TILE);
+    const int64_t depth = on_cpu ? TSR_EXACT_BLOCK : tsr_round_up(flips.k, 128);
+    const int64_t lines = on_cpu ? TSR_EXACT_BLOCK : place == TSR_FLIP_B ? lines_b : lines_a;
+    const int64_t width = on_cpu ? TSR_EXACT_BLOCK : place == TSR_FLIP_C ? lines_b : depth;
+    const int64_t used_lines = tsr_min(lines, place == TSR_FLIP_B ? flips.n : flips.m);
+    const int64_t used = tsr_min(width, place == TSR_FLIP_C ? flips.n : flips.k);
+    const size_t element = on_cpu ? bytes / (size_t)(lines * width) : 1,
+                 matrices = bytes / element / (size_t)(lines * width);
+    const uint64_t in_element = bit % (8 * element), line = (bit /= 8 * element) % (uint64_t)used_lines;
+    const uint64_t at = (bit /= (uint64_t)used_lines) % (uint64_t)used, matrix = bit / (uint64_t)used % matrices;
+    return ((matrix * (uint64_t)lines + line) * (uint64_t)width + at) * 8 * element + in_element;
+}
+
+void tsr_test_flip(tsr_flip_place place, tsr_stream *on, void *memory, size_t bytes) {
+    if (place == TSR_FLIP_C) atomic_store(&flips.multiplies, false);
+    const bool counts = place < TSR_FLIP_TILE_A || atomic_load(&flips.multiplies);
+    if (place == TSR_FLIP_B) atomic_store(&flips.multiplies, true);
+    if (place != flips.place || !counts) return;
+    atomic_fetch_add(&flips.calls, 1);
+    if (atomic_fetch_sub(&flips.left, 1) != 0) return;
+    const uint64_t bit = bit_of(place, !on && place < TSR_FLIP_TILE_A, bytes);
+    unsigned char *at = (unsigned char *)memory + bit / 8, byte;
+    if (!on) {
+        *at ^= (unsigned char)(1u << bit % 8);
+        return;
+    }
+    CHECK_OK(ops->download(device, &byte, at, 1, on));
+    CHECK_OK(ops->stream_wait(device, on));
+    byte ^= (unsigned char)(1u << bit % 8);
+    CHECK_OK(ops->upload(device, at, &byte, 1, on));
+    CHECK_OK(ops->stream_wait(device, on));
+}
+
+/* ---- a product ------------------------------------------------------------------------------- */
+
+typedef struct {
+    const tsr_gemm_kernel *kernel;
+    tsr_gemm_args args; /* on the device */
+    size_t bytes;       /* of C */
+    tsr_check_counts *counts;
+    void *made; /* C, on the host */
+} product;
+
+static double element(int how) {
+    const double x = (double)(int64_t)draw() * 0x1p-63;
+    if (how == 0) return x;
+    if (how == 1) return (double)(draw() % 19) - 9;
+    return draw() % 8 == 0 ? x * ldexp(1, (int)(draw() % 30)) : 0; /* wide, and sparse */
+}
+
+static void *filled(tsr_dtype type, int64_t elements, int how) {
+    const size_t bytes = (size_t)elements * tsr_dtype_bytes(type);
+    void *host = malloc(bytes), *at;
+    CHECK(host != NULL, "no memory");
+    for (int64_t i = 0; i < elements; i++)
+        if (type == TSR_F64) ((double *)host)[i] = element(how);
+        else ((float *)host)[i] = (float)element(how);
+    CHECK_OK(ops->allocate(device, bytes, &at));
+    CHECK_OK(ops->upload(device, at, host, bytes, stream));
+    CHECK_OK(ops->stream_wait(device, stream));
+    free(host);
+    return at;
+}
+
+static product open_product(const tsr_gemm_kernel *kernel, int64_t m, int64_t n, int64_t k) {
+    product p = {.kernel = kernel, .bytes = (size_t)(m * n) * tsr_dtype_bytes(kernel->type)};
+    const int how = (int)(draw() % 3);
+    p.args = (tsr_gemm_args){.m = m, .n = n, .k = k, .lda = k, .ldb = n, .ldc = n};
+    p.args.a = filled(kernel->type, m * k, how);
+    p.args.b = filled(kernel->type, k * n, how);
+    p.args.c = filled(kernel->type, m * n, 0);
+    CHECK_OK(ops->allocate(device, kernel->workspace_bytes(m, n, k), &p.args.workspace));
+    CHECK_OK(ops->allocate(device, sizeof *p.counts, (void **)&p.counts));
+    p.args.check = (tsr_gemm_check){p.counts, 40, 50};
+    p.made = malloc(p.bytes);
+    CHECK(p.made != NULL, "no memory");
+    return p;
+}
+static void close_product(product *p) {
+    ops->release(device, (void *)p->args.a);
+    ops->release(device, (void *)p->args.b);
+    ops->release(device, p->args.c);
+    ops->release(device, p->args.workspace);
+    ops->release(device, p->counts);
+    free(p->made);
+}
+
+static tsr_check_counts make(product *p) {
+    tsr_check_counts counts;
+    CHECK_OK(ops->fill_bytes(device, p->counts, 0, sizeof counts, stream));
+    CHECK_OK(tsr_gemm_launch(p->kernel, device, stream, &p->args));
+    CHECK_OK(ops->download(device, &counts, p->counts, sizeof counts, stream));
+    CHECK_OK(ops->download(device, p->made, p->args.c, p->bytes, stream));
+    CHECK_OK(ops->stream_wait(device, stream));
+    return counts;
+}
+
+static tsr_check_counts make_right(product *p) {
+    atomic_store(&flips.left, -1);
+    const tsr_check_counts counts = make(p);
+    const int64_t ranges = tsr_ceil_div(p->args.k, TSR_EXACT_RANGE);
+    CHECK(counts.doubtful == 0 && counts.wrong == 0, "%s, %lld x %lld x %lld: %llu rows of a right product are doubted",
+          tsr_dtype_name(p->kernel->type), (long long)p->args.m, (long long)p->args.n, (long long)p->args.k,
+          (unsigned long long)counts.doubtful);
+    CHECK((int64_t)(counts.judged + counts.unjudged) == ranges * p->args.m, "%llu and %llu of %lld rows",
+          (unsigned long long)counts.judged, (unsigned long long)counts.unjudged, (long long)p->args.m);
+    return counts;
+}
+
+/* ---- tests ----------------------------------------------------------------------------------- */
+
+static const tsr_gemm_kernel *find(tsr_dtype type) {
+    const tsr_gemm_kernel *kernel;
+    tsr_device_facts facts;
+    CHECK_OK(ops->facts(device, &facts));
+    CHECK_OK(tsr_gemm_find("exact", &facts, type, type, &kernel));
+    return kernel;
+}
+static const tsr_gemm_kernel *any_kernel(void) { return find(draw() % 2 ? TSR_F64 : TSR_F32); }
+
+/* Shapes around those of blocks, tiles and parts. */
+static product any_product(void) {
+    static const int64_t most[] = {20, 130, 140};
+    return open_product(any_kernel(), draw_up_to(most[draw() % 3]), draw_up_to(most[draw() % 3]),
+                        draw_up_to(most[draw() % 3]));
+}
+
+static void test_clean(int products) {
+    uint64_t judged = 0;
+    for (int i = 0; i < products; i++) {
+        product p = any_product();
+        judged += make_right(&p).judged;
+        close_product(&p);
+    }
+    CHECK(judged > 0, "no row was judged");
+    if (tells) printf("%d right products: %" PRIu64 " rows judged, none doubted\n", products, judged);
+}
+
+/* More than one range, several blocks each way, and rows that the loop makes. */
+static void test_large(void) {
+    product p = open_product(find(TSR_F32), 3, 5, TSR_EXACT_RANGE + 3);
+    make_right(&p);
+    close_product(&p);
+    p = open_product(find(TSR_F64), 270, 260, 5);
+    double nan = NAN;
+    CHECK_OK(ops->upload(device, (double *)p.args.a + 129 * 5, &nan, sizeof nan, stream));
+    const tsr_check_counts counts = make_right(&p);
+    CHECK(counts.judged == 142 && counts.unjudged == 128, "%llu judged, %llu not", (unsigned long long)counts.judged,
+          (unsigned long long)counts.unjudged);
+    close_product(&p);
+}
+
+/* One flip at this place: whether it changed C. It was found then. */
+static bool harms(tsr_flip_place place, long *called) {
+    product p = any_product();
+    flips.place = place;
+    flips.bit = draw();
+    flips.m = p.args.m;
+    flips.n = p.args.n;
+    flips.k = p.args.k;
+    atomic_store(&flips.calls, 0);
+    make_right(&p);
+    *called += atomic_load(&flips.calls);
+    void *right = malloc(p.bytes);
+    CHECK(right != NULL, "no memory");
+    memcpy(right, p.made, p.bytes);
+    if (flips.calls > 0) atomic_store(&flips.left, (long)(draw() % (uint64_t)flips.calls));
+    const tsr_check_counts counts = make(&p);
+    const bool harmed = memcmp(right, p.made, p.bytes) != 0;
+    CHECK(!harmed || (counts.doubtful > 0 && counts.wrong == counts.doubtful && counts.place[0].row == 40 &&
+                      counts.place[0].col == 50),
+          "a bit flipped in %s changed C (%s, %lld x %lld x %lld), and was not found", names[place],
+          tsr_dtype_name(p.kernel->type), (long long)p.args.m, (long long)p.args.n, (long long)p.args.k);
+    free(right);
+    close_product(&p);
+    return harmed;
+}
+
+static void test_flips(int count) {
+    for (int place = 0; place < TSR_FLIP_PLACES; place++) {
+        int harmful = 0;
+        long called = 0;
+        for (int i = 0; i < count; i++) harmful += harms((tsr_flip_place)place, &called);
+        if (called == 0 && place >= TSR_FLIP_TILE_A) continue; /* this device has no such place */
+        CHECK(called > 0 && harmful > 0, "%s: %ld calls, %d of %d flips changed C", names[place], called, harmful,
+              count);
+        if (tells) printf("%s: %d of %d flips changed C, and were found\n", names[place], harmful, count);
+    }
+}
+
+int main(int argc, char **argv) {
+    const int flipped = argc > 1 ? atoi(argv[1]) : TSR_TEST_COUNT, clean = argc > 2 ? atoi(argv[2]) : TSR_TEST_COUNT;
+    tells = argc > 1;
+    CHECK_OK(tsr_device_find(TSR_TEST_DEVICE, &ops));
+    if (ops->open(0, &device) != TSR_OK) return 77;
+    CHECK_OK(ops->use(device));
+    CHECK_OK(ops->stream_create(device, &stream));
+    atomic_store(&flips.left, -1);
+    test_clean(clean);
+    test_large();
+    test_flips(flipped);
+    ops->stream_destroy(device, stream);
+    ops->close(device);
+    return 0;
+}
