@@ -108,7 +108,7 @@ static const tsr_option options[] = {
 
 static tsr_status check_options(void *to) {
     tsr_bench_multiply_options *o = to;
-    if (o->engine.reproducible) TSR_TRY(tsr_reproducible_take(&o->engine.kernel));
+    if (o->engine.reproducible) o->engine.kernel = tsr_reproducible_kernel(o->engine.kernel);
     if (o->json && o->trace && strcmp(o->json, "-") == 0 && strcmp(o->trace, "-") == 0)
         return tsr_fail(TSR_ERR_USAGE, "--json - and --trace -: only one of them can go to standard output; "
                                        "name a file for the other");
@@ -154,7 +154,7 @@ static tsr_status make_problem(tsr_bench_multiply_run *b) {
     TSR_TRY(tsr_problem_make(first, second, NULL, tsr_real(1), tsr_real(0), &b->job.problem));
     b->job.problem.c_path = path;
     if (o->gram) TSR_TRY(tsr_problem_take_gram(&b->job.problem, TSR_TRIANGLE_FULL));
-    if (o->engine.reproducible) tsr_reproducible_cut(&b->job.problem);
+    if (o->engine.reproducible) tsr_reproducible_cut(&b->job.problem, o->engine.kernel);
     return TSR_OK;
 }
 

@@ -135,7 +135,7 @@ static tsr_status make_problem(const plan_options *o, tsr_problem *problem) {
     TSR_TRY(tsr_problem_make(a, b, NULL, tsr_real(1), tsr_real(0), problem));
     problem->input = o->reproducible ? problem->type : tsr_dtype_part(o->type);
     problem->c_on_disk = o->on_disk;
-    if (o->reproducible) tsr_reproducible_cut(problem);
+    if (o->reproducible) tsr_reproducible_cut(problem, TSR_REPRODUCIBLE_KERNEL);
     return TSR_OK;
 }
 

@@ -72,7 +72,7 @@ void tsr_run_describe_engine(const tsr_run *run, tsr_run_record *record) {
     snprintf(record->type, sizeof record->type, "%s", tsr_dtype_name(x->type));
     snprintf(record->transport, sizeof record->transport, "%s", run->transport_ops->name);
     snprintf(record->schedule, sizeof record->schedule, "%s", run->plan.schedule->name);
-    if (run->engine.reproducible) tsr_reproducible_text(record->reproducible, sizeof record->reproducible);
+    if (run->engine.reproducible) tsr_reproducible_text(run->kernel, record->reproducible, sizeof record->reproducible);
     describe_prediction(run, record);
     find_versions(run, record->versions, sizeof record->versions);
 }

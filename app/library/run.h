@@ -64,7 +64,7 @@ typedef struct {
     const tsr_schedule_ops *schedule; /* NULL: auto */
     bool check;                       /* products on the device (kernels/check) */
     bool healthy;                     /* a GPU whose own readings speak against it is an error, else a warning */
-    bool reproducible;                /* the kernel is TSR_REPRODUCIBLE_KERNEL, and the plan keeps to its blocks */
+    bool reproducible;                /* the kernel's sums are, and the plan keeps to its blocks and ranges */
 } tsr_run_engine;
 
 /* Bytes, or where these are 0 a share of what is free. */

@@ -109,7 +109,8 @@ typedef struct tsr_run {
     int shared;  /* ranks on this rank's device */
     int threads; /* that multiply: BLAS's on a CPU */
     const tsr_gemm_kernel *kernel;
-    tsr_gemm_request request; /* what this rank chose a kernel for */
+    tsr_gemm_kernel reproducible; /* what `kernel` is with --reproducible, unless that is `exact` */
+    tsr_gemm_request request;     /* what this rank chose a kernel for */
     const tsr_transport_ops *transport_ops;
     tsr_problem problem;
     tsr_plan plan;

@@ -184,7 +184,7 @@ typedef struct {
     int healthy;  /* a GPU that reports errors of its memory or is throttled: a failure, where it else is a warning */
 
     /* C has the same bytes on any number of ranks, with any grid, panel and memory, on GPUs and the CPU: by the kernel
-     * "exact". Of files, `digest` is on. */
+     * "exact". With another `kernel` by that one, on devices of one kind, where it can. Of files, `digest` is on. */
     int reproducible;
 
     /* C0 in memory, in place of `add`; NULL: none. It stays as it is, and has no element in common with C. */

@@ -22,6 +22,9 @@
 extern "C" {
 #endif
 
+/* Of k that is one sum where sums are reproducible (tsr_gemm_reproducible). */
+#define TSR_GEMM_RANGE 16384
+
 #define TSR_GEMM_LEVELS 4 /* of `exact` (exact/exact_rules.h): so many moduli, or 1 or 2 more; the loop */
 
 /* Products that a kernel's `fallback` made, and how `exact` made its own, as the device counts them. */
@@ -127,6 +130,10 @@ typedef struct tsr_gemm_kernel {
     /* NULL: it has no tiles to tell of */
     tsr_status (*shape)(tsr_device *device, int64_t m, int64_t n, int64_t k, tsr_gemm_shape *shape);
     tsr_status (*launch)(tsr_device *device, tsr_stream *stream, const tsr_gemm_args *args);
+    /* The same, but an element's sum, which is made and rounded before C is added, depends on its row of A and its
+     * column of B alone: not on m and n, nor on its place. NULL: the kernel has no such way */
+    tsr_status (*launch_reproducible)(tsr_device *device, tsr_stream *stream, const tsr_gemm_args *args);
+    int64_t range; /* of tsr_gemm_reproducible: launches are cut here along k, each sum added to C; 0: they are not */
     tsr_status (*prepare)(int threads); /* CPU: starts that many threads for it, before a run; NULL: it needs none */
 } tsr_gemm_kernel;
 
@@ -183,6 +190,10 @@ const char *tsr_gemm_explain(const tsr_gemm_kernel *kernel, int64_t batch, int64
 /* kernel_choice.c: why tsr_gemm_choose takes `kernel` for this request. `text` as above. */
 const char *tsr_gemm_explain_choice(const char *name, const tsr_device_facts *facts, const tsr_gemm_request *request,
                                     const tsr_gemm_kernel *kernel, char *text);
+/* kernel_choice.c: makes *own of `kernel`, whose elements of C depend on their row of A, their column of B and C alone,
+ * however a caller cuts C, and k at multiples of TSR_GEMM_RANGE. k alone chooses substitutes; there are no fallbacks,
+ * and batches are launches each. TSR_ERR_USAGE names the kernels of this device, input and type that can. */
+tsr_status tsr_gemm_reproducible(const tsr_gemm_kernel *kernel, tsr_gemm_kernel *own);
 /* launch.c: checks args against the contract (ld, strides, NULLs, multiple) and launches the kernel that serves the
  * shape; every caller uses it. */
 tsr_status tsr_gemm_launch(const tsr_gemm_kernel *kernel, tsr_device *device, tsr_stream *stream,

@@ -121,8 +121,12 @@ tsr_status tsr_gemm_choose(const char *name, const tsr_device_facts *facts, cons
 /* Products of more than this edge³ multiply-adds fill a device by themselves. */
 #define BATCHED_EDGE 640
 
+/* Rows and columns for which no kernel gives way because a product is small, or large. */
+#define MANY (1 << 20)
+
 static tsr_gemm_substitute substitute_of(const tsr_gemm_kernel *kernel, int64_t m, int64_t n, int64_t k) {
-    return kernel->substitute ? kernel->substitute(m, n, k) : (tsr_gemm_substitute){.kernel = NULL};
+    if (!kernel->substitute) return (tsr_gemm_substitute){.kernel = NULL};
+    return kernel->range > 0 ? kernel->substitute(MANY, MANY, k) : kernel->substitute(m, n, k);
 }
 
 const tsr_gemm_kernel *tsr_gemm_serving(const tsr_gemm_kernel *kernel, int64_t m, int64_t n, int64_t k) {
@@ -175,4 +179,37 @@ const char *tsr_gemm_explain_choice(const char *name, const tsr_device_facts *fa
                  kernel->name, speed / 1e12, request->m, request->n, request->k);
     /* NOLINTEND(clang-analyzer-core.NullDereference) */
     return text;
+}
+
+/* ---- reproducible sums ----------------------------------------------------------------------- */
+
+/* Those of the same device, input and type that have them. */
+static void list_reproducible(const tsr_gemm_kernel *like, char *names, size_t chars) {
+    int count;
+    size_t used = 0;
+    const tsr_gemm_kernel *const *kernels = tsr_gemm_kernels(&count);
+    names[0] = '\0';
+    for (int i = 0; i < count && used < chars; i++) {
+        const tsr_gemm_kernel *one = kernels[i];
+        if (one->device != like->device || one->input != like->input || one->type != like->type ||
+            !one->launch_reproducible)
+            continue;
+        used += (size_t)snprintf(names + used, chars - used, ", %s", one->name);
+    }
+}
+
+tsr_status tsr_gemm_reproducible(const tsr_gemm_kernel *kernel, tsr_gemm_kernel *own) {
+    char names[TSR_GEMM_TEXT];
+    list_reproducible(kernel, names, sizeof names);
+    if (!kernel->launch_reproducible)
+        return tsr_fail(TSR_ERR_USAGE,
+                        "--reproducible: how kernel '%s' adds up depends on more than an element's row, column and k: "
+                        "for %s on device '%s' there are exact%s",
+                        kernel->name, tsr_dtype_name(kernel->input), tsr_device_kind_name(kernel->device), names);
+    *own = *kernel;
+    own->launch = kernel->launch_reproducible;
+    own->range = TSR_GEMM_RANGE;
+    own->fallback = own->batched = NULL;
+    own->predicated = false;
+    return TSR_OK;
 }

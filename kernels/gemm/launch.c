@@ -3,6 +3,9 @@
 
 #include "kernels/gemm/gemm.h"
 
+/* Rows and columns that every kernel counts, whatever else is long. */
+#define MOST_EXTENT (1 << 30)
+
 /* One operand: rows × cols at `data`, ld elements from row to row. */
 static tsr_status check_operand(const tsr_gemm_kernel *kernel, char operand, const void *data, int64_t rows,
                                 int64_t cols, int64_t ld) {
@@ -59,6 +62,20 @@ static tsr_status launch_each(const tsr_gemm_kernel *serving, tsr_device *device
     return TSR_OK;
 }
 
+/* Of a kernel with a range: one launch for each range of k, each added to C. */
+static tsr_status launch_ranges(const tsr_gemm_kernel *kernel, tsr_device *device, tsr_stream *stream,
+                                const tsr_gemm_args *args) {
+    for (int64_t l = 0; l < args->k; l += kernel->range) {
+        tsr_gemm_args range = *args;
+        range.k = tsr_min(kernel->range, args->k - l);
+        range.a = moved(args->a, 1, l, kernel->input);
+        range.b = moved(args->b, l, args->ldb, kernel->input);
+        range.accumulate = args->accumulate || l > 0;
+        TSR_TRY(tsr_gemm_launch(kernel, device, stream, &range));
+    }
+    return TSR_OK;
+}
+
 tsr_status tsr_gemm_launch(const tsr_gemm_kernel *kernel, tsr_device *device, tsr_stream *stream,
                            const tsr_gemm_args *args) {
     int64_t m = args->m;
@@ -83,6 +100,12 @@ tsr_status tsr_gemm_launch(const tsr_gemm_kernel *kernel, tsr_device *device, ts
     if (kernel->workspace_bytes && kernel->workspace_bytes(m, n, k) > 0 && !args->workspace)
         return tsr_fail(TSR_ERR_MEMORY, "kernel '%s' needs a workspace of %zu bytes and got none: pass it",
                         kernel->name, kernel->workspace_bytes(m, n, k));
+    if (kernel->range > 0 && (m > MOST_EXTENT || n > MOST_EXTENT))
+        return tsr_fail(TSR_ERR_LIMIT,
+                        "kernel '%s': its sums are reproducible up to 2^30 rows and columns, and m, n are %" PRId64
+                        ", %" PRId64 ": make fewer at once",
+                        kernel->name, m, n);
+    if (kernel->range > 0 && k > kernel->range) return launch_ranges(kernel, device, stream, args);
     const tsr_gemm_kernel *serving = tsr_gemm_serving(kernel, m, n, k);
     /* A substitute that is only quicker gives way where it obeys no predicate. */
     if (args->predicate && !serving->predicated && kernel->predicated && !kernel->substitute(m, n, k).unable)
@@ -105,6 +128,9 @@ tsr_status tsr_gemm_shape_of(const tsr_gemm_kernel *kernel, tsr_device *device, 
     return TSR_OK;
 }
 
+/* Each range but the first is an addition more. */
 double tsr_gemm_error_bound(const tsr_gemm_kernel *kernel, int64_t k) {
-    return tsr_dtype_roundoff(kernel->type) * kernel->error_factor * (kernel->error_grows ? (double)k : 1.0);
+    const double own = kernel->error_factor * (kernel->error_grows ? (double)k : 1.0);
+    const int64_t added = kernel->range > 0 ? tsr_max(0, k - 1) / kernel->range : 0;
+    return tsr_dtype_roundoff(kernel->type) * (own + (double)added);
 }

@@ -45,6 +45,14 @@ static void print_kept(const tsr_plan *plan, FILE *to) {
             tsr_plan_grows(plan) ? "in growing squares" : "row by row");
 }
 
+static void print_blocks(const tsr_extents *blocks, FILE *to) {
+    if (blocks->k == 0) return;
+    fprintf(to, "reproducible   C is cut ");
+    if (blocks->m == 1 && blocks->n == 1) fprintf(to, "anywhere");
+    else fprintf(to, "at multiples of %lld rows and %lld columns", (long long)blocks->m, (long long)blocks->n);
+    fprintf(to, ", k at multiples of %lld: ranks, grid, panels and memory change no bit\n", (long long)blocks->k);
+}
+
 static void print_gram(const tsr_plan *plan, FILE *to) {
     const tsr_problem *x = &plan->problem;
     const long long reads = (long long)tsr_plan_reads(plan, TSR_OPERAND_A);
@@ -79,12 +87,7 @@ void tsr_plan_print_choices(const tsr_plan *plan, FILE *to) {
     if (x->input != x->type) fprintf(to, " from %s", tsr_dtype_name(x->input));
     fprintf(to, "\n");
     print_gram(plan, to);
-    if (x->blocks.k > 0)
-        fprintf(
-            to,
-            "reproducible   C is cut at multiples of %lld rows and %lld columns, k at multiples of %lld: ranks, grid, "
-            "panels and memory change no bit\n",
-            (long long)x->blocks.m, (long long)x->blocks.n, (long long)x->blocks.k);
+    print_blocks(&x->blocks, to);
     if (tsr_plan_chains(plan))
         fprintf(to,
                 "split k        products of at most %lld ranges stay apart on a rank; sums go from rank to rank in the "

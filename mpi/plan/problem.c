@@ -163,7 +163,7 @@ static int64_t common_unit(int64_t unit, int64_t block, int64_t length) {
 
 void tsr_problem_fix_blocks(tsr_problem *problem, int64_t block, int64_t range) {
     const tsr_extents reals = tsr_problem_reals(problem);
-    problem->blocks = (tsr_extents){block / reals.m, block / reals.n, range / reals.k};
+    problem->blocks = (tsr_extents){tsr_max(1, block / reals.m), tsr_max(1, block / reals.n), range / reals.k};
     problem->unit_m = common_unit(problem->unit_m, problem->blocks.m, problem->m);
     problem->unit_n = common_unit(problem->unit_n, problem->blocks.n, problem->n);
 }

@@ -121,7 +121,8 @@ tsr_status tsr_problem_make(tsr_operand a, tsr_operand b, const tsr_operand *c0,
 /* The problem is one of a Gram matrix from here on. A and B are the same real matrix, one of them transposed, there is
  * no C0, and the units of both sides are set: they become one. TSR_ERR_UNSUPPORTED where this is not so. */
 tsr_status tsr_problem_take_gram(tsr_problem *problem, tsr_triangle triangle);
-/* Launches are cut at multiples of `block` reals along m and n and of `range` reals along k, both even, from here on.
+/* Launches are cut at multiples of `block` reals along m and n and of `range` reals along k from here on. The range is
+ * even, and so is the block, unless it is 1: then C is cut anywhere.
  * Units are set before, a Gram matrix is one, and a stack comes later. */
 void tsr_problem_fix_blocks(tsr_problem *problem, int64_t block, int64_t range);
 /* Whether a launch that makes the sums of this part of C over k from `from` to before `to` keeps to problem.blocks. */

@@ -272,7 +272,7 @@ static tsr_status take_engine(const tessera_multiply_options *o, tsr_run_options
     TSR_TRY(tsr_accuracy_parse(or_else(o->accuracy, "ieee"), &engine->accuracy));
     engine->reproducible = o->reproducible;
     if (o->reproducible) {
-        TSR_TRY(tsr_reproducible_take(&engine->kernel));
+        engine->kernel = tsr_reproducible_kernel(engine->kernel);
         engine->accuracy = TSR_ACCURACY_IEEE;
     }
     TSR_TRY(tsr_schedule_find(or_else(o->schedule, "auto"), &engine->schedule));

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "app/library/planning/reproducible.h"
 #include "app/library/run_state.h"
 #include "kernels/device/host_memory.h"
 #include "mpi/ranks/rank_device.h"
@@ -48,6 +49,7 @@ static tsr_status choose_kernel(tsr_run *run, tsr_status status) {
     TSR_TRY(TSR_MPI(MPI_Bcast(&choice, sizeof choice, MPI_BYTE, slowest.rank, comm)));
     run->problem.input = choice.input;
     status = tsr_gemm_find(choice.name, &run->facts, choice.input, x->type, &run->kernel);
+    if (status == TSR_OK && run->engine.reproducible) status = tsr_reproducible_take(&run->kernel, &run->reproducible);
     if (status == TSR_OK && run->kernel->prepare) status = run->kernel->prepare(run->threads);
     return tsr_agree(comm, status);
 }

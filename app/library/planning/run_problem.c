@@ -276,7 +276,7 @@ static tsr_status make_problem(tsr_run *run, const tsr_run_product *product, con
     run->problem.unit_n = tsr_max(1, run->spec.chunk_cols);
     const bool stack = is_stack(run, target);
     TSR_TRY(find_gram(run, product, stack));
-    if (run->engine.reproducible) tsr_reproducible_cut(&run->problem);
+    if (run->engine.reproducible) tsr_reproducible_cut(&run->problem, run->engine.kernel);
     if (!stack) return TSR_OK;
     run->problem.operand[TSR_OPERAND_A].common = run->from.a.matrices == 1;
     run->problem.operand[TSR_OPERAND_B].common = run->from.b.matrices == 1;

@@ -274,7 +274,7 @@ tsr_status map_rows(tsr_device *device, tsr_stream *stream, const void *data, in
 
 /* Divides the tiles among blocks. Where tiles are many, edges of at most half a tile, which take their warps a fraction
  * of the time, are no part of the rounds. */
-void plan(Work *w, int64_t panels, int64_t blocks) {
+void plan(hopper::Cut cut, Work *w, int64_t panels, int64_t blocks) {
     const int64_t tiles = (int64_t)w->tiles_m * w->tiles_n;
     w->thin_m = 0;
     if (tiles >= 4 * tsr_max(blocks, Dmma::CUT.full)) {
@@ -285,11 +285,11 @@ void plan(Work *w, int64_t panels, int64_t blocks) {
         if (w->n % N > 0 && w->n % N <= N / 2) w->tiles_n--;
     }
     w->thin = (int)(tiles - (int64_t)w->tiles_m * w->tiles_n);
-    w->plan = hopper::tile_plan(Dmma::CUT, tiles, panels, blocks, w->thin);
+    w->plan = hopper::tile_plan(cut, tiles, panels, blocks, w->thin);
     w->thin_first = w->plan.rounds - w->thin;
 }
 
-tsr_status launch(tsr_device *device, tsr_stream *stream, const tsr_gemm_args *args) {
+tsr_status launch_cut(tsr_device *device, tsr_stream *stream, const tsr_gemm_args *args, hopper::Cut cut) {
     const int64_t m = args->m;
     const int64_t n = args->n;
     const int64_t k = args->k;
@@ -302,8 +302,15 @@ tsr_status launch(tsr_device *device, tsr_stream *stream, const tsr_gemm_args *a
     TSR_TRY(tsr_cuda_attribute(cudaDevAttrMultiProcessorCount, &multiprocessors));
     hopper::take_product(&w, args, M, N);
     w.wide = (uintptr_t)args->c % 16 == 0 && args->ldc % 2 == 0;
-    plan(&w, tsr_ceil_div(k, K), multiprocessors);
+    plan(cut, &w, tsr_ceil_div(k, K), multiprocessors);
     return hopper::launch<Dmma>(stream, &w, args->workspace);
+}
+
+tsr_status launch(tsr_device *device, tsr_stream *stream, const tsr_gemm_args *args) {
+    return launch_cut(device, stream, args, Dmma::CUT);
+}
+tsr_status launch_reproducible(tsr_device *device, tsr_stream *stream, const tsr_gemm_args *args) {
+    return launch_cut(device, stream, args, hopper::whole(Dmma::CUT));
 }
 
 tsr_gemm_substitute substitute(int64_t m, int64_t n, int64_t k) {
@@ -326,4 +333,5 @@ const tsr_gemm_kernel tsr_gemm_dmma_f64 = hopper::kernel(TSR_F64, TSR_F64,
                                                           .batched = &tsr_gemm_batched_f64,
                                                           .workspace_bytes = workspace_bytes,
                                                           .shape = hopper::shape<Dmma>,
-                                                          .launch = launch});
+                                                          .launch = launch,
+                                                          .launch_reproducible = launch_reproducible});

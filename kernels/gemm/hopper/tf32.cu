@@ -274,14 +274,12 @@ tsr_status map_of(tsr_device *device, tsr_stream *stream, const void *x, int64_t
                           map);
 }
 
-/* All panels, one launch after the other where they are too many for one sum. */
-tsr_status multiply(tsr_stream *stream, Work *w, void *parts, int64_t panels) {
-    const int64_t tiles = (int64_t)w->tiles_m * w->tiles_n,
-                  most = MOST_SUM_PANELS * tsr_ceil_div(Tf32::CUT.full, tiles);
+/* All panels, one launch after the other where they are too many for one sum: `most` of a launch. */
+tsr_status multiply(tsr_stream *stream, Work *w, void *parts, int64_t panels, hopper::Cut cut, int64_t most) {
     const int64_t launches = tsr_ceil_div(panels, most);
     for (int64_t i = 0; i < launches; i++) { /* the first stores, the others add */
         w->panel = (int)(panels * i / launches);
-        TSR_TRY(hopper::plan_tiles(Tf32::CUT, w, panels * (i + 1) / launches - w->panel));
+        TSR_TRY(hopper::plan_tiles(cut, w, panels * (i + 1) / launches - w->panel));
         TSR_TRY(hopper::launch<Tf32>(stream, w, parts));
         w->accumulate = true;
         w->copied = 0;
@@ -289,7 +287,8 @@ tsr_status multiply(tsr_stream *stream, Work *w, void *parts, int64_t panels) {
     return TSR_OK;
 }
 
-tsr_status launch(tsr_device *device, tsr_stream *stream, const tsr_gemm_args *args) {
+/* whole: no sum is cut but for its length */
+tsr_status launch_cut(tsr_device *device, tsr_stream *stream, const tsr_gemm_args *args, bool whole) {
     const int64_t m = args->m;
     const int64_t n = args->n;
     const int64_t k = args->k;
@@ -304,7 +303,16 @@ tsr_status launch(tsr_device *device, tsr_stream *stream, const tsr_gemm_args *a
                : n % 4 == 0                                                                   ? w.tiles_n
                                                                                               : (int)(n / N);
     if (w.copied > 0) TSR_TRY(tsr_tensor_map(args->c, TSR_F32, m, n, args->ldc, {OUT_ROWS, 32, 128}, &w.map_c));
-    return multiply(stream, &w, base + p.parts, tsr_ceil_div(k, K));
+    const int64_t tiles = (int64_t)w.tiles_m * w.tiles_n, pieces = tsr_ceil_div(Tf32::CUT.full, tiles);
+    return multiply(stream, &w, base + p.parts, tsr_ceil_div(k, K), whole ? hopper::whole(Tf32::CUT) : Tf32::CUT,
+                    MOST_SUM_PANELS * (whole ? 1 : pieces));
+}
+
+tsr_status launch(tsr_device *device, tsr_stream *stream, const tsr_gemm_args *args) {
+    return launch_cut(device, stream, args, false);
+}
+tsr_status launch_reproducible(tsr_device *device, tsr_stream *stream, const tsr_gemm_args *args) {
+    return launch_cut(device, stream, args, true);
 }
 
 tsr_gemm_substitute substitute(int64_t m, int64_t n, int64_t k) {
@@ -331,4 +339,5 @@ const tsr_gemm_kernel tsr_gemm_tf32_f32 = hopper::kernel(TSR_F32, TSR_F32,
                                                           .batched = &tsr_gemm_batched_f32,
                                                           .workspace_bytes = workspace_bytes,
                                                           .shape = hopper::shape<Tf32>,
-                                                          .launch = launch});
+                                                          .launch = launch,
+                                                          .launch_reproducible = launch_reproducible});

@@ -235,7 +235,7 @@ size_t workspace_bytes(int64_t m, int64_t n, int64_t k) {
 constexpr tsr_tensor_box BOX = {.rows = BOX_ROWS, .cols = BOX_COLS, .swizzle = 128}; /* of C */
 
 template <tsr_dtype TYPE, bool TURNS>
-tsr_status launch_as(tsr_device *device, tsr_stream *stream, const tsr_gemm_args *args) {
+tsr_status launch_cut(tsr_device *device, tsr_stream *stream, const tsr_gemm_args *args, hopper::Cut cut) {
     using S = Sizes<TURNS>;
     const int64_t m = args->m;
     const int64_t n = args->n;
@@ -246,7 +246,7 @@ tsr_status launch_as(tsr_device *device, tsr_stream *stream, const tsr_gemm_args
     w.product_rows = w.product_depth = 0;
     w.band = BAND;
     w.reached = tsr_tensor_map_reaches(args->c, args->ldc, sizeof(float));
-    TSR_TRY(hopper::plan_tiles(S::CUT, &w, tsr_ceil_div(k, K), S::CLUSTER));
+    TSR_TRY(hopper::plan_tiles(cut, &w, tsr_ceil_div(k, K), S::CLUSTER));
     TSR_TRY(hopper::parts_clear(stream, &w, room_b + aligned_bytes(k, n)));
     TSR_TRY(map_operand(device, stream, TYPE, args->a, m, k, args->lda, M, false, room_a, &w.map_a));
     TSR_TRY(map_operand(device, stream, TYPE, args->b, k, n, args->ldb, K, false, room_b, &w.map_b));
@@ -255,6 +255,10 @@ tsr_status launch_as(tsr_device *device, tsr_stream *stream, const tsr_gemm_args
     TSR_TRY(hopper::launch_clusters(hopper::gemm<Wgmma<TYPE, TURNS>>, stream, (int64_t)w.plan.workers * S::CLUSTER,
                                     THREADS, S::Pipe::SHARED_BYTES, S::CLUSTER, w));
     return hopper::gather_launch<Parts<TURNS>>(stream, w, w.plan.pieces >= MANY_PARTS ? Parts<TURNS>::STRANDS : 1);
+}
+template <tsr_dtype TYPE, bool TURNS>
+tsr_status launch_as(tsr_device *device, tsr_stream *stream, const tsr_gemm_args *args) {
+    return launch_cut<TYPE, TURNS>(device, stream, args, Sizes<TURNS>::CUT);
 }
 
 template <tsr_dtype TYPE> tsr_status launch_slices(tsr_device *device, tsr_stream *stream, const tsr_gemm_args *args) {
@@ -354,6 +358,15 @@ template <tsr_dtype TYPE> tsr_status launch(tsr_device *device, tsr_stream *stre
     return TSR_OK;
 }
 
+/* No slices, no tile that is cut, and turns by k alone. */
+template <tsr_dtype TYPE>
+tsr_status launch_reproducible(tsr_device *device, tsr_stream *stream, const tsr_gemm_args *args) {
+    if (args->k == 0) return launch<TYPE>(device, stream, args);
+    return takes_turns(MOST_EXTENT, args->k)
+               ? launch_cut<TYPE, true>(device, stream, args, hopper::whole(Sizes<true>::CUT))
+               : launch_cut<TYPE, false>(device, stream, args, hopper::whole(Sizes<false>::CUT));
+}
+
 /* Of a kernel whose blocks make tiles of tile_m × tile_n. C has larger elements than A and B, and a cluster reads B
  * once for all its rows. */
 template <typename Kernel>
@@ -395,7 +408,8 @@ template <tsr_dtype TYPE> constexpr tsr_gemm_kernel table(const tsr_gemm_kernel 
                            .batched = batched,
                            .workspace_bytes = workspace_bytes,
                            .shape = shape<TYPE>,
-                           .launch = launch<TYPE>});
+                           .launch = launch<TYPE>,
+                           .launch_reproducible = launch_reproducible<TYPE>});
 }
 
 } // namespace

@@ -257,14 +257,15 @@ template <typename T> tsr_status prepare(Build *build) {
     return tsr_gemm_allow_shared(gemm_simt<T>, build->shared_bytes);
 }
 
-template <typename T> tsr_status multiply_tiles(tsr_stream *stream, const Build &build, Work<T> w, void *parts) {
-    TSR_TRY(hopper::plan_tiles(Simt<T>::CUT, &w, tsr_ceil_div(w.k, UNIT)));
+template <typename T>
+tsr_status multiply_tiles(tsr_stream *stream, const Build &build, hopper::Cut cut, Work<T> w, void *parts) {
+    TSR_TRY(hopper::plan_tiles(cut, &w, tsr_ceil_div(w.k, UNIT)));
     TSR_TRY(hopper::parts_clear(stream, &w, parts));
     TSR_TRY(TSR_LAUNCH(gemm_simt<T>, (unsigned)w.plan.workers, build.threads, build.shared_bytes, stream, w));
     return hopper::gather_launch<Simt<T>>(stream, w);
 }
 
-template <typename T> tsr_status launch(tsr_device *, tsr_stream *stream, const tsr_gemm_args *args) {
+template <typename T> tsr_status launch_cut(tsr_stream *stream, const tsr_gemm_args *args, hopper::Cut cut) {
     const int64_t m = args->m;
     const int64_t n = args->n;
     const int64_t k = args->k;
@@ -302,7 +303,14 @@ template <typename T> tsr_status launch(tsr_device *, tsr_stream *stream, const 
     if (build.tma)
         TSR_TRY(tsr_tensor_map(w.b, Tile<T>::TYPE, k, n, w.ldb, {.rows = build.panel, .cols = Tile<T>::N}, &w.map_b));
 #endif
-    return multiply_tiles(stream, build, w, at_b + copied_b_bytes<T>(k, n));
+    return multiply_tiles(stream, build, cut, w, at_b + copied_b_bytes<T>(k, n));
+}
+
+template <typename T> tsr_status launch(tsr_device *, tsr_stream *stream, const tsr_gemm_args *args) {
+    return launch_cut<T>(stream, args, Simt<T>::CUT);
+}
+template <typename T> tsr_status launch_reproducible(tsr_device *, tsr_stream *stream, const tsr_gemm_args *args) {
+    return launch_cut<T>(stream, args, hopper::whole(Simt<T>::CUT));
 }
 
 template <typename T> tsr_status shape(tsr_device *, int64_t m, int64_t n, int64_t k, tsr_gemm_shape *out) {
@@ -338,7 +346,8 @@ template <typename T> constexpr tsr_gemm_kernel table(tsr_dtype type) {
                                  .batched = type == TSR_F32 ? &tsr_gemm_batched_f32 : nullptr,
                                  .workspace_bytes = workspace_bytes<T>,
                                  .shape = shape<T>,
-                                 .launch = launch<T>});
+                                 .launch = launch<T>,
+                                 .launch_reproducible = launch_reproducible<T>});
 }
 
 } // namespace

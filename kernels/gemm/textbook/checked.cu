@@ -26,7 +26,8 @@ template <typename T> constexpr tsr_gemm_kernel table(tsr_dtype type) {
                                  .what = "shared-memory tiles of 16 or 32, boundary checked",
                                  .speed_rank = 30,
                                  .shape = shape<plain_sum, T>,
-                                 .launch = launch<plain_sum, T>});
+                                 .launch = launch<plain_sum, T>,
+                                 .launch_reproducible = launch<plain_sum, T>});
 }
 
 } // namespace

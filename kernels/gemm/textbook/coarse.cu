@@ -231,7 +231,8 @@ template <typename T> constexpr tsr_gemm_kernel table(tsr_dtype type) {
                                  .speed_rank = 50,
                                  .predicated = true,
                                  .shape = shape<T>,
-                                 .launch = launch<T>});
+                                 .launch = launch<T>,
+                                 .launch_reproducible = launch<T>});
 }
 
 } // namespace

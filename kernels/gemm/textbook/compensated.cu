@@ -47,7 +47,8 @@ template <typename T> constexpr tsr_gemm_kernel table(tsr_dtype type) {
                                  .error_factor = FACTOR,
                                  .speed_rank = 15,
                                  .shape = shape<kahan_sum, T>,
-                                 .launch = launch<kahan_sum, T>});
+                                 .launch = launch<kahan_sum, T>,
+                                 .launch_reproducible = launch<kahan_sum, T>});
 }
 
 } // namespace

@@ -44,7 +44,8 @@ template <typename T> constexpr tsr_gemm_kernel table(tsr_dtype type) {
                                  .what = "one thread an element, straight from global memory",
                                  .speed_rank = 10,
                                  .shape = shape<T>,
-                                 .launch = launch<T>});
+                                 .launch = launch<T>,
+                                 .launch_reproducible = launch<T>});
 }
 
 } // namespace

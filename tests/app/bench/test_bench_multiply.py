@@ -80,7 +80,10 @@ def test_reproducible():
         record = figures["record"]
         assert record["kernel"] == "exact" and "exact" in record["reproducible"], record
         assert record["check"].startswith("PASSED"), record
-    fails("bench", "multiply", "--reproducible", "--kernel", "reference", code=2, says="--kernel reference is another")
+    figures, _ = bench("--shape", "20x30x40000", "--reproducible", "--kernel", "reference", ranks=2)
+    assert figures["record"]["reproducible"] == "reference on device cpu, ranges of 16384 of k", figures["record"]
+    fails("bench", "multiply", "--reproducible", "--kernel", "blas", "--shape", "9", "--device", "cpu", code=2,
+          says="there are exact, reference")
 
 
 def test_gram():

@@ -1,7 +1,8 @@
 """multiply --reproducible: the file's C has the same bytes whatever makes it. One product each of fp64, fp32 and fp16
 numbers, of complex ones, a Gram matrix and a stack is made in many ways: on 1 to 6 ranks, on all grids, with panels and
 memory limits, from contiguous, chunked, compressed and transposed files. C has odd sides beyond a block of 128, and k
-is more than a range of 16384, also where ranks split it. And what would change bytes is refused."""
+is more than a range of 16384, also where ranks split it. And what would change bytes is refused. The kernel `reference`
+has its own bytes, as many ways."""
 import json
 
 from lib import fails, h5py, main, np, read, run, write
@@ -15,31 +16,32 @@ def spread(*shape):
     return random.normal(size=shape) * np.exp(2 * random.normal(size=(*shape[:-1], 1)))
 
 
-def make(*args, ranks=0, reproducible=True):
+def make(*args, ranks=0, reproducible=True, kernel="exact"):
     """Returns the digest that the record has."""
     run("multiply", *args, "--force", "--device", "cpu", "--log", LOG, *(["--reproducible"] if reproducible else []),
         ranks=ranks)
     with open(LOG) as file:
         record = json.load(file)
     if reproducible:
-        assert record["kernel_chosen"] == "exact", record
-        made = sum(rank[name] for rank in record["ranks"] for name in
+        assert record["kernel_chosen"] == kernel, record
+        made = kernel != "exact" or 0 < sum(rank[name] for rank in record["ranks"] for name in
                    ("exact_level_0", "exact_level_1", "exact_level_2", "exact_loop"))
-        assert made > 0, record["ranks"]
+        assert made, record["ranks"]
         if "--grid" in args:
             grid = [int(side) for side in args[args.index("--grid") + 1].split("x")]
             assert [record[f"grid_{side}"] for side in "mnk"] == [*grid, 1][:3], record
-        assert record["reproducible"] == "exact, blocks of 128 x 128 of C, ranges of 16384 of k", record
+        where = "on device cpu" if kernel != "exact" else "blocks of 128 x 128 of C"
+        assert record["reproducible"].replace(",", "") == f"{kernel} {where} ranges of 16384 of k", record
     else:
         assert "reproducible" not in record, record
     return record["digest"]
 
 
-def same(ways, output="c.h5"):
-    """All ways, each (ranks, arguments), have one digest; returns it. Of the first, C is what numpy says."""
+def same(ways, **how):
+    """All ways, each (ranks, arguments), have one digest; returns it."""
     found = {}
     for ranks, *args in ways:
-        found.setdefault(make(*args, ranks=ranks), []).append((ranks, *args))
+        found.setdefault(make(*args, ranks=ranks, **how), []).append((ranks, *args))
     assert len(found) == 1, f"{len(found)} digests: " + json.dumps(found, indent=1)
     return next(iter(found))
 
@@ -56,7 +58,8 @@ def store(name, data):
     """The same elements in every way that a file has; transposed ones as well."""
     write(f"{name}.h5", data)
     write(f"{name}_chunked.h5", data, chunks=(min(37, data.shape[0]), min(1000, data.shape[1])))
-    write(f"{name}_gzip.h5", data, chunks=(64, 90), compression="gzip", compression_opts=1, shuffle=True)
+    write(f"{name}_gzip.h5", data, chunks=(min(64, data.shape[0]), min(90, data.shape[1])), compression="gzip",
+          compression_opts=1, shuffle=True)
     write(f"{name}_t.h5", np.ascontiguousarray(data.T))
     write(f"{name}_big.h5", data.astype(data.dtype.newbyteorder(">")))
     np.save(f"{name}.npy", data)
@@ -196,6 +199,33 @@ def test_stack():
         assert read("single.h5").tobytes() == stacked[i].tobytes(), f"product {i} of the stack is another alone"
 
 
+def test_reference():
+    """The kernel `reference`: one sum a range, which goes to C's type before it is added. Without --reproducible the
+    same ways make other bytes."""
+    a, b, c0 = spread(37, 33000), random.normal(size=(33000, 29)), random.normal(size=(37, 29))
+    store("f", a), store("g", b), write("c0.h5", c0)
+    by = ("--kernel", "reference")
+    plain = ("f.h5", "g.h5", "-o", "c.h5", *by)
+    ways = [(0, *plain), (4, *plain, "--grid", "2x2"), (3, *plain, "--grid", "1x1x3"), (0, *plain, "--panel", "32768")]
+    digest = same([
+        *ways, (6, *plain, "--grid", "1x2x3", "--transport", "host", "--verify"), (3, *plain, "--memory", "20M"),
+        (4, "f_chunked.h5", "g_gzip.h5", "-o", "c.h5", *by, "--grid", "2x1x2", "--chunk", "8x11", "--resume"),
+        (2, "f_t.h5", "g_t.h5", "--transpose-a", "--transpose-b", "-o", "c.h5", *by, "--check", "off"),
+        (2, "g.h5", "f.h5", "--order", "col", "-o", "c.h5", *by)], kernel="reference")
+    near(read("c.h5"), a, b, 2.0**-53)
+    usual = [make(*args, "--digest", ranks=ranks, reproducible=False) for ranks, *args in ways]
+    assert len({*usual, digest}) > 2, usual
+    z, w = a[:16, :9000] + 1j * a[16:32, :9000], b[:9000, :7] - 0.5j
+    write("z.h5", z.astype("c8"), "z"), write("w.h5", w.astype("c8"), "w")
+    for plain in (("z.h5:/z", "w.h5:/w"), ("--gram", "f_gzip.h5")):  # half a range; below the diagonal
+        same([(0, *plain, *by, "-o", "c.h5"), (4, *plain, *by, "-o", "c.h5", "--grid", "2x1x2")], kernel="reference")
+    near(read("c.h5"), a, a.T, 2.0**-53)
+    write("h.h5", a.astype("f2")), write("stack.h5", np.stack([a[:9, :300], a[9:18, :300]]).astype("f2"))
+    more = ("--add", "c0.h5", "--beta", "2", "--alpha", "0.3", "--type", "f32")
+    for plain in (("h.h5", "g.h5", *more), ("stack.h5", "stack.h5", "--transpose-b")):  # one launch of all of a stack
+        same([(0, *plain, *by, "-o", "c.h5"), (2, *plain, *by, "-o", "c.h5", "--check", "off")], kernel="reference")
+
+
 def test_what_is_said():
     write("x.h5", spread(300, 16500)), write("y.h5", spread(16500, 20))
     plain = ("multiply", "x.h5", "y.h5", "-o", "c.h5", "--force", "--device", "cpu", "--reproducible")
@@ -205,7 +235,10 @@ def test_what_is_said():
     assert "same bytes  exact, blocks" in out and "digest      crc32c:" in out, out
     with h5py.File("c.h5") as file:
         assert "exact" in str(file["C.run"].attrs["reproducible"])
-    fails(*plain, "--kernel", "reference", code=2, says=["--kernel reference is another", "leave out one of them"])
+    fails(*plain, "--kernel", "blas", code=2, says=["how kernel 'blas' adds up", "there are exact, reference"])
+    fails(*plain, "--kernel", "fast", code=2, says="no kernel 'fast'")
+    out = run(*plain, "--kernel", "reference", "--dry-run").out
+    assert "C is cut anywhere, k at multiples of 16384" in out and "kernel         reference" in out, out
     fails(*plain, "--grid", "1x1x3", ranks=3, code=2, says=["k = 16500 has 2 parts", "use --grid 1x1x2"])
     out = run(*plain, "--grid", "1x1x2", "--dry-run", ranks=2).out
     assert "at most 1 ranges stay apart" in out and "the last of 2 writes C" in out, out

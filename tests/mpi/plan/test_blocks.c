@@ -164,7 +164,7 @@ static tsr_problem some_problem(kind_of_problem kind) {
     }
     if (kind == GRAM) CHECK_OK(tsr_problem_take_gram(&x, (tsr_triangle)pick(0, 2)));
     const int64_t chunk_m = tsr_min(x.unit_m, m), chunk_n = tsr_min(x.unit_n, n);
-    tsr_problem_fix_blocks(&x, 2 * pick(1, 10), 2 * pick(1, 16));
+    tsr_problem_fix_blocks(&x, pick(0, 3) > 0 ? 2 * pick(1, 10) : 1, 2 * pick(1, 16));
     CHECK((x.unit_m == m || (x.unit_m % x.blocks.m == 0 && x.unit_m % chunk_m == 0)) &&
               (x.unit_n == n || (x.unit_n % x.blocks.n == 0 && x.unit_n % chunk_n == 0)),
           "units %lld x %lld of chunks %lld x %lld", (long long)x.unit_m, (long long)x.unit_n, (long long)chunk_m,

@@ -169,6 +169,52 @@ void check(const Case &c, size_t bytes, const Launch &launch, const Encode &enco
     free(workspace);
 }
 
+/* Real numbers. Reproducible sums: parts of C that are made by themselves, on a device of another size, have the bits
+ * that they have in the whole. `usual`, the kernel's way without, makes others, or this would say nothing. */
+template <typename In, typename Out, typename Encode>
+void check_parts(const Case &c, size_t bytes, const Launch &reproducible, const Launch &usual, const Encode &encode) {
+    const int64_t parts[][4] = {/* first row and column, rows, columns */
+                                {0, 0, c.m, c.n},
+                                {0, 0, c.m, c.n / 3},
+                                {c.m / 5, 0, 1, c.n},
+                                {c.m / 3, c.n / 2 + 1, c.m - c.m / 3, c.n - c.n / 2 - 1}};
+    Matrix<In> a(c.m, c.k, c.k, 0), b(c.k, c.n, c.n, 0);
+    Matrix<Out> whole(c.m, c.n, c.n, 0), part(c.m, c.n, c.n, 0);
+    const Expected expected = fill(c, &a, &b, encode);
+    void *workspace = nullptr;
+    CHECK(posix_memalign(&workspace, 1024, bytes) == 0, "no %zu bytes", bytes);
+    const auto make = [&](const Launch &launch, const int64_t(&at)[4], int multiprocessors, Matrix<Out> *to) {
+        tsr_gemm_args args = {.m = at[2], .n = at[3], .k = c.k};
+        args.a = &a.at(at[0], 0);
+        args.b = &b.at(0, at[1]);
+        args.c = &to->at(at[0], at[1]);
+        args.lda = a.ld;
+        args.ldb = b.ld;
+        args.ldc = to->ld;
+        args.workspace = workspace;
+        tsr_cuda_emulation()->multiprocessors = multiprocessors;
+        hopper_model::use(seed * 1000 + ++launches % 1000, 0);
+        CHECK_OK(launch(&args));
+    };
+    const auto differ = [&](const int64_t(&at)[4]) {
+        int64_t other = 0;
+        for (int64_t i = at[0]; i < at[0] + at[2]; i++)
+            for (int64_t j = at[1]; j < at[1] + at[3]; j++)
+                other += memcmp(&whole.at(i, j), &part.at(i, j), sizeof(Out)) != 0;
+        return other;
+    };
+    make(reproducible, parts[0], c.multiprocessors, &whole);
+    compare<Out>(c, &whole, expected, (Out)NAN);
+    for (int i = 1; i < 4; i++) {
+        make(reproducible, parts[i], 2 + (c.multiprocessors + i) % 7, &part);
+        const int64_t other = differ(parts[i]);
+        CHECK(other == 0, "%s: %ld elements have other bits in part %d than in the whole", c.what, (long)other, i);
+    }
+    make(usual, parts[0], c.multiprocessors, &part);
+    CHECK(differ(parts[0]) > 0, "%s: the usual sums have the same bits, so that this says nothing", c.what);
+    free(workspace);
+}
+
 /* 1 to most. */
 inline int64_t drawn(int64_t most) { return 1 + (int64_t)(tsr_emulation_random() % (uint64_t)most); }
 inline Case drawn_case(const char *what, int64_t m, int64_t n, int64_t k, int64_t multiprocessors) {

@@ -8,11 +8,17 @@ using hopper_test::Case;
 
 const tsr_gemm_kernel tsr_gemm_batched_f64 = {}; /* of another file */
 
+static double stored(double x, double *to) { return *to = x; }
+static tsr_status usual(const tsr_gemm_args *args) { return launch(hopper_test::device, nullptr, args); }
+static tsr_status reproducible(const tsr_gemm_args *args) {
+    return launch_reproducible(hopper_test::device, nullptr, args);
+}
 static void check(const Case &c) {
-    hopper_test::check<double, double>(
-        c, workspace_bytes(c.m, c.n, c.k),
-        [](const tsr_gemm_args *args) { return launch(hopper_test::device, nullptr, args); },
-        [](double x, double *to) { return *to = x; });
+    hopper_test::check<double, double>(c, workspace_bytes(c.m, c.n, c.k), usual, stored);
+}
+static void check_reproducible() {
+    Case c = {.what = "reproducible", .m = 150, .n = 70, .k = 403, .multiprocessors = 2, .bound = 0x1p-44};
+    hopper_test::check_parts<double, double>(c, workspace_bytes(c.m, c.n, c.k), reproducible, usual, stored);
 }
 
 static const Case cases[] = {
@@ -37,6 +43,7 @@ int main() {
             hopper_test::check_grade(&tsr_gemm_dmma_f64, [](const tsr_gemm_args *args) {
                 return launch(hopper_test::device, nullptr, args);
             });
+            check_reproducible();
         },
         [] {
             Case c = hopper_test::drawn_case("random", 300, 300, 200, 9);

@@ -7,11 +7,19 @@
 
 using hopper_test::Case;
 
+template <typename T> static double stored(double x, T *to) { return (double)(*to = (T)x); }
+template <typename T> static tsr_status usual(const tsr_gemm_args *args) {
+    return launch<T>(hopper_test::device, nullptr, args);
+}
+template <typename T> static tsr_status reproducible(const tsr_gemm_args *args) {
+    return launch_reproducible<T>(hopper_test::device, nullptr, args);
+}
 template <typename T> static void check(const Case &c) {
-    hopper_test::check<T, T>(
-        c, workspace_bytes<T>(c.m, c.n, c.k),
-        [](const tsr_gemm_args *args) { return launch<T>(hopper_test::device, nullptr, args); },
-        [](double x, T *to) { return (double)(*to = (T)x); });
+    hopper_test::check<T, T>(c, workspace_bytes<T>(c.m, c.n, c.k), usual<T>, stored<T>);
+}
+template <typename T> static void check_reproducible() {
+    Case c = {.what = "reproducible", .m = 260, .n = 70, .k = 403, .multiprocessors = 2, .bound = 0x1p-17};
+    hopper_test::check_parts<T, T>(c, workspace_bytes<T>(c.m, c.n, c.k), reproducible<T>, usual<T>, stored<T>);
 }
 
 static const Case cases[] = {
@@ -31,6 +39,8 @@ int main() {
             for (const Case &c : cases) check<float>(c);
             for (const Case &c : cases) check<double>(c);
             check<float>(packed);
+            check_reproducible<float>();
+            check_reproducible<double>();
             Case c = {.what = "shares of two tiles", .m = 1100, .n = 100, .k = 410, .multiprocessors = 3};
             check<float>(c);
             c.m = 600;

@@ -6,14 +6,18 @@
 
 using hopper_test::Case;
 
-static void check(const Case &c) {
-    hopper_test::check<float, float>(
-        c, workspace_bytes(c.m, c.n, c.k),
-        [](const tsr_gemm_args *args) { return launch(hopper_test::device, nullptr, args); },
-        [](double x, float *to) { return (double)(*to = (float)x); });
-}
-
 constexpr double BOUND = 43000 * 0x1p-24; /* that the kernel states */
+
+static double stored(double x, float *to) { return (double)(*to = (float)x); }
+static tsr_status usual(const tsr_gemm_args *args) { return launch(hopper_test::device, nullptr, args); }
+static tsr_status reproducible(const tsr_gemm_args *args) {
+    return launch_reproducible(hopper_test::device, nullptr, args);
+}
+static void check(const Case &c) { hopper_test::check<float, float>(c, workspace_bytes(c.m, c.n, c.k), usual, stored); }
+static void check_reproducible() {
+    Case c = {.what = "reproducible", .m = 260, .n = 70, .k = 503, .multiprocessors = 2, .bound = BOUND};
+    hopper_test::check_parts<float, float>(c, workspace_bytes(c.m, c.n, c.k), reproducible, usual, stored);
+}
 
 static const Case cases[] = {
     {.what = "one tile, fewer panels than stages", .m = 256, .n = 128, .k = 64, .multiprocessors = 2},
@@ -39,6 +43,7 @@ int main() {
             hopper_test::check_grade(&tsr_gemm_tf32_f32, [](const tsr_gemm_args *args) {
                 return launch(hopper_test::device, nullptr, args);
             });
+            check_reproducible();
         },
         [] { check(hopper_test::drawn_case("random", 600, 400, 500, 9)); });
     return 0;

@@ -19,6 +19,22 @@ template <typename Way> static void check(const Case &c, tsr_dtype type, Way way
         });
 }
 
+/* Groups that share a tile, groups that take turns; parts of few rows, which the usual way would make in other ways. */
+static void check_reproducible() {
+    const auto way = [](const tsr_gemm_args *args) {
+        return launch_reproducible<TSR_BF16>(hopper_test::device, nullptr, args);
+    };
+    const auto usual = [](const tsr_gemm_args *args) { return launch<TSR_BF16>(hopper_test::device, nullptr, args); };
+    const auto wide = [](double x, uint16_t *to) { /* sums of products of 16 bits round where these differ in size */
+                                                   *to = tsr_bf16_encode(pow(x, 9));
+                                                   return (double)tsr_bf16_decode(*to);
+    };
+    for (int64_t k : {33 * 64 - 5, 9 * 64 - 5}) {
+        const Case c = {.what = "reproducible", .m = 150, .n = 260, .k = k, .multiprocessors = 12, .bound = 0x1p-6};
+        hopper_test::check_parts<uint16_t, float>(c, workspace_bytes(c.m, c.n, c.k), way, usual, wide);
+    }
+}
+
 static const Case shared[] = {
     /* a cluster shares a tile of 256 × 256 */
     {.what = "shared, one tile", .m = 256, .n = 256, .k = 128, .multiprocessors = 2},
@@ -123,6 +139,7 @@ static void check_fixed() {
     check(slices[1], TSR_F16, launch_slices<TSR_F16>);
     /* as it is launched, by shape */
     check({.what = "by shape", .m = 100, .n = 260, .k = 130, .multiprocessors = 4}, TSR_BF16, launch<TSR_BF16>);
+    check_reproducible();
     check({.what = "no k", .m = 33, .n = 20, .k = 0, .multiprocessors = 4}, TSR_BF16, launch<TSR_BF16>);
 }
 
