@@ -1,7 +1,7 @@
 /* `exact` on the CPU: the definition (exact_rules.h) as it stands, in 128-bit integers.
  * Mapping: threads take blocks of C of TSR_EXACT_BLOCK rows and columns, and go along each range of k in steps of
  *   DEPTH, whose integers they keep. First come all lines, rows of A and columns of B.
- * Check: sums of integers (exact_cpu_check.h).
+ * Check: sums of integers (exact_cpu_check.h); elements that the loop makes are made twice.
  * Memory: in the workspace, for each thread the integers of a step and a block's sums; for each line its proof.
  * Requirements: none. Error bound: max(4, √k)·u. */
 #include <math.h>
@@ -11,8 +11,7 @@
 
 #include "kernels/gemm/exact/exact.h"
 #include "kernels/gemm/exact/exact_cpu_check.h"
-#include "kernels/gemm/exact/exact_flips.h"
-#include "kernels/gemm/exact/residue_products.h"
+#include "kernels/gemm/flips.h"
 #include "kernels/gemm/registry.h"
 
 enum { BLOCK = TSR_EXACT_BLOCK, DEPTH = TSR_EXACT_STEP, THREADS_MAX = 64 };
@@ -41,7 +40,6 @@ typedef struct {
     atomic_int threads;
     atomic_long next;                               /* line, or block */
     atomic_long blocks[TSR_EXACT_LEVELS + 1], left; /* see tsr_gemm_fallbacks */
-    atomic_uchar *loops;                            /* of BLOCK rows: whether some of them are made by the loop */
     atomic_long wrong;                              /* rows */
 } range;
 
@@ -199,13 +197,27 @@ static double sum_of_pairs(const range *r, int64_t i, int64_t j) {
     return sum;
 }
 
-static void make_by_loop(const range *r, place p) {
+static double sum_of_all(const range *r, int64_t i, int64_t j) {
+    double sum = 0;
+    for (int64_t l = 0; l < r->depth; l++) sum = fma(of_a(r, i, l), of_b(r, l, j), sum);
+    return sum;
+}
+
+/* An element that is made by a loop. No sum of integers tells what it must be: the check makes it twice. */
+typedef double element_loop(const range *r, int64_t i, int64_t j);
+static double looped(range *r, element_loop *loop, int64_t i, int64_t j) {
+    double value = loop(r, i, j);
+    TSR_FLIP(TSR_FLIP_LOOP, NULL, &value, sizeof value);
+    if (!r->args->check.counts) return value;
+    element_loop *volatile once_more = loop; /* the compiler does not know that it is the same */
+    const double again = once_more(r, i, j);
+    if (tsr_exact_bits(value) != tsr_exact_bits(again)) atomic_fetch_add(&r->wrong, 1);
+    return value;
+}
+
+static void make_by_loop(range *r, place p) {
     for (int64_t i = p.i0; i < p.i0 + p.rows; i++)
-        for (int64_t j = p.j0; j < p.j0 + p.columns; j++) {
-            double sum = 0;
-            for (int64_t l = 0; l < r->depth; l++) sum = fma(of_a(r, i, l), of_b(r, l, j), sum);
-            put(r, i, j, sum);
-        }
+        for (int64_t j = p.j0; j < p.j0 + p.columns; j++) put(r, i, j, looped(r, sum_of_all, i, j));
 }
 
 /* A step's products are added to the sums. */
@@ -248,7 +260,7 @@ static void make_at(range *r, place p, int level, bench *own) {
         for (int j = 0; j < p.columns; j++) {
             const int shifts = r->rows[p.i0 + i].shifts[level] + r->columns[p.j0 + j].shifts[level];
             put(r, p.i0 + i, p.j0 + j,
-                own->left[i][j] ? sum_of_pairs(r, p.i0 + i, p.j0 + j)
+                own->left[i][j] ? looped(r, sum_of_pairs, p.i0 + i, p.j0 + j)
                                 : tsr_exact_value(r->type, own->sums[i][j], shifts));
         }
 }
@@ -257,7 +269,6 @@ static void make_block(range *r, place p, bench *own) {
     const int level = level_of(r, p, own);
     atomic_fetch_add(&r->blocks[level], 1);
     if (level != TSR_EXACT_LOOP) atomic_fetch_add(&r->left, own->left_count);
-    if (level == TSR_EXACT_LOOP) atomic_store(&r->loops[p.i0 / BLOCK], 1);
     if (level == TSR_EXACT_LOOP) make_by_loop(r, p);
     else make_at(r, p, level, own);
 }
@@ -305,7 +316,7 @@ static int64_t blocks_of(int64_t m, int64_t n) { return tsr_ceil_div(m, BLOCK) *
 static size_t workspace_bytes(int64_t m, int64_t n, int64_t k) {
     const int64_t threads = tsr_min(THREADS_MAX, blocks_of(m, n));
     if (k == 0) return 0;
-    return (size_t)threads * sizeof(bench) + (size_t)(m + n) * sizeof(tsr_exact_proof) + (size_t)tsr_ceil_div(m, BLOCK);
+    return (size_t)threads * sizeof(bench) + (size_t)(m + n) * sizeof(tsr_exact_proof);
 }
 
 static void clear(const tsr_gemm_args *args, tsr_dtype type) {
@@ -318,8 +329,7 @@ static void clear(const tsr_gemm_args *args, tsr_dtype type) {
 static void judge(range *r) {
     tsr_check_counts *counts = r->args->check.counts;
     const uint64_t wrong = (uint64_t)atomic_exchange(&r->wrong, 0);
-    for (int64_t i0 = 0; i0 < r->args->m; i0 += BLOCK)
-        *(r->loops[i0 / BLOCK] ? &counts->unjudged : &counts->judged) += (uint64_t)tsr_min(BLOCK, r->args->m - i0);
+    counts->judged += (uint64_t)r->args->m;
     for (uint64_t i = 0; i < wrong; i++)
         tsr_check_note_doubtful(counts, true, r->args->check.place_row, r->args->check.place_col);
 }
@@ -336,14 +346,12 @@ static tsr_status launch(const tsr_gemm_args *args, tsr_dtype type) {
     range r = {.args = args, .type = type, .benches = args->workspace};
     r.rows = (tsr_exact_proof *)(r.benches + threads);
     r.columns = r.rows + args->m;
-    r.loops = (atomic_uchar *)(r.columns + args->n);
     for (int level = 0; level < TSR_EXACT_LEVELS; level++)
         r.limits[level] = tsr_exact_limit(tsr_exact_moduli(type, level));
     for (r.l0 = 0; r.l0 < args->k; r.l0 += TSR_EXACT_RANGE) {
         r.depth = tsr_min(TSR_EXACT_RANGE, args->k - r.l0);
         r.allowed = tsr_exact_allowed(type, r.depth);
         r.accumulate = args->accumulate || r.l0 > 0;
-        for (int64_t i = 0; i < tsr_ceil_div(args->m, BLOCK); i++) atomic_init(r.loops + i, 0);
         share(&r, most, prove_lines);
         share(&r, most, make_blocks);
         if (args->check.counts) judge(&r);
@@ -383,22 +391,3 @@ static tsr_status launch_f32(tsr_device *device, tsr_stream *stream, const tsr_g
 
 EXACT(f32, TSR_F32);
 EXACT(f64, TSR_F64);
-
-/* ---- what a GPU wants ------------------------------------------------------------------------ */
-
-/* Of each modulus of the last level, and of what proves levels, a byte an element of both operands, of each modulus a
- * byte an element of C; for the check of these TSR_EXACT_TILE lines more of either; facts of lines and their parts;
- * levels of blocks, and a bit an element of C. */
-static size_t room(tsr_dtype type, int64_t m, int64_t n, int64_t k) {
-    const int64_t planes = tsr_exact_moduli(type, TSR_EXACT_LAST), starts = 24 * 1024; /* of places */
-    const int64_t rows = tsr_round_up(tsr_min(m, TSR_EXACT_EDGE), TSR_EXACT_TILE);
-    const int64_t columns = tsr_round_up(tsr_min(n, TSR_EXACT_EDGE), TSR_EXACT_TILE);
-    const int64_t depth = tsr_round_up(tsr_min(k, TSR_EXACT_RANGE), TSR_EXACT_DEPTH);
-    const int64_t lines = (rows + columns) * (int64_t)sizeof(tsr_exact_proof) +
-                          columns * (depth / TSR_EXACT_PART) * (int64_t)sizeof(tsr_exact_line);
-    const int64_t checksums = planes * TSR_EXACT_TILE * (2 * depth + rows + columns);
-    return (size_t)((planes + 1) * (rows + columns) * depth + planes * rows * columns + checksums + rows * columns / 4 +
-                    lines + starts);
-}
-size_t tsr_exact_room_f32(int64_t m, int64_t n, int64_t k) { return room(TSR_F32, m, n, k); }
-size_t tsr_exact_room_f64(int64_t m, int64_t n, int64_t k) { return room(TSR_F64, m, n, k); }

@@ -9,8 +9,8 @@
  * Arithmetic intensity: 2·64·64·64 / (64·(64 + 64)) = 64 op/byte.
  * Measured: not, it makes the same bits where no tensor cores of sm_90 are.
  * Reference: Ozaki, Uchino, Imamura, arXiv 2504.08009. */
-#include "kernels/gemm/exact/exact_flips.h"
 #include "kernels/gemm/exact/residue_tiles.h"
+#include "kernels/gemm/flips.h"
 
 namespace {
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernels/gemm/exact/exact_flips.h"
+#include "kernels/gemm/flips.h"
 
 static long number(const char *name, long usual) {
     const char *text = getenv(name);

@@ -1,7 +1,7 @@
 /* Where a test build (TSR_TEST_FLIPS) breaks products of `exact`, to see whether their check finds it. Nothing in other
  * builds. */
-#ifndef TSR_KERNELS_GEMM_EXACT_EXACT_FLIPS_H
-#define TSR_KERNELS_GEMM_EXACT_EXACT_FLIPS_H
+#ifndef TSR_KERNELS_GEMM_FLIPS_H
+#define TSR_KERNELS_GEMM_FLIPS_H
 
 #include "kernels/device/device.h"
 
@@ -9,6 +9,7 @@ typedef enum {
     TSR_FLIP_A,      /* integers of A, or its planes of residues, after they were added up */
     TSR_FLIP_B,      /* of B */
     TSR_FLIP_C,      /* sums of their products, or residues of them, before they are compared */
+    TSR_FLIP_LOOP,   /* an element that the loop made, on the CPU */
     TSR_FLIP_TILE_A, /* a word of A or B in shared memory */
     TSR_FLIP_TILE_B,
     TSR_FLIP_SUM, /* a sum in a register */
