@@ -259,8 +259,8 @@ const tsr_option tsr_option_shuffle = {
     .read = tsr_read_flag};
 const tsr_option tsr_option_reproducible = {
     .name = "reproducible",
-    .help = "C has the same bytes on any ranks, grid, panels, memory and device: by the kernel exact; with --kernel "
-            "by that one, on devices of one kind, where it can",
+    .help = "C has the same bytes on any ranks, grid, panels, memory and device: by the kernel exact; another one that "
+            "is named keeps them on devices of one kind, where it can",
     .read = tsr_read_flag};
 
 const tsr_option tsr_option_checksum = {
