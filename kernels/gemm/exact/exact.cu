@@ -276,16 +276,12 @@ template <typename T> tsr_status make(const Run<T> &r) {
     static_assert(TSR_EXACT_LEVELS == 3);
     TSR_TRY(TSR_CUDA(cudaMemsetAsync(r.p.rough_a, 0, r.p.cleared_bytes, tsr_cuda_stream(r.stream))));
     TSR_TRY((look<T, COUNT>(r)));
-    if (!r.proves) {
-        if (r.checksums.counts) TSR_TRY(exact::count_judged_launch(r.stream, r.c, r.checksums));
-        return multiply_level<T, COUNT>(r, 0);
-    }
+    if (!r.proves) return multiply_level<T, COUNT>(r, 0);
     TSR_TRY(decide(r));
     TSR_TRY((make_level<T, COUNT>(r, 0)));
     TSR_TRY((make_level<T, COUNT + 1>(r, 1)));
     TSR_TRY((make_level<T, COUNT + 2>(r, 2)));
     if (r.counted) TSR_TRY(count(r));
-    if (r.checksums.counts) TSR_TRY(exact::count_judged_launch(r.stream, r.c, r.checksums));
     return exact::loop_launch<T>(r.stream, r.a, r.b, r.c);
 }
 
@@ -335,7 +331,8 @@ tsr_status launch_block(tsr_device *device, tsr_stream *stream, const tsr_gemm_a
     r.b.levels = r.p.levels_b;
     r.c = {(T *)args->c, args->ldc,   args->m,     args->n,    args->accumulate, r.p.planes_c, r.s.rows_a,
            r.s.rows_b,   r.p.proof_a, r.p.proof_b, r.p.levels, r.s.across,       r.p.left,     PROVES};
-    return make(r);
+    TSR_TRY(make(r));
+    return r.checksums.counts ? exact::count_judged_launch(r.stream, r.c, r.checksums) : TSR_OK;
 }
 
 template <typename T, bool PROVES>

@@ -8,15 +8,11 @@
 #include "kernels/base/base.h"
 #include "kernels/base/half.h"
 #include "tests/check.h"
+#include "tests/splitmix64.h"
 
 static uint64_t random_state;
 
-static uint64_t random_bits(void) { /* SplitMix64 */
-    uint64_t z = random_state += UINT64_C(0x9e3779b97f4a7c15);
-    z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-    z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
-    return z ^ z >> 31;
-}
+static uint64_t random_bits(void) { return splitmix64(&random_state); }
 static double uniform(void) { return (double)(random_bits() >> 11) * 0x1p-53; }
 static int below(int n) { return (int)(random_bits() % (uint64_t)n); }
 static double normal(void) { return sqrt(-2 * log(1 - uniform())) * cos(6.283185307179586 * uniform()); }

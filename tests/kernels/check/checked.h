@@ -9,15 +9,10 @@
 #include "kernels/base/half.h"
 #include "kernels/check/check.h"
 #include "tests/check.h"
+#include "tests/splitmix64.h"
 
 static uint64_t state;
-static uint64_t draw(void) {
-    state += 0x9e3779b97f4a7c15u;
-    uint64_t z = state;
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
-    return z ^ z >> 31;
-}
+static uint64_t draw(void) { return splitmix64(&state); }
 static int64_t below(int64_t n) { return (int64_t)(draw() % (uint64_t)n); }
 static double uniform(void) { return (double)(draw() >> 11) * 0x1p-53; }
 static double normal(void) { return sqrt(-2 * log(1 - uniform())) * cos(2 * 3.14159265358979323846 * uniform()); }

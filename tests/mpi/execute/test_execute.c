@@ -14,6 +14,7 @@
 #include "mpi/schedule/forecast.h"
 #include "mpi/schedule/schedule.h"
 #include "tests/check.h"
+#include "tests/splitmix64.h"
 
 /* What no product here can be: C starts full of it on every rank, and every element must be overwritten by exactly
  * one rank. */
@@ -518,13 +519,8 @@ static void run_shapes(bench *b) {
     }
 }
 
-/* The same numbers on every rank: splitmix64. */
-static int64_t chance(uint64_t *state, int64_t below) {
-    uint64_t z = *state += UINT64_C(0x9e3779b97f4a7c15);
-    z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-    z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
-    return (int64_t)((z ^ z >> 31) % (uint64_t)below);
-}
+/* The same numbers on every rank. */
+static int64_t chance(uint64_t *state, int64_t below) { return (int64_t)(splitmix64(state) % (uint64_t)below); }
 
 static void run_random(bench *b, int runs) {
     static const tsr_dtype types[] = {TSR_F16, TSR_F32, TSR_F64, TSR_I8, TSR_I16, TSR_I32, TSR_I64};

@@ -11,11 +11,10 @@
 #include "kernels/gemm/exact/exact.h"
 #include "kernels/gemm/exact/residue_products.h"
 #include "kernels/gemm/flips.h"
-#include "tests/check.h"
+#include "tests/kernels/device/device_under_test.h"
+#include "tests/splitmix64.h"
 
-static const tsr_device_ops *ops;
-static tsr_device *device;
-static tsr_stream *stream;
+static device_under_test on;
 static bool tells; /* what was found */
 
 /* ---- what is flipped ------------------------------------------------------------------------- */
@@ -32,13 +31,7 @@ static struct {
 } flips;
 
 static uint64_t random_state = 1;
-static uint64_t draw(void) {
-    random_state += 0x9e3779b97f4a7c15u;
-    uint64_t z = random_state;
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
-    return z ^ z >> 31;
-}
+static uint64_t draw(void) { return splitmix64(&random_state); }
 static int64_t draw_up_to(int64_t most) { return 1 + (int64_t)(draw() % (uint64_t)most); }
 
 /* A bit of those that belong to an element, by flips.bit. Memory of A, B and C: matrices one below the other, blocks of
@@ -59,24 +52,24 @@ static uint64_t bit_of(tsr_flip_place place, bool on_cpu, size_t bytes) {
     return ((matrix * (uint64_t)lines + line) * (uint64_t)width + at) * 8 * element + in_element;
 }
 
-void tsr_test_flip(tsr_flip_place place, tsr_stream *on, void *memory, size_t bytes) {
+void tsr_test_flip(tsr_flip_place place, tsr_stream *stream, void *memory, size_t bytes) {
     if (place == TSR_FLIP_C) atomic_store(&flips.multiplies, false);
     const bool counts = place < TSR_FLIP_TILE_A || atomic_load(&flips.multiplies);
     if (place == TSR_FLIP_B) atomic_store(&flips.multiplies, true);
     if (place != flips.place || !counts) return;
     atomic_fetch_add(&flips.calls, 1);
     if (atomic_fetch_sub(&flips.left, 1) != 0) return;
-    const uint64_t bit = bit_of(place, !on && place < TSR_FLIP_LOOP, bytes);
+    const uint64_t bit = bit_of(place, !stream && place < TSR_FLIP_LOOP, bytes);
     unsigned char *at = (unsigned char *)memory + bit / 8, byte;
-    if (!on) {
+    if (!stream) {
         *at ^= (unsigned char)(1u << bit % 8);
         return;
     }
-    CHECK_OK(ops->download(device, &byte, at, 1, on));
-    CHECK_OK(ops->stream_wait(device, on));
+    CHECK_OK(on.ops->download(on.device, &byte, at, 1, stream));
+    CHECK_OK(on.ops->stream_wait(on.device, stream));
     byte ^= (unsigned char)(1u << bit % 8);
-    CHECK_OK(ops->upload(device, at, &byte, 1, on));
-    CHECK_OK(ops->stream_wait(device, on));
+    CHECK_OK(on.ops->upload(on.device, at, &byte, 1, stream));
+    CHECK_OK(on.ops->stream_wait(on.device, stream));
 }
 
 /* ---- a product ------------------------------------------------------------------------------- */
@@ -104,9 +97,7 @@ static void *filled(tsr_dtype type, int64_t elements, int how) {
     for (int64_t i = 0; i < elements; i++)
         if (type == TSR_F64) ((double *)host)[i] = element(how);
         else ((float *)host)[i] = (float)element(how);
-    CHECK_OK(ops->allocate(device, bytes, &at));
-    CHECK_OK(ops->upload(device, at, host, bytes, stream));
-    CHECK_OK(ops->stream_wait(device, stream));
+    at = test_upload(&on, host, bytes);
     free(host);
     return at;
 }
@@ -118,29 +109,29 @@ static product open_product(const tsr_gemm_kernel *kernel, int64_t m, int64_t n,
     p.args.a = filled(kernel->type, m * k, how);
     p.args.b = filled(kernel->type, k * n, how);
     p.args.c = filled(kernel->type, m * n, 0);
-    CHECK_OK(ops->allocate(device, kernel->workspace_bytes(m, n, k), &p.args.workspace));
-    CHECK_OK(ops->allocate(device, sizeof *p.counts, (void **)&p.counts));
+    CHECK_OK(on.ops->allocate(on.device, kernel->workspace_bytes(m, n, k), &p.args.workspace));
+    CHECK_OK(on.ops->allocate(on.device, sizeof *p.counts, (void **)&p.counts));
     p.args.check = (tsr_gemm_check){p.counts, 40, 50};
     p.made = malloc(p.bytes);
     CHECK(p.made != NULL, "no memory");
     return p;
 }
 static void close_product(product *p) {
-    ops->release(device, (void *)p->args.a);
-    ops->release(device, (void *)p->args.b);
-    ops->release(device, p->args.c);
-    ops->release(device, p->args.workspace);
-    ops->release(device, p->counts);
+    on.ops->release(on.device, (void *)p->args.a);
+    on.ops->release(on.device, (void *)p->args.b);
+    on.ops->release(on.device, p->args.c);
+    on.ops->release(on.device, p->args.workspace);
+    on.ops->release(on.device, p->counts);
     free(p->made);
 }
 
 static tsr_check_counts make(product *p) {
     tsr_check_counts counts;
-    CHECK_OK(ops->fill_bytes(device, p->counts, 0, sizeof counts, stream));
-    CHECK_OK(tsr_gemm_launch(p->kernel, device, stream, &p->args));
-    CHECK_OK(ops->download(device, &counts, p->counts, sizeof counts, stream));
-    CHECK_OK(ops->download(device, p->made, p->args.c, p->bytes, stream));
-    CHECK_OK(ops->stream_wait(device, stream));
+    CHECK_OK(on.ops->fill_bytes(on.device, p->counts, 0, sizeof counts, on.stream));
+    CHECK_OK(tsr_gemm_launch(p->kernel, on.device, on.stream, &p->args));
+    CHECK_OK(on.ops->download(on.device, &counts, p->counts, sizeof counts, on.stream));
+    CHECK_OK(on.ops->download(on.device, p->made, p->args.c, p->bytes, on.stream));
+    CHECK_OK(on.ops->stream_wait(on.device, on.stream));
     return counts;
 }
 
@@ -161,7 +152,7 @@ static tsr_check_counts make_right(product *p) {
 static const tsr_gemm_kernel *find(tsr_dtype type) {
     const tsr_gemm_kernel *kernel;
     tsr_device_facts facts;
-    CHECK_OK(ops->facts(device, &facts));
+    CHECK_OK(on.ops->facts(on.device, &facts));
     CHECK_OK(tsr_gemm_find("exact", &facts, type, type, &kernel));
     return kernel;
 }
@@ -192,9 +183,9 @@ static void test_large(void) {
     close_product(&p);
     p = open_product(find(TSR_F64), 270, 260, 5);
     double nan = NAN;
-    CHECK_OK(ops->upload(device, (double *)p.args.a + 129 * 5, &nan, sizeof nan, stream));
+    CHECK_OK(on.ops->upload(on.device, (double *)p.args.a + 129 * 5, &nan, sizeof nan, on.stream));
     const tsr_check_counts counts = make_right(&p);
-    const uint64_t unjudged = ops->kind == TSR_DEVICE_CPU ? 0 : 128;
+    const uint64_t unjudged = on.ops->kind == TSR_DEVICE_CPU ? 0 : 128;
     CHECK(counts.unjudged == unjudged && counts.judged == 270 - unjudged, "%llu judged, %llu not",
           (unsigned long long)counts.judged, (unsigned long long)counts.unjudged);
     close_product(&p);
@@ -227,7 +218,7 @@ static bool harms(tsr_flip_place place, long *called) {
 }
 
 static void test_flips(int count) {
-    const bool on_cpu = ops->kind == TSR_DEVICE_CPU;
+    const bool on_cpu = on.ops->kind == TSR_DEVICE_CPU;
     for (int place = 0; place < TSR_FLIP_PLACES; place++) {
         if (place >= TSR_FLIP_LOOP && on_cpu != (place == TSR_FLIP_LOOP)) continue; /* no such place */
         int harmful = 0, tried = 0;
@@ -245,15 +236,11 @@ static void test_flips(int count) {
 int main(int argc, char **argv) {
     const int flipped = argc > 1 ? atoi(argv[1]) : TSR_TEST_COUNT, clean = argc > 2 ? atoi(argv[2]) : TSR_TEST_COUNT;
     tells = argc > 1;
-    CHECK_OK(tsr_device_find(TSR_TEST_DEVICE, &ops));
-    if (ops->open(0, &device) != TSR_OK) return 77;
-    CHECK_OK(ops->use(device));
-    CHECK_OK(ops->stream_create(device, &stream));
+    on = test_open();
     atomic_store(&flips.left, -1);
     test_clean(clean);
     test_large();
     test_flips(flipped);
-    ops->stream_destroy(device, stream);
-    ops->close(device);
+    test_close(&on);
     return 0;
 }
