@@ -54,6 +54,8 @@ typedef struct {
     int64_t multiple; /* the kernel's operands are padded to multiples of this */
     /* device memory the kernel wants for a product of at most m, n, k; NULL: none */
     size_t (*workspace_bytes)(int64_t m, int64_t n, int64_t k);
+    /* what a flop takes in a product of that shape, of what it takes in an endless one; NULL: the same in any */
+    double (*shape_cost)(int64_t m, int64_t n, int64_t k);
     /* device memory for the check of products (kernels/check), of tsr_check_room; NULL: they are not checked */
     size_t (*check_bytes)(int64_t rows, int64_t width, int64_t depth);
     bool compares; /* with it: C comes back to the device, to be compared (tsr_plan.compares) */

@@ -333,11 +333,21 @@ static double seconds_loaded_once(const tsr_plan *plan, const lane_work *work, d
     return fmax(fmax(first + drain, sweep + last), multiply + drain / blocks);
 }
 
+/* How much longer the kernel takes for one step after the other than for all of it. */
+static double cut_cost(const tsr_plan *plan) {
+    const tsr_extents all = tsr_problem_real_product(&plan->problem), reals = tsr_problem_reals(&plan->problem);
+    if (!plan->resources.shape_cost || plan->problem.batch > 1) return 1; /* products of a stack are not cut */
+    return plan->resources.shape_cost(reals.m * tsr_plan_local_m(plan), reals.n * tsr_plan_local_n(plan),
+                                      reals.k * plan->panel) /
+           plan->resources.shape_cost(all.m, all.n, all.k);
+}
+
 /* The rate is that of large products. */
 static double multiply_seconds(const tsr_plan *plan, double flops) {
     const double seconds = flops / plan->resources.rates.lane[TSR_LANE_MULTIPLY],
                  cells = (double)tsr_plan_local_m(plan) * (double)tsr_plan_local_n(plan);
-    return plan->resources.host_memory || cells < 1 ? seconds : seconds * (1 + SMALL_EDGE / sqrt(cells));
+    return plan->resources.host_memory || cells < 1 ? seconds
+                                                    : seconds * (1 + SMALL_EDGE / sqrt(cells)) * cut_cost(plan);
 }
 
 void tsr_sweep_predict(const tsr_plan *plan, tsr_prediction *prediction) {

@@ -4,6 +4,8 @@
 #include <string.h>
 
 static tsr_status end(tsr_grid *grid) {
+    if (grid->connection) grid->connection->end(grid->connection);
+    grid->connection = NULL;
     MPI_Comm *comms[] = {&grid->across_depth, &grid->across_rows, &grid->across_cols, &grid->ranks};
     for (size_t i = 0; i < sizeof comms / sizeof *comms; i++)
         if (*comms[i] != MPI_COMM_NULL) TSR_TRY(TSR_MPI(MPI_Comm_free(comms[i])));

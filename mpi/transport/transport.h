@@ -23,8 +23,8 @@ typedef struct tsr_transport_ops {
      * rank's GPU. */
     bool (*available)(int ranks, const tsr_device_facts *facts, int shared, char *why);
     /* Collective over the active ranks. *transport is set before others are waited for: another thread may abandon it.
-     * It is not closed where this fails. */
-    tsr_status (*open)(const tsr_grid *grid, tsr_device *device, tsr_transport **transport);
+     * It is not closed where this fails. What takes long to connect stays with the grid when it is closed. */
+    tsr_status (*open)(tsr_grid *grid, tsr_device *device, tsr_transport **transport);
     /* Collective; not on failure paths */
     void (*close)(tsr_transport *transport);
     /* Collective over the axis. In place: piece i (piece_bytes) of `buffer` comes from rank i of the axis. */

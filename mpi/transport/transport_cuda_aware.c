@@ -30,7 +30,7 @@ static bool cuda_aware_available(int ranks, const tsr_device_facts *facts, int s
     return true;
 }
 
-static tsr_status cuda_aware_open(const tsr_grid *grid, tsr_device *device, tsr_transport **transport) {
+static tsr_status cuda_aware_open(tsr_grid *grid, tsr_device *device, tsr_transport **transport) {
     return tsr_mpi_transport_open(&tsr_transport_cuda_aware, grid, device, transport);
 }
 

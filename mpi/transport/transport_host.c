@@ -90,7 +90,7 @@ static bool host_available(int ranks, const tsr_device_facts *facts, int shared,
     return true;
 }
 
-static tsr_status host_open(const tsr_grid *grid, tsr_device *device, tsr_transport **transport) {
+static tsr_status host_open(tsr_grid *grid, tsr_device *device, tsr_transport **transport) {
     return tsr_mpi_transport_open(&tsr_transport_host, grid, device, transport);
 }
 

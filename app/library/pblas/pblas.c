@@ -9,6 +9,7 @@
 
 #include "app/library/run.h"
 #include "app/library/tessera.h"
+#include "mpi/ranks/grid.h"
 #include "mpi/watch/watch.h"
 
 enum { CONTEXT = 1, M, N, MB, NB, RSRC, CSRC, LLD }; /* of a descriptor */
@@ -60,26 +61,39 @@ static tsr_status find_grid(int context, grid *g) {
     return TSR_OK;
 }
 
-static int end_watch(MPI_Comm comm, int key, void *kept, void *nothing) {
+/* What stays with a grid from call to call. */
+typedef struct {
+    tsr_watch *watch;
+    tsr_grid grid;
+} kept_parts;
+
+static int end_kept(MPI_Comm comm, int key, void *value, void *nothing) {
+    kept_parts *kept = value;
     (void)comm;
     (void)key;
     (void)nothing;
-    tsr_watch_end(*(tsr_watch **)kept);
+    (void)tsr_watch_end(kept->watch);
+    (void)tsr_grid_end(&kept->grid);
     free(kept);
     return MPI_SUCCESS;
 }
 
-/* A grid keeps its watch from call to call, and takes it along where BLACS frees its communicator. */
-static tsr_status find_watch(MPI_Comm comm, tsr_watch ***kept) {
+/* It goes where BLACS frees the grid's communicator. */
+static tsr_status find_kept(MPI_Comm comm, tsr_world *world) {
     static int key = MPI_KEYVAL_INVALID;
+    kept_parts *kept;
     int found = 0;
     if (key == MPI_KEYVAL_INVALID)
-        TSR_TRY(TSR_MPI(MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, end_watch, &key, NULL)));
-    TSR_TRY(TSR_MPI(MPI_Comm_get_attr(comm, key, kept, &found)));
-    if (found) return TSR_OK;
-    *kept = calloc(1, sizeof **kept);
-    if (!*kept) return tsr_fail(TSR_ERR_MEMORY, "no memory for a watch: free some");
-    return TSR_MPI(MPI_Comm_set_attr(comm, key, *kept));
+        TSR_TRY(TSR_MPI(MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, end_kept, &key, NULL)));
+    TSR_TRY(TSR_MPI(MPI_Comm_get_attr(comm, key, (void *)&kept, &found)));
+    if (!found) {
+        kept = calloc(1, sizeof *kept);
+        if (!kept) return tsr_fail(TSR_ERR_MEMORY, "no memory for a watch: free some");
+        TSR_TRY(TSR_MPI(MPI_Comm_set_attr(comm, key, kept)));
+    }
+    world->kept_watch = &kept->watch;
+    world->kept_grid = &kept->grid;
+    return TSR_OK;
 }
 
 /* The job's ranks as the grid numbers them. What belongs to the job is found once. */
@@ -94,7 +108,7 @@ static tsr_status open_world(const grid *g, tsr_world *world) {
     world->rank = g->row * g->cols + g->col;
     world->started_seconds = tsr_now_seconds();
     world->warnings = NULL;
-    return find_watch(g->comm, &world->kept_watch);
+    return find_kept(g->comm, world);
 }
 
 /* ---- arguments ------------------------------------------------------------------------------- */

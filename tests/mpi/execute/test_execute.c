@@ -327,7 +327,7 @@ static const tsr_gemm_kernel *choose_kernel(const bench *b, const setup *s, cons
         const bool halves = request.a == TSR_F16 && request.b == TSR_F16;
         if (candidate->device == b->facts.kind && candidate->type == problem->type &&
             (candidate->input != TSR_F16 || halves) && tsr_gemm_runs_on(candidate, b->facts.arch))
-            return candidate;
+            return b->runs % 2 ? tsr_gemm_for_auto(candidate) : candidate;
     }
     CHECK_OK(tsr_gemm_choose("auto", &b->facts, &request, &kernel));
     return kernel;

@@ -271,6 +271,38 @@ static void test_on_disk(void) {
           (long long)disk.blocks_m, (long long)disk.blocks_n);
 }
 
+static double shallow(int64_t m, int64_t n, int64_t k) { return 1 + 100.0 / (double)(m + n) + 4000.0 / (double)k; }
+
+/* A kernel that is slow where k is short: its steps count for what they take, and are deeper where products bound the
+ * run. */
+static void test_shape_cost(void) {
+    tsr_problem problem = square(65536, TSR_DATA_PATH_HOST);
+    tsr_resources res = gpus(1);
+    tsr_plan usual, deeper, forced;
+    tsr_prediction flat, costly, cut;
+    res.device_limit = (size_t)140 << 30;
+    CHECK_OK(tsr_plan_make(&problem, &res, &usual));
+    tsr_plan_predict(&usual, &flat);
+    res.shape_cost = shallow;
+    CHECK_OK(tsr_plan_make(&problem, &res, &deeper));
+    tsr_plan_predict(&deeper, &costly);
+    res.panel = usual.panel;
+    CHECK_OK(tsr_plan_make(&problem, &res, &forced));
+    tsr_plan_predict(&forced, &cut);
+    CHECK(deeper.panel > usual.panel && costly.seconds < cut.seconds && costly.seconds > flat.seconds,
+          "panels of k = %lld and not %lld: %g s and not %g, %g for any kernel", (long long)deeper.panel,
+          (long long)usual.panel, costly.seconds, cut.seconds, flat.seconds);
+    problem = square(1024, TSR_DATA_PATH_HOST);
+    tsr_problem_stack(&problem, 64); /* each product is one step, however they are grouped */
+    res.panel = 0;
+    CHECK_OK(tsr_plan_make(&problem, &res, &deeper));
+    tsr_plan_predict(&deeper, &costly);
+    res.shape_cost = NULL;
+    CHECK_OK(tsr_plan_make(&problem, &res, &usual));
+    tsr_plan_predict(&usual, &flat);
+    CHECK(costly.seconds == flat.seconds, "a stack takes %g s and not %g", costly.seconds, flat.seconds);
+}
+
 /* Where nothing is read into host memory, one panel of all of k, which is added to no sums; as few as fit; and as
  * many as before where files are read. */
 static void test_wide_panels(void) {
@@ -327,6 +359,7 @@ static void test_copies_panels(void) {
 
 int main(void) {
     test_copies_panels();
+    test_shape_cost();
     test_wide_panels();
     test_writing_while_reading();
     test_on_disk();

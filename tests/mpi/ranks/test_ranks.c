@@ -23,7 +23,7 @@ static void test_share(const tsr_world *w) {
 }
 
 /* Pieces and sums carry who made them and where they belong. */
-static void test_transport(const tsr_grid *grid, tsr_device *device, tsr_axis axis) {
+static void test_transport(tsr_grid *grid, tsr_device *device, tsr_axis axis) {
     MPI_Comm comm = tsr_axis_comm(grid, axis);
     int ranks, rank;
     MPI_Comm_size(comm, &ranks);
