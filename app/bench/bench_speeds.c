@@ -112,7 +112,7 @@ static tsr_status print_auto(const tsr_device_facts *facts, const measured *rows
         for (int i = 0; i < count; i++) {
             const double tflops = less ? rows[i].row.odd[size] : rows[i].row.round[size];
             if (tsr_gemm_loss(rows[i].kernel, input, input) <= accuracy && tflops > fastest) fastest = tflops;
-            if (rows[i].kernel == chosen) own = tflops;
+            if (tsr_gemm_for_auto(rows[i].kernel) == chosen) own = tflops;
         }
         if (own > 0) printf("  %lld %s %.2f", (long long)edge, chosen->name, own / fastest);
         else printf("  %lld %s -", (long long)edge, chosen->name); /* it takes the operands in another type */
@@ -120,6 +120,9 @@ static tsr_status print_auto(const tsr_device_facts *facts, const measured *rows
     printf("\n");
     return TSR_OK;
 }
+
+/* Kernels that auto takes by measurement alone have no rank. */
+static bool wanted(const tsr_gemm_kernel *kernel) { return kernel->speed_rank >= LEAST_RANK || kernel->for_auto; }
 
 /* Every kernel of this device for operands of `input`, into the file and, unless quiet, on the terminal. */
 static tsr_status measure_type(tsr_device *device, const tsr_device_facts *facts, tsr_dtype input,
@@ -131,8 +134,8 @@ static tsr_status measure_type(tsr_device *device, const tsr_device_facts *facts
     tsr_status status = tsr_bench_product_open(device, &p);
     for (int i = 0; i < count && made < MOST_ROWS && status == TSR_OK; i++) {
         const tsr_gemm_kernel *kernel = kernels[i];
-        if (kernel->device != facts->kind || kernel->input != input || kernel->type != p.type ||
-            kernel->speed_rank < LEAST_RANK || !tsr_gemm_runs_on(kernel, facts->arch))
+        if (kernel->device != facts->kind || kernel->input != input || kernel->type != p.type || !wanted(kernel) ||
+            !tsr_gemm_runs_on(kernel, facts->arch))
             continue;
         tsr_gemm_speed_row *row = &rows[made].row;
         rows[made].kernel = kernel;

@@ -147,8 +147,8 @@ static void print_kernel(const tsr_run_record *r, FILE *to) {
         print_line(to, "", "%lld of %lld products were not for %s: few elements meet in a sum (sparse, banded)",
                    (long long)few, (long long)tiles, r->kernel);
     if (fallbacks > few)
-        print_line(to, "", "%lld of %lld products have values that %s cannot hold", (long long)(fallbacks - few),
-                   (long long)tiles, r->kernel);
+        print_line(to, "", "%lld of %lld products have values that %s %s", (long long)(fallbacks - few),
+                   (long long)tiles, r->kernel, strcmp(r->kernel, "exact") == 0 ? "is slow for" : "cannot hold");
     if (!chosen_alone && fallbacks == 0)
         print_line(to, "", "%s was chosen, and leaves small and thin products to others", r->kernel);
     print_exact(r, to);

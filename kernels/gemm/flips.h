@@ -12,7 +12,8 @@ typedef enum {
     TSR_FLIP_LOOP,   /* an element that the loop made, on the CPU */
     TSR_FLIP_TILE_A, /* a word of A or B in shared memory */
     TSR_FLIP_TILE_B,
-    TSR_FLIP_SUM, /* a sum in a register */
+    TSR_FLIP_SUM,     /* a sum in a register */
+    TSR_FLIP_INTEGER, /* an integer of C, made of its residues */
     TSR_FLIP_PLACES
 } tsr_flip_place;
 
@@ -22,6 +23,14 @@ extern "C" {
 #endif
 /* May change memory of the device, in the stream's order; `stream` is NULL on the CPU. */
 void tsr_test_flip(tsr_flip_place place, tsr_stream *stream, void *memory, size_t bytes);
+
+/* What kernels on a GPU flip: of integers of C, in whatever order they are made, one. In device memory. */
+typedef struct {
+    unsigned long long made; /* so many up to now */
+    unsigned long long chosen, bit;
+} tsr_flip_integers;
+#define TSR_FLIP_NONE (~0ull) /* `chosen` then */
+tsr_status tsr_test_flip_integers(tsr_flip_integers **on_device);
 #ifdef __cplusplus
 }
 #endif
@@ -30,9 +39,21 @@ void tsr_test_flip(tsr_flip_place place, tsr_stream *stream, void *memory, size_
 #define TSR_FLIP(place, stream, memory, bytes) ((void)0)
 #endif
 
-/* Within a kernel: in the emulation alone. */
+/* Within a kernel. In the emulation the test flips; a GPU does itself, integers of C alone. */
 #if defined(TSR_TEST_FLIPS) && defined(TSR_EMULATE_CUDA)
 #define TSR_FLIP_WORD(place, word) tsr_test_flip(place, NULL, word, sizeof *(word))
+#elif defined(TSR_TEST_FLIPS) && defined(__CUDACC__)
+#include "kernels/device/cuda_compat.h"
+static __device__ tsr_flip_integers tsr_flipped = {0, TSR_FLIP_NONE, 0};
+/* One file of a program is built so, and has it. */
+extern "C" tsr_status tsr_test_flip_integers(tsr_flip_integers **on_device) {
+    return TSR_CUDA(cudaGetSymbolAddress(reinterpret_cast<void **>(on_device), tsr_flipped));
+}
+template <typename Word> __device__ __forceinline__ void tsr_flip_word(tsr_flip_place place, Word *word) {
+    if (place != TSR_FLIP_INTEGER || atomicAdd(&tsr_flipped.made, 1ull) != tsr_flipped.chosen) return;
+    *word = (Word)((unsigned __int128)*word ^ (unsigned __int128)1 << tsr_flipped.bit % (8 * sizeof(Word)));
+}
+#define TSR_FLIP_WORD(place, word) tsr_flip_word(place, word)
 #else
 #define TSR_FLIP_WORD(place, word) ((void)0)
 #endif

@@ -109,15 +109,19 @@ typedef struct tsr_gemm_kernel {
     /* true: bound is error_factor·k; false: independent of k (compensated, wide accumulator) */
     bool error_grows;
     int64_t multiple;    /* m, n, k must be multiples of this; 1: any. Only `tiled` has one. */
-    int speed_rank;      /* order for auto where speeds.inc has no figures: larger is faster */
+    int speed_rank;      /* order for auto where speeds.inc has no figures: larger is faster; 0: not taken there */
     double load_seconds; /* from the first call to the first product, where that is a library's loading */
 
     /* Which kernel makes a product of this shape instead; pure. NULL: this one makes all. The other has the same
      * input and type, is as accurate, and is content with this kernel's workspace; its own substitutes count, too. */
     tsr_gemm_substitute (*substitute)(int64_t m, int64_t n, int64_t k);
-    /* The `predicated` kernel for products whose elements this one cannot hold, which the device finds and `fallbacks`
-     * counts; NULL: it holds all. */
+    /* The `predicated` kernel for products that are not for this one, which the device finds and `fallbacks` counts;
+     * NULL: it makes all. */
     const struct tsr_gemm_kernel *fallback;
+    const char *fallback_for; /* what the device finds then: "elements that it cannot hold" */
+    /* What auto takes in this one's place: of the same name, input and type, as accurate, but with substitutes and a
+     * fallback where this one has none. NULL: itself. */
+    const struct tsr_gemm_kernel *for_auto;
     bool predicated; /* launch obeys `predicate` */
     /* launch obeys `check`: what goes wrong in it, from the integers that operands are rounded to up to the sums of
      * their products, is found with no threshold */
@@ -127,6 +131,9 @@ typedef struct tsr_gemm_kernel {
     const struct tsr_gemm_kernel *batched;
 
     size_t (*workspace_bytes)(int64_t m, int64_t n, int64_t k); /* NULL: none */
+    /* What a multiply-add takes in a product of this shape, of what it takes in an endless one: what was measured of
+     * squares tells by that of other shapes. Pure. NULL: in any shape the same. */
+    double (*shape_cost)(int64_t m, int64_t n, int64_t k);
     /* NULL: it has no tiles to tell of */
     tsr_status (*shape)(tsr_device *device, int64_t m, int64_t n, int64_t k, tsr_gemm_shape *shape);
     tsr_status (*launch)(tsr_device *device, tsr_stream *stream, const tsr_gemm_args *args);
@@ -166,14 +173,17 @@ typedef struct {
 
 /* kernel_choice.c: the fastest kernel for the request on this device, as speeds.inc has it measured there for
  * the code this build has, what loading it takes counted in, or by speed_rank where nothing was measured; with a
- * name other than "auto" the one of that name, whatever it loses. Operands are handed over in the kernel's input
- * type: as they are stored, in C's type, or, where that may be lost, in bfloat16. Errors as tsr_gemm_find. */
+ * name other than "auto" the one of that name, whatever it loses; with "auto" its `for_auto`, which no registry lists.
+ * Operands are handed over in the kernel's input type: as they are stored, in C's type, or, where that may be lost, in
+ * bfloat16. Errors as tsr_gemm_find. */
 tsr_status tsr_gemm_choose(const char *name, const tsr_device_facts *facts, const tsr_gemm_request *request,
                            const tsr_gemm_kernel **kernel);
+/* kernel_choice.c: the kernel that auto takes in this one's place, or itself. */
+const tsr_gemm_kernel *tsr_gemm_for_auto(const tsr_gemm_kernel *kernel);
 /* kernel_choice.c: what is lost when this kernel multiplies operands stored as a and b. */
 tsr_accuracy tsr_gemm_loss(const tsr_gemm_kernel *kernel, tsr_dtype a, tsr_dtype b);
 /* kernel_choice.c: measured flop/s of the kernel on this device (its arch and code) for a product of m × k by k × n,
- * interpolated; 0 where none was measured. */
+ * interpolated between squares of as many multiply-adds, and from them by `shape_cost`; 0 where none was measured. */
 double tsr_gemm_speed(const tsr_gemm_kernel *kernel, const tsr_device_facts *facts, int64_t m, int64_t n, int64_t k);
 /* kernel_choice.c: the kernel that makes a product for which `kernel` is asked, by shape: itself or, in the end, a
  * substitute. Pure; never NULL. */

@@ -43,10 +43,18 @@ double tsr_gemm_speed(const tsr_gemm_kernel *kernel, const tsr_device_facts *fac
         if (!measures(row, kernel, facts->arch) || code_distance(row->code, facts->code) < 0) continue;
         if (!best || code_distance(row->code, facts->code) < code_distance(best->code, facts->code)) best = row;
     }
-    return best ? interpolate(round ? best->round : best->odd, size) : 0;
+    if (!best) return 0;
+    const double speed = interpolate(round ? best->round : best->odd, size);
+    const int64_t edge = (int64_t)size;
+    return kernel->shape_cost && edge > 0 ? speed * kernel->shape_cost(edge, edge, edge) / kernel->shape_cost(m, n, k)
+                                          : speed;
 }
 
 /* ---- the choice ------------------------------------------------------------------------------ */
+
+const tsr_gemm_kernel *tsr_gemm_for_auto(const tsr_gemm_kernel *kernel) {
+    return kernel->for_auto ? kernel->for_auto : kernel;
+}
 
 tsr_accuracy tsr_gemm_loss(const tsr_gemm_kernel *kernel, tsr_dtype a, tsr_dtype b) {
     const bool rounds = tsr_dtype_serves(kernel->input, TSR_USE_ROUNDED) && kernel->input != kernel->type;
@@ -90,7 +98,7 @@ static const tsr_gemm_kernel *best_of(const char *name, const tsr_device_facts *
     int count;
     const tsr_gemm_kernel *const *kernels = tsr_gemm_kernels(&count);
     for (int i = 0; i < count; i++) {
-        const tsr_gemm_kernel *one = kernels[i];
+        const tsr_gemm_kernel *one = name ? kernels[i] : tsr_gemm_for_auto(kernels[i]);
         if (one->device != facts->kind || !tsr_gemm_runs_on(one, facts->arch) || !takes(one, request)) continue;
         const tsr_accuracy loss = tsr_gemm_loss(one, request->a, request->b);
         if (name ? strcmp(one->name, name) != 0 || loss >= best_loss : loss > request->accuracy || one->multiple > 1)
@@ -159,8 +167,8 @@ const char *tsr_gemm_explain(const tsr_gemm_kernel *kernel, int64_t batch, int64
         kernel = next.kernel;
     }
     if (kernel->fallback && used < TSR_GEMM_TEXT)
-        snprintf(text + used, TSR_GEMM_TEXT - used, ", or %s where the device finds elements that it cannot hold",
-                 tsr_gemm_serving(kernel->fallback, m, n, k)->name);
+        snprintf(text + used, TSR_GEMM_TEXT - used, ", or %s where the device finds %s",
+                 tsr_gemm_serving(kernel->fallback, m, n, k)->name, kernel->fallback_for);
     return text;
 }
 

@@ -14,8 +14,11 @@ typedef struct {
     double round[TSR_GEMM_SPEED_SIZES], odd[TSR_GEMM_SPEED_SIZES];
 } tsr_gemm_speed_row;
 
+#ifndef TSR_GEMM_SPEED_TABLE /* a test has figures of its own */
+#define TSR_GEMM_SPEED_TABLE "kernels/gemm/speeds.inc"
+#endif
 static const tsr_gemm_speed_row tsr_gemm_speeds[] = {
-#include "kernels/gemm/speeds.inc"
+#include TSR_GEMM_SPEED_TABLE
 };
 #define TSR_GEMM_SPEED_ROWS ((int)(sizeof tsr_gemm_speeds / sizeof *tsr_gemm_speeds))
 

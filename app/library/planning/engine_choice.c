@@ -1,4 +1,5 @@
 /* With what a run multiplies (run_state.h): device, kernel, transport and plan, the same on every rank. */
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,11 +16,15 @@ static int64_t part_of(int64_t length, double share) {
     return length % 8 == 0 ? tsr_round_up(part, 8) : part;
 }
 
+/* Order of kernels for devices that differ. What auto takes by measurement alone was the fastest of all. */
+static int order_of(const tsr_gemm_kernel *kernel) { return kernel->speed_rank > 0 ? kernel->speed_rank : INT_MAX; }
+
 /* One plan holds for all ranks, so all take one kernel: of the fastest ones for GPUs that differ, the slowest. */
 static tsr_status choose_kernel(tsr_run *run, tsr_status status) {
     MPI_Comm comm = run->world->comm;
     const tsr_problem *x = &run->problem;
     const bool stack = x->batch > 1; /* its products are shared whole */
+    const bool any = strcmp(run->engine.kernel, "auto") == 0;
     const double share = stack ? 1 : cbrt((double)run->world->ranks);
     const double flops = tsr_run_flops(run) * (double)tsr_run_rounds(run);
     const tsr_extents all = tsr_problem_real_product(x);
@@ -42,13 +47,14 @@ static tsr_status choose_kernel(tsr_run *run, tsr_status status) {
     } choice = {"", x->type};
     if (status == TSR_OK) status = tsr_gemm_choose(run->engine.kernel, &run->facts, &run->request, &run->kernel);
     TSR_TRY(tsr_agree(comm, status));
-    slowest.speed = run->kernel->speed_rank;
+    slowest.speed = order_of(run->kernel);
     snprintf(choice.name, sizeof choice.name, "%s", run->kernel->name);
     choice.input = run->kernel->input;
     TSR_TRY(tsr_reduce_all(comm, &slowest, 1, MPI_2INT, MPI_MINLOC));
     TSR_TRY(TSR_MPI(MPI_Bcast(&choice, sizeof choice, MPI_BYTE, slowest.rank, comm)));
     run->problem.input = choice.input;
     status = tsr_gemm_find(choice.name, &run->facts, choice.input, x->type, &run->kernel);
+    if (status == TSR_OK && any) run->kernel = tsr_gemm_for_auto(run->kernel);
     if (status == TSR_OK && run->engine.reproducible) status = tsr_reproducible_take(&run->kernel, &run->reproducible);
     if (status == TSR_OK && run->kernel->prepare) status = run->kernel->prepare(run->threads);
     return tsr_agree(comm, status);

@@ -107,6 +107,7 @@ static tsr_status find_resources(const tsr_run *run, tsr_resources *res) {
         .check_bytes = engine->check && !tsr_run_kernel_checks(run) ? tsr_check_bytes : NULL,
         .compares = tsr_run_can_compare(run),
         .workspace_bytes = run->kernel->workspace_bytes,
+        .shape_cost = run->kernel->shape_cost,
         .rates = tsr_rates_typical(cuda, run->transport_ops->device_memory, run->problem.type, run->threads),
     };
     const tsr_extents all = tsr_problem_real_product(&run->problem);

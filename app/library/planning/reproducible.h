@@ -36,10 +36,11 @@ static inline void tsr_reproducible_cut(tsr_problem *problem, const char *kernel
     tsr_problem_fix_blocks(problem, tsr_reproducible_is_exact(kernel) ? TSR_EXACT_BLOCK : 1, TSR_GEMM_RANGE);
 }
 
-/* For plans where there is no GPU to ask: what `exact` wants there beside A, B and C. */
+/* For plans where there is no GPU to ask: what `exact` wants there beside A, B and C, and how its time grows. */
 static inline void tsr_reproducible_room(const tsr_problem *problem, tsr_resources *resources) {
     const bool f64 = tsr_dtype_bytes(problem->input) == sizeof(double);
     resources->workspace_bytes = f64 ? tsr_exact_room_f64 : tsr_exact_room_f32;
+    resources->shape_cost = f64 ? tsr_exact_cost_f64 : tsr_exact_cost_f32;
 }
 
 /* How the sums are defined, for the record. */

@@ -4,14 +4,19 @@
  *   residues (exact_convert.h), a product of magnitudes decides which level each block of C needs, and one of patterns
  *   where that proves none. Each level's blocks are multiplied modulo every modulus (residue_products.h), put together
  *   by the Chinese remainder theorem, and rounded; what no level holds, blocks or single elements, is made by a loop.
- * Check: args.check (exact_check.h). `checks` is not said, so that no run asks for it yet: its time is not measured.
+ * Check: args.check (exact_check.h), by kernels of its own, 2 to 4 %. `checks` is not said, so that no run asks for it:
+ *   no test has tried it on a GPU against what is wrong.
+ * Under `auto`: blocks of C that would take longer than with `dmma` (fp32: `simt`) are handed over to it, by a count on
+ *   the device. Asked for by name it makes all itself.
  * Memory: in the workspace, a byte for each element of A, B and C and each modulus, of at most EDGE rows and columns,
  *   two for the proof, and a bit for each element of C.
  * Requirements: none; fast on sm_90, whose tensor cores multiply bytes.
- * Measured: H200, 2026-11-24, normal data, TFLOP/s, cuBLAS in turns in brackets: fp64 64 (56) at n = 4096, 76 (56) at
- *   8192, 81 (53) at 16384; fp32 109 (51) at 4096, 143 (51) at 8192. Without the proof of its error fp64 69, 83, 88 and
- *   fp32 131, 163. Of 12.9 ms of fp64 at 8192 products take 9.7, the last step 0.7, conversion 1.3, the proof 0.9.
+ * Measured: H200, 2026-11-24, normal data, TFLOP/s, cuBLAS in turns in brackets: fp64 64 (56) at n = 4096, 79 (57) at
+ *   8192, 81 (53) at 16384; fp32 109 (51) at 4096, 145 (51) at 8192. With the check 62, 78 and fp32 105, 142. Of 12.9
+ *   ms of fp64 at 8192, in a short run, products take 9.7, the last step 0.7, conversion 1.3, the proof 0.9.
  * Reference: Ozaki, Uchino, Imamura, arXiv 2504.08009; docs/exact.md. */
+#include "kernels/gemm/auto/handing.h"
+#include "kernels/gemm/auto/shapes.h"
 #include "kernels/gemm/exact/exact.h"
 #include "kernels/gemm/exact/exact_check.h"
 #include "kernels/gemm/exact/exact_combine.h"
@@ -61,14 +66,25 @@ __device__ __forceinline__ int left_of(const unsigned *left, int across, int at)
     return count;
 }
 
-/* A warp a block of C that is open for the last level: decides it by how many of its elements are left. */
-__global__ void settle_blocks(unsigned *levels, int across, int blocks, const unsigned *left) {
+/* A warp a block of C that is open for the last level, and how many of its elements are left: one lane says `use`. */
+template <typename Use>
+__device__ __forceinline__ void for_open(const unsigned *levels, int across, int blocks, const unsigned *left,
+                                         Use use) {
     const int warp = (int)(blockIdx.x * blockDim.x + threadIdx.x) / 32;
     for (int at = warp; at < blocks; at += (int)(gridDim.x * blockDim.x) / 32) {
         if (levels[at] != OPEN_LAST) continue;
         const int count = exact::warp_sum(left_of(left, across, at));
-        if (threadIdx.x % 32 == 0) levels[at] = (unsigned)tsr_exact_settled(count);
+        if (threadIdx.x % 32 == 0) use(at, count);
     }
+}
+/* Decides their level. */
+__global__ void settle_blocks(unsigned *levels, int across, int blocks, const unsigned *left) {
+    for_open(levels, across, blocks, left,
+             [levels](int at, int count) { levels[at] = (unsigned)tsr_exact_settled(count); });
+}
+/* Notes what magnitudes leave of them. */
+__global__ void count_open(const unsigned *levels, int across, int blocks, const unsigned *left, unsigned *counts) {
+    for_open(levels, across, blocks, left, [counts](int at, int count) { counts[at] = (unsigned)count; });
 }
 
 /* A warp takes blocks of C, of `down` × `wide` that have elements, and adds what they took. */
@@ -111,6 +127,7 @@ Sizes sizes_of(int64_t m, int64_t n, int64_t k) {
 
 /* What stands in the workspace, each at a multiple of 1024 bytes. */
 struct Places {
+    unsigned *handed; /* see exact::Handing; in front, wherever the others are */
     tsr_exact_proof *proof_a, *proof_b;
     tsr_exact_line *parts_b;
     /* one after the other up to `levels`, cleared together */
@@ -138,6 +155,7 @@ Places places_of(void *workspace, const Sizes &s, int planes, bool proves) {
     const int64_t rows = s.rows_a / BLOCK, columns = s.across;
     size_t at = 0;
     Places p;
+    p.handed = take<unsigned>(base, &at, 2);
     p.proof_a = take<tsr_exact_proof>(base, &at, s.m);
     p.proof_b = take<tsr_exact_proof>(base, &at, s.n);
     p.parts_b = take<tsr_exact_line>(base, &at, s.parts * s.n);
@@ -155,12 +173,10 @@ Places places_of(void *workspace, const Sizes &s, int planes, bool proves) {
     p.planes_a = take<int8_t>(base, &at, planes * s.rows_a * s.depth);
     p.planes_b = take<int8_t>(base, &at, planes * s.rows_b * s.depth);
     p.planes_c = take<int8_t>(base, &at, planes * s.rows_a * s.rows_b);
-    p.checksums.of_a = take<int8_t>(base, &at, planes * exact::SUM_LINES * s.depth);
-    p.checksums.of_b = take<int8_t>(base, &at, planes * exact::SUM_LINES * s.depth);
-    p.checksums.columns = take<int8_t>(base, &at, planes * exact::SUM_LINES * s.rows_b);
-    p.checksums.rows = take<int8_t>(base, &at, planes * s.rows_a * exact::SUM_LINES);
-    p.checksums.wants_a = take<unsigned>(base, &at, rows * (exact::SUM_LINES / BLOCK));
-    p.checksums.wants_b = take<unsigned>(base, &at, columns * (exact::SUM_LINES / BLOCK));
+    p.checksums.of_a = take<int8_t>(base, &at, planes * TSR_EXACT_SUMS * s.depth);
+    p.checksums.of_b = take<int8_t>(base, &at, planes * TSR_EXACT_SUMS * s.depth);
+    p.checksums.columns = take<int8_t>(base, &at, planes * TSR_EXACT_SUMS * s.rows_b);
+    p.checksums.rows = take<int8_t>(base, &at, planes * TSR_EXACT_SUMS * s.rows_a);
     p.products = take<unsigned char>(base, &at, (int64_t)tsr_residue_workspace(s.m, s.n));
     p.bytes = at;
     return p;
@@ -178,7 +194,10 @@ template <typename T> struct Run {
     bool proves;
     tsr_gemm_fallbacks *counted; /* or NULL */
     exact::Checksums checksums;  /* `counts` NULL: nothing is checked */
+    bool hands;                  /* over to the fallback what that makes quicker */
 };
+
+template <typename T> bool checks(const Run<T> &r) { return r.checksums.counts != nullptr; }
 
 /* Products of planes that stand in the workspace, of blocks whose entry is `wanted`; NULL: of all. */
 template <typename T>
@@ -200,15 +219,15 @@ tsr_residue_args products_of(const Run<T> &r, int planes, const int8_t *a, const
 
 template <typename T, int COUNT> tsr_status multiply_level(const Run<T> &r, int level) {
     const unsigned *blocks = r.proves ? r.p.levels : nullptr;
-    const tsr_residue_args args = products_of(r, COUNT, r.p.planes_a, r.p.planes_b, blocks, (unsigned)level);
-    const bool checks = r.checksums.counts != nullptr;
-    if (checks) TSR_TRY((exact::add_up_launch<T, COUNT>(r.stream, r.a, r.b, r.checksums, level)));
+    tsr_residue_args args = products_of(r, COUNT, r.p.planes_a, r.p.planes_b, blocks, (unsigned)level);
+    const tsr_residue_sums sums = {r.checksums.of_a, r.checksums.of_b, r.checksums.columns, r.checksums.rows};
+    if (checks(r)) args.sums = &sums;
+    if (checks(r)) TSR_TRY((exact::add_rows_launch<T, COUNT>(r.stream, r.a, r.checksums, level)));
     TSR_FLIP(TSR_FLIP_A, r.stream, r.p.planes_a, (size_t)(COUNT * r.s.rows_a * r.s.depth));
     TSR_FLIP(TSR_FLIP_B, r.stream, r.p.planes_b, (size_t)(COUNT * r.s.rows_b * r.s.depth));
     TSR_TRY(tsr_residue_products(r.device, r.stream, &args, r.p.planes_c));
     TSR_FLIP(TSR_FLIP_C, r.stream, r.p.planes_c, (size_t)(COUNT * r.s.rows_a * r.s.rows_b));
-    if (checks) TSR_TRY(exact::expect_launch(r.device, r.stream, &args, r.checksums));
-    if (checks) TSR_TRY((exact::compare_launch<T, COUNT>(r.stream, r.c, r.checksums, level)));
+    if (checks(r)) return exact::combine_and_compare_launch<T, COUNT>(r.stream, r.c, r.checksums, level);
     return exact::combine_launch<T, COUNT>(r.stream, r.c, level);
 }
 
@@ -221,6 +240,7 @@ template <typename T, int COUNT> tsr_status look(const Run<T> &r) {
     TSR_TRY(TSR_LAUNCH((exact::look_at_rows<T, COUNT>), rows, exact::THREADS, 0, r.stream, r.a));
     TSR_TRY(TSR_LAUNCH((exact::look_at_columns<T>), tiles, exact::THREADS, 0, r.stream, r.b));
     TSR_TRY(TSR_LAUNCH((exact::prove_columns<T>), columns, exact::THREADS, 0, r.stream, r.b));
+    if (checks(r)) return exact::convert_and_add_launch<T, COUNT>(r.stream, r.b, r.checksums, exact::FIRST, 0);
     return TSR_LAUNCH((exact::convert_columns<T, COUNT>), tiles, exact::THREADS, 0, r.stream, r.b, exact::FIRST, 0);
 }
 
@@ -255,6 +275,8 @@ template <typename T, int COUNT> tsr_status convert(const Run<T> &r, int level) 
     TSR_TRY(exact::small_grid(1, r.s.m, 1, 1, &rows));
     TSR_TRY(exact::small_grid(r.s.depth, r.s.n, TSR_EXACT_PART, exact::COLUMNS, &tiles));
     TSR_TRY(TSR_LAUNCH((exact::convert_rows<T, COUNT>), rows, exact::THREADS, 0, r.stream, r.a, level));
+    if (checks(r) && level > 0)
+        return exact::convert_and_add_launch<T, COUNT>(r.stream, r.b, r.checksums, exact::LATER, level);
     return TSR_LAUNCH((exact::convert_columns<T, COUNT>), tiles, exact::THREADS, 0, r.stream, r.b, exact::LATER, level);
 }
 template <typename T, int COUNT> tsr_status make_level(const Run<T> &r, int level) {
@@ -271,16 +293,41 @@ template <typename T> tsr_status count(const Run<T> &r) {
                       r.counted);
 }
 
+/* Decides who makes these blocks, behind `decide`, which has no more use for `open`. */
+template <typename T> tsr_status hand(const Run<T> &r) {
+    constexpr int threads = 256;
+    dim3 grid;
+    TSR_TRY(tsr_cuda_grid(1, r.s.blocks, 1, threads / 32, &grid));
+    TSR_TRY(TSR_LAUNCH(count_open, grid, threads, 0, r.stream, r.p.levels, r.s.across, r.s.blocks, r.p.left, r.p.open));
+    const exact::Handing h = {.handed = r.p.handed,
+                              .levels = r.p.levels,
+                              .levels_a = r.p.levels_a,
+                              .levels_b = r.p.levels_b,
+                              .rows = (int)(r.s.rows_a / BLOCK),
+                              .across = r.s.across,
+                              .down = (int)tsr_ceil_div(r.s.m, BLOCK),
+                              .wide = (int)tsr_ceil_div(r.s.n, BLOCK),
+                              .type = exact::TYPE<T>,
+                              .m = r.s.m,
+                              .n = r.s.n,
+                              .k = r.s.k,
+                              .open = OPEN_LAST,
+                              .left = r.p.open,
+                              .to = r.counted};
+    return TSR_LAUNCH(exact::hand_over, 1, exact::HANDERS, 0, r.stream, h);
+}
+
 template <typename T> tsr_status make(const Run<T> &r) {
-    constexpr int COUNT = exact::TYPE<T> == TSR_F64 ? 14 : 7;
+    constexpr int COUNT = tsr_exact_moduli(exact::TYPE<T>, 0);
     static_assert(TSR_EXACT_LEVELS == 3);
     TSR_TRY(TSR_CUDA(cudaMemsetAsync(r.p.rough_a, 0, r.p.cleared_bytes, tsr_cuda_stream(r.stream))));
     TSR_TRY((look<T, COUNT>(r)));
     if (!r.proves) return multiply_level<T, COUNT>(r, 0);
     TSR_TRY(decide(r));
+    if (r.hands) TSR_TRY(hand(r));
     TSR_TRY((make_level<T, COUNT>(r, 0)));
-    TSR_TRY((make_level<T, COUNT + 1>(r, 1)));
-    TSR_TRY((make_level<T, COUNT + 2>(r, 2)));
+    TSR_TRY((make_level<T, tsr_exact_moduli(exact::TYPE<T>, 1)>(r, 1)));
+    TSR_TRY((make_level<T, tsr_exact_moduli(exact::TYPE<T>, 2)>(r, 2)));
     if (r.counted) TSR_TRY(count(r));
     return exact::loop_launch<T>(r.stream, r.a, r.b, r.c);
 }
@@ -293,6 +340,14 @@ template <typename T> constexpr int planes_of(bool proves) {
 
 template <typename T, bool PROVES> size_t workspace_bytes(int64_t m, int64_t n, int64_t k) {
     return k == 0 ? 0 : places_of(nullptr, sizes_of(m, n, k), planes_of<T>(PROVES), PROVES).bytes;
+}
+
+/* The fallback's room, too: for blocks, behind what stands before the planes, and for shapes that are left to it. */
+template <typename T> size_t workspace_for_auto(int64_t m, int64_t n, int64_t k) {
+    const Sizes s = sizes_of(m, n, k);
+    const Places p = places_of(nullptr, s, planes_of<T>(true), true);
+    const size_t blocks = (size_t)p.planes_a + exact::FALLBACK<T>->workspace_bytes(s.m, s.n, s.k);
+    return tsr_max(tsr_max(k == 0 ? 0 : p.bytes, blocks), exact::FALLBACK<T>->workspace_bytes(m, n, k));
 }
 
 template <typename T> Operand<T> operand_of(const T *data, int64_t ld, int64_t lines, const Sizes &s, int64_t rows) {
@@ -308,9 +363,18 @@ template <typename T> Operand<T> operand_of(const T *data, int64_t ld, int64_t l
     return x;
 }
 
+/* The fallback for these blocks, where they were handed over; it has the room of the planes. */
+template <typename T> tsr_status launch_fallback(const Run<T> &r, const tsr_gemm_args *args) {
+    tsr_gemm_args instead = *args;
+    instead.workspace = r.p.planes_a;
+    instead.predicate = r.p.handed;
+    return tsr_gemm_launch(exact::FALLBACK<T>, r.device, r.stream, &instead);
+}
+
 template <typename T, bool PROVES>
-tsr_status launch_block(tsr_device *device, tsr_stream *stream, const tsr_gemm_args *args) {
-    Run<T> r = {device, stream, sizes_of(args->m, args->n, args->k), {}, {}, {}, {}, PROVES, args->fallbacks, {}};
+tsr_status launch_block(tsr_device *device, tsr_stream *stream, const tsr_gemm_args *args, bool hands) {
+    Run<T> r = {device, stream, sizes_of(args->m, args->n, args->k), {}, {}, {}, {}, PROVES, args->fallbacks,
+                {},     hands};
     r.p = places_of(args->workspace, r.s, planes_of<T>(PROVES), PROVES);
     r.checksums = r.p.checksums;
     r.checksums.counts = args->check.counts;
@@ -332,11 +396,12 @@ tsr_status launch_block(tsr_device *device, tsr_stream *stream, const tsr_gemm_a
     r.c = {(T *)args->c, args->ldc,   args->m,     args->n,    args->accumulate, r.p.planes_c, r.s.rows_a,
            r.s.rows_b,   r.p.proof_a, r.p.proof_b, r.p.levels, r.s.across,       r.p.left,     PROVES};
     TSR_TRY(make(r));
+    if (hands) return launch_fallback(r, args);
     return r.checksums.counts ? exact::count_judged_launch(r.stream, r.c, r.checksums) : TSR_OK;
 }
 
 template <typename T, bool PROVES>
-tsr_status launch(tsr_device *device, tsr_stream *stream, const tsr_gemm_args *args) {
+tsr_status launch_all(tsr_device *device, tsr_stream *stream, const tsr_gemm_args *args, bool hands) {
     if (args->k == 0 && args->accumulate) return TSR_OK;
     if (args->k == 0)
         return TSR_CUDA(cudaMemset2DAsync(args->c, (size_t)args->ldc * sizeof(T), 0, (size_t)args->n * sizeof(T),
@@ -352,9 +417,20 @@ tsr_status launch(tsr_device *device, tsr_stream *stream, const tsr_gemm_args *a
                 part.b = (const T *)args->b + l * args->ldb + j;
                 part.c = (T *)args->c + i * args->ldc + j;
                 part.accumulate = args->accumulate || l > 0;
-                TSR_TRY((launch_block<T, PROVES>(device, stream, &part)));
+                TSR_TRY((launch_block<T, PROVES>(device, stream, &part, hands)));
             }
     return TSR_OK;
+}
+template <typename T, bool PROVES>
+tsr_status launch(tsr_device *device, tsr_stream *stream, const tsr_gemm_args *args) {
+    return launch_all<T, PROVES>(device, stream, args, false);
+}
+template <typename T> tsr_status launch_for_auto(tsr_device *device, tsr_stream *stream, const tsr_gemm_args *args) {
+    tsr_gemm_args unchecked = *args;
+    unchecked.check = {};
+    if (args->k > 0)
+        TSR_TRY(TSR_CUDA(cudaMemsetAsync(args->workspace, 0, 2 * sizeof(unsigned), tsr_cuda_stream(stream))));
+    return launch_all<T, true>(device, stream, &unchecked, true);
 }
 
 /* Of the products: tiles, and the bytes that conversion, products and the last step move. */
@@ -372,7 +448,7 @@ tsr_status shape(tsr_device *, int64_t m, int64_t n, int64_t k, tsr_gemm_shape *
     return TSR_OK;
 }
 
-template <typename T, bool PROVES> constexpr tsr_gemm_kernel table() {
+template <typename T, bool PROVES> constexpr tsr_gemm_kernel table(const tsr_gemm_kernel *for_auto) {
     return tsr_gemm_cuda_kernel(exact::TYPE<T>, exact::TYPE<T>,
                                 {.name = PROVES ? "exact" : "unproved",
                                  .what = TSR_EXACT_WHAT,
@@ -380,14 +456,33 @@ template <typename T, bool PROVES> constexpr tsr_gemm_kernel table() {
                                  .error_factor = TSR_EXACT_ERROR_FACTOR,
                                  .error_grows = true,
                                  .speed_rank = 0,
+                                 .for_auto = PROVES ? for_auto : nullptr,
                                  .workspace_bytes = workspace_bytes<T, PROVES>,
+                                 .shape_cost = exact::COST<T>,
                                  .shape = shape<T, PROVES>,
                                  .launch = launch<T, PROVES>});
 }
 
+/* The same for `auto`, which has no use for the same bits everywhere. */
+template <typename T> constexpr tsr_gemm_kernel table_for_auto() {
+    tsr_gemm_kernel own = table<T, true>(nullptr);
+    own.what = "integer products of rounded operands, where they are the fastest";
+    own.min_arch = own.max_arch = exact::TYPE<T> == TSR_F64 ? exact::FALLBACK_ARCH : 0;
+    own.substitute = exact::leave_short<T>;
+    own.fallback = exact::FALLBACK<T>;
+    own.fallback_for = "data that take longer here";
+    own.workspace_bytes = workspace_for_auto<T>;
+    own.shape_cost = exact::cost_for_auto<T>;
+    own.checks = false; /* the fallback has no check */
+    own.launch = launch_for_auto<T>;
+    return own;
+}
+
 } // namespace
 
-const tsr_gemm_kernel tsr_gemm_exact_f32 = table<float, true>();
-const tsr_gemm_kernel tsr_gemm_exact_f64 = table<double, true>();
-const tsr_gemm_kernel tsr_gemm_unproved_f32 = table<float, false>();
-const tsr_gemm_kernel tsr_gemm_unproved_f64 = table<double, false>();
+const tsr_gemm_kernel tsr_gemm_exact_f32 = table<float, true>(&tsr_gemm_exact_auto_f32);
+const tsr_gemm_kernel tsr_gemm_exact_f64 = table<double, true>(&tsr_gemm_exact_auto_f64);
+const tsr_gemm_kernel tsr_gemm_exact_auto_f32 = table_for_auto<float>();
+const tsr_gemm_kernel tsr_gemm_exact_auto_f64 = table_for_auto<double>();
+const tsr_gemm_kernel tsr_gemm_unproved_f32 = table<float, false>(nullptr);
+const tsr_gemm_kernel tsr_gemm_unproved_f64 = table<double, false>(nullptr);

@@ -13,12 +13,20 @@ extern "C" {
 extern const tsr_gemm_kernel tsr_gemm_unproved_f32;
 extern const tsr_gemm_kernel tsr_gemm_unproved_f64;
 
+/* Under `auto`: blocks of C go to another kernel where the device finds that it makes them quicker. */
+extern const tsr_gemm_kernel tsr_gemm_exact_auto_f32;
+extern const tsr_gemm_kernel tsr_gemm_exact_auto_f64;
+
 /* Rows and columns of the blocks of C that a GPU makes one after another, at most. */
 #define TSR_EXACT_EDGE 16384
 
 /* No less than the workspace that `exact` wants on a GPU, bytes, for plans where there is none. */
 size_t tsr_exact_room_f32(int64_t m, int64_t n, int64_t k);
 size_t tsr_exact_room_f64(int64_t m, int64_t n, int64_t k);
+/* Its shape_cost there (tsr_gemm_kernel): lines are converted, a range of k has a last step, and launches take their
+ * time, whatever they make. */
+double tsr_exact_cost_f32(int64_t m, int64_t n, int64_t k);
+double tsr_exact_cost_f64(int64_t m, int64_t n, int64_t k);
 
 #ifdef __cplusplus
 }

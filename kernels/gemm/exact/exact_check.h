@@ -1,8 +1,12 @@
-/* The check of `exact` on CUDA devices, in every plane of residues. The integers of 128 rows of A are added up, and so
- * are those of 128 columns of B. Residues of these sums, times the planes of B and of A, are what columns and rows of a
- * block of C must add up to, modulo the plane's modulus. No rounding, and so no threshold: a residue that is changed
- * after its integer was added up, in a plane or on its way into C's, is found unless C stays what it was. One of A
- * shows in a block's columns, one of B in its rows, one of C in both. Device code and its launches, for exact.cu. */
+/* The check of `exact` on CUDA devices. The integers of 128 rows of A are added up, and so are those of 128 columns of
+ * B. Residues of these sums, times the planes of B and of A, are what columns and rows of a block of C must add up to,
+ * modulo each plane's modulus. Columns and rows are added up as integers, which the last step makes of residues, and
+ * compared modulo the product of the moduli: that is, in all planes. No rounding, and so no threshold: a residue that
+ * is changed after its integer was added up, in a plane or on its way into C's, is found unless C stays what it was. So
+ * is an integer of C. What is wrong in A shows in a block's columns, in B in its rows, in C in both.
+ *   Nothing is read twice but A: columns of B are added up where they are converted, products of sums are made beside
+ * those of planes, and rows and columns of C are added up where C is made.
+ * Device code and its launches, for exact.cu. */
 #ifndef TSR_KERNELS_GEMM_EXACT_EXACT_CHECK_H
 #define TSR_KERNELS_GEMM_EXACT_EXACT_CHECK_H
 
@@ -13,163 +17,135 @@
 namespace exact {
 
 constexpr int BLOCK = TSR_EXACT_BLOCK;
-constexpr int64_t SUM_LINES = TSR_EXACT_TILE; /* of a plane of sums: room for those of TSR_EXACT_EDGE lines */
-static_assert(TSR_EXACT_EDGE / BLOCK <= SUM_LINES, "one for a block of lines");
+static_assert(TSR_EXACT_EDGE <= TSR_EXACT_SUMS * BLOCK, "one sum for a block of lines");
 
 /* What the check holds in the workspace. */
 struct Checksums {
-    int8_t *of_a, *of_b;         /* COUNT × SUM_LINES × depth: residues of sums of integers */
-    int8_t *columns;             /* COUNT × SUM_LINES × rows_b: what columns of blocks must add up to */
-    int8_t *rows;                /* COUNT × rows_a × SUM_LINES: and rows */
-    unsigned *wants_a, *wants_b; /* SUM_LINES / BLOCK entries for each block of lines, as tsr_residue_args wants them */
+    int8_t *of_a, *of_b;    /* COUNT × TSR_EXACT_SUMS × depth: residues of sums of integers */
+    int8_t *columns, *rows; /* what columns and rows of blocks must add up to: see tsr_residue_sums */
     tsr_check_counts *counts;
     int64_t place_row, place_col;
 };
 
 /* ---- sums of integers ------------------------------------------------------------------------ */
 
-/* A sum of integers plus 2^63 each, halves apart. */
-struct Sum {
-    unsigned long long low, high;
-
-    __device__ __forceinline__ void add(double a, double scale) {
-        unsigned own_low, own_high;
-        integer_of(a, scale, &own_low, &own_high);
-        low += own_low;
-        high += own_high;
+/* Of PART elements of k over lines: a thread's share, four neighbours. */
+struct PartSums {
+    static constexpr bool ADDS = true;
+    Sum sum[4];
+    __device__ __forceinline__ void add(const unsigned (&low)[4], const unsigned (&high)[4]) {
+#pragma unroll
+        for (int e = 0; e < 4; e++) sum[e].add(low[e], high[e]);
     }
 };
+typedef Sum WarpSums[WARPS][PART]; /* of a part of a block of lines, by each warp those it had */
 
-/* Of a sum of `count` integers: its residue in [-p/2, p/2], as a byte. */
-template <int COUNT> __device__ __forceinline__ unsigned sum_byte(Sum sum, int count, int plane) {
-    constexpr Moduli<COUNT> m;
-    const unsigned p = (unsigned)m.modulus[plane];
-    const unsigned word = (unsigned)((1ull << 32) % p), start = (unsigned)((1ull << 63) % p);
-    const unsigned above = (unsigned)(sum.high % p) * word + (unsigned)(sum.low % p);
-    const unsigned r = (above + p * (unsigned)count - start * (unsigned)count) % p;
-    return (r > p / 2 ? r - p : r) & 0xff;
+template <typename T> __device__ __forceinline__ int lines_of(const Operand<T> &x, int64_t block) {
+    return (int)min((int64_t)BLOCK, x.lines - block * BLOCK);
 }
-
 template <typename T> __device__ __forceinline__ bool is_wanted(const Operand<T> &x, int64_t block, int level) {
     return !x.proving || (x.levels[block] >> level & 1);
 }
-template <typename T> __device__ __forceinline__ int lines_of(const Operand<T> &x, int64_t block) {
-    return (int)min((int64_t)BLOCK, x.lines - block * BLOCK);
+
+/* All threads: residues of a part's sums over a block of lines, to its line of the planes of sums `to`. */
+template <typename T, int COUNT>
+__device__ __forceinline__ void store_sums(const Operand<T> &x, int8_t *to, WarpSums &of_warps, const PartSums &own,
+                                           int64_t block, int64_t part) {
+    const int lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32;
+    const int element = (int)threadIdx.x;
+#pragma unroll
+    for (int e = 0; e < 4; e++) of_warps[warp][4 * lane + e] = own.sum[e];
+    __syncthreads();
+    if (element < PART) {
+        Sum all = of_warps[0][element];
+        for (int w = 1; w < WARPS; w++) {
+            all.low += of_warps[w][element].low;
+            all.high += of_warps[w][element].high;
+        }
+        int8_t *at = to + block * x.depth + part * PART + element;
+#pragma unroll
+        for (int i = 0; i < COUNT; i++, at += TSR_EXACT_SUMS * x.depth)
+            *at = (int8_t)sum_byte<COUNT>(all, lines_of(x, block), i);
+    }
+    __syncthreads();
 }
 
 /* A block adds up a part of a block of rows, a warp every WARPS-th row. */
 template <typename T, int COUNT>
-__device__ __forceinline__ void add_rows(const Operand<T> &x, int8_t *to, int64_t block, int64_t part, int level) {
-    __shared__ Sum of_warps[WARPS][PART];
+__global__ void __launch_bounds__(THREADS) add_rows(const Operand<T> x, int8_t *to, int level) {
+    __shared__ WarpSums of_warps;
     const int lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32;
-    const int count = lines_of(x, block);
-    Sum sum[4] = {};
-    for (int i = warp; i < count; i += WARPS) {
-        const int64_t row = block * BLOCK + i;
-        const double scale = tsr_exact_power(x.proof[row].shifts[level]);
-        T value[4];
-        load_four(x.data + row * x.ld, part * PART + 4 * lane, x.k, value);
-#pragma unroll
-        for (int e = 0; e < 4; e++) sum[e].add((double)value[e], scale);
-    }
-#pragma unroll
-    for (int e = 0; e < 4; e++) of_warps[warp][4 * lane + e] = sum[e];
-    __syncthreads();
-    if (threadIdx.x < PART) {
-        Sum all = of_warps[0][threadIdx.x];
-        for (int w = 1; w < WARPS; w++) {
-            all.low += of_warps[w][threadIdx.x].low;
-            all.high += of_warps[w][threadIdx.x].high;
-        }
-        for (int i = 0; i < COUNT; i++)
-            to[(i * SUM_LINES + block) * x.depth + part * PART + threadIdx.x] = (int8_t)sum_byte<COUNT>(all, count, i);
-    }
-    __syncthreads();
-}
-template <typename T, int COUNT>
-__global__ void __launch_bounds__(THREADS) sums_of_rows(const Operand<T> x, int8_t *to, int level) {
     const int64_t blocks = (x.lines + BLOCK - 1) / BLOCK;
     for (int64_t block = blockIdx.y; block < blocks; block += gridDim.y)
-        for (int64_t part = blockIdx.x; part < x.depth / PART; part += gridDim.x)
-            if (is_wanted(x, block, level)) add_rows<T, COUNT>(x, to, block, part, level);
-}
-
-/* A warp adds up a block of columns at an element of k, four columns a lane, whose scales it has. A lane a plane. */
-template <typename T, int COUNT>
-__device__ __forceinline__ void add_columns(const Operand<T> &x, int8_t *to, int64_t block, const double (&scale)[4],
-                                            int64_t l) {
-    const int lane = (int)threadIdx.x % 32, count = lines_of(x, block);
-    Sum sum = {0, 0};
-#pragma unroll
-    for (int e = 0; e < 4; e++)
-        if (lane + 32 * e < count)
-            sum.add(l < x.k ? (double)x.data[l * x.ld + block * BLOCK + lane + 32 * e] : 0, scale[e]);
-    sum.low = warp_sum(sum.low);
-    sum.high = warp_sum(sum.high);
-    if (lane < COUNT) to[(lane * SUM_LINES + block) * x.depth + l] = (int8_t)sum_byte<COUNT>(sum, count, lane);
-}
-template <typename T, int COUNT>
-__global__ void __launch_bounds__(THREADS) sums_of_columns(const Operand<T> x, int8_t *to, int level) {
-    const int64_t blocks = (x.lines + BLOCK - 1) / BLOCK, step = (int64_t)gridDim.x * WARPS;
-    const int lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32;
-    for (int64_t block = blockIdx.y; block < blocks; block += gridDim.y) {
-        if (!is_wanted(x, block, level)) continue;
-        double scale[4];
-#pragma unroll
-        for (int e = 0; e < 4; e++) {
-            const int64_t column = block * BLOCK + lane + 32 * e;
-            scale[e] = column < x.lines ? tsr_exact_power(x.proof[column].shifts[level]) : 0;
+        for (int64_t part = blockIdx.x; part < x.depth / PART; part += gridDim.x) {
+            if (!is_wanted(x, block, level)) continue;
+            const int count = lines_of(x, block);
+            PartSums own = {};
+#pragma unroll 2
+            for (int i = warp; i < count; i += WARPS) {
+                const int64_t row = block * BLOCK + i;
+                T value[4];
+                unsigned low[4], high[4];
+                load_four(x.data + row * x.ld, part * PART + 4 * lane, x.k, value);
+                integers_of(value, x.proof[row].shifts[level], low, high);
+                own.add(low, high);
+            }
+            store_sums<T, COUNT>(x, to, of_warps, own, block, part);
         }
-        for (int64_t l = (int64_t)blockIdx.x * WARPS + warp; l < x.depth; l += step)
-            add_columns<T, COUNT>(x, to, block, scale, l);
-    }
 }
 
-/* Which blocks of lines are wanted at a level, for products with sums: of columns, whose entries follow each other, and
- * of rows, of which each has SUM_LINES / BLOCK. */
-static __global__ void note_wanted(const unsigned *levels_a, int rows, const unsigned *levels_b, int columns, int level,
-                                   unsigned *wants_a, unsigned *wants_b) {
-    constexpr int EACH = SUM_LINES / BLOCK;
-    for (int i = (int)(blockIdx.x * blockDim.x + threadIdx.x); i < EACH * (rows + columns);
-         i += (int)(gridDim.x * blockDim.x)) {
-        if (i < EACH * rows) wants_a[i] = levels_a[i / EACH] >> level & 1;
-        else wants_b[i - EACH * rows] = levels_b[(i - EACH * rows) % columns] >> level & 1;
-    }
+/* convert_columns, and the sums of each block of columns beside it: at level 0 at first, above it where they are
+ * wanted. */
+template <typename T, int COUNT>
+__global__ void __launch_bounds__(THREADS, 4)
+    convert_and_add_columns(const Operand<T> x, Purpose purpose, int level, int8_t *to) {
+    __shared__ union {
+        Turned<T> turned;
+        WarpSums of_warps;
+    } room;
+    const int64_t blocks = (x.lines + BLOCK - 1) / BLOCK;
+    for (int64_t part = blockIdx.y; part < x.depth / PART; part += gridDim.y)
+        for (int64_t block = blockIdx.x; block < blocks; block += gridDim.x) {
+            if (purpose != FIRST && !(x.levels[block] >> level & 1)) continue;
+            PartSums own = {};
+            for (int64_t first = block * BLOCK; first < x.lines && first < (block + 1) * BLOCK; first += COLUMNS)
+                convert_tile<T, COUNT>(x, room.turned, first, part, purpose, level, own);
+            store_sums<T, COUNT>(x, to, room.of_warps, own, block, part);
+        }
 }
 
 /* ---- blocks of C ----------------------------------------------------------------------------- */
 
-/* 1 in each byte of a word that counts: of a row, columns from `first` on, of `count`. */
-__device__ __forceinline__ unsigned ones_of(int first, int count) {
-    const int bytes = count - first;
-    return bytes >= 4 ? 0x01010101u : bytes <= 0 ? 0 : 0x01010101u & ((1u << 8 * bytes) - 1);
+/* A sum of integers modulo 2^128, in pieces of which a warp's add up in 32 bits. */
+constexpr int PIECE_BITS = 27, PIECES = 5;
+static_assert(PIECE_BITS * PIECES >= 128 && PIECE_BITS + 5 <= 32, "all bits, and 32 lanes of them");
+__device__ __forceinline__ unsigned total_of_warp(unsigned x) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+    return __reduce_add_sync(0xffffffffu, x);
+#else
+    return warp_sum(x);
+#endif
 }
 
-/* What a plane's block must be, and where. */
-struct Expected {
-    const int8_t *plane;   /* of C: first element of the block */
-    int64_t ld;            /* of C's plane */
-    const int8_t *columns; /* their sums */
-    const int8_t *rows;    /* theirs, `row_step` apart */
-    int64_t row_step;
-    int down, across; /* rows and columns that count */
-    int modulus;
+/* What combine_four adds up: a thread's integers of four columns, over its rows, and of a row. */
+struct Added {
+    static constexpr bool ALL = true;
+    tsr_exact_natural columns[4], row; /* modulo 2^128 */
+    __device__ __forceinline__ void see(int e, tsr_exact_integer *x) {
+        TSR_FLIP_WORD(TSR_FLIP_INTEGER, x);
+        columns[e] += (tsr_exact_natural)*x;
+        row += (tsr_exact_natural)*x;
+    }
 };
 
-/* All threads of a block, BLOCK of them: whether this thread's row, and its column, are not what they must be. */
-constexpr int BLOCK_WORDS = BLOCK / 4;
-__device__ __forceinline__ void compare_plane(const Expected &e, unsigned (&tile)[BLOCK][BLOCK_WORDS + 1],
-                                              bool *wrong_row, bool *wrong_column) {
-    const int t = (int)threadIdx.x, word = t % BLOCK_WORDS;
-    for (int i = t / BLOCK_WORDS; i < BLOCK; i += BLOCK / BLOCK_WORDS)
-        tile[i][word] = i < e.down ? *reinterpret_cast<const unsigned *>(e.plane + i * e.ld + 4 * word) : 0;
-    __syncthreads();
-    int row = 0, column = 0;
-    for (int w = 0; w < BLOCK_WORDS; w++) row = dp4a_mixed(tile[t][w], ones_of(4 * w, e.across), row);
-    for (int i = 0; i < BLOCK; i++) column += (int8_t)(tile[i][t / 4] >> 8 * (t % 4));
-    *wrong_row |= t < e.down && (row - e.rows[t * e.row_step]) % e.modulus != 0;
-    *wrong_column |= t < e.across && (column - e.columns[t]) % e.modulus != 0;
-    __syncthreads();
+/* Whether a sum of BLOCK integers has these residues, `step` from plane to plane. Integers and theirs are less than the
+ * moduli's product apart, so few of these products make the difference. */
+template <int COUNT>
+__device__ __forceinline__ bool has_residues(tsr_exact_natural sum, const int8_t *expected, int64_t step) {
+    unsigned r[Moduli<COUNT>::WORDS] = {};
+#pragma unroll
+    for (int i = 0; i < COUNT; i++) r[i / 4] |= (unsigned)(uint8_t)expected[i * step] << 8 * (i % 4);
+    return is_multiple<COUNT>(sum - (tsr_exact_natural)integer_from<COUNT>(r), BLOCK);
 }
 
 /* Counts rows of a block that are wrong, or one, where only columns are. One thread. */
@@ -183,29 +159,51 @@ __device__ __forceinline__ void note_wrong(const Checksums &s, unsigned rows) {
     }
 }
 
-/* A block a block of C of this level. */
+/* A block makes a block of C of this level, a warp every WARPS-th row, and compares. */
 template <typename T, int COUNT>
-__global__ void __launch_bounds__(BLOCK) compare(const Target<T> t, const Checksums s, int level) {
-    constexpr Moduli<COUNT> m;
-    __shared__ unsigned tile[BLOCK][BLOCK_WORDS + 1];
-    __shared__ unsigned rows, columns; /* that are wrong */
+__global__ void __launch_bounds__(THREADS, 4) combine_and_compare(const Target<T> t, const Checksums s, int level) {
+    __shared__ tsr_exact_natural columns[WARPS][BLOCK];
+    __shared__ unsigned rows[BLOCK][PIECES];
+    __shared__ unsigned wrong_rows, wrong_columns;
+    static_assert(BLOCK == 4 * 32 && THREADS == 2 * BLOCK, "a warp has a row, and a thread compares a row or a column");
+    const int lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32;
+    const int line = (int)threadIdx.x % BLOCK; /* that is compared */
     const int64_t blocks = (t.m + BLOCK - 1) / BLOCK * t.across;
     for (int64_t at = blockIdx.x; at < blocks; at += gridDim.x) {
         const int64_t block_row = at / t.across, block_col = at % t.across;
         const int64_t row = block_row * BLOCK, col = block_col * BLOCK;
         if (col >= t.n || t.level_at(row, col) != level) continue;
-        bool wrong_row = false, wrong_column = false;
-        if (threadIdx.x == 0) rows = columns = 0;
-        for (int i = 0; i < COUNT; i++)
-            compare_plane({t.planes + (i * t.rows + row) * t.columns + col, t.columns,
-                           s.columns + (i * SUM_LINES + block_row) * t.columns + col,
-                           s.rows + (i * t.rows + row) * SUM_LINES + block_col, SUM_LINES,
-                           (int)min((int64_t)BLOCK, t.m - row), (int)min((int64_t)BLOCK, t.n - col), m.modulus[i]},
-                          tile, &wrong_row, &wrong_column);
-        if (wrong_row) atomicAdd(&rows, 1u);
-        if (wrong_column) atomicAdd(&columns, 1u);
+        const int down = (int)min((int64_t)BLOCK, t.m - row), across = (int)min((int64_t)BLOCK, t.n - col);
+        Added own = {};
+        if (threadIdx.x == 0) wrong_rows = wrong_columns = 0;
+#pragma unroll 1
+        for (int i = warp; i < down; i += WARPS) {
+            own.row = 0;
+            if (4 * lane < across) combine_four<T, COUNT>(t, row + i, col + 4 * lane, level, own);
+#pragma unroll
+            for (int piece = 0; piece < PIECES; piece++) {
+                constexpr unsigned MASK = (1u << PIECE_BITS) - 1;
+                const unsigned total = total_of_warp((unsigned)(own.row >> PIECE_BITS * piece) & MASK);
+                if (lane == piece) rows[i][piece] = total;
+            }
+        }
+#pragma unroll
+        for (int e = 0; e < 4; e++) columns[warp][4 * lane + e] = own.columns[e];
         __syncthreads();
-        if (threadIdx.x == 0 && rows + columns > 0) note_wrong(s, rows > 0 ? rows : 1);
+        const bool of_column = threadIdx.x < BLOCK;
+        tsr_exact_natural sum = 0;
+        if (of_column)
+            for (int w = 0; w < WARPS; w++) sum += columns[w][line];
+        else
+            for (int piece = 0; piece < PIECES; piece++)
+                sum += (tsr_exact_natural)rows[line][piece] << PIECE_BITS * piece;
+        const int8_t *expected =
+            of_column ? s.columns + block_row * t.columns + col + line : s.rows + block_col * t.rows + row + line;
+        const int64_t step = TSR_EXACT_SUMS * (of_column ? t.columns : t.rows);
+        if (line < (of_column ? across : down) && !has_residues<COUNT>(sum, expected, step))
+            atomicAdd(of_column ? &wrong_columns : &wrong_rows, 1u);
+        __syncthreads();
+        if (threadIdx.x == 0 && wrong_rows + wrong_columns > 0) note_wrong(s, wrong_rows > 0 ? wrong_rows : 1);
     }
 }
 
@@ -223,42 +221,28 @@ template <typename T> __global__ void count_judged(const Target<T> t, tsr_check_
 
 /* ---- launches -------------------------------------------------------------------------------- */
 
-/* Adds up the integers of the lines that are wanted at a level. `a` and `b` hold its planes. */
+/* Adds up the integers of rows that are wanted at a level. */
 template <typename T, int COUNT>
-tsr_status add_up_launch(tsr_stream *stream, const Operand<T> &a, const Operand<T> &b, const Checksums &s, int level) {
-    dim3 rows, columns;
-    TSR_TRY(small_grid(a.lines, a.depth, BLOCK, PART, &rows));
-    TSR_TRY(small_grid(b.lines, b.depth, BLOCK, WARPS, &columns));
-    TSR_TRY(TSR_LAUNCH((sums_of_rows<T, COUNT>), rows, THREADS, 0, stream, a, s.of_a, level));
-    TSR_TRY(TSR_LAUNCH((sums_of_columns<T, COUNT>), columns, THREADS, 0, stream, b, s.of_b, level));
-    if (!a.proving) return TSR_OK;
-    return TSR_LAUNCH(note_wanted, 1, THREADS, 0, stream, a.levels, (int)(a.rows / BLOCK), b.levels,
-                      (int)(b.rows / BLOCK), level, s.wants_a, s.wants_b);
+tsr_status add_rows_launch(tsr_stream *stream, const Operand<T> &a, const Checksums &s, int level) {
+    dim3 grid;
+    TSR_TRY(small_grid(a.lines, a.depth, BLOCK, PART, &grid));
+    return TSR_LAUNCH((add_rows<T, COUNT>), grid, THREADS, 0, stream, a, s.of_a, level);
 }
 
-/* Multiplies sums by planes as `whole`, the product of planes, does these: what blocks must add up to. */
-static inline tsr_status expect_launch(tsr_device *device, tsr_stream *stream, const tsr_residue_args *whole,
-                                       const Checksums &s) {
-    tsr_residue_args columns = *whole, rows = *whole;
-    columns.m = tsr_ceil_div(whole->m, BLOCK);
-    columns.a = s.of_a;
-    columns.rows_a = SUM_LINES;
-    columns.blocks = whole->blocks ? s.wants_b : NULL;
-    columns.wanted = 1;
-    TSR_TRY(tsr_residue_products(device, stream, &columns, s.columns));
-    rows.n = tsr_ceil_div(whole->n, BLOCK);
-    rows.b = s.of_b;
-    rows.rows_b = SUM_LINES;
-    rows.blocks = whole->blocks ? s.wants_a : NULL;
-    rows.wanted = 1;
-    return tsr_residue_products(device, stream, &rows, s.rows);
+/* convert_columns, and sums of columns for this level. Those of level 0 are made at first. */
+template <typename T, int COUNT>
+tsr_status convert_and_add_launch(tsr_stream *stream, const Operand<T> &b, const Checksums &s, Purpose purpose,
+                                  int level) {
+    dim3 grid;
+    TSR_TRY(small_grid(b.depth, b.lines, PART, BLOCK, &grid));
+    return TSR_LAUNCH((convert_and_add_columns<T, COUNT>), grid, THREADS, 0, stream, b, purpose, level, s.of_b);
 }
 
 template <typename T, int COUNT>
-tsr_status compare_launch(tsr_stream *stream, const Target<T> &t, const Checksums &s, int level) {
+tsr_status combine_and_compare_launch(tsr_stream *stream, const Target<T> &t, const Checksums &s, int level) {
     dim3 grid;
     TSR_TRY(small_grid(1, t.rows / BLOCK * t.across, 1, 1, &grid));
-    return TSR_LAUNCH((compare<T, COUNT>), grid, BLOCK, 0, stream, t, s, level);
+    return TSR_LAUNCH((combine_and_compare<T, COUNT>), grid, THREADS, 0, stream, t, s, level);
 }
 
 template <typename T> tsr_status count_judged_launch(tsr_stream *stream, const Target<T> &t, const Checksums &s) {

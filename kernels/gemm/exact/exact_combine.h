@@ -45,8 +45,15 @@ __device__ __forceinline__ void transpose(unsigned (&w)[4]) {
     w[3] = __byte_perm(c, d, 0x7632);
 }
 
-template <typename T, int COUNT>
-__device__ __forceinline__ void combine_four(const Target<T> &t, int64_t row, int64_t col, int level) {
+/* What the check does with integers before they are rounded: nothing. */
+struct Unwatched {
+    static constexpr bool ALL = false; /* also those of elements that are left to the loop */
+    __device__ __forceinline__ void see(int, tsr_exact_integer *) {}
+};
+
+/* watch.see(e, x): the integer of element e of those within C. */
+template <typename T, int COUNT, typename Watch>
+__device__ __forceinline__ void combine_four(const Target<T> &t, int64_t row, int64_t col, int level, Watch &watch) {
     constexpr int WORDS = Moduli<COUNT>::WORDS;
     const int8_t *from = t.planes + row * t.columns + col;
     const int64_t plane_bytes = t.rows * t.columns;
@@ -65,8 +72,12 @@ __device__ __forceinline__ void combine_four(const Target<T> &t, int64_t row, in
         unsigned r[WORDS];
 #pragma unroll
         for (int w = 0; w < WORDS; w++) r[w] = words[w][e];
-        if (col + e < t.n && !(left >> e & 1))
-            put(t, row, col + e, (T)value_of<TYPE<T>>(integer_from<COUNT>(r), shift, t.proof_b[col + e].shifts[level]));
+        const bool own = !(left >> e & 1);
+        if (col + e < t.n && (Watch::ALL || own)) {
+            tsr_exact_integer x = integer_from<COUNT>(r);
+            watch.see(e, &x);
+            if (own) put(t, row, col + e, (T)value_of<TYPE<T>>(x, shift, t.proof_b[col + e].shifts[level]));
+        }
     }
 }
 
@@ -74,7 +85,10 @@ template <typename T, int COUNT> __global__ void __launch_bounds__(ACROSS *DOWN)
     const int64_t first = ((int64_t)blockIdx.x * ACROSS + threadIdx.x % ACROSS) * 4;
     for (int64_t row = (int64_t)blockIdx.y * DOWN + threadIdx.x / ACROSS; row < t.m; row += (int64_t)gridDim.y * DOWN)
         for (int64_t col = first; col < t.n; col += (int64_t)gridDim.x * ACROSS * 4)
-            if (t.level_at(row, col) == level) combine_four<T, COUNT>(t, row, col, level);
+            if (t.level_at(row, col) == level) {
+                Unwatched nothing;
+                combine_four<T, COUNT>(t, row, col, level, nothing);
+            }
 }
 
 template <typename T, int COUNT> tsr_status combine_launch(tsr_stream *stream, const Target<T> &t, int level) {
@@ -124,20 +138,42 @@ __global__ void __launch_bounds__(256) loop(const Operand<T> a, const Operand<T>
             if (t.level_at(row, col) == TSR_EXACT_LOOP) loop_tile(a, b, t, row, col);
 }
 
-/* A warp makes an element of which pairs that meet are finite. */
+/* A warp makes an element of which pairs that meet are finite: it lists these, PAIRS elements of k at a time, and adds
+ * them up in their order, one after the other. */
+constexpr int PAIRS = 128;
+struct Pairs {
+    double x[PAIRS], y[PAIRS];
+};
 template <typename T>
-__device__ __forceinline__ T sum_of_pairs(const Operand<T> &a, const Operand<T> &b, int64_t row, int64_t col) {
+__device__ __forceinline__ T sum_of_pairs(const Operand<T> &a, const Operand<T> &b, Pairs &pairs, int64_t row,
+                                          int64_t col) {
     const int lane = (int)threadIdx.x % 32;
     double sum = 0;
-    for (int64_t l0 = 0; l0 < a.k; l0 += 32) {
-        const int64_t l = l0 + lane;
-        const double x = l < a.k ? (double)a.data[row * a.ld + l] : 0;
-        const double y = x != 0 ? (double)b.data[l * b.ld + col] : 0;
-        unsigned meet = __ballot_sync(0xffffffffu, x != 0 && y != 0);
-        for (; meet; meet &= meet - 1) {
-            const int from = __ffs((int)meet) - 1;
-            sum = __fma_rn(__shfl_sync(0xffffffffu, x, from), __shfl_sync(0xffffffffu, y, from), sum);
+    for (int64_t l0 = 0; l0 < a.k; l0 += PAIRS) {
+        T x[PAIRS / 32], y[PAIRS / 32];
+#pragma unroll
+        for (int i = 0; i < PAIRS / 32; i++) {
+            const int64_t l = l0 + 32 * i + lane;
+            x[i] = l < a.k ? a.data[row * a.ld + l] : (T)0;
         }
+#pragma unroll
+        for (int i = 0; i < PAIRS / 32; i++) /* a line of memory each: only those that are wanted */
+            y[i] = x[i] != 0 ? b.data[(l0 + 32 * i + lane) * b.ld + col] : (T)0;
+        int count = 0;
+#pragma unroll
+        for (int i = 0; i < PAIRS / 32; i++) {
+            const unsigned meet = __ballot_sync(0xffffffffu, x[i] != 0 && y[i] != 0);
+            if (meet >> lane & 1) {
+                const int at = count + __popc(meet & ((1u << lane) - 1));
+                pairs.x[at] = (double)x[i];
+                pairs.y[at] = (double)y[i];
+            }
+            count += __popc(meet);
+        }
+        __syncwarp();
+#pragma unroll 8
+        for (int i = 0; i < count; i++) sum = __fma_rn(pairs.x[i], pairs.y[i], sum);
+        __syncwarp();
     }
     return (T)sum;
 }
@@ -148,6 +184,7 @@ __global__ void __launch_bounds__(THREADS) loop_left(const Operand<T> a, const O
     constexpr int WORDS = TSR_EXACT_BLOCK / 32; /* of a row of a block */
     __shared__ unsigned count;
     __shared__ int list[TSR_EXACT_LEFT_MOST]; /* row · TSR_EXACT_BLOCK + column */
+    __shared__ Pairs pairs[WARPS];
     const int blocks = (int)(t.rows / TSR_EXACT_BLOCK) * t.across;
     for (int at = (int)blockIdx.x; at < blocks; at += (int)gridDim.x) {
         if (t.levels[at] != TSR_EXACT_LAST) continue;
@@ -163,7 +200,7 @@ __global__ void __launch_bounds__(THREADS) loop_left(const Operand<T> a, const O
         __syncthreads();
         for (unsigned i = threadIdx.x / 32; i < count; i += WARPS) {
             const int64_t row = row0 + list[i] / TSR_EXACT_BLOCK, col = col0 + list[i] % TSR_EXACT_BLOCK;
-            const T value = sum_of_pairs(a, b, row, col);
+            const T value = sum_of_pairs(a, b, pairs[threadIdx.x / 32], row, col);
             if (threadIdx.x % 32 == 0) put(t, row, col, value);
         }
         __syncthreads();

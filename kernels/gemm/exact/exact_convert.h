@@ -121,13 +121,16 @@ template <typename T> __device__ __forceinline__ void load_four(const T *line, i
     for (int e = 0; e < 4; e++) x[e] = l0 + e < k ? line[l0 + e] : (T)0;
 }
 
-/* To the planes at `to`. */
-template <typename T, int COUNT>
-__device__ __forceinline__ void store_planes(const Operand<T> &x, const T (&value)[4], int shift, int64_t to) {
+template <typename T>
+__device__ __forceinline__ void integers_of(const T (&value)[4], int shift, unsigned (&low)[4], unsigned (&high)[4]) {
     const double scale = tsr_exact_power(shift);
-    unsigned low[4], high[4];
 #pragma unroll
     for (int e = 0; e < 4; e++) integer_of((double)value[e], scale, low + e, high + e);
+}
+/* To the planes at `to`. */
+template <typename T, int COUNT>
+__device__ __forceinline__ void store_planes(const Operand<T> &x, const unsigned (&low)[4], const unsigned (&high)[4],
+                                             int64_t to) {
     const int64_t plane_bytes = x.rows * x.depth;
 #pragma unroll
     for (int i = 0; i < COUNT; i++)
@@ -186,7 +189,11 @@ __device__ __forceinline__ void convert_row(const Operand<T> &x, int64_t row, co
         const int64_t l0 = (int64_t)part * PART + 4 * lane, to = row * x.depth + l0;
         T value[4];
         load_four(x.data + row * x.ld, l0, x.k, value);
-        if (planes) store_planes<T, COUNT>(x, value, proof.shifts[level], to);
+        if (planes) {
+            unsigned low[4], high[4];
+            integers_of(value, proof.shifts[level], low, high);
+            store_planes<T, COUNT>(x, low, high, to);
+        }
         if (proving) store_proving<T, COUNT>(x, value, proof, to);
     }
 }
@@ -266,11 +273,18 @@ template <typename T> __global__ void __launch_bounds__(THREADS) prove_columns(c
     }
 }
 
-/* A block turns a part of COLUMNS columns in shared memory, and converts it. */
-template <typename T, int COUNT>
-__device__ __forceinline__ void convert_tile(const Operand<T> &x, int64_t first, int64_t part, Purpose purpose,
-                                             int level) {
-    __shared__ T turned[COLUMNS][PART + 1];
+/* What the check does with integers that are converted: nothing. */
+struct NotAdded {
+    static constexpr bool ADDS = false;
+    __device__ __forceinline__ void add(const unsigned (&)[4], const unsigned (&)[4]) {}
+};
+
+/* A block turns a part of COLUMNS columns in shared memory, and converts it. Where the check adds up integers these are
+ * all, whether they are converted now or not. */
+template <typename T> using Turned = T[COLUMNS][PART + 1];
+template <typename T, int COUNT, typename Sums>
+__device__ __forceinline__ void convert_tile(const Operand<T> &x, Turned<T> &turned, int64_t first, int64_t part,
+                                             Purpose purpose, int level, Sums &sums) {
     const int c = (int)threadIdx.x % COLUMNS, warp = (int)threadIdx.x / COLUMNS;
     const int lane = (int)threadIdx.x % 32;
     const int64_t l0 = part * PART;
@@ -287,7 +301,12 @@ __device__ __forceinline__ void convert_tile(const Operand<T> &x, int64_t first,
 #pragma unroll
         for (int e = 0; e < 4; e++) value[e] = turned[column][4 * lane + e];
         const bool planes = wants_planes(x, first + column, proof, purpose, level);
-        if (planes) store_planes<T, COUNT>(x, value, proof.shifts[level], to);
+        if (Sums::ADDS || planes) {
+            unsigned low[4], high[4];
+            integers_of(value, proof.shifts[level], low, high);
+            sums.add(low, high);
+            if (planes) store_planes<T, COUNT>(x, low, high, to);
+        }
         if (wants_proving(x, planes, purpose, level)) store_proving<T, COUNT>(x, value, proof, to);
     }
     __syncthreads();
@@ -304,13 +323,15 @@ template <typename T> __global__ void __launch_bounds__(THREADS, 3) look_at_colu
 }
 template <typename T, int COUNT>
 __global__ void __launch_bounds__(THREADS) convert_columns(const Operand<T> x, Purpose purpose, int level) {
+    __shared__ Turned<T> turned;
     for_tiles(x, [&x, purpose, level](int64_t first, int64_t part) {
         bool any = purpose == FIRST;
         if (!any && x.levels[first / TSR_EXACT_BLOCK] >> level & 1) {
             const int64_t own = first + threadIdx.x % COLUMNS;
             any = __any_sync(0xffffffffu, own < x.lines && wants_planes(x, own, x.proof[own], purpose, level));
         }
-        if (any) convert_tile<T, COUNT>(x, first, part, purpose, level);
+        NotAdded none;
+        if (any) convert_tile<T, COUNT>(x, turned, first, part, purpose, level, none);
     });
 }
 

@@ -74,6 +74,27 @@ __device__ __forceinline__ unsigned residue_word(const unsigned (&low)[4], const
     return __byte_perm(__byte_perm(r0, r1, 0x0040), __byte_perm(r2, r3, 0x0040), 0x5410);
 }
 
+/* A sum of integers plus 2^63 each, halves apart. */
+struct Sum {
+    unsigned long long low, high;
+
+    __device__ __forceinline__ void add(unsigned own_low, unsigned own_high) {
+        low += own_low;
+        high += own_high;
+    }
+};
+
+/* Of a sum of `count` integers, 128 at most: its residue in [-p/2, p/2], in the low byte. */
+template <int COUNT> __device__ __forceinline__ unsigned sum_byte(Sum sum, int count, int i) {
+    constexpr Moduli<COUNT> m;
+    const unsigned p = (unsigned)m.modulus[i], start = (unsigned)((1ull << 63) % p);
+    const unsigned long long high = sum.high + (sum.low >> 32); /* below 2^40 */
+    const unsigned rest = (unsigned)(high >> 32) * (2 * start % p) + (p - start) * (unsigned)count;
+    const unsigned v = __dp4a((unsigned)sum.low, m.weights[i][0], __dp4a((unsigned)high, m.weights[i][1], rest));
+    const unsigned r = v % p;
+    return r > p / 2 ? r - p : r;
+}
+
 /* ---- integers of residues -------------------------------------------------------------------- */
 
 /* sum + bytes of a, signed, times bytes of b, unsigned. */
@@ -114,6 +135,21 @@ __device__ __forceinline__ tsr_exact_integer integer_from(const unsigned (&r)[Mo
     x += (tsr_exact_natural)(tsr_exact_integer)quarter[3] << 96;
     x -= m.product * (tsr_exact_natural)(tsr_exact_integer)quotient;
     return (tsr_exact_integer)x;
+}
+
+/* 1/x modulo 2^128, of an odd x: each step doubles the bits that are right. */
+TSR_EXACT constexpr tsr_exact_natural inverse_of_odd(tsr_exact_natural x) {
+    tsr_exact_natural inverse = x; /* right in 3 bits */
+    for (int bits = 3; bits < 128; bits *= 2) inverse *= 2 - x * inverse;
+    return inverse;
+}
+
+/* Whether x, modulo 2^128, is q times the product of the moduli, |q| ≤ most. One modulus is 256, the others are odd. */
+template <int COUNT> __device__ __forceinline__ bool is_multiple(tsr_exact_natural x, unsigned most) {
+    constexpr tsr_exact_natural inverse = inverse_of_odd(tsr_exact_product(COUNT) >> 8);
+    if ((unsigned)x & 0xff) return false;
+    const tsr_exact_natural q = (x >> 8) * inverse; /* modulo 2^120 */
+    return (q + most) << 8 <= (tsr_exact_natural)(2 * most) << 8;
 }
 
 /* tsr_exact_value, quickly where v is a normal number: the 64 highest bits, of which the last gathers what is lost,

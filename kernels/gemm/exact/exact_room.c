@@ -1,9 +1,9 @@
-/* What `exact` wants on a GPU beside A, B and C, also for builds without CUDA (exact.h). */
+/* What `exact` wants on a GPU beside A, B and C, and how its time grows, also for builds without CUDA (exact.h). */
 #include "kernels/gemm/exact/exact.h"
 #include "kernels/gemm/exact/residue_products.h"
 
 /* Of each modulus of the last level, and of what proves levels, a byte an element of both operands, of each modulus a
- * byte an element of C; for the check of these TSR_EXACT_TILE lines more of either; facts of lines and their parts;
+ * byte an element of C; for the check of these TSR_EXACT_SUMS lines more of either; facts of lines and their parts;
  * levels of blocks, and a bit an element of C. */
 static size_t room(tsr_dtype type, int64_t m, int64_t n, int64_t k) {
     const int64_t planes = tsr_exact_moduli(type, TSR_EXACT_LAST), starts = 24 * 1024; /* of places */
@@ -12,9 +12,20 @@ static size_t room(tsr_dtype type, int64_t m, int64_t n, int64_t k) {
     const int64_t depth = tsr_round_up(tsr_min(k, TSR_EXACT_RANGE), TSR_EXACT_DEPTH);
     const int64_t lines = (rows + columns) * (int64_t)sizeof(tsr_exact_proof) +
                           columns * (depth / TSR_EXACT_PART) * (int64_t)sizeof(tsr_exact_line);
-    const int64_t checksums = planes * TSR_EXACT_TILE * (2 * depth + rows + columns);
+    const int64_t checksums = planes * TSR_EXACT_SUMS * (2 * depth + rows + columns);
     return (size_t)((planes + 1) * (rows + columns) * depth + planes * rows * columns + checksums + rows * columns / 4 +
                     lines + starts);
 }
 size_t tsr_exact_room_f32(int64_t m, int64_t n, int64_t k) { return room(TSR_F32, m, n, k); }
 size_t tsr_exact_room_f64(int64_t m, int64_t n, int64_t k) { return room(TSR_F64, m, n, k); }
+
+/* So many multiply-adds take as long as an element of a line, an element of C, and the launches (few³). */
+static double cost(int64_t m, int64_t n, int64_t k, double line, double last, double few) {
+    const double rows = (double)tsr_max(1, tsr_min(m, TSR_EXACT_EDGE));
+    const double columns = (double)tsr_max(1, tsr_min(n, TSR_EXACT_EDGE));
+    const double depth = (double)tsr_max(1, tsr_min(k, TSR_EXACT_RANGE));
+    return 1 + line / rows + line / columns + last / depth + few * few * few / (rows * columns * depth);
+}
+/* From speeds on an H200 at 4096 and 8192, and the shares of steps (exact.cu). */
+double tsr_exact_cost_f32(int64_t m, int64_t n, int64_t k) { return cost(m, n, k, 690, 960, 2100); }
+double tsr_exact_cost_f64(int64_t m, int64_t n, int64_t k) { return cost(m, n, k, 420, 570, 1650); }

@@ -54,9 +54,10 @@ typedef unsigned __int128 tsr_exact_natural;
 #define TSR_EXACT_MODULI                                                                                               \
     { 256, 255, 253, 251, 247, 241, 239, 233, 229, 227, 223, 217, 211, 199, 197, 193 }
 
-/* Moduli of a level. */
+/* Moduli of a level. fp32 leaves out 8: data that are too wide for 7 have blocks that want 8 among others that want 9,
+ * and then most tiles of a GPU's product would be made twice. */
 TSR_EXACT TSR_EXACT_CONSTANT int tsr_exact_moduli(tsr_dtype type, int level) {
-    return (type == TSR_F64 ? 14 : 7) + level;
+    return type == TSR_F64 ? 14 + level : level == 0 ? 7 : 8 + level;
 }
 TSR_EXACT TSR_EXACT_CONSTANT tsr_exact_natural tsr_exact_product(int moduli) {
     const int all[TSR_EXACT_MODULI_MOST] = TSR_EXACT_MODULI;

@@ -2,7 +2,7 @@
  * each plane's modulus, as bytes, or what proofs want of them (residue_products.h). On devices of sm_90 by
  * residue_products_hopper.cu, on all others by the kernel here, which is plain.
  * Mapping: blocks of 256 threads stride over tiles of 64 × 64 of all planes, 4 × 4 sums a thread, 16 apart; __dp4a adds
- * four products.
+ * four products. Products of sums of lines are launches of their own.
  * Shared memory: 64 × 64 bytes of A and of B, rows a word apart from a multiple of the banks, 8.5 KiB.
  * Registers: no limit.
  * Requirements: sm_61 or newer.
@@ -24,7 +24,14 @@ struct Operands {
     int64_t m, n;
     int64_t rows_a, rows_b, depth;
     int planes;
-    tsr_residue_blocks blocks;
+    tsr_residue_blocks blocks; /* of C */
+    tsr_residue_making making; /* lines of the other operand are columns here */
+
+    __device__ __forceinline__ bool wants(int64_t row, int64_t col) const {
+        const int tile_col = (int)(col / TSR_EXACT_TILE);
+        if (making == TSR_MAKING_C) return blocks.wants((int)(row / TSR_EXACT_TILE), tile_col);
+        return making == TSR_MAKING_COLUMNS ? blocks.wants_column(tile_col) : blocks.wants_row(tile_col);
+    }
 };
 
 /* Sums to residues, and to C. */
@@ -93,7 +100,7 @@ template <typename Epilogue> __global__ void __launch_bounds__(THREADS) products
         const int plane = (int)(work / tiles);
         const int64_t first_row = work % tiles / tiles_n * SIDE, first_col = work % tiles_n * SIDE;
         if (first_row >= o.m || first_col >= o.n) continue;
-        if (!o.blocks.wants((int)(first_row / TSR_EXACT_TILE), (int)(first_col / TSR_EXACT_TILE))) continue;
+        if (!o.wants(first_row, first_col)) continue;
         int sum[EACH][EACH] = {};
         for (int64_t word = 0; word < o.depth / 4; word += WORDS) {
             __syncthreads();
@@ -113,19 +120,35 @@ template <typename Epilogue> __global__ void __launch_bounds__(THREADS) products
 }
 
 template <typename Epilogue>
+tsr_status launch_operands(tsr_stream *stream, const Operands &o, const Epilogue &epilogue) {
+    int most = 0;
+    TSR_TRY(tsr_cuda_attribute(cudaDevAttrMaxGridDimX, &most));
+    const int64_t tiles = o.planes * (o.rows_a / SIDE) * (o.rows_b / SIDE);
+    return TSR_LAUNCH(products<Epilogue>, (unsigned)tsr_min(tiles, most), THREADS, 0, stream, o, epilogue);
+}
+template <typename Epilogue>
 tsr_status launch(tsr_stream *stream, const tsr_residue_args *args, const Epilogue &epilogue) {
     const Operands o = {args->a,     args->b,      args->m,
                         args->n,     args->rows_a, args->rows_b,
-                        args->depth, args->planes, tsr_residue_blocks_of(args)};
-    int most = 0;
-    TSR_TRY(tsr_cuda_attribute(cudaDevAttrMaxGridDimX, &most));
-    const int64_t tiles = args->planes * (args->rows_a / SIDE) * (args->rows_b / SIDE);
-    return TSR_LAUNCH(products<Epilogue>, (unsigned)tsr_min(tiles, most), THREADS, 0, stream, o, epilogue);
+                        args->depth, args->planes, tsr_residue_blocks_of(args),
+                        TSR_MAKING_C};
+    return launch_operands(stream, o, epilogue);
+}
+
+/* Products of sums of `lines` lines with the other operand's, `others` of them in `rows`. */
+tsr_status launch_sums(tsr_stream *stream, const tsr_residue_args *args, tsr_residue_making making, const int8_t *sums,
+                       int64_t lines, const int8_t *other, int64_t others, int64_t rows, int8_t *to) {
+    const Operands o = {sums,        other,        tsr_ceil_div(lines, TSR_EXACT_BLOCK), others, TSR_EXACT_SUMS, rows,
+                        args->depth, args->planes, tsr_residue_blocks_of(args),          making};
+    return launch_operands(stream, o, Residues{to, TSR_EXACT_SUMS, rows, tsr_residue_moduli_all()});
 }
 
 tsr_status check(const tsr_residue_args *args) {
     const bool fits = args->planes >= 1 && args->planes <= TSR_EXACT_MODULI_MOST && args->m >= 1 && args->n >= 1 &&
                       args->k >= 1 && args->k <= TSR_EXACT_RANGE;
+    if (args->sums && tsr_max(args->m, args->n) > TSR_EXACT_SUMS * TSR_EXACT_BLOCK)
+        return tsr_fail(TSR_ERR_SHAPE, "no sums of the blocks of %lld x %lld residues: %d rows and columns at most",
+                        (long long)args->m, (long long)args->n, TSR_EXACT_SUMS * TSR_EXACT_BLOCK);
     if (fits && args->rows_a == tsr_round_up(args->m, TSR_EXACT_TILE) &&
         args->rows_b == tsr_round_up(args->n, TSR_EXACT_TILE) && args->depth == tsr_round_up(args->k, TSR_EXACT_DEPTH))
         return TSR_OK;
@@ -149,10 +172,10 @@ tsr_status on_hopper(bool *so) {
 
 } // namespace
 
-/* A count, and a list of at most all tiles behind it. */
+/* A count, and a list of at most all tiles behind it; the same of thin tiles, fewer than rows and columns of tiles. */
 size_t tsr_residue_workspace(int64_t m, int64_t n) {
-    const int64_t tiles = tsr_ceil_div(m, TSR_EXACT_TILE) * tsr_ceil_div(n, TSR_EXACT_TILE);
-    return (size_t)tsr_round_up((tiles + 1) * (int64_t)sizeof(unsigned), 256);
+    const int64_t rows = tsr_ceil_div(m, TSR_EXACT_TILE), columns = tsr_ceil_div(n, TSR_EXACT_TILE);
+    return (size_t)tsr_round_up((rows * columns + rows + columns + 2) * (int64_t)sizeof(unsigned), 256);
 }
 
 tsr_status tsr_residue_products(tsr_device *, tsr_stream *stream, const tsr_residue_args *args, int8_t *c) {
@@ -162,7 +185,12 @@ tsr_status tsr_residue_products(tsr_device *, tsr_stream *stream, const tsr_resi
     TSR_TRY(on_hopper(&hopper));
     if (hopper) return tsr_residue_products_hopper(stream, args, c);
 #endif
-    return launch(stream, args, Residues{c, args->rows_a, args->rows_b, tsr_residue_moduli_all()});
+    TSR_TRY(launch(stream, args, Residues{c, args->rows_a, args->rows_b, tsr_residue_moduli_all()}));
+    const tsr_residue_sums *sums = args->sums;
+    if (!sums) return TSR_OK;
+    TSR_TRY(launch_sums(stream, args, TSR_MAKING_COLUMNS, sums->of_a, args->m, args->b, args->n, args->rows_b,
+                        sums->columns));
+    return launch_sums(stream, args, TSR_MAKING_ROWS, sums->of_b, args->n, args->a, args->m, args->rows_a, sums->rows);
 }
 
 tsr_status tsr_residue_levels(tsr_device *, tsr_stream *stream, const tsr_residue_args *args,

@@ -14,6 +14,16 @@ extern "C" {
 /* Planes follow each other, rows of a plane too. Rows are multiples of TSR_EXACT_TILE, and so are their bytes. */
 #define TSR_EXACT_TILE 256 /* of C, whose operands are there as a whole */
 #define TSR_EXACT_DEPTH 128
+#define TSR_EXACT_SUMS 128 /* lines of a plane of sums: those of at most as many blocks of TSR_EXACT_BLOCK lines */
+
+/* Sums of the lines of blocks, as residues, and their products with the other operand, which columns and rows of blocks
+ * of C must add up to (exact_check.h). */
+typedef struct {
+    const int8_t *of_a; /* planes × TSR_EXACT_SUMS × depth: line i of rows of A from i · TSR_EXACT_BLOCK on */
+    const int8_t *of_b; /* the same, of columns of B */
+    int8_t *columns;    /* made: planes × TSR_EXACT_SUMS × rows_b, of_a · Bᵀ */
+    int8_t *rows;       /* made: planes × TSR_EXACT_SUMS × rows_a, of_b · Aᵀ */
+} tsr_residue_sums;
 
 typedef struct {
     int planes;             /* 1 … TSR_EXACT_MODULI_MOST: of the first so many moduli */
@@ -27,13 +37,16 @@ typedef struct {
      * with one is made as a whole, others are not touched. NULL: all are wanted. */
     const unsigned *blocks;
     unsigned wanted;
+    /* Of tsr_residue_products alone: sums that are multiplied, too; NULL: none. Blocks of lines are as many as
+     * TSR_EXACT_SUMS at most. Made are the products with lines of tiles that are wanted. */
+    const tsr_residue_sums *sums;
     void *workspace; /* tsr_residue_workspace(m, n) bytes */
 } tsr_residue_args;
 
 size_t tsr_residue_workspace(int64_t m, int64_t n);
 
 /* c: planes × rows_a × rows_b bytes: the sums modulo each plane's modulus, in [-p/2, p/2]; anything from row m and
- * column n on. */
+ * column n on. The same holds for products of args->sums. */
 tsr_status tsr_residue_products(tsr_device *device, tsr_stream *stream, const tsr_residue_args *args, int8_t *c);
 
 /* Of the one plane of magnitudes (0 … 127): raises needed[block] (as `blocks` is laid out) to the level that any of its

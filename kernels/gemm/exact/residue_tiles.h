@@ -29,6 +29,9 @@ static __device__ __forceinline__ int tsr_residue(int x, int modulus, int invers
     return r - (r > modulus >> 1 ? modulus : 0);
 }
 
+/* What a product of planes makes: C, or of sums of A the products with lines of B, or of sums of B those with A's. */
+enum tsr_residue_making { TSR_MAKING_C, TSR_MAKING_COLUMNS, TSR_MAKING_ROWS };
+
 /* The blocks of C, and which of them are wanted: see tsr_residue_args. */
 struct tsr_residue_blocks {
     const unsigned *level;
@@ -44,6 +47,17 @@ struct tsr_residue_blocks {
         constexpr int EACH = TSR_EXACT_TILE / TSR_EXACT_BLOCK;
         for (int i = 0; i < EACH * EACH; i++)
             if (wants_block(tile_row * EACH + i / EACH, tile_col * EACH + i % EACH)) return true;
+        return false;
+    }
+    /* Whether a column of tiles, or a row of them, has one. */
+    __device__ __forceinline__ bool wants_column(int tile_col) const {
+        for (int row = 0; row * (TSR_EXACT_TILE / TSR_EXACT_BLOCK) < rows; row++)
+            if (wants(row, tile_col)) return true;
+        return false;
+    }
+    __device__ __forceinline__ bool wants_row(int tile_row) const {
+        for (int col = 0; col * (TSR_EXACT_TILE / TSR_EXACT_BLOCK) < cols; col++)
+            if (wants(tile_row, col)) return true;
         return false;
     }
 };

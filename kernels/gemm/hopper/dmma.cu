@@ -46,6 +46,7 @@ struct Work {
     int thin, thin_first, thin_m; /* and among the whole ones these thin ones: thin_m along the bottom edge, */
                                   /* the rest along the right one */
     bool accumulate, wide;
+    const unsigned *predicate; /* as in tsr_gemm_args */
 
     __device__ __forceinline__ hopper::TilePlace place_of(int tile) const {
         const int edge = tile - thin_first;
@@ -197,6 +198,7 @@ struct Dmma : hopper::Persistent<hopper::Parts<double, M, N, K, MULTIPLIERS, 2>>
     static constexpr hopper::Cut CUT = {
         .unit = 4, .handing = 10, .gathering = 4, .parts = 8, .full = hopper::FULL_DEVICE};
     static constexpr bool WGMMA_ADDS = false;
+    static __device__ __forceinline__ bool left_out(const Work &w) { return w.predicate && *w.predicate == 0; }
 
     static __device__ __forceinline__ void bring(const Work &w, const Pipe &pipe, Pipe::State &at,
                                                  const hopper::WorkTile &work) {
@@ -259,10 +261,34 @@ size_t workspace_bytes(int64_t m, int64_t n, int64_t k) {
            sizeof(double) * ((size_t)m * (size_t)aligned_ld(k) + (size_t)k * (size_t)aligned_ld(n));
 }
 
+/* rows × cols elements, rows `ld` apart, to rows `to_ld` apart, unless *predicate is 0. */
+__global__ void __launch_bounds__(256) copy_where(const unsigned *predicate, const double *from, int64_t ld, double *to,
+                                                  int64_t to_ld, int64_t rows, int64_t cols) {
+    if (*predicate == 0) return;
+    for (int64_t row = blockIdx.y; row < rows; row += gridDim.y)
+        for (int64_t col = (int64_t)blockIdx.x * 256 + threadIdx.x; col < cols; col += (int64_t)gridDim.x * 256)
+            to[row * to_ld + col] = from[row * ld + col];
+}
+
+/* An operand as tensor maps reach it: itself, or its copy. */
+tsr_status align(tsr_device *device, tsr_stream *stream, const unsigned *predicate, int64_t rows, int64_t cols,
+                 double *copy, const void **x, int64_t *ld) {
+    if (!predicate || tsr_tensor_aligned(TSR_F64, 16, *x, *ld))
+        return tsr_tensor_align(device, stream, TSR_F64, rows, cols, 16, copy, aligned_ld(cols), x, ld);
+    dim3 grid;
+    TSR_TRY(tsr_cuda_grid(rows, cols, 1, 256, &grid));
+    grid.y = tsr_min(grid.y, 1024u); /* blocks that leave at once take their time, too */
+    TSR_TRY(TSR_LAUNCH(copy_where, grid, 256, 0, stream, predicate, (const double *)*x, *ld, copy, aligned_ld(cols),
+                       rows, cols));
+    *x = copy;
+    *ld = aligned_ld(cols);
+    return TSR_OK;
+}
+
 /* Maps of the even and the odd rows of an operand, of its copy where TMA cannot reach it. */
-tsr_status map_rows(tsr_device *device, tsr_stream *stream, const void *data, int64_t rows, int64_t cols, int64_t ld,
-                    double *copy, int box_rows, CUtensorMap *maps) {
-    TSR_TRY(tsr_tensor_align(device, stream, TSR_F64, rows, cols, 16, copy, aligned_ld(cols), &data, &ld));
+tsr_status map_rows(tsr_device *device, tsr_stream *stream, const unsigned *predicate, const void *data, int64_t rows,
+                    int64_t cols, int64_t ld, double *copy, int box_rows, CUtensorMap *maps) {
+    TSR_TRY(align(device, stream, predicate, rows, cols, copy, &data, &ld));
     const double *x = (const double *)data;
     for (int odd = 0; odd < 2; odd++) {
         const int first = rows > 1 ? odd : 0; /* a single row's odd neighbour can be anything: it is never stored */
@@ -297,11 +323,12 @@ tsr_status launch_cut(tsr_device *device, tsr_stream *stream, const tsr_gemm_arg
     int multiprocessors = 0;
     double *copy_a = (double *)((unsigned char *)args->workspace + hopper::parts_bytes_of<Dmma>(m, n, k)),
            *copy_b = copy_a + m * aligned_ld(k);
-    TSR_TRY(map_rows(device, stream, args->a, m, k, args->lda, copy_a, M / 2, w.a));
-    TSR_TRY(map_rows(device, stream, args->b, k, n, args->ldb, copy_b, K / 2, w.b));
+    TSR_TRY(map_rows(device, stream, args->predicate, args->a, m, k, args->lda, copy_a, M / 2, w.a));
+    TSR_TRY(map_rows(device, stream, args->predicate, args->b, k, n, args->ldb, copy_b, K / 2, w.b));
     TSR_TRY(tsr_cuda_attribute(cudaDevAttrMultiProcessorCount, &multiprocessors));
     hopper::take_product(&w, args, M, N);
     w.wide = (uintptr_t)args->c % 16 == 0 && args->ldc % 2 == 0;
+    w.predicate = args->predicate;
     plan(cut, &w, tsr_ceil_div(k, K), multiprocessors);
     return hopper::launch<Dmma>(stream, &w, args->workspace);
 }
@@ -330,6 +357,7 @@ const tsr_gemm_kernel tsr_gemm_dmma_f64 = hopper::kernel(TSR_F64, TSR_F64,
                                                           .what = "fp64 tensor cores, tiles brought by TMA",
                                                           .speed_rank = 70,
                                                           .substitute = substitute,
+                                                          .predicated = true,
                                                           .batched = &tsr_gemm_batched_f64,
                                                           .workspace_bytes = workspace_bytes,
                                                           .shape = hopper::shape<Dmma>,

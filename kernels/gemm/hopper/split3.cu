@@ -294,6 +294,7 @@ const tsr_gemm_kernel tsr_gemm_split3_f32 =
                     .speed_rank = 70,
                     .substitute = substitute,
                     .fallback = &tsr_gemm_simt_f32,
+                    .fallback_for = "elements that it cannot hold",
                     .batched = &tsr_gemm_batched_f32,
                     .workspace_bytes = workspace_bytes,
                     .shape = hopper::shape<Split3>,

@@ -58,11 +58,15 @@ tsr_status tsr_tensor_map(const void *data, tsr_dtype type, int64_t rows, int64_
                     rows, cols, tsr_dtype_name(type), ld, box.rows, box.cols, (int)code);
 }
 
+bool tsr_tensor_aligned(tsr_dtype type, size_t alignment, const void *x, int64_t ld) {
+    /* a map takes less than 2^40 bytes */
+    const size_t row_bytes = (size_t)ld * tsr_dtype_bytes(type), farthest = (size_t)1 << 38;
+    return (uintptr_t)x % alignment == 0 && row_bytes % alignment == 0 && row_bytes <= farthest;
+}
+
 tsr_status tsr_tensor_align(tsr_device *device, tsr_stream *stream, tsr_dtype type, int64_t rows, int64_t cols,
                             size_t alignment, void *copy, int64_t copy_ld, const void **x, int64_t *ld) {
-    /* a map takes less than 2^40 bytes */
-    const size_t row_bytes = (size_t)*ld * tsr_dtype_bytes(type), farthest = (size_t)1 << 38;
-    if ((uintptr_t)*x % alignment == 0 && row_bytes % alignment == 0 && row_bytes <= farthest) return TSR_OK;
+    if (tsr_tensor_aligned(type, alignment, *x, *ld)) return TSR_OK;
     const tsr_pack_args args = {.from = {(void *)*x, {type, false}, rows, cols, *ld},
                                 .to = copy,
                                 .type = type,

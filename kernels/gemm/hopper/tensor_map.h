@@ -33,9 +33,12 @@ typedef struct {
 tsr_status tsr_tensor_map(const void *data, tsr_dtype type, int64_t rows, int64_t cols, int64_t ld, tsr_tensor_box box,
                           CUtensorMap *map);
 
-/* Where x (rows × cols elements, *ld apart from row to row) or its rows do not begin at multiples of `alignment`
- * bytes, or these stand further apart than TMA counts, copies it to `copy`, which
- * does, rows copy_ld elements apart, and makes *x and *ld those of the copy. On the stream. */
+/* Whether x and its rows, ld elements apart, begin at multiples of `alignment` bytes and are no further apart than TMA
+ * counts. */
+bool tsr_tensor_aligned(tsr_dtype type, size_t alignment, const void *x, int64_t ld);
+
+/* Where x (rows × cols elements, *ld apart from row to row) is not so, copies it to `copy`, which is, rows copy_ld
+ * elements apart, and makes *x and *ld those of the copy. On the stream. */
 tsr_status tsr_tensor_align(tsr_device *device, tsr_stream *stream, tsr_dtype type, int64_t rows, int64_t cols,
                             size_t alignment, void *copy, int64_t copy_ld, const void **x, int64_t *ld);
 

@@ -295,6 +295,11 @@ static void test_kernels(void) {
     CHECK(!strstr(printed_text, "small and thin"), "another reason was found: %s", printed_text);
     check_width(printed_text, "", "");
     free(printed_text);
+    snprintf(run.kernel, sizeof run.kernel, "exact");
+    printed_text = printed(&run, NULL, false);
+    expect(printed_text, "            2 of 14 products have values that exact is slow for\n");
+    check_width(printed_text, "", "");
+    free(printed_text);
 }
 
 /* Numbers of a damaged record are cut where they do not fit. */

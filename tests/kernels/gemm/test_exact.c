@@ -1,6 +1,7 @@
 /* `exact` (kernels/gemm/exact/exact_rules.h) on one device, TSR_TEST_DEVICE: the error that it promises for data that
  * are hard in different ways, the same bytes however the product is cut and scaled, NaN, Inf and what is out of range,
- * and, where the device is not the CPU, the CPU's bytes. Exit code 77: there is no such device.
+ * and, where the device is not the CPU, the CPU's bytes. Products are made with their check, too: the same bytes, and
+ * nothing is doubted. Exit code 77: there is no such device.
  * Usage: test_exact [PRODUCTS]   so many random ones beside the CPU's */
 #include <float.h>
 #include <math.h>
@@ -42,6 +43,7 @@ typedef struct {
     int64_t m, n, k;
     void *a, *b, *c;
     bool accumulate;
+    bool checked; /* made once more, with the check */
 } product;
 
 static size_t bytes_of(tsr_dtype type, int64_t elements) { return (size_t)elements * tsr_dtype_bytes(type); }
@@ -51,7 +53,7 @@ static void *room(tsr_dtype type, int64_t elements) {
     return at;
 }
 static product open_product(tsr_dtype type, int64_t m, int64_t n, int64_t k) {
-    return (product){type, m, n, k, room(type, m * k), room(type, k * n), room(type, m * n), false};
+    return (product){type, m, n, k, room(type, m * k), room(type, k * n), room(type, m * n), false, false};
 }
 static void close_product(product *p) {
     free(p->a);
@@ -73,73 +75,67 @@ static void *copied(const place *d, tsr_dtype type, const void *from, int64_t el
     return at;
 }
 
-/* What the device counted is what the CPU takes for the same product, whose operands are at `host`. */
-static void check_counts(const place *d, tsr_dtype type, const tsr_gemm_fallbacks *on_device, tsr_gemm_args host) {
-    tsr_gemm_fallbacks counted;
-    tsr_gemm_fallbacks by_cpu = {.products = 0};
+/* What a launch counts, in device memory. */
+typedef struct {
+    tsr_gemm_fallbacks made;
+    tsr_check_counts checked;
+} counts;
+
+/* What the CPU takes for the product whose operands are at `host`, and which of its rows are judged: on another device
+ * all but those of blocks of rows, in a range of k, of which the loop makes one. */
+static counts count_on_cpu(const place *d, tsr_dtype type, tsr_gemm_args host) {
+    counts by_cpu = {.checked = {.judged = 0}};
     const tsr_gemm_kernel *cpu;
     const tsr_device_facts facts = {.kind = TSR_DEVICE_CPU};
-    const int64_t blocks = tsr_ceil_div(host.m, TSR_EXACT_BLOCK) * tsr_ceil_div(host.n, TSR_EXACT_BLOCK) *
-                           tsr_ceil_div(host.k, TSR_EXACT_RANGE);
-    uint64_t all = 0;
-    CHECK_OK(d->ops->download(d->device, &counted, on_device, sizeof counted, d->stream));
-    CHECK_OK(d->ops->stream_wait(d->device, d->stream));
+    const size_t bytes = tsr_dtype_bytes(type);
     CHECK_OK(tsr_gemm_find("exact", &facts, type, type, &cpu));
     host.workspace = malloc(cpu->workspace_bytes(host.m, host.n, host.k) + 1);
-    host.c = calloc((size_t)(host.m * host.ldc + 1), tsr_dtype_bytes(type));
+    host.c = calloc((size_t)(host.m * host.ldc + 1), bytes);
     CHECK(host.workspace && host.c, "no memory");
-    host.fallbacks = &by_cpu;
-    CHECK_OK(cpu->launch(NULL, NULL, &host));
-    for (int level = 0; level < TSR_GEMM_LEVELS; level++) {
-        all += counted.levels[level];
-        CHECK(counted.levels[level] == by_cpu.levels[level], "%lld blocks at level %d, and %lld by the CPU",
-              (long long)counted.levels[level], level, (long long)by_cpu.levels[level]);
-    }
-    CHECK(all == (uint64_t)blocks && counted.left == by_cpu.left,
-          "%lld blocks of %lld, %lld elements left, and %lld by the CPU", (long long)all, (long long)blocks,
-          (long long)counted.left, (long long)by_cpu.left);
+    host.check.counts = NULL;
+    host.fallbacks = &by_cpu.made;
+    for (int64_t l = 0; l < host.k; l += TSR_EXACT_RANGE)
+        for (int64_t i = 0; i < host.m; i += TSR_EXACT_BLOCK) {
+            const uint64_t before = by_cpu.made.levels[TSR_EXACT_LOOP];
+            tsr_gemm_args part = host;
+            part.m = tsr_min(TSR_EXACT_BLOCK, host.m - i);
+            part.k = tsr_min(TSR_EXACT_RANGE, host.k - l);
+            part.a = (const char *)host.a + (size_t)(i * host.lda + l) * bytes;
+            part.b = (const char *)host.b + (size_t)(l * host.ldb) * bytes;
+            CHECK_OK(cpu->launch(NULL, NULL, &part));
+            const bool judged = d->ops->kind == TSR_DEVICE_CPU || by_cpu.made.levels[TSR_EXACT_LOOP] == before;
+            *(judged ? &by_cpu.checked.judged : &by_cpu.checked.unjudged) += (uint64_t)part.m;
+        }
     free(host.workspace);
     free(host.c);
+    return by_cpu;
 }
 
-/* Makes rows i0 … i0 + rows and columns j0 … j0 + columns of C, from elements l0 … l0 + depth along k. */
-static void make_part(const place *d, product *p, int64_t i0, int64_t rows, int64_t j0, int64_t columns, int64_t l0,
-                      int64_t depth, bool accumulate) {
-    const size_t bytes = tsr_dtype_bytes(p->type);
-    char *a = copied(d, p->type, p->a, p->m * p->k), *b = copied(d, p->type, p->b, p->k * p->n);
-    char *c = copied(d, p->type, p->c, p->m * p->n);
-    void *workspace = NULL;
-    const size_t room_bytes = d->kernel->workspace_bytes(rows, columns, depth);
-    if (room_bytes > 0) CHECK_OK(d->ops->allocate(d->device, room_bytes, &workspace));
-    tsr_gemm_fallbacks *counted;
-    CHECK_OK(d->ops->allocate(d->device, sizeof *counted, (void **)&counted));
-    CHECK_OK(d->ops->fill_bytes(d->device, counted, 0, sizeof *counted, d->stream));
-    const tsr_gemm_args args = {.m = rows,
-                                .n = columns,
-                                .k = depth,
-                                .fallbacks = counted,
-                                .a = a + (size_t)(i0 * p->k + l0) * bytes,
-                                .lda = p->k,
-                                .b = b + (size_t)(l0 * p->n + j0) * bytes,
-                                .ldb = p->n,
-                                .c = c + (size_t)(i0 * p->n + j0) * bytes,
-                                .ldc = p->n,
-                                .accumulate = accumulate,
-                                .workspace = workspace};
-    CHECK_OK(tsr_gemm_launch(d->kernel, d->device, d->stream, &args));
-    CHECK_OK(d->ops->download(d->device, p->c, c, bytes_of(p->type, p->m * p->n), d->stream));
-    CHECK_OK(d->ops->stream_wait(d->device, d->stream));
-    tsr_gemm_args host = args;
-    host.a = (const char *)p->a + (size_t)(i0 * p->k + l0) * bytes;
-    host.b = (const char *)p->b + (size_t)(l0 * p->n + j0) * bytes;
-    if (rows > 0 && columns > 0) check_counts(d, p->type, counted, host);
-    d->ops->release(d->device, counted);
-    d->ops->release(d->device, a);
-    d->ops->release(d->device, b);
-    d->ops->release(d->device, c);
-    if (workspace) d->ops->release(d->device, workspace);
+/* What the device counted of a right product is what the CPU takes for it, and nothing is doubted. */
+static void check_counts(const place *d, tsr_dtype type, const counts *counted, const tsr_gemm_args *host,
+                         bool checks) {
+    const counts by_cpu = count_on_cpu(d, type, *host);
+    const tsr_check_counts nothing = {.judged = 0};
+    const tsr_check_counts *checked = &counted->checked, *expected = checks ? &by_cpu.checked : &nothing;
+    const int64_t blocks = tsr_ceil_div(host->m, TSR_EXACT_BLOCK) * tsr_ceil_div(host->n, TSR_EXACT_BLOCK) *
+                           tsr_ceil_div(host->k, TSR_EXACT_RANGE);
+    uint64_t all = 0;
+    for (int level = 0; level < TSR_GEMM_LEVELS; level++) {
+        all += counted->made.levels[level];
+        CHECK(counted->made.levels[level] == by_cpu.made.levels[level], "%lld blocks at level %d, and %lld by the CPU",
+              (long long)counted->made.levels[level], level, (long long)by_cpu.made.levels[level]);
+    }
+    CHECK(all == (uint64_t)blocks && counted->made.left == by_cpu.made.left,
+          "%lld blocks of %lld, %lld elements left, and %lld by the CPU", (long long)all, (long long)blocks,
+          (long long)counted->made.left, (long long)by_cpu.made.left);
+    CHECK(checked->doubtful == 0 && checked->wrong == 0,
+          "%s, %lld x %lld x %lld: %lld rows of a right product are doubted", tsr_dtype_name(type), (long long)host->m,
+          (long long)host->n, (long long)host->k, (long long)checked->doubtful);
+    CHECK(checked->judged == expected->judged && checked->unjudged == expected->unjudged,
+          "%s, %lld x %lld x %lld: %lld rows judged and %lld not, instead of %lld and %lld", tsr_dtype_name(type),
+          (long long)host->m, (long long)host->n, (long long)host->k, (long long)checked->judged,
+          (long long)checked->unjudged, (long long)expected->judged, (long long)expected->unjudged);
 }
-static void make(const place *d, product *p) { make_part(d, p, 0, p->m, 0, p->n, 0, p->k, p->accumulate); }
 
 static void same_bytes(const product *p, const void *c, const char *what) {
     for (int64_t at = 0; at < p->m * p->n; at++) {
@@ -150,6 +146,57 @@ static void same_bytes(const product *p, const void *c, const char *what) {
               get(p->type, c, at));
     }
 }
+
+/* Makes rows i0 … i0 + rows and columns j0 … j0 + columns of C, from elements l0 … l0 + depth along k; where
+ * p->checked with the check, too, which changes nothing. */
+static void make_part(const place *d, product *p, int64_t i0, int64_t rows, int64_t j0, int64_t columns, int64_t l0,
+                      int64_t depth, bool accumulate) {
+    const size_t bytes = tsr_dtype_bytes(p->type);
+    char *a = copied(d, p->type, p->a, p->m * p->k), *b = copied(d, p->type, p->b, p->k * p->n);
+    char *c;
+    CHECK_OK(d->ops->allocate(d->device, bytes_of(p->type, tsr_max(p->m * p->n, 1)), (void **)&c));
+    void *workspace = NULL, *made[2] = {room(p->type, p->m * p->n), room(p->type, p->m * p->n)};
+    const size_t room_bytes = d->kernel->workspace_bytes(rows, columns, depth);
+    if (room_bytes > 0) CHECK_OK(d->ops->allocate(d->device, room_bytes, &workspace));
+    counts *on_device, counted;
+    CHECK_OK(d->ops->allocate(d->device, sizeof *on_device, (void **)&on_device));
+    tsr_gemm_args args = {.m = rows,
+                          .n = columns,
+                          .k = depth,
+                          .fallbacks = &on_device->made,
+                          .a = a + (size_t)(i0 * p->k + l0) * bytes,
+                          .lda = p->k,
+                          .b = b + (size_t)(l0 * p->n + j0) * bytes,
+                          .ldb = p->n,
+                          .c = c + (size_t)(i0 * p->n + j0) * bytes,
+                          .ldc = p->n,
+                          .accumulate = accumulate,
+                          .workspace = workspace};
+    for (int checks = 0; checks <= p->checked; checks++) {
+        CHECK_OK(d->ops->upload(d->device, c, p->c, bytes_of(p->type, p->m * p->n), d->stream));
+        CHECK_OK(d->ops->fill_bytes(d->device, on_device, 0, sizeof *on_device, d->stream));
+        if (workspace) CHECK_OK(d->ops->fill_bytes(d->device, workspace, 0xA5, room_bytes, d->stream));
+        args.check.counts = checks ? &on_device->checked : NULL;
+        CHECK_OK(tsr_gemm_launch(d->kernel, d->device, d->stream, &args));
+        CHECK_OK(d->ops->download(d->device, made[checks], c, bytes_of(p->type, p->m * p->n), d->stream));
+        CHECK_OK(d->ops->download(d->device, &counted, on_device, sizeof counted, d->stream));
+        CHECK_OK(d->ops->stream_wait(d->device, d->stream));
+    }
+    memcpy(p->c, made[0], bytes_of(p->type, p->m * p->n));
+    if (p->checked) same_bytes(p, made[1], "without the check and with it");
+    tsr_gemm_args host = args;
+    host.a = (const char *)p->a + (size_t)(i0 * p->k + l0) * bytes;
+    host.b = (const char *)p->b + (size_t)(l0 * p->n + j0) * bytes;
+    if (rows > 0 && columns > 0) check_counts(d, p->type, &counted, &host, p->checked);
+    d->ops->release(d->device, on_device);
+    d->ops->release(d->device, a);
+    d->ops->release(d->device, b);
+    d->ops->release(d->device, c);
+    if (workspace) d->ops->release(d->device, workspace);
+    free(made[0]);
+    free(made[1]);
+}
+static void make(const place *d, product *p) { make_part(d, p, 0, p->m, 0, p->n, 0, p->k, p->accumulate); }
 
 static void fill(product *p, tsr_input input, double phi) {
     const tsr_view a = {.data = p->a, .element = {.dtype = p->type}, .rows = p->m, .cols = p->k, .ld = p->k};
@@ -189,6 +236,7 @@ static void test_error(const place *d, tsr_dtype type, int64_t m, int64_t n, int
             const double phi = wider ? 2 : 0.5;
             product p = open_product(type, m, n, k);
             fill(&p, (tsr_input)input, phi);
+            p.checked = (tsr_input)input == TSR_INPUT_WIDE;
             make(d, &p);
             const double error = error_of(&p), bound = fmax(4, sqrt((double)k));
             CHECK(error <= bound, "%s %s, phi %g, k = %ld: off by %.3g u of |A||B|, promised %.3g",
@@ -203,7 +251,9 @@ static void test_cuts(const place *d, tsr_dtype type, int64_t m, int64_t n, int6
     product p = open_product(type, m, n, k);
     void *whole = room(type, m * n);
     fill(&p, TSR_INPUT_WIDE, 2);
+    p.checked = true;
     make(d, &p);
+    p.checked = false;
     memcpy(whole, p.c, bytes_of(type, m * n));
     const int64_t cut_m = TSR_EXACT_BLOCK, cut_n = n > 2 * TSR_EXACT_BLOCK ? 2 * TSR_EXACT_BLOCK : TSR_EXACT_BLOCK;
     for (int64_t i = 0; i < m; i += cut_m)
@@ -264,6 +314,7 @@ static void test_special(const place *d, tsr_dtype type) {
     const double huge = type == TSR_F64 ? DBL_MAX : FLT_MAX, tiny = type == TSR_F64 ? 0x1p-1074 : 0x1p-149;
     product p = open_product(type, m, n, k);
     fill(&p, TSR_INPUT_NORMAL, 0);
+    p.checked = true;
     put(type, p.a, 3 * k + 5, NAN);
     put(type, p.a, 4 * k + 6, INFINITY);
     put(type, p.b, 6 * n + 9, 0); /* Inf·0 */
@@ -343,7 +394,7 @@ static void test_accumulate(const place *d, tsr_dtype type) {
         put(type, sum, at, type == TSR_F64 ? old + c : (double)((float)old + (float)c));
         put(type, p.c, at, old);
     }
-    p.accumulate = true;
+    p.accumulate = p.checked = true;
     make(d, &p);
     same_bytes(&p, sum, "added");
     make_part(d, &p, 0, m, 0, n, 0, 0, true);
@@ -441,6 +492,7 @@ static void test_beside_cpu(const place *d, const place *cpu, tsr_dtype type, in
         void *right = room(type, p.m * p.n);
         memcpy(right, p.c, bytes_of(type, p.m * p.n));
         paint(&p);
+        p.checked = true;
         make(d, &p);
         same_bytes(&p, right, "beside the CPU");
         free(right);
@@ -465,6 +517,11 @@ int main(int argc, char **argv) {
 #else
     const int64_t edge = 300, depth = 2500;
     const int usual = 500;
+#ifdef __SANITIZE_ADDRESS__ /* three times as slow: parts of one block, not two */
+    const int64_t wide = TSR_EXACT_BLOCK + 2;
+#else
+    const int64_t wide = 2 * TSR_EXACT_BLOCK + 14;
+#endif
 #endif
     test_levels();
     for (int type = 0; type < 2; type++) {
@@ -478,7 +535,7 @@ int main(int argc, char **argv) {
         test_integers(&d, of, 140, 50, 120);
         test_accumulate(&d, of);
 #ifndef TSR_EMULATE_CUDA
-        test_cuts(&d, of, 140, 270, TSR_EXACT_RANGE + 500);
+        test_cuts(&d, of, 140, wide, TSR_EXACT_RANGE + 500);
         test_error(&d, of, 9, 8, 2 * TSR_EXACT_RANGE + 1);
 #else
         test_cuts(&d, of, 200, 150, 200);

@@ -182,6 +182,86 @@ static inline void check_residues(const made_residues *made, const int8_t *c) {
         CHECK(c[made->bytes_c + (size_t)i] == UNTOUCHED, "%s: byte %d behind C", made->c.what, i);
 }
 
+/* ---- sums -------------------------------------------------------------------------------------- */
+
+/* Of all planes: lines of sums of both operands' blocks, and what their products were made to. In the host's memory. */
+typedef struct {
+    int8_t *of_a, *of_b, *columns, *rows;
+    size_t bytes, bytes_columns, bytes_rows; /* of a plane's sums times planes; without RESIDUE_GUARD */
+} made_sums;
+
+/* Sums like other residues, and nothing made yet. */
+static inline made_sums make_sums(const made_residues *made) {
+    const tsr_residue_args *args = &made->args;
+    const int64_t lines = args->planes * TSR_EXACT_SUMS;
+    made_sums sums;
+    sums.of_a =
+        made_planes(&made->c, tsr_ceil_div(args->m, TSR_EXACT_BLOCK), TSR_EXACT_SUMS, args->depth, MADE_RESIDUES);
+    sums.of_b =
+        made_planes(&made->c, tsr_ceil_div(args->n, TSR_EXACT_BLOCK), TSR_EXACT_SUMS, args->depth, MADE_RESIDUES);
+    sums.bytes = (size_t)(lines * args->depth);
+    sums.bytes_columns = (size_t)(lines * args->rows_b);
+    sums.bytes_rows = (size_t)(lines * args->rows_a);
+    sums.columns = (int8_t *)made_room(sums.bytes_columns + RESIDUE_GUARD);
+    sums.rows = (int8_t *)made_room(sums.bytes_rows + RESIDUE_GUARD);
+    memset(sums.columns, UNTOUCHED, sums.bytes_columns + RESIDUE_GUARD);
+    memset(sums.rows, UNTOUCHED, sums.bytes_rows + RESIDUE_GUARD);
+    return sums;
+}
+static inline void free_sums(made_sums *sums) {
+    free(sums->of_a);
+    free(sums->of_b);
+    free(sums->columns);
+    free(sums->rows);
+}
+
+/* Whether a tile is wanted among those of so many columns, or rows, from `first` on. */
+static inline bool made_wants_lines(const made_residues *made, bool of_columns, int64_t first, int64_t count) {
+    const int64_t others = of_columns ? made->args.m : made->args.n;
+    for (int64_t line = first; line < first + count; line += TSR_EXACT_TILE)
+        for (int64_t other = 0; other < others; other += TSR_EXACT_TILE)
+            if (made_wants(made, of_columns ? other : line, of_columns ? line : other)) return true;
+    return false;
+}
+
+/* got: planes × TSR_EXACT_SUMS × rows, UNTOUCHED before: products of `count` sums with an operand's lines. Those of
+ * lines of wanted tiles are right, and those of lines far from them untouched. Returns how many are right. */
+static inline long check_lines(const made_residues *made, bool of_columns, const int8_t *sums, int64_t count,
+                               const int8_t *got) {
+    enum { FAR = 2 * TSR_EXACT_TILE };
+    static const int moduli[] = TSR_EXACT_MODULI;
+    const tsr_residue_args *args = &made->args;
+    const int8_t *planes = of_columns ? made->b : made->a;
+    const int64_t lines = of_columns ? args->n : args->m, rows = of_columns ? args->rows_b : args->rows_a;
+    long right = 0;
+    for (int64_t line = 0; line < lines; line++) {
+        const bool wanted = made_wants_lines(made, of_columns, line / TSR_EXACT_TILE * TSR_EXACT_TILE, 1);
+        const bool far = !made_wants_lines(made, of_columns, line / FAR * FAR, FAR);
+        for (int64_t i = 0; i < args->planes * count && (wanted || far); i++) {
+            const int64_t plane = i / count, at = plane * TSR_EXACT_SUMS + i % count;
+            const int8_t *a = sums + at * args->depth, *b = planes + (plane * rows + line) * args->depth;
+            const int8_t is = got[at * rows + line];
+            int sum = 0;
+            for (int64_t l = 0; wanted && l < args->k; l++) sum += a[l] * b[l];
+            CHECK(wanted ? (sum - is) % moduli[plane] == 0 && 2 * abs(is) <= moduli[plane] : is == UNTOUCHED,
+                  "%s: plane %d, sum %d times %s %d is %d", made->c.what, (int)plane, (int)(i % count),
+                  of_columns ? "column" : "row", (int)line, is);
+            right += wanted;
+        }
+    }
+    for (int i = 0; i < RESIDUE_GUARD; i++)
+        CHECK(got[args->planes * TSR_EXACT_SUMS * rows + i] == UNTOUCHED, "%s: byte %d behind sums", made->c.what, i);
+    return right;
+}
+static inline long check_sums(const made_residues *made, const made_sums *sums, const int8_t *columns,
+                              const int8_t *rows) {
+    const tsr_residue_args *args = &made->args;
+    return check_lines(made, true, sums->of_a, tsr_ceil_div(args->m, TSR_EXACT_BLOCK), columns) +
+           check_lines(made, false, sums->of_b, tsr_ceil_div(args->n, TSR_EXACT_BLOCK), rows);
+}
+
+/* ---- levels and meetings ----------------------------------------------------------------------- */
+
 static inline unsigned *made_left_word(const made_residues *made, unsigned *left, int64_t row, int64_t col) {
     return left + row * (made->args.rows_b / 32) + col / 32;
 }

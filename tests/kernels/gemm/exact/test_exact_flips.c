@@ -1,5 +1,6 @@
 /* The check of `exact` (kernels/gemm/exact) on one device, TSR_TEST_DEVICE: right products pass, and every bit that is
  * flipped in one and changes C is found. This test is linked with the kernel as built with TSR_TEST_FLIPS.
+ * TSR_TEST_ON_GPU: on a GPU. There planes are changed between launches, and integers of C where the kernel makes them.
  * Usage: test_exact_flips [FLIPS [CLEAN]]   so many of each place, more until one does harm, and so many right
  * products. Exit code 77: there is no such device. */
 #include <inttypes.h>
@@ -14,12 +15,19 @@
 #include "tests/kernels/device/device_under_test.h"
 #include "tests/splitmix64.h"
 
+#ifdef TSR_TEST_ON_GPU
+enum { ON_GPU = 1, FLIPS_EACH = 20 /* flips of a product: data take longer than products */ };
+#else
+enum { ON_GPU = 0, FLIPS_EACH = 1 };
+#endif
+
 static device_under_test on;
 static bool tells; /* what was found */
 
 /* ---- what is flipped ------------------------------------------------------------------------- */
 
-static const char *const names[TSR_FLIP_PLACES] = {"A", "B", "C", "the loop", "a tile of A", "a tile of B", "a sum"};
+static const char *const names[TSR_FLIP_PLACES] = {"A",           "B",           "C",     "the loop",
+                                                   "a tile of A", "a tile of B", "a sum", "an integer of C"};
 
 static struct {
     tsr_flip_place place;
@@ -54,7 +62,8 @@ static uint64_t bit_of(tsr_flip_place place, bool on_cpu, size_t bytes) {
 
 void tsr_test_flip(tsr_flip_place place, tsr_stream *stream, void *memory, size_t bytes) {
     if (place == TSR_FLIP_C) atomic_store(&flips.multiplies, false);
-    const bool counts = place < TSR_FLIP_TILE_A || atomic_load(&flips.multiplies);
+    const bool in_products = place == TSR_FLIP_TILE_A || place == TSR_FLIP_TILE_B || place == TSR_FLIP_SUM;
+    const bool counts = !in_products || atomic_load(&flips.multiplies);
     if (place == TSR_FLIP_B) atomic_store(&flips.multiplies, true);
     if (place != flips.place || !counts) return;
     atomic_fetch_add(&flips.calls, 1);
@@ -70,6 +79,34 @@ void tsr_test_flip(tsr_flip_place place, tsr_stream *stream, void *memory, size_
     byte ^= (unsigned char)(1u << bit % 8);
     CHECK_OK(on.ops->upload(on.device, at, &byte, 1, stream));
     CHECK_OK(on.ops->stream_wait(on.device, stream));
+}
+
+#ifdef TSR_TEST_ON_GPU
+static tsr_flip_integers integers_on_gpu(const tsr_flip_integers *set) {
+    tsr_flip_integers now, *on_device;
+    CHECK_OK(tsr_test_flip_integers(&on_device));
+    if (set) CHECK_OK(on.ops->upload(on.device, on_device, set, sizeof *set, on.stream));
+    CHECK_OK(on.ops->download(on.device, &now, on_device, sizeof now, on.stream));
+    CHECK_OK(on.ops->stream_wait(on.device, on.stream));
+    return now;
+}
+#endif
+
+/* Of the next product flips this call of flips.place; none below 0. */
+static void choose(long call) {
+    atomic_store(&flips.calls, 0);
+    atomic_store(&flips.left, call);
+#ifdef TSR_TEST_ON_GPU
+    const bool chosen = flips.place == TSR_FLIP_INTEGER && call >= 0;
+    integers_on_gpu(&(tsr_flip_integers){0, chosen ? (unsigned long long)call : TSR_FLIP_NONE, flips.bit});
+#endif
+}
+/* Calls of flips.place since `choose`. */
+static long calls_made(void) {
+#ifdef TSR_TEST_ON_GPU
+    if (flips.place == TSR_FLIP_INTEGER) return (long)integers_on_gpu(NULL).made;
+#endif
+    return atomic_load(&flips.calls);
 }
 
 /* ---- a product ------------------------------------------------------------------------------- */
@@ -136,7 +173,7 @@ static tsr_check_counts make(product *p) {
 }
 
 static tsr_check_counts make_right(product *p) {
-    atomic_store(&flips.left, -1);
+    choose(-1);
     const tsr_check_counts counts = make(p);
     const int64_t ranges = tsr_ceil_div(p->args.k, TSR_EXACT_RANGE);
     CHECK(counts.doubtful == 0 && counts.wrong == 0, "%s, %lld x %lld x %lld: %llu rows of a right product are doubted",
@@ -158,11 +195,20 @@ static const tsr_gemm_kernel *find(tsr_dtype type) {
 }
 static const tsr_gemm_kernel *any_kernel(void) { return find(draw() % 2 ? TSR_F64 : TSR_F32); }
 
-/* Shapes around those of blocks, tiles and parts. */
+/* More than 64 blocks of rows or columns: other tiles of sums. */
+static product long_product(void) {
+    const int64_t lines = 64 * TSR_EXACT_BLOCK + draw_up_to(400), others = draw_up_to(140);
+    const bool rows = draw() % 2;
+    return open_product(any_kernel(), rows ? lines : others, rows ? others : lines, draw_up_to(140));
+}
+
+/* Shapes around those of blocks, tiles and parts, and of several of them. */
 static product any_product(void) {
-    static const int64_t most[] = {20, 130, 140};
-    return open_product(any_kernel(), draw_up_to(most[draw() % 3]), draw_up_to(most[draw() % 3]),
-                        draw_up_to(most[draw() % 3]));
+    static const int64_t most[] = {20, 130, 140, 300, 520, 700};
+    const uint64_t count = ON_GPU ? 6 : 3;
+    if (ON_GPU && draw() % 16 == 0) return long_product();
+    return open_product(any_kernel(), draw_up_to(most[draw() % count]), draw_up_to(most[draw() % count]),
+                        draw_up_to(most[draw() % count]));
 }
 
 static void test_clean(int products) {
@@ -189,43 +235,56 @@ static void test_large(void) {
     CHECK(counts.unjudged == unjudged && counts.judged == 270 - unjudged, "%llu judged, %llu not",
           (unsigned long long)counts.judged, (unsigned long long)counts.unjudged);
     close_product(&p);
+    for (int i = 0; ON_GPU && i < 20; i++) {
+        p = i < 10 ? long_product() : open_product(any_kernel(), 300, 520, 700);
+        make_right(&p);
+        close_product(&p);
+    }
 }
 
-/* One flip at this place: whether it changed C. It was found then. */
-static bool harms(tsr_flip_place place, long *called) {
+/* FLIPS_EACH flips at this place in a product: how many of them changed C. They were found then. */
+static int harmful_of(tsr_flip_place place, long *called) {
     product p = any_product();
+    int harmful = 0;
     flips.place = place;
-    flips.bit = draw();
     flips.m = p.args.m;
     flips.n = p.args.n;
     flips.k = p.args.k;
-    atomic_store(&flips.calls, 0);
     make_right(&p);
-    *called += atomic_load(&flips.calls);
+    const long calls = calls_made();
+    *called += calls;
     void *right = malloc(p.bytes);
     CHECK(right != NULL, "no memory");
     memcpy(right, p.made, p.bytes);
-    if (flips.calls > 0) atomic_store(&flips.left, (long)(draw() % (uint64_t)flips.calls));
-    const tsr_check_counts counts = make(&p);
-    const bool harmed = memcmp(right, p.made, p.bytes) != 0;
-    CHECK(!harmed || (counts.doubtful > 0 && counts.wrong == counts.doubtful && counts.place[0].row == 40 &&
-                      counts.place[0].col == 50),
-          "a bit flipped in %s changed C (%s, %lld x %lld x %lld), and was not found", names[place],
-          tsr_dtype_name(p.kernel->type), (long long)p.args.m, (long long)p.args.n, (long long)p.args.k);
+    for (int i = 0; calls > 0 && i < FLIPS_EACH; i++) {
+        flips.bit = draw();
+        choose((long)(draw() % (uint64_t)calls));
+        const tsr_check_counts counts = make(&p);
+        const bool harmed = memcmp(right, p.made, p.bytes) != 0;
+        CHECK(!harmed || (counts.doubtful > 0 && counts.wrong == counts.doubtful && counts.place[0].row == 40 &&
+                          counts.place[0].col == 50),
+              "a bit flipped in %s changed C (%s, %lld x %lld x %lld), and was not found", names[place],
+              tsr_dtype_name(p.kernel->type), (long long)p.args.m, (long long)p.args.n, (long long)p.args.k);
+        harmful += harmed;
+    }
     free(right);
     close_product(&p);
-    return harmed;
+    return harmful;
+}
+
+static bool is_there(int place) {
+    if (on.ops->kind == TSR_DEVICE_CPU) return place <= TSR_FLIP_LOOP;
+    return place < TSR_FLIP_LOOP || place == TSR_FLIP_INTEGER || (place > TSR_FLIP_LOOP && !ON_GPU);
 }
 
 static void test_flips(int count) {
-    const bool on_cpu = on.ops->kind == TSR_DEVICE_CPU;
     for (int place = 0; place < TSR_FLIP_PLACES; place++) {
-        if (place >= TSR_FLIP_LOOP && on_cpu != (place == TSR_FLIP_LOOP)) continue; /* no such place */
+        if (!is_there(place)) continue;
         int harmful = 0, tried = 0;
         long called = 0;
         while (tried < count || (harmful == 0 && tried < 20 * count && (called > 0 || tried == 0))) {
-            harmful += harms((tsr_flip_place)place, &called);
-            tried++;
+            harmful += harmful_of((tsr_flip_place)place, &called);
+            tried += FLIPS_EACH;
         }
         CHECK(called > 0 && harmful > 0, "%s: %ld calls, %d of %d flips changed C", names[place], called, harmful,
               tried);
@@ -237,7 +296,6 @@ int main(int argc, char **argv) {
     const int flipped = argc > 1 ? atoi(argv[1]) : TSR_TEST_COUNT, clean = argc > 2 ? atoi(argv[2]) : TSR_TEST_COUNT;
     tells = argc > 1;
     on = test_open();
-    atomic_store(&flips.left, -1);
     test_clean(clean);
     test_large();
     test_flips(flipped);

@@ -1,6 +1,6 @@
 /* The arithmetic of residues (exact_moduli.h, residue_tiles.h) at its ends, against 128-bit division: residues of
- * integers of 63 bits, of sums of products of bytes, and integers of residues up to what a level tells apart. And how
- * many products of residues an int32 holds. */
+ * integers of 63 bits and of their sums, of sums of products of bytes, and integers of residues up to what a level
+ * tells apart; multiples of the moduli's product. And how many products of residues an int32 holds. */
 #include <initializer_list>
 
 #include "kernels/gemm/exact/exact_moduli.h"
@@ -40,6 +40,51 @@ template <int COUNT> void check_integers() {
                 }
     for (int64_t x : {INT64_MIN + 1, INT64_MAX, (int64_t)1 << 62, -((int64_t)1 << 62)}) check_integer<COUNT>(x);
     for (int round = 0; round < ROUNDS; round++) check_integer<COUNT>(drawn_integer(63 - round % 60));
+}
+
+/* ---- residues of sums of integers ------------------------------------------------------------- */
+
+template <int COUNT> void check_added(int count, int64_t (*drawn)()) {
+    exact::Sum sum = {};
+    tsr_exact_integer exactly = 0;
+    for (int i = 0; i < count; i++) {
+        const int64_t x = drawn();
+        const uint64_t moved = (uint64_t)x ^ (uint64_t)1 << 63;
+        sum.add((unsigned)moved, (unsigned)(moved >> 32));
+        exactly += x;
+    }
+    for (int i = 0; i < COUNT; i++) {
+        const int r = (int8_t)exact::sum_byte<COUNT>(sum, count, i);
+        CHECK(is_residue(exactly, r, moduli[i]), "a sum of %d integers mod %d is not %d", count, moduli[i], r);
+    }
+}
+template <int COUNT> void check_all_added() {
+    for (int count : {1, 2, 127, 128}) {
+        check_added<COUNT>(count, [] { return (int64_t)INT64_MAX; });
+        check_added<COUNT>(count, [] { return (int64_t)INT64_MIN; });
+        check_added<COUNT>(count, [] { return (int64_t)0; });
+        check_added<COUNT>(count, [] { return (int64_t)-1; });
+    }
+    for (int round = 0; round < ROUNDS / 100; round++)
+        check_added<COUNT>(1 + (int)known_drawn(128), [] { return drawn_integer((int)known_drawn(63) + 1); });
+}
+
+/* Multiples of the moduli's product, as sums of a block are apart from what they must be, and what is none. */
+template <int COUNT> void check_multiples() {
+    const tsr_exact_natural product = tsr_exact_product(COUNT);
+    for (int q = -140; q <= 140; q++) {
+        const tsr_exact_natural x = product * (tsr_exact_natural)q;
+        CHECK(exact::is_multiple<COUNT>(x, 128) == (abs(q) <= 128), "%d times the product of %d moduli", q, COUNT);
+        for (int bit = 0; bit < 128; bit++)
+            CHECK(!exact::is_multiple<COUNT>(x ^ (tsr_exact_natural)1 << bit, 128), "%d times, bit %d of it flipped", q,
+                  bit);
+        /* what a wrong residue of one plane makes of it */
+        for (int i = 0; i < COUNT; i++)
+            for (int times = 1; times < moduli[i]; times++)
+                CHECK(!exact::is_multiple<COUNT>(x + product / (tsr_exact_natural)moduli[i] * (tsr_exact_natural)times,
+                                                 128),
+                      "%d times, and a residue of %d is wrong", q, moduli[i]);
+    }
 }
 
 /* ---- residues of sums ------------------------------------------------------------------------ */
@@ -104,6 +149,12 @@ int main() {
     check_integers<7>();
     check_integers<14>();
     check_integers<16>();
+    check_all_added<7>();
+    check_all_added<14>();
+    check_all_added<16>();
+    check_multiples<7>();
+    check_multiples<14>();
+    check_multiples<16>();
     check_sums();
     check_all_back<7>();
     check_all_back<8>();

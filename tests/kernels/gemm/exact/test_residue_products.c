@@ -76,6 +76,33 @@ static void check_products(const device_under_test *under, residue_case c) {
     free_residues(&made);
 }
 
+/* The same beside products of sums. */
+static void check_sums_beside(const device_under_test *under, residue_case c) {
+    made_residues made = make_residues(c, MADE_RESIDUES);
+    made_sums host = make_sums(&made);
+    tsr_residue_args args = upload(under, &made);
+    int8_t *result = made_room(made.bytes_c + RESIDUE_GUARD);
+    memset(result, UNTOUCHED, made.bytes_c + RESIDUE_GUARD);
+    int8_t *on_device = test_upload(under, result, made.bytes_c + RESIDUE_GUARD);
+    int8_t *of_a = test_upload(under, host.of_a, host.bytes), *of_b = test_upload(under, host.of_b, host.bytes);
+    int8_t *columns = test_upload(under, host.columns, host.bytes_columns + RESIDUE_GUARD);
+    int8_t *rows = test_upload(under, host.rows, host.bytes_rows + RESIDUE_GUARD);
+    const tsr_residue_sums sums = {of_a, of_b, columns, rows};
+    args.sums = &sums;
+    CHECK_OK(tsr_residue_products(under->device, under->stream, &args, on_device));
+    test_download(under, result, on_device, made.bytes_c + RESIDUE_GUARD);
+    test_download(under, host.columns, columns, host.bytes_columns + RESIDUE_GUARD);
+    test_download(under, host.rows, rows, host.bytes_rows + RESIDUE_GUARD);
+    check_residues(&made, result);
+    CHECK(check_sums(&made, &host, host.columns, host.rows) > 0 || c.wanted < 100, "%s: no sums", c.what);
+    under->ops->release(under->device, of_a);
+    under->ops->release(under->device, of_b);
+    free(result);
+    free_sums(&host);
+    release(under, &args);
+    free_residues(&made);
+}
+
 static void check_needed(const device_under_test *under, residue_case c, int *counts) {
     made_residues made = make_residues(c, MADE_MAGNITUDES);
     tsr_residue_args args = upload(under, &made);
@@ -114,7 +141,8 @@ static void check_met(const device_under_test *under, residue_case c, int *count
 
 static void check_refused(const device_under_test *under) {
     made_residues made = make_residues(products_cases[0], MADE_RESIDUES);
-    for (int which = 0; which < 7; which++) {
+    const tsr_residue_sums sums = {NULL, NULL, NULL, NULL};
+    for (int which = 0; which < 9; which++) {
         tsr_residue_args args = made.args;
         if (which == 0) args.planes = 0;
         if (which == 1) args.planes = TSR_EXACT_MODULI_MOST + 1;
@@ -122,6 +150,9 @@ static void check_refused(const device_under_test *under) {
         if (which == 3) args.rows_b = 128;
         if (which == 4) args.k = 129;
         if (which == 5) args.k = 0;
+        if (which >= 7) args.sums = &sums;
+        if (which == 7) args.m = args.rows_a = TSR_EXACT_SUMS * TSR_EXACT_BLOCK + TSR_EXACT_TILE;
+        if (which == 8) args.n = args.rows_b = TSR_EXACT_SUMS * TSR_EXACT_BLOCK + TSR_EXACT_TILE;
         if (which == 6) args.k = args.depth = TSR_EXACT_RANGE + TSR_EXACT_DEPTH;
         CHECK(tsr_residue_products(under->device, under->stream, &args, NULL) == TSR_ERR_SHAPE, "%d is refused", which);
     }
@@ -131,8 +162,10 @@ static void check_refused(const device_under_test *under) {
 int main(void) {
     int counts[TSR_EXACT_LEVELS + 1] = {0}, met[3] = {0};
     device_under_test under = test_open();
-    for (size_t i = 0; i < sizeof products_cases / sizeof *products_cases; i++)
+    for (size_t i = 0; i < sizeof products_cases / sizeof *products_cases; i++) {
         check_products(&under, products_cases[i]);
+        check_sums_beside(&under, products_cases[i]);
+    }
     for (size_t i = 0; i < sizeof level_cases / sizeof *level_cases; i++) check_needed(&under, level_cases[i], counts);
     for (int level = 0; level <= TSR_EXACT_LEVELS; level++)
         CHECK(counts[level] > 0, "no block needs level %d: the cases do not try it", level);

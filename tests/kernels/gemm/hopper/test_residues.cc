@@ -1,4 +1,5 @@
-/* Products of residues, levels of blocks and meetings, in the model of sm_90, against plain loops. */
+/* Products of residues, alone and beside those of sums, levels of blocks and meetings, in the model of sm_90, against
+ * plain loops. */
 #include "tests/kernels/gemm/hopper/cases.h"
 
 #include "kernels/gemm/exact/residue_products_hopper.cu"
@@ -37,20 +38,113 @@ static tsr_residue_args on_device(const made_residues &made, const Aligned<int8_
     return args;
 }
 
+/* Over memory that holds anything. */
+static void launch_and_check(made_residues *made, const tsr_residue_args &args, const Aligned<int8_t> &result,
+                             const Aligned<unsigned> &workspace, bool late) {
+    memset(result.at, UNTOUCHED, result.bytes);
+    memset(workspace.at, 0xff, workspace.bytes);
+    next_launch(late);
+    CHECK(tsr_residue_products_hopper(nullptr, &args, result.at) == TSR_OK, "%s, TSR_MODEL_SEED=%llu: %s", made->c.what,
+          (unsigned long long)hopper_test::seed, tsr_message());
+    check_residues(made, result.at);
+}
+
 static void check_products(const residue_case &c) {
     made_residues made = make_residues(c, MADE_RESIDUES);
     const Aligned<int8_t> a(made.a, made.bytes_a), b(made.b, made.bytes_b);
     const Aligned<int8_t> result(made.bytes_c + RESIDUE_GUARD);
     const Aligned<unsigned> workspace(tsr_residue_workspace(c.m, c.n));
     const tsr_residue_args args = on_device(made, a, b, workspace);
-    for (int late = 0; late < 2; late++) {
-        memset(result.at, UNTOUCHED, result.bytes);
-        memset(workspace.at, 0xff, workspace.bytes);
-        next_launch(late);
-        CHECK(tsr_residue_products_hopper(nullptr, &args, result.at) == TSR_OK, "%s, TSR_MODEL_SEED=%llu: %s", c.what,
-              (unsigned long long)hopper_test::seed, tsr_message());
-        check_residues(&made, result.at);
+    for (int late = 0; late < 2; late++) launch_and_check(&made, args, result, workspace, late);
+    free_residues(&made);
+}
+
+/* The same beside products of sums, once. */
+static void check_sums_beside(const residue_case &c, bool late) {
+    made_residues made = make_residues(c, MADE_RESIDUES);
+    made_sums host = make_sums(&made);
+    const Aligned<int8_t> a(made.a, made.bytes_a), b(made.b, made.bytes_b);
+    const Aligned<int8_t> of_a(host.of_a, host.bytes), of_b(host.of_b, host.bytes);
+    const Aligned<int8_t> result(made.bytes_c + RESIDUE_GUARD);
+    const Aligned<int8_t> columns(host.bytes_columns + RESIDUE_GUARD), rows(host.bytes_rows + RESIDUE_GUARD);
+    const Aligned<unsigned> workspace(tsr_residue_workspace(c.m, c.n));
+    const tsr_residue_sums sums = {of_a.at, of_b.at, columns.at, rows.at};
+    tsr_residue_args args = on_device(made, a, b, workspace);
+    args.sums = &sums;
+    memset(columns.at, UNTOUCHED, columns.bytes);
+    memset(rows.at, UNTOUCHED, rows.bytes);
+    launch_and_check(&made, args, result, workspace, late);
+    CHECK(check_sums(&made, &host, columns.at, rows.at) > 0 || c.wanted < 100, "%s: no sums", c.what);
+    free_sums(&host);
+    free_residues(&made);
+}
+
+/* Lines, columns or rows, of blocks of C whose sum is not what the products of sums say. */
+static int disagreeing(const made_residues &made, const int8_t *c, const int8_t *expected, bool of_columns) {
+    static const int moduli[] = TSR_EXACT_MODULI;
+    const tsr_residue_args &args = made.args;
+    const int64_t lines = of_columns ? args.n : args.m, others = of_columns ? args.m : args.n;
+    const int64_t line_step = of_columns ? 1 : args.rows_b, other_step = of_columns ? args.rows_b : 1;
+    int count = 0;
+    for (int plane = 0; plane < args.planes; plane++)
+        for (int64_t line = 0; line < lines; line++)
+            for (int64_t first = 0; first < others; first += TSR_EXACT_BLOCK) {
+                const int64_t rows = of_columns ? args.rows_b : args.rows_a, block = first / TSR_EXACT_BLOCK;
+                int sum = -expected[(plane * TSR_EXACT_SUMS + block) * rows + line];
+                for (int64_t other = first; other < tsr_min(others, first + TSR_EXACT_BLOCK); other++)
+                    sum += c[plane * args.rows_a * args.rows_b + line * line_step + other * other_step];
+                count += sum % moduli[plane] != 0;
+            }
+    return count;
+}
+
+/* Sums of an operand's lines as they are, in the place of any. */
+static void add_up_lines(const made_residues &made, bool of_a, int8_t *to) {
+    static const int moduli[] = TSR_EXACT_MODULI;
+    const tsr_residue_args &args = made.args;
+    const int64_t lines = of_a ? args.m : args.n, rows = of_a ? args.rows_a : args.rows_b;
+    for (int plane = 0; plane < args.planes; plane++)
+        for (int64_t first = 0; first < lines; first += TSR_EXACT_BLOCK)
+            for (int64_t l = 0; l < args.depth; l++) {
+                const int p = moduli[plane];
+                int sum = 0;
+                for (int64_t line = first; line < tsr_min(lines, first + TSR_EXACT_BLOCK); line++)
+                    sum += (of_a ? made.a : made.b)[(plane * rows + line) * args.depth + l];
+                const int residue = (sum % p + p) % p;
+                to[(plane * TSR_EXACT_SUMS + first / TSR_EXACT_BLOCK) * args.depth + l] =
+                    (int8_t)(residue > p / 2 ? residue - p : residue);
+            }
+}
+
+/* The check of `exact` as these products serve it: right ones agree, and what is wrong shows where it must. */
+static void check_agreement() {
+    enum Wrong { NOTHING, IN_A, IN_B, IN_SUMS_OF_A, IN_SUMS_OF_B, WRONGS };
+    const residue_case c = {.what = "agreement", .planes = 2, .m = 140, .n = 150, .k = 130, .wanted = 200};
+    made_residues made = make_residues(c, MADE_RESIDUES);
+    made_sums host = make_sums(&made);
+    add_up_lines(made, true, host.of_a);
+    add_up_lines(made, false, host.of_b);
+    const Aligned<unsigned> workspace(tsr_residue_workspace(c.m, c.n));
+    for (int wrong = NOTHING; wrong < WRONGS; wrong++) {
+        const Aligned<int8_t> a(made.a, made.bytes_a), b(made.b, made.bytes_b);
+        const Aligned<int8_t> of_a(host.of_a, host.bytes), of_b(host.of_b, host.bytes);
+        const Aligned<int8_t> result(made.bytes_c), columns(host.bytes_columns), rows(host.bytes_rows);
+        const tsr_residue_sums sums = {of_a.at, of_b.at, columns.at, rows.at};
+        tsr_residue_args args = on_device(made, a, b, workspace);
+        args.sums = &sums;
+        /* of the second plane, a bit of line 129, of sum 1, at element 128 of k */
+        const Aligned<int8_t> *const flipped[WRONGS] = {nullptr, &a, &b, &of_a, &of_b};
+        const int64_t lines[WRONGS] = {0, args.rows_a + 129, args.rows_b + 129, TSR_EXACT_SUMS + 1, TSR_EXACT_SUMS + 1};
+        if (flipped[wrong]) flipped[wrong]->at[lines[wrong] * args.depth + 128] ^= 4;
+        next_launch(wrong % 2 != 0);
+        CHECK(tsr_residue_products_hopper(nullptr, &args, result.at) == TSR_OK, "%s", tsr_message());
+        const int in_columns = disagreeing(made, result.at, columns.at, true);
+        const int in_rows = disagreeing(made, result.at, rows.at, false);
+        CHECK((in_columns > 0) == (wrong == IN_A || wrong == IN_SUMS_OF_A) &&
+                  (in_rows > 0) == (wrong == IN_B || wrong == IN_SUMS_OF_B),
+              "wrong %d: %d columns and %d rows disagree", wrong, in_columns, in_rows);
     }
+    free_sums(&host);
     free_residues(&made);
 }
 
@@ -105,6 +199,20 @@ static const residue_case products_cases[] = {
     {.what = "a list of all", .planes = 1, .m = 9 * 256 - 100, .n = 256, .k = 130, .wanted = 100},
     {.what = "largest", .planes = 2, .m = 20, .n = 20, .k = TSR_EXACT_RANGE, .wanted = 200, .largest = true},
 };
+static const residue_case sums_cases[] = {
+    {.what = "one tile and two thin ones", .planes = 1, .m = 256, .n = 256, .k = 128, .wanted = 200},
+    {.what = "sums of one element", .planes = 2, .m = 1, .n = 1, .k = 1, .wanted = 200},
+    {.what = "sums, one panel less than stages", .planes = 3, .m = 130, .n = 70, .k = 300, .wanted = 200},
+    {.what = "sums of all planes", .planes = TSR_EXACT_MODULI_MOST, .m = 100, .n = 100, .k = 100, .wanted = 200},
+    {.what = "three thin tiles of each", .planes = 2, .m = 1100, .n = 1300, .k = 130, .wanted = 200},
+    {.what = "thin tiles of many panels", .planes = 2, .m = 600, .n = 200, .k = 1100, .wanted = 200},
+    {.what = "two groups of sums of A", .planes = 1, .m = 8300, .n = 20, .k = 20, .wanted = 30},
+    {.what = "two groups of sums of B", .planes = 1, .m = 20, .n = 8400, .k = 20, .wanted = 200},
+    {.what = "sums that nobody wants", .planes = 2, .m = 600, .n = 600, .k = 100, .wanted = 0},
+    {.what = "sums that few want", .planes = 2, .m = 1400, .n = 1300, .k = 100, .wanted = 3},
+    {.what = "sums that many want", .planes = 2, .m = 500, .n = 600, .k = 200, .wanted = 70},
+    {.what = "sums, largest", .planes = 2, .m = 20, .n = 20, .k = 3000, .wanted = 200, .largest = true},
+};
 static const residue_case level_cases[] = {
     {.what = "levels of one tile", .planes = 1, .m = 256, .n = 256, .k = 300, .wanted = 30},
     {.what = "levels of few elements", .planes = 1, .m = 3, .n = 5, .k = 1000, .wanted = 30},
@@ -115,6 +223,8 @@ static const residue_case level_cases[] = {
 
 static void check_fixed() {
     for (const residue_case &c : products_cases) check_products(c);
+    for (const residue_case &c : sums_cases) check_sums_beside(c, (&c - sums_cases) % 2 != 0);
+    check_agreement();
     for (const residue_case &c : level_cases) {
         check_needed(c);
         check_met(c);
@@ -131,6 +241,7 @@ static void check_random() {
     residue_case c = {.what = "random", .planes = (int)drawn(4), .m = drawn(500), .n = drawn(500), .k = drawn(700)};
     c.wanted = (int)drawn(130);
     check_products(c);
+    check_sums_beside(c, drawn(2) == 1);
     c.planes = 1;
     c.what = "levels, random";
     check_needed(c);
