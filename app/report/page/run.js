@@ -43,8 +43,19 @@ function formula(record) {
       matrix('C₀', 'c0'), matrix('C', 'c'));
 }
 
+/* What the checks found: of files where they were read again, else of products where they were made. */
+function checkFact(record) {
+  const verdict = text => (text || 'not run').split(/[:,]/)[0];
+  const one = text => verdict(text) === 'PASSED' ? '✓ passed' : verdict(text);
+  if (verdict(record.check) !== 'not run')
+    return [one(record.check), 'of the product'];
+  if (verdict(record.product_check) !== 'not run')
+    return [one(record.product_check), 'of products where they were made'];
+  return ['not run', '--verify checks the product'];
+}
+
 function facts(record, bound) {
-  const check = (record.check || 'not run').split(/[:,]/)[0];
+  const [check, checked] = checkFact(record);
   const one = (name, value, small) =>
       html('div', {}, html('dt', {}, name), html('dd', {}, value, html('small', {}, small)));
   return html(
@@ -55,10 +66,7 @@ function facts(record, bound) {
       one('Speed', speed(record.gflops), `${speed(record.gflops / Math.max(1, working(record).length))} a rank`),
       one('Share of the limit', percent(record.limit_share),
           record.limit_share >= .5 ? bound : 'no lane alone held it up'),
-      one('Check', check === 'PASSED' ? '✓ passed' : check,
-          record.overflows > 0 ? `${whole(record.overflows)} elements overflowed` :
-              check === 'not run' ? '--verify checks the product' :
-                                    'of the product'));
+      one('Check', check, record.overflows > 0 ? `${whole(record.overflows)} elements overflowed` : checked));
 }
 
 function laneBars(record) {
@@ -254,7 +262,8 @@ function about(record, item) {
     ],
     ['Transport', record.transport], ['Schedule', record.schedule], ['Files', record.io],
     ['Super-blocks', `${record.super_blocks_m} × ${record.super_blocks_n}, steps of ${whole(record.panel)} over k`],
-    ['Check', record.check], ['Versions', record.versions], ['Record', `${item.name}, format ${record.format}`]
+    ['Products', record.product_check], ['Check', record.check], ['Versions', record.versions],
+    ['Record', `${item.name}, format ${record.format}`]
   ];
   const command = html('pre', {id: 'command'}, record.command || 'not said');
   return section(

@@ -79,6 +79,10 @@ def check_record(record, *arguments):
     share = f"{int(100 * record['limit_share'] + .5)} %"
     facts = browser.run("[...document.querySelectorAll('.facts dd')].map(fact => fact.textContent)")
     assert facts[2].startswith(share), (facts, share)
+    said = [record.get(name, "not run") for name in ("check", "product_check")]
+    said = [text for text in said if not text.startswith("not run")]
+    passed = said and said[0].startswith("PASSED")
+    assert ("passed" in facts[3]) == bool(passed) and ("not run" in facts[3]) == (not said), (facts, said)
     assert record["versions"] in text_of("#about") and text_of("#command") == record["command"]
     label = browser.run("document.querySelector('#lanes .bars').getAttribute('aria-label')")
     assert label and count("[role=listitem]:not([aria-label])") == 0 == count(
