@@ -3,7 +3,6 @@
 import argparse
 import json
 import pathlib
-import subprocess
 import sys
 import tempfile
 
@@ -19,9 +18,7 @@ def measure(args, kind, shape):
         command = [args.program, "bench", "gemm", "--batch", args.batch, "--shape", shape, "--type", kind,
                    "--device", args.device, "--kernel", args.kernel, "--rounds", args.rounds, "--quiet", "--json",
                    file.name]
-        process = subprocess.run([str(word) for word in command], capture_output=True, text=True)
-        if process.returncode:
-            sys.exit(f"{command} failed:\n{process.stdout}{process.stderr}")
+        report.run(command)
         bench = json.loads(pathlib.Path(file.name).read_text())
     rows = [row for row in bench["kernels"] if "gflops" in row]
     return bench["device"], rows[0], rows[1] if len(rows) > 1 else None

@@ -7,7 +7,6 @@ import os
 import pathlib
 import shutil
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
@@ -26,9 +25,7 @@ def run(command):
         name: value for name, value in os.environ.items() if not name.startswith("OMPI_MCA_hwloc_base_binding")
     }
     start = time.monotonic()
-    process = subprocess.run([str(word) for word in command], env=environment, capture_output=True, text=True)
-    if process.returncode:
-        sys.exit(f"{process.args} failed:\n{process.stdout}{process.stderr}")
+    report.run(command, env=environment)
     return time.monotonic() - start
 
 

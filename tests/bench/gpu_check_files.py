@@ -3,7 +3,6 @@ import argparse
 import json
 import pathlib
 import statistics
-import subprocess
 import sys
 import tempfile
 
@@ -14,9 +13,7 @@ WANTED = {"off": "", "device": 1.02, "files": 1.5}
 
 
 def call(*command):
-    process = subprocess.run([str(word) for word in command], capture_output=True, text=True)
-    if process.returncode:
-        sys.exit(f"{command} failed:\n{process.stdout}{process.stderr}")
+    report.run(command)
 
 
 def measure(args, folder, kind, check):

@@ -23,9 +23,7 @@ CHECKED = 64  # rows and columns of C that are compared
 
 
 def tessera(program, *words):
-    process = subprocess.run([program, *map(str, words)], capture_output=True, text=True)
-    if process.returncode:
-        sys.exit(f"{process.args} failed:\n{process.stdout}{process.stderr}")
+    report.run([program, *words])
 
 
 def has(program, kind):

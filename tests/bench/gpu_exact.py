@@ -3,31 +3,64 @@
 import argparse
 import json
 import pathlib
-import subprocess
 import sys
+import tempfile
 
 import report
 
 PAGE = pathlib.Path(__file__).resolve().parents[2] / "docs/measurements/gpu_exact.md"
-# of the vendor's rate: without the proof, with it, of wide data and of sparse data
-WANTED = {"f64": {4096: (1.15, 1.05, None, None), 8192: (1.5, 1.4, None, None), 16384: (1.5, 1.4, None, None)},
-          "f32": {4096: (2.2, None, 2.0, None), 8192: (2.8, None, 2.0, None), 16384: (2.8, None, 2.0, None)}}
+# of the vendor's rate: without the proof, with it, of wide data, of sparse data, and with the check
+WANTED = {"f64": {4096: (1.15, None, None, None, 1.05), 8192: (1.5, None, None, None, 1.4),
+                  16384: (1.5, None, None, None, 1.4)},
+          "f32": {4096: (2.2, None, 2.0, None, None), 8192: (2.8, None, 2.0, None, None),
+                  16384: (2.8, None, 2.0, None, None)}}
 
 
 def lines_of(command):
     """JSON lines that a program prints."""
-    process = subprocess.run([str(word) for word in command], capture_output=True, text=True)
-    if process.returncode:
-        sys.exit(f"{command} failed:\n{process.stdout}{process.stderr}")
-    return [json.loads(line) for line in process.stdout.splitlines() if line.startswith("{")]
+    return [json.loads(line) for line in report.run(command).splitlines() if line.startswith("{")]
 
 
 def ratio(found, name, wanted):
-    """A ratio to the vendor's rate as the table has it, and whether it is enough."""
+    """A ratio to the vendor's rate as the table has it, and whether it is enough. What is not in the line was not
+    measured."""
+    if name not in found:
+        return "-", True
     value = found[name] / found["cublas"]
     if wanted is None:
         return f"{value:.2f}", True
     return f"{value:.2f} (≥ {wanted})", value >= wanted
+
+
+def whole_product(program, ranks, size, kernel, file):
+    """Seconds of products of matrices that GPUs make, on all ranks; leaves the figures in a file."""
+    command = ["mpirun", "--bind-to", "none", "-n", ranks, program, "bench", "multiply", "--data", "device", "--shape",
+               size, "--type", "f64", "--distribution", "normal", "--kernel", kernel, "--repeat", 3, "--device", "cuda",
+               "--quiet", "--no-check", "--json", file]
+    report.run(command)
+
+
+def compare_whole(args):
+    """`exact` beside `dmma` on several GPUs; whether it is as much faster as is wanted."""
+    files = [pathlib.Path(file) for file in args.ranks_recorded or ()]
+    if not files:
+        folder = pathlib.Path(tempfile.mkdtemp())
+        files = [folder / "dmma.json", folder / "exact.json"]
+        for kernel, file in zip(("dmma", "exact"), files):
+            whole_product(args.programs.parent / "tessera", args.ranks, args.large, kernel, file)
+    dmma, exact = (json.loads(file.read_text()) for file in files)
+    least = [min(found["seconds"]) for found in (dmma, exact)]
+    text = "\n\n".join([
+        f"{args.ranks} x {exact['device']}, {report.today()}, commit {report.commit()}: `bench multiply --data "
+        f"device`, m = n = k = {args.large}, f64, normal, the making of A and B counted; best of "
+        f"{len(exact['seconds'])}.",
+        report.table(["kernel", "s", "TFLOP/s", "times as fast", "wanted"],
+                     [["dmma", f"{least[0]:.3f}", f"{2e-12 * args.large**3 / least[0]:.1f}", "1.00", ""],
+                      ["exact", f"{least[1]:.3f}", f"{2e-12 * args.large**3 / least[1]:.1f}",
+                       f"{least[0] / least[1]:.2f}", "≥ 1.4"]])])
+    print(text)
+    report.write_section("gpu-exact-ranks", text, args.o)
+    return least[0] >= 1.4 * least[1]
 
 
 def main():
@@ -38,8 +71,14 @@ def main():
     parser.add_argument("--recorded", type=pathlib.Path, nargs="+", metavar="FILE",
                         help="what exact_beside and, if there is a second file, residues_beside printed before; date "
                         "and commit may stand in each line")
+    parser.add_argument("--ranks", type=int, help="only the product of size --large, on so many GPUs")
+    parser.add_argument("--large", type=int, default=65536)
+    parser.add_argument("--ranks-recorded", nargs=2, metavar="FILE",
+                        help="what bench multiply wrote for dmma and exact")
     parser.add_argument("-o", type=pathlib.Path, metavar="FILE.md", default=PAGE)
     args = parser.parse_args()
+    if args.ranks:
+        sys.exit(0 if compare_whole(args) else 1)
     sizes = args.sizes.split(",")
     if args.recorded:
         recorded = [[json.loads(line) for line in file.read_text().splitlines()] for file in args.recorded]
@@ -50,11 +89,11 @@ def main():
         residues = lines_of([args.programs / "residues_beside", args.seconds, *round_sizes])
     rows, reached = [], True
     for found in products:
-        wanted = WANTED[found["type"]].get(found["n"], (None, None, None, None))
+        wanted = WANTED[found["type"]].get(found["n"], (None,) * 5)
         cells = []
-        for name, least in zip(("unproved", "exact", "wide", "sparse"), wanted):
+        for name, least in zip(("unproved", "exact", "wide", "sparse", "checked"), wanted):
             text, enough = ratio(found, name, least)
-            cells += [f"{found[name]:.1f}", text]
+            cells += [f"{found[name]:.1f}" if name in found else "-", text]
             reached = reached and enough
         rows.append([found["type"], found["n"], f"{found['cublas']:.1f}", *cells])
     text = "\n\n".join([
@@ -62,9 +101,9 @@ def main():
         f"{products[0].get('commit', report.commit())}: TFLOP/s, medians of 3 rounds of "
         f"{args.seconds:g} s each, in turns, conversion and packing included. `unproved` is `exact` without the proof "
         "of its error, the others with it: `wide` on normal · exp(2 · normal), `sparse` where 99 % of normal data are "
-        "zeros.",
+        "zeros, `checked` with the check of residues.",
         report.table(["type", "n", "cuBLAS", "unproved", "of cuBLAS", "exact", "of cuBLAS", "wide", "of cuBLAS",
-                      "sparse", "of cuBLAS"], rows)])
+                      "sparse", "of cuBLAS", "checked", "of cuBLAS"], rows)])
     print(text)
     report.write_section("gpu-exact", text, args.o)
     if residues:

@@ -4,7 +4,6 @@ import json
 import pathlib
 import re
 import statistics
-import subprocess
 import sys
 import tempfile
 
@@ -17,13 +16,6 @@ WAYS = (("C, shared matrices", None, True), ("Python, tessera.empty", "empty", T
         ("Python, NumPy", "numpy", False), ("Python, NumPy, new C", "new", False))
 
 
-def run(command):
-    process = subprocess.run([str(word) for word in command], capture_output=True, text=True)
-    if process.returncode:
-        sys.exit(f"{' '.join(map(str, command))} failed:\n{process.stdout}{process.stderr}")
-    return process.stdout
-
-
 def launch(gpus):
     return ["mpirun", "-n", gpus]
 
@@ -31,8 +23,9 @@ def launch(gpus):
 def bench(args, gpus, size):
     """Seconds of a process's products but the first, which warms up; and the device."""
     with tempfile.NamedTemporaryFile(suffix=".json") as file:
-        run([*launch(gpus), args.program, "bench", "multiply", "--data", "memory", "--shape", size, "--type", "f32",
-             "--kernel", args.kernel, "--repeat", args.repeat, "--quiet", "--device", args.device, "--json", file.name])
+        report.run([*launch(gpus), args.program, "bench", "multiply", "--data", "memory", "--shape", size, "--type",
+                    "f32", "--kernel", args.kernel, "--repeat", args.repeat, "--quiet", "--device", args.device,
+                    "--json", file.name])
         found = json.loads(pathlib.Path(file.name).read_text())
     return found["seconds"][1:], found["device"]
 
@@ -43,7 +36,7 @@ def calls(args, gpus, size, way, check):
     if way and gpus > 1:
         own[1:1] = ["-m", "mpi4py"]
     words = [size, args.repeat, args.device, args.kernel, check] + ([way] if way else [])
-    said = re.findall(r"^call (\S+) record (\S+)$", run([*launch(gpus), *own, *words]), re.M)
+    said = re.findall(r"^call (\S+) record (\S+)$", report.run([*launch(gpus), *own, *words]), re.M)
     return [float(call) for call, _ in said[1:]], [float(record) for _, record in said[1:]]
 
 
@@ -71,6 +64,20 @@ def measure(args, gpus, size):
     return rows, reached, device
 
 
+HEADER = ["GPUs", "n", "by", "ms by the record", "ms of a call", "record / bench", "call / bench", "wanted", "date",
+          "commit"]
+
+
+def page_text(args, rows, device):
+    """With the rows of the page that were not measured now."""
+    there = report.rows(report.section(args.o.read_text(), "gpu-library")) if args.o.exists() else []
+    dated = [[*row, report.today(), report.commit()] for row in rows]
+    return "\n\n".join([
+        f"f32, {args.kernel}; {device}: medians of {args.rounds * (args.repeat - 1)} products each, {args.rounds} "
+        "processes of each in turns. Beside the bench: what the record says (first byte read to last byte written), "
+        "and what the caller waits.", report.table(HEADER, report.merge(there, dated, 3))])
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--program", required=True)
@@ -92,12 +99,7 @@ def main():
         for size in args.sizes.split(","):
             new, good, device = measure(args, gpus, size)
             rows, reached = rows + new, reached and good
-            text = "\n\n".join([
-                f"f32, {args.kernel}; {device}, {report.today()}, commit {report.commit()}: medians of "
-                f"{args.rounds * (args.repeat - 1)} products each, {args.rounds} processes of each in turns. Beside "
-                f"the bench: what the record says (first byte read to last byte written), and what the caller waits.",
-                report.table(["GPUs", "n", "by", "ms by the record", "ms of a call", "record / bench", "call / bench",
-                              "wanted"], rows)])
+            text = page_text(args, rows, device)
             report.write_section("gpu-library", text, args.o) # what there is, if it ends early
     print(text)
     sys.exit(0 if reached else 1)

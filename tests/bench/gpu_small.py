@@ -6,7 +6,6 @@ import pathlib
 import re
 import shutil
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
@@ -24,10 +23,8 @@ SCRIPT = ("import h5py, sys\na, b = (h5py.File(name)['C'][:] for name in sys.arg
 def run(command):
     """Seconds of the whole process, and its standard output."""
     start = time.monotonic()
-    process = subprocess.run([str(word) for word in command], capture_output=True, text=True)
-    if process.returncode:
-        sys.exit(f"{process.args} failed:\n{process.stdout}{process.stderr}")
-    return time.monotonic() - start, process.stdout
+    printed = report.run(command)
+    return time.monotonic() - start, printed
 
 
 def multiply(args, folder, kind):

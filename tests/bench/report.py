@@ -10,8 +10,17 @@ import os
 import pathlib
 import platform
 import subprocess
+import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+
+def run(command, **how):
+    """What a command prints, with subprocess.run's options; a command that fails ends the script with all it said."""
+    process = subprocess.run([str(word) for word in command], capture_output=True, text=True, **how)
+    if process.returncode:
+        sys.exit(f"{' '.join(process.args)} failed:\n{process.stdout}{process.stderr}")
+    return process.stdout
 
 
 def page(script):

@@ -1,6 +1,7 @@
 /* Products of residues (kernels/gemm/exact/residue_products.h) beside cuBLAS' int8 product, which stores int32, in
  * turns, each for as long as asked for, so that the power limit counts: n × n × n, random residues. The planes of the
- * lowest level of fp64, the same by a list of tiles, one plane, and the levels of blocks. Samples are checked. Prints a
+ * lowest level of fp64, the same beside products of sums, the same by a list of tiles, one plane, and the levels of
+ * blocks. Samples are checked. Prints a
  * line of JSON a size: 10^12 operations a second, the median of the rounds.
  * Usage: residues_beside [SECONDS [N...]] */
 #include <stdio.h>
@@ -35,6 +36,8 @@ typedef struct {
     unsigned *blocks;          /* all wanted */
     unsigned *needed, *left;
     tsr_exact_proof *proofs;
+    tsr_residue_sums sums;
+    int8_t *lines; /* of sums, both operands', and what they make */
     void *workspace;
     /* cuBLAS' */
     cublasLtHandle_t handle;
@@ -109,6 +112,11 @@ static void all_planes(const bench *x) {
     const tsr_residue_args args = args_of(x, PLANES, x->a, x->b);
     CHECK_OK(tsr_residue_products(x->device, x->stream, &args, x->c));
 }
+static void summed_planes(const bench *x) {
+    tsr_residue_args args = args_of(x, PLANES, x->a, x->b);
+    args.sums = &x->sums;
+    CHECK_OK(tsr_residue_products(x->device, x->stream, &args, x->c));
+}
 static void listed_planes(const bench *x) {
     tsr_residue_args args = args_of(x, PLANES, x->a, x->b);
     args.blocks = x->blocks;
@@ -144,6 +152,7 @@ typedef struct {
 static const way ways[] = {{.name = "residues_14", .launch = all_planes, .planes = PLANES},
                            {.name = "cublas_int8", .launch = vendor, .planes = 1},
                            {.name = "residues_14_listed", .launch = listed_planes, .planes = PLANES},
+                           {.name = "residues_14_sums", .launch = summed_planes, .planes = PLANES},
                            {.name = "residues_1", .launch = one_plane, .planes = 1},
                            {.name = "levels", .launch = levels, .planes = 1}};
 enum { WAYS = sizeof ways / sizeof *ways, VENDOR = 1 };
@@ -227,12 +236,16 @@ static void make(bench *x) {
     x->blocks = (unsigned *)allocate(x, blocks_bytes(x));
     CHECK_OK(x->ops->fill_bytes(x->device, x->blocks, 0, blocks_bytes(x), x->stream));
     x->proofs = made_proofs(x);
+    const int64_t lines = (int64_t)PLANES * TSR_EXACT_SUMS * x->n;
+    x->lines = (int8_t *)allocate(x, (size_t)(4 * lines));
+    CHECK_OK(x->ops->fill_bytes(x->device, x->lines, 0x55, (size_t)(2 * lines), x->stream));
+    x->sums = (tsr_residue_sums){x->lines, x->lines + lines, x->lines + 2 * lines, x->lines + 3 * lines};
     x->workspace = allocate(x, tsr_residue_workspace(x->n, x->n));
     open_vendor(x);
 }
 static void unmake(bench *x) {
-    void *const all[] = {x->a,      x->b,    x->small_a, x->small_b, x->c,        x->vendor_c,
-                         x->needed, x->left, x->blocks,  x->proofs,  x->workspace};
+    void *const all[] = {x->a,      x->b,    x->small_a, x->small_b, x->c,     x->vendor_c,
+                         x->needed, x->left, x->blocks,  x->proofs,  x->lines, x->workspace};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) x->ops->release(x->device, all[i]);
     free(x->random);
     LT(cublasLtMatrixLayoutDestroy(x->layout));
@@ -245,7 +258,7 @@ static void measure(bench *x, double seconds) {
     const double operations = 2.0 * (double)x->n * (double)x->n * (double)x->n;
     unsigned level;
     make(x);
-    for (int check = 0; check < 3; check += 2) {
+    for (int check = 0; check < 4; check += check + 1 == VENDOR ? 2 : 1) {
         CHECK_OK(x->ops->fill_bytes(x->device, x->c, 0x77, (size_t)(PLANES * x->n * x->n), x->stream));
         ways[check].launch(x);
         verify(x);

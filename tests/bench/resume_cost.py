@@ -22,9 +22,7 @@ KEYS = 7  # columns that tell rows apart
 def run(command, folder):
     """Seconds of the whole process."""
     start = time.monotonic()
-    process = subprocess.run([str(word) for word in command], capture_output=True, text=True, cwd=folder)
-    if process.returncode:
-        sys.exit(f"{process.args} failed:\n{process.stdout}{process.stderr}")
+    report.run(command, cwd=folder)
     return time.monotonic() - start
 
 
