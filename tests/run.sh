@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Sets up what is missing and runs every test: the unit tests and broken files under AddressSanitizer and UBSan
-# (build-asan/), then all of them in the ordinary build (build/), but for those that took minutes there already: the
-# model of sm_90, the kernels' contract and exact products in the emulation, and files as HDF5 has them. The choice of
-# grids is arithmetic that takes a minute with sanitizers: it runs in the ordinary build alone. The last line counts the
-# tests that ran, and those left out by reason, such as no GPU.
+# (build-asan/), then all of them in the ordinary build (build/), but for files as HDF5 has them, which took a minute
+# there already. What runs in the emulation of CUDA has sanitizers in the ordinary build, too: it is built and runs
+# there alone, beside programs that wait. So does the choice of grids, arithmetic that takes a minute with sanitizers.
+# The last line counts the tests that ran, and those left out by reason, such as no GPU.
 # With --all-faults instead: every failure that tests/faults can inject, and 3000 broken files, for hours; the tables go
 # to docs/reliability.md. And a read that takes three minutes. What follows goes to tests/faults/test_injection.py and
 # test_device.py, such as --ranks 1.
@@ -56,7 +56,6 @@ if [ $all_faults = yes ]; then
 fi
 run_tests build-asan -j2 -L '^(unit|sanitized)$' -E '^test_grid_choice$' || failed=1
 # Programs are tested while others wait: for processes that start and end, and for the disk.
-slow='test_hopper_.*|test_gemm_contract_emulated|test_exact_emulated|test_exact_flips_emulated|io_hdf5_files'
-run_tests build -j4 -E "^($slow)$" || failed=1
+run_tests build -j4 -E '^io_hdf5_files$' || failed=1
 tests/python.sh tests/summary.py build-asan build || failed=1
 exit $failed

@@ -27,7 +27,8 @@ ENVIRONMENT = dict(
     OPENBLAS_NUM_THREADS="2",
 )
 # mpirun sleeps 1 s before it sends SIGTERM, and again before SIGKILL, once a rank has failed. Ranks that agreed on a
-# failure are gone by then. Runs that are disturbed (an environment of their own) keep what users have.
+# failure are gone by then. Runs that are disturbed (an environment of their own) keep what users have, unless they name
+# this.
 SOON_OVER = {"OMPI_MCA_odls_base_sigkill_timeout": "0"}
 
 

@@ -34,6 +34,19 @@ until_true() {
     done
 }
 
+# slurm_slow: the option of sbatch that makes reads of slow.h5, in pieces of rows, take a millisecond each while there
+# is a file SCRATCH/slow: as long as this program wants, on any machine. Without it they take no time.
+slurm_slow() {
+    touch "$scratch/slow"
+    echo "--export=ALL,LD_PRELOAD=$TSR_SLOW_READ_LIBRARY,TSR_SLOW_PIECE=1000,TSR_SLOW_WHILE=$scratch/slow"
+}
+# slurm_slow_data: slow.h5 and B.h5, which two ranks with --memory 120K read for 60 s, and their product whole.npy.
+slurm_slow_data() {
+    "$TSR_BIN" generate -o slow.h5:/A --shape 1800x600 --type f32 --distribution integer --seed 1 &&
+        "$TSR_BIN" generate -o B.h5:/B --shape 600x500 --type f32 --distribution integer --seed 2 &&
+        "$TSR_BIN" multiply slow.h5 B.h5 -o whole.npy --device cpu --quiet
+}
+
 # slurm_free_port: a TCP port nobody listens on.
 slurm_free_port() {
     local port
@@ -139,17 +152,15 @@ slurm_kill_node() {
     rm -rf "$folder/slurmd.$node.pid" "$folder/tmp.$node"
 }
 
-# slurm_stop FOLDER: ends what slurm_start started, by its pid files; waits until it is gone.
+# slurm_stop FOLDER: ends what slurm_start started, by its pid files; waits until it is gone. What a daemon would still
+# do takes seconds, and goes away with FOLDER.
 slurm_stop() {
-    local folder=$1 file pid
-    for file in "$folder"/slurmd.*.pid "$folder"/{slurmctld,munged}.pid; do
-        pid=$(cat "$file" 2>/dev/null) || continue
-        kill "$pid" 2>/dev/null || continue
-        for _ in $(seq 50); do
-            kill -0 "$pid" 2>/dev/null || break
-            sleep 0.1
-        done
-        kill -KILL "$pid" 2>/dev/null
-    done
+    local folder=$1 pids
+    pids=$(cat "$folder"/slurmd.*.pid "$folder"/{slurmctld,munged}.pid 2>/dev/null)
+    [ -n "$pids" ] || return 0
+    kill $pids 2>/dev/null
+    until_true 2 slurm_gone $pids || kill -KILL $pids 2>/dev/null
+    until_true 5 slurm_gone $pids
     return 0
 }
+slurm_gone() { ! kill -0 "$@" 2>/dev/null; }

@@ -15,6 +15,7 @@ tsr_have_slurm || { echo "skipped: no Slurm (slurm-wlm and munge)"; exit 77; }
 unshare -m -u true 2>/dev/null || { echo "skipped: no right to make namespaces"; exit 77; }
 
 slurm_scratch nodes
+slurm_more=MessageTimeout=5 # seconds, half of what Slurm waits for a node otherwise; then it asks again
 export OMPI_MCA_btl_tcp_if_include=lo OMPI_MCA_oob_tcp_if_include=lo # nodes share the network of this machine
 nodes=(one two three)
 slurm_start "$scratch" "${nodes[@]}" || tsr_die "Slurm did not start"
@@ -40,8 +41,9 @@ parts() {
 has_parts() { [ "$(parts "$1")" -ge 4 ]; }
 
 submit() { # OUTPUT SCRIPT SBATCH_OPTION...
-    job=$(sbatch --parsable --gpus-per-node=0 --cpus-per-task=1 --time=10 --output="$1.out" "${@:3}" "$2" A.h5 B.h5 \
-        -o "$1" --memory 600K --device cpu --kernel reference --quiet --resume) || tsr_die "sbatch failed"
+    job=$(sbatch --parsable --gpus-per-node=0 --cpus-per-task=1 --time=10 --output="$1.out" "$(slurm_slow)" "${@:3}" \
+        "$2" slow.h5 B.h5 -o "$1" --memory 120K --device cpu --kernel reference --quiet --resume) ||
+        tsr_die "sbatch failed"
 }
 
 # lose script|ranks OUTPUT: kills that node of the job once a part of C is finished, and awaits that the job is queued.
@@ -55,6 +57,7 @@ lose() {
     done
     [ ! -e "$2" ] || tsr_die "$2 was whole when $node was to be killed"
     slurm_kill_node "$scratch" "$node" || tsr_die "$node was not killed"
+    rm slow
     lost=$node
     until_true 90 requeued || tsr_die "$2: not queued again, but $(field JobState) $(field ExitCode)"
 }
@@ -76,9 +79,7 @@ bring_back() {
     slurm_await_idle 3 || exit 1
 }
 
-"$TSR_BIN" generate -o A.h5:/A --shape 4800x6000 --type f32 --distribution integer --seed 1 >generate.out 2>&1 &&
-    "$TSR_BIN" generate -o B.h5:/B --shape 6000x1100 --type f32 --distribution integer --seed 2 >>generate.out 2>&1 &&
-    "$TSR_BIN" multiply A.h5 B.h5 -o whole.npy --device cpu --quiet >>generate.out 2>&1 || tsr_die "no product"
+slurm_slow_data >generate.out 2>&1 || tsr_die "no product"
 
 # Three nodes, or two: without a number of tasks Slurm takes as many as it has.
 sed '/^#SBATCH --ntasks-per-node/d' "$home/jobs/many_nodes_srun.sbatch" >own.sbatch

@@ -32,15 +32,12 @@ submit() { # OUTPUT OPTION...
     local output=$1
     shift
     job=$(sbatch --parsable --gpus-per-node=0 --ntasks-per-node=2 --cpus-per-task=1 --time=10 \
-        --output="$output.out" "$home/jobs/$script.sbatch" A.h5 B.h5 -o "$output" "${slow[@]}" "$@") ||
-        tsr_die "sbatch failed"
+        --output="$output.out" "$(slurm_slow)" "$home/jobs/$script.sbatch" slow.h5 B.h5 -o "$output" --memory 120K \
+        --device cpu --kernel reference --quiet "$@") || tsr_die "sbatch failed"
     touch started
 }
 
-slow=(--memory 120K --device cpu --kernel reference --quiet)
-"$TSR_BIN" generate -o A.h5:/A --shape 1800x6000 --type f32 --distribution integer --seed 1 >generate.out 2>&1 &&
-    "$TSR_BIN" generate -o B.h5:/B --shape 6000x1100 --type f32 --distribution integer --seed 2 >>generate.out 2>&1 &&
-    "$TSR_BIN" multiply A.h5 B.h5 -o whole.npy --device cpu --quiet >>generate.out 2>&1 || tsr_die "no product"
+slurm_slow_data >generate.out 2>&1 || tsr_die "no product"
 
 # tells WHAT: ends the test, with all that Slurm says of the job first and WHAT last, behind the logs.
 tells() {
@@ -90,6 +87,7 @@ for stop in 1 2 3; do
     touch started
     [ ! -e C.npy ] || tsr_die "stop $stop came when C was whole"
 done
+rm slow
 until_true 120 ended || tsr_die "the job does not end"
 [ "$(field JobState) $(field ExitCode)" = "COMPLETED 0:0" ] || tsr_die "ended as $(field JobState) $(field ExitCode)"
 [ "$(grep -cE '^\+ (mpirun|srun) ' C.npy.out)" = 4 ] || tsr_die "the log does not hold all runs"

@@ -45,7 +45,8 @@ kernels/gemm/vendor   $gemm
 kernels/gemm/hopper   $gemm
 kernels/gemm/simt     $gemm kernels/gemm/hopper
 kernels/gemm/batched  $gemm kernels/gemm/hopper
-kernels/gemm/exact    $gemm kernels/gemm/hopper
+kernels/gemm/exact    $gemm kernels/gemm/hopper kernels/gemm/auto
+kernels/gemm/auto     $gemm kernels/gemm/exact
 io                    kernels/base/base.h kernels/fill/fill.h io/text io/files io/chunks $hdf5 io/raw
 io/text               kernels/base/base.h io/files io/hdf5/access/hdf5_signature.h
 io/files              kernels/base/base.h io/text io/store.h

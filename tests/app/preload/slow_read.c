@@ -1,8 +1,9 @@
 /* Loaded before the C library (LD_PRELOAD). Each read that tessera-describe makes of slow.h5 takes TSR_SLOW_READ
  * milliseconds, as on a file system of many users. The first read of its data on rank 1 takes TSR_SLOW_DATA, and the
  * first time that rank 0 brings an unfinished file to stable storage TSR_SLOW_SYNC. Each read of its data takes
- * TSR_SLOW_EACH on rank 1, and a fifth of that on others. Each time that rank 0 removes an unfinished file takes
- * TSR_SLOW_REMOVAL. */
+ * TSR_SLOW_EACH on rank 1, and a fifth of that on others; each of less than 1024 bytes, such as a piece of a row, takes
+ * TSR_SLOW_PIECE microseconds on every rank, while there is a file TSR_SLOW_WHILE. Each time that rank 0 removes an
+ * unfinished file takes TSR_SLOW_REMOVAL. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -19,10 +20,10 @@ static void wait_for_disk(const char *milliseconds) {
     nanosleep(&pause, NULL);
 }
 
-static void wait_each(int milliseconds, int share) {
-    const long microseconds = 1000L * milliseconds / share;
-    const struct timespec pause = {microseconds / 1000000, 1000L * (microseconds % 1000000)};
-    if (milliseconds > 0) nanosleep(&pause, NULL);
+static void wait_each(const char *count, long microseconds) {
+    const long all = count ? atoi(count) * microseconds : 0;
+    const struct timespec pause = {all / 1000000, 1000L * (all % 1000000)};
+    if (all > 0) nanosleep(&pause, NULL);
 }
 
 static int is_of(int fd, const char *wanted) {
@@ -40,10 +41,12 @@ static void before_read(int fd, size_t bytes) {
     static atomic_int reads;
     if (strcmp(program_invocation_short_name, "tessera-describe") == 0) {
         if (is_of(fd, "/slow.h5")) wait_for_disk(getenv("TSR_SLOW_READ"));
+    } else if (bytes < 1024 && getenv("TSR_SLOW_WHILE")) {
+        if (is_of(fd, "/slow.h5") && access(getenv("TSR_SLOW_WHILE"), F_OK) == 0)
+            wait_each(getenv("TSR_SLOW_PIECE"), 1);
     } else if (bytes >= 1024 && is_of(fd, "/slow.h5")) {
-        const char *each = getenv("TSR_SLOW_EACH");
         if (is_rank("1") && atomic_fetch_add(&reads, 1) == 0) wait_for_disk(getenv("TSR_SLOW_DATA"));
-        wait_each(each ? atoi(each) : 0, is_rank("1") ? 1 : 5);
+        wait_each(getenv("TSR_SLOW_EACH"), is_rank("1") ? 1000 : 200);
     }
 }
 

@@ -3,7 +3,7 @@ What does not touch the data does no harm. Changes come at definite moments (cha
 import os
 import time
 
-from lib import fails, leftovers, main, np, random, read, run, write
+from lib import SOON_OVER, fails, leftovers, main, np, random, read, run, write
 
 SHIM = os.environ["TSR_CHANGING_INPUT"]
 NFS, EXT4 = "6969", "EF53"  # types of file systems
@@ -22,8 +22,8 @@ def make(**how):
 
 
 def change(at, by, count=2, **more):
-    return dict(LD_PRELOAD=SHIM, TSR_CHANGE="in.h5", TSR_CHANGE_AT=at, TSR_CHANGE_BY=by, TSR_CHANGE_COUNT=str(count),
-                **more)
+    return dict(SOON_OVER, LD_PRELOAD=SHIM, TSR_CHANGE="in.h5", TSR_CHANGE_AT=at, TSR_CHANGE_BY=by,
+                TSR_CHANGE_COUNT=str(count), **more)
 
 
 MULTIPLY = ("multiply", "a.h5", "in.h5", "-o", "c.h5", "--force", "--device", "cpu", "--panel", "16")

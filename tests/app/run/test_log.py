@@ -394,7 +394,7 @@ def test_killed():
 def test_last_replacement_fails():
     """C stands, the exit code is 0 with a warning, and FILE says that the run is under way: its folder is gone."""
     clean()
-    write("big.h5", np.ones((1500, 1500), "f4"))
+    write("big.h5", np.ones((800, 800), "f4"))
     for what in ("multiply", "generate"):
         os.mkdir("logs")
         old_success("logs/run.json")
@@ -421,7 +421,7 @@ def test_last_replacement_fails():
                 "c.h5",
                 "--force",
                 "--shape",
-                "9000x9000",
+                "5000x5000",
                 "--distribution",
                 "normal",
                 "--log",

@@ -8,8 +8,8 @@ import time
 
 import h5py
 
-from lib import (ENVIRONMENT, FOLDER, check_chunked, command_line, fails, integers, leftovers, main, np, random, read,
-                 run, write)
+from lib import (ENVIRONMENT, FOLDER, SOON_OVER, check_chunked, command_line, fails, integers, leftovers, main, np,
+                 random, read, run, write)
 
 
 def test_filters():
@@ -253,7 +253,8 @@ def test_flipped_bits():
     for ranks, rank in ((0, 0), (2, 0), (2, 1)):
         for bit in (0, 70, 100, 130, 190, 8 * 24, 8 * 24 + 777, 8 * 500 + 3)[: 8 if ranks == 0 else 4]:
             fails(*command, *(["--grid", "2x1"] if ranks else []), code=1, says="encoded chunk of '/C' came back",
-                  ranks=ranks, environment={"LD_PRELOAD": shim, "TSR_FLIP_BIT": str(bit), "TSR_FLIP_RANK": str(rank)})
+                  ranks=ranks,
+                  environment=dict(SOON_OVER, LD_PRELOAD=shim, TSR_FLIP_BIT=str(bit), TSR_FLIP_RANK=str(rank)))
             assert np.all(read("c.h5") == 5) and not leftovers(), (bit, os.listdir("."))
     run(*command, environment={"LD_PRELOAD": shim})
     assert np.array_equal(read("c.h5"), read("a.h5") @ read("b.h5"))

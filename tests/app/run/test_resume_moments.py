@@ -76,11 +76,13 @@ def go_through(out, options, moments):
 
 
 def chosen(calls, count, ranks=(0,)):
-    """Moments over the run, and in the calls of its end, when C is put together and gets its name."""
+    """Moments over the run, and in the calls of its end, when C is put together and gets its name. The first stops it at
+    a third, which every rank reaches, so that there is something to take over whatever the dice say."""
     torn, stops = {"TORN": 1}, {"SIGNAL": int(signal.SIGTERM)}
     early = [dice.randint(1, calls) for _ in range(count)]
     late = [calls - dice.randrange(min(calls, 14)) for _ in range(count // 2)]
-    return [(call, dice.choice(({}, {}, torn, stops)), dice.choice(ranks)) for call in early + late]
+    moments = [(call, dice.choice(({}, {}, torn, stops)), dice.choice(ranks)) for call in early + late]
+    return [(calls // 3, stops, ranks[0])] + moments
 
 
 def test_moments():

@@ -4,14 +4,14 @@ import json
 import os
 import random
 
-from lib import fails, h5py, leftovers, main, np, run, write
+from lib import SOON_OVER, fails, h5py, leftovers, main, np, run, write
 
 SHIM = os.environ["TSR_CHANGED_OUTPUT"]
 SHAPE = (150, 130)
 
 
 def environment(at, bit, count=1):
-    return {"LD_PRELOAD": SHIM, "TSR_CHANGE_AT": at, "TSR_CHANGE_BIT": str(bit), "TSR_CHANGE_COUNT": str(count)}
+    return dict(SOON_OVER, LD_PRELOAD=SHIM, TSR_CHANGE_AT=at, TSR_CHANGE_BIT=str(bit), TSR_CHANGE_COUNT=str(count))
 
 
 def make(dtype="f8"):
