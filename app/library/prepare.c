@@ -9,6 +9,7 @@
 #include "io/output/output_chunks.h"
 #include "io/stores.h"
 #include "mpi/execute/buffers.h"
+#include "mpi/execute/load.h"
 #include "mpi/schedule/forecast.h"
 
 /* As the plan reads or writes it: the matrices of a stack one below the other. */
@@ -97,7 +98,9 @@ tsr_status tsr_run_open_trace(tsr_run *run) {
 static tsr_status allocate(void *context) {
     tsr_run *run = context;
     TSR_TRY(run->device->ops->use(run->device));
-    return tsr_buffers_open(&run->plan, run->device, run->world->kept, &run->buffers);
+    TSR_TRY(tsr_buffers_open(&run->plan, run->device, run->world->kept, &run->buffers));
+    return tsr_kernels_load(&run->plan, tsr_run_team_rank(run), run->device, run->kernel, tsr_run_kernel_checks(run),
+                            run->buffers);
 }
 
 tsr_status tsr_run_open_executor(tsr_run *run) {

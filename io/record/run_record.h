@@ -58,7 +58,7 @@ typedef struct {
     int32_t threads;    /* of BLAS on a CPU; on a GPU as many as it may use at once */
     int32_t io_threads; /* that read or write at once */
     int64_t tiles;      /* products of tiles multiplied */
-    int64_t fallbacks;  /* of them those that the kernel handed on (split3: to simt; exact: parts of them, to dmma) */
+    int64_t fallbacks;  /* of them those that the kernel handed on (split3: to exact and simt; exact: parts of them) */
     int64_t few;        /* of these those of which few elements meet: sparse, banded (tsr_gemm_handed) */
     tsr_kernel_share kernels[TSR_KERNELS_RAN]; /* that ran, most flops first; the rest are zeros */
     double flops;                              /* 2·m·n·k of them */

@@ -52,13 +52,27 @@ static inline tsr_status tsr_cuda_launched(const char *kernel) {
                     (int)code);
 }
 
-/* TSR_LAUNCH(kernel, grid, block, shared_bytes, stream, arguments…): a tsr_status. A template with commas stands in
- * parentheses.
+#ifdef __cplusplus
+/* Brings the kernel's code to the device. */
+template <typename Function> static inline tsr_status tsr_cuda_load(Function *kernel, const char *name) {
+    cudaFuncAttributes attributes;
+    const cudaError_t code = cudaFuncGetAttributes(&attributes, kernel);
+    if (code == cudaSuccess) return TSR_OK;
+    (void)cudaGetLastError();
+    return tsr_fail(TSR_ERR_DEVICE, "loading of kernel %s failed: %s (CUDA error %d)", name, cudaGetErrorString(code),
+                    (int)code);
+}
+#endif
+
+/* TSR_LAUNCH(kernel, grid, block, shared_bytes, stream, arguments…): a tsr_status; of a thread that loads only, that of
+ * loading. A template with commas stands in parentheses.
  * TSR_SHARED_DYNAMIC(type, name): `type *name` is the block's dynamic shared memory, 16-byte aligned. */
+#define TSR_LAUNCH(kernel, ...)                                                                                        \
+    (tsr_device_loads_only() ? tsr_cuda_load(kernel, #kernel) : TSR_RUN(kernel, __VA_ARGS__))
 #ifndef TSR_EMULATE_CUDA
 /* In a header clang-format takes <<< for operators. */
 /* clang-format off */
-#define TSR_LAUNCH(kernel, grid, block, shared_bytes, stream, ...) \
+#define TSR_RUN(kernel, grid, block, shared_bytes, stream, ...) \
     ((kernel)<<<(grid), (block), (shared_bytes), tsr_cuda_stream(stream)>>>(__VA_ARGS__), tsr_cuda_launched(#kernel))
 /* clang-format on */
 #define TSR_SHARED_DYNAMIC(type, name)                                                                                 \

@@ -10,6 +10,8 @@
 #include <ucontext.h>
 
 #include <memory>
+#include <mutex>
+#include <set>
 #include <vector>
 
 #if defined(__SANITIZE_ADDRESS__)
@@ -435,8 +437,27 @@ cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr attribute, int) {
     }
     return cudaSuccess;
 }
-cudaError_t tsr_emulation_func_attributes(cudaFuncAttributes *attributes) {
+/* Kernels whose code was asked for, or that were launched. */
+static std::mutex loaded_lock;
+static std::set<const void *> loaded;
+static const char *cold;
+
+static bool note_kernel(const void *kernel) {
+    const std::lock_guard<std::mutex> hold(loaded_lock);
+    return loaded.insert(kernel).second;
+}
+void tsr_emulation_note_launch(const void *kernel, const char *name) {
+    if (note_kernel(kernel) && !cold) cold = name;
+}
+const char *tsr_emulation_cold(bool forget) {
+    const char *first = cold;
+    if (forget) cold = nullptr;
+    return first;
+}
+
+cudaError_t tsr_emulation_func_attributes(cudaFuncAttributes *attributes, const void *kernel) {
     FAULT("cudaFuncGetAttributes");
+    (void)note_kernel(kernel);
     *attributes = {0, 0, 64, limits.threads_block, 0};
     return cudaSuccess;
 }

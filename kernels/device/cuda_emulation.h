@@ -49,6 +49,9 @@ unsigned char *tsr_emulation_shared_of(int rank, size_t *bytes);
  * call fails. For tests of what becomes of such an error. */
 void tsr_emulation_set_faults(int (*fails)(const char *call));
 int tsr_emulation_fault(const char *call);
+/* The first kernel of this process that was launched and whose code had not been asked for before; NULL: there is none.
+ * `forget`: those are all loaded now. */
+const char *tsr_emulation_cold(bool forget);
 /* Notes the first complaint of a model; the launch fails with it when its threads cannot go on or have ended. */
 void tsr_emulation_complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
@@ -254,11 +257,11 @@ cudaError_t cudaGetLastError(void);
 const char *cudaGetErrorString(cudaError_t code);
 cudaError_t cudaGetDevice(int *device);
 cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr attribute, int device);
-cudaError_t tsr_emulation_func_attributes(cudaFuncAttributes *attributes);
+cudaError_t tsr_emulation_func_attributes(cudaFuncAttributes *attributes, const void *kernel);
 cudaError_t tsr_emulation_func_set(cudaFuncAttribute attribute, int value);
 cudaError_t tsr_emulation_occupancy(int *blocks, int threads, size_t shared_bytes);
-template <typename F> static inline cudaError_t cudaFuncGetAttributes(cudaFuncAttributes *attributes, F) {
-    const cudaError_t code = tsr_emulation_func_attributes(attributes);
+template <typename F> static inline cudaError_t cudaFuncGetAttributes(cudaFuncAttributes *attributes, F kernel) {
+    const cudaError_t code = tsr_emulation_func_attributes(attributes, (const void *)kernel);
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL /* tests compile kernels so, with a model of its instructions */
     attributes->ptxVersion = 90;
 #endif
@@ -292,6 +295,7 @@ static inline cudaError_t cudaMemset2DAsync(void *at, size_t pitch, int value, s
 /* Runs body(context) once for every thread of the grid; TSR_ERR_DEVICE for a launch a GPU would refuse and for
  * barriers that not every thread reaches. `cluster` neighbours along x run at the same time; __shared__ variables,
  * as opposed to dynamic shared memory, are then one for all of them. */
+void tsr_emulation_note_launch(const void *kernel, const char *name);
 tsr_status tsr_emulation_run(const char *kernel, dim3 grid, dim3 block, size_t shared_bytes, unsigned cluster,
                              void (*body)(void *), void *context);
 void *tsr_emulation_shared(void); /* the block's dynamic shared memory */
@@ -300,10 +304,11 @@ template <typename... P, typename... A>
 static inline tsr_status tsr_emulation_launch(const char *name, dim3 grid, dim3 block, size_t shared_bytes,
                                               tsr_stream *, void (*kernel)(P...), A... arguments) {
     auto call = [&] { kernel(arguments...); };
+    tsr_emulation_note_launch((const void *)kernel, name);
     return tsr_emulation_run(
         name, grid, block, shared_bytes, 1, [](void *c) { (*static_cast<decltype(call) *>(c))(); }, &call);
 }
-#define TSR_LAUNCH(kernel, grid, block, shared_bytes, stream, ...)                                                     \
+#define TSR_RUN(kernel, grid, block, shared_bytes, stream, ...)                                                        \
     tsr_emulation_launch(#kernel, grid, block, shared_bytes, stream, kernel, __VA_ARGS__)
 #define TSR_SHARED_DYNAMIC(type, name) type *name = static_cast<type *>(tsr_emulation_shared())
 

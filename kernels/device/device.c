@@ -10,6 +10,11 @@ static const tsr_device_ops *const devices[] = {
 #endif
 };
 
+static _Thread_local bool loads_only;
+
+void tsr_device_load_only(bool on) { loads_only = on; }
+bool tsr_device_loads_only(void) { return loads_only; }
+
 const char *tsr_device_kind_name(tsr_device_kind kind) { return kind == TSR_DEVICE_CPU ? "cpu" : "cuda"; }
 
 tsr_status tsr_device_find(const char *name, const tsr_device_ops **ops) {

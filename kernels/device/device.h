@@ -96,6 +96,12 @@ extern const tsr_device_ops tsr_device_cuda; /* defined when built with CUDA (TS
 tsr_status tsr_device_find(const char *name, const tsr_device_ops **ops);
 const char *tsr_device_kind_name(tsr_device_kind kind); /* "cpu" or "cuda" */
 
+/* CUDA only: while a thread has this on, its launches bring a kernel's code to the device and run nothing. Otherwise
+ * the first launch of each kernel does that, holds up what the process asks of the device meanwhile, and may wait until
+ * it is idle (CUDA Programming Guide, Lazy Loading). */
+void tsr_device_load_only(bool on);
+bool tsr_device_loads_only(void);
+
 /* CPU only: how many of `threads` a kernel may use, at least 1, and no more than OPENBLAS_NUM_THREADS, or without it
  * OMP_NUM_THREADS, lets BLAS have. The kernel's `prepare` starts them, and they run where its caller may. */
 int tsr_cpu_threads(int threads);

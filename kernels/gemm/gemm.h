@@ -32,6 +32,7 @@ typedef struct {
     uint64_t products;
     uint64_t few;           /* of them those in which too few elements meet for an element of C to be as exact */
     uint64_t multiply_adds; /* of the products */
+    uint64_t passed;        /* of these those that it left to its own `fallback` */
     uint64_t levels[TSR_GEMM_LEVELS]; /* blocks of C, of each range of k, at each level */
     uint64_t left;                    /* elements of other blocks that were left to the loop */
 } tsr_gemm_fallbacks;
@@ -55,6 +56,7 @@ typedef struct {
     int64_t stride_a, stride_b, stride_c; /* elements from product to product; not looked at for one */
     void *workspace;                      /* workspace_bytes(...) bytes of device memory, NULL when that is 0 */
     tsr_gemm_fallbacks *fallbacks;        /* device memory, may be NULL: the kernel adds to it */
+    void *fallback_workspace;             /* of a `fallback` that has one itself; NULL: that one is taken instead */
     const unsigned *predicate; /* device memory: where it holds 0 in the stream's order, nothing is done and C
                                     * stays; NULL: always done. For kernels with `predicated` */
     tsr_gemm_check check;      /* of kernels that have one; others do not look at it */
@@ -116,7 +118,8 @@ typedef struct tsr_gemm_kernel {
      * input and type, is as accurate, and is content with this kernel's workspace; its own substitutes count, too. */
     tsr_gemm_substitute (*substitute)(int64_t m, int64_t n, int64_t k);
     /* The `predicated` kernel for products that are not for this one, which the device finds and `fallbacks` counts;
-     * NULL: it makes all. */
+     * NULL: it makes all. One that has a fallback itself is launched with args.fallback_workspace alone: it takes time
+     * also where it makes nothing. */
     const struct tsr_gemm_kernel *fallback;
     const char *fallback_for; /* what the device finds then: "elements that it cannot hold" */
     /* What auto takes in this one's place: of the same name, input and type, as accurate, but with substitutes and a

@@ -166,9 +166,11 @@ const char *tsr_gemm_explain(const tsr_gemm_kernel *kernel, int64_t batch, int64
         used += (size_t)snprintf(text + used, TSR_GEMM_TEXT - used, " -> %s (%s)", next.kernel->name, next.why);
         kernel = next.kernel;
     }
-    if (kernel->fallback && used < TSR_GEMM_TEXT)
-        snprintf(text + used, TSR_GEMM_TEXT - used, ", or %s where the device finds %s",
-                 tsr_gemm_serving(kernel->fallback, m, n, k)->name, kernel->fallback_for);
+    if (!kernel->fallback || used >= TSR_GEMM_TEXT) return text;
+    const tsr_gemm_kernel *fallback = tsr_gemm_serving(kernel->fallback, m, n, k);
+    const bool chain = kernel->fallback->fallback && fallback == kernel->fallback;
+    snprintf(text + used, TSR_GEMM_TEXT - used, ", or %s%s%s where the device finds %s", fallback->name,
+             chain ? " or " : "", chain ? fallback->fallback->name : "", kernel->fallback_for);
     return text;
 }
 

@@ -65,6 +65,10 @@ TSR_GEMM_HOPPER_LIST(X)
 TSR_GEMM_CUBLAS_LIST(X)
 #undef X
 
+/* `exact` as `auto` takes it, behind `split3`: predicated, and in tsr_gemm_fallbacks it counts what it passes on. In no
+ * list. */
+extern const tsr_gemm_kernel tsr_gemm_exact_behind_f32;
+
 #ifdef __cplusplus
 }
 #endif

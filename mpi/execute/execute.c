@@ -12,7 +12,9 @@
 #include "mpi/execute/buffers.h"
 #include "mpi/execute/clocks.h"
 #include "mpi/execute/execute_step.h"
-#include "mpi/execute/ranges.h"
+#include "mpi/execute/fallback.h"
+#include "mpi/execute/load.h"
+#include "mpi/execute/trace/ranges.h"
 #include "mpi/schedule/forecast.h"
 
 typedef struct {
@@ -33,6 +35,10 @@ typedef struct {
     tsr_kernel_share kernels[TSR_KERNELS_RAN]; /* by shapes alone: products that fall back the device counts */
 } lane_state;
 
+/* What the device counts, in pinned memory from x.doubtful on: that, and products that fell back, as of the last step
+ * of the multiply lane's either turn. */
+enum { DOUBTFUL, FELL_BACK, COUNTED = FELL_BACK + 2 };
+
 struct tsr_executor {
     tsr_execution x;
     void **buffers;
@@ -43,9 +49,11 @@ struct tsr_executor {
     atomic_llong begun, done;      /* predicted nanoseconds of the steps that have begun, and of those done */
     atomic_bool draining;          /* x.stopped said so */
     bool all_stop[TSR_AXIS_COUNT]; /* all ranks of an axis know that one of them does; the exchange lane's */
-    bool all_started;              /* under clocks.lock: no lane begins before it is known that all can */
-    int lanes_done;                /* under clocks.lock */
-    tsr_status status;             /* of the first lane that failed; under clocks.lock */
+    tsr_fallback fallback;
+    bool has_compared;
+    bool all_started;  /* under clocks.lock: no lane begins before it is known that all can */
+    int lanes_done;    /* under clocks.lock */
+    tsr_status status; /* of the first lane that failed; under clocks.lock */
     char message[1024];
 };
 
@@ -90,6 +98,7 @@ void tsr_executor_close(tsr_executor *e) {
     tsr_ranges_close(e->ranges);
     e->x.device->ops->release(e->x.device, e->x.counters);
     e->x.device->ops->release_host(e->x.device, e->x.doubtful);
+    tsr_fallback_close(&e->fallback);
     tsr_buffers_close(e->x.plan, e->x.device, e->x.kept, e->buffers);
     free(e);
 }
@@ -99,13 +108,14 @@ tsr_status tsr_executor_open(const tsr_execution *execution, tsr_executor **exec
     if (!e) return tsr_fail(TSR_ERR_MEMORY, "no memory for an executor");
     e->x = *execution;
     e->buffers = execution->buffers;
+    e->fallback = tsr_fallback_of(execution->plan, execution->device, execution->kernel);
     e->ranges = tsr_ranges_open();
     tsr_status status;
     TSR_TRY_DONE(execution->device->ops->use(execution->device));
     if (!e->buffers) TSR_TRY_DONE(tsr_buffers_open(execution->plan, execution->device, execution->kept, &e->buffers));
     TSR_TRY_DONE(execution->device->ops->allocate(execution->device, sizeof *e->x.counters, (void **)&e->x.counters));
-    TSR_TRY_DONE(
-        execution->device->ops->allocate_host(execution->device, sizeof *e->x.doubtful, (void **)&e->x.doubtful));
+    TSR_TRY_DONE(execution->device->ops->allocate_host(execution->device, COUNTED * sizeof *e->x.doubtful,
+                                                       (void **)&e->x.doubtful));
     TSR_TRY_DONE(tsr_crew_open(&e->x.readers));
     TSR_TRY_DONE(tsr_crew_open(&e->x.writers));
     TSR_TRY_DONE(tsr_clocks_open(execution->plan->buffers, &e->clocks));
@@ -257,6 +267,20 @@ static tsr_status run_step(lane_state *lane, const tsr_step *step) {
     return status;
 }
 
+/* Whether products fall back decides how later ones do (gemm.h). So that a run is the same each time, a step knows what
+ * was so when the one before it was issued: that one may have landed meanwhile, or not. */
+static void look_back(const lane_state *lane, const tsr_step *step) {
+    tsr_execution *x = &lane->executor->x;
+    if (step->kind == TSR_STEP_MULTIPLY && x->doubtful[FELL_BACK + lane->turn] > 0)
+        x->fallback_workspace = tsr_fallback_room(&lane->executor->fallback);
+}
+static tsr_status note_fallbacks(const lane_state *lane, const tsr_step *step) {
+    const tsr_execution *x = &lane->executor->x;
+    uint64_t *to = x->doubtful + FELL_BACK + lane->turn;
+    if (step->kind != TSR_STEP_MULTIPLY || lane->executor->fallback.bytes == 0) return TSR_OK;
+    return x->device->ops->download(x->device, to, &x->counters->fallbacks.products, sizeof *to, lane->stream);
+}
+
 static tsr_status lane_issue(lane_state *lane, const tsr_step *step) {
     tsr_executor *e = lane->executor;
     tsr_device *device = e->x.device;
@@ -270,8 +294,10 @@ static tsr_status lane_issue(lane_state *lane, const tsr_step *step) {
         lane_done(lane, step, end - start);
         return TSR_OK;
     }
+    look_back(lane, step);
     TSR_TRY(device->ops->event_record(device, lane->begin[lane->turn], lane->stream));
     TSR_TRY(run_step(lane, step));
+    TSR_TRY(note_fallbacks(lane, step));
     TSR_TRY(device->ops->event_record(device, lane->end[lane->turn], lane->stream));
     TSR_TRY(lane_land(lane));
     lane->flying = *step;
@@ -385,7 +411,8 @@ _Static_assert(TSR_EXACT_KINDS == TSR_GEMM_LEVELS, "a record holds what is count
 /* The counters that kernels add to, before the lanes start and after they have ended. */
 static tsr_status clear_counters(tsr_executor *e) {
     tsr_stream *stream = e->lanes[TSR_LANE_MULTIPLY].stream;
-    *e->x.doubtful = 0;
+    memset(e->x.doubtful, 0, COUNTED * sizeof *e->x.doubtful);
+    e->x.fallback_workspace = NULL;
     atomic_store(&e->x.others_doubt, false);
     e->checked = (tsr_check_counts){.judged = 0};
     TSR_TRY(e->x.device->ops->fill_bytes(e->x.device, e->x.counters, 0, sizeof *e->x.counters, stream));
@@ -405,7 +432,9 @@ static tsr_status read_counters(tsr_executor *e, tsr_rank_record *record) {
     record->overflows += (int64_t)counted.overflows;
     e->checked = counted.check;
     if (!kernel->fallback) return TSR_OK;
-    tsr_kernels_move(record->kernels, kernel->name, kernel->fallback->name, 2 * (double)fallbacks->multiply_adds);
+    const tsr_gemm_kernel *fallback = kernel->fallback, *last = fallback->fallback;
+    tsr_kernels_move(record->kernels, kernel->name, fallback->name, 2 * (double)fallbacks->multiply_adds);
+    if (last) tsr_kernels_move(record->kernels, fallback->name, last->name, 2 * (double)fallbacks->passed);
     return TSR_OK;
 }
 
@@ -421,7 +450,7 @@ static void fill_record(const tsr_executor *e, double wall, tsr_rank_record *rec
     }
     record->kernel_seconds += e->lanes[TSR_LANE_MULTIPLY].seconds;
     record->wall_seconds += wall;
-    record->device_bytes = e->x.plan->device_bytes;
+    record->device_bytes = e->x.plan->device_bytes + (e->fallback.memory ? (double)e->fallback.bytes : 0);
     struct rusage usage;
     if (getrusage(RUSAGE_SELF, &usage) == 0) record->host_peak_bytes = (double)usage.ru_maxrss * 1024;
 }
@@ -463,6 +492,10 @@ tsr_status tsr_executor_run(tsr_executor *e, tsr_rank_record *record) {
 
 tsr_status tsr_executor_compare(tsr_executor *e, const tsr_comparison *comparison, tsr_rank_record *record,
                                 tsr_check_counts *found) {
+    if (!e->has_compared)
+        TSR_TRY(tsr_kernels_load(e->x.plan, tsr_grid_rank(e->x.grid), e->x.device, e->x.kernel, e->x.kernel_checks,
+                                 e->buffers));
+    e->has_compared = true;
     tsr_execution made = e->x;
     e->x.a = comparison->a;
     e->x.b = comparison->b;
@@ -470,12 +503,14 @@ tsr_status tsr_executor_compare(tsr_executor *e, const tsr_comparison *compariso
     e->x.check_seed = comparison->seed;
     e->x.progress = NULL;
     e->x.written = NULL;
+    e->x.io_threads = comparison->io_threads;
     const tsr_status status = tsr_executor_run(e, record);
     *found = e->checked;
     e->x.a = made.a;
     e->x.b = made.b;
     e->x.c = made.c;
     e->x.check_seed = made.check_seed;
+    e->x.io_threads = made.io_threads;
     e->x.progress = made.progress;
     e->x.written = made.written;
     return status;

@@ -12,7 +12,7 @@
 #include "kernels/pack/pack.h"
 #include "mpi/execute/kept.h"
 #include "mpi/execute/task.h"
-#include "mpi/execute/trace.h"
+#include "mpi/execute/trace/trace.h"
 #include "mpi/plan/plan.h"
 #include "mpi/ranks/grid.h"
 #include "mpi/transport/transport.h"
@@ -55,6 +55,7 @@ typedef struct {
     tsr_counters *counters;      /* set by the executor: on the device, which alone reads and writes them */
     uint64_t check_seed;         /* of the check's signs, beside the place in C */
     uint64_t *doubtful; /* likewise: rows that the check doubts, in host memory, as of the last step that multiplied */
+    void *fallback_workspace; /* likewise, of the multiply lane: for tsr_gemm_args */
     atomic_bool others_doubt; /* likewise: the check of a rank whose sums are added to this one's does */
     /* likewise, of ranks that hand on sums in a run that stops: the one before this one hands over no more; nor does
      * this one */
@@ -75,6 +76,7 @@ tsr_status tsr_executor_run(tsr_executor *executor, tsr_rank_record *record);
 typedef struct {
     tsr_store *a, *b, *c; /* from their files anew; not owned */
     uint64_t seed;        /* > 0: other signs than those that its products were checked with */
+    int io_threads;       /* that read at once: nothing is written beside */
 } tsr_comparison;
 /* Collective over the grid, while the plan compares (tsr_plan.compares): as tsr_executor_run, by other stores, and
  * nothing is written or said of progress. *found: what the check of C's rows found on this rank. */

@@ -234,6 +234,7 @@ static tsr_status run_multiply(const tsr_execution *x, void **buffers, void *a, 
         .workspace =
             workspace->count > 0 ? buffers[workspace->first] : NULL, /* products follow each other on one stream */
         .fallbacks = &x->counters->fallbacks,
+        .fallback_workspace = x->fallback_workspace,
     };
     if (x->kernel_checks) args.check = (tsr_gemm_check){&x->counters->check, step->rect.row, step->rect.col};
     if (step->kind == TSR_STEP_MULTIPLY) TSR_TRY(tsr_gemm_launch(x->kernel, x->device, stream, &args));

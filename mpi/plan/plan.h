@@ -265,6 +265,8 @@ typedef struct {
     int64_t rows, width, depth;
 } tsr_check_room;
 tsr_check_room tsr_plan_check_room(const tsr_plan *plan); /* plan_memory.c */
+/* plan_memory.c: the largest product that the kernel is asked for, in real elements. */
+tsr_extents tsr_plan_product(const tsr_plan *plan);
 
 /* Chooses grid, super-blocks and panel. TSR_ERR_LIMIT says need, have, and the setting that would work;
  * TSR_ERR_USAGE when a forced grid needs more ranks than there are. */

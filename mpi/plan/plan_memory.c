@@ -139,18 +139,24 @@ static int64_t sum_rows(const tsr_plan *plan, int64_t m) {
     return plan->problem.gram && plan->r > 1 ? rows + strips : rows;
 }
 
+tsr_extents tsr_plan_product(const tsr_plan *plan) {
+    const tsr_problem *problem = &plan->problem;
+    const int64_t multiple = plan->resources.multiple;
+    const tsr_extents reals = tsr_problem_reals(problem);
+    const int64_t m = problem->batch > 1 ? tsr_problem_product_rows(problem) : tsr_plan_local_m(plan);
+    return (tsr_extents){.m = tsr_round_up(m, multiple) * reals.m,
+                         .n = tsr_round_up(tsr_plan_local_n(plan), multiple) * reals.n,
+                         .k = tsr_round_up(plan->panel, multiple) * reals.k};
+}
+
 void tsr_sweep_memory(tsr_plan *plan, int sums) {
     const tsr_problem *problem = &plan->problem;
     const tsr_resources *res = &plan->resources;
     int64_t m = tsr_plan_local_m(plan), n = tsr_plan_local_n(plan);
     double ld = (double)tsr_round_up(n, res->multiple);
     for (int i = 0; i < TSR_OPERANDS && problem->k > 0; i++) count_operand(plan, (tsr_operand_name)i);
-    const tsr_extents reals = tsr_problem_reals(problem);
-    const int64_t product_m = problem->batch > 1 ? tsr_problem_product_rows(problem) : m;
-    size_t workspace = res->workspace_bytes ? res->workspace_bytes(tsr_round_up(product_m, res->multiple) * reals.m,
-                                                                   (int64_t)ld * reals.n,
-                                                                   tsr_round_up(plan->panel, res->multiple) * reals.k)
-                                            : 0;
+    const tsr_extents product = tsr_plan_product(plan);
+    size_t workspace = res->workspace_bytes ? res->workspace_bytes(product.m, product.n, product.k) : 0;
     const tsr_check_room check = tsr_plan_check_room(plan);
     if (res->check_bytes && problem->k > 0)
         set_slots(plan, TSR_SLOT_CHECK, res->host_memory, 1,

@@ -108,13 +108,20 @@ static tsr_status note_place(tsr_run *run, const set_aside *aside, int64_t produ
     return tsr_run_note_doubtful(run, product, &counts);
 }
 
+/* All cores of a rank with a GPU, which nothing else wants meanwhile, but 16 at most, which memory has enough of. */
+static int read_threads(const tsr_run *run) {
+    const int usual = tsr_run_io_threads(run);
+    if (run->facts.host_memory || run->limits.io_threads > 0) return usual;
+    return (int)tsr_max(usual, tsr_min(16, tsr_run_cores(run)));
+}
+
 /* The products of this rank's team. */
 static tsr_status compare_products(tsr_run *run, const set_aside *aside, uint64_t seed, tsr_check_counts *found) {
     const tsr_span mine = tsr_run_share(run);
     *found = (tsr_check_counts){.judged = 0};
     run->doubtful_count = 0;
     for (int64_t i = 0; run->grid.active && i < mine.count; i++) {
-        const tsr_comparison comparison = {run->a, run->b, run->c, seed};
+        const tsr_comparison comparison = {run->a, run->b, run->c, seed, read_threads(run)};
         tsr_rank_record lanes = {0}; /* what they did is no part of the product's */
         tsr_check_counts one;
         tsr_run_select(run, mine.start + i);

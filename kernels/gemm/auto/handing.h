@@ -30,9 +30,11 @@ struct Handing {
     int rows, across, down, wide; /* blocks, and such that have elements */
     tsr_dtype type;
     int64_t m, n, k;
-    unsigned open;          /* the level of blocks that patterns will decide: the last one, or the loop */
-    const unsigned *left;   /* of such a block: elements that magnitudes leave to the loop */
-    tsr_gemm_fallbacks *to; /* or NULL */
+    unsigned open;             /* the level of blocks that patterns will decide: the last one, or the loop */
+    const unsigned *left;      /* of such a block: elements that magnitudes leave to the loop */
+    const unsigned *predicate; /* see tsr_gemm_args */
+    bool passes;               /* these blocks were handed over before, by the kernel in front */
+    tsr_gemm_fallbacks *to;    /* or NULL */
 };
 
 /* What levels want: tiles and blocks of C, and blocks of lines. A tile with a block of a level is made as a whole. */
@@ -70,11 +72,24 @@ __device__ __forceinline__ void add_tile(Wanted *w, const Handing &h, int row, i
         if (there >> level & 1) atomicAdd(w->tiles + level, 1u);
 }
 
-/* One block of threads. Where the levels take longer than the fallback nothing is wanted of any level from here on. */
+/* Notes that the fallback makes these blocks. Products follow each other on one stream. */
+__device__ __forceinline__ void count_handed(const Handing &h) {
+    const uint64_t multiply_adds = (uint64_t)(h.m * h.n * h.k);
+    if (h.passes) {
+        h.to->passed += multiply_adds;
+    } else {
+        h.to->products += !h.handed[1];
+        h.to->multiply_adds += multiply_adds;
+    }
+}
+
+/* One block of threads. Where the levels take longer than the fallback, or there is nothing to make, nothing is wanted
+ * of any level from here on. */
 __global__ void __launch_bounds__(HANDERS) hand_over(const Handing h) {
     static_assert(TSR_EXACT_TILE == 2 * TSR_EXACT_BLOCK);
     __shared__ Wanted wanted;
     __shared__ bool handed;
+    const bool idle = h.predicate && *h.predicate == 0;
     const int thread = (int)threadIdx.x;
     const int tiles_n = (h.wide + 1) / 2, tiles = (h.down + 1) / 2 * tiles_n;
     if (thread == 0) wanted = Wanted();
@@ -85,16 +100,13 @@ __global__ void __launch_bounds__(HANDERS) hand_over(const Handing h) {
             if ((i < h.rows ? h.levels_a[i] : h.levels_b[i - h.rows]) >> level & 1) atomicAdd(wanted.lines + level, 1u);
     __syncthreads();
     if (thread == 0) {
-        handed = cost_of(wanted, h) > FALLBACK_TILE * tiles;
+        handed = !idle && cost_of(wanted, h) > FALLBACK_TILE * tiles;
         h.handed[0] = handed;
-        if (handed && h.to) { /* products follow each other on one stream */
-            h.to->products += !h.handed[1];
-            h.to->multiply_adds += (uint64_t)(h.m * h.n * h.k);
-        }
+        if (handed && h.to) count_handed(h);
         if (handed) h.handed[1] = 1;
     }
     __syncthreads();
-    if (!handed) return;
+    if (!handed && !idle) return;
     for (int i = thread; i < h.rows * h.across; i += HANDERS) h.levels[i] = HANDED;
     for (int i = thread; i < h.rows; i += HANDERS) h.levels_a[i] = 0;
     for (int i = thread; i < h.across; i += HANDERS) h.levels_b[i] = 0;

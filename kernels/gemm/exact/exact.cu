@@ -7,7 +7,7 @@
  * Check: args.check (exact_check.h), by kernels of its own, 2 to 4 %. `checks` is not said, so that no run asks for it:
  *   no test has tried it on a GPU against what is wrong.
  * Under `auto`: blocks of C that would take longer than with `dmma` (fp32: `simt`) are handed over to it, by a count on
- *   the device. Asked for by name it makes all itself.
+ *   the device. Asked for by name it makes all itself. Products that `split3` cannot hold come here, too.
  * Memory: in the workspace, a byte for each element of A, B and C and each modulus, of at most EDGE rows and columns,
  *   two for the proof, and a bit for each element of C.
  * Requirements: none; fast on sm_90, whose tensor cores multiply bytes.
@@ -195,6 +195,7 @@ template <typename T> struct Run {
     tsr_gemm_fallbacks *counted; /* or NULL */
     exact::Checksums checksums;  /* `counts` NULL: nothing is checked */
     bool hands;                  /* over to the fallback what that makes quicker */
+    bool passes;                 /* as part of what another kernel handed over, where its predicate is not 0 */
 };
 
 template <typename T> bool checks(const Run<T> &r) { return r.checksums.counts != nullptr; }
@@ -313,6 +314,8 @@ template <typename T> tsr_status hand(const Run<T> &r) {
                               .k = r.s.k,
                               .open = OPEN_LAST,
                               .left = r.p.open,
+                              .predicate = r.a.predicate,
+                              .passes = r.passes,
                               .to = r.counted};
     return TSR_LAUNCH(exact::hand_over, 1, exact::HANDERS, 0, r.stream, h);
 }
@@ -371,10 +374,19 @@ template <typename T> tsr_status launch_fallback(const Run<T> &r, const tsr_gemm
     return tsr_gemm_launch(exact::FALLBACK<T>, r.device, r.stream, &instead);
 }
 
+/* Who asks for products. */
+enum Caller { NAMED, AUTO, SPLIT3 };
+
 template <typename T, bool PROVES>
-tsr_status launch_block(tsr_device *device, tsr_stream *stream, const tsr_gemm_args *args, bool hands) {
-    Run<T> r = {device, stream, sizes_of(args->m, args->n, args->k), {}, {}, {}, {}, PROVES, args->fallbacks,
-                {},     hands};
+tsr_status launch_block(tsr_device *device, tsr_stream *stream, const tsr_gemm_args *args, Caller caller) {
+    Run<T> r = {};
+    r.device = device;
+    r.stream = stream;
+    r.s = sizes_of(args->m, args->n, args->k);
+    r.proves = PROVES;
+    r.counted = args->fallbacks;
+    r.hands = caller != NAMED;
+    r.passes = caller == SPLIT3;
     r.p = places_of(args->workspace, r.s, planes_of<T>(PROVES), PROVES);
     r.checksums = r.p.checksums;
     r.checksums.counts = args->check.counts;
@@ -386,6 +398,7 @@ tsr_status launch_block(tsr_device *device, tsr_stream *stream, const tsr_gemm_a
     r.a.planes = r.p.planes_a;
     r.a.rough = r.p.rough_a;
     r.a.levels = r.p.levels_a;
+    r.a.predicate = args->predicate;
     r.b = operand_of((const T *)args->b, args->ldb, args->n, r.s, r.s.rows_b);
     r.b.parts = r.p.parts_b;
     r.b.proof = r.p.proof_b;
@@ -393,15 +406,16 @@ tsr_status launch_block(tsr_device *device, tsr_stream *stream, const tsr_gemm_a
     r.b.planes = r.p.planes_b;
     r.b.rough = r.p.rough_b;
     r.b.levels = r.p.levels_b;
+    r.b.predicate = args->predicate;
     r.c = {(T *)args->c, args->ldc,   args->m,     args->n,    args->accumulate, r.p.planes_c, r.s.rows_a,
            r.s.rows_b,   r.p.proof_a, r.p.proof_b, r.p.levels, r.s.across,       r.p.left,     PROVES};
     TSR_TRY(make(r));
-    if (hands) return launch_fallback(r, args);
+    if (r.hands) return launch_fallback(r, args);
     return r.checksums.counts ? exact::count_judged_launch(r.stream, r.c, r.checksums) : TSR_OK;
 }
 
 template <typename T, bool PROVES>
-tsr_status launch_all(tsr_device *device, tsr_stream *stream, const tsr_gemm_args *args, bool hands) {
+tsr_status launch_all(tsr_device *device, tsr_stream *stream, const tsr_gemm_args *args, Caller caller) {
     if (args->k == 0 && args->accumulate) return TSR_OK;
     if (args->k == 0)
         return TSR_CUDA(cudaMemset2DAsync(args->c, (size_t)args->ldc * sizeof(T), 0, (size_t)args->n * sizeof(T),
@@ -417,20 +431,21 @@ tsr_status launch_all(tsr_device *device, tsr_stream *stream, const tsr_gemm_arg
                 part.b = (const T *)args->b + l * args->ldb + j;
                 part.c = (T *)args->c + i * args->ldc + j;
                 part.accumulate = args->accumulate || l > 0;
-                TSR_TRY((launch_block<T, PROVES>(device, stream, &part, hands)));
+                TSR_TRY((launch_block<T, PROVES>(device, stream, &part, caller)));
             }
     return TSR_OK;
 }
 template <typename T, bool PROVES>
 tsr_status launch(tsr_device *device, tsr_stream *stream, const tsr_gemm_args *args) {
-    return launch_all<T, PROVES>(device, stream, args, false);
+    return launch_all<T, PROVES>(device, stream, args, NAMED);
 }
-template <typename T> tsr_status launch_for_auto(tsr_device *device, tsr_stream *stream, const tsr_gemm_args *args) {
+template <typename T, Caller CALLER>
+tsr_status launch_handing(tsr_device *device, tsr_stream *stream, const tsr_gemm_args *args) {
     tsr_gemm_args unchecked = *args;
     unchecked.check = {};
     if (args->k > 0)
         TSR_TRY(TSR_CUDA(cudaMemsetAsync(args->workspace, 0, 2 * sizeof(unsigned), tsr_cuda_stream(stream))));
-    return launch_all<T, true>(device, stream, &unchecked, true);
+    return launch_all<T, true>(device, stream, &unchecked, CALLER);
 }
 
 /* Of the products: tiles, and the bytes that conversion, products and the last step move. */
@@ -474,7 +489,14 @@ template <typename T> constexpr tsr_gemm_kernel table_for_auto() {
     own.workspace_bytes = workspace_for_auto<T>;
     own.shape_cost = exact::cost_for_auto<T>;
     own.checks = false; /* the fallback has no check */
-    own.launch = launch_for_auto<T>;
+    own.launch = launch_handing<T, AUTO>;
+    return own;
+}
+
+constexpr tsr_gemm_kernel table_behind() {
+    tsr_gemm_kernel own = table_for_auto<float>();
+    own.predicated = true;
+    own.launch = launch_handing<float, SPLIT3>;
     return own;
 }
 
@@ -484,5 +506,6 @@ const tsr_gemm_kernel tsr_gemm_exact_f32 = table<float, true>(&tsr_gemm_exact_au
 const tsr_gemm_kernel tsr_gemm_exact_f64 = table<double, true>(&tsr_gemm_exact_auto_f64);
 const tsr_gemm_kernel tsr_gemm_exact_auto_f32 = table_for_auto<float>();
 const tsr_gemm_kernel tsr_gemm_exact_auto_f64 = table_for_auto<double>();
+const tsr_gemm_kernel tsr_gemm_exact_behind_f32 = table_behind();
 const tsr_gemm_kernel tsr_gemm_unproved_f32 = table<float, false>(nullptr);
 const tsr_gemm_kernel tsr_gemm_unproved_f64 = table<double, false>(nullptr);

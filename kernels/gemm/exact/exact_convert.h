@@ -30,16 +30,21 @@ static inline tsr_status small_grid(int64_t rows, int64_t cols, int64_t height, 
 template <typename T> struct Operand {
     const T *data;
     int64_t ld, lines, k;
-    int64_t rows, depth;    /* of a plane, in lines and bytes */
-    tsr_exact_line *parts;  /* [part][line], of columns */
-    tsr_exact_proof *proof; /* [line] */
-    int8_t *proving;        /* rows × depth: magnitudes, then patterns; or NULL */
-    int8_t *planes;         /* COUNT × rows × depth */
-    unsigned *rough;        /* [line / TSR_EXACT_BLOCK]: LOSES where a line loses something at level 0; or NULL */
-    const unsigned *levels; /* [line / TSR_EXACT_BLOCK]: bits of the levels at which its lines are wanted */
+    int64_t rows, depth;       /* of a plane, in lines and bytes */
+    tsr_exact_line *parts;     /* [part][line], of columns */
+    tsr_exact_proof *proof;    /* [line] */
+    int8_t *proving;           /* rows × depth: magnitudes, then patterns; or NULL */
+    int8_t *planes;            /* COUNT × rows × depth */
+    unsigned *rough;           /* [line / TSR_EXACT_BLOCK]: LOSES where a line loses something at level 0; or NULL */
+    const unsigned *levels;    /* [line / TSR_EXACT_BLOCK]: bits of the levels at which its lines are wanted */
+    const unsigned *predicate; /* see tsr_gemm_args; what comes later looks at `levels` */
     tsr_exact_natural limits[TSR_EXACT_LEVELS];
 };
 template <typename T> constexpr tsr_dtype TYPE = sizeof(T) == sizeof(double) ? TSR_F64 : TSR_F32;
+
+template <typename T> __device__ __forceinline__ bool is_idle(const Operand<T> &x) {
+    return x.predicate && *x.predicate == 0;
+}
 
 /* ---- parts and lines ------------------------------------------------------------------------- */
 
@@ -226,6 +231,7 @@ template <typename T, int COUNT> __device__ __forceinline__ void look_at_row(con
     __syncthreads();
 }
 template <typename T, int COUNT> __global__ void __launch_bounds__(THREADS) look_at_rows(const Operand<T> x) {
+    if (is_idle(x)) return;
     for (int64_t row = blockIdx.x; row < x.lines; row += gridDim.x) look_at_row<T, COUNT>(x, row);
 }
 
@@ -267,6 +273,7 @@ template <typename T> __device__ __forceinline__ void look_at_tile(const Operand
 
 /* A warp a column. */
 template <typename T> __global__ void __launch_bounds__(THREADS) prove_columns(const Operand<T> x) {
+    if (is_idle(x)) return;
     for (int64_t col = (int64_t)blockIdx.x * WARPS + threadIdx.x / 32; col < x.lines; col += gridDim.x * WARPS) {
         const tsr_exact_line line = line_of(x.parts + col, x.lines, (int)(x.depth / PART));
         if (threadIdx.x % 32 == 0) keep_proof(x, col, line);
@@ -319,11 +326,13 @@ template <typename T, typename Work> __device__ __forceinline__ void for_tiles(c
             work(first, part);
 }
 template <typename T> __global__ void __launch_bounds__(THREADS, 3) look_at_columns(const Operand<T> x) {
+    if (is_idle(x)) return;
     for_tiles(x, [&x](int64_t first, int64_t part) { look_at_tile(x, first, part); });
 }
 template <typename T, int COUNT>
 __global__ void __launch_bounds__(THREADS) convert_columns(const Operand<T> x, Purpose purpose, int level) {
     __shared__ Turned<T> turned;
+    if (purpose == FIRST && is_idle(x)) return;
     for_tiles(x, [&x, purpose, level](int64_t first, int64_t part) {
         bool any = purpose == FIRST;
         if (!any && x.levels[first / TSR_EXACT_BLOCK] >> level & 1) {

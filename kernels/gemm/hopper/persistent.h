@@ -150,6 +150,7 @@ tsr_status launch_clusters(Function kernel, tsr_stream *stream, int64_t blocks, 
     config.attrs = &cluster;
     config.numAttrs = 1;
     TSR_TRY(tsr_gemm_allow_shared(kernel, config.dynamicSmemBytes));
+    if (tsr_device_loads_only()) return tsr_cuda_load(kernel, "of clusters");
     return TSR_CUDA(cudaLaunchKernelEx(&config, kernel, arguments...));
 }
 

@@ -5,8 +5,9 @@
  * of a panel of 64 along k only, because they truncate where IEEE rounds; panels are added up on the CUDA cores,
  * rounded to nearest.
  * What the split cannot hold, and where it would be less exact than plain fp32 because few elements meet (sparse,
- * banded), is found while packing (see `judge`) and the product is then made by `simt` instead, all on the device.
- * So are products whose packing would take longer than what it saves: of few rows or few columns.
+ * banded), is found while packing (see `judge`) and the product is then made by `simt` instead, or by `exact` where
+ * earlier ones of the run were, all on the device. `simt` also makes products of few rows or few columns, whose packing
+ * would take longer than what it saves.
  * Mapping: packing writes tiles that are the image shared memory wants, k-major, swizzled, zero-padded. Blocks stay
  * on their multiprocessor and walk tiles of 128 × 192 of C; one warp asks for panels by bulk copies, two groups of 4
  * warps multiply 64 × 192 each.
@@ -220,6 +221,8 @@ struct Split3 : hopper::Persistent<hopper::Parts<float, M, N, K, MULTIPLIERS, 1>
 
 /* ---- the kernel as the contract wants it ----------------------------------------------------- */
 
+constexpr const tsr_gemm_kernel &FALLBACK = tsr_gemm_exact_behind_f32;
+
 /* How the workspace is cut; offsets in bytes. */
 struct Places {
     size_t counts, a, b;
@@ -255,7 +258,8 @@ tsr_status launch(tsr_device *device, tsr_stream *stream, const tsr_gemm_args *a
     const Lines a = {counts, counts + m, counts + 2 * m, m},
                 b = {counts + 3 * m, counts + 3 * m + n, counts + 3 * m + 2 * n, n};
     TSR_TRY(TSR_CUDA(cudaMemsetAsync(base, 0, p.a, tsr_cuda_stream(stream))));
-    TSR_TRY(prepare(stream, args, a, b, base + p.a, base + p.b, verdict));
+    const bool by_exact = args->fallback_workspace && tsr_gemm_serving(&FALLBACK, m, n, k) == &FALLBACK;
+    TSR_TRY(prepare(stream, args, a, b, base + p.a, base + p.b, !by_exact, verdict));
 
     Work w;
     w.a = base + p.a;
@@ -268,9 +272,9 @@ tsr_status launch(tsr_device *device, tsr_stream *stream, const tsr_gemm_args *a
     TSR_TRY(hopper::plan_tiles(Split3::CUT, &w, tsr_ceil_div(k, K)));
     TSR_TRY(hopper::launch<Split3>(stream, &w, base + p.partial));
     tsr_gemm_args instead = *args;
-    instead.workspace = base + p.a;
+    instead.workspace = by_exact ? args->fallback_workspace : base + p.a;
     instead.predicate = &verdict->unfit;
-    return tsr_gemm_launch(&tsr_gemm_simt_f32, device, stream, &instead);
+    return tsr_gemm_launch(by_exact ? &FALLBACK : &tsr_gemm_simt_f32, device, stream, &instead);
 }
 
 /* `simt` is quicker at 1024³ by 4 % on an H200, no longer at 1536³. 160 is from times at 256 × 256 × 100000, which
@@ -293,7 +297,7 @@ const tsr_gemm_kernel tsr_gemm_split3_f32 =
                     .what = "fp32 accuracy from three fp16 tensor-core products",
                     .speed_rank = 70,
                     .substitute = substitute,
-                    .fallback = &tsr_gemm_simt_f32,
+                    .fallback = &FALLBACK,
                     .fallback_for = "elements that it cannot hold",
                     .batched = &tsr_gemm_batched_f32,
                     .workspace_bytes = workspace_bytes,

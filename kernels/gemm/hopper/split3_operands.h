@@ -163,9 +163,9 @@ __device__ __forceinline__ void worst_of(const Lines &lines, int64_t i, unsigned
     if (lines.firm[i] < k) atomicMax(soft, k - lines.firm[i]);
 }
 
-/* Whether the split fails to hold A and B: of all lines the worst. */
+/* Whether the split fails to hold A and B: of all lines the worst. passed: the fallback's own makes it. */
 __global__ void __launch_bounds__(256)
-    judge(Verdict *verdict, tsr_gemm_fallbacks *fallbacks, Lines a, Lines b, int64_t k) {
+    judge(Verdict *verdict, tsr_gemm_fallbacks *fallbacks, bool passed, Lines a, Lines b, int64_t k) {
     __shared__ unsigned worst[5]; /* weak, soft of A; of B; refused */
     if (threadIdx.x < 5) worst[threadIdx.x] = 0;
     __syncthreads();
@@ -190,6 +190,7 @@ __global__ void __launch_bounds__(256)
     fallbacks->products += 1; /* products follow each other on one stream */
     fallbacks->few += sparse;
     fallbacks->multiply_adds += (uint64_t)(a.count * b.count * k);
+    if (passed) fallbacks->passed += (uint64_t)(a.count * b.count * k);
 }
 
 /* ---- launches -------------------------------------------------------------------------------- */
@@ -214,15 +215,16 @@ tsr_status pack_lines(tsr_stream *stream, unsigned char *to, const float *x, int
     return TSR_LAUNCH(pack<COLUMNS>, blocks, 256, 0, stream, to, x, ld, lines, k, panels);
 }
 
-/* Measures, packs and judges; all the multiplication needs of A and B. Verdict and counts are zeros. */
+/* Measures, packs and judges; all the multiplication needs of A and B. Verdict and counts are zeros. `passed`: see
+ * judge. */
 tsr_status prepare(tsr_stream *stream, const tsr_gemm_args *args, const Lines &a, const Lines &b,
-                   unsigned char *packed_a, unsigned char *packed_b, Verdict *verdict) {
+                   unsigned char *packed_a, unsigned char *packed_b, bool passed, Verdict *verdict) {
     TSR_TRY(measure_a(stream, a, (const float *)args->a, args->lda, args->k));
     TSR_TRY(measure_b(stream, b, (const float *)args->b, args->ldb, args->k));
     TSR_TRY(pack_lines<false>(stream, packed_a, (const float *)args->a, args->lda, a, args->k));
     TSR_TRY(pack_lines<true>(stream, packed_b, (const float *)args->b, args->ldb, b, args->k));
     return TSR_LAUNCH(judge, (unsigned)tsr_ceil_div(tsr_max(args->m, args->n), 256), 256, 0, stream, verdict,
-                      args->fallbacks, a, b, args->k);
+                      args->fallbacks, passed, a, b, args->k);
 }
 
 } // namespace

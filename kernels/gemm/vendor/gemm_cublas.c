@@ -76,6 +76,7 @@ static tsr_status clear(tsr_stream *stream, const tsr_gemm_args *args, size_t by
         const type one = 1, beta = args->accumulate ? 1 : 0;                                                           \
         cublasHandle_t handle;                                                                                         \
         if (args->k == 0) return clear(stream, args, sizeof(type));                                                    \
+        if (tsr_device_loads_only()) return tsr_cublas_load();                                                         \
         TSR_TRY(handle_of(device, stream, args->workspace, &handle));                                                  \
         if (args->batch > 1)                                                                                           \
             return TSR_CUBLAS(batched(handle, CUBLAS_OP_N, CUBLAS_OP_N, args->n, args->m, args->k, &one, args->b,      \
@@ -94,6 +95,7 @@ static tsr_status launch_tensor(tsr_device *device, tsr_stream *stream, const ts
     const float one = 1, beta = args->accumulate ? 1 : 0;
     cublasHandle_t handle;
     if (args->k == 0) return clear(stream, args, sizeof(float));
+    if (tsr_device_loads_only()) return tsr_cublas_load();
     TSR_TRY(handle_of(device, stream, args->workspace, &handle));
     if (args->batch > 1)
         return TSR_CUBLAS(cublasGemmStridedBatchedEx_64(

@@ -85,6 +85,21 @@ def test_fallback():
     assert not np.isfinite(c[:, 7:9]).any() and np.isfinite(np.delete(c, [7, 8], axis=1)).all()
 
 
+def test_fallbacks_of_a_run():
+    """Once products fell back, `exact` makes those that it makes faster than `simt`."""
+    if not has("split3"):
+        return
+    n = 8192
+    a, b = ((random.normal(size=(n, n)) * np.exp(2 * random.normal(size=(n, n)))).astype("f4") for _ in range(2))
+    c, record, out = multiply(a, b)
+    assert record["ranks"][0]["fallbacks"] == record["ranks"][0]["tiles"] > 2, out
+    assert record["kernel_chosen"] == "split3", record
+    assert "exact" in record["kernels"] and "simt" in record["kernels"] and "split3" not in record["kernels"], record
+    rows = random.integers(0, n, 16)
+    exact, size = a[rows].astype("f8") @ b, np.abs(a[rows]).astype("f8") @ np.abs(b)
+    assert np.all(np.abs(c[rows] - exact) <= n * 2.0**-24 * size)
+
+
 def test_few():
     """Sparse and banded operands and the identity: as exact as plain fp32, and the record says that simt made them."""
     n = 1300

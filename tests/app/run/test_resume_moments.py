@@ -76,8 +76,8 @@ def go_through(out, options, moments):
 
 
 def chosen(calls, count, ranks=(0,)):
-    """Moments over the run, and in the calls of its end, when C is put together and gets its name. The first stops it at
-    a third, which every rank reaches, so that there is something to take over whatever the dice say."""
+    """Moments over the run, and in the calls of its end, when C is put together and gets its name. The first stops it
+    at a third, which every rank reaches, so that there is something to take over whatever the dice say."""
     torn, stops = {"TORN": 1}, {"SIGNAL": int(signal.SIGTERM)}
     early = [dice.randint(1, calls) for _ in range(count)]
     late = [calls - dice.randrange(min(calls, 14)) for _ in range(count // 2)]

@@ -27,6 +27,9 @@ __global__ void warp_rotate(int *values) {
     values[thread] = shared[thread - lane + (lane + 1) % warpSize];
 }
 
+__global__ void rotate_loaded(int *values) { warp_rotate(values); }
+__global__ void rotate_cold(int *values) { warp_rotate(values); }
+
 __global__ void read_unwritten(float *to) {
     TSR_SHARED_DYNAMIC(float, shared);
     to[threadIdx.x] = shared[threadIdx.x];
@@ -126,6 +129,26 @@ static void check_refusals() {
 }
 
 /* One element past dynamic shared memory ends the program under AddressSanitizer. */
+/* A thread that loads only runs nothing, and what was loaded is not cold. */
+static void check_loading() {
+    int values[64];
+    for (int i = 0; i < 64; i++) values[i] = i;
+    (void)tsr_emulation_cold(true);
+    tsr_device_load_only(true);
+    CHECK_OK(TSR_LAUNCH(rotate_loaded, 1, 64, 0, NULL, values));
+    tsr_emulation_set_faults([](const char *call) { return strcmp(call, "cudaFuncGetAttributes") == 0 ? 719 : 0; });
+    CHECK_FAILS(TSR_LAUNCH(rotate_loaded, 1, 64, 0, NULL, values), TSR_ERR_DEVICE, "loading of kernel rotate_loaded");
+    tsr_emulation_set_faults(nullptr);
+    tsr_device_load_only(false);
+    for (int i = 0; i < 64; i++) CHECK(values[i] == i, "value %d is %d", i, values[i]);
+    CHECK_OK(TSR_LAUNCH(rotate_loaded, 1, 64, 0, NULL, values));
+    CHECK(values[0] == 1 && !tsr_emulation_cold(true), "value 0 is %d", values[0]);
+    CHECK_OK(TSR_LAUNCH(rotate_cold, 1, 64, 0, NULL, values));
+    CHECK(strcmp(tsr_emulation_cold(true), "rotate_cold") == 0, "a kernel that was not loaded");
+    CHECK_OK(TSR_LAUNCH(rotate_cold, 1, 64, 0, NULL, values));
+    CHECK(!tsr_emulation_cold(false), "it is, by its launch");
+}
+
 static void check_overrun() {
     for (int elements = 7; elements <= 8; elements++) {
         pid_t child = fork();
@@ -142,6 +165,7 @@ static void check_overrun() {
 }
 
 int main() {
+    check_loading();
     check_sums();
     check_warps();
     check_shuffles();

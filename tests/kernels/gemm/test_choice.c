@@ -273,7 +273,7 @@ static void check_texts(void) {
     check_text("simt", 64, "simt -> tiled (m*n*k < 440^3, k < 440)");
     check_text("simt", 65, "simt -> tiled (m*n*k < 440^3, k < 440) -> checked (m, n or k is no multiple of 32)");
     check_text("split3", 1000, "split3 -> simt (m*n*k < 1100^3, k < 1100)");
-    check_text("split3", 2000, "split3, or simt where the device finds elements that it cannot hold");
+    check_text("split3", 2000, "split3, or exact or simt where the device finds elements that it cannot hold");
 
     const tsr_device_facts cpu = {.kind = TSR_DEVICE_CPU, .name = "a CPU"},
                            gpu = {.kind = TSR_DEVICE_CUDA, .name = "a GPU", .arch = 90, .code = "90a"};

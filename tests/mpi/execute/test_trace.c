@@ -5,7 +5,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 
-#include "mpi/execute/trace.h"
+#include "mpi/execute/trace/trace.h"
 #include "tests/io/scratch.h"
 
 #define STEPS 20000 /* more than two pieces */

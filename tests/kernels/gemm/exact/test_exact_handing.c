@@ -34,10 +34,10 @@ static void drop(product *p) {
     free(p->b);
 }
 
-/* C by one kernel, or by two of which the second one adds what is from `cut` of k on. m × (n + pad) elements, to be
- * freed. */
-static void *made_by(const device_under_test *on, const product *p, const tsr_gemm_kernel *first, int64_t cut,
-                     const tsr_gemm_kernel *second, tsr_gemm_fallbacks *counted) {
+/* C by one kernel, or by two of which the second one adds what is from `cut` of k on, under a predicate if there is
+ * one: m × (n + pad) elements, to be freed. */
+static void *made_if(const device_under_test *on, const product *p, const tsr_gemm_kernel *first, int64_t cut,
+                     const tsr_gemm_kernel *second, const unsigned *predicate, tsr_gemm_fallbacks *counted) {
     const size_t bytes = tsr_dtype_bytes(p->type), bytes_c = (size_t)(p->m * (p->n + p->pad)) * bytes;
     void *a = known_elements(p->type, p->a, p->m * (p->k + p->pad));
     void *b = known_elements(p->type, p->b, p->k * (p->n + p->pad));
@@ -46,6 +46,7 @@ static void *made_by(const device_under_test *on, const product *p, const tsr_ge
     char *on_a = test_upload(on, a, (size_t)(p->m * (p->k + p->pad)) * bytes);
     char *on_b = test_upload(on, b, (size_t)(p->k * (p->n + p->pad)) * bytes);
     void *on_c = test_upload(on, c, bytes_c), *workspace = NULL;
+    unsigned *on_predicate = predicate ? test_upload(on, predicate, sizeof *predicate) : NULL;
     memset(counted, 0, sizeof *counted);
     tsr_gemm_fallbacks *on_counted = test_upload(on, counted, sizeof *counted);
     for (int part = 0; part < 2; part++) {
@@ -66,7 +67,8 @@ static void *made_by(const device_under_test *on, const product *p, const tsr_ge
                                     .ldc = p->n + p->pad,
                                     .accumulate = p->accumulate || part > 0,
                                     .workspace = workspace,
-                                    .fallbacks = on_counted};
+                                    .fallbacks = on_counted,
+                                    .predicate = on_predicate};
         CHECK_OK(kernel->launch(on->device, on->stream, &args)); /* whatever would serve the shape */
         CHECK_OK(on->ops->stream_wait(on->device, on->stream));
         on->ops->release(on->device, workspace);
@@ -75,9 +77,14 @@ static void *made_by(const device_under_test *on, const product *p, const tsr_ge
     test_download(on, counted, on_counted, sizeof *counted);
     on->ops->release(on->device, on_a);
     on->ops->release(on->device, on_b);
+    on->ops->release(on->device, on_predicate);
     free(a);
     free(b);
     return c;
+}
+static void *made_by(const device_under_test *on, const product *p, const tsr_gemm_kernel *first, int64_t cut,
+                     const tsr_gemm_kernel *second, tsr_gemm_fallbacks *counted) {
+    return made_if(on, p, first, cut, second, NULL, counted);
 }
 
 /* What is made under auto has the bits of `first` up to `cut` of k, and then of `second`; handed: elements of k. */
@@ -100,6 +107,42 @@ static void check(const device_under_test *on, const char *what, const product *
     CHECK(levels == ranges * blocks, "%s, %s: %d blocks at some level", what, tsr_dtype_name(p->type), (int)levels);
     free(got);
     free(want);
+}
+
+/* Behind `split3`: nothing at all where that holds the operands, else the bits of `like`, and what is passed on. */
+static void check_behind(const device_under_test *on, const char *what, const product *p, const tsr_gemm_kernel *like,
+                         bool passes) {
+    const size_t bytes = (size_t)(p->m * (p->n + p->pad)) * sizeof(float);
+    for (unsigned predicate = 0; predicate < 2; predicate++) {
+        tsr_gemm_fallbacks counted, ignored;
+        const unsigned never = 0;
+        void *got = made_if(on, p, &tsr_gemm_exact_behind_f32, p->k, NULL, &predicate, &counted);
+        const tsr_gemm_kernel *makes = predicate ? like : tsr_gemm_exact_behind_f32.fallback;
+        void *want = made_if(on, p, makes, p->k, NULL, predicate ? NULL : &never, &ignored);
+        CHECK(memcmp(got, want, bytes) == 0, "%s, predicate %u: other bits than %s makes", what, predicate,
+              makes->name);
+        const uint64_t blocks = (uint64_t)(tsr_ceil_div(p->m, TSR_EXACT_BLOCK) * tsr_ceil_div(p->n, TSR_EXACT_BLOCK));
+        const uint64_t passed = passes && predicate ? (uint64_t)(p->m * p->n * p->k) : 0;
+        uint64_t levels = 0;
+        for (int i = 0; i < TSR_GEMM_LEVELS; i++) levels += counted.levels[i];
+        CHECK(counted.products == 0 && counted.multiply_adds == 0 && counted.passed == passed,
+              "%s, predicate %u: %g multiply-adds passed on", what, predicate, (double)counted.passed);
+        CHECK(levels == (predicate && !passes ? blocks : 0), "%s, predicate %u: %d blocks at some level", what,
+              predicate, (int)levels);
+        free(got);
+        free(want);
+    }
+}
+
+static void check_all_behind(const device_under_test *on) {
+    const tsr_gemm_kernel *behind = &tsr_gemm_exact_behind_f32, *small = tsr_gemm_serving(behind, 512, 512, 512);
+    CHECK(behind->predicated && small == behind->fallback && small->predicated, "%s makes small products", small->name);
+    CHECK(tsr_gemm_serving(behind, 4096, 4096, 4096) == behind, "large ones are not its own");
+    product normal = make(TSR_F32, 32, 31, 1024, 0, 0, true), endless = make(TSR_F32, 131, 67, 300, 0, 300, false);
+    check_behind(on, "normal", &normal, &tsr_gemm_exact_f32, false);
+    check_behind(on, "endless", &endless, behind->fallback, true);
+    drop(&normal);
+    drop(&endless);
 }
 
 static void check_type(const device_under_test *on, tsr_dtype type) {
@@ -133,6 +176,7 @@ int main(void) {
     device_under_test on = test_open();
     check_type(&on, TSR_F64);
     check_type(&on, TSR_F32);
+    check_all_behind(&on);
     test_close(&on);
     return 0;
 }

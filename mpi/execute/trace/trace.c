@@ -1,5 +1,5 @@
 /* Events of a rank and their way to rank 0 (trace.h). */
-#include "mpi/execute/trace.h"
+#include "mpi/execute/trace/trace.h"
 
 #include <math.h>
 #include <stdatomic.h>

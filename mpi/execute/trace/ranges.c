@@ -1,13 +1,13 @@
 /* Ranges of steps over the toolkit's nvtx3, a header that looks for a tool when it is called first (ranges.h). */
 #define _GNU_SOURCE /* syscall */
-#include "mpi/execute/ranges.h"
+#include "mpi/execute/trace/ranges.h"
 
 #include <nvtx3/nvToolsExt.h>
 #include <stdio.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "mpi/execute/trace.h"
+#include "mpi/execute/trace/trace.h"
 
 /* As on the page of a report. */
 static const uint32_t colours[TSR_LANE_COUNT] = {
