@@ -195,7 +195,9 @@ void tsr_interrupt_watch(const tsr_world *world) {
 
 void tsr_interrupt_log(const tsr_run_log *log) { atomic_store(&log_to_end, log); }
 
-void tsr_interrupt_guard(const tsr_output *output) { tsr_unfinished_output(output->desc.name.file, output->target); }
+void tsr_interrupt_guard(const tsr_output *output, bool kept) {
+    tsr_unfinished_output(output->desc.name.file, output->target, kept);
+}
 
 void tsr_interrupt_drain(bool drain) { atomic_store(&drains, drain); }
 

@@ -18,9 +18,9 @@ void tsr_interrupt_keep_ignored(void);
 void tsr_interrupt_watch(const tsr_world *world);
 /* From here on it says so in the log, too, which stays the caller's, and until release where it is. */
 void tsr_interrupt_log(const tsr_run_log *log);
-/* From here on it removes the output's temporary file on this rank, too. An output that is in place by then is not
- * taken back: the log and stderr say that it is there. */
-void tsr_interrupt_guard(const tsr_output *output);
+/* From here on it removes the output's temporary file on this rank, too, unless it is `kept` for a later run. An output
+ * that is in place by then is not taken back: the log and stderr say that it is there. */
+void tsr_interrupt_guard(const tsr_output *output, bool kept);
 /* While `drain`, a stop signal only notes that it came: tsr_interrupt_asked. 15 s after the first one, and with SIGALRM
  * at any time, the process ends as it does otherwise. */
 void tsr_interrupt_drain(bool drain);

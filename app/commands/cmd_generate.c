@@ -261,7 +261,7 @@ static tsr_status generate(const tsr_world *world, const generate_options *o, co
         if (world->rank == 0) tsr_output_discard(&output);
         return status;
     }
-    tsr_interrupt_guard(&output);
+    tsr_interrupt_guard(&output, false);
     tsr_output_warn(&output, world->warnings);
     tsr_run_log_stage(log, "generate");
     status = write_dataset(world, o, &output, log);

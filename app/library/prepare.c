@@ -143,7 +143,7 @@ static tsr_status allocate_output(void *context) {
 }
 
 static void announce_output(const tsr_run *run) {
-    if (run->calls->output_made && !run->resume.asked) run->calls->output_made(run->calls->context, &run->output);
+    if (run->calls->output_made) run->calls->output_made(run->calls->context, &run->output);
 }
 
 /* What describes the dimension of an input that becomes one of C's; `dropped`: C lacks it. */

@@ -112,8 +112,8 @@ typedef struct {
     bool (*stopped)(void *context);
     void (*note)(void *context, const char *text);                   /* rank 0: why C has the type it has */
     tsr_status (*planned)(void *context, const struct tsr_run *run); /* tsr_run_plan's result (run_state.h) */
-    /* C's temporary file exists: who ends this process by other ways than a status removes it (tsr_output_discard).
-     * On rank 0 in another thread. */
+    /* C's temporary file exists: who ends this process by other ways than a status removes it (tsr_output_discard),
+     * unless a later run is to go on with it. On rank 0 in another thread. */
     void (*output_made)(void *context, const tsr_output *output);
     /* This rank fails while others are inside communication, or finds that the job stands still: any thread. First
      * `failing`; then the temporary file is removed, by

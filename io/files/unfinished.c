@@ -24,6 +24,7 @@ static struct {
 static struct {
     atomic_bool noted; /* the others are set */
     char name[NAME_CHARS], target[NAME_CHARS];
+    bool kept;
     dev_t device;
     ino_t number;
 } output;
@@ -93,7 +94,7 @@ void tsr_unfinished_done(const char *name) {
         }
 }
 
-void tsr_unfinished_output(const char *name, const char *target) {
+void tsr_unfinished_output(const char *name, const char *target, bool kept) {
     struct stat st;
     if (strlen(name) >= NAME_CHARS || strlen(target) >= NAME_CHARS) return;
     strcpy(output.name, name);
@@ -101,6 +102,7 @@ void tsr_unfinished_output(const char *name, const char *target) {
     const bool there = stat(name, &st) == 0;
     output.device = there ? st.st_dev : 0;
     output.number = there ? st.st_ino : 0;
+    output.kept = kept;
     atomic_store(&output.noted, true);
 }
 
@@ -113,9 +115,9 @@ void tsr_unfinished_forget(void) {
 static tsr_unfinished_end remove_output(void) {
     struct stat st;
     if (!atomic_load(&output.noted)) return TSR_NO_OUTPUT;
-    if (unlink(output.name) == 0 || errno != ENOENT) return TSR_REMOVED; /* or nobody can */
+    if (!output.kept && (unlink(output.name) == 0 || errno != ENOENT)) return TSR_REMOVED; /* or nobody can */
     if (stat(output.target, &st) == 0 && st.st_ino == output.number && st.st_dev == output.device) return TSR_IN_PLACE;
-    return TSR_GONE;
+    return output.kept ? TSR_NO_OUTPUT : TSR_GONE;
 }
 
 tsr_unfinished_end tsr_unfinished_remove(void) {

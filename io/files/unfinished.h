@@ -22,12 +22,12 @@ int tsr_unfinished_make(const char *name, mode_t mode);
 /* The file has its final name, or was removed by the caller. Names that were never noted are no mistake. */
 void tsr_unfinished_done(const char *name);
 /* The file `name`, made by this process or by another rank, is to be renamed to `target`: also noted, until
- * tsr_unfinished_forget. */
-void tsr_unfinished_output(const char *name, const char *target);
+ * tsr_unfinished_forget. `kept`: a later run goes on with it, so that it is not removed. */
+void tsr_unfinished_output(const char *name, const char *target, bool kept);
 void tsr_unfinished_forget(void);
 
 typedef enum {
-    TSR_NO_OUTPUT, /* none was noted */
+    TSR_NO_OUTPUT, /* none was noted, or it is kept */
     TSR_REMOVED,   /* by this call */
     TSR_GONE,      /* removed by somebody else */
     TSR_IN_PLACE   /* renamed to its target, whole */

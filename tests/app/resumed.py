@@ -5,7 +5,7 @@ import struct
 import subprocess
 import time
 
-from lib import ENVIRONMENT, command_line
+from lib import ENVIRONMENT, command_line, ranks_of
 
 
 def beside(name, ending):
@@ -63,3 +63,38 @@ def kill_all(process):
             pass
     process.communicate()
     time.sleep(0.1)
+
+
+def state_of(pid):
+    """What /proc says of a process and of its first thread, in words."""
+    with open(f"/proc/{pid}/status") as file:
+        return dict(line.rstrip("\n").split(":\t", 1) for line in file if ":\t" in line)
+
+
+def wait_for(process, what, seconds=30):
+    """Until it is so; the run must not end before."""
+    for _ in range(100 * seconds):
+        if process.poll() is not None:
+            raise AssertionError(f"the run ended early, {process.returncode}: {process.communicate()}")
+        if what():
+            return
+        time.sleep(0.01)
+    kill_all(process)
+    raise AssertionError("the run does not come so far")
+
+
+def stop_behind(process, held, asked):
+    """When rank `held` stands still (SIGSTOP), rank `asked` is asked to stop; when that one knows, the other goes on.
+    Its first thread sees what a rank was asked whenever it wakes up, five times a second at least."""
+    wait_for(process, lambda: len(ranks_of(process)) > held and state_of(ranks_of(process)[held])["State"][0] == "T")
+    ranks = ranks_of(process)
+
+    def woken():
+        said = state_of(ranks[asked])
+        return int(said["voluntary_ctxt_switches"]) + int(said["nonvoluntary_ctxt_switches"])
+
+    os.kill(ranks[asked], signal.SIGTERM)
+    wait_for(process, lambda: int(state_of(ranks[asked])["ShdPnd"], 16) == 0)
+    enough = woken() + 3
+    wait_for(process, lambda: woken() >= enough)
+    os.kill(ranks[held], signal.SIGCONT)

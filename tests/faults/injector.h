@@ -25,6 +25,7 @@
     X(h5_write, false)                                                                                                 \
     X(h5_close, false)                                                                                                 \
     X(mpi, true)                                                                                                       \
+    X(mpi_pair, true) /* of two ranks: they count as mpi, too */                                                       \
     X(cuda, true)                                                                                                      \
     X(nccl, true)
 

@@ -81,8 +81,16 @@ CALL1(MPI_Type_free, MPI_Datatype *)
 
 /* ---- between ranks --------------------------------------------------------------------------- */
 
-CALL6(MPI_Send, const void *, int, MPI_Datatype, int, int, MPI_Comm)
-CALL7(MPI_Recv, void *, int, MPI_Datatype, int, int, MPI_Comm, MPI_Status *)
+int MPI_Send(const void *from, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm) {
+    NEXT(int, MPI_Send, const void *, int, MPI_Datatype, int, int, MPI_Comm);
+    const bool fails = FAILS(mpi), pair_fails = FAILS(mpi_pair);
+    return fails || pair_fails ? MPI_ERR_OTHER : next(from, count, type, to, tag, comm);
+}
+int MPI_Recv(void *to, int count, MPI_Datatype type, int from, int tag, MPI_Comm comm, MPI_Status *status) {
+    NEXT(int, MPI_Recv, void *, int, MPI_Datatype, int, int, MPI_Comm, MPI_Status *);
+    const bool fails = FAILS(mpi), pair_fails = FAILS(mpi_pair);
+    return fails || pair_fails ? MPI_ERR_OTHER : next(to, count, type, from, tag, comm, status);
+}
 CALL7(MPI_Isend, const void *, int, MPI_Datatype, int, int, MPI_Comm, MPI_Request *)
 CALL7(MPI_Irecv, void *, int, MPI_Datatype, int, int, MPI_Comm, MPI_Request *)
 CALL3(MPI_Waitall, int, MPI_Request *, MPI_Status *)

@@ -1,6 +1,6 @@
 """Every end of tessera when one call of the system fails: a right result or one line of error, what was there intact,
-nothing left behind, no signal, in 20 s. A seeded sample of 200 failures and those of known.py that once went wrong, or
-with --all each of them.
+nothing left behind, no signal, in 20 s. A seeded sample of 200 failures and those of known.py, such as what once went
+wrong, or with --all each of them.
 
 Usage: test_injection.py TESSERA MPIRUN INJECTOR [--all] [--report] [--scenes REGEX] [--families REGEX] [--ranks N]
                          [--count N] [--workers N]
@@ -109,8 +109,8 @@ def run_cases(bench, scenes, placements, options):
     there = [case for case in bench.cases(scenes, placements, options.workers)
              if re.fullmatch(options.families or ".*", case.fault.family)]
     cases = there if options.all else sample(there, options.count, seed)
-    mended = [case for case in there if known.is_mended(case)] if not options.all else []
-    cases = mended + [case for case in cases if case not in mended]
+    always = [case for case in there if known.is_always_run(case)] if not options.all else []
+    cases = always + [case for case in cases if case not in always]
     print(f"{len(cases)} of {len(there)} failures, TSR_FAULT_SEED={seed}", flush=True)
     counts = run_all(bench, cases, options.workers)
     rows = table_of(counts, there)

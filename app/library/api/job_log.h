@@ -10,15 +10,17 @@
 /* Who may end this process meanwhile, as the program's handler of stop signals does: told what a run makes, and asked
  * by whoever fails. NULL, as each of its functions may be: nobody. */
 typedef struct {
-    void (*watch)(const tsr_world *world);    /* a run begins */
-    void (*log)(const tsr_run_log *log);      /* the log says "running" */
-    void (*output)(const tsr_output *output); /* the output's temporary file exists */
-    void (*wait)(void);                       /* who fails asks first: does not return where the process ends */
-    void (*release)(void);                    /* the run is over */
+    void (*watch)(const tsr_world *world); /* a run begins */
+    void (*log)(const tsr_run_log *log);   /* the log says "running" */
+    /* The output's temporary file exists; `kept`: whatever happens, for a later run. */
+    void (*output)(const tsr_output *output, bool kept);
+    void (*wait)(void);    /* who fails asks first: does not return where the process ends */
+    void (*release)(void); /* the run is over */
     /* While `drain`, who is asked to end the process leaves that to the run; and whether somebody was asked. */
     void (*drain)(bool drain);
     bool (*asked)(void);
-    /* This process ends: removes the output's temporary file, where it is still there. True: the output is in place. */
+    /* This process ends: removes the output's temporary file, where it is still there and not kept. True: the output is
+     * in place. */
     bool (*is_in_place)(void);
 } tsr_guard;
 

@@ -119,8 +119,9 @@ static tsr_status planned(void *context, const struct tsr_run *run) {
 }
 
 static void output_made(void *context, const tsr_output *output) {
-    const tsr_guard *guard = ((const call *)context)->caller->guard;
-    if (guard && guard->output) guard->output(output);
+    const call *x = context;
+    const tsr_guard *guard = x->caller->guard;
+    if (guard && guard->output) guard->output(output, x->read.run.target.resume);
 }
 
 static void failing(void *context) {

@@ -1,9 +1,10 @@
 """exact checks its own products (docs/exact.md): what goes wrong in one once is made again, what does so twice ends the
 run with exit code 3. The program of this test flips bits in them."""
 import json
+import os
 import random
 
-from lib import fails, main, np, read, run, write
+from lib import SOON_OVER, fails, main, np, read, run, write
 
 M, N, K = 150, 130, 200
 BLOCK, STEP = 128, 128  # of the CPU's integers
@@ -21,10 +22,10 @@ def record():
         return json.load(f)
 
 
-def make(dtype, k=K):
+def make(dtype, k=K, m=M, n=N):
     numbers = np.random.default_rng(7)
-    write("a.h5", numbers.standard_normal((M, k)).astype(dtype))
-    write("b.h5", numbers.standard_normal((k, N)).astype(dtype))
+    write("a.h5", numbers.standard_normal((m, k)).astype(dtype))
+    write("b.h5", numbers.standard_normal((k, n)).astype(dtype))
 
 
 COMMAND = ["multiply", "a.h5", "b.h5", "-o", "c.h5", "--force", "--device", "cpu", "--kernel", "exact", "--log",
@@ -75,6 +76,34 @@ def test_wrong_twice():
     for place in "ABC":
         fails(*COMMAND, code=3, environment=flip(place, 0, 1, 50, COUNT=1000),
               says=["made a wrong product twice", "rows of C, from (0, 0) on, do not add up; C is not published"])
+
+
+def test_shared_k():
+    """A wrong product of any of three ranks whose sums are passed on, in any super-block."""
+    numbers = random.Random(4)
+    make("f4", 2 * 16384 + 64, 140, 9)
+    shared = ("--reproducible", "--grid", "1x1x3", "--memory", "24M")
+    right = multiply("--reproducible")
+    for rank in range(3):
+        wrong = flip("C", numbers.randrange(9), numbers.randrange(9), 48, RANK=rank, FIRST=rank % 2)
+        assert multiply(*shared, "--check", "off", ranks=3, wrong=wrong) != right, wrong
+        assert multiply(*shared, ranks=3, wrong=wrong) == right, (wrong, record()["product_check"])
+        assert sum(r["repaired"] for r in record()["ranks"]) == 1, record()["product_check"]
+        fails(*COMMAND, *shared, code=3, ranks=3, says=[f"rank {rank} on ", "made a wrong product twice"],
+              environment=dict(SOON_OVER, **wrong, TSR_FLIP_COUNT="1000"))
+
+
+def test_shared_k_resume():
+    """What the first rank doubts is no part for the last, which writes C: it is stopped before it makes it again."""
+    make("f2", 2 * 16384 + 64, 900, 9)
+    shared = ("--type", "f32", "--reproducible", "--grid", "1x1x3", "--memory", "30M", "--resume")
+    right = multiply(*shared, ranks=3)
+    whole = sum(rank["flops"] for rank in record()["ranks"])
+    os.remove("c.h5")
+    fails(*COMMAND, *shared, code=75, says="% of C is kept", ranks=3,
+          environment=flip("C", 1, 1, 48, FIRST=5, STOP=6))
+    assert multiply(*shared, ranks=3) == right, "what a rank made wrong was taken for whole"
+    assert sum(rank["flops"] for rank in record()["ranks"]) < whole, "nothing was taken over"
 
 
 main(globals())

@@ -133,6 +133,28 @@ def test_wrong_twice():
         assert record()["status"] == "check failed", record()
 
 
+def test_split_k():
+    """A wrong product of any of the ranks whose sums are added, which each write a part of what comes of it."""
+    random_numbers = np.random.default_rng(13)
+    write("a.h5", random_numbers.standard_normal((150, 2 * K)))
+    write("b.h5", random_numbers.standard_normal((2 * K, 130)))
+    for ranks, grid, wrong_ranks in ((2, "1x1x2", (0, 1)), (4, "2x1x2", (1, 2))):
+        right = multiply("--grid", grid, ranks=ranks)
+        for rank in wrong_ranks:
+            wrong = environment(AT=9 + 2000 * rank, RANK=rank)
+            found = multiply("--grid", grid, "--check", "off", ranks=ranks, wrong=wrong)
+            assert np.count_nonzero(found != right) == 1, "one element of one rank's sums"
+            c = multiply("--grid", grid, ranks=ranks, wrong=wrong)
+            assert c.tobytes() == right.tobytes(), (grid, rank)
+            assert record()["ranks"][0]["repaired"] == 1, record()["product_check"]
+    os.remove("c.h5")
+    for rank in range(2):
+        fails("multiply", "a.h5", "b.h5", "-o", "c.h5", "--device", "cpu", "--kernel", "blas", "--grid", "1x1x2",
+              code=3, ranks=2, says=[f"rank {rank} on ", "wrong product twice"],
+              environment=dict(SOON_OVER, **environment(AT=5, COUNT=2, RANK=rank)))
+        assert not os.path.exists("c.h5") and not leftovers(), os.listdir(".")
+
+
 def test_stacks_and_gram():
     """Of products that are made one after the other, the wrong ones are made again; of a Gram matrix both halves."""
     random_numbers = np.random.default_rng(3)

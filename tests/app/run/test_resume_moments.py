@@ -1,18 +1,22 @@
 """--resume: a run that ends in any call that changes a file beside its output, by SIGKILL, with half a write or by a
 stop signal, goes on, and C has the bytes of an undisturbed run: contiguous, .npy, and in chunks, whose encoded parts
-wait in files with names. TSR_RESUME_SEED chooses the calls; it is printed."""
+wait in files with names; and where ranks share k. TSR_RESUME_SEED chooses the calls; it is printed."""
+import json
 import os
 import random
 import signal
 import time
 
-from lib import ENVIRONMENT, fails, h5py, integers, leftovers, main, np, read, run, write
-from resumed import beside, journals, start, unfinished, went_on
+from lib import ENVIRONMENT, SOON_OVER, fails, h5py, integers, leftovers, main, np, read, run, write
+from resumed import beside, journals, start, stop_behind, unfinished, went_on
 
 SHIM = os.environ["TSR_ENDED_AT"]
 SEED = int(os.environ.get("TSR_RESUME_SEED", time.time_ns() % 1000000))
 dice = random.Random(SEED)
+reals = np.random.default_rng(SEED)
 ENGINE = ("--device", "cpu", "--kernel", "reference", "--quiet")
+# Sends wait for whoever receives, so that no rank is far ahead of one that stands still.
+NOBODY_AHEAD = {"OMPI_MCA_btl_vader_eager_limit": "64", "OMPI_MCA_btl_sm_eager_limit": "64"}
 PLAIN = ("--memory", "90K")
 CHUNKS = ("--chunk", "40x48", "--compress", "gzip:1", "--memory", "1300K")
 
@@ -167,6 +171,66 @@ def test_stack_in_a_file():
         assert c[:].tobytes() == exact.tobytes() and c.fletcher32 and c.shuffle and c.chunks == (1, 20, 16), c.chunks
         assert file["mine"].shape == (3, 4) and list(c.dims[2].keys()) == ["x"], list(file)
     assert not unfinished("mine.h5") and not beside("mine.h5", ".chunks"), leftovers()
+
+
+BY_REFERENCE = ("ka.h5", "kb.h5", "--reproducible", "--kernel", "reference")
+SHARE_K = {"exact.npy": ("ha.h5", "hb.h5", "--type", "f32", "--reproducible", "--memory", "30M"),
+           "reference.h5": (*BY_REFERENCE, "--memory", "8M"),
+           "chunks.h5": (*BY_REFERENCE, "--memory", "7M", "--chunk", "8x8", "--compress", "gzip:1"),
+           "usual.h5": ("ia.h5", "ib.h5", "--kernel", "reference", "--memory", "60K")}
+
+
+def sharing_k(out, where, *more):
+    """Ranks and command of a product on a grid, such as "3 1x1x3"."""
+    ranks, grid = where.split()
+    return int(ranks), ("multiply", *SHARE_K[out], "-o", out, "--resume", "--device", "cpu", "--quiet", "--grid", grid,
+                        *more)
+
+
+def flops_of(record):
+    with open(record) as file:
+        return sum(rank["flops"] for rank in json.load(file)["ranks"])
+
+
+def go_on_sharing_k(out, call, first, killed, last, asked=0):
+    """While the last rank of the grid `first`, which writes, stands still in a call, rank `asked` hears that it is to
+    stop. On the grid `killed` a rank that writes is killed; on the grid `last` C is made."""
+    what = f"seed {SEED}: {out}, {first}, {killed}, {last}"
+    ranks, command = sharing_k(out, first)
+    still = ended(call, RANK=ranks - 1, SIGNAL=int(signal.SIGSTOP))
+    process = start(*command, ranks=ranks, environment=dict(NOBODY_AHEAD, **still))
+    stop_behind(process, held=ranks - 1, asked=asked)
+    said = process.communicate(timeout=60)
+    assert process.returncode == 75 and "% of C is kept" in said[1], (what, said)
+    if killed:
+        ranks, command = sharing_k(out, killed)
+        process = start(*command, ranks=ranks, environment=dict(SOON_OVER, **ended(2, RANK=ranks - 1)))
+        said = process.communicate(timeout=60)
+        assert process.returncode != 0, (what, said)
+    ranks, command = sharing_k(out, last, "--log", "run.json")
+    run(*command, ranks=ranks)
+    check(out, what)
+    left = flops_of("run.json") / flops_of("whole.json")
+    assert left < 1 and (killed or 0 < left), f"{what}: {left} of the product was left, {went_on(out)} taken over"
+    os.remove(out)
+
+
+def test_shared_k():
+    """Ranks share k: one that is asked to stop tells those that add its sums, and what lacks some is no part of C. Real
+    numbers where their sums have one order, else integers."""
+    for name, *shape in (("ha.h5", 1100, 16400), ("hb.h5", 16400, 9)):
+        write(name, reals.normal(size=shape).astype("f2"))
+    for name, *shape in (("ka.h5", 64, 32800), ("kb.h5", 32800, 48)):
+        write(name, reals.normal(size=shape).astype("f4"))
+    write("ia.h5", integers(400, 90)), write("ib.h5", integers(90, 300))
+    for out, call, *ways in (("exact.npy", 3, ("2 1x1x2", "", "2 1x1x2"), ("4 2x1x2", "2 1x1x2", "1 1x1x1")),
+                             ("reference.h5", 40, ("3 1x1x3", "2 1x1x2", "3 1x1x3", 1)),
+                             ("chunks.h5", 8, ("3 1x1x3", "", "4 2x1x2")),
+                             ("usual.h5", 60, ("2 1x1x2", "", "2 1x1x2"), ("3 1x1x3", "4 1x2x2", "1 1x1x1"))):
+        run(*sharing_k(out, "0 1x1x1", "--log", "whole.json")[1])
+        os.rename(out, "whole-" + out)
+        for way in ways:
+            go_on_sharing_k(out, call, *way)
 
 
 def test_leftovers():
