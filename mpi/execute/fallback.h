@@ -1,5 +1,5 @@
-/* Room for the fallback of a plan's kernel that has a fallback itself, out of the memory that the plan leaves: taken when
- * a product falls back, and given back when the executor closes. Used by execute.c alone. */
+/* Room for the fallback of a plan's kernel that has a fallback itself, out of the memory that the plan leaves: taken
+ * when a product falls back, and given back when the executor closes. Used by execute.c alone. */
 #ifndef TSR_MPI_EXECUTE_FALLBACK_H
 #define TSR_MPI_EXECUTE_FALLBACK_H
 

@@ -60,7 +60,9 @@ int main(void) {
     CHECK_OK(device->ops->facts(device, &facts));
     CHECK_OK(tsr_grid_open(&world, 1, 1, 1, &grid));
     CHECK_OK(tsr_transport_host.open(&grid, device, &transport));
-    tsr_gemm_kernel last = tsr_gemm_naive_f64, middle = tsr_gemm_naive_f64, front = tsr_gemm_naive_f64;
+    const tsr_gemm_kernel last = tsr_gemm_naive_f64;
+    tsr_gemm_kernel middle = last;
+    tsr_gemm_kernel front = last;
     middle.fallback = &last;
     middle.workspace_bytes = room;
     front.fallback = &middle;
