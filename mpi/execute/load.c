@@ -60,7 +60,6 @@ tsr_status tsr_kernels_load(const tsr_plan *plan, int rank, tsr_device *device, 
         .buffers = buffers};
     if (ops->kind == TSR_DEVICE_CPU) return TSR_OK;
     tsr_status status;
-    TSR_TRY_DONE(ops->use(device));
     TSR_TRY_DONE(ops->allocate(device, sizeof *l.x.counters, (void **)&l.x.counters));
     TSR_TRY_DONE(ops->stream_create(device, &l.stream));
     tsr_device_load_only(true);
