@@ -32,7 +32,8 @@ typedef struct {
     tsr_view out;        /* rows × cols, a type of TSR_USE_RESULT, native order */
     uint64_t *overflows; /* device memory, may be NULL: finite elements that out's type makes infinite are added */
     /* out = alpha·accumulated + beta·c0, computed in fp64, rounded once to out's type. A real out takes the real part.
-     * Of complex elements each part counts as an overflow. */
+     * Of complex elements each part counts as an overflow. Every NaN becomes the same one (kernels/base/one_nan.h), but
+     * where accumulated is out already. */
 } tsr_finish_args;
 
 /* Rows of a symmetric matrix of which what lies on and below the diagonal is known. The last `tile` of their columns
@@ -56,7 +57,7 @@ typedef struct {
     int parts;        /* ≥ 1 */
     int64_t count;
     bool accumulate; /* the first part is added to what `to` holds; false: that is never read */
-    tsr_dtype type;  /* TSR_F32 or TSR_F64. Every NaN becomes the same one (kernels/gemm/exact) */
+    tsr_dtype type;  /* TSR_F32 or TSR_F64. Every NaN becomes the same one */
 } tsr_add_args;
 
 typedef struct tsr_pack_ops {

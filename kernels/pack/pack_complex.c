@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "kernels/base/one_nan.h"
 #include "kernels/pack/complex.h"
 #include "kernels/pack/pack.h"
 #include "kernels/pack/pack_cpu.h"
@@ -107,7 +108,7 @@ tsr_status tsr_finish_complex(const tsr_finish_args *args) {
         for (int64_t j = 0; j < args->out.cols; j++) {
             tsr_number value = tsr_number_times(alpha, sum_at(args, i, j));
             if (tsr_finish_adds(args)) value = tsr_number_plus(value, tsr_number_times(beta, c0_at(args, i, j)));
-            const double both[2] = {value.re, value.im};
+            const double both[2] = {tsr_one_nan_f64(value.re), tsr_one_nan_f64(value.im)};
             for (int p = 0; p < parts; p++) {
                 tsr_element_store(part, row, parts * j + p, both[p]);
                 if (args->overflows) *args->overflows += fabs(both[p]) >= from && fabs(both[p]) <= DBL_MAX;

@@ -180,6 +180,7 @@ static void finish_chunk(const tsr_finish_args *args, const char *accumulated, c
         loops[args->c0.element.dtype][args->c0.element.swapped][TSR_F64](c0, add, n);
         for (int64_t j = 0; j < n; j++) values[j] += args->beta * add[j];
     }
+    for (int64_t j = 0; j < n; j++) values[j] = tsr_one_nan_f64(values[j]);
     const tsr_dtype type = args->out.element.dtype;
     if (args->overflows && tsr_dtype_overflow(type) <= DBL_MAX) *args->overflows += count_overflows(values, type, n);
     loop_for((tsr_element){TSR_F64, false}, type)(values, out, n);

@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "kernels/base/element.h"
+#include "kernels/base/one_nan.h"
 #include "kernels/device/cuda_compat.h"
 
 namespace {
@@ -69,22 +70,25 @@ TSR_HOST_DEVICE static inline double load_double(tsr_element element, const void
     }
 }
 
-/* An element of the output: how a value is rounded to it, and whether that made it infinite. */
+/* An element of the output: how a value is rounded to it, every NaN to the same one, and whether that made it infinite.
+ */
 template <typename O> struct rounded;
 template <> struct rounded<double> {
-    __device__ static inline double from(double value) { return value; }
+    __device__ static inline double from(double value) { return tsr_one_nan(value); }
     __device__ static inline bool infinite(double) { return false; } /* nothing becomes so */
 };
 template <> struct rounded<float> {
-    __device__ static inline float from(double value) { return (float)value; }
+    __device__ static inline float from(double value) { return tsr_one_nan((float)value); }
     __device__ static inline bool infinite(float value) { return fabsf(value) == INFINITY; }
 };
 template <> struct rounded<uint16_t> { /* half */
-    __device__ static inline uint16_t from(double value) { return tsr_half_encode(value); }
+    __device__ static inline uint16_t from(double value) { return tsr_half_encode(tsr_one_nan(value)); }
     __device__ static inline bool infinite(uint16_t value) { return (value & 0x7fffu) == 0x7c00u; }
 };
 template <> struct rounded<bf16> {
-    __device__ static inline bf16 from(double value) { return bf16(value); }
+    __device__ static inline bf16 from(double value) {
+        return value == value ? bf16(value) : bf16(tsr_one_nan((float)value));
+    }
     __device__ static inline bool infinite(bf16 value) { return (value.bits & 0x7fffu) == 0x7f80u; }
 };
 

@@ -3,7 +3,7 @@
  * device and a GPU. */
 #include <math.h>
 
-#include "kernels/base/half.h"
+#include "kernels/base/element.h"
 #include "kernels/pack/pack.h"
 #include "tests/kernels/device/device_under_test.h"
 
@@ -222,6 +222,49 @@ static void check_finishes(const device_under_test *under) {
         check_finish(under, type, out, (tsr_element){TSR_F64, true}, -0.7, 0, true);
         check_finish(under, type, out, (tsr_element){TSR_F32, false}, 1, 0, false); /* c0 is NULL */
         check_finish(under, type, out, (tsr_element){TSR_F32, false}, 1e300, 0, false);
+    }
+}
+
+/* One of what each device makes: NaN of any sign and payload as it was, of infinities, and of 0 times one. */
+static void check_one_nan(const device_under_test *under, tsr_dtype type, tsr_dtype out_type) {
+    enum { COUNT = 6 };
+    const uint64_t wide[COUNT] = {0x7ff8000000000000, 0xfff8000000000000, 0xfff0000000000001,
+                                  0x7fffffffffffffff, 0x7ff0000000000000, 0xfff0000000000000};
+    const uint32_t narrow[COUNT] = {0x7fc00000, 0xffc00000, 0xff800001, 0x7fffffff, 0x7f800000, 0xff800000};
+    const float c0[COUNT] = {1, 1, 1, 1, -INFINITY, INFINITY};
+    const int parts = tsr_dtype_parts(out_type);
+    const tsr_dtype part = tsr_dtype_part(out_type);
+    const size_t width = tsr_dtype_bytes(part);
+    const void *from = type == TSR_F64 ? (const void *)wide : narrow;
+    void *sum = test_upload(under, from, COUNT * tsr_dtype_bytes(type)), *added = test_upload(under, c0, sizeof c0);
+    unsigned char out[2 * COUNT * sizeof(double)] = {0}, one[sizeof(double)];
+    tsr_element_store(part, one, 0, (double)NAN);
+    for (int way = 0; way < 3; way++) { /* alpha of 0 and of 1 beside C0, and a complex one */
+        void *device_out = test_upload(under, out, sizeof out);
+        tsr_finish_args args = {.accumulated = {sum, {type, false}, 1, COUNT, COUNT},
+                                .alpha = way == 0 ? 0 : 1,
+                                .alpha_imag = way == 2 ? 2 : 0,
+                                .beta = way == 1 ? 1 : 0,
+                                .c0 = {added, {TSR_F32, false}, 1, COUNT, COUNT},
+                                .out = {device_out, {out_type, false}, 1, COUNT, COUNT}};
+        CHECK_OK(tsr_pack_find(under->ops->kind)->finish(under->device, under->stream, &args));
+        test_download(under, out, device_out, sizeof out);
+        for (int i = 0; i < COUNT * parts; i += way == 0 ? parts : 1) {
+            const bool infinite = way == 2 && i / parts >= 4, real = way == 1 && i % parts == 1;
+            if (!infinite && !real)
+                CHECK(memcmp(out + (size_t)i * width, one, width) == 0, "%s to %s, way %d: part %d is another NaN",
+                      tsr_dtype_name(type), tsr_dtype_name(out_type), way, i);
+        }
+    }
+    under->ops->release(under->device, sum);
+    under->ops->release(under->device, added);
+}
+
+static void check_nans(const device_under_test *under) {
+    const tsr_dtype outs[] = {TSR_F16, TSR_BF16, TSR_F32, TSR_F64, TSR_C64, TSR_C128};
+    for (size_t out = 0; out < sizeof outs / sizeof *outs; out++) {
+        check_one_nan(under, TSR_F32, outs[out]);
+        check_one_nan(under, TSR_F64, outs[out]);
     }
 }
 
@@ -498,6 +541,7 @@ int main(void) {
     device_under_test under = test_open();
     check_packs(&under);
     check_finishes(&under);
+    check_nans(&under);
     check_overflows(&under);
     check_finish_in_place(&under);
     check_adds(&under);
