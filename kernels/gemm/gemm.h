@@ -204,8 +204,9 @@ const char *tsr_gemm_explain(const tsr_gemm_kernel *kernel, int64_t batch, int64
 const char *tsr_gemm_explain_choice(const char *name, const tsr_device_facts *facts, const tsr_gemm_request *request,
                                     const tsr_gemm_kernel *kernel, char *text);
 /* kernel_choice.c: makes *own of `kernel`, whose elements of C depend on their row of A, their column of B and C alone,
- * however a caller cuts C, and k at multiples of TSR_GEMM_RANGE. k alone chooses substitutes; there are no fallbacks,
- * and batches are launches each. TSR_ERR_USAGE names the kernels of this device, input and type that can. */
+ * however a caller cuts C, and k at multiples of TSR_GEMM_RANGE. k alone chooses substitutes. Its fallback is the last
+ * one that it had, and makes single elements. Batches are launches each. TSR_ERR_USAGE names the kernels of this
+ * device, input and type that can. */
 tsr_status tsr_gemm_reproducible(const tsr_gemm_kernel *kernel, tsr_gemm_kernel *own);
 /* launch.c: checks args against the contract (ld, strides, NULLs, multiple) and launches the kernel that serves the
  * shape; every caller uses it. */

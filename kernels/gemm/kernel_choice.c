@@ -134,10 +134,11 @@ tsr_status tsr_gemm_choose(const char *name, const tsr_device_facts *facts, cons
 
 static tsr_gemm_substitute substitute_of(const tsr_gemm_kernel *kernel, int64_t m, int64_t n, int64_t k) {
     if (!kernel->substitute) return (tsr_gemm_substitute){.kernel = NULL};
-    return kernel->range > 0 ? kernel->substitute(MANY, MANY, k) : kernel->substitute(m, n, k);
+    return kernel->substitute(m, n, k);
 }
 
 const tsr_gemm_kernel *tsr_gemm_serving(const tsr_gemm_kernel *kernel, int64_t m, int64_t n, int64_t k) {
+    if (kernel->range > 0) m = n = MANY;
     const tsr_gemm_kernel *other = substitute_of(kernel, m, n, k).kernel;
     return other ? tsr_gemm_serving(other, m, n, k) : kernel;
 }
@@ -162,6 +163,7 @@ const char *tsr_gemm_explain(const tsr_gemm_kernel *kernel, int64_t batch, int64
         snprintf(text + used, TSR_GEMM_TEXT - used, " -> %s (a batch, m*n*k <= %d^3)", batched->name, BATCHED_EDGE);
     if (batched) return text;
     tsr_gemm_substitute next;
+    if (kernel->range > 0) m = n = MANY;
     while ((next = substitute_of(kernel, m, n, k)).kernel && used < TSR_GEMM_TEXT) {
         used += (size_t)snprintf(text + used, TSR_GEMM_TEXT - used, " -> %s (%s)", next.kernel->name, next.why);
         kernel = next.kernel;
@@ -219,7 +221,8 @@ tsr_status tsr_gemm_reproducible(const tsr_gemm_kernel *kernel, tsr_gemm_kernel 
     *own = *kernel;
     own->launch = kernel->launch_reproducible;
     own->range = TSR_GEMM_RANGE;
-    own->fallback = own->batched = NULL;
+    own->batched = NULL;
+    while (own->fallback && own->fallback->fallback) own->fallback = own->fallback->fallback;
     own->predicated = false;
     return TSR_OK;
 }

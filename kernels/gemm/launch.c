@@ -48,16 +48,18 @@ static void *moved(const void *x, int64_t products, int64_t stride, tsr_dtype ty
     return x ? (char *)x + (size_t)(products * stride) * tsr_dtype_bytes(type) : NULL;
 }
 
+typedef tsr_status launch_function(tsr_device *device, tsr_stream *stream, const tsr_gemm_args *args);
+
 /* One launch each. */
-static tsr_status launch_each(const tsr_gemm_kernel *serving, tsr_device *device, tsr_stream *stream,
-                              const tsr_gemm_args *args) {
+static tsr_status launch_each(const tsr_gemm_kernel *serving, launch_function *launch, tsr_device *device,
+                              tsr_stream *stream, const tsr_gemm_args *args) {
     for (int64_t i = 0; i < args->batch; i++) {
         tsr_gemm_args one = *args;
         one.batch = 1;
         one.a = moved(args->a, i, args->stride_a, serving->input);
         one.b = moved(args->b, i, args->stride_b, serving->input);
         one.c = moved(args->c, i, args->stride_c, serving->type);
-        TSR_TRY(serving->launch(device, stream, &one));
+        TSR_TRY(launch(device, stream, &one));
     }
     return TSR_OK;
 }
@@ -113,9 +115,10 @@ tsr_status tsr_gemm_launch(const tsr_gemm_kernel *kernel, tsr_device *device, ts
     if (args->predicate && !serving->predicated)
         return tsr_fail(TSR_ERR_UNSUPPORTED, "kernel '%s' obeys no predicate: use one that does", serving->name);
     if (m == 0 || n == 0) return TSR_OK;
-    if (args->batch < 2) return serving->launch(device, stream, args);
+    launch_function *const launch = kernel->range > 0 ? serving->launch_reproducible : serving->launch;
+    if (args->batch < 2) return launch(device, stream, args);
     const tsr_gemm_kernel *batched = tsr_gemm_serving_batch(kernel, args->batch, m, n, k);
-    return batched ? batched->launch(device, stream, args) : launch_each(serving, device, stream, args);
+    return batched ? batched->launch(device, stream, args) : launch_each(serving, launch, device, stream, args);
 }
 
 /* Operands counted once, as for a library whose tiles are its own affair. */

@@ -56,8 +56,8 @@ struct Work {
 struct Factors {
     float first, second;
 };
-__device__ __forceinline__ Factors factors_of(unsigned largest) {
-    const int down = -shift_of(largest);
+template <bool LINES> __device__ __forceinline__ Factors factors_of(unsigned largest) {
+    const int down = -shift_of(LINES ? largest & ~LEFT_OUT : largest);
     return {power(down >> 1), power(down - (down >> 1))};
 }
 __device__ __forceinline__ float unscaled(float x, Factors row, Factors col) {
@@ -65,10 +65,11 @@ __device__ __forceinline__ float unscaled(float x, Factors row, Factors col) {
 }
 
 /* COUNT sums of a thread, from (row, col) of C on: 4 are two rows, 8 apart, × two columns; the next stand 8 columns
- * further. All loads go before the first store. WHOLE: all of them lie in C, which 8-byte accesses reach. */
-template <bool WHOLE, int COUNT>
+ * further. All loads go before the first store. WHOLE: all of them lie in C, which 8-byte accesses reach.
+ * LINES: some may be left out, of rows where left_rows is not 0. */
+template <bool LINES, bool WHOLE, int COUNT>
 __device__ __forceinline__ void store_some(const Work &w, const float *sum, int64_t row, int64_t col,
-                                           const Factors (&own)[2]) {
+                                           const Factors (&own)[2], const unsigned (&left_rows)[2]) {
     unsigned largest[COUNT / 2];
     float before[COUNT];
 #pragma unroll
@@ -93,33 +94,36 @@ __device__ __forceinline__ void store_some(const Work &w, const float *sum, int6
     for (int i = 0; i < COUNT; i += 2) {
         const int64_t at_row = row + i / 2 % 2 * 8, at_col = col + i / 4 * 8;
         float *to = w.c + at_row * w.ldc + at_col;
-        const float x = before[i] + unscaled(sum[i], own[i / 2 % 2], factors_of(largest[i / 4 * 2]));
-        const float y = before[i + 1] + unscaled(sum[i + 1], own[i / 2 % 2], factors_of(largest[i / 4 * 2 + 1]));
-        if (WHOLE) {
+        const unsigned *of = largest + i / 4 * 2;
+        const float x = before[i] + unscaled(sum[i], own[i / 2 % 2], factors_of<LINES>(of[0]));
+        const float y = before[i + 1] + unscaled(sum[i + 1], own[i / 2 % 2], factors_of<LINES>(of[1]));
+        if (WHOLE && !LINES) {
             *reinterpret_cast<float2 *>(to) = make_float2(x, y);
         } else {
-            if (at_row < w.m && at_col < w.n) to[0] = x;
-            if (at_row < w.m && at_col + 1 < w.n) to[1] = y;
+            const bool row_left = LINES && left_rows[i / 2 % 2];
+            if (at_row < w.m && at_col < w.n && !(row_left || (LINES && of[0] & LEFT_OUT))) to[0] = x;
+            if (at_row < w.m && at_col + 1 < w.n && !(row_left || (LINES && of[1] & LEFT_OUT))) to[1] = y;
         }
     }
 }
 
 /* COUNT of the 96 sums a thread holds (see wgmma_m64n192k16), from `from` on, to the tile's place in C. */
-template <int COUNT>
+template <bool LINES, int COUNT>
 __device__ __forceinline__ void store(const Work &w, int tile_row, int tile_col, const float (&sum)[COUNT], int from) {
     constexpr int SOME = COUNT < 32 ? COUNT : 32;
     const int thread = (int)threadIdx.x;
     const int64_t row = (int64_t)tile_row * M + thread / 32 * 16 + thread % 32 / 4,
                   col = (int64_t)tile_col * N + from * 2 + thread % 4 * 2;
-    const Factors own[2] = {factors_of(w.largest_a[at_most(row, w.m - 1)]),
-                            factors_of(w.largest_a[at_most(row + 8, w.m - 1)])};
+    const unsigned of[2] = {w.largest_a[at_most(row, w.m - 1)], w.largest_a[at_most(row + 8, w.m - 1)]};
+    const Factors own[2] = {factors_of<LINES>(of[0]), factors_of<LINES>(of[1])};
+    const unsigned left[2] = {of[0] & LEFT_OUT, of[1] & LEFT_OUT};
     if (w.wide && (int64_t)(tile_row + 1) * M <= w.m && (int64_t)(tile_col + 1) * N <= w.n) {
 #pragma unroll
-        for (int i = 0; i < COUNT; i += SOME) store_some<true, SOME>(w, sum + i, row, col + i * 2, own);
+        for (int i = 0; i < COUNT; i += SOME) store_some<LINES, true, SOME>(w, sum + i, row, col + i * 2, own, left);
     } else {
 #pragma unroll
         for (int i = 0; i < COUNT; i += SOME)
-            if (col + i * 2 < w.n) store_some<false, SOME>(w, sum + i, row, col + i * 2, own);
+            if (col + i * 2 < w.n) store_some<LINES, false, SOME>(w, sum + i, row, col + i * 2, own, left);
     }
 }
 
@@ -157,7 +161,8 @@ __device__ __forceinline__ void add_panel(float (&sum)[96], const Pipe &pipe, ui
     for (int i = 0; i < 96; i++) sum[i] += part[i];
 }
 
-struct Split3 : hopper::Persistent<hopper::Parts<float, M, N, K, MULTIPLIERS, 1>> {
+/* LINES: what cannot be held are lines, and not the product. */
+template <bool LINES> struct Split3 : hopper::Persistent<hopper::Parts<float, M, N, K, MULTIPLIERS, 1>> {
     typedef ::Work Work;
     typedef ::Pipe Pipe;
     typedef float Sums[COUNT];
@@ -167,7 +172,7 @@ struct Split3 : hopper::Persistent<hopper::Parts<float, M, N, K, MULTIPLIERS, 1>
     static constexpr hopper::Cut CUT = {
         .unit = 4, .handing = 4, .gathering = 4, .parts = 132, .full = hopper::FULL_DEVICE}; /* in panels */
     static constexpr bool WGMMA_ADDS = false;
-    static __device__ __forceinline__ unsigned left_out(const Work &w) { return *w.unfit; }
+    static __device__ __forceinline__ unsigned left_out(const Work &w) { return LINES ? 0 : *w.unfit; }
 
     /* asks for every part of every panel */
     static __device__ __forceinline__ void bring(const Work &w, const Pipe &pipe, Pipe::State &at,
@@ -215,7 +220,7 @@ struct Split3 : hopper::Persistent<hopper::Parts<float, M, N, K, MULTIPLIERS, 1>
     template <int COUNT>
     static __device__ __forceinline__ void put(const Work &w, int tile, int group, int, const float (&sum)[COUNT]) {
         const hopper::TilePlace place = w.place_of(tile);
-        store(w, place.row, place.col, sum, group * VALUES);
+        store<LINES>(w, place.row, place.col, sum, group * VALUES);
     }
 };
 
@@ -228,6 +233,12 @@ struct Places {
     size_t counts, a, b;
     size_t partial, end;
 };
+/* Where sums are reproducible `simt` makes so many rows at least for lines that are left out. */
+constexpr int64_t STRIP = M;
+int64_t strip_ld(int64_t n) { return tsr_round_up(n, 32); }
+size_t strip_bytes(int64_t rows, int64_t n, int64_t k) {
+    return (size_t)(rows * strip_ld(n)) * sizeof(float) + tsr_gemm_simt_f32.workspace_bytes(rows, n, k);
+}
 Places places_of(int64_t m, int64_t n, int64_t k) {
     const int64_t tiles_m = tsr_ceil_div(m, M);
     const int64_t tiles_n = tsr_ceil_div(n, N);
@@ -237,9 +248,10 @@ Places places_of(int64_t m, int64_t n, int64_t k) {
     p.a = p.counts + (size_t)tsr_round_up(3 * (m + n) * (int64_t)sizeof(unsigned), 1024);
     p.b = p.a + (size_t)(tiles_m * panels) * 2 * A_PART;
     p.partial = p.b + (size_t)(tiles_n * panels) * 2 * B_PART;
-    p.end = p.partial + hopper::parts_bytes_of<Split3>(m, n, k);
+    p.end = p.partial + hopper::parts_bytes_of<Split3<false>>(m, n, k);
     /* which may take the place of it all */
     p.end = (size_t)tsr_max(p.end, p.a + tsr_gemm_simt_f32.workspace_bytes(m, n, k));
+    p.end = (size_t)tsr_max(p.end, p.a + strip_bytes(tsr_min(m, STRIP), n, k));
     return p;
 }
 
@@ -247,34 +259,86 @@ size_t workspace_bytes(int64_t m, int64_t n, int64_t k) {
     return k < SHORTEST ? tsr_gemm_simt_f32.workspace_bytes(m, n, k) : places_of(m, n, k).end;
 }
 
+/* A product's operands on the stream, packed and judged. */
+struct Operands {
+    Places at;
+    unsigned char *base;
+    Verdict *verdict;
+    Lines a, b;
+};
+tsr_status pack_operands(tsr_stream *stream, const tsr_gemm_args *args, bool lines_alone, bool passed, Operands *o) {
+    const int64_t m = args->m, n = args->n;
+    o->at = places_of(m, n, args->k);
+    o->base = (unsigned char *)args->workspace;
+    o->verdict = (Verdict *)o->base;
+    unsigned *counts = (unsigned *)(o->base + o->at.counts);
+    o->a = {counts, counts + m, counts + 2 * m, m};
+    o->b = {counts + 3 * m, counts + 3 * m + n, counts + 3 * m + 2 * n, n};
+    TSR_TRY(TSR_CUDA(cudaMemsetAsync(o->base, 0, o->at.a, tsr_cuda_stream(stream))));
+    TSR_TRY(prepare(stream, args, o->a, o->b, o->base + o->at.a, o->base + o->at.b));
+    return judge_operands(stream, args, o->a, o->b, lines_alone, passed, o->verdict);
+}
+
+template <bool LINES>
+tsr_status multiply_operands(tsr_stream *stream, const tsr_gemm_args *args, hopper::Cut cut, const Operands &o) {
+    Work w;
+    w.a = o.base + o.at.a;
+    w.b = o.base + o.at.b;
+    w.unfit = &o.verdict->unfit;
+    w.largest_a = o.a.largest;
+    w.largest_b = o.b.largest;
+    hopper::take_product(&w, args, M, N);
+    w.wide = (uintptr_t)args->c % 8 == 0 && args->ldc % 2 == 0;
+    TSR_TRY(hopper::plan_tiles(cut, &w, tsr_ceil_div(args->k, K)));
+    return hopper::launch<Split3<LINES>>(stream, &w, o.base + o.at.partial);
+}
+
 tsr_status launch(tsr_device *device, tsr_stream *stream, const tsr_gemm_args *args) {
+    const bool by_exact =
+        args->fallback_workspace && tsr_gemm_serving(&FALLBACK, args->m, args->n, args->k) == &FALLBACK;
+    Operands o;
+    TSR_TRY(pack_operands(stream, args, false, !by_exact, &o));
+    TSR_TRY(multiply_operands<false>(stream, args, Split3<false>::CUT, o));
+    tsr_gemm_args instead = *args;
+    instead.workspace = by_exact ? args->fallback_workspace : o.base + o.at.a;
+    instead.predicate = &o.verdict->unfit;
+    return tsr_gemm_launch(by_exact ? &FALLBACK : &tsr_gemm_simt_f32, device, stream, &instead);
+}
+
+/* Elements of C whose row or column is left out, by `simt`, strip by strip, in the place of the packed operands. */
+tsr_status make_left_out(tsr_device *device, tsr_stream *stream, const tsr_gemm_args *args, const Operands &o) {
     const int64_t m = args->m;
     const int64_t n = args->n;
     const int64_t k = args->k;
-    const Places p = places_of(m, n, k);
-    unsigned char *base = (unsigned char *)args->workspace;
-    Verdict *verdict = (Verdict *)base;
-    unsigned *counts = (unsigned *)(base + p.counts);
-    const Lines a = {counts, counts + m, counts + 2 * m, m},
-                b = {counts + 3 * m, counts + 3 * m + n, counts + 3 * m + 2 * n, n};
-    TSR_TRY(TSR_CUDA(cudaMemsetAsync(base, 0, p.a, tsr_cuda_stream(stream))));
-    const bool by_exact = args->fallback_workspace && tsr_gemm_serving(&FALLBACK, m, n, k) == &FALLBACK;
-    TSR_TRY(prepare(stream, args, a, b, base + p.a, base + p.b, !by_exact, verdict));
+    const int64_t ld = strip_ld(n);
+    const size_t room = o.at.end - o.at.a;
+    int64_t most = m;
+    while (strip_bytes(most, n, k) > room) most = tsr_round_up(tsr_ceil_div(most, 2), STRIP);
+    for (int64_t row = 0; row < m; row += most) {
+        const int64_t rows = tsr_min(most, m - row);
+        float *made = (float *)(o.base + o.at.a), *c = (float *)args->c + row * args->ldc;
+        tsr_gemm_args strip = *args;
+        strip.m = rows;
+        strip.a = (const float *)args->a + row * args->lda;
+        strip.c = made;
+        strip.ldc = ld;
+        strip.accumulate = false;
+        strip.workspace = made + rows * ld;
+        strip.predicate = &o.verdict->unfit;
+        TSR_TRY(tsr_gemm_simt_f32.launch_reproducible(device, stream, &strip));
+        const unsigned blocks = (unsigned)tsr_min(rows * tsr_ceil_div(n, 256), 1024);
+        TSR_TRY(TSR_LAUNCH(take_left_out, blocks, 256, 0, stream, c, args->ldc, (const float *)made, ld,
+                           (const unsigned *)o.a.largest + row, (const unsigned *)o.b.largest, rows, n,
+                           args->accumulate, &o.verdict->unfit));
+    }
+    return TSR_OK;
+}
 
-    Work w;
-    w.a = base + p.a;
-    w.b = base + p.b;
-    w.unfit = &verdict->unfit;
-    w.largest_a = a.largest;
-    w.largest_b = b.largest;
-    hopper::take_product(&w, args, M, N);
-    w.wide = (uintptr_t)args->c % 8 == 0 && args->ldc % 2 == 0;
-    TSR_TRY(hopper::plan_tiles(Split3::CUT, &w, tsr_ceil_div(k, K)));
-    TSR_TRY(hopper::launch<Split3>(stream, &w, base + p.partial));
-    tsr_gemm_args instead = *args;
-    instead.workspace = by_exact ? args->fallback_workspace : base + p.a;
-    instead.predicate = &verdict->unfit;
-    return tsr_gemm_launch(by_exact ? &FALLBACK : &tsr_gemm_simt_f32, device, stream, &instead);
+tsr_status launch_reproducible(tsr_device *device, tsr_stream *stream, const tsr_gemm_args *args) {
+    Operands o;
+    TSR_TRY(pack_operands(stream, args, true, true, &o));
+    TSR_TRY(multiply_operands<true>(stream, args, hopper::whole(Split3<true>::CUT), o));
+    return make_left_out(device, stream, args, o);
 }
 
 /* `simt` is quicker at 1024³ by 4 % on an H200, no longer at 1536³. 160 is from times at 256 × 256 × 100000, which
@@ -301,5 +365,6 @@ const tsr_gemm_kernel tsr_gemm_split3_f32 =
                     .fallback_for = "elements that it cannot hold",
                     .batched = &tsr_gemm_batched_f32,
                     .workspace_bytes = workspace_bytes,
-                    .shape = hopper::shape<Split3>,
-                    .launch = launch});
+                    .shape = hopper::shape<Split3<false>>,
+                    .launch = launch,
+                    .launch_reproducible = launch_reproducible});

@@ -87,6 +87,11 @@ TSR_SPLIT3 bool unfit(int64_t k, int64_t weak, int64_t soft) { return weak > 0 &
  * lines of zeros alone do no harm. */
 TSR_SPLIT3 bool few(int64_t k, int64_t soft) { return k - soft < MEETING; }
 
+/* The same of one line by itself: two lines of which neither is unfit, nor few, are neither together. Both sides of
+ * these inequalities are half of what they are above, doubled. */
+TSR_SPLIT3 bool line_unfit(int64_t k, int64_t weak, int64_t soft) { return weak > 0 && 8 * weak > k - 2 * soft; }
+TSR_SPLIT3 bool line_few(int64_t k, int64_t soft) { return k - 2 * soft < MEETING; }
+
 } // namespace split3
 
 #endif

@@ -17,10 +17,12 @@ constexpr int N = 192;
 constexpr int K = 64;
 constexpr int LINES = 64; /* rows of A or columns of B a packing block takes */
 constexpr int PACKED = 4; /* panels it takes of them */
+/* Where sums are reproducible: of lines that the split does not hold. */
+constexpr unsigned LEFT_OUT = 1u << 31;
 
 /* A line is a row of A or a column of B. What is known of each. */
 struct Lines {
-    unsigned *largest; /* bits of the largest magnitude */
+    unsigned *largest; /* bits of the largest magnitude, and LEFT_OUT */
     unsigned *weak;    /* elements too small for 22 bits */
     unsigned *firm;    /* elements that count as large in `judge` */
     int64_t count;
@@ -152,6 +154,7 @@ struct Verdict {
     unsigned weak[2]; /* most of any line of A, of B */
     unsigned soft[2]; /* most elements that are not firm, of any line that is not all zeros */
     unsigned done;    /* blocks */
+    unsigned left[2]; /* lines of A, of B that are left out */
 };
 
 __device__ __forceinline__ void worst_of(const Lines &lines, int64_t i, unsigned k, unsigned *weak, unsigned *soft,
@@ -193,6 +196,59 @@ __global__ void __launch_bounds__(256)
     if (passed) fallbacks->passed += (uint64_t)(a.count * b.count * k);
 }
 
+/* Whether a line is left out, which is marked then; few: because too few elements may meet. */
+__device__ __forceinline__ bool leave_out(const Lines &lines, int64_t i, int64_t k, bool *few) {
+    const unsigned largest = i < lines.count ? lines.largest[i] : 0;
+    if (largest == 0) return false;
+    const int64_t soft = k - lines.firm[i];
+    *few = !refuses(largest) && line_few(k, soft);
+    if (!refuses(largest) && !*few && !line_unfit(k, lines.weak[i], soft)) return false;
+    lines.largest[i] = largest | LEFT_OUT;
+    return true;
+}
+
+/* Where sums are reproducible: each line is judged by itself, and `unfit` says that one is left out. */
+__global__ void __launch_bounds__(256)
+    judge_lines(Verdict *verdict, tsr_gemm_fallbacks *fallbacks, Lines a, Lines b, int64_t k) {
+    __shared__ unsigned left[3]; /* of A, of B; because few may meet */
+    if (threadIdx.x < 3) left[threadIdx.x] = 0;
+    __syncthreads();
+    const int64_t i = (int64_t)blockIdx.x * 256 + threadIdx.x;
+    bool few[2] = {false, false};
+    if (leave_out(a, i, k, few)) atomicAdd(left, 1u);
+    if (leave_out(b, i, k, few + 1)) atomicAdd(left + 1, 1u);
+    if (few[0] || few[1]) atomicOr(left + 2, 1u);
+    __syncthreads();
+    if (threadIdx.x != 0) return;
+    atomicAdd(verdict->left, left[0]);
+    atomicAdd(verdict->left + 1, left[1]);
+    atomicOr(verdict->soft, left[2]);
+    __threadfence();
+    if (atomicAdd(&verdict->done, 1u) + 1 < gridDim.x) return;
+    __threadfence(); /* the last block: all others have added theirs */
+    const volatile Verdict *v = verdict;
+    const int64_t held = (a.count - v->left[0]) * (b.count - v->left[1]);
+    verdict->unfit = v->left[0] > 0 || v->left[1] > 0;
+    if (!verdict->unfit || !fallbacks) return;
+    fallbacks->products += 1; /* products follow each other on one stream */
+    fallbacks->few += v->soft[0];
+    fallbacks->multiply_adds += (uint64_t)((a.count * b.count - held) * k);
+}
+
+/* c (rows × cols) = or += made, where a line is left out. largest_a: of these rows. A block takes 256 elements of a
+ * row at a time. */
+__global__ void __launch_bounds__(256)
+    take_left_out(float *c, int64_t ldc, const float *made, int64_t ld, const unsigned *largest_a,
+                  const unsigned *largest_b, int64_t rows, int64_t cols, bool accumulate, const unsigned *predicate) {
+    if (*predicate == 0) return;
+    const int64_t across = (cols + 255) / 256;
+    for (int64_t at = blockIdx.x; at < rows * across; at += gridDim.x) {
+        const int64_t i = at / across, j = at % across * 256 + threadIdx.x;
+        if (j < cols && (largest_a[i] | largest_b[j]) & LEFT_OUT)
+            c[i * ldc + j] = made[i * ld + j] + (accumulate ? c[i * ldc + j] : 0.0f);
+    }
+}
+
 /* ---- launches -------------------------------------------------------------------------------- */
 
 tsr_status measure_a(tsr_stream *stream, const Lines &lines, const float *a, int64_t lda, int64_t k) {
@@ -215,16 +271,21 @@ tsr_status pack_lines(tsr_stream *stream, unsigned char *to, const float *x, int
     return TSR_LAUNCH(pack<COLUMNS>, blocks, 256, 0, stream, to, x, ld, lines, k, panels);
 }
 
-/* Measures, packs and judges; all the multiplication needs of A and B. Verdict and counts are zeros. `passed`: see
- * judge. */
+/* Measures and packs; all the multiplication needs of A and B but for a verdict. Counts are zeros. */
 tsr_status prepare(tsr_stream *stream, const tsr_gemm_args *args, const Lines &a, const Lines &b,
-                   unsigned char *packed_a, unsigned char *packed_b, bool passed, Verdict *verdict) {
+                   unsigned char *packed_a, unsigned char *packed_b) {
     TSR_TRY(measure_a(stream, a, (const float *)args->a, args->lda, args->k));
     TSR_TRY(measure_b(stream, b, (const float *)args->b, args->ldb, args->k));
     TSR_TRY(pack_lines<false>(stream, packed_a, (const float *)args->a, args->lda, a, args->k));
-    TSR_TRY(pack_lines<true>(stream, packed_b, (const float *)args->b, args->ldb, b, args->k));
-    return TSR_LAUNCH(judge, (unsigned)tsr_ceil_div(tsr_max(args->m, args->n), 256), 256, 0, stream, verdict,
-                      args->fallbacks, passed, a, b, args->k);
+    return pack_lines<true>(stream, packed_b, (const float *)args->b, args->ldb, b, args->k);
+}
+
+/* lines_alone: by judge_lines; passed: see judge */
+tsr_status judge_operands(tsr_stream *stream, const tsr_gemm_args *args, const Lines &a, const Lines &b,
+                          bool lines_alone, bool passed, Verdict *verdict) {
+    const unsigned blocks = (unsigned)tsr_ceil_div(tsr_max(args->m, args->n), 256);
+    if (lines_alone) return TSR_LAUNCH(judge_lines, blocks, 256, 0, stream, verdict, args->fallbacks, a, b, args->k);
+    return TSR_LAUNCH(judge, blocks, 256, 0, stream, verdict, args->fallbacks, passed, a, b, args->k);
 }
 
 } // namespace

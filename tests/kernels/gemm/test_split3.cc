@@ -164,7 +164,29 @@ static void check_verdict(void) {
     CHECK(!unfit(64, 0, 128) && unfit(64, 1, 61) && !unfit(64, 1, 60), "the bound itself");
 }
 
+/* Two lines that are fit by themselves are fit together; and what a line alone is told to be is not always so. */
+static void check_lines(void) {
+    int fit = 0;
+    int stricter = 0;
+    for (int i = 0; i < 200000; i++) {
+        const int64_t k = 64 + (int64_t)(uniform() * (i % 2 ? 300 : 16384));
+        const int64_t soft[2] = {(int64_t)(uniform() * (double)k * 0.6), (int64_t)(uniform() * (double)k * 0.6)};
+        const int64_t weak[2] = {(int64_t)(uniform() * (double)soft[0] * 0.3),
+                                 i % 3 ? 0 : (int64_t)(uniform() * (double)soft[1] * 0.3)};
+        const bool together = !unfit(k, weak[0] + weak[1], soft[0] + soft[1]) && !few(k, soft[0] + soft[1]);
+        bool each = true;
+        for (int side = 0; side < 2; side++)
+            each = each && !line_unfit(k, weak[side], soft[side]) && !line_few(k, soft[side]);
+        CHECK(together || !each, "k %ld, weak %ld %ld, soft %ld %ld: not fit together", (long)k, (long)weak[0],
+              (long)weak[1], (long)soft[0], (long)soft[1]);
+        fit += each;
+        stricter += together && !each;
+    }
+    CHECK(fit > 10000 && stricter > 100, "%d pairs are fit, %d more are together", fit, stricter);
+}
+
 int main(void) {
+    check_lines();
     check_split();
     check_scales();
     check_verdict();
