@@ -70,8 +70,7 @@ TSR_HOST_DEVICE static inline double load_double(tsr_element element, const void
     }
 }
 
-/* An element of the output: how a value is rounded to it, every NaN to the same one, and whether that made it infinite.
- */
+/* An element of the output: how a value is rounded to it, any NaN to the same one, and whether it became infinite. */
 template <typename O> struct rounded;
 template <> struct rounded<double> {
     __device__ static inline double from(double value) { return tsr_one_nan(value); }

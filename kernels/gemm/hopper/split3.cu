@@ -6,8 +6,9 @@
  * rounded to nearest.
  * What the split cannot hold, and where it would be less exact than plain fp32 because few elements meet (sparse,
  * banded), is found while packing (see `judge`) and the product is then made by `simt` instead, or by `exact` where
- * earlier ones of the run were, all on the device. `simt` also makes products of few rows or few columns, whose packing
- * would take longer than what it saves.
+ * earlier ones of the run were, all on the device. Where sums are reproducible each line is judged by itself, and
+ * `simt` makes the elements of C whose line is not held. `simt` also makes products of few rows or few columns, whose
+ * packing would take longer than what it saves.
  * Mapping: packing writes tiles that are the image shared memory wants, k-major, swizzled, zero-padded. Blocks stay
  * on their multiprocessor and walk tiles of 128 × 192 of C; one warp asks for panels by bulk copies, two groups of 4
  * warps multiply 64 × 192 each.
@@ -56,8 +57,8 @@ struct Work {
 struct Factors {
     float first, second;
 };
-template <bool LINES> __device__ __forceinline__ Factors factors_of(unsigned largest) {
-    const int down = -shift_of(LINES ? largest & ~LEFT_OUT : largest);
+template <bool BY_LINE> __device__ __forceinline__ Factors factors_of(unsigned largest) {
+    const int down = -shift_of(BY_LINE ? largest & ~LEFT_OUT : largest);
     return {power(down >> 1), power(down - (down >> 1))};
 }
 __device__ __forceinline__ float unscaled(float x, Factors row, Factors col) {
@@ -66,8 +67,8 @@ __device__ __forceinline__ float unscaled(float x, Factors row, Factors col) {
 
 /* COUNT sums of a thread, from (row, col) of C on: 4 are two rows, 8 apart, × two columns; the next stand 8 columns
  * further. All loads go before the first store. WHOLE: all of them lie in C, which 8-byte accesses reach.
- * LINES: some may be left out, of rows where left_rows is not 0. */
-template <bool LINES, bool WHOLE, int COUNT>
+ * BY_LINE: some may be left out, of rows where left_rows is not 0. */
+template <bool BY_LINE, bool WHOLE, int COUNT>
 __device__ __forceinline__ void store_some(const Work &w, const float *sum, int64_t row, int64_t col,
                                            const Factors (&own)[2], const unsigned (&left_rows)[2]) {
     unsigned largest[COUNT / 2];
@@ -95,35 +96,35 @@ __device__ __forceinline__ void store_some(const Work &w, const float *sum, int6
         const int64_t at_row = row + i / 2 % 2 * 8, at_col = col + i / 4 * 8;
         float *to = w.c + at_row * w.ldc + at_col;
         const unsigned *of = largest + i / 4 * 2;
-        const float x = before[i] + unscaled(sum[i], own[i / 2 % 2], factors_of<LINES>(of[0]));
-        const float y = before[i + 1] + unscaled(sum[i + 1], own[i / 2 % 2], factors_of<LINES>(of[1]));
-        if (WHOLE && !LINES) {
+        const float x = before[i] + unscaled(sum[i], own[i / 2 % 2], factors_of<BY_LINE>(of[0]));
+        const float y = before[i + 1] + unscaled(sum[i + 1], own[i / 2 % 2], factors_of<BY_LINE>(of[1]));
+        if (WHOLE && !BY_LINE) {
             *reinterpret_cast<float2 *>(to) = make_float2(x, y);
         } else {
-            const bool row_left = LINES && left_rows[i / 2 % 2];
-            if (at_row < w.m && at_col < w.n && !(row_left || (LINES && of[0] & LEFT_OUT))) to[0] = x;
-            if (at_row < w.m && at_col + 1 < w.n && !(row_left || (LINES && of[1] & LEFT_OUT))) to[1] = y;
+            const bool row_left = BY_LINE && left_rows[i / 2 % 2];
+            if (at_row < w.m && at_col < w.n && !(row_left || (BY_LINE && of[0] & LEFT_OUT))) to[0] = x;
+            if (at_row < w.m && at_col + 1 < w.n && !(row_left || (BY_LINE && of[1] & LEFT_OUT))) to[1] = y;
         }
     }
 }
 
 /* COUNT of the 96 sums a thread holds (see wgmma_m64n192k16), from `from` on, to the tile's place in C. */
-template <bool LINES, int COUNT>
+template <bool BY_LINE, int COUNT>
 __device__ __forceinline__ void store(const Work &w, int tile_row, int tile_col, const float (&sum)[COUNT], int from) {
     constexpr int SOME = COUNT < 32 ? COUNT : 32;
     const int thread = (int)threadIdx.x;
     const int64_t row = (int64_t)tile_row * M + thread / 32 * 16 + thread % 32 / 4,
                   col = (int64_t)tile_col * N + from * 2 + thread % 4 * 2;
     const unsigned of[2] = {w.largest_a[at_most(row, w.m - 1)], w.largest_a[at_most(row + 8, w.m - 1)]};
-    const Factors own[2] = {factors_of<LINES>(of[0]), factors_of<LINES>(of[1])};
+    const Factors own[2] = {factors_of<BY_LINE>(of[0]), factors_of<BY_LINE>(of[1])};
     const unsigned left[2] = {of[0] & LEFT_OUT, of[1] & LEFT_OUT};
     if (w.wide && (int64_t)(tile_row + 1) * M <= w.m && (int64_t)(tile_col + 1) * N <= w.n) {
 #pragma unroll
-        for (int i = 0; i < COUNT; i += SOME) store_some<LINES, true, SOME>(w, sum + i, row, col + i * 2, own, left);
+        for (int i = 0; i < COUNT; i += SOME) store_some<BY_LINE, true, SOME>(w, sum + i, row, col + i * 2, own, left);
     } else {
 #pragma unroll
         for (int i = 0; i < COUNT; i += SOME)
-            if (col + i * 2 < w.n) store_some<LINES, false, SOME>(w, sum + i, row, col + i * 2, own, left);
+            if (col + i * 2 < w.n) store_some<BY_LINE, false, SOME>(w, sum + i, row, col + i * 2, own, left);
     }
 }
 
@@ -161,8 +162,8 @@ __device__ __forceinline__ void add_panel(float (&sum)[96], const Pipe &pipe, ui
     for (int i = 0; i < 96; i++) sum[i] += part[i];
 }
 
-/* LINES: what cannot be held are lines, and not the product. */
-template <bool LINES> struct Split3 : hopper::Persistent<hopper::Parts<float, M, N, K, MULTIPLIERS, 1>> {
+/* BY_LINE: what halves cannot hold are lines, and not the product. */
+template <bool BY_LINE> struct Split3 : hopper::Persistent<hopper::Parts<float, M, N, K, MULTIPLIERS, 1>> {
     typedef ::Work Work;
     typedef ::Pipe Pipe;
     typedef float Sums[COUNT];
@@ -172,7 +173,7 @@ template <bool LINES> struct Split3 : hopper::Persistent<hopper::Parts<float, M,
     static constexpr hopper::Cut CUT = {
         .unit = 4, .handing = 4, .gathering = 4, .parts = 132, .full = hopper::FULL_DEVICE}; /* in panels */
     static constexpr bool WGMMA_ADDS = false;
-    static __device__ __forceinline__ unsigned left_out(const Work &w) { return LINES ? 0 : *w.unfit; }
+    static __device__ __forceinline__ unsigned left_out(const Work &w) { return BY_LINE ? 0 : *w.unfit; }
 
     /* asks for every part of every panel */
     static __device__ __forceinline__ void bring(const Work &w, const Pipe &pipe, Pipe::State &at,
@@ -220,7 +221,7 @@ template <bool LINES> struct Split3 : hopper::Persistent<hopper::Parts<float, M,
     template <int COUNT>
     static __device__ __forceinline__ void put(const Work &w, int tile, int group, int, const float (&sum)[COUNT]) {
         const hopper::TilePlace place = w.place_of(tile);
-        store<LINES>(w, place.row, place.col, sum, group * VALUES);
+        store<BY_LINE>(w, place.row, place.col, sum, group * VALUES);
     }
 };
 
@@ -236,8 +237,11 @@ struct Places {
 /* Where sums are reproducible `simt` makes so many rows at least for lines that are left out. */
 constexpr int64_t STRIP = M;
 int64_t strip_ld(int64_t n) { return tsr_round_up(n, 32); }
+size_t made_bytes(int64_t rows, int64_t n) {
+    return (size_t)tsr_round_up(rows * strip_ld(n) * (int64_t)sizeof(float), 1024);
+}
 size_t strip_bytes(int64_t rows, int64_t n, int64_t k) {
-    return (size_t)(rows * strip_ld(n)) * sizeof(float) + tsr_gemm_simt_f32.workspace_bytes(rows, n, k);
+    return made_bytes(rows, n) + tsr_gemm_simt_f32.workspace_bytes(rows, n, k);
 }
 Places places_of(int64_t m, int64_t n, int64_t k) {
     const int64_t tiles_m = tsr_ceil_div(m, M);
@@ -279,7 +283,7 @@ tsr_status pack_operands(tsr_stream *stream, const tsr_gemm_args *args, bool lin
     return judge_operands(stream, args, o->a, o->b, lines_alone, passed, o->verdict);
 }
 
-template <bool LINES>
+template <bool BY_LINE>
 tsr_status multiply_operands(tsr_stream *stream, const tsr_gemm_args *args, hopper::Cut cut, const Operands &o) {
     Work w;
     w.a = o.base + o.at.a;
@@ -290,7 +294,7 @@ tsr_status multiply_operands(tsr_stream *stream, const tsr_gemm_args *args, hopp
     hopper::take_product(&w, args, M, N);
     w.wide = (uintptr_t)args->c % 8 == 0 && args->ldc % 2 == 0;
     TSR_TRY(hopper::plan_tiles(cut, &w, tsr_ceil_div(args->k, K)));
-    return hopper::launch<Split3<LINES>>(stream, &w, o.base + o.at.partial);
+    return hopper::launch<Split3<BY_LINE>>(stream, &w, o.base + o.at.partial);
 }
 
 tsr_status launch(tsr_device *device, tsr_stream *stream, const tsr_gemm_args *args) {
@@ -323,7 +327,7 @@ tsr_status make_left_out(tsr_device *device, tsr_stream *stream, const tsr_gemm_
         strip.c = made;
         strip.ldc = ld;
         strip.accumulate = false;
-        strip.workspace = made + rows * ld;
+        strip.workspace = o.base + o.at.a + made_bytes(rows, n);
         strip.predicate = &o.verdict->unfit;
         TSR_TRY(tsr_gemm_simt_f32.launch_reproducible(device, stream, &strip));
         const unsigned blocks = (unsigned)tsr_min(rows * tsr_ceil_div(n, 256), 1024);

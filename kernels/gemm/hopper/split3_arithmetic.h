@@ -87,8 +87,8 @@ TSR_SPLIT3 bool unfit(int64_t k, int64_t weak, int64_t soft) { return weak > 0 &
  * lines of zeros alone do no harm. */
 TSR_SPLIT3 bool few(int64_t k, int64_t soft) { return k - soft < MEETING; }
 
-/* The same of one line by itself: two lines of which neither is unfit, nor few, are neither together. Both sides of
- * these inequalities are half of what they are above, doubled. */
+/* The same of a line by itself. Two lines that pass both pass the two above together: the sums of these inequalities
+ * are twice those. */
 TSR_SPLIT3 bool line_unfit(int64_t k, int64_t weak, int64_t soft) { return weak > 0 && 8 * weak > k - 2 * soft; }
 TSR_SPLIT3 bool line_few(int64_t k, int64_t soft) { return k - 2 * soft < MEETING; }
 
