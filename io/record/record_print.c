@@ -144,7 +144,7 @@ static void print_kernel(const tsr_run_record *r, FILE *to) {
                         100 * shares[i].flops / all);
     print_line(to, "kernel", "%s (%s), sums in %s", chosen_alone ? r->kernel : names, r->accuracy, r->type);
     if (few > 0)
-        print_line(to, "", "%lld of %lld products were not for %s: few elements meet in a sum (sparse, banded)",
+        print_line(to, "", "%lld of %lld products have sums of few elements (sparse, banded), not for %s",
                    (long long)few, (long long)tiles, r->kernel);
     if (fallbacks > few)
         print_line(to, "", "%lld of %lld products have values that %s %s", (long long)(fallbacks - few),

@@ -138,7 +138,7 @@ static tsr_gemm_substitute substitute_of(const tsr_gemm_kernel *kernel, int64_t 
 }
 
 const tsr_gemm_kernel *tsr_gemm_serving(const tsr_gemm_kernel *kernel, int64_t m, int64_t n, int64_t k) {
-    if (kernel->range > 0) m = n = MANY;
+    if (kernel->range > 0 && k > 0) m = n = MANY;
     const tsr_gemm_kernel *other = substitute_of(kernel, m, n, k).kernel;
     return other ? tsr_gemm_serving(other, m, n, k) : kernel;
 }
@@ -163,7 +163,7 @@ const char *tsr_gemm_explain(const tsr_gemm_kernel *kernel, int64_t batch, int64
         snprintf(text + used, TSR_GEMM_TEXT - used, " -> %s (a batch, m*n*k <= %d^3)", batched->name, BATCHED_EDGE);
     if (batched) return text;
     tsr_gemm_substitute next;
-    if (kernel->range > 0) m = n = MANY;
+    if (kernel->range > 0 && k > 0) m = n = MANY;
     while ((next = substitute_of(kernel, m, n, k)).kernel && used < TSR_GEMM_TEXT) {
         used += (size_t)snprintf(text + used, TSR_GEMM_TEXT - used, " -> %s (%s)", next.kernel->name, next.why);
         kernel = next.kernel;

@@ -115,7 +115,8 @@ tsr_status tsr_gemm_launch(const tsr_gemm_kernel *kernel, tsr_device *device, ts
     if (args->predicate && !serving->predicated)
         return tsr_fail(TSR_ERR_UNSUPPORTED, "kernel '%s' obeys no predicate: use one that does", serving->name);
     if (m == 0 || n == 0) return TSR_OK;
-    launch_function *const launch = kernel->range > 0 ? serving->launch_reproducible : serving->launch;
+    const bool reproducible = kernel->range > 0 && k > 0; /* zeros are made by whatever makes them */
+    launch_function *const launch = reproducible ? serving->launch_reproducible : serving->launch;
     if (args->batch < 2) return launch(device, stream, args);
     const tsr_gemm_kernel *batched = tsr_gemm_serving_batch(kernel, args->batch, m, n, k);
     return batched ? batched->launch(device, stream, args) : launch_each(serving, launch, device, stream, args);

@@ -152,5 +152,6 @@ bool tsr_finish_take_parts(tsr_finish_args *args) {
 }
 
 bool tsr_finish_copies(const tsr_finish_args *args) {
-    return args->alpha == 1 && args->beta == 0 && args->accumulated.element.dtype == args->out.element.dtype;
+    return !args->one_nan && args->alpha == 1 && args->beta == 0 &&
+           args->accumulated.element.dtype == args->out.element.dtype;
 }

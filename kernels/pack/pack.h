@@ -32,8 +32,8 @@ typedef struct {
     tsr_view out;        /* rows × cols, a type of TSR_USE_RESULT, native order */
     uint64_t *overflows; /* device memory, may be NULL: finite elements that out's type makes infinite are added */
     /* out = alpha·accumulated + beta·c0, computed in fp64, rounded once to out's type. A real out takes the real part.
-     * Of complex elements each part counts as an overflow. Every NaN becomes the same one (kernels/base/one_nan.h), but
-     * where accumulated is out already. */
+     * Of complex elements each part counts as an overflow. Every NaN becomes the same one (kernels/base/one_nan.h). */
+    bool one_nan; /* also where accumulated is out already, which else is copied */
 } tsr_finish_args;
 
 /* Rows of a symmetric matrix of which what lies on and below the diagonal is known. The last `tile` of their columns

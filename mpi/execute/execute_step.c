@@ -259,12 +259,12 @@ static tsr_status run_reduce(const tsr_execution *x, const char *from, void *to,
 }
 
 /* Sums that stay apart on this rank are added to what the rank before hands over, in `part`, and the next one gets
- * that. Over staging memory where the transport works on the host. */
+ * that. Over staging memory where the transport works on the host. Without a transport they are only added (load.c). */
 static tsr_status run_pass(const tsr_execution *x, const char *sums, char *part, char *staging, tsr_stream *stream,
                            const tsr_step *step) {
     tsr_device *device = x->device;
     tsr_transport *transport = x->transport;
-    const int depth = x->grid->depth;
+    const int depth = transport ? x->grid->depth : 0;
     char *moved = staging ? staging : part;
     const tsr_add_args args = {.to = part,
                                .from = sums,
@@ -273,6 +273,7 @@ static tsr_status run_pass(const tsr_execution *x, const char *sums, char *part,
                                .count = step->count,
                                .accumulate = depth > 0,
                                .type = x->plan->problem.type};
+    if (!transport) return tsr_pack_find(device->ops->kind)->add(device, stream, &args);
     if (depth > 0 && !x->before_stopped) {
         TSR_TRY(transport->ops->receive(transport, TSR_AXIS_DEPTH, depth - 1, moved, step->bytes, stream));
         if (staging) TSR_TRY(device->ops->upload(device, part, staging, step->bytes, stream));
@@ -299,6 +300,7 @@ static tsr_status run_finish(const tsr_execution *x, void *from, void *out, void
         .c0 = {c0, problem->c0, step->m, step->n, step->n},
         .out = {out, {problem->out, false}, step->m, step->n, step->n},
         .overflows = &x->counters->overflows,
+        .one_nan = problem->one_nan,
     };
     return tsr_pack_find(x->device->ops->kind)->finish(x->device, stream, &args);
 }

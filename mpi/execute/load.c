@@ -34,7 +34,8 @@ static bool is_new(loading *l, const tsr_step *step) {
     case TSR_STEP_ADD_UP:
     case TSR_STEP_JUDGE:
     case TSR_STEP_FINISH:
-    case TSR_STEP_TRANSPOSE: break;
+    case TSR_STEP_TRANSPOSE:
+    case TSR_STEP_PASS: break;
     default: return false; /* launches none, or is not this device's alone */
     }
     bool *seen = &l->seen[step->kind][step->operand];

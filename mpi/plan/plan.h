@@ -217,12 +217,12 @@ static inline bool tsr_plan_exchanges(const tsr_plan *plan, tsr_data_path path) 
     return path == TSR_DATA_PATH_HOST ||
            (plan->resources.device_exchange && !(path == TSR_DATA_PATH_MAPPED && plan->copies_panels));
 }
-/* Whether C is more than the accumulators as they are: scaled, added to, or of another type. Otherwise a device's
- * are copied out at once. */
+/* Whether C is more than the accumulators as they are: scaled, added to, with one NaN, or of another type. Otherwise a
+ * device's are copied out at once. */
 static inline bool tsr_plan_finishes(const tsr_plan *plan) {
     const tsr_problem *x = &plan->problem;
     const bool scaled = x->alpha != 1 || x->alpha_imag != 0, complex = tsr_problem_sums(x) == TSR_FORM_BESIDE;
-    return plan->resources.host_memory || scaled || x->add_c0 || tsr_problem_sums(x) == TSR_FORM_ROWS ||
+    return plan->resources.host_memory || scaled || x->add_c0 || x->one_nan || tsr_problem_sums(x) == TSR_FORM_ROWS ||
            x->out != (complex ? tsr_dtype_complex_of(x->type) : x->type);
 }
 /* Whether super-blocks come in growing squares, so that each new row or column of them needs one new band of A or B;

@@ -63,6 +63,7 @@ typedef struct {
      * such blocks makes the same ones however C is cut (tsr_problem_fix_blocks). Then unit_m and unit_n are multiples,
      * or all of m and n, and ranges of k are added in their order. 0, 0, 0: anywhere */
     tsr_extents blocks;
+    bool one_nan; /* every NaN of C is made the same one: kernels whose own depend on what made them */
 } tsr_problem;
 
 /* Whether an operand is stored with k along its rows' elements (m × k, n × k); else k counts its rows. */

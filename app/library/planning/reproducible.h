@@ -34,6 +34,7 @@ static inline tsr_status tsr_reproducible_take(const tsr_gemm_kernel **kernel, t
 /* Launches are cut at the kernel's blocks. Units of C are set, and a Gram matrix is one; a stack comes later. */
 static inline void tsr_reproducible_cut(tsr_problem *problem, const char *kernel) {
     tsr_problem_fix_blocks(problem, tsr_reproducible_is_exact(kernel) ? TSR_EXACT_BLOCK : 1, TSR_GEMM_RANGE);
+    problem->one_nan = !tsr_reproducible_is_exact(kernel); /* that one makes one already */
 }
 
 /* For plans where there is no GPU to ask: what `exact` wants there beside A, B and C, and how its time grows. */

@@ -65,6 +65,11 @@ __device__ __forceinline__ float unscaled(float x, Factors row, Factors col) {
     return x * (row.first * col.first) * (row.second * col.second);
 }
 
+/* before + own. APART: `own` is rounded before that, as where somebody else adds it; its last factor is not fused. */
+template <bool APART> __device__ __forceinline__ float added(float before, float own) {
+    return APART ? __fadd_rn(before, own) : before + own;
+}
+
 /* COUNT sums of a thread, from (row, col) of C on: 4 are two rows, 8 apart, × two columns; the next stand 8 columns
  * further. All loads go before the first store. WHOLE: all of them lie in C, which 8-byte accesses reach.
  * BY_LINE: some may be left out, of rows where left_rows is not 0. */
@@ -96,8 +101,8 @@ __device__ __forceinline__ void store_some(const Work &w, const float *sum, int6
         const int64_t at_row = row + i / 2 % 2 * 8, at_col = col + i / 4 * 8;
         float *to = w.c + at_row * w.ldc + at_col;
         const unsigned *of = largest + i / 4 * 2;
-        const float x = before[i] + unscaled(sum[i], own[i / 2 % 2], factors_of<BY_LINE>(of[0]));
-        const float y = before[i + 1] + unscaled(sum[i + 1], own[i / 2 % 2], factors_of<BY_LINE>(of[1]));
+        const float x = added<BY_LINE>(before[i], unscaled(sum[i], own[i / 2 % 2], factors_of<BY_LINE>(of[0])));
+        const float y = added<BY_LINE>(before[i + 1], unscaled(sum[i + 1], own[i / 2 % 2], factors_of<BY_LINE>(of[1])));
         if (WHOLE && !BY_LINE) {
             *reinterpret_cast<float2 *>(to) = make_float2(x, y);
         } else {

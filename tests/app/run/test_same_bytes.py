@@ -207,6 +207,13 @@ def test_reference():
     by = ("--kernel", "reference")
     plain = ("f.h5", "g.h5", "-o", "c.h5", *by)
     ways = [(0, *plain), (4, *plain, "--grid", "2x2"), (3, *plain, "--grid", "1x1x3"), (0, *plain, "--panel", "32768")]
+    b[20000, 3], a[5, 7], b[7, 9] = np.nan, np.inf, 0
+    write("n.h5", a), write("o.h5", b)
+    same([(ranks, "n.h5", "o.h5", *rest) for ranks, _, _, *rest in ways], kernel="reference")
+    c = read("c.h5").view("u8")
+    assert (c[:, 3] == 0x7FF8 << 48).all() and c[5, 9] == 0x7FF8 << 48, c[:, 3]
+    b[20000, 3] = a[5, 7] = b[7, 9] = 1
+    store("f", a), store("g", b)
     digest = same([
         *ways, (6, *plain, "--grid", "1x2x3", "--transport", "host", "--verify"), (3, *plain, "--memory", "20M"),
         (4, "f_chunked.h5", "g_gzip.h5", "-o", "c.h5", *by, "--grid", "2x1x2", "--chunk", "8x11", "--resume"),

@@ -289,8 +289,7 @@ static void test_kernels(void) {
     ranks[1].fallbacks = ranks[1].few = 5;
     ranks[0].fallbacks = 2;
     printed_text = printed(&run, NULL, false);
-    expect(printed_text,
-           "5 of 14 products were not for split3: few elements meet in a sum\n            (sparse, banded)\n");
+    expect(printed_text, "5 of 14 products have sums of few elements (sparse, banded), not for\n            split3\n");
     expect(printed_text, "            2 of 14 products have values that split3 cannot hold\n");
     CHECK(!strstr(printed_text, "small and thin"), "another reason was found: %s", printed_text);
     check_width(printed_text, "", "");

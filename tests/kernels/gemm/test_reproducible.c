@@ -183,6 +183,23 @@ static void check_cuts(const place *d, const tsr_gemm_kernel *kernel, bool accum
     close_product(d, &p);
 }
 
+/* Without k C is zeros, or stays. */
+static void check_no_depth(const place *d, const tsr_gemm_kernel *kernel) {
+    const tsr_gemm_kernel own = with_short_ranges(kernel);
+    const size_t bytes = M * N * tsr_dtype_bytes(kernel->type);
+    static product p;
+    open_product(d, kernel, &p);
+    start(d, &p);
+    make(d, &p, &own, ALL, 0, 0, true);
+    take(d, &p, p.got);
+    CHECK(memcmp(p.got, p.c0, bytes) == 0, "%s: no k changes C", own.name);
+    make(d, &p, &own, ALL, 0, 0, false);
+    take(d, &p, p.got);
+    for (int64_t i = 0; i < M * N; i++)
+        CHECK(get(own.type, p.got, i) == 0, "%s: element %lld is %g", own.name, (long long)i, get(own.type, p.got, i));
+    close_product(d, &p);
+}
+
 /* Products of a batch: rows of A and C, each a product with all of B. */
 static void check_batch(const place *d, const tsr_gemm_kernel *kernel) {
     const tsr_gemm_kernel own = with_short_ranges(kernel);
@@ -266,6 +283,7 @@ int main(void) {
         check_cuts(&d, kernel, false);
         check_cuts(&d, kernel, true);
         check_batch(&d, kernel);
+        check_no_depth(&d, kernel);
         made++;
     }
     CHECK(made >= 4, "%d kernels of this device have reproducible sums", made);

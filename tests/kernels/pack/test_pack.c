@@ -239,18 +239,19 @@ static void check_one_nan(const device_under_test *under, tsr_dtype type, tsr_dt
     void *sum = test_upload(under, from, COUNT * tsr_dtype_bytes(type)), *added = test_upload(under, c0, sizeof c0);
     unsigned char out[2 * COUNT * sizeof(double)] = {0}, one[sizeof(double)];
     tsr_element_store(part, one, 0, (double)NAN);
-    for (int way = 0; way < 3; way++) { /* alpha of 0 and of 1 beside C0, and a complex one */
+    for (int way = 0; way < 4; way++) { /* alpha of 0 and of 1 beside C0, and a complex one; C as it is */
         void *device_out = test_upload(under, out, sizeof out);
         tsr_finish_args args = {.accumulated = {sum, {type, false}, 1, COUNT, COUNT},
                                 .alpha = way == 0 ? 0 : 1,
                                 .alpha_imag = way == 2 ? 2 : 0,
                                 .beta = way == 1 ? 1 : 0,
                                 .c0 = {added, {TSR_F32, false}, 1, COUNT, COUNT},
-                                .out = {device_out, {out_type, false}, 1, COUNT, COUNT}};
+                                .out = {device_out, {out_type, false}, 1, COUNT, COUNT},
+                                .one_nan = way == 3};
         CHECK_OK(tsr_pack_find(under->ops->kind)->finish(under->device, under->stream, &args));
         test_download(under, out, device_out, sizeof out);
         for (int i = 0; i < COUNT * parts; i += way == 0 ? parts : 1) {
-            const bool infinite = way == 2 && i / parts >= 4, real = way == 1 && i % parts == 1;
+            const bool infinite = way >= 2 && i / parts >= 4, real = way % 2 == 1 && i % parts == 1;
             if (!infinite && !real)
                 CHECK(memcmp(out + (size_t)i * width, one, width) == 0, "%s to %s, way %d: part %d is another NaN",
                       tsr_dtype_name(type), tsr_dtype_name(out_type), way, i);
