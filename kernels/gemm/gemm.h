@@ -152,6 +152,11 @@ static inline bool tsr_gemm_runs_on(const tsr_gemm_kernel *kernel, int arch) {
     return kernel->min_arch <= arch && (kernel->max_arch == 0 || arch <= kernel->max_arch);
 }
 
+/* Whether the kernel's fallback has a fallback itself. */
+static inline bool tsr_gemm_has_chain(const tsr_gemm_kernel *kernel) {
+    return kernel->fallback && kernel->fallback->fallback;
+}
+
 /* Whether a product has few multiply-adds for its overheads: fewer than edge³, and k < edge. */
 static inline bool tsr_gemm_is_small(int edge, int64_t m, int64_t n, int64_t k) {
     return k < edge && (double)m * (double)n * (double)k < (double)edge * edge * edge;

@@ -222,7 +222,7 @@ tsr_status tsr_gemm_reproducible(const tsr_gemm_kernel *kernel, tsr_gemm_kernel 
     own->launch = kernel->launch_reproducible;
     own->range = TSR_GEMM_RANGE;
     own->batched = NULL;
-    while (own->fallback && own->fallback->fallback) own->fallback = own->fallback->fallback;
+    while (tsr_gemm_has_chain(own)) own->fallback = own->fallback->fallback;
     own->predicated = false;
     return TSR_OK;
 }

@@ -3,8 +3,8 @@
 
 tsr_fallback tsr_fallback_of(const tsr_plan *plan, tsr_device *device, const tsr_gemm_kernel *kernel) {
     const tsr_extents product = tsr_plan_product(plan);
-    const bool chain = kernel->fallback && kernel->fallback->fallback;
-    const size_t bytes = chain ? kernel->fallback->workspace_bytes(product.m, product.n, product.k) : 0;
+    const size_t bytes =
+        tsr_gemm_has_chain(kernel) ? kernel->fallback->workspace_bytes(product.m, product.n, product.k) : 0;
     const bool fits = plan->device_bytes + (double)bytes <= (double)tsr_device_limit(&plan->resources);
     return (tsr_fallback){.device = device, .bytes = fits ? bytes : 0};
 }

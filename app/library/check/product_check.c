@@ -110,8 +110,7 @@ static bool stays(void *context, tsr_rect rect) {
 /* Whether the same rows came out the same, and rounding may be why. Of a kernel with a chain of fallbacks another one
  * may have made them the first time: then they are the same in that alone. */
 static bool same_again(const tsr_run *run, int64_t product, const tsr_check_counts *now) {
-    const tsr_gemm_kernel *fallback = run->kernel->fallback;
-    const bool chain = fallback && fallback->fallback;
+    const bool chain = tsr_gemm_has_chain(run->kernel);
     for (int i = 0; i < run->doubtful_count; i++) {
         const finding *f = &((const finding *)run->doubtful)[i];
         if (f->product == product)

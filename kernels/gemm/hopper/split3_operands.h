@@ -155,6 +155,7 @@ struct Verdict {
     unsigned soft[2]; /* most elements that are not firm, of any line that is not all zeros */
     unsigned done;    /* blocks */
     unsigned left[2]; /* lines of A, of B that are left out */
+    unsigned few;     /* 1: one of them because too few elements may meet */
 };
 
 __device__ __forceinline__ void worst_of(const Lines &lines, int64_t i, unsigned k, unsigned *weak, unsigned *soft,
@@ -222,7 +223,7 @@ __global__ void __launch_bounds__(256)
     if (threadIdx.x != 0) return;
     atomicAdd(verdict->left, left[0]);
     atomicAdd(verdict->left + 1, left[1]);
-    atomicOr(verdict->soft, left[2]);
+    atomicOr(&verdict->few, left[2]);
     __threadfence();
     if (atomicAdd(&verdict->done, 1u) + 1 < gridDim.x) return;
     __threadfence(); /* the last block: all others have added theirs */
@@ -231,7 +232,7 @@ __global__ void __launch_bounds__(256)
     verdict->unfit = v->left[0] > 0 || v->left[1] > 0;
     if (!verdict->unfit || !fallbacks) return;
     fallbacks->products += 1; /* products follow each other on one stream */
-    fallbacks->few += v->soft[0];
+    fallbacks->few += v->few;
     fallbacks->multiply_adds += (uint64_t)((a.count * b.count - held) * k);
 }
 
