@@ -9,7 +9,7 @@ typedef enum {
     TSR_FLIP_A,      /* integers of A, or its planes of residues, after they were added up */
     TSR_FLIP_B,      /* of B */
     TSR_FLIP_C,      /* sums of their products, or residues of them, before they are compared */
-    TSR_FLIP_LOOP,   /* an element that the loop made, on the CPU */
+    TSR_FLIP_LOOP,   /* an element that the loop made */
     TSR_FLIP_TILE_A, /* a word of A or B in shared memory */
     TSR_FLIP_TILE_B,
     TSR_FLIP_SUM,     /* a sum in a register */
@@ -24,13 +24,14 @@ extern "C" {
 /* May change memory of the device, in the stream's order; `stream` is NULL on the CPU. */
 void tsr_test_flip(tsr_flip_place place, tsr_stream *stream, void *memory, size_t bytes);
 
-/* What kernels on a GPU flip: of integers of C, in whatever order they are made, one. In device memory. */
+/* What kernels on a GPU flip: of the words of a place, in whatever order they are made, one. In device memory. */
 typedef struct {
     unsigned long long made; /* so many up to now */
     unsigned long long chosen, bit;
-} tsr_flip_integers;
+    tsr_flip_place place; /* TSR_FLIP_INTEGER or TSR_FLIP_LOOP */
+} tsr_flip_words;
 #define TSR_FLIP_NONE (~0ull) /* `chosen` then */
-tsr_status tsr_test_flip_integers(tsr_flip_integers **on_device);
+tsr_status tsr_test_flip_words(tsr_flip_words **on_device);
 #ifdef __cplusplus
 }
 #endif
@@ -44,14 +45,15 @@ tsr_status tsr_test_flip_integers(tsr_flip_integers **on_device);
 #define TSR_FLIP_WORD(place, word) tsr_test_flip(place, NULL, word, sizeof *(word))
 #elif defined(TSR_TEST_FLIPS) && defined(__CUDACC__)
 #include "kernels/device/cuda_compat.h"
-static __device__ tsr_flip_integers tsr_flipped = {0, TSR_FLIP_NONE, 0};
+static __device__ tsr_flip_words tsr_flipped = {0, TSR_FLIP_NONE, 0, TSR_FLIP_PLACES};
 /* One file of a program is built so, and has it. */
-extern "C" tsr_status tsr_test_flip_integers(tsr_flip_integers **on_device) {
+extern "C" tsr_status tsr_test_flip_words(tsr_flip_words **on_device) {
     return TSR_CUDA(cudaGetSymbolAddress(reinterpret_cast<void **>(on_device), tsr_flipped));
 }
 template <typename Word> __device__ __forceinline__ void tsr_flip_word(tsr_flip_place place, Word *word) {
-    if (place != TSR_FLIP_INTEGER || atomicAdd(&tsr_flipped.made, 1ull) != tsr_flipped.chosen) return;
-    *word = (Word)((unsigned __int128)*word ^ (unsigned __int128)1 << tsr_flipped.bit % (8 * sizeof(Word)));
+    if (place != tsr_flipped.place || atomicAdd(&tsr_flipped.made, 1ull) != tsr_flipped.chosen) return;
+    unsigned char *byte = reinterpret_cast<unsigned char *>(word) + tsr_flipped.bit / 8 % sizeof *word;
+    *byte = (unsigned char)(*byte ^ 1u << tsr_flipped.bit % 8);
 }
 #define TSR_FLIP_WORD(place, word) tsr_flip_word(place, word)
 #else

@@ -4,8 +4,7 @@
  *   residues (exact_convert.h), a product of magnitudes decides which level each block of C needs, and one of patterns
  *   where that proves none. Each level's blocks are multiplied modulo every modulus (residue_products.h), put together
  *   by the Chinese remainder theorem, and rounded; what no level holds, blocks or single elements, is made by a loop.
- * Check: args.check (exact_check.h), by kernels of its own, 2 to 4 %. `checks` is not said, so that no run asks for it:
- *   no test has tried it on a GPU against what is wrong.
+ * Check: args.check (exact_check.h), by kernels of its own, 2 to 4 %. What the loop makes is made twice.
  * Under `auto`: blocks of C that would take longer than with `dmma` (fp32: `simt`) are handed over to it, by a count on
  *   the device. Asked for by name it makes all itself. Products that `split3` cannot hold come here, too.
  * Memory: in the workspace, a byte for each element of A, B and C and each modulus, of at most EDGE rows and columns,
@@ -193,12 +192,12 @@ template <typename T> struct Run {
     exact::Target<T> c;
     bool proves;
     tsr_gemm_fallbacks *counted; /* or NULL */
-    exact::Checksums checksums;  /* `counts` NULL: nothing is checked */
+    exact::Checksums checksums;  /* check.counts NULL: nothing is checked */
     bool hands;                  /* over to the fallback what that makes quicker */
     bool passes;                 /* as part of what another kernel handed over, where its predicate is not 0 */
 };
 
-template <typename T> bool checks(const Run<T> &r) { return r.checksums.counts != nullptr; }
+template <typename T> bool checks(const Run<T> &r) { return r.checksums.check.counts != nullptr; }
 
 /* Products of planes that stand in the workspace, of blocks whose entry is `wanted`; NULL: of all. */
 template <typename T>
@@ -332,7 +331,7 @@ template <typename T> tsr_status make(const Run<T> &r) {
     TSR_TRY((make_level<T, tsr_exact_moduli(exact::TYPE<T>, 1)>(r, 1)));
     TSR_TRY((make_level<T, tsr_exact_moduli(exact::TYPE<T>, 2)>(r, 2)));
     if (r.counted) TSR_TRY(count(r));
-    return exact::loop_launch<T>(r.stream, r.a, r.b, r.c);
+    return exact::loop_launch<T>(r.stream, r.a, r.b, r.c, r.checksums.check);
 }
 
 /* ---- the kernel as the contract wants it ----------------------------------------------------- */
@@ -389,9 +388,7 @@ tsr_status launch_block(tsr_device *device, tsr_stream *stream, const tsr_gemm_a
     r.passes = caller == SPLIT3;
     r.p = places_of(args->workspace, r.s, planes_of<T>(PROVES), PROVES);
     r.checksums = r.p.checksums;
-    r.checksums.counts = args->check.counts;
-    r.checksums.place_row = args->check.place_row;
-    r.checksums.place_col = args->check.place_col;
+    r.checksums.check = args->check;
     r.a = operand_of((const T *)args->a, args->lda, args->m, r.s, r.s.rows_a);
     r.a.proof = r.p.proof_a;
     r.a.proving = PROVES ? r.p.proving_a : nullptr;
@@ -411,7 +408,7 @@ tsr_status launch_block(tsr_device *device, tsr_stream *stream, const tsr_gemm_a
            r.s.rows_b,   r.p.proof_a, r.p.proof_b, r.p.levels, r.s.across,       r.p.left,     PROVES};
     TSR_TRY(make(r));
     if (r.hands) return launch_fallback(r, args);
-    return r.checksums.counts ? exact::count_judged_launch(r.stream, r.c, r.checksums) : TSR_OK;
+    return checks(r) ? exact::count_judged_launch(r.stream, args->check.counts, args->m) : TSR_OK;
 }
 
 template <typename T, bool PROVES>
@@ -472,6 +469,7 @@ template <typename T, bool PROVES> constexpr tsr_gemm_kernel table(const tsr_gem
                                  .error_grows = true,
                                  .speed_rank = 0,
                                  .for_auto = PROVES ? for_auto : nullptr,
+                                 .checks = PROVES,
                                  .workspace_bytes = workspace_bytes<T, PROVES>,
                                  .shape_cost = exact::COST<T>,
                                  .shape = shape<T, PROVES>,

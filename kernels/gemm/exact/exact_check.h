@@ -3,7 +3,8 @@
  * modulo each plane's modulus. Columns and rows are added up as integers, which the last step makes of residues, and
  * compared modulo the product of the moduli: that is, in all planes. No rounding, and so no threshold: a residue that
  * is changed after its integer was added up, in a plane or on its way into C's, is found unless C stays what it was. So
- * is an integer of C. What is wrong in A shows in a block's columns, in B in its rows, in C in both.
+ * is an integer of C. What is wrong in A shows in a block's columns, in B in its rows, in C in both. Elements that the
+ * loop makes have no such sums: they are made twice (exact_combine.h).
  *   Nothing is read twice but A: columns of B are added up where they are converted, products of sums are made beside
  * those of planes, and rows and columns of C are added up where C is made.
  * Device code and its launches, for exact.cu. */
@@ -12,7 +13,6 @@
 
 #include "kernels/gemm/exact/exact_combine.h"
 #include "kernels/gemm/exact/residue_products.h"
-#include "kernels/gemm/flips.h"
 
 namespace exact {
 
@@ -23,8 +23,7 @@ static_assert(TSR_EXACT_EDGE <= TSR_EXACT_SUMS * BLOCK, "one sum for a block of 
 struct Checksums {
     int8_t *of_a, *of_b;    /* COUNT × TSR_EXACT_SUMS × depth: residues of sums of integers */
     int8_t *columns, *rows; /* what columns and rows of blocks must add up to: see tsr_residue_sums */
-    tsr_check_counts *counts;
-    int64_t place_row, place_col;
+    tsr_gemm_check check;
 };
 
 /* ---- sums of integers ------------------------------------------------------------------------ */
@@ -148,17 +147,6 @@ __device__ __forceinline__ bool has_residues(tsr_exact_natural sum, const int8_t
     return is_multiple<COUNT>(sum - (tsr_exact_natural)integer_from<COUNT>(r), BLOCK);
 }
 
-/* Counts rows of a block that are wrong, or one, where only columns are. One thread. */
-__device__ __forceinline__ void note_wrong(const Checksums &s, unsigned rows) {
-    typedef unsigned long long Word;
-    const Word first = atomicAdd(reinterpret_cast<Word *>(&s.counts->doubtful), (Word)rows);
-    atomicAdd(reinterpret_cast<Word *>(&s.counts->wrong), (Word)rows);
-    for (Word place = first; place < first + rows && place < TSR_CHECK_PLACES; place++) {
-        s.counts->place[place].row = s.place_row;
-        s.counts->place[place].col = s.place_col;
-    }
-}
-
 /* A block makes a block of C of this level, a warp every WARPS-th row, and compares. */
 template <typename T, int COUNT>
 __global__ void __launch_bounds__(THREADS, 4) combine_and_compare(const Target<T> t, const Checksums s, int level) {
@@ -203,20 +191,13 @@ __global__ void __launch_bounds__(THREADS, 4) combine_and_compare(const Target<T
         if (line < (of_column ? across : down) && !has_residues<COUNT>(sum, expected, step))
             atomicAdd(of_column ? &wrong_columns : &wrong_rows, 1u);
         __syncthreads();
-        if (threadIdx.x == 0 && wrong_rows + wrong_columns > 0) note_wrong(s, wrong_rows > 0 ? wrong_rows : 1);
+        if (threadIdx.x == 0 && wrong_rows + wrong_columns > 0) note_wrong(s.check, wrong_rows > 0 ? wrong_rows : 1);
     }
 }
 
-/* A thread a block of rows: they are judged, unless some of their blocks are made by the loop. */
-template <typename T> __global__ void count_judged(const Target<T> t, tsr_check_counts *counts) {
-    typedef unsigned long long Word;
-    const int64_t rows = (t.m + BLOCK - 1) / BLOCK;
-    for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < rows; i += (int64_t)gridDim.x * blockDim.x) {
-        bool loops = false;
-        for (int64_t col = 0; col < t.n; col += BLOCK) loops |= t.level_at(i * BLOCK, col) == TSR_EXACT_LOOP;
-        uint64_t *to = loops ? &counts->unjudged : &counts->judged;
-        atomicAdd(reinterpret_cast<Word *>(to), (Word)min((int64_t)BLOCK, t.m - i * BLOCK));
-    }
+/* One thread. */
+__global__ void count_judged(tsr_check_counts *counts, int64_t rows) {
+    atomicAdd(reinterpret_cast<unsigned long long *>(&counts->judged), (unsigned long long)rows);
 }
 
 /* ---- launches -------------------------------------------------------------------------------- */
@@ -245,8 +226,8 @@ tsr_status combine_and_compare_launch(tsr_stream *stream, const Target<T> &t, co
     return TSR_LAUNCH((combine_and_compare<T, COUNT>), grid, THREADS, 0, stream, t, s, level);
 }
 
-template <typename T> tsr_status count_judged_launch(tsr_stream *stream, const Target<T> &t, const Checksums &s) {
-    return TSR_LAUNCH((count_judged<T>), 1, BLOCK, 0, stream, t, s.counts);
+inline tsr_status count_judged_launch(tsr_stream *stream, tsr_check_counts *counts, int64_t rows) {
+    return TSR_LAUNCH(count_judged, 1, 1, 0, stream, counts, rows);
 }
 
 } // namespace exact

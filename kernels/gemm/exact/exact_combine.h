@@ -5,6 +5,7 @@
 
 #include "kernels/gemm/exact/exact_convert.h"
 #include "kernels/gemm/exact/exact_moduli.h"
+#include "kernels/gemm/flips.h"
 
 namespace exact {
 
@@ -29,6 +30,17 @@ template <typename T> struct Target {
 template <typename T> __device__ __forceinline__ void put(const Target<T> &t, int64_t row, int64_t col, T value) {
     T *c = t.c + row * t.ldc + col;
     *c = tsr_one_nan(t.accumulate ? *c + value : value);
+}
+
+/* Counts so many rows that are wrong, where C is made by this launch. */
+__device__ __forceinline__ void note_wrong(const tsr_gemm_check &check, unsigned rows) {
+    typedef unsigned long long Word;
+    const Word first = atomicAdd(reinterpret_cast<Word *>(&check.counts->doubtful), (Word)rows);
+    atomicAdd(reinterpret_cast<Word *>(&check.counts->wrong), (Word)rows);
+    for (Word place = first; place < first + rows && place < TSR_CHECK_PLACES; place++) {
+        check.counts->place[place].row = check.place_row;
+        check.counts->place[place].col = check.place_col;
+    }
 }
 
 /* ---- residues to elements -------------------------------------------------------------------- */
@@ -101,13 +113,13 @@ template <typename T, int COUNT> tsr_status combine_launch(tsr_stream *stream, c
 
 constexpr int LOOP_TILE = 64, LOOP_DEPTH = 16; /* of C, a block of 16 × 16 threads with 4 × 4 elements each; of k */
 
+/* What a block's threads have of a tile of C. */
 template <typename T>
-__device__ __forceinline__ void loop_tile(const Operand<T> &a, const Operand<T> &b, const Target<T> &t, int64_t row0,
-                                          int64_t col0) {
+__device__ __forceinline__ void loop_sums(const Operand<T> &a, const Operand<T> &b, const Target<T> &t, int64_t row0,
+                                          int64_t col0, double (&sum)[4][4]) {
     __shared__ T rows[LOOP_DEPTH][LOOP_TILE + 1];
     __shared__ T columns[LOOP_DEPTH][LOOP_TILE];
     const int x = (int)threadIdx.x % 16, y = (int)threadIdx.x / 16;
-    double sum[4][4] = {};
     for (int64_t l0 = 0; l0 < a.k; l0 += LOOP_DEPTH) {
         for (int i = y; i < LOOP_TILE; i += 16)
             rows[x][i] = row0 + i < t.m && l0 + x < a.k ? a.data[(row0 + i) * a.ld + l0 + x] : (T)0;
@@ -123,19 +135,32 @@ __device__ __forceinline__ void loop_tile(const Operand<T> &a, const Operand<T> 
                     sum[i][j] = __fma_rn((double)rows[l][y + 16 * i], (double)columns[l][x + 16 * j], sum[i][j]);
         __syncthreads();
     }
-#pragma unroll
-    for (int i = 0; i < 4; i++)
-#pragma unroll
-        for (int j = 0; j < 4; j++)
-            if (row0 + y + 16 * i < t.m && col0 + x + 16 * j < t.n)
-                put(t, row0 + y + 16 * i, col0 + x + 16 * j, (T)sum[i][j]);
 }
 
-template <typename T>
-__global__ void __launch_bounds__(256) loop(const Operand<T> a, const Operand<T> b, const Target<T> t) {
-    for (int64_t row = (int64_t)blockIdx.y * LOOP_TILE; row < t.m; row += (int64_t)gridDim.y * LOOP_TILE)
-        for (int64_t col = (int64_t)blockIdx.x * LOOP_TILE; col < t.n; col += (int64_t)gridDim.x * LOOP_TILE)
-            if (t.level_at(row, col) == TSR_EXACT_LOOP) loop_tile(a, b, t, row, col);
+/* No sum of integers tells what an element of the loop must be: the check makes it twice. CHECKS: it is on. */
+template <typename T, bool CHECKS>
+__global__ void __launch_bounds__(256)
+    loop(const Operand<T> a, const Operand<T> b, const Target<T> t, const tsr_gemm_check check) {
+    const int x = (int)threadIdx.x % 16, y = (int)threadIdx.x / 16;
+    for (int64_t row0 = (int64_t)blockIdx.y * LOOP_TILE; row0 < t.m; row0 += (int64_t)gridDim.y * LOOP_TILE)
+        for (int64_t col0 = (int64_t)blockIdx.x * LOOP_TILE; col0 < t.n; col0 += (int64_t)gridDim.x * LOOP_TILE) {
+            if (t.level_at(row0, col0) != TSR_EXACT_LOOP) continue;
+            double sum[4][4] = {}, again[4][4] = {};
+            loop_sums(a, b, t, row0, col0, sum);
+            if constexpr (CHECKS) loop_sums(a, b, t, row0, col0, again);
+            unsigned wrong = 0;
+#pragma unroll
+            for (int i = 0; i < 4; i++)
+#pragma unroll
+                for (int j = 0; j < 4; j++) {
+                    const int64_t row = row0 + y + 16 * i, col = col0 + x + 16 * j;
+                    if (row >= t.m || col >= t.n) continue;
+                    TSR_FLIP_WORD(TSR_FLIP_LOOP, &sum[i][j]);
+                    wrong += CHECKS && tsr_exact_bits(sum[i][j]) != tsr_exact_bits(again[i][j]);
+                    put(t, row, col, (T)sum[i][j]);
+                }
+            if (wrong > 0) note_wrong(check, wrong);
+        }
 }
 
 /* A warp makes an element of which pairs that meet are finite: it lists these, PAIRS elements of k at a time, and adds
@@ -145,8 +170,8 @@ struct Pairs {
     double x[PAIRS], y[PAIRS];
 };
 template <typename T>
-__device__ __forceinline__ T sum_of_pairs(const Operand<T> &a, const Operand<T> &b, Pairs &pairs, int64_t row,
-                                          int64_t col) {
+__device__ __forceinline__ double sum_of_pairs(const Operand<T> &a, const Operand<T> &b, Pairs &pairs, int64_t row,
+                                               int64_t col) {
     const int lane = (int)threadIdx.x % 32;
     double sum = 0;
     for (int64_t l0 = 0; l0 < a.k; l0 += PAIRS) {
@@ -175,12 +200,13 @@ __device__ __forceinline__ T sum_of_pairs(const Operand<T> &a, const Operand<T> 
         for (int i = 0; i < count; i++) sum = __fma_rn(pairs.x[i], pairs.y[i], sum);
         __syncwarp();
     }
-    return (T)sum;
+    return sum;
 }
 
 /* A block takes a block of C: a list of the elements that are left, then a warp each. */
-template <typename T>
-__global__ void __launch_bounds__(THREADS) loop_left(const Operand<T> a, const Operand<T> b, const Target<T> t) {
+template <typename T, bool CHECKS>
+__global__ void __launch_bounds__(THREADS)
+    loop_left(const Operand<T> a, const Operand<T> b, const Target<T> t, const tsr_gemm_check check) {
     constexpr int WORDS = TSR_EXACT_BLOCK / 32; /* of a row of a block */
     __shared__ unsigned count;
     __shared__ int list[TSR_EXACT_LEFT_MOST]; /* row · TSR_EXACT_BLOCK + column */
@@ -200,21 +226,32 @@ __global__ void __launch_bounds__(THREADS) loop_left(const Operand<T> a, const O
         __syncthreads();
         for (unsigned i = threadIdx.x / 32; i < count; i += WARPS) {
             const int64_t row = row0 + list[i] / TSR_EXACT_BLOCK, col = col0 + list[i] % TSR_EXACT_BLOCK;
-            const T value = sum_of_pairs(a, b, pairs[threadIdx.x / 32], row, col);
-            if (threadIdx.x % 32 == 0) put(t, row, col, value);
+            double value = sum_of_pairs(a, b, pairs[threadIdx.x / 32], row, col), again = 0;
+            if constexpr (CHECKS) again = sum_of_pairs(a, b, pairs[threadIdx.x / 32], row, col);
+            if (threadIdx.x % 32 > 0) continue;
+            TSR_FLIP_WORD(TSR_FLIP_LOOP, &value);
+            if (CHECKS && tsr_exact_bits(value) != tsr_exact_bits(again)) note_wrong(check, 1);
+            put(t, row, col, (T)value);
         }
         __syncthreads();
     }
 }
 
-/* Blocks of which no level is proved, and what is left of those of the last one. */
-template <typename T>
-tsr_status loop_launch(tsr_stream *stream, const Operand<T> &a, const Operand<T> &b, const Target<T> &t) {
+template <typename T, bool CHECKS>
+tsr_status loop_launch(tsr_stream *stream, const Operand<T> &a, const Operand<T> &b, const Target<T> &t,
+                       const tsr_gemm_check &check) {
     dim3 grid, blocks;
     TSR_TRY(small_grid(t.m, t.n, LOOP_TILE, LOOP_TILE, &grid));
     TSR_TRY(small_grid(1, t.rows / TSR_EXACT_BLOCK * t.across, 1, 1, &blocks));
-    TSR_TRY(TSR_LAUNCH((loop_left<T>), blocks, THREADS, 0, stream, a, b, t));
-    return TSR_LAUNCH((loop<T>), grid, 256, 0, stream, a, b, t);
+    TSR_TRY(TSR_LAUNCH((loop_left<T, CHECKS>), blocks, THREADS, 0, stream, a, b, t, check));
+    return TSR_LAUNCH((loop<T, CHECKS>), grid, 256, 0, stream, a, b, t, check);
+}
+
+/* Blocks of which no level is proved, and what is left of those of the last one. */
+template <typename T>
+tsr_status loop_launch(tsr_stream *stream, const Operand<T> &a, const Operand<T> &b, const Target<T> &t,
+                       const tsr_gemm_check &check) {
+    return check.counts ? loop_launch<T, true>(stream, a, b, t, check) : loop_launch<T, false>(stream, a, b, t, check);
 }
 
 } // namespace exact

@@ -14,10 +14,10 @@ if subprocess.run(command_line(["bench", "gemm", "--device", "cuda", "--kernel",
 random = np.random.default_rng(5)
 
 
-def multiply(a, b, *more):
+def multiply(a, b, *more, check="files"):
     write("a.h5", a), write("b.h5", b)
-    out = run("multiply", "a.h5", "b.h5", "-o", "c.h5", "--force", "--device", "cuda", "--verify", "--log", "log.json",
-              *more).out
+    out = run("multiply", "a.h5", "b.h5", "-o", "c.h5", "--force", "--device", "cuda", "--check", check, "--log",
+              "log.json", *more).out
     with open("log.json") as file:
         return read("c.h5"), json.load(file), out
 
@@ -98,6 +98,19 @@ def test_fallbacks_of_a_run():
     rows = random.integers(0, n, 16)
     exact, size = a[rows].astype("f8") @ b, np.abs(a[rows]).astype("f8") @ np.abs(b)
     assert np.all(np.abs(c[rows] - exact) <= n * 2.0**-24 * size)
+
+
+def test_exact():
+    """It checks its own products, also what it leaves to its loop: elements of sparse data, and rows with Inf."""
+    m, n = 700, 600
+    for kind in ("f4", "f8"):
+        a, b = random.normal(size=(m, n)).astype(kind), random.normal(size=(n, m)).astype(kind)
+        a[random.random((m, n)) < 0.99] = 0
+        a[200, 300] = np.inf
+        c, record, out = multiply(a, b, "--kernel", "exact", check="device")
+        assert record["product_check"] == f"PASSED: {m} rows of products add up exactly", record
+        assert record["ranks"][0]["rows_checked"] == m and record["ranks"][0]["rows_unjudged"] == 0, record
+        assert not np.isfinite(c[200]).any() and np.isfinite(np.delete(c, 200, axis=0)).all(), out
 
 
 def test_few():
