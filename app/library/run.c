@@ -311,8 +311,11 @@ static tsr_status produce(tsr_run *run, const tsr_run_options *options) {
     TSR_TRY(count_read_overflows(run));
     TSR_TRY(tsr_run_check_files(run, options));
     if (run->trials > 0) run->check_seconds = tsr_now_seconds() - multiplied;
-    TSR_TRY(tsr_agree(run->world->comm, tsr_run_go_on(run)));
-    return publish(run, options);
+    tsr_status status = tsr_agree(run->world->comm, tsr_run_go_on(run));
+    if (status == TSR_OK) status = publish(run, options);
+    tsr_executor_close(run->executor);
+    run->executor = NULL;
+    return status;
 }
 
 /* After a failure that all agreed on only what is this rank's own is released: collective things go with the process.

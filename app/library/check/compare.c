@@ -68,11 +68,15 @@ static tsr_status open_all(tsr_run *run, set_aside *aside, bool *able) {
     return tsr_agree(run->world->comm, opens ? tsr_run_open_executor(run) : TSR_OK);
 }
 
-static void close_all(tsr_run *run, const set_aside *aside) {
+/* The run's own executor stays where all went well. Freeing its memory is no part of a check: a run without one does so
+ * later, too. */
+static void close_all(tsr_run *run, const set_aside *aside, tsr_status status) {
     tsr_run_close_inputs(run);
     tsr_store_close(run->c);
-    tsr_executor_close(run->executor);
-    run->executor = NULL;
+    if (aside->replaced || status != TSR_OK) {
+        tsr_executor_close(run->executor);
+        run->executor = NULL;
+    }
     if (aside->replaced) {
         if (run->grid.active) run->transport_ops->close(run->transport);
         tsr_grid_close(&run->grid);
@@ -214,7 +218,7 @@ tsr_status tsr_run_compare(tsr_run *run, const char *how, tsr_run_compared *comp
     TSR_TRY(open_all(run, &aside, &able));
     const tsr_status status = able ? judge(run, &aside, how, compared) : TSR_OK;
     if (status != TSR_OK && status != TSR_ERR_CHECK) return status;
-    if (able) close_all(run, &aside);
+    if (able) close_all(run, &aside, status);
     if (run->trace) tsr_trace_pause(run->trace, false);
     return status;
 }

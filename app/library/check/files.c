@@ -73,8 +73,10 @@ static tsr_status compare(tsr_run *run, tsr_run_compared *compared) {
 tsr_status tsr_run_check_files(tsr_run *run, const tsr_run_options *options) {
     tsr_run_compared compared;
     TSR_TRY(compare(run, &compared));
-    tsr_executor_close(run->executor);
-    run->executor = NULL;
+    if (!compared.right) { /* other checks want its memory */
+        tsr_executor_close(run->executor);
+        run->executor = NULL;
+    }
     if (tsr_run_compares_written(run) && !compared.unchanged) TSR_TRY(compare_written(run, true));
     tsr_store_close(run->c);
     run->c = NULL;
