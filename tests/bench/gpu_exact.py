@@ -32,6 +32,31 @@ def ratio(found, name, wanted):
     return f"{value:.2f} (≥ {wanted})", value >= wanted
 
 
+def write_products(args, products):
+    """Their rows in place of those that the page has of the same type and size; whether all is reached."""
+    rows, reached = [], True
+    for found in products:
+        wanted = WANTED[found["type"]].get(found["n"], (None,) * 5)
+        cells = []
+        for name, least in zip(("unproved", "exact", "wide", "sparse", "checked"), wanted):
+            text, enough = ratio(found, name, least)
+            cells += [f"{found[name]:.1f}" if name in found else "-", text]
+            reached = reached and enough
+        rows.append([found["type"], found["n"], f"{found['cublas']:.1f}", *cells, f"{args.seconds:g}",
+                     found.get("date", report.today()), found.get("commit", report.commit())])
+    there = report.rows(report.section(args.o.read_text(), "gpu-exact")) if args.o.exists() else []
+    text = "\n\n".join([
+        f"{products[0]['device']}: TFLOP/s, medians of 3 rounds of so many seconds each, in turns, conversion and "
+        "packing included. `unproved` is `exact` without the proof of its error, the others with it: `wide` on normal "
+        "· exp(2 · normal), `sparse` where 99 % of normal data are zeros, `checked` with the check of residues.",
+        report.table(["type", "n", "cuBLAS", "unproved", "of cuBLAS", "exact", "of cuBLAS", "wide", "of cuBLAS",
+                      "sparse", "of cuBLAS", "checked", "of cuBLAS", "s", "date", "commit"],
+                     report.merge(there, rows, 2))])
+    print(text)
+    report.write_section("gpu-exact", text, args.o)
+    return reached
+
+
 def whole_product(program, ranks, size, kernel, file):
     """Seconds of products of matrices that GPUs make, on all ranks; leaves the figures in a file."""
     command = ["mpirun", "--bind-to", "none", "-n", ranks, program, "bench", "multiply", "--data", "device", "--shape",
@@ -80,32 +105,17 @@ def main():
     if args.ranks:
         sys.exit(0 if compare_whole(args) else 1)
     sizes = args.sizes.split(",")
+    reached, residues = True, []
     if args.recorded:
         recorded = [[json.loads(line) for line in file.read_text().splitlines()] for file in args.recorded]
         products, residues = (recorded + [[]])[:2]
+        reached = write_products(args, products)
     else:
-        products = lines_of([args.programs / "exact_beside", args.seconds, *sizes])
+        for size in sizes:
+            products = lines_of([args.programs / "exact_beside", args.seconds, size])
+            reached = write_products(args, products) and reached
         round_sizes = [size for size in sizes if int(size) % 256 == 0]
         residues = lines_of([args.programs / "residues_beside", args.seconds, *round_sizes])
-    rows, reached = [], True
-    for found in products:
-        wanted = WANTED[found["type"]].get(found["n"], (None,) * 5)
-        cells = []
-        for name, least in zip(("unproved", "exact", "wide", "sparse", "checked"), wanted):
-            text, enough = ratio(found, name, least)
-            cells += [f"{found[name]:.1f}" if name in found else "-", text]
-            reached = reached and enough
-        rows.append([found["type"], found["n"], f"{found['cublas']:.1f}", *cells])
-    text = "\n\n".join([
-        f"{products[0]['device']}, {products[0].get('date', report.today())}, commit "
-        f"{products[0].get('commit', report.commit())}: TFLOP/s, medians of 3 rounds of "
-        f"{args.seconds:g} s each, in turns, conversion and packing included. `unproved` is `exact` without the proof "
-        "of its error, the others with it: `wide` on normal · exp(2 · normal), `sparse` where 99 % of normal data are "
-        "zeros, `checked` with the check of residues.",
-        report.table(["type", "n", "cuBLAS", "unproved", "of cuBLAS", "exact", "of cuBLAS", "wide", "of cuBLAS",
-                      "sparse", "of cuBLAS", "checked", "of cuBLAS"], rows)])
-    print(text)
-    report.write_section("gpu-exact", text, args.o)
     if residues:
         text = "\n\n".join([
             f"{products[0]['device']}, {residues[0].get('date', report.today())}, commit "
