@@ -61,12 +61,12 @@ def main():
             reached = reached and (not WANTED[check] or ratio <= WANTED[check])
             rows.append([kind, size, check, f"{median:.3f}", f"{min(seconds[check]):.3f}", f"{max(seconds[check]):.3f}",
                          f"{statistics.median(alone):.3f}" if check == "files" else "", f"{ratio:.3f}", WANTED[check]])
-    text = "\n\n".join([
-        f"Normal elements, files in {args.shm}; {device}, {report.today()}, commit {report.commit()}: seconds from the "
-        f"first read to the end of the check, medians of {args.rounds} runs each, in turns.",
-        report.table(["type", "n", "--check", "s", "least", "most", "s of the check", "of `off`", "wanted at most"],
-                     rows)])
-    report.write_section("gpu-check-files", text, args.o)
+        text = "\n\n".join([
+            f"Normal elements, files in {args.shm}; {device}, {report.today()}, commit {report.commit()}: seconds "
+            f"from the first read to the end of the check, medians of {args.rounds} runs each, in turns.",
+            report.table(["type", "n", "--check", "s", "least", "most", "s of the check", "of `off`", "wanted at most"],
+                         rows)])
+        report.write_section("gpu-check-files", text, args.o)  # what there is, if it ends early
     print(text)
     sys.exit(0 if reached else 1)
 
