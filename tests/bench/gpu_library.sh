@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# What a product of matrices in memory takes by the library, from C (matrices that ranks share) and from Python
-# (arrays of NumPy, and of tessera.empty), beside `bench multiply --data memory`, in turns, on one GPU and on two
-# where there are. The table goes to docs/measurements/gpu_library.md.
+# What a product of matrices in memory takes by the library, from C (matrices that ranks share, and such that are dealt
+# out to them in blocks) and from Python (arrays of NumPy, and of tessera.empty), beside `bench multiply --data memory`,
+# in turns, on one GPU and on two where there are. The table goes to docs/measurements/gpu_library.md.
 # Usage: tests/bench/gpu_library.sh [--sizes 8192,16384] [--gpus 1,2] [--rounds 3] [--repeat 6] [--kernel simt]
 #     [--device cuda] [-o FILE.md]      another page with the section gpu-library
 # About a minute for each size and number of GPUs. Exit code 1 where C's calls take more than 1.05 of the bench.

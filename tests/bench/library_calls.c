@@ -1,6 +1,8 @@
-/* Calls of tessera_multiply_matrices on matrices that the ranks share (tessera_allocate), timed as its caller sees
- * them; used by gpu_library.py. Prints "call SECONDS record SECONDS" for each, on rank 0.
- * Usage: library_calls N CALLS DEVICE KERNEL CHECK */
+/* Calls of tessera_multiply_matrices, timed as their caller sees them; used by gpu_library.py. Prints "call SECONDS
+ * record SECONDS exchange SECONDS" for each, on rank 0.
+ * Usage: library_calls N CALLS DEVICE KERNEL CHECK BLOCK
+ * BLOCK 0: matrices that the ranks share (tessera_allocate). Else each rank has its part of them in memory of malloc,
+ * dealt out in square blocks of that side. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <tessera.h>
@@ -13,42 +15,82 @@ static void need(int status) {
     MPI_Abort(MPI_COMM_WORLD, 1);
 }
 
+static void fill(float *rows, int64_t first, int64_t step, int64_t count, int64_t cols) {
+    for (int64_t i = first; i < count; i += step)
+        for (int64_t j = 0; j < cols; j++) rows[i * cols + j] = (float)((i + j) % 5) - 2;
+}
+
+static void share(tessera_matrix *x, int64_t n, int rank, int ranks) {
+    void *memory;
+    need(tessera_allocate(tessera, (size_t)(3 * n * n) * sizeof(float), &memory));
+    float *all = memory;
+    fill(all, rank, ranks, 3 * n, n);
+    for (int i = 0; i < 3; i++)
+        x[i] = (tessera_matrix){
+            .size = sizeof x[i], .type = "f32", .data = all + i * n * n, .rows = n, .cols = n, .shared = 1};
+}
+
+/* Of n rows (columns) dealt out in blocks those of one place in the grid. */
+static int64_t dealt(int64_t n, int64_t block, int at, int count) {
+    int64_t own = 0;
+    for (int64_t first = at * block; first < n; first += count * block) own += n - first < block ? n - first : block;
+    return own;
+}
+
+static void deal(tessera_matrix *x, int64_t n, int64_t block, int rank, int ranks) {
+    int down = 1; /* of the grid: as square as it gets */
+    for (int i = 1; i * i <= ranks; i++)
+        if (ranks % i == 0) down = i;
+    const int across = ranks / down;
+    const int64_t rows = dealt(n, block, rank / across, down), cols = dealt(n, block, rank % across, across);
+    for (int i = 0; i < 3; i++) {
+        float *own = malloc((size_t)(rows * cols + 1) * sizeof *own);
+        if (!own) MPI_Abort(MPI_COMM_WORLD, 1);
+        fill(own, 0, 1, rows, cols);
+        x[i] = (tessera_matrix){.size = sizeof x[i],
+                                .type = "f32",
+                                .data = own,
+                                .rows = n,
+                                .cols = n,
+                                .block_rows = block,
+                                .block_cols = block,
+                                .grid_rows = down,
+                                .grid_cols = across};
+    }
+}
+
 int main(int argc, char **argv) {
     int granted, rank, ranks;
-    void *memory;
     MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &granted);
-    if (argc != 6) {
-        fprintf(stderr, "usage: library_calls N CALLS DEVICE KERNEL CHECK\n");
+    if (argc != 7) {
+        fprintf(stderr, "usage: library_calls N CALLS DEVICE KERNEL CHECK BLOCK\n");
         return 2;
     }
-    const int64_t n = atoll(argv[1]);
+    const int64_t n = atoll(argv[1]), block = atoll(argv[6]);
     const int calls = atoi(argv[2]);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
     need(tessera_open(MPI_COMM_WORLD, NULL, &tessera));
-    need(tessera_allocate(tessera, (size_t)(3 * n * n) * sizeof(float), &memory));
-    float *all = memory;
-    for (int64_t i = rank; i < 3 * n; i += ranks) /* rows */
-        for (int64_t j = 0; j < n; j++) all[i * n + j] = (float)((i + j) % 5) - 2;
     tessera_matrix x[3];
-    for (int i = 0; i < 3; i++)
-        x[i] = (tessera_matrix){
-            .size = sizeof x[i], .type = "f32", .data = all + i * n * n, .rows = n, .cols = n, .shared = 1};
+    if (block > 0) deal(x, n, block, rank, ranks);
+    else share(x, n, rank, ranks);
     tessera_multiply_options o = tessera_multiply_defaults();
     o.device = argv[3];
     o.kernel = argv[4];
     o.check = argv[5];
     for (int i = 0; i < calls; i++) {
         tessera_record *record;
-        double seconds = 0;
+        double seconds = 0, exchange = 0;
         MPI_Barrier(MPI_COMM_WORLD);
         const double start = MPI_Wtime();
         need(tessera_multiply_matrices(tessera, &x[0], &x[1], &x[2], &o, &record));
         const double end = MPI_Wtime();
         need(tessera_record_number(record, "seconds", &seconds));
+        tessera_record_number(record, "redistribute_seconds", &exchange); /* not there where nothing was moved */
         tessera_record_free(record);
-        if (rank == 0) printf("call %.6f record %.6f\n", end - start, seconds);
+        if (rank == 0) printf("call %.6f record %.6f exchange %.6f\n", end - start, seconds, exchange);
     }
+    for (int i = 0; block > 0 && i < 3; i++) free(x[i].data);
     tessera_close(tessera);
     MPI_Finalize();
     return 0;
