@@ -83,6 +83,7 @@ struct Cluster {
     void *context;
     std::vector<Block> blocks;
     std::vector<Thread> threads; /* of block after block */
+    std::vector<uint64_t> ready; /* a bit for each: it can run */
     int block_threads, current, ended;
     int slow, slow_count; /* with a seed: threads that run when no other can */
     unsigned first_block; /* blockIdx.x of block 0 */
@@ -98,6 +99,8 @@ struct Cluster {
 
     Fiber *take_fiber();
     void set_current(int thread);
+    void set_state(int thread, State state);
+    int ready_thread(int from, int to) const;
     int runnable_thread();
     void draw_slow();
     int next_thread();
@@ -148,15 +151,34 @@ void Cluster::set_current(int thread) {
     blockIdx.x = first_block + (unsigned)(thread / block_threads);
 }
 
+void Cluster::set_state(int thread, State state) {
+    const uint64_t bit = (uint64_t)1 << thread % 64;
+    threads[thread].state = state;
+    if (state == FRESH || state == READY) ready[thread / 64] |= bit;
+    else ready[thread / 64] &= ~bit;
+}
+
+/* The first thread of from ... to - 1 that can run; -1 when there is none. */
+int Cluster::ready_thread(int from, int to) const {
+    for (int at = from; at < to; at = (at / 64 + 1) * 64) {
+        const uint64_t bits = ready[at / 64] >> at % 64;
+        if (bits != 0) return at + __builtin_ctzll(bits) < to ? at + __builtin_ctzll(bits) : -1;
+    }
+    return -1;
+}
+
 /* The next thread that can run, in order after the current one or after any; -1 when there is none. */
 int Cluster::runnable_thread() {
-    const int count = (int)threads.size(), before = random_state ? (int)(tsr_emulation_random() % count) : current;
+    const int count = (int)threads.size();
+    const int first = 1 + (random_state ? (int)(tsr_emulation_random() % count) : current);
     int slowly = -1;
-    for (int i = 1; i <= count; i++) {
-        int thread = before + i < count ? before + i : before + i - count;
-        if (threads[thread].state != FRESH && threads[thread].state != READY) continue;
-        if (thread < slow || thread >= slow + slow_count) return thread;
-        slowly = thread;
+    for (int round = 0; round < 2; round++) {
+        const int last = round == 0 ? count : first < count ? first : count;
+        for (int thread = ready_thread(round == 0 ? first : 0, last); thread >= 0;
+             thread = ready_thread(thread + 1, last)) {
+            if (thread < slow || thread >= slow + slow_count) return thread;
+            slowly = thread;
+        }
     }
     return slowly;
 }
@@ -215,7 +237,7 @@ void Cluster::run_fiber() {
     for (;;) {
         Fiber *own = threads[current].fiber;
         body(context);
-        threads[current].state = ENDED;
+        set_state(current, ENDED);
         ended++;
         blocks[current / block_threads].ended++;
         release_warp_barrier();
@@ -250,9 +272,8 @@ void Cluster::release_warp_barrier() {
         running += threads[i].state != AT_WARP_BARRIER && threads[i].state != ENDED;
     }
     if (waiting == 0 || running > 0) return;
-    for (int i = first; i < last; i++) {
-        if (threads[i].state == AT_WARP_BARRIER) threads[i].state = READY;
-    }
+    for (int i = first; i < last; i++)
+        if (threads[i].state == AT_WARP_BARRIER) set_state(i, READY);
 }
 
 /* Why not all threads have ended. */
@@ -290,7 +311,11 @@ tsr_status Cluster::diverged(const char *kernel) {
 
 /* One cluster, whose first block's blockIdx is set. */
 tsr_status Cluster::run(const char *kernel) {
-    for (Thread &thread : threads) thread = {};
+    ready.assign((threads.size() + 63) / 64, 0);
+    for (int i = 0; i < (int)threads.size(); i++) {
+        threads[i] = {};
+        set_state(i, FRESH);
+    }
     for (Block &block : blocks) block = {0, 0, 0, false, block.shared};
     first_block = blockIdx.x;
     current = ended = 0;
@@ -311,18 +336,18 @@ void tsr_emulation_block_barrier(int line) {
     Block &b = c.blocks[tsr_emulation_rank()];
     if (b.waiting == 0) b.line = line;
     if (line != b.line) b.diverged_lines = true;
-    c.threads[c.current].state = AT_BLOCK_BARRIER;
+    c.set_state(c.current, AT_BLOCK_BARRIER);
     b.waiting++;
     if (b.waiting == c.block_threads && !b.diverged_lines) {
-        Thread *first = &c.threads[c.current / c.block_threads * c.block_threads];
-        for (int i = 0; i < c.block_threads; i++) first[i].state = READY;
+        const int first = c.current / c.block_threads * c.block_threads;
+        for (int i = 0; i < c.block_threads; i++) c.set_state(first + i, READY);
         b.waiting = 0;
     }
     c.wait();
 }
 
 void tsr_emulation_warp_barrier(void) {
-    emulated.threads[emulated.current].state = AT_WARP_BARRIER;
+    emulated.set_state(emulated.current, AT_WARP_BARRIER);
     emulated.release_warp_barrier();
     emulated.wait();
 }
@@ -358,19 +383,18 @@ int tsr_emulation_thread(void) { return emulated.current % emulated.block_thread
 int tsr_emulation_rank(void) { return emulated.current / emulated.block_threads; }
 void tsr_emulation_wait(const void *on, const char *what) {
     Thread &thread = emulated.threads[emulated.current];
-    thread.state = AT_MODEL;
+    emulated.set_state(emulated.current, AT_MODEL);
     thread.on = on;
     thread.what = what;
     emulated.wait();
 }
 void tsr_emulation_wake(const void *on) {
-    for (Thread &thread : emulated.threads) {
-        if (thread.state == AT_MODEL && thread.on == on) thread.state = READY;
-    }
+    for (int i = 0; i < (int)emulated.threads.size(); i++)
+        if (emulated.threads[i].state == AT_MODEL && emulated.threads[i].on == on) emulated.set_state(i, READY);
 }
 void tsr_emulation_pause(void) {
     if (random_state == 0 || tsr_emulation_random() % 4 > 0) return;
-    emulated.threads[emulated.current].state = READY;
+    emulated.set_state(emulated.current, READY);
     emulated.wait();
 }
 int tsr_emulation_running(int rank) { return emulated.block_threads - emulated.blocks[rank].ended; }

@@ -23,9 +23,10 @@ static inline tsr_residue_moduli tsr_residue_moduli_all() {
 }
 
 /* x mod p in [-p/2, p/2], |x| ≤ 2^28: sums of TSR_EXACT_RANGE products of bytes. The quotient, rounded down, is off by
- * 1/16 before that, so r is in [-p/16, p + p/16]. Of 256, whose quotient is right, 128 stands for -128 in a byte. */
+ * 1/16 before that, so r is in [-p/16, p + p/16]. Of 256, whose quotient is right, 128 stands for -128 in a byte. Of a
+ * sum that a fault made larger any byte will do: unsigned numbers may overflow. */
 static __device__ __forceinline__ int tsr_residue(int x, int modulus, int inverse) {
-    const int r = x - __mulhi(x, inverse) * modulus;
+    const int r = (int)((unsigned)x - (unsigned)__mulhi(x, inverse) * (unsigned)modulus);
     return r - (r > modulus >> 1 ? modulus : 0);
 }
 
