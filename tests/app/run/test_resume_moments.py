@@ -194,7 +194,8 @@ def flops_of(record):
 
 def go_on_sharing_k(out, call, first, killed, last, asked=0):
     """While the last rank of the grid `first`, which writes, stands still in a call, rank `asked` hears that it is to
-    stop. On the grid `killed` a rank that writes is killed; on the grid `last` C is made."""
+    stop. On the grid `killed` a rank that writes is killed; on the grid `last` C is made. Returns which share of the
+    product was left for that."""
     what = f"seed {SEED}: {out}, {first}, {killed}, {last}"
     ranks, command = sharing_k(out, first)
     still = ended(call, RANK=ranks - 1, SIGNAL=int(signal.SIGSTOP))
@@ -211,8 +212,9 @@ def go_on_sharing_k(out, call, first, killed, last, asked=0):
     run(*command, ranks=ranks)
     check(out, what)
     left = flops_of("run.json") / flops_of("whole.json")
-    assert left < 1 and (killed or 0 < left), f"{what}: {left} of the product was left, {went_on(out)} taken over"
+    assert left < 1, f"{what}: {left} of the product was left, {went_on(out)} taken over"
     os.remove(out)
+    return left
 
 
 def test_shared_k():
@@ -230,7 +232,10 @@ def test_shared_k():
         run(*sharing_k(out, "0 1x1x1", "--log", "whole.json")[1])
         os.rename(out, "whole-" + out)
         for way in ways:
-            go_on_sharing_k(out, call, *way)
+            shares = []  # on a busy machine the other ranks may be through when they hear of the stop
+            while not any(shares) and len(shares) < (1 if way[1] else 3):
+                shares.append(go_on_sharing_k(out, call, *way))
+            assert any(shares) or way[1], f"seed {SEED}: {out}, {way}: nothing was left in {len(shares)} tries"
 
 
 def test_leftovers():
