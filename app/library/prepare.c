@@ -129,6 +129,11 @@ tsr_status tsr_run_open_executor(tsr_run *run) {
     return tsr_executor_open(&x, &run->executor);
 }
 
+void tsr_run_close_executor(tsr_run *run) {
+    tsr_executor_close(run->executor);
+    run->executor = NULL;
+}
+
 static tsr_status open_executor(tsr_run *run) {
     TSR_TRY(tsr_run_open_trace(run));
     return tsr_run_open_executor(run);

@@ -115,8 +115,7 @@ static tsr_status count_read_overflows(tsr_run *run) {
 static tsr_status before_placing(tsr_run *run, tsr_status status) {
     TSR_TRY(tsr_agree(run->world->comm, status));
     tsr_run_stage(run, "place chunks");
-    tsr_executor_close(run->executor);
-    run->executor = NULL;
+    tsr_run_close_executor(run);
     tsr_run_close_inputs(run);
     const double bytes = (double)tsr_store_bytes(&run->output.desc);
     tsr_listener_end(&run->calls->progress);
@@ -313,8 +312,7 @@ static tsr_status produce(tsr_run *run, const tsr_run_options *options) {
     if (run->trials > 0) run->check_seconds = tsr_now_seconds() - multiplied;
     tsr_status status = tsr_agree(run->world->comm, tsr_run_go_on(run));
     if (status == TSR_OK) status = publish(run, options);
-    tsr_executor_close(run->executor);
-    run->executor = NULL;
+    tsr_run_close_executor(run);
     return status;
 }
 

@@ -347,6 +347,7 @@ tsr_status tsr_run_open_written(tsr_run *run);
 void tsr_run_close_inputs(tsr_run *run); /* run.c */
 /* Local. With buffers of its own where they are not there. */
 tsr_status tsr_run_open_executor(tsr_run *run);
+void tsr_run_close_executor(tsr_run *run); /* Local. If there is one; none is there then */
 /* run.c: this rank fails while others may be inside communication. */
 _Noreturn void tsr_run_give_up(tsr_run *run, tsr_status status);
 

@@ -45,8 +45,7 @@ static tsr_status replace_plan(tsr_run *run, set_aside *aside, bool *able) {
     *able = status == TSR_OK;
     if (!*able) tsr_message_set("");
     if (!*able) return TSR_OK;
-    tsr_executor_close(run->executor);
-    run->executor = NULL;
+    tsr_run_close_executor(run);
     run->plan = plan;
     run->transport = NULL;
     aside->replaced = true;
@@ -73,10 +72,7 @@ static tsr_status open_all(tsr_run *run, set_aside *aside, bool *able) {
 static void close_all(tsr_run *run, const set_aside *aside, tsr_status status) {
     tsr_run_close_inputs(run);
     tsr_store_close(run->c);
-    if (aside->replaced || status != TSR_OK) {
-        tsr_executor_close(run->executor);
-        run->executor = NULL;
-    }
+    if (aside->replaced || status != TSR_OK) tsr_run_close_executor(run);
     if (aside->replaced) {
         if (run->grid.active) run->transport_ops->close(run->transport);
         tsr_grid_close(&run->grid);

@@ -16,8 +16,7 @@ static tsr_status make_again(tsr_run *run, bool anew) {
     if (status == TSR_OK && run->grid.active) status = run->c->ops->sync(run->c);
     if (!anew) return tsr_agree(comm, status);
     TSR_TRY(tsr_inputs_agree(comm, status, (tsr_store *const[]){run->a, run->b}, 2));
-    tsr_executor_close(run->executor);
-    run->executor = NULL;
+    tsr_run_close_executor(run);
     tsr_run_close_inputs(run);
     return TSR_OK;
 }
@@ -73,10 +72,7 @@ static tsr_status compare(tsr_run *run, tsr_run_compared *compared) {
 tsr_status tsr_run_check_files(tsr_run *run, const tsr_run_options *options) {
     tsr_run_compared compared;
     TSR_TRY(compare(run, &compared));
-    if (!compared.right) { /* other checks want its memory */
-        tsr_executor_close(run->executor);
-        run->executor = NULL;
-    }
+    if (!compared.right) tsr_run_close_executor(run); /* other checks want its memory */
     if (tsr_run_compares_written(run) && !compared.unchanged) TSR_TRY(compare_written(run, true));
     tsr_store_close(run->c);
     run->c = NULL;
