@@ -7,11 +7,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include "kernels/device/host_cores.h"
 #include "kernels/device/host_memory.h"
+#include "kernels/device/host_pages.h"
 
 struct tsr_stream {
     char unused; /* nothing is ever pending */
@@ -103,23 +103,22 @@ static void cpu_close(tsr_device *device) { free(device); }
 /* Refuses what is not there rather than let the kernel hand it out and kill the process later; less than a huge page
  * is not looked up. Large blocks start at huge pages: fewer faults, fewer misses of the address cache. */
 static tsr_status allocate_aligned(size_t bytes, size_t alignment, void **memory) {
-    const size_t huge = (size_t)2 << 20;
+    const size_t much = (size_t)2 << 20; /* worth a look at what is free */
     char need[32], have[32];
     void *block = NULL;
     tsr_host_memory host;
     tsr_process_room room;
-    if (bytes >= huge) tsr_host_memory_find("", &host);
+    if (bytes >= much) tsr_host_memory_find("", &host);
     tsr_process_room_find(&room);
-    const uint64_t most = bytes >= huge && host.available < room.left ? host.available : room.left;
-    if (bytes >= 2 * huge) alignment = huge;
-    if (bytes > most || posix_memalign(&block, alignment, bytes > 0 ? bytes : 1) != 0) {
+    const uint64_t most = bytes >= much && host.available < room.left ? host.available : room.left;
+    if (bytes <= most) block = tsr_allocate_pages(bytes, alignment);
+    if (!block) {
         tsr_host_memory_find("", &host);
         const uint64_t free_bytes = host.available < room.left ? host.available : room.left;
         return tsr_fail(TSR_ERR_MEMORY,
                         "CPU memory: need %s (%zu bytes), free %s: lower --memory or --host-memory, or use more ranks",
                         tsr_format_bytes((double)bytes, need), bytes, tsr_format_bytes((double)free_bytes, have));
     }
-    if (bytes >= 2 * huge) madvise(block, bytes, MADV_HUGEPAGE); /* a wish: without it pages are small */
     *memory = block;
     return TSR_OK;
 }

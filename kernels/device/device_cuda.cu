@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
 /* ---- finding and opening --------------------------------------------------------------------- */
 
@@ -221,17 +220,15 @@ static int device_node(tsr_device *device) {
 /* Registered rather than cudaHostAlloc'ed: small blocks of that are not on a page, and its pages are made by one
  * thread. */
 static tsr_status cuda_allocate_host(tsr_device *device, size_t bytes, void **memory) {
-    const size_t page = 4096, huge_page = (size_t)2 << 20;
+    const size_t page = 4096, size = bytes > 0 ? (bytes + page - 1) / page * page : page;
     void *block = nullptr;
     char need[32], have[32];
     tsr_device_facts host;
     TSR_TRY(tsr_device_cpu.facts(nullptr, &host));
     cudaError_t code = cudaErrorMemoryAllocation;
-    size_t align = bytes < huge_page ? page : huge_page, size = bytes > 0 ? (bytes + align - 1) / align * align : align;
     /* pinning more would push everything else out */
-    if (bytes <= host.memory_free_bytes) block = aligned_alloc(align, size);
+    if (bytes <= host.memory_free_bytes) block = tsr_allocate_pages(size, page);
     if (block) {
-        if (align == huge_page) (void)madvise(block, size, MADV_HUGEPAGE);
         tsr_touch_pages(block, size, device_node(device));
         code = cudaHostRegister(block, size, cudaHostRegisterPortable);
     }

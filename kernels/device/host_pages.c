@@ -6,6 +6,7 @@
 
 #include <pthread.h>
 #include <sched.h>
+#include <stdlib.h>
 #include <sys/mman.h>
 
 #include "kernels/device/device.h"
@@ -17,6 +18,15 @@
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23
 #endif
+
+void *tsr_allocate_pages(size_t bytes, size_t alignment) {
+    const size_t huge = (size_t)2 << 20;
+    const bool many = bytes >= 2 * huge;
+    void *memory = NULL;
+    if (posix_memalign(&memory, many ? huge : alignment, bytes > 0 ? bytes : 1) != 0) return NULL;
+    if (many) (void)madvise(memory, bytes, MADV_HUGEPAGE); /* a wish: without it pages are small */
+    return memory;
+}
 
 void tsr_populate_pages(void *memory, size_t bytes) {
     const uintptr_t page = 4096, first = ((uintptr_t)memory + page - 1) / page * page;

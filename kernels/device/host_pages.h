@@ -1,5 +1,5 @@
-/* Host memory that a GPU copies from: its pages are brought into being by several threads, on the NUMA node the GPU
- * hangs on, before they are pinned. */
+/* Pages of host memory: huge ones where the system has them, and, of memory that a GPU copies from, brought into being
+ * by several threads on the NUMA node the GPU hangs on, before they are pinned. */
 #ifndef TSR_KERNELS_DEVICE_HOST_PAGES_H
 #define TSR_KERNELS_DEVICE_HOST_PAGES_H
 
@@ -8,6 +8,10 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+/* Memory aligned to `alignment`, a power of two from 8 on; from 4 MiB on of huge pages where the system grants them,
+ * because each page takes its first user a while. The caller frees it (free); NULL: there is none. */
+void *tsr_allocate_pages(size_t bytes, size_t alignment);
 
 /* Writes a zero to every page of fresh memory, from as many threads as are worth it (8 at most). With a node, threads
  * stay on those of its cores that this process may run on, where there are such. What cannot be done so is left to the

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernels/device/host_pages.h"
 #include "mpi/schedule/schedule.h"
 
 #define ALIGNMENT 256 /* of each rectangle's memory */
@@ -164,7 +165,7 @@ tsr_status tsr_holdings_make(const tsr_rects *rects, const tsr_stacked *of, cons
 tsr_status tsr_holdings_allocate(tsr_holdings *holdings, size_t element_bytes) {
     char text[32];
     size_t at = 0;
-    if (holdings->bytes > 0 && !(holdings->memory = aligned_alloc(ALIGNMENT, holdings->bytes)))
+    if (holdings->bytes > 0 && !(holdings->memory = tsr_allocate_pages(holdings->bytes, ALIGNMENT)))
         return tsr_fail(TSR_ERR_MEMORY, "no memory for %s of a distributed matrix",
                         tsr_format_bytes((double)holdings->bytes, text));
     for (int64_t i = 0; i < holdings->count; i++) {

@@ -1,13 +1,16 @@
 #include "mpi/distribute/redistribute.h"
 
-#include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define MOST_MESSAGE_BYTES ((size_t)64 << 20)
+#include "kernels/device/host_pages.h"
+#include "mpi/execute/task.h"
+
+#define MOST_MESSAGE_BYTES ((size_t)4 << 20)
 #define LEAST_MESSAGE_BYTES ((size_t)64 << 10)
 #define MOST_THREADS 16
-#define BYTES_A_THREAD ((size_t)2 << 20) /* worth starting one */
+#define BYTES_A_THREAD ((size_t)256 << 10) /* worth calling one */
 #define TAG 7315
 
 size_t tsr_message_bytes(size_t host_limit) {
@@ -251,13 +254,9 @@ typedef struct {
     int64_t count;
     char *message; /* NULL: at home */
     direction direction;
-    int threads;
+    _Atomic int64_t next; /* piece */
+    int64_t pieces;       /* of each unit's rows */
 } copying;
-
-typedef struct {
-    const copying *c;
-    int index;
-} copier;
 
 /* The first of the unit's elements in this rank's array. */
 static char *array_at(const tsr_redistribution *r, const unit *u) {
@@ -295,34 +294,22 @@ static void copy_unit(const copying *c, const unit *u, tsr_span rows) {
     spread_rows(&s, u, rows);
 }
 
-static void *copy_share(void *context) {
-    const copier *w = context;
-    const copying *c = w->c;
-    for (int64_t i = 0; i < c->count; i++)
-        copy_unit(c, &c->units[i], tsr_partition(c->units[i].rows, c->threads, w->index));
-    return NULL;
-}
-
-/* In several threads where it pays; what a thread cannot be started for, the caller does. */
-static void copy_units(const tsr_redistribution *r, const unit *units, int64_t count, size_t bytes, char *to_or_from,
-                       direction way) {
-    const int threads = (int)tsr_min(tsr_min(r->threads, MOST_THREADS), (int64_t)(bytes / BYTES_A_THREAD));
-    const copying c = {r, units, count, to_or_from, way, (int)tsr_max(1, threads)};
-    copier workers[MOST_THREADS];
-    pthread_t ids[MOST_THREADS];
-    bool started[MOST_THREADS] = {false};
-    for (int t = c.threads - 1; t >= 0; t--) {
-        workers[t] = (copier){&c, t};
-        started[t] = t > 0 && pthread_create(&ids[t], NULL, copy_share, &workers[t]) == 0;
-        if (!started[t]) copy_share(&workers[t]);
+static void copy_pieces(void *context, int number) {
+    copying *c = context;
+    (void)number;
+    for (int64_t i; (i = c->next++) < c->count * c->pieces;) {
+        const unit *u = &c->units[i / c->pieces];
+        copy_unit(c, u, tsr_partition(u->rows, c->pieces, i % c->pieces));
     }
-    for (int t = 0; t < c.threads; t++) /* NOLINTNEXTLINE(clang-analyzer-core.CallAndMessage): started set it */
-        if (started[t]) pthread_join(ids[t], NULL);
 }
 
-static void copy_message(const tsr_redistribution *r, const list *l, int64_t number, char *buffer, direction way) {
-    const message *m = &l->messages[number];
-    copy_units(r, l->units + m->first, m->count, m->bytes, buffer, way);
+/* In several threads where it pays. */
+static void copy_units(tsr_crew *crew, const tsr_redistribution *r, const unit *units, int64_t count, size_t bytes,
+                       char *to_or_from, direction way) {
+    const int threads = (int)tsr_min(tsr_min(r->threads, MOST_THREADS), (int64_t)(bytes / BYTES_A_THREAD));
+    copying c = {r, units, count, to_or_from, way, 0, tsr_max(1, threads)};
+    if (threads > 1) tsr_crew_work(crew, threads, copy_pieces, &c);
+    else copy_pieces(&c, 0);
 }
 
 /* ---- the exchange ---------------------------------------------------------------------------- */
@@ -333,11 +320,17 @@ typedef struct {
     const tsr_world *world;
     const tsr_redistribution *r;
     const list *out, *in;
+    tsr_crew *crew; /* that copies */
     char *buffers[TSR_MESSAGES];
     MPI_Request requests[TSR_MESSAGES];
     int64_t number[TSR_MESSAGES]; /* of the message under way */
     int64_t received, sent;       /* begun so far */
 } exchange;
+
+static void copy_message(const exchange *x, const list *l, int64_t number, char *buffer, direction way) {
+    const message *m = &l->messages[number];
+    copy_units(x->crew, x->r, l->units + m->first, m->count, m->bytes, buffer, way);
+}
 
 static tsr_status begin_receive(exchange *x, int slot) {
     if (x->received == x->in->message_count) return TSR_OK;
@@ -349,7 +342,7 @@ static tsr_status begin_receive(exchange *x, int slot) {
 static tsr_status begin_send(exchange *x, int slot) {
     if (x->sent == x->out->message_count) return TSR_OK;
     const message *m = &x->out->messages[x->number[slot] = x->sent];
-    copy_message(x->r, x->out, x->sent++, x->buffers[slot], PACK);
+    copy_message(x, x->out, x->sent++, x->buffers[slot], PACK);
     return TSR_MPI(
         MPI_Isend(x->buffers[slot], (int)m->bytes, MPI_BYTE, m->peer, TAG, x->world->comm, &x->requests[slot]));
 }
@@ -357,7 +350,7 @@ static tsr_status begin_send(exchange *x, int slot) {
 static tsr_status run_exchange(exchange *x, const list *home) {
     for (int i = 0; i < WAYS; i++) TSR_TRY(begin_receive(x, i));
     for (int i = WAYS; i < TSR_MESSAGES; i++) TSR_TRY(begin_send(x, i));
-    copy_units(x->r, home->units, home->unit_count, (size_t)home->bytes, NULL, PACK);
+    copy_units(x->crew, x->r, home->units, home->unit_count, (size_t)home->bytes, NULL, PACK);
     for (;;) {
         int slot = MPI_UNDEFINED;
         TSR_TRY(TSR_MPI(MPI_Waitany(TSR_MESSAGES, x->requests, &slot, MPI_STATUS_IGNORE)));
@@ -366,7 +359,7 @@ static tsr_status run_exchange(exchange *x, const list *home) {
             TSR_TRY(begin_send(x, slot));
             continue;
         }
-        copy_message(x->r, x->in, x->number[slot], x->buffers[slot], UNPACK);
+        copy_message(x, x->in, x->number[slot], x->buffers[slot], UNPACK);
         TSR_TRY(begin_receive(x, slot));
     }
 }
@@ -375,7 +368,7 @@ static tsr_status allocate_buffers(exchange *x) {
     for (int i = 0; i < TSR_MESSAGES; i++) {
         x->requests[i] = MPI_REQUEST_NULL;
         const size_t bytes = i < WAYS ? x->in->largest : x->out->largest;
-        if (bytes > 0 && !(x->buffers[i] = malloc(bytes)))
+        if (bytes > 0 && !(x->buffers[i] = tsr_allocate_pages(bytes, sizeof(double))))
             return tsr_fail(TSR_ERR_MEMORY, "no memory for messages of %zu bytes", bytes);
     }
     return TSR_OK;
@@ -387,10 +380,12 @@ tsr_status tsr_redistribute(const tsr_world *world, const tsr_redistribution *r,
     exchange x = {.world = world, .r = r, .out = &out, .in = &in};
     tsr_status status = make_lists(world, r, &home, &out, &in);
     if (status == TSR_OK) status = allocate_buffers(&x);
+    if (status == TSR_OK) status = tsr_crew_open(&x.crew);
     status = tsr_agree(world->comm, status);
     if (status == TSR_OK) status = tsr_agree(world->comm, run_exchange(&x, &home));
     *moved = (tsr_moved){.sent = out.bytes, .received = in.bytes, .copied = home.bytes};
     for (int i = 0; i < TSR_MESSAGES; i++) free(x.buffers[i]);
+    tsr_crew_close(x.crew);
     list_free(&home);
     list_free(&out);
     list_free(&in);

@@ -59,7 +59,7 @@ static void transfer_blocks(void *context, int number) {
 }
 
 /* Along the store's chunks where it has such, so that no two threads decode or encode the same one; else whole rows:
- * what is read in pieces, of which a thread that other work holds up takes fewer, what is written in one block a thread,
+ * what is read in pieces, of which a thread that other work holds up takes fewer; what is written in a block a thread,
  * which disks like. */
 static void cut_blocks(transfer *t, int threads, size_t bytes) {
     const tsr_store *store = t->store;

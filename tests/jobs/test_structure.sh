@@ -29,7 +29,8 @@ library='app/library app/library/api app/library/options app/library/planning'
 verify='app/verify app/verify/digest'
 offered='app/library/tessera.h app/library/api app/library/options app/library/inputs.h app/library/listener.h'
 offered="$offered app/library/place_chunks.h app/library/planning/reproducible.h"
-mpi='mpi/ranks mpi/plan mpi/schedule mpi/transport mpi/distribute mpi/execute mpi/execute/trace mpi/watch'
+plans='mpi/ranks mpi/plan mpi/schedule'
+mpi="$plans mpi/transport mpi/distribute mpi/execute mpi/execute/trace mpi/watch"
 rooms="
 kernels/base
 kernels/device        kernels/base
@@ -68,9 +69,9 @@ mpi/ranks             kernels/base kernels/device kernels/health io/text io/file
 mpi/plan              kernels/base io/files io/record mpi/ranks mpi/schedule
 mpi/schedule          kernels/base io/text io/nearest.h mpi/ranks mpi/plan
 mpi/transport         kernels/base kernels/device io/text io/store.h mpi/ranks
-mpi/distribute        kernels/base io/text io/store.h mpi/ranks mpi/plan mpi/schedule
+mpi/distribute        kernels/base kernels/device/host_pages.h io/text io/store.h $plans mpi/execute/task.h
 mpi/execute           kernels/base kernels/check kernels/device kernels/gemm kernels/pack io io/record $mpi
-mpi/execute/trace     kernels/base kernels/gemm io/record mpi/ranks mpi/plan mpi/schedule
+mpi/execute/trace     kernels/base kernels/gemm io/record $plans
 mpi/watch             kernels/base io/text mpi/ranks mpi/schedule
 app                   $kernels $io $mpi $offered app/products app/commands
 app/library           $kernels $io $mpi app/library/planning/reproducible.h app/verify app/products

@@ -1,9 +1,10 @@
-/* Pages touched whole, by threads that leave the caller where it was. */
+/* Memory of whole pages; pages touched whole, by threads that leave the caller where it was. */
 #define _GNU_SOURCE /* sched_getaffinity, mincore */
 #include "kernels/device/host_pages.h"
 
 #include <sched.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -31,7 +32,21 @@ static void test_touching(void) {
     CHECK(sched_getaffinity(0, sizeof after, &after) == 0 && CPU_EQUAL(&before, &after), "the caller was moved");
 }
 
+/* Aligned as asked, to a huge page where there are many, and all of it can be written. */
+static void test_allocation(void) {
+    static const size_t bytes[] = {0, 1, 4096, ((size_t)4 << 20) - 1, (size_t)4 << 20, ((size_t)9 << 20) + 5};
+    for (size_t i = 0; i < sizeof bytes / sizeof *bytes; i++) {
+        char *memory = tsr_allocate_pages(bytes[i], 256);
+        const size_t alignment = bytes[i] < (size_t)4 << 20 ? 256 : (size_t)2 << 20;
+        CHECK(memory && (uintptr_t)memory % alignment == 0, "%zu bytes at %p", bytes[i], (void *)memory);
+        memset(memory, 1, bytes[i]);
+        free(memory);
+    }
+    CHECK(!tsr_allocate_pages(SIZE_MAX / 2, 256), "more than there is");
+}
+
 int main(void) {
+    test_allocation();
     test_touching();
     return 0;
 }
