@@ -25,13 +25,19 @@ def seconds(args, kind, kernel, accuracy, size, *more):
     return bench["seconds"][1:], bench["device"]
 
 
-def page_text(args, rows, device):
-    """The page holds what there is, if it ends early."""
-    return "\n\n".join([
-        f"Operands made on the device, normal, C left there; {args.gpus} x {device}, {report.today()}, commit "
-        f"{report.commit()}: medians of {args.rounds * (args.repeat - 1)} products each, {args.rounds} processes in "
-        "turns.",
-        report.table(["kernel", "type", "n", "ms", "ms with the check", "ms of it", "cost", "wanted at most"], rows)])
+HEADER = ["kernel", "type", "n", "ms", "ms with the check", "ms of it", "cost", "wanted at most", "products", "date",
+          "commit"]
+
+
+def write_row(args, row, device):
+    """In place of the one that the page has of the same kernel, type and size."""
+    section = "gpu-check" if args.gpus == 1 else f"gpu-check-{args.gpus}"
+    there = report.rows(report.section(args.o.read_text(), section)) if args.o.exists() else []
+    text = "\n\n".join([
+        f"Operands made on the device, normal, C left there; {args.gpus} x {device}: medians of so many products with "
+        "the check and as many without, processes of each in turns.",
+        report.table(HEADER, report.merge(there, [row], 3))])
+    report.write_section(section, text, args.o)
 
 
 def main():
@@ -45,7 +51,7 @@ def main():
     parser.add_argument("--kernels", default=",".join(f"{kernel}:{kind}" for kind, kernel, _, _ in KERNELS))
     parser.add_argument("-o", type=pathlib.Path, default=report.page(__file__), metavar="FILE.md")
     args = parser.parse_args()
-    rows, reached, device = [], True, ""
+    reached, device = True, ""
     for kind, kernel, accuracy, most in KERNELS:
         if f"{kernel}:{kind}" not in args.kernels.split(","):
             continue
@@ -59,11 +65,11 @@ def main():
             cost = whole / plain - 1
             judged = size == "16384" and args.gpus == 1
             reached = reached and (not judged or cost <= most)
-            rows.append([kernel, kind, size, f"{1e3 * plain:.2f}", f"{1e3 * whole:.2f}", f"{1e3 * (whole - plain):.2f}",
-                         f"{100 * cost:.1f} %", f"{100 * most:.0f} %" if judged else ""])
-            text = page_text(args, rows, device)
-            report.write_section("gpu-check" if args.gpus == 1 else f"gpu-check-{args.gpus}", text, args.o)
-    print(text)
+            row = [kernel, kind, size, f"{1e3 * plain:.2f}", f"{1e3 * whole:.2f}", f"{1e3 * (whole - plain):.2f}",
+                   f"{100 * cost:.1f} %", f"{100 * most:.0f} %" if judged else "", len(without), report.today(),
+                   report.commit()]
+            print(report.table(HEADER, [row]))
+            write_row(args, row, device)  # each at once: the page has what there is, if it ends early
     sys.exit(0 if reached else 1)
 
 
