@@ -1,4 +1,4 @@
-/* Products of residues (kernels/gemm/exact/residue_products.h) beside cuBLAS' int8 product, which stores int32, in
+/* Products of residues (kernels/gemm/residues/products.h) beside cuBLAS' int8 product, which stores int32, in
  * turns, each for as long as asked for, so that the power limit counts: n × n × n, random residues. The planes of the
  * lowest level of fp64, the same beside products of sums, the same by a list of tiles, one plane, and the levels of
  * blocks. Samples are checked. Prints a
@@ -11,7 +11,7 @@
 #include <cublasLt.h>
 
 #include "kernels/device/cuda_compat.h"
-#include "kernels/gemm/exact/residue_products.h"
+#include "kernels/gemm/residues/products.h"
 #include "tests/bench/median.h"
 #include "tests/check.h"
 

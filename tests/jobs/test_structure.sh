@@ -46,8 +46,9 @@ kernels/gemm/vendor   $gemm
 kernels/gemm/hopper   $gemm
 kernels/gemm/simt     $gemm kernels/gemm/hopper
 kernels/gemm/batched  $gemm kernels/gemm/hopper
-kernels/gemm/exact    $gemm kernels/gemm/hopper kernels/gemm/auto
-kernels/gemm/auto     $gemm kernels/gemm/exact
+kernels/gemm/exact    $gemm kernels/gemm/hopper kernels/gemm/auto kernels/gemm/residues
+kernels/gemm/residues $gemm kernels/gemm/hopper kernels/gemm/exact
+kernels/gemm/auto     $gemm kernels/gemm/exact kernels/gemm/residues
 io                    kernels/base/base.h kernels/fill/fill.h io/text io/files io/chunks $hdf5 io/raw
 io/text               kernels/base/base.h io/files io/hdf5/access/hdf5_signature.h
 io/files              kernels/base/base.h io/text io/store.h

@@ -4,8 +4,8 @@
 #define TSR_KERNELS_GEMM_AUTO_HANDING_H
 
 #include "kernels/gemm/exact/exact_convert.h"
-#include "kernels/gemm/exact/residue_products.h"
 #include "kernels/gemm/gemm.h"
+#include "kernels/gemm/residues/products.h"
 
 namespace exact {
 

@@ -2,7 +2,7 @@
  *   same bits on every GPU and on the CPU, however C and k are cut at multiples of TSR_EXACT_BLOCK and TSR_EXACT_RANGE.
  * Mapping: for each range of k and each block of C of up to EDGE rows and columns: lines are looked at and converted to
  *   residues (exact_convert.h), a product of magnitudes decides which level each block of C needs, and one of patterns
- *   where that proves none. Each level's blocks are multiplied modulo every modulus (residue_products.h), put together
+ *   where that proves none. Each level's blocks are multiplied modulo every modulus (residues/products.h), put together
  *   by the Chinese remainder theorem, and rounded; what no level holds, blocks or single elements, is made by a loop.
  * Check: args.check (exact_check.h), by kernels of its own, 2 to 4 %. What the loop makes is made twice.
  * Under `auto`: blocks of C that would take longer than with `dmma` (fp32: `simt`) are handed over to it, by a count on
@@ -20,8 +20,8 @@
 #include "kernels/gemm/exact/exact_check.h"
 #include "kernels/gemm/exact/exact_combine.h"
 #include "kernels/gemm/exact/exact_convert.h"
-#include "kernels/gemm/exact/residue_products.h"
 #include "kernels/gemm/registry.h"
+#include "kernels/gemm/residues/products.h"
 
 namespace {
 

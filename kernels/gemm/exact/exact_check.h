@@ -12,7 +12,7 @@
 #define TSR_KERNELS_GEMM_EXACT_EXACT_CHECK_H
 
 #include "kernels/gemm/exact/exact_combine.h"
-#include "kernels/gemm/exact/residue_products.h"
+#include "kernels/gemm/residues/products.h"
 
 namespace exact {
 

@@ -1,6 +1,6 @@
 /* What `exact` wants on a GPU beside A, B and C, and how its time grows, also for builds without CUDA (exact.h). */
 #include "kernels/gemm/exact/exact.h"
-#include "kernels/gemm/exact/residue_products.h"
+#include "kernels/gemm/residues/products.h"
 
 /* Of each modulus of the last level, and of what proves levels, a byte an element of both operands, of each modulus a
  * byte an element of C; for the check of these TSR_EXACT_SUMS lines more of either; facts of lines and their parts;

@@ -7,7 +7,7 @@ set -u
 root=$1 nvcc=${2:-nvcc} arch=90a
 # In kernels/:
 fast=(gemm/simt/simt gemm/hopper/split3 gemm/hopper/dmma gemm/hopper/wgmma gemm/hopper/tf32
-    gemm/batched/batched_simt gemm/batched/batched_tensor gemm/exact/residue_products_hopper pack/pack_cuda)
+    gemm/batched/batched_simt gemm/batched/batched_tensor gemm/residues/products_hopper pack/pack_cuda)
 
 # table FAMILY: reads ptxas' report; prints a line a kernel; fails when one spills, and when there is none.
 table() {

@@ -1,5 +1,5 @@
 /* Planes of bytes to multiply, and what products, levels and meetings of them must be, by plain loops: for the tests of
- * kernels/gemm/exact/residue_products.h in the model of sm_90, in the emulation and on a GPU. All in the host's memory;
+ * kernels/gemm/residues/products.h in the model of sm_90, in the emulation and on a GPU. All in the host's memory;
  * a test brings it to a device, and says how that multiplies. */
 #ifndef TSR_TESTS_KERNELS_GEMM_EXACT_MADE_RESIDUES_H
 #define TSR_TESTS_KERNELS_GEMM_EXACT_MADE_RESIDUES_H
@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernels/gemm/exact/residue_products.h"
+#include "kernels/gemm/residues/products.h"
 #include "tests/check.h"
 
 typedef struct {

@@ -11,8 +11,8 @@
 #include <string.h>
 
 #include "kernels/gemm/exact/exact.h"
-#include "kernels/gemm/exact/residue_products.h"
 #include "kernels/gemm/flips.h"
+#include "kernels/gemm/residues/products.h"
 #include "tests/kernels/device/device_under_test.h"
 #include "tests/splitmix64.h"
 

@@ -1,10 +1,10 @@
-/* The arithmetic of residues (exact_moduli.h, residue_tiles.h) at its ends, against 128-bit division: residues of
+/* The arithmetic of residues (exact_moduli.h, residues/tiles.h) at its ends, against 128-bit division: residues of
  * integers of 63 bits and of their sums, of sums of products of bytes, and integers of residues up to what a level
  * tells apart; multiples of the moduli's product. And how many products of residues an int32 holds. */
 #include <initializer_list>
 
 #include "kernels/gemm/exact/exact_moduli.h"
-#include "kernels/gemm/exact/residue_tiles.h"
+#include "kernels/gemm/residues/tiles.h"
 #include "tests/check.h"
 #include "tests/kernels/gemm/grade/known_product.h"
 

@@ -2,8 +2,8 @@
  * plain loops. */
 #include "tests/kernels/gemm/hopper/cases.h"
 
-#include "kernels/gemm/exact/residue_products_hopper.cu"
 #include "kernels/gemm/hopper/tensor_map.c"
+#include "kernels/gemm/residues/products_hopper.cu"
 #include "tests/kernels/gemm/exact/made_residues.h"
 
 static const int multiprocessors_tried[] = {2, 5, 9};

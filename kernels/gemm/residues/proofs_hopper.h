@@ -1,8 +1,8 @@
-/* What residue_products_hopper.cu makes of sums of magnitudes and of patterns. Device code. */
-#ifndef TSR_KERNELS_GEMM_EXACT_RESIDUE_PROOFS_HOPPER_H
-#define TSR_KERNELS_GEMM_EXACT_RESIDUE_PROOFS_HOPPER_H
+/* What products_hopper.cu makes of sums of magnitudes and of patterns. Device code. */
+#ifndef TSR_KERNELS_GEMM_RESIDUES_PROOFS_HOPPER_H
+#define TSR_KERNELS_GEMM_RESIDUES_PROOFS_HOPPER_H
 
-#include "kernels/gemm/exact/residue_sums_hopper.h"
+#include "kernels/gemm/residues/sums_hopper.h"
 
 namespace residues {
 

@@ -1,5 +1,5 @@
 /* Operation: C_p = A_p·B_pᵀ for planes of bytes, both K-major, sums exact in int32; of these either the residues modulo
- * each plane's modulus, as bytes, or what proofs want of them (residue_products.h).
+ * each plane's modulus, as bytes, or what proofs want of them (products.h).
  * Mapping: clusters of two blocks stay on their multiprocessors and walk tiles of 256 × 256, plane after plane. A
  * block makes 128 × 256 of each. One warp asks for panels of 128 along k by tensor copies. Each block brings half of
  * B's panel for both. Two groups of 4 warps multiply, 64 × 256 each. They end a tile one after the other, so that one
@@ -11,13 +11,13 @@
  *   does not know how many.
  * Shared memory: a pipeline of 4 stages of 48 KiB; for each group two boxes of 64 × 128 bytes on their way to C.
  * Registers: 232 a thread that multiplies, 40 a thread that does not; no spills.
- * Requirements: sm_90a; rows and their bytes as residue_products.h says; a workspace for the list.
+ * Requirements: sm_90a; rows and their bytes as products.h says; a workspace for the list.
  * Arithmetic intensity: 2·256·256·128 / (128·(256 + 256)) = 256 op/byte for a cluster.
  * Measured: H200, 2026-11-24, 1 s each in turns with cuBLAS, which stores int32, n = 8192: 1388 TOP/s (1290) for 14
  * planes, 1374 for one, 715 for levels; thin tiles not.
  * Reference: PTX ISA 8.0, "Asynchronous Warpgroup Level Matrix Instructions"; Ozaki, Uchino, Imamura, arXiv
  * 2504.08009. */
-#include "kernels/gemm/exact/residue_proofs_hopper.h"
+#include "kernels/gemm/residues/proofs_hopper.h"
 
 namespace {
 

@@ -1,11 +1,11 @@
-/* What residue_products_hopper.cu and its epilogues share: tiles, their order, and where a thread's sums stand. Device
+/* What products_hopper.cu and its epilogues share: tiles, their order, and where a thread's sums stand. Device
  * code. */
-#ifndef TSR_KERNELS_GEMM_EXACT_RESIDUE_SUMS_HOPPER_H
-#define TSR_KERNELS_GEMM_EXACT_RESIDUE_SUMS_HOPPER_H
+#ifndef TSR_KERNELS_GEMM_RESIDUES_SUMS_HOPPER_H
+#define TSR_KERNELS_GEMM_RESIDUES_SUMS_HOPPER_H
 
-#include "kernels/gemm/exact/residue_tiles.h"
 #include "kernels/gemm/hopper/persistent.h"
 #include "kernels/gemm/hopper/tensor_map.h"
+#include "kernels/gemm/residues/tiles.h"
 
 namespace residues {
 

@@ -1,8 +1,8 @@
 /* Products of planes of bytes by integer arithmetic, for `exact`: C_p = A_p · B_pᵀ for each plane p, both K-major.
- * Two ways: the tensor cores of sm_90 (residue_products_hopper.cu), and dp4a for all other devices
- * (residue_products.cu). Same results. All memory is the device's, and not owned. Asynchronous on the stream. */
-#ifndef TSR_KERNELS_GEMM_EXACT_RESIDUE_PRODUCTS_H
-#define TSR_KERNELS_GEMM_EXACT_RESIDUE_PRODUCTS_H
+ * Two ways: the tensor cores of sm_90 (products_hopper.cu), and dp4a for all other devices
+ * (products.cu). Same results. All memory is the device's, and not owned. Asynchronous on the stream. */
+#ifndef TSR_KERNELS_GEMM_RESIDUES_PRODUCTS_H
+#define TSR_KERNELS_GEMM_RESIDUES_PRODUCTS_H
 
 #include "kernels/device/device.h"
 #include "kernels/gemm/exact/exact_rules.h"

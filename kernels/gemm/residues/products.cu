@@ -1,6 +1,6 @@
 /* Operation: C_p = A_p·B_pᵀ for planes of bytes, both K-major, sums exact in int32; of these either the residues modulo
- * each plane's modulus, as bytes, or what proofs want of them (residue_products.h). On devices of sm_90 by
- * residue_products_hopper.cu, on all others by the kernel here, which is plain.
+ * each plane's modulus, as bytes, or what proofs want of them (products.h). On devices of sm_90 by
+ * products_hopper.cu, on all others by the kernel here, which is plain.
  * Mapping: blocks of 256 threads stride over tiles of 64 × 64 of all planes, 4 × 4 sums a thread, 16 apart; __dp4a adds
  * four products. Products of sums of lines are launches of their own.
  * Shared memory: 64 × 64 bytes of A and of B, rows a word apart from a multiple of the banks, 8.5 KiB.
@@ -9,8 +9,8 @@
  * Arithmetic intensity: 2·64·64·64 / (64·(64 + 64)) = 64 op/byte.
  * Measured: not, it makes the same bits where no tensor cores of sm_90 are.
  * Reference: Ozaki, Uchino, Imamura, arXiv 2504.08009. */
-#include "kernels/gemm/exact/residue_tiles.h"
 #include "kernels/gemm/flips.h"
+#include "kernels/gemm/residues/tiles.h"
 
 namespace {
 
@@ -160,7 +160,7 @@ tsr_status check(const tsr_residue_args *args) {
 }
 
 #if defined(TSR_HAVE_HOPPER) && !defined(TSR_EMULATE_CUDA)
-/* Whether the current device has the tensor cores of residue_products_hopper.cu. */
+/* Whether the current device has the tensor cores of products_hopper.cu. */
 tsr_status on_hopper(bool *so) {
     int major = 0, minor = 0;
     TSR_TRY(tsr_cuda_attribute(cudaDevAttrComputeCapabilityMajor, &major));

@@ -1,12 +1,12 @@
-/* What both ways of making products of residues share (residue_products.h): the remainder of a sum, the question which
- * tiles are wanted, and the way of sm_90, which residue_products.cu takes where it can. Device code. */
-#ifndef TSR_KERNELS_GEMM_EXACT_RESIDUE_TILES_H
-#define TSR_KERNELS_GEMM_EXACT_RESIDUE_TILES_H
+/* What both ways of making products of residues share (products.h): the remainder of a sum, the question which
+ * tiles are wanted, and the way of sm_90, which products.cu takes where it can. Device code. */
+#ifndef TSR_KERNELS_GEMM_RESIDUES_TILES_H
+#define TSR_KERNELS_GEMM_RESIDUES_TILES_H
 
 #include "kernels/device/cuda_compat.h"
-#include "kernels/gemm/exact/residue_products.h"
+#include "kernels/gemm/residues/products.h"
 
-/* residue_products_hopper.cu: on a device of sm_90 alone. */
+/* products_hopper.cu: on a device of sm_90 alone. */
 tsr_status tsr_residue_products_hopper(tsr_stream *stream, const tsr_residue_args *args, int8_t *c);
 tsr_status tsr_residue_levels_hopper(tsr_stream *stream, const tsr_residue_args *args, const tsr_exact_proof *rows,
                                      const tsr_exact_proof *columns, double allowed, unsigned *needed, unsigned *left);
