@@ -12,15 +12,11 @@ CHECKS = ("off", "device", "files")
 WANTED = {"off": "", "device": 1.02, "files": 1.5}
 
 
-def call(*command):
-    report.run(command)
-
-
 def measure(args, folder, kind, check):
     """Seconds of one run, the check's own among them, and its record."""
     log = folder / "run.json"
-    call(args.program, "multiply", folder / f"a-{kind}.h5", folder / f"b-{kind}.h5", "-o", folder / "c.h5", "--force",
-         "--device", args.device, "--check", check, "--quiet", "--log", log)
+    report.run([args.program, "multiply", folder / f"a-{kind}.h5", folder / f"b-{kind}.h5", "-o", folder / "c.h5",
+                "--force", "--device", args.device, "--check", check, "--quiet", "--log", log])
     record = json.loads(log.read_text())
     if check == "files" and "as the device read" not in record["check"]:
         sys.exit(f"the device did not check the files: {record['check']}")
@@ -42,8 +38,8 @@ def main():
         with tempfile.TemporaryDirectory(dir=args.shm) as name:
             folder = pathlib.Path(name)
             for matrix, seed in (("a", 1), ("b", 2)):
-                call(args.program, "generate", "-o", folder / f"{matrix}-{kind}.h5", "--shape", f"{size}x{size}",
-                     "--type", kind, "--distribution", "normal", "--seed", seed)
+                report.generate(args.program, folder / f"{matrix}-{kind}.h5", f"{size}x{size}", kind, seed,
+                                "--distribution", "normal")
             seconds = {check: [] for check in CHECKS}
             alone = []
             measure(args, folder, kind, "off")  # which warms up

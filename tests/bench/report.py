@@ -23,6 +23,12 @@ def run(command, **how):
     return process.stdout
 
 
+def generate(program, file, shape, kind, seed, *more):
+    """A file with a random matrix, by all cores: a rank each, 16 at most."""
+    run(["mpirun", "--bind-to", "none", "-n", min(16, os.cpu_count() or 1), program, "generate", "-o", file, "--shape",
+         shape, "--type", kind, "--seed", seed, "--quiet", *more])
+
+
 def page(script):
     """The page of a script, by its path or name: docs/measurements/NAME.md."""
     return ROOT / "docs" / "measurements" / f"{pathlib.Path(script).stem}.md"

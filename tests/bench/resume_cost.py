@@ -40,8 +40,7 @@ def depth(size):
 def generate(args, folder, size):
     remove(folder, "[ABC].h5")
     for seed, (name, shape) in enumerate((("A", f"{size}x{depth(size)}"), ("B", f"{depth(size)}x{size}")), 1):
-        run([args.program, "generate", "-o", f"{name}.h5", "--shape", shape, "--type", args.type, "--seed", seed,
-             "--quiet"], folder)
+        report.generate(args.program, folder / f"{name}.h5", shape, args.type, seed)
     os.sync()
 
 
