@@ -17,6 +17,7 @@ typedef struct {
     tsr_store base;
     tsr_raw_file raw;
     bool writable;
+    _Atomic int64_t held; /* small segments in a row that some thread found in the page cache */
 } direct_store;
 
 /* ---- rectangles ------------------------------------------------------------------------------ */
@@ -48,8 +49,8 @@ static segments cut(const tsr_store_desc *desc, tsr_rect rect, int64_t ld) {
 }
 
 /* Small segments that the page cache does not hold are asked for some megabytes ahead, and the columns with them
- * that are read next: whole rows together where that is all of them. After many in a row that are held, few are
- * asked about, because asking costs half as much as reading. */
+ * that are read next: whole rows together where that is all of them. After many in a row that are held, by whichever
+ * thread, few are asked about, because asking costs half as much as reading. */
 typedef struct {
     int64_t next; /* segment to ask for */
     int64_t held; /* in a row of those asked about */
@@ -87,6 +88,7 @@ static tsr_status direct_read(tsr_store *store, tsr_rect rect, void *to, int64_t
     segments c = cut(&store->desc, rect, ld);
     bool small = c.bytes < TSR_RAW_DIRECT_MIN;
     look_ahead ahead = look_ahead_for(&store->desc, rect, &c);
+    ahead.held = s->held;
     tsr_raw_bounce bounce = {0};
     tsr_status status = TSR_OK;
     for (int64_t i = 0; i < c.segments && status == TSR_OK; i++) {
@@ -94,6 +96,7 @@ static tsr_status direct_read(tsr_store *store, tsr_rect rect, void *to, int64_t
         status = tsr_raw_read(&s->raw, (char *)to + (size_t)i * c.memory_step, c.bytes, c.file_offset + i * c.file_step,
                               &bounce);
     }
+    if (small) s->held = ahead.held;
     tsr_raw_done(&bounce);
     return status;
 }
