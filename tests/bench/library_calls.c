@@ -1,5 +1,6 @@
 /* Calls of tessera_multiply_matrices, timed as their caller sees them; used by gpu_library.py. Prints "call SECONDS
- * record SECONDS exchange SECONDS" for each, on rank 0.
+ * record SECONDS exchange SECONDS" for each, on rank 0, and "setup NAME SECONDS" for what the last one did before it
+ * read.
  * Usage: library_calls N CALLS DEVICE KERNEL CHECK BLOCK
  * BLOCK 0: matrices that the ranks share (tessera_allocate). Else each rank has its part of them in memory of malloc,
  * dealt out in square blocks of that side. */
@@ -59,6 +60,18 @@ static void deal(tessera_matrix *x, int64_t n, int64_t block, int rank, int rank
     }
 }
 
+/* What the record says of the time before the first byte. */
+static void print_setup(const tessera_record *record) {
+    static const char *const parts[] = {"mpi", "device", "transport", "plan", "allocation", "files"};
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+        char name[64];
+        double seconds;
+        snprintf(name, sizeof name, "setup_%s_seconds", parts[i]);
+        need(tessera_record_number(record, name, &seconds));
+        printf("setup %s %.6f\n", parts[i], seconds);
+    }
+}
+
 int main(int argc, char **argv) {
     int granted, rank, ranks;
     MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &granted);
@@ -87,6 +100,7 @@ int main(int argc, char **argv) {
         const double end = MPI_Wtime();
         need(tessera_record_number(record, "seconds", &seconds));
         tessera_record_number(record, "redistribute_seconds", &exchange); /* not there where nothing was moved */
+        if (rank == 0 && i == calls - 1) print_setup(record);
         tessera_record_free(record);
         if (rank == 0) printf("call %.6f record %.6f exchange %.6f\n", end - start, seconds, exchange);
     }
