@@ -1,6 +1,7 @@
-/* The emulation's runtime: fibers (ucontext) for the threads of one block, or of the blocks of a cluster. A fiber runs
- * thread after thread and is only left when a thread waits at a barrier, so kernels without barriers cost no switches
- * and those with them one switch a thread and barrier. Sanitizers are told of every switch. */
+/* The emulation's runtime: fibers for the threads of a block, or of a cluster's blocks. A fiber runs thread after
+ * thread and is only left when a thread waits at a barrier, so kernels without barriers cost no switches and those with
+ * them one switch a thread and barrier. Fibers begin as contexts (ucontext), and go on by jumps, because to switch
+ * contexts is a call of the system. Sanitizers are told of every switch. */
 #include "kernels/device/cuda_compat.h"
 
 #include <stdarg.h>
@@ -45,8 +46,15 @@ constexpr int WARP = 32;
 
 enum State { FRESH, READY, AT_BLOCK_BARRIER, AT_WARP_BARRIER, AT_MODEL, ENDED };
 
+/* Where a stack goes on. */
+struct Place {
+    ucontext_t begin; /* a fiber that was never left */
+    void *jump[5];    /* as __builtin_setjmp wants it */
+    bool left;
+};
+
 struct Fiber {
-    ucontext_t context;
+    Place place;
     void *stack = nullptr;
     void *fake_stack = nullptr; /* ASan's */
     Fiber() {
@@ -92,7 +100,7 @@ struct Cluster {
     char complaint[256];
     std::vector<std::unique_ptr<Fiber>> fibers; /* all ever made; kept for the next block */
     std::vector<Fiber *> idle;
-    ucontext_t host;
+    Place host;
     void *host_fake_stack;
     const void *host_stack;
     size_t host_stack_bytes;
@@ -104,7 +112,7 @@ struct Cluster {
     int runnable_thread();
     void draw_slow();
     int next_thread();
-    void switch_from(void **fake_stack, ucontext_t *from, int thread);
+    void switch_from(void **fake_stack, Place *from, int thread);
     void run_fiber();
     void wait();
     void release_warp_barrier();
@@ -119,14 +127,12 @@ uint64_t random_state;     /* 0: threads run in order */
 void fiber_entry() { emulated.run_fiber(); }
 
 void Fiber::start() {
-    getcontext(&context);
-    context.uc_stack.ss_sp = stack;
-    context.uc_stack.ss_size = STACK_BYTES;
-    context.uc_link = nullptr;
-    makecontext(&context, fiber_entry, 0);
-    /* makecontext has used the size; ASan's swapcontext would otherwise clear the shadow of the whole stack at every
-     * switch. */
-    context.uc_stack.ss_size = 0;
+    place.left = false;
+    getcontext(&place.begin);
+    place.begin.uc_stack.ss_sp = stack;
+    place.begin.uc_stack.ss_size = STACK_BYTES;
+    place.begin.uc_link = nullptr;
+    makecontext(&place.begin, fiber_entry, 0);
 #if TSR_ASAN
     __asan_unpoison_memory_region(stack, STACK_BYTES); /* frames that a diverged block left behind */
 #endif
@@ -201,8 +207,15 @@ int Cluster::next_thread() {
     }
 }
 
-/* Leaves the running context for `thread` (-1: the host) and returns when something switches back to it. */
-void Cluster::switch_from(void **fake_stack, ucontext_t *from, int thread) {
+/* Not inlined, and nothing that ASan watches: it takes a jump for the end of the frames above, and clears the shadow of
+ * the whole stack. */
+__attribute__((noinline)) __attribute__((no_sanitize("address"))) void go_on(Place *at) {
+    if (at->left) __builtin_longjmp(at->jump, 1);
+    setcontext(&at->begin);
+}
+
+/* Leaves the running stack for `thread` (-1: the host) and returns when something switches back to it. */
+void Cluster::switch_from(void **fake_stack, Place *from, int thread) {
     Fiber *to = nullptr;
     if (thread >= 0) {
         if (threads[thread].state == FRESH) threads[thread].fiber = take_fiber();
@@ -213,7 +226,8 @@ void Cluster::switch_from(void **fake_stack, ucontext_t *from, int thread) {
 #if TSR_ASAN
     __sanitizer_start_switch_fiber(fake_stack, to ? to->stack : host_stack, to ? STACK_BYTES : host_stack_bytes);
 #endif
-    swapcontext(from, to ? &to->context : &host);
+    from->left = true;
+    if (__builtin_setjmp(from->jump) == 0) go_on(to ? &to->place : &host);
 #if TSR_ASAN
     __sanitizer_finish_switch_fiber(*fake_stack, nullptr, nullptr);
 #else
@@ -248,7 +262,7 @@ void Cluster::run_fiber() {
             continue;
         }
         idle.push_back(own);
-        switch_from(&own->fake_stack, &own->context, next);
+        switch_from(&own->fake_stack, &own->place, next);
     }
 }
 
@@ -257,7 +271,7 @@ void Cluster::wait() {
     int self = current, next = next_thread();
     if (next != self) {
         Fiber *own = threads[self].fiber;
-        switch_from(&own->fake_stack, &own->context, next);
+        switch_from(&own->fake_stack, &own->place, next);
     }
 }
 
@@ -414,7 +428,7 @@ void tsr_emulation_complain(const char *format, ...) {
     }
     if (!c.inside) return;
     Fiber *own = c.threads[c.current].fiber; /* no thread goes on */
-    c.switch_from(&own->fake_stack, &own->context, -1);
+    c.switch_from(&own->fake_stack, &own->place, -1);
 }
 
 /* ---- the runtime's calls --------------------------------------------------------------------- */
