@@ -4,7 +4,6 @@
 #define IO_BYTES_A_THREAD ((size_t)4 << 20)     /* fewer are not worth a thread */
 #define MEMORY_BYTES_A_THREAD ((size_t)1 << 20) /* the same where memory is copied: it takes as long */
 #define DECODED_BYTES_A_THREAD ((size_t)256 << 10)
-#define PIECE_BYTES ((size_t)1 << 20) /* of what is read: few enough that no thread is waited for long */
 #define CHECK_SEED UINT64_C(0x5851f42d4c957f2d)
 
 /* ---- reading and writing with several threads ------------------------------------------------ */
@@ -58,14 +57,12 @@ static void transfer_blocks(void *context, int number) {
     }
 }
 
-/* Along the store's chunks where it has such, so that no two threads decode or encode the same one; else whole rows:
- * what is read in pieces, of which a thread that other work holds up takes fewer; what is written in a block a thread,
- * which disks like. */
-static void cut_blocks(transfer *t, int threads, size_t bytes) {
+/* Along the store's chunks where it has such, so that no two threads decode or encode the same one; else whole rows,
+ * one block a thread. */
+static void cut_blocks(transfer *t, int threads) {
     const tsr_store *store = t->store;
-    const bool chunks = store->unit_rows > 0;
-    const int64_t blocks = t->write || threads == 1 ? threads : tsr_max(threads, (int64_t)(bytes / PIECE_BYTES));
-    t->unit_rows = chunks ? store->unit_rows : tsr_ceil_div(t->rect.rows, blocks);
+    bool chunks = store->unit_rows > 0;
+    t->unit_rows = chunks ? store->unit_rows : tsr_ceil_div(t->rect.rows, threads);
     t->unit_cols = chunks ? store->unit_cols : t->rect.cols;
     t->row0 = chunks ? (store->desc.row0 + t->rect.row) % t->unit_rows : 0;
     t->col0 = chunks ? (store->desc.col0 + t->rect.col) % t->unit_cols : 0;
@@ -87,7 +84,7 @@ static tsr_status transfer_rect(tsr_store *store, tsr_rect rect, void *memory, t
     const size_t bytes = (size_t)tsr_rect_elements(rect) * tsr_dtype_bytes(store->desc.element.dtype);
     const int64_t most = tsr_min(tsr_min(threads, TSR_CREW_MOST), (int64_t)(bytes / bytes_a_thread(store)));
     int parts = (int)tsr_max(1, most);
-    cut_blocks(&t, parts, bytes);
+    cut_blocks(&t, parts);
     parts = (int)tsr_min(parts, t.down * t.across);
     for (int i = 0; i < parts; i++) workers[i] = (worker){.shared = &t};
     if (parts > 1) tsr_crew_work(crew, parts, transfer_blocks, workers);
