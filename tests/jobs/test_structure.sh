@@ -47,7 +47,7 @@ kernels/gemm/hopper   $gemm
 kernels/gemm/simt     $gemm kernels/gemm/hopper
 kernels/gemm/batched  $gemm kernels/gemm/hopper
 kernels/gemm/exact    $gemm kernels/gemm/hopper kernels/gemm/auto kernels/gemm/residues
-kernels/gemm/residues $gemm kernels/gemm/hopper kernels/gemm/exact
+kernels/gemm/residues $gemm kernels/gemm/hopper kernels/gemm/exact/exact_rules.h
 kernels/gemm/auto     $gemm kernels/gemm/exact kernels/gemm/residues
 io                    kernels/base/base.h kernels/fill/fill.h io/text io/files io/chunks $hdf5 io/raw
 io/text               kernels/base/base.h io/files io/hdf5/access/hdf5_signature.h
@@ -332,6 +332,7 @@ kernels/gemm/textbook kernels/gemm/cpu
 kernels/gemm/vendor kernels/gemm/hopper
 kernels/gemm/hopper kernels/gemm/simt kernels/gemm/vendor
 kernels/gemm/simt kernels/gemm/textbook
+kernels/gemm/residues kernels/gemm/exact kernels/gemm/auto
 io kernels/device mpi/ranks app/commands
 io/text io/hdf5 io/record io/output
 io/files io/hdf5 io/describe io/output io/record

@@ -4,7 +4,7 @@
 
 #include "kernels/gemm/hopper/tensor_map.c"
 #include "kernels/gemm/residues/products_hopper.cu"
-#include "tests/kernels/gemm/exact/made_residues.h"
+#include "tests/kernels/gemm/residues/made_residues.h"
 
 static const int multiprocessors_tried[] = {2, 5, 9};
 

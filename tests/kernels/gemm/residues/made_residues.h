@@ -1,8 +1,8 @@
 /* Planes of bytes to multiply, and what products, levels and meetings of them must be, by plain loops: for the tests of
  * kernels/gemm/residues/products.h in the model of sm_90, in the emulation and on a GPU. All in the host's memory;
  * a test brings it to a device, and says how that multiplies. */
-#ifndef TSR_TESTS_KERNELS_GEMM_EXACT_MADE_RESIDUES_H
-#define TSR_TESTS_KERNELS_GEMM_EXACT_MADE_RESIDUES_H
+#ifndef TSR_TESTS_KERNELS_GEMM_RESIDUES_MADE_RESIDUES_H
+#define TSR_TESTS_KERNELS_GEMM_RESIDUES_MADE_RESIDUES_H
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* Products of residues, levels of blocks and meetings, against plain loops, by whatever the device at hand takes for
  * them. One source for the host emulation of CUDA and for a GPU. */
 #include "tests/kernels/device/device_under_test.h"
-#include "tests/kernels/gemm/exact/made_residues.h"
+#include "tests/kernels/gemm/residues/made_residues.h"
 
 static const residue_case products_cases[] = {
     {.what = "one tile", .planes = 1, .m = 256, .n = 256, .k = 128, .wanted = 200},
