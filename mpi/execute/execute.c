@@ -80,7 +80,9 @@ static tsr_status open_lane(tsr_executor *e, tsr_lane which) {
     return e->x.trace && lane->asynchronous ? device->ops->event_create(device, &lane->origin) : TSR_OK;
 }
 
+/* Buffers of the plan may be another run's next (kept.h): nothing is left that uses them. */
 static void close_lane(tsr_device *device, lane_state *lane) {
+    if (lane->stream) (void)device->ops->stream_wait(device, lane->stream);
     for (int i = 0; i < 2; i++) {
         if (lane->begin[i]) device->ops->event_destroy(device, lane->begin[i]);
         if (lane->end[i]) device->ops->event_destroy(device, lane->end[i]);

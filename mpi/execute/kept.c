@@ -8,15 +8,16 @@ typedef struct block {
     char *memory;
     size_t bytes;
     const tsr_device_ops *ops; /* that made it, or pinned it; NULL: it is not pinned */
-    bool added;                /* a caller's, else made here */
+    tsr_kept_kind kind;
+    bool added; /* a caller's, else made here */
     bool taken;
 } block;
 
 struct tsr_kept {
     pthread_mutex_t lock;
-    tsr_device *device; /* for which memory was pinned first; NULL: none was */
+    tsr_device *device; /* for which memory was pinned or made first; NULL: none was */
     block *blocks;
-    size_t free_bytes;
+    size_t free_bytes[TSR_KEPT_KINDS], most[TSR_KEPT_KINDS];
 };
 
 tsr_status tsr_kept_open(tsr_kept **kept) {
@@ -27,27 +28,34 @@ tsr_status tsr_kept_open(tsr_kept **kept) {
     return TSR_OK;
 }
 
+static void release_memory(const tsr_device_ops *ops, tsr_device *device, tsr_kept_kind kind, void *memory) {
+    if (kind == TSR_KEPT_HOST) ops->release_host(device, memory);
+    else ops->release(device, memory);
+}
+
 /* Under the lock, in a thread that uses the device. */
 static void release(tsr_kept *kept, block **at) {
     block *b = *at;
     *at = b->next;
     if (b->ops && b->added) b->ops->unpin(kept->device, b->memory);
-    else if (b->ops) b->ops->release_host(kept->device, b->memory);
-    if (!b->added && !b->taken) kept->free_bytes -= b->bytes;
+    else if (b->ops) release_memory(b->ops, kept->device, b->kind, b->memory);
+    if (!b->added && !b->taken) kept->free_bytes[b->kind] -= b->bytes;
     free(b);
 }
 
-static void release_free(tsr_kept *kept) {
+static void release_free(tsr_kept *kept, tsr_kept_kind kind) {
     for (block **at = &kept->blocks; *at;)
-        if ((*at)->added || (*at)->taken) at = &(*at)->next;
+        if ((*at)->added || (*at)->taken || (*at)->kind != kind) at = &(*at)->next;
         else release(kept, at);
 }
 
-/* Memory is pinned: it is released in the device's name, also when runs have closed it. */
+/* Memory is released in the device's name, also when runs have closed it. */
 static void note_device(tsr_kept *kept, tsr_device *device) {
     tsr_device_facts facts;
     if (kept->device || device->ops->facts(device, &facts) != TSR_OK) return;
-    (void)device->ops->open(facts.ordinal, &kept->device);
+    if (device->ops->open(facts.ordinal, &kept->device) != TSR_OK) return;
+    kept->most[TSR_KEPT_HOST] = TSR_KEPT_HOST_MOST;
+    kept->most[TSR_KEPT_DEVICE] = facts.memory_bytes / TSR_KEPT_DEVICE_SHARE;
 }
 
 /* ---- what the caller's threads ask for: none of them uses the device, or stops using another one ---- */
@@ -64,7 +72,7 @@ static void *release_thread(void *context) {
     tsr_kept *kept = r->kept;
     pthread_mutex_lock(&kept->lock);
     if (kept->device) (void)kept->device->ops->use(kept->device);
-    if (!r->memory) release_free(kept);
+    for (int kind = 0; !r->memory && kind < TSR_KEPT_KINDS; kind++) release_free(kept, (tsr_kept_kind)kind);
     for (block **at = &kept->blocks; r->memory && *at; at = &(*at)->next) {
         if ((*at)->memory != r->memory || !(*at)->added) continue;
         r->bytes = (*at)->bytes;
@@ -82,9 +90,13 @@ static void release_apart(request *r) {
     else release_thread(r);
 }
 
+void tsr_kept_trim(tsr_kept *kept) {
+    if (kept) release_apart(&(request){.kept = kept});
+}
+
 void tsr_kept_close(tsr_kept *kept) {
     if (!kept) return;
-    release_apart(&(request){.kept = kept});
+    tsr_kept_trim(kept);
     while (kept->blocks) {
         block *b = kept->blocks;
         kept->blocks = b->next;
@@ -118,60 +130,66 @@ static bool keeps(const tsr_kept *kept, const tsr_device *device) {
 }
 
 /* The smallest that is free and fits, and is not far too long. */
-static block *find_free(const tsr_kept *kept, const tsr_device_ops *ops, size_t bytes) {
+static block *find_free(const tsr_kept *kept, const tsr_device_ops *ops, tsr_kept_kind kind, size_t bytes) {
     block *best = NULL;
     for (block *b = kept->blocks; b; b = b->next)
-        if (!b->added && !b->taken && b->ops == ops && b->bytes >= bytes && b->bytes / 2 <= bytes &&
+        if (!b->added && !b->taken && b->ops == ops && b->kind == kind && b->bytes >= bytes && b->bytes / 2 <= bytes &&
             (!best || b->bytes < best->bytes))
             best = b;
     return best;
 }
 
-static tsr_status take(tsr_kept *kept, tsr_device *device, size_t bytes, void **memory) {
-    block *b = find_free(kept, device->ops, bytes);
+static tsr_status make(tsr_device *device, tsr_kept_kind kind, size_t bytes, void **memory) {
+    if (kind == TSR_KEPT_HOST) return device->ops->allocate_host(device, bytes, memory);
+    return device->ops->allocate(device, bytes, memory);
+}
+
+static tsr_status take(tsr_kept *kept, tsr_device *device, tsr_kept_kind kind, size_t bytes, void **memory) {
+    block *b = find_free(kept, device->ops, kind, bytes);
     if (b) {
         b->taken = true;
-        kept->free_bytes -= b->bytes;
+        kept->free_bytes[kind] -= b->bytes;
         *memory = b->memory;
         return TSR_OK;
     }
-    release_free(kept);
+    release_free(kept, kind);
     note_device(kept, device);
     void *made;
-    TSR_TRY(device->ops->allocate_host(device, bytes, &made));
-    const tsr_status status = insert(kept, (block){.memory = made, .bytes = bytes, .ops = device->ops, .taken = true});
+    TSR_TRY(make(device, kind, bytes, &made));
+    const tsr_status status =
+        insert(kept, (block){.memory = made, .bytes = bytes, .ops = device->ops, .kind = kind, .taken = true});
     if (status == TSR_OK) *memory = made;
-    else device->ops->release_host(device, made);
+    else release_memory(device->ops, device, kind, made);
     return status;
 }
 
-tsr_status tsr_kept_take(tsr_kept *kept, tsr_device *device, size_t bytes, void **memory) {
-    if (!keeps(kept, device)) return device->ops->allocate_host(device, bytes, memory);
+tsr_status tsr_kept_take(tsr_kept *kept, tsr_device *device, tsr_kept_kind kind, size_t bytes, void **memory) {
+    if (!keeps(kept, device)) return make(device, kind, bytes, memory);
     pthread_mutex_lock(&kept->lock);
-    const tsr_status status = take(kept, device, bytes, memory);
+    const tsr_status status = take(kept, device, kind, bytes, memory);
     pthread_mutex_unlock(&kept->lock);
     return status;
 }
 
-void tsr_kept_return(tsr_kept *kept, tsr_device *device, void *memory) {
+void tsr_kept_return(tsr_kept *kept, tsr_device *device, tsr_kept_kind kind, void *memory) {
     if (!memory) return;
     if (!keeps(kept, device)) {
-        device->ops->release_host(device, memory);
+        release_memory(device->ops, device, kind, memory);
         return;
     }
     pthread_mutex_lock(&kept->lock);
     block **at = &kept->blocks;
     while ((*at)->memory != memory || (*at)->added) at = &(*at)->next;
     (*at)->taken = false;
-    kept->free_bytes += (*at)->bytes;
-    if (kept->free_bytes > TSR_KEPT_MOST) release(kept, at);
+    kept->free_bytes[kind] += (*at)->bytes;
+    if (kept->free_bytes[kind] > kept->most[kind]) release(kept, at);
     pthread_mutex_unlock(&kept->lock);
 }
 
-size_t tsr_kept_free_bytes(tsr_kept *kept) {
+size_t tsr_kept_free_bytes(tsr_kept *kept, tsr_kept_kind kind) {
     if (!kept) return 0;
     pthread_mutex_lock(&kept->lock);
-    const size_t bytes = kept->free_bytes;
+    const size_t bytes = kept->free_bytes[kind];
     pthread_mutex_unlock(&kept->lock);
     return bytes;
 }

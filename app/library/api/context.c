@@ -92,6 +92,10 @@ void tessera_close(tessera_context *t) {
     free(t);
 }
 
+void tessera_trim(tessera_context *t) {
+    if (t) tsr_kept_trim(t->kept);
+}
+
 int tessera_allocate(tessera_context *t, size_t bytes, void **data) {
     void *memory = NULL;
     tsr_message_set("");

@@ -85,10 +85,14 @@ static tsr_status find_resources(const tsr_run *run, tsr_resources *res) {
     TSR_TRY(room_fits("--host-memory", limits->host_memory.bytes, &room));
     if (run->facts.host_memory) TSR_TRY(limit_fits("--memory", limits->memory.bytes, run->world->local_ranks, &host));
     TSR_TRY(room_fits("--memory", limits->memory.bytes, &room));
-    double share = (double)host.available / run->world->local_ranks + (double)tsr_kept_free_bytes(run->world->kept);
+    tsr_kept *kept = run->world->kept;
+    double share = (double)host.available / run->world->local_ranks + (double)tsr_kept_free_bytes(kept, TSR_KEPT_HOST);
     share = fmin(share, (double)room.left);
     const bool swap = run->swapped; /* P cuts the rows one sees, the columns of what is stored */
-    double device_share = cuda ? (double)run->facts.memory_free_bytes / run->shared : share;
+    double device_share = share;
+    if (cuda)
+        device_share =
+            (double)run->facts.memory_free_bytes / run->shared + (double)tsr_kept_free_bytes(kept, TSR_KEPT_DEVICE);
     *res = (tsr_resources){
         .ranks = tsr_run_team_ranks(run),
         .host_memory = run->facts.host_memory,

@@ -84,6 +84,7 @@ describe_product = _declare("tessera_describe_product", c_int, c_void_p, POINTER
                             POINTER(Options), POINTER(Matrix), POINTER(c_int))
 allocate = _declare("tessera_allocate", c_int, c_void_p, c_size_t, POINTER(c_void_p))
 release = _declare("tessera_release", None, c_void_p, c_void_p)
+trim = _declare("tessera_trim", None, c_void_p)
 free_text = _declare("tessera_free", None, c_void_p)
 record_json = _declare("tessera_record_json", c_char_p, c_void_p)
 record_free = _declare("tessera_record_free", None, c_void_p)

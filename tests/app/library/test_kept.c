@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 
+#include "app/library/api/context.h"
 #include "kernels/device/device.h"
 #include "mpi/execute/kept.h"
 
@@ -78,6 +79,10 @@ static void check_shared(const tessera_multiply_options *o) {
         for (int i = rank; i < SIDE * SIDE; i += ranks) all[2 * SIDE * SIDE + i] = -1;
         MPI_Barrier(MPI_COMM_WORLD);
     }
+    CHECK(tsr_kept_free_bytes(tessera->kept, TSR_KEPT_DEVICE) > 0, "no buffer of the device stays");
+    tessera_trim(tessera);
+    CHECK(tsr_kept_free_bytes(tessera->kept, TSR_KEPT_DEVICE) == 0 && is_pinned(all), "trimmed");
+    tessera_trim(NULL);
     check_stack(all, o);
     tessera_release(tessera, memory);
     CHECK(!is_pinned(memory), "pinned when it is gone");
@@ -122,29 +127,33 @@ static void check_window(const tessera_multiply_options *o) {
 
 /* ---- the list itself ------------------------------------------------------------------------- */
 
-static void check_buffers(void) {
+static void check_buffers(tsr_kept_kind kind) {
     tsr_kept *kept;
     tsr_device *device;
     void *first, *second, *third;
+    const tsr_kept_kind other = kind == TSR_KEPT_HOST ? TSR_KEPT_DEVICE : TSR_KEPT_HOST;
     CHECK_OK(tsr_kept_open(&kept));
     CHECK_OK(tsr_device_cuda.open(0, &device));
-    CHECK_OK(tsr_kept_take(kept, device, 1000, &first));
-    CHECK_OK(tsr_kept_take(kept, device, 1000, &second));
-    CHECK(first != second && tsr_kept_free_bytes(kept) == 0, "one block for two");
-    tsr_kept_return(kept, device, first);
-    CHECK(tsr_kept_free_bytes(kept) == 1000, "%zu", tsr_kept_free_bytes(kept));
-    CHECK_OK(tsr_kept_take(kept, device, 600, &third));
+    CHECK_OK(tsr_kept_take(kept, device, kind, 1000, &first));
+    CHECK_OK(tsr_kept_take(kept, device, kind, 1000, &second));
+    CHECK(first != second && tsr_kept_free_bytes(kept, kind) == 0, "one block for two");
+    tsr_kept_return(kept, device, kind, first);
+    CHECK(tsr_kept_free_bytes(kept, kind) == 1000, "%zu", tsr_kept_free_bytes(kept, kind));
+    CHECK_OK(tsr_kept_take(kept, device, other, 1000, &third)); /* the other kind's stay */
+    tsr_kept_return(kept, device, other, third);
+    CHECK(tsr_kept_free_bytes(kept, kind) == 1000 && tsr_kept_free_bytes(kept, other) == 1000, "kinds are mixed up");
+    CHECK_OK(tsr_kept_take(kept, device, kind, 600, &third));
     CHECK(third == first, "a block that fits was left");
-    tsr_kept_return(kept, device, third);
-    CHECK_OK(tsr_kept_take(kept, device, 400, &third)); /* none fits: what is free goes */
-    CHECK(tsr_kept_free_bytes(kept) == 0, "%zu", tsr_kept_free_bytes(kept));
-    tsr_kept_return(kept, device, third);
-    tsr_kept_return(kept, device, second);
-    tsr_kept_return(kept, device, NULL);
-    CHECK(tsr_kept_free_bytes(kept) == 1400 && !tsr_kept_any(kept), "%zu", tsr_kept_free_bytes(kept));
-    CHECK_OK(tsr_kept_take(NULL, device, 1000, &first));
-    tsr_kept_return(NULL, device, first);
-    CHECK(tsr_kept_free_bytes(NULL) == 0, "of nothing");
+    tsr_kept_return(kept, device, kind, third);
+    CHECK_OK(tsr_kept_take(kept, device, kind, 400, &third)); /* none fits: what is free goes */
+    CHECK(tsr_kept_free_bytes(kept, kind) == 0, "%zu", tsr_kept_free_bytes(kept, kind));
+    tsr_kept_return(kept, device, kind, third);
+    tsr_kept_return(kept, device, kind, second);
+    tsr_kept_return(kept, device, kind, NULL);
+    CHECK(tsr_kept_free_bytes(kept, kind) == 1400 && !tsr_kept_any(kept), "%zu", tsr_kept_free_bytes(kept, kind));
+    CHECK_OK(tsr_kept_take(NULL, device, kind, 1000, &first));
+    tsr_kept_return(NULL, device, kind, first);
+    CHECK(tsr_kept_free_bytes(NULL, kind) == 0, "of nothing");
     tsr_kept_close(kept);
     tsr_kept_close(NULL);
     device->ops->close(device);
@@ -169,7 +178,8 @@ int main(int argc, char **argv) {
     MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &granted);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-    check_buffers();
+    check_buffers(TSR_KEPT_HOST);
+    check_buffers(TSR_KEPT_DEVICE);
     CHECK_OK(tessera_open(MPI_COMM_WORLD, NULL, &tessera));
     check_shared(&o);
     check_own(&o);
