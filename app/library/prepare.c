@@ -100,7 +100,7 @@ static tsr_status allocate(void *context) {
     TSR_TRY(run->device->ops->use(run->device));
     TSR_TRY(tsr_buffers_open(&run->plan, run->device, run->world->kept, &run->buffers));
     return tsr_kernels_load(&run->plan, tsr_run_team_rank(run), run->device, run->kernel, tsr_run_kernel_checks(run),
-                            run->buffers);
+                            run->world->kept, run->buffers);
 }
 
 tsr_status tsr_run_open_executor(tsr_run *run) {

@@ -16,9 +16,10 @@
  *           Without one it writes the message to standard error and calls MPI_Abort.
  * Threads   One call at a time in a process: another is refused on its rank alone. tessera_cancel, tessera_message, and
  *           what only reads a record may be called by any thread. A call works in threads of its own, in which the
- *           caller's signal handlers do not run, and waits. It stays on the cores that the calling thread may use. HDF5
- *           is used meanwhile: where the caller uses the same library in other threads, that has to be a thread-safe
- *           one.
+ *           caller's signal handlers do not run, and waits. These run on the cores that the calling thread may use,
+ *           unless Open MPI's mpirun bound the rank by itself: then on the rank's share of the job's, as docs/usage.md
+ *           says. The caller's threads stay where they are. HDF5 is used meanwhile: where the caller uses the same
+ *           library in other threads, that has to be a thread-safe one.
  * Ownership Handles that a function hands out are the caller's, who frees them. Texts that go in are not kept after the
  *           call. Texts that come out live as long as their handle; tessera_message() until the thread's next call.
  * ABI       Structs begin with their size, and fields are only added at their ends: what was compiled with an older

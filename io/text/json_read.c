@@ -33,7 +33,7 @@ static tsr_status wrong(const reader *r, const char *what) {
 
 static void advance(reader *r) {
     r->line += r->next == '\n';
-    r->next = getc(r->from);
+    r->next = getc_unlocked(r->from); /* no other thread reads it */
 }
 
 static void skip_space(reader *r) {

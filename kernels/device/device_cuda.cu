@@ -169,20 +169,40 @@ static tsr_status find_code(tsr_device_facts *facts) {
     return TSR_OK;
 }
 
+/* All but how much memory there is. */
+static tsr_status find_lasting(int ordinal, tsr_device_facts *facts) {
+    cudaDeviceProp properties;
+    memset(facts, 0, sizeof *facts);
+    facts->kind = TSR_DEVICE_CUDA;
+    facts->ordinal = ordinal;
+    TSR_TRY(fill_attributes(ordinal, facts));
+    TSR_TRY(find_code(facts));
+    TSR_TRY(TSR_CUDA(cudaGetDeviceProperties(&properties, ordinal)));
+    snprintf(facts->name, sizeof facts->name, "%.127s", properties.name);
+    TSR_TRY(TSR_CUDA(cudaDeviceGetPCIBusId(facts->bus_id, (int)sizeof facts->bus_id, ordinal)));
+    TSR_TRY(TSR_CUDA(cudaDriverGetVersion(&facts->driver_version)));
+    return TSR_CUDA(cudaRuntimeGetVersion(&facts->runtime_version));
+}
+
+/* What lasts is found once in a process: the driver takes 0.6 ms to say it, and longer beside other work. */
+static tsr_status know_lasting(int ordinal, tsr_device_facts *facts) {
+    enum { MOST = 16 };
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    static tsr_device_facts known[MOST];
+    static bool knows[MOST];
+    if (ordinal >= MOST) return find_lasting(ordinal, facts);
+    pthread_mutex_lock(&lock);
+    const tsr_status status = knows[ordinal] ? TSR_OK : find_lasting(ordinal, &known[ordinal]);
+    knows[ordinal] = status == TSR_OK;
+    *facts = known[ordinal];
+    pthread_mutex_unlock(&lock);
+    return status;
+}
+
 static tsr_status cuda_facts(tsr_device *device, tsr_device_facts *facts) {
     tsr_device_facts found;
-    cudaDeviceProp properties;
-    memset(&found, 0, sizeof found);
-    found.kind = TSR_DEVICE_CUDA;
-    found.ordinal = cuda_device(device)->ordinal;
-    TSR_TRY(fill_attributes(found.ordinal, &found));
-    TSR_TRY(find_code(&found));
-    TSR_TRY(TSR_CUDA(cudaGetDeviceProperties(&properties, found.ordinal)));
-    snprintf(found.name, sizeof found.name, "%.127s", properties.name);
-    TSR_TRY(TSR_CUDA(cudaDeviceGetPCIBusId(found.bus_id, (int)sizeof found.bus_id, found.ordinal)));
+    TSR_TRY(know_lasting(cuda_device(device)->ordinal, &found));
     TSR_TRY(TSR_CUDA(cudaMemGetInfo(&found.memory_free_bytes, &found.memory_bytes)));
-    TSR_TRY(TSR_CUDA(cudaDriverGetVersion(&found.driver_version)));
-    TSR_TRY(TSR_CUDA(cudaRuntimeGetVersion(&found.runtime_version)));
     *facts = found;
     return TSR_OK;
 }

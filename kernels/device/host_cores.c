@@ -61,9 +61,13 @@ bool tsr_cores_mine(tsr_cores *cores) {
     return sched_getaffinity(0, sizeof *cores, (cpu_set_t *)cores) == 0;
 }
 
+bool tsr_cores_keep_thread_to(const tsr_cores *cores) {
+    return sched_setaffinity(0, sizeof *cores, (const cpu_set_t *)cores) == 0;
+}
+
 bool tsr_cores_keep_to(const tsr_cores *cores) {
     DIR *threads = opendir("/proc/self/task");
-    if (!threads) return sched_setaffinity(0, sizeof *cores, (const cpu_set_t *)cores) == 0;
+    if (!threads) return tsr_cores_keep_thread_to(cores);
     bool all = true;
     for (struct dirent *one; (one = readdir(threads));) {
         int id = atoi(one->d_name);

@@ -33,6 +33,8 @@ bool tsr_cores_mine(tsr_cores *cores);
 /* Every thread of this process runs there from now on, and threads they start. The kernel leaves out what the control
  * group forbids. False: some thread stayed where it was. */
 bool tsr_cores_keep_to(const tsr_cores *cores);
+/* The same of the calling thread alone. */
+bool tsr_cores_keep_thread_to(const tsr_cores *cores);
 
 /* Cores of each NUMA node below `sys` ("/sys"), by number, empty for those that are not there; returns how many
  * numbers, 0 when the system does not say. */

@@ -98,8 +98,8 @@ void tsr_executor_close(tsr_executor *e) {
     tsr_crew_close(e->x.writers);
     tsr_clocks_close(&e->clocks);
     tsr_ranges_close(e->ranges);
-    e->x.device->ops->release(e->x.device, e->x.counters);
-    e->x.device->ops->release_host(e->x.device, e->x.doubtful);
+    tsr_kept_return(e->x.kept, e->x.device, TSR_KEPT_DEVICE, e->x.counters);
+    tsr_kept_return(e->x.kept, e->x.device, TSR_KEPT_HOST, e->x.doubtful);
     tsr_fallback_close(&e->fallback);
     tsr_buffers_close(e->x.plan, e->x.device, e->x.kept, e->buffers);
     free(e);
@@ -115,9 +115,10 @@ tsr_status tsr_executor_open(const tsr_execution *execution, tsr_executor **exec
     tsr_status status;
     TSR_TRY_DONE(execution->device->ops->use(execution->device));
     if (!e->buffers) TSR_TRY_DONE(tsr_buffers_open(execution->plan, execution->device, execution->kept, &e->buffers));
-    TSR_TRY_DONE(execution->device->ops->allocate(execution->device, sizeof *e->x.counters, (void **)&e->x.counters));
-    TSR_TRY_DONE(execution->device->ops->allocate_host(execution->device, COUNTED * sizeof *e->x.doubtful,
-                                                       (void **)&e->x.doubtful));
+    TSR_TRY_DONE(tsr_kept_take(execution->kept, execution->device, TSR_KEPT_DEVICE, sizeof *e->x.counters,
+                               (void **)&e->x.counters));
+    TSR_TRY_DONE(tsr_kept_take(execution->kept, execution->device, TSR_KEPT_HOST, COUNTED * sizeof *e->x.doubtful,
+                               (void **)&e->x.doubtful));
     TSR_TRY_DONE(tsr_crew_open(&e->x.readers));
     TSR_TRY_DONE(tsr_crew_open(&e->x.writers));
     TSR_TRY_DONE(tsr_clocks_open(execution->plan->buffers, &e->clocks));
@@ -496,7 +497,7 @@ tsr_status tsr_executor_compare(tsr_executor *e, const tsr_comparison *compariso
                                 tsr_check_counts *found) {
     if (!e->has_compared)
         TSR_TRY(tsr_kernels_load(e->x.plan, tsr_grid_rank(e->x.grid), e->x.device, e->x.kernel, e->x.kernel_checks,
-                                 e->buffers));
+                                 e->x.kept, e->buffers));
     e->has_compared = true;
     tsr_execution made = e->x;
     e->x.a = comparison->a;

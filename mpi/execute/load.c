@@ -53,7 +53,7 @@ static tsr_status load_step(void *context, const tsr_step *step) {
 }
 
 tsr_status tsr_kernels_load(const tsr_plan *plan, int rank, tsr_device *device, const tsr_gemm_kernel *kernel,
-                            bool kernel_checks, void **buffers) {
+                            bool kernel_checks, tsr_kept *kept, void **buffers) {
     const tsr_device_ops *ops = device->ops;
     uint64_t doubtful;
     loading l = {
@@ -61,7 +61,7 @@ tsr_status tsr_kernels_load(const tsr_plan *plan, int rank, tsr_device *device, 
         .buffers = buffers};
     if (ops->kind == TSR_DEVICE_CPU) return TSR_OK;
     tsr_status status;
-    TSR_TRY_DONE(ops->allocate(device, sizeof *l.x.counters, (void **)&l.x.counters));
+    TSR_TRY_DONE(tsr_kept_take(kept, device, TSR_KEPT_DEVICE, sizeof *l.x.counters, (void **)&l.x.counters));
     TSR_TRY_DONE(ops->stream_create(device, &l.stream));
     tsr_device_load_only(true);
     status = plan->schedule->emit(plan, rank, load_step, &l);
@@ -69,6 +69,6 @@ tsr_status tsr_kernels_load(const tsr_plan *plan, int rank, tsr_device *device, 
     if (status == TSR_OK) status = ops->stream_wait(device, l.stream);
 done:
     if (l.stream) ops->stream_destroy(device, l.stream);
-    ops->release(device, l.x.counters);
+    tsr_kept_return(kept, device, TSR_KEPT_DEVICE, l.x.counters);
     return status;
 }

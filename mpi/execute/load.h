@@ -3,6 +3,7 @@
 #define TSR_MPI_EXECUTE_LOAD_H
 
 #include "kernels/gemm/gemm.h"
+#include "mpi/execute/kept.h"
 #include "mpi/plan/plan.h"
 
 /* Local; nothing to do on a CPU. Else the first step of each kind would wait for it, and hold up what other lanes ask
@@ -10,6 +11,6 @@
  * is lost. kernel_checks: as the executor's. What only some steps launch, by where their matrices begin, and what makes
  * operands on the device, may still be loaded later. */
 tsr_status tsr_kernels_load(const tsr_plan *plan, int rank, tsr_device *device, const tsr_gemm_kernel *kernel,
-                            bool kernel_checks, void **buffers);
+                            bool kernel_checks, tsr_kept *kept, void **buffers);
 
 #endif

@@ -55,29 +55,39 @@ static tsr_status share_evenly(tsr_world *world) {
 
 /* ---- moving ---------------------------------------------------------------------------------- */
 
+/* The rank's threads run there from now on; of a guest the calling one, and what that starts. */
+static bool move(const tsr_world *world, const tsr_cores *cores) {
+    return world->guest ? tsr_cores_keep_thread_to(cores) : tsr_cores_keep_to(cores);
+}
+
 void tsr_world_widen(tsr_world *world) {
     tsr_launcher_find("/proc", "/sys", &world->launcher);
     if (world->launcher.bound) return;
     /* A host with more cores than are counted here, or one that forbids to be moved, stays as it is. */
-    if (!tsr_cores_mine(&world->started_on) || !tsr_cores_keep_to(&world->launcher.cores)) world->launcher.bound = true;
+    if (!tsr_cores_mine(&world->started_on)) world->launcher.bound = true;
+    else if (!world->guest && !move(world, &world->launcher.cores)) world->launcher.bound = true;
+}
+
+void tsr_world_go_home(const tsr_world *world) {
+    if (!world->launcher.bound) (void)move(world, &world->home);
 }
 
 /* A binding seen on one node alone, as options of Open MPI 5 are, was asked for on all of them. */
 static tsr_status agree_on_binding(tsr_world *world) {
     int bound = world->launcher.bound, any = 0;
     TSR_TRY(TSR_MPI(MPI_Allreduce(&bound, &any, 1, MPI_INT, MPI_MAX, world->comm)));
-    if (any && !bound) (void)tsr_cores_keep_to(&world->started_on);
+    if (any && !bound && !world->guest) (void)move(world, &world->started_on);
     world->launcher.bound = any;
     return TSR_OK;
 }
 
 tsr_status tsr_world_share_cores(tsr_world *world) {
-    tsr_cores nodes[TSR_NUMA_NODES_MAX], mine;
+    tsr_cores nodes[TSR_NUMA_NODES_MAX];
     TSR_TRY(agree_on_binding(world));
     if (world->launcher.bound) return share_evenly(world);
     const tsr_cores *all = &world->launcher.cores;
-    tsr_cores_spread(all, nodes, tsr_numa_nodes("/sys", nodes), world->local_rank, world->local_ranks, &mine);
-    (void)tsr_cores_keep_to(&mine); /* MPI's threads, too; where it fails, all of them stay on all cores */
+    tsr_cores_spread(all, nodes, tsr_numa_nodes("/sys", nodes), world->local_rank, world->local_ranks, &world->home);
+    if (!world->guest) tsr_world_go_home(world); /* MPI's threads, too; where it fails, they stay on all cores */
     world->cores = (int)tsr_max(1, tsr_cores_count(all) / world->local_ranks);
     return TSR_OK;
 }
@@ -114,6 +124,6 @@ tsr_status tsr_world_near_gpu(const tsr_world *world, int near) {
     TSR_TRY(count_sharers(world, near, &sharers));
     tsr_cores_beside(&world->launcher.cores, nodes, tsr_numa_nodes("/sys", nodes), near, sharers, world->local_ranks,
                      &mine);
-    (void)tsr_cores_keep_to(&mine);
+    (void)move(world, &mine);
     return TSR_OK;
 }

@@ -73,7 +73,7 @@ tsr_status tsr_world_open_on(MPI_Comm comm, tsr_world *world) {
     tsr_world opened = {.comm = MPI_COMM_NULL,
                         .node = MPI_COMM_NULL,
                         .once_window = MPI_WIN_NULL,
-                        .launcher = {.name = "", .variable = "", .rank = -1, .bound = true, .unbind = ""},
+                        .guest = true,
                         .started_seconds = tsr_now_seconds()};
     int running = 0;
     int ended = 0;
@@ -87,6 +87,7 @@ tsr_status tsr_world_open_on(MPI_Comm comm, tsr_world *world) {
     TSR_TRY(TSR_MPI(MPI_Query_thread(&provided)));
     TSR_TRY(check_threads(provided, "start it by MPI_Init_thread with MPI_THREAD_MULTIPLE"));
     opened.threads = provided == MPI_THREAD_MULTIPLE;
+    tsr_world_widen(&opened);
     TSR_TRY(find_ranks(comm, &opened));
     TSR_TRY(tsr_world_share_cores(&opened));
     *world = opened;

@@ -17,6 +17,8 @@ typedef struct tsr_world {
     int local_rank, local_ranks;
     tsr_launcher launcher; /* what started it */
     tsr_cores started_on;  /* the cores it was bound to then */
+    tsr_cores home;        /* where the rank's threads run, until its GPU is open; only where launcher.bound is false */
+    bool guest;            /* in another program's process, of which only threads of ours are moved */
     int cores;             /* this rank's share of the node's, ≥ 1 (cores.h) */
     bool threads;          /* MPI_THREAD_MULTIPLE was granted */
     char host[64];
@@ -33,8 +35,9 @@ typedef struct tsr_world {
 /* Collective. Starts MPI (asking for MPI_THREAD_MULTIPLE) unless it runs; TSR_ERR_MPI when not even SERIALIZED is
  * there. */
 tsr_status tsr_world_open(tsr_world *world);
-/* Collective over comm, a caller's, of which nothing changes: ranks stay on the cores where they are, MPI keeps its
- * error handlers, and `warnings` and `describer` are NULL. MPI has been started, or TSR_ERR_MPI. */
+/* Collective over comm, a caller's, of which nothing changes: threads stay on the cores where they are, those of ours
+ * too until tsr_world_go_home, MPI keeps its error handlers, and `warnings` and `describer` are NULL. MPI has been
+ * started, or TSR_ERR_MPI. */
 tsr_status tsr_world_open_on(MPI_Comm comm, tsr_world *world);
 /* Collective. Ends what tsr_world_open_on opened; MPI goes on. */
 tsr_status tsr_world_leave(tsr_world *world);

@@ -26,10 +26,22 @@ ENVIRONMENT = dict(
     OMPI_MCA_pml="ob1",  # looking for networks takes longer than most runs here
     OPENBLAS_NUM_THREADS="2",
 )
+NOT_A_USERS = ("OMPI_MCA_hwloc_base_binding_policy", "OMPI_MCA_rmaps_base_oversubscribe", "OPENBLAS_NUM_THREADS",
+               "OMP_NUM_THREADS")
+PLAIN = {name: value for name, value in ENVIRONMENT.items() if name not in NOT_A_USERS}  # mpirun as a user types it
 # mpirun sleeps 1 s before it sends SIGTERM, and again before SIGKILL, once a rank has failed. Ranks that agreed on a
 # failure are gone by then. Runs that are disturbed (an environment of their own) keep what users have, unless they name
 # this.
 SOON_OVER = {"OMPI_MCA_odls_base_sigkill_timeout": "0"}
+
+
+def two_cores():
+    """Two of this process's cores that are not two threads of one; None where there are not two."""
+    siblings = {}
+    for core in sorted(os.sched_getaffinity(0)):
+        with open(f"/sys/devices/system/cpu/cpu{core}/topology/thread_siblings_list") as file:
+            siblings.setdefault(file.read(), core)
+    return sorted(siblings.values())[:2] if len(siblings) >= 2 else None
 
 
 class Result:

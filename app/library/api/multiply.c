@@ -18,6 +18,7 @@
 #include "io/text/text_file.h"
 #include "kernels/gemm/cpu/blas.h"
 #include "mpi/execute/task.h"
+#include "mpi/ranks/cores.h"
 
 #define TICK_SECONDS 0.1
 
@@ -212,6 +213,7 @@ static tsr_status run(call *x) {
 
 static void *run_thread(void *context) {
     call *x = context;
+    tsr_world_go_home(&x->world);
     const tsr_status status = run(x);
     pthread_mutex_lock(&x->lock);
     x->status = status;
@@ -220,6 +222,14 @@ static void *run_thread(void *context) {
     pthread_cond_signal(&x->moved);
     pthread_mutex_unlock(&x->lock);
     return NULL;
+}
+
+/* Without a thread, as well as it goes: nobody is told, and the caller's thread is where it was afterwards. */
+static void run_here(call *x) {
+    tsr_cores before;
+    const bool known = tsr_cores_mine(&before);
+    run_thread(x);
+    if (known) (void)tsr_cores_keep_thread_to(&before);
 }
 
 /* Waits a moment, or until the run has ended. */
@@ -266,7 +276,7 @@ static tsr_status run_and_watch(call *x) {
         watch(x);
         pthread_join(thread, NULL);
     } else {
-        run_thread(x); /* as well as it goes: nobody is told */
+        run_here(x);
     }
     atomic_store(&x->context->running, false);
     tsr_blas_leave();

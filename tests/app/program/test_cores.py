@@ -6,24 +6,12 @@ import pathlib
 import subprocess
 import sys
 
-from lib import ENVIRONMENT, MPIRUN, TESSERA, fails, integers, leftovers, main, read, run, write
+from lib import ENVIRONMENT, MPIRUN, PLAIN, TESSERA, fails, integers, leftovers, main, read, run, two_cores, write
 
 SAMPLE = str(pathlib.Path(__file__).resolve().parents[3] / "jobs" / "h200_example.machine")
 
 
-def two_cores():
-    """Two of this process's cores that are not two threads of one; None where there are not two."""
-    siblings = {}
-    for core in sorted(os.sched_getaffinity(0)):
-        with open(f"/sys/devices/system/cpu/cpu{core}/topology/thread_siblings_list") as file:
-            siblings.setdefault(file.read(), core)
-    return sorted(siblings.values())[:2] if len(siblings) >= 2 else None
-
-
 CORES = two_cores()
-NOT_A_USERS = ("OMPI_MCA_hwloc_base_binding_policy", "OMPI_MCA_rmaps_base_oversubscribe", "OPENBLAS_NUM_THREADS",
-               "OMP_NUM_THREADS")
-PLAIN = {name: value for name, value in ENVIRONMENT.items() if name not in NOT_A_USERS}
 SQUARE = ["multiply", "a.h5", "a.h5", "--device", "cpu"]
 
 

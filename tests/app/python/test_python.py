@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import sys
 
-from lib import ENVIRONMENT, MPIRUN, integers, main, np, read, write
+from lib import ENVIRONMENT, MPIRUN, PLAIN, integers, main, np, read, two_cores, write
 
 LIBRARY, REPOSITORY = sys.argv[3], pathlib.Path(sys.argv[4])
 SITE = os.path.abspath("site")
@@ -54,6 +54,40 @@ for name, struct in (("tessera_multiply_options", lib.Options), ("tessera_progre
 def test_doctests():
     done = python("import doctest, tessera; print(doctest.testmod(tessera, optionflags=doctest.ELLIPSIS))")
     assert "failed=0" in done.stdout and "attempted=0" not in done.stdout, done.stdout
+
+
+def test_cores():
+    """The library's threads leave the core to which mpirun by itself bound the rank; a binding asked for stays, and
+    nothing else moves."""
+    code = """
+import contextlib, os, tessera
+def cores():
+    found = {}
+    for thread in os.listdir("/proc/self/task"):
+        with contextlib.suppress(ProcessLookupError):
+            found[thread] = os.sched_getaffinity(int(thread))
+    return found
+before = cores()
+of_call = {}
+record = tessera.multiply("cores.h5", "cores.h5", device="cpu", progress=lambda *_: of_call.update(cores()))
+after = cores()
+assert all(after[thread] == before[thread] for thread in before if thread in after), (before, after)
+most = max(len(allowed) for allowed in of_call.values())
+print(len(os.sched_getaffinity(0)), most, *[rank["cores"] for rank in record["ranks"]])
+"""
+    write("cores.h5", integers(1500, 1500, "f8"))  # a tick of progress or more
+    chosen = two_cores()
+    if not chosen:
+        print("left out: this machine has one core")
+        return
+    environment = dict(PLAIN, PYTHONPATH=SITE, TESSERA_LIBRARY=LIBRARY)
+    for options, expected in ((["-n", "1"], "1 2 2"), (["-n", "2"], "1 2 1 1"),
+                              (["--bind-to", "core", "-n", "1"], "1 1 1"),
+                              (["--bind-to", "none", "-n", "1"], "2 2 2")):
+        done = subprocess.run([MPIRUN, *options, sys.executable, "-c", code], timeout=120, capture_output=True,
+                              text=True, env=environment, preexec_fn=lambda: os.sched_setaffinity(0, chosen))
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert expected in done.stdout.splitlines(), (options, expected, done.stdout)
 
 
 def test_products():

@@ -303,7 +303,7 @@ static void execute(bench *b, const setup *s, const tsr_plan *plan, const tsr_ge
     }
     if (b->runs % 4) { /* as runs do it; without it too */
         CHECK_OK(tsr_buffers_open(plan, b->device, NULL, &x.buffers));
-        CHECK_OK(tsr_kernels_load(plan, tsr_grid_rank(&o->grid), b->device, kernel, false, x.buffers));
+        CHECK_OK(tsr_kernels_load(plan, tsr_grid_rank(&o->grid), b->device, kernel, false, NULL, x.buffers));
     }
     CHECK_OK(tsr_executor_open(&x, &executor));
     if (b->runs % 3 == 0 && !x.trace) { /* a run before, of which nothing may be left */
