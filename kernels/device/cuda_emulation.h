@@ -170,6 +170,8 @@ static inline long long __double2ll_rn(double a) { return llrint(a); }
 static inline int __popc(unsigned x) { return __builtin_popcount(x); }
 static inline int __ffs(int x) { return __builtin_ffs(x); }
 static inline int __mulhi(int a, int b) { return (int)((int64_t)a * b >> 32); }
+static inline unsigned __umulhi(unsigned a, unsigned b) { return (unsigned)((uint64_t)a * b >> 32); }
+static inline int __clzll(long long x) { return x ? __builtin_clzll((unsigned long long)x) : 64; }
 /* Four products of bytes of two words, added to `sum`. */
 static inline int __dp4a(int a, int b, int sum) {
     for (int i = 0; i < 4; i++) sum += (int8_t)((unsigned)a >> 8 * i) * (int8_t)((unsigned)b >> 8 * i);

@@ -126,14 +126,25 @@ __device__ __forceinline__ unsigned total_of_warp(unsigned x) {
 #endif
 }
 
-/* What combine_four adds up: a thread's integers of four columns, over its rows, and of a row. */
+/* What combine_block adds up: a thread's integers of four columns, over its rows, and those of a row over a warp's. */
 struct Added {
     static constexpr bool ALL = true;
+    unsigned (*rows)[PIECES];          /* of a block's rows */
     tsr_exact_natural columns[4], row; /* modulo 2^128 */
+
     __device__ __forceinline__ void see(int e, tsr_exact_integer *x) {
         TSR_FLIP_WORD(TSR_FLIP_INTEGER, x);
         columns[e] += (tsr_exact_natural)*x;
         row += (tsr_exact_natural)*x;
+    }
+    __device__ __forceinline__ void end_row(int i) {
+        constexpr unsigned MASK = (1u << PIECE_BITS) - 1;
+#pragma unroll
+        for (int piece = 0; piece < PIECES; piece++) {
+            const unsigned total = total_of_warp((unsigned)(row >> PIECE_BITS * piece) & MASK);
+            if ((int)threadIdx.x % 32 == piece) rows[i][piece] = total;
+        }
+        row = 0;
     }
 };
 
@@ -141,40 +152,34 @@ struct Added {
  * moduli's product apart, so few of these products make the difference. */
 template <int COUNT>
 __device__ __forceinline__ bool has_residues(tsr_exact_natural sum, const int8_t *expected, int64_t step) {
-    unsigned r[Moduli<COUNT>::WORDS] = {};
+    unsigned r[1][Moduli<COUNT>::WORDS] = {};
+    tsr_exact_integer x[1];
 #pragma unroll
-    for (int i = 0; i < COUNT; i++) r[i / 4] |= (unsigned)(uint8_t)expected[i * step] << 8 * (i % 4);
-    return is_multiple<COUNT>(sum - (tsr_exact_natural)integer_from<COUNT>(r), BLOCK);
+    for (int i = 0; i < COUNT; i++) r[0][i / 4] |= (unsigned)(uint8_t)expected[i * step] << 8 * (i % 4);
+    integers_from<COUNT>(r, x);
+    return is_multiple<COUNT>(sum - (tsr_exact_natural)x[0], BLOCK);
 }
 
-/* A block makes a block of C of this level, a warp every WARPS-th row, and compares. */
+/* A block makes a block of C of this level and compares. */
 template <typename T, int COUNT>
-__global__ void __launch_bounds__(THREADS, 4) combine_and_compare(const Target<T> t, const Checksums s, int level) {
+__global__ void __launch_bounds__(THREADS, held(COUNT))
+    combine_and_compare(const Target<T> t, const Checksums s, int level) {
     __shared__ tsr_exact_natural columns[WARPS][BLOCK];
     __shared__ unsigned rows[BLOCK][PIECES];
     __shared__ unsigned wrong_rows, wrong_columns;
     static_assert(BLOCK == 4 * 32 && THREADS == 2 * BLOCK, "a warp has a row, and a thread compares a row or a column");
     const int lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32;
     const int line = (int)threadIdx.x % BLOCK; /* that is compared */
-    const int64_t blocks = (t.m + BLOCK - 1) / BLOCK * t.across;
-    for (int64_t at = blockIdx.x; at < blocks; at += gridDim.x) {
-        const int64_t block_row = at / t.across, block_col = at % t.across;
-        const int64_t row = block_row * BLOCK, col = block_col * BLOCK;
+    const int blocks = (int)(t.m + BLOCK - 1) / BLOCK * t.across;
+    for (int at = (int)blockIdx.x; at < blocks; at += (int)gridDim.x) {
+        const int block_row = at / t.across, block_col = at % t.across;
+        const int64_t row = (int64_t)block_row * BLOCK, col = (int64_t)block_col * BLOCK;
         if (col >= t.n || t.level_at(row, col) != level) continue;
         const int down = (int)min((int64_t)BLOCK, t.m - row), across = (int)min((int64_t)BLOCK, t.n - col);
         Added own = {};
+        own.rows = rows;
         if (threadIdx.x == 0) wrong_rows = wrong_columns = 0;
-#pragma unroll 1
-        for (int i = warp; i < down; i += WARPS) {
-            own.row = 0;
-            if (4 * lane < across) combine_four<T, COUNT>(t, row + i, col + 4 * lane, level, own);
-#pragma unroll
-            for (int piece = 0; piece < PIECES; piece++) {
-                constexpr unsigned MASK = (1u << PIECE_BITS) - 1;
-                const unsigned total = total_of_warp((unsigned)(own.row >> PIECE_BITS * piece) & MASK);
-                if (lane == piece) rows[i][piece] = total;
-            }
-        }
+        combine_block<T, COUNT>(t, row, col, level, own);
 #pragma unroll
         for (int e = 0; e < 4; e++) columns[warp][4 * lane + e] = own.columns[e];
         __syncthreads();
@@ -222,7 +227,7 @@ tsr_status convert_and_add_launch(tsr_stream *stream, const Operand<T> &b, const
 template <typename T, int COUNT>
 tsr_status combine_and_compare_launch(tsr_stream *stream, const Target<T> &t, const Checksums &s, int level) {
     dim3 grid;
-    TSR_TRY(small_grid(1, t.rows / BLOCK * t.across, 1, 1, &grid));
+    TSR_TRY(blocks_grid(t, &grid));
     return TSR_LAUNCH((combine_and_compare<T, COUNT>), grid, THREADS, 0, stream, t, s, level);
 }
 

@@ -4,7 +4,7 @@
 #define TSR_KERNELS_GEMM_EXACT_EXACT_COMBINE_H
 
 #include "kernels/gemm/exact/exact_convert.h"
-#include "kernels/gemm/exact/exact_moduli.h"
+#include "kernels/gemm/exact/exact_integers.h"
 #include "kernels/gemm/flips.h"
 
 namespace exact {
@@ -31,6 +31,31 @@ template <typename T> __device__ __forceinline__ void put(const Target<T> &t, in
     T *c = t.c + row * t.ldc + col;
     *c = tsr_one_nan(t.accumulate ? *c + value : value);
 }
+/* What is stored at once. */
+template <typename T> struct alignas(16) Chunk {
+    static constexpr int SIZE = 16 / (int)sizeof(T);
+    T value[SIZE];
+};
+/* Four neighbours, of which those whose bit in `own` is set are put; none is a NaN. */
+template <typename T>
+__device__ __forceinline__ void put_four(const Target<T> &t, int64_t row, int64_t col, const double (&value)[4],
+                                         unsigned own) {
+    constexpr int SIZE = Chunk<T>::SIZE;
+    T *c = t.c + row * t.ldc + col;
+    if (own == 15 && !t.accumulate && (uintptr_t)c % sizeof(Chunk<T>) == 0) {
+#pragma unroll
+        for (int e = 0; e < 4; e += SIZE) {
+            Chunk<T> chunk;
+#pragma unroll
+            for (int i = 0; i < SIZE; i++) chunk.value[i] = (T)value[e + i];
+            *reinterpret_cast<Chunk<T> *>(c + e) = chunk;
+        }
+    } else {
+#pragma unroll
+        for (int e = 0; e < 4; e++)
+            if (own >> e & 1) put(t, row, col + e, (T)value[e]);
+    }
+}
 
 /* Counts so many rows that are wrong, where C is made by this launch. */
 __device__ __forceinline__ void note_wrong(const tsr_gemm_check &check, unsigned rows) {
@@ -45,8 +70,6 @@ __device__ __forceinline__ void note_wrong(const tsr_gemm_check &check, unsigned
 
 /* ---- residues to elements -------------------------------------------------------------------- */
 
-constexpr int ACROSS = 32, DOWN = 8; /* threads of a block; each takes four neighbours of a row */
-
 /* Words of four elements of a modulus to words of four moduli of an element. */
 __device__ __forceinline__ void transpose(unsigned (&w)[4]) {
     const unsigned a = __byte_perm(w[0], w[1], 0x5140), b = __byte_perm(w[2], w[3], 0x5140);
@@ -57,15 +80,20 @@ __device__ __forceinline__ void transpose(unsigned (&w)[4]) {
     w[3] = __byte_perm(c, d, 0x7632);
 }
 
-/* What the check does with integers before they are rounded: nothing. */
+/* What the check does with integers before they are rounded, and behind a row of them: nothing. */
 struct Unwatched {
     static constexpr bool ALL = false; /* also those of elements that are left to the loop */
     __device__ __forceinline__ void see(int, tsr_exact_integer *) {}
+    __device__ __forceinline__ void end_row(int) {}
 };
 
-/* watch.see(e, x): the integer of element e of those within C. */
+/* Blocks of threads that a multiprocessor holds at once: what four integers at once need, without spilling. */
+constexpr int held(int count) { return count > 14 ? 2 : 3; }
+
+/* Four neighbours, with the columns' shifts. watch.see(e, x): the integer of element e of those within C. */
 template <typename T, int COUNT, typename Watch>
-__device__ __forceinline__ void combine_four(const Target<T> &t, int64_t row, int64_t col, int level, Watch &watch) {
+__device__ __forceinline__ void combine_four(const Target<T> &t, int64_t row, int64_t col, int level, const int *shifts,
+                                             Watch &watch) {
     constexpr int WORDS = Moduli<COUNT>::WORDS;
     const int8_t *from = t.planes + row * t.columns + col;
     const int64_t plane_bytes = t.rows * t.columns;
@@ -76,37 +104,64 @@ __device__ __forceinline__ void combine_four(const Target<T> &t, int64_t row, in
 #pragma unroll
     for (int w = 0; w < WORDS; w++) transpose(words[w]);
     const int shift = t.proof_a[row].shifts[level];
-    unsigned left = 0; /* at the last level alone */
+    unsigned own = t.n - col < 4 ? (1u << (t.n - col)) - 1 : 15;
     if constexpr (COUNT == tsr_exact_moduli(TYPE<T>, TSR_EXACT_LAST))
-        left = t.left[row * (t.columns / 32) + col / 32] >> col % 32;
+        own &= ~(t.left[row * (t.columns / 32) + col / 32] >> col % 32);
+    double value[4] = {};
+    unsigned r[4][WORDS];
+    tsr_exact_integer x[4];
+#pragma unroll
+    for (int e = 0; e < 4; e++)
+#pragma unroll
+        for (int w = 0; w < WORDS; w++) r[e][w] = words[w][e];
+    integers_from<COUNT>(r, x);
 #pragma unroll
     for (int e = 0; e < 4; e++) {
-        unsigned r[WORDS];
-#pragma unroll
-        for (int w = 0; w < WORDS; w++) r[w] = words[w][e];
-        const bool own = !(left >> e & 1);
-        if (col + e < t.n && (Watch::ALL || own)) {
-            tsr_exact_integer x = integer_from<COUNT>(r);
-            watch.see(e, &x);
-            if (own) put(t, row, col + e, (T)value_of<TYPE<T>>(x, shift, t.proof_b[col + e].shifts[level]));
-        }
+        if (!(Watch::ALL ? col + e < t.n : own >> e & 1)) continue;
+        watch.see(e, &x[e]);
+        value[e] = value_of<TYPE<T>, COUNT>(x[e], shift, shifts[e]);
+    }
+    put_four(t, row, col, value, own);
+}
+
+/* A block of threads makes a block of C, a warp every WARPS-th row. watch.end_row(i), of whole warps: behind row i. */
+template <typename T, int COUNT, typename Watch>
+__device__ __forceinline__ void combine_block(const Target<T> &t, int64_t row, int64_t col, int level, Watch &watch) {
+    const int lane = (int)threadIdx.x % 32;
+    const int down = (int)min((int64_t)TSR_EXACT_BLOCK, t.m - row);
+    const int64_t own_col = col + 4 * lane;
+    const int column = (int)threadIdx.x;
+    alignas(16) __shared__ int shifts[TSR_EXACT_BLOCK]; /* of the columns */
+    __syncthreads();                                    /* of a block before */
+    if (column < TSR_EXACT_BLOCK && col + column < t.n) shifts[column] = t.proof_b[col + column].shifts[level];
+    __syncthreads();
+#pragma unroll 1
+    for (int i = (int)threadIdx.x / 32; i < down; i += WARPS) {
+        if (own_col < t.n) combine_four<T, COUNT>(t, row + i, own_col, level, shifts + 4 * lane, watch);
+        watch.end_row(i);
     }
 }
 
-template <typename T, int COUNT> __global__ void __launch_bounds__(ACROSS *DOWN) combine(const Target<T> t, int level) {
-    const int64_t first = ((int64_t)blockIdx.x * ACROSS + threadIdx.x % ACROSS) * 4;
-    for (int64_t row = (int64_t)blockIdx.y * DOWN + threadIdx.x / ACROSS; row < t.m; row += (int64_t)gridDim.y * DOWN)
-        for (int64_t col = first; col < t.n; col += (int64_t)gridDim.x * ACROSS * 4)
-            if (t.level_at(row, col) == level) {
-                Unwatched nothing;
-                combine_four<T, COUNT>(t, row, col, level, nothing);
-            }
+/* Blocks of C of this level. */
+template <typename T, int COUNT>
+__global__ void __launch_bounds__(THREADS, held(COUNT)) combine(const Target<T> t, int level) {
+    const int blocks = (int)(t.m + TSR_EXACT_BLOCK - 1) / TSR_EXACT_BLOCK * t.across;
+    for (int at = (int)blockIdx.x; at < blocks; at += (int)gridDim.x) {
+        const int64_t row = (int64_t)(at / t.across) * TSR_EXACT_BLOCK;
+        const int64_t col = (int64_t)(at % t.across) * TSR_EXACT_BLOCK;
+        Unwatched nothing;
+        if (col < t.n && t.level_at(row, col) == level) combine_block<T, COUNT>(t, row, col, level, nothing);
+    }
+}
+
+template <typename T> tsr_status blocks_grid(const Target<T> &t, dim3 *grid) {
+    return small_grid(1, t.rows / TSR_EXACT_BLOCK * t.across, 1, 1, grid);
 }
 
 template <typename T, int COUNT> tsr_status combine_launch(tsr_stream *stream, const Target<T> &t, int level) {
     dim3 grid;
-    TSR_TRY(small_grid(t.m, t.n, DOWN, 4 * ACROSS, &grid));
-    return TSR_LAUNCH((combine<T, COUNT>), grid, ACROSS * DOWN, 0, stream, t, level);
+    TSR_TRY(blocks_grid(t, &grid));
+    return TSR_LAUNCH((combine<T, COUNT>), grid, THREADS, 0, stream, t, level);
 }
 
 /* ---- the loop -------------------------------------------------------------------------------- */
@@ -242,7 +297,7 @@ tsr_status loop_launch(tsr_stream *stream, const Operand<T> &a, const Operand<T>
                        const tsr_gemm_check &check) {
     dim3 grid, blocks;
     TSR_TRY(small_grid(t.m, t.n, LOOP_TILE, LOOP_TILE, &grid));
-    TSR_TRY(small_grid(1, t.rows / TSR_EXACT_BLOCK * t.across, 1, 1, &blocks));
+    TSR_TRY(blocks_grid(t, &blocks));
     TSR_TRY(TSR_LAUNCH((loop_left<T, CHECKS>), blocks, THREADS, 0, stream, a, b, t, check));
     return TSR_LAUNCH((loop<T, CHECKS>), grid, 256, 0, stream, a, b, t, check);
 }

@@ -1,9 +1,10 @@
-/* The arithmetic of residues (exact_moduli.h, residues/tiles.h) at its ends, against 128-bit division: residues of
- * integers of 63 bits and of their sums, of sums of products of bytes, and integers of residues up to what a level
- * tells apart; multiples of the moduli's product. And how many products of residues an int32 holds. */
+/* The arithmetic of residues (exact_moduli.h, exact_integers.h, residues/tiles.h) at its ends, against 128-bit
+ * division: residues of integers of 63 bits and of their sums, of sums of products of bytes, and integers of residues
+ * up to what a level tells apart; multiples of the moduli's product; elements of integers, beside tsr_exact_value. And
+ * how many products of residues an int32 holds. */
 #include <initializer_list>
 
-#include "kernels/gemm/exact/exact_moduli.h"
+#include "kernels/gemm/exact/exact_integers.h"
 #include "kernels/gemm/residues/tiles.h"
 #include "tests/check.h"
 #include "tests/kernels/gemm/grade/known_product.h"
@@ -119,16 +120,17 @@ static void check_sums() {
 /* ---- integers of residues -------------------------------------------------------------------- */
 
 template <int COUNT> void check_back(tsr_exact_integer x) {
-    unsigned words[exact::Moduli<COUNT>::WORDS] = {};
+    unsigned words[1][exact::Moduli<COUNT>::WORDS] = {};
+    tsr_exact_integer got[1];
     for (int i = 0; i < COUNT; i++) {
         const int p = moduli[i];
         int r = (int)(x % p);
         if (2 * r >= p) r -= p;
         if (2 * r < -p) r += p;
-        words[i / 4] |= (unsigned)(uint8_t)r << 8 * (i % 4);
+        words[0][i / 4] |= (unsigned)(uint8_t)r << 8 * (i % 4);
     }
-    const tsr_exact_integer got = exact::integer_from<COUNT>(words);
-    CHECK(got == x, "of %d moduli: %.17g is %.17g", COUNT, (double)x, (double)got);
+    exact::integers_from<COUNT>(words, got);
+    CHECK(got[0] == x, "of %d moduli: %.17g is %.17g", COUNT, (double)x, (double)got[0]);
 }
 /* Up to the largest sum: lines' squares reach the limit, and rounding adds 2^-20 of it at most. */
 template <int COUNT> void check_all_back() {
@@ -145,6 +147,43 @@ template <int COUNT> void check_all_back() {
     }
 }
 
+/* ---- elements of integers -------------------------------------------------------------------- */
+
+template <tsr_dtype OF, int COUNT> void check_value(tsr_exact_integer x, int shift_a, int shift_b) {
+    const double got = exact::value_of<OF, COUNT>(x, shift_a, shift_b), is = tsr_exact_value(OF, x, shift_a + shift_b);
+    CHECK(tsr_exact_bits(got) == tsr_exact_bits(is), "of %d moduli: %.17g·2^-(%d + %d) is %.17g, not %.17g", COUNT,
+          (double)x, shift_a, shift_b, is, got);
+}
+/* Integers of all sizes whose bits behind the last one kept are such that rounding can go wrong: halves, and next to
+ * them, with bits set far behind; and results at the ends of what is a normal number. */
+template <tsr_dtype OF, int COUNT> void check_values() {
+    constexpr int DIGITS = OF == TSR_F64 ? 53 : 24;
+    const tsr_exact_integer most = (tsr_exact_integer)(tsr_exact_product(COUNT) / 2);
+    const int bits = exact::Product<COUNT>::BITS - 1, least = OF == TSR_F64 ? -1074 : -149;
+    for (int size = 1; size <= bits; size++)
+        for (int round = 0; round < ROUNDS / 40; round++) {
+            tsr_exact_integer x = (tsr_exact_integer)1 << (size - 1);
+            x |= ((tsr_exact_integer)drawn_integer(63) * ((tsr_exact_integer)1 << 63) ^ drawn_integer(63)) & (x - 1);
+            const int lost = size - DIGITS;
+            if (lost > 0 && round % 4 > 0) { /* a half, and a bit more or less */
+                const tsr_exact_integer half = (tsr_exact_integer)1 << (lost - 1);
+                x = (x & ~(2 * half - 1)) | half;
+                if (round % 4 > 1)
+                    x += ((tsr_exact_integer)1 << known_drawn((uint64_t)lost)) * (round % 4 == 2 ? 1 : -1);
+            }
+            if (x > most) continue;
+            const int near =
+                size - (round % 8 < 6 ? 0 : least + (int)known_drawn(DIGITS + 4)); /* of the sum of shifts */
+            const int shift_a = near / 2 + (int)known_drawn(200) - 100, sign = known_drawn(2) ? 1 : -1;
+            if (abs(shift_a) > 1000 || abs(near - shift_a) > 1000) continue;
+            check_value<OF, COUNT>(sign * x, shift_a, near - shift_a);
+            check_value<OF, COUNT>(sign * x, near - shift_a, shift_a);
+        }
+    for (int shift : {-400, 0, 400}) check_value<OF, COUNT>(0, shift, shift);
+    check_value<OF, COUNT>(most, 0, 0);
+    check_value<OF, COUNT>(-most, 0, 0);
+}
+
 int main() {
     check_integers<7>();
     check_integers<14>();
@@ -159,8 +198,15 @@ int main() {
     check_all_back<7>();
     check_all_back<8>();
     check_all_back<9>();
+    check_all_back<10>();
     check_all_back<14>();
     check_all_back<15>();
     check_all_back<16>();
+    check_values<TSR_F32, 7>();
+    check_values<TSR_F32, 9>();
+    check_values<TSR_F32, 10>();
+    check_values<TSR_F64, 14>();
+    check_values<TSR_F64, 15>();
+    check_values<TSR_F64, 16>();
     return 0;
 }

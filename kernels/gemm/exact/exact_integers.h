@@ -1,0 +1,197 @@
+/* Integers of residues, and elements of C of integers, for `exact` on CUDA devices.
+ *   With unit_i, 1 modulo p_i and 0 modulo the other moduli, the integer of residues r_i is Σ r_i·unit_i modulo their
+ * product P, nearest to 0. The bytes r_i + 128 have no sign, and no sum of their products with bytes of units has one.
+ * One more residue, 1, makes up for what they add: its unit is -128·Σ unit_i modulo P. The sum is below 2^12·P. A
+ * multiplication of its 32 highest bits tells how many P are to be taken away, by less than 2^-17 wrong; integers stay
+ * 2^-15·P away from where that matters (tsr_exact_limit).
+ * Device code. */
+#ifndef TSR_KERNELS_GEMM_EXACT_EXACT_INTEGERS_H
+#define TSR_KERNELS_GEMM_EXACT_EXACT_INTEGERS_H
+
+#include "kernels/gemm/exact/exact_moduli.h"
+
+namespace exact {
+
+/* ---- integers of residues -------------------------------------------------------------------- */
+
+/* a·b mod m, all below 2^127. */
+constexpr tsr_exact_natural times(tsr_exact_natural a, tsr_exact_natural b, tsr_exact_natural m) {
+    tsr_exact_natural r = 0;
+    for (a %= m; b; b >>= 1, a = (a << 1) % m)
+        if (b & 1) r = (r + a) % m;
+    return r;
+}
+constexpr int inverse_of(int x, int p) {
+    for (int i = 1; i < p; i++)
+        if (x % p * i % p == 1) return i;
+    return 0;
+}
+
+constexpr int bits_of(tsr_exact_natural x) { return x == 0 ? 0 : 1 + bits_of(x >> 1); }
+/* 2^(31 + bits of x) / x, rounded down: 32 bits. x is no power of two. */
+constexpr unsigned reciprocal_of(tsr_exact_natural x) {
+    tsr_exact_natural rest = (tsr_exact_natural)1 << (bits_of(x) - 1);
+    unsigned quotient = 0;
+    for (int i = 0; i < 32; i++) {
+        rest <<= 1;
+        quotient = 2 * quotient + (rest >= x);
+        if (rest >= x) rest -= x;
+    }
+    return quotient;
+}
+
+template <int COUNT> struct Product {
+    static constexpr tsr_exact_natural VALUE = tsr_exact_product(COUNT);
+    static constexpr int BITS = bits_of(VALUE), BYTES = (BITS + 7) / 8;
+    static constexpr unsigned RECIPROCAL = reciprocal_of(VALUE);
+};
+
+/* Bytes of units, four moduli a word. That of the one residue more is the last; where words are full, it is added. */
+template <int COUNT> struct Units {
+    static constexpr bool FULL = COUNT % 4 == 0;
+    unsigned bytes[Product<COUNT>::BYTES][Moduli<COUNT>::WORDS];
+    unsigned last[Product<COUNT>::BYTES];
+
+    constexpr Units() : bytes{}, last{} {
+        const int all[TSR_EXACT_MODULI_MOST] = TSR_EXACT_MODULI;
+        constexpr tsr_exact_natural product = Product<COUNT>::VALUE;
+        tsr_exact_natural more = 0;
+        for (int i = 0; i < COUNT; i++) {
+            const tsr_exact_natural p = (tsr_exact_natural)all[i], others = product / p;
+            const tsr_exact_natural unit =
+                times(others, (tsr_exact_natural)inverse_of((int)(others % p), all[i]), product);
+            more = (more + times(unit, 128, product)) % product;
+            put(i, unit);
+        }
+        if (FULL)
+            for (int b = 0; b < Product<COUNT>::BYTES; b++) last[b] = (unsigned)((product - more) >> 8 * b & 0xff);
+        else put(COUNT, product - more);
+    }
+    constexpr void put(int i, tsr_exact_natural unit) {
+        for (int b = 0; b < Product<COUNT>::BYTES; b++, unit >>= 8)
+            bytes[b][i / 4] |= (unsigned)(unit & 0xff) << 8 * (i % 4);
+    }
+};
+
+/* The rest of integers_from: the sum of products, in words, less as many P as are in it. */
+template <int COUNT, int SUMS> __device__ __forceinline__ tsr_exact_integer reduced(const unsigned (&sum)[SUMS]) {
+    typedef Product<COUNT> P;
+    constexpr int LOST = P::BITS - 20; /* bits of the sum that are not looked at */
+    const unsigned long long ends = (unsigned long long)sum[LOST / 32 + 1] << 32 | sum[LOST / 32];
+    const unsigned top = (unsigned)(ends >> LOST % 32);
+    const unsigned quotient = (__umulhi(top, P::RECIPROCAL) + (1u << 18)) >> 19;
+    const unsigned long long low = (unsigned long long)sum[1] << 32 | sum[0];
+    if constexpr (P::BITS < 64) return (long long)(low - quotient * (unsigned long long)P::VALUE);
+    const unsigned long long high = (unsigned long long)sum[3] << 32 | sum[2];
+    return (tsr_exact_integer)(((tsr_exact_natural)high << 64 | low) - P::VALUE * quotient);
+}
+
+/* The integers in (-P/2, P/2) that have these residues, four a word; what is left of the last word is 0. SEVERAL at
+ * once: a word of the units, which takes an instruction to get, serves all of them. */
+template <int COUNT, int SEVERAL>
+__device__ __forceinline__ void integers_from(const unsigned (&r)[SEVERAL][Moduli<COUNT>::WORDS],
+                                              tsr_exact_integer (&x)[SEVERAL]) {
+    typedef Product<COUNT> P;
+    constexpr Units<COUNT> units;
+    constexpr int WORDS = Moduli<COUNT>::WORDS, PLACES = (P::BYTES + 3) / 4;
+    constexpr unsigned ALL = 0x80808080u;
+    constexpr unsigned LAST = Units<COUNT>::FULL ? ALL : ((ALL >> 8) >> 8 * (3 - COUNT % 4)) + (1u << 8 * (COUNT % 4));
+    unsigned own[SEVERAL][WORDS], sum[SEVERAL][6] = {}, carry[SEVERAL] = {};
+#pragma unroll
+    for (int e = 0; e < SEVERAL; e++)
+#pragma unroll
+        for (int w = 0; w < WORDS; w++) own[e][w] = r[e][w] ^ (w + 1 < WORDS ? ALL : LAST);
+#pragma unroll
+    for (int place = 0; place < PLACES; place++) {
+        unsigned bytes[4][SEVERAL] = {};
+#pragma unroll
+        for (int b = 0; b < 4 && 4 * place + b < P::BYTES; b++)
+#pragma unroll
+            for (int w = 0; w < WORDS; w++)
+#pragma unroll
+                for (int e = 0; e < SEVERAL; e++)
+                    bytes[b][e] = __dp4a(own[e][w], units.bytes[4 * place + b][w],
+                                         w == 0 ? units.last[4 * place + b] : bytes[b][e]);
+#pragma unroll
+        for (int e = 0; e < SEVERAL; e++) {
+            const unsigned low = bytes[0][e] + (bytes[1][e] << 8) + carry[e], high = bytes[2][e] + (bytes[3][e] << 8);
+            const unsigned long long all = (unsigned long long)high * 65536 + low;
+            sum[e][place] = (unsigned)all;
+            sum[e][place + 1] = carry[e] = (unsigned)(all >> 32);
+        }
+    }
+#pragma unroll
+    for (int e = 0; e < SEVERAL; e++) x[e] = reduced<COUNT>(sum[e]);
+}
+
+/* 1/x modulo 2^128, of an odd x: each step doubles the bits that are right. */
+TSR_EXACT constexpr tsr_exact_natural inverse_of_odd(tsr_exact_natural x) {
+    tsr_exact_natural inverse = x; /* right in 3 bits */
+    for (int bits = 3; bits < 128; bits *= 2) inverse *= 2 - x * inverse;
+    return inverse;
+}
+
+/* Whether x, modulo 2^128, is q times the product of the moduli, |q| ≤ most. One modulus is 256, the others are odd. */
+template <int COUNT> __device__ __forceinline__ bool is_multiple(tsr_exact_natural x, unsigned most) {
+    constexpr tsr_exact_natural inverse = inverse_of_odd(tsr_exact_product(COUNT) >> 8);
+    if ((unsigned)x & 0xff) return false;
+    const tsr_exact_natural q = (x >> 8) * inverse; /* modulo 2^120 */
+    return (q + most) << 8 <= (tsr_exact_natural)(2 * most) << 8;
+}
+
+/* ---- elements of integers -------------------------------------------------------------------- */
+
+/* a number's bits */
+__device__ __forceinline__ double double_of(unsigned long long bits) {
+    double x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+/* x, less than 2^114 in size, rounded once. Right where the result is 2^72 or more in size: then only the last sum is
+ * rounded, and no bit below 2^11 matters but whether there is one. */
+__device__ __forceinline__ double rounded_once(tsr_exact_integer x) {
+    const long long high = (long long)(x >> 64);
+    const unsigned long long low = (unsigned long long)x;
+    const unsigned rest = (unsigned)low, lost = (rest & 0x7ff) + 0x7ff;
+    /* as bits behind those of 1.5·2^52, 2^84 and 2^52, which are taken away */
+    const double top = double_of((unsigned long long)high + 0x4338000000000000ull) - 0x1.8p52;
+    const double middle = double_of(0x4530000000000000ull | low >> 32) - 0x1p84;
+    const double bottom = double_of(0x4330000000000000ull | ((rest | (lost & 0x800)) & ~0x7ffu)) - 0x1p52;
+    const double sum = fma(top, 0x1p64, middle);
+    const double error = middle - fma(top, -0x1p64, sum);
+    return sum + (error + bottom);
+}
+
+/* tsr_exact_value, quickly where that is a normal number of an integer that is not small; of COUNT moduli. */
+template <tsr_dtype OF, int COUNT>
+__device__ __forceinline__ double value_of(tsr_exact_integer x, int shift_a, int shift_b) {
+    double rounded;
+    bool sure;
+    if constexpr (OF == TSR_F32) { /* 63 bits, of which the last gathers what is lost, are rounded once */
+        constexpr int LOST = Product<COUNT>::BITS < 64 ? 0 : Product<COUNT>::BITS - 63;
+        const bool odd = LOST > 0 && ((unsigned)x & ((1u << LOST) - 1)) != 0;
+        const long long kept = (long long)(x >> LOST) | odd;
+        rounded = (double)(float)kept * tsr_exact_power(LOST);
+        sure = fabs(rounded) >= tsr_exact_power(LOST + 26) || LOST == 0;
+    } else if constexpr (Product<COUNT>::BITS < 114) {
+        rounded = rounded_once(x);
+        sure = fabs(rounded) >= 0x1p72;
+    } else { /* the 64 highest bits, likewise */
+        const tsr_exact_natural u = x < 0 ? -(tsr_exact_natural)x : (tsr_exact_natural)x;
+        const unsigned long long high = (unsigned long long)(u >> 64), low = (unsigned long long)u;
+        const int drop = 64 - __clzll((long long)(high | 1));
+        const unsigned long long lost = drop < 64 ? low & ((1ull << drop) - 1) : low;
+        const unsigned long long kept = (drop < 64 ? high << (64 - drop) | low >> drop : high) | (lost != 0);
+        rounded = (x < 0 ? -(double)kept : (double)kept) * tsr_exact_power(drop);
+        sure = high != 0;
+    }
+    const int larger = max(shift_a, shift_b), smaller = min(shift_a, shift_b);
+    const double value = rounded * tsr_exact_power(-larger) * tsr_exact_power(-smaller);
+    constexpr double LEAST = OF == TSR_F64 ? 0x1p-1021 : 0x1p-125;
+    return sure && fabs(value) >= LEAST ? value : tsr_exact_value(OF, x, shift_a + shift_b);
+}
+
+} // namespace exact
+
+#endif
