@@ -404,8 +404,21 @@ tsr_status launch_block(tsr_device *device, tsr_stream *stream, const tsr_gemm_a
     r.b.rough = r.p.rough_b;
     r.b.levels = r.p.levels_b;
     r.b.predicate = args->predicate;
-    r.c = {(T *)args->c, args->ldc,   args->m,     args->n,    args->accumulate, r.p.planes_c, r.s.rows_a,
-           r.s.rows_b,   r.p.proof_a, r.p.proof_b, r.p.levels, r.s.across,       r.p.left,     PROVES};
+    r.c = {.c = (T *)args->c,
+           .ldc = args->ldc,
+           .m = args->m,
+           .n = args->n,
+           .accumulate = args->accumulate,
+           .planes = r.p.planes_c,
+           .rows = r.s.rows_a,
+           .columns = r.s.rows_b,
+           .proof_a = r.p.proof_a,
+           .proof_b = r.p.proof_b,
+           .levels = r.p.levels,
+           .across = r.s.across,
+           .wanted = r.p.levels_a,
+           .left = r.p.left,
+           .proved = PROVES};
     TSR_TRY(make(r));
     if (r.hands) return launch_fallback(r, args);
     return checks(r) ? exact::count_judged_launch(r.stream, args->check.counts, args->m) : TSR_OK;

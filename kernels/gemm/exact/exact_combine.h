@@ -19,8 +19,9 @@ template <typename T> struct Target {
     const tsr_exact_proof *proof_a, *proof_b;
     const unsigned *levels; /* of blocks of TSR_EXACT_BLOCK, `across` a row of them */
     int across;
-    const unsigned *left; /* elements that are left to the loop: see tsr_residue_levels */
-    bool proved;          /* else all are of level 0, and none is left */
+    const unsigned *wanted; /* of blocks of rows: bits of the levels of theirs */
+    const unsigned *left;   /* elements that are left to the loop: see tsr_residue_levels */
+    bool proved;            /* else all are of level 0, and none is left */
 
     __device__ __forceinline__ int level_at(int64_t row, int64_t col) const {
         return proved ? (int)levels[row / TSR_EXACT_BLOCK * across + col / TSR_EXACT_BLOCK] : 0;
@@ -146,6 +147,7 @@ __device__ __forceinline__ void combine_block(const Target<T> &t, int64_t row, i
 template <typename T, int COUNT>
 __global__ void __launch_bounds__(THREADS, held(COUNT)) combine(const Target<T> t, int level) {
     const int blocks = (int)(t.m + TSR_EXACT_BLOCK - 1) / TSR_EXACT_BLOCK * t.across;
+    if (level > 0 && !wants_level(t.wanted, t.m, level)) return;
     for (int at = (int)blockIdx.x; at < blocks; at += (int)gridDim.x) {
         const int64_t row = (int64_t)(at / t.across) * TSR_EXACT_BLOCK;
         const int64_t col = (int64_t)(at % t.across) * TSR_EXACT_BLOCK;
@@ -155,7 +157,7 @@ __global__ void __launch_bounds__(THREADS, held(COUNT)) combine(const Target<T> 
 }
 
 template <typename T> tsr_status blocks_grid(const Target<T> &t, dim3 *grid) {
-    return small_grid(1, t.rows / TSR_EXACT_BLOCK * t.across, 1, 1, grid);
+    return small_grid(1, t.rows / TSR_EXACT_BLOCK * t.across, 1, 1, grid, 4096); /* a block has long to do */
 }
 
 template <typename T, int COUNT> tsr_status combine_launch(tsr_stream *stream, const Target<T> &t, int level) {

@@ -12,17 +12,19 @@ namespace exact {
 constexpr int THREADS = 256, WARPS = THREADS / 32;
 constexpr int PART = TSR_EXACT_PART;
 constexpr int PARTS_MOST = TSR_EXACT_RANGE / PART;
-constexpr int COLUMNS = 32;                   /* of B, that a block turns */
-constexpr unsigned LOSES = 1, UNPROVABLE = 2; /* what a block's lines are like, some of them */
+constexpr int COLUMNS = 32;                              /* of B, that a block turns */
+/* what a block's lines are like, some of them */
+constexpr unsigned LOSES = 1, UNPROVABLE = 2;
+constexpr unsigned WAITS = 4;
 static_assert(PART == 4 * 32, "a warp takes a part");
 
 /* A grid for kernels that stride over the rest, and find little to do in most of it: blocks that leave at once take
  * their time, too. */
-static inline tsr_status small_grid(int64_t rows, int64_t cols, int64_t height, int64_t width, dim3 *grid) {
-    constexpr unsigned MOST = 4096;
+static inline tsr_status small_grid(int64_t rows, int64_t cols, int64_t height, int64_t width, dim3 *grid,
+                                    unsigned most = 2048) {
     TSR_TRY(tsr_cuda_grid(rows, cols, height, width, grid));
-    grid->x = tsr_min(grid->x, MOST);
-    grid->y = tsr_min(grid->y, tsr_max(1u, MOST / grid->x));
+    grid->x = tsr_min(grid->x, most);
+    grid->y = tsr_min(grid->y, tsr_max(1u, most / grid->x));
     return TSR_OK;
 }
 
@@ -30,13 +32,13 @@ static inline tsr_status small_grid(int64_t rows, int64_t cols, int64_t height, 
 template <typename T> struct Operand {
     const T *data;
     int64_t ld, lines, k;
-    int64_t rows, depth;       /* of a plane, in lines and bytes */
-    tsr_exact_line *parts;     /* [part][line], of columns */
-    tsr_exact_proof *proof;    /* [line] */
-    int8_t *proving;           /* rows × depth: magnitudes, then patterns; or NULL */
-    int8_t *planes;            /* COUNT × rows × depth */
-    unsigned *rough;           /* [line / TSR_EXACT_BLOCK]: LOSES where a line loses something at level 0; or NULL */
-    const unsigned *levels;    /* [line / TSR_EXACT_BLOCK]: bits of the levels at which its lines are wanted */
+    int64_t rows, depth;    /* of a plane, in lines and bytes */
+    tsr_exact_line *parts;  /* [part][line], of columns */
+    tsr_exact_proof *proof; /* [line] */
+    int8_t *proving;        /* rows × depth: magnitudes, then patterns; or NULL */
+    int8_t *planes;         /* COUNT × rows × depth */
+    unsigned *rough;        /* [line / TSR_EXACT_BLOCK]: LOSES where a line loses something at level 0, ...; or NULL */
+    const unsigned *levels; /* [line / TSR_EXACT_BLOCK]: bits of the levels at which its lines are wanted */
     const unsigned *predicate; /* see tsr_gemm_args; what comes later looks at `levels` */
     tsr_exact_natural limits[TSR_EXACT_LEVELS];
 };
@@ -110,12 +112,21 @@ __device__ __forceinline__ tsr_exact_line line_of(const tsr_exact_line *parts, i
     return line;
 }
 
+/* Whether a line waits for its level 0 until it is known to be wanted there: times a line like it, an element would
+ * miss the bound. Which lines wait changes no bit of C. */
+template <typename T> __device__ __forceinline__ bool waits(const Operand<T> &x, const tsr_exact_proof &proof) {
+    const double k = (double)x.k, met = 4 * proof.half * proof.half / k;
+    const double error = proof.errors[0] * (2 * proof.half + 0.25 * k * proof.errors[0]);
+    return x.proving && !(error <= tsr_exact_allowed(TYPE<T>, x.k) * met);
+}
+
 /* One thread: the proof of a line. */
 template <typename T> __device__ __forceinline__ void keep_proof(const Operand<T> &x, int64_t at, tsr_exact_line line) {
     const tsr_exact_proof proof = tsr_exact_prove(TYPE<T>, line, x.limits);
     x.proof[at] = proof;
     if (x.rough && proof.errors[0] != 0)
-        atomicOr(x.rough + at / TSR_EXACT_BLOCK, tsr_exact_unprovable(&proof) ? LOSES | UNPROVABLE : LOSES);
+        atomicOr(x.rough + at / TSR_EXACT_BLOCK,
+                 LOSES | (tsr_exact_unprovable(&proof) ? UNPROVABLE : 0) | (waits(x, proof) ? WAITS : 0));
 }
 
 /* ---- four elements --------------------------------------------------------------------------- */
@@ -157,12 +168,18 @@ __device__ __forceinline__ void store_proving(const Operand<T> &x, const T (&val
     __stcs(reinterpret_cast<unsigned *>(x.proving + to), word);
 }
 
-/* Whether a line waits for its level 0 until it is known to be wanted there: times a line like it, an element would
- * miss the bound. Which lines wait changes no bit of C. */
-template <typename T> __device__ __forceinline__ bool waits(const Operand<T> &x, const tsr_exact_proof &proof) {
-    const double k = (double)x.k, met = 4 * proof.half * proof.half / k;
-    const double error = proof.errors[0] * (2 * proof.half + 0.25 * k * proof.errors[0]);
-    return x.proving && !(error <= tsr_exact_allowed(TYPE<T>, x.k) * met);
+/* Whether any line is wanted at a level above 0. Whole warps: most launches for such levels find none, and end. */
+__device__ __forceinline__ bool wants_level(const unsigned *levels, int64_t lines, int level) {
+    bool wanted = false;
+    for (int64_t i = threadIdx.x % 32; i * TSR_EXACT_BLOCK < lines; i += 32) wanted |= levels[i] >> level & 1;
+    return __any_sync(0xffffffffu, wanted);
+}
+/* Whether lines are to be converted LATER; at level 0 those that wait. */
+template <typename T> __device__ __forceinline__ bool wants_later(const Operand<T> &x, int level) {
+    if (level > 0) return wants_level(x.levels, x.lines, level);
+    bool wanted = false;
+    for (int64_t i = threadIdx.x % 32; i * TSR_EXACT_BLOCK < x.lines; i += 32) wanted |= (x.rough[i] & WAITS) != 0;
+    return __any_sync(0xffffffffu, wanted);
 }
 
 /* What becomes of a line. */
@@ -237,6 +254,7 @@ template <typename T, int COUNT> __global__ void __launch_bounds__(THREADS) look
 
 template <typename T, int COUNT>
 __global__ void __launch_bounds__(THREADS) convert_rows(const Operand<T> x, int level) {
+    if (!wants_later(x, level)) return;
     for (int64_t row = blockIdx.x; row < x.lines; row += gridDim.x)
         convert_row<T, COUNT>(x, row, x.proof[row], LATER, level);
 }
@@ -332,7 +350,7 @@ template <typename T> __global__ void __launch_bounds__(THREADS, 3) look_at_colu
 template <typename T, int COUNT>
 __global__ void __launch_bounds__(THREADS) convert_columns(const Operand<T> x, Purpose purpose, int level) {
     __shared__ Turned<T> turned;
-    if (purpose == FIRST && is_idle(x)) return;
+    if (purpose == FIRST ? is_idle(x) : !wants_later(x, level)) return;
     for_tiles(x, [&x, purpose, level](int64_t first, int64_t part) {
         bool any = purpose == FIRST;
         if (!any && x.levels[first / TSR_EXACT_BLOCK] >> level & 1) {
