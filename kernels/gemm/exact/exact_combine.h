@@ -157,7 +157,7 @@ __global__ void __launch_bounds__(THREADS, held(COUNT)) combine(const Target<T> 
 }
 
 template <typename T> tsr_status blocks_grid(const Target<T> &t, dim3 *grid) {
-    return small_grid(1, t.rows / TSR_EXACT_BLOCK * t.across, 1, 1, grid, 4096); /* a block has long to do */
+    return small_grid(1, t.rows / TSR_EXACT_BLOCK * t.across, 1, 1, grid);
 }
 
 template <typename T, int COUNT> tsr_status combine_launch(tsr_stream *stream, const Target<T> &t, int level) {

@@ -12,7 +12,7 @@ namespace exact {
 constexpr int THREADS = 256, WARPS = THREADS / 32;
 constexpr int PART = TSR_EXACT_PART;
 constexpr int PARTS_MOST = TSR_EXACT_RANGE / PART;
-constexpr int COLUMNS = 32;                              /* of B, that a block turns */
+constexpr int COLUMNS = 32; /* of B, that a block turns */
 /* what a block's lines are like, some of them */
 constexpr unsigned LOSES = 1, UNPROVABLE = 2;
 constexpr unsigned WAITS = 4;
@@ -20,11 +20,11 @@ static_assert(PART == 4 * 32, "a warp takes a part");
 
 /* A grid for kernels that stride over the rest, and find little to do in most of it: blocks that leave at once take
  * their time, too. */
-static inline tsr_status small_grid(int64_t rows, int64_t cols, int64_t height, int64_t width, dim3 *grid,
-                                    unsigned most = 2048) {
+static inline tsr_status small_grid(int64_t rows, int64_t cols, int64_t height, int64_t width, dim3 *grid) {
+    constexpr unsigned MOST = 4096;
     TSR_TRY(tsr_cuda_grid(rows, cols, height, width, grid));
-    grid->x = tsr_min(grid->x, most);
-    grid->y = tsr_min(grid->y, tsr_max(1u, most / grid->x));
+    grid->x = tsr_min(grid->x, MOST);
+    grid->y = tsr_min(grid->y, tsr_max(1u, MOST / grid->x));
     return TSR_OK;
 }
 
