@@ -10,9 +10,10 @@
  * Memory: in the workspace, a byte for each element of A, B and C and each modulus, of at most EDGE rows and columns,
  *   two for the proof, and a bit for each element of C.
  * Requirements: none; fast on sm_90, whose tensor cores multiply bytes.
- * Measured: H200, 2026-11-24, normal data, TFLOP/s, cuBLAS in turns in brackets: fp64 64 (56) at n = 4096, 79 (57) at
- *   8192, 81 (53) at 16384; fp32 109 (51) at 4096, 145 (51) at 8192. With the check 62, 78 and fp32 105, 142. Of 12.9
- *   ms of fp64 at 8192, in a short run, products take 9.7, the last step 0.7, conversion 1.3, the proof 0.9.
+ * Measured: H200, 2026-11-27, normal data, TFLOP/s for 2 s, cuBLAS in turns in brackets: fp64 66 (53) at n = 4096,
+ *   79 (54) at 8192, 81 (53) at 16384; fp32 116 (51) at 4096, 147 (51) at 8192. With the check 61, 76 and fp32 108,
+ *   140. Of 12.9 ms of fp64 at 8192, in a short run, products take 9.7, the last step 0.6, conversion 1.3, the proof
+ *   0.9.
  * Reference: Ozaki, Uchino, Imamura, arXiv 2504.08009; docs/exact.md. */
 #include "kernels/gemm/auto/handing.h"
 #include "kernels/gemm/auto/shapes.h"
