@@ -85,10 +85,14 @@ tsr_status tsr_world_share_cores(tsr_world *world) {
     tsr_cores nodes[TSR_NUMA_NODES_MAX];
     TSR_TRY(agree_on_binding(world));
     if (world->launcher.bound) return share_evenly(world);
-    const tsr_cores *all = &world->launcher.cores;
-    tsr_cores_spread(all, nodes, tsr_numa_nodes("/sys", nodes), world->local_rank, world->local_ranks, &world->home);
+    const tsr_launcher *launcher = &world->launcher;
+    const tsr_cores *all = &launcher->cores;
+    const bool part = launcher->node_size > world->local_ranks; /* of the node's ranks, which all have a share */
+    const int ranks = part ? launcher->node_size : world->local_ranks;
+    const int rank = part ? launcher->node_rank : world->local_rank;
+    tsr_cores_spread(all, nodes, tsr_numa_nodes("/sys", nodes), rank, ranks, &world->home);
     if (!world->guest) tsr_world_go_home(world); /* MPI's threads, too; where it fails, they stay on all cores */
-    world->cores = (int)tsr_max(1, tsr_cores_count(all) / world->local_ranks);
+    world->cores = (int)tsr_max(1, tsr_cores_count(all) / ranks);
     return TSR_OK;
 }
 

@@ -220,6 +220,8 @@ static void find_binding_of_open_mpi(const char *proc, const char *sys, tsr_laun
     } else if (found && !moved && is_made_by_open_mpi(sys, &self.cores, &above.cores, launcher->size, asked.mapping)) {
         launcher->bound = false;
         launcher->cores = above.cores;
+        launcher->node_size = whole_number_in("OMPI_COMM_WORLD_LOCAL_SIZE");
+        launcher->node_rank = whole_number_in("OMPI_COMM_WORLD_LOCAL_RANK");
     }
 }
 

@@ -19,9 +19,10 @@
 #include "kernels/device/host_cores.h"
 
 typedef struct {
-    const char *name;     /* "Open MPI's mpirun"; "" where none is known */
-    const char *variable; /* that `size` is from */
-    int size, rank;       /* ranks it started, and which one this is; 0 and -1: it does not say */
+    const char *name;         /* "Open MPI's mpirun"; "" where none is known */
+    const char *variable;     /* that `size` is from */
+    int size, rank;           /* ranks it started, and which one this is; 0 and -1: it does not say */
+    int node_size, node_rank; /* the same of those on this node; only where bound is false */
     bool bound; /* this process stays where it was started; false: Open MPI chose the place, and it may be moved within
                    `cores` */
     const char *unbind; /* the option that gives ranks more cores where a binding was asked for; "" where none would */

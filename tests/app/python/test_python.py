@@ -60,7 +60,8 @@ def test_cores():
     """The library's threads leave the core to which mpirun by itself bound the rank; a binding asked for stays, and
     nothing else moves."""
     code = """
-import contextlib, os, tessera
+import contextlib, os, sys, tessera
+from mpi4py import MPI
 def cores():
     found = {}
     for thread in os.listdir("/proc/self/task"):
@@ -69,7 +70,8 @@ def cores():
     return found
 before = cores()
 of_call = {}
-record = tessera.multiply("cores.h5", "cores.h5", device="cpu", progress=lambda *_: of_call.update(cores()))
+record = tessera.multiply("cores.h5", "cores.h5", device="cpu", progress=lambda *_: of_call.update(cores()),
+                          comm=MPI.COMM_SELF if sys.argv[1:] else MPI.COMM_WORLD)
 after = cores()
 assert all(after[thread] == before[thread] for thread in before if thread in after), (before, after)
 most = max(len(allowed) for allowed in of_call.values())
@@ -81,10 +83,11 @@ print(len(os.sched_getaffinity(0)), most, *[rank["cores"] for rank in record["ra
         print("left out: this machine has one core")
         return
     environment = dict(PLAIN, PYTHONPATH=SITE, TESSERA_LIBRARY=LIBRARY)
-    for options, expected in ((["-n", "1"], "1 2 2"), (["-n", "2"], "1 2 1 1"),
-                              (["--bind-to", "core", "-n", "1"], "1 1 1"),
-                              (["--bind-to", "none", "-n", "1"], "2 2 2")):
-        done = subprocess.run([MPIRUN, *options, sys.executable, "-c", code], timeout=120, capture_output=True,
+    for options, alone, expected in ((["-n", "1"], [], "1 2 2"), (["-n", "2"], [], "1 2 1 1"),
+                                     (["-n", "2"], ["alone"], "1 2 1"),
+                                     (["--bind-to", "core", "-n", "1"], [], "1 1 1"),
+                                     (["--bind-to", "none", "-n", "1"], [], "2 2 2")):
+        done = subprocess.run([MPIRUN, *options, sys.executable, "-c", code, *alone], timeout=120, capture_output=True,
                               text=True, env=environment, preexec_fn=lambda: os.sched_setaffinity(0, chosen))
         assert done.returncode == 0, done.stdout + done.stderr
         assert expected in done.stdout.splitlines(), (options, expected, done.stdout)
