@@ -64,8 +64,8 @@ void tsr_world_widen(tsr_world *world) {
     tsr_launcher_find("/proc", "/sys", &world->launcher);
     if (world->launcher.bound) return;
     /* A host with more cores than are counted here, or one that forbids to be moved, stays as it is. */
-    if (!tsr_cores_mine(&world->started_on)) world->launcher.bound = true;
-    else if (!world->guest && !move(world, &world->launcher.cores)) world->launcher.bound = true;
+    const bool known = tsr_cores_mine(&world->started_on);
+    if (!known || (!world->guest && !move(world, &world->launcher.cores))) world->launcher.bound = true;
 }
 
 void tsr_world_go_home(const tsr_world *world) {
