@@ -174,7 +174,7 @@ template <tsr_dtype OF, int COUNT> void check_values() {
             if (x > most) continue;
             const int near =
                 size - (round % 8 < 6 ? 0 : least + (int)known_drawn(DIGITS + 4)); /* of the sum of shifts */
-            const int shift_a = near / 2 + (int)known_drawn(200) - 100, sign = known_drawn(2) ? 1 : -1;
+            const int shift_a = near / 2 + (int)known_drawn(1900) - 950, sign = known_drawn(2) ? 1 : -1;
             if (abs(shift_a) > 1000 || abs(near - shift_a) > 1000) continue;
             check_value<OF, COUNT>(sign * x, shift_a, near - shift_a);
             check_value<OF, COUNT>(sign * x, near - shift_a, shift_a);
