@@ -172,8 +172,9 @@ template <tsr_dtype OF, int COUNT> void check_values() {
                     x += ((tsr_exact_integer)1 << known_drawn((uint64_t)lost)) * (round % 4 == 2 ? 1 : -1);
             }
             if (x > most) continue;
-            const int near =
-                size - (round % 8 < 6 ? 0 : least + (int)known_drawn(DIGITS + 4)); /* of the sum of shifts */
+            int end = 0; /* results of 1 to 2, else the least normal numbers, or large ones */
+            if (round % 8 > 4) end = round % 8 == 7 ? (int)known_drawn(1020) : least + (int)known_drawn(DIGITS + 4);
+            const int near = size - end; /* the sum of shifts */
             const int shift_a = near / 2 + (int)known_drawn(1900) - 950, sign = known_drawn(2) ? 1 : -1;
             if (abs(shift_a) > 1000 || abs(near - shift_a) > 1000) continue;
             check_value<OF, COUNT>(sign * x, shift_a, near - shift_a);
