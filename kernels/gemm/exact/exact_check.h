@@ -75,7 +75,7 @@ __global__ void __launch_bounds__(THREADS) add_rows(const Operand<T> x, int8_t *
     __shared__ WarpSums of_warps;
     const int lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32;
     const int64_t blocks = (x.lines + BLOCK - 1) / BLOCK;
-    if (level > 0 && !wants_level(x.levels, x.lines, level)) return;
+    if (level > 0 && !has_any(x.levels, x.lines, 1u << level)) return;
     for (int64_t block = blockIdx.y; block < blocks; block += gridDim.y)
         for (int64_t part = blockIdx.x; part < x.depth / PART; part += gridDim.x) {
             if (!is_wanted(x, block, level)) continue;
@@ -104,7 +104,7 @@ __global__ void __launch_bounds__(THREADS, 4)
         WarpSums of_warps;
     } room;
     const int64_t blocks = (x.lines + BLOCK - 1) / BLOCK;
-    if (purpose != FIRST && !wants_level(x.levels, x.lines, level)) return;
+    if (purpose != FIRST && !has_any(x.levels, x.lines, 1u << level)) return;
     for (int64_t part = blockIdx.y; part < x.depth / PART; part += gridDim.y)
         for (int64_t block = blockIdx.x; block < blocks; block += gridDim.x) {
             if (purpose != FIRST && !(x.levels[block] >> level & 1)) continue;
@@ -173,7 +173,7 @@ __global__ void __launch_bounds__(THREADS, held(COUNT))
     const int lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32;
     const int line = (int)threadIdx.x % BLOCK; /* that is compared */
     const int blocks = (int)(t.m + BLOCK - 1) / BLOCK * t.across;
-    if (level > 0 && !wants_level(t.wanted, t.m, level)) return;
+    if (level > 0 && !has_any(t.wanted, t.m, 1u << level)) return;
     for (int at = (int)blockIdx.x; at < blocks; at += (int)gridDim.x) {
         const int block_row = at / t.across, block_col = at % t.across;
         const int64_t row = (int64_t)block_row * BLOCK, col = (int64_t)block_col * BLOCK;

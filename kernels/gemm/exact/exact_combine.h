@@ -147,7 +147,7 @@ __device__ __forceinline__ void combine_block(const Target<T> &t, int64_t row, i
 template <typename T, int COUNT>
 __global__ void __launch_bounds__(THREADS, held(COUNT)) combine(const Target<T> t, int level) {
     const int blocks = (int)(t.m + TSR_EXACT_BLOCK - 1) / TSR_EXACT_BLOCK * t.across;
-    if (level > 0 && !wants_level(t.wanted, t.m, level)) return;
+    if (level > 0 && !has_any(t.wanted, t.m, 1u << level)) return;
     for (int at = (int)blockIdx.x; at < blocks; at += (int)gridDim.x) {
         const int64_t row = (int64_t)(at / t.across) * TSR_EXACT_BLOCK;
         const int64_t col = (int64_t)(at % t.across) * TSR_EXACT_BLOCK;

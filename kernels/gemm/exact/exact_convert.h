@@ -168,18 +168,15 @@ __device__ __forceinline__ void store_proving(const Operand<T> &x, const T (&val
     __stcs(reinterpret_cast<unsigned *>(x.proving + to), word);
 }
 
-/* Whether any line is wanted at a level above 0. Whole warps: most launches for such levels find none, and end. */
-__device__ __forceinline__ bool wants_level(const unsigned *levels, int64_t lines, int level) {
-    bool wanted = false;
-    for (int64_t i = threadIdx.x % 32; i * TSR_EXACT_BLOCK < lines; i += 32) wanted |= levels[i] >> level & 1;
-    return __any_sync(0xffffffffu, wanted);
+/* Whether a block of lines has any of these bits. Whole warps: most launches for a level find none, and end. */
+__device__ __forceinline__ bool has_any(const unsigned *of_blocks, int64_t lines, unsigned bits) {
+    bool any = false;
+    for (int64_t i = threadIdx.x % 32; i * TSR_EXACT_BLOCK < lines; i += 32) any |= (of_blocks[i] & bits) != 0;
+    return __any_sync(0xffffffffu, any);
 }
 /* Whether lines are to be converted LATER; at level 0 those that wait. */
 template <typename T> __device__ __forceinline__ bool wants_later(const Operand<T> &x, int level) {
-    if (level > 0) return wants_level(x.levels, x.lines, level);
-    bool wanted = false;
-    for (int64_t i = threadIdx.x % 32; i * TSR_EXACT_BLOCK < x.lines; i += 32) wanted |= (x.rough[i] & WAITS) != 0;
-    return __any_sync(0xffffffffu, wanted);
+    return level > 0 ? has_any(x.levels, x.lines, 1u << level) : has_any(x.rough, x.lines, WAITS);
 }
 
 /* What becomes of a line. */
