@@ -266,7 +266,7 @@ tsr_status tsr_run_keep_parts(tsr_run *run);
 /* Local, an active rank: what the plan leaves out of the product that is selected, and whether that is all. */
 tsr_status tsr_run_leave_out(tsr_run *run, bool *nothing);
 /* Local. A rectangle of C was written (tsr_execution.written). */
-tsr_status tsr_run_note_part(tsr_run *run, tsr_rect rect, const void *memory);
+tsr_status tsr_run_note_part(tsr_run *run, tsr_rect rect, uint32_t sum);
 /* Local. Records what was written. */
 tsr_status tsr_run_commit_parts(tsr_run *run);
 /* Local. The message of a run that was stopped: how much of C is kept. */

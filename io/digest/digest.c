@@ -48,8 +48,7 @@ void tsr_digest_add(tsr_digest *digest, const tsr_store_desc *desc, tsr_rect rec
 }
 
 const char *tsr_digest_text(uint32_t parts, uint64_t bytes, char text[TSR_DIGEST_CHARS]) {
-    const uint32_t begun = tsr_crc32c_move(0xffffffff, tsr_crc32c_factor(bytes));
-    snprintf(text, TSR_DIGEST_CHARS, "crc32c:%08x", ~(parts ^ begun));
+    snprintf(text, TSR_DIGEST_CHARS, "crc32c:%08x", tsr_crc32c_whole(parts, bytes));
     return text;
 }
 

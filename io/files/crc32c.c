@@ -104,3 +104,7 @@ uint32_t tsr_crc32c_factor(uint64_t bytes) {
     }
     return power;
 }
+
+uint32_t tsr_crc32c_whole(uint32_t parts, uint64_t bytes) {
+    return ~(parts ^ tsr_crc32c_move(0xffffffff, tsr_crc32c_factor(bytes)));
+}

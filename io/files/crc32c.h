@@ -18,5 +18,7 @@ uint32_t tsr_crc32c_by_table(uint32_t before, const void *bytes, size_t count);
 uint32_t tsr_crc32c_part(const void *bytes, size_t count);
 uint32_t tsr_crc32c_factor(uint64_t bytes);
 uint32_t tsr_crc32c_move(uint32_t sum, uint32_t factor);
+/* The sum of so many bytes, of that of all their parts. */
+uint32_t tsr_crc32c_whole(uint32_t parts, uint64_t bytes);
 
 #endif

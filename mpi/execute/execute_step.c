@@ -1,6 +1,8 @@
 /* One step of a plan on its device, transport or store. */
 #include "mpi/execute/execute_step.h"
 
+#include "io/files/crc32c.h"
+
 #define IO_BYTES_A_THREAD ((size_t)4 << 20)     /* fewer are not worth a thread */
 #define MEMORY_BYTES_A_THREAD ((size_t)1 << 20) /* the same where memory is copied: it takes as long */
 #define DECODED_BYTES_A_THREAD ((size_t)256 << 10)
@@ -14,6 +16,8 @@ typedef struct {
     tsr_rect rect;
     char *memory; /* rect.rows × rect.cols, ld = rect.cols */
     bool write;
+    bool sums_up;
+    _Atomic uint32_t sum;         /* of the parts that were written (crc32c.h), each as it stands in the rectangle */
     int64_t unit_rows, unit_cols; /* of a block */
     int64_t row0, col0;           /* of the rectangle within the first block */
     int64_t down, across;         /* blocks */
@@ -33,16 +37,28 @@ static void block_span(int64_t index, int64_t unit, int64_t skipped, int64_t len
     *count = tsr_min(length, (index + 1) * unit - skipped) - *first;
 }
 
-static tsr_status transfer_block(const transfer *t, int64_t index) {
+/* Rows from `row` of the rectangle on, all of them whole. Its thread, of several, has just written them: at the end the
+ * disk would wait for a single one. */
+static void add_rows(transfer *t, int64_t row, int64_t rows, const char *memory) {
+    const uint64_t row_bytes = (uint64_t)t->rect.cols * tsr_dtype_bytes(t->store->desc.element.dtype);
+    const uint64_t behind = (uint64_t)(t->rect.rows - row - rows) * row_bytes;
+    const uint32_t sum = tsr_crc32c_part(memory, (size_t)((uint64_t)rows * row_bytes));
+    atomic_fetch_xor(&t->sum, tsr_crc32c_move(sum, tsr_crc32c_factor(behind)));
+}
+
+static tsr_status transfer_block(transfer *t, int64_t index) {
     tsr_rect part;
     block_span(index / t->across, t->unit_rows, t->row0, t->rect.rows, &part.row, &part.rows);
     block_span(index % t->across, t->unit_cols, t->col0, t->rect.cols, &part.col, &part.cols);
+    const int64_t row = part.row;
     char *memory =
         t->memory + (size_t)(part.row * t->rect.cols + part.col) * tsr_dtype_bytes(t->store->desc.element.dtype);
     part.row += t->rect.row;
     part.col += t->rect.col;
-    return t->write ? t->store->ops->write(t->store, part, memory, t->rect.cols)
-                    : t->store->ops->read(t->store, part, memory, t->rect.cols);
+    if (!t->write) return t->store->ops->read(t->store, part, memory, t->rect.cols);
+    TSR_TRY(t->store->ops->write(t->store, part, memory, t->rect.cols));
+    if (t->sums_up) add_rows(t, row, part.rows, memory);
+    return TSR_OK;
 }
 
 static void transfer_blocks(void *context, int number) {
@@ -75,18 +91,17 @@ static size_t bytes_a_thread(const tsr_store *store) {
     return store->ops->map ? MEMORY_BYTES_A_THREAD : IO_BYTES_A_THREAD;
 }
 
-/* Shares the rectangle out among threads; what a thread cannot be started for, the others do. */
-static tsr_status transfer_rect(tsr_store *store, tsr_rect rect, void *memory, tsr_crew *crew, int threads,
-                                bool write) {
-    if (tsr_rect_empty(rect)) return TSR_OK;
-    transfer t = {.store = store, .rect = rect, .memory = memory, .write = write};
+/* Shares it out among threads; what a thread cannot be started for, the others do. */
+static tsr_status transfer_rect(transfer *t, tsr_crew *crew, int threads) {
+    const tsr_store *store = t->store;
+    if (tsr_rect_empty(t->rect)) return TSR_OK;
     worker workers[TSR_CREW_MOST];
-    const size_t bytes = (size_t)tsr_rect_elements(rect) * tsr_dtype_bytes(store->desc.element.dtype);
+    const size_t bytes = (size_t)tsr_rect_elements(t->rect) * tsr_dtype_bytes(store->desc.element.dtype);
     const int64_t most = tsr_min(tsr_min(threads, TSR_CREW_MOST), (int64_t)(bytes / bytes_a_thread(store)));
     int parts = (int)tsr_max(1, most);
-    cut_blocks(&t, parts);
-    parts = (int)tsr_min(parts, t.down * t.across);
-    for (int i = 0; i < parts; i++) workers[i] = (worker){.shared = &t};
+    cut_blocks(t, parts);
+    parts = (int)tsr_min(parts, t->down * t->across);
+    for (int i = 0; i < parts; i++) workers[i] = (worker){.shared = t};
     if (parts > 1) tsr_crew_work(crew, parts, transfer_blocks, workers);
     else transfer_blocks(workers, 0);
     for (int i = 0; i < parts; i++) {
@@ -95,6 +110,23 @@ static tsr_status transfer_rect(tsr_store *store, tsr_rect rect, void *memory, t
         return workers[i].status;
     }
     return TSR_OK;
+}
+
+static tsr_status run_read(const tsr_execution *x, const tsr_step *step, tsr_store *store, void *to) {
+    transfer t = {.store = store, .rect = step->rect, .memory = to};
+    return transfer_rect(&t, x->readers, x->io_threads);
+}
+
+/* This rank's products, or those that others added to its sums. */
+static bool is_doubted(const tsr_execution *x) { return *x->doubtful > 0 || atomic_load(&x->others_doubt); }
+
+static tsr_status run_write(const tsr_execution *x, const tsr_step *step, void *from) {
+    const size_t bytes = (size_t)tsr_rect_elements(step->rect) * tsr_dtype_bytes(x->c->desc.element.dtype);
+    transfer t = {.store = x->c, .rect = step->rect, .memory = from, .write = true};
+    t.sums_up = x->written && x->c->unit_rows == 0;
+    TSR_TRY(transfer_rect(&t, x->writers, x->write_threads));
+    if (!x->written || is_doubted(x)) return TSR_OK;
+    return x->written(x->progress_context, step->rect, t.sums_up ? tsr_crc32c_whole(t.sum, bytes) : 0);
 }
 
 static tsr_store *store_of(const tsr_execution *x, tsr_operand_name name) {
@@ -335,20 +367,14 @@ static char *buffer_of(void **buffers, const tsr_step *step, int slot) {
     return use->buffer < 0 ? NULL : (char *)buffers[use->buffer] + use->offset;
 }
 
-/* This rank's products, or those that others added to its sums. */
-static bool is_doubted(const tsr_execution *x) { return *x->doubtful > 0 || atomic_load(&x->others_doubt); }
-
 tsr_status tsr_step_run(const tsr_execution *x, void **buffers, tsr_stream *stream, const tsr_step *step) {
     tsr_device *device = x->device;
     char *b0 = buffer_of(buffers, step, 0);
     char *b1 = buffer_of(buffers, step, 1);
     char *b2 = buffer_of(buffers, step, 2);
     switch (step->kind) {
-    case TSR_STEP_READ:
-        return transfer_rect(store_of(x, step->operand), step->rect, b0, x->readers, x->io_threads, false);
-    case TSR_STEP_WRITE:
-        TSR_TRY(transfer_rect(x->c, step->rect, b0, x->writers, x->write_threads, true));
-        return x->written && !is_doubted(x) ? x->written(x->progress_context, step->rect, b0) : TSR_OK;
+    case TSR_STEP_READ: return run_read(x, step, store_of(x, step->operand), b0);
+    case TSR_STEP_WRITE: return run_write(x, step, b0);
     case TSR_STEP_UPLOAD: return step->bytes ? device->ops->upload(device, b1, b0, step->bytes, stream) : TSR_OK;
     case TSR_STEP_COPY_IN: return run_copy(x, step, b0, true, stream);
     case TSR_STEP_COPY_OUT: return run_copy(x, step, b0, false, stream);
