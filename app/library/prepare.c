@@ -84,9 +84,7 @@ static void advance(void *context, double done, double under_way) {
 
 static bool stopped(void *context) { return tsr_run_stopped(context); }
 
-static tsr_status written(void *context, tsr_rect rect, uint32_t sum) {
-    return tsr_run_note_part(context, rect, sum);
-}
+static tsr_status written(void *context, tsr_rect rect, uint32_t sum) { return tsr_run_note_part(context, rect, sum); }
 
 tsr_status tsr_run_open_trace(tsr_run *run) {
     tsr_forecast forecast;

@@ -19,6 +19,9 @@ template <typename T> struct tsr_gemm_operands {
     const unsigned *predicate; /* as in tsr_gemm_args; `coarse` obeys it */
 };
 
+/* Whether a launch with this predicate (tsr_gemm_args) does nothing. Device code. */
+__device__ __forceinline__ bool tsr_gemm_idle(const unsigned *predicate) { return predicate && *predicate == 0; }
+
 /* hopper/wgmma.cu: many products of one shape whose 16-bit matrices lie one below the other, as one tall matrix each,
  * of which a tile knows its product by its row. Whether these can be made so: m a multiple of 128, k of 64 and at most
  * 1024, rows that begin at multiples of 16 bytes, and tiles that fill a device. */

@@ -42,9 +42,9 @@ typedef struct {
      * the run ends soon and well, and C is worth nothing. */
     bool (*stopped)(void *context);
     /* A rectangle of C was written: it is right and stays, also where the run was asked to stop. `sum`: the CRC-32C of
-     * its bytes, row after row; 0 of a store that writes units of its own (unit_rows). So ranks agree on each exchange whether all of them go on. Any thread; not called any more
-     * once the check doubts a product of this rank, or of one whose sums are added to its own. NULL: C is worth nothing
-     * unless the run ends as usual. */
+     * its bytes, row after row; 0 of a store that writes units of its own (unit_rows). So ranks agree on each exchange
+     * whether all of them go on. Any thread; not called any more once the check doubts a product of this rank, or of
+     * one whose sums are added to its own. NULL: C is worth nothing unless the run ends as usual. */
     tsr_status (*written)(void *context, tsr_rect rect, uint32_t sum);
     void *progress_context; /* of the three */
     void **buffers;   /* the plan's, from tsr_buffers_open: the executor's from here on; NULL: it opens them itself */

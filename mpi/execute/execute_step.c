@@ -37,8 +37,8 @@ static void block_span(int64_t index, int64_t unit, int64_t skipped, int64_t len
     *count = tsr_min(length, (index + 1) * unit - skipped) - *first;
 }
 
-/* Rows from `row` of the rectangle on, all of them whole. Its thread, of several, has just written them: at the end the
- * disk would wait for a single one. */
+/* Rows from `row` of the rectangle on. Their thread does it when they are written, while others still write: one thread
+ * at the end took a tenth of a run. */
 static void add_rows(transfer *t, int64_t row, int64_t rows, const char *memory) {
     const uint64_t row_bytes = (uint64_t)t->rect.cols * tsr_dtype_bytes(t->store->desc.element.dtype);
     const uint64_t behind = (uint64_t)(t->rect.rows - row - rows) * row_bytes;

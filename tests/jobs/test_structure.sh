@@ -71,7 +71,7 @@ mpi/plan              kernels/base io/files io/record mpi/ranks mpi/schedule
 mpi/schedule          kernels/base io/text io/nearest.h mpi/ranks mpi/plan
 mpi/transport         kernels/base kernels/device io/text io/store.h mpi/ranks
 mpi/distribute        kernels/base kernels/device/host_pages.h io/text io/store.h $plans mpi/execute/task.h
-mpi/execute           kernels/base kernels/check kernels/device kernels/gemm kernels/pack io io/record $mpi
+mpi/execute           kernels/base kernels/check kernels/device kernels/gemm kernels/pack io io/files io/record $mpi
 mpi/execute/trace     kernels/base kernels/gemm io/record $plans
 mpi/watch             kernels/base io/text mpi/ranks mpi/schedule
 app                   $kernels $io $mpi $offered app/products app/commands

@@ -89,7 +89,7 @@ __global__ void __launch_bounds__(HANDERS) hand_over(const Handing h) {
     static_assert(TSR_EXACT_TILE == 2 * TSR_EXACT_BLOCK);
     __shared__ Wanted wanted;
     __shared__ bool handed;
-    const bool idle = h.predicate && *h.predicate == 0;
+    const bool idle = tsr_gemm_idle(h.predicate);
     const int thread = (int)threadIdx.x;
     const int tiles_n = (h.wide + 1) / 2, tiles = (h.down + 1) / 2 * tiles_n;
     if (thread == 0) wanted = Wanted();

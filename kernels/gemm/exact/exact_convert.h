@@ -44,10 +44,6 @@ template <typename T> struct Operand {
 };
 template <typename T> constexpr tsr_dtype TYPE = sizeof(T) == sizeof(double) ? TSR_F64 : TSR_F32;
 
-template <typename T> __device__ __forceinline__ bool is_idle(const Operand<T> &x) {
-    return x.predicate && *x.predicate == 0;
-}
-
 /* ---- parts and lines ------------------------------------------------------------------------- */
 
 /* Exponent and lowest bit of elements so that the larger halves are those of all. */
@@ -245,7 +241,7 @@ template <typename T, int COUNT> __device__ __forceinline__ void look_at_row(con
     __syncthreads();
 }
 template <typename T, int COUNT> __global__ void __launch_bounds__(THREADS) look_at_rows(const Operand<T> x) {
-    if (is_idle(x)) return;
+    if (tsr_gemm_idle(x.predicate)) return;
     for (int64_t row = blockIdx.x; row < x.lines; row += gridDim.x) look_at_row<T, COUNT>(x, row);
 }
 
@@ -288,7 +284,7 @@ template <typename T> __device__ __forceinline__ void look_at_tile(const Operand
 
 /* A warp a column. */
 template <typename T> __global__ void __launch_bounds__(THREADS) prove_columns(const Operand<T> x) {
-    if (is_idle(x)) return;
+    if (tsr_gemm_idle(x.predicate)) return;
     for (int64_t col = (int64_t)blockIdx.x * WARPS + threadIdx.x / 32; col < x.lines; col += gridDim.x * WARPS) {
         const tsr_exact_line line = line_of(x.parts + col, x.lines, (int)(x.depth / PART));
         if (threadIdx.x % 32 == 0) keep_proof(x, col, line);
@@ -341,13 +337,13 @@ template <typename T, typename Work> __device__ __forceinline__ void for_tiles(c
             work(first, part);
 }
 template <typename T> __global__ void __launch_bounds__(THREADS, 3) look_at_columns(const Operand<T> x) {
-    if (is_idle(x)) return;
+    if (tsr_gemm_idle(x.predicate)) return;
     for_tiles(x, [&x](int64_t first, int64_t part) { look_at_tile(x, first, part); });
 }
 template <typename T, int COUNT>
 __global__ void __launch_bounds__(THREADS) convert_columns(const Operand<T> x, Purpose purpose, int level) {
     __shared__ Turned<T> turned;
-    if (purpose == FIRST ? is_idle(x) : !wants_later(x, level)) return;
+    if (purpose == FIRST ? tsr_gemm_idle(x.predicate) : !wants_later(x, level)) return;
     for_tiles(x, [&x, purpose, level](int64_t first, int64_t part) {
         bool any = purpose == FIRST;
         if (!any && x.levels[first / TSR_EXACT_BLOCK] >> level & 1) {

@@ -198,7 +198,7 @@ struct Dmma : hopper::Persistent<hopper::Parts<double, M, N, K, MULTIPLIERS, 2>>
     static constexpr hopper::Cut CUT = {
         .unit = 4, .handing = 10, .gathering = 4, .parts = 8, .full = hopper::FULL_DEVICE};
     static constexpr bool WGMMA_ADDS = false;
-    static __device__ __forceinline__ bool left_out(const Work &w) { return w.predicate && *w.predicate == 0; }
+    static __device__ __forceinline__ bool left_out(const Work &w) { return tsr_gemm_idle(w.predicate); }
 
     static __device__ __forceinline__ void bring(const Work &w, const Pipe &pipe, Pipe::State &at,
                                                  const hopper::WorkTile &work) {

@@ -137,7 +137,7 @@ template <typename T> struct Simt : hopper::Parts<T, Tile<T>::M, Tile<T>::N, UNI
     static constexpr int UNROLL = 4, VALUES = GROUP<T>;
     static constexpr hopper::Cut CUT = {
         .unit = 4, .handing = 4, .gathering = 4, .parts = 132, .full = hopper::FULL_DEVICE}; /* in units of k */
-    static __device__ __forceinline__ bool left_out(const Work &w) { return w.predicate && *w.predicate == 0; }
+    static __device__ __forceinline__ bool left_out(const Work &w) { return tsr_gemm_idle(w.predicate); }
     static __device__ __forceinline__ void put(const Work &w, int tile, int group, int, const T (&sum)[VALUES]) {
         constexpr int GROUPS_ROW = Tile<T>::OWN_N / VALUES;
         const hopper::TilePlace place = w.place_of(tile);

@@ -109,7 +109,7 @@ template <typename T> __device__ __forceinline__ void copy_b(const Preparing<T> 
 
 template <typename T>
 __global__ void __launch_bounds__(OPERAND_THREADS) prepare_operands(Preparing<T> p, int64_t works_a, int64_t works) {
-    if (p.predicate && *p.predicate == 0) return;
+    if (tsr_gemm_idle(p.predicate)) return;
     TSR_SHARED_DYNAMIC(T, square); /* UNIT × (M + 1) */
     for (int64_t work = blockIdx.x; work < works; work += gridDim.x) {
         if (work < works_a) pack_a(p, work, square);

@@ -162,7 +162,7 @@ __global__ void __launch_bounds__(THREADS, BLOCKS<T, WIDTH>) gemm_coarse(tsr_gem
     constexpr int M = TILE_M<T>;
     constexpr int N = TILE_N<T>;
     constexpr int K = Tile<T>::K;
-    if (g.predicate && *g.predicate == 0) return;
+    if (tsr_gemm_idle(g.predicate)) return;
     TSR_SHARED_DYNAMIC(T, shared); /* two buffers, each K × A_LD of A and K × TILE_N of B */
     T *a_tile = shared, *b_tile = shared + 2 * A_ELEMENTS<T>;
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
