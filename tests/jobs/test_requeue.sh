@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Stops a real Slurm job with --resume three times, and C in the end has the bytes of an undisturbed run: once as Slurm
-# does before the time limit, and twice by jobs of a partition that preempts it. Each time it is queued again, by its
+# Stops a real Slurm job with --resume four times, and C in the end has the bytes of an undisturbed run: once as Slurm
+# does before the time limit, and thrice by jobs of a partition that preempts it. Each time it is queued again, by its
 # script or by Slurm. The same job once more finds C complete and succeeds. Without --resume no job is queued again by
 # its script.
 # Usage: test_requeue.sh REPOSITORY PROGRAM [SCRIPT]: of jobs/, one_node_mpirun unless given. Exit 77: no Slurm on this
@@ -72,7 +72,7 @@ missed() { echo "$(field JobState) $(field ExitCode), $(field Restarts) restarts
 grace() { scontrol update PartitionName=all GraceTime="$1" || tsr_die "GraceTime stays as it was"; }
 grace 30
 submit C.npy --resume
-for stop in 1 2 3; do
+for stop in 1 2 3 4; do
     until_true 60 computes C.npy || tells "stop $stop: no unfinished C: $(missed)"
     sent=
     sleep 0.3
@@ -90,11 +90,11 @@ done
 rm slow
 until_true 120 ended || tsr_die "the job does not end"
 [ "$(field JobState) $(field ExitCode)" = "COMPLETED 0:0" ] || tsr_die "ended as $(field JobState) $(field ExitCode)"
-[ "$(grep -cE '^\+ (mpirun|srun) ' C.npy.out)" = 4 ] || tsr_die "the log does not hold all runs"
+[ "$(grep -cE '^\+ (mpirun|srun) ' C.npy.out)" = 5 ] || tsr_die "the log does not hold all runs"
 queued=$(grep -c '^+ scontrol requeue' C.npy.out)
 kept=$(grep -c 'stopped on request; .* of C is kept' C.npy.out)
 # the first stop may come while ranks start: they end with 75, and have nothing to keep
-[ "$queued" = 3 ] && [ "$kept" -ge 2 ] ||
+[ "$queued" = 4 ] && [ "$kept" -ge 3 ] ||
     tsr_die "the script queued the job again $queued times, and $kept runs kept parts of C"
 cmp C.npy whole.npy || tsr_die "C is not that of an undisturbed run"
 
@@ -107,4 +107,4 @@ scancel --signal=TERM --full "$job"
 until_true 60 ended || tsr_die "a job without --resume went on: $(field JobState)"
 [ "$(field Restarts)" = 0 ] && [ ! -e D.npy ] ||
     tsr_die "a job without --resume was queued again: $(field Restarts) $(ls)"
-echo "stopped three times: C is whole"
+echo "stopped four times: C is whole"

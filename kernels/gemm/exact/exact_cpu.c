@@ -3,7 +3,7 @@
  *   DEPTH, whose integers they keep. First come all lines, rows of A and columns of B.
  * Check: sums of integers (exact_cpu_check.h); elements that the loop makes are made twice.
  * Memory: in the workspace, for each thread the integers of a step and a block's sums; for each line its proof.
- * Requirements: none. Error bound: max(4, √k)·u. */
+ * Requirements: none. Error bound: max(4, √k)·u; in fp64 k·u where the loop makes an element. */
 #include <math.h>
 #include <pthread.h>
 #include <stdatomic.h>

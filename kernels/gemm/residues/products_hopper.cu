@@ -13,8 +13,8 @@
  * Registers: 232 a thread that multiplies, 40 a thread that does not; no spills.
  * Requirements: sm_90a; rows and their bytes as products.h says; a workspace for the list.
  * Arithmetic intensity: 2·256·256·128 / (128·(256 + 256)) = 256 op/byte for a cluster.
- * Measured: H200, 2026-11-24, 1 s each in turns with cuBLAS, which stores int32, n = 8192: 1388 TOP/s (1290) for 14
- * planes, 1374 for one, 715 for levels; thin tiles not.
+ * Measured: H200, 2026-11-27, 2 s each in turns with cuBLAS, which stores int32, n = 8192: 1406 TOP/s (1307) for 14
+ * planes, 1347 with the thin tiles, which do not count as operations, 1405 for one plane, 1205 for levels.
  * Reference: PTX ISA 8.0, "Asynchronous Warpgroup Level Matrix Instructions"; Ozaki, Uchino, Imamura, arXiv
  * 2504.08009. */
 #include "kernels/gemm/residues/proofs_hopper.h"

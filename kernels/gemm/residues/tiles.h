@@ -22,6 +22,7 @@ static inline tsr_residue_moduli tsr_residue_moduli_all() {
     return m;
 }
 
+static_assert(TSR_EXACT_RANGE * 128 * 128 <= 1 << 28, "what tsr_residue takes, and 32 bits hold");
 /* x mod p in [-p/2, p/2], |x| ≤ 2^28: sums of TSR_EXACT_RANGE products of bytes. The quotient, rounded down, is off by
  * 1/16 before that, so r is in [-p/16, p + p/16]. Of 256, whose quotient is right, 128 stands for -128 in a byte. Of a
  * sum that a fault made larger any byte will do: unsigned numbers may overflow. */
