@@ -8,4 +8,4 @@
 tsr_need_program
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 export PYTHONDONTWRITEBYTECODE=1
-tsr_run python3 "$TSR_HOME/tests/bench/gpu_check.py" --program "$TSR_BIN" "$@"
+tsr_run python3 "$TSR_HOME/tests/bench/gpu_option.py" --program "$TSR_BIN" --option check "$@"
