@@ -8,7 +8,7 @@ import signal
 import time
 
 from lib import ENVIRONMENT, SOON_OVER, fails, h5py, integers, leftovers, main, np, read, run, write
-from resumed import beside, journals, start, stop_behind, unfinished, went_on
+from resumed import beside, journals, records, start, stop_behind, unfinished, went_on
 
 SHIM = os.environ["TSR_ENDED_AT"]
 SEED = int(os.environ.get("TSR_RESUME_SEED", time.time_ns() % 1000000))
@@ -100,6 +100,23 @@ def test_moments():
         count += go_through(out, options, chosen(calls, 20 if out == "k.h5" else 8))
     count += go_through("k.h5", CHUNKS, chosen(calls // 2, 6, ranks=(2, 3)))
     assert count > 30, count
+
+
+def test_threads():
+    """Parts that several threads write together are taken over: the sum of each is that of all its bytes."""
+    write("a.h5", reals.normal(size=(3001, 8)))
+    write("b.h5", reals.normal(size=(8, 2903)))
+    for threads in ("4", "3"):
+        options = ("--io-threads", threads)
+        calls = calls_of("t.npy", *options)
+        process = start(*product("t.npy", *options), environment=ended(2 * calls // 3, SIGNAL=int(signal.SIGTERM)))
+        said = process.communicate(timeout=60)
+        left = records("t.npy")
+        assert process.returncode == 75 and left > 0, (said, left)
+        run(*product("t.npy", *options))
+        assert went_on("t.npy")[0] == left, (went_on("t.npy"), left)
+        check("t.npy", threads)
+        os.remove("t.npy")
 
 
 def begin(out, call, **how):
