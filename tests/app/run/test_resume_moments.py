@@ -102,23 +102,6 @@ def test_moments():
     assert count > 30, count
 
 
-def test_threads():
-    """Parts that several threads write together are taken over: the sum of each is that of all its bytes."""
-    write("a.h5", reals.normal(size=(3001, 8)))
-    write("b.h5", reals.normal(size=(8, 2903)))
-    for threads in ("4", "3"):
-        options = ("--io-threads", threads)
-        calls = calls_of("t.npy", *options)
-        process = start(*product("t.npy", *options), environment=ended(2 * calls // 3, SIGNAL=int(signal.SIGTERM)))
-        said = process.communicate(timeout=60)
-        left = records("t.npy")
-        assert process.returncode == 75 and left > 0, (said, left)
-        run(*product("t.npy", *options))
-        assert went_on("t.npy")[0] == left, (went_on("t.npy"), left)
-        check("t.npy", threads)
-        os.remove("t.npy")
-
-
 def begin(out, call, **how):
     """A run in chunks that leaves some."""
     process = start(*product(out, *CHUNKS), environment=ended(call, **how))
@@ -275,6 +258,23 @@ def test_leftovers():
     assert beside("l.h5", ".chunks"), leftovers()
     run(*product("l.h5", *CHUNKS))
     check("l.h5", "after files of a run that is gone")
+
+
+def test_threads():
+    """Parts that several threads write together are taken over: the sum of each is that of all its bytes."""
+    write("a.h5", reals.normal(size=(3001, 8)))
+    write("b.h5", reals.normal(size=(8, 2903)))
+    for threads in ("4", "3"):
+        options = ("--io-threads", threads)
+        calls = calls_of("t.npy", *options)
+        process = start(*product("t.npy", *options), environment=ended(2 * calls // 3, SIGNAL=int(signal.SIGTERM)))
+        said = process.communicate(timeout=60)
+        left = records("t.npy")
+        assert process.returncode == 75 and left > 0, (said, left)
+        run(*product("t.npy", *options))
+        assert went_on("t.npy")[0] == left, (went_on("t.npy"), left)
+        check("t.npy", threads)
+        os.remove("t.npy")
 
 
 main(globals())
