@@ -91,7 +91,7 @@ static size_t bytes_a_thread(const tsr_store *store) {
     return store->ops->map ? MEMORY_BYTES_A_THREAD : IO_BYTES_A_THREAD;
 }
 
-/* Shares it out among threads; what a thread cannot be started for, the others do. */
+/* Shares a transfer out among threads; what a thread cannot be started for, the others do. */
 static tsr_status transfer_rect(transfer *t, tsr_crew *crew, int threads) {
     const tsr_store *store = t->store;
     if (tsr_rect_empty(t->rect)) return TSR_OK;
@@ -121,12 +121,11 @@ static tsr_status run_read(const tsr_execution *x, const tsr_step *step, tsr_sto
 static bool is_doubted(const tsr_execution *x) { return *x->doubtful > 0 || atomic_load(&x->others_doubt); }
 
 static tsr_status run_write(const tsr_execution *x, const tsr_step *step, void *from) {
-    const size_t bytes = (size_t)tsr_rect_elements(step->rect) * tsr_dtype_bytes(x->c->desc.element.dtype);
     transfer t = {.store = x->c, .rect = step->rect, .memory = from, .write = true};
     t.sums_up = x->written && x->c->unit_rows == 0;
     TSR_TRY(transfer_rect(&t, x->writers, x->write_threads));
     if (!x->written || is_doubted(x)) return TSR_OK;
-    return x->written(x->progress_context, step->rect, t.sums_up ? tsr_crc32c_whole(t.sum, bytes) : 0);
+    return x->written(x->progress_context, step->rect, t.sums_up ? tsr_crc32c_whole(t.sum, step->bytes) : 0);
 }
 
 static tsr_store *store_of(const tsr_execution *x, tsr_operand_name name) {

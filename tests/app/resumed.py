@@ -37,6 +37,12 @@ def records(name):
     return sum(any(data[at:at + 64]) for at in range(0, len(data), 64))
 
 
+def ended(call, **more):
+    """Environment of a run that ends in this call beside its output, or as TSR_END_... of `more` say (ended_at.c)."""
+    settings = {"TSR_END_" + name: str(value) for name, value in more.items()}
+    return {"LD_PRELOAD": os.environ["TSR_ENDED_AT"], "TSR_END_CALL": str(call), **settings}
+
+
 def start(*args, ranks=0, environment=None):
     return subprocess.Popen(command_line(args, ranks), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                             env=dict(ENVIRONMENT, **(environment or {})), start_new_session=True)

@@ -36,10 +36,8 @@ def seconds(args, kind, kernel, accuracy, shape, *more):
     return bench["seconds"][1:], bench["device"]
 
 
-def header(args):
-    what = OPTIONS[args.option][0]
-    return ["kernel", "type", "n" if args.option == "check" else "shape", "ms", f"ms with {what}", "ms of it", "cost",
-            "wanted at most", "products", "date", "commit"]
+HEADER = ["kernel", "type", "n", "ms", "ms with it", "ms of it", "cost", "wanted at most", "products", "date",
+          "commit"]  # it: the option
 
 
 def write_row(args, row, device):
@@ -49,7 +47,7 @@ def write_row(args, row, device):
     text = "\n\n".join([
         f"Operands made on the device, normal, C left there; {args.gpus} x {device}: medians of so many products with "
         f"{OPTIONS[args.option][0]} and as many without, processes of each in turns.",
-        report.table(header(args), report.merge(there, [row], 3))])
+        report.table(HEADER, report.merge(there, [row], 3))])
     report.write_section(section, text, args.o)
 
 
@@ -83,7 +81,7 @@ def main():
             row = [kernel, kind, shape, f"{1e3 * plain:.2f}", f"{1e3 * whole:.2f}", f"{1e3 * (whole - plain):.2f}",
                    f"{100 * cost:.1f} %", "" if limit is None else f"{100 * limit:.0f} %", len(without),
                    report.today(), report.commit()]
-            print(report.table(header(args), [row]))
+            print(report.table(HEADER, [row]))
             write_row(args, row, device)  # each at once: the page has what there is, if it ends early
     sys.exit(0 if reached else 1)
 

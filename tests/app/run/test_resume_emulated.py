@@ -6,13 +6,13 @@ import os
 import signal
 
 from lib import integers, main, np, read, run, write
-from resumed import records, start, unfinished, went_on
+from resumed import ended, records, start, unfinished, went_on
 
 random = np.random.default_rng(14)
 # ended_at.c asks rank 0 to stop in this call, which writes a row of its first part of C: a call for each, as rows of C
 # are wider than parts. The program's AddressSanitizer is to bear that it is not loaded first.
-STOPPED = {"LD_PRELOAD": os.environ["TSR_ENDED_AT"], "TSR_END_CALL": "60", "TSR_END_SIGNAL": str(int(signal.SIGTERM)),
-           "ASAN_OPTIONS": os.environ.get("ASAN_OPTIONS", "") + ":verify_asan_link_order=0"}
+STOPPED = dict(ended(60, SIGNAL=int(signal.SIGTERM)),
+               ASAN_OPTIONS=os.environ.get("ASAN_OPTIONS", "") + ":verify_asan_link_order=0")
 # Device, number of ranks and grid of the run that is stopped, and of the one that goes on.
 TO_CUDA = (("cpu", 0, "1x1"), ("cuda", 2, "1x2"))
 TO_CPU = (("cuda", 2, "2x1"), ("cpu", 3, "3x1"))

@@ -8,9 +8,8 @@ import signal
 import time
 
 from lib import ENVIRONMENT, SOON_OVER, fails, h5py, integers, leftovers, main, np, read, run, write
-from resumed import beside, journals, records, start, stop_behind, unfinished, went_on
+from resumed import beside, ended, journals, records, start, stop_behind, unfinished, went_on
 
-SHIM = os.environ["TSR_ENDED_AT"]
 SEED = int(os.environ.get("TSR_RESUME_SEED", time.time_ns() % 1000000))
 dice = random.Random(SEED)
 reals = np.random.default_rng(SEED)
@@ -23,11 +22,6 @@ CHUNKS = ("--chunk", "40x48", "--compress", "gzip:1", "--memory", "1300K")
 
 def product(out, *more):
     return ("multiply", "a.h5", "b.h5", "-o", out, "--resume", "--digest", *ENGINE, *more)
-
-
-def ended(call, **more):
-    settings = {"TSR_END_" + name: str(value) for name, value in more.items()}
-    return {"LD_PRELOAD": SHIM, "TSR_END_CALL": str(call), **settings}
 
 
 def calls_of(out, *options):

@@ -121,9 +121,10 @@ def test_split_k():
         write("a.h5", a.astype(kind)), write("b.h5", b.astype(kind)), write("c0.h5", c0.astype(kind))
         plain = ("a.h5", "b.h5", "-o", "c.h5")
         one = [(0, *plain), (3, *plain, "--grid", "1x1x3"), (4, *plain, "--grid", "2x1x2")]
-        more = [(6, *plain, "--grid", "1x2x3"),
+        more = [(2, *plain, "--grid", "1x1x2", "--transport", "host", "--verify"), (6, *plain, "--grid", "1x2x3"),
                 (2, *plain, "--grid", "1x1x2", "--memory", "75M", "--panel", "32768"),
-                (3, *plain, "--grid", "1x1x3", "--check", "off", "--resume")]
+                (3, *plain, "--grid", "1x1x3", "--check", "off", "--resume"),
+                (4, *plain, "--grid", "1x2x2", "--chunk", "50x64", "--resume")]
         digest = same([*one, *(more if kind == "f8" else [])])
         near(read("c.h5"), a.astype(kind), b.astype(kind), unit)
     a32, b32 = a.astype("f4"), b.astype("f4")
