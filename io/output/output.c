@@ -80,6 +80,7 @@ static tsr_status make_in(const tsr_output_spec *spec, const tsr_target *target,
     made->target_existed = target->exists;
     memcpy(made->target_identity, target->identity, sizeof made->target_identity);
     made->in_memory = tsr_raw_in_memory(made->lock_fd);
+    desc->on_disk = desc->offset >= 0 && !made->in_memory;
     return TSR_OK;
 }
 

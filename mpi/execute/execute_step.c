@@ -4,8 +4,9 @@
 #include "io/files/crc32c.h"
 
 #define IO_BYTES_A_THREAD ((size_t)4 << 20)     /* fewer are not worth a thread */
-#define MEMORY_BYTES_A_THREAD ((size_t)1 << 20) /* the same where memory is copied: it takes as long */
+#define MEMORY_BYTES_A_THREAD ((size_t)1 << 20) /* the same where memory is copied */
 #define DECODED_BYTES_A_THREAD ((size_t)256 << 10)
+#define MEMORY_BLOCKS_A_THREAD 4 /* with one each, all waited for the slowest thread */
 #define CHECK_SEED UINT64_C(0x5851f42d4c957f2d)
 
 /* ---- reading and writing with several threads ------------------------------------------------ */
@@ -73,12 +74,17 @@ static void transfer_blocks(void *context, int number) {
     }
 }
 
-/* Along the store's chunks where it has such, so that no two threads decode or encode the same one; else whole rows,
- * one block a thread. */
+/* Its blocks may be small: a disk is slower with such. */
+static bool copies_memory(const tsr_store *store) {
+    return store->ops->map || (store->desc.offset >= 0 && !store->desc.on_disk);
+}
+
+/* Along the store's chunks where it has such, so that no two threads decode or encode the same one; else whole rows. */
 static void cut_blocks(transfer *t, int threads) {
     const tsr_store *store = t->store;
-    bool chunks = store->unit_rows > 0;
-    t->unit_rows = chunks ? store->unit_rows : tsr_ceil_div(t->rect.rows, threads);
+    const bool chunks = store->unit_rows > 0;
+    const int64_t blocks = threads > 1 && copies_memory(store) ? threads * MEMORY_BLOCKS_A_THREAD : threads;
+    t->unit_rows = chunks ? store->unit_rows : tsr_ceil_div(t->rect.rows, blocks);
     t->unit_cols = chunks ? store->unit_cols : t->rect.cols;
     t->row0 = chunks ? (store->desc.row0 + t->rect.row) % t->unit_rows : 0;
     t->col0 = chunks ? (store->desc.col0 + t->rect.col) % t->unit_cols : 0;
@@ -88,7 +94,7 @@ static void cut_blocks(transfer *t, int threads) {
 
 static size_t bytes_a_thread(const tsr_store *store) {
     if (store->unit_rows > 0) return DECODED_BYTES_A_THREAD;
-    return store->ops->map ? MEMORY_BYTES_A_THREAD : IO_BYTES_A_THREAD;
+    return copies_memory(store) ? MEMORY_BYTES_A_THREAD : IO_BYTES_A_THREAD;
 }
 
 /* Shares a transfer out among threads; what a thread cannot be started for, the others do. */

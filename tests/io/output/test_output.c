@@ -1,5 +1,6 @@
 /* An output's life: appears whole or not at all, whatever happens on the way. */
 #define _GNU_SOURCE
+#include "io/files/raw_file.h"
 #include "io/hdf5/store_hdf5.h"
 #include "io/output/output.h"
 
@@ -64,6 +65,23 @@ static void test_life(void) {
     CHECK(last_element("c.h5", "/C", 2, 3) == 2 && last_element("c.h5", "/deep/er/D", 4, 4) == 4,
           "replacing in a shared file");
     CHECK(count_ending(scratch, ".tmp") == 0, "a temporary file is left");
+}
+
+/* Whether its bytes go to a disk, which wants larger pieces. */
+static void test_on_disk(void) {
+    char name[100];
+    const char *const folders[] = {"/dev/shm", scratch};
+    for (int i = 0; i < 2; i++) {
+        tsr_output_spec spec = {.rows = 3, .cols = 4, .dtype = TSR_F32};
+        tsr_output output;
+        snprintf(name, sizeof name, "%s/tessera-%d.h5", folders[i], (int)getpid());
+        CHECK_OK(tsr_matrix_name_parse(name, &spec.name));
+        CHECK_OK(tsr_output_create(&spec, &output));
+        CHECK(output.desc.on_disk == tsr_raw_on_disk(folders[i]), "%s: on a disk: %d", name, output.desc.on_disk);
+        tsr_output_discard(&output);
+        close(output.lock_fd);
+    }
+    CHECK(!tsr_raw_on_disk("/dev/shm"), "both are on a disk");
 }
 
 static void test_shapes(void) {
@@ -276,6 +294,7 @@ static void test_size_limit(void) {
 int main(void) {
     scratch_make();
     test_life();
+    test_on_disk();
     test_shapes();
     test_incomplete();
     test_killed();
