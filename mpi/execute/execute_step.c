@@ -6,7 +6,7 @@
 #define IO_BYTES_A_THREAD ((size_t)4 << 20)     /* fewer are not worth a thread */
 #define MEMORY_BYTES_A_THREAD ((size_t)1 << 20) /* the same where memory is copied */
 #define DECODED_BYTES_A_THREAD ((size_t)256 << 10)
-#define MEMORY_BLOCKS_A_THREAD 4 /* with one each, all waited for the slowest thread */
+#define MEMORY_BLOCKS_A_THREAD 8 /* with one each, all waited for the slowest thread */
 #define CHECK_SEED UINT64_C(0x5851f42d4c957f2d)
 
 /* ---- reading and writing with several threads ------------------------------------------------ */
