@@ -5,6 +5,7 @@ import json
 import os
 import random
 import signal
+import tempfile
 import time
 
 from lib import ENVIRONMENT, SOON_OVER, fails, h5py, integers, leftovers, main, np, read, run, write
@@ -254,8 +255,9 @@ def test_leftovers():
     check("l.h5", "after files of a run that is gone")
 
 
-def test_threads():
-    """Parts that several threads write together are taken over: the sum of each is that of all its bytes."""
+def stop_and_go_on(folder):
+    """What several threads write in this folder is taken over: the sum of a part is that of all its bytes."""
+    os.chdir(folder)
     write("a.h5", reals.normal(size=(3001, 8)))
     write("b.h5", reals.normal(size=(8, 2903)))
     for threads in ("4", "3"):
@@ -269,6 +271,13 @@ def test_threads():
         assert went_on("t.npy")[0] == left, (went_on("t.npy"), left)
         check("t.npy", threads)
         os.remove("t.npy")
+
+
+def test_threads():
+    """On a disk, and in memory, where each thread writes several blocks in turn."""
+    stop_and_go_on(".")
+    with tempfile.TemporaryDirectory(prefix="tessera-cli-", dir="/dev/shm") as folder:
+        stop_and_go_on(folder)
 
 
 main(globals())
