@@ -8,6 +8,7 @@ TSR_FAULT_SEED chooses the sample, TSR_FAULT_SECONDS what counts as a hang; --re
 import argparse
 import collections
 import concurrent.futures
+import itertools
 import os
 import pathlib
 import random
@@ -48,13 +49,15 @@ def run_all(bench, cases, workers):
     """How often each outcome was, by program, ranks and family."""
     counts = collections.Counter()
     with concurrent.futures.ThreadPoolExecutor(workers) as pool:
-        for case, (outcome, why, ended) in zip(cases, pool.map(bench.check, cases)):
+        for done, case, (outcome, why, ended) in zip(itertools.count(1), cases, pool.map(bench.check, cases)):
             if why:
                 words = " | ".join(line for line in ended.err.splitlines() if line.startswith("tessera: "))
                 text = f"{injection.describe(case)}: {why} ({ended.function} from {ended.caller}) [{words[:300]}]"
                 outcome = "known" if known.is_known(text) else "wrong"
                 print(f"{outcome.upper()} {text}", flush=True)
             counts[row_of(case), outcome] += 1
+            if done % 1000 == 0:
+                print(f"{done} of {len(cases)}", flush=True)
     return counts
 
 

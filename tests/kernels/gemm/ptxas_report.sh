@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # What ptxas makes of the fast kernels: registers, shared memory and spills of each, as a table. Fails when one spills
-# or keeps a stack frame.
-# Usage: ptxas_report.sh REPOSITORY [NVCC]
+# or keeps a stack frame. What the log of the build (build.log, jobs/common.sh) has of an object is taken from there;
+# else the kernel is compiled for this.
+# Usage: ptxas_report.sh REPOSITORY [NVCC [BUILD]]
 # Exit codes: 0 none spills, 1 one does or does not compile, 77 there is no nvcc.
 set -u
-root=$1 nvcc=${2:-nvcc} arch=90a
+root=$1 nvcc=${2:-nvcc} build=${3:-} arch=90a
 # In kernels/:
 fast=(gemm/simt/simt gemm/hopper/split3 gemm/hopper/dmma gemm/hopper/wgmma gemm/hopper/tf32
     gemm/batched/batched_simt gemm/batched/batched_tensor gemm/residues/products_hopper pack/pack_cuda)
@@ -40,16 +41,28 @@ report 8 8 | table test >/dev/null && { echo "a spill was not noticed"; exit 1; 
 report 96 0 | table test >/dev/null && { echo "a stack frame was not noticed"; exit 1; }
 table test </dev/null && { echo "a report without kernels passes"; exit 1; }
 
+# said FILE: what ptxas said of it in the build, if its log is the object's. ninja alone keeps a file's lines together.
+said() {
+    local object=kernels/CMakeFiles/tsr_kernels.dir/$1.cu.o
+    [ -n "$build" ] && [ -e "$build/build.ninja" ] && [ "$build/build.log" -nt "$build/$object" ] || return 1
+    awk -v built=" CUDA object $object" -v arch="'sm_$arch'" '
+        /^\[/ { mine = index($0, built) }
+        mine && /Compiling entry function/ { fits = index($0, arch); found += fits > 0 }
+        mine && fits
+        END { exit !found }' "$build/build.log"
+}
+
 command -v "$nvcc" >/dev/null || { echo "skipped: no nvcc"; exit 77; }
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 compile() {
     local name=${1##*/}
+    said "$1" >"$folder/$name.log" && return
     "$nvcc" -O3 -std=c++17 -I"$root" -gencode="arch=compute_$arch,code=sm_$arch" -Xptxas=-v -cubin \
         -o "$folder/$name.cubin" "$root/kernels/$1.cu" >"$folder/$name.log" 2>&1 || : >"$folder/$name.failed"
 }
-export -f compile
-export nvcc root arch folder
+export -f compile said
+export nvcc root build arch folder
 printf '%s\n' "${fast[@]}" | xargs -P 2 -I{} bash -c 'compile {}'
 
 failed=0
