@@ -24,14 +24,16 @@ extern "C" {
 /* May change memory of the device, in the stream's order; `stream` is NULL on the CPU. */
 void tsr_test_flip(tsr_flip_place place, tsr_stream *stream, void *memory, size_t bytes);
 
-/* What kernels on a GPU flip: of the words of a place, in whatever order they are made, one. In device memory. */
+/* What kernels on a GPU flip: of the words of a place, in whatever order they are made, one. In device memory, by
+ * file. */
 typedef struct {
     unsigned long long made; /* so many up to now */
     unsigned long long chosen, bit;
-    tsr_flip_place place; /* TSR_FLIP_INTEGER or TSR_FLIP_LOOP */
+    tsr_flip_place place;
 } tsr_flip_words;
-#define TSR_FLIP_NONE (~0ull) /* `chosen` then */
-tsr_status tsr_test_flip_words(tsr_flip_words **on_device);
+#define TSR_FLIP_NONE (~0ull)                                           /* `chosen` then */
+tsr_status tsr_test_flip_words(tsr_flip_words **on_device);             /* of exact.cu */
+tsr_status tsr_test_flip_words_of_products(tsr_flip_words **on_device); /* of products_hopper.cu */
 #ifdef __cplusplus
 }
 #endif
@@ -40,14 +42,14 @@ tsr_status tsr_test_flip_words(tsr_flip_words **on_device);
 #define TSR_FLIP(place, stream, memory, bytes) ((void)0)
 #endif
 
-/* Within a kernel. In the emulation the test flips; a GPU does itself, integers of C alone. */
+/* Within a kernel. In the emulation the test flips, a GPU does itself. The file that is built so names its words
+ * (TSR_FLIP_WORDS). */
 #if defined(TSR_TEST_FLIPS) && defined(TSR_EMULATE_CUDA)
 #define TSR_FLIP_WORD(place, word) tsr_test_flip(place, NULL, word, sizeof *(word))
 #elif defined(TSR_TEST_FLIPS) && defined(__CUDACC__)
 #include "kernels/device/cuda_compat.h"
 static __device__ tsr_flip_words tsr_flipped = {0, TSR_FLIP_NONE, 0, TSR_FLIP_PLACES};
-/* One file of a program is built so, and has it. */
-extern "C" tsr_status tsr_test_flip_words(tsr_flip_words **on_device) {
+extern "C" tsr_status TSR_FLIP_WORDS(tsr_flip_words **on_device) {
     return TSR_CUDA(cudaGetSymbolAddress(reinterpret_cast<void **>(on_device), tsr_flipped));
 }
 template <typename Word> __device__ __forceinline__ void tsr_flip_word(tsr_flip_place place, Word *word) {

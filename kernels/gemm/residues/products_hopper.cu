@@ -17,6 +17,9 @@
  * planes, 1347 with the thin tiles, which do not count as operations, 1405 for one plane, 1205 for levels.
  * Reference: PTX ISA 8.0, "Asynchronous Warpgroup Level Matrix Instructions"; Ozaki, Uchino, Imamura, arXiv
  * 2504.08009. */
+#include <type_traits>
+
+#include "kernels/gemm/residues/flips_hopper.h"
 #include "kernels/gemm/residues/proofs_hopper.h"
 
 namespace {
@@ -225,6 +228,7 @@ template <typename Epilogue> struct Products : hopper::Persistent<Tile> {
     static constexpr int RELEASING = GROUPS * 4 * CLUSTER;
     static constexpr int PRODUCER_REGISTERS = 40;
     static constexpr bool WHOLE = true;
+    static constexpr bool FLIPS = std::is_base_of<Residues, Epilogue>::value; /* proofs are not checked */
 
     static __device__ __forceinline__ void open(const Work &w) {
         hopper::prefetch_map(&w.map_a);
@@ -267,6 +271,7 @@ template <typename Epilogue> struct Products : hopper::Persistent<Tile> {
                 const uint64_t a = hopper::wgmma_operand(stage + group * GROUP_ROWS * K),
                                b = hopper::wgmma_operand(stage + A_BYTES);
                 pipe.wait(at);
+                if (FLIPS) flip_panel(pipe.stage(at.stage));
                 hopper::wgmma_fence();
 #pragma unroll
                 for (int step = 0; step < K / 32; step++)
@@ -282,6 +287,7 @@ template <typename Epilogue> struct Products : hopper::Persistent<Tile> {
             if (group == 0 && groups == GROUPS) take_turn();
             hopper::wgmma_wait<0>();
             hopper::wgmma_hold(sum);
+            if (FLIPS) flip_sum(sum);
             pipe.release(before);
         }
         /* Frees the panels of a tile of which this group has none. */

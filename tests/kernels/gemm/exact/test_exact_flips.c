@@ -1,7 +1,7 @@
 /* The check of `exact` (kernels/gemm/exact) on one device, TSR_TEST_DEVICE: right products pass, and every bit that is
  * flipped in one and changes C is found. This test is linked with the kernel as built with TSR_TEST_FLIPS.
- * TSR_TEST_ON_GPU: on a GPU. There planes are changed between launches, integers of C and elements of the
- * loop where kernels make them.
+ * TSR_TEST_ON_GPU: on a GPU. There planes are changed between launches, the others within kernels; panels in shared
+ * memory and sums in registers where it is of sm_90.
  * Usage: test_exact_flips [FLIPS [CLEAN]]   so many of each place, more until one does harm, and so many right
  * products. Exit code 77: there is no such device. */
 #include <inttypes.h>
@@ -23,7 +23,8 @@ enum { ON_GPU = 0, FLIPS_EACH = 1 };
 #endif
 
 static device_under_test on;
-static bool tells; /* what was found */
+static bool tells;     /* what was found */
+static bool in_panels; /* panels and sums are flipped, too */
 
 /* ---- what is flipped ------------------------------------------------------------------------- */
 
@@ -83,15 +84,23 @@ void tsr_test_flip(tsr_flip_place place, tsr_stream *stream, void *memory, size_
 }
 
 #ifdef TSR_TEST_ON_GPU
-static tsr_flip_words words_on_gpu(const tsr_flip_words *set) {
-    tsr_flip_words now, *on_device;
-    CHECK_OK(tsr_test_flip_words(&on_device));
+static bool of_products(tsr_flip_place place) { return place >= TSR_FLIP_TILE_A && place <= TSR_FLIP_SUM; }
+static bool is_word(tsr_flip_place place) {
+    return place == TSR_FLIP_INTEGER || place == TSR_FLIP_LOOP || of_products(place);
+}
+
+/* Those of the file that flips this place; set: what they become. */
+static tsr_flip_words words_on_gpu(tsr_flip_place place, const tsr_flip_words *set) {
+    tsr_flip_words now, *on_device = NULL;
+#ifdef TSR_HAVE_HOPPER
+    if (of_products(place) && in_panels) CHECK_OK(tsr_test_flip_words_of_products(&on_device));
+#endif
+    if (!on_device) CHECK_OK(tsr_test_flip_words(&on_device));
     if (set) CHECK_OK(on.ops->upload(on.device, on_device, set, sizeof *set, on.stream));
     CHECK_OK(on.ops->download(on.device, &now, on_device, sizeof now, on.stream));
     CHECK_OK(on.ops->stream_wait(on.device, on.stream));
     return now;
 }
-static bool is_word(tsr_flip_place place) { return place == TSR_FLIP_INTEGER || place == TSR_FLIP_LOOP; }
 #endif
 
 /* Of the next product flips this call of flips.place; none below 0. */
@@ -99,14 +108,16 @@ static void choose(long call) {
     atomic_store(&flips.calls, 0);
     atomic_store(&flips.left, call);
 #ifdef TSR_TEST_ON_GPU
+    const tsr_flip_words none = {.chosen = TSR_FLIP_NONE, .place = flips.place};
     const tsr_flip_words set = {0, call < 0 ? TSR_FLIP_NONE : (unsigned long long)call, flips.bit, flips.place};
-    words_on_gpu(&set);
+    words_on_gpu(of_products(flips.place) ? TSR_FLIP_INTEGER : TSR_FLIP_SUM, &none);
+    words_on_gpu(flips.place, &set);
 #endif
 }
 /* Calls of flips.place since `choose`. */
 static long calls_made(void) {
 #ifdef TSR_TEST_ON_GPU
-    if (is_word(flips.place)) return (long)words_on_gpu(NULL).made;
+    if (is_word(flips.place)) return (long)words_on_gpu(flips.place, NULL).made;
 #endif
     return atomic_load(&flips.calls);
 }
@@ -271,9 +282,19 @@ static int harmful_of(tsr_flip_place place, long *called) {
     return harmful;
 }
 
+/* On a GPU only products_hopper.cu flips panels and sums. */
+static bool flips_panels(void) {
+    tsr_device_facts facts;
+    CHECK_OK(on.ops->facts(on.device, &facts));
+#ifdef TSR_HAVE_HOPPER
+    if (ON_GPU) return facts.arch == 90;
+#endif
+    return !ON_GPU && on.ops->kind != TSR_DEVICE_CPU;
+}
+
 static bool is_there(int place) {
-    if (on.ops->kind == TSR_DEVICE_CPU) return place <= TSR_FLIP_LOOP;
-    return place <= TSR_FLIP_LOOP || place == TSR_FLIP_INTEGER || !ON_GPU;
+    if (place <= TSR_FLIP_LOOP) return true;
+    return place == TSR_FLIP_INTEGER ? on.ops->kind != TSR_DEVICE_CPU : in_panels;
 }
 
 static void test_flips(int count) {
@@ -295,6 +316,7 @@ int main(int argc, char **argv) {
     const int flipped = argc > 1 ? atoi(argv[1]) : TSR_TEST_COUNT, clean = argc > 2 ? atoi(argv[2]) : TSR_TEST_COUNT;
     tells = argc > 1;
     on = test_open();
+    in_panels = flips_panels();
     test_clean(clean);
     test_large();
     test_flips(flipped);
