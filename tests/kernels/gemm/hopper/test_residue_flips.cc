@@ -22,7 +22,8 @@ void tsr_test_flip(tsr_flip_place place, tsr_stream *, void *memory, size_t byte
 struct Product {
     made_residues made;
     made_sums host;
-    Aligned<int8_t> a, b, of_a, of_b, result, columns, rows;
+    Aligned<int8_t> a, b, of_a, of_b;
+    Aligned<int8_t> result, columns, rows;
     Aligned<unsigned> workspace;
 
     explicit Product(const residue_case &c)
