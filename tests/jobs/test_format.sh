@@ -23,7 +23,8 @@ crowded() { "${TSR_PYTHON:-python3}" "$root/tests/jobs/statements.py" "$@"; }
 cd "$root" || exit 1
 files=("$@")
 if [ $# = 0 ]; then
-    mapfile -t files < <({ git ls-files -c 2>/dev/null || find . -name 'build*' -prune -o -type f -print; } | sort -u)
+    mapfile -t files < <({ git ls-files -co --exclude-standard 2>/dev/null ||
+        find . -name 'build*' -prune -o -type f -print; } | sort -u)
 fi
 code=() text=()
 for file in "${files[@]}"; do
