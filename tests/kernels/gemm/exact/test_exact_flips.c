@@ -85,9 +85,7 @@ void tsr_test_flip(tsr_flip_place place, tsr_stream *stream, void *memory, size_
 
 #ifdef TSR_TEST_ON_GPU
 static bool of_products(tsr_flip_place place) { return place >= TSR_FLIP_TILE_A && place <= TSR_FLIP_SUM; }
-static bool is_word(tsr_flip_place place) {
-    return place == TSR_FLIP_INTEGER || place == TSR_FLIP_LOOP || of_products(place);
-}
+static bool is_word(tsr_flip_place place) { return place >= TSR_FLIP_LOOP; }
 
 /* Those of the file that flips this place; set: what they become. */
 static tsr_flip_words words_on_gpu(tsr_flip_place place, const tsr_flip_words *set) {

@@ -77,4 +77,52 @@ static inline void add_up_lines(const made_residues &made, bool of_a, int8_t *to
             }
 }
 
+/* One product of a case, with sums of its operands as they are. */
+struct Product {
+    made_residues made;
+    made_sums host;
+    Aligned<int8_t> a, b, of_a, of_b;
+    Aligned<int8_t> result, columns, rows;
+    Aligned<unsigned> workspace;
+
+    explicit Product(const residue_case &c)
+        : made(make_residues(c, MADE_RESIDUES)), host(with_sums(&made)), a(made.a, made.bytes_a),
+          b(made.b, made.bytes_b), of_a(host.of_a, host.bytes), of_b(host.of_b, host.bytes), result(made.bytes_c),
+          columns(host.bytes_columns), rows(host.bytes_rows), workspace(tsr_residue_workspace(c.m, c.n)) {}
+    Product(const Product &) = delete;
+    Product &operator=(const Product &) = delete;
+    ~Product() {
+        free_sums(&host);
+        free_residues(&made);
+    }
+    static made_sums with_sums(made_residues *made) {
+        made_sums host = make_sums(made);
+        add_up_lines(*made, true, host.of_a);
+        add_up_lines(*made, false, host.of_b);
+        return host;
+    }
+
+    void make(bool late) {
+        const tsr_residue_sums sums = {of_a.at, of_b.at, columns.at, rows.at};
+        tsr_residue_args args = on_device(made, a, b, workspace);
+        args.sums = &sums;
+        next_launch(late);
+        CHECK(tsr_residue_products_hopper(nullptr, &args, result.at) == TSR_OK, "%s", tsr_message());
+    }
+    int disagreeing_lines(bool of_columns) const {
+        return disagreeing(made, result.at, of_columns ? columns.at : rows.at, of_columns);
+    }
+    /* Elements of C, in all planes. */
+    std::vector<int8_t> c() const {
+        const tsr_residue_args &args = made.args;
+        std::vector<int8_t> all;
+        for (int plane = 0; plane < args.planes; plane++)
+            for (int64_t row = 0; row < args.m; row++) {
+                const int8_t *from = result.at + (plane * args.rows_a + row) * args.rows_b;
+                all.insert(all.end(), from, from + args.n);
+            }
+        return all;
+    }
+};
+
 #endif

@@ -18,54 +18,13 @@ void tsr_test_flip(tsr_flip_place place, tsr_stream *, void *memory, size_t byte
     static_cast<unsigned char *>(memory)[bit / 8] ^= (unsigned char)(1u << bit % 8);
 }
 
-/* One product of a case, with its sums. */
-struct Product {
-    made_residues made;
-    made_sums host;
-    Aligned<int8_t> a, b, of_a, of_b;
-    Aligned<int8_t> result, columns, rows;
-    Aligned<unsigned> workspace;
-
-    explicit Product(const residue_case &c)
-        : made(make_residues(c, MADE_RESIDUES)), host(with_sums(&made)), a(made.a, made.bytes_a),
-          b(made.b, made.bytes_b), of_a(host.of_a, host.bytes), of_b(host.of_b, host.bytes), result(made.bytes_c),
-          columns(host.bytes_columns), rows(host.bytes_rows), workspace(tsr_residue_workspace(c.m, c.n)) {}
-    Product(const Product &) = delete;
-    Product &operator=(const Product &) = delete;
-    ~Product() {
-        free_sums(&host);
-        free_residues(&made);
-    }
-    static made_sums with_sums(made_residues *made) {
-        made_sums host = make_sums(made);
-        add_up_lines(*made, true, host.of_a);
-        add_up_lines(*made, false, host.of_b);
-        return host;
-    }
-
-    /* Lines of C that disagree with their sums, where call number `flipped` flips; below 0: none. */
-    int make(long flipped) {
-        const tsr_residue_sums sums = {of_a.at, of_b.at, columns.at, rows.at};
-        tsr_residue_args args = on_device(made, a, b, workspace);
-        args.sums = &sums;
-        flips.calls = 0;
-        flips.left = flipped;
-        next_launch(flipped % 2 != 0);
-        CHECK(tsr_residue_products_hopper(nullptr, &args, result.at) == TSR_OK, "%s", tsr_message());
-        return disagreeing(made, result.at, columns.at, true) + disagreeing(made, result.at, rows.at, false);
-    }
-    /* Elements of C, in all planes. */
-    std::vector<int8_t> c() const {
-        const tsr_residue_args &args = made.args;
-        std::vector<int8_t> all;
-        for (int plane = 0; plane < args.planes; plane++)
-            for (int64_t row = 0; row < args.m; row++) {
-                const int8_t *from = result.at + (plane * args.rows_a + row) * args.rows_b;
-                all.insert(all.end(), from, from + args.n);
-            }
-        return all;
-    }
-};
+/* Lines of C that disagree with their sums, where call number `flipped` flips; below 0: none. */
+static int make(Product *product, long flipped) {
+    flips.calls = 0;
+    flips.left = flipped;
+    product->make(flipped % 2 != 0);
+    return product->disagreeing_lines(true) + product->disagreeing_lines(false);
+}
 
 static void check_flips(const residue_case &c) {
     static const char *const names[] = {"a panel of A", "a panel of B", "a sum"};
@@ -73,14 +32,14 @@ static void check_flips(const residue_case &c) {
     for (int place = TSR_FLIP_TILE_A; place <= TSR_FLIP_SUM; place++) {
         flips.place = (tsr_flip_place)place;
         const char *name = names[place - TSR_FLIP_TILE_A];
-        CHECK(product.make(-1) == 0, "%s: a right product is doubted", c.what);
+        CHECK(make(&product, -1) == 0, "%s: a right product is doubted", c.what);
         const std::vector<int8_t> right = product.c();
         const long calls = flips.calls;
         int harmful = 0;
         CHECK(calls > 0, "%s: nothing flips %s", c.what, name);
         for (int i = 0; i < FLIPS || (harmful == 0 && i < 20 * FLIPS); i++) {
             flips.bit = tsr_emulation_random();
-            const int found = product.make((long)(tsr_emulation_random() % (uint64_t)calls));
+            const int found = make(&product, (long)(tsr_emulation_random() % (uint64_t)calls));
             const bool harmed = product.c() != right;
             CHECK(!harmed || found > 0, "%s, TSR_MODEL_SEED=%llu: bit %llu of %s changed C, and was not found", c.what,
                   (unsigned long long)hopper_test::seed, (unsigned long long)flips.bit, name);

@@ -47,32 +47,19 @@ static void check_sums_beside(const residue_case &c, bool late) {
 static void check_agreement() {
     enum Wrong { NOTHING, IN_A, IN_B, IN_SUMS_OF_A, IN_SUMS_OF_B, WRONGS };
     const residue_case c = {.what = "agreement", .planes = 2, .m = 140, .n = 150, .k = 130, .wanted = 200};
-    made_residues made = make_residues(c, MADE_RESIDUES);
-    made_sums host = make_sums(&made);
-    add_up_lines(made, true, host.of_a);
-    add_up_lines(made, false, host.of_b);
-    const Aligned<unsigned> workspace(tsr_residue_workspace(c.m, c.n));
     for (int wrong = NOTHING; wrong < WRONGS; wrong++) {
-        const Aligned<int8_t> a(made.a, made.bytes_a), b(made.b, made.bytes_b);
-        const Aligned<int8_t> of_a(host.of_a, host.bytes), of_b(host.of_b, host.bytes);
-        const Aligned<int8_t> result(made.bytes_c), columns(host.bytes_columns), rows(host.bytes_rows);
-        const tsr_residue_sums sums = {of_a.at, of_b.at, columns.at, rows.at};
-        tsr_residue_args args = on_device(made, a, b, workspace);
-        args.sums = &sums;
+        Product product(c);
+        const tsr_residue_args &args = product.made.args;
         /* of the second plane, a bit of line 129, of sum 1, at element 128 of k */
-        const Aligned<int8_t> *const flipped[WRONGS] = {nullptr, &a, &b, &of_a, &of_b};
+        const Aligned<int8_t> *const flipped[WRONGS] = {nullptr, &product.a, &product.b, &product.of_a, &product.of_b};
         const int64_t lines[WRONGS] = {0, args.rows_a + 129, args.rows_b + 129, TSR_EXACT_SUMS + 1, TSR_EXACT_SUMS + 1};
         if (flipped[wrong]) flipped[wrong]->at[lines[wrong] * args.depth + 128] ^= 4;
-        next_launch(wrong % 2 != 0);
-        CHECK(tsr_residue_products_hopper(nullptr, &args, result.at) == TSR_OK, "%s", tsr_message());
-        const int in_columns = disagreeing(made, result.at, columns.at, true);
-        const int in_rows = disagreeing(made, result.at, rows.at, false);
+        product.make(wrong % 2 != 0);
+        const int in_columns = product.disagreeing_lines(true), in_rows = product.disagreeing_lines(false);
         CHECK((in_columns > 0) == (wrong == IN_A || wrong == IN_SUMS_OF_A) &&
                   (in_rows > 0) == (wrong == IN_B || wrong == IN_SUMS_OF_B),
               "wrong %d: %d columns and %d rows disagree", wrong, in_columns, in_rows);
     }
-    free_sums(&host);
-    free_residues(&made);
 }
 
 static int level_counts[TSR_EXACT_LEVELS + 1], met_counts[3];
