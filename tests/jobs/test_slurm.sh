@@ -27,6 +27,9 @@ END
 if (SLURM_TASKS_PER_NODE='4(x' tsr_tasks) 2>/dev/null; then tsr_die "tsr_tasks counts what is no number of tasks"; fi
 
 slurm_scratch slurm
+printf '#!/bin/sh\nsleep 1\n' >"$scratch/epilog" # as on clusters that clean a node behind a job
+chmod 755 "$scratch/epilog"
+slurm_more=Epilog=$scratch/epilog
 slurm_start "$scratch" || tsr_die "Slurm did not start"
 
 # submit NAME SCRIPT ARGUMENT...: runs it as a job of two CPU ranks, from the scratch folder; fails as the job does.
@@ -38,8 +41,12 @@ submit() {
         --output="$name.out" "$@") >"$scratch/$name.id"
 }
 
-# state NAME: what Slurm says became of the job.
-state() { scontrol --oneliner show job "$(cat "$scratch/$1.id")" | grep -oE '(JobState|ExitCode)=[^ ]*' | tr '\n' ' '; }
+# state NAME: what Slurm says became of the job, once its epilog is over: `sbatch --wait` may return before.
+state() {
+    job=$(cat "$scratch/$1.id")
+    until_true 60 ended
+    echo "$(field JobState) $(field ExitCode)"
+}
 
 "$TSR_BIN" generate -o "$scratch/A.h5:/A" --shape 301x203 --type f32 --distribution integer --seed 1 \
     >"$scratch/generate.out" 2>&1 &&
@@ -63,7 +70,7 @@ for path in "$home/jobs/one_node_srun.sbatch" links/one_node_mpirun.sbatch; do
     script=$(basename $path .sbatch)
     submit $script $path A.h5 B.h5 -o $script.h5:/C --device cpu --log $script.json ||
         tsr_die "$script: the job failed: $(state $script)"
-    [ "$(state $script)" = "JobState=COMPLETED ExitCode=0:0 " ] || tsr_die "$script: ended as $(state $script)"
+    [ "$(state $script)" = "COMPLETED 0:0" ] || tsr_die "$script: ended as $(state $script)"
     grep -qE "^\+ (srun|mpirun) .*tessera multiply A.h5 B.h5" "$scratch/$script.out" ||
         tsr_die "$script: does not show its command"
     "$python" "$home/tests/jobs/check_product.py" "$scratch"/{A,B,$script}.h5 "$scratch/$script.json" 2 ||
@@ -92,6 +99,6 @@ script=own
 if TSR_HOME=$home submit $script own.sbatch A.h5 missing.h5 -o none.h5; then
     tsr_die "a job with a missing input succeeded"
 fi
-[[ "$(state $script)" == "JobState=FAILED ExitCode=1:0 " ]] || tsr_die "a failed job ended as $(state $script)"
+[[ "$(state $script)" == "FAILED 1:0" ]] || tsr_die "a failed job ended as $(state $script)"
 grep -q 'missing.h5' "$scratch/$script.out" || tsr_die "a failed job does not say what was missing"
 [ ! -e "$scratch/none.h5" ] || tsr_die "a failed job left an output file"
