@@ -101,7 +101,8 @@ struct tsr_store {
     tsr_store_desc desc;
     /* threads share a read or a write along these lines of the dataset (its chunks); 0: anywhere */
     int64_t unit_rows, unit_cols;
-    int64_t overflows; /* finite elements that were read as Inf (desc.rounded), each as often as it was read */
+    bool copies_memory; /* reads and writes do no more, and may come in small blocks; a disk is slower with these */
+    int64_t overflows;  /* finite elements that were read as Inf (desc.rounded), each as often as it was read */
     /* descriptors of what is read, not owned: tsr_store_unchanged looks at them */
     int watched[TSR_WATCHED_MAX], watched_count;
 };

@@ -150,7 +150,8 @@ static const tsr_store_ops direct_ops = {
 tsr_status tsr_direct_open(const tsr_store_desc *desc, bool write, tsr_store **store) {
     direct_store *s = malloc(sizeof *s);
     if (!s) return tsr_fail(TSR_ERR_MEMORY, "no memory to open '%s'", desc->name.file);
-    *s = (direct_store){.base = {.ops = &direct_ops, .desc = *desc}, .writable = write};
+    *s =
+        (direct_store){.base = {.ops = &direct_ops, .desc = *desc, .copies_memory = !desc->on_disk}, .writable = write};
     int64_t bytes = desc->dataset_rows * desc->dataset_cols * (int64_t)tsr_dtype_bytes(desc->element.dtype);
     for (int d = 0; d < tsr_store_lead_count(desc); d++) bytes *= desc->lead_size[d];
     tsr_status status = tsr_raw_open(s->base.desc.name.file, write, desc->keep_cached, desc->offset, bytes, &s->raw);

@@ -66,6 +66,7 @@ tsr_status tsr_memory_open(tsr_view data, tsr_store **store) {
     memory_store *s = calloc(1, sizeof *s);
     if (!s) return tsr_fail(TSR_ERR_MEMORY, "no memory to open a matrix in memory");
     s->base.ops = &memory_ops;
+    s->base.copies_memory = true;
     s->data = data;
     tsr_status status =
         tsr_memory_describe("memory", &(tsr_shape){2, {data.rows, data.cols}}, data.element, &s->base.desc);

@@ -4,6 +4,7 @@
 # there already. What runs in the emulation of CUDA has sanitizers in the ordinary build, too: it is built and runs
 # there alone, beside programs that wait. So does the choice of grids, arithmetic that takes a minute with sanitizers.
 # The last line counts the tests that ran, and those left out by reason, such as no GPU.
+# With --long: also what is left out of tests that would take minutes: cases alike, and how far clang-tidy looks.
 # With --all-faults instead: every failure that tests/faults can inject, and 3000 broken files, for hours; the tables go
 # to docs/reliability.md. And a read that takes three minutes. What follows goes to tests/faults/test_injection.py and
 # test_device.py, such as --ranks 1.
@@ -12,8 +13,9 @@ cd "$TSR_HOME"
 all_faults=no
 case "${1:-}" in
     "") ;;
+    --long) export TSR_LONG=1 ;;
     --all-faults) all_faults=yes && shift ;;
-    *) printf 'usage: tests/run.sh [--all-faults [OPTION...]]\n' >&2; exit 2 ;;
+    *) printf 'usage: tests/run.sh [--long | --all-faults [OPTION...]]\n' >&2; exit 2 ;;
 esac
 jobs/setup.sh --tests
 TSR_PYTHON=$(tsr_python) || tsr_die "$(tsr_no_python)"

@@ -280,12 +280,8 @@ void Cluster::release_warp_barrier() {
     const int block = current / block_threads * block_threads;
     const int first = block + (current - block) / WARP * WARP;
     const int last = first + WARP < block + block_threads ? first + WARP : block + block_threads;
-    int waiting = 0, running = 0;
-    for (int i = first; i < last; i++) {
-        waiting += threads[i].state == AT_WARP_BARRIER;
-        running += threads[i].state != AT_WARP_BARRIER && threads[i].state != ENDED;
-    }
-    if (waiting == 0 || running > 0) return;
+    for (int i = last - 1; i >= first; i--) /* mostly the last one is missing */
+        if (threads[i].state != AT_WARP_BARRIER && threads[i].state != ENDED) return;
     for (int i = first; i < last; i++)
         if (threads[i].state == AT_WARP_BARRIER) set_state(i, READY);
 }

@@ -267,6 +267,7 @@ tsr_status tsr_holdings_open(const tsr_holdings *holdings, const tsr_store_desc 
     holdings_store *s = calloc(1, sizeof *s);
     if (!s) return tsr_fail(TSR_ERR_MEMORY, "no memory to open a distributed matrix");
     s->base.ops = &holdings_ops;
+    s->base.copies_memory = true;
     s->base.desc = *desc;
     s->holdings = holdings;
     *store = &s->base;

@@ -74,16 +74,11 @@ static void transfer_blocks(void *context, int number) {
     }
 }
 
-/* Its blocks may be small: a disk is slower with such. */
-static bool copies_memory(const tsr_store *store) {
-    return store->ops->map || (store->desc.offset >= 0 && !store->desc.on_disk);
-}
-
 /* Along the store's chunks where it has such, so that no two threads decode or encode the same one; else whole rows. */
 static void cut_blocks(transfer *t, int threads) {
     const tsr_store *store = t->store;
     const bool chunks = store->unit_rows > 0;
-    const int64_t blocks = threads > 1 && copies_memory(store) ? threads * MEMORY_BLOCKS_A_THREAD : threads;
+    const int64_t blocks = threads > 1 && store->copies_memory ? threads * MEMORY_BLOCKS_A_THREAD : threads;
     t->unit_rows = chunks ? store->unit_rows : tsr_ceil_div(t->rect.rows, blocks);
     t->unit_cols = chunks ? store->unit_cols : t->rect.cols;
     t->row0 = chunks ? (store->desc.row0 + t->rect.row) % t->unit_rows : 0;
@@ -94,7 +89,7 @@ static void cut_blocks(transfer *t, int threads) {
 
 static size_t bytes_a_thread(const tsr_store *store) {
     if (store->unit_rows > 0) return DECODED_BYTES_A_THREAD;
-    return copies_memory(store) ? MEMORY_BYTES_A_THREAD : IO_BYTES_A_THREAD;
+    return store->copies_memory ? MEMORY_BYTES_A_THREAD : IO_BYTES_A_THREAD;
 }
 
 /* Shares a transfer out among threads; what a thread cannot be started for, the others do. */

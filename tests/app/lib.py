@@ -34,6 +34,16 @@ PLAIN = {name: value for name, value in ENVIRONMENT.items() if name not in NOT_A
 # this.
 SOON_OVER = {"OMPI_MCA_odls_base_sigkill_timeout": "0"}
 
+LONG = os.environ.get("TSR_LONG") == "1"  # tests/run.sh --long
+
+
+def some(cases, count):
+    """All of them in long tests, else so many, evenly from the first to the last."""
+    cases = list(cases)
+    if LONG or len(cases) <= count:
+        return cases
+    return [cases[i * (len(cases) - 1) // (count - 1)] for i in range(count)]
+
 
 def two_cores():
     """Two of this process's cores that are not two threads of one; None where there are not two."""

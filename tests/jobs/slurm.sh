@@ -38,7 +38,7 @@ until_true() {
 # is a file SCRATCH/slow: as long as this program wants, on any machine. Without it they take no time.
 slurm_slow() {
     touch "$scratch/slow"
-    echo "--export=ALL,LD_PRELOAD=$TSR_SLOW_READ_LIBRARY,TSR_SLOW_PIECE=1000,TSR_SLOW_WHILE=$scratch/slow"
+    echo "--export=ALL,LD_PRELOAD=$TSR_SLOW_PRELOAD,TSR_SLOW_PIECE=1000,TSR_SLOW_WHILE=$scratch/slow"
 }
 # slurm_slow_data: slow.h5 and B.h5, which two ranks with --memory 120K read for 60 s, and their product whole.npy.
 slurm_slow_data() {

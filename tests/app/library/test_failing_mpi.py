@@ -8,12 +8,12 @@ import subprocess
 import sys
 
 import numpy as np
-from lib import ENVIRONMENT, MPIRUN, TESSERA, main, read, write
+from lib import ENVIRONMENT, LONG, MPIRUN, TESSERA, main, read, write
 
 PROGRAM, INJECTOR = sys.argv[3:5]
 FAMILY = 16  # mpi, in the order of injector.h
 OWN = ("MPI_Init_thread", "MPI_Finalize")
-EVERY = int(os.environ.get("TSR_FAULT_EVERY", "6"))  # call that is tried, of each rank
+EVERY = int(os.environ.get("TSR_FAULT_EVERY", "1" if LONG else "10"))  # call that is tried, of each rank
 A, B = np.arange(600.0).reshape(20, 30) % 7, np.arange(750.0).reshape(30, 25) % 5
 
 

@@ -1,6 +1,7 @@
 """Progress on a terminal of the test's own, while stdout and stderr go to files: alone and under mpirun, at several
 widths, in the foreground and in the background."""
 import fcntl
+import itertools
 import os
 import pty
 import shutil
@@ -9,7 +10,7 @@ import struct
 import termios
 import time
 
-from lib import ENVIRONMENT, command_line, main, np, random, run, write
+from lib import ENVIRONMENT, command_line, main, np, random, run, some, write
 
 STOPPED = 99
 
@@ -108,13 +109,13 @@ def make_inputs():
     write("b.h5", np.ones((3500, 700), "f4"))
 
 
-LONG = ["multiply", "a.h5", "b.h5", "-o", "c.h5", "--force", "--device", "cpu", "--panel", "1", "--kernel", "reference"]
+SLOW = ["multiply", "a.h5", "b.h5", "-o", "c.h5", "--force", "--device", "cpu", "--panel", "1", "--kernel", "reference"]
 
 
 def test_widths():
     make_inputs()
-    for ranks, columns in ((0, 20), (0, 80), (2, 20), (2, 40), (2, 80), (2, 200)):
-        result = on_terminal(*LONG, columns=columns, ranks=ranks)
+    for ranks, columns in some(((0, 20), (2, 20), (2, 40), (2, 80), (0, 80), (2, 200)), 3):
+        result = on_terminal(*SLOW, columns=columns, ranks=ranks)
         check_bar(result, columns, ["multiply ["] if columns >= 80 else [])
         assert "time  " in open("out.txt").read()
 
@@ -123,16 +124,16 @@ def test_background():
     """The terminal belongs to others: nothing is written to it, and nothing stops."""
     make_inputs()
     for ranks in (0, 2):
-        code, text, err = on_terminal(*LONG, ranks=ranks, background=True)
+        code, text, err = on_terminal(*SLOW, ranks=ranks, background=True)
         assert (code, text, err) == (0, "", ""), (ranks, code, text, err)
 
 
 def test_quiet():
     make_inputs()
     for how in (["--quiet"], ["--progress", "plain"]):
-        code, text, err = on_terminal(*LONG, *how, ranks=2)
+        code, text, err = on_terminal(*SLOW, *how, ranks=2)
         assert (code, text, err) == (0, "", ""), (how, code, text, err)
-    assert on_terminal(*LONG, "--quiet", "--progress", "bar")[:2] == (0, "")
+    assert on_terminal(*SLOW, "--quiet", "--progress", "bar")[:2] == (0, "")
 
 
 def test_stopped():
@@ -140,7 +141,7 @@ def test_stopped():
     make_inputs()
     write("big.h5", np.ones((3000, 3000), "f4"))
     for ranks in (0, 2):
-        code, text, err = on_terminal("multiply", "big.h5", "big.h5", *LONG[3:], ranks=ranks, stop_after=3)
+        code, text, err = on_terminal("multiply", "big.h5", "big.h5", *SLOW[3:], ranks=ranks, stop_after=3)
         assert code != 0 and err.count("tessera: ") == 1 and "stopped on request" in err, (code, err)
         assert "%" in text and screen_after(text, 80).strip() == "", text[-300:]
 
@@ -159,10 +160,10 @@ def test_other_commands():
     cores = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {min(cores)})  # children inherit it
     try:
-        for command, args in commands.items():
-            for ranks in (0, 2):
-                check_bar(on_terminal(command, *args, ranks=ranks), 80, [command + " ["], least=1)
+        for command, ranks in some(itertools.product(commands, (0, 2)), 4):
+            check_bar(on_terminal(command, *commands[command], ranks=ranks), 80, [command + " ["], least=1)
             assert open("out.txt").read(), command
+        for command, args in commands.items():
             assert on_terminal(command, *args, "--quiet")[:2] == (0, "") and open("out.txt").read() == "", command
     finally:
         os.sched_setaffinity(0, cores)

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import time
 
-from lib import fails, integers, leftovers, main, np, read, run, write
+from lib import fails, integers, leftovers, main, np, read, run, some, write
 from resumed import descendants, journals, kill_all, records, start, unfinished, went_on
 
 SEED = int(os.environ.get("TSR_RESUME_SEED", time.time_ns() % 1000000))
@@ -100,7 +100,8 @@ def test_longer():
 def test_signals():
     """A stop signal ends the run with 75 and keeps what is done; one that is killed while it does so keeps less."""
     want = (read("a.h5").astype("f8") @ read("b.h5").astype("f8")).astype("f4")
-    for number, ranks in ((signal.SIGTERM, 0), (signal.SIGINT, 0), (signal.SIGUSR1, 0), (signal.SIGUSR1, 3)):
+    stops = ((signal.SIGTERM, 0), (signal.SIGINT, 0), (signal.SIGUSR1, 0), (signal.SIGUSR1, 3))
+    for number, ranks in some(stops, 2):
         process = begin("s.h5", "--log", "s.json", ranks=ranks)
         began = time.monotonic()
         os.kill(process.pid, number)  # mpirun hands SIGUSR1 on

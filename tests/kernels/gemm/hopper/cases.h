@@ -75,6 +75,10 @@ typedef std::function<tsr_status(const tsr_gemm_args *args)> Launch;
 struct Expected {
     std::vector<double> product, sizes;
 };
+MODEL_QUICK inline void add_line(double left, const double *row, int64_t n, double *product, double *sizes) {
+    for (int64_t j = 0; j < n; j++) product[j] += left * row[j];
+    for (int64_t j = 0; sizes && j < n; j++) sizes[j] += fabs(left * row[j]);
+}
 template <typename In, typename Encode>
 Expected fill(const Case &c, Matrix<In> *a, Matrix<In> *b, const Encode &encode) {
     Expected e = {std::vector<double>((size_t)(c.m * c.n)), std::vector<double>((size_t)(c.m * c.n))};
@@ -85,10 +89,8 @@ Expected fill(const Case &c, Matrix<In> *a, Matrix<In> *b, const Encode &encode)
         for (int64_t l = 0; l < c.k; l++) {
             const double left = encode(element(c, i, l, 1), &a->at(i, l));
             const double *row = &right[(size_t)(l * c.n)];
-            double *product = &e.product[(size_t)(i * c.n)];
-            double *sizes = &e.sizes[(size_t)(i * c.n)];
-            for (int64_t j = 0; j < c.n; j++) product[j] += left * row[j];
-            for (int64_t j = 0; c.bound > 0 && j < c.n; j++) sizes[j] += fabs(left * row[j]);
+            add_line(left, row, c.n, &e.product[(size_t)(i * c.n)],
+                     c.bound > 0 ? &e.sizes[(size_t)(i * c.n)] : nullptr);
         }
     return e;
 }

@@ -4,6 +4,9 @@
 
 #include "kernels/device/cuda_compat.h"
 
+/* Of functions that take most of the time, in memory that is there whatever a kernel does. */
+#define MODEL_QUICK __attribute__((optimize("O3"), no_sanitize("address"), no_sanitize("undefined")))
+
 namespace hopper_model {
 
 /* In sixteenths: how often work that goes on beside the threads is carried out when a thread makes place for another;

@@ -110,7 +110,8 @@ inline CopyingThread *copying_thread() { return &copying[tsr_emulation_rank()][t
 inline void begin_copies() {
     copies.clear();
     for (auto &block : copying)
-        for (auto &thread : block) thread = {};
+        for (auto &thread : block)
+            if (thread.group > 0 || !thread.async.empty() || !thread.groups.empty()) thread = {};
 }
 inline size_t copies_under_way() { return copies.size(); }
 

@@ -94,28 +94,19 @@ inline void load_registers(const Product &product) {
                 element(Form::TF32, reinterpret_cast<const unsigned char *>(product.a_own[t]), i);
 }
 
-__attribute__((optimize("O3"))) __attribute__((no_sanitize("address")))
-__attribute__((no_sanitize("undefined"))) inline void
-multiply_sums(int n, int k) {
+MODEL_QUICK inline void multiply_sums(int n, int k) {
     for (int row = 0; row < 64; row++)
         for (int l = 0; l < k; l++) {
             const float a = operand_a[row][l];
             for (int col = 0; col < n; col++) sums[row][col] += a * operand_b[l][col];
         }
 }
-__attribute__((optimize("O3"))) __attribute__((no_sanitize("address")))
-__attribute__((no_sanitize("undefined"))) inline void
-multiply_sums_s8() {
+MODEL_QUICK inline void multiply_sums_s8() {
     for (int row = 0; row < 64; row++)
         for (int l = 0; l < 32; l++) {
             const int a = operand_a_s8[row][l];
             for (int col = 0; col < 256; col++) sums_s32[row][col] += a * operand_b_s8[l][col];
         }
-}
-
-/* to(element of a thread, row, column): where the elements of d stand, see wgmma_m64n192k16. */
-template <typename To> void for_elements(int n, int t, To to) {
-    for (int i = 0; i < n / 2; i++) to(i, t / 32 * 16 + t % 32 / 4 + i / 2 % 2 * 8, i / 4 * 8 + t % 4 * 2 + i % 2);
 }
 
 inline size_t products_under_way() {
@@ -125,17 +116,16 @@ inline size_t products_under_way() {
     return count;
 }
 
-/* The sums of all threads to `all`, or zeros, and back. */
-template <typename T> void gather_sums(const Product &product, T (&all)[64][256]) {
-    for (int t = 0; t < 128; t++)
-        for_elements(product.form.n, t, [&](int i, int row, int col) {
-            all[row][col] = product.add ? static_cast<const T *>(product.d[t])[i] : (T)0;
-        });
-}
-template <typename T> void scatter_sums(const Product &product, const T (&all)[64][256]) {
-    for (int t = 0; t < 128; t++)
-        for_elements(product.form.n, t,
-                     [&](int i, int row, int col) { static_cast<T *>(product.d[t])[i] = all[row][col]; });
+/* The sums of all threads to `all`, or zeros, or back. Where they stand: see wgmma_m64n192k16. */
+template <bool GATHER, typename T> MODEL_QUICK void move_sums(const Product &product, T (&all)[64][256]) {
+    for (int t = 0; t < 128; t++) {
+        T *own = static_cast<T *>(product.d[t]);
+        for (int i = 0; i < product.form.n / 2; i++) {
+            T &sum = all[t / 32 * 16 + t % 32 / 4 + i / 2 % 2 * 8][i / 4 * 8 + t % 4 * 2 + i % 2];
+            if (GATHER) sum = product.add ? own[i] : (T)0;
+            else own[i] = sum;
+        }
+    }
 }
 inline void carry_out_s8(int rank, const Product &product) {
     const auto byte = [](const unsigned char *at, int i) { return (int)(int8_t)at[i]; };
@@ -145,9 +135,9 @@ inline void carry_out_s8(int rank, const Product &product) {
     load_units(rank, product.b, 256, [&](int col, int unit, const unsigned char *at) {
         for (int i = 0; i < 16; i++) operand_b_s8[unit * 16 + i][col] = byte(at, i);
     });
-    gather_sums(product, sums_s32);
+    move_sums<true>(product, sums_s32);
     multiply_sums_s8();
-    scatter_sums(product, sums_s32);
+    move_sums<false>(product, sums_s32);
 }
 inline void carry_out_float(int rank, const Product &product) {
     const Form form = product.form;
@@ -157,9 +147,9 @@ inline void carry_out_float(int rank, const Product &product) {
     else load_k_major(rank, form.type, product.a, 64, to_a);
     if (form.along_n) load_along_n(rank, form, product.b);
     else load_k_major(rank, form.type, product.b, form.n, to_b);
-    gather_sums(product, sums);
+    move_sums<true>(product, sums);
     multiply_sums(form.n, form.type == Form::TF32 ? 8 : 16);
-    scatter_sums(product, sums);
+    move_sums<false>(product, sums);
 }
 inline void carry_out(int rank, Warpgroup *group) {
     const Product &product = group->products.front();
@@ -247,7 +237,13 @@ template <typename Last> void together(WarpHalves *own, const Last &last) {
 inline void begin_products() {
     memset(warp_halves, 0, sizeof warp_halves);
     for (auto &block : warpgroups)
-        for (Warpgroup &group : block) group = {};
+        for (Warpgroup &group : block) {
+            group.products.clear();
+            group.done = 0;
+            memset(group.asked, 0, sizeof group.asked);
+            memset(group.groups, 0, sizeof group.groups);
+            memset(group.commits, 0, sizeof group.commits);
+        }
     memset(warp_products, 0, sizeof warp_products);
 }
 
