@@ -502,7 +502,7 @@ int main(int argc, char **argv) {
     const int64_t edge = 90, depth = 300;
     const int usual = 6;
 #else
-    const int64_t edge = 300, depth = 2500;
+    const int64_t edge = SOME_OF(300), depth = 2500;
     const int usual = 500;
 #ifdef __SANITIZE_ADDRESS__ /* three times as slow: parts of one block, not two */
     const int64_t wide = TSR_EXACT_BLOCK + 2;

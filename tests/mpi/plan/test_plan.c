@@ -154,7 +154,7 @@ static void plan_once(const tsr_problem *problem, const tsr_resources *res, plan
 static void test_random_plans(const tsr_schedule_ops *schedule) {
     plan_counts n = {0};
     state = 1;
-    for (int i = 0; i < 4000; i++) {
+    for (int i = 0; i < SOME_OF(4000); i++) {
         tsr_problem problem = some_problem();
         tsr_resources res = some_resources();
         res.schedule = schedule;
@@ -163,11 +163,13 @@ static void test_random_plans(const tsr_schedule_ops *schedule) {
     }
     const int ways[] = {n.bands, n.growing, n.kept_b, n.kept_host[TSR_OPERAND_A], n.kept_host[TSR_OPERAND_B]};
     for (int i = 0; i < 5; i++)
-        CHECK(ways[i] > 10, "way %d of keeping panels was taken %d times: the cases no longer cover it", i, ways[i]);
-    CHECK(n.parts > 50 && 10 * n.as_cut > 9 * n.parts, "%d plans of parts, %d cut as before", n.parts, n.as_cut);
-    CHECK(n.made > 1000 && n.refused > 10, "%d plans made, %d refused: the cases no longer cover both", n.made,
-          n.refused);
-    CHECK(schedule != &tsr_schedule_ring || n.pieces > 50, "%d plans multiply in pieces", n.pieces);
+        CHECK(ways[i] > SOME_OF(10), "way %d of keeping panels was taken %d times: the cases no longer cover it", i,
+              ways[i]);
+    CHECK(n.parts > SOME_OF(50) && 10 * n.as_cut > 9 * n.parts, "%d plans of parts, %d cut as before", n.parts,
+          n.as_cut);
+    CHECK(n.made > SOME_OF(1000) && n.refused > SOME_OF(10),
+          "%d plans made, %d refused: the cases no longer cover both", n.made, n.refused);
+    CHECK(schedule != &tsr_schedule_ring || n.pieces > SOME_OF(50), "%d plans multiply in pieces", n.pieces);
 }
 
 /* Products whose ranges of k are added in their order, by ranks that split k. */
@@ -175,7 +177,7 @@ static void test_ordered_plans(void) {
     plan_counts n = {0};
     int chains = 0;
     state = 5;
-    for (int i = 0; i < 6000; i++) {
+    for (int i = 0; i < SOME_OF(6000); i++) {
         tsr_problem problem = i % 4 == 0 ? some_gram() : some_problem();
         tsr_resources res = some_resources();
         tsr_plan plan;
@@ -188,14 +190,14 @@ static void test_ordered_plans(void) {
         plan_once(&problem, &res, &n);
         chains += tsr_plan_make(&problem, &res, &plan) == TSR_OK && tsr_plan_chains(&plan);
     }
-    CHECK(chains > 300 && n.made > 1000 && n.refused > 10, "%d of %d plans hand on sums, %d refused", chains, n.made,
-          n.refused);
+    CHECK(chains > SOME_OF(300) && n.made > SOME_OF(1000) && n.refused > SOME_OF(10),
+          "%d of %d plans hand on sums, %d refused", chains, n.made, n.refused);
 }
 
 static void test_gram_plans(const tsr_schedule_ops *schedule) {
     plan_counts n = {0};
     state = 7;
-    for (int i = 0; i < 3000; i++) {
+    for (int i = 0; i < SOME_OF(3000); i++) {
         tsr_problem problem = some_gram();
         tsr_resources res = some_resources();
         res.schedule = schedule;
@@ -206,7 +208,7 @@ static void test_gram_plans(const tsr_schedule_ops *schedule) {
         plan_once(&problem, &res, &n);
     }
     const int ways[] = {n.bands, n.kept_host[TSR_OPERAND_A], n.made - n.bands, n.refused};
-    for (int i = 0; i < 4; i++) CHECK(ways[i] > 10, "Gram matrices go way %d %d times", i, ways[i]);
+    for (int i = 0; i < 4; i++) CHECK(ways[i] > SOME_OF(10), "Gram matrices go way %d %d times", i, ways[i]);
     CHECK(n.kept_host[TSR_OPERAND_B] == 0, "B is kept on the host, though it is made of A");
 }
 
@@ -248,7 +250,7 @@ static void test_stacks(void) {
     int refused = 0;
     int grouped = 0;
     state = 7;
-    for (int i = 0; i < 800; i++) {
+    for (int i = 0; i < SOME_OF(800); i++) {
         const int64_t m = pick(1, 20);
         const bool mirrored = pick(0, 3) == 0;
         const int64_t n = mirrored ? m : pick(1, 20);
@@ -283,8 +285,8 @@ static void test_stacks(void) {
         made++;
         grouped += plan.blocks_m > 2;
     }
-    CHECK(made > 400 && refused > 50 && grouped > 20, "%d made, %d refused, %d in groups: the cases no longer cover it",
-          made, refused, grouped);
+    CHECK(made > SOME_OF(400) && refused > SOME_OF(50) && grouped > SOME_OF(20),
+          "%d made, %d refused, %d in groups: the cases no longer cover it", made, refused, grouped);
     tsr_problem problem;
     tsr_plan plan;
     tsr_resources res = {.ranks = 4, .grid = {2, 2, 1}, .device_limit = 1 << 20, .host_limit = 1 << 20};

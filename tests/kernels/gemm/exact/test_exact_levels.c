@@ -301,7 +301,7 @@ int main(void) {
         test_refused(of);
         test_count(of);
         test_most(of);
-        test_adverse(of, 2000);
+        test_adverse(of, SOME_OF(2000));
     }
     return 0;
 }
