@@ -112,7 +112,7 @@ def test_every_page():
         skip("no right to mount a small file system")
     write("a.h5", A), write("b.h5", B)
     chunked = [*MULTIPLY, "--chunk", "16x16"]
-    cases = [(MULTIPLY, True, is_product, 0), (GENERATE, False, is_identity, 2), (chunked, False, is_product, 0),
+    cases = [(MULTIPLY, True, is_product, 0), (chunked, False, is_product, 0), (GENERATE, False, is_identity, 2),
              (GENERATE, True, is_identity, 0), (MULTIPLY, False, is_product, 2), (chunked, True, is_product, 2)]
     for case in some(cases, 3):
         every_page(*case)
