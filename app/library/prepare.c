@@ -8,8 +8,8 @@
 #include "io/describe/describe.h"
 #include "io/output/output_chunks.h"
 #include "io/stores.h"
-#include "mpi/execute/buffers.h"
 #include "mpi/execute/load.h"
+#include "mpi/execute/memory/buffers.h"
 #include "mpi/schedule/forecast.h"
 
 /* As the plan reads or writes it: the matrices of a stack one below the other. */

@@ -11,7 +11,7 @@
 #include "app/library/place_chunks.h"
 #include "app/library/run_state.h"
 #include "app/verify/rounded.h"
-#include "mpi/execute/buffers.h"
+#include "mpi/execute/memory/buffers.h"
 #include "mpi/ranks/rank_device.h"
 #include "mpi/schedule/forecast.h"
 

@@ -10,7 +10,7 @@
 #include "kernels/check/check.h"
 #include "kernels/gemm/gemm.h"
 #include "kernels/pack/pack.h"
-#include "mpi/execute/kept.h"
+#include "mpi/execute/memory/kept.h"
 #include "mpi/execute/task.h"
 #include "mpi/execute/trace/trace.h"
 #include "mpi/plan/plan.h"

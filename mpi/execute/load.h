@@ -3,7 +3,7 @@
 #define TSR_MPI_EXECUTE_LOAD_H
 
 #include "kernels/gemm/gemm.h"
-#include "mpi/execute/kept.h"
+#include "mpi/execute/memory/kept.h"
 #include "mpi/plan/plan.h"
 
 /* Local; nothing to do on a CPU. Else the first step of each kind would wait for it, and hold up what other lanes ask

@@ -27,8 +27,8 @@ typedef struct tsr_world {
     MPI_Win once_window;
     tsr_warnings *warnings;          /* tsr_warn(world->warnings, ...) speaks on rank 0, and nowhere else */
     struct tsr_describer *describer; /* rank 0's, to look into files (io/describe/describe.h); not owned */
-    struct tsr_kept *kept;           /* memory that stays from run to run (mpi/execute/kept.h); NULL: none; not owned */
-    struct tsr_grid *kept_grid;    /* where one stays from run to run (mpi/ranks/grid.h); NULL: none does; not owned */
+    struct tsr_kept *kept;      /* memory that stays from run to run (execute/memory/kept.h); NULL: none; not owned */
+    struct tsr_grid *kept_grid; /* where one stays from run to run (mpi/ranks/grid.h); NULL: none does; not owned */
     struct tsr_watch **kept_watch; /* where one is kept from run to run (mpi/watch/watch.h); NULL: none is; not owned */
 } tsr_world;
 

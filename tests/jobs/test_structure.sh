@@ -30,7 +30,7 @@ verify='app/verify app/verify/digest'
 offered='app/library/tessera.h app/library/api app/library/options app/library/inputs.h app/library/listener.h'
 offered="$offered app/library/place_chunks.h app/library/planning/reproducible.h"
 plans='mpi/ranks mpi/plan mpi/schedule'
-mpi="$plans mpi/transport mpi/distribute mpi/execute mpi/execute/trace mpi/watch"
+mpi="$plans mpi/transport mpi/distribute mpi/execute mpi/execute/memory mpi/execute/trace mpi/watch"
 rooms="
 kernels/base
 kernels/device        kernels/base
@@ -72,6 +72,7 @@ mpi/schedule          kernels/base io/text io/nearest.h mpi/ranks mpi/plan
 mpi/transport         kernels/base kernels/device io/text io/store.h mpi/ranks
 mpi/distribute        kernels/base kernels/device/host_pages.h io/text io/store.h $plans mpi/execute/task.h
 mpi/execute           kernels/base kernels/check kernels/device kernels/gemm kernels/pack io io/files io/record $mpi
+mpi/execute/memory    kernels/base kernels/device $plans
 mpi/execute/trace     kernels/base kernels/gemm io/record $plans
 mpi/watch             kernels/base io/text mpi/ranks mpi/schedule
 app                   $kernels $io $mpi $offered app/products app/commands

@@ -8,7 +8,7 @@
 #include "app/library/run.h"
 #include "app/library/tessera.h"
 #include "io/describe/describe.h"
-#include "mpi/execute/kept.h"
+#include "mpi/execute/memory/kept.h"
 #include "mpi/ranks/grid.h"
 
 /* The program's functions, any of which may be NULL. They are called as those of tsr_run_calls are; the run is in the

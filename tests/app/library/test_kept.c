@@ -6,7 +6,7 @@
 
 #include "app/library/api/context.h"
 #include "kernels/device/device.h"
-#include "mpi/execute/kept.h"
+#include "mpi/execute/memory/kept.h"
 
 enum { SIDE = 40 };
 static int rank, ranks;

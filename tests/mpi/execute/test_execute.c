@@ -12,9 +12,9 @@
 #ifdef TSR_EMULATE_CUDA
 #include "kernels/device/cuda_emulation.h"
 #endif
-#include "mpi/execute/buffers.h"
 #include "mpi/execute/execute.h"
 #include "mpi/execute/load.h"
+#include "mpi/execute/memory/buffers.h"
 #include "mpi/ranks/rank_device.h"
 #include "mpi/schedule/forecast.h"
 #include "mpi/schedule/schedule.h"

@@ -1,7 +1,7 @@
 /* Memory that stays from one run to the next: the buffers of plans, on the device and page-locked on the host, because
  * making them takes longer than a short run, and memory for matrices that whoever multiplies them again was given. */
-#ifndef TSR_MPI_EXECUTE_KEPT_H
-#define TSR_MPI_EXECUTE_KEPT_H
+#ifndef TSR_MPI_EXECUTE_MEMORY_KEPT_H
+#define TSR_MPI_EXECUTE_MEMORY_KEPT_H
 
 #include "kernels/device/device.h"
 

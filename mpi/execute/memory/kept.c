@@ -1,4 +1,4 @@
-#include "mpi/execute/kept.h"
+#include "mpi/execute/memory/kept.h"
 
 #include <pthread.h>
 #include <stdlib.h>

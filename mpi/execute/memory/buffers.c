@@ -1,5 +1,5 @@
 /* Allocation of a plan's buffers (buffers.h). */
-#include "mpi/execute/buffers.h"
+#include "mpi/execute/memory/buffers.h"
 
 #include <stdlib.h>
 

@@ -1,8 +1,8 @@
 /* The memory of a plan. */
-#ifndef TSR_MPI_EXECUTE_BUFFERS_H
-#define TSR_MPI_EXECUTE_BUFFERS_H
+#ifndef TSR_MPI_EXECUTE_MEMORY_BUFFERS_H
+#define TSR_MPI_EXECUTE_MEMORY_BUFFERS_H
 
-#include "mpi/execute/kept.h"
+#include "mpi/execute/memory/kept.h"
 #include "mpi/plan/plan.h"
 
 /* Local. Every buffer of the plan, by number: on the device, or pinned on the host, where they may come from `kept` and
