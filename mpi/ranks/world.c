@@ -208,10 +208,12 @@ tsr_status tsr_agree(MPI_Comm comm, tsr_status status) {
     return (tsr_status)(worst.severity % TSR_STATUS_COUNT);
 }
 
-void tsr_share_message(MPI_Comm comm) {
+tsr_status tsr_share_message(MPI_Comm comm, tsr_status status) {
     char text[MESSAGE_CHARS];
     snprintf(text, sizeof text, "%s", tsr_message());
-    if (tsr_broadcast(comm, text, sizeof text) == TSR_OK) tsr_message_set(text);
+    TSR_TRY(tsr_broadcast(comm, text, sizeof text));
+    tsr_message_set(text);
+    return status;
 }
 
 tsr_status tsr_broadcast(MPI_Comm comm, void *data, size_t bytes) {

@@ -148,7 +148,7 @@ def make_scenes():
 # -----------------------------------------------------------------------------------------------------------
 
 Ended = collections.namedtuple("Ended", "code out err seconds calls fired function caller aborts folder before "
-                               "launcher_hangs")
+                               "launcher_failed")
 
 
 def environment():
@@ -215,10 +215,10 @@ class Bench:
         shutil.rmtree(self.root, ignore_errors=True)
 
     def run(self, scene, placement, fault=None, call=1, folder=None):
-        """The run has its folder to itself, or that of an earlier one; the caller removes it. Where mpirun alone hangs
-        (docs/reliability.md, "What is not promised") it runs once more."""
+        """The run has its folder to itself, or that of an earlier one; the caller removes it. Where mpirun alone hangs,
+        or ends by a signal (docs/reliability.md, "What is not promised"), it runs once more."""
         ended = self.run_once(scene, placement, fault, call, folder)
-        if not ended.launcher_hangs:
+        if not ended.launcher_failed:
             return ended
         if not folder:
             shutil.rmtree(ended.folder)
@@ -238,7 +238,7 @@ class Bench:
                              TSR_FAULT_STAYS=str(int(fault.stays)), TSR_FAULT_ERRNO=str(fault.error))
         launcher = [self.mpirun, "-n", str(placement.ranks)] if placement.ranks > 1 else []
         outputs = [tempfile.TemporaryFile(), tempfile.TemporaryFile()]
-        launcher_hangs = False
+        launcher_failed = False
         began = time.monotonic()
         process = subprocess.Popen([*launcher, self.program, *scene.command], stdout=outputs[0], stderr=outputs[1],
                                    stdin=subprocess.DEVNULL, cwd=folder, env=variables, start_new_session=True)
@@ -246,8 +246,9 @@ class Bench:
             code = process.wait(SECONDS)
         except subprocess.TimeoutExpired:
             code = None
-            launcher_hangs = placement.ranks > 1 and all(map(has_ended, children_of(process.pid)))
+            launcher_failed = placement.ranks > 1 and all(map(has_ended, children_of(process.pid)))
             end(process)
+        launcher_failed = launcher_failed or (placement.ranks > 1 and code is not None and code < 0)
         seconds = time.monotonic() - began
         texts = []
         for output in outputs:
@@ -262,7 +263,7 @@ class Bench:
             function, caller = (part.split(b"\0")[0].decode() for part in (data[264:328], data[328:584]))
             aborts = struct.unpack("Q", data[584:592])[0]
             report.unlink()
-        return Ended(code, *texts, seconds, calls, fired, function, caller, aborts, folder, before, launcher_hangs)
+        return Ended(code, *texts, seconds, calls, fired, function, caller, aborts, folder, before, launcher_failed)
 
     def baseline(self, scene, placement):
         """The undisturbed run: its calls are the cases, its words what others are compared with."""

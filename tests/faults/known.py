@@ -27,6 +27,7 @@ MENDED_TOGETHER = [
     ("multiply --verify chunked", "mpi", 246),  # whether inputs changed was to be agreed on after that
     ("generate", "mpi", 30),  # ranks were to agree on what MPI failed at
     ("generate", "mpi", 55),  # MPI's end
+    ("refuse to replace C", "mpi", 56),  # MPI failed at rank 0 as it told others why C was refused
     ("multiply shared k --resume", "mpi", 224),  # a rank that failed when C was in place did not say so
 ]
 # Besides, on each of two: what ranks that share k hand on first, the words and the sums.

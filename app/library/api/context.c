@@ -44,10 +44,8 @@ static tsr_status open_context(MPI_Comm comm, const tessera_open_options *option
     if (status == TSR_OK) status = tsr_kept_open(&t->kept);
     status = tsr_agree(world.comm, status);
     if (status != TSR_OK) {
-        if (!tsr_ends_job(&world, status)) { /* else what is collective goes with the process */
-            tsr_share_message(world.comm);
-            (void)tsr_world_leave(&world);
-        }
+        if (!tsr_ends_job(&world, status)) status = tsr_share_message(world.comm, status);
+        if (!tsr_ends_job(&world, status)) (void)tsr_world_leave(&world); /* else it goes with the process */
         if (t) tsr_kept_close(t->kept);
         free(t);
         return status;
@@ -112,7 +110,8 @@ int tessera_allocate(tessera_context *t, size_t bytes, void **data) {
             tsr_shared_memory_close(memory, bytes);
         }
     }
-    if (status != TSR_OK) tsr_share_message(t->world.comm);
+    if (status != TSR_OK && status != TSR_ERR_MPI) status = tsr_share_message(t->world.comm, status);
+    if (tsr_ends_job(&t->world, status)) tsr_context_end_job(t, status);
     return status;
 }
 
