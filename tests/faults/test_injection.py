@@ -3,7 +3,8 @@ nothing left behind, no signal, in 20 s. A seeded sample of 200 failures and tho
 wrong, or with --all each of them.
 
 Usage: test_injection.py TESSERA MPIRUN INJECTOR [--all] [--report] [--scenes REGEX] [--families REGEX] [--ranks N]
-                         [--count N] [--workers N]
+                         [--count N] [--workers N] [--keep FILE]
+With --keep a run that was ended goes on with what is left, of the same program; wrong ends are run again.
 TSR_FAULT_SEED chooses the sample, TSR_FAULT_SECONDS what counts as a hang; --report writes docs/reliability.md."""
 import argparse
 import collections
@@ -45,10 +46,23 @@ def row_of(case):
     return case.placement.program, case.placement.ranks, case.fault.family
 
 
-def run_all(bench, cases, workers):
-    """How often each outcome was, by program, ranks and family."""
-    counts = collections.Counter()
-    with concurrent.futures.ThreadPoolExecutor(workers) as pool:
+def read_kept(name):
+    """Outcomes of earlier runs, by what describes the case."""
+    if not name or not os.path.exists(name):
+        return {}
+    with open(name, encoding="utf-8") as file:
+        lines = [line.rstrip("\n").partition("\t") for line in file]
+    return {case: outcome for outcome, _, case in lines if outcome != "wrong"}  # which are to be run again
+
+
+def run_all(bench, cases, workers, keep):
+    """How often each outcome was, by program, ranks and family. `keep`: see --keep."""
+    kept = read_kept(keep)
+    counts = collections.Counter((row_of(case), kept[injection.describe(case)]) for case in cases
+                                 if injection.describe(case) in kept)
+    cases = [case for case in cases if injection.describe(case) not in kept]
+    with open(keep or os.devnull, "a", encoding="utf-8") as file, \
+            concurrent.futures.ThreadPoolExecutor(workers) as pool:
         for done, case, (outcome, why, ended) in zip(itertools.count(1), cases, pool.map(bench.check, cases)):
             if why:
                 words = " | ".join(line for line in ended.err.splitlines() if line.startswith("tessera: "))
@@ -56,6 +70,8 @@ def run_all(bench, cases, workers):
                 outcome = "known" if known.is_known(text) else "wrong"
                 print(f"{outcome.upper()} {text}", flush=True)
             counts[row_of(case), outcome] += 1
+            file.write(f"{outcome}\t{injection.describe(case)}\n")
+            file.flush()
             if done % 1000 == 0:
                 print(f"{done} of {len(cases)}", flush=True)
     return counts
@@ -99,6 +115,7 @@ def make_parser():
     parser.add_argument("--ranks", type=int, default=0)
     parser.add_argument("--count", type=int, default=200)
     parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--keep", default="", help="a file: what is in it is not run again, and what runs goes there")
     return parser
 
 
@@ -115,7 +132,7 @@ def run_cases(bench, scenes, placements, options):
     always = [case for case in there if known.is_always_run(case)] if not options.all else []
     cases = always + [case for case in cases if case not in always]
     print(f"{len(cases)} of {len(there)} failures, TSR_FAULT_SEED={seed}", flush=True)
-    counts = run_all(bench, cases, options.workers)
+    counts = run_all(bench, cases, options.workers, options.keep)
     rows = table_of(counts, there)
     print_table(rows)
     wrong = sum(row[-1] for row in rows)
