@@ -45,7 +45,7 @@ static void test_transport(tsr_grid *grid, tsr_device *device, tsr_axis axis) {
     for (int i = 0; i < COUNT; i++) mine[i] = i;
     if (rank > 0) CHECK_OK(t->ops->receive(t, axis, rank - 1, mine, sizeof mine, NULL));
     for (int i = 0; i < COUNT; i++) {
-        CHECK(mine[i] == i + rank * (rank - 1) / 2, "element %d handed to rank %d is %g", i, rank, mine[i]);
+        CHECK(mine[i] == i + rank * (rank - 1) / 2.0, "element %d handed to rank %d is %g", i, rank, mine[i]);
         mine[i] += rank;
     }
     if (rank + 1 < ranks) CHECK_OK(t->ops->send(t, axis, rank + 1, mine, sizeof mine, NULL));
