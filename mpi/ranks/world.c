@@ -210,6 +210,7 @@ tsr_status tsr_agree(MPI_Comm comm, tsr_status status) {
 
 tsr_status tsr_share_message(MPI_Comm comm, tsr_status status) {
     char text[MESSAGE_CHARS];
+    if (status == TSR_OK || status == TSR_ERR_MPI) return status;
     snprintf(text, sizeof text, "%s", tsr_message());
     TSR_TRY(tsr_broadcast(comm, text, sizeof text));
     tsr_message_set(text);

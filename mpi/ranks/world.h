@@ -55,8 +55,8 @@ tsr_status tsr_agree(MPI_Comm comm, tsr_status status);
 static inline bool tsr_ends_job(const tsr_world *world, tsr_status status) {
     return status == TSR_ERR_MPI && world->ranks > 1;
 }
-/* Collective. After a failure that all agreed on: rank 0's message to every rank. Returns that failure, or TSR_ERR_MPI
- * on a rank where MPI failed at this: others may wait for it then, see tsr_ends_job. */
+/* Collective, with what tsr_agree returned. Of a failure rank 0's message goes to every rank. Returns the status, or
+ * TSR_ERR_MPI on a rank where MPI failed at this: others may wait for it then, see tsr_ends_job. */
 tsr_status tsr_share_message(MPI_Comm comm, tsr_status status);
 /* Waits for a request, and leaves the core to others meanwhile. MPI's own waits keep it: where ranks have no cores of
  * their own, often from a thread of the rank that is waited for. */

@@ -43,9 +43,7 @@ static tsr_status open_axis(nccl_connection *to, const tsr_grid *grid, tsr_axis 
     ncclUniqueId id;
     tsr_status status = to->rank[axis] == 0 ? TSR_NCCL(ncclGetUniqueId(&id)) : TSR_OK;
     status = tsr_share(comm, status, &id, sizeof id);
-    if (status != TSR_OK && status != TSR_ERR_MPI)
-        status = tsr_share_message(comm, status); /* any of these ranks may have to say it */
-    TSR_TRY(status);
+    TSR_TRY(tsr_share_message(comm, status)); /* any of these ranks may have to say it */
     return TSR_NCCL(ncclCommInitRank(&to->comm[axis], ranks, id, to->rank[axis]));
 }
 

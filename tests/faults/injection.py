@@ -238,17 +238,16 @@ class Bench:
                              TSR_FAULT_STAYS=str(int(fault.stays)), TSR_FAULT_ERRNO=str(fault.error))
         launcher = [self.mpirun, "-n", str(placement.ranks)] if placement.ranks > 1 else []
         outputs = [tempfile.TemporaryFile(), tempfile.TemporaryFile()]
-        launcher_failed = False
         began = time.monotonic()
         process = subprocess.Popen([*launcher, self.program, *scene.command], stdout=outputs[0], stderr=outputs[1],
                                    stdin=subprocess.DEVNULL, cwd=folder, env=variables, start_new_session=True)
         try:
             code = process.wait(SECONDS)
+            launcher_failed = placement.ranks > 1 and code < 0
         except subprocess.TimeoutExpired:
             code = None
             launcher_failed = placement.ranks > 1 and all(map(has_ended, children_of(process.pid)))
             end(process)
-        launcher_failed = launcher_failed or (placement.ranks > 1 and code is not None and code < 0)
         seconds = time.monotonic() - began
         texts = []
         for output in outputs:

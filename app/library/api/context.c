@@ -44,7 +44,7 @@ static tsr_status open_context(MPI_Comm comm, const tessera_open_options *option
     if (status == TSR_OK) status = tsr_kept_open(&t->kept);
     status = tsr_agree(world.comm, status);
     if (status != TSR_OK) {
-        if (!tsr_ends_job(&world, status)) status = tsr_share_message(world.comm, status);
+        status = tsr_share_message(world.comm, status);
         if (!tsr_ends_job(&world, status)) (void)tsr_world_leave(&world); /* else it goes with the process */
         if (t) tsr_kept_close(t->kept);
         free(t);
@@ -110,7 +110,7 @@ int tessera_allocate(tessera_context *t, size_t bytes, void **data) {
             tsr_shared_memory_close(memory, bytes);
         }
     }
-    if (status != TSR_OK && status != TSR_ERR_MPI) status = tsr_share_message(t->world.comm, status);
+    status = tsr_share_message(t->world.comm, status);
     if (tsr_ends_job(&t->world, status)) tsr_context_end_job(t, status);
     return status;
 }

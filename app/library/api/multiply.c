@@ -368,7 +368,7 @@ done:
     if (x) free(x->text);
     free(x);
     atomic_flag_clear(&busy);
-    if (status != TSR_OK && status != TSR_ERR_MPI) status = tsr_share_message(t->world.comm, status);
+    status = tsr_share_message(t->world.comm, status);
     if (tsr_ends_job(&t->world, status)) tsr_context_end_job(t, status);
     return status;
 }

@@ -3,7 +3,6 @@ made a page larger from run to run until C fits. Each run ends with one line and
 by a signal. The same with a limit on the size of files."""
 import ctypes
 import os
-import shutil
 import subprocess
 import sys
 
@@ -137,4 +136,3 @@ try:
     main(globals())
 finally:
     LIBC.umount2(DISK.encode(), 2)  # MNT_DETACH
-    shutil.rmtree(FOLDER, ignore_errors=True)
