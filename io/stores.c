@@ -63,6 +63,10 @@ tsr_element tsr_store_element(const tsr_store_desc *desc, tsr_io_mode mode) {
     return kind->element ? kind->element(desc, mode) : desc->element;
 }
 
+bool tsr_store_copies(const tsr_store_desc *desc, tsr_io_mode mode) {
+    return desc->offset >= 0 && !desc->on_disk && (mode == TSR_IO_AUTO || mode == TSR_IO_DIRECT);
+}
+
 const char *tsr_store_storage(const tsr_store_desc *desc, char *text, size_t chars) {
     return tsr_store_kind_of(&desc->name)->storage(desc, text, chars);
 }

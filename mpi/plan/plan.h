@@ -58,7 +58,8 @@ typedef struct {
     double (*shape_cost)(int64_t m, int64_t n, int64_t k);
     /* device memory for the check of products (kernels/check), of tsr_check_room; NULL: they are not checked */
     size_t (*check_bytes)(int64_t rows, int64_t width, int64_t depth);
-    bool compares; /* with it: C comes back to the device, to be compared (tsr_plan.compares) */
+    bool compares;        /* with it: C comes back to the device, to be compared (tsr_plan.compares) */
+    size_t portion_bytes; /* of tsr_plan_reads_portions, if a row is no longer; 0: TSR_PORTION_BYTES */
     tsr_rates rates;
 } tsr_resources;
 
@@ -245,6 +246,19 @@ static inline int64_t tsr_plan_reads(const tsr_plan *plan, tsr_operand_name name
     if (name == TSR_OPERAND_B && tsr_plan_shares(plan)) return 0;
     const int64_t loads = tsr_plan_loads(plan, name);
     return plan->operand[name].keep_host ? tsr_min(1, loads) : loads;
+}
+
+/* Whether what this rank reads of a panel goes on to the device in portions, which the caches still hold then: of
+ * files in memory, unless the whole panel is wanted in host memory. */
+static inline bool tsr_plan_reads_portions(const tsr_plan *plan, tsr_operand_name name) {
+    const tsr_resources *res = &plan->resources;
+    const tsr_operand *x = &plan->problem.operand[name];
+    return x->copied && x->path == TSR_DATA_PATH_HOST && !res->host_memory && !plan->operand[name].keep_host &&
+           (res->device_exchange || tsr_plan_side(plan, name).sharing == 1);
+}
+#define TSR_PORTION_BYTES ((size_t)32 << 20)
+static inline size_t tsr_plan_portion_bytes(const tsr_plan *plan) {
+    return plan->resources.portion_bytes > 0 ? plan->resources.portion_bytes : TSR_PORTION_BYTES;
 }
 
 /* Reals from row to row of a packed operand with `cols` columns of them: rows begin at multiples of 16 bytes, which

@@ -106,6 +106,23 @@ static int64_t number_kept(const tsr_emitter *e, const side *s, const visit *v) 
     return !s->pack && gathers(e, s) ? v->number : v->own;
 }
 
+/* What was read of a panel to the device, portion by portion; `at`: where it begins there. */
+static tsr_status emit_portions(tsr_emitter *e, const side *s, const cut *c, size_t at, tsr_chain *panel) {
+    const size_t row_bytes = c->mine.rows > 0 ? c->own / (size_t)c->mine.rows : 0;
+    const int64_t most = tsr_max(1, (int64_t)(tsr_plan_portion_bytes(e->plan) / tsr_max(1, (int64_t)row_bytes)));
+    for (int64_t row = 0; row < c->mine.rows; row += most) {
+        const bool ends = row + most >= c->mine.rows;
+        const tsr_rect portion = {c->mine.row + row, c->mine.col, tsr_min(most, c->mine.rows - row), c->mine.cols};
+        const size_t bytes = (size_t)portion.rows * row_bytes;
+        tsr_chain host = tsr_chain_begin(e, s->host);
+        TSR_TRY(tsr_emit_read(e, s->source, portion, bytes, tsr_chain_touch(&host)));
+        const tsr_slot_use to = ends ? tsr_chain_touch(panel) : tsr_chain_hold(panel);
+        TSR_TRY(
+            tsr_emit_upload(e, s->source, bytes, tsr_chain_end(&host), tsr_use_at(to, at + (size_t)row * row_bytes)));
+    }
+    return TSR_OK;
+}
+
 /* The panel where the device can read it, as it is stored. */
 static tsr_status emit_load(tsr_emitter *e, const side *s, const cut *c, const visit *v, bool wanted,
                             tsr_chain *panel) {
@@ -119,6 +136,9 @@ static tsr_status emit_load(tsr_emitter *e, const side *s, const cut *c, const v
     if (res->host_memory) {
         *panel = chain_kept(e, s->panel, keep, number);
         TSR_TRY(tsr_emit_read(e, s->source, c->mine, c->own, tsr_use_at(tsr_chain_touch(panel), c->at)));
+    } else if (tsr_plan_reads_portions(e->plan, s->source) && c->mine.rows > 0) {
+        *panel = chain_kept(e, s->panel, keep, number);
+        TSR_TRY(emit_portions(e, s, c, gather ? c->at : 0, panel));
     } else if (s->path == TSR_DATA_PATH_HOST) {
         tsr_chain host;
         TSR_TRY(emit_host(e, s, c, v, true, &host));

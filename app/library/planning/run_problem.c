@@ -19,7 +19,8 @@ static tsr_operand operand_of(const tsr_run *run, const tsr_store_desc *desc, bo
                          .transpose = transpose,
                          .conjugate = conjugate,
                          .path = TSR_DATA_PATH_HOST,
-                         .on_disk = desc->on_disk};
+                         .on_disk = desc->on_disk,
+                         .copied = tsr_store_copies(desc, run->io)};
 }
 
 static tsr_status describe_source(const tsr_run *run, int which, const tsr_matrix_name *name, tsr_store_desc *desc) {

@@ -70,7 +70,7 @@ typedef struct {
     int growing, bands, kept_host, mapped;
     int grams[4]; /* Gram matrices of kept panels, of kept files, on several ranks, summed over ranks */
     int pieces, made, on_device, wider; /* runs that took these ways */
-    int chains;                         /* the same: ranks handed on sums */
+    int chains, portions;               /* the same: ranks handed on sums; panels went to the device in portions */
     char folder[64];                    /* for files */
     tsr_store_desc files[2];            /* A and B of this run, where they are files */
     void *memory[2];                    /* or in memory */
@@ -368,6 +368,7 @@ static void run_one(bench *b, const setup *s) {
     if (s->layout != GENERATED && s->layout != MEMORY) make_files(b, s, &a, &bb);
     if (s->direct && s->layout == MEMORY) a.path = bb.path = TSR_DATA_PATH_MAPPED;
     if (s->direct && s->layout == GENERATED && tsr_fill_find(b->facts.kind)) a.path = bb.path = TSR_DATA_PATH_DEVICE;
+    a.copied = bb.copied = b->runs % 3 == 0;
     CHECK_OK(tsr_problem_make(a, bb, &c0, tsr_real(s->alpha), tsr_real(s->beta), &problem));
     problem.out = TSR_F64; /* what the memory store holds */
     problem.c_path = s->c_path;
@@ -381,6 +382,7 @@ static void run_one(bench *b, const setup *s) {
                          .host_limit = s->roomy_host ? (size_t)1 << 30 : s->memory,
                          .panel = s->panel,
                          .multiple = 1,
+                         .portion_bytes = (size_t)64 << b->runs % 5,
                          .grid = {s->grid[0], s->grid[1], s->grid[2]}};
     if (s->range > 0) {
         tsr_problem_fix_blocks(&problem, 4, s->range);
@@ -439,6 +441,7 @@ static void run_one(bench *b, const setup *s) {
     b->made += tsr_plan_path(&plan, a.path) == TSR_DATA_PATH_DEVICE;
     b->on_device += tsr_plan_keeps_c(&plan);
     b->chains += tsr_plan_chains(&plan);
+    b->portions += tsr_plan_reads_portions(&plan, TSR_OPERAND_A) && s->m > 0 && s->n > 0 && s->k > 0;
 }
 
 static void run_grids(bench *b) {
@@ -676,6 +679,7 @@ int main(int argc, char **argv) {
     CHECK(b.world.ranks == 1 || (b.grams[2] > 0 && b.grams[3] > 0), "%d Gram matrices on a grid, %d summed", b.grams[2],
           b.grams[3]);
     CHECK(b.world.ranks == 1 || b.chains > 0, "no ranks handed on their sums");
+    CHECK(!b.emulated || b.portions > 20, "%d runs read in portions", b.portions);
     CHECK(!b.emulated || b.wider > 0, "no run copied C out of wider accumulators");
     CHECK(tried > 0 && b.runs > 100, "%d runs over %d transports", b.runs, tried);
     remove_folder(&b);

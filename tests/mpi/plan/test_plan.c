@@ -46,6 +46,7 @@ static tsr_problem some_problem(void) {
     problem.operand[TSR_OPERAND_B].on_disk = pick(0, 1);
     problem.c_on_disk = pick(0, 1);
     problem.c0_on_disk = pick(0, 1);
+    for (int i = 0; i < TSR_OPERANDS; i++) problem.operand[i].copied = !problem.operand[i].on_disk && pick(0, 1);
     return problem;
 }
 
@@ -58,6 +59,7 @@ static tsr_resources some_resources(void) {
                          .multiple = pick(0, 4) == 0 ? 16 : 1,
                          .edge = pick(0, 16)};
     res.device_exchange = !res.host_memory && pick(0, 1);
+    if (pick(0, 1)) res.portion_bytes = (size_t)1 << pick(0, 12);
     res.rates = tsr_rates_typical(!res.host_memory, res.device_exchange, TSR_F32, 1);
     /* so that bytes count beside steps */
     for (int lane = 0; lane < TSR_LANE_COUNT; lane++) res.rates.lane[lane] *= pow(10, -(double)pick(4, 8));
