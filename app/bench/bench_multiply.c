@@ -165,6 +165,7 @@ static tsr_status open_executor(tsr_bench_multiply_run *b) {
                              .grid = &j->grid,
                              .device = j->device,
                              .kernel = j->kernel,
+                             .kernel_checks = tsr_run_kernel_checks(j),
                              .transport = j->transport,
                              .a = b->data.store_a,
                              .b = b->o->gram ? b->data.store_a : b->data.store_b,
@@ -308,6 +309,19 @@ static double error_bound(const tsr_bench_multiply_run *b) {
 
 /* ---- measuring ------------------------------------------------------------------------------- */
 
+/* What the check of products says of the last one. Nothing is made again: that is no rate. */
+static tsr_status take_check(const tsr_run *j, tsr_rank_record *record) {
+    const tsr_check_counts *counts = tsr_executor_checked(j->executor);
+    record->rows_checked = (int64_t)counts->judged;
+    record->rows_unjudged = (int64_t)counts->unjudged;
+    memcpy(&record->check_worst, &counts->worst_bits, sizeof record->check_worst);
+    if (counts->doubtful == 0) return TSR_OK;
+    return tsr_fail(TSR_ERR_CHECK,
+                    "the check doubts %" PRIu64 " row%s of a product, the first from (%" PRId64 ", %" PRId64
+                    ") on: look at the device's health (tessera info --devices)",
+                    counts->doubtful, counts->doubtful == 1 ? "" : "s", counts->place[0].row, counts->place[0].col);
+}
+
 static tsr_status multiply_once(tsr_bench_multiply_run *b, int64_t number) {
     tsr_run *j = &b->job;
     tsr_bench_poison(b);
@@ -320,6 +334,7 @@ static tsr_status multiply_once(tsr_bench_multiply_run *b, int64_t number) {
     /* others may be inside communication */
     if (status != TSR_OK && j->plan.p * j->plan.q * j->plan.r > 1) tsr_abort(b->world, status);
     TSR_TRY(status);
+    TSR_TRY(tsr_agree(j->grid.ranks, take_check(j, &record)));
     TSR_TRY(TSR_MPI(MPI_Allreduce(&mine, &b->seconds[number], 1, MPI_DOUBLE, MPI_MAX, j->grid.ranks)));
     if (number > 0 && b->seconds[number] >= b->seconds[b->fastest]) return TSR_OK;
     b->best = record;

@@ -70,6 +70,7 @@ static void fill_record(const tsr_bench_multiply_run *b, const tsr_rank_record *
     }
     snprintf(record->io, sizeof record->io, "%s", o->memory ? "memory" : "device");
     snprintf(record->check, sizeof record->check, "%s", b->check);
+    tsr_run_format_checked(&b->job, ranks, record->product_check, sizeof record->product_check);
 }
 
 /* ---- terminal -------------------------------------------------------------------------------- */

@@ -86,6 +86,17 @@ def test_reproducible():
           says="there are exact, reference")
 
 
+def test_check():
+    """As multiply checks: by random vectors, or what the kernel adds up itself. Of one product."""
+    for kernel, says in (("reference", "PASSED: 40 rows of products, off by "),
+                         ("exact", "PASSED: 40 rows of products add up exactly")):
+        command = ["--kernel", kernel, "--type", "f64", "--shape", "40x50x60"]
+        figures, out = bench(*command, "--check")
+        assert figures["record"]["product_check"].startswith(says) and says in out, figures["record"]
+        figures, _ = bench(*command)
+        assert figures["record"]["product_check"] == "not run", figures["record"]["product_check"]
+
+
 def test_gram():
     """Half of the flops; what is shown is the whole product's rate, and a wrong C would be seen in both halves."""
     for data in ("device", "memory"):

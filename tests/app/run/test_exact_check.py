@@ -51,6 +51,13 @@ def test_right():
         assert said["check"].startswith("PASSED") and "of their bound" in said["product_check"], said
 
 
+def test_bench():
+    """A benchmark makes nothing again: it ends."""
+    fails("bench", "multiply", "--device", "cpu", "--kernel", "exact", "--type", "f64", "--shape", f"{M}x{N}x{K}",
+          "--check", "--no-check", "--repeat", "2", environment=flip("C", 1, 1, 98), code=3,
+          says=["the check doubts", "of a product, the first from (0, 0) on"])
+
+
 def test_wrong_once():
     """Bits of every place, on any rank, in any block: without the check C is another, with it C is right."""
     numbers = random.Random(3)
