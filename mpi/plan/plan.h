@@ -256,7 +256,7 @@ static inline bool tsr_plan_reads_portions(const tsr_plan *plan, tsr_operand_nam
     return x->copied && x->path == TSR_DATA_PATH_HOST && !res->host_memory && !plan->operand[name].keep_host &&
            (res->device_exchange || tsr_plan_side(plan, name).sharing == 1);
 }
-#define TSR_PORTION_BYTES ((size_t)32 << 20)
+#define TSR_PORTION_BYTES ((size_t)32 << 20) /* threads share one: in a smaller one they wait for each other */
 static inline size_t tsr_plan_portion_bytes(const tsr_plan *plan) {
     return plan->resources.portion_bytes > 0 ? plan->resources.portion_bytes : TSR_PORTION_BYTES;
 }

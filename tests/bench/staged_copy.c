@@ -2,6 +2,8 @@
  * buffer, which is copied as a whole while they read the next, as the lanes read and upload do. `blocks`: each thread
  * reads into two small page-locked blocks of its own, which stay in the caches, and copies each as soon as it is there.
  * Prints GB/s, medians; `read` is without copies.
+ * Measured: an H200 and 16 cores, 8 GB, 2026-11-27, GB/s: panels 35.2 (read alone 38.4); blocks of 256 KiB 16.3 (81.3),
+ * of 1 MiB 39.7 (74.2), of 4 MiB 47.8 (55.9). A copy costs 10 to 16 us, whichever thread asks for it.
  * Usage: staged_copy FILE [ROUNDS [THREADS [KIB...]]]     KIB: of a block */
 #include <fcntl.h>
 #include <pthread.h>
