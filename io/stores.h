@@ -62,7 +62,7 @@ tsr_status tsr_store_open(const tsr_store_desc *desc, tsr_io_mode mode, const vo
                           tsr_store **store);
 /* The element a store opened with this mode delivers: known before it is open, and the same on every rank. */
 tsr_element tsr_store_element(const tsr_store_desc *desc, tsr_io_mode mode);
-/* Whether such a store does no more than copy rows of a file in memory. */
+/* Whether such a store does no more than copy rows from memory, of a file or an array. */
 bool tsr_store_copies(const tsr_store_desc *desc, tsr_io_mode mode);
 /* How a described matrix is stored, in words. Returns text. */
 const char *tsr_store_storage(const tsr_store_desc *desc, char *text, size_t chars);

@@ -309,13 +309,14 @@ static double error_bound(const tsr_bench_multiply_run *b) {
 
 /* ---- measuring ------------------------------------------------------------------------------- */
 
-/* What the check of products says of the last one. Nothing is made again: that is no rate. */
+/* What the check of products says of the last one. A wrong one ends the benchmark: to make it again would count. */
 static tsr_status take_check(const tsr_run *j, tsr_rank_record *record) {
     const tsr_check_counts *counts = tsr_executor_checked(j->executor);
     record->rows_checked = (int64_t)counts->judged;
     record->rows_unjudged = (int64_t)counts->unjudged;
+    record->rows_rounded = (int64_t)(counts->doubtful - counts->wrong);
     memcpy(&record->check_worst, &counts->worst_bits, sizeof record->check_worst);
-    if (counts->doubtful == 0) return TSR_OK;
+    if (counts->wrong == 0) return TSR_OK;
     return tsr_fail(TSR_ERR_CHECK,
                     "the check doubts %" PRIu64 " row%s of a product, the first from (%" PRId64 ", %" PRId64
                     ") on: look at the device's health (tessera info --devices)",

@@ -126,9 +126,11 @@ typedef struct {
 
 static tsr_status make_problem(const plan_options *o, tsr_problem *problem) {
     tsr_element element = {o->type, false};
-    tsr_operand a = {.rows = o->shape.m, .cols = o->shape.k, .element = element, .on_disk = o->on_disk},
-                b = {.rows = o->shape.k, .cols = o->shape.n, .element = element, .on_disk = o->on_disk};
+    tsr_operand a = {.rows = o->shape.m, .cols = o->shape.k, .element = element},
+                b = {.rows = o->shape.k, .cols = o->shape.n, .element = element};
     size_t bytes;
+    a.on_disk = b.on_disk = o->on_disk;
+    a.copied = b.copied = !o->on_disk;
     TSR_TRY(tsr_bytes_checked(o->shape.m, o->shape.k, TSR_ELEMENT_BYTES_MAX, &bytes));
     TSR_TRY(tsr_bytes_checked(o->shape.k, o->shape.n, TSR_ELEMENT_BYTES_MAX, &bytes));
     TSR_TRY(tsr_bytes_checked(o->shape.m, o->shape.n, TSR_ELEMENT_BYTES_MAX, &bytes));

@@ -59,7 +59,7 @@ typedef struct {
     /* device memory for the check of products (kernels/check), of tsr_check_room; NULL: they are not checked */
     size_t (*check_bytes)(int64_t rows, int64_t width, int64_t depth);
     bool compares;        /* with it: C comes back to the device, to be compared (tsr_plan.compares) */
-    size_t portion_bytes; /* of tsr_plan_reads_portions, if a row is no longer; 0: TSR_PORTION_BYTES */
+    size_t portion_bytes; /* of a portion (tsr_plan_reads_portions) at most; 0: TSR_PORTION_BYTES */
     tsr_rates rates;
 } tsr_resources;
 
@@ -248,17 +248,27 @@ static inline int64_t tsr_plan_reads(const tsr_plan *plan, tsr_operand_name name
     return plan->operand[name].keep_host ? tsr_min(1, loads) : loads;
 }
 
-/* Whether what this rank reads of a panel goes on to the device in portions, which the caches still hold then: of
- * files in memory, unless the whole panel is wanted in host memory. */
+/* Bytes of the file in a row of an operand's widest panel. */
+static inline size_t tsr_plan_row_bytes(const tsr_plan *plan, tsr_operand_name name) {
+    const tsr_problem *problem = &plan->problem;
+    const tsr_operand *x = &problem->operand[name];
+    const int64_t of_panel = tsr_problem_k_is_cols(problem, name) ? plan->panel : tsr_plan_side(plan, name).local;
+    return (size_t)(problem->batch > 1 ? x->cols : of_panel) * tsr_dtype_bytes(x->element.dtype);
+}
+/* Whether what this rank reads of a panel goes on to the device in portions, which the caches still hold then: where
+ * reading is copying from memory, and the whole panel is not wanted in host memory. Threads share the rows of a
+ * portion, so long ones are read as a whole. */
+#define TSR_PORTION_BYTES ((size_t)32 << 20) /* in smaller ones threads wait for each other */
+#define TSR_PORTION_ROWS 16
+static inline size_t tsr_plan_portion_bytes(const tsr_plan *plan) {
+    return plan->resources.portion_bytes > 0 ? plan->resources.portion_bytes : TSR_PORTION_BYTES;
+}
 static inline bool tsr_plan_reads_portions(const tsr_plan *plan, tsr_operand_name name) {
     const tsr_resources *res = &plan->resources;
     const tsr_operand *x = &plan->problem.operand[name];
     return x->copied && x->path == TSR_DATA_PATH_HOST && !res->host_memory && !plan->operand[name].keep_host &&
-           (res->device_exchange || tsr_plan_side(plan, name).sharing == 1);
-}
-#define TSR_PORTION_BYTES ((size_t)32 << 20) /* threads share one: in a smaller one they wait for each other */
-static inline size_t tsr_plan_portion_bytes(const tsr_plan *plan) {
-    return plan->resources.portion_bytes > 0 ? plan->resources.portion_bytes : TSR_PORTION_BYTES;
+           (res->device_exchange || tsr_plan_side(plan, name).sharing == 1) &&
+           tsr_plan_row_bytes(plan, name) <= tsr_plan_portion_bytes(plan) / TSR_PORTION_ROWS;
 }
 
 /* Reals from row to row of a packed operand with `cols` columns of them: rows begin at multiples of 16 bytes, which

@@ -53,13 +53,12 @@ static double shared_panels(const tsr_plan *plan) {
     return plan->blocks_m > 1 && a->keep == TSR_KEEP_NONE ? 2 * depth : depth;
 }
 
-/* For what is read: of a panel `bytes` and rows of `cols` elements. */
-static void set_read_slots(tsr_plan *plan, tsr_operand_name name, double count, double bytes, int64_t cols) {
-    const double row = (double)cols * (double)tsr_dtype_bytes(plan->problem.operand[name].element.dtype);
-    const double portion = fmax((double)tsr_plan_portion_bytes(plan), row);
-    if (tsr_plan_reads_portions(plan, name) && portion < bytes)
-        set_slots(plan, tsr_slot_of(TSR_SLOT_HOST_A, name), true, SLOT_DEPTH, portion);
-    else set_slots(plan, tsr_slot_of(TSR_SLOT_HOST_A, name), true, count, bytes);
+/* Buffers for reads of panels of `bytes`: of portions where these are less in all. */
+static void set_read_slots(tsr_plan *plan, tsr_operand_name name, double count, double bytes) {
+    const double portion = (double)tsr_plan_portion_bytes(plan);
+    const bool portions = tsr_plan_reads_portions(plan, name) && SLOT_DEPTH * portion < count * bytes;
+    set_slots(plan, tsr_slot_of(TSR_SLOT_HOST_A, name), true, portions ? SLOT_DEPTH : count,
+              portions ? portion : bytes);
 }
 
 /* Of a stack: what the largest group of products reads, one matrix that stays or two groups' that take turns. */
@@ -72,7 +71,7 @@ static void count_stacked(tsr_plan *plan, tsr_operand_name name) {
     const double count = x->common ? 1 : fmin(SLOT_DEPTH, (double)plan->blocks_m);
     const double bytes = (double)group.rows * (double)group.cols * (double)tsr_dtype_bytes(x->element.dtype);
     const int64_t rows = x->transpose ? group.cols : group.rows, cols = x->transpose ? group.rows : group.cols;
-    if (!host_memory) set_read_slots(plan, name, count, bytes, group.cols);
+    if (!host_memory) set_read_slots(plan, name, count, bytes);
     set_slots(plan, tsr_slot_of(TSR_SLOT_PANEL_A, name), host_memory, count, bytes);
     if (plan->operand[name].pack)
         set_slots(plan, tsr_slot_of(TSR_SLOT_PACKED_A, name), host_memory, count,
@@ -97,7 +96,7 @@ static void count_operand(tsr_plan *plan, tsr_operand_name name) {
     const double in_turn = shares ? shared_panels(plan) : buffers_kept(plan, name, how.pack ? TSR_KEEP_NONE : how.keep);
     if (loads && tsr_plan_path(plan, x->path) == TSR_DATA_PATH_HOST && !res->host_memory)
         set_read_slots(plan, name, buffers_kept(plan, name, how.keep_host ? TSR_KEEP_ALL : TSR_KEEP_NONE),
-                       res->device_exchange ? piece : piece * parts, cols);
+                       res->device_exchange ? piece : piece * parts);
     if (loads) set_slots(plan, tsr_slot_of(TSR_SLOT_PANEL_A, name), res->host_memory, in_turn, piece * parts);
     if (how.pack)
         set_slots(plan, tsr_slot_of(TSR_SLOT_PACKED_A, name), res->host_memory, buffers_kept(plan, name, how.keep),

@@ -26,7 +26,7 @@ typedef struct {
     tsr_data_path path;
     bool on_disk; /* rows are bytes of a file on a disk, which is slow with short pieces of them */
     bool common;  /* of a stack: one matrix for all products */
-    bool copied;  /* reading copies it from memory, and what was copied last is still in the caches */
+    bool copied;  /* reading copies it from memory: what was copied last is still in the caches */
 } tsr_operand;
 
 /* Elements along m, n and k. */

@@ -106,7 +106,7 @@ static int64_t number_kept(const tsr_emitter *e, const side *s, const visit *v) 
     return !s->pack && gathers(e, s) ? v->number : v->own;
 }
 
-/* What was read of a panel to the device, portion by portion; `at`: where it begins there. */
+/* Reads this rank's piece of a panel and uploads it, portion by portion; `at`: where it begins on the device. */
 static tsr_status emit_portions(tsr_emitter *e, const side *s, const cut *c, size_t at, tsr_chain *panel) {
     const size_t row_bytes = c->mine.rows > 0 ? c->own / (size_t)c->mine.rows : 0;
     const int64_t most = tsr_max(1, (int64_t)(tsr_plan_portion_bytes(e->plan) / tsr_max(1, (int64_t)row_bytes)));

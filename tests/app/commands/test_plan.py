@@ -107,6 +107,10 @@ def test_files():
     assert (disk[1]["files"] == "disk" and disk[1]["super_blocks"][1] == disk[1]["grid"][1] == 1 and
             disk[1]["super_blocks"][0] > 1 and "files on a disk" in disk[0]), disk
     assert plan("--shape", 24576, "--machine", SAMPLE, "--ranks", 2) == memory
+    # what is read from memory goes on in portions, and from a disk in whole panels
+    memory, disk = (plan("--shape", 24576, "--machine", SAMPLE, "--ranks", 1, "--files", kind)[1]["host_bytes"]
+                    for kind in ("memory", "disk"))
+    assert memory <= 256 << 20 < disk, (memory, disk)
 
 
 def test_under_mpirun():

@@ -382,7 +382,7 @@ static void run_one(bench *b, const setup *s) {
                          .host_limit = s->roomy_host ? (size_t)1 << 30 : s->memory,
                          .panel = s->panel,
                          .multiple = 1,
-                         .portion_bytes = (size_t)64 << b->runs % 5,
+                         .portion_bytes = (size_t)512 << b->runs % 4,
                          .grid = {s->grid[0], s->grid[1], s->grid[2]}};
     if (s->range > 0) {
         tsr_problem_fix_blocks(&problem, 4, s->range);

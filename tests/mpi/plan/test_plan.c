@@ -59,7 +59,7 @@ static tsr_resources some_resources(void) {
                          .multiple = pick(0, 4) == 0 ? 16 : 1,
                          .edge = pick(0, 16)};
     res.device_exchange = !res.host_memory && pick(0, 1);
-    if (pick(0, 1)) res.portion_bytes = (size_t)1 << pick(0, 12);
+    if (pick(0, 1)) res.portion_bytes = (size_t)1 << pick(4, 12);
     res.rates = tsr_rates_typical(!res.host_memory, res.device_exchange, TSR_F32, 1);
     /* so that bytes count beside steps */
     for (int lane = 0; lane < TSR_LANE_COUNT; lane++) res.rates.lane[lane] *= pow(10, -(double)pick(4, 8));
@@ -266,6 +266,7 @@ static void test_stacks(void) {
         CHECK_OK(
             tsr_problem_make(a, b, add ? &c0 : NULL, (tsr_complex){1, 0}, (tsr_complex){add ? 2 : 0, 0}, &problem));
         problem.operand[pick(0, 1)].common = pick(0, 2) == 0 && !mirrored;
+        for (int which = 0; which < TSR_OPERANDS; which++) problem.operand[which].copied = pick(0, 1);
         problem.mirrored = mirrored;
         tsr_problem_stack(&problem, pick(2, 40));
         CHECK(problem.m % problem.batch == 0 && tsr_problem_product_rows(&problem) == m, "%lld rows of %lld products",
