@@ -395,8 +395,10 @@ def judge(bench, scene, placement, fault, ended):
         return f"exit code {ended.code} of a failure"
     makes_c = scene.outcome in ("product", "beside", "generated", "resumed")
     published = makes_c and after.get("c.h5") != ended.before.get("c.h5")
-    # Nothing that is kept for later is taken from rank 0, which may give C its name after another one has spoken.
-    late = scene.outcome == "resumed" and placement.victim > 0 and ended.function == "MPI_Iallreduce"
+    # Nothing that is kept for later is taken from rank 0, which may give C its name after another one has spoken: both
+    # calls by which ranks agree.
+    late = (scene.outcome == "resumed" and placement.victim > 0 and
+            ended.function in ("MPI_Iallreduce", "MPI_Comm_rank"))
     says_so = late or (errors and "in place" in errors[0])
     if published and not (says_so and not read_output(ended.folder, scene.outcome)):
         return "failed, but C is not what it was"
