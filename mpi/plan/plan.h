@@ -255,14 +255,14 @@ static inline size_t tsr_plan_row_bytes(const tsr_plan *plan, tsr_operand_name n
     const int64_t of_panel = tsr_problem_k_is_cols(problem, name) ? plan->panel : tsr_plan_side(plan, name).local;
     return (size_t)(problem->batch > 1 ? x->cols : of_panel) * tsr_dtype_bytes(x->element.dtype);
 }
-/* Whether what this rank reads of a panel goes on to the device in portions, which the caches still hold then: where
- * reading is copying from memory, and the whole panel is not wanted in host memory. Threads share the rows of a
- * portion, so long ones are read as a whole. */
 #define TSR_PORTION_BYTES ((size_t)32 << 20) /* in smaller ones threads wait for each other */
 #define TSR_PORTION_ROWS 16
 static inline size_t tsr_plan_portion_bytes(const tsr_plan *plan) {
     return plan->resources.portion_bytes > 0 ? plan->resources.portion_bytes : TSR_PORTION_BYTES;
 }
+/* Whether what this rank reads of a panel goes on to the device in portions, which the caches still hold then: where
+ * reading is copying from memory, and the whole panel is not wanted in host memory. Threads share the rows of a
+ * portion, so long ones are read as a whole. */
 static inline bool tsr_plan_reads_portions(const tsr_plan *plan, tsr_operand_name name) {
     const tsr_resources *res = &plan->resources;
     const tsr_operand *x = &plan->problem.operand[name];

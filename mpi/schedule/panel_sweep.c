@@ -106,10 +106,11 @@ static int64_t number_kept(const tsr_emitter *e, const side *s, const visit *v) 
     return !s->pack && gathers(e, s) ? v->number : v->own;
 }
 
-/* Reads this rank's piece of a panel and uploads it, portion by portion; `at`: where it begins on the device. */
+/* Reads this rank's piece of a panel, which is not empty, and uploads it, portion by portion; `at`: where it begins on
+ * the device. */
 static tsr_status emit_portions(tsr_emitter *e, const side *s, const cut *c, size_t at, tsr_chain *panel) {
-    const size_t row_bytes = c->mine.rows > 0 ? c->own / (size_t)c->mine.rows : 0;
-    const int64_t most = tsr_max(1, (int64_t)(tsr_plan_portion_bytes(e->plan) / tsr_max(1, (int64_t)row_bytes)));
+    const size_t row_bytes = c->own / (size_t)c->mine.rows;
+    const int64_t most = (int64_t)(tsr_plan_portion_bytes(e->plan) / row_bytes);
     for (int64_t row = 0; row < c->mine.rows; row += most) {
         const bool ends = row + most >= c->mine.rows;
         const tsr_rect portion = {c->mine.row + row, c->mine.col, tsr_min(most, c->mine.rows - row), c->mine.cols};
@@ -136,7 +137,7 @@ static tsr_status emit_load(tsr_emitter *e, const side *s, const cut *c, const v
     if (res->host_memory) {
         *panel = chain_kept(e, s->panel, keep, number);
         TSR_TRY(tsr_emit_read(e, s->source, c->mine, c->own, tsr_use_at(tsr_chain_touch(panel), c->at)));
-    } else if (tsr_plan_reads_portions(e->plan, s->source) && c->mine.rows > 0) {
+    } else if (tsr_plan_reads_portions(e->plan, s->source) && c->own > 0) {
         *panel = chain_kept(e, s->panel, keep, number);
         TSR_TRY(emit_portions(e, s, c, gather ? c->at : 0, panel));
     } else if (s->path == TSR_DATA_PATH_HOST) {
