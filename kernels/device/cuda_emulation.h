@@ -58,6 +58,7 @@ void tsr_emulation_complain(const char *format, ...) __attribute__((format(print
 #ifdef __cplusplus
 }
 
+#include <fenv.h>
 #include <math.h>
 #include <string.h>
 
@@ -126,6 +127,9 @@ template <typename T> static inline T tsr_emulation_shuffle(T value, int lane) {
 template <typename T> static inline T __shfl_down_sync(unsigned, T value, unsigned delta) {
     return tsr_emulation_shuffle(value, tsr_emulation_lane() + (int)delta);
 }
+template <typename T> static inline T __shfl_up_sync(unsigned, T value, unsigned delta) {
+    return tsr_emulation_shuffle(value, tsr_emulation_lane() - (int)delta);
+}
 template <typename T> static inline T __shfl_xor_sync(unsigned, T value, int mask) {
     return tsr_emulation_shuffle(value, tsr_emulation_lane() ^ mask);
 }
@@ -155,6 +159,19 @@ template <typename T> static inline T max(T a, T b) { return a < b ? b : a; }
 #endif
 static inline float __fadd_rn(float a, float b) { return a + b; }
 static inline float __fsub_rn(float a, float b) { return a - b; }
+/* Rounded up, of numbers that the compiler does not know. */
+template <typename T, typename Fma> static inline T tsr_emulation_rounded_up(T a, T b, T c, Fma fma) {
+    const int mode = fegetround();
+    volatile T x = a;
+    fesetround(FE_UPWARD);
+    const volatile T sum = fma(x, b, c);
+    fesetround(mode);
+    return sum;
+}
+static inline float __fmaf_ru(float a, float b, float c) { return tsr_emulation_rounded_up(a, b, c, fmaf); }
+static inline double __fma_ru(double a, double b, double c) {
+    return tsr_emulation_rounded_up(a, b, c, (double (*)(double, double, double))fma);
+}
 static inline float __fmaf_rn(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
 static inline double __dadd_rn(double a, double b) { return a + b; }
 static inline double __dsub_rn(double a, double b) { return a - b; }
@@ -167,6 +184,7 @@ template <typename To, typename From> static inline To tsr_emulation_bits(From f
     return to;
 }
 static inline long long __double2ll_rn(double a) { return llrint(a); }
+static inline int __float2int_rn(float a) { return (int)lrintf(a); }
 static inline int __popc(unsigned x) { return __builtin_popcount(x); }
 static inline int __ffs(int x) { return __builtin_ffs(x); }
 static inline int __mulhi(int a, int b) { return (int)((int64_t)a * b >> 32); }
@@ -195,6 +213,7 @@ static inline unsigned __vmaxs2(unsigned a, unsigned b) {
 }
 static inline unsigned __float_as_uint(float a) { return tsr_emulation_bits<unsigned>(a); }
 static inline float __uint_as_float(unsigned a) { return tsr_emulation_bits<float>(a); }
+static inline long long __double_as_longlong(double a) { return tsr_emulation_bits<long long>(a); }
 static inline double __longlong_as_double(long long a) { return tsr_emulation_bits<double>(a); }
 static inline unsigned long long atomicAdd(unsigned long long *at, unsigned long long value) {
     return __atomic_fetch_add(at, value, __ATOMIC_RELAXED); /* threads of the host may run kernels at once */

@@ -223,7 +223,7 @@ template <typename T, int COUNT> tsr_status multiply_level(const Run<T> &r, int 
     tsr_residue_args args = products_of(r, COUNT, r.p.planes_a, r.p.planes_b, blocks, (unsigned)level);
     const tsr_residue_sums sums = {r.checksums.of_a, r.checksums.of_b, r.checksums.columns, r.checksums.rows};
     if (checks(r)) args.sums = &sums;
-    if (checks(r)) TSR_TRY((exact::add_rows_launch<T, COUNT>(r.stream, r.a, r.checksums, level)));
+    if (checks(r) && level > 0) TSR_TRY((exact::add_rows_launch<T, COUNT>(r.stream, r.a, r.checksums, level)));
     TSR_FLIP(TSR_FLIP_A, r.stream, r.p.planes_a, (size_t)(COUNT * r.s.rows_a * r.s.depth));
     TSR_FLIP(TSR_FLIP_B, r.stream, r.p.planes_b, (size_t)(COUNT * r.s.rows_b * r.s.depth));
     TSR_TRY(tsr_residue_products(r.device, r.stream, &args, r.p.planes_c));
@@ -239,6 +239,7 @@ template <typename T, int COUNT> tsr_status look(const Run<T> &r) {
     TSR_TRY(tsr_cuda_grid(1, r.s.n, 1, exact::WARPS, &columns));
     TSR_TRY(tsr_cuda_grid(r.s.depth, r.s.n, TSR_EXACT_PART, exact::COLUMNS, &tiles));
     TSR_TRY(TSR_LAUNCH((exact::look_at_rows<T, COUNT>), rows, exact::THREADS, 0, r.stream, r.a));
+    if (checks(r)) TSR_TRY((exact::add_rows_launch<T, COUNT>(r.stream, r.a, r.checksums, 0)));
     TSR_TRY(TSR_LAUNCH((exact::look_at_columns<T>), tiles, exact::THREADS, 0, r.stream, r.b));
     TSR_TRY(TSR_LAUNCH((exact::prove_columns<T>), columns, exact::THREADS, 0, r.stream, r.b));
     if (checks(r)) return exact::convert_and_add_launch<T, COUNT>(r.stream, r.b, r.checksums, exact::FIRST, 0);
@@ -273,8 +274,8 @@ template <typename T> tsr_status decide_last(const Run<T> &r) {
 /* Of what waited, and above level 0 of all that is wanted there. */
 template <typename T, int COUNT> tsr_status convert(const Run<T> &r, int level) {
     dim3 rows, tiles;
-    TSR_TRY(exact::small_grid(1, r.s.m, 1, 1, &rows));
-    TSR_TRY(exact::small_grid(r.s.depth, r.s.n, TSR_EXACT_PART, exact::COLUMNS, &tiles));
+    TSR_TRY(exact::small_grid(1, r.s.m, 1, 1, exact::FEW_BLOCKS, &rows));
+    TSR_TRY(exact::small_grid(r.s.depth, r.s.n, TSR_EXACT_PART, exact::COLUMNS, exact::FEW_BLOCKS, &tiles));
     TSR_TRY(TSR_LAUNCH((exact::convert_rows<T, COUNT>), rows, exact::THREADS, 0, r.stream, r.a, level));
     if (checks(r) && level > 0)
         return exact::convert_and_add_launch<T, COUNT>(r.stream, r.b, r.checksums, exact::LATER, level);

@@ -42,9 +42,6 @@ typedef Sum WarpSums[WARPS][PART]; /* of a part of a block of lines, by each war
 template <typename T> __device__ __forceinline__ int lines_of(const Operand<T> &x, int64_t block) {
     return (int)min((int64_t)BLOCK, x.lines - block * BLOCK);
 }
-template <typename T> __device__ __forceinline__ bool is_wanted(const Operand<T> &x, int64_t block, int level) {
-    return !x.proving || (x.levels[block] >> level & 1);
-}
 
 /* All threads: residues of a part's sums over a block of lines, to its line of the planes of sums `to`. */
 template <typename T, int COUNT>
@@ -64,21 +61,23 @@ __device__ __forceinline__ void store_sums(const Operand<T> &x, int8_t *to, Warp
         int8_t *at = to + block * x.depth + part * PART + element;
 #pragma unroll
         for (int i = 0; i < COUNT; i++, at += TSR_EXACT_SUMS * x.depth)
-            *at = (int8_t)sum_byte<COUNT>(all, lines_of(x, block), i);
+            *at = (int8_t)sum_byte<COUNT, NARROW<T, COUNT>>(all, lines_of(x, block), i);
     }
     __syncthreads();
 }
 
-/* A block adds up a part of a block of rows, a warp every WARPS-th row. */
+/* A block adds up a part of a block of rows, a warp every WARPS-th row: at level 0 of all, right behind look_at_rows,
+ * from the last rows on, which the caches still have. */
 template <typename T, int COUNT>
 __global__ void __launch_bounds__(THREADS) add_rows(const Operand<T> x, int8_t *to, int level) {
     __shared__ WarpSums of_warps;
     const int lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32;
     const int64_t blocks = (x.lines + BLOCK - 1) / BLOCK;
     if (level > 0 && !has_any(x.levels, x.lines, 1u << level)) return;
-    for (int64_t block = blockIdx.y; block < blocks; block += gridDim.y)
+    for (int64_t at = blockIdx.y; at < blocks; at += gridDim.y)
         for (int64_t part = blockIdx.x; part < x.depth / PART; part += gridDim.x) {
-            if (!is_wanted(x, block, level)) continue;
+            const int64_t block = blocks - 1 - at;
+            if (level > 0 && !(x.levels[block] >> level & 1)) continue;
             const int count = lines_of(x, block);
             PartSums own = {};
 #pragma unroll 2
@@ -87,7 +86,7 @@ __global__ void __launch_bounds__(THREADS) add_rows(const Operand<T> x, int8_t *
                 T value[4];
                 unsigned low[4], high[4];
                 load_four(x.data + row * x.ld, part * PART + 4 * lane, x.k, value);
-                integers_of(value, x.proof[row].shifts[level], low, high);
+                integers_of<T, COUNT>(value, x.proof[row].shifts[level], low, high);
                 own.add(low, high);
             }
             store_sums<T, COUNT>(x, to, of_warps, own, block, part);
@@ -105,8 +104,9 @@ __global__ void __launch_bounds__(THREADS, 4)
     } room;
     const int64_t blocks = (x.lines + BLOCK - 1) / BLOCK;
     if (purpose != FIRST && !has_any(x.levels, x.lines, 1u << level)) return;
-    for (int64_t part = blockIdx.y; part < x.depth / PART; part += gridDim.y)
+    for (int64_t at = blockIdx.y; at < x.depth / PART; at += gridDim.y)
         for (int64_t block = blockIdx.x; block < blocks; block += gridDim.x) {
+            const int64_t part = part_again(x.depth / PART, at);
             if (purpose != FIRST && !(x.levels[block] >> level & 1)) continue;
             PartSums own = {};
             for (int64_t first = block * BLOCK; first < x.lines && first < (block + 1) * BLOCK; first += COLUMNS)
@@ -117,9 +117,10 @@ __global__ void __launch_bounds__(THREADS, 4)
 
 /* ---- blocks of C ----------------------------------------------------------------------------- */
 
-/* A sum of integers modulo 2^128, in pieces of which a warp's add up in 32 bits. */
-constexpr int PIECE_BITS = 27, PIECES = 5;
-static_assert(PIECE_BITS * PIECES >= 128 && PIECE_BITS + 5 <= 32, "all bits, and 32 lanes of them");
+/* A sum of integers in pieces of which a warp's add up in 32 bits. */
+constexpr int PIECE_BITS = 27;
+template <int COUNT> constexpr int PIECES = (8 * (int)sizeof(Natural<COUNT>) + PIECE_BITS - 1) / PIECE_BITS;
+static_assert(PIECE_BITS + 5 <= 32, "32 lanes of them");
 __device__ __forceinline__ unsigned total_of_warp(unsigned x) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
     return __reduce_add_sync(0xffffffffu, x);
@@ -129,20 +130,20 @@ __device__ __forceinline__ unsigned total_of_warp(unsigned x) {
 }
 
 /* What combine_block adds up: a thread's integers of four columns, over its rows, and those of a row over a warp's. */
-struct Added {
+template <int COUNT> struct Added {
     static constexpr bool ALL = true;
-    unsigned (*rows)[PIECES];          /* of a block's rows */
-    tsr_exact_natural columns[4], row; /* modulo 2^128 */
+    unsigned (*rows)[PIECES<COUNT>]; /* of a block's rows */
+    Natural<COUNT> columns[4], row;
 
     __device__ __forceinline__ void see(int e, tsr_exact_integer *x) {
         TSR_FLIP_WORD(TSR_FLIP_INTEGER, x);
-        columns[e] += (tsr_exact_natural)*x;
-        row += (tsr_exact_natural)*x;
+        columns[e] += (Natural<COUNT>)*x;
+        row += (Natural<COUNT>)*x;
     }
     __device__ __forceinline__ void end_row(int i) {
         constexpr unsigned MASK = (1u << PIECE_BITS) - 1;
 #pragma unroll
-        for (int piece = 0; piece < PIECES; piece++) {
+        for (int piece = 0; piece < PIECES<COUNT>; piece++) {
             const unsigned total = total_of_warp((unsigned)(row >> PIECE_BITS * piece) & MASK);
             if ((int)threadIdx.x % 32 == piece) rows[i][piece] = total;
         }
@@ -153,21 +154,21 @@ struct Added {
 /* Whether a sum of BLOCK integers has these residues, `step` from plane to plane. Integers and theirs are less than the
  * moduli's product apart, so few of these products make the difference. */
 template <int COUNT>
-__device__ __forceinline__ bool has_residues(tsr_exact_natural sum, const int8_t *expected, int64_t step) {
+__device__ __forceinline__ bool has_residues(Natural<COUNT> sum, const int8_t *expected, int64_t step) {
     unsigned r[1][Moduli<COUNT>::WORDS] = {};
     tsr_exact_integer x[1];
 #pragma unroll
     for (int i = 0; i < COUNT; i++) r[0][i / 4] |= (unsigned)(uint8_t)expected[i * step] << 8 * (i % 4);
     integers_from<COUNT>(r, x);
-    return is_multiple<COUNT>(sum - (tsr_exact_natural)x[0], BLOCK);
+    return is_multiple<COUNT>(sum - (Natural<COUNT>)x[0], BLOCK);
 }
 
 /* A block makes a block of C of this level and compares. */
 template <typename T, int COUNT>
 __global__ void __launch_bounds__(THREADS, held(COUNT))
     combine_and_compare(const Target<T> t, const Checksums s, int level) {
-    __shared__ tsr_exact_natural columns[WARPS][BLOCK];
-    __shared__ unsigned rows[BLOCK][PIECES];
+    __shared__ Natural<COUNT> columns[WARPS][BLOCK];
+    __shared__ unsigned rows[BLOCK][PIECES<COUNT>];
     __shared__ unsigned wrong_rows, wrong_columns;
     static_assert(BLOCK == 4 * 32 && THREADS == 2 * BLOCK, "a warp has a row, and a thread compares a row or a column");
     const int lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32;
@@ -179,7 +180,7 @@ __global__ void __launch_bounds__(THREADS, held(COUNT))
         const int64_t row = (int64_t)block_row * BLOCK, col = (int64_t)block_col * BLOCK;
         if (col >= t.n || t.level_at(row, col) != level) continue;
         const int down = (int)min((int64_t)BLOCK, t.m - row), across = (int)min((int64_t)BLOCK, t.n - col);
-        Added own = {};
+        Added<COUNT> own = {};
         own.rows = rows;
         if (threadIdx.x == 0) wrong_rows = wrong_columns = 0;
         combine_block<T, COUNT>(t, row, col, level, own);
@@ -187,12 +188,12 @@ __global__ void __launch_bounds__(THREADS, held(COUNT))
         for (int e = 0; e < 4; e++) columns[warp][4 * lane + e] = own.columns[e];
         __syncthreads();
         const bool of_column = threadIdx.x < BLOCK;
-        tsr_exact_natural sum = 0;
+        Natural<COUNT> sum = 0;
         if (of_column)
             for (int w = 0; w < WARPS; w++) sum += columns[w][line];
         else
-            for (int piece = 0; piece < PIECES; piece++)
-                sum += (tsr_exact_natural)rows[line][piece] << PIECE_BITS * piece;
+            for (int piece = 0; piece < PIECES<COUNT>; piece++)
+                sum += (Natural<COUNT>)rows[line][piece] << PIECE_BITS * piece;
         const int8_t *expected =
             of_column ? s.columns + block_row * t.columns + col + line : s.rows + block_col * t.rows + row + line;
         const int64_t step = TSR_EXACT_SUMS * (of_column ? t.columns : t.rows);
@@ -214,7 +215,7 @@ __global__ void count_judged(tsr_check_counts *counts, int64_t rows) {
 template <typename T, int COUNT>
 tsr_status add_rows_launch(tsr_stream *stream, const Operand<T> &a, const Checksums &s, int level) {
     dim3 grid;
-    TSR_TRY(small_grid(a.lines, a.depth, BLOCK, PART, &grid));
+    TSR_TRY(small_grid(a.lines, a.depth, BLOCK, PART, level > 0 ? FEW_BLOCKS : MANY_BLOCKS, &grid));
     return TSR_LAUNCH((add_rows<T, COUNT>), grid, THREADS, 0, stream, a, s.of_a, level);
 }
 
@@ -223,7 +224,7 @@ template <typename T, int COUNT>
 tsr_status convert_and_add_launch(tsr_stream *stream, const Operand<T> &b, const Checksums &s, Purpose purpose,
                                   int level) {
     dim3 grid;
-    TSR_TRY(small_grid(b.depth, b.lines, PART, BLOCK, &grid));
+    TSR_TRY(small_grid(b.depth, b.lines, PART, BLOCK, purpose == FIRST ? MANY_BLOCKS : FEW_BLOCKS, &grid));
     return TSR_LAUNCH((convert_and_add_columns<T, COUNT>), grid, THREADS, 0, stream, b, purpose, level, s.of_b);
 }
 

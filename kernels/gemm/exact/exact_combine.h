@@ -157,7 +157,7 @@ __global__ void __launch_bounds__(THREADS, held(COUNT)) combine(const Target<T> 
 }
 
 template <typename T> tsr_status blocks_grid(const Target<T> &t, dim3 *grid) {
-    return small_grid(1, t.rows / TSR_EXACT_BLOCK * t.across, 1, 1, grid);
+    return small_grid(1, t.rows / TSR_EXACT_BLOCK * t.across, 1, 1, MANY_BLOCKS, grid);
 }
 
 template <typename T, int COUNT> tsr_status combine_launch(tsr_stream *stream, const Target<T> &t, int level) {
@@ -169,6 +169,11 @@ template <typename T, int COUNT> tsr_status combine_launch(tsr_stream *stream, c
 /* ---- the loop -------------------------------------------------------------------------------- */
 
 constexpr int LOOP_TILE = 64, LOOP_DEPTH = 16; /* of C, a block of 16 × 16 threads with 4 × 4 elements each; of k */
+
+/* Whether any block was for the loop, or open for the last level, which leaves elements or the whole block to it. */
+template <typename T> __device__ __forceinline__ bool may_loop(const Target<T> &t) {
+    return has_any(t.wanted, t.m, 1u << TSR_EXACT_LOOP | 1u << TSR_EXACT_LAST);
+}
 
 /* What a block's threads have of a tile of C. */
 template <typename T>
@@ -199,6 +204,7 @@ template <typename T, bool CHECKS>
 __global__ void __launch_bounds__(256)
     loop(const Operand<T> a, const Operand<T> b, const Target<T> t, const tsr_gemm_check check) {
     const int x = (int)threadIdx.x % 16, y = (int)threadIdx.x / 16;
+    if (!may_loop(t)) return;
     for (int64_t row0 = (int64_t)blockIdx.y * LOOP_TILE; row0 < t.m; row0 += (int64_t)gridDim.y * LOOP_TILE)
         for (int64_t col0 = (int64_t)blockIdx.x * LOOP_TILE; col0 < t.n; col0 += (int64_t)gridDim.x * LOOP_TILE) {
             if (t.level_at(row0, col0) != TSR_EXACT_LOOP) continue;
@@ -269,6 +275,7 @@ __global__ void __launch_bounds__(THREADS)
     __shared__ int list[TSR_EXACT_LEFT_MOST]; /* row · TSR_EXACT_BLOCK + column */
     __shared__ Pairs pairs[WARPS];
     const int blocks = (int)(t.rows / TSR_EXACT_BLOCK) * t.across;
+    if (!may_loop(t)) return;
     for (int at = (int)blockIdx.x; at < blocks; at += (int)gridDim.x) {
         if (t.levels[at] != TSR_EXACT_LAST) continue;
         const int64_t row0 = (int64_t)(at / t.across) * TSR_EXACT_BLOCK,
@@ -298,7 +305,7 @@ template <typename T, bool CHECKS>
 tsr_status loop_launch(tsr_stream *stream, const Operand<T> &a, const Operand<T> &b, const Target<T> &t,
                        const tsr_gemm_check &check) {
     dim3 grid, blocks;
-    TSR_TRY(small_grid(t.m, t.n, LOOP_TILE, LOOP_TILE, &grid));
+    TSR_TRY(small_grid(t.m, t.n, LOOP_TILE, LOOP_TILE, FEW_BLOCKS, &grid));
     TSR_TRY(blocks_grid(t, &blocks));
     TSR_TRY(TSR_LAUNCH((loop_left<T, CHECKS>), blocks, THREADS, 0, stream, a, b, t, check));
     return TSR_LAUNCH((loop<T, CHECKS>), grid, 256, 0, stream, a, b, t, check);

@@ -4,6 +4,7 @@
 #ifndef TSR_KERNELS_GEMM_EXACT_EXACT_CONVERT_H
 #define TSR_KERNELS_GEMM_EXACT_EXACT_CONVERT_H
 
+#include "kernels/gemm/exact/exact_lines.h"
 #include "kernels/gemm/exact/exact_moduli.h"
 #include "kernels/gemm/gemm_cuda.h"
 
@@ -20,13 +21,14 @@ static_assert(PART == 4 * 32, "a warp takes a part");
 
 /* A grid for kernels that stride over the rest, and find little to do in most of it: blocks that leave at once take
  * their time, too. */
-static inline tsr_status small_grid(int64_t rows, int64_t cols, int64_t height, int64_t width, dim3 *grid) {
-    constexpr unsigned MOST = 4096;
+static inline tsr_status small_grid(int64_t rows, int64_t cols, int64_t height, int64_t width, unsigned most,
+                                    dim3 *grid) {
     TSR_TRY(tsr_cuda_grid(rows, cols, height, width, grid));
-    grid->x = tsr_min(grid->x, MOST);
-    grid->y = tsr_min(grid->y, tsr_max(1u, MOST / grid->x));
+    grid->y = tsr_min(grid->y, most);
+    grid->x = tsr_min(grid->x, tsr_max(1u, most / grid->y));
     return TSR_OK;
 }
+constexpr unsigned FEW_BLOCKS = 1024, MANY_BLOCKS = 4096; /* of work that is alike, about a wave; or of any */
 
 /* Lines of an operand within a range: rows of A, m × k, or columns of B, k × n. */
 template <typename T> struct Operand {
@@ -42,78 +44,18 @@ template <typename T> struct Operand {
     const unsigned *predicate; /* see tsr_gemm_args; what comes later looks at `levels` */
     tsr_exact_natural limits[TSR_EXACT_LEVELS];
 };
-template <typename T> constexpr tsr_dtype TYPE = sizeof(T) == sizeof(double) ? TSR_F64 : TSR_F32;
 
-/* ---- parts and lines ------------------------------------------------------------------------- */
-
-/* Exponent and lowest bit of elements so that the larger halves are those of all. */
-__device__ __forceinline__ unsigned packed(int exponent, int lowest) {
-    return (unsigned)exponent << 16 | ((unsigned)-lowest & 0xffff);
-}
-__device__ __forceinline__ int exponent_of(unsigned extremes) { return (int)extremes >> 16; }
-__device__ __forceinline__ int lowest_of(unsigned extremes) { return -(int)(short)(extremes & 0xffff); }
-
-template <typename T, int VALUES> __device__ __forceinline__ unsigned extremes_of(const T (&x)[VALUES]) {
-    unsigned all = packed(TSR_EXACT_EMPTY, TSR_EXACT_WHOLE);
-#pragma unroll
-    for (int e = 0; e < VALUES; e++)
-        all = __vmaxs2(all, packed(tsr_exact_exponent(TYPE<T>, (double)x[e]), tsr_exact_lowest((double)x[e])));
-    return all;
-}
-
-/* Of a part, in one number: the sum of its quanta's squares, of its quanta, and how many there are. */
-typedef unsigned long long Totals;
-constexpr int SUM_AT = 2 * TSR_EXACT_QUANTUM_BITS + 8, COUNT_AT = SUM_AT + TSR_EXACT_QUANTUM_BITS + 9;
-static_assert(TSR_EXACT_PART <= 128 && COUNT_AT + 8 <= 64, "they fit");
-template <typename T, int VALUES> __device__ __forceinline__ Totals totals_of(const T (&x)[VALUES], double scale) {
-    Totals all = 0;
-#pragma unroll
-    for (int e = 0; e < VALUES; e++) {
-        const unsigned q = scale > 0 ? tsr_exact_quantum((double)x[e], scale) : 0;
-        all += (Totals)(x[e] != 0) << COUNT_AT | (Totals)q << SUM_AT | (Totals)q * q;
-    }
-    return all;
-}
-__device__ __forceinline__ tsr_exact_line part_of(unsigned extremes, Totals totals) {
-    constexpr Totals one = 1;
-    return {exponent_of(extremes), lowest_of(extremes), (unsigned)(totals >> COUNT_AT),
-            totals >> SUM_AT & ((one << (COUNT_AT - SUM_AT)) - 1), totals & ((one << SUM_AT) - 1)};
-}
-
-__device__ __forceinline__ unsigned warp_extremes(unsigned x) {
-#pragma unroll
-    for (int lane = 16; lane > 0; lane /= 2) x = __vmaxs2(x, __shfl_xor_sync(0xffffffffu, x, lane));
-    return x;
-}
-template <typename X> __device__ __forceinline__ X warp_sum(X x) {
-#pragma unroll
-    for (int lane = 16; lane > 0; lane /= 2) x += __shfl_xor_sync(0xffffffffu, x, lane);
-    return x;
-}
-
-/* A warp makes a line of its parts, `step` apart. All lanes return it. */
-__device__ __forceinline__ tsr_exact_line line_of(const tsr_exact_line *parts, int64_t step, int count) {
-    const int lane = (int)threadIdx.x % 32;
-    tsr_exact_line line = {0, 0, 0, 0, 0};
-    unsigned all = packed(TSR_EXACT_EMPTY, TSR_EXACT_WHOLE);
-    for (int i = lane; i < count; i += 32)
-        all = __vmaxs2(all, packed(parts[i * step].exponent, parts[i * step].lowest));
-    all = warp_extremes(all);
-    line.exponent = exponent_of(all);
-    line.lowest = lowest_of(all);
-    for (int i = lane; i < count; i += 32) tsr_exact_join(&line, parts[i * step]);
-    line.count = warp_sum(line.count);
-    line.sum = warp_sum((unsigned long long)line.sum);
-    line.squares = warp_sum((unsigned long long)line.squares);
-    return line;
-}
+/* ---- lines ----------------------------------------------------------------------------------- */
 
 /* Whether a line waits for its level 0 until it is known to be wanted there: times a line like it, an element would
- * miss the bound. Which lines wait changes no bit of C. */
+ * come close to the bound. The worst of a block's decides. It holds for dense normal data, whose elements reach 0.7 of
+ * the bound in fp64 and 0.2 in fp32; such times exp(normal) reach 0.9 and 0.4, times exp(2 · normal) 3 and 0.9. Which
+ * lines wait changes no bit of C. */
+template <typename T> constexpr double CLOSE = sizeof(T) == sizeof(double) ? 0.72 : 0.5;
 template <typename T> __device__ __forceinline__ bool waits(const Operand<T> &x, const tsr_exact_proof &proof) {
     const double k = (double)x.k, met = 4 * proof.half * proof.half / k;
     const double error = proof.errors[0] * (2 * proof.half + 0.25 * k * proof.errors[0]);
-    return x.proving && !(error <= tsr_exact_allowed(TYPE<T>, x.k) * met);
+    return x.proving && !(error <= CLOSE<T> * tsr_exact_allowed(TYPE<T>, x.k) * met);
 }
 
 /* One thread: the proof of a line. */
@@ -133,11 +75,10 @@ template <typename T> __device__ __forceinline__ void load_four(const T *line, i
     for (int e = 0; e < 4; e++) x[e] = l0 + e < k ? line[l0 + e] : (T)0;
 }
 
-template <typename T>
+template <typename T, int COUNT>
 __device__ __forceinline__ void integers_of(const T (&value)[4], int shift, unsigned (&low)[4], unsigned (&high)[4]) {
-    const double scale = tsr_exact_power(shift);
 #pragma unroll
-    for (int e = 0; e < 4; e++) integer_of((double)value[e], scale, low + e, high + e);
+    for (int e = 0; e < 4; e++) integer_of<NARROW<T, COUNT>>(value[e], shift, low + e, high + e);
 }
 /* To the planes at `to`. */
 template <typename T, int COUNT>
@@ -146,7 +87,8 @@ __device__ __forceinline__ void store_planes(const Operand<T> &x, const unsigned
     const int64_t plane_bytes = x.rows * x.depth;
 #pragma unroll
     for (int i = 0; i < COUNT; i++)
-        __stcs(reinterpret_cast<unsigned *>(x.planes + i * plane_bytes + to), residue_word<COUNT>(low, high, i));
+        __stcs(reinterpret_cast<unsigned *>(x.planes + i * plane_bytes + to),
+               residue_word<COUNT, NARROW<T, COUNT>>(low, high, i));
 }
 /* The byte that an element has in the product that proves COUNT planes. */
 template <typename T, int COUNT>
@@ -206,7 +148,7 @@ __device__ __forceinline__ void convert_row(const Operand<T> &x, int64_t row, co
         load_four(x.data + row * x.ld, l0, x.k, value);
         if (planes) {
             unsigned low[4], high[4];
-            integers_of(value, proof.shifts[level], low, high);
+            integers_of<T, COUNT>(value, proof.shifts[level], low, high);
             store_planes<T, COUNT>(x, low, high, to);
         }
         if (proving) store_proving<T, COUNT>(x, value, proof, to);
@@ -225,7 +167,7 @@ template <typename T, int COUNT> __device__ __forceinline__ void look_at_row(con
         T value[4];
         load_four(x.data + row * x.ld, (int64_t)part * PART + 4 * lane, x.k, value);
         const unsigned extremes = warp_extremes(extremes_of(value));
-        const Totals totals = warp_sum(totals_of(value, tsr_exact_quantum_scale(exponent_of(extremes))));
+        const Totals totals = warp_sum(totals_of(value, exponent_of(extremes)));
         if (lane == 0) parts[part] = part_of(extremes, totals);
     }
     __syncthreads();
@@ -271,7 +213,7 @@ template <typename T> __device__ __forceinline__ void look_at_tile(const Operand
     unsigned all = extremes[0][c];
 #pragma unroll
     for (int w = 1; w < WARPS; w++) all = __vmaxs2(all, extremes[w][c]);
-    totals[warp][c] = totals_of(value, tsr_exact_quantum_scale(exponent_of(all)));
+    totals[warp][c] = totals_of(value, exponent_of(all));
     __syncthreads();
     if (warp == 0 && col < x.lines) {
         Totals sum = 0;
@@ -321,7 +263,7 @@ __device__ __forceinline__ void convert_tile(const Operand<T> &x, Turned<T> &tur
         const bool planes = wants_planes(x, first + column, proof, purpose, level);
         if (Sums::ADDS || planes) {
             unsigned low[4], high[4];
-            integers_of(value, proof.shifts[level], low, high);
+            integers_of<T, COUNT>(value, proof.shifts[level], low, high);
             sums.add(low, high);
             if (planes) store_planes<T, COUNT>(x, low, high, to);
         }
@@ -330,7 +272,9 @@ __device__ __forceinline__ void convert_tile(const Operand<T> &x, Turned<T> &tur
     __syncthreads();
 }
 
-/* work(first column, part) for each part of COLUMNS columns that is this block's. */
+/* work(first column, part) for each part of COLUMNS columns that is this block's. Whoever reads B again begins at its
+ * end, which the caches still have (part_again). */
+__device__ __forceinline__ int64_t part_again(int64_t parts, int64_t part) { return parts - 1 - part; }
 template <typename T, typename Work> __device__ __forceinline__ void for_tiles(const Operand<T> &x, Work work) {
     for (int64_t part = blockIdx.y; part < x.depth / PART; part += gridDim.y)
         for (int64_t first = (int64_t)blockIdx.x * COLUMNS; first < x.lines; first += (int64_t)gridDim.x * COLUMNS)
@@ -344,7 +288,8 @@ template <typename T, int COUNT>
 __global__ void __launch_bounds__(THREADS) convert_columns(const Operand<T> x, Purpose purpose, int level) {
     __shared__ Turned<T> turned;
     if (purpose == FIRST ? tsr_gemm_idle(x.predicate) : !wants_later(x, level)) return;
-    for_tiles(x, [&x, purpose, level](int64_t first, int64_t part) {
+    for_tiles(x, [&x, purpose, level](int64_t first, int64_t at) {
+        const int64_t part = part_again(x.depth / PART, at);
         bool any = purpose == FIRST;
         if (!any && x.levels[first / TSR_EXACT_BLOCK] >> level & 1) {
             const int64_t own = first + threadIdx.x % COLUMNS;

@@ -8,6 +8,8 @@
 #ifndef TSR_KERNELS_GEMM_EXACT_EXACT_INTEGERS_H
 #define TSR_KERNELS_GEMM_EXACT_EXACT_INTEGERS_H
 
+#include <type_traits>
+
 #include "kernels/gemm/exact/exact_moduli.h"
 
 namespace exact {
@@ -124,19 +126,25 @@ __device__ __forceinline__ void integers_from(const unsigned (&r)[SEVERAL][Modul
     for (int e = 0; e < SEVERAL; e++) x[e] = reduced<COUNT>(sum[e]);
 }
 
-/* 1/x modulo 2^128, of an odd x: each step doubles the bits that are right. */
-TSR_EXACT constexpr tsr_exact_natural inverse_of_odd(tsr_exact_natural x) {
-    tsr_exact_natural inverse = x; /* right in 3 bits */
-    for (int bits = 3; bits < 128; bits *= 2) inverse *= 2 - x * inverse;
+/* What sums of 128 integers of COUNT moduli are added up in: 64 bits hold those of few moduli, of others they are taken
+ * modulo 2^128. */
+template <int COUNT>
+using Natural = typename std::conditional<Product<COUNT>::BITS + 7 < 64, unsigned long long, tsr_exact_natural>::type;
+
+/* 1/x modulo a power of two, of an odd x: each step doubles the bits that are right. */
+template <typename Natural> TSR_EXACT constexpr Natural inverse_of_odd(Natural x) {
+    Natural inverse = x; /* right in 3 bits */
+    for (int bits = 3; bits < 8 * (int)sizeof x; bits *= 2) inverse *= 2 - x * inverse;
     return inverse;
 }
 
-/* Whether x, modulo 2^128, is q times the product of the moduli, |q| ≤ most. One modulus is 256, the others are odd. */
-template <int COUNT> __device__ __forceinline__ bool is_multiple(tsr_exact_natural x, unsigned most) {
-    constexpr tsr_exact_natural inverse = inverse_of_odd(tsr_exact_product(COUNT) >> 8);
+/* Whether x, modulo 2^128 or 2^64, is q times the product of the moduli, |q| ≤ most. One modulus is 256, the others are
+ * odd. */
+template <int COUNT> __device__ __forceinline__ bool is_multiple(Natural<COUNT> x, unsigned most) {
+    constexpr Natural<COUNT> inverse = inverse_of_odd((Natural<COUNT>)(tsr_exact_product(COUNT) >> 8));
     if ((unsigned)x & 0xff) return false;
-    const tsr_exact_natural q = (x >> 8) * inverse; /* modulo 2^120 */
-    return (q + most) << 8 <= (tsr_exact_natural)(2 * most) << 8;
+    const Natural<COUNT> q = (x >> 8) * inverse; /* modulo 2^120, or 2^56 */
+    return (q + most) << 8 <= (Natural<COUNT>)(2 * most) << 8;
 }
 
 /* ---- elements of integers -------------------------------------------------------------------- */
@@ -168,6 +176,7 @@ template <tsr_dtype OF, int COUNT>
 __device__ __forceinline__ double value_of(tsr_exact_integer x, int shift_a, int shift_b) {
     double rounded;
     bool sure;
+    if constexpr (Product<COUNT>::BITS < 64) x = (long long)x; /* the upper half is its sign */
     if constexpr (OF == TSR_F32) { /* 63 bits, of which the last gathers what is lost, are rounded once */
         constexpr int LOST = Product<COUNT>::BITS < 64 ? 0 : Product<COUNT>::BITS - 63;
         const bool odd = LOST > 0 && ((unsigned)x & ((1u << LOST) - 1)) != 0;

@@ -45,7 +45,7 @@ __device__ __forceinline__ void list_thin(const unsigned (&wanted)[2], int thin_
 __global__ void __launch_bounds__(LISTERS)
     list_tiles(const tsr_residue_blocks blocks, int tiles_m, int tiles_n, int thin_n, ListEntry *list) {
     __shared__ unsigned thin[2];
-    __shared__ int before[LISTERS]; /* tiles of the threads before and of this one */
+    __shared__ int of_warps[LISTERS / 32];
     const int thread = (int)threadIdx.x, share = (tiles_m * tiles_n + LISTERS - 1) / LISTERS;
     const int first = min(thread * share, tiles_m * tiles_n), last = min(first + share, tiles_m * tiles_n);
     int count = 0;
@@ -59,20 +59,20 @@ __global__ void __launch_bounds__(LISTERS)
         atomicOr(&thin[0], 1u << at.col / (THIN / TSR_EXACT_TILE));
         atomicOr(&thin[1], 1u << at.row / (THIN / TSR_EXACT_TILE));
     }
-    before[thread] = count;
-    __syncthreads();
-    for (int step = 1; step < LISTERS; step *= 2) {
-        const int others = thread >= step ? before[thread - step] : 0;
-        __syncthreads();
-        before[thread] += others;
-        __syncthreads();
+    int through = count; /* tiles up to this thread's last one: of its warp, then of all */
+    for (int step = 1; step < 32; step *= 2) {
+        const int others = __shfl_up_sync(0xffffffffu, through, (unsigned)step);
+        if (thread % 32 >= step) through += others;
     }
-    ListEntry *to = list + 1 + before[thread] - count;
+    if (thread % 32 == 31) of_warps[thread / 32] = through;
+    __syncthreads();
+    for (int warp = 0; warp < thread / 32; warp++) through += of_warps[warp];
+    ListEntry *to = list + 1 + through - count;
     for (int i = first; i < last; i++) {
         const hopper::TilePlace at = hopper::tile_at(i, tiles_m, tiles_n, BAND);
         if (blocks.wants(at.row, at.col)) *to++ = (ListEntry)at.row << 16 | (ListEntry)at.col;
     }
-    if (thread == LISTERS - 1) *list = (ListEntry)before[thread];
+    if (thread == LISTERS - 1) *list = (ListEntry)through;
     if (thread == 0 && thin_n > 0) list_thin(thin, thin_n, list + 1 + tiles_m * tiles_n);
 }
 

@@ -14,6 +14,10 @@ enum { ROUNDS = 20000 };
 
 /* Whether r, a byte or an int, is x modulo p, in [-p/2, p/2]. */
 static bool is_residue(tsr_exact_integer x, int r, int p) { return (x - r) % p == 0 && 2 * abs(r) <= p; }
+/* Whether a plane may have it: of 255 also -128. */
+static bool is_byte(tsr_exact_integer x, int r, int p) {
+    return is_residue(x, r, p) || (p == 255 && r == -128 && is_residue(x, 127, p));
+}
 
 static int64_t drawn_integer(int bits) {
     const int64_t x = (int64_t)(known_drawn((uint64_t)1 << 32) << 31 ^ known_drawn((uint64_t)1 << 31)) >> (63 - bits);
@@ -25,8 +29,37 @@ static int64_t drawn_integer(int bits) {
 template <int COUNT> void check_integer(int64_t x) {
     const uint64_t moved = (uint64_t)x ^ (uint64_t)1 << 63;
     for (int i = 0; i < COUNT; i++) {
-        const int r = (int8_t)exact::residue_byte<COUNT>((unsigned)moved, (unsigned)(moved >> 32), i);
-        CHECK(is_residue(x, r, moduli[i]), "%lld mod %d is not %d", (long long)x, moduli[i], r);
+        const int r = (int8_t)exact::residue_byte<COUNT, false>((unsigned)moved, (unsigned)(moved >> 32), i);
+        CHECK(is_byte(x, r, moduli[i]), "%lld mod %d is not %d", (long long)x, moduli[i], r);
+    }
+}
+/* In one word. */
+template <int COUNT> void check_narrow(int32_t x) {
+    unsigned low, high;
+    exact::integer_of<true>((float)x, 0, &low, &high);
+    const int64_t own = (int64_t)(float)x; /* what a float holds of it */
+    CHECK(low == (unsigned)(own + ((int64_t)1 << 31)) && high == 0, "%d is the integer %u", x, low);
+    for (int i = 0; i < COUNT; i++) {
+        const int r = (int8_t)exact::residue_byte<COUNT, true>(low, high, i);
+        CHECK(is_byte(own, r, moduli[i]), "%lld mod %d is not %d", (long long)own, moduli[i], r);
+    }
+}
+template <int COUNT> void check_all_narrow() {
+    static_assert(exact::NARROW<float, COUNT> && !exact::NARROW<double, COUNT> && !exact::NARROW<float, COUNT + 1>);
+    for (int away = 0; away < 70000; away++) check_narrow<COUNT>(away % 2 ? away : -away);
+    for (int round = 0; round < ROUNDS; round++) check_narrow<COUNT>((int32_t)drawn_integer(30 - round % 25));
+}
+/* All sums of bytes by weights that there can be: the quotient is right, or off where a byte may be. */
+static void check_quotients() {
+    constexpr exact::Moduli<TSR_EXACT_MODULI_MOST> m;
+    for (int i = 0; i < TSR_EXACT_MODULI_MOST; i++) {
+        const unsigned p = (unsigned)m.modulus[i], base = (1u << 23) + (p - (1u << 23) % p) % p;
+        if (p == 256) continue;
+        for (unsigned w = 0; w < 1u << 20; w++) {
+            const float quotient = __fmaf_rn((float)(base + w), 1.0f / (float)(int)p, 12582912.0f);
+            const int r = (int)(base + w - (__float_as_uint(quotient) & 0xffff) * p);
+            CHECK(is_byte((tsr_exact_integer)w, r, (int)p), "%u mod %u is not %d", w, p, r);
+        }
     }
 }
 /* Each modulus' multiples near both ends and near 0, halves of it away from them, and any integers. */
@@ -45,22 +78,25 @@ template <int COUNT> void check_integers() {
 
 /* ---- residues of sums of integers ------------------------------------------------------------- */
 
-template <int COUNT> void check_added(int count, int64_t (*drawn)()) {
+template <int COUNT, bool NARROW = false> void check_added(int count, int64_t (*drawn)()) {
     exact::Sum sum = {};
     tsr_exact_integer exactly = 0;
     for (int i = 0; i < count; i++) {
         const int64_t x = drawn();
-        const uint64_t moved = (uint64_t)x ^ (uint64_t)1 << 63;
+        const uint64_t moved = (uint64_t)x + exact::MOVED<NARROW>;
         sum.add((unsigned)moved, (unsigned)(moved >> 32));
         exactly += x;
     }
     for (int i = 0; i < COUNT; i++) {
-        const int r = (int8_t)exact::sum_byte<COUNT>(sum, count, i);
+        const int r = (int8_t)exact::sum_byte<COUNT, NARROW>(sum, count, i);
         CHECK(is_residue(exactly, r, moduli[i]), "a sum of %d integers mod %d is not %d", count, moduli[i], r);
     }
 }
 template <int COUNT> void check_all_added() {
     for (int count : {1, 2, 127, 128}) {
+        check_added<COUNT, true>(count, [] { return (int64_t)INT32_MAX; });
+        check_added<COUNT, true>(count, [] { return (int64_t)INT32_MIN; });
+        check_added<COUNT, true>(count, [] { return drawn_integer((int)known_drawn(30) + 1); });
         check_added<COUNT>(count, [] { return (int64_t)INT64_MAX; });
         check_added<COUNT>(count, [] { return (int64_t)INT64_MIN; });
         check_added<COUNT>(count, [] { return (int64_t)0; });
@@ -74,16 +110,18 @@ template <int COUNT> void check_all_added() {
 template <int COUNT> void check_multiples() {
     const tsr_exact_natural product = tsr_exact_product(COUNT);
     for (int q = -140; q <= 140; q++) {
+        typedef exact::Natural<COUNT> Natural;
         const tsr_exact_natural x = product * (tsr_exact_natural)q;
-        CHECK(exact::is_multiple<COUNT>(x, 128) == (abs(q) <= 128), "%d times the product of %d moduli", q, COUNT);
-        for (int bit = 0; bit < 128; bit++)
-            CHECK(!exact::is_multiple<COUNT>(x ^ (tsr_exact_natural)1 << bit, 128), "%d times, bit %d of it flipped", q,
+        CHECK(exact::is_multiple<COUNT>((Natural)x, 128) == (abs(q) <= 128), "%d times the product of %d moduli", q,
+              COUNT);
+        for (int bit = 0; bit < 8 * (int)sizeof(Natural); bit++)
+            CHECK(!exact::is_multiple<COUNT>((Natural)x ^ (Natural)1 << bit, 128), "%d times, bit %d of it flipped", q,
                   bit);
         /* what a wrong residue of one plane makes of it */
         for (int i = 0; i < COUNT; i++)
             for (int times = 1; times < moduli[i]; times++)
-                CHECK(!exact::is_multiple<COUNT>(x + product / (tsr_exact_natural)moduli[i] * (tsr_exact_natural)times,
-                                                 128),
+                CHECK(!exact::is_multiple<COUNT>(
+                          (Natural)(x + product / (tsr_exact_natural)moduli[i] * (tsr_exact_natural)times), 128),
                       "%d times, and a residue of %d is wrong", q, moduli[i]);
     }
 }
@@ -101,14 +139,14 @@ static void check_sum(int64_t sum) {
     }
 }
 static void check_sums() {
-    /* Residues of odd moduli are of 127 at most: 133,144 products, and one more does not fit. One modulus has -128. */
+    /* Residues of odd moduli are of 127 at most: 133,144 products, and one more does not fit. Two moduli have -128. */
     CHECK(products_held(127) == 133144 && products_held(127) * 127 * 127 <= INT32_MAX, "%lld products of 127",
           (long long)products_held(127));
     CHECK((products_held(127) + 1) * 127 * 127 > INT32_MAX, "one more product of 127 fits");
     CHECK(products_held(128) == 131071 && 131072ll * 128 * 128 == 1ll + INT32_MAX, "%lld products of -128",
           (long long)products_held(128));
     for (int i = 0; i < TSR_EXACT_MODULI_MOST; i++)
-        CHECK(moduli[i] / 2 <= (moduli[i] == 256 ? 128 : 127), "residues modulo %d are larger", moduli[i]);
+        CHECK(moduli[i] / 2 <= (moduli[i] >= 255 ? 128 : 127), "residues modulo %d are larger", moduli[i]);
     /* A range is an eighth of that. What an int32 holds is reduced rightly all the same. */
     CHECK(8 * TSR_EXACT_RANGE <= products_held(128) + 1, "a range of %d", TSR_EXACT_RANGE);
     for (int64_t size : {(int64_t)0, (int64_t)TSR_EXACT_RANGE * 128 * 128, products_held(127) * 127 * 127})
@@ -189,6 +227,8 @@ int main() {
     check_integers<7>();
     check_integers<14>();
     check_integers<16>();
+    check_all_narrow<7>();
+    check_quotients();
     check_all_added<7>();
     check_all_added<14>();
     check_all_added<16>();

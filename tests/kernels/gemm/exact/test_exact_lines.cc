@@ -1,0 +1,95 @@
+/* What CUDA devices find of lines (exact_lines.h), beside the rules for each element: numbers of all sizes, subnormal
+ * ones, powers of two, integers, zeros, Inf and NaN. */
+#include "kernels/gemm/exact/exact_lines.h"
+#include "tests/check.h"
+#include "tests/kernels/gemm/grade/known_product.h"
+
+enum { ROUNDS = 200000, MOST = 16 };
+
+template <typename T> T of_bits(uint64_t bits) {
+    T x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+/* One of many kinds; all of a part are of few sizes, or of any. */
+template <typename T> T drawn(int kind, int exponent) {
+    constexpr int BITS = 8 * (int)sizeof(T);
+    constexpr int DIGITS = BITS == 64 ? 52 : 23, BIAS = BITS == 64 ? 1023 : 127;
+    const uint64_t any = known_drawn((uint64_t)1 << 32) << 32 | known_drawn((uint64_t)1 << 32);
+    const uint64_t sign = (any & 1) << (BITS - 1), fraction = any >> (64 - DIGITS);
+    switch (kind) {
+    case 0: return of_bits<T>(any >> (64 - BITS)); /* Inf and NaN among them */
+    case 1: return (T)0;
+    case 2: return of_bits<T>(sign | (uint64_t)(exponent + BIAS) << DIGITS);     /* a power of two */
+    case 3: return of_bits<T>(sign | fraction >> known_drawn((uint64_t)DIGITS)); /* subnormal */
+    case 4: return (T)((int64_t)known_drawn(2000) - 1000);
+    case 5: return of_bits<T>(sign | (uint64_t)(2 * BIAS + 1) << DIGITS | (any & 2 ? fraction : 0));
+    case 6: return (T)(any & 2 ? -0.0 : 0.0);
+    default: /* its lower bits are 0 in many */
+        return of_bits<T>(sign | (uint64_t)(exponent + BIAS) << DIGITS |
+                          (fraction & ~(uint64_t)0 << known_drawn((uint64_t)DIGITS + 1)));
+    }
+}
+
+template <typename T, int VALUES> void check_part(const T (&x)[VALUES]) {
+    constexpr tsr_dtype type = exact::TYPE<T>;
+    tsr_exact_line is = {.exponent = TSR_EXACT_EMPTY, .lowest = TSR_EXACT_WHOLE, .count = 0, .sum = 0, .squares = 0};
+    for (T value : x) {
+        is.exponent = tsr_max(is.exponent, tsr_exact_exponent(type, (double)value));
+        is.lowest = tsr_min(is.lowest, tsr_exact_lowest((double)value));
+        is.count += value != 0;
+    }
+    const double scale = tsr_exact_quantum_scale(is.exponent);
+    for (T value : x) {
+        const uint64_t q = scale > 0 ? tsr_exact_quantum((double)value, scale) : 0;
+        is.sum += q;
+        is.squares += q * q;
+    }
+    const unsigned extremes = exact::extremes_of(x);
+    const tsr_exact_line got = exact::part_of(extremes, exact::totals_of(x, exact::exponent_of(extremes)));
+    CHECK(got.exponent == is.exponent, "an exponent of %d is %d", is.exponent, got.exponent);
+    CHECK(got.count == is.count, "%u elements are %u", is.count, got.count);
+    CHECK(got.sum == is.sum && got.squares == is.squares, "quanta %llu, squares %llu are %llu, %llu",
+          (unsigned long long)is.sum, (unsigned long long)is.squares, (unsigned long long)got.sum,
+          (unsigned long long)got.squares);
+    if (is.exponent > 1024) return;                              /* the line is refused */
+    const bool below = is.lowest < -1022 && got.lowest == -1023; /* no shift tells them apart */
+    CHECK(got.lowest == is.lowest || (type == TSR_F64 && below), "a lowest bit of %d is %d", is.lowest, got.lowest);
+}
+
+template <typename T, int VALUES> void check_parts() {
+    constexpr int LEAST = sizeof(T) == 8 ? -1022 : -126, LARGEST = sizeof(T) == 8 ? 1023 : 127;
+    for (int round = 0; round < ROUNDS; round++) {
+        const int middle = LEAST + (int)known_drawn((uint64_t)(LARGEST - LEAST + 1)), kinds = round % 12;
+        T x[VALUES];
+        for (T &value : x) {
+            const int exponent = tsr_max(LEAST, tsr_min(LARGEST, middle - (int)known_drawn(40)));
+            value = drawn<T>(kinds < 8 ? kinds : kinds == 8 ? (int)known_drawn(9) : 6 + (int)known_drawn(4), exponent);
+        }
+        check_part(x);
+    }
+}
+
+/* The largest shift that a line can have: one element, just above the floor, at the last level. */
+static void check_largest_shift() {
+    tsr_exact_natural limits[TSR_EXACT_LEVELS];
+    for (int level = 0; level < TSR_EXACT_LEVELS; level++)
+        limits[level] = tsr_exact_limit(tsr_exact_moduli(TSR_F64, level));
+    const double x[1] = {ldexp(1 + 0x1p-52, tsr_exact_floor(TSR_F64))};
+    const unsigned extremes = exact::extremes_of(x);
+    const tsr_exact_line line = exact::part_of(extremes, exact::totals_of(x, exact::exponent_of(extremes)));
+    const tsr_exact_proof proof = tsr_exact_prove(TSR_F64, line, limits);
+    CHECK(!tsr_exact_unprovable(&proof) && proof.shifts[TSR_EXACT_LAST] > 1000, "it is refused");
+    CHECK(proof.shifts[TSR_EXACT_LAST] <= 1022, "a shift of %d reaches subnormal numbers",
+          proof.shifts[TSR_EXACT_LAST]);
+}
+
+int main() {
+    check_parts<float, 4>();
+    check_parts<float, MOST>();
+    check_parts<double, 4>();
+    check_parts<double, MOST>();
+    check_largest_shift();
+    return 0;
+}
