@@ -64,17 +64,59 @@ template <typename Function> static inline tsr_status tsr_cuda_load(Function *ke
 }
 #endif
 
+#ifdef __cplusplus
+/* Says that the kernel's blocks may come before the launch in front of it has ended, where devices can do that. */
+static inline tsr_status tsr_cuda_allow_early(cudaLaunchConfig_t *config, cudaLaunchAttribute *attribute) {
+    int major = 0;
+    TSR_TRY(tsr_cuda_attribute(cudaDevAttrComputeCapabilityMajor, &major));
+    if (major < 9) return TSR_OK;
+    attribute->id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    attribute->val.programmaticStreamSerializationAllowed = 1;
+    config->numAttrs++;
+    return TSR_OK;
+}
+#ifndef TSR_EMULATE_CUDA
+template <typename... Parameters, typename... Arguments>
+static inline tsr_status tsr_cuda_run_next(const char *name, dim3 grid, dim3 block, size_t shared_bytes,
+                                           tsr_stream *stream, void (*kernel)(Parameters...),
+                                           const Arguments &...arguments) {
+    cudaLaunchAttribute early;
+    cudaLaunchConfig_t config = {};
+    config.gridDim = grid;
+    config.blockDim = block;
+    config.dynamicSmemBytes = shared_bytes;
+    config.stream = tsr_cuda_stream(stream);
+    config.attrs = &early;
+    TSR_TRY(tsr_cuda_allow_early(&config, &early));
+    if (cudaLaunchKernelEx(&config, kernel, arguments...) == cudaSuccess) return TSR_OK;
+    return tsr_cuda_launched(name);
+}
+/* The first that each thread of such a kernel does: it waits for the launch in front. */
+static __device__ __forceinline__ void tsr_cuda_begin() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+#endif
+#endif
+
 /* TSR_LAUNCH(kernel, grid, block, shared_bytes, stream, arguments…): a tsr_status; of a thread that loads only, that of
  * loading. A template with commas stands in parentheses.
+ * TSR_LAUNCH_NEXT: the same, of kernels that do nothing before tsr_cuda_begin(). What a launch takes is hidden then
+ * behind the one in front.
  * TSR_SHARED_DYNAMIC(type, name): `type *name` is the block's dynamic shared memory, 16-byte aligned. */
 #define TSR_LAUNCH(kernel, ...)                                                                                        \
     (tsr_device_loads_only() ? tsr_cuda_load(kernel, #kernel) : TSR_RUN(kernel, __VA_ARGS__))
+#define TSR_LAUNCH_NEXT(kernel, ...)                                                                                   \
+    (tsr_device_loads_only() ? tsr_cuda_load(kernel, #kernel) : TSR_RUN_NEXT(kernel, __VA_ARGS__))
 #ifndef TSR_EMULATE_CUDA
 /* In a header clang-format takes <<< for operators. */
 /* clang-format off */
 #define TSR_RUN(kernel, grid, block, shared_bytes, stream, ...) \
     ((kernel)<<<(grid), (block), (shared_bytes), tsr_cuda_stream(stream)>>>(__VA_ARGS__), tsr_cuda_launched(#kernel))
 /* clang-format on */
+#define TSR_RUN_NEXT(kernel, grid, block, shared_bytes, stream, ...)                                                   \
+    tsr_cuda_run_next(#kernel, (grid), (block), (shared_bytes), (stream), (kernel), __VA_ARGS__)
 #define TSR_SHARED_DYNAMIC(type, name)                                                                                 \
     extern __shared__ __align__(16) unsigned char tsr_shared_dynamic[];                                                \
     type *name = reinterpret_cast<type *>(tsr_shared_dynamic)

@@ -24,6 +24,7 @@
 #endif
 
 __thread uint3 threadIdx, blockIdx, blockDim, gridDim;
+__thread unsigned long long tsr_emulation_begun;
 
 static tsr_cuda_emulation_limits limits = {
     .threads_block = 1024,

@@ -331,14 +331,36 @@ static inline tsr_status tsr_emulation_launch(const char *name, dim3 grid, dim3 
 }
 #define TSR_RUN(kernel, grid, block, shared_bytes, stream, ...)                                                        \
     tsr_emulation_launch(#kernel, grid, block, shared_bytes, stream, kernel, __VA_ARGS__)
+
+/* Launches that come before the one in front has ended, of kernels all of whose threads must begin (TSR_LAUNCH_NEXT).
+ */
+extern __thread unsigned long long tsr_emulation_begun; /* threads, of the launch that runs */
+static inline void tsr_cuda_begin() { tsr_emulation_begun++; }
+static inline tsr_status tsr_emulation_all_begun(const char *name, dim3 grid, dim3 block) {
+    const unsigned long long threads = (unsigned long long)grid.x * grid.y * grid.z * block.x * block.y * block.z,
+                             begun = tsr_emulation_begun;
+    if (begun == threads) return TSR_OK;
+    return tsr_fail(TSR_ERR_DEVICE, "kernel %s: %llu of %llu threads wait for the launch in front", name, begun,
+                    threads);
+}
+template <typename... P, typename... A>
+static inline tsr_status tsr_emulation_launch_next(const char *name, dim3 grid, dim3 block, size_t shared_bytes,
+                                                   tsr_stream *stream, void (*kernel)(P...), A... arguments) {
+    tsr_emulation_begun = 0;
+    TSR_TRY(tsr_emulation_launch(name, grid, block, shared_bytes, stream, kernel, arguments...));
+    return tsr_emulation_all_begun(name, grid, block);
+}
+#define TSR_RUN_NEXT(kernel, grid, block, shared_bytes, stream, ...)                                                   \
+    tsr_emulation_launch_next(#kernel, grid, block, shared_bytes, stream, kernel, __VA_ARGS__)
 #define TSR_SHARED_DYNAMIC(type, name) type *name = static_cast<type *>(tsr_emulation_shared())
 
-/* Launches of clusters; the only attribute there is. */
-enum { cudaLaunchAttributeClusterDimension = 4 };
+/* Launches with attributes: clusters, and such that come early. */
+enum { cudaLaunchAttributeClusterDimension = 4, cudaLaunchAttributeProgrammaticStreamSerialization = 6 };
 typedef struct {
     int id;
     struct {
         dim3 clusterDim;
+        int programmaticStreamSerializationAllowed;
     } val;
 } cudaLaunchAttribute;
 typedef struct {
@@ -351,10 +373,17 @@ typedef struct {
 template <typename... P, typename... A>
 static inline cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t *config, void (*kernel)(P...), A... arguments) {
     auto call = [&] { kernel(arguments...); };
-    const unsigned cluster = config->numAttrs > 0 ? config->attrs[0].val.clusterDim.x : 1;
-    const tsr_status status = tsr_emulation_run(
+    unsigned cluster = 1;
+    bool early = false;
+    for (unsigned i = 0; i < config->numAttrs; i++) {
+        if (config->attrs[i].id == cudaLaunchAttributeClusterDimension) cluster = config->attrs[i].val.clusterDim.x;
+        else early = config->attrs[i].val.programmaticStreamSerializationAllowed != 0;
+    }
+    tsr_emulation_begun = 0;
+    tsr_status status = tsr_emulation_run(
         "of clusters", config->gridDim, config->blockDim, config->dynamicSmemBytes, cluster,
         [](void *c) { (*static_cast<decltype(call) *>(c))(); }, &call);
+    if (status == TSR_OK && early) status = tsr_emulation_all_begun("of clusters", config->gridDim, config->blockDim);
     return status == TSR_OK ? cudaSuccess : cudaErrorLaunchFailure;
 }
 

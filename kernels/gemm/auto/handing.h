@@ -86,6 +86,7 @@ __device__ __forceinline__ void count_handed(const Handing &h) {
 /* One block of threads. Where the levels take longer than the fallback, or there is nothing to make, nothing is wanted
  * of any level from here on. */
 __global__ void __launch_bounds__(HANDERS) hand_over(const Handing h) {
+    tsr_cuda_begin();
     static_assert(TSR_EXACT_TILE == 2 * TSR_EXACT_BLOCK);
     __shared__ Wanted wanted;
     __shared__ bool handed;

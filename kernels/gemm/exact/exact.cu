@@ -37,6 +37,7 @@ constexpr unsigned OPEN = 99, OPEN_LAST = 98;
 
 /* A thread a block of C: whether its lines lose nothing at level 0, which needs no proof. */
 __global__ void open_blocks(unsigned *open, int across, int blocks, const unsigned *rough_a, const unsigned *rough_b) {
+    tsr_cuda_begin();
     for (int at = (int)(blockIdx.x * blockDim.x + threadIdx.x); at < blocks; at += (int)(gridDim.x * blockDim.x))
         open[at] = rough_a[at / across] | rough_b[at % across] ? OPEN : 0;
 }
@@ -45,6 +46,7 @@ __global__ void open_blocks(unsigned *open, int across, int blocks, const unsign
  * such that nothing is proved of, stay open for the last one. */
 __global__ void note_levels(unsigned *levels, int across, int blocks, const unsigned *rough_a, const unsigned *rough_b,
                             unsigned *of_a, unsigned *of_b) {
+    tsr_cuda_begin();
     for (int at = (int)(blockIdx.x * blockDim.x + threadIdx.x); at < blocks; at += (int)(gridDim.x * blockDim.x)) {
         unsigned level = levels[at];
         if (level == TSR_EXACT_LOOP && !((rough_a[at / across] | rough_b[at % across]) & exact::UNPROVABLE)) {
@@ -79,17 +81,20 @@ __device__ __forceinline__ void for_open(const unsigned *levels, int across, int
 }
 /* Decides their level. */
 __global__ void settle_blocks(unsigned *levels, int across, int blocks, const unsigned *left) {
+    tsr_cuda_begin();
     for_open(levels, across, blocks, left,
              [levels](int at, int count) { levels[at] = (unsigned)tsr_exact_settled(count); });
 }
 /* Notes what magnitudes leave of them. */
 __global__ void count_open(const unsigned *levels, int across, int blocks, const unsigned *left, unsigned *counts) {
+    tsr_cuda_begin();
     for_open(levels, across, blocks, left, [counts](int at, int count) { counts[at] = (unsigned)count; });
 }
 
 /* A warp takes blocks of C, of `down` × `wide` that have elements, and adds what they took. */
 __global__ void count_levels(const unsigned *levels, int across, int down, int wide, const unsigned *left,
                              tsr_gemm_fallbacks *to) {
+    tsr_cuda_begin();
     typedef unsigned long long Word;
     const int lane = (int)threadIdx.x % 32, warp = (int)(blockIdx.x * blockDim.x + threadIdx.x) / 32;
     Word blocks[TSR_GEMM_LEVELS] = {}, elements = 0;
@@ -238,12 +243,13 @@ template <typename T, int COUNT> tsr_status look(const Run<T> &r) {
     TSR_TRY(tsr_cuda_grid(1, r.s.m, 1, 1, &rows));
     TSR_TRY(tsr_cuda_grid(1, r.s.n, 1, exact::WARPS, &columns));
     TSR_TRY(tsr_cuda_grid(r.s.depth, r.s.n, TSR_EXACT_PART, exact::COLUMNS, &tiles));
-    TSR_TRY(TSR_LAUNCH((exact::look_at_rows<T, COUNT>), rows, exact::THREADS, 0, r.stream, r.a));
+    TSR_TRY(TSR_LAUNCH_NEXT((exact::look_at_rows<T, COUNT>), rows, exact::THREADS, 0, r.stream, r.a));
     if (checks(r)) TSR_TRY((exact::add_rows_launch<T, COUNT>(r.stream, r.a, r.checksums, 0)));
-    TSR_TRY(TSR_LAUNCH((exact::look_at_columns<T>), tiles, exact::THREADS, 0, r.stream, r.b));
-    TSR_TRY(TSR_LAUNCH((exact::prove_columns<T>), columns, exact::THREADS, 0, r.stream, r.b));
+    TSR_TRY(TSR_LAUNCH_NEXT((exact::look_at_columns<T>), tiles, exact::THREADS, 0, r.stream, r.b));
+    TSR_TRY(TSR_LAUNCH_NEXT((exact::prove_columns<T>), columns, exact::THREADS, 0, r.stream, r.b));
     if (checks(r)) return exact::convert_and_add_launch<T, COUNT>(r.stream, r.b, r.checksums, exact::FIRST, 0);
-    return TSR_LAUNCH((exact::convert_columns<T, COUNT>), tiles, exact::THREADS, 0, r.stream, r.b, exact::FIRST, 0);
+    return TSR_LAUNCH_NEXT((exact::convert_columns<T, COUNT>), tiles, exact::THREADS, 0, r.stream, r.b, exact::FIRST,
+                           0);
 }
 
 /* Decides which level each block needs, as far as magnitudes tell. */
@@ -253,12 +259,12 @@ template <typename T> tsr_status decide(const Run<T> &r) {
     TSR_TRY(tsr_cuda_grid(1, r.s.blocks, 1, threads, &grid));
     const tsr_residue_args args = products_of(r, 1, r.p.proving_a, r.p.proving_b, r.p.open, OPEN);
     TSR_TRY(TSR_CUDA(cudaMemsetAsync(r.p.left, 0, r.p.left_bytes, tsr_cuda_stream(r.stream))));
-    TSR_TRY(TSR_LAUNCH(open_blocks, grid, threads, 0, r.stream, r.p.open, r.s.across, r.s.blocks, r.p.rough_a,
-                       r.p.rough_b));
+    TSR_TRY(TSR_LAUNCH_NEXT(open_blocks, grid, threads, 0, r.stream, r.p.open, r.s.across, r.s.blocks, r.p.rough_a,
+                            r.p.rough_b));
     TSR_TRY(tsr_residue_levels(r.device, r.stream, &args, r.p.proof_a, r.p.proof_b,
                                tsr_exact_allowed(exact::TYPE<T>, r.s.k), r.p.levels, r.p.left));
-    return TSR_LAUNCH(note_levels, grid, threads, 0, r.stream, r.p.levels, r.s.across, r.s.blocks, r.p.rough_a,
-                      r.p.rough_b, r.p.levels_a, r.p.levels_b);
+    return TSR_LAUNCH_NEXT(note_levels, grid, threads, 0, r.stream, r.p.levels, r.s.across, r.s.blocks, r.p.rough_a,
+                           r.p.rough_b, r.p.levels_a, r.p.levels_b);
 }
 
 /* Decides for blocks that are open for the last level, from patterns. */
@@ -268,7 +274,7 @@ template <typename T> tsr_status decide_last(const Run<T> &r) {
     TSR_TRY(tsr_cuda_grid(1, r.s.blocks, 1, threads / 32, &grid));
     const tsr_residue_args args = products_of(r, 1, r.p.proving_a, r.p.proving_b, r.p.levels, OPEN_LAST);
     TSR_TRY(tsr_residue_meetings(r.device, r.stream, &args, r.p.left));
-    return TSR_LAUNCH(settle_blocks, grid, threads, 0, r.stream, r.p.levels, r.s.across, r.s.blocks, r.p.left);
+    return TSR_LAUNCH_NEXT(settle_blocks, grid, threads, 0, r.stream, r.p.levels, r.s.across, r.s.blocks, r.p.left);
 }
 
 /* Of what waited, and above level 0 of all that is wanted there. */
@@ -276,10 +282,11 @@ template <typename T, int COUNT> tsr_status convert(const Run<T> &r, int level) 
     dim3 rows, tiles;
     TSR_TRY(exact::small_grid(1, r.s.m, 1, 1, exact::FEW_BLOCKS, &rows));
     TSR_TRY(exact::small_grid(r.s.depth, r.s.n, TSR_EXACT_PART, exact::COLUMNS, exact::FEW_BLOCKS, &tiles));
-    TSR_TRY(TSR_LAUNCH((exact::convert_rows<T, COUNT>), rows, exact::THREADS, 0, r.stream, r.a, level));
+    TSR_TRY(TSR_LAUNCH_NEXT((exact::convert_rows<T, COUNT>), rows, exact::THREADS, 0, r.stream, r.a, level));
     if (checks(r) && level > 0)
         return exact::convert_and_add_launch<T, COUNT>(r.stream, r.b, r.checksums, exact::LATER, level);
-    return TSR_LAUNCH((exact::convert_columns<T, COUNT>), tiles, exact::THREADS, 0, r.stream, r.b, exact::LATER, level);
+    return TSR_LAUNCH_NEXT((exact::convert_columns<T, COUNT>), tiles, exact::THREADS, 0, r.stream, r.b, exact::LATER,
+                           level);
 }
 template <typename T, int COUNT> tsr_status make_level(const Run<T> &r, int level) {
     TSR_TRY((convert<T, COUNT>(r, level)));
@@ -291,8 +298,8 @@ template <typename T> tsr_status count(const Run<T> &r) {
     constexpr int threads = 256, most = 64;
     const int down = (int)tsr_ceil_div(r.s.m, BLOCK), wide = (int)tsr_ceil_div(r.s.n, BLOCK);
     const unsigned grid = (unsigned)tsr_min(most, tsr_ceil_div(down * wide, threads / 32));
-    return TSR_LAUNCH(count_levels, grid, threads, 0, r.stream, r.p.levels, r.s.across, down, wide, r.p.left,
-                      r.counted);
+    return TSR_LAUNCH_NEXT(count_levels, grid, threads, 0, r.stream, r.p.levels, r.s.across, down, wide, r.p.left,
+                           r.counted);
 }
 
 /* Decides who makes these blocks, behind `decide`, which has no more use for `open`. */
@@ -300,7 +307,8 @@ template <typename T> tsr_status hand(const Run<T> &r) {
     constexpr int threads = 256;
     dim3 grid;
     TSR_TRY(tsr_cuda_grid(1, r.s.blocks, 1, threads / 32, &grid));
-    TSR_TRY(TSR_LAUNCH(count_open, grid, threads, 0, r.stream, r.p.levels, r.s.across, r.s.blocks, r.p.left, r.p.open));
+    TSR_TRY(TSR_LAUNCH_NEXT(count_open, grid, threads, 0, r.stream, r.p.levels, r.s.across, r.s.blocks, r.p.left,
+                            r.p.open));
     const exact::Handing h = {.handed = r.p.handed,
                               .levels = r.p.levels,
                               .levels_a = r.p.levels_a,
@@ -318,7 +326,7 @@ template <typename T> tsr_status hand(const Run<T> &r) {
                               .predicate = r.a.predicate,
                               .passes = r.passes,
                               .to = r.counted};
-    return TSR_LAUNCH(exact::hand_over, 1, exact::HANDERS, 0, r.stream, h);
+    return TSR_LAUNCH_NEXT(exact::hand_over, 1, exact::HANDERS, 0, r.stream, h);
 }
 
 template <typename T> tsr_status make(const Run<T> &r) {

@@ -70,6 +70,7 @@ __device__ __forceinline__ void store_sums(const Operand<T> &x, int8_t *to, Warp
  * from the last rows on, which the caches still have. */
 template <typename T, int COUNT>
 __global__ void __launch_bounds__(THREADS) add_rows(const Operand<T> x, int8_t *to, int level) {
+    tsr_cuda_begin();
     __shared__ WarpSums of_warps;
     const int lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32;
     const int64_t blocks = (x.lines + BLOCK - 1) / BLOCK;
@@ -98,6 +99,7 @@ __global__ void __launch_bounds__(THREADS) add_rows(const Operand<T> x, int8_t *
 template <typename T, int COUNT>
 __global__ void __launch_bounds__(THREADS, 4)
     convert_and_add_columns(const Operand<T> x, Purpose purpose, int level, int8_t *to) {
+    tsr_cuda_begin();
     __shared__ union {
         Turned<T> turned;
         WarpSums of_warps;
@@ -167,6 +169,7 @@ __device__ __forceinline__ bool has_residues(Natural<COUNT> sum, const int8_t *e
 template <typename T, int COUNT>
 __global__ void __launch_bounds__(THREADS, held(COUNT))
     combine_and_compare(const Target<T> t, const Checksums s, int level) {
+    tsr_cuda_begin();
     __shared__ Natural<COUNT> columns[WARPS][BLOCK];
     __shared__ unsigned rows[BLOCK][PIECES<COUNT>];
     __shared__ unsigned wrong_rows, wrong_columns;
@@ -206,6 +209,7 @@ __global__ void __launch_bounds__(THREADS, held(COUNT))
 
 /* One thread. */
 __global__ void count_judged(tsr_check_counts *counts, int64_t rows) {
+    tsr_cuda_begin();
     atomicAdd(reinterpret_cast<unsigned long long *>(&counts->judged), (unsigned long long)rows);
 }
 
@@ -216,7 +220,7 @@ template <typename T, int COUNT>
 tsr_status add_rows_launch(tsr_stream *stream, const Operand<T> &a, const Checksums &s, int level) {
     dim3 grid;
     TSR_TRY(small_grid(a.lines, a.depth, BLOCK, PART, level > 0 ? FEW_BLOCKS : MANY_BLOCKS, &grid));
-    return TSR_LAUNCH((add_rows<T, COUNT>), grid, THREADS, 0, stream, a, s.of_a, level);
+    return TSR_LAUNCH_NEXT((add_rows<T, COUNT>), grid, THREADS, 0, stream, a, s.of_a, level);
 }
 
 /* convert_columns, and sums of columns for this level. Those of level 0 are made at first. */
@@ -225,18 +229,18 @@ tsr_status convert_and_add_launch(tsr_stream *stream, const Operand<T> &b, const
                                   int level) {
     dim3 grid;
     TSR_TRY(small_grid(b.depth, b.lines, PART, BLOCK, purpose == FIRST ? MANY_BLOCKS : FEW_BLOCKS, &grid));
-    return TSR_LAUNCH((convert_and_add_columns<T, COUNT>), grid, THREADS, 0, stream, b, purpose, level, s.of_b);
+    return TSR_LAUNCH_NEXT((convert_and_add_columns<T, COUNT>), grid, THREADS, 0, stream, b, purpose, level, s.of_b);
 }
 
 template <typename T, int COUNT>
 tsr_status combine_and_compare_launch(tsr_stream *stream, const Target<T> &t, const Checksums &s, int level) {
     dim3 grid;
     TSR_TRY(blocks_grid(t, &grid));
-    return TSR_LAUNCH((combine_and_compare<T, COUNT>), grid, THREADS, 0, stream, t, s, level);
+    return TSR_LAUNCH_NEXT((combine_and_compare<T, COUNT>), grid, THREADS, 0, stream, t, s, level);
 }
 
 inline tsr_status count_judged_launch(tsr_stream *stream, tsr_check_counts *counts, int64_t rows) {
-    return TSR_LAUNCH(count_judged, 1, 1, 0, stream, counts, rows);
+    return TSR_LAUNCH_NEXT(count_judged, 1, 1, 0, stream, counts, rows);
 }
 
 } // namespace exact

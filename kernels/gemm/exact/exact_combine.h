@@ -146,6 +146,7 @@ __device__ __forceinline__ void combine_block(const Target<T> &t, int64_t row, i
 /* Blocks of C of this level. */
 template <typename T, int COUNT>
 __global__ void __launch_bounds__(THREADS, held(COUNT)) combine(const Target<T> t, int level) {
+    tsr_cuda_begin();
     const int blocks = (int)(t.m + TSR_EXACT_BLOCK - 1) / TSR_EXACT_BLOCK * t.across;
     if (level > 0 && !has_any(t.wanted, t.m, 1u << level)) return;
     for (int at = (int)blockIdx.x; at < blocks; at += (int)gridDim.x) {
@@ -163,7 +164,7 @@ template <typename T> tsr_status blocks_grid(const Target<T> &t, dim3 *grid) {
 template <typename T, int COUNT> tsr_status combine_launch(tsr_stream *stream, const Target<T> &t, int level) {
     dim3 grid;
     TSR_TRY(blocks_grid(t, &grid));
-    return TSR_LAUNCH((combine<T, COUNT>), grid, THREADS, 0, stream, t, level);
+    return TSR_LAUNCH_NEXT((combine<T, COUNT>), grid, THREADS, 0, stream, t, level);
 }
 
 /* ---- the loop -------------------------------------------------------------------------------- */
@@ -203,6 +204,7 @@ __device__ __forceinline__ void loop_sums(const Operand<T> &a, const Operand<T> 
 template <typename T, bool CHECKS>
 __global__ void __launch_bounds__(256)
     loop(const Operand<T> a, const Operand<T> b, const Target<T> t, const tsr_gemm_check check) {
+    tsr_cuda_begin();
     const int x = (int)threadIdx.x % 16, y = (int)threadIdx.x / 16;
     if (!may_loop(t)) return;
     for (int64_t row0 = (int64_t)blockIdx.y * LOOP_TILE; row0 < t.m; row0 += (int64_t)gridDim.y * LOOP_TILE)
@@ -270,6 +272,7 @@ __device__ __forceinline__ double sum_of_pairs(const Operand<T> &a, const Operan
 template <typename T, bool CHECKS>
 __global__ void __launch_bounds__(THREADS)
     loop_left(const Operand<T> a, const Operand<T> b, const Target<T> t, const tsr_gemm_check check) {
+    tsr_cuda_begin();
     constexpr int WORDS = TSR_EXACT_BLOCK / 32; /* of a row of a block */
     __shared__ unsigned count;
     __shared__ int list[TSR_EXACT_LEFT_MOST]; /* row · TSR_EXACT_BLOCK + column */
@@ -307,8 +310,8 @@ tsr_status loop_launch(tsr_stream *stream, const Operand<T> &a, const Operand<T>
     dim3 grid, blocks;
     TSR_TRY(small_grid(t.m, t.n, LOOP_TILE, LOOP_TILE, FEW_BLOCKS, &grid));
     TSR_TRY(blocks_grid(t, &blocks));
-    TSR_TRY(TSR_LAUNCH((loop_left<T, CHECKS>), blocks, THREADS, 0, stream, a, b, t, check));
-    return TSR_LAUNCH((loop<T, CHECKS>), grid, 256, 0, stream, a, b, t, check);
+    TSR_TRY(TSR_LAUNCH_NEXT((loop_left<T, CHECKS>), blocks, THREADS, 0, stream, a, b, t, check));
+    return TSR_LAUNCH_NEXT((loop<T, CHECKS>), grid, 256, 0, stream, a, b, t, check);
 }
 
 /* Blocks of which no level is proved, and what is left of those of the last one. */

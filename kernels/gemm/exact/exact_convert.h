@@ -183,12 +183,14 @@ template <typename T, int COUNT> __device__ __forceinline__ void look_at_row(con
     __syncthreads();
 }
 template <typename T, int COUNT> __global__ void __launch_bounds__(THREADS) look_at_rows(const Operand<T> x) {
+    tsr_cuda_begin();
     if (tsr_gemm_idle(x.predicate)) return;
     for (int64_t row = blockIdx.x; row < x.lines; row += gridDim.x) look_at_row<T, COUNT>(x, row);
 }
 
 template <typename T, int COUNT>
 __global__ void __launch_bounds__(THREADS) convert_rows(const Operand<T> x, int level) {
+    tsr_cuda_begin();
     if (!wants_later(x, level)) return;
     for (int64_t row = blockIdx.x; row < x.lines; row += gridDim.x)
         convert_row<T, COUNT>(x, row, x.proof[row], LATER, level);
@@ -226,6 +228,7 @@ template <typename T> __device__ __forceinline__ void look_at_tile(const Operand
 
 /* A warp a column. */
 template <typename T> __global__ void __launch_bounds__(THREADS) prove_columns(const Operand<T> x) {
+    tsr_cuda_begin();
     if (tsr_gemm_idle(x.predicate)) return;
     for (int64_t col = (int64_t)blockIdx.x * WARPS + threadIdx.x / 32; col < x.lines; col += gridDim.x * WARPS) {
         const tsr_exact_line line = line_of(x.parts + col, x.lines, (int)(x.depth / PART));
@@ -281,11 +284,13 @@ template <typename T, typename Work> __device__ __forceinline__ void for_tiles(c
             work(first, part);
 }
 template <typename T> __global__ void __launch_bounds__(THREADS, 3) look_at_columns(const Operand<T> x) {
+    tsr_cuda_begin();
     if (tsr_gemm_idle(x.predicate)) return;
     for_tiles(x, [&x](int64_t first, int64_t part) { look_at_tile(x, first, part); });
 }
 template <typename T, int COUNT>
 __global__ void __launch_bounds__(THREADS) convert_columns(const Operand<T> x, Purpose purpose, int level) {
+    tsr_cuda_begin();
     __shared__ Turned<T> turned;
     if (purpose == FIRST ? tsr_gemm_idle(x.predicate) : !wants_later(x, level)) return;
     for_tiles(x, [&x, purpose, level](int64_t first, int64_t at) {

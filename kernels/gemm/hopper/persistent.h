@@ -33,6 +33,7 @@ template <typename Parts> struct Persistent : Parts {
     typedef TileScheduler Scheduler;
     /* Arrivals that fill a stage, beside its bytes. 1: one thread brings all panels; else the whole warpgroup does. */
     template <typename Work> static __device__ __forceinline__ uint32_t filling(const Work &) { return 1; }
+    static constexpr bool EARLY = false; /* launched like TSR_LAUNCH_NEXT */
     /* What the thread that brings panels does before all, and after. */
     template <typename Work> static __device__ __forceinline__ void open(const Work &) {}
     template <typename Pipe, typename State> static __device__ __forceinline__ void close(const Pipe &, State) {}
@@ -120,6 +121,7 @@ template <typename Kernel> __device__ __forceinline__ void run(const typename Ke
 template <typename Kernel>
 __global__ void __launch_bounds__(Kernel::THREADS + 128, 1) gemm(const __grid_constant__ typename Kernel::Work w) {
     if (!FOR_SM90A) return __trap(); /* the registry never gets here */
+    if (Kernel::EARLY) tsr_cuda_begin();
     if (!Kernel::left_out(w)) run<Kernel>(w);
 }
 
@@ -134,21 +136,22 @@ template <typename Kernel> tsr_status launch(tsr_stream *stream, typename Kernel
     return gather_launch<Kernel>(stream, *w);
 }
 
-/* A kernel whose workers are clusters of `cluster_blocks` blocks. */
-template <typename Function, typename... Arguments>
+/* A kernel whose workers are clusters of `cluster_blocks` blocks; EARLY: like TSR_LAUNCH_NEXT. */
+template <bool EARLY = false, typename Function, typename... Arguments>
 tsr_status launch_clusters(Function kernel, tsr_stream *stream, int64_t blocks, int threads, int shared_bytes,
                            int cluster_blocks, const Arguments &...arguments) {
-    cudaLaunchAttribute cluster;
-    cluster.id = cudaLaunchAttributeClusterDimension;
-    cluster.val.clusterDim.x = (unsigned)cluster_blocks;
-    cluster.val.clusterDim.y = cluster.val.clusterDim.z = 1;
+    cudaLaunchAttribute attributes[2];
+    attributes[0].id = cudaLaunchAttributeClusterDimension;
+    attributes[0].val.clusterDim.x = (unsigned)cluster_blocks;
+    attributes[0].val.clusterDim.y = attributes[0].val.clusterDim.z = 1;
     cudaLaunchConfig_t config = {};
     config.gridDim = dim3((unsigned)blocks);
     config.blockDim = dim3((unsigned)threads);
     config.dynamicSmemBytes = (size_t)shared_bytes;
     config.stream = tsr_cuda_stream(stream);
-    config.attrs = &cluster;
+    config.attrs = attributes;
     config.numAttrs = 1;
+    if (EARLY) TSR_TRY(tsr_cuda_allow_early(&config, attributes + 1));
     TSR_TRY(tsr_gemm_allow_shared(kernel, config.dynamicSmemBytes));
     if (tsr_device_loads_only()) return tsr_cuda_load(kernel, "of clusters");
     return TSR_CUDA(cudaLaunchKernelEx(&config, kernel, arguments...));

@@ -93,6 +93,7 @@ __device__ __forceinline__ void load(int (&to)[SIDE][WORDS + 1], const int8_t *f
 }
 
 template <typename Epilogue> __global__ void __launch_bounds__(THREADS) products(Operands o, Epilogue epilogue) {
+    tsr_cuda_begin();
     __shared__ int a[SIDE][WORDS + 1], b[SIDE][WORDS + 1];
     const int row = (int)threadIdx.x / ACROSS, col = (int)threadIdx.x % ACROSS;
     const int64_t tiles_n = o.rows_b / SIDE, tiles = o.rows_a / SIDE * tiles_n;
@@ -124,7 +125,7 @@ tsr_status launch_operands(tsr_stream *stream, const Operands &o, const Epilogue
     int most = 0;
     TSR_TRY(tsr_cuda_attribute(cudaDevAttrMaxGridDimX, &most));
     const int64_t tiles = o.planes * (o.rows_a / SIDE) * (o.rows_b / SIDE);
-    return TSR_LAUNCH(products<Epilogue>, (unsigned)tsr_min(tiles, most), THREADS, 0, stream, o, epilogue);
+    return TSR_LAUNCH_NEXT(products<Epilogue>, (unsigned)tsr_min(tiles, most), THREADS, 0, stream, o, epilogue);
 }
 template <typename Epilogue>
 tsr_status launch(tsr_stream *stream, const tsr_residue_args *args, const Epilogue &epilogue) {

@@ -44,6 +44,7 @@ __device__ __forceinline__ void list_thin(const unsigned (&wanted)[2], int thin_
  * whose threads take equal shares one after the other. */
 __global__ void __launch_bounds__(LISTERS)
     list_tiles(const tsr_residue_blocks blocks, int tiles_m, int tiles_n, int thin_n, ListEntry *list) {
+    tsr_cuda_begin();
     __shared__ unsigned thin[2];
     __shared__ int of_warps[LISTERS / 32];
     const int thread = (int)threadIdx.x, share = (tiles_m * tiles_n + LISTERS - 1) / LISTERS;
@@ -227,7 +228,7 @@ template <typename Epilogue> struct Products : hopper::Persistent<Tile> {
     static constexpr int HOLDERS = 128, BARRIER = 3;
     static constexpr int RELEASING = GROUPS * 4 * CLUSTER;
     static constexpr int PRODUCER_REGISTERS = 40;
-    static constexpr bool WHOLE = true;
+    static constexpr bool WHOLE = true, EARLY = true;
     static constexpr bool FLIPS = std::is_base_of<Residues, Epilogue>::value; /* proofs are not checked */
 
     static __device__ __forceinline__ void open(const Work &w) {
@@ -345,14 +346,14 @@ template <typename Work> tsr_status prepare(tsr_stream *stream, const tsr_residu
     TSR_TRY(tsr_tensor_map(args->a, TSR_I8, args->planes * args->rows_a, args->depth, args->depth, BOX, &w->map_a));
     TSR_TRY(tsr_tensor_map(args->b, TSR_I8, args->planes * args->rows_b, args->depth, args->depth, BOX, &w->map_b));
     if (!args->blocks) return TSR_OK;
-    return TSR_LAUNCH(list_tiles, 1, LISTERS, 0, stream, tsr_residue_blocks_of(args), (int)tiles_m, (int)tiles_n,
-                      thin_n, (ListEntry *)args->workspace);
+    return TSR_LAUNCH_NEXT(list_tiles, 1, LISTERS, 0, stream, tsr_residue_blocks_of(args), (int)tiles_m, (int)tiles_n,
+                           thin_n, (ListEntry *)args->workspace);
 }
 
 template <typename Epilogue> tsr_status launch(tsr_stream *stream, const typename Epilogue::Work &w) {
     typedef Products<Epilogue> Kernel;
-    return hopper::launch_clusters(hopper::gemm<Kernel>, stream, (int64_t)w.plan.workers * CLUSTER,
-                                   Kernel::THREADS + 128, Pipe::SHARED_BYTES, CLUSTER, w);
+    return hopper::launch_clusters<Kernel::EARLY>(hopper::gemm<Kernel>, stream, (int64_t)w.plan.workers * CLUSTER,
+                                                  Kernel::THREADS + 128, Pipe::SHARED_BYTES, CLUSTER, w);
 }
 
 template <typename Epilogue>
