@@ -228,7 +228,6 @@ template <typename T, int COUNT> tsr_status multiply_level(const Run<T> &r, int 
     tsr_residue_args args = products_of(r, COUNT, r.p.planes_a, r.p.planes_b, blocks, (unsigned)level);
     const tsr_residue_sums sums = {r.checksums.of_a, r.checksums.of_b, r.checksums.columns, r.checksums.rows};
     if (checks(r)) args.sums = &sums;
-    if (checks(r) && level > 0) TSR_TRY((exact::add_rows_launch<T, COUNT>(r.stream, r.a, r.checksums, level)));
     TSR_FLIP(TSR_FLIP_A, r.stream, r.p.planes_a, (size_t)(COUNT * r.s.rows_a * r.s.depth));
     TSR_FLIP(TSR_FLIP_B, r.stream, r.p.planes_b, (size_t)(COUNT * r.s.rows_b * r.s.depth));
     TSR_TRY(tsr_residue_products(r.device, r.stream, &args, r.p.planes_c));
@@ -244,12 +243,11 @@ template <typename T, int COUNT> tsr_status look(const Run<T> &r) {
     TSR_TRY(tsr_cuda_grid(1, r.s.n, 1, exact::WARPS, &columns));
     TSR_TRY(tsr_cuda_grid(r.s.depth, r.s.n, TSR_EXACT_PART, exact::COLUMNS, &tiles));
     TSR_TRY(TSR_LAUNCH_NEXT((exact::look_at_rows<T, COUNT>), rows, exact::THREADS, 0, r.stream, r.a));
-    if (checks(r)) TSR_TRY((exact::add_rows_launch<T, COUNT>(r.stream, r.a, r.checksums, 0)));
+    if (checks(r)) TSR_TRY((exact::add_all_rows_launch<T, COUNT>(r.stream, r.a, r.checksums)));
     TSR_TRY(TSR_LAUNCH_NEXT((exact::look_at_columns<T>), tiles, exact::THREADS, 0, r.stream, r.b));
     TSR_TRY(TSR_LAUNCH_NEXT((exact::prove_columns<T>), columns, exact::THREADS, 0, r.stream, r.b));
-    if (checks(r)) return exact::convert_and_add_launch<T, COUNT>(r.stream, r.b, r.checksums, exact::FIRST, 0);
-    return TSR_LAUNCH_NEXT((exact::convert_columns<T, COUNT>), tiles, exact::THREADS, 0, r.stream, r.b, exact::FIRST,
-                           0);
+    if (checks(r)) return exact::convert_and_add_all_launch<T, COUNT>(r.stream, r.b, r.checksums);
+    return TSR_LAUNCH_NEXT((exact::convert_columns<T, COUNT>), tiles, exact::THREADS, 0, r.stream, r.b);
 }
 
 /* Decides which level each block needs, as far as magnitudes tell. */
@@ -277,19 +275,8 @@ template <typename T> tsr_status decide_last(const Run<T> &r) {
     return TSR_LAUNCH_NEXT(settle_blocks, grid, threads, 0, r.stream, r.p.levels, r.s.across, r.s.blocks, r.p.left);
 }
 
-/* Of what waited, and above level 0 of all that is wanted there. */
-template <typename T, int COUNT> tsr_status convert(const Run<T> &r, int level) {
-    dim3 rows, tiles;
-    TSR_TRY(exact::small_grid(1, r.s.m, 1, 1, exact::FEW_BLOCKS, &rows));
-    TSR_TRY(exact::small_grid(r.s.depth, r.s.n, TSR_EXACT_PART, exact::COLUMNS, exact::FEW_BLOCKS, &tiles));
-    TSR_TRY(TSR_LAUNCH_NEXT((exact::convert_rows<T, COUNT>), rows, exact::THREADS, 0, r.stream, r.a, level));
-    if (checks(r) && level > 0)
-        return exact::convert_and_add_launch<T, COUNT>(r.stream, r.b, r.checksums, exact::LATER, level);
-    return TSR_LAUNCH_NEXT((exact::convert_columns<T, COUNT>), tiles, exact::THREADS, 0, r.stream, r.b, exact::LATER,
-                           level);
-}
 template <typename T, int COUNT> tsr_status make_level(const Run<T> &r, int level) {
-    TSR_TRY((convert<T, COUNT>(r, level)));
+    TSR_TRY((exact::convert_later_launch<T, COUNT>(r.stream, r.a, r.b, r.checksums, level)));
     if (level == TSR_EXACT_LAST) TSR_TRY(decide_last(r));
     return multiply_level<T, COUNT>(r, level);
 }
@@ -430,8 +417,7 @@ tsr_status launch_block(tsr_device *device, tsr_stream *stream, const tsr_gemm_a
            .left = r.p.left,
            .proved = PROVES};
     TSR_TRY(make(r));
-    if (r.hands) return launch_fallback(r, args);
-    return checks(r) ? exact::count_judged_launch(r.stream, args->check.counts, args->m) : TSR_OK;
+    return r.hands ? launch_fallback(r, args) : TSR_OK;
 }
 
 template <typename T, bool PROVES>

@@ -66,15 +66,11 @@ __device__ __forceinline__ void store_sums(const Operand<T> &x, int8_t *to, Warp
     __syncthreads();
 }
 
-/* A block adds up a part of a block of rows, a warp every WARPS-th row: at level 0 of all, right behind look_at_rows,
- * from the last rows on, which the caches still have. */
+/* A block adds up a part of a block of rows, a warp every WARPS-th row; from the last rows on. */
 template <typename T, int COUNT>
-__global__ void __launch_bounds__(THREADS) add_rows(const Operand<T> x, int8_t *to, int level) {
-    tsr_cuda_begin();
-    __shared__ WarpSums of_warps;
+__device__ __forceinline__ void add_rows(const Operand<T> &x, int8_t *to, WarpSums &of_warps, int level) {
     const int lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32;
     const int64_t blocks = (x.lines + BLOCK - 1) / BLOCK;
-    if (level > 0 && !has_any(x.levels, x.lines, 1u << level)) return;
     for (int64_t at = blockIdx.y; at < blocks; at += gridDim.y)
         for (int64_t part = blockIdx.x; part < x.depth / PART; part += gridDim.x) {
             const int64_t block = blocks - 1 - at;
@@ -93,19 +89,25 @@ __global__ void __launch_bounds__(THREADS) add_rows(const Operand<T> x, int8_t *
             store_sums<T, COUNT>(x, to, of_warps, own, block, part);
         }
 }
-
-/* convert_columns, and the sums of each block of columns beside it: at level 0 at first, above it where they are
- * wanted. */
+/* Of all rows, for level 0, right behind look_at_rows, whose last rows the caches still have. */
 template <typename T, int COUNT>
-__global__ void __launch_bounds__(THREADS, 4)
-    convert_and_add_columns(const Operand<T> x, Purpose purpose, int level, int8_t *to) {
+__global__ void __launch_bounds__(THREADS) add_all_rows(const Operand<T> x, int8_t *to) {
     tsr_cuda_begin();
-    __shared__ union {
-        Turned<T> turned;
-        WarpSums of_warps;
-    } room;
+    __shared__ WarpSums of_warps;
+    add_rows<T, COUNT>(x, to, of_warps, 0);
+}
+
+/* What a block has in shared memory. */
+template <typename T> union Room {
+    Turned<T> turned;
+    WarpSums of_warps;
+};
+
+/* Converts columns, and adds up each block of them beside it. */
+template <typename T, int COUNT>
+__device__ __forceinline__ void convert_and_add_columns(const Operand<T> &x, int8_t *to, Room<T> &room, Purpose purpose,
+                                                        int level) {
     const int64_t blocks = (x.lines + BLOCK - 1) / BLOCK;
-    if (purpose != FIRST && !has_any(x.levels, x.lines, 1u << level)) return;
     for (int64_t at = blockIdx.y; at < x.depth / PART; at += gridDim.y)
         for (int64_t block = blockIdx.x; block < blocks; block += gridDim.x) {
             const int64_t part = part_again(x.depth / PART, at);
@@ -115,6 +117,29 @@ __global__ void __launch_bounds__(THREADS, 4)
                 convert_tile<T, COUNT>(x, room.turned, first, part, purpose, level, own);
             store_sums<T, COUNT>(x, to, room.of_warps, own, block, part);
         }
+}
+/* In place of convert_columns. */
+template <typename T, int COUNT>
+__global__ void __launch_bounds__(THREADS, 4) convert_and_add_all_columns(const Operand<T> x, int8_t *to) {
+    tsr_cuda_begin();
+    __shared__ Room<T> room;
+    convert_and_add_columns<T, COUNT>(x, to, room, FIRST, 0);
+}
+
+/* All that is to be converted LATER for a level, and, but at level 0, whose sums are there, added up: blocks with z = 0
+ * take rows, 1 columns, 2 the sums of rows. */
+enum { LATER_ROWS, LATER_COLUMNS, LATER_SUMS, LATER_TASKS };
+template <typename T, int COUNT, bool ADDS>
+__global__ void __launch_bounds__(THREADS, 4)
+    convert_later(const Operand<T> a, const Operand<T> b, const Checksums s, int level) {
+    tsr_cuda_begin();
+    __shared__ Room<T> room;
+    if (blockIdx.z == LATER_ROWS) return convert_rows_later<T, COUNT>(a, level);
+    if (!ADDS) return convert_columns_later<T, COUNT>(b, room.turned, level);
+    const bool of_columns = blockIdx.z == LATER_COLUMNS;
+    if (!has_any(of_columns ? b.levels : a.levels, of_columns ? b.lines : a.lines, 1u << level)) return;
+    if (of_columns) convert_and_add_columns<T, COUNT>(b, s.of_b, room, LATER, level);
+    else add_rows<T, COUNT>(a, s.of_a, room.of_warps, level);
 }
 
 /* ---- blocks of C ----------------------------------------------------------------------------- */
@@ -207,29 +232,30 @@ __global__ void __launch_bounds__(THREADS, held(COUNT))
     }
 }
 
-/* One thread. */
-__global__ void count_judged(tsr_check_counts *counts, int64_t rows) {
-    tsr_cuda_begin();
-    atomicAdd(reinterpret_cast<unsigned long long *>(&counts->judged), (unsigned long long)rows);
-}
-
 /* ---- launches -------------------------------------------------------------------------------- */
 
-/* Adds up the integers of rows that are wanted at a level. */
 template <typename T, int COUNT>
-tsr_status add_rows_launch(tsr_stream *stream, const Operand<T> &a, const Checksums &s, int level) {
+tsr_status add_all_rows_launch(tsr_stream *stream, const Operand<T> &a, const Checksums &s) {
     dim3 grid;
-    TSR_TRY(small_grid(a.lines, a.depth, BLOCK, PART, level > 0 ? FEW_BLOCKS : MANY_BLOCKS, &grid));
-    return TSR_LAUNCH_NEXT((add_rows<T, COUNT>), grid, THREADS, 0, stream, a, s.of_a, level);
+    TSR_TRY(small_grid(a.lines, a.depth, BLOCK, PART, MANY_BLOCKS, &grid));
+    return TSR_LAUNCH_NEXT((add_all_rows<T, COUNT>), grid, THREADS, 0, stream, a, s.of_a);
 }
-
-/* convert_columns, and sums of columns for this level. Those of level 0 are made at first. */
 template <typename T, int COUNT>
-tsr_status convert_and_add_launch(tsr_stream *stream, const Operand<T> &b, const Checksums &s, Purpose purpose,
-                                  int level) {
+tsr_status convert_and_add_all_launch(tsr_stream *stream, const Operand<T> &b, const Checksums &s) {
     dim3 grid;
-    TSR_TRY(small_grid(b.depth, b.lines, PART, BLOCK, purpose == FIRST ? MANY_BLOCKS : FEW_BLOCKS, &grid));
-    return TSR_LAUNCH_NEXT((convert_and_add_columns<T, COUNT>), grid, THREADS, 0, stream, b, purpose, level, s.of_b);
+    TSR_TRY(small_grid(b.depth, b.lines, PART, BLOCK, MANY_BLOCKS, &grid));
+    return TSR_LAUNCH_NEXT((convert_and_add_all_columns<T, COUNT>), grid, THREADS, 0, stream, b, s.of_b);
+}
+template <typename T, int COUNT>
+tsr_status convert_later_launch(tsr_stream *stream, const Operand<T> &a, const Operand<T> &b, const Checksums &s,
+                                int level) {
+    dim3 grid;
+    TSR_TRY(small_grid(b.depth, tsr_max(a.lines, b.lines), PART, COLUMNS, FEW_BLOCKS, &grid));
+    grid.z = LATER_SUMS;
+    if (!s.check.counts || level == 0)
+        return TSR_LAUNCH_NEXT((convert_later<T, COUNT, false>), grid, THREADS, 0, stream, a, b, s, level);
+    grid.z = LATER_TASKS;
+    return TSR_LAUNCH_NEXT((convert_later<T, COUNT, true>), grid, THREADS, 0, stream, a, b, s, level);
 }
 
 template <typename T, int COUNT>
@@ -237,10 +263,6 @@ tsr_status combine_and_compare_launch(tsr_stream *stream, const Target<T> &t, co
     dim3 grid;
     TSR_TRY(blocks_grid(t, &grid));
     return TSR_LAUNCH_NEXT((combine_and_compare<T, COUNT>), grid, THREADS, 0, stream, t, s, level);
-}
-
-inline tsr_status count_judged_launch(tsr_stream *stream, tsr_check_counts *counts, int64_t rows) {
-    return TSR_LAUNCH_NEXT(count_judged, 1, 1, 0, stream, counts, rows);
 }
 
 } // namespace exact

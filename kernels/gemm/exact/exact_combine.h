@@ -200,12 +200,15 @@ __device__ __forceinline__ void loop_sums(const Operand<T> &a, const Operand<T> 
     }
 }
 
-/* No sum of integers tells what an element of the loop must be: the check makes it twice. CHECKS: it is on. */
+/* No sum of integers tells what an element of the loop must be: the check makes it twice. CHECKS: it is on, and this,
+ * the last launch, counts the rows that were judged. */
 template <typename T, bool CHECKS>
 __global__ void __launch_bounds__(256)
     loop(const Operand<T> a, const Operand<T> b, const Target<T> t, const tsr_gemm_check check) {
     tsr_cuda_begin();
     const int x = (int)threadIdx.x % 16, y = (int)threadIdx.x / 16;
+    if (CHECKS && threadIdx.x == 0 && blockIdx.x == 0 && blockIdx.y == 0)
+        atomicAdd(reinterpret_cast<unsigned long long *>(&check.counts->judged), (unsigned long long)t.m);
     if (!may_loop(t)) return;
     for (int64_t row0 = (int64_t)blockIdx.y * LOOP_TILE; row0 < t.m; row0 += (int64_t)gridDim.y * LOOP_TILE)
         for (int64_t col0 = (int64_t)blockIdx.x * LOOP_TILE; col0 < t.n; col0 += (int64_t)gridDim.x * LOOP_TILE) {

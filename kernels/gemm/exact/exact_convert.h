@@ -4,7 +4,6 @@
 #ifndef TSR_KERNELS_GEMM_EXACT_EXACT_CONVERT_H
 #define TSR_KERNELS_GEMM_EXACT_EXACT_CONVERT_H
 
-#include "kernels/gemm/exact/exact_lines.h"
 #include "kernels/gemm/exact/exact_moduli.h"
 #include "kernels/gemm/gemm_cuda.h"
 
@@ -188,11 +187,9 @@ template <typename T, int COUNT> __global__ void __launch_bounds__(THREADS) look
     for (int64_t row = blockIdx.x; row < x.lines; row += gridDim.x) look_at_row<T, COUNT>(x, row);
 }
 
-template <typename T, int COUNT>
-__global__ void __launch_bounds__(THREADS) convert_rows(const Operand<T> x, int level) {
-    tsr_cuda_begin();
+template <typename T, int COUNT> __device__ __forceinline__ void convert_rows_later(const Operand<T> &x, int level) {
     if (!wants_later(x, level)) return;
-    for (int64_t row = blockIdx.x; row < x.lines; row += gridDim.x)
+    for (int64_t row = blockIdx.y * gridDim.x + blockIdx.x; row < x.lines; row += gridDim.x * gridDim.y)
         convert_row<T, COUNT>(x, row, x.proof[row], LATER, level);
 }
 
@@ -288,20 +285,24 @@ template <typename T> __global__ void __launch_bounds__(THREADS, 3) look_at_colu
     if (tsr_gemm_idle(x.predicate)) return;
     for_tiles(x, [&x](int64_t first, int64_t part) { look_at_tile(x, first, part); });
 }
-template <typename T, int COUNT>
-__global__ void __launch_bounds__(THREADS) convert_columns(const Operand<T> x, Purpose purpose, int level) {
+template <typename T, int COUNT> __global__ void __launch_bounds__(THREADS) convert_columns(const Operand<T> x) {
     tsr_cuda_begin();
     __shared__ Turned<T> turned;
-    if (purpose == FIRST ? tsr_gemm_idle(x.predicate) : !wants_later(x, level)) return;
-    for_tiles(x, [&x, purpose, level](int64_t first, int64_t at) {
-        const int64_t part = part_again(x.depth / PART, at);
-        bool any = purpose == FIRST;
-        if (!any && x.levels[first / TSR_EXACT_BLOCK] >> level & 1) {
-            const int64_t own = first + threadIdx.x % COLUMNS;
-            any = __any_sync(0xffffffffu, own < x.lines && wants_planes(x, own, x.proof[own], purpose, level));
-        }
+    if (tsr_gemm_idle(x.predicate)) return;
+    for_tiles(x, [&x](int64_t first, int64_t at) {
         NotAdded none;
-        if (any) convert_tile<T, COUNT>(x, turned, first, part, purpose, level, none);
+        convert_tile<T, COUNT>(x, turned, first, part_again(x.depth / PART, at), FIRST, 0, none);
+    });
+}
+template <typename T, int COUNT>
+__device__ __forceinline__ void convert_columns_later(const Operand<T> &x, Turned<T> &turned, int level) {
+    if (!wants_later(x, level)) return;
+    for_tiles(x, [&x, &turned, level](int64_t first, int64_t part) {
+        if (!(x.levels[first / TSR_EXACT_BLOCK] >> level & 1)) return;
+        const int64_t own = first + threadIdx.x % COLUMNS;
+        const bool any = own < x.lines && wants_planes(x, own, x.proof[own], LATER, level);
+        NotAdded none;
+        if (__any_sync(0xffffffffu, any)) convert_tile<T, COUNT>(x, turned, first, part, LATER, level, none);
     });
 }
 

@@ -12,6 +12,14 @@ namespace exact {
 
 template <typename T> constexpr tsr_dtype TYPE = sizeof(T) == sizeof(double) ? TSR_F64 : TSR_F32;
 
+/* 2^exponent, of normal numbers of T; made of its bits. Converted from fp64, ptxas of CUDA 13.0 took one such power for
+ * another, in a loop of two rows that it had unrolled. */
+template <typename T> __device__ __forceinline__ T power_of(int exponent);
+template <> __device__ __forceinline__ double power_of<double>(int exponent) { return tsr_exact_power(exponent); }
+template <> __device__ __forceinline__ float power_of<float>(int exponent) {
+    return __uint_as_float((unsigned)(exponent + 127) << 23);
+}
+
 /* ---- elements of a thread -------------------------------------------------------------------- */
 
 /* Sizes are compared as bits without their sign, of fp64 as those of its upper half. The value of an element's lowest
@@ -93,7 +101,8 @@ static_assert(TSR_EXACT_PART <= 128 && COUNT_AT + 8 <= 64, "they fit");
 /* Of a part whose largest exponent is known. */
 template <typename T, int VALUES> __device__ __forceinline__ Totals totals_of(const T (&x)[VALUES], int exponent) {
     static_assert(VALUES <= 16, "32 bits hold the squares of a thread");
-    const T scale = (T)tsr_exact_quantum_scale(exponent);
+    const bool has_quanta = exponent != TSR_EXACT_EMPTY && exponent <= 1024;
+    const T scale = has_quanta ? power_of<T>(TSR_EXACT_QUANTUM_BITS - exponent) : (T)0;
     unsigned count = 0;
     unsigned sum = 0, squares = 0; /* of quanta */
 #pragma unroll
@@ -104,7 +113,7 @@ template <typename T, int VALUES> __device__ __forceinline__ Totals totals_of(co
         squares += q * q;
     }
     const Totals counted = (Totals)count << COUNT_AT;
-    return scale > 0 ? counted | (Totals)sum << SUM_AT | squares : counted;
+    return has_quanta ? counted | (Totals)sum << SUM_AT | squares : counted;
 }
 __device__ __forceinline__ tsr_exact_line part_of(unsigned extremes, Totals totals) {
     constexpr Totals one = 1;

@@ -3,8 +3,7 @@
 #ifndef TSR_KERNELS_GEMM_EXACT_EXACT_MODULI_H
 #define TSR_KERNELS_GEMM_EXACT_EXACT_MODULI_H
 
-#include "kernels/device/cuda_compat.h"
-#include "kernels/gemm/exact/exact_rules.h"
+#include "kernels/gemm/exact/exact_lines.h"
 
 namespace exact {
 
@@ -44,7 +43,7 @@ template <bool NARROW> __device__ __forceinline__ void integer_of(double a, int 
 }
 template <bool NARROW> __device__ __forceinline__ void integer_of(float a, int shift, unsigned *low, unsigned *high) {
     if constexpr (NARROW) {
-        *low = (unsigned)__float2int_rn(a * (float)tsr_exact_power(shift)) ^ (unsigned)MOVED<NARROW>;
+        *low = (unsigned)__float2int_rn(a * power_of<float>(shift)) ^ (unsigned)MOVED<NARROW>;
         *high = 0;
     } else integer_of<NARROW>((double)a, shift, low, high);
 }

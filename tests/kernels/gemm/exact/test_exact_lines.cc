@@ -85,7 +85,26 @@ static void check_largest_shift() {
           proof.shifts[TSR_EXACT_LAST]);
 }
 
+/* Shifts of fp32 at level 0, whose integers are of 32 bits, are powers of two in fp32: of a line of one element above
+ * the floor, and of one as long and large as can be. */
+static void check_narrow_shifts() {
+    tsr_exact_natural limits[TSR_EXACT_LEVELS];
+    for (int level = 0; level < TSR_EXACT_LEVELS; level++)
+        limits[level] = tsr_exact_limit(tsr_exact_moduli(TSR_F32, level));
+    const uint64_t most = (uint64_t)1 << TSR_EXACT_QUANTUM_BITS, least = most / 2 + 1;
+    const tsr_exact_line small = {tsr_exact_floor(TSR_F32) + 1, -149, 1, least, least * least};
+    const tsr_exact_line large = {128, 104, TSR_EXACT_RANGE, TSR_EXACT_RANGE * most, TSR_EXACT_RANGE * most * most};
+    const int up = tsr_exact_prove(TSR_F32, small, limits).shifts[0],
+              down = tsr_exact_prove(TSR_F32, large, limits).shifts[0];
+    CHECK(up > 110 && up <= 127, "a shift of %d", up);
+    CHECK(down < -100 && down >= -126, "a shift of %d", down);
+    for (int shift = -126; shift <= 127; shift++)
+        CHECK((double)exact::power_of<float>(shift) == ldexp(1, shift), "2^%d is %g", shift,
+              (double)exact::power_of<float>(shift));
+}
+
 int main() {
+    check_narrow_shifts();
     check_parts<float, 4>();
     check_parts<float, MOST>();
     check_parts<double, 4>();
