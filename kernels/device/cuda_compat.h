@@ -65,11 +65,40 @@ template <typename Function> static inline tsr_status tsr_cuda_load(Function *ke
 #endif
 
 #ifdef __cplusplus
-/* Says that the kernel's blocks may come before the launch in front of it has ended, where devices can do that. */
-static inline tsr_status tsr_cuda_allow_early(cudaLaunchConfig_t *config, cudaLaunchAttribute *attribute) {
+/* Whether this file's kernels wait for the launch in front, on the current device: what their code there is compiled
+ * for decides, not the device. */
+#ifdef TSR_EMULATE_CUDA
+static inline tsr_status tsr_cuda_waits(bool *so) {
     int major = 0;
     TSR_TRY(tsr_cuda_attribute(cudaDevAttrComputeCapabilityMajor, &major));
-    if (major < 9) return TSR_OK;
+    *so = major >= 9;
+    return TSR_OK;
+}
+#else
+namespace {
+template <int> __global__ void tsr_cuda_probe() {}
+} // namespace
+static inline tsr_status tsr_cuda_waits(bool *so) {
+    enum { UNKNOWN, WAITS, WAITS_NOT, DEVICES = 64 };
+    static int known[DEVICES];
+    int device = 0;
+    TSR_TRY(TSR_CUDA(cudaGetDevice(&device)));
+    int is = device < DEVICES ? __atomic_load_n(known + device, __ATOMIC_RELAXED) : UNKNOWN;
+    if (is == UNKNOWN) {
+        cudaFuncAttributes attributes;
+        TSR_TRY(TSR_CUDA(cudaFuncGetAttributes(&attributes, tsr_cuda_probe<0>)));
+        is = attributes.ptxVersion >= 90 ? WAITS : WAITS_NOT;
+        if (device < DEVICES) __atomic_store_n(known + device, is, __ATOMIC_RELAXED);
+    }
+    *so = is == WAITS;
+    return TSR_OK;
+}
+#endif
+/* Says that the kernel's blocks may come before the launch in front of it has ended, where they wait for that. */
+static inline tsr_status tsr_cuda_allow_early(cudaLaunchConfig_t *config, cudaLaunchAttribute *attribute) {
+    bool waits = false;
+    TSR_TRY(tsr_cuda_waits(&waits));
+    if (!waits) return TSR_OK;
     attribute->id = cudaLaunchAttributeProgrammaticStreamSerialization;
     attribute->val.programmaticStreamSerializationAllowed = 1;
     config->numAttrs++;
@@ -88,7 +117,7 @@ static inline tsr_status tsr_cuda_run_next(const char *name, dim3 grid, dim3 blo
     config.stream = tsr_cuda_stream(stream);
     config.attrs = &early;
     TSR_TRY(tsr_cuda_allow_early(&config, &early));
-    if (cudaLaunchKernelEx(&config, kernel, arguments...) == cudaSuccess) return TSR_OK;
+    (void)cudaLaunchKernelEx(&config, kernel, arguments...);
     return tsr_cuda_launched(name);
 }
 /* The first that each thread of such a kernel does: it waits for the launch in front. */

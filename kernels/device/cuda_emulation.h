@@ -333,7 +333,7 @@ static inline tsr_status tsr_emulation_launch(const char *name, dim3 grid, dim3 
     tsr_emulation_launch(#kernel, grid, block, shared_bytes, stream, kernel, __VA_ARGS__)
 
 /* Launches that come before the one in front has ended, of kernels all of whose threads must begin (TSR_LAUNCH_NEXT).
- */
+ * What they do before that is not seen here. */
 extern __thread unsigned long long tsr_emulation_begun; /* threads, of the launch that runs */
 static inline void tsr_cuda_begin() { tsr_emulation_begun++; }
 static inline tsr_status tsr_emulation_all_begun(const char *name, dim3 grid, dim3 block) {

@@ -10,9 +10,9 @@
  * Memory: in the workspace, a byte for each element of A, B and C and each modulus, of at most EDGE rows and columns,
  *   two for the proof, and a bit for each element of C.
  * Requirements: none; fast on sm_90, whose tensor cores multiply bytes.
- * Measured: H200, 2026-11-27, normal data, TFLOP/s for 2 s, cuBLAS in turns in brackets: fp64 66 (53) at n = 4096,
- *   79 (54) at 8192, 83 (54) at 16384; fp32 116 (51), 147 (51) and 158 (54). With the check 61, 76, 83 and fp32 108,
- *   140, 155. Of 12.9 ms of fp64 at 8192, in a short run, products take 9.7, the last step 0.6, conversion 1.3, the
+ * Measured: H200, 2026-11-27, normal data, TFLOP/s for 2 s, cuBLAS in turns in brackets: fp64 68 (53) at n = 4096,
+ *   80 (54) at 8192, 83 (54) at 16384; fp32 125 (51), 152 (51) and 158 (54). With the check 63, 76, 83 and fp32 117,
+ *   145, 155. Of 12.7 ms of fp64 at 8192, in a short run, products take 10.0, the last step 0.6, conversion 1.2, the
  *   proof 0.9.
  * Reference: Ozaki, Uchino, Imamura, arXiv 2504.08009; docs/exact.md. */
 #include "kernels/gemm/auto/handing.h"

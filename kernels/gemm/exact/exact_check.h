@@ -61,7 +61,7 @@ __device__ __forceinline__ void store_sums(const Operand<T> &x, int8_t *to, Warp
         int8_t *at = to + block * x.depth + part * PART + element;
 #pragma unroll
         for (int i = 0; i < COUNT; i++, at += TSR_EXACT_SUMS * x.depth)
-            *at = (int8_t)sum_byte<COUNT, NARROW<T, COUNT>>(all, lines_of(x, block), i);
+            *at = (int8_t)sum_byte<COUNT, IS_NARROW<T, COUNT>>(all, lines_of(x, block), i);
     }
     __syncthreads();
 }
@@ -110,7 +110,7 @@ __device__ __forceinline__ void convert_and_add_columns(const Operand<T> &x, int
     const int64_t blocks = (x.lines + BLOCK - 1) / BLOCK;
     for (int64_t at = blockIdx.y; at < x.depth / PART; at += gridDim.y)
         for (int64_t block = blockIdx.x; block < blocks; block += gridDim.x) {
-            const int64_t part = part_again(x.depth / PART, at);
+            const int64_t part = purpose == FIRST ? part_again(x.depth / PART, at) : at;
             if (purpose != FIRST && !(x.levels[block] >> level & 1)) continue;
             PartSums own = {};
             for (int64_t first = block * BLOCK; first < x.lines && first < (block + 1) * BLOCK; first += COLUMNS)
@@ -130,7 +130,7 @@ __global__ void __launch_bounds__(THREADS, 4) convert_and_add_all_columns(const 
  * take rows, 1 columns, 2 the sums of rows. */
 enum { LATER_ROWS, LATER_COLUMNS, LATER_SUMS, LATER_TASKS };
 template <typename T, int COUNT, bool ADDS>
-__global__ void __launch_bounds__(THREADS, 4)
+__global__ void __launch_bounds__(THREADS, ADDS ? 3 : 4)
     convert_later(const Operand<T> a, const Operand<T> b, const Checksums s, int level) {
     tsr_cuda_begin();
     __shared__ Room<T> room;
@@ -251,11 +251,13 @@ tsr_status convert_later_launch(tsr_stream *stream, const Operand<T> &a, const O
                                 int level) {
     dim3 grid;
     TSR_TRY(small_grid(b.depth, tsr_max(a.lines, b.lines), PART, COLUMNS, FEW_BLOCKS, &grid));
+    if constexpr (COUNT != tsr_exact_moduli(TYPE<T>, 0)) /* sums of level 0 are there */
+        if (s.check.counts) {
+            grid.z = LATER_TASKS;
+            return TSR_LAUNCH_NEXT((convert_later<T, COUNT, true>), grid, THREADS, 0, stream, a, b, s, level);
+        }
     grid.z = LATER_SUMS;
-    if (!s.check.counts || level == 0)
-        return TSR_LAUNCH_NEXT((convert_later<T, COUNT, false>), grid, THREADS, 0, stream, a, b, s, level);
-    grid.z = LATER_TASKS;
-    return TSR_LAUNCH_NEXT((convert_later<T, COUNT, true>), grid, THREADS, 0, stream, a, b, s, level);
+    return TSR_LAUNCH_NEXT((convert_later<T, COUNT, false>), grid, THREADS, 0, stream, a, b, s, level);
 }
 
 template <typename T, int COUNT>

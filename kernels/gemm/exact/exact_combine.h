@@ -207,28 +207,30 @@ __global__ void __launch_bounds__(256)
     loop(const Operand<T> a, const Operand<T> b, const Target<T> t, const tsr_gemm_check check) {
     tsr_cuda_begin();
     const int x = (int)threadIdx.x % 16, y = (int)threadIdx.x / 16;
-    if (CHECKS && threadIdx.x == 0 && blockIdx.x == 0 && blockIdx.y == 0)
+    if (CHECKS && threadIdx.x == 0 && blockIdx.x == 0)
         atomicAdd(reinterpret_cast<unsigned long long *>(&check.counts->judged), (unsigned long long)t.m);
     if (!may_loop(t)) return;
-    for (int64_t row0 = (int64_t)blockIdx.y * LOOP_TILE; row0 < t.m; row0 += (int64_t)gridDim.y * LOOP_TILE)
-        for (int64_t col0 = (int64_t)blockIdx.x * LOOP_TILE; col0 < t.n; col0 += (int64_t)gridDim.x * LOOP_TILE) {
-            if (t.level_at(row0, col0) != TSR_EXACT_LOOP) continue;
-            double sum[4][4] = {}, again[4][4] = {};
-            loop_sums(a, b, t, row0, col0, sum);
-            if constexpr (CHECKS) loop_sums(a, b, t, row0, col0, again);
-            unsigned wrong = 0;
+    const int64_t across = (t.n + LOOP_TILE - 1) / LOOP_TILE, tiles = (t.m + LOOP_TILE - 1) / LOOP_TILE * across;
+    for (int64_t at = blockIdx.x; at < tiles; at += gridDim.x) {
+        /* neither a row of tiles nor a column of them is for few blocks alone */
+        const int64_t row0 = at / across * LOOP_TILE, col0 = (at + at / across) % across * LOOP_TILE;
+        if (t.level_at(row0, col0) != TSR_EXACT_LOOP) continue;
+        double sum[4][4] = {}, again[4][4] = {};
+        loop_sums(a, b, t, row0, col0, sum);
+        if constexpr (CHECKS) loop_sums(a, b, t, row0, col0, again);
+        unsigned wrong = 0;
 #pragma unroll
-            for (int i = 0; i < 4; i++)
+        for (int i = 0; i < 4; i++)
 #pragma unroll
-                for (int j = 0; j < 4; j++) {
-                    const int64_t row = row0 + y + 16 * i, col = col0 + x + 16 * j;
-                    if (row >= t.m || col >= t.n) continue;
-                    TSR_FLIP_WORD(TSR_FLIP_LOOP, &sum[i][j]);
-                    wrong += CHECKS && tsr_exact_bits(sum[i][j]) != tsr_exact_bits(again[i][j]);
-                    put(t, row, col, (T)sum[i][j]);
-                }
-            if (wrong > 0) note_wrong(check, wrong);
-        }
+            for (int j = 0; j < 4; j++) {
+                const int64_t row = row0 + y + 16 * i, col = col0 + x + 16 * j;
+                if (row >= t.m || col >= t.n) continue;
+                TSR_FLIP_WORD(TSR_FLIP_LOOP, &sum[i][j]);
+                wrong += CHECKS && tsr_exact_bits(sum[i][j]) != tsr_exact_bits(again[i][j]);
+                put(t, row, col, (T)sum[i][j]);
+            }
+        if (wrong > 0) note_wrong(check, wrong);
+    }
 }
 
 /* A warp makes an element of which pairs that meet are finite: it lists these, PAIRS elements of k at a time, and adds
@@ -311,7 +313,7 @@ template <typename T, bool CHECKS>
 tsr_status loop_launch(tsr_stream *stream, const Operand<T> &a, const Operand<T> &b, const Target<T> &t,
                        const tsr_gemm_check &check) {
     dim3 grid, blocks;
-    TSR_TRY(small_grid(t.m, t.n, LOOP_TILE, LOOP_TILE, FEW_BLOCKS, &grid));
+    TSR_TRY(small_grid(1, tsr_ceil_div(t.m, LOOP_TILE) * tsr_ceil_div(t.n, LOOP_TILE), 1, 1, FEW_BLOCKS, &grid));
     TSR_TRY(blocks_grid(t, &blocks));
     TSR_TRY(TSR_LAUNCH_NEXT((loop_left<T, CHECKS>), blocks, THREADS, 0, stream, a, b, t, check));
     return TSR_LAUNCH_NEXT((loop<T, CHECKS>), grid, 256, 0, stream, a, b, t, check);

@@ -27,7 +27,7 @@ static inline tsr_status small_grid(int64_t rows, int64_t cols, int64_t height, 
     grid->x = tsr_min(grid->x, tsr_max(1u, most / grid->y));
     return TSR_OK;
 }
-constexpr unsigned FEW_BLOCKS = 1024, MANY_BLOCKS = 4096; /* of work that is alike, about a wave; or of any */
+constexpr unsigned FEW_BLOCKS = 1024, MANY_BLOCKS = 4096; /* about a wave, and several */
 
 /* Lines of an operand within a range: rows of A, m × k, or columns of B, k × n. */
 template <typename T> struct Operand {
@@ -47,9 +47,9 @@ template <typename T> struct Operand {
 /* ---- lines ----------------------------------------------------------------------------------- */
 
 /* Whether a line waits for its level 0 until it is known to be wanted there: times a line like it, an element would
- * come close to the bound. The worst of a block's decides. It holds for dense normal data, whose elements reach 0.7 of
- * the bound in fp64 and 0.2 in fp32; such times exp(normal) reach 0.9 and 0.4, times exp(2 · normal) 3 and 0.9. Which
- * lines wait changes no bit of C. */
+ * come too close to the bound. An element of the block that comes closer decides, so what is too close was found by
+ * trying. Dense normal data do not wait: they reach 0.7 of the bound in fp64 and 0.2 in fp32. Such times exp(normal)
+ * reach 0.9 and 0.4, times exp(2 · normal) 3 and 0.9. Which lines wait changes no bit of C. */
 template <typename T> constexpr double CLOSE = sizeof(T) == sizeof(double) ? 0.72 : 0.5;
 template <typename T> __device__ __forceinline__ bool waits(const Operand<T> &x, const tsr_exact_proof &proof) {
     const double k = (double)x.k, met = 4 * proof.half * proof.half / k;
@@ -77,7 +77,7 @@ template <typename T> __device__ __forceinline__ void load_four(const T *line, i
 template <typename T, int COUNT>
 __device__ __forceinline__ void integers_of(const T (&value)[4], int shift, unsigned (&low)[4], unsigned (&high)[4]) {
 #pragma unroll
-    for (int e = 0; e < 4; e++) integer_of<NARROW<T, COUNT>>(value[e], shift, low + e, high + e);
+    for (int e = 0; e < 4; e++) integer_of<IS_NARROW<T, COUNT>>(value[e], shift, low + e, high + e);
 }
 /* To the planes at `to`. */
 template <typename T, int COUNT>
@@ -87,7 +87,7 @@ __device__ __forceinline__ void store_planes(const Operand<T> &x, const unsigned
 #pragma unroll
     for (int i = 0; i < COUNT; i++)
         __stcs(reinterpret_cast<unsigned *>(x.planes + i * plane_bytes + to),
-               residue_word<COUNT, NARROW<T, COUNT>>(low, high, i));
+               residue_word<COUNT, IS_NARROW<T, COUNT>>(low, high, i));
 }
 /* The byte that an element has in the product that proves COUNT planes. */
 template <typename T, int COUNT>
@@ -272,8 +272,8 @@ __device__ __forceinline__ void convert_tile(const Operand<T> &x, Turned<T> &tur
     __syncthreads();
 }
 
-/* work(first column, part) for each part of COLUMNS columns that is this block's. Whoever reads B again begins at its
- * end, which the caches still have (part_again). */
+/* work(first column, part) for each part of COLUMNS columns that is this block's. Right behind look_at_columns B is
+ * read from its end on, which the caches still have (part_again). */
 __device__ __forceinline__ int64_t part_again(int64_t parts, int64_t part) { return parts - 1 - part; }
 template <typename T, typename Work> __device__ __forceinline__ void for_tiles(const Operand<T> &x, Work work) {
     for (int64_t part = blockIdx.y; part < x.depth / PART; part += gridDim.y)

@@ -132,8 +132,8 @@ template <int COUNT>
 using Natural = typename std::conditional<Product<COUNT>::BITS + 7 < 64, unsigned long long, tsr_exact_natural>::type;
 
 /* 1/x modulo a power of two, of an odd x: each step doubles the bits that are right. */
-template <typename Natural> TSR_EXACT constexpr Natural inverse_of_odd(Natural x) {
-    Natural inverse = x; /* right in 3 bits */
+template <typename Unsigned> TSR_EXACT constexpr Unsigned inverse_of_odd(Unsigned x) {
+    Unsigned inverse = x; /* right in 3 bits */
     for (int bits = 3; bits < 8 * (int)sizeof x; bits *= 2) inverse *= 2 - x * inverse;
     return inverse;
 }

@@ -8,8 +8,9 @@
 namespace exact {
 
 /* Whether integers fit into one word, where such of COUNT moduli are made of T: those of fp32 at level 0. */
-template <typename T, int COUNT> constexpr bool NARROW = sizeof(T) == sizeof(float) && COUNT <= 7;
-static_assert(tsr_exact_limit(7) >> 60 == 0, "a line's norm is below 2^30");
+constexpr int NARROW_MODULI = tsr_exact_moduli(TSR_F32, 0);
+template <typename T, int COUNT> constexpr bool IS_NARROW = sizeof(T) == sizeof(float) && COUNT <= NARROW_MODULI;
+static_assert(tsr_exact_limit(NARROW_MODULI) >> 60 == 0, "a line's norm is below 2^30");
 /* What is added to integers, so that their bytes have no sign: 2^63, or 2^31. */
 template <bool NARROW> constexpr unsigned long long MOVED = 1ull << (NARROW ? 31 : 63);
 

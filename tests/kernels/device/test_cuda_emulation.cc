@@ -54,6 +54,10 @@ __global__ void write_past(int elements) {
     shared[elements] = 1;
 }
 
+__global__ void begin_few(int last) {
+    if ((int)threadIdx.x < last) tsr_cuda_begin();
+}
+
 static void check_sums() {
     int from[3 * 256], to[3];
     for (int i = 0; i < 3 * 256; i++) from[i] = i;
@@ -149,6 +153,13 @@ static void check_loading() {
     CHECK(!tsr_emulation_cold(false), "it is, by its launch");
 }
 
+/* A launch that comes before the one in front has ended wants all threads to wait for that. */
+static void check_beginning() {
+    CHECK_OK(TSR_LAUNCH_NEXT(begin_few, 2, 64, 0, NULL, 64));
+    CHECK(TSR_LAUNCH_NEXT(begin_few, 2, 64, 0, NULL, 63) == TSR_ERR_DEVICE, "63 of 64 threads wait, and it passes");
+    CHECK(strstr(tsr_message(), "126 of 128 threads wait"), "%s", tsr_message());
+}
+
 static void check_overrun() {
     for (int elements = 7; elements <= 8; elements++) {
         pid_t child = fork();
@@ -172,6 +183,7 @@ int main() {
     check_votes();
     check_poison();
     check_refusals();
+    check_beginning();
     check_overrun();
     return 0;
 }

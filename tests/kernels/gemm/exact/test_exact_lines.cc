@@ -76,7 +76,7 @@ static void check_largest_shift() {
     tsr_exact_natural limits[TSR_EXACT_LEVELS];
     for (int level = 0; level < TSR_EXACT_LEVELS; level++)
         limits[level] = tsr_exact_limit(tsr_exact_moduli(TSR_F64, level));
-    const double x[1] = {ldexp(1 + 0x1p-52, tsr_exact_floor(TSR_F64))};
+    const double x[1] = {ldexp(1, tsr_exact_floor(TSR_F64))};
     const unsigned extremes = exact::extremes_of(x);
     const tsr_exact_line line = exact::part_of(extremes, exact::totals_of(x, exact::exponent_of(extremes)));
     const tsr_exact_proof proof = tsr_exact_prove(TSR_F64, line, limits);
@@ -91,7 +91,7 @@ static void check_narrow_shifts() {
     tsr_exact_natural limits[TSR_EXACT_LEVELS];
     for (int level = 0; level < TSR_EXACT_LEVELS; level++)
         limits[level] = tsr_exact_limit(tsr_exact_moduli(TSR_F32, level));
-    const uint64_t most = (uint64_t)1 << TSR_EXACT_QUANTUM_BITS, least = most / 2 + 1;
+    const uint64_t most = (uint64_t)1 << TSR_EXACT_QUANTUM_BITS, least = most / 2;
     const tsr_exact_line small = {tsr_exact_floor(TSR_F32) + 1, -149, 1, least, least * least};
     const tsr_exact_line large = {128, 104, TSR_EXACT_RANGE, TSR_EXACT_RANGE * most, TSR_EXACT_RANGE * most * most};
     const int up = tsr_exact_prove(TSR_F32, small, limits).shifts[0],

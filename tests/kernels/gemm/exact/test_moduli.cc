@@ -33,21 +33,38 @@ template <int COUNT> void check_integer(int64_t x) {
         CHECK(is_byte(x, r, moduli[i]), "%lld mod %d is not %d", (long long)x, moduli[i], r);
     }
 }
-/* In one word. */
-template <int COUNT> void check_narrow(int32_t x) {
+/* Of an element times 2^shift, in one word. */
+template <int COUNT> void check_narrow(float element, int shift) {
+    const int64_t is = tsr_exact_rint((double)element, ldexp(1, shift));
     unsigned low, high;
-    exact::integer_of<true>((float)x, 0, &low, &high);
-    const int64_t own = (int64_t)(float)x; /* what a float holds of it */
-    CHECK(low == (unsigned)(own + ((int64_t)1 << 31)) && high == 0, "%d is the integer %u", x, low);
+    exact::integer_of<true>(element, shift, &low, &high);
+    CHECK(low == (unsigned)(is + ((int64_t)1 << 31)) && high == 0, "%a times 2^%d is the integer %u", (double)element,
+          shift, low);
     for (int i = 0; i < COUNT; i++) {
         const int r = (int8_t)exact::residue_byte<COUNT, true>(low, high, i);
-        CHECK(is_byte(own, r, moduli[i]), "%lld mod %d is not %d", (long long)own, moduli[i], r);
+        CHECK(is_byte(is, r, moduli[i]), "%lld mod %d is not %d", (long long)is, moduli[i], r);
     }
 }
+/* Small integers, halves between them, the ends of the range, and elements of any size below 2^30. */
 template <int COUNT> void check_all_narrow() {
-    static_assert(exact::NARROW<float, COUNT> && !exact::NARROW<double, COUNT> && !exact::NARROW<float, COUNT + 1>);
-    for (int away = 0; away < 70000; away++) check_narrow<COUNT>(away % 2 ? away : -away);
-    for (int round = 0; round < ROUNDS; round++) check_narrow<COUNT>((int32_t)drawn_integer(30 - round % 25));
+    static_assert(exact::IS_NARROW<float, COUNT> && !exact::IS_NARROW<double, COUNT>);
+    static_assert(!exact::IS_NARROW<float, COUNT + 1>);
+    for (int away = 0; away < 70000; away++) {
+        check_narrow<COUNT>((float)(away % 2 ? away : -away), 0);
+        check_narrow<COUNT>((float)(away % 2 ? away : -away) * 0.5f, 0);
+    }
+    for (int sign = -1; sign <= 1; sign += 2)
+        for (int shift = -108; shift <= 117; shift++) {
+            check_narrow<COUNT>((float)sign * ldexpf(1, 30 - shift > 127 ? 127 : 30 - shift), shift);
+            check_narrow<COUNT>((float)sign * 0x1p-149f, shift);
+        }
+    for (int round = 0; round < ROUNDS; round++) {
+        const int shift = (int)known_drawn(226) - 108;
+        const int exponent = tsr_max(-126, tsr_min(127, (int)known_drawn(40) - 11 - shift));
+        if (exponent + shift >= 30) continue;
+        const float fraction = 1 + (float)known_drawn(1 << 23) * 0x1p-23f;
+        check_narrow<COUNT>(ldexpf(round % 2 ? fraction : -fraction, exponent), shift);
+    }
 }
 /* All sums of bytes by weights that there can be: the quotient is right, or off where a byte may be. */
 static void check_quotients() {
