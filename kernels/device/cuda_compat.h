@@ -67,33 +67,23 @@ template <typename Function> static inline tsr_status tsr_cuda_load(Function *ke
 #ifdef __cplusplus
 /* Whether this file's kernels wait for the launch in front, on the current device: what their code there is compiled
  * for decides, not the device. */
-#ifdef TSR_EMULATE_CUDA
-static inline tsr_status tsr_cuda_waits(bool *so) {
-    int major = 0;
-    TSR_TRY(tsr_cuda_attribute(cudaDevAttrComputeCapabilityMajor, &major));
-    *so = major >= 9;
-    return TSR_OK;
-}
-#else
 namespace {
 template <int> __global__ void tsr_cuda_probe() {}
 } // namespace
 static inline tsr_status tsr_cuda_waits(bool *so) {
-    enum { UNKNOWN, WAITS, WAITS_NOT, DEVICES = 64 };
-    static int known[DEVICES];
+    static thread_local int asked = -1; /* of this device */
+    static thread_local bool waits;
     int device = 0;
     TSR_TRY(TSR_CUDA(cudaGetDevice(&device)));
-    int is = device < DEVICES ? __atomic_load_n(known + device, __ATOMIC_RELAXED) : UNKNOWN;
-    if (is == UNKNOWN) {
+    if (device != asked) {
         cudaFuncAttributes attributes;
         TSR_TRY(TSR_CUDA(cudaFuncGetAttributes(&attributes, tsr_cuda_probe<0>)));
-        is = attributes.ptxVersion >= 90 ? WAITS : WAITS_NOT;
-        if (device < DEVICES) __atomic_store_n(known + device, is, __ATOMIC_RELAXED);
+        waits = attributes.ptxVersion >= 90;
+        asked = device;
     }
-    *so = is == WAITS;
+    *so = waits;
     return TSR_OK;
 }
-#endif
 /* Says that the kernel's blocks may come before the launch in front of it has ended, where they wait for that. */
 static inline tsr_status tsr_cuda_allow_early(cudaLaunchConfig_t *config, cudaLaunchAttribute *attribute) {
     bool waits = false;

@@ -73,7 +73,7 @@ __device__ __forceinline__ void add_rows(const Operand<T> &x, int8_t *to, WarpSu
     const int64_t blocks = (x.lines + BLOCK - 1) / BLOCK;
     for (int64_t at = blockIdx.y; at < blocks; at += gridDim.y)
         for (int64_t part = blockIdx.x; part < x.depth / PART; part += gridDim.x) {
-            const int64_t block = blocks - 1 - at;
+            const int64_t block = from_end(blocks, at);
             if (level > 0 && !(x.levels[block] >> level & 1)) continue;
             const int count = lines_of(x, block);
             PartSums own = {};
@@ -110,7 +110,7 @@ __device__ __forceinline__ void convert_and_add_columns(const Operand<T> &x, int
     const int64_t blocks = (x.lines + BLOCK - 1) / BLOCK;
     for (int64_t at = blockIdx.y; at < x.depth / PART; at += gridDim.y)
         for (int64_t block = blockIdx.x; block < blocks; block += gridDim.x) {
-            const int64_t part = purpose == FIRST ? part_again(x.depth / PART, at) : at;
+            const int64_t part = purpose == FIRST ? from_end(x.depth / PART, at) : at;
             if (purpose != FIRST && !(x.levels[block] >> level & 1)) continue;
             PartSums own = {};
             for (int64_t first = block * BLOCK; first < x.lines && first < (block + 1) * BLOCK; first += COLUMNS)

@@ -66,6 +66,9 @@ template <typename T> __device__ __forceinline__ void keep_proof(const Operand<T
                  LOSES | (tsr_exact_unprovable(&proof) ? UNPROVABLE : 0) | (waits(x, proof) ? WAITS : 0));
 }
 
+/* What is read again is read from its end on, where the caches still have it. */
+__device__ __forceinline__ int64_t from_end(int64_t count, int64_t at) { return count - 1 - at; }
+
 /* ---- four elements --------------------------------------------------------------------------- */
 
 /* Elements l0 … l0 + 3 of a line, zeros past its end. */
@@ -273,8 +276,7 @@ __device__ __forceinline__ void convert_tile(const Operand<T> &x, Turned<T> &tur
 }
 
 /* work(first column, part) for each part of COLUMNS columns that is this block's. Right behind look_at_columns B is
- * read from its end on, which the caches still have (part_again). */
-__device__ __forceinline__ int64_t part_again(int64_t parts, int64_t part) { return parts - 1 - part; }
+ * read from its end on, which the caches still have. */
 template <typename T, typename Work> __device__ __forceinline__ void for_tiles(const Operand<T> &x, Work work) {
     for (int64_t part = blockIdx.y; part < x.depth / PART; part += gridDim.y)
         for (int64_t first = (int64_t)blockIdx.x * COLUMNS; first < x.lines; first += (int64_t)gridDim.x * COLUMNS)
@@ -291,7 +293,7 @@ template <typename T, int COUNT> __global__ void __launch_bounds__(THREADS) conv
     if (tsr_gemm_idle(x.predicate)) return;
     for_tiles(x, [&x](int64_t first, int64_t at) {
         NotAdded none;
-        convert_tile<T, COUNT>(x, turned, first, part_again(x.depth / PART, at), FIRST, 0, none);
+        convert_tile<T, COUNT>(x, turned, first, from_end(x.depth / PART, at), FIRST, 0, none);
     });
 }
 template <typename T, int COUNT>

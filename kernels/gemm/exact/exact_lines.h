@@ -1,5 +1,5 @@
-/* What lines of an operand of `exact` are like, on CUDA devices: the numbers of tsr_exact_line, from
- * few instructions for each element. Device code, for exact.cu alone. */
+/* What lines of an operand of `exact` are like, on CUDA devices: the numbers of tsr_exact_line, from few instructions
+ * for each element. Device code, for exact.cu alone. */
 #ifndef TSR_KERNELS_GEMM_EXACT_EXACT_LINES_H
 #define TSR_KERNELS_GEMM_EXACT_EXACT_LINES_H
 

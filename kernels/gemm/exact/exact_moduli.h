@@ -7,8 +7,8 @@
 
 namespace exact {
 
-/* Whether integers fit into one word, where such of COUNT moduli are made of T: those of fp32 at level 0. */
 constexpr int NARROW_MODULI = tsr_exact_moduli(TSR_F32, 0);
+/* Whether integers fit into one word, where such of COUNT moduli are made of T: those of fp32 at level 0. */
 template <typename T, int COUNT> constexpr bool IS_NARROW = sizeof(T) == sizeof(float) && COUNT <= NARROW_MODULI;
 static_assert(tsr_exact_limit(NARROW_MODULI) >> 60 == 0, "a line's norm is below 2^30");
 /* What is added to integers, so that their bytes have no sign: 2^63, or 2^31. */
@@ -19,16 +19,21 @@ template <int COUNT, bool NARROW = false> struct Moduli {
     static constexpr int WORDS = (COUNT + 3) / 4; /* residues of an integer, four a word */
     int modulus[COUNT];
     unsigned weights[COUNT][2]; /* 256^i mod p for the bytes of an integer, four a word */
-    unsigned start[COUNT];      /* takes MOVED away; as the bits of a float it adds a multiple of p, 2^23 or more */
+    bool near[COUNT];           /* 1/p in fp32 is as near to it as sums below 2^23 + 2^20 want */
+    unsigned front[COUNT];      /* the bits of 2^23 as a float, or, if near, of the next multiple of p */
+    unsigned start[COUNT];      /* the same, and MOVED is taken away */
 
-    constexpr Moduli() : modulus{}, weights{}, start{} {
+    constexpr Moduli() : modulus{}, weights{}, near{}, front{}, start{} {
         const int all[TSR_EXACT_MODULI_MOST] = TSR_EXACT_MODULI;
         for (int i = 0; i < COUNT; i++) {
             const int p = modulus[i] = all[i];
             const unsigned own = (unsigned)p;
             long long power = 1;
             for (int b = 0; b < 8; b++, power = power * 256 % p) weights[i][b / 4] |= (unsigned)power << 8 * (b % 4);
-            start[i] = 0x4B000000u + (own - (1u << 23) % own) % own + (own - (unsigned)(MOVED<NARROW> % own)) % own;
+            const double off = (double)(1.0f / (float)p) * p - 1;
+            near[i] = (off < 0 ? -off : off) * 0x1.2p23 < 0.5;
+            front[i] = 0x4B000000u + (near[i] ? (own - (1u << 23) % own) % own : 0);
+            start[i] = front[i] + (own - (unsigned)(MOVED<NARROW> % own)) % own;
         }
     }
 };
@@ -49,17 +54,21 @@ template <bool NARROW> __device__ __forceinline__ void integer_of(float a, int s
     } else integer_of<NARROW>((double)a, shift, low, high);
 }
 
-/* The residue as a byte: in [-p/2, p/2], but of 255 also -128 for 127. Sums of bytes by weights are below 2^20: read as
- * a float, with a multiple of p that makes it 2^23 or more, they are exact. The product with 1/p is off by less than a
- * tie is away, but for 255 (test_moduli tries all). */
-template <int COUNT, bool NARROW> __device__ __forceinline__ unsigned residue_byte(unsigned low, unsigned high, int i) {
+/* The residue in [-p/2, p/2], in the low byte, of a sum of bytes by weights, below 2^20. Behind `front` it is exact as
+ * a float, and the nearest quotient is right but for ties, which odd moduli do not have. In front stands a multiple of
+ * p, unless 1/p is too far from its float: then 2^23, which is taken away first. */
+template <int COUNT, bool NARROW> __device__ __forceinline__ unsigned byte_of_sum(unsigned v, int i) {
     constexpr Moduli<COUNT, NARROW> m;
     const int p = m.modulus[i];
-    if (p == 256) return low;
+    const float sum = m.near[i] ? __uint_as_float(v) : __uint_as_float(v) - 8388608.0f;
+    return v - __float_as_uint(__fmaf_rn(sum, 1.0f / (float)p, 12582912.0f)) * (unsigned)p;
+}
+/* Of an integer. */
+template <int COUNT, bool NARROW> __device__ __forceinline__ unsigned residue_byte(unsigned low, unsigned high, int i) {
+    constexpr Moduli<COUNT, NARROW> m;
+    if (m.modulus[i] == 256) return low;
     const unsigned start = NARROW ? m.start[i] : __dp4a(high, m.weights[i][1], m.start[i]);
-    const unsigned v = __dp4a(low, m.weights[i][0], start);
-    const float quotient = __fmaf_rn(__uint_as_float(v), 1.0f / (float)p, 12582912.0f);
-    return v - __float_as_uint(quotient) * (unsigned)p;
+    return byte_of_sum<COUNT, NARROW>(__dp4a(low, m.weights[i][0], start), i);
 }
 
 /* Of four integers, a byte each. */

@@ -71,15 +71,19 @@ template <typename T, int VALUES> void check_parts() {
     }
 }
 
-/* The largest shift that a line can have: one element, just above the floor, at the last level. */
-static void check_largest_shift() {
+static tsr_exact_proof proof_of(tsr_dtype type, tsr_exact_line line) {
     tsr_exact_natural limits[TSR_EXACT_LEVELS];
     for (int level = 0; level < TSR_EXACT_LEVELS; level++)
-        limits[level] = tsr_exact_limit(tsr_exact_moduli(TSR_F64, level));
+        limits[level] = tsr_exact_limit(tsr_exact_moduli(type, level));
+    return tsr_exact_prove(type, line, limits);
+}
+
+/* The largest shift that a line can have: one element, just above the floor, at the last level. */
+static void check_largest_shift() {
     const double x[1] = {ldexp(1, tsr_exact_floor(TSR_F64))};
     const unsigned extremes = exact::extremes_of(x);
     const tsr_exact_line line = exact::part_of(extremes, exact::totals_of(x, exact::exponent_of(extremes)));
-    const tsr_exact_proof proof = tsr_exact_prove(TSR_F64, line, limits);
+    const tsr_exact_proof proof = proof_of(TSR_F64, line);
     CHECK(!tsr_exact_unprovable(&proof) && proof.shifts[TSR_EXACT_LAST] > 1000, "it is refused");
     CHECK(proof.shifts[TSR_EXACT_LAST] <= 1022, "a shift of %d reaches subnormal numbers",
           proof.shifts[TSR_EXACT_LAST]);
@@ -88,14 +92,10 @@ static void check_largest_shift() {
 /* Shifts of fp32 at level 0, whose integers are of 32 bits, are powers of two in fp32: of a line of one element above
  * the floor, and of one as long and large as can be. */
 static void check_narrow_shifts() {
-    tsr_exact_natural limits[TSR_EXACT_LEVELS];
-    for (int level = 0; level < TSR_EXACT_LEVELS; level++)
-        limits[level] = tsr_exact_limit(tsr_exact_moduli(TSR_F32, level));
     const uint64_t most = (uint64_t)1 << TSR_EXACT_QUANTUM_BITS, least = most / 2;
     const tsr_exact_line small = {tsr_exact_floor(TSR_F32) + 1, -149, 1, least, least * least};
     const tsr_exact_line large = {128, 104, TSR_EXACT_RANGE, TSR_EXACT_RANGE * most, TSR_EXACT_RANGE * most * most};
-    const int up = tsr_exact_prove(TSR_F32, small, limits).shifts[0],
-              down = tsr_exact_prove(TSR_F32, large, limits).shifts[0];
+    const int up = proof_of(TSR_F32, small).shifts[0], down = proof_of(TSR_F32, large).shifts[0];
     CHECK(up > 110 && up <= 127, "a shift of %d", up);
     CHECK(down < -100 && down >= -126, "a shift of %d", down);
     for (int shift = -126; shift <= 127; shift++)

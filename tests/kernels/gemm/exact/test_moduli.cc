@@ -14,10 +14,6 @@ enum { ROUNDS = 20000 };
 
 /* Whether r, a byte or an int, is x modulo p, in [-p/2, p/2]. */
 static bool is_residue(tsr_exact_integer x, int r, int p) { return (x - r) % p == 0 && 2 * abs(r) <= p; }
-/* Whether a plane may have it: of 255 also -128. */
-static bool is_byte(tsr_exact_integer x, int r, int p) {
-    return is_residue(x, r, p) || (p == 255 && r == -128 && is_residue(x, 127, p));
-}
 
 static int64_t drawn_integer(int bits) {
     const int64_t x = (int64_t)(known_drawn((uint64_t)1 << 32) << 31 ^ known_drawn((uint64_t)1 << 31)) >> (63 - bits);
@@ -30,7 +26,7 @@ template <int COUNT> void check_integer(int64_t x) {
     const uint64_t moved = (uint64_t)x ^ (uint64_t)1 << 63;
     for (int i = 0; i < COUNT; i++) {
         const int r = (int8_t)exact::residue_byte<COUNT, false>((unsigned)moved, (unsigned)(moved >> 32), i);
-        CHECK(is_byte(x, r, moduli[i]), "%lld mod %d is not %d", (long long)x, moduli[i], r);
+        CHECK(is_residue(x, r, moduli[i]), "%lld mod %d is not %d", (long long)x, moduli[i], r);
     }
 }
 /* Of an element times 2^shift, in one word. */
@@ -42,7 +38,7 @@ template <int COUNT> void check_narrow(float element, int shift) {
           shift, low);
     for (int i = 0; i < COUNT; i++) {
         const int r = (int8_t)exact::residue_byte<COUNT, true>(low, high, i);
-        CHECK(is_byte(is, r, moduli[i]), "%lld mod %d is not %d", (long long)is, moduli[i], r);
+        CHECK(is_residue(is, r, moduli[i]), "%lld mod %d is not %d", (long long)is, moduli[i], r);
     }
 }
 /* Small integers, halves between them, the ends of the range, and elements of any size below 2^30. */
@@ -66,18 +62,14 @@ template <int COUNT> void check_all_narrow() {
         check_narrow<COUNT>(ldexpf(round % 2 ? fraction : -fraction, exponent), shift);
     }
 }
-/* All sums of bytes by weights that there can be: the quotient is right, or off where a byte may be. */
+/* All sums of bytes by weights that there can be. */
 static void check_quotients() {
     constexpr exact::Moduli<TSR_EXACT_MODULI_MOST> m;
-    for (int i = 0; i < TSR_EXACT_MODULI_MOST; i++) {
-        const unsigned p = (unsigned)m.modulus[i], base = (1u << 23) + (p - (1u << 23) % p) % p;
-        if (p == 256) continue;
-        for (unsigned w = 0; w < 1u << 20; w++) {
-            const float quotient = __fmaf_rn((float)(base + w), 1.0f / (float)(int)p, 12582912.0f);
-            const int r = (int)(base + w - (__float_as_uint(quotient) & 0xffff) * p);
-            CHECK(is_byte((tsr_exact_integer)w, r, (int)p), "%u mod %u is not %d", w, p, r);
+    for (int i = 0; i < TSR_EXACT_MODULI_MOST; i++)
+        for (unsigned sum = 0; m.modulus[i] != 256 && sum < 1u << 20; sum++) {
+            const int r = (int8_t)exact::byte_of_sum<TSR_EXACT_MODULI_MOST, false>(m.front[i] + sum, i);
+            CHECK(is_residue((tsr_exact_integer)sum, r, m.modulus[i]), "%u mod %d is not %d", sum, m.modulus[i], r);
         }
-    }
 }
 /* Each modulus' multiples near both ends and near 0, halves of it away from them, and any integers. */
 template <int COUNT> void check_integers() {
@@ -156,14 +148,14 @@ static void check_sum(int64_t sum) {
     }
 }
 static void check_sums() {
-    /* Residues of odd moduli are of 127 at most: 133,144 products, and one more does not fit. Two moduli have -128. */
+    /* Residues of odd moduli are of 127 at most: 133,144 products, and one more does not fit. One modulus has -128. */
     CHECK(products_held(127) == 133144 && products_held(127) * 127 * 127 <= INT32_MAX, "%lld products of 127",
           (long long)products_held(127));
     CHECK((products_held(127) + 1) * 127 * 127 > INT32_MAX, "one more product of 127 fits");
     CHECK(products_held(128) == 131071 && 131072ll * 128 * 128 == 1ll + INT32_MAX, "%lld products of -128",
           (long long)products_held(128));
     for (int i = 0; i < TSR_EXACT_MODULI_MOST; i++)
-        CHECK(moduli[i] / 2 <= (moduli[i] >= 255 ? 128 : 127), "residues modulo %d are larger", moduli[i]);
+        CHECK(moduli[i] / 2 <= (moduli[i] == 256 ? 128 : 127), "residues modulo %d are larger", moduli[i]);
     /* A range is an eighth of that. What an int32 holds is reduced rightly all the same. */
     CHECK(8 * TSR_EXACT_RANGE <= products_held(128) + 1, "a range of %d", TSR_EXACT_RANGE);
     for (int64_t size : {(int64_t)0, (int64_t)TSR_EXACT_RANGE * 128 * 128, products_held(127) * 127 * 127})
