@@ -294,6 +294,19 @@ __device__ __forceinline__ void wgmma_m64n256k32_s8(int (&d)[128], uint64_t a, u
                  : "l"(a), "l"(b), "r"((int)add));
 }
 
+/* The same with d 64 × 32, b 32 × 32. */
+__device__ __forceinline__ void wgmma_m64n32k32_s8(int (&d)[16], uint64_t a, uint64_t b, bool add) {
+    asm volatile("{\n"
+                 ".reg .pred add;\n"
+                 "setp.ne.b32 add, %18, 0;\n"
+                 "wgmma.mma_async.sync.aligned.m64n32k32.s32.s8.s8 "
+                 "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15}, "
+                 "%16, %17, add;\n"
+                 "}"
+                 : TSR_HOPPER_INT_8(d, 0), TSR_HOPPER_INT_8(d, 8)
+                 : "l"(a), "l"(b), "r"((int)add));
+}
+
 /* ---- products of a warp, operands in registers ---- */
 
 /* d (16 × 8) += a (16 × 16) · b (16 × 8). Lane 4g + t holds of a rows g and g + 8, of b column g, of d rows g and g

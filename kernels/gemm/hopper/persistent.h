@@ -51,7 +51,7 @@ template <typename Kernel>
 __device__ __forceinline__ void produce(const typename Kernel::Work &w, const typename Kernel::Pipe &pipe) {
     typename Kernel::Pipe::State at = {0, 0};
     typename Kernel::Scheduler scheduler(w.plan, worker_of<Kernel>());
-    for (WorkTile work; scheduler.next(w.plan, &work);) Kernel::bring(w, pipe, at, work);
+    for (typename Kernel::Scheduler::Tile work; scheduler.next(w.plan, &work);) Kernel::bring(w, pipe, at, work);
     Kernel::close(pipe, at);
 }
 
@@ -72,7 +72,7 @@ __device__ __forceinline__ void consume(const typename Kernel::Work &w, const ty
     typename Kernel::Pipe::State at = {0, 0};
     own.begin();
     typename Kernel::Scheduler scheduler(w.plan, worker_of<Kernel>());
-    for (WorkTile work; scheduler.next(w.plan, &work);) {
+    for (typename Kernel::Scheduler::Tile work; scheduler.next(w.plan, &work);) {
         if constexpr (Kernel::TURNS)
             if (own.skips(at, work)) continue;
         typename Kernel::Sums sum;

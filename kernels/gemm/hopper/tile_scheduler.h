@@ -114,6 +114,7 @@ struct WorkTile {
 };
 
 struct TileScheduler {
+    typedef WorkTile Tile;
     int worker, index;  /* index: of the next tile of the rounds */
     uint32_t mine, end; /* what is left of the share, in panels of the tail; it is made from its end */
 

@@ -21,10 +21,10 @@ __device__ __forceinline__ void flip_panel(unsigned char *stage) {
 }
 
 /* Of one of a thread's sums. */
-__device__ __forceinline__ void flip_sum(Sums &sum) {
-    const int which = (int)threadIdx.x % 4 * (N / 8);
+template <int COUNT> __device__ __forceinline__ void flip_sum(int (&sum)[COUNT]) {
+    const int which = (int)threadIdx.x % 4 * (COUNT / 4);
 #pragma unroll
-    for (int i = 0; i < N / 2; i += N / 8) {
+    for (int i = 0; i < COUNT; i += COUNT / 4) {
         int word = sum[i]; /* sums stay in registers */
         if (i == which) TSR_FLIP_WORD(TSR_FLIP_SUM, &word);
         sum[i] = word;
@@ -32,7 +32,7 @@ __device__ __forceinline__ void flip_sum(Sums &sum) {
 }
 #else
 __device__ __forceinline__ void flip_panel(unsigned char *) {}
-__device__ __forceinline__ void flip_sum(Sums &) {}
+template <int COUNT> __device__ __forceinline__ void flip_sum(int (&)[COUNT]) {}
 #endif
 
 } // namespace residues

@@ -173,10 +173,12 @@ tsr_status on_hopper(bool *so) {
 
 } // namespace
 
-/* A count, and a list of at most all tiles behind it; the same of thin tiles, fewer than rows and columns of tiles. */
+/* A count, and a list behind it: at most all tiles, and with each row and column of them all chunks that may meet it,
+ * of sums and of last lines. */
 size_t tsr_residue_workspace(int64_t m, int64_t n) {
     const int64_t rows = tsr_ceil_div(m, TSR_EXACT_TILE), columns = tsr_ceil_div(n, TSR_EXACT_TILE);
-    return (size_t)tsr_round_up((rows * columns + rows + columns + 2) * (int64_t)sizeof(unsigned), 256);
+    const int64_t beside = rows * (tsr_residue_chunks(n) + 1) + columns * (tsr_residue_chunks(m) + 1);
+    return (size_t)tsr_round_up((1 + rows * columns + beside) * (int64_t)sizeof(unsigned), 256);
 }
 
 tsr_status tsr_residue_products(tsr_device *, tsr_stream *stream, const tsr_residue_args *args, int8_t *c) {

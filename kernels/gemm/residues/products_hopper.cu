@@ -4,12 +4,13 @@
  * block makes 128 × 256 of each. One warp asks for panels of 128 along k by tensor copies. Each block brings half of
  * B's panel for both. Two groups of 4 warps multiply, 64 × 256 each. They end a tile one after the other, so that one
  * reduces and stores while the other multiplies.
- *   Beside them, for the check of `exact`, a launch makes products of up to 128 sums of lines: thin tiles of 64 or 128
- * sums × 512 lines, evenly between the others, each block 256 lines of its own without multicast. Where sums are 64 at
- * most the first group multiplies alone, and the second frees stages. That is a kernel of its own.
- *   Sums are never cut along k. Where not all tiles are wanted, list_tiles makes a list of those that are, and the host
- *   does not know how many.
- * Shared memory: a pipeline of 4 stages of 48 KiB; for each group two boxes of 64 × 128 bytes on their way to C.
+ *   Some tiles have a side: with each panel come 32 lines that meet those of A, or of B, which are there anyway. These
+ * are sums of lines, for the check of `exact`, or the last 32 lines or fewer of an operand, for which a row or a column
+ * of tiles would be idle for the most part. Alone such lines would wait for the others. That is a kernel of its own.
+ *   Sums are never cut along k. Where not all tiles are wanted, or some have a side, list_works makes a list of those
+ * that are, and the host does not know how many (works_hopper.h).
+ * Shared memory: a pipeline of 4 stages of 48 KiB; for each group two boxes of 64 × 128 bytes on their way to C. With
+ * sides 52 KiB, and one box.
  * Registers: 232 a thread that multiplies, 40 a thread that does not; no spills.
  * Requirements: sm_90a; rows and their bytes as products.h says; a workspace for the list.
  * Arithmetic intensity: 2·256·256·128 / (128·(256 + 256)) = 256 op/byte for a cluster.
@@ -27,55 +28,9 @@ namespace {
 using namespace residues;
 
 constexpr tsr_tensor_box BOX = {.rows = 128, .cols = K, .swizzle = 128}; /* of A, and of half of B's panel */
-constexpr tsr_tensor_box BOX_C = {.rows = GROUP_ROWS, .cols = BOX_COLS, .swizzle = 128}; /* and of a group's sums */
+constexpr tsr_tensor_box BOX_C = {.rows = GROUP_ROWS, .cols = BOX_COLS, .swizzle = 128};
+constexpr tsr_tensor_box BOX_SIDE = {.rows = SIDE_LINES, .cols = K, .swizzle = 128};
 static_assert(M == 128 && N / CLUSTER == 128, "one box for both operands");
-static_assert(BOX_COLS == K, "one box for C and sums");
-
-/* Of thin tiles those with lines of a wanted tile. `wanted`: bits of these, of B's lines and of A's. */
-__device__ __forceinline__ void list_thin(const unsigned (&wanted)[2], int thin_n, ListEntry *list) {
-    int count = 0;
-    for (int which = 0; which < 2; which++)
-        for (unsigned left = wanted[which]; left; left &= left - 1)
-            list[++count] = (ListEntry)(which * thin_n + __ffs((int)left) - 1);
-    *list = (ListEntry)count;
-}
-
-/* The list of the wanted tiles, in the order of tile_at, and, with thin ones of B's lines, theirs behind it. One block,
- * whose threads take equal shares one after the other. */
-__global__ void __launch_bounds__(LISTERS)
-    list_tiles(const tsr_residue_blocks blocks, int tiles_m, int tiles_n, int thin_n, ListEntry *list) {
-    tsr_cuda_begin();
-    __shared__ unsigned thin[2];
-    __shared__ int of_warps[LISTERS / 32];
-    const int thread = (int)threadIdx.x, share = (tiles_m * tiles_n + LISTERS - 1) / LISTERS;
-    const int first = min(thread * share, tiles_m * tiles_n), last = min(first + share, tiles_m * tiles_n);
-    int count = 0;
-    if (thread < 2) thin[thread] = 0;
-    __syncthreads();
-    for (int i = first; i < last; i++) {
-        const hopper::TilePlace at = hopper::tile_at(i, tiles_m, tiles_n, BAND);
-        if (!blocks.wants(at.row, at.col)) continue;
-        count++;
-        if (thin_n == 0) continue;
-        atomicOr(&thin[0], 1u << at.col / (THIN / TSR_EXACT_TILE));
-        atomicOr(&thin[1], 1u << at.row / (THIN / TSR_EXACT_TILE));
-    }
-    int through = count; /* tiles up to this thread's last one: of its warp, then of all */
-    for (int step = 1; step < 32; step *= 2) {
-        const int others = __shfl_up_sync(0xffffffffu, through, (unsigned)step);
-        if (thread % 32 >= step) through += others;
-    }
-    if (thread % 32 == 31) of_warps[thread / 32] = through;
-    __syncthreads();
-    for (int warp = 0; warp < thread / 32; warp++) through += of_warps[warp];
-    ListEntry *to = list + 1 + through - count;
-    for (int i = first; i < last; i++) {
-        const hopper::TilePlace at = hopper::tile_at(i, tiles_m, tiles_n, BAND);
-        if (blocks.wants(at.row, at.col)) *to++ = (ListEntry)at.row << 16 | (ListEntry)at.col;
-    }
-    if (thread == LISTERS - 1) *list = (ListEntry)through;
-    if (thread == 0 && thin_n > 0) list_thin(thin, thin_n, list + 1 + tiles_m * tiles_n);
-}
 
 /* ---- residues -------------------------------------------------------------------------------- */
 
@@ -89,115 +44,128 @@ __device__ __forceinline__ unsigned word_of(int a0, int a1, int b0, int b1) {
     return odd ? __byte_perm(given, own, 0x5410) : __byte_perm(own, given, 0x5410);
 }
 
-/* Residues, to C through boxes; or, of thin tiles, to what belongs to their sums. */
-struct Residues {
+/* Residues, to C through boxes, of which a group has EACH. */
+template <int EACH> struct ResiduesThrough {
+    static constexpr bool PROVES = false;
+    static __device__ __forceinline__ void close() {
+        if (threadIdx.x % 128 == 0) hopper::store_wait<0>();
+    }
+    template <typename Pipe, typename W>
+    static __device__ __forceinline__ void put(const W &w, const Pipe &pipe, const Place &place, const Sums &sum) {
+        const int modulus = w.moduli.modulus[place.plane], inverse = w.moduli.inverse[place.plane];
+        const bool first = threadIdx.x % 128 == 0;
+        unsigned char *boxes = pipe.behind() + own_group() * EACH * BOX_BYTES;
+        const int row = own_row() + (threadIdx.x & 1 ? 8 : 0);
+        constexpr int WORDS = EACH * BOX_COLS / 8; /* of a thread in its group's boxes */
+#pragma unroll
+        for (int from = 0; from < BOXES; from += EACH) {
+            unsigned words[WORDS]; /* all, before anyone waits for the boxes */
+#pragma unroll
+            for (int i = 0; i < WORDS; i++) {
+                const int *s = sum + 4 * (from * (BOX_COLS / 8) + i);
+                words[i] = word_of(tsr_residue(s[0], modulus, inverse), tsr_residue(s[1], modulus, inverse),
+                                   tsr_residue(s[2], modulus, inverse), tsr_residue(s[3], modulus, inverse));
+            }
+            if (first) hopper::store_wait<0>();
+            hopper::named_wait(3 + own_group(), 128); /* the boxes are free */
+#pragma unroll
+            for (int i = 0; i < WORDS; i++) {
+                const int col = 8 * i + (int)threadIdx.x % 4 / 2 * 4, unit = col % BOX_COLS / 16 ^ row % 8;
+                unsigned char *to = boxes + col / BOX_COLS * BOX_BYTES + row * BOX_COLS + unit * 16 + col % 16;
+                *reinterpret_cast<unsigned *>(to) = words[i];
+            }
+            hopper::fence_copies();
+            hopper::named_wait(3 + own_group(), 128);
+            if (first) {
+                for (int box = 0; box < EACH; box++)
+                    hopper::store_tensor(&w.map_c, place.plane * w.rows_a + group_row(place),
+                                         place.col * N + (from + box) * BOX_COLS, boxes + box * BOX_BYTES,
+                                         hopper::evict_first());
+                hopper::store_commit();
+            }
+        }
+    }
+};
+
+struct Residues : ResiduesThrough<BOXES> {
     struct Work : residues::Work {
         CUtensorMap map_c; /* planes one below the other */
         tsr_residue_moduli moduli;
     };
+    typedef residues::Pipe Pipe;
     static __device__ __forceinline__ void open(const Work &w) { hopper::prefetch_map(&w.map_c); }
-    static __device__ __forceinline__ void close() {
-        if (threadIdx.x % 128 == 0) hopper::store_wait<0>();
-    }
     static __device__ __forceinline__ void finish(const Work &w, const Pipe &pipe, const Place &place,
                                                   const Sums &sum) {
-        put(w, pipe, place.plane, sum, [&w, &place](int box, const unsigned char *from) {
-            hopper::store_tensor(&w.map_c, place.plane * w.rows_a + group_row(place), place.col * N + box * BOX_COLS,
-                                 from, hopper::evict_first());
-        });
-    }
-
-    /* store(box, from): one thread, to where the box belongs. */
-    template <typename W, typename Store>
-    static __device__ __forceinline__ void put(const W &w, const Pipe &pipe, int plane, const Sums &sum, Store store) {
-        const int modulus = w.moduli.modulus[plane], inverse = w.moduli.inverse[plane];
-        const bool first = threadIdx.x % 128 == 0;
-        unsigned char *boxes = pipe.behind() + own_group() * BOXES * BOX_BYTES;
-        if (first) hopper::store_wait<0>();
-        hopper::named_wait(3 + own_group(), 128); /* the boxes are free */
-        const int row = own_row() + (threadIdx.x & 1 ? 8 : 0);
-#pragma unroll
-        for (int j = 0; j < N / 8; j++) {
-            const int *s = sum + 4 * j;
-            const unsigned word = word_of(tsr_residue(s[0], modulus, inverse), tsr_residue(s[1], modulus, inverse),
-                                          tsr_residue(s[2], modulus, inverse), tsr_residue(s[3], modulus, inverse));
-            const int col = 8 * j + (int)threadIdx.x % 4 / 2 * 4, unit = col % BOX_COLS / 16 ^ row % 8;
-            unsigned char *to = boxes + col / BOX_COLS * BOX_BYTES + row * BOX_COLS + unit * 16 + col % 16;
-            *reinterpret_cast<unsigned *>(to) = word;
-        }
-        hopper::fence_copies();
-        hopper::named_wait(3 + own_group(), 128);
-        if (!first) return;
-        for (int box = 0; box < BOXES; box++) store(box, boxes + box * BOX_BYTES);
-        hopper::store_commit();
+        put(w, pipe, place, sum);
     }
 };
 
-/* The same beside products of sums. */
-struct CheckedResidues : Residues {
-    struct Work : WorkOf<SumsPlan> {
+/* The same with sides. */
+struct SidedResidues : ResiduesThrough<1> {
+    struct Work : residues::Work {
         CUtensorMap map_c; /* planes one below the other, and of sums likewise */
-        CUtensorMap map_of_a, map_of_b;
-        CUtensorMap map_columns, map_rows;
+        CUtensorMap map_sums_a, map_sums_b, map_last_a, map_last_b;
+        int8_t *c, *columns, *rows; /* the last two see tsr_residue_sums */
+        int last_a, last_b;         /* where an operand's last lines begin, in its planes */
         tsr_residue_moduli moduli;
     };
-    static __device__ __forceinline__ void open(const Work &w) {
-        hopper::prefetch_map(&w.map_c);
-        hopper::prefetch_map(&w.map_of_a);
-        hopper::prefetch_map(&w.map_of_b);
-        hopper::prefetch_map(&w.map_columns);
-        hopper::prefetch_map(&w.map_rows);
-    }
-    static __device__ __forceinline__ void finish(const Work &w, const Pipe &pipe, const SumsPlace &place,
+    typedef residues::PipeWith<SIDE_BYTES, 1> Pipe;
+    static __device__ __forceinline__ void open(const Work &w) { hopper::prefetch_map(&w.map_c); }
+    static __device__ __forceinline__ void finish(const Work &w, const Pipe &pipe, const Place &place,
                                                   const Sums &sum) {
-        put(w, pipe, place.plane, sum, [&w, &place](int box, const unsigned char *from) {
-            const bool thin = place.making != TSR_MAKING_C;
-            hopper::store_tensor(!thin                                ? &w.map_c
-                                 : place.making == TSR_MAKING_COLUMNS ? &w.map_columns
-                                                                      : &w.map_rows,
-                                 thin ? place.plane * TSR_EXACT_SUMS + own_group() * GROUP_ROWS
-                                      : place.plane * w.rows_a + group_row(place),
-                                 (thin ? thin_line(place) : place.col * N) + box * BOX_COLS, from,
-                                 hopper::evict_first());
-        });
+        if (!(place.side & SIDE_ALONE)) put(w, pipe, place, sum);
     }
 };
 
-/* ---- thin tiles ------------------------------------------------------------------------------ */
+/* ---- sides ----------------------------------------------------------------------------------- */
 
-/* How many of a block's groups multiply in a tile. */
-template <typename W> __device__ __forceinline__ int groups_of(const W &, int) { return GROUPS; }
-__device__ __forceinline__ int groups_of(const SumsPlan &p, tsr_residue_making making) {
-    return making == TSR_MAKING_C ? GROUPS : making == TSR_MAKING_COLUMNS ? p.groups_columns : p.groups_rows;
-}
-__device__ __forceinline__ int groups_of(const CheckedResidues::Work &w, int tile) {
-    return groups_of(w.plan, place_of(w.plan, tile).making);
-}
+typedef int SideSums[SIDE_LINES / 2];
 
-/* Asks for the panels of a thin tile, whose lines stand where B's do; each block for its own. Returns whether it is
- * one. */
-template <typename W> __device__ __forceinline__ bool bring_thin(const W &, const Pipe &, Pipe::State &, int, int) {
-    return false;
+/* Asks for the lines that come beside a panel; a stage has them behind B's. */
+__device__ __forceinline__ void bring_side(const SidedResidues::Work &w, const Place &place, int panel,
+                                           unsigned char *to, uint64_t *full) {
+    const bool of_a_lines = place.side & SIDE_OF_A_LINES;
+    const int chunk = (int)(place.side & CHUNK);
+    if (chunk == CHUNK_LAST)
+        hopper::copy_tensor(to, of_a_lines ? &w.map_last_b : &w.map_last_a,
+                            place.plane * (of_a_lines ? w.rows_b : w.rows_a) + (of_a_lines ? w.last_b : w.last_a),
+                            panel * K, full);
+    else
+        hopper::copy_tensor(to, of_a_lines ? &w.map_sums_b : &w.map_sums_a,
+                            place.plane * TSR_EXACT_SUMS + chunk * SIDE_LINES, panel * K, full);
 }
-__device__ __forceinline__ bool bring_thin(const CheckedResidues::Work &w, const Pipe &pipe, Pipe::State &at, int tile,
-                                           int panels) {
-    const SumsPlace place = place_of(w.plan, tile);
-    if (place.making == TSR_MAKING_C) return false;
-    const bool of_columns = place.making == TSR_MAKING_COLUMNS;
-    const int groups = groups_of(w.plan, place.making);
-    const CUtensorMap *sums = of_columns ? &w.map_of_a : &w.map_of_b, *other = of_columns ? &w.map_b : &w.map_a;
-    const int line = place.plane * (of_columns ? w.rows_b : w.rows_a) + thin_line(place);
-    for (int p = 0; p < panels; p++, at.step()) {
-        unsigned char *stage = pipe.stage(at.stage);
-        uint64_t *full = pipe.full(at.stage);
-        pipe.acquire(at, (uint32_t)(groups * GROUP_ROWS * K + B_BYTES));
-        for (int group = 0; group < groups; group++)
-            hopper::copy_tensor(stage + group * GROUP_ROWS * K, sums, place.plane * TSR_EXACT_SUMS + group * GROUP_ROWS,
-                                p * K, full);
-        for (int box = 0; box < N / BOX.rows; box++)
-            hopper::copy_tensor(stage + A_BYTES + box * BOX.rows * K, other, line + box * BOX.rows, p * K, full);
+template <typename W>
+__device__ __forceinline__ void bring_side(const W &, const Place &, int, unsigned char *, uint64_t *) {}
+
+/* Where a group's lines begin in a stage: of A all that it has, of B its share. */
+__device__ __forceinline__ int side_place(const Place &place) {
+    if (place.side & SIDE_OF_A_LINES) return own_group() * GROUP_ROWS * K;
+    return A_BYTES + ((int)hopper::cluster_rank() * GROUPS + own_group()) * GROUP_ROWS * K;
+}
+static_assert(N == CLUSTER * GROUPS * GROUP_ROWS, "shares of B's lines are as large as those of A's");
+
+/* Residues of a side, a byte each, to C or to what belongs to the sums. */
+__device__ __forceinline__ void put_side(const SidedResidues::Work &w, const Place &place, const SideSums &sum) {
+    const bool of_a_lines = place.side & SIDE_OF_A_LINES;
+    const int modulus = w.moduli.modulus[place.plane], inverse = w.moduli.inverse[place.plane];
+    const int chunk = (int)(place.side & CHUNK), lines = of_a_lines ? w.rows_a : w.rows_b;
+    const int line =
+        own_row() + (of_a_lines ? group_row(place)
+                                : place.col * N + ((int)hopper::cluster_rank() * GROUPS + own_group()) * GROUP_ROWS);
+    int8_t *to =
+        (of_a_lines ? w.rows : w.columns) + (int64_t)(place.plane * TSR_EXACT_SUMS + chunk * SIDE_LINES) * lines;
+    int64_t line_step = 1, step = lines; /* from line to line, and from one that came beside to the next */
+    if (chunk == CHUNK_LAST) {
+        to = w.c + (int64_t)place.plane * w.rows_a * w.rows_b + (of_a_lines ? w.last_b : (int64_t)w.last_a * w.rows_b);
+        line_step = of_a_lines ? w.rows_b : 1;
+        step = of_a_lines ? 1 : w.rows_b;
     }
-    return true;
+    to += line * line_step + own_col() * step;
+#pragma unroll
+    for (int j = 0; j < SIDE_LINES / 8; j++, to += 8 * step)
+#pragma unroll
+        for (int e = 0; e < 4; e++)
+            to[e % 2 * step + e / 2 * 8 * line_step] = (int8_t)tsr_residue(sum[4 * j + e], modulus, inverse);
 }
 
 /* ---- the kernel as persistent.h wants it ----------------------------------------------------- */
@@ -219,17 +187,18 @@ __device__ __forceinline__ void take_turn() {
 
 template <typename Epilogue> struct Products : hopper::Persistent<Tile> {
     typedef typename Epilogue::Work Work;
-    typedef residues::Pipe Pipe;
+    typedef typename Epilogue::Pipe Pipe;
     typedef residues::Sums Sums;
-    typedef Pipe::State State;
-    typedef PlaneScheduler<decltype(Work::plan)> Scheduler;
+    typedef typename Pipe::State State;
+    typedef PlaneScheduler Scheduler;
     struct Lane {};
     static constexpr int CLUSTER = residues::CLUSTER;
     static constexpr int HOLDERS = 128, BARRIER = 3;
     static constexpr int RELEASING = GROUPS * 4 * CLUSTER;
     static constexpr int PRODUCER_REGISTERS = 40;
     static constexpr bool WHOLE = true, EARLY = true;
-    static constexpr bool FLIPS = std::is_base_of<Residues, Epilogue>::value; /* proofs are not checked */
+    static constexpr bool FLIPS = !Epilogue::PROVES; /* proofs are not checked */
+    static constexpr bool SIDES = std::is_same<Epilogue, SidedResidues>::value;
 
     static __device__ __forceinline__ void open(const Work &w) {
         hopper::prefetch_map(&w.map_a);
@@ -239,19 +208,18 @@ template <typename Epilogue> struct Products : hopper::Persistent<Tile> {
     /* no arrival may come from the other block when this one is gone */
     static __device__ __forceinline__ void close(const Pipe &pipe, State at) { pipe.drain(at); }
 
-    static __device__ __forceinline__ void bring(const Work &w, const Pipe &pipe, State &at,
-                                                 const hopper::WorkTile &work) {
-        if (bring_thin(w, pipe, at, work.tile, work.last)) return;
+    static __device__ __forceinline__ void bring(const Work &w, const Pipe &pipe, State &at, const PlaneTile &work) {
         const int rank = (int)hopper::cluster_rank();
-        const Place place = place_of(w.plan, work.tile);
+        const Place &place = work.place;
         const int row = place.plane * w.rows_a + (place.row * CLUSTER + rank) * M;
         const int col = place.plane * w.rows_b + place.col * N + rank * (N / CLUSTER);
         for (int p = 0; p < work.last; p++, at.step()) {
             unsigned char *stage = pipe.stage(at.stage);
             uint64_t *full = pipe.full(at.stage);
-            pipe.acquire(at);
+            pipe.acquire(at, (uint32_t)(A_BYTES + B_BYTES + (place.side ? SIDE_BYTES : 0)));
             hopper::copy_tensor(stage, &w.map_a, row, p * K, full);
             hopper::copy_tensor_to(3, stage + A_BYTES + rank * (B_BYTES / CLUSTER), &w.map_b, col, p * K, full);
+            if (place.side) bring_side(w, place, p, stage + A_BYTES + B_BYTES, full);
         }
     }
 
@@ -260,23 +228,27 @@ template <typename Epilogue> struct Products : hopper::Persistent<Tile> {
             if (own_group() == 1) hopper::pass_turn(); /* the other begins */
         }
         /* One panel's products are under way while the next is waited for. */
-        __device__ __forceinline__ void multiply(const Work &w, const Pipe &pipe, const Lane &, State &at,
-                                                 const hopper::WorkTile &work, bool, Sums &sum) const {
-            const int group = own_group(), groups = groups_of(w, work.tile);
-            if (group >= groups) return leave_out(pipe, at, work.last);
-            const int last = work.last > LAST_PANELS ? work.last - LAST_PANELS : 0;
+        template <bool BESIDE>
+        static __device__ __forceinline__ void multiply_panels(const Pipe &pipe, State &at, int panels, int side_at,
+                                                               Sums &sum, SideSums &side) {
+            const int group = own_group(), last = panels > LAST_PANELS ? panels - LAST_PANELS : 0;
             int before = 0;
-            for (int p = 0; p < work.last; p++) {
+            for (int p = 0; p < panels; p++) {
                 if (group == 1 && p == last) take_turn(); /* both multiply then */
                 const uint32_t stage = pipe.address(at.stage);
                 const uint64_t a = hopper::wgmma_operand(stage + group * GROUP_ROWS * K),
                                b = hopper::wgmma_operand(stage + A_BYTES);
+                const uint64_t lines = hopper::wgmma_operand(stage + side_at),
+                               beside = hopper::wgmma_operand(stage + A_BYTES + B_BYTES);
                 pipe.wait(at);
                 if (FLIPS) flip_panel(pipe.stage(at.stage));
                 hopper::wgmma_fence();
 #pragma unroll
-                for (int step = 0; step < K / 32; step++)
-                    hopper::wgmma_m64n256k32_s8(sum, a + 2 * step, b + 2 * step, p > 0 || step > 0);
+                for (int step = 0; step < K / 32; step++) {
+                    const bool add = p > 0 || step > 0;
+                    hopper::wgmma_m64n256k32_s8(sum, a + 2 * step, b + 2 * step, add);
+                    if constexpr (BESIDE) hopper::wgmma_m64n32k32_s8(side, lines + 2 * step, beside + 2 * step, add);
+                }
                 hopper::wgmma_commit();
                 if (p > 0) {
                     hopper::wgmma_wait<1>();
@@ -285,24 +257,30 @@ template <typename Epilogue> struct Products : hopper::Persistent<Tile> {
                 before = at.stage;
                 at.step();
             }
-            if (group == 0 && groups == GROUPS) take_turn();
+            if (group == 0) take_turn();
             hopper::wgmma_wait<0>();
             hopper::wgmma_hold(sum);
+            if constexpr (BESIDE) hopper::wgmma_hold(side);
             if (FLIPS) flip_sum(sum);
+            if (FLIPS && BESIDE) flip_sum(side);
             pipe.release(before);
         }
-        /* Frees the panels of a tile of which this group has none. */
-        static __device__ __forceinline__ void leave_out(const Pipe &pipe, State &at, int panels) {
-            for (int p = 0; p < panels; p++, at.step()) {
-                pipe.wait(at);
-                __syncwarp(); /* no lane misses this turn of the stage */
-                pipe.release(at.stage);
+        __device__ __forceinline__ void multiply(const Work &w, const Pipe &pipe, const Lane &, State &at,
+                                                 const PlaneTile &work, bool, Sums &sum) const {
+            SideSums side = {}; /* else ptxas serializes the products of a wgmma (C7515) */
+            if constexpr (SIDES) {
+                const Place &place = work.place;
+                if (place.side) {
+                    multiply_panels<true>(pipe, at, work.last, side_place(place), sum, side);
+                    put_side(w, place, side);
+                    return;
+                }
             }
+            multiply_panels<false>(pipe, at, work.last, 0, sum, side);
         }
-        __device__ __forceinline__ void finish(const Work &w, const Pipe &pipe, const Lane &,
-                                               const hopper::WorkTile &work, Sums &sum) const {
-            if (own_group() >= groups_of(w, work.tile)) return;
-            Epilogue::finish(w, pipe, place_of(w.plan, work.tile), sum);
+        __device__ __forceinline__ void finish(const Work &w, const Pipe &pipe, const Lane &, const PlaneTile &work,
+                                               Sums &sum) const {
+            Epilogue::finish(w, pipe, work.place, sum);
         }
         __device__ __forceinline__ void end() const {
             if (own_group() == 0) hopper::wait_turn(); /* as often as the other passes it */
@@ -313,21 +291,10 @@ template <typename Epilogue> struct Products : hopper::Persistent<Tile> {
 
 /* ---- launches -------------------------------------------------------------------------------- */
 
-/* A plan's thin tiles: of B's lines, and all of a plane. */
-int plan_thin(Plan *, const tsr_residue_args *, int *thin_n) { return *thin_n = 0; }
-int plan_thin(SumsPlan *p, const tsr_residue_args *args, int *thin_n) {
-    const auto groups = [](int64_t lines) { return (int)tsr_ceil_div(lines, TSR_EXACT_BLOCK * GROUP_ROWS); };
-    p->thin_n = *thin_n = (int)tsr_ceil_div(args->rows_b, THIN);
-    p->thin_m = (int)tsr_ceil_div(args->rows_a, THIN);
-    p->groups_columns = groups(args->m);
-    p->groups_rows = groups(args->n);
-    return p->thin_n + p->thin_m;
-}
-
 /* Fills what all kernels share of their argument; makes the list, if there is one. */
-template <typename Work> tsr_status prepare(tsr_stream *stream, const tsr_residue_args *args, Work *w) {
-    int multiprocessors = 0, thin_n = 0;
-    const int thin = plan_thin(&w->plan, args, &thin_n);
+template <typename Work>
+tsr_status prepare(tsr_stream *stream, const tsr_residue_args *args, const Chunks &a, const Chunks &b, Work *w) {
+    int multiprocessors = 0;
     TSR_TRY(tsr_cuda_attribute(cudaDevAttrMultiProcessorCount, &multiprocessors));
     const int64_t tiles_m = args->rows_a / TSR_EXACT_TILE, tiles_n = args->rows_b / TSR_EXACT_TILE;
     if (tsr_max(tiles_m, tiles_n) > MOST_TILES || args->planes * tiles_m * tiles_n > INT32_MAX ||
@@ -335,48 +302,81 @@ template <typename Work> tsr_status prepare(tsr_stream *stream, const tsr_residu
         return tsr_fail(TSR_ERR_LIMIT,
                         "%d planes of %lld x %lld residues are more than a launch makes: make it in parts",
                         args->planes, (long long)args->rows_a, (long long)args->rows_b);
-    w->plan.list = args->blocks ? (const ListEntry *)args->workspace : NULL;
-    w->plan.tiles_m = (int)tiles_m;
-    w->plan.tiles_n = (int)tiles_n;
+    const Lister lister = {tsr_residue_blocks_of(args), (int)tiles_m - a.last, (int)tiles_n - b.last,
+                           sides_of(a, b, (int)tiles_m - a.last, (int)tiles_n - b.last)};
+    w->plan.list = args->blocks || lister.sides.any() ? (const ListEntry *)args->workspace : NULL;
+    w->plan.tiles_m = lister.tiles_m;
+    w->plan.tiles_n = lister.tiles_n;
     w->plan.planes = args->planes;
     w->plan.panels = (int)(args->depth / K);
-    w->plan.workers = (int)tsr_max(1, tsr_min(multiprocessors / CLUSTER, args->planes * (tiles_m * tiles_n + thin)));
+    w->plan.workers = (int)tsr_max(1, tsr_min(multiprocessors / CLUSTER, args->planes * tiles_m * tiles_n));
     w->rows_a = (int)args->rows_a;
     w->rows_b = (int)args->rows_b;
     TSR_TRY(tsr_tensor_map(args->a, TSR_I8, args->planes * args->rows_a, args->depth, args->depth, BOX, &w->map_a));
     TSR_TRY(tsr_tensor_map(args->b, TSR_I8, args->planes * args->rows_b, args->depth, args->depth, BOX, &w->map_b));
-    if (!args->blocks) return TSR_OK;
-    return TSR_LAUNCH_NEXT(list_tiles, 1, LISTERS, 0, stream, tsr_residue_blocks_of(args), (int)tiles_m, (int)tiles_n,
-                           thin_n, (ListEntry *)args->workspace);
+    if (!w->plan.list) return TSR_OK;
+    return TSR_LAUNCH_NEXT(list_works, 1, LISTERS, 0, stream, lister, (ListEntry *)args->workspace);
+}
+
+/* Without sides. */
+template <typename Work> tsr_status prepare(tsr_stream *stream, const tsr_residue_args *args, Work *w) {
+    return prepare(stream, args, Chunks(), Chunks(), w);
+}
+
+/* Of an operand with so many lines. */
+Chunks chunks_of(const tsr_residue_args *args, int64_t lines) {
+    const int64_t last = lines % TSR_EXACT_TILE;
+    return {args->sums ? tsr_residue_chunks(lines) : 0, lines > TSR_EXACT_TILE && last > 0 && last <= SIDE_LINES};
 }
 
 template <typename Epilogue> tsr_status launch(tsr_stream *stream, const typename Epilogue::Work &w) {
     typedef Products<Epilogue> Kernel;
     return hopper::launch_clusters<Kernel::EARLY>(hopper::gemm<Kernel>, stream, (int64_t)w.plan.workers * CLUSTER,
-                                                  Kernel::THREADS + 128, Pipe::SHARED_BYTES, CLUSTER, w);
+                                                  Kernel::THREADS + 128, Kernel::Pipe::SHARED_BYTES, CLUSTER, w);
 }
 
-template <typename Epilogue>
-tsr_status make_products(tsr_stream *stream, const tsr_residue_args *args, int8_t *c, typename Epilogue::Work *w) {
-    TSR_TRY(prepare(stream, args, w));
-    TSR_TRY(tsr_tensor_map(c, TSR_I8, args->planes * args->rows_a, args->rows_b, args->rows_b, BOX_C, &w->map_c));
+/* Residues to planes at c. */
+template <typename Work> tsr_status aim(const tsr_residue_args *args, int8_t *c, Work *w) {
     w->moduli = tsr_residue_moduli_all();
-    return launch<Epilogue>(stream, *w);
+    return tsr_tensor_map(c, TSR_I8, args->planes * args->rows_a, args->rows_b, args->rows_b, BOX_C, &w->map_c);
+}
+
+tsr_status make_without_sides(tsr_stream *stream, const tsr_residue_args *args, int8_t *c) {
+    Residues::Work w;
+    TSR_TRY(prepare(stream, args, &w));
+    TSR_TRY(aim(args, c, &w));
+    return launch<Residues>(stream, w);
+}
+tsr_status make_with_sides(tsr_stream *stream, const tsr_residue_args *args, const Chunks &a, const Chunks &b,
+                           int8_t *c) {
+    const auto map = [args](const int8_t *from, int64_t lines, CUtensorMap *to) {
+        return tsr_tensor_map(from, TSR_I8, args->planes * lines, args->depth, args->depth, BOX_SIDE, to);
+    };
+    SidedResidues::Work w;
+    TSR_TRY(prepare(stream, args, a, b, &w));
+    TSR_TRY(aim(args, c, &w));
+    TSR_TRY(map(args->a, args->rows_a, &w.map_last_a));
+    TSR_TRY(map(args->b, args->rows_b, &w.map_last_b));
+    w.last_a = w.plan.tiles_m * TSR_EXACT_TILE;
+    w.last_b = w.plan.tiles_n * TSR_EXACT_TILE;
+    w.c = c;
+    w.columns = w.rows = NULL;
+    w.map_sums_a = w.map_sums_b = w.map_last_a; /* not used */
+    if (args->sums) {
+        TSR_TRY(map(args->sums->of_a, TSR_EXACT_SUMS, &w.map_sums_a));
+        TSR_TRY(map(args->sums->of_b, TSR_EXACT_SUMS, &w.map_sums_b));
+        w.columns = args->sums->columns;
+        w.rows = args->sums->rows;
+    }
+    return launch<SidedResidues>(stream, w);
 }
 
 } // namespace
 
 tsr_status tsr_residue_products_hopper(tsr_stream *stream, const tsr_residue_args *args, int8_t *c) {
-    const tsr_residue_sums *sums = args->sums;
-    const int64_t lines = (int64_t)args->planes * TSR_EXACT_SUMS;
-    Residues::Work alone;
-    CheckedResidues::Work w;
-    if (!sums) return make_products<Residues>(stream, args, c, &alone);
-    TSR_TRY(tsr_tensor_map(sums->of_a, TSR_I8, lines, args->depth, args->depth, BOX_C, &w.map_of_a));
-    TSR_TRY(tsr_tensor_map(sums->of_b, TSR_I8, lines, args->depth, args->depth, BOX_C, &w.map_of_b));
-    TSR_TRY(tsr_tensor_map(sums->columns, TSR_I8, lines, args->rows_b, args->rows_b, BOX_C, &w.map_columns));
-    TSR_TRY(tsr_tensor_map(sums->rows, TSR_I8, lines, args->rows_a, args->rows_a, BOX_C, &w.map_rows));
-    return make_products<CheckedResidues>(stream, args, c, &w);
+    const Chunks a = chunks_of(args, args->m), b = chunks_of(args, args->n);
+    if (a.count() + b.count() == 0) return make_without_sides(stream, args, c);
+    return make_with_sides(stream, args, a, b, c);
 }
 
 tsr_status tsr_residue_levels_hopper(tsr_stream *stream, const tsr_residue_args *args, const tsr_exact_proof *rows,

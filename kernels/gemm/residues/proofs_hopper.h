@@ -32,6 +32,8 @@ struct Levels {
         double allowed;
         unsigned *needed, *left;
     };
+    static constexpr bool PROVES = true;
+    typedef residues::Pipe Pipe;
     static __device__ __forceinline__ void open(const Work &) {}
     static __device__ __forceinline__ void close() {}
 
@@ -152,6 +154,8 @@ struct Meetings {
         tsr_residue_blocks blocks;
         unsigned *left;
     };
+    static constexpr bool PROVES = true;
+    typedef residues::Pipe Pipe;
     static __device__ __forceinline__ void open(const Work &) {}
     static __device__ __forceinline__ void close() {}
 

@@ -101,11 +101,11 @@ MODEL_QUICK inline void multiply_sums(int n, int k) {
             for (int col = 0; col < n; col++) sums[row][col] += a * operand_b[l][col];
         }
 }
-MODEL_QUICK inline void multiply_sums_s8() {
+MODEL_QUICK inline void multiply_sums_s8(int n) {
     for (int row = 0; row < 64; row++)
         for (int l = 0; l < 32; l++) {
             const int a = operand_a_s8[row][l];
-            for (int col = 0; col < 256; col++) sums_s32[row][col] += a * operand_b_s8[l][col];
+            for (int col = 0; col < n; col++) sums_s32[row][col] += a * operand_b_s8[l][col];
         }
 }
 
@@ -132,11 +132,11 @@ inline void carry_out_s8(int rank, const Product &product) {
     load_units(rank, product.a, 64, [&](int row, int unit, const unsigned char *at) {
         for (int i = 0; i < 16; i++) operand_a_s8[row][unit * 16 + i] = byte(at, i);
     });
-    load_units(rank, product.b, 256, [&](int col, int unit, const unsigned char *at) {
+    load_units(rank, product.b, product.form.n, [&](int col, int unit, const unsigned char *at) {
         for (int i = 0; i < 16; i++) operand_b_s8[unit * 16 + i][col] = byte(at, i);
     });
     move_sums<true>(product, sums_s32);
-    multiply_sums_s8();
+    multiply_sums_s8(product.form.n);
     move_sums<false>(product, sums_s32);
 }
 inline void carry_out_float(int rank, const Product &product) {
@@ -297,6 +297,9 @@ inline void wgmma_m64n256k8(float (&d)[128], const uint32_t (&a)[4], uint64_t b,
 }
 inline void wgmma_m64n256k32_s8(int (&d)[128], uint64_t a, uint64_t b, bool add) {
     hopper_model::ask({hopper_model::Form::S8, 256, false}, d, nullptr, a, b, add);
+}
+inline void wgmma_m64n32k32_s8(int (&d)[16], uint64_t a, uint64_t b, bool add) {
+    hopper_model::ask({hopper_model::Form::S8, 32, false}, d, nullptr, a, b, add);
 }
 
 inline void mma_m16n8k16(double (&d)[4], const double (&a)[8], const double (&b)[4]) {

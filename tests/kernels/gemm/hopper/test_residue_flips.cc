@@ -51,6 +51,7 @@ static void check_flips(const residue_case &c) {
 
 static void check_fixed() {
     check_flips({.what = "ragged", .planes = 2, .m = 140, .n = 150, .k = 130, .wanted = 200});
+    check_flips({.what = "last lines", .planes = 1, .m = 258, .n = 270, .k = 130, .wanted = 200});
     check_flips({.what = "whole", .planes = 1, .m = 256, .n = 256, .k = 256, .wanted = 200});
 }
 

@@ -1,0 +1,234 @@
+/* The works of products_hopper.cu: tiles of C, what they make beside, which of them there are, and in which order.
+ * Device code. */
+#ifndef TSR_KERNELS_GEMM_RESIDUES_WORKS_HOPPER_H
+#define TSR_KERNELS_GEMM_RESIDUES_WORKS_HOPPER_H
+
+#include "kernels/gemm/hopper/persistent.h"
+#include "kernels/gemm/residues/tiles.h"
+
+namespace residues {
+
+/* a block's tile, and a panel */
+constexpr int M = 128;
+constexpr int N = TSR_EXACT_TILE;
+constexpr int K = TSR_EXACT_DEPTH;
+constexpr int STAGES = 4;
+constexpr int CLUSTER = TSR_EXACT_TILE / M;
+constexpr int GROUPS = 2; /* warpgroups that multiply */
+constexpr int GROUP_ROWS = M / GROUPS;
+constexpr int A_BYTES = M * K, B_BYTES = N * K;
+constexpr int BOX_COLS = 128; /* of a group's part of C, bytes */
+constexpr int BOXES = N / BOX_COLS;
+constexpr int BOX_BYTES = GROUP_ROWS * BOX_COLS;
+constexpr int BAND = 8; /* rows of tiles that clusters walk together */
+
+/* Stages, each with so many more bytes, and so many boxes for each group behind them. */
+template <int MORE_BYTES, int EACH>
+using PipeWith = hopper::Pipeline<STAGES, A_BYTES + B_BYTES + MORE_BYTES, GROUPS * EACH * BOX_BYTES, CLUSTER>;
+typedef PipeWith<0, BOXES> Pipe;
+typedef int Sums[N / 2];
+
+/* ---- which tiles, and in which order --------------------------------------------------------- */
+
+/* A list in the workspace: how many works follow, and these: from the lowest bit on side, column and row. */
+typedef unsigned ListEntry;
+constexpr int LISTERS = 1024;
+constexpr int SIDE_BITS = 8, TILE_BITS = 12;
+constexpr int MOST_TILES = 1 << TILE_BITS; /* in a row or a column of them */
+static_assert(SIDE_BITS + 2 * TILE_BITS == 32);
+__device__ __forceinline__ ListEntry entry_of(int row, int col, unsigned side) {
+    return (ListEntry)row << (SIDE_BITS + TILE_BITS) | (ListEntry)col << SIDE_BITS | side;
+}
+
+struct Plan {
+    const ListEntry *list; /* NULL: all tiles are made, nothing else is */
+    int tiles_m, tiles_n;
+    int planes, panels;
+    int workers; /* clusters */
+};
+
+struct Place {
+    int plane, row, col; /* row and column in tiles */
+    unsigned side;       /* see Sides */
+};
+struct PlaneTile : hopper::WorkTile {
+    Place place;
+};
+
+/* Works of all planes, every workers-th by a worker. What the list says of the next one is asked for before it is
+ * wanted. */
+struct PlaneScheduler {
+    typedef PlaneTile Tile;
+    int works; /* of a plane */
+    int index, end;
+    ListEntry entry;
+
+    __device__ __forceinline__ PlaneScheduler(const Plan &p, int worker)
+        : works(p.list ? (int)*p.list : p.tiles_m * p.tiles_n), index(worker), end(p.planes * works), entry(0) {
+        ask(p);
+    }
+    __device__ __forceinline__ void ask(const Plan &p) {
+        if (p.list && index < end) entry = p.list[1 + index % works];
+    }
+    __device__ __forceinline__ Place place(const Plan &p) const {
+        const int plane = index / works;
+        if (p.list)
+            return {plane, (int)(entry >> (SIDE_BITS + TILE_BITS)), (int)(entry >> SIDE_BITS & (MOST_TILES - 1)),
+                    entry & ((1u << SIDE_BITS) - 1)};
+        const hopper::TilePlace at = hopper::tile_at(index - plane * works, p.tiles_m, p.tiles_n, BAND);
+        return {plane, at.row, at.col, 0};
+    }
+    __device__ __forceinline__ bool next(const Plan &p, PlaneTile *work) {
+        if (index >= end) return false;
+        *work = {{index, 0, p.panels, -1, -1, false}, place(p)};
+        index += p.workers;
+        ask(p);
+        return true;
+    }
+    __device__ __forceinline__ bool more(const Plan &) const { return index < end; }
+};
+
+/* ---- sides ----------------------------------------------------------------------------------- */
+
+/* What a tile makes beside its part of C: products of its lines of one operand with SIDE_LINES lines of the other that
+ * come beside. These are sums of lines, or its last lines, where they are so few: a row or a column of tiles for them
+ * would be idle for the most part. A side is 0, or which lines meet, and which chunk of the others, CHUNK_LAST for the
+ * last lines. */
+constexpr int SIDE_LINES = TSR_RESIDUE_CHUNK, SIDE_BYTES = SIDE_LINES * K;
+constexpr unsigned CHUNK = 15, CHUNK_LAST = 8;
+constexpr unsigned SIDE_OF_A_LINES = 16, SIDE_OF_B_LINES = 32;
+constexpr unsigned SIDE_ALONE = 64; /* its part of C is made by another work, or not wanted */
+static_assert(TSR_EXACT_SUMS / SIDE_LINES <= CHUNK_LAST);
+
+/* An operand's chunks: those of its sums, and whether its last lines are one, and in no tile. */
+struct Chunks {
+    int sums;
+    bool last;
+
+    __host__ __device__ __forceinline__ int count() const { return sums + last; }
+    __device__ __forceinline__ unsigned chunk(int number) const {
+        return number < sums ? (unsigned)number : CHUNK_LAST;
+    }
+};
+
+/* Which sides there are. Each chunk of B meets all rows of tiles, each of A all columns of them. Tile (i, j) is number
+ * (j - i) mod `around` of its row and of its column, where these are so many. Every `apart`-th makes a chunk, first
+ * those of B. So a tile makes one at most, a panel that a fault changes is not in both, and what clusters make at a
+ * time has sides evenly. */
+struct Sides {
+    Chunks a, b;
+    int around, apart;
+
+    __host__ __device__ __forceinline__ bool any() const { return a.count() + b.count() > 0; }
+    __device__ __forceinline__ int mod_around(int x) const { return (x % around + around) % around; }
+    /* Of the tile in row i, column j. */
+    __device__ __forceinline__ unsigned side_of(int i, int j) const {
+        const int number = mod_around(j - i), which = number / apart;
+        if (!any() || number % apart > 0) return 0;
+        if (which < b.count()) return j < around ? SIDE_OF_A_LINES + b.chunk(which) : 0;
+        return which < b.count() + a.count() && i < around ? SIDE_OF_B_LINES + a.chunk(which - b.count()) : 0;
+    }
+    /* The tile that would make a chunk of B for row i of tiles, or one of A for column j. */
+    __device__ __forceinline__ int column_for(int i, int number) const { return mod_around(i + number * apart); }
+    __device__ __forceinline__ int row_for(int j, int number) const {
+        return mod_around(j - (b.count() + number) * apart);
+    }
+};
+
+static inline Sides sides_of(const Chunks &a, const Chunks &b, int tiles_m, int tiles_n) {
+    const int around = tsr_min(tiles_m, tiles_n);
+    return {a, b, around, (int)tsr_max(1, around / tsr_max(1, a.count() + b.count()))};
+}
+
+/* ---- the list -------------------------------------------------------------------------------- */
+
+/* The list: the wanted tiles, in the order of tile_at, with their sides, and those sides alone which are wanted, but
+ * not the tile that would make them. Last lines are row tiles_m and column tiles_n of the blocks' tiles. */
+struct Lister {
+    tsr_residue_blocks blocks;
+    int tiles_m, tiles_n;
+    Sides sides;
+
+    __device__ __forceinline__ bool wants_side(int row, int col, unsigned side) const {
+        if ((side & CHUNK) != CHUNK_LAST) return true;
+        return side & SIDE_OF_A_LINES ? blocks.wants(row, tiles_n) : blocks.wants(tiles_m, col);
+    }
+    __device__ __forceinline__ unsigned side_of(int row, int col) const {
+        const unsigned side = sides.side_of(row, col);
+        return wants_side(row, col, side) ? side : 0;
+    }
+    /* Whether a tile of the list makes it. */
+    __device__ __forceinline__ bool makes(int row, int col, unsigned side) const {
+        return row < tiles_m && col < tiles_n && sides.side_of(row, col) == side && blocks.wants(row, col);
+    }
+};
+/* One block, whose threads take equal shares one after the other. */
+__global__ void __launch_bounds__(LISTERS) list_works(const Lister l, ListEntry *list) {
+    tsr_cuda_begin();
+    __shared__ unsigned rows[MOST_TILES / 32], columns[MOST_TILES / 32]; /* bits of those with a wanted tile */
+    __shared__ unsigned alone;
+    __shared__ int of_warps[LISTERS / 32];
+    const int thread = (int)threadIdx.x;
+    const int tiles = l.tiles_m * l.tiles_n, share = (tiles + LISTERS - 1) / LISTERS;
+    const int first = min(thread * share, tiles), last = min(first + share, tiles);
+    const auto note = [](int row, int col) {
+        atomicOr(&rows[row / 32], 1u << row % 32);
+        atomicOr(&columns[col / 32], 1u << col % 32);
+    };
+    const bool any = l.sides.any();
+    int count = 0;
+    if (thread < MOST_TILES / 32) rows[thread] = columns[thread] = 0;
+    if (thread == 0) alone = 0;
+    __syncthreads();
+    for (int i = first; i < last; i++) {
+        const hopper::TilePlace at = hopper::tile_at(i, l.tiles_m, l.tiles_n, BAND);
+        if (!l.blocks.wants(at.row, at.col)) continue;
+        count++;
+        if (any) note(at.row, at.col);
+    }
+    const int edge_rows = l.tiles_m + l.sides.a.last, edge_columns = l.tiles_n + l.sides.b.last;
+    if (l.sides.b.last)
+        for (int i = thread; i < edge_rows; i += LISTERS)
+            if (l.blocks.wants(i, l.tiles_n)) note(i, l.tiles_n);
+    if (l.sides.a.last)
+        for (int j = thread; j < edge_columns; j += LISTERS)
+            if (l.blocks.wants(l.tiles_m, j)) note(l.tiles_m, j);
+    int through = count; /* tiles up to this thread's last one: of its warp, then of all */
+    for (int step = 1; step < 32; step *= 2) {
+        const int others = __shfl_up_sync(0xffffffffu, through, (unsigned)step);
+        if (thread % 32 >= step) through += others;
+    }
+    if (thread % 32 == 31) of_warps[thread / 32] = through;
+    __syncthreads();
+    unsigned all = 0;
+    for (int warp = 0; warp < LISTERS / 32; warp++) {
+        through += warp < thread / 32 ? of_warps[warp] : 0;
+        all += (unsigned)of_warps[warp];
+    }
+    ListEntry *to = list + 1 + through - count;
+    for (int i = first; i < last; i++) {
+        const hopper::TilePlace at = hopper::tile_at(i, l.tiles_m, l.tiles_n, BAND);
+        if (l.blocks.wants(at.row, at.col)) *to++ = entry_of(at.row, at.col, any ? l.side_of(at.row, at.col) : 0);
+    }
+    const auto add_alone = [&](const unsigned *noted, int line, int row, int col, unsigned side) {
+        if (!(noted[line / 32] >> line % 32 & 1) || !l.wants_side(row, col, side) || l.makes(row, col, side)) return;
+        list[1 + all + atomicAdd(&alone, 1u)] = entry_of(row, col, side | SIDE_ALONE);
+    };
+    const int of_b = l.sides.b.count(), of_a = l.sides.a.count();
+    for (int i = thread; i < edge_rows * of_b; i += LISTERS) {
+        const int row = i / of_b, number = i % of_b;
+        add_alone(rows, row, row, l.sides.column_for(row, number), SIDE_OF_A_LINES | l.sides.b.chunk(number));
+    }
+    for (int i = thread; i < edge_columns * of_a; i += LISTERS) {
+        const int col = i / of_a, number = i % of_a;
+        const unsigned chunk = l.sides.a.chunk(number);
+        if (chunk == CHUNK_LAST && col == l.tiles_n) continue; /* last lines of both are a row's */
+        add_alone(columns, col, l.sides.row_for(col, number), col, SIDE_OF_B_LINES | chunk);
+    }
+    __syncthreads();
+    if (thread == 0) *list = all + alone;
+}
+
+} // namespace residues
+
+#endif
