@@ -4,16 +4,16 @@
  *   residues (exact_convert.h), a product of magnitudes decides which level each block of C needs, and one of patterns
  *   where that proves none. Each level's blocks are multiplied modulo every modulus (residues/products.h), put together
  *   by the Chinese remainder theorem, and rounded; what no level holds, blocks or single elements, is made by a loop.
- * Check: args.check (exact_check.h), by kernels of its own, 2 to 7 %. What the loop makes is made twice.
+ * Check: args.check (exact_check.h), by kernels of its own, 1 to 6 %. What the loop makes is made twice.
  * Under `auto`: blocks of C that would take longer than with `dmma` (fp32: `simt`) are handed over to it, by a count on
  *   the device. Asked for by name it makes all itself. Products that `split3` cannot hold come here, too.
  * Memory: in the workspace, a byte for each element of A, B and C and each modulus, of at most EDGE rows and columns,
  *   two for the proof, and a bit for each element of C.
  * Requirements: none; fast on sm_90, whose tensor cores multiply bytes.
  * Measured: H200, 2026-11-27, normal data, TFLOP/s for 2 s, cuBLAS in turns in brackets: fp64 68 (53) at n = 4096,
- *   80 (54) at 8192, 83 (54) at 16384; fp32 125 (51), 152 (51) and 158 (54). With the check 63, 76, 83 and fp32 117,
- *   145, 155. Of 12.7 ms of fp64 at 8192, in a short run, products take 10.0, the last step 0.6, conversion 1.2, the
- *   proof 0.9.
+ *   80 (54) at 8192, 83 (54) at 16384; fp32 125 (51), 152 (51) and 158 (54). With the check, when its products had
+ *   tiles of their own, 63, 76, 83 and fp32 117, 145, 155. Of 12.7 ms of fp64 at 8192, in a short run, products take
+ *   10.0, the last step 0.6, conversion 1.2, the proof 0.9.
  * Reference: Ozaki, Uchino, Imamura, arXiv 2504.08009; docs/exact.md. */
 #include "kernels/gemm/auto/handing.h"
 #include "kernels/gemm/auto/shapes.h"
