@@ -222,15 +222,20 @@ static tsr_status multiply(tsr_run *run) {
 
 /* ---- publication ----------------------------------------------------------------------------- */
 
-/* Collective. Rank 0 has published C, or not. */
-static tsr_status agree_on_publication(const tsr_run *run, tsr_status status) {
-    const bool in_place = run->world->rank == 0 && status == TSR_OK && !tsr_run_in_memory(run, TSR_RUN_C);
-    const tsr_status agreed = tsr_agree(run->world->comm, status);
-    if (!in_place || agreed != TSR_ERR_MPI) return agreed;
+/* Where MPI fails, the message says what is known of C, which `is` or `may be` in place. */
+static tsr_status tell_of_c(const tsr_run *run, tsr_status status, const char *what) {
     char message[2400];
-    snprintf(message, sizeof message, "C is in place, but %s", tsr_message());
+    if (status != TSR_ERR_MPI || tsr_run_in_memory(run, TSR_RUN_C)) return status;
+    snprintf(message, sizeof message, "C %s in place, but %s", what, tsr_message());
     tsr_message_set(message);
-    return agreed;
+    return status;
+}
+
+/* Collective. Rank 0 has published C, or not; others may get here while it does. */
+static tsr_status agree_on_publication(const tsr_run *run, tsr_status status) {
+    const tsr_status agreed = tsr_agree(run->world->comm, status);
+    if (run->world->rank > 0) return tell_of_c(run, agreed, "may be");
+    return status == TSR_OK ? tell_of_c(run, agreed, "is") : agreed;
 }
 
 /* Gathers the records, writes them beside C and gives C its name. Rank 0 does the work; all learn how it went. */
@@ -240,6 +245,7 @@ static tsr_status publish(tsr_run *run, const tsr_run_options *options) {
     tsr_rank_record *ranks = NULL;
     tsr_run_record record;
     tsr_status status = TSR_OK;
+    bool in_place = false;
     tsr_run_stage(run, "publish");
     TSR_TRY_DONE(tsr_run_gather_ranks(run, &ranks));
     if (world->rank == 0) {
@@ -249,6 +255,7 @@ static tsr_status publish(tsr_run *run, const tsr_run_options *options) {
         tsr_run_phase_done(run);
     }
     TSR_TRY_DONE(agree_on_publication(run, status));
+    in_place = true;
     if (run->trace_file) {
         tsr_run_stage(run, "trace");
         TSR_TRY_DONE(
@@ -263,7 +270,7 @@ static tsr_status publish(tsr_run *run, const tsr_run_options *options) {
     status = tsr_agree(world->comm, status);
 done:
     free(ranks);
-    return status;
+    return in_place ? tell_of_c(run, status, "is") : status;
 }
 
 /* ---- the whole run --------------------------------------------------------------------------- */
