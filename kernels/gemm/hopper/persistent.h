@@ -10,7 +10,8 @@
  *   PRODUCER_REGISTERS  what the thread that asks for panels keeps; those that multiply get the rest
  *   WGMMA_ADDS          `wgmma` adds to the sums themselves
  *   CUT, add, put       see gather.h
- *   Scheduler           which works a worker makes, and in which order: TileScheduler, unless it has its own
+ *   Scheduler           which works a worker makes, each a Tile of its, and in which order: TileScheduler, unless it
+ *                       has its own
  *   bring(w, pipe, at, work)  asks for the panels of a work, from stage `at` on, which steps on
  *   Lane                what a thread that multiplies knows of its place
  *   Consumer            what it keeps from work to work, and what it does with one (EveryWork)

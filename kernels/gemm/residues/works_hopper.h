@@ -163,7 +163,7 @@ struct Lister {
     }
 };
 /* One block, whose threads take equal shares one after the other. */
-__global__ void __launch_bounds__(LISTERS) list_works(const Lister l, ListEntry *list) {
+__global__ void __launch_bounds__(LISTERS, 1) list_works(const Lister l, ListEntry *list) {
     tsr_cuda_begin();
     __shared__ unsigned rows[MOST_TILES / 32], columns[MOST_TILES / 32]; /* bits of those with a wanted tile */
     __shared__ unsigned alone;
