@@ -19,18 +19,21 @@ constexpr int WORDS = 16; /* of 4 bytes along k that are in shared memory at onc
 constexpr int ACROSS = 16, THREADS = ACROSS * ACROSS;
 constexpr int EACH = SIDE / ACROSS; /* rows and columns of a thread */
 
+/* What a product of planes makes: C, or of sums of A the products with lines of B, or of sums of B those with A's. */
+enum Making { MAKING_C, MAKING_COLUMNS, MAKING_ROWS };
+
 struct Operands {
     const int8_t *a, *b;
     int64_t m, n;
     int64_t rows_a, rows_b, depth;
     int planes;
     tsr_residue_blocks blocks; /* of C */
-    tsr_residue_making making; /* lines of the other operand are columns here */
+    Making making;             /* lines of the other operand are columns here */
 
     __device__ __forceinline__ bool wants(int64_t row, int64_t col) const {
         const int tile_col = (int)(col / TSR_EXACT_TILE);
-        if (making == TSR_MAKING_C) return blocks.wants((int)(row / TSR_EXACT_TILE), tile_col);
-        return making == TSR_MAKING_COLUMNS ? blocks.wants_column(tile_col) : blocks.wants_row(tile_col);
+        if (making == MAKING_C) return blocks.wants((int)(row / TSR_EXACT_TILE), tile_col);
+        return making == MAKING_COLUMNS ? blocks.wants_column(tile_col) : blocks.wants_row(tile_col);
     }
 };
 
@@ -132,12 +135,12 @@ tsr_status launch(tsr_stream *stream, const tsr_residue_args *args, const Epilog
     const Operands o = {args->a,     args->b,      args->m,
                         args->n,     args->rows_a, args->rows_b,
                         args->depth, args->planes, tsr_residue_blocks_of(args),
-                        TSR_MAKING_C};
+                        MAKING_C};
     return launch_operands(stream, o, epilogue);
 }
 
 /* Products of sums of `lines` lines with the other operand's, `others` of them in `rows`. */
-tsr_status launch_sums(tsr_stream *stream, const tsr_residue_args *args, tsr_residue_making making, const int8_t *sums,
+tsr_status launch_sums(tsr_stream *stream, const tsr_residue_args *args, Making making, const int8_t *sums,
                        int64_t lines, const int8_t *other, int64_t others, int64_t rows, int8_t *to) {
     const Operands o = {sums,        other,        tsr_ceil_div(lines, TSR_EXACT_BLOCK), others, TSR_EXACT_SUMS, rows,
                         args->depth, args->planes, tsr_residue_blocks_of(args),          making};
@@ -191,9 +194,9 @@ tsr_status tsr_residue_products(tsr_device *, tsr_stream *stream, const tsr_resi
     TSR_TRY(launch(stream, args, Residues{c, args->rows_a, args->rows_b, tsr_residue_moduli_all()}));
     const tsr_residue_sums *sums = args->sums;
     if (!sums) return TSR_OK;
-    TSR_TRY(launch_sums(stream, args, TSR_MAKING_COLUMNS, sums->of_a, args->m, args->b, args->n, args->rows_b,
-                        sums->columns));
-    return launch_sums(stream, args, TSR_MAKING_ROWS, sums->of_b, args->n, args->a, args->m, args->rows_a, sums->rows);
+    TSR_TRY(
+        launch_sums(stream, args, MAKING_COLUMNS, sums->of_a, args->m, args->b, args->n, args->rows_b, sums->columns));
+    return launch_sums(stream, args, MAKING_ROWS, sums->of_b, args->n, args->a, args->m, args->rows_a, sums->rows);
 }
 
 tsr_status tsr_residue_levels(tsr_device *, tsr_stream *stream, const tsr_residue_args *args,

@@ -140,18 +140,15 @@ __device__ __forceinline__ void bring_side(const W &, const Place &, int, unsign
 /* Where a group's lines begin in a stage: of A all that it has, of B its share. */
 __device__ __forceinline__ int side_place(const Place &place) {
     if (place.side & SIDE_OF_A_LINES) return own_group() * GROUP_ROWS * K;
-    return A_BYTES + ((int)hopper::cluster_rank() * GROUPS + own_group()) * GROUP_ROWS * K;
+    return A_BYTES + group_share() * K;
 }
-static_assert(N == CLUSTER * GROUPS * GROUP_ROWS, "shares of B's lines are as large as those of A's");
 
 /* Residues of a side, a byte each, to C or to what belongs to the sums. */
 __device__ __forceinline__ void put_side(const SidedResidues::Work &w, const Place &place, const SideSums &sum) {
     const bool of_a_lines = place.side & SIDE_OF_A_LINES;
     const int modulus = w.moduli.modulus[place.plane], inverse = w.moduli.inverse[place.plane];
     const int chunk = (int)(place.side & CHUNK), lines = of_a_lines ? w.rows_a : w.rows_b;
-    const int line =
-        own_row() + (of_a_lines ? group_row(place)
-                                : place.col * N + ((int)hopper::cluster_rank() * GROUPS + own_group()) * GROUP_ROWS);
+    const int line = own_row() + (of_a_lines ? group_row(place) : place.col * N + group_share());
     int8_t *to =
         (of_a_lines ? w.rows : w.columns) + (int64_t)(place.plane * TSR_EXACT_SUMS + chunk * SIDE_LINES) * lines;
     int64_t line_step = 1, step = lines; /* from line to line, and from one that came beside to the next */

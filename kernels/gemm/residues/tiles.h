@@ -31,14 +31,11 @@ static __device__ __forceinline__ int tsr_residue(int x, int modulus, int invers
     return r - (r > modulus >> 1 ? modulus : 0);
 }
 
-/* Sums of lines that products_hopper.cu takes at once, and how many such chunks an operand's lines have. */
+/* Lines that come beside a tile of products_hopper.cu, and how many such chunks the sums of an operand's lines are. */
 constexpr int TSR_RESIDUE_CHUNK = 32;
 static inline int tsr_residue_chunks(int64_t lines) {
     return (int)tsr_ceil_div(lines, TSR_EXACT_BLOCK * TSR_RESIDUE_CHUNK);
 }
-
-/* What a product of planes makes: C, or of sums of A the products with lines of B, or of sums of B those with A's. */
-enum tsr_residue_making { TSR_MAKING_C, TSR_MAKING_COLUMNS, TSR_MAKING_ROWS };
 
 /* The blocks of C, and which of them are wanted: see tsr_residue_args. */
 struct tsr_residue_blocks {

@@ -12,21 +12,8 @@ namespace residues {
 constexpr int M = 128;
 constexpr int N = TSR_EXACT_TILE;
 constexpr int K = TSR_EXACT_DEPTH;
-constexpr int STAGES = 4;
 constexpr int CLUSTER = TSR_EXACT_TILE / M;
-constexpr int GROUPS = 2; /* warpgroups that multiply */
-constexpr int GROUP_ROWS = M / GROUPS;
-constexpr int A_BYTES = M * K, B_BYTES = N * K;
-constexpr int BOX_COLS = 128; /* of a group's part of C, bytes */
-constexpr int BOXES = N / BOX_COLS;
-constexpr int BOX_BYTES = GROUP_ROWS * BOX_COLS;
 constexpr int BAND = 8; /* rows of tiles that clusters walk together */
-
-/* Stages, each with so many more bytes, and so many boxes for each group behind them. */
-template <int MORE_BYTES, int EACH>
-using PipeWith = hopper::Pipeline<STAGES, A_BYTES + B_BYTES + MORE_BYTES, GROUPS * EACH * BOX_BYTES, CLUSTER>;
-typedef PipeWith<0, BOXES> Pipe;
-typedef int Sums[N / 2];
 
 /* ---- which tiles, and in which order --------------------------------------------------------- */
 
@@ -123,8 +110,9 @@ struct Sides {
     __device__ __forceinline__ int mod_around(int x) const { return (x % around + around) % around; }
     /* Of the tile in row i, column j. */
     __device__ __forceinline__ unsigned side_of(int i, int j) const {
+        if (!any()) return 0;
         const int number = mod_around(j - i), which = number / apart;
-        if (!any() || number % apart > 0) return 0;
+        if (number % apart > 0) return 0;
         if (which < b.count()) return j < around ? SIDE_OF_A_LINES + b.chunk(which) : 0;
         return which < b.count() + a.count() && i < around ? SIDE_OF_B_LINES + a.chunk(which - b.count()) : 0;
     }
@@ -163,7 +151,7 @@ struct Lister {
     }
 };
 /* One block, whose threads take equal shares one after the other. */
-__global__ void __launch_bounds__(LISTERS, 1) list_works(const Lister l, ListEntry *list) {
+static __global__ void __launch_bounds__(LISTERS, 1) list_works(const Lister l, ListEntry *list) {
     tsr_cuda_begin();
     __shared__ unsigned rows[MOST_TILES / 32], columns[MOST_TILES / 32]; /* bits of those with a wanted tile */
     __shared__ unsigned alone;
@@ -175,7 +163,6 @@ __global__ void __launch_bounds__(LISTERS, 1) list_works(const Lister l, ListEnt
         atomicOr(&rows[row / 32], 1u << row % 32);
         atomicOr(&columns[col / 32], 1u << col % 32);
     };
-    const bool any = l.sides.any();
     int count = 0;
     if (thread < MOST_TILES / 32) rows[thread] = columns[thread] = 0;
     if (thread == 0) alone = 0;
@@ -184,7 +171,7 @@ __global__ void __launch_bounds__(LISTERS, 1) list_works(const Lister l, ListEnt
         const hopper::TilePlace at = hopper::tile_at(i, l.tiles_m, l.tiles_n, BAND);
         if (!l.blocks.wants(at.row, at.col)) continue;
         count++;
-        if (any) note(at.row, at.col);
+        if (l.sides.any()) note(at.row, at.col);
     }
     const int edge_rows = l.tiles_m + l.sides.a.last, edge_columns = l.tiles_n + l.sides.b.last;
     if (l.sides.b.last)
@@ -208,22 +195,23 @@ __global__ void __launch_bounds__(LISTERS, 1) list_works(const Lister l, ListEnt
     ListEntry *to = list + 1 + through - count;
     for (int i = first; i < last; i++) {
         const hopper::TilePlace at = hopper::tile_at(i, l.tiles_m, l.tiles_n, BAND);
-        if (l.blocks.wants(at.row, at.col)) *to++ = entry_of(at.row, at.col, any ? l.side_of(at.row, at.col) : 0);
+        if (l.blocks.wants(at.row, at.col)) *to++ = entry_of(at.row, at.col, l.side_of(at.row, at.col));
     }
-    const auto add_alone = [&](const unsigned *noted, int line, int row, int col, unsigned side) {
-        if (!(noted[line / 32] >> line % 32 & 1) || !l.wants_side(row, col, side) || l.makes(row, col, side)) return;
+    const auto add_alone = [&](int row, int col, unsigned side) {
+        const bool noted = side & SIDE_OF_A_LINES ? rows[row / 32] >> row % 32 & 1 : columns[col / 32] >> col % 32 & 1;
+        if (!noted || !l.wants_side(row, col, side) || l.makes(row, col, side)) return;
         list[1 + all + atomicAdd(&alone, 1u)] = entry_of(row, col, side | SIDE_ALONE);
     };
     const int of_b = l.sides.b.count(), of_a = l.sides.a.count();
     for (int i = thread; i < edge_rows * of_b; i += LISTERS) {
         const int row = i / of_b, number = i % of_b;
-        add_alone(rows, row, row, l.sides.column_for(row, number), SIDE_OF_A_LINES | l.sides.b.chunk(number));
+        add_alone(row, l.sides.column_for(row, number), SIDE_OF_A_LINES | l.sides.b.chunk(number));
     }
     for (int i = thread; i < edge_columns * of_a; i += LISTERS) {
         const int col = i / of_a, number = i % of_a;
         const unsigned chunk = l.sides.a.chunk(number);
         if (chunk == CHUNK_LAST && col == l.tiles_n) continue; /* last lines of both are a row's */
-        add_alone(columns, col, l.sides.row_for(col, number), col, SIDE_OF_B_LINES | chunk);
+        add_alone(l.sides.row_for(col, number), col, SIDE_OF_B_LINES | chunk);
     }
     __syncthreads();
     if (thread == 0) *list = all + alone;
