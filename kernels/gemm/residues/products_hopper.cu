@@ -386,6 +386,7 @@ tsr_status tsr_residue_levels_hopper(tsr_stream *stream, const tsr_residue_args 
     w.m = (int)args->m;
     w.n = (int)args->n;
     w.allowed = allowed;
+    w.by_allowed = 1 / allowed;
     w.needed = needed;
     w.left = left;
     return launch<Levels>(stream, w);

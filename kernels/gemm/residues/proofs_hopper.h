@@ -22,14 +22,15 @@ __device__ __forceinline__ int64_t left_at(const Work &w, int row, int col) {
     return (int64_t)row * (w.rows_b / 32) + col / 32;
 }
 
-/* Levels, of the blocks of C. A warp asks for its elements of a block at once whether a level serves, and does not ask
- * further where one element says no; what serves for one level serves for the next. */
+/* Levels, of the blocks of C. A warp asks for its elements of a block at once whether a level serves, first in fp32,
+ * where a yes is sure. It does not ask further where one element says no. What serves for one level serves for the
+ * next. */
 struct Levels {
     struct Work : residues::Work {
         const tsr_exact_proof *rows, *columns;
         int64_t k;
         int m, n;
-        double allowed;
+        double allowed, by_allowed; /* and 1 / allowed */
         unsigned *needed, *left;
     };
     static constexpr bool PROVES = true;
@@ -53,33 +54,81 @@ struct Levels {
     static __device__ __forceinline__ bool element_holds(const Work &w, const Facts &a, const Facts &b, int met) {
         return tsr_exact_holds(a.half, a.error, b.half, b.error, a.unit * b.unit, w.k, w.allowed, met);
     }
-    /* Of each fact of a block's columns the one that is hardest to hold. */
-    static __device__ __forceinline__ Facts hardest(const Work &w, int col, int level) {
-        Facts all = column_facts(w, col + (int)threadIdx.x % 32, level);
+    /* tsr_exact_holds, divided by `allowed` and both units: half_a / unit_a · error_b / (unit_b · allowed), the same the
+     * other way round, and 0.25 · k · allowed times both errors so divided, are at most `met`. */
+    struct Bounds { /* of a line, no less than they are */
+        float half, error[TSR_EXACT_LEVELS];
+    };
+    /* No less than x, and more than it by 2^-20 of it at least: rounding sums and products of such to fp32, and those
+     * of fp64 otherwise, is less. */
+    static __device__ __forceinline__ float above(double x) {
+        return __fmaf_ru((float)x, 1.0f + 0x1p-20f, x > 0 ? 0x1p-149f : 0.0f);
+    }
+    static __device__ __forceinline__ float bound_of_half(const tsr_exact_proof &line) {
+        return above(line.half * tsr_exact_power(-line.grain));
+    }
+    static __device__ __forceinline__ float bound_of_error(const Work &w, const tsr_exact_proof &line, int level) {
+        return above(line.errors[level] * tsr_exact_power(-line.grain) * w.by_allowed);
+    }
+    static __device__ __forceinline__ Bounds bounds_of(const Work &w, const tsr_exact_proof &line) {
+        Bounds own;
+        own.half = bound_of_half(line);
 #pragma unroll
-        for (int i = 32; i < TSR_EXACT_BLOCK; i += 32) {
-            const Facts one = column_facts(w, col + i + (int)threadIdx.x % 32, level);
-            all = {fmax(all.half, one.half), fmax(all.error, one.error), fmin(all.unit, one.unit)};
-        }
-#pragma unroll
-        for (int lane = 16; lane > 0; lane /= 2)
-            all = {fmax(all.half, __shfl_xor_sync(0xffffffffu, all.half, lane)),
-                   fmax(all.error, __shfl_xor_sync(0xffffffffu, all.error, lane)),
-                   fmin(all.unit, __shfl_xor_sync(0xffffffffu, all.unit, lane))};
-        return all;
+        for (int level = 0; level < TSR_EXACT_LEVELS; level++) own.error[level] = bound_of_error(w, line, level);
+        return own;
+    }
+    /* Of a row at a level: what stands with its column's error, and its own error, which stands with that one's half. */
+    struct RowBounds {
+        float with_error, error;
+    };
+    static __device__ __forceinline__ RowBounds row_bounds(const Work &w, const tsr_exact_proof &line, int level) {
+        const float error = bound_of_error(w, line, level);
+        return {__fmaf_ru(above(0.25 * (double)w.k * w.allowed), error, bound_of_half(line)), error};
+    }
+    static __device__ __forceinline__ bool element_surely_holds(const RowBounds &row, float half, float error,
+                                                                int met) {
+        return (float)met >= __fmaf_ru(half, row.error, __fmaf_ru(row.with_error, error, 0));
+    }
+    /* Those of a tile's columns, for a group, behind the stages. */
+    static __device__ __forceinline__ Bounds *bounds_at(const Pipe &pipe) {
+        return reinterpret_cast<Bounds *>(pipe.behind()) + own_group() * N;
+    }
+    static_assert(sizeof(Bounds) * N * GROUPS <= BOX_BYTES * BOXES * GROUPS, "in the boxes' place");
+    static __device__ __forceinline__ void look_at_columns(const Work &w, const Pipe &pipe, int col) {
+        Bounds *to = bounds_at(pipe);
+        hopper::named_wait(3 + own_group(), 128); /* the tile before is done */
+        for (int i = (int)threadIdx.x % 128; i < N; i += 128) to[i] = bounds_of(w, w.columns[min(col + i, w.n - 1)]);
+        hopper::named_wait(3 + own_group(), 128);
     }
 
+    /* Whether a level serves surely for a warp's sums of a block, whose columns have these bounds, in the thread's row
+     * `row` and 8 below. Lines past the end count like the last ones, whatever their sums are. */
+    static __device__ __forceinline__ bool surely_holds(const Work &w, const int *sum, const Bounds *columns, int row,
+                                                        int level) {
+        RowBounds own[2];
+        bool all = true;
+#pragma unroll
+        for (int i = 0; i < 2; i++) own[i] = row_bounds(w, w.rows[min(row + 8 * i, w.m - 1)], level);
+#pragma unroll
+        for (int j = 0; j < TSR_EXACT_BLOCK / 8; j++)
+#pragma unroll
+            for (int e = 0; e < 2; e++) {
+                const Bounds &column = columns[own_col() + 8 * j + e];
+                const float half = column.half, error = column.error[level];
+#pragma unroll
+                for (int i = 0; i < 2; i++) {
+                    int met = sum[4 * j + 2 * i + e];
+                    asm volatile("" : "+r"(met)); /* its fp32 value is made here, not kept for the next level */
+                    all &= element_surely_holds(own[i], half, error, met);
+                }
+            }
+        return __all_sync(0xffffffffu, all);
+    }
     /* Whether a level serves for a warp's sums of a block whose first column is `col`, in the thread's row `row` and 8
-     * below. `least` is the thread's least sum, -1 where the block is not whole. What serves for it beside the hardest
-     * columns serves for all: rounding keeps the order of numbers. */
-    static __device__ __forceinline__ bool holds(const Work &w, const int *sum, int least, int row, int col,
-                                                 int level) {
+     * below. */
+    static __device__ __forceinline__ bool holds(const Work &w, const int *sum, int row, int col, int level) {
         const Facts rows[2] = {row_facts(w, row, level), row_facts(w, row + 8, level)};
         const bool below[2] = {row >= w.m, row + 8 >= w.m};
-        const Facts worst = hardest(w, col, level);
-        const bool easily =
-            least >= 0 && element_holds(w, rows[0], worst, least) && element_holds(w, rows[1], worst, least);
-        if (__all_sync(0xffffffffu, easily)) return true;
 #pragma unroll
         for (int j = 0; j < TSR_EXACT_BLOCK / 8; j++) {
             bool all = true;
@@ -123,27 +172,28 @@ struct Levels {
             }
         }
     }
-    static __device__ __forceinline__ void finish(const Work &w, const Pipe &, const Place &place, const Sums &sum) {
+    static __device__ __forceinline__ void finish(const Work &w, const Pipe &pipe, const Place &place,
+                                                  const Sums &sum) {
         constexpr int ACROSS = N / TSR_EXACT_BLOCK; /* blocks side by side */
         constexpr int EACH = TSR_EXACT_BLOCK / 2;   /* sums of a thread in a block */
         const int row = group_row(place);
+        look_at_columns(w, pipe, place.col * N);
 #pragma unroll
         for (int block = 0; block < ACROSS; block++) {
             const int col = place.col * N + block * TSR_EXACT_BLOCK;
+            const int *own = sum + block * EACH;
             unsigned *needed =
                 w.needed + (int64_t)(row / TSR_EXACT_BLOCK) * (w.rows_b / TSR_EXACT_BLOCK) + col / TSR_EXACT_BLOCK;
             if (row >= w.m || col >= w.n) continue;
-            int least = sum[block * EACH];
-#pragma unroll
-            for (int i = 1; i < EACH; i++) least = min(least, sum[block * EACH + i]);
-            if (row + GROUP_ROWS > w.m || col + TSR_EXACT_BLOCK > w.n) least = -1;
+            const Bounds *columns = bounds_at(pipe) + block * TSR_EXACT_BLOCK;
             const unsigned known = __shfl_sync(0xffffffffu, *(volatile const unsigned *)needed, 0);
             unsigned level = known;
 #pragma unroll 1
-            while (level < TSR_EXACT_LEVELS && !holds(w, sum + block * EACH, least, row + own_row(), col, (int)level))
+            while (level < TSR_EXACT_LEVELS && !surely_holds(w, own, columns, row + own_row(), (int)level) &&
+                   !holds(w, own, row + own_row(), col, (int)level))
                 level++;
             if (threadIdx.x % 32 == 0 && level > known) atomicMax(needed, level);
-            if (level == TSR_EXACT_LOOP) leave(w, sum + block * EACH, row + own_row(), col);
+            if (level == TSR_EXACT_LOOP) leave(w, own, row + own_row(), col);
         }
     }
 };

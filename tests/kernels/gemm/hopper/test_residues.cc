@@ -62,6 +62,44 @@ static void check_agreement() {
     }
 }
 
+/* What fp32 says surely holds for an element holds by the rules. Sums near to the least one that holds, and lines whose
+ * figures are at the ends of fp32's range. */
+static void check_sure(int count) {
+    int sure = 0, holding = 0;
+    for (int i = 0; i < count; i++) {
+        const auto below = [](int64_t limit) { return (int)(hopper_test::drawn(limit) - 1); };
+        residues::Levels::Work w;
+        tsr_exact_proof line[2];
+        const bool wild = below(8) == 0;
+        w.k = 1 + below(TSR_EXACT_RANGE);
+        w.allowed = tsr_exact_allowed(below(2) ? TSR_F64 : TSR_F32, w.k);
+        w.by_allowed = 1 / w.allowed;
+        for (tsr_exact_proof &one : line) {
+            one.grain = below(14) - 4;
+            one.unit = tsr_exact_power(one.grain);
+            one.half = below(16) == 0 ? 0 : 0.5 * (1 + below(1 << 28));
+            one.errors[1] = below(16) == 0 ? 0 : ldexp(1, wild ? below(400) - 250 : -below(60));
+        }
+        const double error = line[0].half * line[1].errors[1] + line[1].half * line[0].errors[1] +
+                             0.25 * (double)w.k * line[0].errors[1] * line[1].errors[1];
+        const double least = error / w.allowed / line[0].unit / line[1].unit;
+        const int met = (int)fmin(1 << 28, floor(least) + below(4) - 1);
+        const bool holds = tsr_exact_holds(line[0].half, line[0].errors[1], line[1].half, line[1].errors[1],
+                                           line[0].unit * line[1].unit, w.k, w.allowed, met);
+        const auto surely = [&](int own) {
+            const residues::Levels::Bounds column = residues::Levels::bounds_of(w, line[1]);
+            return residues::Levels::element_surely_holds(residues::Levels::row_bounds(w, line[0], 1), column.half,
+                                                          column.error[1], own);
+        };
+        CHECK(holds || !surely(met), "a sum of %d surely holds where %.17g is the least", met, least);
+        if (!(least > 1 && least < 1 << 27)) continue;
+        holding++;
+        sure += surely((int)(least * (1 + 1e-5)) + 1);
+    }
+    CHECK(holding > count / 20 && sure > holding - holding / 1000, "%d of %d sums that hold easily surely do", sure,
+          holding);
+}
+
 static int level_counts[TSR_EXACT_LEVELS + 1], met_counts[3];
 
 static void check_needed(const residue_case &c) {
@@ -149,6 +187,7 @@ static void check_fixed() {
     for (const residue_case &c : products_cases) check_products(c);
     for (const residue_case &c : sums_cases) check_sums_beside(c, (&c - sums_cases) % 2 != 0);
     check_agreement();
+    check_sure(300000);
     for (const residue_case &c : level_cases) {
         check_needed(c);
         check_met(c);
