@@ -79,11 +79,13 @@ __device__ __forceinline__ void for_open(const unsigned *levels, int across, int
         if (threadIdx.x % 32 == 0) use(at, count);
     }
 }
-/* Decides their level. */
-__global__ void settle_blocks(unsigned *levels, int across, int blocks, const unsigned *left) {
+/* Decides their level; where that is the loop, it is wanted of their rows. */
+__global__ void settle_blocks(unsigned *levels, int across, int blocks, const unsigned *left, unsigned *of_a) {
     tsr_cuda_begin();
-    for_open(levels, across, blocks, left,
-             [levels](int at, int count) { levels[at] = (unsigned)tsr_exact_settled(count); });
+    for_open(levels, across, blocks, left, [levels, across, of_a](int at, int count) {
+        levels[at] = (unsigned)tsr_exact_settled(count);
+        if (levels[at] == TSR_EXACT_LOOP) atomicOr(of_a + at / across, 1u << TSR_EXACT_LOOP);
+    });
 }
 /* Notes what magnitudes leave of them. */
 __global__ void count_open(const unsigned *levels, int across, int blocks, const unsigned *left, unsigned *counts) {
@@ -272,7 +274,8 @@ template <typename T> tsr_status decide_last(const Run<T> &r) {
     TSR_TRY(tsr_cuda_grid(1, r.s.blocks, 1, threads / 32, &grid));
     const tsr_residue_args args = products_of(r, 1, r.p.proving_a, r.p.proving_b, r.p.levels, OPEN_LAST);
     TSR_TRY(tsr_residue_meetings(r.device, r.stream, &args, r.p.left));
-    return TSR_LAUNCH_NEXT(settle_blocks, grid, threads, 0, r.stream, r.p.levels, r.s.across, r.s.blocks, r.p.left);
+    return TSR_LAUNCH_NEXT(settle_blocks, grid, threads, 0, r.stream, r.p.levels, r.s.across, r.s.blocks, r.p.left,
+                           r.p.levels_a);
 }
 
 template <typename T, int COUNT> tsr_status make_level(const Run<T> &r, int level) {

@@ -156,7 +156,7 @@ __device__ __forceinline__ unsigned total_of_warp(unsigned x) {
 #endif
 }
 
-/* What combine_block adds up: a thread's integers of four columns, over its rows, and those of a row over a warp's. */
+/* What combine_rows adds up: a thread's integers of four columns, over its rows, and those of a row over a warp's. */
 template <int COUNT> struct Added {
     static constexpr bool ALL = true;
     unsigned (*rows)[PIECES<COUNT>]; /* of a block's rows */
@@ -211,7 +211,7 @@ __global__ void __launch_bounds__(THREADS, held(COUNT))
         Added<COUNT> own = {};
         own.rows = rows;
         if (threadIdx.x == 0) wrong_rows = wrong_columns = 0;
-        combine_block<T, COUNT>(t, row, col, level, own);
+        combine_rows<T, COUNT>(t, row, col, BLOCK, level, own);
 #pragma unroll
         for (int e = 0; e < 4; e++) columns[warp][4 * lane + e] = own.columns[e];
         __syncthreads();

@@ -125,11 +125,13 @@ __device__ __forceinline__ void combine_four(const Target<T> &t, int64_t row, in
     put_four(t, row, col, value, own);
 }
 
-/* A block of threads makes a block of C, a warp every WARPS-th row. watch.end_row(i), of whole warps: behind row i. */
+/* A block of threads makes `rows` rows of a block of C, or fewer, a warp every WARPS-th. watch.end_row(i), of whole
+ * warps: behind row i. */
 template <typename T, int COUNT, typename Watch>
-__device__ __forceinline__ void combine_block(const Target<T> &t, int64_t row, int64_t col, int level, Watch &watch) {
+__device__ __forceinline__ void combine_rows(const Target<T> &t, int64_t row, int64_t col, int rows, int level,
+                                             Watch &watch) {
     const int lane = (int)threadIdx.x % 32;
-    const int down = (int)min((int64_t)TSR_EXACT_BLOCK, t.m - row);
+    const int down = (int)min((int64_t)rows, t.m - row);
     const int64_t own_col = col + 4 * lane;
     const int column = (int)threadIdx.x;
     alignas(16) __shared__ int shifts[TSR_EXACT_BLOCK]; /* of the columns */
@@ -143,17 +145,20 @@ __device__ __forceinline__ void combine_block(const Target<T> &t, int64_t row, i
     }
 }
 
-/* Blocks of C of this level. */
+/* Blocks of C of this level. Behind the first level they may be few: they are made in parts, all over the device. */
+constexpr int PART_ROWS = 32;
 template <typename T, int COUNT>
 __global__ void __launch_bounds__(THREADS, held(COUNT)) combine(const Target<T> t, int level) {
     tsr_cuda_begin();
-    const int blocks = (int)(t.m + TSR_EXACT_BLOCK - 1) / TSR_EXACT_BLOCK * t.across;
     if (level > 0 && !has_any(t.wanted, t.m, 1u << level)) return;
-    for (int at = (int)blockIdx.x; at < blocks; at += (int)gridDim.x) {
-        const int64_t row = (int64_t)(at / t.across) * TSR_EXACT_BLOCK;
+    const int height = level > 0 ? PART_ROWS : TSR_EXACT_BLOCK;
+    const int parts = (int)((t.m + height - 1) / height) * t.across;
+    for (int at = (int)blockIdx.x; at < parts; at += (int)gridDim.x) {
+        const int64_t row = (int64_t)(at / t.across) * height;
         const int64_t col = (int64_t)(at % t.across) * TSR_EXACT_BLOCK;
         Unwatched nothing;
-        if (col < t.n && t.level_at(row, col) == level) combine_block<T, COUNT>(t, row, col, level, nothing);
+        if (col < t.n && t.level_at(row, col) == level)
+            combine_rows<T, COUNT>(t, row, col, height, level, nothing);
     }
 }
 
@@ -170,11 +175,6 @@ template <typename T, int COUNT> tsr_status combine_launch(tsr_stream *stream, c
 /* ---- the loop -------------------------------------------------------------------------------- */
 
 constexpr int LOOP_TILE = 64, LOOP_DEPTH = 16; /* of C, a block of 16 × 16 threads with 4 × 4 elements each; of k */
-
-/* Whether any block was for the loop, or open for the last level, which leaves elements or the whole block to it. */
-template <typename T> __device__ __forceinline__ bool may_loop(const Target<T> &t) {
-    return has_any(t.wanted, t.m, 1u << TSR_EXACT_LOOP | 1u << TSR_EXACT_LAST);
-}
 
 /* What a block's threads have of a tile of C. */
 template <typename T>
@@ -209,7 +209,7 @@ __global__ void __launch_bounds__(256)
     const int x = (int)threadIdx.x % 16, y = (int)threadIdx.x / 16;
     if (CHECKS && threadIdx.x == 0 && blockIdx.x == 0)
         atomicAdd(reinterpret_cast<unsigned long long *>(&check.counts->judged), (unsigned long long)t.m);
-    if (!may_loop(t)) return;
+    if (!has_any(t.wanted, t.m, 1u << TSR_EXACT_LOOP)) return;
     const int64_t across = (t.n + LOOP_TILE - 1) / LOOP_TILE, tiles = (t.m + LOOP_TILE - 1) / LOOP_TILE * across;
     for (int64_t at = blockIdx.x; at < tiles; at += gridDim.x) {
         /* neither a row of tiles nor a column of them is for few blocks alone */
@@ -283,7 +283,7 @@ __global__ void __launch_bounds__(THREADS)
     __shared__ int list[TSR_EXACT_LEFT_MOST]; /* row · TSR_EXACT_BLOCK + column */
     __shared__ Pairs pairs[WARPS];
     const int blocks = (int)(t.rows / TSR_EXACT_BLOCK) * t.across;
-    if (!may_loop(t)) return;
+    if (!has_any(t.wanted, t.m, 1u << TSR_EXACT_LAST)) return;
     for (int at = (int)blockIdx.x; at < blocks; at += (int)gridDim.x) {
         if (t.levels[at] != TSR_EXACT_LAST) continue;
         const int64_t row0 = (int64_t)(at / t.across) * TSR_EXACT_BLOCK,
