@@ -172,6 +172,8 @@ static inline float __fmaf_ru(float a, float b, float c) { return tsr_emulation_
 static inline double __fma_ru(double a, double b, double c) {
     return tsr_emulation_rounded_up(a, b, c, (double (*)(double, double, double))fma);
 }
+static inline float __fmaf_rd(float a, float b, float c) { return -__fmaf_ru(-a, b, -c); }
+static inline double __fma_rd(double a, double b, double c) { return -__fma_ru(-a, b, -c); }
 static inline float __fmaf_rn(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
 static inline double __dadd_rn(double a, double b) { return a + b; }
 static inline double __dsub_rn(double a, double b) { return a - b; }

@@ -130,7 +130,7 @@ __global__ void __launch_bounds__(THREADS, 4) convert_and_add_all_columns(const 
  * take rows, 1 columns, 2 the sums of rows. */
 enum { LATER_ROWS, LATER_COLUMNS, LATER_SUMS, LATER_TASKS };
 template <typename T, int COUNT, bool ADDS>
-__global__ void __launch_bounds__(THREADS, ADDS ? 3 : 4)
+__global__ void __launch_bounds__(THREADS, ADDS ? 2 : 4)
     convert_later(const Operand<T> a, const Operand<T> b, const Checksums s, int level) {
     tsr_cuda_begin();
     __shared__ Room<T> room;
@@ -148,13 +148,6 @@ __global__ void __launch_bounds__(THREADS, ADDS ? 3 : 4)
 constexpr int PIECE_BITS = 27;
 template <int COUNT> constexpr int PIECES = (8 * (int)sizeof(Natural<COUNT>) + PIECE_BITS - 1) / PIECE_BITS;
 static_assert(PIECE_BITS + 5 <= 32, "32 lanes of them");
-__device__ __forceinline__ unsigned total_of_warp(unsigned x) {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
-    return __reduce_add_sync(0xffffffffu, x);
-#else
-    return warp_sum(x);
-#endif
-}
 
 /* What combine_rows adds up: a thread's integers of four columns, over its rows, and those of a row over a warp's. */
 template <int COUNT> struct Added {

@@ -32,25 +32,14 @@ template <typename T> __device__ __forceinline__ void put(const Target<T> &t, in
     T *c = t.c + row * t.ldc + col;
     *c = tsr_one_nan(t.accumulate ? *c + value : value);
 }
-/* What is stored at once. */
-template <typename T> struct alignas(16) Chunk {
-    static constexpr int SIZE = 16 / (int)sizeof(T);
-    T value[SIZE];
-};
 /* Four neighbours, of which those whose bit in `own` is set are put; none is a NaN. */
 template <typename T>
 __device__ __forceinline__ void put_four(const Target<T> &t, int64_t row, int64_t col, const double (&value)[4],
                                          unsigned own) {
-    constexpr int SIZE = Chunk<T>::SIZE;
     T *c = t.c + row * t.ldc + col;
     if (own == 15 && !t.accumulate && (uintptr_t)c % sizeof(Chunk<T>) == 0) {
-#pragma unroll
-        for (int e = 0; e < 4; e += SIZE) {
-            Chunk<T> chunk;
-#pragma unroll
-            for (int i = 0; i < SIZE; i++) chunk.value[i] = (T)value[e + i];
-            *reinterpret_cast<Chunk<T> *>(c + e) = chunk;
-        }
+        const T own_type[4] = {(T)value[0], (T)value[1], (T)value[2], (T)value[3]};
+        store_chunks(c, own_type);
     } else {
 #pragma unroll
         for (int e = 0; e < 4; e++)
@@ -157,8 +146,7 @@ __global__ void __launch_bounds__(THREADS, held(COUNT)) combine(const Target<T> 
         const int64_t row = (int64_t)(at / t.across) * height;
         const int64_t col = (int64_t)(at % t.across) * TSR_EXACT_BLOCK;
         Unwatched nothing;
-        if (col < t.n && t.level_at(row, col) == level)
-            combine_rows<T, COUNT>(t, row, col, height, level, nothing);
+        if (col < t.n && t.level_at(row, col) == level) combine_rows<T, COUNT>(t, row, col, height, level, nothing);
     }
 }
 

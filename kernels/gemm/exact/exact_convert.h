@@ -15,7 +15,7 @@ constexpr int PARTS_MOST = TSR_EXACT_RANGE / PART;
 constexpr int COLUMNS = 32; /* of B, that a block turns */
 /* what a block's lines are like, some of them */
 constexpr unsigned LOSES = 1, UNPROVABLE = 2;
-constexpr unsigned WAITS = 4;
+constexpr unsigned WAITS = 4; /* a line is not converted for level 0 */
 static_assert(PART == 4 * 32, "a warp takes a part");
 
 /* A grid for kernels that stride over the rest, and find little to do in most of it: blocks that leave at once take
@@ -46,24 +46,40 @@ template <typename T> struct Operand {
 
 /* ---- lines ----------------------------------------------------------------------------------- */
 
-/* Whether a line waits for its level 0 until it is known to be wanted there: times a line like it, an element would
- * come too close to the bound. An element of the block that comes closer decides, so what is too close was found by
- * trying. Dense normal data do not wait: they reach 0.7 of the bound in fp64 and 0.2 in fp32. Such times exp(normal)
- * reach 0.9 and 0.4, times exp(2 · normal) 3 and 0.9. Which lines wait changes no bit of C. */
+/* Whether a level is likely to hold for a line: times a line like it, an element would not come close to the bound. An
+ * element of the block that comes closer decides, so what is too close was found by trying. Of level 0, dense normal
+ * data are far: they reach 0.7 of the bound in fp64 and 0.2 in fp32. Such times exp(normal) reach 0.9 and 0.4, times
+ * exp(2 · normal) 3 and 0.9. */
 template <typename T> constexpr double CLOSE = sizeof(T) == sizeof(double) ? 0.72 : 0.5;
-template <typename T> __device__ __forceinline__ bool waits(const Operand<T> &x, const tsr_exact_proof &proof) {
+template <typename T>
+__device__ __forceinline__ bool is_likely(const Operand<T> &x, const tsr_exact_proof &proof, int level) {
     const double k = (double)x.k, met = 4 * proof.half * proof.half / k;
-    const double error = proof.errors[0] * (2 * proof.half + 0.25 * k * proof.errors[0]);
-    return x.proving && !(error <= CLOSE<T> * tsr_exact_allowed(TYPE<T>, x.k) * met);
+    const double error = proof.errors[level] * (2 * proof.half + 0.25 * k * proof.errors[level]);
+    return error <= CLOSE<T> * tsr_exact_allowed(TYPE<T>, x.k) * met;
+}
+/* Whether lines of a type may be converted for level 1 at once: its two moduli more make lines, but for sparse ones, far
+ * from the bound. In fp64, by one more, lines that are far have elements that are not. */
+template <typename T> constexpr bool HAS_NEXT = sizeof(T) == sizeof(float);
+template <typename T> constexpr int NEXT = tsr_exact_moduli(TYPE<T>, 1);
+/* tsr_exact_proof.first. Lines that wait are converted when it is known what for. */
+template <typename T>
+__device__ __forceinline__ int first_level(const Operand<T> &x, const tsr_exact_line &line,
+                                           const tsr_exact_proof &proof) {
+    if (!x.proving || is_likely(x, proof, 0)) return 0;
+    const bool is_dense = (double)line.count * line.count >= 16 * (double)x.k;
+    return HAS_NEXT<T> && is_dense && is_likely(x, proof, 1) ? 1 : -1;
 }
 
 /* One thread: the proof of a line. */
-template <typename T> __device__ __forceinline__ void keep_proof(const Operand<T> &x, int64_t at, tsr_exact_line line) {
-    const tsr_exact_proof proof = tsr_exact_prove(TYPE<T>, line, x.limits);
+template <typename T>
+__device__ __forceinline__ tsr_exact_proof keep_proof(const Operand<T> &x, int64_t at, const tsr_exact_line &line) {
+    tsr_exact_proof proof = tsr_exact_prove(TYPE<T>, line, x.limits);
+    proof.first = first_level(x, line, proof);
     x.proof[at] = proof;
     if (x.rough && proof.errors[0] != 0)
         atomicOr(x.rough + at / TSR_EXACT_BLOCK,
-                 LOSES | (tsr_exact_unprovable(&proof) ? UNPROVABLE : 0) | (waits(x, proof) ? WAITS : 0));
+                 LOSES | (tsr_exact_unprovable(&proof) ? UNPROVABLE : 0) | (proof.first != 0 ? WAITS : 0));
+    return proof;
 }
 
 /* What is read again is read from its end on, where the caches still have it. */
@@ -71,10 +87,39 @@ __device__ __forceinline__ int64_t from_end(int64_t count, int64_t at) { return 
 
 /* ---- four elements --------------------------------------------------------------------------- */
 
+/* What is loaded or stored at once. */
+template <typename T> struct alignas(16) Chunk {
+    static constexpr int SIZE = 16 / (int)sizeof(T);
+    T value[SIZE];
+};
+/* Four neighbours at an address that is a multiple of 16. */
+template <typename T> __device__ __forceinline__ void load_chunks(const T *from, T (&x)[4]) {
+    constexpr int SIZE = Chunk<T>::SIZE;
+#pragma unroll
+    for (int e = 0; e < 4; e += SIZE) {
+        const Chunk<T> chunk = *reinterpret_cast<const Chunk<T> *>(from + e);
+#pragma unroll
+        for (int i = 0; i < SIZE; i++) x[e + i] = chunk.value[i];
+    }
+}
+template <typename T> __device__ __forceinline__ void store_chunks(T *to, const T (&x)[4]) {
+    constexpr int SIZE = Chunk<T>::SIZE;
+#pragma unroll
+    for (int e = 0; e < 4; e += SIZE) {
+        Chunk<T> chunk;
+#pragma unroll
+        for (int i = 0; i < SIZE; i++) chunk.value[i] = x[e + i];
+        *reinterpret_cast<Chunk<T> *>(to + e) = chunk;
+    }
+}
 /* Elements l0 … l0 + 3 of a line, zeros past its end. */
 template <typename T> __device__ __forceinline__ void load_four(const T *line, int64_t l0, int64_t k, T (&x)[4]) {
+    if (l0 + 4 <= k && (uintptr_t)(line + l0) % sizeof(Chunk<T>) == 0) {
+        load_chunks(line + l0, x);
+    } else {
 #pragma unroll
-    for (int e = 0; e < 4; e++) x[e] = l0 + e < k ? line[l0 + e] : (T)0;
+        for (int e = 0; e < 4; e++) x[e] = l0 + e < k ? line[l0 + e] : (T)0;
+    }
 }
 
 template <typename T, int COUNT>
@@ -92,20 +137,18 @@ __device__ __forceinline__ void store_planes(const Operand<T> &x, const unsigned
         __stcs(reinterpret_cast<unsigned *>(x.planes + i * plane_bytes + to),
                residue_word<COUNT, IS_NARROW<T, COUNT>>(low, high, i));
 }
-/* The byte that an element has in the product that proves COUNT planes. */
-template <typename T, int COUNT>
-__device__ __forceinline__ unsigned proving_byte(double value, const tsr_exact_proof &proof) {
-    if constexpr (COUNT == tsr_exact_moduli(TYPE<T>, TSR_EXACT_LAST))
-        return (unsigned)tsr_exact_pattern(value, tsr_exact_power(proof.shifts[TSR_EXACT_LAST]));
-    return (unsigned)tsr_exact_magnitude(value, tsr_exact_magnitude_scale(TYPE<T>, proof.exponent, proof.grain));
-}
+/* Four bytes that elements have in the product that proves COUNT planes. */
 template <typename T, int COUNT>
 __device__ __forceinline__ void store_proving(const Operand<T> &x, const T (&value)[4], const tsr_exact_proof &proof,
                                               int64_t to) {
-    unsigned word = 0;
+    constexpr bool PATTERNS = COUNT == tsr_exact_moduli(TYPE<T>, TSR_EXACT_LAST);
+    const double scale = PATTERNS ? tsr_exact_power(proof.shifts[TSR_EXACT_LAST])
+                                  : tsr_exact_magnitude_scale(TYPE<T>, proof.exponent, proof.grain);
+    unsigned byte[4];
 #pragma unroll
-    for (int e = 0; e < 4; e++) word |= proving_byte<T, COUNT>((double)value[e], proof) << 8 * e;
-    __stcs(reinterpret_cast<unsigned *>(x.proving + to), word);
+    for (int e = 0; e < 4; e++)
+        byte[e] = PATTERNS ? (unsigned)tsr_exact_pattern((double)value[e], scale) : magnitude_of(value[e], (T)scale);
+    __stcs(reinterpret_cast<unsigned *>(x.proving + to), bytes_of(byte));
 }
 
 /* Whether a block of lines has any of these bits. Whole warps: most launches for a level find none, and end. */
@@ -121,14 +164,16 @@ template <typename T> __device__ __forceinline__ bool wants_later(const Operand<
 
 /* What becomes of a line. */
 enum Purpose {
-    FIRST, /* magnitudes, if wanted, and planes of level 0, unless the line waits */
+    FIRST, /* magnitudes, if wanted, and planes of proof.first */
     LATER  /* planes of a level at which it is wanted and has none; with the last ones patterns */
 };
+/* Planes of a level are there from the first time, unless those of a level before took their place. */
 template <typename T>
 __device__ __forceinline__ bool wants_planes(const Operand<T> &x, int64_t line, const tsr_exact_proof &proof,
                                              Purpose purpose, int level) {
-    if (purpose == FIRST) return !waits(x, proof);
-    return (x.levels[line / TSR_EXACT_BLOCK] >> level & 1) && (level > 0 || waits(x, proof));
+    if (purpose == FIRST) return proof.first == level;
+    const unsigned levels = x.levels[line / TSR_EXACT_BLOCK], before = (1u << level) - 1;
+    return (levels >> level & 1) && !(proof.first == level && !(levels & before));
 }
 
 /* Of a line whose planes are wanted, or are not. */
@@ -159,32 +204,49 @@ __device__ __forceinline__ void convert_row(const Operand<T> &x, int64_t row, co
 
 /* ---- rows of A: a block each ----------------------------------------------------------------- */
 
-/* Looks at a row, and converts it for level 0. Its second reading finds it in the L1 and L2 caches. */
+/* Parts that a warp has at once. */
+template <typename T> constexpr int PARTS_AT_ONCE = Chunk<T>::SIZE;
+/* A warp: what parts from `first` on are like, every WARPS-th. What is summed up has no order: a lane's elements are 32
+ * apart, which wants no alignment. */
+template <typename T>
+__device__ __forceinline__ void look_at_parts(const Operand<T> &x, const T *line, int first, int count,
+                                              tsr_exact_line *parts) {
+    const int lane = (int)threadIdx.x % 32;
+    T value[PARTS_AT_ONCE<T>][4];
+#pragma unroll
+    for (int i = 0; i < PARTS_AT_ONCE<T>; i++)
+#pragma unroll
+        for (int e = 0; e < 4; e++) {
+            const int64_t l = (int64_t)(first + i * WARPS) * PART + 32 * e + lane;
+            value[i][e] = l < x.k ? line[l] : (T)0;
+        }
+#pragma unroll
+    for (int i = 0; i < PARTS_AT_ONCE<T>; i++) {
+        const tsr_exact_line part = part_of_warp(value[i]);
+        if (lane == 0 && first + i * WARPS < count) parts[first + i * WARPS] = part;
+    }
+}
+/* Looks at a row, and converts it. Its second reading finds it in the L1 and L2 caches. */
 template <typename T, int COUNT> __device__ __forceinline__ void look_at_row(const Operand<T> &x, int64_t row) {
     __shared__ tsr_exact_line parts[PARTS_MOST];
     __shared__ tsr_exact_proof proof;
-    const int lane = (int)threadIdx.x % 32;
     const int count = (int)(x.depth / PART);
-    for (int part = (int)threadIdx.x / 32; part < count; part += WARPS) {
-        T value[4];
-        load_four(x.data + row * x.ld, (int64_t)part * PART + 4 * lane, x.k, value);
-        const unsigned extremes = warp_extremes(extremes_of(value));
-        const Totals totals = warp_sum(totals_of(value, exponent_of(extremes)));
-        if (lane == 0) parts[part] = part_of(extremes, totals);
-    }
+    for (int first = (int)threadIdx.x / 32; first < count; first += PARTS_AT_ONCE<T> * WARPS)
+        look_at_parts(x, x.data + row * x.ld, first, count, parts);
     __syncthreads();
     if (threadIdx.x < 32) {
         const tsr_exact_line line = line_of(parts, 1, count);
-        if (threadIdx.x == 0) {
-            keep_proof(x, row, line);
-            proof = x.proof[row];
-        }
+        if (threadIdx.x == 0) proof = keep_proof(x, row, line);
     }
     __syncthreads();
-    convert_row<T, COUNT>(x, row, proof, FIRST, 0);
+    if constexpr (HAS_NEXT<T>) {
+        if (proof.first == 1) convert_row<T, NEXT<T>>(x, row, proof, FIRST, 1);
+    }
+    if (!HAS_NEXT<T> || proof.first != 1) convert_row<T, COUNT>(x, row, proof, FIRST, 0);
     __syncthreads();
 }
-template <typename T, int COUNT> __global__ void __launch_bounds__(THREADS) look_at_rows(const Operand<T> x) {
+template <typename T, int COUNT>
+__global__ void __launch_bounds__(THREADS, sizeof(T) == sizeof(double) ? 6 : 5) look_at_rows(const Operand<T> x) {
     tsr_cuda_begin();
     if (tsr_gemm_idle(x.predicate)) return;
     for (int64_t row = blockIdx.x; row < x.lines; row += gridDim.x) look_at_row<T, COUNT>(x, row);
@@ -244,31 +306,41 @@ struct NotAdded {
 
 /* A block turns a part of COLUMNS columns in shared memory, and converts it. Where the check adds up integers these are
  * all, whether they are converted now or not. */
-template <typename T> using Turned = T[COLUMNS][PART + 1];
+template <typename T> struct alignas(16) Turned { T line[COLUMNS][PART + Chunk<T>::SIZE]; };
 template <typename T, int COUNT, typename Sums>
 __device__ __forceinline__ void convert_tile(const Operand<T> &x, Turned<T> &turned, int64_t first, int64_t part,
                                              Purpose purpose, int level, Sums &sums) {
-    const int c = (int)threadIdx.x % COLUMNS, warp = (int)threadIdx.x / COLUMNS;
-    const int lane = (int)threadIdx.x % 32;
+    const int lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32;
     const int64_t l0 = part * PART;
+    static_assert(COLUMNS == 32 && PART == 4 * 32);
 #pragma unroll
-    for (int e = 0; e < PART / WARPS; e++) {
-        const int64_t l = l0 + e * WARPS + warp;
-        turned[c][e * WARPS + warp] = l < x.k && first + c < x.lines ? x.data[l * x.ld + first + c] : (T)0;
+    for (int e = 0; e < PART / WARPS; e += 4) {
+        const int64_t l = l0 + warp * (PART / WARPS) + e, col = first + lane;
+        T value[4];
+#pragma unroll
+        for (int i = 0; i < 4; i++) value[i] = l + i < x.k && col < x.lines ? x.data[(l + i) * x.ld + col] : (T)0;
+        store_chunks(turned.line[lane] + warp * (PART / WARPS) + e, value);
     }
     __syncthreads();
+#pragma unroll 2
     for (int column = warp; column < COLUMNS && first + column < x.lines; column += WARPS) {
         const tsr_exact_proof &proof = x.proof[first + column];
         const int64_t to = (first + column) * x.depth + l0 + 4 * lane;
         T value[4];
-#pragma unroll
-        for (int e = 0; e < 4; e++) value[e] = turned[column][4 * lane + e];
+        load_chunks(turned.line[column] + 4 * lane, value);
         const bool planes = wants_planes(x, first + column, proof, purpose, level);
         if (Sums::ADDS || planes) {
             unsigned low[4], high[4];
             integers_of<T, COUNT>(value, proof.shifts[level], low, high);
             sums.add(low, high);
             if (planes) store_planes<T, COUNT>(x, low, high, to);
+        }
+        if constexpr (HAS_NEXT<T>) {
+            if (purpose == FIRST && proof.first == 1) {
+                unsigned low[4], high[4];
+                integers_of<T, NEXT<T>>(value, proof.shifts[1], low, high);
+                store_planes<T, NEXT<T>>(x, low, high, to);
+            }
         }
         if (wants_proving(x, planes, purpose, level)) store_proving<T, COUNT>(x, value, proof, to);
     }

@@ -33,8 +33,9 @@ template <> struct Extremes<float> {
         const unsigned size = __float_as_uint(x) & 0x7fffffffu;
         const float lowest = fabsf(x) - __uint_as_float(size & ((size - 1) | 0x7f800000u));
         largest = max(largest, size);
-        least = min(least, __float_as_uint(lowest > 0 ? lowest : fabsf(x)) - 1);
+        least = min(least, min(__float_as_uint(lowest) - 1, size - 1)); /* lowest is 0 of a power of two */
     }
+    __device__ __forceinline__ void join_warp();
     __device__ __forceinline__ int exponent() const {
         if (largest == 0) return TSR_EXACT_EMPTY;
         return largest >= 0x7f800000u ? 1025 : max((int)(largest >> 23) - 126, tsr_exact_floor(TSR_F32));
@@ -59,6 +60,7 @@ template <> struct Extremes<double> {
         const unsigned own = (unsigned)((lowest > 0 ? (unsigned long long)__double_as_longlong(lowest) : size) >> 32);
         least = min(least, size == 0 ? UINT_MAX : own);
     }
+    __device__ __forceinline__ void join_warp();
     __device__ __forceinline__ int exponent() const {
         if ((largest | rest) == 0) return TSR_EXACT_EMPTY;
         return largest >= 0x7ff00000u ? 1025 : max((int)(largest >> 20) - 1022, tsr_exact_floor(TSR_F64));
@@ -77,6 +79,16 @@ __device__ __forceinline__ unsigned quantum_of(double x, double scale) {
 }
 static_assert(TSR_EXACT_QUANTUM_BITS < 16);
 
+/* tsr_exact_magnitude: the same, rounded down. No line has magnitudes of 2^(TSR_EXACT_QUANTUM_BITS + 4) or more. */
+__device__ __forceinline__ unsigned magnitude_of(float x, float scale) {
+    const unsigned bits = __float_as_uint(__fmaf_rd(fabsf(x), scale, 0x1p23f));
+    return scale == 0 ? 0 : min(bits - 0x4b000000u, 127u);
+}
+__device__ __forceinline__ unsigned magnitude_of(double x, double scale) {
+    const unsigned bits = (unsigned)__double_as_longlong(__fma_rd(fabs(x), scale, 0x1p52));
+    return scale == 0 ? 0 : min(bits, 127u);
+}
+
 /* ---- parts ----------------------------------------------------------------------------------- */
 
 /* Exponent and lowest bit of elements so that the larger halves are those of all. */
@@ -93,27 +105,34 @@ template <typename T, int VALUES> __device__ __forceinline__ unsigned extremes_o
     return packed(all.exponent(), all.lowest());
 }
 
-/* Of a part, in one number: the sum of its quanta's squares, of its quanta, and how many elements are not 0. */
-typedef unsigned long long Totals;
-constexpr int SUM_AT = 2 * TSR_EXACT_QUANTUM_BITS + 8, COUNT_AT = SUM_AT + TSR_EXACT_QUANTUM_BITS + 9;
-static_assert(TSR_EXACT_PART <= 128 && COUNT_AT + 8 <= 64, "they fit");
-
-/* Of a part whose largest exponent is known. */
-template <typename T, int VALUES> __device__ __forceinline__ Totals totals_of(const T (&x)[VALUES], int exponent) {
+/* Of elements of a part: how many are not 0, and the sums of their quanta and of the squares of these. */
+struct Quanta {
+    unsigned count, sum, squares;
+};
+/* Of a thread's, whose part's largest exponent is known. */
+template <typename T, int VALUES> __device__ __forceinline__ Quanta quanta_of(const T (&x)[VALUES], int exponent) {
     static_assert(VALUES <= 16, "32 bits hold the squares of a thread");
     const bool has_quanta = exponent != TSR_EXACT_EMPTY && exponent <= 1024;
     const T scale = has_quanta ? power_of<T>(TSR_EXACT_QUANTUM_BITS - exponent) : (T)0;
-    unsigned count = 0;
-    unsigned sum = 0, squares = 0; /* of quanta */
+    Quanta all = {};
 #pragma unroll
     for (int e = 0; e < VALUES; e++) {
         const unsigned q = quantum_of(x[e], scale);
-        count += x[e] != 0;
-        sum += q;
-        squares += q * q;
+        all.count += x[e] != 0;
+        all.sum += q;
+        all.squares += q * q;
     }
-    const Totals counted = (Totals)count << COUNT_AT;
-    return has_quanta ? counted | (Totals)sum << SUM_AT | squares : counted;
+    if (!has_quanta) all.sum = all.squares = 0;
+    return all;
+}
+
+/* Of a part, in one number: squares, sum, count. */
+typedef unsigned long long Totals;
+constexpr int SUM_AT = 2 * TSR_EXACT_QUANTUM_BITS + 8, COUNT_AT = SUM_AT + TSR_EXACT_QUANTUM_BITS + 9;
+static_assert(TSR_EXACT_PART <= 128 && COUNT_AT + 8 <= 64, "they fit");
+template <typename T, int VALUES> __device__ __forceinline__ Totals totals_of(const T (&x)[VALUES], int exponent) {
+    const Quanta all = quanta_of(x, exponent);
+    return (Totals)all.count << COUNT_AT | (Totals)all.sum << SUM_AT | all.squares;
 }
 __device__ __forceinline__ tsr_exact_line part_of(unsigned extremes, Totals totals) {
     constexpr Totals one = 1;
@@ -132,6 +151,47 @@ template <typename X> __device__ __forceinline__ X warp_sum(X x) {
 #pragma unroll
     for (int lane = 16; lane > 0; lane /= 2) x += __shfl_xor_sync(0xffffffffu, x, lane);
     return x;
+}
+/* In one instruction, where there is one. */
+__device__ __forceinline__ unsigned total_of_warp(unsigned x) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+    return __reduce_add_sync(0xffffffffu, x);
+#else
+    return warp_sum(x);
+#endif
+}
+__device__ __forceinline__ unsigned largest_of_warp(unsigned x) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+    return __reduce_max_sync(0xffffffffu, x);
+#else
+    for (int lane = 16; lane > 0; lane /= 2) x = max(x, __shfl_xor_sync(0xffffffffu, x, lane));
+    return x;
+#endif
+}
+__device__ __forceinline__ unsigned least_of_warp(unsigned x) { return ~largest_of_warp(~x); }
+
+__device__ __forceinline__ void Extremes<float>::join_warp() {
+    largest = largest_of_warp(largest);
+    least = least_of_warp(least);
+}
+__device__ __forceinline__ void Extremes<double>::join_warp() {
+    largest = largest_of_warp(largest | (rest != 0)); /* whose last bit tells no exponent */
+    rest = 0;
+    least = least_of_warp(least);
+}
+
+/* A warp: a part. All lanes return it. */
+template <typename T, int VALUES> __device__ __forceinline__ tsr_exact_line part_of_warp(const T (&x)[VALUES]) {
+    static_assert(32 * VALUES <= TSR_EXACT_PART && TSR_EXACT_QUANTUM_BITS + 8 <= 24);
+    Extremes<T> all;
+#pragma unroll
+    for (int e = 0; e < VALUES; e++) all.see(x[e]);
+    all.join_warp();
+    const int exponent = all.exponent();
+    const Quanta own = quanta_of(x, exponent);
+    const unsigned both = total_of_warp(own.count << 24 | own.sum);
+    const unsigned low = total_of_warp(own.squares & 0xffff), high = total_of_warp(own.squares >> 16);
+    return {exponent, all.lowest(), both >> 24, both & 0xffffff, ((unsigned long long)high << 16) + low};
 }
 
 /* A warp makes a line of its parts, `step` apart. All lanes return it. */

@@ -71,13 +71,17 @@ template <int COUNT, bool NARROW> __device__ __forceinline__ unsigned residue_by
     return byte_of_sum<COUNT, NARROW>(__dp4a(low, m.weights[i][0], start), i);
 }
 
+/* The low bytes. */
+__device__ __forceinline__ unsigned bytes_of(const unsigned (&x)[4]) {
+    return __byte_perm(__byte_perm(x[0], x[1], 0x0040), __byte_perm(x[2], x[3], 0x0040), 0x5410);
+}
 /* Of four integers, a byte each. */
 template <int COUNT, bool NARROW>
 __device__ __forceinline__ unsigned residue_word(const unsigned (&low)[4], const unsigned (&high)[4], int i) {
     unsigned r[4];
 #pragma unroll
     for (int e = 0; e < 4; e++) r[e] = residue_byte<COUNT, NARROW>(low[e], high[e], i);
-    return __byte_perm(__byte_perm(r[0], r[1], 0x0040), __byte_perm(r[2], r[3], 0x0040), 0x5410);
+    return bytes_of(r);
 }
 
 /* A sum of integers plus MOVED each, halves apart. */

@@ -202,6 +202,7 @@ typedef struct {
     double errors[TSR_EXACT_LEVELS];
     int shifts[TSR_EXACT_LEVELS];
     int exponent, grain; /* the line's */
+    int first;           /* the level that a GPU converts it for when it looks at it, or -1; changes no bit of C */
     double unit;         /* 2^grain: what a magnitude of 1 stands for, in quanta */
 } tsr_exact_proof;
 
