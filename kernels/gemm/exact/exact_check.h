@@ -43,14 +43,15 @@ template <typename T> __device__ __forceinline__ int lines_of(const Operand<T> &
     return (int)min((int64_t)BLOCK, x.lines - block * BLOCK);
 }
 
-/* All threads: residues of a part's sums over a block of lines, to its line of the planes of sums `to`. */
+/* All threads: residues of a part's sums over a block of lines, to its line of the planes of sums `to`. A lane's are
+ * those of elements lane · of_lane + e · apart. */
 template <typename T, int COUNT>
 __device__ __forceinline__ void store_sums(const Operand<T> &x, int8_t *to, WarpSums &of_warps, const PartSums &own,
-                                           int64_t block, int64_t part) {
+                                           int of_lane, int apart, int64_t block, int64_t part) {
     const int lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32;
     const int element = (int)threadIdx.x;
 #pragma unroll
-    for (int e = 0; e < 4; e++) of_warps[warp][4 * lane + e] = own.sum[e];
+    for (int e = 0; e < 4; e++) of_warps[warp][lane * of_lane + e * apart] = own.sum[e];
     __syncthreads();
     if (element < PART) {
         Sum all = of_warps[0][element];
@@ -82,11 +83,11 @@ __device__ __forceinline__ void add_rows(const Operand<T> &x, int8_t *to, WarpSu
                 const int64_t row = block * BLOCK + i;
                 T value[4];
                 unsigned low[4], high[4];
-                load_four(x.data + row * x.ld, part * PART + 4 * lane, x.k, value);
+                load_apart(x.data + row * x.ld, part * PART + lane, x.k, value);
                 integers_of<T, COUNT>(value, x.proof[row].shifts[level], low, high);
                 own.add(low, high);
             }
-            store_sums<T, COUNT>(x, to, of_warps, own, block, part);
+            store_sums<T, COUNT>(x, to, of_warps, own, 1, 32, block, part);
         }
 }
 /* Of all rows, for level 0, right behind look_at_rows, whose last rows the caches still have. */
@@ -115,7 +116,7 @@ __device__ __forceinline__ void convert_and_add_columns(const Operand<T> &x, int
             PartSums own = {};
             for (int64_t first = block * BLOCK; first < x.lines && first < (block + 1) * BLOCK; first += COLUMNS)
                 convert_tile<T, COUNT>(x, room.turned, first, part, purpose, level, own);
-            store_sums<T, COUNT>(x, to, room.of_warps, own, block, part);
+            store_sums<T, COUNT>(x, to, room.of_warps, own, 4, 1, block, part);
         }
 }
 /* In place of convert_columns. */
@@ -185,7 +186,7 @@ __device__ __forceinline__ bool has_residues(Natural<COUNT> sum, const int8_t *e
 
 /* A block makes a block of C of this level and compares. */
 template <typename T, int COUNT>
-__global__ void __launch_bounds__(THREADS, held(COUNT))
+__global__ void __launch_bounds__(THREADS, COUNT > 14 ? 2 : 3)
     combine_and_compare(const Target<T> t, const Checksums s, int level) {
     tsr_cuda_begin();
     __shared__ Natural<COUNT> columns[WARPS][BLOCK];

@@ -4,7 +4,7 @@
 #define TSR_KERNELS_GEMM_EXACT_EXACT_COMBINE_H
 
 #include "kernels/gemm/exact/exact_convert.h"
-#include "kernels/gemm/exact/exact_integers.h"
+#include "kernels/gemm/exact/exact_rows.h"
 #include "kernels/gemm/flips.h"
 
 namespace exact {
@@ -34,16 +34,15 @@ template <typename T> __device__ __forceinline__ void put(const Target<T> &t, in
 }
 /* Four neighbours, of which those whose bit in `own` is set are put; none is a NaN. */
 template <typename T>
-__device__ __forceinline__ void put_four(const Target<T> &t, int64_t row, int64_t col, const double (&value)[4],
+__device__ __forceinline__ void put_four(const Target<T> &t, int64_t row, int64_t col, const T (&value)[4],
                                          unsigned own) {
     T *c = t.c + row * t.ldc + col;
     if (own == 15 && !t.accumulate && (uintptr_t)c % sizeof(Chunk<T>) == 0) {
-        const T own_type[4] = {(T)value[0], (T)value[1], (T)value[2], (T)value[3]};
-        store_chunks(c, own_type);
+        store_chunks(c, value);
     } else {
 #pragma unroll
         for (int e = 0; e < 4; e++)
-            if (own >> e & 1) put(t, row, col + e, (T)value[e]);
+            if (own >> e & 1) put(t, row, col + e, value[e]);
     }
 }
 
@@ -60,16 +59,6 @@ __device__ __forceinline__ void note_wrong(const tsr_gemm_check &check, unsigned
 
 /* ---- residues to elements -------------------------------------------------------------------- */
 
-/* Words of four elements of a modulus to words of four moduli of an element. */
-__device__ __forceinline__ void transpose(unsigned (&w)[4]) {
-    const unsigned a = __byte_perm(w[0], w[1], 0x5140), b = __byte_perm(w[2], w[3], 0x5140);
-    const unsigned c = __byte_perm(w[0], w[1], 0x7362), d = __byte_perm(w[2], w[3], 0x7362);
-    w[0] = __byte_perm(a, b, 0x5410);
-    w[1] = __byte_perm(a, b, 0x7632);
-    w[2] = __byte_perm(c, d, 0x5410);
-    w[3] = __byte_perm(c, d, 0x7632);
-}
-
 /* What the check does with integers before they are rounded, and behind a row of them: nothing. */
 struct Unwatched {
     static constexpr bool ALL = false; /* also those of elements that are left to the loop */
@@ -77,41 +66,63 @@ struct Unwatched {
     __device__ __forceinline__ void end_row(int) {}
 };
 
-/* Blocks of threads that a multiprocessor holds at once: what four integers at once need, without spilling. */
-constexpr int held(int count) { return count > 14 ? 2 : 3; }
+/* What a lane loads of a row of C, and makes integers of: four neighbours of all moduli. */
+template <int COUNT> struct OwnResidues {
+    unsigned word[COUNT];
 
-/* Four neighbours, with the columns' shifts. watch.see(e, x): the integer of element e of those within C. */
-template <typename T, int COUNT, typename Watch>
-__device__ __forceinline__ void combine_four(const Target<T> &t, int64_t row, int64_t col, int level, const int *shifts,
-                                             Watch &watch) {
+    __device__ __forceinline__ void load(const int8_t *row, int64_t plane_bytes) {
+#pragma unroll
+        for (int i = 0; i < COUNT; i++)
+            word[i] = __ldcs(reinterpret_cast<const unsigned *>(row + i * plane_bytes + 4 * (threadIdx.x % 32)));
+    }
+};
+template <int COUNT, typename Use>
+__device__ __forceinline__ void integers_of_row(const OwnResidues<COUNT> &residues, const LaneUnits<COUNT> &,
+                                                typename Row<COUNT>::Room &, Use use) {
     constexpr int WORDS = Moduli<COUNT>::WORDS;
-    const int8_t *from = t.planes + row * t.columns + col;
-    const int64_t plane_bytes = t.rows * t.columns;
-    unsigned words[WORDS][4] = {};
-#pragma unroll
-    for (int i = 0; i < COUNT; i++)
-        words[i / 4][i % 4] = __ldcs(reinterpret_cast<const unsigned *>(from + i * plane_bytes));
-#pragma unroll
-    for (int w = 0; w < WORDS; w++) transpose(words[w]);
-    const int shift = t.proof_a[row].shifts[level];
-    unsigned own = t.n - col < 4 ? (1u << (t.n - col)) - 1 : 15;
-    if constexpr (COUNT == tsr_exact_moduli(TYPE<T>, TSR_EXACT_LAST))
-        own &= ~(t.left[row * (t.columns / 32) + col / 32] >> col % 32);
-    double value[4] = {};
-    unsigned r[4][WORDS];
+    unsigned words[WORDS][4] = {}, r[4][WORDS];
     tsr_exact_integer x[4];
 #pragma unroll
-    for (int e = 0; e < 4; e++)
+    for (int i = 0; i < COUNT; i++) words[i / 4][i % 4] = residues.word[i];
 #pragma unroll
-        for (int w = 0; w < WORDS; w++) r[e][w] = words[w][e];
+    for (int w = 0; w < WORDS; w++) {
+        transpose(words[w]);
+#pragma unroll
+        for (int e = 0; e < 4; e++) r[e][w] = words[w][e];
+    }
     integers_from<COUNT>(r, x);
 #pragma unroll
-    for (int e = 0; e < 4; e++) {
-        if (!(Watch::ALL ? col + e < t.n : own >> e & 1)) continue;
-        watch.see(e, &x[e]);
-        value[e] = value_of<TYPE<T>, COUNT>(x[e], shift, shifts[e]);
-    }
-    put_four(t, row, col, value, own);
+    for (int e = 0; e < 4; e++) use(e, x[e]);
+}
+/* Of few moduli a lane makes integers as quickly as a warp, with fewer registers. */
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+template <int COUNT> constexpr bool BY_WARPS = COUNT > 10;
+#else
+template <int COUNT> constexpr bool BY_WARPS = false;
+#endif
+template <int COUNT>
+using Residues = typename std::conditional<BY_WARPS<COUNT>, LaneResidues<COUNT>, OwnResidues<COUNT>>::type;
+
+/* A warp: a row of a block of C from `col` on, with the columns' shifts. watch.see(e, x): the integer of a lane's
+ * element e of those within C. */
+template <typename T, int COUNT, typename Watch>
+__device__ __forceinline__ void combine_row(const Target<T> &t, int64_t row, int64_t col, int level, const int *shifts,
+                                            const Residues<COUNT> &residues, const LaneUnits<COUNT> &units,
+                                            typename Row<COUNT>::Room &room, Watch &watch) {
+    const int lane = (int)threadIdx.x % 32;
+    const int64_t own_col = col + 4 * lane;
+    const int shift = t.proof_a[row].shifts[level];
+    const unsigned there = t.n - own_col >= 4 ? 15 : t.n > own_col ? (1u << (t.n - own_col)) - 1 : 0;
+    unsigned own = there;
+    if constexpr (COUNT == tsr_exact_moduli(TYPE<T>, TSR_EXACT_LAST))
+        own &= ~(t.left[row * (t.columns / 32) + own_col / 32] >> own_col % 32);
+    T value[4] = {};
+    integers_of_row<COUNT>(residues, units, room, [&](int e, tsr_exact_integer x) {
+        if (!((Watch::ALL ? there : own) >> e & 1)) return;
+        watch.see(e, &x);
+        value[e] = (T)value_of<TYPE<T>, COUNT>(x, shift, shifts[4 * lane + e]);
+    });
+    if (own) put_four(t, row, own_col, value, own);
 }
 
 /* A block of threads makes `rows` rows of a block of C, or fewer, a warp every WARPS-th. watch.end_row(i), of whole
@@ -119,23 +130,33 @@ __device__ __forceinline__ void combine_four(const Target<T> &t, int64_t row, in
 template <typename T, int COUNT, typename Watch>
 __device__ __forceinline__ void combine_rows(const Target<T> &t, int64_t row, int64_t col, int rows, int level,
                                              Watch &watch) {
-    const int lane = (int)threadIdx.x % 32;
-    const int down = (int)min((int64_t)rows, t.m - row);
-    const int64_t own_col = col + 4 * lane;
+    const int down = (int)min((int64_t)rows, t.m - row), warp = (int)threadIdx.x / 32;
     const int column = (int)threadIdx.x;
     alignas(16) __shared__ int shifts[TSR_EXACT_BLOCK]; /* of the columns */
-    __syncthreads();                                    /* of a block before */
+    __shared__ typename Row<COUNT>::Room rooms[WARPS];
+    const LaneUnits<COUNT> units;
+    __syncthreads(); /* of a block before */
     if (column < TSR_EXACT_BLOCK && col + column < t.n) shifts[column] = t.proof_b[col + column].shifts[level];
     __syncthreads();
+    const int8_t *from = t.planes + (row + warp) * t.columns + col;
+    const int64_t plane_bytes = t.rows * t.columns;
+    constexpr bool AHEAD = !Watch::ALL || COUNT <= 10; /* registers have room for a row ahead */
+    Residues<COUNT> next;
+    if (AHEAD) next.load(from, plane_bytes);
 #pragma unroll 1
-    for (int i = (int)threadIdx.x / 32; i < down; i += WARPS) {
-        if (own_col < t.n) combine_four<T, COUNT>(t, row + i, own_col, level, shifts + 4 * lane, watch);
+    for (int i = warp; i < down; i += WARPS) {
+        if (!AHEAD) next.load(from, plane_bytes);
+        const Residues<COUNT> residues = next;
+        from += WARPS * t.columns;
+        if (AHEAD && i + WARPS < down) next.load(from, plane_bytes);
+        combine_row<T, COUNT>(t, row + i, col, level, shifts, residues, units, rooms[warp], watch);
         watch.end_row(i);
     }
 }
 
 /* Blocks of C of this level. Behind the first level they may be few: they are made in parts, all over the device. */
 constexpr int PART_ROWS = 32;
+constexpr int held(int count) { return count > 15 ? 2 : count > 9 ? 3 : 4; } /* by a multiprocessor, without spilling */
 template <typename T, int COUNT>
 __global__ void __launch_bounds__(THREADS, held(COUNT)) combine(const Target<T> t, int level) {
     tsr_cuda_begin();

@@ -57,8 +57,8 @@ __device__ __forceinline__ bool is_likely(const Operand<T> &x, const tsr_exact_p
     const double error = proof.errors[level] * (2 * proof.half + 0.25 * k * proof.errors[level]);
     return error <= CLOSE<T> * tsr_exact_allowed(TYPE<T>, x.k) * met;
 }
-/* Whether lines of a type may be converted for level 1 at once: its two moduli more make lines, but for sparse ones, far
- * from the bound. In fp64, by one more, lines that are far have elements that are not. */
+/* Whether lines of a type may be converted for level 1 at once: its two moduli more make lines, but for sparse ones,
+ * far from the bound. In fp64, by one more, lines that are far have elements that are not. */
 template <typename T> constexpr bool HAS_NEXT = sizeof(T) == sizeof(float);
 template <typename T> constexpr int NEXT = tsr_exact_moduli(TYPE<T>, 1);
 /* tsr_exact_proof.first. Lines that wait are converted when it is known what for. */
@@ -120,6 +120,11 @@ template <typename T> __device__ __forceinline__ void load_four(const T *line, i
 #pragma unroll
         for (int e = 0; e < 4; e++) x[e] = l0 + e < k ? line[l0 + e] : (T)0;
     }
+}
+/* Elements l0, l0 + 32, … of a line, likewise: a warp's loads follow each other, which wants no alignment. */
+template <typename T> __device__ __forceinline__ void load_apart(const T *line, int64_t l0, int64_t k, T (&x)[4]) {
+#pragma unroll
+    for (int e = 0; e < 4; e++) x[e] = l0 + 32 * e < k ? line[l0 + 32 * e] : (T)0;
 }
 
 template <typename T, int COUNT>
@@ -206,8 +211,7 @@ __device__ __forceinline__ void convert_row(const Operand<T> &x, int64_t row, co
 
 /* Parts that a warp has at once. */
 template <typename T> constexpr int PARTS_AT_ONCE = Chunk<T>::SIZE;
-/* A warp: what parts from `first` on are like, every WARPS-th. What is summed up has no order: a lane's elements are 32
- * apart, which wants no alignment. */
+/* A warp: what parts from `first` on are like, every WARPS-th. What is summed up has no order. */
 template <typename T>
 __device__ __forceinline__ void look_at_parts(const Operand<T> &x, const T *line, int first, int count,
                                               tsr_exact_line *parts) {
@@ -215,11 +219,7 @@ __device__ __forceinline__ void look_at_parts(const Operand<T> &x, const T *line
     T value[PARTS_AT_ONCE<T>][4];
 #pragma unroll
     for (int i = 0; i < PARTS_AT_ONCE<T>; i++)
-#pragma unroll
-        for (int e = 0; e < 4; e++) {
-            const int64_t l = (int64_t)(first + i * WARPS) * PART + 32 * e + lane;
-            value[i][e] = l < x.k ? line[l] : (T)0;
-        }
+        load_apart(line, (int64_t)(first + i * WARPS) * PART + lane, x.k, value[i]);
 #pragma unroll
     for (int i = 0; i < PARTS_AT_ONCE<T>; i++) {
         const tsr_exact_line part = part_of_warp(value[i]);
@@ -354,7 +354,7 @@ template <typename T, typename Work> __device__ __forceinline__ void for_tiles(c
         for (int64_t first = (int64_t)blockIdx.x * COLUMNS; first < x.lines; first += (int64_t)gridDim.x * COLUMNS)
             work(first, part);
 }
-template <typename T> __global__ void __launch_bounds__(THREADS, 3) look_at_columns(const Operand<T> x) {
+template <typename T> __global__ void __launch_bounds__(THREADS, 4) look_at_columns(const Operand<T> x) {
     tsr_cuda_begin();
     if (tsr_gemm_idle(x.predicate)) return;
     for_tiles(x, [&x](int64_t first, int64_t part) { look_at_tile(x, first, part); });

@@ -75,7 +75,7 @@ template <int COUNT> struct Units {
     }
 };
 
-/* The rest of integers_from: the sum of products, in words, less as many P as are in it. */
+/* The integer of a sum of products, in words: less as many P as are in it. */
 template <int COUNT, int SUMS> __device__ __forceinline__ tsr_exact_integer reduced(const unsigned (&sum)[SUMS]) {
     typedef Product<COUNT> P;
     constexpr int LOST = P::BITS - 20; /* bits of the sum that are not looked at */
@@ -87,6 +87,28 @@ template <int COUNT, int SUMS> __device__ __forceinline__ tsr_exact_integer redu
     const unsigned long long high = (unsigned long long)sum[3] << 32 | sum[2];
     return (tsr_exact_integer)(((tsr_exact_natural)high << 64 | low) - P::VALUE * quotient);
 }
+/* Of that sum's digits, of 16 bits but larger: two a word of it. */
+template <int COUNT, int DIGITS>
+__device__ __forceinline__ tsr_exact_integer integer_of_digits(const unsigned (&digit)[DIGITS]) {
+    constexpr int PLACES = (Product<COUNT>::BYTES + 3) / 4;
+    static_assert(DIGITS >= 2 * PLACES);
+    unsigned sum[6] = {}, carry = 0;
+#pragma unroll
+    for (int place = 0; place < PLACES; place++) {
+        const unsigned low = digit[2 * place] + carry;
+        const unsigned long long all = (unsigned long long)digit[2 * place + 1] * 65536 + low;
+        sum[place] = (unsigned)all;
+        sum[place + 1] = carry = (unsigned)(all >> 32);
+    }
+    return reduced<COUNT>(sum);
+}
+
+/* What makes a word of residues bytes without a sign. In the last one it puts the residue that there is one more. */
+template <int COUNT> TSR_EXACT constexpr unsigned moved_word(int word) {
+    constexpr unsigned ALL = 0x80808080u;
+    constexpr unsigned LAST = Units<COUNT>::FULL ? ALL : ((ALL >> 8) >> 8 * (3 - COUNT % 4)) + (1u << 8 * (COUNT % 4));
+    return word + 1 < Moduli<COUNT>::WORDS ? ALL : LAST;
+}
 
 /* The integers in (-P/2, P/2) that have these residues, four a word; what is left of the last word is 0. SEVERAL at
  * once: a word of the units, which takes an instruction to get, serves all of them. */
@@ -96,34 +118,24 @@ __device__ __forceinline__ void integers_from(const unsigned (&r)[SEVERAL][Modul
     typedef Product<COUNT> P;
     constexpr Units<COUNT> units;
     constexpr int WORDS = Moduli<COUNT>::WORDS, PLACES = (P::BYTES + 3) / 4;
-    constexpr unsigned ALL = 0x80808080u;
-    constexpr unsigned LAST = Units<COUNT>::FULL ? ALL : ((ALL >> 8) >> 8 * (3 - COUNT % 4)) + (1u << 8 * (COUNT % 4));
-    unsigned own[SEVERAL][WORDS], sum[SEVERAL][6] = {}, carry[SEVERAL] = {};
+    unsigned own[SEVERAL][WORDS], digits[SEVERAL][2 * PLACES] = {};
 #pragma unroll
     for (int e = 0; e < SEVERAL; e++)
 #pragma unroll
-        for (int w = 0; w < WORDS; w++) own[e][w] = r[e][w] ^ (w + 1 < WORDS ? ALL : LAST);
+        for (int w = 0; w < WORDS; w++) own[e][w] = r[e][w] ^ moved_word<COUNT>(w);
 #pragma unroll
-    for (int place = 0; place < PLACES; place++) {
-        unsigned bytes[4][SEVERAL] = {};
+    for (int b = 0; b < P::BYTES; b++) {
+        unsigned sum[SEVERAL];
 #pragma unroll
-        for (int b = 0; b < 4 && 4 * place + b < P::BYTES; b++)
+        for (int w = 0; w < WORDS; w++)
 #pragma unroll
-            for (int w = 0; w < WORDS; w++)
+            for (int e = 0; e < SEVERAL; e++)
+                sum[e] = __dp4a(own[e][w], units.bytes[b][w], w == 0 ? units.last[b] : sum[e]);
 #pragma unroll
-                for (int e = 0; e < SEVERAL; e++)
-                    bytes[b][e] = __dp4a(own[e][w], units.bytes[4 * place + b][w],
-                                         w == 0 ? units.last[4 * place + b] : bytes[b][e]);
-#pragma unroll
-        for (int e = 0; e < SEVERAL; e++) {
-            const unsigned low = bytes[0][e] + (bytes[1][e] << 8) + carry[e], high = bytes[2][e] + (bytes[3][e] << 8);
-            const unsigned long long all = (unsigned long long)high * 65536 + low;
-            sum[e][place] = (unsigned)all;
-            sum[e][place + 1] = carry[e] = (unsigned)(all >> 32);
-        }
+        for (int e = 0; e < SEVERAL; e++) digits[e][b / 2] += sum[e] << 8 * (b % 2);
     }
 #pragma unroll
-    for (int e = 0; e < SEVERAL; e++) x[e] = reduced<COUNT>(sum[e]);
+    for (int e = 0; e < SEVERAL; e++) x[e] = integer_of_digits<COUNT>(digits[e]);
 }
 
 /* What sums of 128 integers of COUNT moduli are added up in: 64 bits hold those of few moduli, of others they are taken

@@ -54,8 +54,8 @@ struct Levels {
     static __device__ __forceinline__ bool element_holds(const Work &w, const Facts &a, const Facts &b, int met) {
         return tsr_exact_holds(a.half, a.error, b.half, b.error, a.unit * b.unit, w.k, w.allowed, met);
     }
-    /* tsr_exact_holds, divided by `allowed` and both units: half_a / unit_a · error_b / (unit_b · allowed), the same the
-     * other way round, and 0.25 · k · allowed times both errors so divided, are at most `met`. */
+    /* tsr_exact_holds, divided by `allowed` and both units: half_a / unit_a · error_b / (unit_b · allowed), the same
+     * the other way round, and 0.25 · k · allowed times both errors so divided, are at most `met`. */
     struct Bounds { /* of a line, no less than they are */
         float half, error[TSR_EXACT_LEVELS];
     };
@@ -77,7 +77,8 @@ struct Levels {
         for (int level = 0; level < TSR_EXACT_LEVELS; level++) own.error[level] = bound_of_error(w, line, level);
         return own;
     }
-    /* Of a row at a level: what stands with its column's error, and its own error, which stands with that one's half. */
+    /* Of a row at a level: what stands with its column's error, and its own error, which stands with that one's
+     * half. */
     struct RowBounds {
         float with_error, error;
     };
