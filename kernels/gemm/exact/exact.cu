@@ -4,16 +4,15 @@
  *   residues (exact_convert.h), a product of magnitudes decides which level each block of C needs, and one of patterns
  *   where that proves none. Each level's blocks are multiplied modulo every modulus (residues/products.h), put together
  *   by the Chinese remainder theorem, and rounded; what no level holds, blocks or single elements, is made by a loop.
- * Check: args.check (exact_check.h), by kernels of its own, 1 to 6 %. What the loop makes is made twice.
+ * Check: args.check (exact_check.h), by kernels of its own, 4 to 6 %. What the loop makes is made twice.
  * Under `auto`: blocks of C that would take longer than with `dmma` (fp32: `simt`) are handed over to it, by a count on
  *   the device. Asked for by name it makes all itself. Products that `split3` cannot hold come here, too.
  * Memory: in the workspace, a byte for each element of A, B and C and each modulus, of at most EDGE rows and columns,
  *   two for the proof, and a bit for each element of C.
  * Requirements: none; fast on sm_90, whose tensor cores multiply bytes.
- * Measured: H200, 2026-11-27, normal data, TFLOP/s for 2 s, cuBLAS in turns in brackets: fp64 68 (53) at n = 4096,
- *   80 (54) at 8192, 83 (54) at 16384; fp32 125 (51), 152 (51) and 158 (54). With the check, when its products had
- *   tiles of their own, 63, 76, 83 and fp32 117, 145, 155. Of 12.7 ms of fp64 at 8192, in a short run, products take
- *   10.0, the last step 0.6, conversion 1.2, the proof 0.9.
+ * Measured: H200, 2026-11-28, normal data, TFLOP/s for 2 s, cuBLAS in turns in brackets: fp64 69 (53) at n = 4096,
+ *   81 (53) at 8192, 84 (52) at 16384; fp32 126 (51), 153 (51), 161 (53). With the check 66, 78, 80; 119, 146, 153. By
+ *   the profiler, of 1.79 ms of fp64 at 4096, products take 1.19, the last step 0.14, conversion 0.31, the proof 0.1.
  * Reference: Ozaki, Uchino, Imamura, arXiv 2504.08009; docs/exact.md. */
 #include "kernels/gemm/auto/handing.h"
 #include "kernels/gemm/auto/shapes.h"
@@ -238,7 +237,7 @@ template <typename T, int COUNT> tsr_status multiply_level(const Run<T> &r, int 
     return exact::combine_launch<T, COUNT>(r.stream, r.c, level);
 }
 
-/* Looks at all lines, and converts them for level 0, unless they are not likely to be wanted there. */
+/* Looks at all lines, and converts them for the level at which they are likely to be wanted. */
 template <typename T, int COUNT> tsr_status look(const Run<T> &r) {
     dim3 rows, columns, tiles;
     TSR_TRY(tsr_cuda_grid(1, r.s.m, 1, 1, &rows));
