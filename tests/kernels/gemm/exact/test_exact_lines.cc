@@ -1,5 +1,9 @@
 /* What CUDA devices find of lines (exact_lines.h), beside the rules for each element: numbers of all sizes, subnormal
  * ones, powers of two, integers, zeros, Inf and NaN. */
+#include <cmath>
+#include <initializer_list>
+#include <limits>
+
 #include "kernels/gemm/exact/exact_lines.h"
 #include "tests/check.h"
 #include "tests/kernels/gemm/grade/known_product.h"
@@ -32,7 +36,8 @@ template <typename T> T drawn(int kind, int exponent) {
     }
 }
 
-template <typename T, int VALUES> void check_part(const T (&x)[VALUES]) {
+/* What a device found of a part. */
+template <typename T, int VALUES> void check_found(const T (&x)[VALUES], const tsr_exact_line &got) {
     constexpr tsr_dtype type = exact::TYPE<T>;
     tsr_exact_line is = {.exponent = TSR_EXACT_EMPTY, .lowest = TSR_EXACT_WHOLE, .count = 0, .sum = 0, .squares = 0};
     for (T value : x) {
@@ -46,8 +51,6 @@ template <typename T, int VALUES> void check_part(const T (&x)[VALUES]) {
         is.sum += q;
         is.squares += q * q;
     }
-    const unsigned extremes = exact::extremes_of(x);
-    const tsr_exact_line got = exact::part_of(extremes, exact::totals_of(x, exact::exponent_of(extremes)));
     CHECK(got.exponent == is.exponent, "an exponent of %d is %d", is.exponent, got.exponent);
     CHECK(got.count == is.count, "%u elements are %u", is.count, got.count);
     CHECK(got.sum == is.sum && got.squares == is.squares, "quanta %llu, squares %llu are %llu, %llu",
@@ -58,9 +61,27 @@ template <typename T, int VALUES> void check_part(const T (&x)[VALUES]) {
     CHECK(got.lowest == is.lowest || (type == TSR_F64 && below), "a lowest bit of %d is %d", is.lowest, got.lowest);
 }
 
-template <typename T, int VALUES> void check_parts() {
+template <typename T, int VALUES> void check_part(const T (&x)[VALUES]) {
+    const unsigned extremes = exact::extremes_of(x);
+    check_found(x, exact::part_of(extremes, exact::totals_of(x, exact::exponent_of(extremes))));
+}
+
+template <typename T> __global__ void find_part(const T *x, tsr_exact_line *to) {
+    T own[4];
+    for (int e = 0; e < 4; e++) own[e] = x[4 * threadIdx.x + e];
+    const tsr_exact_line part = exact::part_of_warp(own);
+    to[threadIdx.x] = part;
+}
+/* A whole one, by a warp: all lanes have it. */
+template <typename T> void check_part(const T (&x)[TSR_EXACT_PART]) {
+    tsr_exact_line got[32];
+    CHECK_OK(TSR_LAUNCH(find_part<T>, 1, 32, 0, NULL, x, got));
+    for (const tsr_exact_line &line : got) check_found(x, line);
+}
+
+template <typename T, int VALUES> void check_parts(int rounds) {
     constexpr int LEAST = sizeof(T) == 8 ? -1022 : -126, LARGEST = sizeof(T) == 8 ? 1023 : 127;
-    for (int round = 0; round < ROUNDS; round++) {
+    for (int round = 0; round < rounds; round++) {
         const int middle = LEAST + (int)known_drawn((uint64_t)(LARGEST - LEAST + 1)), kinds = round % 12;
         T x[VALUES];
         for (T &value : x) {
@@ -71,11 +92,39 @@ template <typename T, int VALUES> void check_parts() {
     }
 }
 
+/* One element that is not 0, the least there is, wherever it stands. */
+template <typename T> void check_lone() {
+    for (int at = 0; at < TSR_EXACT_PART; at += 13) {
+        T x[TSR_EXACT_PART] = {};
+        x[at] = std::numeric_limits<T>::denorm_min();
+        check_part(x);
+    }
+}
+
 static tsr_exact_proof proof_of(tsr_dtype type, tsr_exact_line line) {
     tsr_exact_natural limits[TSR_EXACT_LEVELS];
     for (int level = 0; level < TSR_EXACT_LEVELS; level++)
         limits[level] = tsr_exact_limit(tsr_exact_moduli(type, level));
     return tsr_exact_prove(type, line, limits);
+}
+
+/* Magnitudes of elements below 2^exponent, for all grains there are: halves, and numbers next to whole ones, among
+ * them; and those of lines that have none. */
+template <typename T> void check_magnitudes() {
+    constexpr int LEAST = sizeof(T) == 8 ? -959 : -89, LARGEST = sizeof(T) == 8 ? 1024 : 128;
+    for (int round = 0; round < ROUNDS; round++) {
+        const int exponent = LEAST + (int)known_drawn((uint64_t)(LARGEST - LEAST + 1)), grain = round % 14 - 4;
+        const double scale = tsr_exact_magnitude_scale(exact::TYPE<T>, exponent, grain);
+        const double whole = (double)known_drawn(round % 3 ? 130 : 1 << (13 - grain)) / 2 / scale;
+        T x = (T)whole;
+        if (round % 4 == 1) x = std::nextafter(x, (T)0);
+        if (round % 4 == 2) x = drawn<T>(round % 9 == 5 ? 6 : round % 9, exponent - 1 - round % 30);
+        if (round % 4 == 3) x = -x;
+        if (!(std::fabs((double)x) < ldexp(1, exponent))) continue;
+        const int is = tsr_exact_magnitude((double)x, scale), got = (int)exact::magnitude_of(x, (T)scale);
+        CHECK(got == is, "%a has a magnitude of %d for 2^%d and %d, not %d", (double)x, got, exponent, grain, is);
+    }
+    for (T x : {(T)0, (T)1, (T)-3e38, (T)NAN, (T)INFINITY}) CHECK(exact::magnitude_of(x, (T)0) == 0, "%g", (double)x);
 }
 
 /* The largest shift that a line can have: one element, just above the floor, at the last level. */
@@ -105,10 +154,16 @@ static void check_narrow_shifts() {
 
 int main() {
     check_narrow_shifts();
-    check_parts<float, 4>();
-    check_parts<float, MOST>();
-    check_parts<double, 4>();
-    check_parts<double, MOST>();
+    check_parts<float, 4>(ROUNDS);
+    check_parts<float, MOST>(ROUNDS);
+    check_parts<float, TSR_EXACT_PART>(ROUNDS / 40);
+    check_parts<double, 4>(ROUNDS);
+    check_parts<double, MOST>(ROUNDS);
+    check_parts<double, TSR_EXACT_PART>(ROUNDS / 40);
+    check_lone<float>();
+    check_lone<double>();
+    check_magnitudes<float>();
+    check_magnitudes<double>();
     check_largest_shift();
     return 0;
 }
