@@ -29,8 +29,9 @@ using exact::Operand;
 
 constexpr int64_t EDGE = TSR_EXACT_EDGE;
 constexpr int BLOCK = TSR_EXACT_BLOCK;
-/* of a block whose level a product of magnitudes decides, and of one where patterns decide */
+/* of a block whose level a product of magnitudes decides, of one where patterns decide, and of one past the end of C */
 constexpr unsigned OPEN = 99, OPEN_LAST = 98;
+constexpr unsigned PAST = 96;
 
 /* ---- levels ---------------------------------------------------------------------------------- */
 
@@ -41,13 +42,17 @@ __global__ void open_blocks(unsigned *open, int across, int blocks, const unsign
         open[at] = rough_a[at / across] | rough_b[at % across] ? OPEN : 0;
 }
 
-/* A thread a block of C: its level is wanted of its rows and columns. Blocks for which magnitudes prove none, but for
- * such that nothing is proved of, stay open for the last one. */
-__global__ void note_levels(unsigned *levels, int across, int blocks, const unsigned *rough_a, const unsigned *rough_b,
-                            unsigned *of_a, unsigned *of_b) {
+/* A thread a block of C, of `down` × `wide` that have elements: its level is wanted of its rows and columns. Blocks for
+ * which magnitudes prove none, but for such that nothing is proved of, stay open for the last one. */
+__global__ void note_levels(unsigned *levels, int across, int blocks, int down, int wide, const unsigned *rough_a,
+                            const unsigned *rough_b, unsigned *of_a, unsigned *of_b) {
     tsr_cuda_begin();
     for (int at = (int)(blockIdx.x * blockDim.x + threadIdx.x); at < blocks; at += (int)(gridDim.x * blockDim.x)) {
         unsigned level = levels[at];
+        if (at / across >= down || at % across >= wide) {
+            levels[at] = PAST;
+            continue;
+        }
         if (level == TSR_EXACT_LOOP && !((rough_a[at / across] | rough_b[at % across]) & exact::UNPROVABLE)) {
             level = TSR_EXACT_LAST;
             levels[at] = OPEN_LAST;
@@ -262,8 +267,9 @@ template <typename T> tsr_status decide(const Run<T> &r) {
                             r.p.rough_b));
     TSR_TRY(tsr_residue_levels(r.device, r.stream, &args, r.p.proof_a, r.p.proof_b,
                                tsr_exact_allowed(exact::TYPE<T>, r.s.k), r.p.levels, r.p.left));
-    return TSR_LAUNCH_NEXT(note_levels, grid, threads, 0, r.stream, r.p.levels, r.s.across, r.s.blocks, r.p.rough_a,
-                           r.p.rough_b, r.p.levels_a, r.p.levels_b);
+    return TSR_LAUNCH_NEXT(note_levels, grid, threads, 0, r.stream, r.p.levels, r.s.across, r.s.blocks,
+                           (int)tsr_ceil_div(r.s.m, BLOCK), (int)tsr_ceil_div(r.s.n, BLOCK), r.p.rough_a, r.p.rough_b,
+                           r.p.levels_a, r.p.levels_b);
 }
 
 /* Decides for blocks that are open for the last level, from patterns. */
