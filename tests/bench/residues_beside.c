@@ -61,7 +61,7 @@ static void *uploaded(const bench *x, const void *from, size_t bytes) {
 }
 
 static int residue_of(uint8_t byte, int modulus) { return byte * modulus / 256 - modulus / 2; }
-static int magnitude_of(uint8_t byte) { return byte / 2; }
+static int magnitude_of(uint8_t byte) { return byte / 8; } /* 16 in the mean: see tsr_exact_grain */
 
 /* Planes of random residues; of magnitudes where there is one alone. */
 static int8_t *made_planes(const bench *x, int planes, int offset) {
@@ -83,8 +83,12 @@ static int8_t *made_planes(const bench *x, int planes, int offset) {
 static tsr_exact_proof *made_proofs(const bench *x) {
     tsr_exact_natural limits[TSR_EXACT_LEVELS];
     tsr_exact_proof *proofs = (tsr_exact_proof *)malloc((size_t)x->n * sizeof *proofs);
-    const tsr_exact_line line = {
-        .exponent = 0, .lowest = -60, .sum = (uint64_t)x->n << 14, .squares = ((uint64_t)x->n << 30) / 3};
+    const int bits = TSR_EXACT_QUANTUM_BITS;
+    const tsr_exact_line line = {.exponent = 0,
+                                 .lowest = -60,
+                                 .count = (uint32_t)x->n,
+                                 .sum = (uint64_t)x->n << (bits - 1),
+                                 .squares = ((uint64_t)x->n << 2 * bits) / 3};
     CHECK(proofs, "no memory");
     for (int level = 0; level < TSR_EXACT_LEVELS; level++)
         limits[level] = tsr_exact_limit(tsr_exact_moduli(TSR_F64, level));

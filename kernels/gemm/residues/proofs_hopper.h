@@ -59,8 +59,8 @@ struct Levels {
     struct Bounds { /* of a line, no less than they are */
         float half, error[TSR_EXACT_LEVELS];
     };
-    /* No less than x, and more than it by 2^-20 of it at least: rounding sums and products of such to fp32, and those
-     * of fp64 otherwise, is less. */
+    /* More than x by 2^-21 of it at least: rounding sums and products of such to fp32, and those of fp64 otherwise, is
+     * less. */
     static __device__ __forceinline__ float above(double x) {
         return __fmaf_ru((float)x, 1.0f + 0x1p-20f, x > 0 ? 0x1p-149f : 0.0f);
     }

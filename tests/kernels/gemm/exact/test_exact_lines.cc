@@ -113,7 +113,8 @@ static tsr_exact_proof proof_of(tsr_dtype type, tsr_exact_line line) {
 template <typename T> void check_magnitudes() {
     constexpr int LEAST = sizeof(T) == 8 ? -959 : -89, LARGEST = sizeof(T) == 8 ? 1024 : 128;
     for (int round = 0; round < ROUNDS; round++) {
-        const int exponent = LEAST + (int)known_drawn((uint64_t)(LARGEST - LEAST + 1)), grain = round % 14 - 4;
+        const int exponent = LEAST + (int)known_drawn((uint64_t)(LARGEST - LEAST + 1));
+        const int grain = (int)known_drawn(14) - 4;
         const double scale = tsr_exact_magnitude_scale(exact::TYPE<T>, exponent, grain);
         const double whole = (double)known_drawn(round % 3 ? 130 : 1 << (13 - grain)) / 2 / scale;
         T x = (T)whole;

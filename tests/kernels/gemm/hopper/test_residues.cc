@@ -69,7 +69,7 @@ static void check_sure(int count) {
     for (int i = 0; i < count; i++) {
         const auto below = [](int64_t limit) { return (int)(hopper_test::drawn(limit) - 1); };
         residues::Levels::Work w;
-        tsr_exact_proof line[2];
+        tsr_exact_proof line[2] = {};
         const bool wild = below(8) == 0;
         w.k = 1 + below(TSR_EXACT_RANGE);
         w.allowed = tsr_exact_allowed(below(2) ? TSR_F64 : TSR_F32, w.k);
@@ -101,6 +101,25 @@ static void check_sure(int count) {
 }
 
 static int level_counts[TSR_EXACT_LEVELS + 1], met_counts[3];
+static int sure_counts[2]; /* of a warp's elements of a block, at a level: not all are sure; all are */
+
+/* Of the first such elements. */
+static void count_sure(const made_residues &made) {
+    residues::Levels::Work w;
+    bool all[TSR_EXACT_LEVELS] = {true, true, true};
+    w.k = made.args.k;
+    w.allowed = made.allowed;
+    w.by_allowed = 1 / w.allowed;
+    for (int64_t row = 0; row < 16 && row < made.args.m; row++)
+        for (int64_t col = 0; col < TSR_EXACT_BLOCK && col < made.args.n; col++) {
+            const residues::Levels::Bounds column = residues::Levels::bounds_of(w, made.columns[col]);
+            const int met = made_sum(&made, 0, row, col);
+            for (int level = 0; level < TSR_EXACT_LEVELS; level++)
+                all[level] &= residues::Levels::element_surely_holds(
+                    residues::Levels::row_bounds(w, made.rows[row], level), column.half, column.error[level], met);
+        }
+    for (bool sure : all) sure_counts[sure]++;
+}
 
 static void check_needed(const residue_case &c) {
     made_residues made = make_residues(c, MADE_MAGNITUDES);
@@ -118,6 +137,7 @@ static void check_needed(const residue_case &c) {
               "%s, TSR_MODEL_SEED=%llu: %s", c.what, (unsigned long long)hopper_test::seed, tsr_message());
         check_levels(&made, needed.at, left.at, level_counts);
     }
+    count_sure(made);
     free_residues(&made);
 }
 
@@ -194,6 +214,8 @@ static void check_fixed() {
     }
     for (int level = 0; level <= TSR_EXACT_LEVELS; level++)
         CHECK(level_counts[level] > 0, "no block needs level %d: the cases do not try it", level);
+    CHECK(sure_counts[0] > 0 && sure_counts[1] > 0, "elements are sure %d times, %d times not", sure_counts[1],
+          sure_counts[0]);
     CHECK(met_counts[0] > 0 && met_counts[1] > 0 && met_counts[2] > 0, "the cases do not try all: %d, %d, %d",
           met_counts[0], met_counts[1], met_counts[2]);
 }

@@ -81,7 +81,8 @@ static inline tsr_exact_proof *made_proofs(int64_t lines) {
         const int kind = (int)made_random(400), steps = 33 + (int)made_random(6);
         memset(&proofs[i], 0, sizeof proofs[i]);
         proofs[i].half = kind == 0 ? 0 : 0.5 * (double)made_random((uint64_t)1 << 23);
-        proofs[i].unit = tsr_exact_power(7 + (int)made_random(3));
+        proofs[i].grain = 7 + (int)made_random(3);
+        proofs[i].unit = tsr_exact_power(proofs[i].grain);
         for (int level = 0; level < TSR_EXACT_LEVELS; level++)
             proofs[i].errors[level] = kind == 0   ? (double)INFINITY
                                       : kind < 40 ? 0
