@@ -19,7 +19,7 @@
 #include "kernels/gemm/exact/exact.h"
 #include "kernels/gemm/exact/exact_check.h"
 #include "kernels/gemm/exact/exact_combine.h"
-#include "kernels/gemm/exact/exact_convert.h"
+#include "kernels/gemm/exact/exact_levels.h"
 #include "kernels/gemm/registry.h"
 #include "kernels/gemm/residues/products.h"
 
@@ -29,91 +29,6 @@ using exact::Operand;
 
 constexpr int64_t EDGE = TSR_EXACT_EDGE;
 constexpr int BLOCK = TSR_EXACT_BLOCK;
-/* of a block whose level a product of magnitudes decides, of one where patterns decide, and of one past the end of C */
-constexpr unsigned OPEN = 99, OPEN_LAST = 98;
-constexpr unsigned PAST = 96;
-
-/* ---- levels ---------------------------------------------------------------------------------- */
-
-/* A thread a block of C: whether its lines lose nothing at level 0, which needs no proof. */
-__global__ void open_blocks(unsigned *open, int across, int blocks, const unsigned *rough_a, const unsigned *rough_b) {
-    tsr_cuda_begin();
-    for (int at = (int)(blockIdx.x * blockDim.x + threadIdx.x); at < blocks; at += (int)(gridDim.x * blockDim.x))
-        open[at] = rough_a[at / across] | rough_b[at % across] ? OPEN : 0;
-}
-
-/* A thread a block of C, of `down` × `wide` that have elements: its level is wanted of its rows and columns. Blocks for
- * which magnitudes prove none, but for such that nothing is proved of, stay open for the last one. */
-__global__ void note_levels(unsigned *levels, int across, int blocks, int down, int wide, const unsigned *rough_a,
-                            const unsigned *rough_b, unsigned *of_a, unsigned *of_b) {
-    tsr_cuda_begin();
-    for (int at = (int)(blockIdx.x * blockDim.x + threadIdx.x); at < blocks; at += (int)(gridDim.x * blockDim.x)) {
-        unsigned level = levels[at];
-        if (at / across >= down || at % across >= wide) {
-            levels[at] = PAST;
-            continue;
-        }
-        if (level == TSR_EXACT_LOOP && !((rough_a[at / across] | rough_b[at % across]) & exact::UNPROVABLE)) {
-            level = TSR_EXACT_LAST;
-            levels[at] = OPEN_LAST;
-        }
-        atomicOr(of_a + at / across, 1u << level);
-        atomicOr(of_b + at % across, 1u << level);
-    }
-}
-
-/* Elements of a block of C that are left to the loop; a warp's lane its share. */
-__device__ __forceinline__ int left_of(const unsigned *left, int across, int at) {
-    constexpr int WORDS = BLOCK / 32; /* of a row of a block */
-    const unsigned *first = left + ((int64_t)(at / across) * BLOCK * across + at % across) * WORDS;
-    int count = 0;
-    for (int i = (int)threadIdx.x % 32; i < BLOCK * WORDS; i += 32)
-        count += __popc(first[(int64_t)(i / WORDS) * across * WORDS + i % WORDS]);
-    return count;
-}
-
-/* A warp a block of C that is open for the last level, and how many of its elements are left: one lane says `use`. */
-template <typename Use>
-__device__ __forceinline__ void for_open(const unsigned *levels, int across, int blocks, const unsigned *left,
-                                         Use use) {
-    const int warp = (int)(blockIdx.x * blockDim.x + threadIdx.x) / 32;
-    for (int at = warp; at < blocks; at += (int)(gridDim.x * blockDim.x) / 32) {
-        if (levels[at] != OPEN_LAST) continue;
-        const int count = exact::warp_sum(left_of(left, across, at));
-        if (threadIdx.x % 32 == 0) use(at, count);
-    }
-}
-/* Decides their level; where that is the loop, it is wanted of their rows. */
-__global__ void settle_blocks(unsigned *levels, int across, int blocks, const unsigned *left, unsigned *of_a) {
-    tsr_cuda_begin();
-    for_open(levels, across, blocks, left, [levels, across, of_a](int at, int count) {
-        levels[at] = (unsigned)tsr_exact_settled(count);
-        if (levels[at] == TSR_EXACT_LOOP) atomicOr(of_a + at / across, 1u << TSR_EXACT_LOOP);
-    });
-}
-/* Notes what magnitudes leave of them. */
-__global__ void count_open(const unsigned *levels, int across, int blocks, const unsigned *left, unsigned *counts) {
-    tsr_cuda_begin();
-    for_open(levels, across, blocks, left, [counts](int at, int count) { counts[at] = (unsigned)count; });
-}
-
-/* A warp takes blocks of C, of `down` × `wide` that have elements, and adds what they took. */
-__global__ void count_levels(const unsigned *levels, int across, int down, int wide, const unsigned *left,
-                             tsr_gemm_fallbacks *to) {
-    tsr_cuda_begin();
-    typedef unsigned long long Word;
-    const int lane = (int)threadIdx.x % 32, warp = (int)(blockIdx.x * blockDim.x + threadIdx.x) / 32;
-    Word blocks[TSR_GEMM_LEVELS] = {}, elements = 0;
-    for (int i = warp; i < down * wide; i += (int)(gridDim.x * blockDim.x) / 32) {
-        const int at = i / wide * across + i % wide;
-        for (unsigned level = 0; level < TSR_GEMM_LEVELS; level++) blocks[level] += levels[at] == level;
-        if (levels[at] == TSR_EXACT_LAST) elements += (Word)exact::warp_sum(left_of(left, across, at));
-    }
-    if (lane > 0) return;
-    for (int level = 0; level < TSR_GEMM_LEVELS; level++)
-        if (blocks[level] > 0) atomicAdd(reinterpret_cast<Word *>(&to->levels[level]), blocks[level]);
-    if (elements > 0) atomicAdd(reinterpret_cast<Word *>(&to->left), elements);
-}
 
 /* ---- how the workspace is cut ---------------------------------------------------------------- */
 
@@ -121,6 +36,7 @@ struct Sizes {
     int64_t m, n, k; /* of the largest block of C, and range */
     int64_t rows_a, rows_b, depth, parts;
     int across, blocks; /* of TSR_EXACT_BLOCK rows and columns */
+    int down, wide;     /* such of them that have elements */
 };
 Sizes sizes_of(int64_t m, int64_t n, int64_t k) {
     Sizes s;
@@ -133,6 +49,8 @@ Sizes sizes_of(int64_t m, int64_t n, int64_t k) {
     s.parts = s.depth / TSR_EXACT_PART;
     s.across = (int)(s.rows_b / BLOCK);
     s.blocks = (int)(s.rows_a / BLOCK) * s.across;
+    s.down = (int)tsr_ceil_div(s.m, BLOCK);
+    s.wide = (int)tsr_ceil_div(s.n, BLOCK);
     return s;
 }
 
@@ -261,15 +179,14 @@ template <typename T> tsr_status decide(const Run<T> &r) {
     constexpr int threads = 256;
     dim3 grid;
     TSR_TRY(tsr_cuda_grid(1, r.s.blocks, 1, threads, &grid));
-    const tsr_residue_args args = products_of(r, 1, r.p.proving_a, r.p.proving_b, r.p.open, OPEN);
+    const tsr_residue_args args = products_of(r, 1, r.p.proving_a, r.p.proving_b, r.p.open, exact::OPEN);
     TSR_TRY(TSR_CUDA(cudaMemsetAsync(r.p.left, 0, r.p.left_bytes, tsr_cuda_stream(r.stream))));
-    TSR_TRY(TSR_LAUNCH_NEXT(open_blocks, grid, threads, 0, r.stream, r.p.open, r.s.across, r.s.blocks, r.p.rough_a,
-                            r.p.rough_b));
+    TSR_TRY(TSR_LAUNCH_NEXT(exact::open_blocks, grid, threads, 0, r.stream, r.p.open, r.s.across, r.s.blocks,
+                            r.p.rough_a, r.p.rough_b));
     TSR_TRY(tsr_residue_levels(r.device, r.stream, &args, r.p.proof_a, r.p.proof_b,
                                tsr_exact_allowed(exact::TYPE<T>, r.s.k), r.p.levels, r.p.left));
-    return TSR_LAUNCH_NEXT(note_levels, grid, threads, 0, r.stream, r.p.levels, r.s.across, r.s.blocks,
-                           (int)tsr_ceil_div(r.s.m, BLOCK), (int)tsr_ceil_div(r.s.n, BLOCK), r.p.rough_a, r.p.rough_b,
-                           r.p.levels_a, r.p.levels_b);
+    return TSR_LAUNCH_NEXT(exact::note_levels, grid, threads, 0, r.stream, r.p.levels, r.s.across, r.s.blocks, r.s.down,
+                           r.s.wide, r.p.rough_a, r.p.rough_b, r.p.levels_a, r.p.levels_b);
 }
 
 /* Decides for blocks that are open for the last level, from patterns. */
@@ -277,10 +194,10 @@ template <typename T> tsr_status decide_last(const Run<T> &r) {
     constexpr int threads = 256;
     dim3 grid;
     TSR_TRY(tsr_cuda_grid(1, r.s.blocks, 1, threads / 32, &grid));
-    const tsr_residue_args args = products_of(r, 1, r.p.proving_a, r.p.proving_b, r.p.levels, OPEN_LAST);
+    const tsr_residue_args args = products_of(r, 1, r.p.proving_a, r.p.proving_b, r.p.levels, exact::OPEN_LAST);
     TSR_TRY(tsr_residue_meetings(r.device, r.stream, &args, r.p.left));
-    return TSR_LAUNCH_NEXT(settle_blocks, grid, threads, 0, r.stream, r.p.levels, r.s.across, r.s.blocks, r.p.left,
-                           r.p.levels_a);
+    return TSR_LAUNCH_NEXT(exact::settle_blocks, grid, threads, 0, r.stream, r.p.levels, r.s.across, r.s.blocks,
+                           r.p.left, r.p.levels_a);
 }
 
 template <typename T, int COUNT> tsr_status make_level(const Run<T> &r, int level) {
@@ -291,10 +208,9 @@ template <typename T, int COUNT> tsr_status make_level(const Run<T> &r, int leve
 
 template <typename T> tsr_status count(const Run<T> &r) {
     constexpr int threads = 256, most = 64;
-    const int down = (int)tsr_ceil_div(r.s.m, BLOCK), wide = (int)tsr_ceil_div(r.s.n, BLOCK);
-    const unsigned grid = (unsigned)tsr_min(most, tsr_ceil_div(down * wide, threads / 32));
-    return TSR_LAUNCH_NEXT(count_levels, grid, threads, 0, r.stream, r.p.levels, r.s.across, down, wide, r.p.left,
-                           r.counted);
+    const unsigned grid = (unsigned)tsr_min(most, tsr_ceil_div(r.s.down * r.s.wide, threads / 32));
+    return TSR_LAUNCH_NEXT(exact::count_levels, grid, threads, 0, r.stream, r.p.levels, r.s.across, r.s.down, r.s.wide,
+                           r.p.left, r.counted);
 }
 
 /* Decides who makes these blocks, behind `decide`, which has no more use for `open`. */
@@ -302,7 +218,7 @@ template <typename T> tsr_status hand(const Run<T> &r) {
     constexpr int threads = 256;
     dim3 grid;
     TSR_TRY(tsr_cuda_grid(1, r.s.blocks, 1, threads / 32, &grid));
-    TSR_TRY(TSR_LAUNCH_NEXT(count_open, grid, threads, 0, r.stream, r.p.levels, r.s.across, r.s.blocks, r.p.left,
+    TSR_TRY(TSR_LAUNCH_NEXT(exact::count_open, grid, threads, 0, r.stream, r.p.levels, r.s.across, r.s.blocks, r.p.left,
                             r.p.open));
     const exact::Handing h = {.handed = r.p.handed,
                               .levels = r.p.levels,
@@ -310,13 +226,13 @@ template <typename T> tsr_status hand(const Run<T> &r) {
                               .levels_b = r.p.levels_b,
                               .rows = (int)(r.s.rows_a / BLOCK),
                               .across = r.s.across,
-                              .down = (int)tsr_ceil_div(r.s.m, BLOCK),
-                              .wide = (int)tsr_ceil_div(r.s.n, BLOCK),
+                              .down = r.s.down,
+                              .wide = r.s.wide,
                               .type = exact::TYPE<T>,
                               .m = r.s.m,
                               .n = r.s.n,
                               .k = r.s.k,
-                              .open = OPEN_LAST,
+                              .open = exact::OPEN_LAST,
                               .left = r.p.open,
                               .predicate = r.a.predicate,
                               .passes = r.passes,

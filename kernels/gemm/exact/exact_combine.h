@@ -66,43 +66,6 @@ struct Unwatched {
     __device__ __forceinline__ void end_row(int) {}
 };
 
-/* What a lane loads of a row of C, and makes integers of: four neighbours of all moduli. */
-template <int COUNT> struct OwnResidues {
-    unsigned word[COUNT];
-
-    __device__ __forceinline__ void load(const int8_t *row, int64_t plane_bytes) {
-#pragma unroll
-        for (int i = 0; i < COUNT; i++)
-            word[i] = __ldcs(reinterpret_cast<const unsigned *>(row + i * plane_bytes + 4 * (threadIdx.x % 32)));
-    }
-};
-template <int COUNT, typename Use>
-__device__ __forceinline__ void integers_of_row(const OwnResidues<COUNT> &residues, const LaneUnits<COUNT> &,
-                                                typename Row<COUNT>::Room &, Use use) {
-    constexpr int WORDS = Moduli<COUNT>::WORDS;
-    unsigned words[WORDS][4] = {}, r[4][WORDS];
-    tsr_exact_integer x[4];
-#pragma unroll
-    for (int i = 0; i < COUNT; i++) words[i / 4][i % 4] = residues.word[i];
-#pragma unroll
-    for (int w = 0; w < WORDS; w++) {
-        transpose(words[w]);
-#pragma unroll
-        for (int e = 0; e < 4; e++) r[e][w] = words[w][e];
-    }
-    integers_from<COUNT>(r, x);
-#pragma unroll
-    for (int e = 0; e < 4; e++) use(e, x[e]);
-}
-/* Of few moduli a lane makes integers as quickly as a warp, with fewer registers. */
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
-template <int COUNT> constexpr bool BY_WARPS = COUNT > 10;
-#else
-template <int COUNT> constexpr bool BY_WARPS = false;
-#endif
-template <int COUNT>
-using Residues = typename std::conditional<BY_WARPS<COUNT>, LaneResidues<COUNT>, OwnResidues<COUNT>>::type;
-
 /* A warp: a row of a block of C from `col` on, with the columns' shifts. watch.see(e, x): the integer of a lane's
  * element e of those within C. */
 template <typename T, int COUNT, typename Watch>

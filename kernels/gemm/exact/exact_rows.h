@@ -2,7 +2,7 @@
  * of units (exact_integers.h) are a product of small matrices, 16 elements by 16 moduli by 8 bytes, and made as such on
  * tensor cores. A lane loads 16 neighbours of four moduli at once, so that it has what such a product wants of it. Of
  * the sums it gets two bytes, a digit, of each of 16 elements. Lanes exchange digits in shared memory, whose gaps keep
- * most of that free of conflicts.
+ * most of that free of conflicts. Of few moduli each lane makes its own.
  * Device code. */
 #ifndef TSR_KERNELS_GEMM_EXACT_EXACT_ROWS_H
 #define TSR_KERNELS_GEMM_EXACT_EXACT_ROWS_H
@@ -11,8 +11,8 @@
 
 namespace exact {
 
-/* A warp: c += a·b of bytes without a sign, 16 × 16 by 16 × 8. Lane 4·g + w has elements 4·w … 4·w + 3 of rows g and
- * g + 8 of a, and of column g of b; elements 2·w and 2·w + 1 of rows g and g + 8 of c. */
+/* A warp: c += a·b of bytes without a sign, 16 × 16 by 16 × 8. Lane 4·g + w has elements 4·w … 4·w + 3 of rows
+ * g and g + 8 of a, and of column g of b; elements 2·w and 2·w + 1 of rows g and g + 8 of c. */
 __device__ __forceinline__ void multiply_bytes(unsigned (&c)[4], unsigned a_upper, unsigned a_lower, unsigned b) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
     asm("mma.sync.aligned.m16n8k16.row.col.s32.u8.u8.s32 {%0, %1, %2, %3}, {%4, %5}, {%6}, {%0, %1, %2, %3};"
@@ -155,6 +155,45 @@ __device__ __forceinline__ void integers_of_row(const LaneResidues<COUNT> &resid
         }
     }
 }
+
+/* ---- by each lane for itself ------------------------------------------------------------------ */
+
+/* What a lane loads of a row of C, and makes integers of: four neighbours of all moduli. */
+template <int COUNT> struct OwnResidues {
+    unsigned word[COUNT];
+
+    __device__ __forceinline__ void load(const int8_t *row, int64_t plane_bytes) {
+#pragma unroll
+        for (int i = 0; i < COUNT; i++)
+            word[i] = __ldcs(reinterpret_cast<const unsigned *>(row + i * plane_bytes + 4 * (threadIdx.x % 32)));
+    }
+};
+template <int COUNT, typename Use>
+__device__ __forceinline__ void integers_of_row(const OwnResidues<COUNT> &residues, const LaneUnits<COUNT> &,
+                                                typename Row<COUNT>::Room &, Use use) {
+    constexpr int WORDS = Moduli<COUNT>::WORDS;
+    unsigned words[WORDS][4] = {}, r[4][WORDS];
+    tsr_exact_integer x[4];
+#pragma unroll
+    for (int i = 0; i < COUNT; i++) words[i / 4][i % 4] = residues.word[i];
+#pragma unroll
+    for (int w = 0; w < WORDS; w++) {
+        transpose(words[w]);
+#pragma unroll
+        for (int e = 0; e < 4; e++) r[e][w] = words[w][e];
+    }
+    integers_from<COUNT>(r, x);
+#pragma unroll
+    for (int e = 0; e < 4; e++) use(e, x[e]);
+}
+/* Of few moduli a lane makes integers as quickly as a warp, with fewer registers. */
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+template <int COUNT> constexpr bool BY_WARPS = COUNT > 10;
+#else
+template <int COUNT> constexpr bool BY_WARPS = false;
+#endif
+template <int COUNT>
+using Residues = typename std::conditional<BY_WARPS<COUNT>, LaneResidues<COUNT>, OwnResidues<COUNT>>::type;
 
 } // namespace exact
 

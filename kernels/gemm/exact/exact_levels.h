@@ -1,0 +1,98 @@
+/* Which level makes which block of C, for `exact` on CUDA devices: what is open for a proof, what levels are wanted of
+ * lines, and how much each makes. Device code, for exact.cu alone. */
+#ifndef TSR_KERNELS_GEMM_EXACT_EXACT_LEVELS_H
+#define TSR_KERNELS_GEMM_EXACT_EXACT_LEVELS_H
+
+#include "kernels/gemm/exact/exact_convert.h"
+
+namespace exact {
+
+/* of a block whose level a product of magnitudes decides, of one where patterns decide, and of one past the end of C */
+constexpr unsigned OPEN = 99, OPEN_LAST = 98;
+constexpr unsigned PAST = 96;
+
+/* A thread a block of C: whether its lines lose nothing at level 0, which needs no proof. */
+static __global__ void open_blocks(unsigned *open, int across, int blocks, const unsigned *rough_a,
+                                   const unsigned *rough_b) {
+    tsr_cuda_begin();
+    for (int at = (int)(blockIdx.x * blockDim.x + threadIdx.x); at < blocks; at += (int)(gridDim.x * blockDim.x))
+        open[at] = rough_a[at / across] | rough_b[at % across] ? OPEN : 0;
+}
+
+/* A thread a block of C, of `down` × `wide` that have elements: its level is wanted of its rows and columns. Blocks
+ * for which magnitudes prove none, but for such that nothing is proved of, stay open for the last one. */
+static __global__ void note_levels(unsigned *levels, int across, int blocks, int down, int wide,
+                                   const unsigned *rough_a, const unsigned *rough_b, unsigned *of_a, unsigned *of_b) {
+    tsr_cuda_begin();
+    for (int at = (int)(blockIdx.x * blockDim.x + threadIdx.x); at < blocks; at += (int)(gridDim.x * blockDim.x)) {
+        unsigned level = levels[at];
+        if (at / across >= down || at % across >= wide) {
+            levels[at] = PAST;
+            continue;
+        }
+        if (level == TSR_EXACT_LOOP && !((rough_a[at / across] | rough_b[at % across]) & UNPROVABLE)) {
+            level = TSR_EXACT_LAST;
+            levels[at] = OPEN_LAST;
+        }
+        atomicOr(of_a + at / across, 1u << level);
+        atomicOr(of_b + at % across, 1u << level);
+    }
+}
+
+/* Elements of a block of C that are left to the loop; a warp's lane its share. */
+__device__ __forceinline__ int left_of(const unsigned *left, int across, int at) {
+    constexpr int WORDS = TSR_EXACT_BLOCK / 32; /* of a row of a block */
+    const unsigned *first = left + ((int64_t)(at / across) * TSR_EXACT_BLOCK * across + at % across) * WORDS;
+    int count = 0;
+    for (int i = (int)threadIdx.x % 32; i < TSR_EXACT_BLOCK * WORDS; i += 32)
+        count += __popc(first[(int64_t)(i / WORDS) * across * WORDS + i % WORDS]);
+    return count;
+}
+
+/* A warp a block of C that is open for the last level, and how many of its elements are left: one lane says `use`. */
+template <typename Use>
+__device__ __forceinline__ void for_open(const unsigned *levels, int across, int blocks, const unsigned *left,
+                                         Use use) {
+    const int warp = (int)(blockIdx.x * blockDim.x + threadIdx.x) / 32;
+    for (int at = warp; at < blocks; at += (int)(gridDim.x * blockDim.x) / 32) {
+        if (levels[at] != OPEN_LAST) continue;
+        const int count = warp_sum(left_of(left, across, at));
+        if (threadIdx.x % 32 == 0) use(at, count);
+    }
+}
+/* Decides their level; where that is the loop, it is wanted of their rows. */
+static __global__ void settle_blocks(unsigned *levels, int across, int blocks, const unsigned *left, unsigned *of_a) {
+    tsr_cuda_begin();
+    for_open(levels, across, blocks, left, [levels, across, of_a](int at, int count) {
+        levels[at] = (unsigned)tsr_exact_settled(count);
+        if (levels[at] == TSR_EXACT_LOOP) atomicOr(of_a + at / across, 1u << TSR_EXACT_LOOP);
+    });
+}
+/* Notes what magnitudes leave of them. */
+static __global__ void count_open(const unsigned *levels, int across, int blocks, const unsigned *left,
+                                  unsigned *counts) {
+    tsr_cuda_begin();
+    for_open(levels, across, blocks, left, [counts](int at, int count) { counts[at] = (unsigned)count; });
+}
+
+/* A warp takes blocks of C, of `down` × `wide` that have elements, and adds what they took. */
+static __global__ void count_levels(const unsigned *levels, int across, int down, int wide, const unsigned *left,
+                                    tsr_gemm_fallbacks *to) {
+    tsr_cuda_begin();
+    typedef unsigned long long Word;
+    const int lane = (int)threadIdx.x % 32, warp = (int)(blockIdx.x * blockDim.x + threadIdx.x) / 32;
+    Word blocks[TSR_GEMM_LEVELS] = {}, elements = 0;
+    for (int i = warp; i < down * wide; i += (int)(gridDim.x * blockDim.x) / 32) {
+        const int at = i / wide * across + i % wide;
+        for (unsigned level = 0; level < TSR_GEMM_LEVELS; level++) blocks[level] += levels[at] == level;
+        if (levels[at] == TSR_EXACT_LAST) elements += (Word)warp_sum(left_of(left, across, at));
+    }
+    if (lane > 0) return;
+    for (int level = 0; level < TSR_GEMM_LEVELS; level++)
+        if (blocks[level] > 0) atomicAdd(reinterpret_cast<Word *>(&to->levels[level]), blocks[level]);
+    if (elements > 0) atomicAdd(reinterpret_cast<Word *>(&to->left), elements);
+}
+
+} // namespace exact
+
+#endif
