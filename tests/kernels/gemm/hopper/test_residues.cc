@@ -62,18 +62,24 @@ static void check_agreement() {
     }
 }
 
+static residues::Levels::Work sure_work(int64_t k, double allowed) {
+    residues::Levels::Work w;
+    w.k = k;
+    w.allowed = allowed;
+    w.by_allowed = 1 / allowed;
+    return w;
+}
+
 /* What fp32 says surely holds for an element holds by the rules. Sums near to the least one that holds, and lines whose
  * figures are at the ends of fp32's range. */
 static void check_sure(int count) {
     int sure = 0, holding = 0;
     for (int i = 0; i < count; i++) {
         const auto below = [](int64_t limit) { return (int)(hopper_test::drawn(limit) - 1); };
-        residues::Levels::Work w;
         tsr_exact_proof line[2] = {};
         const bool wild = below(8) == 0;
-        w.k = 1 + below(TSR_EXACT_RANGE);
-        w.allowed = tsr_exact_allowed(below(2) ? TSR_F64 : TSR_F32, w.k);
-        w.by_allowed = 1 / w.allowed;
+        const int k = 1 + below(TSR_EXACT_RANGE);
+        const residues::Levels::Work w = sure_work(k, tsr_exact_allowed(below(2) ? TSR_F64 : TSR_F32, k));
         for (tsr_exact_proof &one : line) {
             one.grain = below(14) - 4;
             one.unit = tsr_exact_power(one.grain);
@@ -105,11 +111,8 @@ static int sure_counts[2]; /* of a warp's elements of a block, at a level: not a
 
 /* Of the first such elements. */
 static void count_sure(const made_residues &made) {
-    residues::Levels::Work w;
+    const residues::Levels::Work w = sure_work(made.args.k, made.allowed);
     bool all[TSR_EXACT_LEVELS] = {true, true, true};
-    w.k = made.args.k;
-    w.allowed = made.allowed;
-    w.by_allowed = 1 / w.allowed;
     for (int64_t row = 0; row < 16 && row < made.args.m; row++)
         for (int64_t col = 0; col < TSR_EXACT_BLOCK && col < made.args.n; col++) {
             const residues::Levels::Bounds column = residues::Levels::bounds_of(w, made.columns[col]);
