@@ -224,11 +224,8 @@ static tsr_status multiply(tsr_run *run) {
 
 /* Where MPI fails, the message says what is known of C, which `is` or `may be` in place. */
 static tsr_status tell_of_c(const tsr_run *run, tsr_status status, const char *what) {
-    char message[2400];
     if (status != TSR_ERR_MPI || tsr_run_in_memory(run, TSR_RUN_C)) return status;
-    snprintf(message, sizeof message, "C %s in place, but %s", what, tsr_message());
-    tsr_message_set(message);
-    return status;
+    return tsr_fail(status, "C %s in place, but %s", what, tsr_message());
 }
 
 /* Collective. Rank 0 has published C, or not; others may get here while it does. */
