@@ -162,10 +162,8 @@ static bool answered_alone(int argc, char **argv, const tsr_command **command, t
 }
 
 /* Before what MPI failed at. */
-static void say_done(void) {
-    char message[2400];
-    snprintf(message, sizeof message, "what was asked for is done and in place, but %s", tsr_message());
-    tsr_message_set(message);
+static tsr_status say_done(void) {
+    return tsr_fail(TSR_ERR_MPI, "what was asked for is done and in place, but %s", tsr_message());
 }
 
 /* Agreement comes last, so that ranks that failed alone before any communication are heard, too. */
@@ -173,16 +171,13 @@ static tsr_status run_command(const tsr_world *world, const tsr_command *command
     tsr_status status = command->run(world, argc, argv);
     if (status == TSR_OK) status = flush_output();
     const tsr_status agreed = tsr_agree(world->comm, status);
-    if (status != TSR_OK || agreed != TSR_ERR_MPI) return agreed;
-    say_done();
-    return agreed;
+    return status == TSR_OK && agreed == TSR_ERR_MPI ? say_done() : agreed;
 }
 
 /* Collective. MPI ends; where it fails at that on this rank the others may wait for it. */
 static int end_mpi(tsr_world *world, int code) {
     if (tsr_world_close(world) == TSR_OK) return code;
-    if (code == 0) say_done();
-    if (code == 0) tsr_abort(world, TSR_ERR_MPI);
+    if (code == 0) tsr_abort(world, say_done());
     fflush(NULL);
     _exit(code); /* its reason was said */
 }
@@ -276,10 +271,8 @@ static tsr_status share_arguments(const tsr_world *world, tsr_status status, tsr
 
 /* A message about an option that nobody typed says where it is from. */
 static void name_source(tsr_status status, const char *added) {
-    char message[2400];
-    if (status != TSR_ERR_USAGE || !*added || !*tsr_message()) return;
-    snprintf(message, sizeof message, "%s (from the environment:%s)", tsr_message(), added);
-    tsr_message_set(message);
+    if (status == TSR_ERR_USAGE && *added && *tsr_message())
+        (void)tsr_fail(status, "%s (from the environment:%s)", tsr_message(), added);
 }
 
 int main(int argc, char **argv) {

@@ -15,10 +15,8 @@ static void say_failed(const tsr_world *world, const tsr_guard *guard, tsr_run_l
 }
 
 static void say_in_place(void) {
-    char message[2400];
     if (strstr(tsr_message(), " in place, but ")) return; /* who published it said so */
-    snprintf(message, sizeof message, "the output is in place, but %s", tsr_message());
-    tsr_message_set(message);
+    (void)tsr_fail(TSR_ERR_MPI, "the output is in place, but %s", tsr_message());
 }
 
 /* A failure that all know of is rank 0's to tell. */
