@@ -145,7 +145,7 @@ def table_of(counts, files):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("program"), parser.add_argument("mpirun")
-    parser.add_argument("--count", type=int, default=100 if os.environ.get("TSR_LONG") == "1" else 50)
+    parser.add_argument("--count", type=int, default=100 if os.environ.get("TSR_LONG") == "1" else 30)
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--only", default="")
     parser.add_argument("--keep"), parser.add_argument("--report", action="store_true")

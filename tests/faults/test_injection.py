@@ -1,6 +1,6 @@
 """Every end of tessera when one call of the system fails: a right result or one line of error, what was there intact,
-nothing left behind, no signal, in 20 s. A seeded sample of 200 failures and those of known.py, such as what once went
-wrong, or with --all each of them.
+nothing left behind, no signal, in 20 s. A seeded sample of 120 failures (200 in long tests) and those of known.py, such
+as what once went wrong, or with --all each of them.
 
 Usage: test_injection.py TESSERA MPIRUN INJECTOR [--all] [--report] [--scenes REGEX] [--families REGEX] [--ranks N]
                          [--count N] [--workers N] [--keep FILE]
@@ -113,7 +113,7 @@ def make_parser():
     parser.add_argument("--scenes", default=""), parser.add_argument("--families", default="")
     parser.add_argument("--programs", default="")
     parser.add_argument("--ranks", type=int, default=0)
-    parser.add_argument("--count", type=int, default=200)
+    parser.add_argument("--count", type=int, default=200 if os.environ.get("TSR_LONG") == "1" else 120)
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--keep", default="", help="a file: what is in it is not run again, and what runs goes there")
     return parser

@@ -3,7 +3,8 @@ wait on the disk, journals, machine files, records, names, .npy files. Good inpu
 and by the harnesses. What is found is printed as text, to become a test.
 
 Usage: test_fuzz.py REPOSITORY BUILD [TARGET...]      BUILD: of whose kind the harnesses are built, in BUILD/fuzz
-TSR_FUZZ_SECONDS: of all targets together (110); an hour is 3600. TSR_FUZZ_SEED: of random numbers (the day's).
+TSR_FUZZ_SECONDS: of all targets together (60, 110 in long tests); an hour is 3600.
+TSR_FUZZ_SEED: of random numbers (the day's).
 TSR_FUZZ_CORPUS: a folder that inputs worth keeping are added to."""
 import base64
 import datetime
@@ -156,7 +157,7 @@ def main():
     targets = sys.argv[3:] or list(TARGETS)
     need_clang()
     programs = build(repository, folder)
-    seconds = float(os.environ.get("TSR_FUZZ_SECONDS", "110"))
+    seconds = float(os.environ.get("TSR_FUZZ_SECONDS", "110" if os.environ.get("TSR_LONG") == "1" else "60"))
     seed = int(os.environ.get("TSR_FUZZ_SEED") or datetime.date.today().strftime("%Y%m%d"))
     kept = os.environ.get("TSR_FUZZ_CORPUS")
     shares = sum(TARGETS[target][0] for target in targets)

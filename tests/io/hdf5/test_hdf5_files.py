@@ -75,13 +75,13 @@ class Files(unittest.TestCase):
             self.assertIn(part, err)
         return err
 
-    def check(self, name, want, modes):
-        """Whole, and a piece, in each mode; bits must agree."""
+    def check(self, name, want, modes, pieces=True):
+        """Whole, and in pieces, in each mode; bits must agree."""
         rows, cols = want.shape
         native = want.astype(want.dtype.newbyteorder("="))
         for mode, used in modes:
             rects = [(0, 0, rows, cols)]
-            if rows > 3 and cols > 3:
+            if pieces and rows > 3 and cols > 3:
                 rects += [(1, 2, rows - 2, cols - 3), (rows - 1, cols - 1, 1, 1), (0, 0, rows, 1)]
             for rect in rects:
                 got_mode, got = self.read(name, mode, rect)
@@ -130,10 +130,12 @@ class Files(unittest.TestCase):
             for name in ("plain", "big", "flat", "deep", "raw", "part", "compact"):
                 with h5py.File(self.file) as f:
                     whole = f[name][...]
-                for index in itertools.product(*(range(size) for size in shape[:-2])):
+                indices = list(itertools.product(*(range(size) for size in shape[:-2])))
+                for index in indices:
                     text = f"{self.file}:/{name}[{','.join(map(str, index))},...]"
                     used = "hdf5" if name in ("deep", "raw", "compact") else "direct"
-                    self.check(text, whole[index], [("auto", used), ("hdf5", "hdf5")])
+                    self.check(text, whole[index], [("auto", used), ("hdf5", "hdf5")],
+                               pieces=index in (indices[0], indices[-1]))
 
     def test_layouts_and_filters(self):
         data = sample("<f4", 37, 29)
@@ -188,7 +190,7 @@ class Files(unittest.TestCase):
         shapes = [(8, 5), (1, 29), (37, 1), (37, 29), (64, 64), (36, 28), (1, 1)]
         kinds = ["<f4", ">f8", "<f2", ">i2", "u1", ">u4", "<i8"]
         cases = [(o, shapes[i % 7], kinds[(i + i // 7) % 7]) for i,
-                 o in enumerate(orders * 3)] + [(("shuffle", "gzip"), s, k) for s, k in zip(shapes, kinds)]
+                 o in enumerate(orders * 2)] + [(("shuffle", "gzip"), s, k) for s, k in zip(shapes, kinds)]
         for number, (filters, chunks, kind) in enumerate(cases):
             data = sample(kind, 37, 29)
             with h5py.File(self.file, "w", libver=("earliest", "latest")[number % 2]) as f:

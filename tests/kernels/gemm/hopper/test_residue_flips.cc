@@ -2,8 +2,6 @@
  * what changes C shows in its sums. Linked with the kernel as built with TSR_TEST_FLIPS. */
 #include "tests/kernels/gemm/hopper/residues_model.h"
 
-enum { FLIPS = 16 }; /* of a place and case, more until one does harm */
-
 static struct {
     tsr_flip_place place;
     long left, calls; /* until the one that flips; made */
@@ -28,6 +26,7 @@ static int make(Product *product, long flipped) {
 
 static void check_flips(const residue_case &c) {
     static const char *const names[] = {"a panel of A", "a panel of B", "a sum"};
+    const int least = getenv("TSR_LONG") ? 16 : 6; /* flips of a place, more until one does harm */
     Product product(c);
     for (int place = TSR_FLIP_TILE_A; place <= TSR_FLIP_SUM; place++) {
         flips.place = (tsr_flip_place)place;
@@ -37,7 +36,7 @@ static void check_flips(const residue_case &c) {
         const long calls = flips.calls;
         int harmful = 0;
         CHECK(calls > 0, "%s: nothing flips %s", c.what, name);
-        for (int i = 0; i < FLIPS || (harmful == 0 && i < 20 * FLIPS); i++) {
+        for (int i = 0; i < least || (harmful == 0 && i < 20 * least); i++) {
             flips.bit = tsr_emulation_random();
             const int found = make(&product, (long)(tsr_emulation_random() % (uint64_t)calls));
             const bool harmed = product.c() != right;
