@@ -92,7 +92,8 @@ static bool asks(int argc, char **argv, bool (*is)(const char *)) {
 /* Prints the thread's message, or the status's text when nobody left one. */
 static int report(tsr_status status) {
     const char *message = *tsr_message() ? tsr_message() : tsr_status_text(status);
-    if (status == TSR_ERR_CHECK) /* a result, of which PASSED is wrapped, too */
+    if (status != TSR_OK) fflush(stdout); /* what it speaks of comes first */
+    if (status == TSR_ERR_CHECK)          /* a result, of which PASSED is wrapped, too */
         tsr_text_print(stderr, "tessera: error: ", 16, message);
     else if (status != TSR_OK) fprintf(stderr, "tessera: error: %s\n", message);
     return tsr_status_exit_code(status);

@@ -236,7 +236,6 @@ const tsr_option tsr_option_distribution = {.name = "distribution",
                                             .choices = "uniform normal integer identity",
                                             .value = "NAME",
                                             .help = "uniform (default), normal, integer or identity",
-                                            .initial = "uniform",
                                             .read = read_distribution};
 
 /* ---- what is shown and left behind ----------------------------------------------------------- */

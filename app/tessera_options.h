@@ -47,7 +47,7 @@ extern const tsr_option tsr_option_machine;     /* const char *, a file (mpi/pla
 /* Of what is measured or predicted without files. */
 extern const tsr_option tsr_option_product;      /* tsr_product_shape */
 extern const tsr_option tsr_option_operand_type; /* tsr_dtype: one that is multiplied, f32 */
-extern const tsr_option tsr_option_distribution; /* tsr_fill_kind, uniform */
+extern const tsr_option tsr_option_distribution; /* tsr_fill_kind; not written unless it is given */
 /* bool: the sums of C are defined whatever runs them (app/library/planning/reproducible.h) */
 extern const tsr_option tsr_option_reproducible;
 

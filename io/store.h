@@ -46,6 +46,7 @@ typedef struct {
     tsr_fields fields;  /* of complex elements in HDF5; else the first */
     bool rounded;       /* conversion rounds, and what is too large for `element` becomes Inf (counted) */
     char type_name[64]; /* as a person would say it: "big-endian f64" */
+    char packed[48];    /* the attributes by which its elements stand for others, "scale_factor, add_offset"; else "" */
     int64_t offset;     /* of dataset element (0,0) in the file, bytes; -1 when there is no raw access */
     bool on_disk;       /* raw access: in a file system that is not memory */
     /* raw access: read again soon, so through the page cache even where the disk alone were faster; the opener's

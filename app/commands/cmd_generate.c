@@ -62,7 +62,8 @@ static const tsr_option options[] = {
      .read = read_type,
      .field = AT(type)},
     {.shared = &tsr_option_distribution,
-     .help = "uniform in [0, 1) (default), normal, integer from -4 to 4 (from 0 in unsigned types), identity",
+     .help = "uniform in [0, 1) (default), normal, integer from -4 to 4 (from 0 in unsigned types; default of integer "
+             "types), identity",
      .field = AT(fill)},
     {.shared = &tsr_option_seed, .field = AT(seed)},
     {.shared = &tsr_option_order,
@@ -81,8 +82,11 @@ static const tsr_option options[] = {
     {.shared = &tsr_option_quiet, .help = "Neither progress nor a word when it is done", .field = AT(quiet)},
     {0}};
 
+#define BY_TYPE ((tsr_fill_kind)-1) /* unless it is chosen: integers from 0 to 1 would be 0 */
+
 static tsr_status check(void *to) {
-    const generate_options *o = to;
+    generate_options *o = to;
+    if (o->fill == BY_TYPE) o->fill = tsr_dtype_largest(o->type) > 0 ? TSR_FILL_INTEGER : TSR_FILL_UNIFORM;
     if (!o->output) return tsr_fail(TSR_ERR_USAGE, "generate: no output: name it with -o FILE.h5[:/path]");
     if (o->rows < 0) return tsr_fail(TSR_ERR_USAGE, "generate: no shape: give it with --shape MxN");
     return tsr_check_compress(&o->target);
@@ -297,7 +301,7 @@ static tsr_status make_spec(const tsr_world *world, generate_options *o, tsr_out
 }
 
 static tsr_status run(const tsr_world *world, int argc, char **argv) {
-    generate_options o = {.rows = -1, .cols = -1};
+    generate_options o = {.rows = -1, .cols = -1, .fill = BY_TYPE};
     tsr_output_spec spec;
     tsr_run_log log;
     tsr_status status = tsr_options_parse(&table, argc, argv, &o);

@@ -89,7 +89,7 @@ tsr_status tsr_input_describe(const tsr_world *world, const char *text, tsr_orde
         if (status == TSR_OK) status = fits(world, desc, mode);
     }
     TSR_TRY(tsr_share(world->comm, status, desc, sizeof *desc));
-    tsr_rounded_warn(world, desc);
+    tsr_input_warn(world, desc);
     return TSR_OK;
 }
 

@@ -142,12 +142,9 @@ static tsr_status sync_output(tsr_run *run) {
     return status;
 }
 
-/* Elements that C's type cannot hold, of all ranks: a wider type does. */
-static tsr_status count_overflows(tsr_run *run) {
+/* Elements that C's type cannot hold: a wider type does. */
+static void warn_of_overflows(const tsr_run *run) {
     const tsr_problem *x = &run->problem;
-    run->overflows = run->mine.overflows;
-    TSR_TRY(tsr_reduce_all(run->world->comm, &run->overflows, 1, MPI_INT64_T, MPI_SUM));
-    if (run->overflows == 0) return TSR_OK;
     const tsr_dtype out = tsr_dtype_part(x->out);
     tsr_dtype wider = tsr_dtype_widest(x->type, out) == out ? tsr_dtype_wider(out) : x->type;
     if (tsr_dtype_is_complex(x->out)) wider = tsr_dtype_complex_of(wider);
@@ -157,6 +154,21 @@ static tsr_status count_overflows(tsr_run *run) {
                  (long long)(x->m * x->n * tsr_run_rounds(run)));
     tsr_warn(run->world->warnings, "%selements of C overflowed %s and are Inf: use --type %s", count,
              tsr_dtype_name(x->out), tsr_dtype_name(wider));
+}
+
+/* Of all ranks; and rows of products that the check passed over. */
+static tsr_status count_infinite(tsr_run *run) {
+    const tsr_dtype type = tsr_dtype_part(run->problem.type), wider = tsr_dtype_wider(type);
+    int64_t counts[] = {run->mine.overflows, run->mine.rows_unjudged};
+    TSR_TRY(tsr_reduce_all(run->world->comm, counts, 2, MPI_INT64_T, MPI_SUM));
+    run->overflows = counts[0];
+    if (counts[0] > 0) warn_of_overflows(run);
+    if (counts[0] > 0 || counts[1] == 0) return TSR_OK;
+    tsr_warn(run->world->warnings,
+             "%lld rows of products hold NaN or Inf and were not checked: A or B has some, or sums are too large for "
+             "%s%s%s",
+             (long long)counts[1], tsr_dtype_name(type), wider != type ? ", for which there is --type " : "",
+             wider != type ? tsr_dtype_name(wider) : "");
     return TSR_OK;
 }
 
@@ -217,7 +229,7 @@ static tsr_status multiply(tsr_run *run) {
     TSR_TRY(status);
     /* Ranks do not begin at once: only the longest span is as long as any rank's busiest lane. */
     TSR_TRY(tsr_reduce_all(run->world->comm, &run->seconds, 1, MPI_DOUBLE, MPI_MAX));
-    return count_overflows(run);
+    return count_infinite(run);
 }
 
 /* ---- publication ----------------------------------------------------------------------------- */

@@ -1,12 +1,17 @@
-/* Inputs that are rounded when they are read (rounded.h). */
+/* Inputs that are rounded when they are read, or stand for others (rounded.h). */
 #include "app/verify/rounded.h"
 
-void tsr_rounded_warn(const tsr_world *world, const tsr_store_desc *desc) {
+void tsr_input_warn(const tsr_world *world, const tsr_store_desc *desc) {
     char name[TSR_FILE_CHARS + TSR_PATH_CHARS + TSR_SLICE_CHARS];
-    if (world->rank != 0 || !desc->rounded) return;
-    tsr_warn(world->warnings, "'%s' holds %s: its values are rounded, and those beyond %s become Inf",
-             tsr_matrix_name_text(&desc->name, name, sizeof name), desc->type_name,
-             tsr_dtype_name(desc->element.dtype));
+    if (world->rank != 0) return;
+    tsr_matrix_name_text(&desc->name, name, sizeof name);
+    if (desc->rounded)
+        tsr_warn(world->warnings, "'%s' holds %s: its values are rounded, and those beyond %s become Inf", name,
+                 desc->type_name, tsr_dtype_name(desc->element.dtype));
+    if (*desc->packed)
+        tsr_warn(world->warnings,
+                 "'%s' is packed (%s): its elements are taken as stored; unpack it first where others are meant", name,
+                 desc->packed);
 }
 
 tsr_status tsr_rounded_count(const tsr_world *world, const tsr_store_desc *desc, int64_t overflows, int64_t reads) {

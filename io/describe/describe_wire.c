@@ -165,7 +165,7 @@ static void wire_state(tsr_wire *wire, tsr_file_state *s) {
     FIELD(int64_t, s->nanoseconds, 0, 999999999);
 }
 
-_Static_assert(sizeof(void *) != 8 || sizeof(tsr_store_desc) == 4856, "a new field travels, and is checked, below");
+_Static_assert(sizeof(void *) != 8 || sizeof(tsr_store_desc) == 4904, "a new field travels, and is checked, below");
 
 /* Dimensions before the last two. */
 static void wire_leads(tsr_wire *wire, tsr_store_desc *d) {
@@ -203,6 +203,7 @@ void tsr_wire_desc(tsr_wire *wire, tsr_store_desc *d) {
     tsr_wire_bool(wire, &d->hdf5.standard, "standard");
     FIELD(tsr_fields, d->fields, 0, TSR_FIELDS_COUNT - 1);
     tsr_wire_bool(wire, &d->rounded, "rounded");
+    tsr_wire_text(wire, d->packed, sizeof d->packed, "how it is packed");
     tsr_wire_text(wire, d->hdf5.matlab_class, sizeof d->hdf5.matlab_class, "its class");
     tsr_wire_bool(wire, &d->hdf5.octave, "octave");
     tsr_wire_text(wire, d->type_name, sizeof d->type_name, "its type's name");

@@ -164,9 +164,10 @@ tsr_status tsr_h5_matrix_of(hid_t group, const char *file, const char *path, cha
         return TSR_OK;
     tsr_h5_text_of(group, "pandas_type", type, sizeof type);
     if (*type) return pandas_values(group, file, path, type, inner);
-    const char *what = tsr_h5_is_record(group)                 ? "the record of a run"
-                       : H5Aexists(group, "MATLAB_sparse") > 0 ? "a sparse matrix of MATLAB; save full(...) of it"
-                                                               : "a group";
+    if (H5Aexists(group, "MATLAB_sparse") > 0)
+        return tsr_fail(TSR_ERR_FORMAT, "'%s': '%s' is a sparse matrix of MATLAB, not a dataset; save full(...) of it",
+                        file, path);
+    const char *what = tsr_h5_is_record(group) ? "the record of a run" : "a group";
     return tsr_fail(TSR_ERR_FORMAT, "'%s': '%s' is %s, not a dataset; name a dataset (tessera info %s lists them)",
                     file, *path ? path : "/", what, file);
 }

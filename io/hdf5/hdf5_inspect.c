@@ -304,6 +304,24 @@ static void inspect_matlab(hid_t dataset, tsr_h5_found *found) {
         refuse(found, TSR_ERR_FORMAT, "it is the shape of an empty MATLAB array, which has no elements");
 }
 
+/* Elements that stand for others, as netCDF says. A scale of 1, an offset of 0 and unsigned types that are such say
+ * nothing. */
+static void inspect_packing(hid_t dataset, tsr_store_desc *desc) {
+    double scale, offset;
+    char text[8] = "";
+    if (tsr_dtype_facts_of(desc->element.dtype)->kind == TSR_DTYPE_SIGNED)
+        tsr_h5_text_of(dataset, "_Unsigned", text, sizeof text);
+    const struct {
+        const char *name;
+        bool packs;
+    } all[] = {{"scale_factor", tsr_h5_number_of(dataset, "scale_factor", &scale) && scale != 1},
+               {"add_offset", tsr_h5_number_of(dataset, "add_offset", &offset) && offset != 0},
+               {"_Unsigned", strcasecmp(text, "true") == 0}};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        if (all[i].packs)
+            tsr_text_append(desc->packed, sizeof desc->packed, "%s%s", *desc->packed ? ", " : "", all[i].name);
+}
+
 /* Room for the chunks of one row of them (reads come in rows), and for decoding more. Chunks beyond one transfer are
  * left to HDF5. */
 static void plan_cache(tsr_store_desc *desc) {
@@ -352,6 +370,7 @@ tsr_status tsr_h5_inspect(hid_t dataset, const char *path, int64_t file_bytes, b
     if (other) refuse(found, TSR_ERR_FORMAT, "%s", other);
     if (!type.usable) refuse(found, TSR_ERR_FORMAT, "it holds %s; %s", type.name, type.hint);
     inspect_matlab(dataset, found);
+    inspect_packing(dataset, desc);
     plan_cache(desc);
     if (tsr_chunk_elements(desc) * (double)desc->hdf5.stored_bytes > UINT32_MAX)
         refuse(found, TSR_ERR_FORMAT, "its chunks of %lldx%lld take 4 GiB or more, as HDF5 has none: it is damaged",

@@ -348,17 +348,19 @@ static const char *const layout_names[] = {
 static const char *hdf5_storage(const tsr_store_desc *desc, char *text, size_t chars) {
     const tsr_hdf5_desc *own = &desc->hdf5;
     char chunks[64] = "";
+    char packed[96] = "";
     char program[64] = "";
     char shown[160] = "";
     if (own->layout == TSR_LAYOUT_CHUNKED)
         snprintf(chunks, sizeof chunks, " %lld x %lld", (long long)desc->chunk_rows, (long long)desc->chunk_cols);
+    if (*desc->packed) snprintf(packed, sizeof packed, "  packed (%s): read as it is stored", desc->packed);
     if (*own->matlab_class) snprintf(program, sizeof program, "  MATLAB_class %s: MATLAB", own->matlab_class);
     else if (own->octave) snprintf(program, sizeof program, "  Octave variable: Octave");
     if (*program)
         snprintf(shown, sizeof shown, " shows it as %lld x %lld, use --order col to agree with it",
                  (long long)desc->cols, (long long)desc->rows);
-    snprintf(text, chars, "%s%s%s%s%s%s%s%s", layout_names[own->layout], chunks, *own->filters ? "  " : "",
-             own->filters, *own->reads ? "  reads " : "", own->reads, program, shown);
+    snprintf(text, chars, "%s%s%s%s%s%s%s%s%s", layout_names[own->layout], chunks, *own->filters ? "  " : "",
+             own->filters, *own->reads ? "  reads " : "", own->reads, packed, program, shown);
     return text;
 }
 

@@ -26,14 +26,7 @@ static bool npy_claims(const char *text, tsr_matrix_name *name) {
 
 /* The type that a text begins with, all of it or up to a ':'. */
 static bool begins_with_type(const char *text, tsr_dtype *type) {
-    for (int d = 0; d < TSR_DTYPE_COUNT; d++) {
-        const char *name = tsr_dtype_name((tsr_dtype)d);
-        const size_t chars = strlen(name);
-        if (strncmp(text, name, chars) != 0 || (text[chars] && text[chars] != ':')) continue;
-        *type = (tsr_dtype)d;
-        return true;
-    }
-    return false;
+    return tsr_dtype_find(text, strcspn(text, ":"), type);
 }
 
 static bool raw_claims(const char *text, tsr_matrix_name *name) {

@@ -83,6 +83,8 @@ char *tsr_printable(const char *text, char *to, size_t chars);
 
 /* Also float32, fp32, float, single, half, int8 ..., in any case; lists names on error. */
 tsr_status tsr_dtype_parse(const char *name, tsr_dtype *dtype);
+/* The same of the first `chars` of a text; without a message. */
+bool tsr_dtype_find(const char *name, size_t chars, tsr_dtype *dtype);
 /* The same for the value of an option, "type", among the types of one use; lists these on error. */
 tsr_status tsr_dtype_parse_for(tsr_dtype_use use, const char *option, const char *name, tsr_dtype *dtype);
 

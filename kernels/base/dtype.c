@@ -107,9 +107,8 @@ bool tsr_dtype_serves(tsr_dtype dtype, tsr_dtype_use use) { return (table[dtype]
 
 /* ---- by name and by fields ------------------------------------------------------------------- */
 
-static bool is_named(const tsr_dtype_facts *facts, const char *name) {
-    const size_t chars = strlen(name);
-    if (strcasecmp(facts->name, name) == 0) return true;
+static bool is_named(const tsr_dtype_facts *facts, const char *name, size_t chars) {
+    if (strlen(facts->name) == chars && strncasecmp(facts->name, name, chars) == 0) return true;
     for (const char *other = facts->others; *other; other += strspn(other, " ")) {
         const size_t length = strcspn(other, " ");
         if (length == chars && strncasecmp(other, name, chars) == 0) return true;
@@ -118,14 +117,19 @@ static bool is_named(const tsr_dtype_facts *facts, const char *name) {
     return false;
 }
 
+bool tsr_dtype_find(const char *name, size_t chars, tsr_dtype *dtype) {
+    int d = 0;
+    while (d < TSR_DTYPE_COUNT && !is_named(&table[d], name, chars)) d++;
+    if (d == TSR_DTYPE_COUNT) return false;
+    *dtype = (tsr_dtype)d;
+    return true;
+}
+
 tsr_status tsr_dtype_parse(const char *name, tsr_dtype *dtype) {
     char names[160] = "";
+    if (tsr_dtype_find(name, strlen(name), dtype)) return TSR_OK;
     for (int d = 0; d < TSR_DTYPE_COUNT; d++) {
         const size_t used = strlen(names);
-        if (is_named(&table[d], name)) {
-            *dtype = (tsr_dtype)d;
-            return TSR_OK;
-        }
         snprintf(names + used, sizeof names - used, "%s ", table[d].name);
     }
     return tsr_fail(TSR_ERR_USAGE,

@@ -1,6 +1,7 @@
 /* Attributes of HDF5 objects read and written (hdf5_attribute.h). */
 #include "io/hdf5/access/hdf5_attribute.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -54,6 +55,23 @@ done:
     if (space >= 0) H5Sclose(space);
     if (type >= 0) H5Tclose(type);
     if (attribute >= 0) H5Aclose(attribute);
+}
+
+bool tsr_h5_number_of(hid_t object, const char *name, double *value) {
+    hid_t attribute = -1;
+    hid_t type = -1, space = -1;
+    *value = NAN;
+    if (H5Aexists(object, name) <= 0) return false;
+    if ((attribute = H5Aopen(object, name, H5P_DEFAULT)) < 0 || (type = H5Aget_type(attribute)) < 0) goto done;
+    const H5T_class_t class = H5Tget_class(type);
+    if (class != H5T_FLOAT && class != H5T_INTEGER) goto done;
+    if ((space = H5Aget_space(attribute)) < 0 || H5Sget_simple_extent_npoints(space) != 1) goto done;
+    if (H5Aread(attribute, H5T_NATIVE_DOUBLE, value) < 0) *value = NAN;
+done:
+    if (space >= 0) H5Sclose(space);
+    if (type >= 0) H5Tclose(type);
+    if (attribute >= 0) H5Aclose(attribute);
+    return true;
 }
 
 tsr_status tsr_h5_write_text(hid_t object, const char *name, const char *value) {

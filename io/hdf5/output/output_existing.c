@@ -178,6 +178,18 @@ static tsr_status check_ending(const tsr_output_spec *spec, const char *path) {
                     spec->name.file, path, (int)(chars - last), path);
 }
 
+/* For HDF5 `..` is a name like others, which nobody means. */
+static tsr_status check_parts(const tsr_output_spec *spec, const char *path) {
+    for (const char *part = path; *part; part += strcspn(part, "/")) {
+        part += strspn(part, "/");
+        if (strcspn(part, "/") == 2 && strncmp(part, "..", 2) == 0)
+            return tsr_fail(TSR_ERR_USAGE,
+                            "the output's path '%s:%s' has '..', which leads nowhere in HDF5; write it without that",
+                            spec->name.file, path);
+    }
+    return TSR_OK;
+}
+
 tsr_status tsr_hdf5_output_check(const tsr_output_spec *spec, tsr_target *target) {
     const char *path = spec->name.path[0] ? spec->name.path : "/C";
     if (*spec->name.slice)
@@ -189,6 +201,7 @@ tsr_status tsr_hdf5_output_check(const tsr_output_spec *spec, tsr_target *target
         return tsr_fail(TSR_ERR_USAGE, "the output's path '%.60s...' is too long; choose a shorter one", path);
     TSR_TRY(check_chunks(spec, &target->bytes));
     TSR_TRY(check_ending(spec, path));
+    TSR_TRY(check_parts(spec, path));
     snprintf(target->path, sizeof target->path, "%s", path);
     snprintf(target->run_path, sizeof target->run_path, "%s.run", path);
     return TSR_OK;

@@ -73,6 +73,13 @@ def test_distributions():
     assert u.min() >= 0 and u.max() < 1 and abs(u.mean() - 0.5) < 0.005, u.mean()
     assert abs(n.mean()) < 0.02 and abs(n.std() - 1) < 0.02, (n.mean(), n.std())
     assert np.array_equal(read("d.h5", "i"), np.eye(5, 3)), read("d.h5", "i")
+    for kind in ("i8", "u64"):  # of integers
+        run("generate", "-o", f"d.h5:/{kind}", "--shape", "60x60", "--type", kind)
+        run("generate", "-o", f"d.h5:/{kind}_asked", "--shape", "60x60", "--type", kind, "--distribution", "integer")
+        assert len(np.unique(read("d.h5", kind))) > 4, kind
+        assert np.array_equal(read("d.h5", kind), read("d.h5", kind + "_asked")), kind
+    run("generate", "-o", "d.h5:/asked", "--shape", "6x6", "--type", "i32", "--distribution", "uniform")
+    assert not read("d.h5", "asked").any()
 
 
 def test_order():

@@ -192,7 +192,7 @@ def test_matlab():
     text = run("info", "sparse.mat").out
     assert "#refs#" not in text and text.endswith("\nsparse.mat: 1 matrix\n"), text
     assert "4 x 9" in run("info", "sparse.mat:full").out
-    fails("info", "sparse.mat:/S", code=1, says=["sparse matrix of MATLAB", "full("])
+    fails("info", "sparse.mat:/S", code=1, says=["sparse matrix of MATLAB, not a dataset; save full(...) of it"])
 
 
 # ---- runs ---------------------------------------------------------------------------------------------------------

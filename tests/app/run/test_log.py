@@ -152,12 +152,13 @@ def test_links_and_data():
     write("other.h5", integers(3, 4))
     with h5py.File("block.mat", "w", userblock_size=512) as file:
         file["x"] = integers(3, 4)
-    for name in ("other.h5", "block.mat"):
+    np.save("other.npy", integers(3, 4))
+    for name in ("other.h5", "block.mat", "other.npy"):
         before = open(name, "rb").read()
         for option in ("--log", "--trace"):
-            fails(*two, option, name, code=1, says=[name, "HDF5"])
+            fails(*two, option, name, code=1, says=[name, ".npy" if "npy" in name else "HDF5"])
         assert open(name, "rb").read() == before and not leftovers(), os.listdir(".")
-    os.remove("other.h5"), os.remove("block.mat")
+    os.remove("other.h5"), os.remove("block.mat"), os.remove("other.npy")
 
 
 def test_another_launcher():

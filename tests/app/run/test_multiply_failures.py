@@ -209,6 +209,9 @@ def test_no_matrix():
     for name, reason in reasons.items():
         fails("multiply", f"odd.h5:/{name}", "b.h5", "-o", "d.h5", ranks=0, code=1, says=[name, reason])
     fails("multiply", "odd.h5:/cube", "b.h5", "-o", "d.h5", ranks=4, code=1, says="cube")
+    for path in ("/a/../b", "/..", "/a/.."):
+        fails("multiply", "a.h5", "b.h5", "-o", "d.h5:" + path, code=2, says=["'..'", path])
+    assert not os.path.exists("d.h5")
 
 
 def test_log_folder():

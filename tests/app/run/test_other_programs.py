@@ -24,6 +24,36 @@ def product(a, b, *options, **more):
     return read("c.h5")
 
 
+# ---- netCDF ---------------------------------------------------------------------------------------------------------
+
+
+def test_packed():
+    """What a file says of packed elements is said, unless it says nothing; they are taken as they are stored."""
+    unit = write("unit.h5", np.eye(3))
+    a = integers(4, 3, "i2")
+    write("nc.h5", a, "T"), write("nc.h5", a, "plain"), write("nc.h5", a.astype("u2"), "U")
+    with h5py.File("nc.h5", "a") as file:
+        file["T"].attrs["scale_factor"], file["T"].attrs["add_offset"] = np.float32([0.01]), 273.15
+        file["T"].attrs["_Unsigned"] = "true"
+        file["plain"].attrs["scale_factor"], file["plain"].attrs["add_offset"] = 1.0, np.int8(0)
+        file["plain"].attrs["_Unsigned"] = "false"
+        file["U"].attrs["_Unsigned"] = "true"
+    for ranks in (0, 2):
+        result = run("multiply", "nc.h5:/T", unit, "-o", "c.h5", "--force", "--device", "cpu", ranks=ranks)
+        said = [line for line in result.err.splitlines() if "is packed" in line]
+        assert len(said) == 1 and "'nc.h5:/T' is packed (scale_factor, add_offset, _Unsigned)" in said[0], result
+        assert np.array_equal(read("c.h5"), a)
+    for name in ("plain", "U"):
+        result = run("multiply", f"nc.h5:/{name}", unit, "-o", "c.h5", "--force", "--device", "cpu")
+        assert "packed" not in result.err, result
+    lines = [line for line in run("info", "nc.h5").out.splitlines() if "packed" in line]
+    assert len(lines) == 1 and lines[0].startswith("/T ") and "(scale_factor, add_offset, _Unsigned)" in lines[0], lines
+    with h5py.File("nc.h5", "a") as file:  # what is no number may be anything
+        file["plain"].attrs["scale_factor"] = "ten"
+    assert "packed (scale_factor)" in run("info", "nc.h5:/plain").out
+    assert "is packed" in run("compare", "nc.h5:/T", "nc.h5:/T").err
+
+
 # ---- Octave ---------------------------------------------------------------------------------------------------------
 
 

@@ -129,6 +129,12 @@ def test_not_finite():
         c, count, _ = multiply(a, b, "--type", "f16", ranks=ranks)
         assert count == 0 and np.isinf(c).any() and np.isnan(c).any(), count
     huge = np.full((2, 2), 3e38, "f4")
+    for ranks in (0, 2):  # nothing else would say so to who is not told more
+        write("a.h5", huge)
+        result = run("multiply", "--quiet", "a.h5", "a.h5", "-o", "c.h5", "--force", "--device", "cpu", ranks=ranks)
+        assert "2 rows of products hold NaN or Inf" in result.err, result
+        assert "too large for f32, for which there is --type f64" in result.err, result
+        assert "NaN" not in run("multiply", "a.h5", "a.h5", "-o", "c.h5", "--force", "--type", "f64").err
     c, count, _ = multiply(huge, huge, "--type", "f16")
     assert count == 0 and np.isinf(c).all(), c
 

@@ -62,6 +62,10 @@ def test_types():
         np.save("t.npy", a)
         multiply("t.npy", "b.npy", "-o", "c.npy", "--force", ranks=2)
         assert np.array_equal(np.load("c.npy"), a @ B) and np.load("c.npy").dtype.kind == "c", dtype
+    for spelled in ("float64", "double", "F64"):
+        multiply("a.npy", "b.npy", "-o", f"t.bin:{spelled}", "--type", "f64", "--force")
+        multiply(f"t.bin:{spelled}:{C.shape[0]}x{C.shape[1]}", "-o", "t.npy", "--gram", "--force")
+        assert np.array_equal(np.load("t.npy"), C.astype("f8") @ C.T), spelled
     for dtype in ("f16", "f64"):
         multiply("a.npy", "b.npy", "-o", f"t.bin:{dtype}", "--type", dtype, "--force")
         assert np.array_equal(np.fromfile("t.bin", "f" + str(int(dtype[1:]) // 8)).reshape(C.shape), C), dtype
