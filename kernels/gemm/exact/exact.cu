@@ -28,6 +28,7 @@ namespace {
 using exact::Operand;
 
 constexpr int64_t EDGE = TSR_EXACT_EDGE;
+static_assert((EDGE / TSR_EXACT_TILE) * (EDGE / TSR_EXACT_TILE) <= TSR_EXACT_TILES_MOST);
 constexpr int BLOCK = TSR_EXACT_BLOCK;
 
 /* ---- how the workspace is cut ---------------------------------------------------------------- */

@@ -244,7 +244,9 @@ template <typename T, int COUNT>
 tsr_status convert_later_launch(tsr_stream *stream, const Operand<T> &a, const Operand<T> &b, const Checksums &s,
                                 int level) {
     dim3 grid;
-    TSR_TRY(small_grid(b.depth, tsr_max(a.lines, b.lines), PART, COLUMNS, FEW_BLOCKS, &grid));
+    const unsigned most =
+        s.check.counts ? FEW_BLOCKS / 2 : FEW_BLOCKS; /* with sums a multiprocessor has fewer at a time */
+    TSR_TRY(small_grid(b.depth, tsr_max(a.lines, b.lines), PART, COLUMNS, most, &grid));
     if constexpr (COUNT != tsr_exact_moduli(TYPE<T>, 0)) /* sums of level 0 are there */
         if (s.check.counts) {
             grid.z = LATER_TASKS;

@@ -83,7 +83,7 @@ __device__ __forceinline__ void combine_row(const Target<T> &t, int64_t row, int
     integers_of_row<COUNT>(residues, units, room, [&](int e, tsr_exact_integer x) {
         if (!((Watch::ALL ? there : own) >> e & 1)) return;
         watch.see(e, &x);
-        value[e] = (T)value_of<TYPE<T>, COUNT>(x, shift, shifts[4 * lane + e]);
+        value[e] = value_of<T, COUNT>(x, shift, shifts[4 * lane + e]);
     });
     if (own) put_four(t, row, own_col, value, own);
 }

@@ -183,34 +183,47 @@ __device__ __forceinline__ double rounded_once(tsr_exact_integer x) {
     return sum + (error + bottom);
 }
 
+/* x·2^by, of a normal number. It is sure where that is one, too. */
+__device__ __forceinline__ float scaled(float x, int by, bool *sure) {
+    const unsigned bits = __float_as_uint(x);
+    const int field = (int)(bits >> 23 & 0xff) + by;
+    *sure = *sure && field > 0 && field < 255;
+    return __uint_as_float(bits + ((unsigned)by << 23));
+}
+__device__ __forceinline__ double scaled(double x, int by, bool *sure) {
+    const unsigned long long bits = (unsigned long long)__double_as_longlong(x);
+    const int field = (int)((unsigned)(bits >> 52) & 0x7ff) + by;
+    *sure = *sure && field > 0 && field < 2047;
+    return double_of(bits + ((unsigned long long)(long long)by << 52));
+}
+
 /* tsr_exact_value, quickly where that is a normal number of an integer that is not small; of COUNT moduli. */
-template <tsr_dtype OF, int COUNT>
-__device__ __forceinline__ double value_of(tsr_exact_integer x, int shift_a, int shift_b) {
-    double rounded;
+template <typename T, int COUNT> __device__ __forceinline__ T value_of(tsr_exact_integer x, int shift_a, int shift_b) {
+    const int shifts = shift_a + shift_b;
     bool sure;
+    T value;
     if constexpr (Product<COUNT>::BITS < 64) x = (long long)x; /* the upper half is its sign */
-    if constexpr (OF == TSR_F32) { /* 63 bits, of which the last gathers what is lost, are rounded once */
+    if constexpr (TYPE<T> == TSR_F32) { /* 63 bits, of which the last gathers what is lost, are rounded once */
         constexpr int LOST = Product<COUNT>::BITS < 64 ? 0 : Product<COUNT>::BITS - 63;
         const bool odd = LOST > 0 && ((unsigned)x & ((1u << LOST) - 1)) != 0;
         const long long kept = (long long)(x >> LOST) | odd;
-        rounded = (double)(float)kept * tsr_exact_power(LOST);
-        sure = fabs(rounded) >= tsr_exact_power(LOST + 26) || LOST == 0;
+        const float rounded = (float)kept;
+        sure = LOST > 0 ? fabsf(rounded) >= 0x1p26f : kept != 0;
+        value = scaled(rounded, LOST - shifts, &sure);
     } else if constexpr (Product<COUNT>::BITS < 114) {
-        rounded = rounded_once(x);
+        const double rounded = rounded_once(x);
         sure = fabs(rounded) >= 0x1p72;
+        value = scaled(rounded, -shifts, &sure);
     } else { /* the 64 highest bits, likewise */
         const tsr_exact_natural u = x < 0 ? -(tsr_exact_natural)x : (tsr_exact_natural)x;
         const unsigned long long high = (unsigned long long)(u >> 64), low = (unsigned long long)u;
         const int drop = 64 - __clzll((long long)(high | 1));
         const unsigned long long lost = drop < 64 ? low & ((1ull << drop) - 1) : low;
         const unsigned long long kept = (drop < 64 ? high << (64 - drop) | low >> drop : high) | (lost != 0);
-        rounded = (x < 0 ? -(double)kept : (double)kept) * tsr_exact_power(drop);
         sure = high != 0;
+        value = scaled(x < 0 ? -(double)kept : (double)kept, drop - shifts, &sure);
     }
-    const int larger = max(shift_a, shift_b), smaller = min(shift_a, shift_b);
-    const double value = rounded * tsr_exact_power(-larger) * tsr_exact_power(-smaller);
-    constexpr double LEAST = OF == TSR_F64 ? 0x1p-1021 : 0x1p-125;
-    return sure && fabs(value) >= LEAST ? value : tsr_exact_value(OF, x, shift_a + shift_b);
+    return sure ? value : (T)tsr_exact_value(TYPE<T>, x, shifts);
 }
 
 } // namespace exact

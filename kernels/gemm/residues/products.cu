@@ -181,7 +181,8 @@ tsr_status on_hopper(bool *so) {
 size_t tsr_residue_workspace(int64_t m, int64_t n) {
     const int64_t rows = tsr_ceil_div(m, TSR_EXACT_TILE), columns = tsr_ceil_div(n, TSR_EXACT_TILE);
     const int64_t beside = rows * (tsr_residue_chunks(n) + 1) + columns * (tsr_residue_chunks(m) + 1);
-    return (size_t)tsr_round_up((1 + rows * columns + beside) * (int64_t)sizeof(unsigned), 256);
+    return (size_t)tsr_round_up((1 + TSR_EXACT_MODULI_MOST * (rows * columns + beside)) * (int64_t)sizeof(unsigned),
+                                256);
 }
 
 tsr_status tsr_residue_products(tsr_device *, tsr_stream *stream, const tsr_residue_args *args, int8_t *c) {

@@ -12,7 +12,8 @@ extern "C" {
 #endif
 
 /* Planes follow each other, rows of a plane too. Rows are multiples of TSR_EXACT_TILE, and so are their bytes. */
-#define TSR_EXACT_TILE 256 /* of C, whose operands are there as a whole */
+#define TSR_EXACT_TILE 256        /* of C, whose operands are there as a whole */
+#define TSR_EXACT_TILES_MOST 4096 /* of C in a launch */
 #define TSR_EXACT_DEPTH 128
 #define TSR_EXACT_SUMS 128 /* lines of a plane of sums: those of at most as many blocks of TSR_EXACT_BLOCK lines */
 

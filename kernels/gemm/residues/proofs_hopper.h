@@ -111,7 +111,7 @@ struct Levels {
 #pragma unroll
         for (int i = 0; i < 2; i++) own[i] = row_bounds(w, w.rows[min(row + 8 * i, w.m - 1)], level);
 #pragma unroll
-        for (int j = 0; j < TSR_EXACT_BLOCK / 8; j++)
+        for (int j = 0; j < TSR_EXACT_BLOCK / 8; j++) {
 #pragma unroll
             for (int e = 0; e < 2; e++) {
                 const Bounds &column = columns[own_col() + 8 * j + e];
@@ -123,6 +123,8 @@ struct Levels {
                     all &= element_surely_holds(own[i], half, error, met);
                 }
             }
+            if (j == 0 && !__all_sync(0xffffffffu, all)) return false; /* a level that is far from serving */
+        }
         return __all_sync(0xffffffffu, all);
     }
     /* Whether a level serves for a warp's sums of a block whose first column is `col`, in the thread's row `row` and 8

@@ -17,14 +17,16 @@ constexpr int BAND = 8; /* rows of tiles that clusters walk together */
 
 /* ---- which tiles, and in which order --------------------------------------------------------- */
 
-/* A list in the workspace: how many works follow, and these: from the lowest bit on side, column and row. */
+/* A list in the workspace: how many works follow, and these: from the lowest bit on side, column, row and plane. */
 typedef unsigned ListEntry;
 constexpr int LISTERS = 1024;
-constexpr int SIDE_BITS = 8, TILE_BITS = 12;
-constexpr int MOST_TILES = 1 << TILE_BITS; /* in a row or a column of them */
-static_assert(SIDE_BITS + 2 * TILE_BITS == 32);
-__device__ __forceinline__ ListEntry entry_of(int row, int col, unsigned side) {
-    return (ListEntry)row << (SIDE_BITS + TILE_BITS) | (ListEntry)col << SIDE_BITS | side;
+constexpr int SIDE_BITS = 8, TILE_BITS = 10;
+constexpr int PLANE_BITS = 4;
+constexpr int ROW_AT = SIDE_BITS + TILE_BITS, PLANE_AT = ROW_AT + TILE_BITS;
+constexpr int MOST_ACROSS = 1 << TILE_BITS; /* tiles in a row or a column of them */
+static_assert(PLANE_AT + PLANE_BITS == 32 && TSR_EXACT_MODULI_MOST <= 1 << PLANE_BITS);
+__device__ __forceinline__ ListEntry entry_of(int plane, int row, int col, unsigned side) {
+    return (ListEntry)plane << PLANE_AT | (ListEntry)row << ROW_AT | (ListEntry)col << SIDE_BITS | side;
 }
 
 struct Plan {
@@ -46,23 +48,23 @@ struct PlaneTile : hopper::WorkTile {
  * wanted. */
 struct PlaneScheduler {
     typedef PlaneTile Tile;
-    int works; /* of a plane */
     int index, end;
     ListEntry entry;
 
     __device__ __forceinline__ PlaneScheduler(const Plan &p, int worker)
-        : works(p.list ? (int)*p.list : p.tiles_m * p.tiles_n), index(worker), end(p.planes * works), entry(0) {
+        : index(worker), end(p.list ? (int)*p.list : p.planes * p.tiles_m * p.tiles_n), entry(0) {
         ask(p);
     }
     __device__ __forceinline__ void ask(const Plan &p) {
-        if (p.list && index < end) entry = p.list[1 + index % works];
+        if (p.list && index < end) entry = p.list[1 + index];
     }
     __device__ __forceinline__ Place place(const Plan &p) const {
-        const int plane = index / works;
+        constexpr int TILE_MASK = MOST_ACROSS - 1, SIDE_MASK = (1 << SIDE_BITS) - 1;
         if (p.list)
-            return {plane, (int)(entry >> (SIDE_BITS + TILE_BITS)), (int)(entry >> SIDE_BITS & (MOST_TILES - 1)),
-                    entry & ((1u << SIDE_BITS) - 1)};
-        const hopper::TilePlace at = hopper::tile_at(index - plane * works, p.tiles_m, p.tiles_n, BAND);
+            return {(int)(entry >> PLANE_AT), (int)(entry >> ROW_AT & TILE_MASK), (int)(entry >> SIDE_BITS & TILE_MASK),
+                    entry & SIDE_MASK};
+        const int tiles = p.tiles_m * p.tiles_n, plane = index / tiles;
+        const hopper::TilePlace at = hopper::tile_at(index - plane * tiles, p.tiles_m, p.tiles_n, BAND);
         return {plane, at.row, at.col, 0};
     }
     __device__ __forceinline__ bool next(const Plan &p, PlaneTile *work) {
@@ -130,12 +132,14 @@ static inline Sides sides_of(const Chunks &a, const Chunks &b, int tiles_m, int 
 
 /* ---- the list -------------------------------------------------------------------------------- */
 
-/* The list: the wanted tiles, in the order of tile_at, with their sides, and those sides alone which are wanted, but
- * not the tile that would make them. Last lines are row tiles_m and column tiles_n of the blocks' tiles. */
+/* The list: of each plane the wanted tiles, in the order of tile_at, with their sides. Behind all planes those sides
+ * alone which are wanted, but not the tile that would make them. Last lines are row tiles_m and column tiles_n of the
+ * blocks' tiles. */
 struct Lister {
     tsr_residue_blocks blocks;
     int tiles_m, tiles_n;
     Sides sides;
+    int planes, workers;
 
     __device__ __forceinline__ bool wants_side(int row, int col, unsigned side) const {
         if ((side & CHUNK) != CHUNK_LAST) return true;
@@ -150,29 +154,64 @@ struct Lister {
         return row < tiles_m && col < tiles_n && sides.side_of(row, col) == side && blocks.wants(row, col);
     }
 };
-/* One block, whose threads take equal shares one after the other. */
+/* Of tiles that are wanted: all, and those with a side. */
+struct Counts {
+    int all, sided;
+};
+/* One block: those of the threads before this one, and of all threads. */
+__device__ __forceinline__ Counts counts_before(Counts own, Counts *total) {
+    __shared__ Counts of_warps[LISTERS / 32];
+    const int lane = (int)threadIdx.x % 32, own_warp = (int)threadIdx.x / 32;
+    Counts through = own; /* up to this thread, of its warp */
+    for (int step = 1; step < 32; step *= 2) {
+        const int all = __shfl_up_sync(0xffffffffu, through.all, (unsigned)step);
+        const int sided = __shfl_up_sync(0xffffffffu, through.sided, (unsigned)step);
+        if (lane >= step) through = {through.all + all, through.sided + sided};
+    }
+    if (lane == 31) of_warps[own_warp] = through;
+    __syncthreads();
+    Counts before = {through.all - own.all, through.sided - own.sided};
+    *total = {0, 0};
+    for (int warp = 0; warp < LISTERS / 32; warp++) {
+        const Counts of = of_warps[warp];
+        *total = {total->all + of.all, total->sided + of.sided};
+        if (warp < own_warp) before = {before.all + of.all, before.sided + of.sided};
+    }
+    return before;
+}
+
+/* One block, whose threads look at equal shares of the tiles one after the other. The workers take a number of works at
+ * a time, a turn. A tile with a side takes longer, and a worker that has had more of them than others comes late to
+ * panels, which the caches have lost then. So tiles are exchanged within a turn: with a side they go round the
+ * workers. */
 static __global__ void __launch_bounds__(LISTERS, 1) list_works(const Lister l, ListEntry *list) {
     tsr_cuda_begin();
-    __shared__ unsigned rows[MOST_TILES / 32], columns[MOST_TILES / 32]; /* bits of those with a wanted tile */
+    __shared__ unsigned rows[MOST_ACROSS / 32], columns[MOST_ACROSS / 32]; /* bits of those with a wanted tile */
     __shared__ unsigned alone;
-    __shared__ int of_warps[LISTERS / 32];
+    __shared__ ListEntry entries[TSR_EXACT_TILES_MOST];        /* of the first plane, wanted */
+    __shared__ unsigned short sided[TSR_EXACT_TILES_MOST + 1]; /* with a side before it */
     const int thread = (int)threadIdx.x;
     const int tiles = l.tiles_m * l.tiles_n, share = (tiles + LISTERS - 1) / LISTERS;
     const int first = min(thread * share, tiles), last = min(first + share, tiles);
+    /* use(row, column) for each wanted tile of the thread's share */
+    const auto for_wanted = [&](auto use) {
+        for (int i = first; i < last; i++) {
+            const hopper::TilePlace at = hopper::tile_at(i, l.tiles_m, l.tiles_n, BAND);
+            if (l.blocks.wants(at.row, at.col)) use(at.row, at.col);
+        }
+    };
     const auto note = [](int row, int col) {
         atomicOr(&rows[row / 32], 1u << row % 32);
         atomicOr(&columns[col / 32], 1u << col % 32);
     };
-    int count = 0;
-    if (thread < MOST_TILES / 32) rows[thread] = columns[thread] = 0;
+    Counts own = {0, 0}, total;
+    if (thread < MOST_ACROSS / 32) rows[thread] = columns[thread] = 0;
     if (thread == 0) alone = 0;
     __syncthreads();
-    for (int i = first; i < last; i++) {
-        const hopper::TilePlace at = hopper::tile_at(i, l.tiles_m, l.tiles_n, BAND);
-        if (!l.blocks.wants(at.row, at.col)) continue;
-        count++;
-        if (l.sides.any()) note(at.row, at.col);
-    }
+    for_wanted([&](int row, int col) {
+        own = {own.all + 1, own.sided + (l.side_of(row, col) != 0)};
+        if (l.sides.any()) note(row, col);
+    });
     const int edge_rows = l.tiles_m + l.sides.a.last, edge_columns = l.tiles_n + l.sides.b.last;
     if (l.sides.b.last)
         for (int i = thread; i < edge_rows; i += LISTERS)
@@ -180,27 +219,30 @@ static __global__ void __launch_bounds__(LISTERS, 1) list_works(const Lister l, 
     if (l.sides.a.last)
         for (int j = thread; j < edge_columns; j += LISTERS)
             if (l.blocks.wants(l.tiles_m, j)) note(l.tiles_m, j);
-    int through = count; /* tiles up to this thread's last one: of its warp, then of all */
-    for (int step = 1; step < 32; step *= 2) {
-        const int others = __shfl_up_sync(0xffffffffu, through, (unsigned)step);
-        if (thread % 32 >= step) through += others;
-    }
-    if (thread % 32 == 31) of_warps[thread / 32] = through;
+    Counts at_hand = counts_before(own, &total);
+    for_wanted([&](int row, int col) {
+        const unsigned side = l.side_of(row, col);
+        entries[at_hand.all] = entry_of(0, row, col, side);
+        sided[at_hand.all] = (unsigned short)at_hand.sided;
+        at_hand = {at_hand.all + 1, at_hand.sided + (side != 0)};
+    });
+    if (thread == 0) sided[total.all] = (unsigned short)total.sided;
     __syncthreads();
-    unsigned all = 0;
-    for (int warp = 0; warp < LISTERS / 32; warp++) {
-        through += warp < thread / 32 ? of_warps[warp] : 0;
-        all += (unsigned)of_warps[warp];
-    }
-    ListEntry *to = list + 1 + through - count;
-    for (int i = first; i < last; i++) {
-        const hopper::TilePlace at = hopper::tile_at(i, l.tiles_m, l.tiles_n, BAND);
-        if (l.blocks.wants(at.row, at.col)) *to++ = entry_of(at.row, at.col, l.side_of(at.row, at.col));
+    const int works = l.planes * total.all;
+    const auto sided_before = [&](int work) { return work / total.all * total.sided + sided[work % total.all]; };
+    for (int work = thread; work < works; work += LISTERS) {
+        const ListEntry entry = entries[work % total.all];
+        const int turn = work / l.workers * l.workers, next = min(turn + l.workers, works);
+        const int before = sided_before(work), plain = work - before - (turn - sided_before(turn));
+        const int number = entry & ((1 << SIDE_BITS) - 1) ? before : sided_before(next) + plain;
+        list[1 + turn + number % (next - turn)] = entry + entry_of(work / total.all, 0, 0, 0);
     }
     const auto add_alone = [&](int row, int col, unsigned side) {
         const bool noted = side & SIDE_OF_A_LINES ? rows[row / 32] >> row % 32 & 1 : columns[col / 32] >> col % 32 & 1;
         if (!noted || !l.wants_side(row, col, side) || l.makes(row, col, side)) return;
-        list[1 + all + atomicAdd(&alone, 1u)] = entry_of(row, col, side | SIDE_ALONE);
+        const int place = 1 + works + l.planes * (int)atomicAdd(&alone, 1u);
+        for (int plane = 0; plane < l.planes; plane++)
+            list[place + plane] = entry_of(plane, row, col, side | SIDE_ALONE);
     };
     const int of_b = l.sides.b.count(), of_a = l.sides.a.count();
     for (int i = thread; i < edge_rows * of_b; i += LISTERS) {
@@ -214,7 +256,7 @@ static __global__ void __launch_bounds__(LISTERS, 1) list_works(const Lister l, 
         add_alone(l.sides.row_for(col, number), col, SIDE_OF_B_LINES | chunk);
     }
     __syncthreads();
-    if (thread == 0) *list = all + alone;
+    if (thread == 0) *list = (unsigned)works + (unsigned)l.planes * alone;
 }
 
 } // namespace residues

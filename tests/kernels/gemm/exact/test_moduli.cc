@@ -196,17 +196,18 @@ template <int COUNT> void check_all_back() {
 
 /* ---- elements of integers -------------------------------------------------------------------- */
 
-template <tsr_dtype OF, int COUNT> void check_value(tsr_exact_integer x, int shift_a, int shift_b) {
-    const double got = exact::value_of<OF, COUNT>(x, shift_a, shift_b), is = tsr_exact_value(OF, x, shift_a + shift_b);
+template <typename T, int COUNT> void check_value(tsr_exact_integer x, int shift_a, int shift_b) {
+    const double got = (double)exact::value_of<T, COUNT>(x, shift_a, shift_b);
+    const double is = (double)(T)tsr_exact_value(exact::TYPE<T>, x, shift_a + shift_b);
     CHECK(tsr_exact_bits(got) == tsr_exact_bits(is), "of %d moduli: %.17g·2^-(%d + %d) is %.17g, not %.17g", COUNT,
           (double)x, shift_a, shift_b, is, got);
 }
 /* Integers of all sizes whose bits behind the last one kept are such that rounding can go wrong: halves, and next to
  * them, with bits set far behind; and results at the ends of what is a normal number. */
-template <tsr_dtype OF, int COUNT> void check_values() {
-    constexpr int DIGITS = OF == TSR_F64 ? 53 : 24;
+template <typename T, int COUNT> void check_values() {
+    constexpr int DIGITS = exact::TYPE<T> == TSR_F64 ? 53 : 24;
     const tsr_exact_integer most = (tsr_exact_integer)(tsr_exact_product(COUNT) / 2);
-    const int bits = exact::Product<COUNT>::BITS - 1, least = OF == TSR_F64 ? -1074 : -149;
+    const int bits = exact::Product<COUNT>::BITS - 1, least = exact::TYPE<T> == TSR_F64 ? -1074 : -149;
     for (int size = 1; size <= bits; size++)
         for (int round = 0; round < ROUNDS / 40; round++) {
             tsr_exact_integer x = (tsr_exact_integer)1 << (size - 1);
@@ -224,12 +225,12 @@ template <tsr_dtype OF, int COUNT> void check_values() {
             const int near = size - end; /* the sum of shifts */
             const int shift_a = near / 2 + (int)known_drawn(1900) - 950, sign = known_drawn(2) ? 1 : -1;
             if (abs(shift_a) > 1000 || abs(near - shift_a) > 1000) continue;
-            check_value<OF, COUNT>(sign * x, shift_a, near - shift_a);
-            check_value<OF, COUNT>(sign * x, near - shift_a, shift_a);
+            check_value<T, COUNT>(sign * x, shift_a, near - shift_a);
+            check_value<T, COUNT>(sign * x, near - shift_a, shift_a);
         }
-    for (int shift : {-400, 0, 400}) check_value<OF, COUNT>(0, shift, shift);
-    check_value<OF, COUNT>(most, 0, 0);
-    check_value<OF, COUNT>(-most, 0, 0);
+    for (int shift : {-400, 0, 400}) check_value<T, COUNT>(0, shift, shift);
+    check_value<T, COUNT>(most, 0, 0);
+    check_value<T, COUNT>(-most, 0, 0);
 }
 
 int main() {
@@ -252,11 +253,11 @@ int main() {
     check_all_back<14>();
     check_all_back<15>();
     check_all_back<16>();
-    check_values<TSR_F32, 7>();
-    check_values<TSR_F32, 9>();
-    check_values<TSR_F32, 10>();
-    check_values<TSR_F64, 14>();
-    check_values<TSR_F64, 15>();
-    check_values<TSR_F64, 16>();
+    check_values<float, 7>();
+    check_values<float, 9>();
+    check_values<float, 10>();
+    check_values<double, 14>();
+    check_values<double, 15>();
+    check_values<double, 16>();
     return 0;
 }
