@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -43,7 +44,23 @@ static void keep_attributes(const tsr_target *target, tsr_output *made) {
     tsr_attributes_keep(target->file, made->lock_fd, made->lost);
 }
 
+/* Whether a file that no kind of store claims, which is HDF5 therefore, is called as other programs' files are. */
+static bool is_called_otherwise(const char *file) {
+    static const char *const endings[] = {".bin", ".raw", ".csv", ".tsv", ".txt", ".npz"};
+    const char *ending = strrchr(file, '.');
+    for (size_t i = 0; ending && i < sizeof endings / sizeof *endings; i++)
+        if (strlen(endings[i]) == strcspn(ending, ":") && strncasecmp(ending, endings[i], strlen(endings[i])) == 0)
+            return true;
+    return false;
+}
+
 void tsr_output_warn(const tsr_output *output, tsr_warnings *warnings) {
+    const bool is_new = !output->target_existed;
+    if (is_new && !tsr_store_kind_of(&output->desc.name)->claims && is_called_otherwise(output->target))
+        tsr_warn(warnings,
+                 "'%s' is an HDF5 file, though not called so: call it .h5, or write file.npy or file.bin:TYPE for the "
+                 "elements alone",
+                 output->target);
     if (output->target_names > 1)
         tsr_warn(warnings,
                  "'%s' is one of %lld names of a file (hard links): it gets the new file, the others keep the old one",

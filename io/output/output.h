@@ -85,7 +85,8 @@ tsr_status tsr_output_allocate(const tsr_output *output);
 /* Local, rank 0. A chunked output that was left unfinished: its temporary file as tsr_output_begin would make it, in
  * place. */
 tsr_status tsr_output_begin_again(const tsr_output_spec *spec, tsr_output *output);
-/* Local, once on rank 0: what the file that is replaced will have lost, and that only one of its names is replaced. */
+/* Local, once on rank 0: what the file that is replaced will have lost, that only one of its names is replaced, and
+ * that a new file's name says something else than HDF5. */
 void tsr_output_warn(const tsr_output *output, tsr_warnings *warnings);
 /* The checks of tsr_output_create alone, changing nothing: for --dry-run and early refusal. *on_disk (may be NULL):
  * whether the target's file system is anything but memory. */

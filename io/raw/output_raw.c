@@ -49,6 +49,11 @@ static tsr_status check_raw(const tsr_output_spec *spec, tsr_target *target) {
                         "file.h5",
                         name->file, name->path, tsr_output_shape(spec).dimensions);
     TSR_TRY(tsr_raw_form_read(name, &form));
+    if (tsr_npy_is_name(name->file))
+        return tsr_fail(TSR_ERR_USAGE,
+                        "the output '%s:%s' would have no header, which a .npy file has: write %s and --type %s, or "
+                        "choose another ending",
+                        name->file, name->path, name->file, tsr_dtype_name(form.type));
     if (form.type != spec->dtype)
         return tsr_fail(TSR_ERR_USAGE,
                         "the output '%s:%s' is %s by its name, and %s otherwise: use --type %s, or "

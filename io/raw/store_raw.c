@@ -12,15 +12,18 @@
 #include "io/files/raw_file.h"
 #include "io/store_direct.h"
 
-#define NPY_ENDING ".npy"
-
 /* ---- names ----------------------------------------------------------------------------------- */
 
+bool tsr_npy_is_name(const char *file) {
+    static const char ending[] = ".npy";
+    const size_t chars = strlen(file), last = sizeof ending - 1;
+    return chars > last && strcmp(file + chars - last, ending) == 0;
+}
+
 static bool npy_claims(const char *text, tsr_matrix_name *name) {
-    const size_t chars = strlen(text), ending = strlen(NPY_ENDING);
-    if (chars <= ending || chars >= sizeof name->file || strcmp(text + chars - ending, NPY_ENDING) != 0) return false;
+    if (!tsr_npy_is_name(text) || strlen(text) >= sizeof name->file) return false;
     if (tsr_name_is_hdf5(text)) return false;
-    memcpy(name->file, text, chars + 1);
+    memcpy(name->file, text, strlen(text) + 1);
     return true;
 }
 

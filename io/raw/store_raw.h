@@ -11,6 +11,9 @@ extern const tsr_store_kind tsr_raw_kind;          /* file.bin:f32:1000x2000 */
 extern const struct tsr_output_ops tsr_npy_output; /* output_raw.c */
 extern const struct tsr_output_ops tsr_raw_output;
 
+/* Whether a file is called as numpy's are. */
+bool tsr_npy_is_name(const char *file);
+
 /* What a bare file's name says behind the file: TYPE[:ROWSxCOLS[:OFFSET]]. */
 typedef struct {
     tsr_dtype type;

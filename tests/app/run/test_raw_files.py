@@ -123,6 +123,18 @@ def test_generate_and_info():
     assert np.array_equal(np.load("col.npy"), read("col.h5").T)
 
 
+def test_endings_of_other_programs():
+    """HDF5 under such a name is warned of where it is made, and not where it is replaced."""
+    make()
+    for name in ("c.csv", "c.NPZ", "c.bin", "c.bin:f31", "c.out", "c.h5"):
+        odd = name not in ("c.out", "c.h5")
+        for args in ([], ["--force"]):
+            said = multiply("a.npy", "b.npy", "-o", name, *args).err
+            assert ("is an HDF5 file, though not called so" in said) == (odd and not args), (name, args, said)
+        assert np.array_equal(read(name), C), name
+        os.remove(name)
+
+
 def test_empty():
     make()
     for shape in ((0, 29), (37, 0)):
@@ -141,7 +153,8 @@ def test_what_is_there_stays():
     refused(*ab, "c.npy", says=["'c.npy' exists already", "--force"])
     refused(*ab, "c.bin:f32", says="'c.bin' exists already")
     refused(*ab, "text.npy", "--force", says="is no .npy file; it is not touched")
-    refused(*ab, "c.npy:f32", "--force", says="is a .npy file; it is not touched")
+    os.link("c.npy", "npy.bin")
+    refused(*ab, "npy.bin:f32", "--force", says="is a .npy file; it is not touched")
     refused(*ab, "a.npy", "--force", code=2, says="would replace A, which is read")
     refused("a.npy", "b.npy", "--add", "c.npy[:1,:]", "-o", "c.npy", "--force", says="1 x 2")
     np.save("c0.npy", np.ones((40, 23), "f4"))
@@ -150,6 +163,8 @@ def test_what_is_there_stays():
     refused(*ab, "d.bin:f32:3x4", says=["is 37x23", "d.bin:f32"])
     refused(*ab, "d.bin:f32:37x23:8", code=2, says="leave the offset out")
     refused(*ab, "d.npy", "--compress", "gzip", code=2, says="is not an HDF5 file")
+    refused(*ab, "c.npy:f32", "--force", code=2, says="write c.npy and --type f32")
+    refused(*ab, "d.npy:f32", code=2, says=["would have no header", "write d.npy and --type f32"])
     refused(*ab, "d.npy[1:,:]", code=2, says="cannot be a slice")
     refused(*ab, "d.h5", "--io", "hdf5", says=["'a.npy' is not an HDF5 file", "--io auto"])
     refused("a.h5", "b.h5", "-o", "d.npy", "--io", "hdf5", ranks=3, says="is not an HDF5 file")
