@@ -3,7 +3,7 @@
  * `split3`, which `auto` takes there, with what it hands over.
  * Prints a line of JSON a type, shape and kind of data: TFLOP/s, medians of three rounds; the part of the product that
  * was handed over; and what the shape costs by shapes.h. On normal data `exact` is to be the quicker one where that is
- * below 1.52 (fp32: 3.4).
+ * below 1.53 (fp32: 3.5).
  * Usage: exact_auto [SECONDS [MxNxK...]] */
 #include <inttypes.h>
 #include <stdio.h>

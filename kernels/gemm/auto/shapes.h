@@ -21,7 +21,7 @@ constexpr const tsr_gemm_kernel *FALLBACK = TYPE<T> == TSR_F64 ? FALLBACK_F64 : 
 
 /* What `exact` takes, and its fallback, of what `exact` takes in an endless product. */
 template <typename T> constexpr auto COST = TYPE<T> == TSR_F64 ? tsr_exact_cost_f64 : tsr_exact_cost_f32;
-template <typename T> constexpr double FALLBACK_COST = TYPE<T> == TSR_F64 ? 1.52 : 3.4;
+template <typename T> constexpr double FALLBACK_COST = TYPE<T> == TSR_F64 ? 1.53 : 3.5;
 
 /* Under `auto`: a little more than the fallback takes, at most. */
 template <typename T> double cost_for_auto(int64_t m, int64_t n, int64_t k) {
@@ -32,8 +32,8 @@ template <typename T> double cost_for_auto(int64_t m, int64_t n, int64_t k) {
 template <typename T> tsr_gemm_substitute leave_short(int64_t m, int64_t n, int64_t k) {
     if (COST<T>(m, n, k) <= FALLBACK_COST<T>) return {};
     return {.kernel = FALLBACK<T>,
-            .why = TYPE<T> == TSR_F64 ? "420/m + 420/n + 570/k + 1650^3/(m*n*k) > 0.52"
-                                      : "690/m + 690/n + 960/k + 2100^3/(m*n*k) > 2.4"};
+            .why = TYPE<T> == TSR_F64 ? "350/m + 350/n + 500/k + 1600^3/(m*n*k) > 0.53"
+                                      : "470/m + 470/n + 570/k + 2120^3/(m*n*k) > 2.5"};
 }
 
 } // namespace exact

@@ -26,6 +26,7 @@ static double cost(int64_t m, int64_t n, int64_t k, double line, double last, do
     const double depth = (double)tsr_max(1, tsr_min(k, TSR_EXACT_RANGE));
     return 1 + line / rows + line / columns + last / depth + few * few * few / (rows * columns * depth);
 }
-/* From speeds on an H200 at 4096 and 8192, and the shares of steps (exact.cu). */
-double tsr_exact_cost_f32(int64_t m, int64_t n, int64_t k) { return cost(m, n, k, 690, 960, 2100); }
-double tsr_exact_cost_f64(int64_t m, int64_t n, int64_t k) { return cost(m, n, k, 420, 570, 1650); }
+/* From speeds of 13 shapes on an H200, 1536³ to 8192³ and 512 or 1024 along one side (exact_auto, 2026-11-28): 8 % or
+ * less from each. */
+double tsr_exact_cost_f32(int64_t m, int64_t n, int64_t k) { return cost(m, n, k, 470, 570, 2120); }
+double tsr_exact_cost_f64(int64_t m, int64_t n, int64_t k) { return cost(m, n, k, 350, 500, 1600); }
