@@ -3,6 +3,7 @@
 #ifndef TSR_KERNELS_GEMM_RESIDUES_SUMS_HOPPER_H
 #define TSR_KERNELS_GEMM_RESIDUES_SUMS_HOPPER_H
 
+#include "kernels/gemm/hopper/persistent.h"
 #include "kernels/gemm/hopper/tensor_map.h"
 #include "kernels/gemm/residues/works_hopper.h"
 

@@ -3,7 +3,7 @@
 #ifndef TSR_KERNELS_GEMM_RESIDUES_WORKS_HOPPER_H
 #define TSR_KERNELS_GEMM_RESIDUES_WORKS_HOPPER_H
 
-#include "kernels/gemm/hopper/persistent.h"
+#include "kernels/gemm/hopper/tile_scheduler.h"
 #include "kernels/gemm/residues/tiles.h"
 
 namespace residues {

@@ -1,0 +1,139 @@
+/* The works of products_hopper.cu (works_hopper.h), listed in the emulation of CUDA and walked by all workers: each
+ * tile that is wanted, and each side, is made once in each plane; and tiles with a side go round the workers. */
+#include "kernels/gemm/residues/works_hopper.h"
+
+#include <map>
+#include <random>
+#include <tuple>
+#include <vector>
+
+#include "tests/check.h"
+
+namespace {
+
+using namespace residues;
+
+constexpr unsigned WANTED = 1, OTHER = 2;
+
+struct Case {
+    int64_t m, n;
+    int planes, workers;
+    bool sums;
+    double share; /* of blocks that are wanted; 1: there are no blocks */
+};
+
+/* A tile, or the side that a row (SIDE_OF_A_LINES) or a column of tiles makes with a chunk. */
+typedef std::tuple<int, unsigned, int, int> Made; /* plane; 0, or a side; row and column, or -1 */
+typedef std::map<Made, int> Times;
+
+Chunks chunks_of(const Case &c, int64_t lines) {
+    const int64_t last = lines % TSR_EXACT_TILE;
+    return {c.sums ? tsr_residue_chunks(lines) : 0, lines > TSR_EXACT_TILE && last > 0 && last <= SIDE_LINES};
+}
+
+/* What has to be made, by the comments of works_hopper.h alone. */
+Times wanted_of(const Case &c, const Lister &l) {
+    Times all;
+    const int rows = l.tiles_m + l.sides.a.last, columns = l.tiles_n + l.sides.b.last;
+    for (int plane = 0; plane < c.planes; plane++) {
+        std::vector<bool> in_row((size_t)rows), in_column((size_t)columns);
+        for (int i = 0; i < rows; i++)
+            for (int j = 0; j < columns; j++) {
+                if (!l.blocks.wants(i, j)) continue;
+                in_row[(size_t)i] = in_column[(size_t)j] = true;
+                if (i < l.tiles_m && j < l.tiles_n) all[{plane, 0, i, j}] = 1;
+                else if (j == l.tiles_n) all[{plane, SIDE_OF_A_LINES + CHUNK_LAST, i, -1}] = 1;
+                else all[{plane, SIDE_OF_B_LINES + CHUNK_LAST, -1, j}] = 1;
+            }
+        for (int chunk = 0; chunk < l.sides.b.sums; chunk++)
+            for (int i = 0; i < rows; i++)
+                if (in_row[(size_t)i]) all[{plane, SIDE_OF_A_LINES + (unsigned)chunk, i, -1}] = 1;
+        for (int chunk = 0; chunk < l.sides.a.sums; chunk++)
+            for (int j = 0; j < columns; j++)
+                if (in_column[(size_t)j]) all[{plane, SIDE_OF_B_LINES + (unsigned)chunk, -1, j}] = 1;
+    }
+    return all;
+}
+
+void note(const Place &at, Times *made) {
+    const unsigned side = at.side & (SIDE_OF_A_LINES | SIDE_OF_B_LINES | CHUNK);
+    if (!(at.side & SIDE_ALONE)) (*made)[{at.plane, 0, at.row, at.col}]++;
+    if (side & SIDE_OF_A_LINES) (*made)[{at.plane, side, at.row, -1}]++;
+    else if (side) (*made)[{at.plane, side, -1, at.col}]++;
+}
+
+/* Whether after each turn no worker has had two tiles with a side more than another; three, after the last one, which
+ * not all have a part in. */
+void check_turns(const Case &c, const std::vector<std::vector<Place>> &of_workers) {
+    std::vector<int> sided((size_t)c.workers);
+    for (size_t turn = 0;; turn++) {
+        bool whole = true;
+        for (int worker = 0; worker < c.workers; worker++) {
+            const std::vector<Place> &own = of_workers[(size_t)worker];
+            if (turn >= own.size() || own[turn].side & SIDE_ALONE) whole = false;
+            else sided[(size_t)worker] += own[turn].side != 0;
+        }
+        int least = sided[0], most = sided[0];
+        for (int count : sided) {
+            least = tsr_min(least, count);
+            most = tsr_max(most, count);
+        }
+        CHECK(most - least <= (whole ? 1 : 2), "%ld x %ld, %d planes, %d workers: after turn %d %d and %d sides",
+              (long)c.m, (long)c.n, c.planes, c.workers, (int)turn, least, most);
+        if (!whole) return;
+    }
+}
+
+void check_case(const Case &c, std::mt19937_64 *random) {
+    const int tiles_m = (int)tsr_ceil_div(c.m, TSR_EXACT_TILE), tiles_n = (int)tsr_ceil_div(c.n, TSR_EXACT_TILE);
+    const Chunks a = chunks_of(c, c.m), b = chunks_of(c, c.n);
+    std::vector<unsigned> levels((size_t)(4 * tiles_m * tiles_n));
+    for (unsigned &level : levels) level = std::uniform_real_distribution<>()(*random) < c.share ? WANTED : OTHER;
+    const tsr_residue_blocks blocks = {c.share < 1 ? levels.data() : nullptr, WANTED,
+                                       (int)tsr_ceil_div(c.m, TSR_EXACT_BLOCK), (int)tsr_ceil_div(c.n, TSR_EXACT_BLOCK),
+                                       2 * tiles_n};
+    const Lister lister = {blocks,           tiles_m - a.last,
+                           tiles_n - b.last, sides_of(a, b, tiles_m - a.last, tiles_n - b.last),
+                           c.planes,         c.workers};
+    std::vector<ListEntry> list(tsr_residue_workspace(c.m, c.n) / sizeof(ListEntry), 0xffffffff);
+    CHECK_OK(TSR_LAUNCH(list_works, 1, LISTERS, 0, (tsr_stream *)nullptr, lister, list.data()));
+    Plan plan = {};
+    plan.list = list.data();
+    plan.planes = c.planes;
+    plan.workers = c.workers;
+    plan.panels = 1;
+    Times made;
+    std::vector<std::vector<Place>> of_workers((size_t)c.workers);
+    for (int worker = 0; worker < c.workers; worker++) {
+        PlaneScheduler scheduler(plan, worker);
+        for (PlaneTile work; scheduler.next(plan, &work);) {
+            of_workers[(size_t)worker].push_back(work.place);
+            note(work.place, &made);
+        }
+    }
+    CHECK(made == wanted_of(c, lister), "%ld x %ld, %d planes, %d workers, sums %d, share %g: made %d, wanted %d",
+          (long)c.m, (long)c.n, c.planes, c.workers, c.sums, c.share, (int)made.size(),
+          (int)wanted_of(c, lister).size());
+    check_turns(c, of_workers);
+}
+
+} // namespace
+
+int main() {
+    std::mt19937_64 random(17);
+    const auto any = [&random](int64_t from, int64_t to) {
+        return std::uniform_int_distribution<int64_t>(from, to)(random);
+    };
+    for (int64_t n : {8192, 8193, 16384}) /* as an H200 does, where 8 sides more slowed a worker down */
+        for (bool sums : {false, true}) check_case({n, n, 14, 66, sums, 1}, &random);
+    for (int i = 0; i < 200; i++) {
+        const int64_t m = any(1, 3000), n = any(1, 3000);
+        const double share = i % 3 == 0 ? 1 : i % 3 == 1 ? 0.5 : 0.05;
+        const bool ends = i % 2 == 0; /* with last lines */
+        check_case({ends ? m / 256 * 256 + any(1, 32) : m, ends ? n / 256 * 256 + any(1, 32) : n, (int)any(1, 16),
+                    (int)any(1, 70), any(0, 1) == 1, share},
+                   &random);
+    }
+    check_case({3000, 2000, 14, 66, true, 0}, &random); /* nothing is wanted */
+    return 0;
+}
