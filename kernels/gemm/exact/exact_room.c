@@ -4,7 +4,7 @@
 
 /* Of each modulus of the last level, and of what proves levels, a byte an element of both operands, of each modulus a
  * byte an element of C; for the check of these TSR_EXACT_SUMS lines more of either; facts of lines and their parts;
- * levels of blocks, and a bit an element of C. */
+ * levels of blocks, and a bit an element of C; as much again is enough for lists of tiles. */
 static size_t room(tsr_dtype type, int64_t m, int64_t n, int64_t k) {
     const int64_t planes = tsr_exact_moduli(type, TSR_EXACT_LAST), starts = 24 * 1024; /* of places */
     const int64_t rows = tsr_round_up(tsr_min(m, TSR_EXACT_EDGE), TSR_EXACT_TILE);

@@ -176,8 +176,8 @@ tsr_status on_hopper(bool *so) {
 
 } // namespace
 
-/* A count, and a list behind it: at most all tiles, and with each row and column of them all chunks that may meet it,
- * of sums and of last lines. */
+/* A count, and a list behind it, of each plane: at most all tiles, and with each row and column of them all chunks that
+ * may meet it, of sums and of last lines. */
 size_t tsr_residue_workspace(int64_t m, int64_t n) {
     const int64_t rows = tsr_ceil_div(m, TSR_EXACT_TILE), columns = tsr_ceil_div(n, TSR_EXACT_TILE);
     const int64_t beside = rows * (tsr_residue_chunks(n) + 1) + columns * (tsr_residue_chunks(m) + 1);
