@@ -72,8 +72,34 @@ static void list_dataset(visitor *v, const char *name, const char *path, bool wh
     H5Oclose(object);
 }
 
-static void list_link(const visitor *v, const char *name, const char *path) {
+/* What a link leads to, in a file that may be read, under the link's own path. Its place is one in that file. */
+static tsr_status inspect_linked(const listing *list, const char *path, tsr_h5_found *found) {
+    tsr_h5_spot spot;
+    char inner[TSR_PATH_CHARS];
+    tsr_status status = tsr_h5_spot_open(list->file_name, "", &spot);
+    if (status == TSR_OK) status = tsr_h5_follow(&spot, list->root, path, inner);
+    if (status == TSR_OK) {
+        hid_t object = H5Oopen(spot.file, inner, H5P_DEFAULT);
+        if (object >= 0 && H5Iget_type(object) == H5I_DATASET)
+            status = tsr_h5_inspect(object, path, spot.bytes, false, found);
+        else status = tsr_fail(TSR_ERR_FORMAT, "it is a link to '%s' in '%s', which is no dataset", inner, spot.name);
+        if (object >= 0) H5Oclose(object);
+    }
+    if (status == TSR_OK && found->desc.offset >= 0) {
+        found->desc.offset = -1;
+        found->desc.element.swapped = false;
+    }
+    return tsr_h5_spot_close(&spot, status);
+}
+
+static void list_link(const visitor *v, const char *name, const char *path, bool whole) {
     char file[256], why[360];
+    tsr_h5_found found;
+    if (whole && *v->list->root) {
+        if (inspect_linked(v->list, path, &found) == TSR_OK) v->each(v->context, &found);
+        else list_refused(v, path, tsr_message());
+        return;
+    }
     tsr_h5_link_file(v->file, name, file, sizeof file);
     snprintf(why, sizeof why, "it is a link to another file (%s); --allow-external reads what it leads to", file);
     list_refused(v, path, why);
@@ -89,7 +115,7 @@ static herr_t visit(hid_t group, const char *name, const H5L_info_t *info, void 
     if (whole && tsr_h5_is_internal(v->file, path)) return 0;
     if (!whole) memcpy(path + sizeof path - sizeof DOTS, DOTS, sizeof DOTS);
     if (info->type == H5L_TYPE_HARD) list_dataset(v, name, path, whole);
-    else if (info->type != H5L_TYPE_SOFT) list_link(v, name, path);
+    else if (info->type != H5L_TYPE_SOFT) list_link(v, name, path, whole);
     return v->status == TSR_OK ? 0 : -1;
 }
 

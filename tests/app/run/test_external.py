@@ -340,6 +340,12 @@ def test_links():
         run("multiply", "l.h5:/two", "i6.h5", "-o", "c2.h5", ALLOW, "--io", "mpio", ranks=2)
         assert np.array_equal(read("c2.h5"), a)
     assert "lies in" in run("info", "l.h5:/two", ALLOW).out
+    with h5py.File("l.h5", "a") as f:
+        f["gone"] = h5py.ExternalLink("x/gone.h5", "/g/A")
+    listed = dict(line.split("  ", 1) for line in run("info", "l.h5", ALLOW).out.splitlines() if line.startswith("/"))
+    assert all("5 x 6" in listed[f"/{path}"] for path in ("one", "two", "absolute", "moved", "virtual")), listed
+    assert "is no dataset" in listed["/group"] and "'x/gone.h5'" in listed["/gone"] and len(listed) == 7, listed
+    assert run("info", "l.h5").out.count("it is a link to another file") == 7
     refuses("l.h5:/one", "external link to file 'x/y/a.h5'", ALLOW, options=())
     refuses("x/b.h5:/up", "'x/../z.h5' lies outside of")
     fails("info", "l.h5:/group/none", ALLOW, code=1, says="'x/b.h5' has no '/none'")
