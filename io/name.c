@@ -26,11 +26,8 @@ static bool is_directory(const char *path) {
 /* Whether a name ends as HDF5 files usually do, so that out.h5/C can name a file not there yet. */
 static bool has_hdf5_ending(const char *file) {
     static const char *const endings[] = {".h5", ".hdf5", ".hdf", ".he5", ".mat", ".nc", ".nc4"};
-    size_t chars = strlen(file);
-    for (size_t e = 0; e < sizeof endings / sizeof *endings; e++) {
-        size_t ending = strlen(endings[e]);
-        if (chars > ending && strcmp(file + chars - ending, endings[e]) == 0) return true;
-    }
+    for (size_t e = 0; e < sizeof endings / sizeof *endings; e++)
+        if (tsr_text_ends(file, endings[e])) return true;
     return false;
 }
 

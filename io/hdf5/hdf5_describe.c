@@ -72,7 +72,8 @@ static void list_dataset(visitor *v, const char *name, const char *path, bool wh
     H5Oclose(object);
 }
 
-/* What a link leads to, in a file that may be read, under the link's own path. Its place is one in that file. */
+/* What a link leads to, in a file that may be read, under the link's own path. Not where it lies: the list is of this
+ * file. */
 static tsr_status inspect_linked(const listing *list, const char *path, tsr_h5_found *found) {
     tsr_h5_spot spot;
     char inner[TSR_PATH_CHARS];

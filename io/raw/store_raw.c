@@ -11,14 +11,11 @@
 #include "io/files/file_bytes.h"
 #include "io/files/raw_file.h"
 #include "io/store_direct.h"
+#include "io/text/text.h"
 
 /* ---- names ----------------------------------------------------------------------------------- */
 
-bool tsr_npy_is_name(const char *file) {
-    static const char ending[] = ".npy";
-    const size_t chars = strlen(file), last = sizeof ending - 1;
-    return chars > last && strcmp(file + chars - last, ending) == 0;
-}
+bool tsr_npy_is_name(const char *file) { return tsr_text_ends(file, ".npy"); }
 
 static bool npy_claims(const char *text, tsr_matrix_name *name) {
     if (!tsr_npy_is_name(text) || strlen(text) >= sizeof name->file) return false;

@@ -17,6 +17,11 @@ void tsr_text_append(char *text, size_t chars, const char *format, ...) {
     va_end(values);
 }
 
+bool tsr_text_ends(const char *text, const char *ending) {
+    const size_t chars = strlen(text), last = strlen(ending);
+    return chars > last && strcmp(text + chars - last, ending) == 0;
+}
+
 const char *tsr_text_skip_blanks(const char *text) { return text + strspn(text, " "); }
 
 /* Of the first `bytes` of the text. */

@@ -12,6 +12,7 @@
 #include "io/hdf5/output/output_hdf5.h"
 #include "io/hdf5/output/record_hdf5.h"
 #include "io/output/output_chunks.h"
+#include "io/text/text.h"
 
 /* ---- what the file holds --------------------------------------------------------------------- */
 
@@ -170,12 +171,11 @@ static tsr_status check_chunks(const tsr_output_spec *spec, size_t *bytes) {
 /* X.run is where the record of /X goes, and what makes /X anew takes it away. */
 static tsr_status check_ending(const tsr_output_spec *spec, const char *path) {
     static const char ending[] = ".run";
-    const size_t chars = strlen(path), last = sizeof ending - 1;
-    if (chars < last || strcmp(path + chars - last, ending) != 0) return TSR_OK;
+    if (!tsr_text_ends(path, ending)) return TSR_OK;
     return tsr_fail(TSR_ERR_USAGE,
                     "the output '%s:%s' is called as the record of '%.*s' would be; choose a path that does not end in "
                     ".run",
-                    spec->name.file, path, (int)(chars - last), path);
+                    spec->name.file, path, (int)(strlen(path) - strlen(ending)), path);
 }
 
 /* For HDF5 `..` is a name like others, which nobody means. */
