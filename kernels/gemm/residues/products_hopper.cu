@@ -9,7 +9,7 @@
  * of tiles would be idle for the most part. Alone such lines would wait for the others. That is a kernel of its own.
  *   Sums are never cut along k. Where not all tiles are wanted, or some have a side, list_works makes a list of those
  * that are, and the host does not know how many (works_hopper.h). In the list sides go round the clusters: before,
- * some had 7 more than others of 14 planes of 8193 × 8193, and the product took 3 % more.
+ * some had 8 more than others of 14 planes of 8193 × 8193, and the product took 3 % more.
  * Shared memory: a pipeline of 4 stages of 48 KiB; for each group two boxes of 64 × 128 bytes on their way to C. With
  * sides 52 KiB, and one box.
  * Registers: 232 a thread that multiplies, 40 a thread that does not; no spills.

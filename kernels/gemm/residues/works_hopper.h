@@ -24,6 +24,7 @@ constexpr int SIDE_BITS = 8, TILE_BITS = 10;
 constexpr int PLANE_BITS = 4;
 constexpr int ROW_AT = SIDE_BITS + TILE_BITS, PLANE_AT = ROW_AT + TILE_BITS;
 constexpr int MOST_ACROSS = 1 << TILE_BITS; /* tiles in a row or a column of them */
+constexpr unsigned TILE_MASK = MOST_ACROSS - 1, SIDE_MASK = (1u << SIDE_BITS) - 1;
 static_assert(PLANE_AT + PLANE_BITS == 32 && TSR_EXACT_MODULI_MOST <= 1 << PLANE_BITS);
 __device__ __forceinline__ ListEntry entry_of(int plane, int row, int col, unsigned side) {
     return (ListEntry)plane << PLANE_AT | (ListEntry)row << ROW_AT | (ListEntry)col << SIDE_BITS | side;
@@ -59,7 +60,6 @@ struct PlaneScheduler {
         if (p.list && index < end) entry = p.list[1 + index];
     }
     __device__ __forceinline__ Place place(const Plan &p) const {
-        constexpr int TILE_MASK = MOST_ACROSS - 1, SIDE_MASK = (1 << SIDE_BITS) - 1;
         if (p.list)
             return {(int)(entry >> PLANE_AT), (int)(entry >> ROW_AT & TILE_MASK), (int)(entry >> SIDE_BITS & TILE_MASK),
                     entry & SIDE_MASK};
@@ -234,7 +234,7 @@ static __global__ void __launch_bounds__(LISTERS, 1) list_works(const Lister l, 
         const ListEntry entry = entries[work % total.all];
         const int turn = work / l.workers * l.workers, next = min(turn + l.workers, works);
         const int before = sided_before(work), plain = work - before - (turn - sided_before(turn));
-        const int number = entry & ((1 << SIDE_BITS) - 1) ? before : sided_before(next) + plain;
+        const int number = entry & SIDE_MASK ? before : sided_before(next) + plain;
         list[1 + turn + number % (next - turn)] = entry + entry_of(work / total.all, 0, 0, 0);
     }
     const auto add_alone = [&](int row, int col, unsigned side) {
