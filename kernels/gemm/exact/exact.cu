@@ -60,17 +60,16 @@ struct Places {
     unsigned *handed; /* see exact::Handing; in front, wherever the others are */
     tsr_exact_proof *proof_a, *proof_b;
     tsr_exact_line *parts_b;
-    /* one after the other up to `levels`, cleared together */
+    /* one after the other up to `left`, cleared together */
     unsigned *rough_a, *rough_b;
     unsigned *levels_a, *levels_b, *levels;
+    unsigned *left; /* a bit an element of C: see tsr_residue_levels */
     size_t cleared_bytes;
     unsigned *open;
-    unsigned *left; /* a bit an element of C: see tsr_residue_levels */
-    size_t left_bytes;
     int8_t *proving_a, *proving_b;
     int8_t *planes_a, *planes_b, *planes_c;
-    exact::Checksums checksums; /* but for where they are counted */
-    void *products;
+    exact::Checksums checksums;     /* but for where they are counted */
+    void *lists[TSR_RESIDUE_LISTS]; /* of products */
     size_t bytes;
 };
 
@@ -89,15 +88,15 @@ Places places_of(void *workspace, const Sizes &s, int planes, bool proves) {
     p.proof_a = take<tsr_exact_proof>(base, &at, s.m);
     p.proof_b = take<tsr_exact_proof>(base, &at, s.n);
     p.parts_b = take<tsr_exact_line>(base, &at, s.parts * s.n);
+    const size_t cleared_from = at;
     p.rough_a = take<unsigned>(base, &at, 2 * (rows + columns) + s.blocks);
     p.rough_b = p.rough_a + rows;
     p.levels_a = p.rough_b + columns;
     p.levels_b = p.levels_a + rows;
     p.levels = p.levels_b + columns;
-    p.cleared_bytes = (size_t)(2 * (rows + columns) + s.blocks) * sizeof(unsigned);
+    p.left = take<unsigned>(base, &at, proves ? s.rows_a * s.rows_b / 32 : 0);
+    p.cleared_bytes = at - cleared_from;
     p.open = take<unsigned>(base, &at, s.blocks);
-    p.left_bytes = proves ? (size_t)(s.rows_a * s.rows_b / 8) : 0;
-    p.left = take<unsigned>(base, &at, (int64_t)(p.left_bytes / sizeof(unsigned)));
     p.proving_a = take<int8_t>(base, &at, proves ? s.rows_a * s.depth : 0);
     p.proving_b = take<int8_t>(base, &at, proves ? s.rows_b * s.depth : 0);
     p.planes_a = take<int8_t>(base, &at, planes * s.rows_a * s.depth);
@@ -107,7 +106,7 @@ Places places_of(void *workspace, const Sizes &s, int planes, bool proves) {
     p.checksums.of_b = take<int8_t>(base, &at, planes * TSR_EXACT_SUMS * s.depth);
     p.checksums.columns = take<int8_t>(base, &at, planes * TSR_EXACT_SUMS * s.rows_b);
     p.checksums.rows = take<int8_t>(base, &at, planes * TSR_EXACT_SUMS * s.rows_a);
-    p.products = take<unsigned char>(base, &at, (int64_t)tsr_residue_workspace(s.m, s.n));
+    for (void *&list : p.lists) list = take<unsigned char>(base, &at, (int64_t)tsr_residue_workspace(s.m, s.n));
     p.bytes = at;
     return p;
 }
@@ -124,6 +123,7 @@ template <typename T> struct Run {
     bool proves;
     tsr_gemm_fallbacks *counted; /* or NULL */
     exact::Checksums checksums;  /* check.counts NULL: nothing is checked */
+    tsr_residue_sums sums;       /* the same for products */
     bool hands;                  /* over to the fallback what that makes quicker */
     bool passes;                 /* as part of what another kernel handed over, where its predicate is not 0 */
 };
@@ -133,7 +133,7 @@ template <typename T> bool checks(const Run<T> &r) { return r.checksums.check.co
 /* Products of planes that stand in the workspace, of blocks whose entry is `wanted`; NULL: of all. */
 template <typename T>
 tsr_residue_args products_of(const Run<T> &r, int planes, const int8_t *a, const int8_t *b, const unsigned *blocks,
-                             unsigned wanted) {
+                             unsigned wanted, void *list) {
     return {.planes = planes,
             .m = r.s.m,
             .n = r.s.n,
@@ -145,14 +145,24 @@ tsr_residue_args products_of(const Run<T> &r, int planes, const int8_t *a, const
             .depth = r.s.depth,
             .blocks = blocks,
             .wanted = wanted,
-            .workspace = r.p.products};
+            .workspace = list};
+}
+template <typename T> tsr_residue_args products_of_level(const Run<T> &r, int level) {
+    const unsigned *blocks = r.proves ? r.p.levels : nullptr;
+    const int planes = tsr_exact_moduli(exact::TYPE<T>, level);
+    tsr_residue_args args =
+        products_of(r, planes, r.p.planes_a, r.p.planes_b, blocks, (unsigned)level, r.p.lists[level]);
+    if (checks(r)) args.sums = &r.sums;
+    return args;
+}
+/* Of bytes that prove levels. Their list is where later that of the last level is, which they may change. */
+template <typename T> tsr_residue_args proving_products_of(const Run<T> &r, const unsigned *blocks, unsigned wanted) {
+    return products_of(r, 1, r.p.proving_a, r.p.proving_b, blocks, wanted, r.p.lists[TSR_EXACT_LAST]);
 }
 
 template <typename T, int COUNT> tsr_status multiply_level(const Run<T> &r, int level) {
-    const unsigned *blocks = r.proves ? r.p.levels : nullptr;
-    tsr_residue_args args = products_of(r, COUNT, r.p.planes_a, r.p.planes_b, blocks, (unsigned)level);
-    const tsr_residue_sums sums = {r.checksums.of_a, r.checksums.of_b, r.checksums.columns, r.checksums.rows};
-    if (checks(r)) args.sums = &sums;
+    tsr_residue_args args = products_of_level(r, level);
+    args.listed = r.proves && level < TSR_EXACT_LAST;
     TSR_FLIP(TSR_FLIP_A, r.stream, r.p.planes_a, (size_t)(COUNT * r.s.rows_a * r.s.depth));
     TSR_FLIP(TSR_FLIP_B, r.stream, r.p.planes_b, (size_t)(COUNT * r.s.rows_b * r.s.depth));
     TSR_TRY(tsr_residue_products(r.device, r.stream, &args, r.p.planes_c));
@@ -180,8 +190,7 @@ template <typename T> tsr_status decide(const Run<T> &r) {
     constexpr int threads = 256;
     dim3 grid;
     TSR_TRY(tsr_cuda_grid(1, r.s.blocks, 1, threads, &grid));
-    const tsr_residue_args args = products_of(r, 1, r.p.proving_a, r.p.proving_b, r.p.open, exact::OPEN);
-    TSR_TRY(TSR_CUDA(cudaMemsetAsync(r.p.left, 0, r.p.left_bytes, tsr_cuda_stream(r.stream))));
+    const tsr_residue_args args = proving_products_of(r, r.p.open, exact::OPEN);
     TSR_TRY(TSR_LAUNCH_NEXT(exact::open_blocks, grid, threads, 0, r.stream, r.p.open, r.s.across, r.s.blocks,
                             r.p.rough_a, r.p.rough_b));
     TSR_TRY(tsr_residue_levels(r.device, r.stream, &args, r.p.proof_a, r.p.proof_b,
@@ -190,12 +199,21 @@ template <typename T> tsr_status decide(const Run<T> &r) {
                            r.s.wide, r.p.rough_a, r.p.rough_b, r.p.levels_a, r.p.levels_b);
 }
 
+/* Lists what is known of products to come. */
+template <typename T> tsr_status list(const Run<T> &r) {
+    const tsr_residue_args products[] = {products_of_level(r, 0), products_of_level(r, 1)};
+    const tsr_residue_args meetings = proving_products_of(r, r.p.levels, exact::OPEN_LAST);
+    static_assert(sizeof products == (TSR_RESIDUE_LISTS - 1) * sizeof *products && TSR_EXACT_LAST == 2);
+    return tsr_residue_list(r.device, r.stream, products, &meetings);
+}
+
 /* Decides for blocks that are open for the last level, from patterns. */
 template <typename T> tsr_status decide_last(const Run<T> &r) {
     constexpr int threads = 256;
     dim3 grid;
     TSR_TRY(tsr_cuda_grid(1, r.s.blocks, 1, threads / 32, &grid));
-    const tsr_residue_args args = products_of(r, 1, r.p.proving_a, r.p.proving_b, r.p.levels, exact::OPEN_LAST);
+    tsr_residue_args args = proving_products_of(r, r.p.levels, exact::OPEN_LAST);
+    args.listed = true;
     TSR_TRY(tsr_residue_meetings(r.device, r.stream, &args, r.p.left));
     return TSR_LAUNCH_NEXT(exact::settle_blocks, grid, threads, 0, r.stream, r.p.levels, r.s.across, r.s.blocks,
                            r.p.left, r.p.levels_a);
@@ -249,6 +267,7 @@ template <typename T> tsr_status make(const Run<T> &r) {
     if (!r.proves) return multiply_level<T, COUNT>(r, 0);
     TSR_TRY(decide(r));
     if (r.hands) TSR_TRY(hand(r));
+    TSR_TRY(list(r));
     TSR_TRY((make_level<T, COUNT>(r, 0)));
     TSR_TRY((make_level<T, tsr_exact_moduli(exact::TYPE<T>, 1)>(r, 1)));
     TSR_TRY((make_level<T, tsr_exact_moduli(exact::TYPE<T>, 2)>(r, 2)));
@@ -311,6 +330,7 @@ tsr_status launch_block(tsr_device *device, tsr_stream *stream, const tsr_gemm_a
     r.p = places_of(args->workspace, r.s, planes_of<T>(PROVES), PROVES);
     r.checksums = r.p.checksums;
     r.checksums.check = args->check;
+    r.sums = {r.checksums.of_a, r.checksums.of_b, r.checksums.columns, r.checksums.rows};
     r.a = operand_of((const T *)args->a, args->lda, args->m, r.s, r.s.rows_a);
     r.a.proof = r.p.proof_a;
     r.a.proving = PROVES ? r.p.proving_a : nullptr;

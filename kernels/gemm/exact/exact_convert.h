@@ -15,7 +15,8 @@ constexpr int PARTS_MOST = TSR_EXACT_RANGE / PART;
 constexpr int COLUMNS = 32; /* of B, that a block turns */
 /* what a block's lines are like, some of them */
 constexpr unsigned LOSES = 1, UNPROVABLE = 2;
-constexpr unsigned WAITS = 4; /* a line is not converted for level 0 */
+constexpr unsigned WAITS = 4;       /* a line is not converted for level 0, */
+constexpr unsigned BEGINS_NEXT = 8; /* but for level 1 at once */
 static_assert(PART == 4 * 32, "a warp takes a part");
 
 /* A grid for kernels that stride over the rest, and find little to do in most of it: blocks that leave at once take
@@ -51,11 +52,13 @@ template <typename T> struct Operand {
  * data are far: they reach 0.7 of the bound in fp64 and 0.2 in fp32. Such times exp(normal) reach 0.9 and 0.43, times
  * exp(2 · normal) 3 and 0.9; of the latter one line of 400 is below 0.43 (k = 4096, simulated), and of 35 below 0.5. */
 template <typename T> constexpr double CLOSE = sizeof(T) == sizeof(double) ? 0.72 : 0.43;
+constexpr double FAR = 0.3; /* in fp32 not even a line of wide data */
 template <typename T>
-__device__ __forceinline__ bool is_likely(const Operand<T> &x, const tsr_exact_proof &proof, int level) {
+__device__ __forceinline__ bool is_likely(const Operand<T> &x, const tsr_exact_proof &proof, int level,
+                                          double close = CLOSE<T>) {
     const double k = (double)x.k, met = 4 * proof.half * proof.half / k;
     const double error = proof.errors[level] * (2 * proof.half + 0.25 * k * proof.errors[level]);
-    return error <= CLOSE<T> * tsr_exact_allowed(TYPE<T>, x.k) * met;
+    return error <= close * tsr_exact_allowed(TYPE<T>, x.k) * met;
 }
 /* Whether lines of a type may be converted for level 1 at once: its two moduli more make lines, but for sparse ones,
  * far from the bound. In fp64, by one more, lines that are far have elements that are not. */
@@ -75,10 +78,16 @@ template <typename T>
 __device__ __forceinline__ tsr_exact_proof keep_proof(const Operand<T> &x, int64_t at, const tsr_exact_line &line) {
     tsr_exact_proof proof = tsr_exact_prove(TYPE<T>, line, x.limits);
     proof.first = first_level(x, line, proof);
+    unsigned *rough = x.rough ? x.rough + at / TSR_EXACT_BLOCK : nullptr;
+    /* Most blocks of C that a line goes through need the level of the lines beside it. So few lines need be read once
+     * more: those that look before the others. */
+    if (HAS_NEXT<T> && x.proving && proof.first == 0 && !is_likely(x, proof, 0, FAR) &&
+        *(volatile unsigned *)rough & BEGINS_NEXT)
+        proof.first = 1;
     x.proof[at] = proof;
-    if (x.rough && proof.errors[0] != 0)
-        atomicOr(x.rough + at / TSR_EXACT_BLOCK,
-                 LOSES | (tsr_exact_unprovable(&proof) ? UNPROVABLE : 0) | (proof.first != 0 ? WAITS : 0));
+    const unsigned own = (proof.errors[0] != 0 ? LOSES : 0) | (tsr_exact_unprovable(&proof) ? UNPROVABLE : 0) |
+                         (proof.first != 0 ? WAITS : 0) | (proof.first == 1 ? BEGINS_NEXT : 0);
+    if (rough && own) atomicOr(rough, own);
     return proof;
 }
 

@@ -185,6 +185,19 @@ size_t tsr_residue_workspace(int64_t m, int64_t n) {
                                 256);
 }
 
+tsr_status tsr_residue_list(tsr_device *, tsr_stream *stream, const tsr_residue_args *products,
+                            const tsr_residue_args *meetings) {
+    for (int i = 0; i < TSR_RESIDUE_LISTS - 1; i++) TSR_TRY(check(products + i));
+    TSR_TRY(check(meetings));
+#if defined(TSR_HAVE_HOPPER) && !defined(TSR_EMULATE_CUDA)
+    bool hopper = false;
+    TSR_TRY(on_hopper(&hopper));
+    if (hopper) return tsr_residue_list_hopper(stream, products, meetings);
+#endif
+    (void)stream; /* tiles are asked one by one here */
+    return TSR_OK;
+}
+
 tsr_status tsr_residue_products(tsr_device *, tsr_stream *stream, const tsr_residue_args *args, int8_t *c) {
     TSR_TRY(check(args));
 #if defined(TSR_HAVE_HOPPER) && !defined(TSR_EMULATE_CUDA)

@@ -42,9 +42,16 @@ typedef struct {
      * TSR_EXACT_SUMS at most. Made are the products with lines of tiles that are wanted. */
     const tsr_residue_sums *sums;
     void *workspace; /* tsr_residue_workspace(m, n) bytes */
+    bool listed;     /* tsr_residue_list was called with these, whose blocks are the same since, and their workspace */
 } tsr_residue_args;
 
 size_t tsr_residue_workspace(int64_t m, int64_t n);
+
+/* Prepares several products in one launch, which each have one for it otherwise: TSR_RESIDUE_LISTS - 1 `products`, and
+ * `meetings`. Each has a workspace of its own. */
+#define TSR_RESIDUE_LISTS 3
+tsr_status tsr_residue_list(tsr_device *device, tsr_stream *stream, const tsr_residue_args *products,
+                            const tsr_residue_args *meetings);
 
 /* c: planes × rows_a × rows_b bytes: the sums modulo each plane's modulus, in [-p/2, p/2]; anything from row m and
  * column n on. The same holds for products of args->sums. */

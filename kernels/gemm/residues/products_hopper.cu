@@ -7,9 +7,10 @@
  *   Some tiles have a side: with each panel come 32 lines that meet those of A, or of B, which are there anyway. These
  * are sums of lines, for the check of `exact`, or the last 32 lines or fewer of an operand, for which a row or a column
  * of tiles would be idle for the most part. Alone such lines would wait for the others. That is a kernel of its own.
- *   Sums are never cut along k. Where not all tiles are wanted, or some have a side, list_works makes a list of those
- * that are, and the host does not know how many (works_hopper.h). In the list sides go round the clusters: before,
- * some had 8 more than others of 14 planes of 8193 × 8193, and the product took 3 % more.
+ *   Sums are never cut along k. Of a last panel with 32 elements of k or fewer no zeros behind these are multiplied.
+ *   Where not all tiles are wanted, or some have a side, list_works makes a list of those that are, and the host does
+ * not know how many (works_hopper.h). In the list sides go round the clusters: before, some had 8 more than others of
+ * 14 planes of 8193 × 8193, and the product took 3 % more.
  * Shared memory: a pipeline of 4 stages of 48 KiB; for each group two boxes of 64 × 128 bytes on their way to C. With
  * sides 52 KiB, and one box.
  * Registers: 232 a thread that multiplies, 40 a thread that does not; no spills.
@@ -183,7 +184,12 @@ __device__ __forceinline__ void take_turn() {
     hopper::pass_turn();
 }
 
-template <typename Epilogue> struct Products : hopper::Persistent<Tile> {
+/* Instructions of a panel, which the compiler knows. */
+template <int COUNT> using Steps = std::integral_constant<int, COUNT>;
+
+/* LAST: steps of the last panel, whose others would multiply zeros. A branch around these would make ptxas serialize
+ * all (C7520), and another loop in the same kernel makes the usual one 0.8 % slower. */
+template <typename Epilogue, int LAST = STEPS> struct Products : hopper::Persistent<Tile> {
     typedef typename Epilogue::Work Work;
     typedef typename Epilogue::Pipe Pipe;
     typedef residues::Sums Sums;
@@ -229,10 +235,10 @@ template <typename Epilogue> struct Products : hopper::Persistent<Tile> {
         template <bool OWN, bool BESIDE>
         static __device__ __forceinline__ void multiply_panels(const Pipe &pipe, State &at, int panels, int side_at,
                                                                Sums &sum, SideSums &side) {
-            const int group = own_group(), last = panels > LAST_PANELS ? panels - LAST_PANELS : 0;
+            const int group = own_group(), turn = panels > LAST_PANELS ? panels - LAST_PANELS : 0;
             int before = 0;
-            for (int p = 0; p < panels; p++) {
-                if (group == 1 && p == last) take_turn(); /* both multiply then */
+            const auto multiply_panel = [&](int p, auto steps) {
+                if (group == 1 && p == turn) take_turn(); /* both multiply then */
                 const uint32_t stage = pipe.address(at.stage);
                 const uint64_t a = hopper::wgmma_operand(stage + group * GROUP_ROWS * K),
                                b = hopper::wgmma_operand(stage + A_BYTES);
@@ -242,7 +248,7 @@ template <typename Epilogue> struct Products : hopper::Persistent<Tile> {
                 if (FLIPS) flip_panel(pipe.stage(at.stage));
                 hopper::wgmma_fence();
 #pragma unroll
-                for (int step = 0; step < K / 32; step++) {
+                for (int step = 0; step < decltype(steps)::value; step++) {
                     const bool add = p > 0 || step > 0;
                     if constexpr (OWN) hopper::wgmma_m64n256k32_s8(sum, a + 2 * step, b + 2 * step, add);
                     if constexpr (BESIDE) hopper::wgmma_m64n32k32_s8(side, lines + 2 * step, beside + 2 * step, add);
@@ -254,7 +260,9 @@ template <typename Epilogue> struct Products : hopper::Persistent<Tile> {
                 }
                 before = at.stage;
                 at.step();
-            }
+            };
+            for (int p = 0; p < panels - (LAST < STEPS); p++) multiply_panel(p, Steps<STEPS>());
+            if (LAST < STEPS) multiply_panel(panels - 1, Steps<LAST>());
             if (group == 0) take_turn();
             hopper::wgmma_wait<0>();
             if constexpr (OWN) hopper::wgmma_hold(sum);
@@ -291,9 +299,17 @@ template <typename Epilogue> struct Products : hopper::Persistent<Tile> {
 
 /* ---- launches -------------------------------------------------------------------------------- */
 
-/* Fills what all kernels share of their argument; makes the list, if there is one. */
-template <typename Work>
-tsr_status prepare(tsr_stream *stream, const tsr_residue_args *args, const Chunks &a, const Chunks &b, Work *w) {
+/* An operand's that has so many lines. */
+Chunks chunks_of(const tsr_residue_args *args, int64_t lines) {
+    const int64_t last = lines % TSR_EXACT_TILE;
+    return {args->sums ? tsr_residue_chunks(lines) : 0, lines > TSR_EXACT_TILE && last > 0 && last <= SIDE_LINES};
+}
+bool has_sides(const tsr_residue_args *args) {
+    return chunks_of(args, args->m).count() + chunks_of(args, args->n).count() > 0;
+}
+
+/* What is to be listed. SIDED: of products that may have sides. */
+template <bool SIDED> tsr_status listing_of(const tsr_residue_args *args, Listing *listing) {
     int multiprocessors = 0;
     TSR_TRY(tsr_cuda_attribute(cudaDevAttrMultiProcessorCount, &multiprocessors));
     const int64_t tiles_m = args->rows_a / TSR_EXACT_TILE, tiles_n = args->rows_b / TSR_EXACT_TILE;
@@ -301,42 +317,45 @@ tsr_status prepare(tsr_stream *stream, const tsr_residue_args *args, const Chunk
         return tsr_fail(TSR_ERR_LIMIT,
                         "%d planes of %lld x %lld residues are more than a launch makes: make it in parts",
                         args->planes, (long long)args->rows_a, (long long)args->rows_b);
+    const Chunks a = SIDED ? chunks_of(args, args->m) : Chunks(), b = SIDED ? chunks_of(args, args->n) : Chunks();
+    const int whole_m = (int)tiles_m - a.last, whole_n = (int)tiles_n - b.last;
     const int workers = (int)tsr_max(1, tsr_min(multiprocessors / CLUSTER, args->planes * tiles_m * tiles_n));
-    const Lister lister = {tsr_residue_blocks_of(args),
-                           (int)tiles_m - a.last,
-                           (int)tiles_n - b.last,
-                           sides_of(a, b, (int)tiles_m - a.last, (int)tiles_n - b.last),
-                           args->planes,
-                           workers};
-    w->plan.list = args->blocks || lister.sides.any() ? (const ListEntry *)args->workspace : NULL;
+    listing->lister = {tsr_residue_blocks_of(args),      whole_m,      whole_n,
+                       sides_of(a, b, whole_m, whole_n), args->planes, workers};
+    listing->list = (ListEntry *)args->workspace;
+    return TSR_OK;
+}
+
+/* Fills what all kernels share of their argument; makes the list, if there is to be one. */
+template <bool SIDED, typename Work> tsr_status prepare(tsr_stream *stream, const tsr_residue_args *args, Work *w) {
+    Listings own = {};
+    TSR_TRY(listing_of<SIDED>(args, own.of));
+    const Lister &lister = own.of[0].lister;
+    w->plan.list = args->blocks || lister.sides.any() ? own.of[0].list : NULL;
     w->plan.tiles_m = lister.tiles_m;
     w->plan.tiles_n = lister.tiles_n;
     w->plan.planes = args->planes;
     w->plan.panels = (int)(args->depth / K);
-    w->plan.workers = workers;
+    w->plan.workers = lister.workers;
     w->rows_a = (int)args->rows_a;
     w->rows_b = (int)args->rows_b;
     TSR_TRY(tsr_tensor_map(args->a, TSR_I8, args->planes * args->rows_a, args->depth, args->depth, BOX, &w->map_a));
     TSR_TRY(tsr_tensor_map(args->b, TSR_I8, args->planes * args->rows_b, args->depth, args->depth, BOX, &w->map_b));
-    if (!w->plan.list) return TSR_OK;
-    return TSR_LAUNCH_NEXT(list_works, 1, LISTERS, 0, stream, lister, (ListEntry *)args->workspace);
+    if (!w->plan.list || args->listed) return TSR_OK;
+    return TSR_LAUNCH_NEXT(list_works, 1, LISTERS, 0, stream, own);
 }
 
-/* Without sides. */
-template <typename Work> tsr_status prepare(tsr_stream *stream, const tsr_residue_args *args, Work *w) {
-    return prepare(stream, args, Chunks(), Chunks(), w);
-}
-
-/* Of an operand with so many lines. */
-Chunks chunks_of(const tsr_residue_args *args, int64_t lines) {
-    const int64_t last = lines % TSR_EXACT_TILE;
-    return {args->sums ? tsr_residue_chunks(lines) : 0, lines > TSR_EXACT_TILE && last > 0 && last <= SIDE_LINES};
-}
-
-template <typename Epilogue> tsr_status launch(tsr_stream *stream, const typename Epilogue::Work &w) {
-    typedef Products<Epilogue> Kernel;
+template <typename Kernel> tsr_status launch_kernel(tsr_stream *stream, const typename Kernel::Work &w) {
     return hopper::launch_clusters<Kernel::EARLY>(hopper::gemm<Kernel>, stream, (int64_t)w.plan.workers * CLUSTER,
                                                   Kernel::THREADS + 128, Kernel::Pipe::SHARED_BYTES, CLUSTER, w);
+}
+template <typename Epilogue> tsr_status launch(tsr_stream *stream, const typename Epilogue::Work &w) {
+    return launch_kernel<Products<Epilogue>>(stream, w);
+}
+/* Of so many elements of k. */
+template <typename Epilogue> tsr_status launch(tsr_stream *stream, const typename Epilogue::Work &w, int64_t k) {
+    const bool ends_early = k <= (int64_t)(w.plan.panels - 1) * K + STEP;
+    return ends_early ? launch_kernel<Products<Epilogue, 1>>(stream, w) : launch<Epilogue>(stream, w);
 }
 
 /* Residues to planes at c. */
@@ -347,17 +366,16 @@ template <typename Work> tsr_status aim(const tsr_residue_args *args, int8_t *c,
 
 tsr_status make_without_sides(tsr_stream *stream, const tsr_residue_args *args, int8_t *c) {
     Residues::Work w;
-    TSR_TRY(prepare(stream, args, &w));
+    TSR_TRY(prepare<false>(stream, args, &w));
     TSR_TRY(aim(args, c, &w));
-    return launch<Residues>(stream, w);
+    return launch<Residues>(stream, w, args->k);
 }
-tsr_status make_with_sides(tsr_stream *stream, const tsr_residue_args *args, const Chunks &a, const Chunks &b,
-                           int8_t *c) {
+tsr_status make_with_sides(tsr_stream *stream, const tsr_residue_args *args, int8_t *c) {
     const auto map = [args](const int8_t *from, int64_t lines, CUtensorMap *to) {
         return tsr_tensor_map(from, TSR_I8, args->planes * lines, args->depth, args->depth, BOX_SIDE, to);
     };
     SidedResidues::Work w;
-    TSR_TRY(prepare(stream, args, a, b, &w));
+    TSR_TRY(prepare<true>(stream, args, &w));
     TSR_TRY(aim(args, c, &w));
     TSR_TRY(map(args->a, args->rows_a, &w.map_last_a));
     TSR_TRY(map(args->b, args->rows_b, &w.map_last_b));
@@ -372,21 +390,28 @@ tsr_status make_with_sides(tsr_stream *stream, const tsr_residue_args *args, con
         w.columns = args->sums->columns;
         w.rows = args->sums->rows;
     }
-    return launch<SidedResidues>(stream, w);
+    return launch<SidedResidues>(stream, w, args->k);
 }
 
 } // namespace
 
+tsr_status tsr_residue_list_hopper(tsr_stream *stream, const tsr_residue_args *products,
+                                   const tsr_residue_args *meetings) {
+    constexpr int LAST = TSR_RESIDUE_LISTS - 1;
+    Listings all = {};
+    for (int i = 0; i < LAST; i++) TSR_TRY(listing_of<true>(products + i, all.of + i));
+    TSR_TRY(listing_of<false>(meetings, all.of + LAST));
+    return TSR_LAUNCH_NEXT(list_works, TSR_RESIDUE_LISTS, LISTERS, 0, stream, all);
+}
+
 tsr_status tsr_residue_products_hopper(tsr_stream *stream, const tsr_residue_args *args, int8_t *c) {
-    const Chunks a = chunks_of(args, args->m), b = chunks_of(args, args->n);
-    if (a.count() + b.count() == 0) return make_without_sides(stream, args, c);
-    return make_with_sides(stream, args, a, b, c);
+    return has_sides(args) ? make_with_sides(stream, args, c) : make_without_sides(stream, args, c);
 }
 
 tsr_status tsr_residue_levels_hopper(tsr_stream *stream, const tsr_residue_args *args, const tsr_exact_proof *rows,
                                      const tsr_exact_proof *columns, double allowed, unsigned *needed, unsigned *left) {
     Levels::Work w;
-    TSR_TRY(prepare(stream, args, &w));
+    TSR_TRY(prepare<false>(stream, args, &w));
     w.rows = rows;
     w.columns = columns;
     w.k = args->k;
@@ -401,7 +426,7 @@ tsr_status tsr_residue_levels_hopper(tsr_stream *stream, const tsr_residue_args 
 
 tsr_status tsr_residue_meetings_hopper(tsr_stream *stream, const tsr_residue_args *args, unsigned *left) {
     Meetings::Work w;
-    TSR_TRY(prepare(stream, args, &w));
+    TSR_TRY(prepare<false>(stream, args, &w));
     w.blocks = tsr_residue_blocks_of(args);
     w.left = left;
     return launch<Meetings>(stream, w);

@@ -7,6 +7,8 @@
 #include "kernels/gemm/residues/products.h"
 
 /* products_hopper.cu: on a device of sm_90 alone. */
+tsr_status tsr_residue_list_hopper(tsr_stream *stream, const tsr_residue_args *products,
+                                   const tsr_residue_args *meetings);
 tsr_status tsr_residue_products_hopper(tsr_stream *stream, const tsr_residue_args *args, int8_t *c);
 tsr_status tsr_residue_levels_hopper(tsr_stream *stream, const tsr_residue_args *args, const tsr_exact_proof *rows,
                                      const tsr_exact_proof *columns, double allowed, unsigned *needed, unsigned *left);

@@ -12,6 +12,7 @@ namespace residues {
 constexpr int M = 128;
 constexpr int N = TSR_EXACT_TILE;
 constexpr int K = TSR_EXACT_DEPTH;
+constexpr int STEP = 32, STEPS = K / STEP; /* of k, in an instruction; of a panel */
 constexpr int CLUSTER = TSR_EXACT_TILE / M;
 constexpr int BAND = 8; /* rows of tiles that clusters walk together */
 
@@ -180,12 +181,23 @@ __device__ __forceinline__ Counts counts_before(Counts own, Counts *total) {
     return before;
 }
 
-/* One block, whose threads look at equal shares of the tiles one after the other. The workers take a number of works at
- * a time, a turn. A tile with a side takes longer, and a worker that has had more of them than others comes late to
+/* What is listed, and where. */
+struct Listing {
+    Lister lister;
+    ListEntry *list;
+};
+struct Listings {
+    Listing of[TSR_RESIDUE_LISTS];
+};
+
+/* A block a list. Its threads look at equal shares of the tiles one after the other. The workers take a number of works
+ * at a time, a turn. A tile with a side takes longer, and a worker that has had more of them than others comes late to
  * panels, which the caches have lost then. So tiles are exchanged within a turn: with a side they go round the
  * workers. */
-static __global__ void __launch_bounds__(LISTERS, 1) list_works(const Lister l, ListEntry *list) {
+static __global__ void __launch_bounds__(LISTERS, 1) list_works(const Listings all) {
     tsr_cuda_begin();
+    const Lister &l = all.of[blockIdx.x].lister;
+    ListEntry *list = all.of[blockIdx.x].list;
     __shared__ unsigned rows[MOST_ACROSS / 32], columns[MOST_ACROSS / 32]; /* bits of those with a wanted tile */
     __shared__ unsigned alone;
     __shared__ ListEntry entries[TSR_EXACT_TILES_MOST];        /* of the first plane, wanted */
@@ -220,6 +232,10 @@ static __global__ void __launch_bounds__(LISTERS, 1) list_works(const Lister l, 
         for (int j = thread; j < edge_columns; j += LISTERS)
             if (l.blocks.wants(l.tiles_m, j)) note(l.tiles_m, j);
     Counts at_hand = counts_before(own, &total);
+    if (total.all == 0 && !l.sides.a.last && !l.sides.b.last) { /* of most levels */
+        if (thread == 0) *list = 0;
+        return;
+    }
     for_wanted([&](int row, int col) {
         const unsigned side = l.side_of(row, col);
         entries[at_hand.all] = entry_of(0, row, col, side);

@@ -160,11 +160,44 @@ static void check_met(const residue_case &c) {
     free_residues(&made);
 }
 
+/* Products and meetings whose lists were made in one launch. */
+static void check_listed() {
+    const residue_case c = {.what = "listed", .planes = 1, .m = 600, .n = 530, .k = 150, .wanted = 40};
+    made_residues made = make_residues(c, MADE_PATTERNS);
+    const Aligned<int8_t> a(made.a, made.bytes_a), b(made.b, made.bytes_b), result(made.bytes_c + RESIDUE_GUARD);
+    const size_t room = tsr_residue_workspace(c.m, c.n);
+    const Aligned<unsigned> workspaces[TSR_RESIDUE_LISTS] = {Aligned<unsigned>(room), Aligned<unsigned>(room),
+                                                             Aligned<unsigned>(room)};
+    tsr_residue_args args[TSR_RESIDUE_LISTS];
+    for (int i = 0; i < TSR_RESIDUE_LISTS; i++) {
+        args[i] = on_device(made, a, b, workspaces[i]);
+        memset(workspaces[i].at, 0xff, room);
+    }
+    const tsr_residue_args *meetings = args + TSR_RESIDUE_LISTS - 1;
+    next_launch(false);
+    CHECK(tsr_residue_list_hopper(nullptr, args, meetings) == TSR_OK, "%s", tsr_message());
+    for (tsr_residue_args &one : args) one.listed = true;
+    for (const tsr_residue_args *one = args; one < meetings; one++) {
+        memset(result.at, UNTOUCHED, result.bytes);
+        next_launch(one > args);
+        CHECK(tsr_residue_products_hopper(nullptr, one, result.at) == TSR_OK, "%s", tsr_message());
+        check_residues(&made, result.at);
+    }
+    make_left(&made);
+    const Aligned<unsigned> left(made.left, made.left_bytes);
+    next_launch(true);
+    CHECK(tsr_residue_meetings_hopper(nullptr, meetings, left.at) == TSR_OK, "%s", tsr_message());
+    check_meetings(&made, left.at, met_counts);
+    free_residues(&made);
+}
+
 static const residue_case products_cases[] = {
     {.what = "one tile", .planes = 1, .m = 256, .n = 256, .k = 128, .wanted = 200},
     {.what = "one element", .planes = 2, .m = 1, .n = 1, .k = 1, .wanted = 200},
     {.what = "one panel less than stages", .planes = 3, .m = 130, .n = 70, .k = 300, .wanted = 200},
     {.what = "as many panels as stages", .planes = 1, .m = 300, .n = 257, .k = 512, .wanted = 200},
+    {.what = "one step of the last panel", .planes = 2, .m = 270, .n = 200, .k = 160, .wanted = 200},
+    {.what = "an element more", .planes = 2, .m = 270, .n = 200, .k = 161, .wanted = 200},
     {.what = "tiles in all directions", .planes = 2, .m = 600, .n = 560, .k = 700, .wanted = 200},
     {.what = "all planes", .planes = TSR_EXACT_MODULI_MOST, .m = 100, .n = 100, .k = 200, .wanted = 200},
     {.what = "a band and more", .planes = 1, .m = 9 * 256 - 5, .n = 300, .k = 100, .wanted = 200},
@@ -186,6 +219,8 @@ static const residue_case sums_cases[] = {
     {.what = "sums of one element", .planes = 2, .m = 1, .n = 1, .k = 1, .wanted = 200},
     {.what = "sums, one panel less than stages", .planes = 3, .m = 130, .n = 70, .k = 300, .wanted = 200},
     {.what = "sums of all planes", .planes = TSR_EXACT_MODULI_MOST, .m = 100, .n = 100, .k = 100, .wanted = 200},
+    {.what = "sums, one step of the last panel", .planes = 2, .m = 100, .n = 600, .k = 160, .wanted = 200},
+    {.what = "sums, an element more", .planes = 2, .m = 100, .n = 600, .k = 161, .wanted = 200},
     {.what = "sums in some tiles of many", .planes = 2, .m = 1100, .n = 1300, .k = 130, .wanted = 200},
     {.what = "sums, many panels", .planes = 2, .m = 600, .n = 200, .k = 1100, .wanted = 200},
     {.what = "three chunks of sums of A", .planes = 1, .m = 8300, .n = 20, .k = 20, .wanted = 30},
@@ -215,6 +250,7 @@ static void check_fixed() {
         check_needed(c);
         check_met(c);
     }
+    check_listed();
     for (int level = 0; level <= TSR_EXACT_LEVELS; level++)
         CHECK(level_counts[level] > 0, "no block needs level %d: the cases do not try it", level);
     CHECK(sure_counts[0] > 0 && sure_counts[1] > 0, "elements are sure %d times, %d times not", sure_counts[1],

@@ -96,7 +96,9 @@ void check_case(const Case &c, std::mt19937_64 *random) {
                            tiles_n - b.last, sides_of(a, b, tiles_m - a.last, tiles_n - b.last),
                            c.planes,         c.workers};
     std::vector<ListEntry> list(tsr_residue_workspace(c.m, c.n) / sizeof(ListEntry), 0xffffffff);
-    CHECK_OK(TSR_LAUNCH(list_works, 1, LISTERS, 0, (tsr_stream *)nullptr, lister, list.data()));
+    Listings listings = {};
+    listings.of[0] = {lister, list.data()};
+    CHECK_OK(TSR_LAUNCH(list_works, 1, LISTERS, 0, (tsr_stream *)nullptr, listings));
     Plan plan = {};
     plan.list = list.data();
     plan.planes = c.planes;
