@@ -45,6 +45,9 @@ namespace {
 constexpr size_t STACK_BYTES = 128 << 10;
 constexpr int WARP = 32;
 
+/* What runs at each change of threads is not watched by sanitizers, which a third of the tests' time would go to. */
+#define QUICK __attribute__((optimize("O3"), no_sanitize("address"), no_sanitize("undefined")))
+
 enum State { FRESH, READY, AT_BLOCK_BARRIER, AT_WARP_BARRIER, AT_MODEL, ENDED };
 
 /* Where a stack goes on. */
@@ -75,9 +78,17 @@ struct Fiber {
 struct Thread {
     State state;
     Fiber *fiber;
-    unsigned long long handed; /* to its warp */
-    const void *on;            /* what it waits for AT_MODEL, */
-    const char *what;          /* and that in words */
+    unsigned long long handed[2]; /* to its warp, in turns */
+    int exchanges;                /* so far */
+    const void *on;               /* what it waits for AT_MODEL, */
+    const char *what;             /* and that in words */
+};
+
+/* Where a thread is: worked out once a launch, because threads take turns all the time. */
+struct Site {
+    uint3 index;    /* threadIdx */
+    int rank, lane; /* of its block in the cluster, and in its warp */
+    int number;     /* in its block */
 };
 
 struct Block {
@@ -91,9 +102,13 @@ struct Cluster {
     void (*body)(void *);
     void *context;
     std::vector<Block> blocks;
-    std::vector<Thread> threads; /* of block after block */
-    std::vector<uint64_t> ready; /* a bit for each: it can run */
-    int block_threads, current, ended;
+    std::vector<Thread> all_threads; /* of block after block */
+    std::vector<Site> all_sites;
+    std::vector<uint64_t> all_ready; /* a bit for each: it can run */
+    Thread *threads;                 /* the same, without calls */
+    Site *sites;
+    uint64_t *ready;
+    int count, block_threads, current, ended;
     int slow, slow_count; /* with a seed: threads that run when no other can */
     unsigned first_block; /* blockIdx.x of block 0 */
     size_t shared_bytes;
@@ -151,14 +166,13 @@ Fiber *Cluster::take_fiber() {
     return fiber;
 }
 
-void Cluster::set_current(int thread) {
+QUICK void Cluster::set_current(int thread) {
     current = thread;
-    const unsigned t = (unsigned)(thread % block_threads);
-    threadIdx = {t % blockDim.x, t / blockDim.x % blockDim.y, t / blockDim.x / blockDim.y};
-    blockIdx.x = first_block + (unsigned)(thread / block_threads);
+    threadIdx = sites[thread].index;
+    blockIdx.x = first_block + (unsigned)sites[thread].rank;
 }
 
-void Cluster::set_state(int thread, State state) {
+QUICK void Cluster::set_state(int thread, State state) {
     const uint64_t bit = (uint64_t)1 << thread % 64;
     threads[thread].state = state;
     if (state == FRESH || state == READY) ready[thread / 64] |= bit;
@@ -166,7 +180,7 @@ void Cluster::set_state(int thread, State state) {
 }
 
 /* The first thread of from ... to - 1 that can run; -1 when there is none. */
-int Cluster::ready_thread(int from, int to) const {
+QUICK int Cluster::ready_thread(int from, int to) const {
     for (int at = from; at < to; at = (at / 64 + 1) * 64) {
         const uint64_t bits = ready[at / 64] >> at % 64;
         if (bits != 0) return at + __builtin_ctzll(bits) < to ? at + __builtin_ctzll(bits) : -1;
@@ -175,8 +189,7 @@ int Cluster::ready_thread(int from, int to) const {
 }
 
 /* The next thread that can run, in order after the current one or after any; -1 when there is none. */
-int Cluster::runnable_thread() {
-    const int count = (int)threads.size();
+QUICK int Cluster::runnable_thread() {
     const int first = 1 + (random_state ? (int)(tsr_emulation_random() % count) : current);
     int slowly = -1;
     for (int round = 0; round < 2; round++) {
@@ -195,12 +208,12 @@ void Cluster::draw_slow() {
     const int unit = random_state && tsr_emulation_random() % 2 ? block_threads : WARP;
     slow = slow_count = 0;
     if (random_state == 0 || tsr_emulation_random() % 2) return;
-    slow = (int)(tsr_emulation_random() % threads.size()) / unit * unit;
+    slow = (int)(tsr_emulation_random() % (unsigned)count) / unit * unit;
     slow_count = unit;
 }
 
 /* The same, with what goes on beside the threads: all of it before there is none. */
-int Cluster::next_thread() {
+QUICK int Cluster::next_thread() {
     if (model.step) model.step(false);
     for (;;) {
         const int thread = runnable_thread();
@@ -254,7 +267,7 @@ void Cluster::run_fiber() {
         body(context);
         set_state(current, ENDED);
         ended++;
-        blocks[current / block_threads].ended++;
+        blocks[sites[current].rank].ended++;
         release_warp_barrier();
         int next = next_thread();
         if (next >= 0 && threads[next].state == FRESH) {
@@ -268,7 +281,7 @@ void Cluster::run_fiber() {
 }
 
 /* The current thread cannot go on: another runs until it can. */
-void Cluster::wait() {
+QUICK void Cluster::wait() {
     int self = current, next = next_thread();
     if (next != self) {
         Fiber *own = threads[self].fiber;
@@ -277,9 +290,8 @@ void Cluster::wait() {
 }
 
 /* Lets the current warp go on when all its threads that have not ended wait. */
-void Cluster::release_warp_barrier() {
-    const int block = current / block_threads * block_threads;
-    const int first = block + (current - block) / WARP * WARP;
+QUICK void Cluster::release_warp_barrier() {
+    const int first = current - sites[current].lane, block = sites[current].rank * block_threads;
     const int last = first + WARP < block + block_threads ? first + WARP : block + block_threads;
     for (int i = last - 1; i >= first; i--) /* mostly the last one is missing */
         if (threads[i].state != AT_WARP_BARRIER && threads[i].state != ENDED) return;
@@ -289,7 +301,7 @@ void Cluster::release_warp_barrier() {
 
 /* Why not all threads have ended. */
 tsr_status Cluster::diverged(const char *kernel) {
-    const int total = (int)threads.size();
+    const int total = count;
     int at_block = 0, at_model = 0;
     char models[400] = "";
     const Block *block = nullptr; /* the first with threads at __syncthreads() */
@@ -322,8 +334,7 @@ tsr_status Cluster::diverged(const char *kernel) {
 
 /* One cluster, whose first block's blockIdx is set. */
 tsr_status Cluster::run(const char *kernel) {
-    ready.assign((threads.size() + 63) / 64, 0);
-    for (int i = 0; i < (int)threads.size(); i++) {
+    for (int i = 0; i < count; i++) {
         threads[i] = {};
         set_state(i, FRESH);
     }
@@ -335,14 +346,14 @@ tsr_status Cluster::run(const char *kernel) {
     if (model.begin) model.begin((int)blocks.size(), block_threads);
     switch_from(&host_fake_stack, &host, 0);
     inside = false;
-    if (ended < (int)threads.size()) return diverged(kernel);
+    if (ended < count) return diverged(kernel);
     if (model.end) model.end();
     return complaint[0] ? diverged(kernel) : TSR_OK;
 }
 
 } // namespace
 
-void tsr_emulation_block_barrier(int line) {
+QUICK void tsr_emulation_block_barrier(int line) {
     Cluster &c = emulated;
     Block &b = c.blocks[tsr_emulation_rank()];
     if (b.waiting == 0) b.line = line;
@@ -350,29 +361,29 @@ void tsr_emulation_block_barrier(int line) {
     c.set_state(c.current, AT_BLOCK_BARRIER);
     b.waiting++;
     if (b.waiting == c.block_threads && !b.diverged_lines) {
-        const int first = c.current / c.block_threads * c.block_threads;
+        const int first = c.current - tsr_emulation_thread();
         for (int i = 0; i < c.block_threads; i++) c.set_state(first + i, READY);
         b.waiting = 0;
     }
     c.wait();
 }
 
-void tsr_emulation_warp_barrier(void) {
+QUICK void tsr_emulation_warp_barrier(void) {
     emulated.set_state(emulated.current, AT_WARP_BARRIER);
     emulated.release_warp_barrier();
     emulated.wait();
 }
 
-int tsr_emulation_lane(void) { return tsr_emulation_thread() % WARP; }
+QUICK int tsr_emulation_lane(void) { return emulated.sites[emulated.current].lane; }
 
-unsigned long long tsr_emulation_exchange(unsigned long long bits, int lane) {
+QUICK unsigned long long tsr_emulation_exchange(unsigned long long bits, int lane) {
     Cluster &c = emulated;
     const int from = c.current - tsr_emulation_lane() + lane;
-    c.threads[c.current].handed = bits;
+    const int turn = c.threads[c.current].exchanges++ % 2; /* who is ahead hands over the next elsewhere */
+    c.threads[c.current].handed[turn] = bits;
     tsr_emulation_warp_barrier();
     if (lane >= 0 && lane < WARP && tsr_emulation_thread() - tsr_emulation_lane() + lane < c.block_threads)
-        bits = c.threads[from].handed;
-    tsr_emulation_warp_barrier(); /* before anyone hands over the next */
+        bits = c.threads[from].handed[turn];
     return bits;
 }
 
@@ -384,14 +395,15 @@ void tsr_emulation_set_model(const tsr_emulation_model *models, uint64_t seed) {
     model = *models;
     random_state = seed;
 }
-uint64_t tsr_emulation_random(void) { /* Steele, Lea and Flood, Fast splittable pseudorandom number generators, 2014 */
+QUICK uint64_t
+tsr_emulation_random(void) { /* Steele, Lea and Flood, Fast splittable pseudorandom number generators, 2014 */
     uint64_t x = random_state += 0x9e3779b97f4a7c15;
     x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9;
     x = (x ^ x >> 27) * 0x94d049bb133111eb;
     return x ^ x >> 31;
 }
-int tsr_emulation_thread(void) { return emulated.current % emulated.block_threads; }
-int tsr_emulation_rank(void) { return emulated.current / emulated.block_threads; }
+QUICK int tsr_emulation_thread(void) { return emulated.sites[emulated.current].number; }
+QUICK int tsr_emulation_rank(void) { return emulated.sites[emulated.current].rank; }
 void tsr_emulation_wait(const void *on, const char *what) {
     Thread &thread = emulated.threads[emulated.current];
     emulated.set_state(emulated.current, AT_MODEL);
@@ -399,8 +411,8 @@ void tsr_emulation_wait(const void *on, const char *what) {
     thread.what = what;
     emulated.wait();
 }
-void tsr_emulation_wake(const void *on) {
-    for (int i = 0; i < (int)emulated.threads.size(); i++)
+QUICK void tsr_emulation_wake(const void *on) {
+    for (int i = 0; i < emulated.count; i++)
         if (emulated.threads[i].state == AT_MODEL && emulated.threads[i].on == on) emulated.set_state(i, READY);
 }
 void tsr_emulation_pause(void) {
@@ -557,7 +569,18 @@ static tsr_status set_up_blocks(const char *kernel, dim3 block, size_t shared_by
     c.block_threads = (int)(block.x * block.y * block.z);
     c.shared_bytes = shared_bytes;
     c.blocks.assign(cluster, Block());
-    c.threads.resize((size_t)c.block_threads * cluster);
+    c.count = c.block_threads * (int)cluster;
+    c.all_threads.resize((size_t)c.count);
+    c.all_sites.resize((size_t)c.count);
+    c.all_ready.assign((size_t)(c.count + 63) / 64, 0);
+    c.threads = c.all_threads.data();
+    c.sites = c.all_sites.data();
+    c.ready = c.all_ready.data();
+    for (int i = 0; i < c.count; i++) {
+        const unsigned t = (unsigned)(i % c.block_threads);
+        c.sites[i] = {
+            {t % block.x, t / block.x % block.y, t / block.x / block.y}, i / c.block_threads, (int)t % WARP, (int)t};
+    }
     for (Block &b : c.blocks) {
         void *shared = nullptr;
         if (posix_memalign(&shared, 16, shared_bytes) != 0)
