@@ -45,9 +45,6 @@ namespace {
 constexpr size_t STACK_BYTES = 128 << 10;
 constexpr int WARP = 32;
 
-/* What runs at each change of threads is not watched by sanitizers, which a third of the tests' time would go to. */
-#define QUICK __attribute__((optimize("O3"), no_sanitize("address"), no_sanitize("undefined")))
-
 enum State { FRESH, READY, AT_BLOCK_BARRIER, AT_WARP_BARRIER, AT_MODEL, ENDED };
 
 /* Where a stack goes on. */
@@ -102,13 +99,10 @@ struct Cluster {
     void (*body)(void *);
     void *context;
     std::vector<Block> blocks;
-    std::vector<Thread> all_threads; /* of block after block */
-    std::vector<Site> all_sites;
-    std::vector<uint64_t> all_ready; /* a bit for each: it can run */
-    Thread *threads;                 /* the same, without calls */
-    Site *sites;
-    uint64_t *ready;
-    int count, block_threads, current, ended;
+    std::vector<Thread> threads; /* of block after block */
+    std::vector<Site> sites;
+    std::vector<uint64_t> ready; /* a bit for each: it can run */
+    int block_threads, current, ended;
     int slow, slow_count; /* with a seed: threads that run when no other can */
     unsigned first_block; /* blockIdx.x of block 0 */
     size_t shared_bytes;
@@ -166,13 +160,13 @@ Fiber *Cluster::take_fiber() {
     return fiber;
 }
 
-QUICK void Cluster::set_current(int thread) {
+void Cluster::set_current(int thread) {
     current = thread;
     threadIdx = sites[thread].index;
     blockIdx.x = first_block + (unsigned)sites[thread].rank;
 }
 
-QUICK void Cluster::set_state(int thread, State state) {
+void Cluster::set_state(int thread, State state) {
     const uint64_t bit = (uint64_t)1 << thread % 64;
     threads[thread].state = state;
     if (state == FRESH || state == READY) ready[thread / 64] |= bit;
@@ -180,7 +174,7 @@ QUICK void Cluster::set_state(int thread, State state) {
 }
 
 /* The first thread of from ... to - 1 that can run; -1 when there is none. */
-QUICK int Cluster::ready_thread(int from, int to) const {
+int Cluster::ready_thread(int from, int to) const {
     for (int at = from; at < to; at = (at / 64 + 1) * 64) {
         const uint64_t bits = ready[at / 64] >> at % 64;
         if (bits != 0) return at + __builtin_ctzll(bits) < to ? at + __builtin_ctzll(bits) : -1;
@@ -189,7 +183,8 @@ QUICK int Cluster::ready_thread(int from, int to) const {
 }
 
 /* The next thread that can run, in order after the current one or after any; -1 when there is none. */
-QUICK int Cluster::runnable_thread() {
+int Cluster::runnable_thread() {
+    const int count = (int)threads.size();
     const int first = 1 + (random_state ? (int)(tsr_emulation_random() % count) : current);
     int slowly = -1;
     for (int round = 0; round < 2; round++) {
@@ -208,12 +203,12 @@ void Cluster::draw_slow() {
     const int unit = random_state && tsr_emulation_random() % 2 ? block_threads : WARP;
     slow = slow_count = 0;
     if (random_state == 0 || tsr_emulation_random() % 2) return;
-    slow = (int)(tsr_emulation_random() % (unsigned)count) / unit * unit;
+    slow = (int)(tsr_emulation_random() % threads.size()) / unit * unit;
     slow_count = unit;
 }
 
 /* The same, with what goes on beside the threads: all of it before there is none. */
-QUICK int Cluster::next_thread() {
+int Cluster::next_thread() {
     if (model.step) model.step(false);
     for (;;) {
         const int thread = runnable_thread();
@@ -281,7 +276,7 @@ void Cluster::run_fiber() {
 }
 
 /* The current thread cannot go on: another runs until it can. */
-QUICK void Cluster::wait() {
+void Cluster::wait() {
     int self = current, next = next_thread();
     if (next != self) {
         Fiber *own = threads[self].fiber;
@@ -290,7 +285,7 @@ QUICK void Cluster::wait() {
 }
 
 /* Lets the current warp go on when all its threads that have not ended wait. */
-QUICK void Cluster::release_warp_barrier() {
+void Cluster::release_warp_barrier() {
     const int first = current - sites[current].lane, block = sites[current].rank * block_threads;
     const int last = first + WARP < block + block_threads ? first + WARP : block + block_threads;
     for (int i = last - 1; i >= first; i--) /* mostly the last one is missing */
@@ -301,7 +296,7 @@ QUICK void Cluster::release_warp_barrier() {
 
 /* Why not all threads have ended. */
 tsr_status Cluster::diverged(const char *kernel) {
-    const int total = count;
+    const int total = (int)threads.size();
     int at_block = 0, at_model = 0;
     char models[400] = "";
     const Block *block = nullptr; /* the first with threads at __syncthreads() */
@@ -334,7 +329,8 @@ tsr_status Cluster::diverged(const char *kernel) {
 
 /* One cluster, whose first block's blockIdx is set. */
 tsr_status Cluster::run(const char *kernel) {
-    for (int i = 0; i < count; i++) {
+    ready.assign((threads.size() + 63) / 64, 0);
+    for (int i = 0; i < (int)threads.size(); i++) {
         threads[i] = {};
         set_state(i, FRESH);
     }
@@ -346,14 +342,14 @@ tsr_status Cluster::run(const char *kernel) {
     if (model.begin) model.begin((int)blocks.size(), block_threads);
     switch_from(&host_fake_stack, &host, 0);
     inside = false;
-    if (ended < count) return diverged(kernel);
+    if (ended < (int)threads.size()) return diverged(kernel);
     if (model.end) model.end();
     return complaint[0] ? diverged(kernel) : TSR_OK;
 }
 
 } // namespace
 
-QUICK void tsr_emulation_block_barrier(int line) {
+void tsr_emulation_block_barrier(int line) {
     Cluster &c = emulated;
     Block &b = c.blocks[tsr_emulation_rank()];
     if (b.waiting == 0) b.line = line;
@@ -368,15 +364,15 @@ QUICK void tsr_emulation_block_barrier(int line) {
     c.wait();
 }
 
-QUICK void tsr_emulation_warp_barrier(void) {
+void tsr_emulation_warp_barrier(void) {
     emulated.set_state(emulated.current, AT_WARP_BARRIER);
     emulated.release_warp_barrier();
     emulated.wait();
 }
 
-QUICK int tsr_emulation_lane(void) { return emulated.sites[emulated.current].lane; }
+int tsr_emulation_lane(void) { return emulated.sites[emulated.current].lane; }
 
-QUICK unsigned long long tsr_emulation_exchange(unsigned long long bits, int lane) {
+unsigned long long tsr_emulation_exchange(unsigned long long bits, int lane) {
     Cluster &c = emulated;
     const int from = c.current - tsr_emulation_lane() + lane;
     const int turn = c.threads[c.current].exchanges++ % 2; /* who is ahead hands over the next elsewhere */
@@ -395,15 +391,14 @@ void tsr_emulation_set_model(const tsr_emulation_model *models, uint64_t seed) {
     model = *models;
     random_state = seed;
 }
-QUICK uint64_t
-tsr_emulation_random(void) { /* Steele, Lea and Flood, Fast splittable pseudorandom number generators, 2014 */
+uint64_t tsr_emulation_random(void) { /* Steele, Lea and Flood, Fast splittable pseudorandom number generators, 2014 */
     uint64_t x = random_state += 0x9e3779b97f4a7c15;
     x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9;
     x = (x ^ x >> 27) * 0x94d049bb133111eb;
     return x ^ x >> 31;
 }
-QUICK int tsr_emulation_thread(void) { return emulated.sites[emulated.current].number; }
-QUICK int tsr_emulation_rank(void) { return emulated.sites[emulated.current].rank; }
+int tsr_emulation_thread(void) { return emulated.sites[emulated.current].number; }
+int tsr_emulation_rank(void) { return emulated.sites[emulated.current].rank; }
 void tsr_emulation_wait(const void *on, const char *what) {
     Thread &thread = emulated.threads[emulated.current];
     emulated.set_state(emulated.current, AT_MODEL);
@@ -411,8 +406,8 @@ void tsr_emulation_wait(const void *on, const char *what) {
     thread.what = what;
     emulated.wait();
 }
-QUICK void tsr_emulation_wake(const void *on) {
-    for (int i = 0; i < emulated.count; i++)
+void tsr_emulation_wake(const void *on) {
+    for (int i = 0; i < (int)emulated.threads.size(); i++)
         if (emulated.threads[i].state == AT_MODEL && emulated.threads[i].on == on) emulated.set_state(i, READY);
 }
 void tsr_emulation_pause(void) {
@@ -569,14 +564,9 @@ static tsr_status set_up_blocks(const char *kernel, dim3 block, size_t shared_by
     c.block_threads = (int)(block.x * block.y * block.z);
     c.shared_bytes = shared_bytes;
     c.blocks.assign(cluster, Block());
-    c.count = c.block_threads * (int)cluster;
-    c.all_threads.resize((size_t)c.count);
-    c.all_sites.resize((size_t)c.count);
-    c.all_ready.assign((size_t)(c.count + 63) / 64, 0);
-    c.threads = c.all_threads.data();
-    c.sites = c.all_sites.data();
-    c.ready = c.all_ready.data();
-    for (int i = 0; i < c.count; i++) {
+    c.threads.resize((size_t)c.block_threads * cluster);
+    c.sites.resize(c.threads.size());
+    for (int i = 0; i < (int)c.sites.size(); i++) {
         const unsigned t = (unsigned)(i % c.block_threads);
         c.sites[i] = {
             {t % block.x, t / block.x % block.y, t / block.x / block.y}, i / c.block_threads, (int)t % WARP, (int)t};
