@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Sets up what is missing and runs every test: the unit tests and broken files under AddressSanitizer and UBSan
-# (build-asan/), then all of them in the ordinary build (build/), but for files as HDF5 has them, which took a minute
-# there already. What runs in the emulation of CUDA has sanitizers in the ordinary build, too: it is built and runs
-# there alone, beside programs that wait. So does the choice of grids, arithmetic that takes a minute with sanitizers.
+# (build-asan/), then all of them in the ordinary build (build/). What takes a minute or so runs in one of them: files
+# as HDF5 has them and plans with sanitizers; the choice of grids and the levels of `exact`, arithmetic that takes them
+# three times as long, without. What runs in the emulation of CUDA has sanitizers in the ordinary build, too: it is
+# built and runs there alone, beside programs that wait.
 # The last line counts the tests that ran, and those left out by reason, such as no GPU.
 # With --long: also what is left out of tests that would take minutes: cases alike, and how far clang-tidy looks.
 # With --all-faults instead: every failure that tests/faults can inject, and 3000 broken files, for hours; the tables go
@@ -56,8 +57,8 @@ if [ $all_faults = yes ]; then
     TSR_THREE_MINUTES=1 ctest --test-dir build -R '^cli_stalls$' --output-on-failure --timeout 600 || failed=1
     exit $failed
 fi
-run_tests build-asan -j2 -L '^(unit|sanitized)$' -E '^test_grid_choice$' || failed=1
+run_tests build-asan -j2 -L '^(unit|sanitized)$' -E '^test_(grid_choice|exact_levels)$' || failed=1
 # Programs are tested while others wait: for processes that start and end, and for the disk.
-run_tests build -j4 -E '^io_hdf5_files$' || failed=1
+run_tests build -j4 -E '^(io_hdf5_files|test_plan)$' || failed=1
 tests/python.sh tests/summary.py build-asan build || failed=1
 exit $failed

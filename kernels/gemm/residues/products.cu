@@ -172,6 +172,14 @@ tsr_status on_hopper(bool *so) {
     *so = major == 9 && minor == 0;
     return TSR_OK;
 }
+#define RETURN_ON_HOPPER(call)                                                                                         \
+    do {                                                                                                               \
+        bool hopper = false;                                                                                           \
+        TSR_TRY(on_hopper(&hopper));                                                                                   \
+        if (hopper) return call;                                                                                       \
+    } while (0)
+#else
+#define RETURN_ON_HOPPER(call) (void)0
 #endif
 
 } // namespace
@@ -189,22 +197,14 @@ tsr_status tsr_residue_list(tsr_device *, tsr_stream *stream, const tsr_residue_
                             const tsr_residue_args *meetings) {
     for (int i = 0; i < TSR_RESIDUE_LISTS - 1; i++) TSR_TRY(check(products + i));
     TSR_TRY(check(meetings));
-#if defined(TSR_HAVE_HOPPER) && !defined(TSR_EMULATE_CUDA)
-    bool hopper = false;
-    TSR_TRY(on_hopper(&hopper));
-    if (hopper) return tsr_residue_list_hopper(stream, products, meetings);
-#endif
+    RETURN_ON_HOPPER(tsr_residue_list_hopper(stream, products, meetings));
     (void)stream; /* tiles are asked one by one here */
     return TSR_OK;
 }
 
 tsr_status tsr_residue_products(tsr_device *, tsr_stream *stream, const tsr_residue_args *args, int8_t *c) {
     TSR_TRY(check(args));
-#if defined(TSR_HAVE_HOPPER) && !defined(TSR_EMULATE_CUDA)
-    bool hopper = false;
-    TSR_TRY(on_hopper(&hopper));
-    if (hopper) return tsr_residue_products_hopper(stream, args, c);
-#endif
+    RETURN_ON_HOPPER(tsr_residue_products_hopper(stream, args, c));
     TSR_TRY(launch(stream, args, Residues{c, args->rows_a, args->rows_b, tsr_residue_moduli_all()}));
     const tsr_residue_sums *sums = args->sums;
     if (!sums) return TSR_OK;
@@ -217,11 +217,7 @@ tsr_status tsr_residue_levels(tsr_device *, tsr_stream *stream, const tsr_residu
                               const tsr_exact_proof *rows, const tsr_exact_proof *columns, double allowed,
                               unsigned *needed, unsigned *left) {
     TSR_TRY(check(args));
-#if defined(TSR_HAVE_HOPPER) && !defined(TSR_EMULATE_CUDA)
-    bool hopper = false;
-    TSR_TRY(on_hopper(&hopper));
-    if (hopper) return tsr_residue_levels_hopper(stream, args, rows, columns, allowed, needed, left);
-#endif
+    RETURN_ON_HOPPER(tsr_residue_levels_hopper(stream, args, rows, columns, allowed, needed, left));
     return launch(
         stream, args,
         Levels{rows, columns, args->m, args->n, args->k, args->rows_b / TSR_EXACT_BLOCK, allowed, needed, left});
@@ -229,10 +225,6 @@ tsr_status tsr_residue_levels(tsr_device *, tsr_stream *stream, const tsr_residu
 
 tsr_status tsr_residue_meetings(tsr_device *, tsr_stream *stream, const tsr_residue_args *args, unsigned *left) {
     TSR_TRY(check(args));
-#if defined(TSR_HAVE_HOPPER) && !defined(TSR_EMULATE_CUDA)
-    bool hopper = false;
-    TSR_TRY(on_hopper(&hopper));
-    if (hopper) return tsr_residue_meetings_hopper(stream, args, left);
-#endif
+    RETURN_ON_HOPPER(tsr_residue_meetings_hopper(stream, args, left));
     return launch(stream, args, Meetings{tsr_residue_blocks_of(args), left});
 }

@@ -105,8 +105,8 @@ def check_bar(result, columns, parts=(), least=3):
 
 
 def make_inputs():
-    write("a.h5", np.ones((700, 3500), "f4"))
-    write("b.h5", np.ones((3500, 700), "f4"))
+    write("a.h5", np.ones((700, 1500), "f4"))
+    write("b.h5", np.ones((1500, 700), "f4"))
 
 
 SLOW = ["multiply", "a.h5", "b.h5", "-o", "c.h5", "--force", "--device", "cpu", "--panel", "1", "--kernel", "reference"]

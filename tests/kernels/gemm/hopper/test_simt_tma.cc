@@ -24,10 +24,10 @@ template <typename T> static void check_reproducible() {
 
 static const Case cases[] = {
     {.what = "one tile, fewer panels than stages", .m = 128, .n = 128, .k = 32, .multiprocessors = 2},
-    {.what = "handed over", .m = 300, .n = 390, .k = 500, .multiprocessors = 4, .pad_c = 1},
+    {.what = "handed over", .m = 300, .n = 390, .k = 250, .multiprocessors = 4, .pad_c = 1},
     {.what = "cut and handed over", .m = 300, .n = 100, .k = 800, .multiprocessors = 7},
-    {.what = "real, handed over", .m = 300, .n = 390, .k = 500, .multiprocessors = 4, .bound = 0x1p-17},
-    {.what = "real, cut", .m = 300, .n = 100, .k = 800, .multiprocessors = 7, .accumulate = true, .bound = 0x1p-17},
+    {.what = "real, handed over", .m = 300, .n = 390, .k = 250, .multiprocessors = 4, .bound = 0x1p-17},
+    {.what = "real, cut", .m = 300, .n = 100, .k = 410, .multiprocessors = 7, .accumulate = true, .bound = 0x1p-17},
     {.what = "one ragged tile", .m = 77, .n = 101, .k = 170, .multiprocessors = 1, .accumulate = true, .pad_c = 3},
     {.what = "a tail that is cut", .m = 260, .n = 140, .k = 300, .multiprocessors = 3, .skip = 1},
 };
