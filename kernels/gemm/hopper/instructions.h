@@ -307,6 +307,19 @@ __device__ __forceinline__ void wgmma_m64n32k32_s8(int (&d)[16], uint64_t a, uin
                  : "l"(a), "l"(b), "r"((int)add));
 }
 
+/* The same with d 64 × 64, b 64 × 32. */
+__device__ __forceinline__ void wgmma_m64n64k32_s8(int (&d)[32], uint64_t a, uint64_t b, bool add) {
+    asm volatile("{\n"
+                 ".reg .pred add;\n"
+                 "setp.ne.b32 add, %34, 0;\n"
+                 "wgmma.mma_async.sync.aligned.m64n64k32.s32.s8.s8 "
+                 "{" TSR_HOPPER_32 "}, "
+                 "%32, %33, add;\n"
+                 "}"
+                 : TSR_HOPPER_INT_32(d, 0)
+                 : "l"(a), "l"(b), "r"((int)add));
+}
+
 /* ---- products of a warp, operands in registers ---- */
 
 /* d (16 × 8) += a (16 × 16) · b (16 × 8). Lane 4g + t holds of a rows g and g + 8, of b column g, of d rows g and g

@@ -4,20 +4,22 @@
  * block makes 128 × 256 of each. One warp asks for panels of 128 along k by tensor copies. Each block brings half of
  * B's panel for both. Two groups of 4 warps multiply, 64 × 256 each. They end a tile one after the other, so that one
  * reduces and stores while the other multiplies.
- *   Some tiles have a side: with each panel come 32 lines that meet those of A, or of B, which are there anyway. These
- * are sums of lines, for the check of `exact`, or the last 32 lines or fewer of an operand, for which a row or a column
- * of tiles would be idle for the most part. Alone such lines would wait for the others. That is a kernel of its own.
+ *   Some tiles have a side: with each panel come 32 or 64 lines that meet those of A, or of B, which are there anyway.
+ * These are sums of lines, for the check of `exact`, or the last 32 lines or fewer of an operand, for which a row or a
+ * column of tiles would be idle for the most part. Alone such lines would wait for the others. For 32 and for 64 there
+ * are kernels of their own.
  *   Sums are never cut along k. Of a last panel with 32 elements of k or fewer no zeros behind these are multiplied.
  *   Where not all tiles are wanted, or some have a side, list_works makes a list of those that are, and the host does
  * not know how many (works_hopper.h). In the list sides go round the clusters: before, some had 8 more than others of
  * 14 planes of 8193 × 8193, and the product took 3 % more.
  * Shared memory: a pipeline of 4 stages of 48 KiB; for each group two boxes of 64 × 128 bytes on their way to C. With
- * sides 52 KiB, and one box.
+ * sides 52 or 56 KiB, and no boxes: lanes exchange words, and store them.
  * Registers: 232 a thread that multiplies, 40 a thread that does not; no spills.
  * Requirements: sm_90a; rows and their bytes as products.h says; a workspace for the list.
  * Arithmetic intensity: 2·256·256·128 / (128·(256 + 256)) = 256 op/byte for a cluster.
  * Measured: H200, 2026-11-27, 2 s each in turns with cuBLAS, which stores int32, n = 8192: 1406 TOP/s (1307) for 14
- * planes, 1405 for one plane, 1205 for levels. Sides with sums take 2.2 % more (2026-11-28, by the profiler).
+ * planes, 1405 for one plane, 1205 for levels. Sides with 64 sums take 1.9 % more there, and 1.8 % more at 16384, with
+ * 32 sums 2.2 and 3.1 % (fp64, 2026-11-28, by the profiler).
  * Reference: PTX ISA 8.0, "Asynchronous Warpgroup Level Matrix Instructions"; Ozaki, Uchino, Imamura, arXiv
  * 2504.08009. */
 #include <type_traits>
@@ -31,7 +33,6 @@ using namespace residues;
 
 constexpr tsr_tensor_box BOX = {.rows = 128, .cols = K, .swizzle = 128}; /* of A, and of half of B's panel */
 constexpr tsr_tensor_box BOX_C = {.rows = GROUP_ROWS, .cols = BOX_COLS, .swizzle = 128};
-constexpr tsr_tensor_box BOX_SIDE = {.rows = SIDE_LINES, .cols = K, .swizzle = 128};
 static_assert(M == 128 && N / CLUSTER == 128, "one box for both operands");
 
 /* ---- residues -------------------------------------------------------------------------------- */
@@ -46,50 +47,27 @@ __device__ __forceinline__ unsigned word_of(int a0, int a1, int b0, int b1) {
     return odd ? __byte_perm(given, own, 0x5410) : __byte_perm(own, given, 0x5410);
 }
 
-/* Residues, to C through boxes, of which a group has EACH. */
-template <int EACH> struct ResiduesThrough {
-    static constexpr bool PROVES = false;
-    static __device__ __forceinline__ void close() {
-        if (threadIdx.x % 128 == 0) hopper::store_wait<0>();
-    }
-    template <typename Pipe, typename W>
-    static __device__ __forceinline__ void put(const W &w, const Pipe &pipe, const Place &place, const Sums &sum) {
-        const int modulus = w.moduli.modulus[place.plane], inverse = w.moduli.inverse[place.plane];
-        const bool first = threadIdx.x % 128 == 0;
-        unsigned char *boxes = pipe.behind() + own_group() * EACH * BOX_BYTES;
-        const int row = own_row() + (threadIdx.x & 1 ? 8 : 0);
-        constexpr int WORDS = EACH * BOX_COLS / 8; /* of a thread in its group's boxes */
-#pragma unroll
-        for (int from = 0; from < BOXES; from += EACH) {
-            unsigned words[WORDS]; /* all, before anyone waits for the boxes */
-#pragma unroll
-            for (int i = 0; i < WORDS; i++) {
-                const int *s = sum + 4 * (from * (BOX_COLS / 8) + i);
-                words[i] = word_of(tsr_residue(s[0], modulus, inverse), tsr_residue(s[1], modulus, inverse),
-                                   tsr_residue(s[2], modulus, inverse), tsr_residue(s[3], modulus, inverse));
-            }
-            if (first) hopper::store_wait<0>();
-            hopper::named_wait(3 + own_group(), 128); /* the boxes are free */
-#pragma unroll
-            for (int i = 0; i < WORDS; i++) {
-                const int col = 8 * i + (int)threadIdx.x % 4 / 2 * 4, unit = col % BOX_COLS / 16 ^ row % 8;
-                unsigned char *to = boxes + col / BOX_COLS * BOX_BYTES + row * BOX_COLS + unit * 16 + col % 16;
-                *reinterpret_cast<unsigned *>(to) = words[i];
-            }
-            hopper::fence_copies();
-            hopper::named_wait(3 + own_group(), 128);
-            if (first) {
-                for (int box = 0; box < EACH; box++)
-                    hopper::store_tensor(&w.map_c, place.plane * w.rows_a + group_row(place),
-                                         place.col * N + (from + box) * BOX_COLS, boxes + box * BOX_BYTES,
-                                         hopper::evict_first());
-                hopper::store_commit();
-            }
-        }
-    }
-};
+/* Row and first column, of a group's part of C, of a thread's word number i. */
+__device__ __forceinline__ int word_row() { return own_row() + (threadIdx.x & 1 ? 8 : 0); }
+__device__ __forceinline__ int word_col(int i) { return 8 * i + (int)threadIdx.x % 4 / 2 * 4; }
+constexpr int WORDS = N / 8; /* of a thread */
 
-struct Residues : ResiduesThrough<BOXES> {
+/* Words `from` … of residues of a thread's sums. */
+template <typename W, int COUNT>
+__device__ __forceinline__ void words_of(const W &w, const Place &place, const Sums &sum, int from,
+                                         unsigned (&words)[COUNT]) {
+    const int modulus = w.moduli.modulus[place.plane], inverse = w.moduli.inverse[place.plane];
+#pragma unroll
+    for (int i = 0; i < COUNT; i++) {
+        const int *s = sum + 4 * (from + i);
+        words[i] = word_of(tsr_residue(s[0], modulus, inverse), tsr_residue(s[1], modulus, inverse),
+                           tsr_residue(s[2], modulus, inverse), tsr_residue(s[3], modulus, inverse));
+    }
+}
+
+/* To C through boxes. */
+struct Residues {
+    static constexpr bool PROVES = false;
     struct Work : residues::Work {
         CUtensorMap map_c; /* planes one below the other */
         tsr_residue_moduli moduli;
@@ -98,34 +76,74 @@ struct Residues : ResiduesThrough<BOXES> {
     static __device__ __forceinline__ void open(const Work &w) { hopper::prefetch_map(&w.map_c); }
     static __device__ __forceinline__ void finish(const Work &w, const Pipe &pipe, const Place &place,
                                                   const Sums &sum) {
-        put(w, pipe, place, sum);
+        const bool first = threadIdx.x % 128 == 0;
+        unsigned char *boxes = pipe.behind() + own_group() * BOXES * BOX_BYTES;
+        unsigned words[WORDS]; /* all, before anyone waits for the boxes */
+        words_of(w, place, sum, 0, words);
+        if (first) hopper::store_wait<0>();
+        hopper::named_wait(3 + own_group(), 128); /* the boxes are free */
+#pragma unroll
+        for (int i = 0; i < WORDS; i++) {
+            const int row = word_row(), col = word_col(i);
+            const int unit = col % BOX_COLS / 16 ^ row % 8;
+            unsigned char *to = boxes + col / BOX_COLS * BOX_BYTES + row * BOX_COLS + unit * 16 + col % 16;
+            *reinterpret_cast<unsigned *>(to) = words[i];
+        }
+        hopper::fence_copies();
+        hopper::named_wait(3 + own_group(), 128);
+        if (first) {
+            for (int box = 0; box < BOXES; box++)
+                hopper::store_tensor(&w.map_c, place.plane * w.rows_a + group_row(place),
+                                     place.col * N + box * BOX_COLS, boxes + box * BOX_BYTES, hopper::evict_first());
+            hopper::store_commit();
+        }
+    }
+    static __device__ __forceinline__ void close() {
+        if (threadIdx.x % 128 == 0) hopper::store_wait<0>();
     }
 };
 
-/* The same with sides. */
-struct SidedResidues : ResiduesThrough<1> {
+/* With sides, whose chunks have LINES. Stages leave no room for boxes: lanes exchange words, and store sectors. */
+template <int LINES> struct SidedResidues {
+    static constexpr bool PROVES = false;
+    static constexpr int SIDE_BYTES = LINES * K;
     struct Work : residues::Work {
-        CUtensorMap map_c; /* planes one below the other, and of sums likewise */
-        CUtensorMap map_sums_a, map_sums_b, map_last_a, map_last_b;
-        int8_t *c, *columns, *rows; /* the last two see tsr_residue_sums */
-        int last_a, last_b;         /* where an operand's last lines begin, in its planes */
+        CUtensorMap map_sums_a, map_sums_b, map_last_a, map_last_b; /* planes one below the other */
+        int8_t *c, *columns, *rows;                                 /* the last two see tsr_residue_sums */
+        int last_a, last_b; /* where an operand's last lines begin, in its planes */
         tsr_residue_moduli moduli;
     };
-    typedef residues::PipeWith<SIDE_BYTES, 1> Pipe;
-    static __device__ __forceinline__ void open(const Work &w) { hopper::prefetch_map(&w.map_c); }
-    static __device__ __forceinline__ void finish(const Work &w, const Pipe &pipe, const Place &place,
-                                                  const Sums &sum) {
-        if (!(place.side & SIDE_ALONE)) put(w, pipe, place, sum);
+    typedef residues::PipeWith<SIDE_BYTES, 0> Pipe;
+    static __device__ __forceinline__ void open(const Work &) {}
+    static __device__ __forceinline__ void close() {}
+    static __device__ __forceinline__ void finish(const Work &w, const Pipe &, const Place &place, const Sums &sum) {
+        if (place.side & SIDE_ALONE) return;
+        const bool second = threadIdx.x & 2; /* of two lanes with words of a row: the other gets the left half */
+        int8_t *to = w.c + ((int64_t)place.plane * w.rows_a + group_row(place) + word_row()) * w.rows_b +
+                     (int64_t)place.col * N + (second ? 16 : 0);
+#pragma unroll
+        for (int from = 0; from < WORDS; from += 4) {
+            unsigned own[4];
+            words_of(w, place, sum, from, own);
+            const unsigned x = __shfl_xor_sync(0xffffffffu, second ? own[0] : own[2], 2);
+            const unsigned y = __shfl_xor_sync(0xffffffffu, second ? own[1] : own[3], 2);
+            const uint4 all = second ? uint4{x, own[2], y, own[3]} : uint4{own[0], x, own[1], y};
+            __stcs(reinterpret_cast<uint4 *>(to + 8 * from), all);
+        }
     }
 };
+/* Lines of a chunk; 0: there are no sides. */
+template <typename Epilogue> constexpr int CHUNK_LINES = 0;
+template <int LINES> constexpr int CHUNK_LINES<SidedResidues<LINES>> = LINES;
 
 /* ---- sides ----------------------------------------------------------------------------------- */
 
-typedef int SideSums[SIDE_LINES / 2];
+template <int LINES> using SideSums = int[LINES / 2];
 
 /* Asks for the lines that come beside a panel; a stage has them behind B's. */
-__device__ __forceinline__ void bring_side(const SidedResidues::Work &w, const Place &place, int panel,
-                                           unsigned char *to, uint64_t *full) {
+template <int LINES, typename W>
+__device__ __forceinline__ void bring_side(const W &w, const Place &place, int panel, unsigned char *to,
+                                           uint64_t *full) {
     const bool of_a_lines = place.side & SIDE_OF_A_LINES;
     const int chunk = (int)(place.side & CHUNK);
     if (chunk == CHUNK_LAST)
@@ -134,10 +152,14 @@ __device__ __forceinline__ void bring_side(const SidedResidues::Work &w, const P
                             panel * K, full);
     else
         hopper::copy_tensor(to, of_a_lines ? &w.map_sums_b : &w.map_sums_a,
-                            place.plane * TSR_EXACT_SUMS + chunk * SIDE_LINES, panel * K, full);
+                            place.plane * TSR_EXACT_SUMS + chunk * LINES, panel * K, full);
 }
-template <typename W>
-__device__ __forceinline__ void bring_side(const W &, const Place &, int, unsigned char *, uint64_t *) {}
+__device__ __forceinline__ void multiply_side(SideSums<FEW_LINES> &sum, uint64_t lines, uint64_t beside, bool add) {
+    hopper::wgmma_m64n32k32_s8(sum, lines, beside, add);
+}
+__device__ __forceinline__ void multiply_side(SideSums<MANY_LINES> &sum, uint64_t lines, uint64_t beside, bool add) {
+    hopper::wgmma_m64n64k32_s8(sum, lines, beside, add);
+}
 
 /* Where a group's lines begin in a stage: of A all that it has, of B its share. */
 __device__ __forceinline__ int side_place(const Place &place) {
@@ -146,13 +168,13 @@ __device__ __forceinline__ int side_place(const Place &place) {
 }
 
 /* Residues of a side, a byte each, to C or to what belongs to the sums. */
-__device__ __forceinline__ void put_side(const SidedResidues::Work &w, const Place &place, const SideSums &sum) {
+template <int LINES, typename W>
+__device__ __forceinline__ void put_side(const W &w, const Place &place, const SideSums<LINES> &sum) {
     const bool of_a_lines = place.side & SIDE_OF_A_LINES;
     const int modulus = w.moduli.modulus[place.plane], inverse = w.moduli.inverse[place.plane];
     const int chunk = (int)(place.side & CHUNK), lines = of_a_lines ? w.rows_a : w.rows_b;
     const int line = own_row() + (of_a_lines ? group_row(place) : place.col * N + group_share());
-    int8_t *to =
-        (of_a_lines ? w.rows : w.columns) + (int64_t)(place.plane * TSR_EXACT_SUMS + chunk * SIDE_LINES) * lines;
+    int8_t *to = (of_a_lines ? w.rows : w.columns) + (int64_t)(place.plane * TSR_EXACT_SUMS + chunk * LINES) * lines;
     int64_t line_step = 1, step = lines; /* from line to line, and from one that came beside to the next */
     if (chunk == CHUNK_LAST) {
         to = w.c + (int64_t)place.plane * w.rows_a * w.rows_b + (of_a_lines ? w.last_b : (int64_t)w.last_a * w.rows_b);
@@ -161,7 +183,7 @@ __device__ __forceinline__ void put_side(const SidedResidues::Work &w, const Pla
     }
     to += line * line_step + own_col() * step;
 #pragma unroll
-    for (int j = 0; j < SIDE_LINES / 8; j++, to += 8 * step)
+    for (int j = 0; j < LINES / 8; j++, to += 8 * step)
 #pragma unroll
         for (int e = 0; e < 4; e++)
             to[e % 2 * step + e / 2 * 8 * line_step] = (int8_t)tsr_residue(sum[4 * j + e], modulus, inverse);
@@ -202,7 +224,9 @@ template <typename Epilogue, int LAST = STEPS> struct Products : hopper::Persist
     static constexpr int PRODUCER_REGISTERS = 40;
     static constexpr bool WHOLE = true, EARLY = true;
     static constexpr bool FLIPS = !Epilogue::PROVES; /* proofs are not checked */
-    static constexpr bool SIDES = std::is_same<Epilogue, SidedResidues>::value;
+    static constexpr int LINES = CHUNK_LINES<Epilogue>;
+    static constexpr bool SIDES = LINES > 0;
+    typedef SideSums<SIDES ? LINES : FEW_LINES> Beside;
 
     static __device__ __forceinline__ void open(const Work &w) {
         hopper::prefetch_map(&w.map_a);
@@ -220,10 +244,11 @@ template <typename Epilogue, int LAST = STEPS> struct Products : hopper::Persist
         for (int p = 0; p < work.last; p++, at.step()) {
             unsigned char *stage = pipe.stage(at.stage);
             uint64_t *full = pipe.full(at.stage);
-            pipe.acquire(at, (uint32_t)(A_BYTES + B_BYTES + (place.side ? SIDE_BYTES : 0)));
+            pipe.acquire(at, (uint32_t)(A_BYTES + B_BYTES + (place.side ? LINES * K : 0)));
             hopper::copy_tensor(stage, &w.map_a, row, p * K, full);
             hopper::copy_tensor_to(3, stage + A_BYTES + rank * (B_BYTES / CLUSTER), &w.map_b, col, p * K, full);
-            if (place.side) bring_side(w, place, p, stage + A_BYTES + B_BYTES, full);
+            if constexpr (SIDES)
+                if (place.side) bring_side<LINES>(w, place, p, stage + A_BYTES + B_BYTES, full);
         }
     }
 
@@ -234,7 +259,7 @@ template <typename Epilogue, int LAST = STEPS> struct Products : hopper::Persist
         /* One panel's products are under way while the next is waited for. OWN: those of a tile, BESIDE: of a side. */
         template <bool OWN, bool BESIDE>
         static __device__ __forceinline__ void multiply_panels(const Pipe &pipe, State &at, int panels, int side_at,
-                                                               Sums &sum, SideSums &side) {
+                                                               Sums &sum, Beside &side) {
             const int group = own_group(), turn = panels > LAST_PANELS ? panels - LAST_PANELS : 0;
             int before = 0;
             const auto multiply_panel = [&](int p, auto steps) {
@@ -251,7 +276,7 @@ template <typename Epilogue, int LAST = STEPS> struct Products : hopper::Persist
                 for (int step = 0; step < decltype(steps)::value; step++) {
                     const bool add = p > 0 || step > 0;
                     if constexpr (OWN) hopper::wgmma_m64n256k32_s8(sum, a + 2 * step, b + 2 * step, add);
-                    if constexpr (BESIDE) hopper::wgmma_m64n32k32_s8(side, lines + 2 * step, beside + 2 * step, add);
+                    if constexpr (BESIDE) multiply_side(side, lines + 2 * step, beside + 2 * step, add);
                 }
                 hopper::wgmma_commit();
                 if (p > 0) {
@@ -273,14 +298,14 @@ template <typename Epilogue, int LAST = STEPS> struct Products : hopper::Persist
         }
         __device__ __forceinline__ void multiply(const Work &w, const Pipe &pipe, const Lane &, State &at,
                                                  const PlaneTile &work, bool, Sums &sum) const {
-            SideSums side = {}; /* else ptxas serializes the products of a wgmma (C7515) */
+            Beside side = {}; /* else ptxas serializes the products of a wgmma (C7515) */
             if constexpr (SIDES) {
                 const Place &place = work.place;
                 if (place.side) {
                     if (place.side & SIDE_ALONE)
                         multiply_panels<false, true>(pipe, at, work.last, side_place(place), sum, side);
                     else multiply_panels<true, true>(pipe, at, work.last, side_place(place), sum, side);
-                    put_side(w, place, side);
+                    put_side<LINES>(w, place, side);
                     return;
                 }
             }
@@ -299,13 +324,12 @@ template <typename Epilogue, int LAST = STEPS> struct Products : hopper::Persist
 
 /* ---- launches -------------------------------------------------------------------------------- */
 
-/* An operand's that has so many lines. */
-Chunks chunks_of(const tsr_residue_args *args, int64_t lines) {
-    const int64_t last = lines % TSR_EXACT_TILE;
-    return {args->sums ? tsr_residue_chunks(lines) : 0, lines > TSR_EXACT_TILE && last > 0 && last <= SIDE_LINES};
+int chunk_lines_of(const tsr_residue_args *args) { return chunk_lines(args->sums != NULL, args->m, args->n); }
+Chunks chunks_in(const tsr_residue_args *args, int64_t lines) {
+    return chunks_of(args->sums != NULL, lines, chunk_lines_of(args));
 }
 bool has_sides(const tsr_residue_args *args) {
-    return chunks_of(args, args->m).count() + chunks_of(args, args->n).count() > 0;
+    return chunks_in(args, args->m).count() + chunks_in(args, args->n).count() > 0;
 }
 
 /* What is to be listed. SIDED: of products that may have sides. */
@@ -317,7 +341,7 @@ template <bool SIDED> tsr_status listing_of(const tsr_residue_args *args, Listin
         return tsr_fail(TSR_ERR_LIMIT,
                         "%d planes of %lld x %lld residues are more than a launch makes: make it in parts",
                         args->planes, (long long)args->rows_a, (long long)args->rows_b);
-    const Chunks a = SIDED ? chunks_of(args, args->m) : Chunks(), b = SIDED ? chunks_of(args, args->n) : Chunks();
+    const Chunks a = SIDED ? chunks_in(args, args->m) : Chunks(), b = SIDED ? chunks_in(args, args->n) : Chunks();
     const int whole_m = (int)tiles_m - a.last, whole_n = (int)tiles_n - b.last;
     const int workers = (int)tsr_max(1, tsr_min(multiprocessors / CLUSTER, args->planes * tiles_m * tiles_n));
     listing->lister = {tsr_residue_blocks_of(args),      whole_m,      whole_n,
@@ -359,24 +383,21 @@ template <typename Epilogue> tsr_status launch(tsr_stream *stream, const typenam
 }
 
 /* Residues to planes at c. */
-template <typename Work> tsr_status aim(const tsr_residue_args *args, int8_t *c, Work *w) {
-    w->moduli = tsr_residue_moduli_all();
-    return tsr_tensor_map(c, TSR_I8, args->planes * args->rows_a, args->rows_b, args->rows_b, BOX_C, &w->map_c);
-}
-
 tsr_status make_without_sides(tsr_stream *stream, const tsr_residue_args *args, int8_t *c) {
     Residues::Work w;
     TSR_TRY(prepare<false>(stream, args, &w));
-    TSR_TRY(aim(args, c, &w));
+    w.moduli = tsr_residue_moduli_all();
+    TSR_TRY(tsr_tensor_map(c, TSR_I8, args->planes * args->rows_a, args->rows_b, args->rows_b, BOX_C, &w.map_c));
     return launch<Residues>(stream, w, args->k);
 }
-tsr_status make_with_sides(tsr_stream *stream, const tsr_residue_args *args, int8_t *c) {
+template <int LINES> tsr_status make_with_sides(tsr_stream *stream, const tsr_residue_args *args, int8_t *c) {
     const auto map = [args](const int8_t *from, int64_t lines, CUtensorMap *to) {
-        return tsr_tensor_map(from, TSR_I8, args->planes * lines, args->depth, args->depth, BOX_SIDE, to);
+        constexpr tsr_tensor_box box = {.rows = LINES, .cols = K, .swizzle = 128};
+        return tsr_tensor_map(from, TSR_I8, args->planes * lines, args->depth, args->depth, box, to);
     };
-    SidedResidues::Work w;
+    typename SidedResidues<LINES>::Work w;
     TSR_TRY(prepare<true>(stream, args, &w));
-    TSR_TRY(aim(args, c, &w));
+    w.moduli = tsr_residue_moduli_all();
     TSR_TRY(map(args->a, args->rows_a, &w.map_last_a));
     TSR_TRY(map(args->b, args->rows_b, &w.map_last_b));
     w.last_a = w.plan.tiles_m * TSR_EXACT_TILE;
@@ -390,7 +411,7 @@ tsr_status make_with_sides(tsr_stream *stream, const tsr_residue_args *args, int
         w.columns = args->sums->columns;
         w.rows = args->sums->rows;
     }
-    return launch<SidedResidues>(stream, w, args->k);
+    return launch<SidedResidues<LINES>>(stream, w, args->k);
 }
 
 } // namespace
@@ -405,7 +426,9 @@ tsr_status tsr_residue_list_hopper(tsr_stream *stream, const tsr_residue_args *p
 }
 
 tsr_status tsr_residue_products_hopper(tsr_stream *stream, const tsr_residue_args *args, int8_t *c) {
-    return has_sides(args) ? make_with_sides(stream, args, c) : make_without_sides(stream, args, c);
+    if (!has_sides(args)) return make_without_sides(stream, args, c);
+    if (chunk_lines_of(args) == FEW_LINES) return make_with_sides<FEW_LINES>(stream, args, c);
+    return make_with_sides<MANY_LINES>(stream, args, c);
 }
 
 tsr_status tsr_residue_levels_hopper(tsr_stream *stream, const tsr_residue_args *args, const tsr_exact_proof *rows,

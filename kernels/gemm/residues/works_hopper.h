@@ -80,15 +80,21 @@ struct PlaneScheduler {
 
 /* ---- sides ----------------------------------------------------------------------------------- */
 
-/* What a tile makes beside its part of C: products of its lines of one operand with SIDE_LINES lines of the other that
+/* What a tile makes beside its part of C: products of its lines of one operand with a chunk of lines of the other that
  * come beside. These are sums of lines, or its last lines, where they are so few: a row or a column of tiles for them
  * would be idle for the most part. A side is 0, or which lines meet, and which chunk of the others, CHUNK_LAST for the
- * last lines. */
-constexpr int SIDE_LINES = TSR_RESIDUE_CHUNK, SIDE_BYTES = SIDE_LINES * K;
+ * last lines. A chunk has FEW_LINES, or MANY_LINES where there are more sums, so that half as many tiles have one:
+ * beside FEW_LINES instructions wait for lines. */
+constexpr int FEW_LINES = TSR_RESIDUE_CHUNK, MANY_LINES = 2 * FEW_LINES;
 constexpr unsigned CHUNK = 15, CHUNK_LAST = 8;
 constexpr unsigned SIDE_OF_A_LINES = 16, SIDE_OF_B_LINES = 32;
 constexpr unsigned SIDE_ALONE = 64; /* its part of C is made by another work, or not wanted */
-static_assert(TSR_EXACT_SUMS / SIDE_LINES <= CHUNK_LAST);
+static_assert(TSR_EXACT_SUMS / FEW_LINES <= CHUNK_LAST);
+
+/* Of a chunk, in a product that makes sums or does not. */
+static inline int chunk_lines(bool sums, int64_t m, int64_t n) {
+    return sums && tsr_max(m, n) > FEW_LINES * TSR_EXACT_BLOCK ? MANY_LINES : FEW_LINES;
+}
 
 /* An operand's chunks: those of its sums, and whether its last lines are one, and in no tile. */
 struct Chunks {
@@ -126,6 +132,12 @@ struct Sides {
     }
 };
 
+/* Of an operand with so many lines, in chunks of `each`. */
+static inline Chunks chunks_of(bool sums, int64_t lines, int each) {
+    const int64_t last = lines % TSR_EXACT_TILE;
+    return {sums ? (int)tsr_ceil_div(lines, TSR_EXACT_BLOCK * each) : 0,
+            lines > TSR_EXACT_TILE && last > 0 && last <= FEW_LINES};
+}
 static inline Sides sides_of(const Chunks &a, const Chunks &b, int tiles_m, int tiles_n) {
     const int around = tsr_min(tiles_m, tiles_n);
     return {a, b, around, (int)tsr_max(1, around / tsr_max(1, a.count() + b.count()))};

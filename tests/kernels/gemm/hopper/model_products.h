@@ -301,6 +301,9 @@ inline void wgmma_m64n256k32_s8(int (&d)[128], uint64_t a, uint64_t b, bool add)
 inline void wgmma_m64n32k32_s8(int (&d)[16], uint64_t a, uint64_t b, bool add) {
     hopper_model::ask({hopper_model::Form::S8, 32, false}, d, nullptr, a, b, add);
 }
+inline void wgmma_m64n64k32_s8(int (&d)[32], uint64_t a, uint64_t b, bool add) {
+    hopper_model::ask({hopper_model::Form::S8, 64, false}, d, nullptr, a, b, add);
+}
 
 inline void mma_m16n8k16(double (&d)[4], const double (&a)[8], const double (&b)[4]) {
     hopper_model::WarpProduct *own = &hopper_model::warp_products[tsr_emulation_rank()][tsr_emulation_thread() / 32];

@@ -26,9 +26,17 @@ struct Case {
 typedef std::tuple<int, unsigned, int, int> Made; /* plane; 0, or a side; row and column, or -1 */
 typedef std::map<Made, int> Times;
 
-Chunks chunks_of(const Case &c, int64_t lines) {
-    const int64_t last = lines % TSR_EXACT_TILE;
-    return {c.sums ? tsr_residue_chunks(lines) : 0, lines > TSR_EXACT_TILE && last > 0 && last <= SIDE_LINES};
+/* A sum is one of 128 lines. Chunks have 32 of them, or 64 where an operand has more. At most 32 last lines are one. */
+Chunks chunks_wanted(const Case &c, int64_t lines) {
+    const int64_t sums = (lines + 127) / 128, last = lines % 256;
+    const int64_t each = c.m > 4096 || c.n > 4096 ? 64 : 32;
+    return {c.sums ? (int)((sums + each - 1) / each) : 0, lines > 256 && last > 0 && last <= 32};
+}
+Chunks chunks_made(const Case &c, int64_t lines) {
+    const Chunks made = chunks_of(c.sums, lines, chunk_lines(c.sums, c.m, c.n)), wanted = chunks_wanted(c, lines);
+    CHECK(made.sums == wanted.sums && made.last == wanted.last, "%ld of %ld x %ld lines: %d chunks of sums, last %d",
+          (long)lines, (long)c.m, (long)c.n, made.sums, made.last);
+    return made;
 }
 
 /* What has to be made, by the comments of works_hopper.h alone. */
@@ -86,7 +94,7 @@ void check_turns(const Case &c, const std::vector<std::vector<Place>> &of_worker
 
 void check_case(const Case &c, std::mt19937_64 *random) {
     const int tiles_m = (int)tsr_ceil_div(c.m, TSR_EXACT_TILE), tiles_n = (int)tsr_ceil_div(c.n, TSR_EXACT_TILE);
-    const Chunks a = chunks_of(c, c.m), b = chunks_of(c, c.n);
+    const Chunks a = chunks_made(c, c.m), b = chunks_made(c, c.n);
     std::vector<unsigned> levels((size_t)(4 * tiles_m * tiles_n));
     for (unsigned &level : levels) level = std::uniform_real_distribution<>()(*random) < c.share ? WANTED : OTHER;
     const tsr_residue_blocks blocks = {c.share < 1 ? levels.data() : nullptr, WANTED,
@@ -129,13 +137,15 @@ int main() {
     for (int64_t n : {8192, 8193, 16384}) /* as an H200 does, where 8 sides more slowed a worker down */
         for (bool sums : {false, true}) check_case({n, n, 14, 66, sums, 1}, &random);
     for (int i = 0; i < 200; i++) {
-        const int64_t m = any(1, 3000), n = any(1, 3000);
+        const int64_t most = i % 8 < 2 ? 9000 : 3000;
+        const int64_t m = any(1, most), n = any(1, most);
         const double share = i % 3 == 0 ? 1 : i % 3 == 1 ? 0.5 : 0.05;
         const bool ends = i % 2 == 0; /* with last lines */
         check_case({ends ? m / 256 * 256 + any(1, 32) : m, ends ? n / 256 * 256 + any(1, 32) : n, (int)any(1, 16),
                     (int)any(1, 70), any(0, 1) == 1, share},
                    &random);
     }
-    check_case({3000, 2000, 14, 66, true, 0}, &random); /* nothing is wanted */
+    for (int64_t m : {4096, 4097, 4352, 4353}) check_case({m, 300, 2, 66, true, 1}, &random); /* a sum more */
+    check_case({3000, 2000, 14, 66, true, 0}, &random);                                       /* nothing is wanted */
     return 0;
 }
