@@ -11,7 +11,7 @@
  *   two for the proof, and a bit for each element of C.
  * Requirements: none; fast on sm_90, whose tensor cores multiply bytes.
  * Measured: H200, 2026-11-28, normal data, TFLOP/s for 1 or 2 s, cuBLAS in turns in brackets: fp64 69 (52) at n = 4096,
- *   80 (53) at 8192, 81 (52) at 16384; fp32 126 (51), 151 (51), 155 (53). With the check 66, 77, 77; 119, 146, 150. By
+ *   80 (53) at 8192, 81 (52) at 16384; fp32 126 (51), 151 (51), 155 (53). With the check 66, 77, 78; 119, 146, 149. By
  *   the profiler, of 2.24 ms of fp64 at 4096, whose clock is slower, products take 1.53, the last step 0.17, conversion
  *   0.36, the proof 0.12.
  * Reference: Ozaki, Uchino, Imamura, arXiv 2504.08009; docs/exact.md. */
