@@ -10,7 +10,7 @@ import time
 from lib import ENVIRONMENT, command_line, integers, leftovers, main, np, ranks_of, read, write
 
 SLOW = {"LD_PRELOAD": os.environ["TSR_SLOW_READ_LIBRARY"], "TSR_SLOW_EACH": "500"}  # of rank 1; of others a fifth
-A, B = integers(512, 4096), integers(4096, 300)
+A, B = integers(120, 4096), integers(4096, 96)
 PANELS = ["--panel", "256", "--grid", "1x2", "--stall-timeout", "3"]
 MULTIPLY = ["multiply", "slow.h5", "b.h5", "-o", "c.h5", "--force", "--quiet", "--device", "cuda", "--transport",
             "nccl"]
