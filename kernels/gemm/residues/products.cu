@@ -188,7 +188,9 @@ tsr_status on_hopper(bool *so) {
  * may meet it, of sums and of last lines. */
 size_t tsr_residue_workspace(int64_t m, int64_t n) {
     const int64_t rows = tsr_ceil_div(m, TSR_EXACT_TILE), columns = tsr_ceil_div(n, TSR_EXACT_TILE);
-    const int64_t beside = rows * (tsr_residue_chunks(n) + 1) + columns * (tsr_residue_chunks(m) + 1);
+    const int64_t of_b = tsr_residue_chunks(n, TSR_RESIDUE_CHUNK) + 1,
+                  of_a = tsr_residue_chunks(m, TSR_RESIDUE_CHUNK) + 1;
+    const int64_t beside = rows * of_b + columns * of_a;
     return (size_t)tsr_round_up((1 + TSR_EXACT_MODULI_MOST * (rows * columns + beside)) * (int64_t)sizeof(unsigned),
                                 256);
 }

@@ -106,14 +106,13 @@ struct Residues {
 /* With sides, whose chunks have LINES. Stages leave no room for boxes: lanes exchange words, and store sectors. */
 template <int LINES> struct SidedResidues {
     static constexpr bool PROVES = false;
-    static constexpr int SIDE_BYTES = LINES * K;
     struct Work : residues::Work {
         CUtensorMap map_sums_a, map_sums_b, map_last_a, map_last_b; /* planes one below the other */
         int8_t *c, *columns, *rows;                                 /* the last two see tsr_residue_sums */
         int last_a, last_b; /* where an operand's last lines begin, in its planes */
         tsr_residue_moduli moduli;
     };
-    typedef residues::PipeWith<SIDE_BYTES, 0> Pipe;
+    typedef residues::PipeWith<LINES * K, 0> Pipe;
     static __device__ __forceinline__ void open(const Work &) {}
     static __device__ __forceinline__ void close() {}
     static __device__ __forceinline__ void finish(const Work &w, const Pipe &, const Place &place, const Sums &sum) {

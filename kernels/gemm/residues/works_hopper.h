@@ -135,8 +135,7 @@ struct Sides {
 /* Of an operand with so many lines, in chunks of `each`. */
 static inline Chunks chunks_of(bool sums, int64_t lines, int each) {
     const int64_t last = lines % TSR_EXACT_TILE;
-    return {sums ? (int)tsr_ceil_div(lines, TSR_EXACT_BLOCK * each) : 0,
-            lines > TSR_EXACT_TILE && last > 0 && last <= FEW_LINES};
+    return {sums ? tsr_residue_chunks(lines, each) : 0, lines > TSR_EXACT_TILE && last > 0 && last <= FEW_LINES};
 }
 static inline Sides sides_of(const Chunks &a, const Chunks &b, int tiles_m, int tiles_n) {
     const int around = tsr_min(tiles_m, tiles_n);
