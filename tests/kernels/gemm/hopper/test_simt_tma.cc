@@ -27,7 +27,7 @@ static const Case cases[] = {
     {.what = "handed over", .m = 300, .n = 390, .k = 250, .multiprocessors = 4, .pad_c = 1},
     {.what = "cut and handed over", .m = 300, .n = 100, .k = 800, .multiprocessors = 7},
     {.what = "real, handed over", .m = 300, .n = 390, .k = 250, .multiprocessors = 4, .bound = 0x1p-17},
-    {.what = "real, cut", .m = 300, .n = 100, .k = 410, .multiprocessors = 7, .accumulate = true, .bound = 0x1p-17},
+    {.what = "real, cut", .m = 300, .n = 100, .k = 800, .multiprocessors = 7, .accumulate = true, .bound = 0x1p-17},
     {.what = "one ragged tile", .m = 77, .n = 101, .k = 170, .multiprocessors = 1, .accumulate = true, .pad_c = 3},
     {.what = "a tail that is cut", .m = 260, .n = 140, .k = 300, .multiprocessors = 3, .skip = 1},
 };
