@@ -10,10 +10,9 @@
  * Memory: in the workspace, a byte for each element of A, B and C and each modulus, of at most EDGE rows and columns,
  *   two for the proof, and a bit for each element of C.
  * Requirements: none; fast on sm_90, whose tensor cores multiply bytes.
- * Measured: H200, 2026-11-28, normal data, TFLOP/s for 1 or 2 s, cuBLAS in turns in brackets: fp64 69 (52) at n = 4096,
- *   80 (53) at 8192, 81 (52) at 16384; fp32 126 (51), 151 (51), 155 (53). With the check 66, 77, 78; 119, 146, 149. By
- *   the profiler, of 2.24 ms of fp64 at 4096, whose clock is slower, products take 1.53, the last step 0.17, conversion
- *   0.36, the proof 0.12.
+ * Measured: H200, 2026-11-29, normal data, TFLOP/s for 1 or 2 s, cuBLAS in turns in brackets: fp64 69 (52) at n = 4096,
+ *   80 (53) at 8192, 84 (52) at 16384; fp32 127 (51), 152 (51), 159 (53). With the check 66, 78, 81; 120, 147, 153. By
+ *   the profiler, of 1.79 ms of fp64 at 4096, products take 1.20, the last step 0.14, conversion 0.30, the proof 0.10.
  * Reference: Ozaki, Uchino, Imamura, arXiv 2504.08009; docs/exact.md. */
 #include "kernels/gemm/auto/handing.h"
 #include "kernels/gemm/auto/shapes.h"
@@ -302,6 +301,7 @@ template <typename T> Operand<T> operand_of(const T *data, int64_t ld, int64_t l
     x.k = s.k;
     x.rows = rows;
     x.depth = s.depth;
+    x.met_well = 4 * tsr_exact_allowed(exact::TYPE<T>, s.k) / (double)s.k;
     for (int level = 0; level < TSR_EXACT_LEVELS; level++)
         x.limits[level] = tsr_exact_limit(tsr_exact_moduli(exact::TYPE<T>, level));
     return x;

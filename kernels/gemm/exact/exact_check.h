@@ -121,7 +121,8 @@ __device__ __forceinline__ void convert_and_add_columns(const Operand<T> &x, int
 }
 /* In place of convert_columns. */
 template <typename T, int COUNT>
-__global__ void __launch_bounds__(THREADS, 4) convert_and_add_all_columns(const Operand<T> x, int8_t *to) {
+__global__ void __launch_bounds__(THREADS, sizeof(T) == sizeof(double) ? 4 : 5)
+    convert_and_add_all_columns(const Operand<T> x, int8_t *to) {
     tsr_cuda_begin();
     __shared__ Room<T> room;
     convert_and_add_columns<T, COUNT>(x, to, room, FIRST, 0);

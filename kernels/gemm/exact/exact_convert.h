@@ -42,6 +42,7 @@ template <typename T> struct Operand {
     unsigned *rough;        /* [line / TSR_EXACT_BLOCK]: LOSES where a line loses something at level 0, ...; or NULL */
     const unsigned *levels; /* [line / TSR_EXACT_BLOCK]: bits of the levels at which its lines are wanted */
     const unsigned *predicate; /* see tsr_gemm_args; what comes later looks at `levels` */
+    double met_well; /* of a line, by its half squared: what the errors of an element of it and its like may be */
     tsr_exact_natural limits[TSR_EXACT_LEVELS];
 };
 
@@ -56,9 +57,8 @@ constexpr double FAR = 0.3; /* in fp32 not even a line of wide data */
 template <typename T>
 __device__ __forceinline__ bool is_likely(const Operand<T> &x, const tsr_exact_proof &proof, int level,
                                           double close = CLOSE<T>) {
-    const double k = (double)x.k, met = 4 * proof.half * proof.half / k;
-    const double error = proof.errors[level] * (2 * proof.half + 0.25 * k * proof.errors[level]);
-    return error <= close * tsr_exact_allowed(TYPE<T>, x.k) * met;
+    const double error = proof.errors[level] * (2 * proof.half + 0.25 * (double)x.k * proof.errors[level]);
+    return error <= close * x.met_well * (proof.half * proof.half);
 }
 /* Whether lines of a type may be converted for level 1 at once: its two moduli more make lines, but for sparse ones,
  * far from the bound. In fp64, by one more, lines that are far have elements that are not. */
@@ -171,9 +171,9 @@ __device__ __forceinline__ bool has_any(const unsigned *of_blocks, int64_t lines
     for (int64_t i = threadIdx.x % 32; i * TSR_EXACT_BLOCK < lines; i += 32) any |= (of_blocks[i] & bits) != 0;
     return __any_sync(0xffffffffu, any);
 }
-/* Whether lines are to be converted LATER; at level 0 those that wait. */
+/* Whether lines are to be converted LATER; at level 0 only those that wait. */
 template <typename T> __device__ __forceinline__ bool wants_later(const Operand<T> &x, int level) {
-    return level > 0 ? has_any(x.levels, x.lines, 1u << level) : has_any(x.rough, x.lines, WAITS);
+    return has_any(x.levels, x.lines, 1u << level) && (level > 0 || has_any(x.rough, x.lines, WAITS));
 }
 
 /* What becomes of a line. */
@@ -368,7 +368,7 @@ template <typename T> __global__ void __launch_bounds__(THREADS, 4) look_at_colu
     if (tsr_gemm_idle(x.predicate)) return;
     for_tiles(x, [&x](int64_t first, int64_t part) { look_at_tile(x, first, part); });
 }
-template <typename T, int COUNT> __global__ void __launch_bounds__(THREADS) convert_columns(const Operand<T> x) {
+template <typename T, int COUNT> __global__ void __launch_bounds__(THREADS, 5) convert_columns(const Operand<T> x) {
     tsr_cuda_begin();
     __shared__ Turned<T> turned;
     if (tsr_gemm_idle(x.predicate)) return;

@@ -142,11 +142,6 @@ __device__ __forceinline__ tsr_exact_line part_of(unsigned extremes, Totals tota
 
 /* ---- warps ----------------------------------------------------------------------------------- */
 
-__device__ __forceinline__ unsigned warp_extremes(unsigned x) {
-#pragma unroll
-    for (int lane = 16; lane > 0; lane /= 2) x = __vmaxs2(x, __shfl_xor_sync(0xffffffffu, x, lane));
-    return x;
-}
 template <typename X> __device__ __forceinline__ X warp_sum(X x) {
 #pragma unroll
     for (int lane = 16; lane > 0; lane /= 2) x += __shfl_xor_sync(0xffffffffu, x, lane);
@@ -196,18 +191,23 @@ template <typename T, int VALUES> __device__ __forceinline__ tsr_exact_line part
 
 /* A warp makes a line of its parts, `step` apart. All lanes return it. */
 __device__ __forceinline__ tsr_exact_line line_of(const tsr_exact_line *parts, int64_t step, int count) {
+    constexpr int QUANTA = TSR_EXACT_QUANTUM_BITS;
+    static_assert(TSR_EXACT_RANGE <= 1 << 14 && QUANTA + 14 < 32, "32 bits hold a line's sum,");
+    static_assert(2 * QUANTA + 14 - 16 < 32, "and its squares without their lowest 16 bits");
+    constexpr int OFFSET = 1 << 15;
     const int lane = (int)threadIdx.x % 32;
-    tsr_exact_line line = {0, 0, 0, 0, 0};
-    unsigned all = packed(TSR_EXACT_EMPTY, TSR_EXACT_WHOLE);
-    for (int i = lane; i < count; i += 32)
-        all = __vmaxs2(all, packed(parts[i * step].exponent, parts[i * step].lowest));
-    all = warp_extremes(all);
-    line.exponent = exponent_of(all);
-    line.lowest = lowest_of(all);
+    tsr_exact_line line = {TSR_EXACT_EMPTY, TSR_EXACT_WHOLE, 0, 0, 0};
+    for (int i = lane; i < count; i += 32) {
+        line.exponent = max(line.exponent, parts[i * step].exponent);
+        line.lowest = min(line.lowest, parts[i * step].lowest);
+    }
+    line.exponent = (int)largest_of_warp((unsigned)(line.exponent + OFFSET)) - OFFSET;
+    line.lowest = (int)least_of_warp((unsigned)(line.lowest + OFFSET)) - OFFSET;
     for (int i = lane; i < count; i += 32) tsr_exact_join(&line, parts[i * step]);
-    line.count = warp_sum(line.count);
-    line.sum = warp_sum((unsigned long long)line.sum);
-    line.squares = warp_sum((unsigned long long)line.squares);
+    line.count = total_of_warp(line.count);
+    line.sum = total_of_warp((unsigned)line.sum);
+    const unsigned low = total_of_warp((unsigned)line.squares & 0xffff);
+    line.squares = ((unsigned long long)total_of_warp((unsigned)(line.squares >> 16)) << 16) + low;
     return line;
 }
 

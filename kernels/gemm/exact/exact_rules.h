@@ -153,10 +153,13 @@ TSR_EXACT void tsr_exact_join(tsr_exact_line *line, tsr_exact_line part) {
  * others. */
 #define TSR_EXACT_MEAN_BITS 4
 TSR_EXACT int tsr_exact_grain(tsr_exact_line line) {
-    uint64_t mean = line.count > 0 ? line.sum / line.count : 0;
-    int grain = -TSR_EXACT_MEAN_BITS;
-    for (; mean > 1; mean >>= 1) grain++;
-    return grain;
+    if (line.sum < line.count || line.count == 0) return -TSR_EXACT_MEAN_BITS;
+#ifdef __CUDA_ARCH__
+    const int bits = __clz((int)line.count) + 32 - __clzll((long long)line.sum);
+#else
+    const int bits = __builtin_clz(line.count) + 32 - __builtin_clzll(line.sum);
+#endif
+    return bits - ((uint64_t)line.count << bits > line.sum) - TSR_EXACT_MEAN_BITS; /* 2^bits·count ≤ sum, at last */
 }
 /* `scale`: that power, or 0 for lines that have no magnitudes. */
 TSR_EXACT int tsr_exact_magnitude(double a, double scale) {

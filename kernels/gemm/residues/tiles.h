@@ -50,12 +50,19 @@ struct tsr_residue_blocks {
     __device__ __forceinline__ bool wants_block(int row, int col) const {
         return !level || (row < rows && col < cols && level[(int64_t)row * ld + col] == wanted);
     }
-    /* Whether a tile, of two by two, has one. */
+    /* Whether a tile, of two by two, has one. All are loaded at a time. */
     __device__ __forceinline__ bool wants(int tile_row, int tile_col) const {
         constexpr int EACH = TSR_EXACT_TILE / TSR_EXACT_BLOCK;
-        for (int i = 0; i < EACH * EACH; i++)
-            if (wants_block(tile_row * EACH + i / EACH, tile_col * EACH + i % EACH)) return true;
-        return false;
+        if (!level) return true;
+        unsigned of[EACH][EACH];
+        for (int i = 0; i < EACH; i++)
+            for (int j = 0; j < EACH; j++) {
+                const int row = tile_row * EACH + i, col = tile_col * EACH + j;
+                of[i][j] = row < rows && col < cols ? level[(int64_t)row * ld + col] : ~wanted;
+            }
+        bool any = false;
+        for (int i = 0; i < EACH * EACH; i++) any |= of[i / EACH][i % EACH] == wanted;
+        return any;
     }
     /* Whether a column of tiles, or a row of them, has one. */
     __device__ __forceinline__ bool wants_column(int tile_col) const {

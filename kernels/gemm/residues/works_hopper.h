@@ -216,11 +216,18 @@ static __global__ void __launch_bounds__(LISTERS, 1) list_works(const Listings a
     const int thread = (int)threadIdx.x;
     const int tiles = l.tiles_m * l.tiles_n, share = (tiles + LISTERS - 1) / LISTERS;
     const int first = min(thread * share, tiles), last = min(first + share, tiles);
-    /* use(row, column) for each wanted tile of the thread's share */
+    unsigned wanted = 0; /* bits of the thread's tiles */
+    static_assert(TSR_EXACT_TILES_MOST <= 32 * LISTERS);
+    for (int i = first; i < last; i++) {
+        const hopper::TilePlace at = hopper::tile_at(i, l.tiles_m, l.tiles_n, BAND);
+        wanted |= (unsigned)l.blocks.wants(at.row, at.col) << (i - first);
+    }
+    /* use(row, column) for each of them */
     const auto for_wanted = [&](auto use) {
         for (int i = first; i < last; i++) {
+            if (!(wanted >> (i - first) & 1)) continue;
             const hopper::TilePlace at = hopper::tile_at(i, l.tiles_m, l.tiles_n, BAND);
-            if (l.blocks.wants(at.row, at.col)) use(at.row, at.col);
+            use(at.row, at.col);
         }
     };
     const auto note = [](int row, int col) {

@@ -1,5 +1,6 @@
 /* What CUDA devices find of lines (exact_lines.h), beside the rules for each element: numbers of all sizes, subnormal
  * ones, powers of two, integers, zeros, Inf and NaN. */
+#include <algorithm>
 #include <cmath>
 #include <initializer_list>
 #include <limits>
@@ -108,6 +109,60 @@ static tsr_exact_proof proof_of(tsr_dtype type, tsr_exact_line line) {
     return tsr_exact_prove(type, line, limits);
 }
 
+/* ---- lines of parts --------------------------------------------------------------------------- */
+
+static __global__ void make_line(const tsr_exact_line *parts, int64_t step, int count, tsr_exact_line *to) {
+    const tsr_exact_line line = exact::line_of(parts, step, count);
+    if (threadIdx.x == 31) *to = line;
+}
+/* Any part, or the largest there is. */
+static tsr_exact_line drawn_part(bool largest, int exponent) {
+    const uint64_t most = (uint64_t)1 << TSR_EXACT_QUANTUM_BITS;
+    if (largest) return {1024, -1074, TSR_EXACT_PART, TSR_EXACT_PART * most, TSR_EXACT_PART * most * most};
+    const unsigned count = (unsigned)known_drawn(TSR_EXACT_PART + 1);
+    if (count == 0) return {TSR_EXACT_EMPTY, TSR_EXACT_WHOLE, 0, 0, 0};
+    const uint64_t sum = most / 2 + (count - 1) * known_drawn(most);
+    return {exponent - (int)known_drawn(40), exponent - 40 - (int)known_drawn(60), count, sum, sum * sum / count + 1};
+}
+/* Parts of a line, beside those of another one. */
+static void check_lines() {
+    enum { STEP = 2, MOST_PARTS = TSR_EXACT_RANGE / TSR_EXACT_PART };
+    for (int round = 0; round < ROUNDS / 100; round++) {
+        const int count = round % 3 == 0 ? MOST_PARTS : 1 + (int)known_drawn(MOST_PARTS);
+        const int exponent = (int)known_drawn(1900) - 900;
+        tsr_exact_line parts[STEP * MOST_PARTS], got, is = {TSR_EXACT_EMPTY, TSR_EXACT_WHOLE, 0, 0, 0};
+        for (tsr_exact_line &part : parts) part = drawn_part(round % 5 == 0, exponent);
+        for (int i = 0; i < count; i++) {
+            is.exponent = std::max(is.exponent, parts[STEP * i].exponent);
+            is.lowest = std::min(is.lowest, parts[STEP * i].lowest);
+        }
+        for (int i = 0; i < count; i++) tsr_exact_join(&is, parts[STEP * i]);
+        CHECK_OK(TSR_LAUNCH(make_line, 1, 32, 0, NULL, parts, (int64_t)STEP, count, &got));
+        CHECK(got.exponent == is.exponent && got.lowest == is.lowest && got.count == is.count && got.sum == is.sum &&
+                  got.squares == is.squares,
+              "a line of %d parts: 2^%d, 2^%d, %u, %llu, %llu, not 2^%d, 2^%d, %u, %llu, %llu", count, got.exponent,
+              got.lowest, got.count, (unsigned long long)got.sum, (unsigned long long)got.squares, is.exponent,
+              is.lowest, is.count, (unsigned long long)is.sum, (unsigned long long)is.squares);
+    }
+}
+
+/* ---- magnitudes ------------------------------------------------------------------------------- */
+
+/* Grains of lines, from their whole mean: elements have 2^TSR_EXACT_MEAN_BITS units in the mean, and less than twice as
+ * many, unless they have less than a quantum or two. */
+static void check_grains() {
+    for (int round = 0; round < ROUNDS; round++) {
+        tsr_exact_line line = {};
+        line.count = round % 5 == 0 ? 1u << known_drawn(15) : (unsigned)known_drawn(TSR_EXACT_RANGE + 1);
+        const uint64_t most = (uint64_t)line.count << known_drawn(TSR_EXACT_QUANTUM_BITS + 1);
+        line.sum = round % 3 == 0 ? most : round % 3 == 1 && most > 0 ? most - 1 : known_drawn(most + 1);
+        const uint64_t mean = line.count > 0 ? line.sum / line.count : 0;
+        const int bits = tsr_exact_grain(line) + TSR_EXACT_MEAN_BITS;
+        CHECK(mean < 2 ? bits == 0 : bits > 0 && mean >> bits == 1, "a grain of %d, of %u elements that sum up to %llu",
+              bits - TSR_EXACT_MEAN_BITS, line.count, (unsigned long long)line.sum);
+    }
+}
+
 /* Magnitudes of elements below 2^exponent, for all grains there are: halves, and numbers next to whole ones, among
  * them; and those of lines that have none. */
 template <typename T> void check_magnitudes() {
@@ -154,6 +209,8 @@ static void check_narrow_shifts() {
 }
 
 int main() {
+    check_lines();
+    check_grains();
     check_narrow_shifts();
     check_parts<float, 4>(ROUNDS);
     check_parts<float, MOST>(ROUNDS);
