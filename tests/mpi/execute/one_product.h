@@ -85,13 +85,39 @@ static bool is_zero(const setup *s, int64_t i, int64_t j) {
     return (s->triangle == TSR_TRIANGLE_LOWER && j > i) || (s->triangle == TSR_TRIANGLE_UPPER && j < i);
 }
 
-static double expected(const setup *s, int64_t i, int64_t j) {
-    const uint64_t b = seed_of(s, 1);
+/* op(A)'s rows, or op(B)'s columns, of k elements each. */
+static double *lines(const setup *s, int which) {
+    const int64_t count = which == 0 ? s->m : s->n;
+    double *made = malloc((size_t)(count * s->k + 1) * sizeof *made);
+    CHECK(made, "no memory");
+    for (int64_t i = 0; i < count * s->k; i++) {
+        const int64_t line = i / s->k, l = i % s->k;
+        const bool across = which == 0 ? s->transpose_a : !s->transpose_b;
+        made[i] = across ? at(seed_of(s, which), l, line) : at(seed_of(s, which), line, l);
+    }
+    return made;
+}
+
+static double expected(const setup *s, const double *a, const double *b, int64_t i, int64_t j) {
     double sum = 0;
     if (is_zero(s, i, j)) return 0;
-    for (int64_t l = 0; l < s->k; l++)
-        sum += (s->transpose_a ? at(1, l, i) : at(1, i, l)) * (s->transpose_b ? at(b, j, l) : at(b, l, j));
+    for (int64_t l = 0; l < s->k; l++) sum += a[i * s->k + l] * b[j * s->k + l];
     return s->alpha * sum + (s->beta != 0 ? s->beta * at(3, i, j) : 0);
+}
+
+/* all: C of every rank, added up. */
+static void check_elements(const bench *b, const setup *s, const tsr_plan *plan, const double *all) {
+    double *left = lines(s, 0), *right = lines(s, 1);
+    for (int64_t i = 0; i < s->m * s->n; i++) {
+        if (s->gram && tsr_plan_keeps_c(plan) && i % s->n > i / s->n) continue; /* only half of it is there */
+        const double got = all[i] - (b->world.ranks - 1) * UNWRITTEN;
+        const double want = expected(s, left, right, i / s->n, i % s->n);
+        CHECK(got == want, "C[%lld,%lld] is %g, not %g (m %lld n %lld k %lld grid %dx%dx%d panel %lld transport %s)",
+              (long long)(i / s->n), (long long)(i % s->n), got, want, (long long)s->m, (long long)s->n,
+              (long long)s->k, plan->p, plan->q, plan->r, (long long)plan->panel, b->ops->name);
+    }
+    free(left);
+    free(right);
 }
 
 static void check_product(const bench *b, const setup *s, const tsr_plan *plan, const double *mine) {
@@ -99,13 +125,7 @@ static void check_product(const bench *b, const setup *s, const tsr_plan *plan, 
     double *all = calloc((size_t)count + 1, sizeof *all);
     CHECK(all, "no memory");
     CHECK_OK(TSR_MPI(MPI_Reduce(mine, all, (int)count, MPI_DOUBLE, MPI_SUM, 0, b->world.comm)));
-    for (int64_t i = 0; b->world.rank == 0 && i < count; i++) {
-        if (s->gram && tsr_plan_keeps_c(plan) && i % s->n > i / s->n) continue; /* only half of it is there */
-        double got = all[i] - (b->world.ranks - 1) * UNWRITTEN, want = expected(s, i / s->n, i % s->n);
-        CHECK(got == want, "C[%lld,%lld] is %g, not %g (m %lld n %lld k %lld grid %dx%dx%d panel %lld transport %s)",
-              (long long)(i / s->n), (long long)(i % s->n), got, want, (long long)s->m, (long long)s->n,
-              (long long)s->k, plan->p, plan->q, plan->r, (long long)plan->panel, b->ops->name);
-    }
+    if (b->world.rank == 0) check_elements(b, s, plan, all);
     free(all);
 }
 
@@ -353,6 +373,13 @@ static const tsr_gemm_kernel *choose_kernel(const bench *b, const setup *s, cons
     return kernel;
 }
 
+/* Each row of each block of a C that stays on the device is looked for among all steps. */
+static bool is_slow_to_fetch(const tsr_plan *plan) {
+    const int64_t rows = plan->problem.m * plan->blocks_n;
+    const int64_t products = plan->blocks_m * plan->blocks_n * tsr_ceil_div(plan->problem.k, plan->panel);
+    return tsr_plan_keeps_c(plan) && rows * products > 1000000;
+}
+
 static void run_one(bench *b, const setup *s) {
     tsr_operand a = {.rows = s->transpose_a ? s->k : s->m,
                      .cols = s->transpose_a ? s->m : s->k,
@@ -413,7 +440,8 @@ static void run_one(bench *b, const setup *s) {
     }
     tsr_plan plan;
     tsr_status status = tsr_plan_make(&problem, &res, &plan);
-    for (int tries = 0; s->any_memory && status == TSR_ERR_LIMIT && tries < 10; tries++) {
+    for (int tries = 0; s->any_memory && tries < 10; tries++) {
+        if (status != TSR_ERR_LIMIT && (status != TSR_OK || !is_slow_to_fetch(&plan))) break;
         res.device_limit *= 8;
         res.host_limit *= 8;
         status = tsr_plan_make(&problem, &res, &plan);
