@@ -45,7 +45,7 @@ run_tests() {
 }
 
 tsr_build_target sanitized_tests build-asan -DCMAKE_BUILD_TYPE=Debug -DCMAKE_C_FLAGS=-O1 -DCMAKE_CXX_FLAGS=-O1 \
-    -DTSR_CUDA=OFF -DTSR_SANITIZE=address,undefined
+    -DCMAKE_C_FLAGS_DEBUG=-g1 -DCMAKE_CXX_FLAGS_DEBUG=-g1 -DTSR_CUDA=OFF -DTSR_SANITIZE=address,undefined
 failed=0
 if [ $all_faults = yes ]; then
     tsr_run tests/python.sh tests/faults/test_injection.py "$PWD/build/tessera" mpirun \

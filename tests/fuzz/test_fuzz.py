@@ -19,7 +19,7 @@ import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "faults"))
 
-FLAGS = "-O1 -g -fsanitize=fuzzer-no-link -fno-sanitize-recover=all"
+FLAGS = "-O1 -g1 -fsanitize=fuzzer-no-link -fno-sanitize-recover=all"
 # The share of time, and the longest input.
 TARGETS = {
     "describe": (3, 32768),
