@@ -48,6 +48,20 @@
 typedef __int128 tsr_exact_integer;
 typedef unsigned __int128 tsr_exact_natural;
 
+/* Zeros in front of the highest bit of x, which is not 0. */
+#ifdef __CUDA_ARCH__
+TSR_EXACT int tsr_exact_zeros_32(uint32_t x) { return __clz((int)x); }
+TSR_EXACT int tsr_exact_zeros_64(uint64_t x) { return __clzll((long long)x); }
+#else
+TSR_EXACT int tsr_exact_zeros_32(uint32_t x) { return __builtin_clz(x); }
+TSR_EXACT int tsr_exact_zeros_64(uint64_t x) { return __builtin_clzll(x); }
+#endif
+/* How many bits x has, which is not 0. */
+TSR_EXACT int tsr_exact_length(tsr_exact_natural x) {
+    const uint64_t high = (uint64_t)(x >> 64), low = (uint64_t)x;
+    return high ? 128 - tsr_exact_zeros_64(high) : 64 - tsr_exact_zeros_64(low);
+}
+
 /* ---- moduli ---------------------------------------------------------------------------------- */
 
 /* Pairwise coprime, from the largest on: a level takes the first so many. */
@@ -154,11 +168,7 @@ TSR_EXACT void tsr_exact_join(tsr_exact_line *line, tsr_exact_line part) {
 #define TSR_EXACT_MEAN_BITS 4
 TSR_EXACT int tsr_exact_grain(tsr_exact_line line) {
     if (line.sum < line.count || line.count == 0) return -TSR_EXACT_MEAN_BITS;
-#ifdef __CUDA_ARCH__
-    const int bits = __clz((int)line.count) + 32 - __clzll((long long)line.sum);
-#else
-    const int bits = __builtin_clz(line.count) + 32 - __builtin_clzll(line.sum);
-#endif
+    const int bits = tsr_exact_zeros_32(line.count) + 32 - tsr_exact_zeros_64(line.sum);
     return bits - ((uint64_t)line.count << bits > line.sum) - TSR_EXACT_MEAN_BITS; /* 2^bits·count ≤ sum, at last */
 }
 /* `scale`: that power, or 0 for lines that have no magnitudes. */
@@ -174,15 +184,7 @@ TSR_EXACT double tsr_exact_magnitude_scale(tsr_dtype type, int exponent, int gra
 
 /* The largest t with squares·4^t ≤ limit. The line's shift is t + TSR_EXACT_QUANTUM_BITS - exponent. */
 TSR_EXACT int tsr_exact_steps(uint64_t squares, tsr_exact_natural limit) {
-    const uint64_t high = (uint64_t)(limit >> 64), low = (uint64_t)limit;
-#ifdef __CUDA_ARCH__
-    const int bits = 64 - __clzll((long long)squares);
-    const int top = high ? 128 - __clzll((long long)high) : 64 - __clzll((long long)low);
-#else
-    const int bits = 64 - __builtin_clzll(squares);
-    const int top = high ? 128 - __builtin_clzll(high) : 64 - __builtin_clzll(low);
-#endif
-    int t = (top - bits) / 2 + 1;
+    int t = (tsr_exact_length(limit) - tsr_exact_length(squares)) / 2 + 1;
     while ((tsr_exact_natural)squares << 2 * t > limit) t--; /* three times at most */
     return t;
 }
@@ -279,17 +281,12 @@ TSR_EXACT int tsr_exact_settled(int left) { return left > TSR_EXACT_LEFT_MOST ? 
 TSR_EXACT double tsr_exact_rounded(tsr_exact_integer x, int exponent, int digits, int least) {
     const bool negative = x < 0;
     const tsr_exact_natural u = negative ? -(tsr_exact_natural)x : (tsr_exact_natural)x;
-    const uint64_t high = (uint64_t)(u >> 64), low = (uint64_t)u;
     if (u == 0) return 0;
-#ifdef __CUDA_ARCH__
-    const int bits = high ? 128 - __clzll((long long)high) : 64 - __clzll((long long)low);
-#else
-    const int bits = high ? 128 - __builtin_clzll(high) : 64 - __builtin_clzll(low);
-#endif
+    const int bits = tsr_exact_length(u);
     int drop = bits - digits;
     if (drop < least - exponent) drop = least - exponent;
     if (drop > bits) return negative ? -0.0 : 0.0;
-    uint64_t kept = drop > 0 ? (drop < 128 ? (uint64_t)(u >> drop) : 0) : low;
+    uint64_t kept = drop > 0 ? (drop < 128 ? (uint64_t)(u >> drop) : 0) : (uint64_t)u;
     if (drop > 0) {
         const tsr_exact_natural half = (tsr_exact_natural)1 << (drop - 1);
         const tsr_exact_natural lost = drop < 128 ? u & ((half << 1) - 1) : u;

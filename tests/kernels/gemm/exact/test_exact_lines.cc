@@ -1,5 +1,5 @@
 /* What CUDA devices find of lines (exact_lines.h), beside the rules for each element: numbers of all sizes, subnormal
- * ones, powers of two, integers, zeros, Inf and NaN. */
+ * ones, powers of two, integers, zeros, Inf and NaN. Lines of parts beside those joined one by one, and grains. */
 #include <algorithm>
 #include <cmath>
 #include <initializer_list>
