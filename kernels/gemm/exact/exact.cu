@@ -178,11 +178,12 @@ template <typename T, int COUNT> tsr_status look(const Run<T> &r) {
     TSR_TRY(tsr_cuda_grid(1, r.s.n, 1, exact::WARPS, &columns));
     TSR_TRY(tsr_cuda_grid(r.s.depth, r.s.n, TSR_EXACT_PART, exact::COLUMNS, &tiles));
     TSR_TRY(TSR_LAUNCH_NEXT((exact::look_at_rows<T, COUNT>), rows, exact::THREADS, 0, r.stream, r.a));
-    if (checks(r)) TSR_TRY((exact::add_all_rows_launch<T, COUNT>(r.stream, r.a, r.checksums)));
     TSR_TRY(TSR_LAUNCH_NEXT((exact::look_at_columns<T>), tiles, exact::THREADS, 0, r.stream, r.b));
     TSR_TRY(TSR_LAUNCH_NEXT((exact::prove_columns<T>), columns, exact::THREADS, 0, r.stream, r.b));
-    if (checks(r)) return exact::convert_and_add_all_launch<T, COUNT>(r.stream, r.b, r.checksums);
-    return TSR_LAUNCH_NEXT((exact::convert_columns<T, COUNT>), tiles, exact::THREADS, 0, r.stream, r.b);
+    if (!checks(r)) return TSR_LAUNCH_NEXT((exact::convert_columns<T, COUNT>), tiles, exact::THREADS, 0, r.stream, r.b);
+    return tsr_cuda_side_by_side(
+        [&] { return exact::add_all_rows_launch<T, COUNT>(r.stream, r.a, r.checksums); },
+        [&] { return exact::convert_and_add_all_launch<T, COUNT>(r.stream, r.b, r.checksums); });
 }
 
 /* Decides which level each block needs, as far as magnitudes tell. */

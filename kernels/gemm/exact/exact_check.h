@@ -90,10 +90,12 @@ __device__ __forceinline__ void add_rows(const Operand<T> &x, int8_t *to, WarpSu
             store_sums<T, COUNT>(x, to, of_warps, own, 1, 32, block, part);
         }
 }
-/* Of all rows, for level 0, right behind look_at_rows, whose last rows the caches still have. */
+/* Of all rows, for level 0. It waits for memory, and leaves room for blocks that convert columns beside it. */
+constexpr unsigned BESIDE_BLOCKS = 256; /* two on a multiprocessor of an H200 */
 template <typename T, int COUNT>
 __global__ void __launch_bounds__(THREADS) add_all_rows(const Operand<T> x, int8_t *to) {
     tsr_cuda_begin();
+    tsr_cuda_let_next();
     __shared__ WarpSums of_warps;
     add_rows<T, COUNT>(x, to, of_warps, 0);
 }
@@ -119,13 +121,13 @@ __device__ __forceinline__ void convert_and_add_columns(const Operand<T> &x, int
             store_sums<T, COUNT>(x, to, room.of_warps, own, 4, 1, block, part);
         }
 }
-/* In place of convert_columns. */
+/* In place of convert_columns, beside add_all_rows. */
 template <typename T, int COUNT>
 __global__ void __launch_bounds__(THREADS, sizeof(T) == sizeof(double) ? 4 : 5)
     convert_and_add_all_columns(const Operand<T> x, int8_t *to) {
-    tsr_cuda_begin();
     __shared__ Room<T> room;
     convert_and_add_columns<T, COUNT>(x, to, room, FIRST, 0);
+    tsr_cuda_end_beside();
 }
 
 /* All that is to be converted LATER for a level, and, but at level 0, whose sums are there, added up: blocks with z = 0
@@ -232,7 +234,7 @@ __global__ void __launch_bounds__(THREADS, COUNT > 14 ? 2 : 3)
 template <typename T, int COUNT>
 tsr_status add_all_rows_launch(tsr_stream *stream, const Operand<T> &a, const Checksums &s) {
     dim3 grid;
-    TSR_TRY(small_grid(a.lines, a.depth, BLOCK, PART, MANY_BLOCKS, &grid));
+    TSR_TRY(small_grid(a.lines, a.depth, BLOCK, PART, BESIDE_BLOCKS, &grid));
     return TSR_LAUNCH_NEXT((add_all_rows<T, COUNT>), grid, THREADS, 0, stream, a, s.of_a);
 }
 template <typename T, int COUNT>
