@@ -4,7 +4,7 @@
  *   residues (exact_convert.h), a product of magnitudes decides which level each block of C needs, and one of patterns
  *   where that proves none. Each level's blocks are multiplied modulo every modulus (residues/products.h), put together
  *   by the Chinese remainder theorem, and rounded; what no level holds, blocks or single elements, is made by a loop.
- * Check: args.check (exact_check.h), by kernels of its own, 3 to 6 %. What the loop makes is made twice.
+ * Check: args.check (exact_check.h), by kernels of its own, 2 to 5 %. What the loop makes is made twice.
  * Under `auto`: blocks of C that would take longer than with `dmma` (fp32: `simt`) are handed over to it, by a count on
  *   the device. Asked for by name it makes all itself. Products that `split3` cannot hold come here, too.
  * Memory: in the workspace, a byte for each element of A, B and C and each modulus, of at most EDGE rows and columns,

@@ -331,7 +331,9 @@ bool has_sides(const tsr_residue_args *args) {
     return chunks_in(args, args->m).count() + chunks_in(args, args->n).count() > 0;
 }
 
-/* What is to be listed. SIDED: of products that may have sides. */
+/* What is to be listed. SIDED: of products that may have sides. Of two planes the L2 cache of an H200, 50 MB, holds so
+ * many bytes. */
+constexpr int64_t CACHED_BYTES = 40 << 20;
 template <bool SIDED> tsr_status listing_of(const tsr_residue_args *args, Listing *listing) {
     int multiprocessors = 0;
     TSR_TRY(tsr_cuda_attribute(cudaDevAttrMultiProcessorCount, &multiprocessors));
@@ -343,8 +345,9 @@ template <bool SIDED> tsr_status listing_of(const tsr_residue_args *args, Listin
     const Chunks a = SIDED ? chunks_in(args, args->m) : Chunks(), b = SIDED ? chunks_in(args, args->n) : Chunks();
     const int whole_m = (int)tiles_m - a.last, whole_n = (int)tiles_n - b.last;
     const int workers = (int)tsr_max(1, tsr_min(multiprocessors / CLUSTER, args->planes * tiles_m * tiles_n));
-    listing->lister = {tsr_residue_blocks_of(args),      whole_m,      whole_n,
-                       sides_of(a, b, whole_m, whole_n), args->planes, workers};
+    const bool cached = (args->rows_a + args->rows_b) * args->depth <= CACHED_BYTES;
+    listing->lister = {
+        tsr_residue_blocks_of(args), whole_m, whole_n, sides_of(a, b, whole_m, whole_n), args->planes, workers, cached};
     listing->list = (ListEntry *)args->workspace;
     return TSR_OK;
 }

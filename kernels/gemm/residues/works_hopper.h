@@ -152,6 +152,7 @@ struct Lister {
     int tiles_m, tiles_n;
     Sides sides;
     int planes, workers;
+    bool evens; /* those with fewer tiles get more sides: see Turn */
 
     __device__ __forceinline__ bool wants_side(int row, int col, unsigned side) const {
         if ((side & CHUNK) != CHUNK_LAST) return true;
@@ -201,10 +202,43 @@ struct Listings {
     Listing of[TSR_RESIDUE_LISTS];
 };
 
-/* A block a list. Its threads look at equal shares of the tiles one after the other. The workers take a number of works
- * at a time, a turn. A tile with a side takes longer, and a worker that has had more of them than others comes late to
- * panels, which the caches have lost then. So tiles are exchanged within a turn: with a side they go round the
- * workers. */
+/* Where the works of a turn go. The workers take a number of works at a time, a turn. A tile with a side takes longer,
+ * and a worker that has had more of them than others comes late to panels, which the caches have lost then. So tiles
+ * are exchanged within a turn: with a side they go round the workers.
+ *   Some workers have a work more than others, in a last turn that is not whole. Where the caches hold the planes the
+ * others get all sides first, SIDES_OF_A_TILE each, which take as long as a tile. The last two turns count as one. */
+constexpr int SIDES_OF_A_TILE = 5;
+struct Turn {
+    int first, next;       /* works */
+    int passed, room;      /* workers that get none of its sides, and those behind them that do */
+    int sided, sided_next; /* works with a side before it, and before the next one */
+
+    /* Of a work of its, with so many sides before it. */
+    __device__ __forceinline__ int place_of_sided(int before) const { return first + passed + before % room; }
+    __device__ __forceinline__ int place_of_plain(int work, int before) const {
+        const int number = work - first - (before - sided), all = passed + room - (sided_next - sided);
+        if (number < passed) return first + number;
+        if (number >= all) return first + number + sided_next - sided; /* of the last turn */
+        return first + passed + (sided_next + number - passed) % room;
+    }
+};
+/* Of a work, of so many; sided_before(work): how many before it have a side. */
+template <typename Before>
+__device__ __forceinline__ Turn turn_of(int work, int works, int workers, bool evens, Before sided_before) {
+    const int whole = works / workers * workers; /* works of whole turns */
+    const int longer = works - whole, shorter = workers - longer;
+    const int first = work / workers * workers, next = min(first + workers, works);
+    if (evens && longer > 0 && whole > 0) {
+        const bool last = first >= whole - workers;
+        Turn even = {last ? whole - workers : first, last ? works : next, longer, shorter, 0, 0};
+        even.sided = sided_before(even.first);
+        even.sided_next = sided_before(even.next);
+        if (even.sided_next <= SIDES_OF_A_TILE * shorter && even.sided_next - even.sided <= shorter) return even;
+    }
+    return {first, next, 0, next - first, sided_before(first), sided_before(next)};
+}
+
+/* A block a list. Its threads look at equal shares of the tiles one after the other. */
 static __global__ void __launch_bounds__(LISTERS, 1) list_works(const Listings all) {
     tsr_cuda_begin();
     const Lister &l = all.of[blockIdx.x].lister;
@@ -266,10 +300,10 @@ static __global__ void __launch_bounds__(LISTERS, 1) list_works(const Listings a
     const auto sided_before = [&](int work) { return work / total.all * total.sided + sided[work % total.all]; };
     for (int work = thread; work < works; work += LISTERS) {
         const ListEntry entry = entries[work % total.all];
-        const int turn = work / l.workers * l.workers, next = min(turn + l.workers, works);
-        const int before = sided_before(work), plain = work - before - (turn - sided_before(turn));
-        const int number = entry & SIDE_MASK ? before : sided_before(next) + plain;
-        list[1 + turn + number % (next - turn)] = entry + entry_of(work / total.all, 0, 0, 0);
+        const Turn turn = turn_of(work, works, l.workers, l.evens, sided_before);
+        const int before = sided_before(work);
+        const int place = entry & SIDE_MASK ? turn.place_of_sided(before) : turn.place_of_plain(work, before);
+        list[1 + place] = entry + entry_of(work / total.all, 0, 0, 0);
     }
     const auto add_alone = [&](int row, int col, unsigned side) {
         const bool noted = side & SIDE_OF_A_LINES ? rows[row / 32] >> row % 32 & 1 : columns[col / 32] >> col % 32 & 1;

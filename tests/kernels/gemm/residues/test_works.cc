@@ -1,7 +1,9 @@
 /* The works of products_hopper.cu (works_hopper.h), listed in the emulation of CUDA and walked by all workers: each
- * tile that is wanted, and each side, is made once in each plane; and tiles with a side go round the workers. */
+ * tile that is wanted, and each side, is made once in each plane; and tiles with a side go round the workers, or first
+ * to those that have a tile less. */
 #include "kernels/gemm/residues/works_hopper.h"
 
+#include <algorithm>
 #include <map>
 #include <random>
 #include <tuple>
@@ -92,17 +94,41 @@ void check_turns(const Case &c, const std::vector<std::vector<Place>> &of_worker
     }
 }
 
-void check_case(const Case &c, std::mt19937_64 *random) {
+/* How long the slowest worker takes, in tiles, and how long all would on average, or with one tile more than others. A
+ * side takes a fifth of a tile. */
+constexpr double SIDE = 0.2;
+struct Duration {
+    double slowest, best;
+};
+Duration duration_of(const Case &c, const std::vector<std::vector<Place>> &of_workers) {
+    Duration all = {};
+    double sum = 0;
+    size_t most = 0;
+    for (const std::vector<Place> &own : of_workers) {
+        double tiles = 0;
+        for (const Place &at : own) tiles += (at.side & SIDE_ALONE ? 0 : 1) + (at.side ? SIDE : 0);
+        all.slowest = std::max(all.slowest, tiles);
+        most = tsr_max(most, own.size());
+        sum += tiles;
+    }
+    all.best = std::max(sum / c.workers, (double)most);
+    return all;
+}
+
+/* Lists and walks. `levels` of blocks. */
+std::vector<std::vector<Place>> works_of(const Case &c, const std::vector<unsigned> &levels, bool evens) {
     const int tiles_m = (int)tsr_ceil_div(c.m, TSR_EXACT_TILE), tiles_n = (int)tsr_ceil_div(c.n, TSR_EXACT_TILE);
     const Chunks a = chunks_made(c, c.m), b = chunks_made(c, c.n);
-    std::vector<unsigned> levels((size_t)(4 * tiles_m * tiles_n));
-    for (unsigned &level : levels) level = std::uniform_real_distribution<>()(*random) < c.share ? WANTED : OTHER;
     const tsr_residue_blocks blocks = {c.share < 1 ? levels.data() : nullptr, WANTED,
                                        (int)tsr_ceil_div(c.m, TSR_EXACT_BLOCK), (int)tsr_ceil_div(c.n, TSR_EXACT_BLOCK),
                                        2 * tiles_n};
-    const Lister lister = {blocks,           tiles_m - a.last,
-                           tiles_n - b.last, sides_of(a, b, tiles_m - a.last, tiles_n - b.last),
-                           c.planes,         c.workers};
+    const Lister lister = {blocks,
+                           tiles_m - a.last,
+                           tiles_n - b.last,
+                           sides_of(a, b, tiles_m - a.last, tiles_n - b.last),
+                           c.planes,
+                           c.workers,
+                           evens};
     std::vector<ListEntry> list(tsr_residue_workspace(c.m, c.n) / sizeof(ListEntry), 0xffffffff);
     Listings listings = {};
     listings.of[0] = {lister, list.data()};
@@ -124,7 +150,29 @@ void check_case(const Case &c, std::mt19937_64 *random) {
     CHECK(made == wanted_of(c, lister), "%ld x %ld, %d planes, %d workers, sums %d, share %g: made %d, wanted %d",
           (long)c.m, (long)c.n, c.planes, c.workers, c.sums, c.share, (int)made.size(),
           (int)wanted_of(c, lister).size());
-    check_turns(c, of_workers);
+    return of_workers;
+}
+
+void check_case(const Case &c, std::mt19937_64 *random) {
+    const int64_t tiles = tsr_ceil_div(c.m, TSR_EXACT_TILE) * tsr_ceil_div(c.n, TSR_EXACT_TILE);
+    std::vector<unsigned> levels((size_t)(4 * tiles));
+    for (unsigned &level : levels) level = std::uniform_real_distribution<>()(*random) < c.share ? WANTED : OTHER;
+    const std::vector<std::vector<Place>> round = works_of(c, levels, false), even = works_of(c, levels, true);
+    check_turns(c, round);
+    const double before = duration_of(c, round).slowest, now = duration_of(c, even).slowest;
+    CHECK(now <= before + SIDE + 1e-9, "%ld x %ld, %d planes, %d workers, sums %d: %g tiles, with sides all round %g",
+          (long)c.m, (long)c.n, c.planes, c.workers, c.sums, now, before);
+}
+
+/* As an H200 does: nobody takes half a tile more than is best. With sides that go round some take a whole one. */
+void check_even() {
+    for (int planes : {7, 9, 10, 14, 15, 16})
+        for (int64_t n : {2048, 3072, 3584, 4096}) {
+            const Case c = {n, n, planes, 66, true, 1};
+            const Duration even = duration_of(c, works_of(c, {}, true));
+            CHECK(even.slowest <= even.best + 0.5, "%ld, %d planes: %g tiles, %g at best", (long)n, planes,
+                  even.slowest, even.best);
+        }
 }
 
 } // namespace
@@ -147,5 +195,6 @@ int main() {
     }
     for (int64_t m : {4096, 4097, 4352, 4353}) check_case({m, 300, 2, 66, true, 1}, &random); /* a sum more */
     check_case({3000, 2000, 14, 66, true, 0}, &random);                                       /* nothing is wanted */
+    check_even();
     return 0;
 }
