@@ -109,23 +109,28 @@ bool tsr_text_file_temporary(const char *file, char temporary[TSR_TEMPORARY_CHAR
     return tsr_name_beside(file, "", ending, temporary, TSR_TEMPORARY_CHARS);
 }
 
-/* Whether it begins as .npy files do. False with errno where it cannot be read. */
-static bool look_for_npy(int fd, bool *npy) {
-    char first[6];
+/* What a file begins as that is no text: a .npy file, or one with zeros among its first bytes, as bare matrices have;
+ * else NULL. False with errno where it cannot be read. */
+static bool look_for_bytes(int fd, const char **kind) {
+    static const char npy[] = "\x93NUMPY";
+    char first[4096];
     const ssize_t chars = tsr_read_at(fd, first, sizeof first, 0);
-    *npy = chars == sizeof first && memcmp(first, "\x93NUMPY", sizeof first) == 0;
-    return chars >= 0;
+    *kind = NULL;
+    if (chars <= 0) return chars == 0;
+    if (memchr(first, '\0', (size_t)chars)) *kind = "a binary";
+    if ((size_t)chars >= strlen(npy) && memcmp(first, npy, strlen(npy)) == 0) *kind = "a .npy";
+    return true;
 }
 
 /* What must not be replaced by a text: data, and what is no file. A file that cannot be looked into may be either. */
 static tsr_status refuse_data(const char *what, const char *file) {
     struct stat st = {.st_mode = 0};
     int64_t at = -1;
-    bool npy = false;
+    const char *kind = NULL;
     const int fd = open(file, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0 && errno == ENOENT) return TSR_OK;
     const bool seen = fd >= 0 && fstat(fd, &st) == 0 &&
-                      (!S_ISREG(st.st_mode) || (tsr_hdf5_signature(fd, st.st_size, &at) && look_for_npy(fd, &npy)));
+                      (!S_ISREG(st.st_mode) || (tsr_hdf5_signature(fd, st.st_size, &at) && look_for_bytes(fd, &kind)));
     const int error = seen ? 0 : errno;
     if (fd >= 0) close(fd);
     if (error)
@@ -133,9 +138,9 @@ static tsr_status refuse_data(const char *what, const char *file) {
                         what, strerror(error));
     if (!S_ISREG(st.st_mode))
         return tsr_fail(TSR_ERR_IO, "'%s' is no regular file, and the %s would replace it: name another", file, what);
-    if (at < 0 && !npy) return TSR_OK;
+    if (at < 0 && !kind) return TSR_OK;
     return tsr_fail(TSR_ERR_EXISTS, "'%s' is %s file, which the %s would replace: name another file", file,
-                    npy ? "a .npy" : "an HDF5", what);
+                    at < 0 ? kind : "an HDF5", what);
 }
 
 tsr_status tsr_text_file_open(const char *what, const char *file, tsr_text_file *opened) {

@@ -226,7 +226,8 @@ static tsr_status find_gram(tsr_run *run, const tsr_run_product *product, bool s
                         a->name.file);
     if (product->gram && complex)
         return tsr_fail(TSR_ERR_UNSUPPORTED,
-                        "--gram multiplies real matrices: name A twice, with --adjoint-b, for a complex one");
+                        "--gram multiplies real matrices: name A twice, with --adjoint-%s, for a complex one",
+                        product->transpose_a ? "a" : "b");
     if (!gram && product->triangle != TSR_TRIANGLE_FULL)
         return tsr_fail(TSR_ERR_USAGE,
                         "--triangle %s: only a matrix times its own transpose is symmetric; name one matrix, with "

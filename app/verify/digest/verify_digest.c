@@ -15,7 +15,13 @@ static tsr_status read_hdf5(tsr_describer *describer, const char *text, tsr_kept
     const char *path = name.path[0] ? name.path : "/C";
     snprintf(run, sizeof run, "%s.run", path);
     if (strlen(run) < TSR_PATH_CHARS && tsr_describe_run(describer, name.file, run, record) == TSR_OK) return TSR_OK;
-    return tsr_describe_run(describer, name.file, path, record);
+    const tsr_status status = tsr_describe_run(describer, name.file, path, record);
+    if (status != TSR_ERR_NOT_FOUND || name.path[0]) return status;
+    return tsr_fail(
+        status,
+        "--digest %s: '%s' has no record of a run beside '/C'; name what has it: C.h5:/path of a product, or "
+        "the file of --log",
+        text, name.file);
 }
 
 tsr_status tsr_verify_digest_expected(tsr_describer *describer, const char *text, char digest[TSR_DIGEST_CHARS]) {

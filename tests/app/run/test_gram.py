@@ -215,6 +215,9 @@ def test_bad_input():
     b = write("bad.h5", np.ones((5, 6), "f4"), "B")
     fails("multiply", a, b, "-o", "none.h5", "--triangle", "lower", code=2, says="--triangle lower")
     fails("multiply", "--gram", vector, "-o", "none.h5", code=1, says="'bad.h5' is none")
+    z = write("bad.h5", np.ones((3, 4), "c8"), "z")
+    fails("multiply", "--gram", z, "-o", "none.h5", code=1, says="name A twice, with --adjoint-b")
+    fails("multiply", "--gram", "--transpose-a", z, "-o", "none.h5", code=1, says="name A twice, with --adjoint-a")
     assert not leftovers() and not any(name.startswith("none") for name in os.listdir(".")), leftovers()
 
 

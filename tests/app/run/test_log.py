@@ -137,7 +137,7 @@ def test_refused_log():
 
 
 def test_links_and_data():
-    """A link stays, and what it leads to is the log; an HDF5 file is no log, whatever it holds."""
+    """A link stays, and what it leads to is the log; a file of data is no log, whatever it holds."""
     clean()
     os.symlink("run.json", "link.json")
     two = ("multiply", "a.h5", "b.h5", "-o", "c.h5", "--force")
@@ -153,12 +153,17 @@ def test_links_and_data():
     with h5py.File("block.mat", "w", userblock_size=512) as file:
         file["x"] = integers(3, 4)
     np.save("other.npy", integers(3, 4))
-    for name in ("other.h5", "block.mat", "other.npy"):
+    np.arange(12, dtype="f4").tofile("other.bin")
+    for name, kind in (("other.h5", "HDF5"), ("block.mat", "HDF5"), ("other.npy", ".npy"), ("other.bin", "binary")):
         before = open(name, "rb").read()
         for option in ("--log", "--trace"):
-            fails(*two, option, name, code=1, says=[name, ".npy" if "npy" in name else "HDF5"])
+            fails(*two, option, name, code=1, says=[name, kind])
         assert open(name, "rb").read() == before and not leftovers(), os.listdir(".")
-    os.remove("other.h5"), os.remove("block.mat"), os.remove("other.npy")
+        os.remove(name)
+    for text in ("", "notes"):
+        with open("run.json", "w") as file: file.write(text)
+        run(*two, "--log", "run.json")
+        assert log()["status"] == "done", text
 
 
 def test_another_launcher():

@@ -84,6 +84,9 @@ def test_slices_and_orders():
     np.save("fa.npy", np.asfortranarray(A)), np.save("fb.npy", np.asfortranarray(B))
     A.T.tofile("ta.bin")
     refused("fa.npy", "b.npy", "-o", "x.npy", says=["(37x29) is in Fortran order", "--order col"])
+    shown = " ".join(run("info", "fa.npy").out.split())
+    assert "fa.npy 29 x 37 f32" in shown and "Fortran: this is its transpose" in shown, shown
+    assert "Fortran" not in run("info", "a.npy").out
     for a in ("fa.npy", "ta.bin:f32:37x29"):
         multiply(a, "fb.npy", "-o", "fc.npy", "--order", "col", "--force", ranks=3)
         c = np.load("fc.npy")
