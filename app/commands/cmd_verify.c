@@ -180,13 +180,14 @@ static tsr_status verify(const tsr_world *world, const verify_options *o, const 
 static tsr_status describe(const tsr_world *world, const verify_options *o, tsr_store_desc desc[4],
                            tsr_products *shape) {
     const char *const names[4] = {o->names[0], o->names[1], o->names[2], tsr_is_zero(o->beta) ? NULL : o->add};
-    const bool ta = o->transpose_a, tb = o->transpose_b;
+    const tsr_operation of_a = tsr_operation_of(o->transpose_a, o->conjugate_a),
+                        of_b = tsr_operation_of(o->transpose_b, o->conjugate_b);
     for (int i = 0; i < 4; i++)
         if (names[i]) TSR_TRY(tsr_input_describe(world, names[i], o->order, o->io, &desc[i]));
-    TSR_TRY(tsr_agree(world->comm, tsr_shapes_multiply(o->order, &desc[0], ta, &desc[1], tb, shape)));
+    TSR_TRY(tsr_agree(world->comm, tsr_shapes_multiply(o->order, &desc[0], of_a, &desc[1], of_b, shape)));
     for (int i = 2; i < 4; i++)
         if (names[i])
-            TSR_TRY(tsr_agree(world->comm, tsr_shapes_result(o->order, &desc[0], ta, &desc[1], tb, shape,
+            TSR_TRY(tsr_agree(world->comm, tsr_shapes_result(o->order, &desc[0], of_a, &desc[1], of_b, shape,
                                                              i == 2 ? "C" : "C0", &desc[i])));
     if (o->triangle == TSR_TRIANGLE_FULL) return TSR_OK;
     for (int i = 0; i < 3; i++)

@@ -12,11 +12,11 @@
 typedef struct {
     char name[NAME_CHARS];
     int64_t rows, cols;
-    bool transposed;
+    bool transposed, adjoint; /* adjoint: transposed, and its elements conjugated */
 } factor;
 
-static factor see(tsr_order order, const tsr_store_desc *desc, bool transposed) {
-    factor f = {.transposed = transposed};
+static factor see(tsr_order order, const tsr_store_desc *desc, tsr_operation operation) {
+    factor f = {.transposed = operation != TSR_AS_IT_IS, .adjoint = operation == TSR_ADJOINT};
     const bool swap = order == TSR_ORDER_COL;
     tsr_matrix_name_text(&desc->name, f.name, sizeof f.name);
     f.rows = swap ? desc->cols : desc->rows;
@@ -40,13 +40,20 @@ static void add_way(char *text, size_t chars, const char *way, int64_t rows, int
     tsr_text_append(text, chars, "%s%s (%lld x %lld)", *text ? ", or " : "", way, (long long)rows, (long long)cols);
 }
 
-/* Which of the options to give instead of those that were. "" for no change. */
-static const char *change_of(bool was_a, bool was_b, bool a, bool b) {
-    if (was_a == a && was_b == b) return "";
-    if (was_b == b) return a ? "--transpose-a" : "leaving out --transpose-a";
-    if (was_a == a) return b ? "--transpose-b" : "leaving out --transpose-b";
-    if (a != b) return a ? "--transpose-a instead of --transpose-b" : "--transpose-b instead of --transpose-a";
-    return a ? "--transpose-a and --transpose-b" : "leaving out --transpose-a and --transpose-b";
+/* Which of the options to give instead of those that were, as words of them. "" for no change. An option that was not
+ * given is called like the other one. */
+static const char *change_of(const factor *a, const factor *b, bool now_a, bool now_b, char *text, size_t chars) {
+    const bool was_a = a->transposed, was_b = b->transposed;
+    const char *of_a = (was_a ? a : b)->adjoint ? "--adjoint-a" : "--transpose-a",
+               *of_b = (was_b ? b : a)->adjoint ? "--adjoint-b" : "--transpose-b";
+    text[0] = '\0';
+    if (was_a != now_a && was_b != now_b && now_a != now_b)
+        snprintf(text, chars, "%s instead of %s", now_a ? of_a : of_b, now_a ? of_b : of_a);
+    else if (was_a != now_a && was_b != now_b)
+        snprintf(text, chars, "%s%s and %s", now_a ? "" : "leaving out ", of_a, of_b);
+    else if (was_a != now_a) snprintf(text, chars, "%s%s", now_a ? "" : "leaving out ", of_a);
+    else if (was_b != now_b) snprintf(text, chars, "%s%s", now_b ? "" : "leaving out ", of_b);
+    return text;
 }
 
 /* The names as they stand or the other way round, with these options. c: NULL, or what the product must be like. */
@@ -67,19 +74,20 @@ static void list_ways(const factor *a, const factor *b, const factor *c, char *t
     const bool was_b = b->transposed;
     const bool instead = was_a || was_b;
     int64_t rows, cols;
-    char way[120];
+    char change_text[80], way[120];
     text[0] = '\0';
     for (int change = 1; change < 4; change++) {
         const bool now_a = was_a != (change & 1), now_b = was_b != (change >> 1);
         if (change == 3 && (!instead || *text)) continue; /* what changes one option is simpler */
         if (!fits(a, b, c, false, now_a, now_b, &rows, &cols)) continue;
-        snprintf(way, sizeof way, "%s fits", change_of(was_a, was_b, now_a, now_b));
+        snprintf(way, sizeof way, "%s fits", change_of(a, b, now_a, now_b, change_text, sizeof change_text));
         add_way(text, chars, way, rows, cols);
     }
     if (fits(a, b, c, true, was_a, was_b, &rows, &cols))
         add_way(text, chars, "with the two names swapped they fit", rows, cols);
     else if (was_a != was_b && fits(a, b, c, true, was_b, was_a, &rows, &cols)) {
-        snprintf(way, sizeof way, "with the two names swapped, %s fits", change_of(was_a, was_b, was_b, was_a));
+        snprintf(way, sizeof way, "with the two names swapped, %s fits",
+                 change_of(a, b, was_b, was_a, change_text, sizeof change_text));
         add_way(text, chars, way, rows, cols);
     }
 }
@@ -106,21 +114,22 @@ static tsr_status no_product(const factor *a, const factor *b) {
 }
 
 /* "'A.h5:/X' (3 x 20 x 30)", transposed where that counts. */
-static void name_array(tsr_order order, const tsr_store_desc *desc, bool transposed, char *text, size_t chars) {
+static void name_array(tsr_order order, const tsr_store_desc *desc, tsr_operation operation, char *text, size_t chars) {
     char name[NAME_CHARS], shape[TSR_SHAPE_CHARS];
     snprintf(text, chars, "'%s' (%s%s)", tsr_matrix_name_text(&desc->name, name, sizeof name),
              tsr_seen_text(order, tsr_store_shape(desc), shape),
-             desc->matrix_dimensions == 1 ? ", a vector"
-             : transposed                 ? ", its matrices transposed"
-                                          : "");
+             desc->matrix_dimensions == 1  ? ", a vector"
+             : operation == TSR_ADJOINT    ? ", its matrices transposed and conjugated"
+             : operation == TSR_TRANSPOSED ? ", its matrices transposed"
+                                           : "");
 }
 
 /* Two arrays that make no product; `why` names both sides' numbers. */
-static tsr_status no_stack(tsr_order order, const tsr_store_desc *a, bool transpose_a, const tsr_store_desc *b,
-                           bool transpose_b, const char *why) {
+static tsr_status no_stack(tsr_order order, const tsr_store_desc *a, tsr_operation of_a, const tsr_store_desc *b,
+                           tsr_operation of_b, const char *why) {
     char first[NAME_CHARS + TSR_SHAPE_CHARS + 40], second[sizeof first];
-    name_array(order, a, transpose_a, first, sizeof first);
-    name_array(order, b, transpose_b, second, sizeof second);
+    name_array(order, a, of_a, first, sizeof first);
+    name_array(order, b, of_b, second, sizeof second);
     return tsr_fail(TSR_ERR_SHAPE, "%s and %s: %s", first, second, why);
 }
 
@@ -148,24 +157,25 @@ static bool broadcast(const tsr_store_desc *a, const tsr_store_desc *b, tsr_prod
     return true;
 }
 
-tsr_status tsr_shapes_multiply(tsr_order order, const tsr_store_desc *a, bool transpose_a, const tsr_store_desc *b,
-                               bool transpose_b, tsr_products *shape) {
+tsr_status tsr_shapes_multiply(tsr_order order, const tsr_store_desc *a, tsr_operation of_a, const tsr_store_desc *b,
+                               tsr_operation of_b, tsr_products *shape) {
     const bool swap = order == TSR_ORDER_COL;
     const tsr_store_desc *left = swap ? b : a, *right = swap ? a : b;
     char why[200];
     int at = 0;
-    tsr_products found = {.transpose_left = swap ? transpose_b : transpose_a,
-                          .transpose_right = swap ? transpose_a : transpose_b,
+    tsr_products found = {.transpose_left = (swap ? of_b : of_a) != TSR_AS_IT_IS,
+                          .transpose_right = (swap ? of_a : of_b) != TSR_AS_IT_IS,
                           .row_dropped = left->matrix_dimensions == 1,
                           .col_dropped = right->matrix_dimensions == 1};
     if (a->matrix_dimensions == 0 || b->matrix_dimensions == 0)
-        return no_stack(order, a, false, b, false, "a number is no matrix; scale a product by one with --alpha");
+        return no_stack(order, a, TSR_AS_IT_IS, b, TSR_AS_IT_IS,
+                        "a number is no matrix; scale a product by one with --alpha");
     if (found.row_dropped) found.transpose_left = left->rows != 1;
     if (found.col_dropped) found.transpose_right = right->cols != 1;
     const int64_t inner = found.transpose_left ? left->rows : left->cols;
     const int64_t other = found.transpose_right ? right->cols : right->rows;
     if (inner != other && plain(a) && plain(b)) {
-        const factor first = see(order, a, transpose_a), second = see(order, b, transpose_b);
+        const factor first = see(order, a, of_a), second = see(order, b, of_b);
         return no_product(&first, &second);
     }
     if (inner != other) {
@@ -173,7 +183,7 @@ tsr_status tsr_shapes_multiply(tsr_order order, const tsr_store_desc *a, bool tr
                  "the columns of the first, or the length of a vector, must be the rows of the second, and %lld is not "
                  "%lld; check names, slices and transposes",
                  (long long)(swap ? other : inner), (long long)(swap ? inner : other));
-        return no_stack(order, a, transpose_a, b, transpose_b, why);
+        return no_stack(order, a, of_a, b, of_b, why);
     }
     if (!broadcast(a, b, &found, &at)) {
         snprintf(why, sizeof why,
@@ -181,7 +191,7 @@ tsr_status tsr_shapes_multiply(tsr_order order, const tsr_store_desc *a, bool tr
                  "must be as many, or 1",
                  (long long)stack_size(a, found.stack_dimensions, at),
                  (long long)stack_size(b, found.stack_dimensions, at));
-        return no_stack(order, a, false, b, false, why);
+        return no_stack(order, a, TSR_AS_IT_IS, b, TSR_AS_IT_IS, why);
     }
     *shape = found;
     return TSR_OK;
@@ -204,8 +214,8 @@ static tsr_shape shape_of(const tsr_products *product, int64_t rows, int64_t col
     return shape;
 }
 
-tsr_status tsr_shapes_result(tsr_order order, const tsr_store_desc *a, bool transpose_a, const tsr_store_desc *b,
-                             bool transpose_b, const tsr_products *shape, const char *what, tsr_store_desc *c) {
+tsr_status tsr_shapes_result(tsr_order order, const tsr_store_desc *a, tsr_operation of_a, const tsr_store_desc *b,
+                             tsr_operation of_b, const tsr_products *shape, const char *what, tsr_store_desc *c) {
     const bool swap = order == TSR_ORDER_COL;
     const tsr_store_desc *left = swap ? b : a, *right = swap ? a : b;
     const int64_t rows = shape->transpose_left ? left->cols : left->rows;
@@ -213,12 +223,12 @@ tsr_status tsr_shapes_result(tsr_order order, const tsr_store_desc *a, bool tran
     const tsr_shape wanted = shape_of(shape, rows, cols), is = tsr_store_shape(c);
     char name[NAME_CHARS + TSR_SHAPE_CHARS + 40], text[TSR_SHAPE_CHARS];
     if (!tsr_shape_same(&wanted, &is) && plain(a) && plain(b) && plain(c)) {
-        const factor first = see(order, a, transpose_a), second = see(order, b, transpose_b);
-        const factor third = see(order, c, false);
+        const factor first = see(order, a, of_a), second = see(order, b, of_b);
+        const factor third = see(order, c, TSR_AS_IT_IS);
         return wrong_matrix(&first, &second, &third, what);
     }
     if (!tsr_shape_same(&wanted, &is)) {
-        name_array(order, c, false, name, sizeof name);
+        name_array(order, c, TSR_AS_IT_IS, name, sizeof name);
         return tsr_fail(TSR_ERR_SHAPE, "%s %s must have the product's shape, %s; check names, slices and transposes",
                         what, name, tsr_seen_text(order, wanted, text));
     }
@@ -227,7 +237,7 @@ tsr_status tsr_shapes_result(tsr_order order, const tsr_store_desc *a, bool tran
         tsr_store_split_rows(c, shape->col_dropped);
     if (c->rows == rows) return TSR_OK;
     if (c->dataset_dimensions != 1) {
-        name_array(order, c, false, name, sizeof name);
+        name_array(order, c, TSR_AS_IT_IS, name, sizeof name);
         return tsr_fail(TSR_ERR_SHAPE,
                         "%s %s lies across its dataset's %s, and the product along them: copy it into a vector", what,
                         name, c->rows == 1 ? "columns" : "rows");

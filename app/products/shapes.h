@@ -34,13 +34,19 @@ typedef struct {
     int64_t count; /* of one matrix of each operand each: the matrices of C */
 } tsr_products;
 
+/* What is done to a matrix, as the person said it: --transpose-a or --adjoint-a. */
+typedef enum { TSR_AS_IT_IS, TSR_TRANSPOSED, TSR_ADJOINT } tsr_operation;
+static inline tsr_operation tsr_operation_of(bool transpose, bool conjugate) {
+    return !transpose ? TSR_AS_IT_IS : conjugate ? TSR_ADJOINT : TSR_TRANSPOSED;
+}
+
 /* Local. A and B as the person named them, as stored; `order` says how that person sees them. TSR_ERR_SHAPE. */
-tsr_status tsr_shapes_multiply(tsr_order order, const tsr_store_desc *a, bool transpose_a, const tsr_store_desc *b,
-                               bool transpose_b, tsr_products *shape);
+tsr_status tsr_shapes_multiply(tsr_order order, const tsr_store_desc *a, tsr_operation of_a, const tsr_store_desc *b,
+                               tsr_operation of_b, tsr_products *shape);
 /* Local. C or C0 (`what` says which) must have the product's shape; TSR_ERR_SHAPE. Turns a vector as the product has
  * it. */
-tsr_status tsr_shapes_result(tsr_order order, const tsr_store_desc *a, bool transpose_a, const tsr_store_desc *b,
-                             bool transpose_b, const tsr_products *shape, const char *what, tsr_store_desc *c);
+tsr_status tsr_shapes_result(tsr_order order, const tsr_store_desc *a, tsr_operation of_a, const tsr_store_desc *b,
+                             tsr_operation of_b, const tsr_products *shape, const char *what, tsr_store_desc *c);
 /* Which of an operand's matrices product number `product` takes: along a dimension of one matrix always that. */
 int64_t tsr_shapes_matrix(const tsr_products *shape, const tsr_store_desc *operand, int64_t product);
 

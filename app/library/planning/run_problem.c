@@ -118,19 +118,20 @@ static tsr_products with_all_sides(const tsr_products *products) {
 /* Which matrices are multiplied; C0 lies as C does from now on. */
 static tsr_status find_products(tsr_run *run, const tsr_run_product *product) {
     const bool swap = run->swapped;
-    const bool ta = product->transpose_a, tb = product->transpose_b;
+    const tsr_operation of_a = tsr_operation_of(product->transpose_a, product->conjugate_a),
+                        of_b = tsr_operation_of(product->transpose_b, product->conjugate_b);
     const tsr_store_desc *a = swap ? &run->from.b : &run->from.a, *b = swap ? &run->from.a : &run->from.b;
-    TSR_TRY(tsr_shapes_multiply(product->order, a, ta, b, tb, &run->products));
+    TSR_TRY(tsr_shapes_multiply(product->order, a, of_a, b, of_b, &run->products));
     const tsr_products in_memory = with_all_sides(&run->products);
     if (tsr_run_in_memory(run, TSR_RUN_C)) {
         tsr_store_desc *c = &run->output.desc;
         TSR_TRY(tsr_run_describe_memory(run, TSR_RUN_C, c));
         memcpy(run->output.target, c->name.file, sizeof run->output.target);
-        TSR_TRY(tsr_shapes_result(product->order, a, ta, b, tb, &in_memory, "C", c));
+        TSR_TRY(tsr_shapes_result(product->order, a, of_a, b, of_b, &in_memory, "C", c));
     }
     if (tsr_is_zero(product->beta)) return TSR_OK;
     const tsr_products *c0 = tsr_run_in_memory(run, tsr_run_place_of_c0(run)) ? &in_memory : &run->products;
-    return tsr_shapes_result(product->order, a, ta, b, tb, c0, "C0", &run->from.c0);
+    return tsr_shapes_result(product->order, a, of_a, b, of_b, c0, "C0", &run->from.c0);
 }
 
 /* A stack of matrices times one is a product of all its rows, where these and C's follow each other in their files.

@@ -73,6 +73,14 @@ def test_shapes():
         code=1,
         says=["'b.h5:/C' (40 x 20) transposed is 20 x 40", "; leaving out --transpose-b fits (30 x 20)"],
     )
+    # an option that was given is called so, and one to be given like it
+    for options, second, says in ((["--adjoint-a"], "b.h5", "; leaving out --adjoint-a fits (30 x 20)"),
+                                  (["--adjoint-a", "--transpose-b"], "b.h5",
+                                   "; leaving out --adjoint-a and --transpose-b fits (30 x 20)"),
+                                  (["--adjoint-b"], "a.h5[:,:7]", "; --adjoint-a instead of --adjoint-b fits (40 x 7)"),
+                                  (["--adjoint-b"], "b.h5[:30,:]", "; --adjoint-a instead of --adjoint-b fits"),
+                                  (["--transpose-b"], "b.h5[:30,:]", "; --transpose-a instead of --transpose-b fits")):
+        fails("multiply", *options, "a.h5", second, "-o", "d.h5", code=1, says=says)
     fails(
         "multiply",
         "a.h5[:7]",
