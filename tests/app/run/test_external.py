@@ -577,7 +577,10 @@ def test_own_files():
         run("multiply", "v.h5:/E", "b.h5", "-o", "c.h5", "--force", ALLOW, "--log", "run.json", "--trace", "trace.json",
             "--report", "page.html", ranks=2)
         assert np.array_equal(read("c.h5"), a)
-    run("multiply", "b.h5", "b.h5", "-o", "c.h5", "--force", "--log", "own.bin")  # reads no other file
+    other = ("multiply", "b.h5", "b.h5", "-o", "c.h5", "--force", "--log")  # reads no other file
+    fails(*other, "own.bin", code=1, says="'own.bin' is a binary file")
+    with open("own.txt", "w") as text: text.write("notes")
+    run(*other, "own.txt")
 
 
 # ---- files that change ---------------------------------------------------------------------------
