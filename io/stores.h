@@ -18,6 +18,9 @@ typedef struct {
     /* Whether `text`, a name without its slice, is one of this kind; sets file and path of the name. NULL: what no
      * other kind claims. Local, pure but for a look at the file. */
     bool (*claims)(const char *text, tsr_matrix_name *name);
+    /* Whether the file is in Fortran order, and described only where name->columns_first is set. False where it cannot
+     * be read: describing it says why. NULL: it never is. */
+    bool (*columns_first)(const tsr_matrix_name *name);
     /* As tsr_store_describe. */
     tsr_status (*describe)(struct tsr_describer *describer, const tsr_matrix_name *name, tsr_store_desc *desc);
     /* How it is stored: "chunked 64 x 64  gzip(4)". Returns text. */

@@ -186,22 +186,16 @@ static tsr_status print_named(tsr_describer *describer, const tsr_matrix_name *n
     return TSR_OK;
 }
 
-/* The file is one matrix. An array in Fortran order is refused unless its columns are meant to come first. */
+/* The file is one matrix. */
 static tsr_status print_only(const tsr_matrix_name *name, tsr_info_json *json) {
+    const tsr_store_kind *kind = tsr_store_kind_of(name);
     tsr_store_desc desc;
-    tsr_status status = tsr_store_describe(NULL, name, &desc);
-    if (status == TSR_ERR_FORMAT) {
-        char refused[2048];
-        tsr_matrix_name turned = *name;
-        turned.columns_first = true;
-        snprintf(refused, sizeof refused, "%s", tsr_message());
-        if (tsr_store_describe(NULL, &turned, &desc) != TSR_OK) return tsr_fail(status, "%s", refused);
-        print_matrix(&desc, desc.name.file, json);
-        print_words("order", "Fortran: this is its transpose, as it is stored; multiply takes it with --order col");
-        return TSR_OK;
-    }
-    TSR_TRY(status);
+    tsr_matrix_name as_stored = *name;
+    as_stored.columns_first = kind->columns_first && kind->columns_first(name);
+    TSR_TRY(tsr_store_describe(NULL, &as_stored, &desc));
     print_matrix(&desc, desc.name.file, json);
+    if (as_stored.columns_first)
+        print_words("order", "Fortran: this is its transpose, as it is stored; multiply takes it with --order col");
     return TSR_OK;
 }
 

@@ -40,19 +40,18 @@ static void add_way(char *text, size_t chars, const char *way, int64_t rows, int
     tsr_text_append(text, chars, "%s%s (%lld x %lld)", *text ? ", or " : "", way, (long long)rows, (long long)cols);
 }
 
-/* Which of the options to give instead of those that were, as words of them. "" for no change. An option that was not
- * given is called like the other one. */
+/* Which of the options to give instead of those that were, as words of them; one of them changes. An option that was
+ * not given is called like the other one. */
 static const char *change_of(const factor *a, const factor *b, bool now_a, bool now_b, char *text, size_t chars) {
     const bool was_a = a->transposed, was_b = b->transposed;
     const char *of_a = (was_a ? a : b)->adjoint ? "--adjoint-a" : "--transpose-a",
                *of_b = (was_b ? b : a)->adjoint ? "--adjoint-b" : "--transpose-b";
-    text[0] = '\0';
     if (was_a != now_a && was_b != now_b && now_a != now_b)
         snprintf(text, chars, "%s instead of %s", now_a ? of_a : of_b, now_a ? of_b : of_a);
     else if (was_a != now_a && was_b != now_b)
         snprintf(text, chars, "%s%s and %s", now_a ? "" : "leaving out ", of_a, of_b);
     else if (was_a != now_a) snprintf(text, chars, "%s%s", now_a ? "" : "leaving out ", of_a);
-    else if (was_b != now_b) snprintf(text, chars, "%s%s", now_b ? "" : "leaving out ", of_b);
+    else snprintf(text, chars, "%s%s", now_b ? "" : "leaving out ", of_b);
     return text;
 }
 

@@ -190,6 +190,16 @@ static tsr_status raw_describe(struct tsr_describer *describer, const tsr_matrix
     return describe(name, describe_raw, desc);
 }
 
+static bool npy_columns_first(const tsr_matrix_name *name) {
+    tsr_npy_header h = {.fortran = false};
+    int64_t bytes;
+    int fd;
+    if (tsr_plain_file_open(name->file, &fd, &bytes) != TSR_OK) return false;
+    const bool read = tsr_npy_header_read(fd, name->file, bytes, &h) == TSR_OK;
+    close(fd);
+    return read && h.fortran;
+}
+
 static const char *storage(const tsr_store_desc *desc, char *text, size_t chars) {
     snprintf(text, chars, "contiguous at byte %lld", (long long)desc->offset);
     return text;
@@ -213,6 +223,7 @@ const tsr_store_kind tsr_npy_kind = {
     .name = "NumPy",
     .forms = "file.npy",
     .claims = npy_claims,
+    .columns_first = npy_columns_first,
     .describe = npy_describe,
     .storage = storage,
     .open = raw_open,

@@ -146,8 +146,8 @@ template <typename Front, typename Beside> static inline tsr_status tsr_cuda_sid
 
 /* TSR_LAUNCH(kernel, grid, block, shared_bytes, stream, arguments…): a tsr_status; of a thread that loads only, that of
  * loading. A template with commas stands in parentheses.
- * TSR_LAUNCH_NEXT: the same, of kernels that do nothing before tsr_cuda_begin(). What a launch takes is hidden then
- * behind the one in front.
+ * TSR_LAUNCH_NEXT: the same, of kernels that do nothing before tsr_cuda_begin(), or end with tsr_cuda_end_beside().
+ * What a launch takes is hidden then behind the one in front.
  * TSR_SHARED_DYNAMIC(type, name): `type *name` is the block's dynamic shared memory, 16-byte aligned. */
 #define TSR_LAUNCH(kernel, ...)                                                                                        \
     (tsr_device_loads_only() ? tsr_cuda_load(kernel, #kernel) : TSR_RUN(kernel, __VA_ARGS__))

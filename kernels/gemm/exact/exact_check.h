@@ -90,8 +90,8 @@ __device__ __forceinline__ void add_rows(const Operand<T> &x, int8_t *to, WarpSu
             store_sums<T, COUNT>(x, to, of_warps, own, 1, 32, block, part);
         }
 }
-/* Of all rows, for level 0. It waits for memory, and leaves room for blocks that convert columns beside it. */
 constexpr unsigned BESIDE_BLOCKS = 256; /* two on a multiprocessor of an H200 */
+/* Of all rows, for level 0. It waits for memory, and leaves room for blocks that convert columns beside it. */
 template <typename T, int COUNT>
 __global__ void __launch_bounds__(THREADS) add_all_rows(const Operand<T> x, int8_t *to) {
     tsr_cuda_begin();

@@ -331,9 +331,9 @@ bool has_sides(const tsr_residue_args *args) {
     return chunks_in(args, args->m).count() + chunks_in(args, args->n).count() > 0;
 }
 
-/* What is to be listed. SIDED: of products that may have sides. Of two planes the L2 cache of an H200, 50 MB, holds so
- * many bytes. */
-constexpr int64_t CACHED_BYTES = 40 << 20;
+constexpr int64_t CACHED_BYTES = 40 << 20; /* of two planes, which the L2 cache of an H200, 50 MB, holds */
+
+/* What is to be listed. SIDED: of products that may have sides. */
 template <bool SIDED> tsr_status listing_of(const tsr_residue_args *args, Listing *listing) {
     int multiprocessors = 0;
     TSR_TRY(tsr_cuda_attribute(cudaDevAttrMultiProcessorCount, &multiprocessors));

@@ -1,6 +1,7 @@
 """Progress on a terminal of the test's own, while stdout and stderr go to files: alone and under mpirun, at several
 widths, in the foreground and in the background."""
 import fcntl
+import functools
 import itertools
 import os
 import pty
@@ -105,19 +106,24 @@ def check_bar(result, columns, parts=(), least=3):
 
 
 SLOW = ["multiply", "a.h5", "b.h5", "-o", "c.h5", "--force", "--device", "cpu", "--panel", "1", "--kernel", "reference"]
-PANELS = []  # of SLOW: so many that it takes two ranks three seconds here, where the bar shows from the first on
+
+
+def write_inputs(panels):
+    write("a.h5", np.ones((700, panels), "f4"))
+    write("b.h5", np.ones((panels, 700), "f4"))
+
+
+@functools.cache
+def slow_panels():
+    """So many that SLOW takes two ranks three seconds here: the bar shows from the first on."""
+    write_inputs(1500)
+    begin = time.monotonic()
+    run(*SLOW, ranks=2)
+    return int(1500 * max(1, 3 / (time.monotonic() - begin)))
 
 
 def make_inputs():
-    depth = PANELS[0] if PANELS else 1500
-    write("a.h5", np.ones((700, depth), "f4"))
-    write("b.h5", np.ones((depth, 700), "f4"))
-    if PANELS:
-        return
-    begin = time.monotonic()
-    run(*SLOW, ranks=2)
-    PANELS.append(int(depth * max(1, 3 / (time.monotonic() - begin))))
-    make_inputs()
+    write_inputs(slow_panels())
 
 
 def test_widths():
