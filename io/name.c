@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "io/files/file_bytes.h"
-#include "io/hdf5/access/hdf5_signature.h"
+#include "io/signature/signature.h"
 #include "io/stores.h"
 #include "io/text/text.h"
 

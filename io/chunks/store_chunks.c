@@ -13,7 +13,7 @@
 #include "io/files/file_bytes.h"
 #include "io/hdf5/access/hdf5_file.h"
 #include "io/hdf5/access/hdf5_library.h"
-#include "io/hdf5/access/hdf5_signature.h"
+#include "io/hdf5/access/hdf5_probe.h"
 #include "io/hdf5/access/hdf5_type.h"
 #include "io/hdf5/hdf5_memory.h"
 #include "io/hdf5/hdf5_place.h"

@@ -8,7 +8,7 @@
 
 #include "io/describe/carried.h"
 #include "io/describe/describe_wire.h"
-#include "io/hdf5/access/hdf5_signature.h"
+#include "io/hdf5/access/hdf5_probe.h"
 #include "io/hdf5/external/beneath.h"
 #include "io/hdf5/hdf5_memory.h"
 #include "io/hdf5/store_hdf5.h"

@@ -9,7 +9,7 @@
 #include "io/hdf5/access/hdf5_file.h"
 #include "io/hdf5/access/hdf5_library.h"
 #include "io/hdf5/access/hdf5_path.h"
-#include "io/hdf5/access/hdf5_signature.h"
+#include "io/hdf5/access/hdf5_probe.h"
 #include "io/hdf5/external/external_file.h"
 #include "io/hdf5/filter_advice.h"
 #include "io/hdf5/hdf5_foreign.h"

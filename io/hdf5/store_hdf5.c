@@ -16,7 +16,7 @@
 #include "io/hdf5/access/hdf5_file.h"
 #include "io/hdf5/access/hdf5_filters.h"
 #include "io/hdf5/access/hdf5_library.h"
-#include "io/hdf5/access/hdf5_signature.h"
+#include "io/hdf5/access/hdf5_probe.h"
 #include "io/hdf5/access/hdf5_type.h"
 #include "io/hdf5/hdf5_memory.h"
 #include "io/hdf5/hdf5_place.h"

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "io/files/file_bytes.h"
+#include "io/signature/signature.h"
 #include "io/text/text.h"
 
 #define LITTLE_ENDIAN_MACHINE (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__)
@@ -158,10 +159,10 @@ static tsr_status damaged(const char *file, const char *what) {
 /* The head before the text: its bytes, and those of the text. */
 static tsr_status read_head(int fd, const char *file, size_t *head_bytes, size_t *text_bytes) {
     uint8_t head[12] = {0};
-    const ssize_t got = tsr_read_at(fd, head, sizeof head, 0);
+    bool npy = false;
+    const ssize_t got = tsr_npy_signature(fd, &npy) ? tsr_read_at(fd, head, sizeof head, 0) : -1;
     if (got < 0) return tsr_fail(TSR_ERR_IO, "cannot read '%s': %s; check the disk", file, strerror(errno));
-    if (got < TSR_NPY_MAGIC_CHARS || memcmp(head, TSR_NPY_MAGIC, TSR_NPY_MAGIC_CHARS) != 0)
-        return damaged(file, "it does not begin as one");
+    if (!npy) return damaged(file, "it does not begin as one");
     const int version = head[6];
     if (got >= 8 && (version < 1 || version > 3)) return damaged(file, "its version is none of 1, 2 and 3");
     *head_bytes = version == 1 ? 10 : 12;
@@ -222,7 +223,7 @@ void tsr_npy_header_write(tsr_npy_header *header, int64_t align, char *text) {
     const size_t text_bytes = (size_t)header->offset - HEAD;
     memset(text + HEAD + chars, ' ', text_bytes - (size_t)chars);
     text[header->offset - 1] = '\n';
-    memcpy(text, TSR_NPY_MAGIC "\1", 8); /* version 1.0: the zero ends the literal */
+    memcpy(text, TSR_NPY_SIGNATURE "\1", 8); /* version 1.0: the zero ends the literal */
     text[8] = (char)(text_bytes & 0xff);
     text[9] = (char)(text_bytes >> 8);
 }

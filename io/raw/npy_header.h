@@ -5,8 +5,6 @@
 
 #include "io/name.h"
 
-#define TSR_NPY_MAGIC "\x93NUMPY"
-#define TSR_NPY_MAGIC_CHARS 6
 #define TSR_NPY_HEADER_MAX ((size_t)64 << 10) /* bytes that are read; numpy itself takes 10000 of text */
 
 typedef struct {

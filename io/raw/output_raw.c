@@ -8,6 +8,7 @@
 #include "io/files/file_bytes.h"
 #include "io/output/output_private.h"
 #include "io/raw/store_raw.h"
+#include "io/signature/signature.h"
 
 #define ALIGN_LARGE 4096 /* elements begin with a block of the disk where there are many */
 #define LARGE_BYTES ((size_t)1 << 20)
@@ -85,13 +86,15 @@ static tsr_status check_sources(const tsr_output_spec *spec, const tsr_target *t
 
 /* Whole files are replaced, and only those that are of the kind. */
 static tsr_status existing(const tsr_output_spec *spec, tsr_target *target, bool npy) {
-    char magic[TSR_NPY_MAGIC_CHARS];
+    bool is_npy;
     int fd = -1;
     TSR_TRY(check_sources(spec, target));
     TSR_TRY(tsr_plain_file_open(target->file, &fd, &target->file_bytes));
-    const bool is_npy = tsr_read_at(fd, magic, sizeof magic, 0) == (ssize_t)sizeof magic &&
-                        memcmp(magic, TSR_NPY_MAGIC, sizeof magic) == 0;
+    const int error = tsr_npy_signature(fd, &is_npy) ? 0 : errno;
     close(fd);
+    if (error)
+        return tsr_fail(TSR_ERR_IO, "cannot read '%s', which the output would replace: %s; name another file",
+                        target->file, strerror(error));
     if (is_npy != npy)
         return tsr_fail(TSR_ERR_FORMAT,
                         "the output '%s' exists and is %s .npy file; it is not touched: choose "

@@ -12,7 +12,7 @@
 #include "io/files/file_bytes.h"
 #include "io/files/new_file.h"
 #include "io/files/unfinished.h"
-#include "io/hdf5/access/hdf5_signature.h"
+#include "io/signature/signature.h"
 #include "io/text/text_pipe.h"
 
 #define FILES_AT_ONCE 4 /* files of text that a command writes, and more */
@@ -112,13 +112,13 @@ bool tsr_text_file_temporary(const char *file, char temporary[TSR_TEMPORARY_CHAR
 /* What a file begins as that is no text: a .npy file, or one with zeros among its first bytes, as bare matrices have;
  * else NULL. False with errno where it cannot be read. */
 static bool look_for_bytes(int fd, const char **kind) {
-    static const char npy[] = "\x93NUMPY";
     char first[4096];
+    bool npy;
     const ssize_t chars = tsr_read_at(fd, first, sizeof first, 0);
     *kind = NULL;
-    if (chars <= 0) return chars == 0;
-    if (memchr(first, '\0', (size_t)chars)) *kind = "a binary";
-    if ((size_t)chars >= strlen(npy) && memcmp(first, npy, strlen(npy)) == 0) *kind = "a .npy";
+    if (chars < 0 || !tsr_npy_signature(fd, &npy)) return false;
+    if (npy) *kind = "a .npy";
+    else if (memchr(first, '\0', (size_t)chars)) *kind = "a binary";
     return true;
 }
 

@@ -1,5 +1,6 @@
 /* .npy files: their headers, and what is read by them. */
 #include "io/raw/npy_header.h"
+#include "io/signature/signature.h"
 
 #include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/walk.h"
@@ -7,7 +8,7 @@
 void fuzz_start(void) { tsr_stores_start(); }
 
 static void seed(const char *name, int version, const char *dictionary) {
-    char file[512] = TSR_NPY_MAGIC;
+    char file[512] = TSR_NPY_SIGNATURE;
     const size_t before = version == 1 ? 10 : 12;
     const size_t chars = 128 - before;
     file[6] = (char)version;

@@ -49,11 +49,11 @@ kernels/gemm/batched  $gemm kernels/gemm/hopper
 kernels/gemm/exact    $gemm kernels/gemm/hopper kernels/gemm/auto kernels/gemm/residues
 kernels/gemm/residues $gemm kernels/gemm/hopper kernels/gemm/exact/exact_rules.h
 kernels/gemm/auto     $gemm kernels/gemm/exact kernels/gemm/residues
-io                    kernels/base/base.h kernels/fill/fill.h io/text io/files io/chunks $hdf5 io/raw
-io/text               kernels/base/base.h io/files io/hdf5/access/hdf5_signature.h
+io                    kernels/base/base.h kernels/fill/fill.h io/text io/files io/signature io/chunks $hdf5 io/raw
+io/text               kernels/base/base.h io/files io/signature
 io/files              kernels/base/base.h io/text io/store.h
 io/hdf5               $disk
-io/hdf5/access        $disk
+io/hdf5/access        $disk io/signature
 io/hdf5/carried       $disk
 io/hdf5/external      $disk
 io/hdf5/output        $disk io/output io/record
@@ -64,8 +64,9 @@ io/pieces             kernels/base/base.h io
 io/describe           $disk io/output io/record
 io/output             $file io/filters io/chunks io/pieces io/describe io/record io/output/resume
 io/output/resume      $file io/chunks io/output
-io/raw                kernels/base/base.h io io/text io/files io/output
+io/raw                kernels/base/base.h io io/text io/files io/signature io/output
 io/record             kernels/base/base.h io/text io/files
+io/signature          io/files
 mpi/ranks             kernels/base kernels/device kernels/health io/text io/files mpi/execute/task.h
 mpi/plan              kernels/base io/files io/record mpi/ranks mpi/schedule
 mpi/schedule          kernels/base io/text io/nearest.h mpi/ranks mpi/plan

@@ -11,7 +11,7 @@
 #include "io/hdf5/access/hdf5_filters.h"
 #include "io/hdf5/access/hdf5_library.h"
 #include "io/hdf5/access/hdf5_path.h"
-#include "io/hdf5/access/hdf5_signature.h"
+#include "io/hdf5/access/hdf5_probe.h"
 #include "io/hdf5/carried/hdf5_values.h"
 #include "io/hdf5/store_hdf5.h"
 

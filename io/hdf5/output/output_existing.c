@@ -7,7 +7,7 @@
 #include "io/hdf5/access/hdf5_file.h"
 #include "io/hdf5/access/hdf5_library.h"
 #include "io/hdf5/access/hdf5_path.h"
-#include "io/hdf5/access/hdf5_signature.h"
+#include "io/hdf5/access/hdf5_probe.h"
 #include "io/hdf5/carried/hdf5_scales.h"
 #include "io/hdf5/output/output_hdf5.h"
 #include "io/hdf5/output/record_hdf5.h"

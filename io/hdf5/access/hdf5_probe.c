@@ -1,25 +1,12 @@
-/* HDF5's signature (hdf5_signature.h). */
-#include "io/hdf5/access/hdf5_signature.h"
+/* Whether a file is one of HDF5 (hdf5_probe.h). */
+#include "io/hdf5/access/hdf5_probe.h"
 
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "io/files/file_bytes.h"
-
-#define SIGNATURE "\211HDF\r\n\032\n"
-#define CHARS 8
-
-bool tsr_hdf5_signature(int fd, int64_t bytes, int64_t *at) {
-    char there[CHARS];
-    *at = -1;
-    for (int64_t offset = 0; *at < 0 && offset + CHARS <= bytes; offset = offset ? offset * 2 : 512) {
-        const ssize_t chars = tsr_read_at(fd, there, CHARS, offset);
-        if (chars < 0) return false;
-        if (chars == CHARS && memcmp(there, SIGNATURE, CHARS) == 0) *at = offset;
-    }
-    return true;
-}
+#include "io/signature/signature.h"
 
 tsr_status tsr_h5_probe(const char *file, int64_t *bytes, int64_t *user_block) {
     int64_t all, at;
