@@ -219,9 +219,9 @@ TSR_HOST_DEVICE static inline tsr_row_verdict tsr_check_row(const double sums[TS
     if (!isfinite(z[0]) || !isfinite(z[1]) || !isfinite(v)) return TSR_ROW_UNJUDGED;
     const double terms = sqrt((double)k * v); /* no row of scaled |A||B| is longer */
     if (!isfinite(c[0]) || !isfinite(c[1]) || !isfinite(q)) {
+        if (terms >= noise->largest * facts->of_a * facts->smallest / 4) return TSR_ROW_UNJUDGED; /* it overflows */
         *ratio = INFINITY;
-        const bool overflows = terms >= noise->largest * facts->of_a * facts->smallest / 4;
-        return overflows ? TSR_ROW_UNJUDGED : TSR_ROW_WRONG;
+        return TSR_ROW_WRONG;
     }
     const double first = fabs(c[0] - z[0]), second = fabs(c[1] - z[1]);
     const double off = first > second ? first : second;

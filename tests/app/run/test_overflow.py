@@ -134,6 +134,9 @@ def test_not_finite():
         result = run("multiply", "--quiet", "a.h5", "a.h5", "-o", "c.h5", "--force", "--device", "cpu", ranks=ranks)
         assert "2 rows of products hold NaN or Inf" in result.err, result
         assert "too large for f32, for which there is --type f64" in result.err, result
+        with h5py.File("c.h5") as file:
+            said = file["C.run"].attrs["product_check"]
+        assert said.startswith("INCOMPLETE: 0 rows") and "inf" not in said and said.endswith("2 not judged"), said
         assert "NaN" not in run("multiply", "a.h5", "a.h5", "-o", "c.h5", "--force", "--type", "f64").err
     c, count, _ = multiply(huge, huge, "--type", "f16")
     assert count == 0 and np.isinf(c).all(), c
