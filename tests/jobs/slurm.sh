@@ -47,28 +47,25 @@ slurm_slow_data() {
         "$TSR_BIN" multiply slow.h5 B.h5 -o whole.npy --device cpu --quiet
 }
 
-# slurm_free_port: a TCP port nobody listens on.
-slurm_free_port() {
-    local port
-    for _ in 1 2 3 4 5 6 7 8 9 10; do
-        port=$((20000 + RANDOM % 12000))
-        if ! (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null; then
-            echo "$port"
-            return
-        fi
+# slurm_free_ports COUNT: so many TCP ports nobody listens on, no two alike.
+slurm_free_ports() {
+    local port left=$1
+    for port in $(shuf -i 20000-31999 -n $((10 * $1))); do
+        [ "$left" -gt 0 ] || return 0
+        (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null || { echo "$port" && left=$((left - 1)); }
     done
-    return 1
 }
 
 # slurm_configure FOLDER NODE...: with the lines of `slurm_more`, too.
 slurm_configure() {
-    local folder=$1 node
+    local folder=$1 node ports
     shift
+    ports=($(slurm_free_ports $(($# + 1))))
     echo "PMIxCliTmpDirBase=$folder/tmp" >"$folder/mpi.conf"
     cat >"$folder/slurm.conf" <<END
 ClusterName=scratch
 SlurmctldHost=$(hostname -s)(127.0.0.1)
-SlurmctldPort=$(slurm_free_port)
+SlurmctldPort=${ports[0]}
 SlurmUser=$(id -un)
 SlurmdUser=$(id -un)
 AuthType=auth/munge
@@ -97,7 +94,8 @@ PartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE State=UP PriorityTier=1
 PartitionName=urgent Nodes=ALL MaxTime=INFINITE State=UP PriorityTier=2 PreemptMode=OFF
 END
     for node in "$@"; do
-        echo "NodeName=$node NodeAddr=127.0.0.1 Port=$(slurm_free_port) CPUs=2 RealMemory=1000 State=UNKNOWN"
+        ports=("${ports[@]:1}")
+        echo "NodeName=$node NodeAddr=127.0.0.1 Port=${ports[0]} CPUs=2 RealMemory=1000 State=UNKNOWN"
     done >>"$folder/slurm.conf"
 }
 
