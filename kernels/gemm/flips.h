@@ -8,9 +8,9 @@
 typedef enum {
     TSR_FLIP_A,      /* integers of A, or its planes of residues, after they were added up */
     TSR_FLIP_B,      /* of B */
-    TSR_FLIP_C,      /* sums of their products, or residues of them, before they are compared */
+    TSR_FLIP_C,      /* sums of products of residues, or residues of them, before they are compared */
     TSR_FLIP_LOOP,   /* an element that the loop made */
-    TSR_FLIP_TILE_A, /* a word of A or B in shared memory */
+    TSR_FLIP_TILE_A, /* a word of A or B in shared memory; on the CPU residues of a step */
     TSR_FLIP_TILE_B,
     TSR_FLIP_SUM,     /* a sum in a register */
     TSR_FLIP_INTEGER, /* an integer of C, made of its residues */

@@ -1,8 +1,9 @@
-/* `exact` on the CPU: the definition (exact_rules.h) as it stands, in 128-bit integers.
+/* `exact` on the CPU (exact_rules.h), by residues.
  * Mapping: threads take blocks of C of TSR_EXACT_BLOCK rows and columns, and go along each range of k in steps of
- *   DEPTH, whose integers they keep. First come all lines, rows of A and columns of B.
+ *   DEPTH, whose integers they keep: one modulus after the other (exact_cpu_residues.h). First come all lines, rows
+ *   of A and columns of B.
  * Check: sums of integers (exact_cpu_check.h); elements that the loop makes are made twice.
- * Memory: in the workspace, for each thread the integers of a step and a block's sums; for each line its proof.
+ * Memory: in the workspace, for each thread the integers of a step and a block's sums, 1.8 MB; for each line its proof.
  * Requirements: none. Error bound: max(4, √k)·u; in fp64 k·u where the loop makes an element. */
 #include <math.h>
 #include <pthread.h>
@@ -18,12 +19,12 @@ enum { BLOCK = TSR_EXACT_BLOCK, DEPTH = TSR_EXACT_STEP, THREADS_MAX = 64 };
 
 /* A thread's memory. */
 typedef struct {
-    tsr_exact_step a, b; /* integers of a step; of B, columns */
-    uint8_t bytes_a[BLOCK][DEPTH], bytes_b[BLOCK][DEPTH];
-    tsr_exact_sums sums;
+    tsr_exact_integers a, b; /* of a step; of B, columns */
+    tsr_exact_line_sum sum_a, sum_b;
+    tsr_exact_plane of_a, of_b;                         /* residues of a step, or magnitudes, or patterns */
+    tsr_exact_products products[TSR_EXACT_MODULI_MOST]; /* of residues; the first of magnitudes or patterns, too */
     tsr_exact_checksums checksums;
-    int32_t met[BLOCK][BLOCK]; /* products of bytes: of magnitudes, or patterns */
-    bool left[BLOCK][BLOCK];   /* elements for which no level is proved */
+    bool left[BLOCK][BLOCK]; /* elements for which no level is proved */
     int left_count;
 } bench;
 
@@ -34,6 +35,7 @@ typedef struct {
     int64_t l0, depth;
     bool accumulate;
     tsr_exact_natural limits[TSR_EXACT_LEVELS];
+    tsr_exact_remainders remainders[TSR_EXACT_LEVELS];
     double allowed;
     tsr_exact_proof *rows, *columns; /* m, n */
     bench *benches;
@@ -97,48 +99,82 @@ typedef struct {
     int rows, columns;
 } place;
 
-/* Bytes that an element stands for in a proof, and the scale of its line for it. */
+/* A block's rows of A or columns of B within a range, in memory. */
 typedef struct {
-    double (*scale)(const range *r, const tsr_exact_proof *line);
-    int (*byte)(const range *r, double value, double scale);
-} proof_bytes;
+    const range *r;
+    const void *first;     /* element */
+    int64_t across, along; /* elements from line to line, and from one to the next of a line */
+    int lines;
+    const tsr_exact_proof *proofs;
+} side;
+static side rows_of(const range *r, place p) {
+    const tsr_gemm_args *x = r->args;
+    const char *a = x->a;
+    return (side){r, a + (size_t)(p.i0 * x->lda + r->l0) * tsr_dtype_bytes(r->type), x->lda, 1, p.rows, r->rows + p.i0};
+}
+static side columns_of(const range *r, place p) {
+    const tsr_gemm_args *x = r->args;
+    const char *b = x->b;
+    return (side){
+        r, b + (size_t)(r->l0 * x->ldb + p.j0) * tsr_dtype_bytes(r->type), 1, x->ldb, p.columns, r->columns + p.j0};
+}
 
-static double magnitude_scale(const range *r, const tsr_exact_proof *line) {
-    return tsr_exact_magnitude_scale(r->type, line->exponent, line->grain);
-}
-static int magnitude_of(const range *r, double value, double scale) {
-    (void)r;
-    return tsr_exact_magnitude(value, scale);
-}
-static double pattern_scale(const range *r, const tsr_exact_proof *line) {
-    (void)r;
-    return tsr_exact_power(line->shifts[TSR_EXACT_LAST]);
-}
-static int pattern_of(const range *r, double value, double scale) {
-    (void)r;
-    return tsr_exact_pattern(value, scale);
-}
-static const proof_bytes magnitudes = {magnitude_scale, magnitude_of}, patterns = {pattern_scale, pattern_of};
+/* Elements of a step, of few lines at a time: of columns what a line of the cache holds. */
+enum { TOGETHER = 8 };
+#define LOAD_LINES(name, type)                                                                                         \
+    static void name(const side *from, int first, int lines, int64_t l0, int depth, double to[TOGETHER][DEPTH]) {      \
+        const type *x = (const type *)from->first + first * from->across + l0 * from->along;                           \
+        if (from->along == 1)                                                                                          \
+            for (int i = 0; i < lines; i++)                                                                            \
+                for (int l = 0; l < depth; l++) to[i][l] = (double)x[i * from->across + l];                            \
+        else                                                                                                           \
+            for (int l = 0; l < depth; l++)                                                                            \
+                for (int i = 0; i < lines; i++) to[i][l] = (double)x[i * from->across + l * from->along];              \
+    }
+LOAD_LINES(load_f64, double)
+LOAD_LINES(load_f32, float)
 
-/* own->met: the product of a block's bytes. */
-static void multiply_bytes(const range *r, place p, bench *own, const proof_bytes *of) {
-    memset(own->met, 0, sizeof own->met);
+/* Makes something of a line's elements of a step: integers of a level, or what stands for them in a proof. */
+typedef void make_line(const range *r, const tsr_exact_proof *line, int level, const double *values, int depth,
+                       void *to);
+/* Of all lines, each `bytes` behind the one before. */
+static void make_lines(const side *from, make_line *make, int level, int64_t l0, int depth, void *to, size_t bytes) {
+    double values[TOGETHER][DEPTH];
+    for (int first = 0; first < from->lines; first += TOGETHER) {
+        const int lines = (int)tsr_min(TOGETHER, from->lines - first);
+        (from->r->type == TSR_F64 ? load_f64 : load_f32)(from, first, lines, l0, depth, values);
+        for (int i = 0; i < lines; i++)
+            make(from->r, from->proofs + first + i, level, values[i], depth, (char *)to + (size_t)(first + i) * bytes);
+    }
+}
+
+static void magnitudes(const range *r, const tsr_exact_proof *line, int level, const double *values, int depth,
+                       void *to) {
+    (void)level;
+    tsr_exact_take_magnitudes(values, depth, tsr_exact_magnitude_scale(r->type, line->exponent, line->grain), to);
+}
+static void patterns(const range *r, const tsr_exact_proof *line, int level, const double *values, int depth,
+                     void *to) {
+    (void)r;
+    const double scale = tsr_exact_power(line->shifts[level]);
+    int16_t *own = to;
+    for (int l = 0; l < depth; l++) own[l] = (int16_t)tsr_exact_pattern(values[l], scale);
+}
+static void integers(const range *r, const tsr_exact_proof *line, int level, const double *values, int depth,
+                     void *to) {
+    (void)r;
+    tsr_exact_round_line(values, depth, tsr_exact_power(line->shifts[level]), to);
+}
+
+/* own->products[0]: the product of a block's bytes, which elements stand for in a proof. */
+static void multiply_bytes(const range *r, place p, bench *own, make_line *make) {
+    const side rows = rows_of(r, p), columns = columns_of(r, p);
+    memset(own->products[0], 0, sizeof own->products[0]);
     for (int64_t l0 = 0; l0 < r->depth; l0 += DEPTH) {
         const int depth = (int)tsr_min(DEPTH, r->depth - l0);
-        for (int i = 0; i < p.rows; i++) {
-            const double scale = of->scale(r, r->rows + p.i0 + i);
-            for (int l = 0; l < depth; l++) own->bytes_a[i][l] = (uint8_t)of->byte(r, of_a(r, p.i0 + i, l0 + l), scale);
-        }
-        for (int j = 0; j < p.columns; j++) {
-            const double scale = of->scale(r, r->columns + p.j0 + j);
-            for (int l = 0; l < depth; l++) own->bytes_b[j][l] = (uint8_t)of->byte(r, of_b(r, l0 + l, p.j0 + j), scale);
-        }
-        for (int i = 0; i < p.rows; i++)
-            for (int j = 0; j < p.columns; j++) {
-                int32_t sum = 0;
-                for (int l = 0; l < depth; l++) sum += own->bytes_a[i][l] * own->bytes_b[j][l];
-                own->met[i][j] += sum;
-            }
+        make_lines(&rows, make, TSR_EXACT_LAST, l0, depth, own->of_a, sizeof own->of_a[0]);
+        make_lines(&columns, make, TSR_EXACT_LAST, l0, depth, own->of_b, sizeof own->of_b[0]);
+        tsr_exact_multiply_planes(own->of_a, p.rows, own->of_b, p.columns, depth, own->products[0]);
     }
 }
 
@@ -153,11 +189,11 @@ static bool unprovable(const range *r, place p) {
 static int level_by_magnitudes(const range *r, place p, bench *own) {
     int most = 0;
     own->left_count = 0;
-    multiply_bytes(r, p, own, &magnitudes);
+    multiply_bytes(r, p, own, magnitudes);
     for (int i = 0; i < p.rows; i++)
         for (int j = 0; j < p.columns; j++) {
-            const int level =
-                tsr_exact_level(r->rows + p.i0 + i, r->columns + p.j0 + j, r->depth, r->allowed, own->met[i][j]);
+            const int level = tsr_exact_level(r->rows + p.i0 + i, r->columns + p.j0 + j, r->depth, r->allowed,
+                                              own->products[0][i][j]);
             own->left[i][j] = level == TSR_EXACT_LOOP;
             own->left_count += own->left[i][j];
             most = tsr_max(most, level);
@@ -167,11 +203,11 @@ static int level_by_magnitudes(const range *r, place p, bench *own) {
 static int level_of(const range *r, place p, bench *own) {
     const int level = level_by_magnitudes(r, p, own);
     if (own->left_count == 0 || unprovable(r, p)) return level;
-    multiply_bytes(r, p, own, &patterns);
+    multiply_bytes(r, p, own, patterns);
     own->left_count = 0;
     for (int i = 0; i < p.rows; i++)
         for (int j = 0; j < p.columns; j++) {
-            own->left[i][j] = own->left[i][j] && !tsr_exact_meets_well(own->met[i][j]);
+            own->left[i][j] = own->left[i][j] && !tsr_exact_meets_well(own->products[0][i][j]);
             own->left_count += own->left[i][j];
         }
     return tsr_exact_settled(own->left_count);
@@ -220,49 +256,49 @@ static void make_by_loop(range *r, place p) {
         for (int64_t j = p.j0; j < p.j0 + p.columns; j++) put(r, i, j, looped(r, sum_of_all, i, j));
 }
 
-/* A step's products are added to the sums. */
-static void multiply_step(place p, int depth, bench *own) {
-    for (int i = 0; i < p.rows; i++)
-        for (int j = 0; j < p.columns; j++) {
-            tsr_exact_integer sum = own->sums[i][j];
-            for (int l = 0; l < depth; l++) sum += (tsr_exact_integer)own->a[i][l] * own->b[j][l];
-            own->sums[i][j] = sum;
-        }
-}
-
-static void round_step(const range *r, place p, int level, int64_t l0, int depth, bench *own) {
-    for (int i = 0; i < p.rows; i++) {
-        const double scale = tsr_exact_power(r->rows[p.i0 + i].shifts[level]);
-        for (int l = 0; l < depth; l++) own->a[i][l] = tsr_exact_rint(of_a(r, p.i0 + i, l0 + l), scale);
+/* A step's products are added, and, where they are to be checked, those of the sums of its lines. */
+static void multiply_step(const tsr_exact_remainders *remainders, place p, int depth, bool checks, bench *own) {
+    for (int i = 0; i < remainders->count; i++) {
+        const int modulus = remainders->of[i].p;
+        tsr_exact_take_residues(own->a, p.rows, checks ? &own->sum_a : NULL, depth, modulus, own->of_a);
+        tsr_exact_take_residues(own->b, p.columns, checks ? &own->sum_b : NULL, depth, modulus, own->of_b);
+        TSR_FLIP(TSR_FLIP_TILE_A, NULL, own->of_a, sizeof own->of_a);
+        TSR_FLIP(TSR_FLIP_TILE_B, NULL, own->of_b, sizeof own->of_b);
+        tsr_exact_multiply_planes(own->of_a, p.rows + checks, own->of_b, p.columns + checks, depth, own->products[i]);
     }
-    for (int l = 0; l < depth; l++)
-        for (int j = 0; j < p.columns; j++)
-            own->b[j][l] =
-                tsr_exact_rint(of_b(r, l0 + l, p.j0 + j), tsr_exact_power(r->columns[p.j0 + j].shifts[level]));
 }
 
 static void make_at(range *r, place p, int level, bench *own) {
     const bool checks = r->args->check.counts != NULL;
-    memset(own->sums, 0, sizeof own->sums);
+    const tsr_exact_remainders *remainders = &r->remainders[level];
+    const size_t bytes = (size_t)remainders->count * sizeof own->products[0];
+    const side rows = rows_of(r, p), columns = columns_of(r, p);
+    tsr_exact_integer x[BLOCK];
+    memset(own->products, 0, bytes);
     memset(&own->checksums, 0, sizeof own->checksums);
     for (int64_t l0 = 0; l0 < r->depth; l0 += DEPTH) {
         const int depth = (int)tsr_min(DEPTH, r->depth - l0);
-        round_step(r, p, level, l0, depth, own);
-        if (checks) tsr_exact_check_open(&own->checksums, own->a, p.rows, own->b, p.columns, depth);
+        make_lines(&rows, integers, level, l0, depth, own->a, sizeof own->a[0]);
+        make_lines(&columns, integers, level, l0, depth, own->b, sizeof own->b[0]);
+        if (checks) tsr_exact_add_lines(own->a, p.rows, depth, &own->sum_a);
+        if (checks) tsr_exact_add_lines(own->b, p.columns, depth, &own->sum_b);
         TSR_FLIP(TSR_FLIP_A, NULL, own->a, sizeof own->a);
         TSR_FLIP(TSR_FLIP_B, NULL, own->b, sizeof own->b);
-        multiply_step(p, depth, own);
-        if (checks) tsr_exact_check_add(&own->checksums, own->a, p.rows, own->b, p.columns, depth);
+        multiply_step(remainders, p, depth, checks, own);
     }
-    TSR_FLIP(TSR_FLIP_C, NULL, own->sums, sizeof own->sums);
-    if (checks) atomic_fetch_add(&r->wrong, tsr_exact_check_close(&own->checksums, own->sums, p.rows, p.columns));
-    for (int i = 0; i < p.rows; i++)
+    TSR_FLIP(TSR_FLIP_C, NULL, own->products, bytes);
+    for (int i = 0; i < p.rows; i++) {
+        tsr_exact_integers_of_row(remainders, own->products, i, p.columns, x);
+        TSR_FLIP(TSR_FLIP_INTEGER, NULL, x, (size_t)p.columns * sizeof x[0]);
+        if (checks) tsr_exact_check_row(&own->checksums, remainders, own->products, i, p.columns, x);
         for (int j = 0; j < p.columns; j++) {
             const int shifts = r->rows[p.i0 + i].shifts[level] + r->columns[p.j0 + j].shifts[level];
             put(r, p.i0 + i, p.j0 + j,
-                own->left[i][j] ? looped(r, sum_of_pairs, p.i0 + i, p.j0 + j)
-                                : tsr_exact_value(r->type, own->sums[i][j], shifts));
+                own->left[i][j] ? looped(r, sum_of_pairs, p.i0 + i, p.j0 + j) : tsr_exact_value(r->type, x[j], shifts));
         }
+    }
+    if (!checks) return;
+    atomic_fetch_add(&r->wrong, tsr_exact_check_close(&own->checksums, remainders, own->products, p.rows, p.columns));
 }
 
 static void make_block(range *r, place p, bench *own) {
@@ -346,8 +382,10 @@ static tsr_status launch(const tsr_gemm_args *args, tsr_dtype type) {
     range r = {.args = args, .type = type, .benches = args->workspace};
     r.rows = (tsr_exact_proof *)(r.benches + threads);
     r.columns = r.rows + args->m;
-    for (int level = 0; level < TSR_EXACT_LEVELS; level++)
+    for (int level = 0; level < TSR_EXACT_LEVELS; level++) {
         r.limits[level] = tsr_exact_limit(tsr_exact_moduli(type, level));
+        tsr_exact_start_remainders(type, level, &r.remainders[level]);
+    }
     for (r.l0 = 0; r.l0 < args->k; r.l0 += TSR_EXACT_RANGE) {
         r.depth = tsr_min(TSR_EXACT_RANGE, args->k - r.l0);
         r.allowed = tsr_exact_allowed(type, r.depth);

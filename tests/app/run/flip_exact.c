@@ -16,9 +16,10 @@ static long number(const char *name, long usual) {
 
 void tsr_test_flip(tsr_flip_place place, tsr_stream *stream, void *memory, size_t bytes) {
     static atomic_long calls;
+    static const char *const names[] = {[TSR_FLIP_A] = "A", [TSR_FLIP_B] = "B", [TSR_FLIP_C] = "C"};
     const char *wanted = getenv("TSR_FLIP_PLACE"), *rank = getenv("OMPI_COMM_WORLD_RANK");
     (void)stream;
-    if (!wanted || strcmp(wanted, place == TSR_FLIP_A ? "A" : place == TSR_FLIP_B ? "B" : "C") != 0) return;
+    if (!wanted || place > TSR_FLIP_C || strcmp(wanted, names[place]) != 0) return;
     if (atol(rank ? rank : "0") != number("TSR_FLIP_RANK", 0)) return;
     const long call = atomic_fetch_add(&calls, 1), first = number("TSR_FLIP_FIRST", 0);
     if (call == number("TSR_FLIP_STOP", -1)) kill(getpid(), SIGTERM);

@@ -74,7 +74,7 @@ def test_ranks():
           *((ranks, *plain) for ranks in (1, 2, 3, 4, 6)),
           *((ranks, *plain, "--grid", grid) for ranks, grid in
             ((2, "2x1"), (2, "1x2"), (3, "1x3"), (3, "3x1"), (4, "2x2"), (6, "2x3"), (6, "1x6x1"))),
-          (0, *plain, "--memory", "3300000"), (4, *plain, "--host-memory", "3300000")])
+          (0, *plain, "--memory", "4500000"), (4, *plain, "--host-memory", "4500000")])
     near(read("c.h5"), a, b, 2.0**-53)
 
 

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "kernels/gemm/exact/exact.h"
+#include "kernels/gemm/exact/exact_cpu_residues.h"
 #include "kernels/gemm/flips.h"
 #include "kernels/gemm/residues/products.h"
 #include "tests/kernels/device/device_under_test.h"
@@ -44,33 +45,51 @@ static uint64_t random_state = 1;
 static uint64_t draw(void) { return splitmix64(&random_state); }
 static int64_t draw_up_to(int64_t most) { return 1 + (int64_t)(draw() % (uint64_t)most); }
 
-/* A bit of those that belong to an element, by flips.bit. Memory of A, B and C: matrices one below the other, blocks of
- * integers on the CPU, and planes of bytes on a device. */
-static uint64_t bit_of(tsr_flip_place place, bool on_cpu, size_t bytes) {
-    uint64_t bit = flips.bit;
-    if (place >= TSR_FLIP_LOOP) return bit % (8 * bytes);
+static bool on_cpu(void) { return on.ops->kind == TSR_DEVICE_CPU; }
+
+/* Memory at a place: matrices one below the other, or, where elements have no bytes here, words that all count. */
+typedef struct {
+    int64_t lines, width;
+    size_t element; /* bytes */
+} layout;
+static const layout layouts_on_cpu[TSR_FLIP_PLACES] = {
+    [TSR_FLIP_A] = {TSR_EXACT_BLOCK, TSR_EXACT_STEP, sizeof(int64_t)},
+    [TSR_FLIP_B] = {TSR_EXACT_BLOCK, TSR_EXACT_STEP, sizeof(int64_t)},
+    [TSR_FLIP_C] = {TSR_EXACT_LINES, TSR_EXACT_LINES, sizeof(int32_t)},
+    [TSR_FLIP_TILE_A] = {TSR_EXACT_LINES, TSR_EXACT_STEP, sizeof(int16_t)},
+    [TSR_FLIP_TILE_B] = {TSR_EXACT_LINES, TSR_EXACT_STEP, sizeof(int16_t)},
+};
+static layout layout_of(tsr_flip_place place) {
     const int64_t lines_a = tsr_round_up(flips.m, TSR_EXACT_TILE), lines_b = tsr_round_up(flips.n, TSR_EXACT_TILE);
-    const int64_t depth = on_cpu ? TSR_EXACT_BLOCK : tsr_round_up(flips.k, 128);
-    const int64_t lines = on_cpu ? TSR_EXACT_BLOCK : place == TSR_FLIP_B ? lines_b : lines_a;
-    const int64_t width = on_cpu ? TSR_EXACT_BLOCK : place == TSR_FLIP_C ? lines_b : depth;
-    const int64_t used_lines = tsr_min(lines, place == TSR_FLIP_B ? flips.n : flips.m);
-    const int64_t used = tsr_min(width, place == TSR_FLIP_C ? flips.n : flips.k);
-    const size_t element = on_cpu ? bytes / (size_t)(lines * width) : 1,
-                 matrices = bytes / element / (size_t)(lines * width);
-    const uint64_t in_element = bit % (8 * element), line = (bit /= 8 * element) % (uint64_t)used_lines;
+    if (on_cpu()) return layouts_on_cpu[place];
+    if (place > TSR_FLIP_C) return (layout){0};
+    return (layout){place == TSR_FLIP_B ? lines_b : lines_a, place == TSR_FLIP_C ? lines_b : tsr_round_up(flips.k, 128),
+                    1};
+}
+
+/* A bit of those that belong to an element, by flips.bit. */
+static uint64_t bit_of(tsr_flip_place place, size_t bytes) {
+    uint64_t bit = flips.bit;
+    const layout of = layout_of(place);
+    if (of.element == 0) return bit % (8 * bytes);
+    const bool of_b = place == TSR_FLIP_B || place == TSR_FLIP_TILE_B;
+    const int64_t used_lines = tsr_min(of.lines, of_b ? flips.n : flips.m);
+    const int64_t used = tsr_min(of.width, place == TSR_FLIP_C ? flips.n : flips.k);
+    const size_t matrices = bytes / of.element / (size_t)(of.lines * of.width);
+    const uint64_t in_element = bit % (8 * of.element), line = (bit /= 8 * of.element) % (uint64_t)used_lines;
     const uint64_t at = (bit /= (uint64_t)used_lines) % (uint64_t)used, matrix = bit / (uint64_t)used % matrices;
-    return ((matrix * (uint64_t)lines + line) * (uint64_t)width + at) * 8 * element + in_element;
+    return ((matrix * (uint64_t)of.lines + line) * (uint64_t)of.width + at) * 8 * of.element + in_element;
 }
 
 void tsr_test_flip(tsr_flip_place place, tsr_stream *stream, void *memory, size_t bytes) {
     if (place == TSR_FLIP_C) atomic_store(&flips.multiplies, false);
     const bool in_products = place == TSR_FLIP_TILE_A || place == TSR_FLIP_TILE_B || place == TSR_FLIP_SUM;
-    const bool counts = !in_products || atomic_load(&flips.multiplies);
+    const bool counts = !in_products || on_cpu() || atomic_load(&flips.multiplies);
     if (place == TSR_FLIP_B) atomic_store(&flips.multiplies, true);
     if (place != flips.place || !counts) return;
     atomic_fetch_add(&flips.calls, 1);
     if (atomic_fetch_sub(&flips.left, 1) != 0) return;
-    const uint64_t bit = bit_of(place, !stream && place < TSR_FLIP_LOOP, bytes);
+    const uint64_t bit = bit_of(place, bytes);
     unsigned char *at = (unsigned char *)memory + bit / 8, byte;
     if (!stream) {
         *at ^= (unsigned char)(1u << bit % 8);
@@ -287,12 +306,12 @@ static bool flips_panels(void) {
 #ifdef TSR_HAVE_HOPPER
     if (ON_GPU) return facts.arch == 90;
 #endif
-    return !ON_GPU && on.ops->kind != TSR_DEVICE_CPU;
+    return !ON_GPU && !on_cpu();
 }
 
 static bool is_there(int place) {
-    if (place <= TSR_FLIP_LOOP) return true;
-    return place == TSR_FLIP_INTEGER ? on.ops->kind != TSR_DEVICE_CPU : in_panels;
+    if (place <= TSR_FLIP_LOOP || place == TSR_FLIP_INTEGER) return true;
+    return on_cpu() ? place != TSR_FLIP_SUM : in_panels;
 }
 
 static void test_flips(int count) {
