@@ -234,16 +234,16 @@ static tsr_status multiply(tsr_run *run) {
 
 /* ---- publication ----------------------------------------------------------------------------- */
 
-/* Where MPI fails, the message says what is known of C, which `is` or `may be` in place. */
+/* The message of what fails at the end says what is known of C, which `is` or `may be` in place. */
 static tsr_status tell_of_c(const tsr_run *run, tsr_status status, const char *what) {
-    if (status != TSR_ERR_MPI || tsr_run_in_memory(run, TSR_RUN_C)) return status;
+    if (status == TSR_OK || tsr_run_in_memory(run, TSR_RUN_C)) return status;
     return tsr_fail(status, "C %s in place, but %s", what, tsr_message());
 }
 
 /* Collective. Rank 0 has published C, or not; others may get here while it does. */
 static tsr_status agree_on_publication(const tsr_run *run, tsr_status status) {
     const tsr_status agreed = tsr_agree(run->world->comm, status);
-    if (run->world->rank > 0) return tell_of_c(run, agreed, "may be");
+    if (run->world->rank > 0) return agreed == TSR_ERR_MPI ? tell_of_c(run, agreed, "may be") : agreed;
     return status == TSR_OK ? tell_of_c(run, agreed, "is") : agreed;
 }
 

@@ -10,7 +10,7 @@
  *           return the same status on all of them. They communicate on a copy of that communicator.
  * Errors    Functions return a status: TESSERA_OK, which is 0, or one of the others. tessera_message() says why.
  *           Nothing is printed, no signal is handled, and the process never ends. After a failure nothing has changed
- *           under the name of C.
+ *           under the name of C, unless the message says that C is in place: then a trace or a report is missing.
  *           The one exception: where a rank fails while others are inside communication, such as when a disk fails in
  *           the middle of a product, no status can reach the others. Then that rank calls the context's `abort_job`.
  *           Without one it writes the message to standard error and calls MPI_Abort.

@@ -148,7 +148,8 @@ static tsr_status write_report(call *x, const tsr_run_record *record) {
     return status;
 }
 
-/* C is in place, whatever happens here: without memory for its text there is no record. */
+/* C is in place, whatever happens here: without memory for its text there is no record. The log says "done" once all
+ * is. */
 static tsr_status published(void *context, const tsr_run_record *record, const tsr_output_spec *spec,
                             const tsr_output *output) {
     call *x = context;
@@ -156,10 +157,9 @@ static tsr_status published(void *context, const tsr_run_record *record, const t
     if (to) (void)tsr_record_write_json(record, to);
     if (to) fclose(to);
     const tsr_caller *caller = x->caller;
+    if (x->read.given.report) TSR_TRY(write_report(x, record));
     const bool logged = tsr_job_log_done(&x->world, caller->guard, &x->log, "C", tsr_record_write_members, record);
-    tsr_status status = TSR_OK;
-    if (caller->published) status = caller->published(caller->context, record, spec, output, &x->log, logged);
-    return status == TSR_OK && x->read.given.report ? write_report(x, record) : status;
+    return caller->published ? caller->published(caller->context, record, spec, output, &x->log, logged) : TSR_OK;
 }
 
 static void no_members(const void *context, FILE *to) {

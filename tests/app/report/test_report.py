@@ -7,7 +7,7 @@ import pathlib
 import re
 import shutil
 
-from lib import fails, h5py, leftovers, main, np, run, write
+from lib import fails, h5py, leftovers, main, np, read, run, write
 
 DATA = pathlib.Path(__file__).resolve().parents[2] / "data" / "0.1.0"
 MACHINE = pathlib.Path(__file__).resolve().parents[3] / "jobs" / "h200_example.machine"
@@ -139,6 +139,12 @@ def test_of_multiply():
     for same in ("a.h5", "d.h5"):
         fails(*arguments, same, code=2, says=["--report", same])
     assert not os.path.exists("d.h5") and not leftovers(), os.listdir(".")
+    for ranks in (0, 2):  # C stays, and log and exit code say alike that the page is missing
+        fails(*arguments, "/dev/full", "--log", "run.json", "--force", code=1, ranks=ranks,
+              says=["C is in place, but", "/dev/full"])
+        record = load("run.json")
+        assert (record["status"], record["exit_code"]) == ("failed", 1), record
+        assert "C is in place, but" in record["message"] and np.all(read("d.h5") == read("c.h5")), record
 
 
 def test_of_multiply_without_memory():

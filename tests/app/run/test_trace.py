@@ -212,7 +212,7 @@ def test_failing_trace():
     """The product stands when its timeline cannot be written, and the exit code says that something is missing."""
     make_inputs(20, 30, 10)
     fails("multiply", "a.h5", "b.h5", "-o", "d.h5", "--force", "--trace", "/dev/full", "--device", "cpu", ranks=2,
-          code=1, says=["trace", "/dev/full"])
+          code=1, says=["C is in place, but", "trace", "/dev/full"])
     assert np.all(read("d.h5") == 30)
 
 
