@@ -74,7 +74,8 @@ static const tsr_options command = {
     .arguments = "X Y",
     .what =
         "Errors of X against the reference Y. The relative error of an element is |x - y| / |y|; where y is 0, it is "
-        "|x|. Equal infinities and NaN against NaN agree; any other pair with NaN or Inf is a mismatch and fails."
+        "|x|. Equal infinities and NaN against NaN agree; any other pair with NaN or Inf is a mismatch and fails. "
+        "Where one part of a complex element is such, the other part is compared."
         "\vExit code 0: agreement; 3: an error above the tolerance, or a mismatch.",
     .most_arguments = 2,
     .argument = take_matrix,
@@ -130,14 +131,19 @@ static bool finite_number(tsr_complex x) { return isfinite(x.re) && isfinite(x.i
 static void compare_element(differences *d, tsr_complex x, tsr_complex y, double absolute, int64_t matrix, int64_t row,
                             int64_t col) {
     d->elements++;
+    double size = hypot(y.re, y.im);
     if (!finite_number(x) || !finite_number(y)) {
-        const bool same = (isfinite(x.re) && isfinite(y.re)) || agree(x.re, y.re);
-        if (same && ((isfinite(x.im) && isfinite(y.im)) || agree(x.im, y.im))) return;
-        d->mismatches++;
-        if (d->mismatch.error < 0) d->mismatch = (worst_element){1, matrix, row, col, x, y};
-        return;
+        const bool re = isfinite(x.re) && isfinite(y.re), im = isfinite(x.im) && isfinite(y.im);
+        if ((!re && !agree(x.re, y.re)) || (!im && !agree(x.im, y.im))) {
+            d->mismatches++;
+            if (d->mismatch.error < 0) d->mismatch = (worst_element){1, matrix, row, col, x, y};
+            return;
+        }
+        if (!re && !im) return;
+        absolute = re ? fabs(x.re - y.re) : fabs(x.im - y.im);
+        size = re ? fabs(y.re) : fabs(y.im);
     }
-    const double size = hypot(y.re, y.im), relative = size == 0 ? absolute : absolute / size;
+    const double relative = size == 0 ? absolute : absolute / size;
     d->finite++;
     d->relative_sum += relative;
     d->square_sum += absolute * absolute;

@@ -112,11 +112,19 @@ static tsr_status describe_npy(const tsr_matrix_name *name, int fd, int64_t file
     int64_t have = 0;
     char shown[TSR_SHAPE_CHARS];
     TSR_TRY(tsr_npy_header_read(fd, name->file, file_bytes, &h));
+    const bool alike = h.shape.dimensions == 2 && (h.shape.size[0] <= 1 || h.shape.size[1] <= 1); /* in both orders */
+    const bool columns_first = alike ? name->columns_first : h.fortran;
     tsr_shape stored = h.shape;
-    for (int d = 0; d < stored.dimensions && h.fortran; d++) stored.size[d] = h.shape.size[stored.dimensions - 1 - d];
+    for (int d = 0; d < stored.dimensions && columns_first; d++)
+        stored.size[d] = h.shape.size[stored.dimensions - 1 - d];
     TSR_TRY(tsr_raw_describe(name, h.element, &stored, h.offset, desc));
     TSR_TRY(sizes(desc, &stored, file_bytes, &need, &have));
-    if (h.fortran && !name->columns_first)
+    if (!columns_first && name->columns_first && h.shape.dimensions == 2)
+        return tsr_fail(TSR_ERR_FORMAT,
+                        "'%s' (%s) is in C order, and --order col would take it for its transpose: save it as "
+                        "numpy.asfortranarray(a), or leave --order col out",
+                        name->file, tsr_shape_text(&h.shape, "x", shown, sizeof shown));
+    if (columns_first && !name->columns_first)
         return tsr_fail(TSR_ERR_FORMAT,
                         "'%s' (%s) is in Fortran order: save it as numpy.ascontiguousarray(a), or use --order col, "
                         "which shows all matrices of a command column by column",

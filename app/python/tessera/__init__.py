@@ -18,9 +18,11 @@ import json
 import math
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import warnings
 import weakref
 from typing import TYPE_CHECKING, Any, Callable, Union
@@ -236,7 +238,7 @@ def _show(rank: int) -> ProgressCall:
 
 
 class _Call:
-    """One call's options, and the exception that its progress function raised: Ctrl-C is one."""
+    """One call's options, and the exception that its progress function raised, or that of Ctrl-C."""
 
     def __init__(self, comm: Any, progress: bool | ProgressCall | None, given: dict[str, Any],
                  c0: lib.Matrix | None = None) -> None:
@@ -252,6 +254,8 @@ class _Call:
     def _progress(self, _: Any, at: Any) -> int:
         try:
             p = at.contents
+            if self.raised is not None:
+                return 1
             if self.tell and self.tell(p.stage.decode(), p.done, p.total, p.unit.decode(), p.seconds) is False:
                 return 1
         except BaseException as error:  # noqa: B902: nothing can pass through C
@@ -259,7 +263,24 @@ class _Call:
             return 1
         return 0
 
-    def end(self, status: int) -> None:
+    def make(self, function: Any, *arguments: Any) -> None:
+        """Calls the library. Ctrl-C cancels: raised within a function that C calls, it would be lost."""
+        usual = signal.getsignal(signal.SIGINT)
+        waits = callable(usual) and threading.current_thread() is threading.main_thread()
+
+        def keep(number: int, frame: Any) -> None:
+            try:
+                usual(number, frame)  # type: ignore[operator]
+            except BaseException as error:  # noqa: B902
+                self.raised = error
+
+        if waits:
+            signal.signal(signal.SIGINT, keep)
+        try:
+            status = function(*arguments)
+        finally:
+            if waits:
+                signal.signal(signal.SIGINT, usual)
         if self.raised is not None:
             raise self.raised
         _check(status)
@@ -279,6 +300,8 @@ def multiply(a: Matrix, b: Matrix | None = None, out: Matrix | None = None, *, c
     progress  True, or a function of stage, done, total, unit and seconds; False from it cancels
     options   those of `tessera multiply`, with _ for -: transpose_a, kernel, grid=(2, 2), trials=20, ...
 
+    The record is empty where resume=True finds C whole: an earlier call made it.
+
     Arrays are multiplied where they lie, matrices and stacks of them, as numpy.matmul multiplies them: in C's order or
     Fortran's, and with either order of bytes. Of integers the product is float64, with a warning. Copied are arrays
     whose elements follow each other neither along rows nor along columns: every other one, backwards, or unaligned.
@@ -295,13 +318,13 @@ def multiply(a: Matrix, b: Matrix | None = None, out: Matrix | None = None, *, c
     if out is not None and not any(is_array(x) for x in (a, b, out, options.get("add"))):
         names = _names(a, b, out, options)
         call = _Call(comm, progress, options)
-        call.end(lib.multiply(_context(comm), *names, ctypes.byref(call.options), ctypes.byref(handle)))
+        call.make(lib.multiply, _context(comm), *names, ctypes.byref(call.options), ctypes.byref(handle))
         return _take_record(handle)
     product = Product(comm, a, b, out, options, _describe)
     for text in product.said if comm.rank == 0 else []:
         warnings.warn(text, stacklevel=2)
     call = _Call(comm, progress, product.options, product.c0)
-    call.end(lib.multiply_matrices(_context(comm), *product.given, ctypes.byref(call.options), ctypes.byref(handle)))
+    call.make(lib.multiply_matrices, _context(comm), *product.given, ctypes.byref(call.options), ctypes.byref(handle))
     product.finish()
     record = _take_record(handle)
     record.__dict__["array"] = product.shown
@@ -312,12 +335,14 @@ def _describe(comm: Any, a: Any, b: Any, options: dict[str, Any]) -> tuple[tuple
     """What the library says C will be: sides with both of a matrix, type, and dimensions where vectors lack them."""
     c, dimensions = lib.Matrix(size=ctypes.sizeof(lib.Matrix)), ctypes.c_int()
     call = _Call(comm, None, options)
-    call.end(lib.describe_product(_context(comm), a, b, ctypes.byref(call.options), ctypes.byref(c),
-                                  ctypes.byref(dimensions)))
+    call.make(lib.describe_product, _context(comm), a, b, ctypes.byref(call.options), ctypes.byref(c),
+              ctypes.byref(dimensions))
     return (*c.stack[:c.stack_dimensions], c.rows, c.cols), c.type.decode(), dimensions.value
 
 
 def _take_record(handle: ctypes.c_void_p) -> Record:
+    if not handle:  # resume found C whole
+        return Record()
     record = Record(json.loads(lib.record_json(handle)))
     lib.record_free(handle)
     return record
@@ -336,11 +361,11 @@ def plan(a: Matrix, b: Matrix | None, out: Matrix, *, comm: Any = None, **option
     if any(is_array(x) for x in (a, b, out, options.get("add"))):
         product = Product(comm, a, b, out, options, _describe)
         call = _Call(comm, None, product.options, product.c0)
-        call.end(lib.plan_matrices(_context(comm), *product.given, ctypes.byref(call.options), ctypes.byref(text)))
+        call.make(lib.plan_matrices, _context(comm), *product.given, ctypes.byref(call.options), ctypes.byref(text))
     else:
         names = _names(a, b, out, options)
         call = _Call(comm, None, options)
-        call.end(lib.plan(_context(comm), *names, ctypes.byref(call.options), ctypes.byref(text)))
+        call.make(lib.plan, _context(comm), *names, ctypes.byref(call.options), ctypes.byref(text))
     said = ctypes.string_at(text).decode() if text else ""
     if text:
         lib.free_text(text)

@@ -39,6 +39,13 @@ def test_complex():
     x[1, 1] = complex(1, np.inf)
     write("x.h5", x)
     fails("compare", "x.h5", "y.h5", "--tolerance", 1, code=3, says="NaN or Inf")
+    for other, code in ((1 + 1e-9, 0), (1.5, 3), (np.inf, 3)):  # the part beside Inf counts as any number does
+        x[1, 1] = complex(np.inf, other)
+        write("x.h5", x), write("y.h5", y)
+        run("compare", "x.h5[1, :]", "y.h5[1, :]", "--tolerance", 1e-6, code=code)
+    x[1, 1] = y[1, 1] = complex(np.nan, -np.inf)
+    write("x.h5", x), write("y.h5", y)
+    run("compare", "x.h5[1, :]", "y.h5[1, :]")
 
 
 def test_figures():

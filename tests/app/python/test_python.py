@@ -146,6 +146,34 @@ def test_refusals():
         assert not os.path.exists("e.h5"), code
 
 
+def test_interrupt():
+    """Ctrl-C from elsewhere, at any moment: KeyboardInterrupt, and nothing on stderr. The handler is there again."""
+    code = """
+import numpy as np, os, signal, tessera, threading, time
+ones = np.ones((1800, 1800))
+for wait in (0.3, 0.55, 0.8):
+    threading.Timer(wait, os.kill, (os.getpid(), signal.SIGINT)).start()
+    try:
+        while True:
+            tessera.multiply(ones, ones, kernel="reference")
+    except KeyboardInterrupt:
+        pass
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+"""
+    assert python(code).stderr == ""
+
+
+def test_resume():
+    """C that is whole already has no record of this call."""
+    write("ra.h5", integers(20, 30)), write("rb.h5", integers(30, 10))
+    code = """
+import tessera
+made = [tessera.multiply("ra.h5", "rb.h5", out="rc.h5", resume=True) for _ in range(2)]
+assert made[0].m == 20 and made[1] == {}, made
+"""
+    python(code), python("import os; os.remove('rc.h5')"), python(code, ranks=2)
+
+
 def test_cancel():
     """What the progress function raises, as Ctrl-C does, ends the call; the next one works."""
     code = """

@@ -87,6 +87,12 @@ def test_slices_and_orders():
     shown = " ".join(run("info", "fa.npy").out.split())
     assert "fa.npy 29 x 37 f32" in shown and "Fortran: this is its transpose" in shown, shown
     assert "Fortran" not in run("info", "a.npy").out
+    for names in (("a.npy", "fb.npy"), ("fa.npy", "b.npy")):  # each in its own order, and the other is no transpose
+        refused(*names, "-o", "x.npy", "--order", "col", says=["is in C order", "leave --order col out"])
+    fails("compare", "a.npy", "fa.npy", "--order", "col", code=1, says="is in C order")
+    np.save("row.npy", A[:1]), np.save("column.npy", A[:, :1])  # both orders store these alike
+    multiply("column.npy", "row.npy", "-o", "fc.npy", "--order", "col", "--force")
+    assert np.array_equal(np.load("fc.npy"), A[:, :1] @ A[:1])
     for a in ("fa.npy", "ta.bin:f32:37x29"):
         multiply(a, "fb.npy", "-o", "fc.npy", "--order", "col", "--force", ranks=3)
         c = np.load("fc.npy")
