@@ -156,14 +156,14 @@ static void warn_of_overflows(const tsr_run *run) {
              tsr_dtype_name(x->out), tsr_dtype_name(wider));
 }
 
-/* Of all ranks; and rows of products that the check passed over. */
+/* Of all ranks; and rows of products that the check passed over, unless C is to be verified, which judges them. */
 static tsr_status count_infinite(tsr_run *run) {
     const tsr_dtype type = tsr_dtype_part(run->problem.type), wider = tsr_dtype_wider(type);
     int64_t counts[] = {run->mine.overflows, run->mine.rows_unjudged};
     TSR_TRY(tsr_reduce_all(run->world->comm, counts, 2, MPI_INT64_T, MPI_SUM));
     run->overflows = counts[0];
     if (counts[0] > 0) warn_of_overflows(run);
-    if (counts[0] > 0 || counts[1] == 0) return TSR_OK;
+    if (counts[0] > 0 || counts[1] == 0 || run->trials > 0) return TSR_OK;
     tsr_warn(run->world->warnings,
              "%lld rows of products hold NaN or Inf and were not checked: A or B has some, or sums are too large for "
              "%s%s%s",
@@ -360,8 +360,13 @@ static tsr_status release(tsr_run *run, tsr_status status) {
 }
 
 /* Nothing was begun: the plan failed, or C is there. */
-static tsr_status leave_early(tsr_run *run, tsr_status status) {
+static tsr_status leave_early(tsr_run *run, const tsr_run_options *options, tsr_status status) {
     char text[TSR_FILE_CHARS + 64];
+    const bool more = run->trials > 0 || options->target.digest || run->traced;
+    if (status == TSR_OK && more)
+        tsr_warn(run->world->warnings,
+                 "'%s' was complete: no check, digest, trace or report was made of it; tessera verify checks it",
+                 run->spec.name.file);
     if (status == TSR_OK && run->calls->complete) {
         snprintf(text, sizeof text, "'%s' is complete: nothing is left to do", run->spec.name.file);
         run->calls->complete(run->calls->context, text);
@@ -378,7 +383,7 @@ tsr_status tsr_run_multiply(const tsr_world *world, const tsr_run_options *optio
     tsr_run run = begin(world, options, calls);
     const tsr_status planned = tsr_agree(world->comm, plan(&run, options));
     if (tsr_ends_job(world, planned)) tsr_run_give_up(&run, planned);
-    if (planned != TSR_OK || run.resume.complete) return leave_early(&run, planned);
+    if (planned != TSR_OK || run.resume.complete) return leave_early(&run, options, planned);
     tsr_status status = produce(&run, options);
     if (!tsr_ends_job(world, status)) status = release(&run, status);
     if (tsr_ends_job(world, status)) tsr_run_give_up(&run, status);

@@ -243,7 +243,7 @@ tsr_status tsr_run_log_fail(tsr_run_log *log, tsr_status status, const char *mes
 tsr_status tsr_run_log_done(tsr_run_log *log, void (*members)(const void *context, FILE *to), const void *context) {
     if (!log->file) return TSR_OK;
     tsr_run_log_stage(log, "done");
-    return save(log, TSR_OK, "", members, context);
+    return members ? save(log, TSR_OK, "", members, context) : save(log, TSR_OK, context, write_about, log->about);
 }
 
 void tsr_run_log_free(tsr_run_log *log) {

@@ -61,7 +61,7 @@ void tsr_run_log_progress(tsr_run_log *log, double done);
  * it can be written or not. */
 tsr_status tsr_run_log_fail(tsr_run_log *log, tsr_status status, const char *message);
 /* Local. The final record of a run that is done, whatever the file holds. `members` writes what belongs to it, each as
- * ",\n  \"name\": value". */
+ * ",\n  \"name\": value". NULL: an earlier run did all of it, as the text `context` says, and there is no record. */
 tsr_status tsr_run_log_done(tsr_run_log *log, void (*members)(const void *context, FILE *to), const void *context);
 /* Local. The end of a run that a signal ends: TSR_ERR_STOPPED, or the status of the rank that ends the job. Calls only
  * what a signal handler may, which has removed unfinished files first. `message` is static text without characters that

@@ -162,17 +162,12 @@ static tsr_status published(void *context, const tsr_run_record *record, const t
     return caller->published ? caller->published(caller->context, record, spec, output, &x->log, logged) : TSR_OK;
 }
 
-static void no_members(const void *context, FILE *to) {
-    (void)context;
-    (void)to;
-}
-
 /* An earlier call made C: there is no record of this one. */
 static void complete(void *context, const char *text) {
     call *x = context;
     x->complete = true;
     if (x->world.rank == 0 && x->caller->note) x->caller->note(x->caller->context, text);
-    if (x->world.rank == 0) (void)tsr_job_log_done(&x->world, x->caller->guard, &x->log, "C", no_members, NULL);
+    if (x->world.rank == 0) (void)tsr_job_log_done(&x->world, x->caller->guard, &x->log, "C", NULL, text);
 }
 
 /* ---- the run --------------------------------------------------------------------------------- */

@@ -426,6 +426,8 @@ static void check_refusals(void) {
     bad = good;
     bad.ld = 3;
     fails(&good, &bad, &good, NULL, TESSERA_ERR_SHAPE, "leading dimension");
+    bad.ld = (int64_t)1 << 61;
+    fails(&good, &bad, &good, NULL, TESSERA_ERR_LIMIT, "do not fit 63 bits");
     o.trials = 65;
     fails(&good, &good, &good, &o, TESSERA_ERR_USAGE, "--trials 65");
     o = tessera_multiply_defaults();

@@ -136,6 +136,8 @@ def test_not_finite():
         assert "too large for f32, for which there is --type f64" in result.err, result
         with h5py.File("c.h5") as file:
             said = file["C.run"].attrs["product_check"]
+        checked = run("multiply", "a.h5", "a.h5", "-o", "c.h5", "--force", "--device", "cpu", "--verify", ranks=ranks)
+        assert "NaN or Inf" not in checked.err, checked  # --verify judges them, or says that it does not
         assert said.startswith("INCOMPLETE: 0 rows") and "inf" not in said and said.endswith("2 not judged"), said
         assert "NaN" not in run("multiply", "a.h5", "a.h5", "-o", "c.h5", "--force", "--type", "f64").err
     c, count, _ = multiply(huge, huge, "--type", "f16")

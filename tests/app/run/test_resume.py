@@ -72,6 +72,13 @@ def test_killed():
         result = run("multiply", "a.h5", "b.h5", "-o", out, "--resume", *MANY[:-1])
         assert "is complete: nothing is left to do" in result.out and os.stat(out).st_mtime_ns == before, result
         assert len(journals(out)) == 1 and not unfinished(out), leftovers()
+        result = run("multiply", "a.h5", "b.h5", "-o", out, "--resume", "--verify", "--digest", "--log", "run.json",
+                     *MANY[:-1], ranks=2)
+        assert f"warning: '{out}' was complete: no check, digest, trace or report" in result.err, result
+        with open("run.json") as file:
+            log = json.load(file)
+        assert "is complete: nothing is left" in log["message"] and log["command"] and log["rank_count"] == 2, log
+        fails("report", "run.json", code=1, says="says 'done' and has no record: a run has one that made C")
         os.remove(out)
     run(*product("c.h5"))  # it was removed: made anew
     assert read("c.h5").tobytes() == want.tobytes()
