@@ -126,22 +126,20 @@ static double difference(const tsr_store_desc *dx, const tsr_store_desc *dy, con
 
 /* Of NaN and Inf. */
 static bool agree(double x, double y) { return (isnan(x) && isnan(y)) || x == y; }
-static bool finite_number(tsr_complex x) { return isfinite(x.re) && isfinite(x.im); }
 
 static void compare_element(differences *d, tsr_complex x, tsr_complex y, double absolute, int64_t matrix, int64_t row,
                             int64_t col) {
     d->elements++;
-    double size = hypot(y.re, y.im);
-    if (!finite_number(x) || !finite_number(y)) {
-        const bool re = isfinite(x.re) && isfinite(y.re), im = isfinite(x.im) && isfinite(y.im);
-        if ((!re && !agree(x.re, y.re)) || (!im && !agree(x.im, y.im))) {
-            d->mismatches++;
-            if (d->mismatch.error < 0) d->mismatch = (worst_element){1, matrix, row, col, x, y};
-            return;
-        }
-        if (!re && !im) return;
-        absolute = re ? fabs(x.re - y.re) : fabs(x.im - y.im);
-        size = re ? fabs(y.re) : fabs(y.im);
+    const bool re = isfinite(x.re) && isfinite(y.re), im = isfinite(x.im) && isfinite(y.im);
+    if ((!re && !agree(x.re, y.re)) || (!im && !agree(x.im, y.im))) {
+        d->mismatches++;
+        if (d->mismatch.error < 0) d->mismatch = (worst_element){1, matrix, row, col, x, y};
+        return;
+    }
+    const double size = hypot(re ? y.re : 0, im ? y.im : 0);
+    if (!re || !im) {
+        absolute = hypot(re ? x.re - y.re : 0, im ? x.im - y.im : 0);
+        if (absolute == 0 && size == 0) return; /* nothing is left to compare: of real elements, too */
     }
     const double relative = size == 0 ? absolute : absolute / size;
     d->finite++;

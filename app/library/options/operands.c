@@ -146,11 +146,10 @@ static tsr_status take_matrix(const tsr_call_operands *of, int which, tsr_order 
     to->vector = m.vector && which <= TSR_CALL_B;
     to->data = m.data;
     to->ld = m.ld;
-    if (m.grid_rows < 1 || m.grid_cols < 1) return TSR_OK;
+    if (m.ld > 0 || m.grid_rows < 1 || m.grid_cols < 1) return TSR_OK;
     tsr_deal_local(&to->deal, of->rank, &rows, &cols);
-    if (m.ld == 0) to->ld = tsr_max(1, cols);
-    size_t bytes; /* of sizes below 0 it is said elsewhere what is wrong */
-    return rows > 0 ? tsr_bytes_checked(rows, to->ld, tsr_dtype_bytes(to->dtype), &bytes) : TSR_OK;
+    to->ld = tsr_max(1, cols);
+    return TSR_OK;
 }
 
 tsr_status tsr_call_operands_read(const tsr_call_operands *of, const tessera_multiply_options *o,

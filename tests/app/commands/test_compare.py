@@ -112,6 +112,11 @@ def test_nan():
     x[1, 1], x[2, 2] = np.nan, np.inf
     write("n.h5", x)
     assert "mismatches    0" in run("compare", "n.h5", "n.h5", ranks=2).out
+    y = x.copy()
+    y[0, 0] = 2
+    write("m.h5", y)  # NaN and Inf that agree are in no mean
+    f = figures(run("compare", "n.h5", "m.h5", "--tolerance", 1).out)
+    assert close(f["average relative error"][0], 0.5 / (x.size - 2)), f
     for value in (1.0, -np.inf, np.nan):
         y = x.copy()
         y[2, 2] = value
