@@ -200,8 +200,8 @@ static tsr_status refuse(const char *file, const members *m) {
         return tsr_fail(TSR_ERR_NOT_FOUND, "'%s' is a trace: name it with --trace, beside the run's record", file);
     if (m->log)
         return tsr_fail(TSR_ERR_NOT_FOUND,
-                        "'%s' is the log of a run that says '%s' and has no record: a run has one that made C", file,
-                        m->status);
+                        "'%s' is the log of a run that says '%s' and has no record: only a run that made C has one",
+                        file, m->status);
     return tsr_fail(TSR_ERR_NOT_FOUND,
                     "'%s' is neither the log of a run nor the JSON of bench or plan: name what tessera wrote", file);
 }

@@ -159,10 +159,9 @@ static tsr_status damaged(const char *file, const char *what) {
 /* The head before the text: its bytes, and those of the text. */
 static tsr_status read_head(int fd, const char *file, size_t *head_bytes, size_t *text_bytes) {
     uint8_t head[12] = {0};
-    bool npy = false;
-    const ssize_t got = tsr_npy_signature(fd, &npy) ? tsr_read_at(fd, head, sizeof head, 0) : -1;
+    const ssize_t got = tsr_read_at(fd, head, sizeof head, 0);
     if (got < 0) return tsr_fail(TSR_ERR_IO, "cannot read '%s': %s; check the disk", file, strerror(errno));
-    if (!npy) return damaged(file, "it does not begin as one");
+    if (!tsr_npy_signature(head, got)) return damaged(file, "it does not begin as one");
     const int version = head[6];
     if (got >= 8 && (version < 1 || version > 3)) return damaged(file, "its version is none of 1, 2 and 3");
     *head_bytes = version == 1 ? 10 : 12;

@@ -86,15 +86,17 @@ static tsr_status check_sources(const tsr_output_spec *spec, const tsr_target *t
 
 /* Whole files are replaced, and only those that are of the kind. */
 static tsr_status existing(const tsr_output_spec *spec, tsr_target *target, bool npy) {
-    bool is_npy;
+    char first[TSR_NPY_SIGNATURE_CHARS];
     int fd = -1;
     TSR_TRY(check_sources(spec, target));
     TSR_TRY(tsr_plain_file_open(target->file, &fd, &target->file_bytes));
-    const int error = tsr_npy_signature(fd, &is_npy) ? 0 : errno;
+    const ssize_t chars = tsr_read_at(fd, first, sizeof first, 0);
+    const int error = errno;
     close(fd);
-    if (error)
+    if (chars < 0)
         return tsr_fail(TSR_ERR_IO, "cannot read '%s', which the output would replace: %s; name another file",
                         target->file, strerror(error));
+    const bool is_npy = tsr_npy_signature(first, chars);
     if (is_npy != npy)
         return tsr_fail(TSR_ERR_FORMAT,
                         "the output '%s' exists and is %s .npy file; it is not touched: choose "

@@ -19,9 +19,6 @@ bool tsr_hdf5_signature(int fd, int64_t bytes, int64_t *at) {
     return true;
 }
 
-bool tsr_npy_signature(int fd, bool *found) {
-    char there[TSR_NPY_SIGNATURE_CHARS];
-    const ssize_t chars = tsr_read_at(fd, there, sizeof there, 0);
-    *found = chars == (ssize_t)sizeof there && memcmp(there, TSR_NPY_SIGNATURE, sizeof there) == 0;
-    return chars >= 0;
+bool tsr_npy_signature(const void *first, ssize_t bytes) {
+    return bytes >= TSR_NPY_SIGNATURE_CHARS && memcmp(first, TSR_NPY_SIGNATURE, TSR_NPY_SIGNATURE_CHARS) == 0;
 }

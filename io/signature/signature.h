@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #define TSR_NPY_SIGNATURE "\x93NUMPY" /* https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html */
 #define TSR_NPY_SIGNATURE_CHARS 6
@@ -12,7 +13,7 @@
  * cannot be read, with errno. Local. */
 bool tsr_hdf5_signature(int fd, int64_t bytes, int64_t *at);
 
-/* Whether the file begins as a .npy file does. False where it cannot be read, with errno. Local. */
-bool tsr_npy_signature(int fd, bool *found);
+/* Whether a file whose first bytes these are, `bytes` of them, is a .npy file. Pure. */
+bool tsr_npy_signature(const void *first, ssize_t bytes);
 
 #endif

@@ -113,11 +113,10 @@ bool tsr_text_file_temporary(const char *file, char temporary[TSR_TEMPORARY_CHAR
  * else NULL. False with errno where it cannot be read. */
 static bool look_for_bytes(int fd, const char **kind) {
     char first[4096];
-    bool npy;
     const ssize_t chars = tsr_read_at(fd, first, sizeof first, 0);
     *kind = NULL;
-    if (chars < 0 || !tsr_npy_signature(fd, &npy)) return false;
-    if (npy) *kind = "a .npy";
+    if (chars < 0) return false;
+    if (tsr_npy_signature(first, chars)) *kind = "a .npy";
     else if (memchr(first, '\0', (size_t)chars)) *kind = "a binary";
     return true;
 }

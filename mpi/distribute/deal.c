@@ -108,7 +108,7 @@ tsr_status tsr_distributed_check(const tsr_distributed *matrix, const char *name
     if (matrix->ld < cols)
         return tsr_fail(TSR_ERR_SHAPE, "%s: the leading dimension on rank %d is %lld, and %lld is the least", name,
                         rank, (long long)matrix->ld, (long long)cols);
-    return TSR_OK;
+    return tsr_bytes_checked(rows, matrix->ld, tsr_dtype_bytes(matrix->dtype), &bytes);
 }
 
 const char *tsr_deal_text(const tsr_deal *deal, char *text) {

@@ -55,7 +55,8 @@ typedef struct {
 /* The part that is meant, or the stack, as an array of that many dimensions. */
 tsr_shape tsr_distributed_shape(const tsr_distributed *matrix);
 
-/* Local. TSR_ERR_SHAPE says which value of `name` is wrong: sides, blocks, the grid on `ranks`, the part, ld, data. */
+/* Local. TSR_ERR_SHAPE says which value of `name` is wrong: sides, blocks, the grid on `ranks`, the part, ld, data.
+ * TSR_ERR_LIMIT: its array is beyond 63 bits. */
 tsr_status tsr_distributed_check(const tsr_distributed *matrix, const char *name, int rank, int ranks);
 
 #define TSR_DEAL_CHARS 160

@@ -5,8 +5,6 @@
 #ifndef TSR_KERNELS_GEMM_EXACT_EXACT_CPU_CHECK_H
 #define TSR_KERNELS_GEMM_EXACT_EXACT_CPU_CHECK_H
 
-#include <string.h>
-
 #include "kernels/gemm/exact/exact_cpu_residues.h"
 
 /* A sum of integers of C: of their digits in base 2^32. The last digit has the sign. */

@@ -149,7 +149,7 @@ def test_refusals():
 def test_interrupt():
     """Ctrl-C from elsewhere, at any moment: KeyboardInterrupt, and nothing on stderr. The handler is there again."""
     code = """
-import numpy as np, os, signal, tessera, threading, time
+import numpy as np, os, signal, tessera, threading
 ones = np.ones((1800, 1800))
 for wait in (0.3, 0.55, 0.8):
     threading.Timer(wait, os.kill, (os.getpid(), signal.SIGINT)).start()

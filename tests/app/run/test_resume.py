@@ -78,7 +78,7 @@ def test_killed():
         with open("run.json") as file:
             log = json.load(file)
         assert "is complete: nothing is left" in log["message"] and log["command"] and log["rank_count"] == 2, log
-        fails("report", "run.json", code=1, says="says 'done' and has no record: a run has one that made C")
+        fails("report", "run.json", code=1, says="says 'done' and has no record: only a run that made C has one")
         os.remove(out)
     run(*product("c.h5"))  # it was removed: made anew
     assert read("c.h5").tobytes() == want.tobytes()
