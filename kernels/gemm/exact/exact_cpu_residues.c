@@ -65,17 +65,17 @@ EVERYWHERE void multiply_lines(const int16_t (*a)[TSR_EXACT_STEP], const int16_t
     for (int i = 0; i < down; i++)
         for (int j = 0; j < across; j++) sums[i][first + j] += own[i][j];
 }
+EVERYWHERE void multiply_rows(const int16_t (*a)[TSR_EXACT_STEP], int down, const tsr_exact_plane b, int columns,
+                              int depth, int32_t (*sums)[TSR_EXACT_LINES]) {
+    int j = 0;
+    for (; j + 4 <= columns; j += 4) multiply_lines(a, b + j, depth, sums, j, down, 4);
+    for (; j < columns; j++) multiply_lines(a, b + j, depth, sums, j, down, 1);
+}
 EVERYWHERE void multiply_planes(const tsr_exact_plane a, int rows, const tsr_exact_plane b, int columns, int depth,
                                 tsr_exact_products sums) {
-    const int rows_4 = rows / 4 * 4, columns_4 = columns / 4 * 4;
-    for (int i = 0; i < rows_4; i += 4) {
-        for (int j = 0; j < columns_4; j += 4) multiply_lines(a + i, b + j, depth, sums + i, j, 4, 4);
-        for (int j = columns_4; j < columns; j++) multiply_lines(a + i, b + j, depth, sums + i, j, 4, 1);
-    }
-    for (int i = rows_4; i < rows; i++) {
-        for (int j = 0; j < columns_4; j += 4) multiply_lines(a + i, b + j, depth, sums + i, j, 1, 4);
-        for (int j = columns_4; j < columns; j++) multiply_lines(a + i, b + j, depth, sums + i, j, 1, 1);
-    }
+    int i = 0;
+    for (; i + 4 <= rows; i += 4) multiply_rows(a + i, 4, b, columns, depth, sums + i);
+    for (; i < rows; i++) multiply_rows(a + i, 1, b, columns, depth, sums + i);
 }
 
 /* With w = sum·inverse modulo p the integer is Σ w·others less its nearest multiple of the product, which Σ w/p tells:
@@ -185,12 +185,6 @@ void tsr_exact_multiply_planes(const tsr_exact_plane a, int rows, const tsr_exac
 
 /* ---- integers of residues -------------------------------------------------------------------- */
 
-static int inverse_of(int x, int p) {
-    int i = 1;
-    while (x * i % p != 1) i++;
-    return i;
-}
-
 static void take_digits_of(tsr_exact_natural x, double digits[TSR_EXACT_DIGITS]) {
     for (int d = 0; d < TSR_EXACT_DIGITS; d++, x >>= 32) digits[d] = (uint32_t)x;
 }
@@ -206,7 +200,7 @@ void tsr_exact_start_remainders(tsr_dtype type, int level, tsr_exact_remainders 
         const tsr_exact_natural others = product / (tsr_exact_natural)p;
         take_digits_of(others, remainders->of[i].others);
         remainders->of[i].p = p;
-        remainders->of[i].inverse = inverse_of((int)(others % (tsr_exact_natural)p), p);
+        remainders->of[i].inverse = tsr_exact_inverse((int)(others % (tsr_exact_natural)p), p);
         remainders->of[i].powers[0] = 1;
         for (int d = 1; d < TSR_EXACT_DIGITS; d++)
             remainders->of[i].powers[d] = residue(remainders->of[i].powers[d - 1] * 0x1p32, p);

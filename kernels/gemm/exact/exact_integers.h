@@ -23,11 +23,6 @@ constexpr tsr_exact_natural times(tsr_exact_natural a, tsr_exact_natural b, tsr_
         if (b & 1) r = (r + a) % m;
     return r;
 }
-constexpr int inverse_of(int x, int p) {
-    for (int i = 1; i < p; i++)
-        if (x % p * i % p == 1) return i;
-    return 0;
-}
 
 constexpr int bits_of(tsr_exact_natural x) { return x == 0 ? 0 : 1 + bits_of(x >> 1); }
 /* 2^(31 + bits of x) / x, rounded down: 32 bits. x is no power of two. */
@@ -61,7 +56,7 @@ template <int COUNT> struct Units {
         for (int i = 0; i < COUNT; i++) {
             const tsr_exact_natural p = (tsr_exact_natural)all[i], others = product / p;
             const tsr_exact_natural unit =
-                times(others, (tsr_exact_natural)inverse_of((int)(others % p), all[i]), product);
+                times(others, (tsr_exact_natural)tsr_exact_inverse((int)(others % p), all[i]), product);
             more = (more + times(unit, 128, product)) % product;
             put(i, unit);
         }

@@ -79,6 +79,12 @@ TSR_EXACT TSR_EXACT_CONSTANT tsr_exact_natural tsr_exact_product(int moduli) {
     for (int i = 0; i < moduli; i++) product *= (tsr_exact_natural)all[i];
     return product;
 }
+/* 1/x modulo p, which have no common factor. */
+TSR_EXACT TSR_EXACT_CONSTANT int tsr_exact_inverse(int x, int p) {
+    int i = 1;
+    while (x % p * i % p != 1) i++;
+    return i;
+}
 /* What the squares of a line's numbers, scaled, may sum to: half of the product, less what rounding them to integers
  * adds: √k/2 to a norm of 2^27 or more, k ≤ TSR_EXACT_RANGE. */
 TSR_EXACT TSR_EXACT_CONSTANT tsr_exact_natural tsr_exact_limit(int moduli) {
