@@ -138,7 +138,8 @@ static void crash(int number) {
 
 static int final_code;
 
-/* Open MPI 4's own thread may run an event's code after MPI_Finalize has unloaded it. */
+/* Open MPI 4's own thread may come to an event after MPI_Finalize has freed and unloaded what handles it. Code that
+ * stays loaded does not help: it finds its lists freed. */
 static void crash_at_end(int number) {
     (void)number;
     static const char *const line[] = {"tessera: warning: MPI crashed while it ended; the result of the run stands\n"};

@@ -225,6 +225,7 @@ TSR_HOST_DEVICE static inline tsr_row_verdict tsr_check_row(const double sums[TS
     }
     const double first = fabs(c[0] - z[0]), second = fabs(c[1] - z[1]);
     const double off = first > second ? first : second;
+    if (facts->left_out && q == 0 && off == 0) return TSR_ROW_UNJUDGED; /* all columns, or those that hold something */
     if (v < 1e-280 && v >= 0 && off <= (double)k * 1e-130) return off == 0 ? TSR_ROW_RIGHT : TSR_ROW_UNJUDGED;
     double bound = noise->unit * (noise->sum * (terms + 4 * sqrt(v)) + noise->cut * sqrt(v));
     const double drift = noise->unit * noise->drift * partial, operands = noise->operands * sqrt(v);

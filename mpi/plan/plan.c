@@ -201,6 +201,7 @@ void tsr_plan_begin(const tsr_problem *problem, const tsr_resources *res, int p,
 tsr_status tsr_plan_refuse(const tsr_plan *plan) {
     const tsr_resources *res = &plan->resources;
     const int64_t range = plan->problem.blocks.k;
+    const double host = plan->host_bytes + (double)res->host_beside;
     char need_device[32], have_device[32], need_host[32];
     char have_host[32], advice[96] = ", or a smaller --panel";
     if (range > 0)
@@ -210,18 +211,17 @@ tsr_status tsr_plan_refuse(const tsr_plan *plan) {
                  (long long)tsr_min(range, plan->panel));
     tsr_format_bytes(plan->device_bytes, need_device);
     tsr_format_bytes((double)res->device_limit, have_device);
-    tsr_format_bytes(plan->host_bytes, need_host);
+    tsr_format_bytes(host, need_host);
     tsr_format_bytes((double)res->host_limit, have_host);
-    if (plan->device_bytes > (double)res->device_limit ||
-        (res->host_memory && plan->host_bytes > (double)res->device_limit)) {
-        double need = res->host_memory ? plan->host_bytes : plan->device_bytes;
+    if (plan->device_bytes > (double)res->device_limit || (res->host_memory && host > (double)res->device_limit)) {
+        double need = res->host_memory ? host : plan->device_bytes;
         return tsr_fail(TSR_ERR_LIMIT,
                         "the smallest plan needs %s of device memory a rank and has %s: use --memory %.0f or more%s",
                         res->host_memory ? need_host : need_device, have_device, need, advice);
     }
     return tsr_fail(TSR_ERR_LIMIT,
                     "the smallest plan needs %s of host memory a rank and has %s: use --host-memory %.0f or more%s",
-                    need_host, have_host, plan->host_bytes, advice);
+                    need_host, have_host, host, advice);
 }
 
 /* ---- what the schedule says ------------------------------------------------------------------ */

@@ -41,6 +41,7 @@ typedef struct {
     bool device_exchange;             /* the transport moves device memory; false: panels are shared in host memory */
     size_t device_limit;              /* bytes a rank may allocate on its device */
     size_t host_limit;                /* bytes of host memory a rank may allocate (with host_memory: both together) */
+    size_t host_beside;               /* of these what is for something else than the plan, which may be more */
     int grid[3];                      /* forced p, q, r; 0, 0, 0: chosen */
     int64_t panel;                    /* forced k of a step; 0: chosen */
     const tsr_schedule_ops *schedule; /* forced; NULL: chosen */
@@ -63,13 +64,14 @@ typedef struct {
     tsr_rates rates;
 } tsr_resources;
 
-/* Bytes that a rank may have on its device, and in host memory: where the device works in host memory both are one,
- * and the less counts. */
-static inline size_t tsr_device_limit(const tsr_resources *res) {
-    return res->host_memory && res->host_limit < res->device_limit ? res->host_limit : res->device_limit;
-}
+/* Bytes that a plan may have on a rank's device, and in host memory: where the device works in host memory both are
+ * one, and the less counts. */
 static inline size_t tsr_host_limit(const tsr_resources *res) {
-    return res->host_memory ? tsr_device_limit(res) : res->host_limit;
+    const size_t limit = res->host_memory && res->device_limit < res->host_limit ? res->device_limit : res->host_limit;
+    return limit > res->host_beside ? limit - res->host_beside : 0;
+}
+static inline size_t tsr_device_limit(const tsr_resources *res) {
+    return res->host_memory ? tsr_host_limit(res) : res->device_limit;
 }
 
 /* Typical rates for a kind of device and transport. `threads`: of the CPU kernel. */

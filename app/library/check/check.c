@@ -123,6 +123,13 @@ static tsr_status open_matrices(tsr_run *run, tsr_store **a, tsr_store **b, tsr_
     return open_matrix(run, TSR_RUN_C, &run->output.desc, c);
 }
 
+/* A quarter of the host's memory, as the plan counts it: what that had beside itself is gone by now. */
+static int64_t buffer_bytes(const tsr_run *run) {
+    tsr_resources all = run->plan.resources;
+    all.host_beside = 0;
+    return tsr_min((int64_t)tsr_host_limit(&all) / 4 + 1, 256 << 20);
+}
+
 static bool stopped(void *context) { return tsr_run_stopped(context); }
 
 tsr_status tsr_run_check(tsr_run *run, const tsr_run_product *product) {
@@ -160,7 +167,7 @@ tsr_status tsr_run_check(tsr_run *run, const tsr_run_product *product) {
                                 .bands_only = tsr_run_in_memory(run, TSR_RUN_A) && run->world->ranks > 1,
                                 .stopped = stopped,
                                 .stopped_context = run,
-                                .buffer_bytes = tsr_min((int64_t)run->plan.resources.host_limit / 4 + 1, 256 << 20)};
+                                .buffer_bytes = buffer_bytes(run)};
         status = tsr_broadcast(comm, &args.seed, sizeof args.seed);
         if (status == TSR_OK) status = tsr_verify_products(run->world, &args, &run->products, &result);
     }

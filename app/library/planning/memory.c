@@ -192,13 +192,12 @@ static tsr_status plan_without_caches(tsr_run *run, const tsr_resources *res) {
     run->spec.encode_bytes = one;
     one += least;
     if (one == 0) return tsr_plan_make(&run->problem, res, &run->plan);
-    rest.host_limit = limit > one ? limit - one : 0;
+    rest.host_beside = one;
     tsr_status status = tsr_plan_make(&run->problem, &rest, &run->plan);
     if (status != TSR_ERR_LIMIT) return status;
     snprintf(why, sizeof why, "%s", tsr_message());
-    return tsr_fail(status, "%s, and %s (%zu bytes) more of host memory for %s", why,
-                    tsr_format_bytes((double)one, need), one,
-                    least == 0 ? "a chunk of C on its way, or a smaller --chunk" : "chunks that are decoded");
+    return tsr_fail(status, "%s; %s of it are for %s", why, tsr_format_bytes((double)one, need),
+                    least == 0 ? "a chunk of C on its way, less with a smaller --chunk" : "chunks that are decoded");
 }
 
 /* What stores of chunked files keep, decode and encode counts as host memory: inputs a quarter of it at most, or what
@@ -217,7 +216,7 @@ static tsr_status plan_beside_caches(tsr_run *run, const tsr_resources *res) {
     }
     if (kept >= limit) return plan_without_caches(run, res);
     tsr_resources rest = *res;
-    rest.host_limit = kept > 0 ? limit - kept : res->host_limit;
+    rest.host_beside = kept;
     tsr_status status = tsr_plan_make(&run->problem, &rest, &run->plan);
     return status == TSR_ERR_LIMIT && kept > 0 ? plan_without_caches(run, res) : status;
 }

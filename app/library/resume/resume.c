@@ -11,16 +11,20 @@
 #include "io/output/output_chunks.h"
 #include "io/pieces/pieces.h"
 #include "io/text/text.h"
+#include "io/text/text_file.h"
 #include "mpi/schedule/done.h"
 
 /* ---- what C is made of ----------------------------------------------------------------------- */
 
-static void say_file(char *text, const char *role, const tsr_store_desc *desc) {
+/* Of a file that C goes into, `out`, no more than the name: it is another as soon as C is there, and the journal notes
+ * for itself whether somebody else changed it. */
+static void say_file(char *text, const char *role, const tsr_store_desc *desc, const char *out) {
     char real[PATH_MAX];
     const tsr_file_state *state = &desc->file_state;
     const tsr_matrix_name *name = &desc->name;
     tsr_text_append(text, TSR_JOURNAL_SETTINGS, "%s: %s:%s%s\n", role, realpath(name->file, real) ? real : name->file,
                     name->path, name->slice);
+    if (tsr_same_file(name->file, out)) return;
     tsr_text_append(text, TSR_JOURNAL_SETTINGS, "shape of %s: %" PRId64 "x%" PRId64 "x%" PRId64 " %s\n", role,
                     desc->matrices, desc->rows, desc->cols, desc->type_name);
     tsr_text_append(text, TSR_JOURNAL_SETTINGS, "bytes of %s's file: %" PRId64 "\n", role, state->bytes);
@@ -43,8 +47,9 @@ static void say_pieces(char *text, const char *role, const tsr_pieces *pieces) {
         tsr_text_append(text, TSR_JOURNAL_SETTINGS, "pieces of %s: %" PRId64 ", %08x\n", role, pieces->count, sum);
 }
 
-static void say_operand(char *text, const char *role, const tsr_store_desc *desc, bool transposed, bool conjugate) {
-    say_file(text, role, desc);
+static void say_operand(char *text, const char *role, const tsr_store_desc *desc, const char *out, bool transposed,
+                        bool conjugate) {
+    say_file(text, role, desc, out);
     say_pieces(text, role, desc->pieces);
     tsr_text_append(text, TSR_JOURNAL_SETTINGS, "use of %s: %s%s\n", role, transposed ? "transposed" : "as it is",
                     conjugate ? ", conjugated" : "");
@@ -68,14 +73,15 @@ static void say_settings(const tsr_run *run, const tsr_run_options *options, cha
     const tsr_problem *x = &run->problem;
     const size_t chars = TSR_JOURNAL_SETTINGS;
     const bool swap = run->swapped;
+    const char *out = run->spec.name.file;
     text[0] = '\0';
     tsr_text_append(text, chars, "tessera: %s\npath: %s\n", TSR_VERSION,
                     *run->spec.name.path ? run->spec.name.path : "/C");
     tsr_text_append(text, chars, "alpha: %.17g%+.17gj\nbeta: %.17g%+.17gj\n", product->alpha.re, product->alpha.im,
                     product->beta.re, product->beta.im);
-    say_operand(text, "A", swap ? &run->from.b : &run->from.a, product->transpose_a, product->conjugate_a);
-    say_operand(text, "B", swap ? &run->from.a : &run->from.b, product->transpose_b, product->conjugate_b);
-    if (x->add_c0) say_operand(text, "C0", &run->from.c0, false, false);
+    say_operand(text, "A", swap ? &run->from.b : &run->from.a, out, product->transpose_a, product->conjugate_a);
+    say_operand(text, "B", swap ? &run->from.a : &run->from.b, out, product->transpose_b, product->conjugate_b);
+    if (x->add_c0) say_operand(text, "C0", &run->from.c0, out, false, false);
     tsr_text_append(text, chars, "order: %s\ntype: %s\ncomputed in: %s\n", swap ? "col" : "row", tsr_dtype_name(x->out),
                     tsr_dtype_name(x->type));
     tsr_text_append(text, chars, "triangle: %s%s\n", tsr_triangle_name(x->triangle), x->gram ? ", gram" : "");

@@ -211,7 +211,10 @@ static tsr_status take_published(search *s, const char *journal, const tsr_journ
     const char *before = path_line(head->settings), *now = path_line(s->settings);
     const size_t chars = strcspn(before, "\n");
     if (chars != strcspn(now, "\n") || strncmp(before, now, chars) != 0) return TSR_OK; /* another dataset of it */
-    if (s->spec->force) return TSR_OK;
+    if (s->spec->force) {
+        unlink(journal);
+        return TSR_OK;
+    }
     return tsr_fail(TSR_ERR_EXISTS, "'%s' is complete, and %s: use --force to make it anew, or name another output",
                     s->target->file, what);
 }

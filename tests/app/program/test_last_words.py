@@ -2,7 +2,7 @@
 import os
 import signal
 
-from lib import ENVIRONMENT, fails, leftovers, main, np, ranks_of, start_long_run, write
+from lib import ENVIRONMENT, fails, leftovers, main, np, own_lines, ranks_of, start_long_run, write
 
 STOPPED = "tessera: stopped on request; "
 
@@ -15,10 +15,9 @@ def begin():
 
 
 def spoken(process):
-    """Lines of tessera's own; mpirun adds some."""
     out, err = process.communicate(timeout=60)
     assert process.returncode != 0 and not leftovers(), (process.returncode, err, os.listdir("."))
-    return [line for line in (out + err).splitlines() if "tessera: " in line], err
+    return own_lines(out + err), err
 
 
 def test_stopped():
@@ -66,7 +65,7 @@ def test_one_rank_fails():
         write("fail.h5", np.ones((300, 300), "f4"))
         result = fails("multiply", "fail.h5", "fail.h5", "-o", "c.h5", "--device", "cpu", "--grid", "2,1,1", ranks=2,
                        code=1, says=["rank 1 on", "fail.h5"], environment=environment)
-        assert result.err.count("tessera: ") == 1 and not leftovers(), (result, leftovers())
+        assert len(own_lines(result.err)) == 1 and not leftovers(), (result, leftovers())
 
 
 def test_nodes():

@@ -10,7 +10,7 @@ import struct
 import termios
 import time
 
-from lib import ENVIRONMENT, command_line, main, np, random, run, some, write
+from lib import CRASHED_AT_END, ENVIRONMENT, command_line, main, np, random, run, some, write
 
 STOPPED = 99
 
@@ -79,7 +79,7 @@ def on_terminal(*args, columns=80, ranks=0, background=False, stop_after=0):
         time.sleep(0.02)
     code = os.waitstatus_to_exitcode(os.waitpid(shell, 0)[1])
     os.close(keeper)
-    return code, text.decode(), open("err.txt").read()
+    return code, text.decode(), open("err.txt").read().replace(CRASHED_AT_END, "")
 
 
 def screen_after(text, columns):

@@ -26,7 +26,7 @@ if ALONE not in os.environ:
 
 import h5py  # noqa: E402
 
-from lib import ENVIRONMENT, FOLDER, command_line, main, np, random, some, write  # noqa: E402
+from lib import ENVIRONMENT, FOLDER, command_line, main, np, own_lines, random, some, write  # noqa: E402
 
 ENVIRONMENT["TMPDIR"] = FOLDER  # the launcher's files of another user, who is not root here, may be in /tmp
 PAGE = 4096
@@ -62,7 +62,7 @@ def attempt(command, before, others, right, environment):
     """One run; whether it made C."""
     process = subprocess.run(command, capture_output=True, text=True, env=dict(ENVIRONMENT, **environment), timeout=60)
     said = f"{command}: {process.returncode}\n{process.stdout}{process.stderr}"
-    errors = [line for line in process.stderr.splitlines() if "tessera: " in line]
+    errors = own_lines(process.stderr)
     with open(f"{DISK}/c.h5", "rb") as file:
         now = file.read()
     assert os.listdir(DISK) == ["c.h5"], f"{os.listdir(DISK)} after {said}"

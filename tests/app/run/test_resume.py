@@ -205,6 +205,28 @@ def test_beside_others():
     assert read("o.h5").tobytes() == want.tobytes() and read("o.h5", "mine").shape == (3, 4)
 
 
+def test_own_file():
+    """A, B and C0 are in the file that C goes into, in C0's place: once that C is complete C0 is added no more."""
+    a, b = integers(500, 1000), integers(1000, 400)
+    want = a.astype("f8") @ b.astype("f8")
+    write("own.h5", a, "A"), write("own.h5", b, "B"), write("own.h5", np.full(want.shape, 3, "f4"), "C")
+    command = ("multiply", "own.h5:/A", "own.h5:/B", "--add", "own.h5:/C", "-o", "own.h5:/C", "--type", "f64",
+               "--force", "--resume", *MANY[:-1])
+    process = start(*command)
+    while process.poll() is None and not unfinished("own.h5"):
+        time.sleep(0.01)
+    time.sleep(0.3)
+    process.send_signal(signal.SIGTERM)
+    said = process.communicate(timeout=60)
+    assert process.returncode == 75 and unfinished("own.h5"), (said, leftovers())
+    run(*command, ranks=2)
+    assert np.array_equal(read("own.h5"), want + 3) and went_on("own.h5")[0] > 0
+    assert "is complete: nothing is left to do" in run(*command).out
+    assert np.array_equal(read("own.h5"), want + 3)
+    run(*command, "--alpha", "2")
+    assert np.array_equal(read("own.h5"), 3 * want + 3) and len(journals("own.h5")) == 1, leftovers()
+
+
 def test_stack_and_gram():
     a, b = integers(6 * 300, 280).reshape(6, 300, 280), integers(280, 310)
     write("sa.h5", a), write("sb.h5", b)

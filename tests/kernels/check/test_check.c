@@ -198,6 +198,22 @@ static void test_not_finite(const setup *s, const tsr_gemm_kernel *kernel) {
     }
 }
 
+/* Where no column is left no row is judged: the sums are 0, and so is what they are compared with. */
+static void test_nothing_finite(const setup *s, const tsr_gemm_kernel *kernel) {
+    product p = {.kernel = kernel, .m = SIDE, .n = SIDE, .k = SIDE, .batch = 1, .panel = SIDE, .strip = SIDE};
+    block x = block_open(s, &p);
+    fill(s, &x.a, NORMAL, true, p.k, 1);
+    fill(s, &x.b, NORMAL, false, p.k, 1);
+    for (int64_t j = 0; j < SIDE; j++) put(&x.b, 3 * SIDE + j, NAN);
+    upload(s, &x.b);
+    spoiling spoil = {.launch = -1};
+    const tsr_check_counts counts = make(s, &p, &x, &spoil);
+    CHECK(counts.doubtful == 0 && counts.unjudged == (uint64_t)SIDE && counts.judged == 0,
+          "%s: %llu doubtful, %llu unjudged, %llu judged", kernel->name, (unsigned long long)counts.doubtful,
+          (unsigned long long)counts.unjudged, (unsigned long long)counts.judged);
+    block_close(s, &x);
+}
+
 /* Every row by itself, as `verify` judges them: an error of one in the small one of rows 2^30 apart is found. */
 static void test_rows(const setup *s, const tsr_gemm_kernel *kernel) {
     const int64_t side = SIDE;
@@ -391,6 +407,7 @@ int main(int argc, char **argv) {
         }
         bool *tried = &special[kernel->type == TSR_F64];
         test_not_finite(&s, kernel);
+        test_nothing_finite(&s, kernel);
         if (TURNS > 1 || !*tried) test_special(&s, kernel); /* in the emulation once of each type: the rules are one */
         *tried = true;
         printf(
