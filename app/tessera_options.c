@@ -248,7 +248,7 @@ const tsr_option tsr_option_chunk = {
 const tsr_option tsr_option_compress = {
     .name = "compress",
     .choices = "gzip lzf lz4 zstd bzip2 bitshuffle bitshuffle-zstd blosc blosc-zstd blosc-lz4hc blosc-zlib",
-    .value = "HOW[:LEVEL]",
+    .value = "METHOD[:LEVEL]",
     .help = "Compress its chunks (chosen without --chunk): gzip, lzf, lz4, zstd, bzip2, bitshuffle, bitshuffle-zstd, "
             "blosc, blosc-zstd, blosc-lz4hc or blosc-zlib",
     .read = read_compress};

@@ -66,6 +66,8 @@ install(DIRECTORY jobs/ DESTINATION ${data}/jobs USE_SOURCE_PERMISSIONS
 install(FILES README.md CHANGELOG.md CONTRIBUTING.md LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} RENAME copyright) # as Debian wants it
 install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(FILES app/python/README.md DESTINATION ${CMAKE_INSTALL_DOCDIR}/app/python) # pages lead there,
+install(FILES jobs/h200_example.machine DESTINATION ${CMAKE_INSTALL_DOCDIR}/jobs)  # and there
 
 # A Debian package (jobs/packaging/deb.sh). dpkg-shlibdeps sees no libraries that are loaded when they are wanted.
 set(CPACK_GENERATOR DEB)

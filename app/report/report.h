@@ -49,7 +49,7 @@ typedef struct {
 tsr_status tsr_report_add(tsr_report *report, tsr_describer *describer, const char *text);
 /* Adds a copy of a record that is in memory. */
 tsr_status tsr_report_add_record(tsr_report *report, const char *name, const tsr_run_record *record);
-/* The timeline that --trace wrote; one a report. */
+/* The timeline that --trace wrote; one a report. TSR_ERR_USAGE where it is of none of the runs added so far. */
 tsr_status tsr_report_add_trace(tsr_report *report, const char *file);
 /* Ceilings of the runs added so far come from this machine file (mpi/plan/machine.h), which must live as long as the
  * report. TSR_ERR_USAGE where there is no run. */

@@ -239,9 +239,24 @@ tsr_status tsr_report_add(tsr_report *report, tsr_describer *describer, const ch
     return tsr_json_is(name.file) ? add_json(report, name.file) : add_all(report, describer, name.file);
 }
 
+/* Of another command than each of the runs; where one does not say its command nobody knows. */
+static bool trace_is_of_others(const tsr_report *report) {
+    bool told = false;
+    for (int i = 0; i < report->count; i++) {
+        const char *command = report->items[i].has_record ? report->items[i].record.run.command : NULL;
+        if (!command || !*command) continue;
+        if (!report->trace.command || strcmp(command, report->trace.command) == 0) return false;
+        told = true;
+    }
+    return told;
+}
+
 tsr_status tsr_report_add_trace(tsr_report *report, const char *file) {
     TSR_TRY(tsr_report_trace_read(file, &report->trace));
     report->has_trace = true;
+    if (trace_is_of_others(report))
+        return tsr_fail(TSR_ERR_USAGE, "'%s' is the trace of another run (%.200s): name what that one left, too", file,
+                        report->trace.command);
     return TSR_OK;
 }
 

@@ -72,12 +72,29 @@ static const tsr_compression *compression_called(const char *name, size_t chars)
     return NULL;
 }
 
-/* "gzip[:0-9], zstd[:1-22]" */
+/* The filter that compresses as asked. */
+static tsr_filter_use use_of(const tsr_compress *compress, size_t element_bytes, size_t chunk_bytes) {
+    const int filter = filter_of(compress->how);
+    tsr_filter_use use = {.count = 1, .values = {(uint32_t)compress->level}};
+    if (filters[filter]->choose)
+        filters[filter]->choose(compress->how, compress->level, element_bytes, chunk_bytes, &use);
+    use.filter = filter;
+    return use;
+}
+
+/* Whether this build compresses so. */
+static bool applies(const tsr_compress *compress) {
+    const tsr_filter_use use = use_of(compress, 4, 64);
+    return filters[use.filter]->apply && tsr_filter_decodes(&use);
+}
+
+/* "gzip[:0-9], zstd[:1-22]": what this build has. */
 static const char *list_compressions(char *text, size_t chars) {
     size_t used = 0;
     text[0] = '\0';
     for (int i = 0; i < tsr_filter_count(); i++)
         for (const tsr_compression *c = filters[i]->compressions; c && c->name && used < chars; c++) {
+            if (!applies(&(tsr_compress){.how = c, .level = c->usual})) continue;
             used += (size_t)snprintf(text + used, chars - used, "%s%s", used ? ", " : "", c->name);
             if (c->most > 0 && used < chars)
                 used += (size_t)snprintf(text + used, chars - used, "[:%d-%d]", c->least, c->most);
@@ -98,16 +115,6 @@ tsr_status tsr_compress_parse(const char *option, const char *text, tsr_compress
                         list_compressions(choices, sizeof choices));
     *compress = (tsr_compress){.how = how, .level = (int)number};
     return TSR_OK;
-}
-
-/* The filter that compresses as asked. */
-static tsr_filter_use use_of(const tsr_compress *compress, size_t element_bytes, size_t chunk_bytes) {
-    const int filter = filter_of(compress->how);
-    tsr_filter_use use = {.count = 1, .values = {(uint32_t)compress->level}};
-    if (filters[filter]->choose)
-        filters[filter]->choose(compress->how, compress->level, element_bytes, chunk_bytes, &use);
-    use.filter = filter;
-    return use;
 }
 
 tsr_pipeline tsr_compress_pipeline(const tsr_compress *compress, bool shuffle, size_t element_bytes,
@@ -136,9 +143,8 @@ tsr_status tsr_compress_check(const tsr_compress *compress) {
     if (compress->level < how->least || compress->level > how->most)
         return tsr_fail(TSR_ERR_USAGE, "%s has no level %d: use %d to %d", how->name, compress->level, how->least,
                         how->most);
-    const tsr_filter_use use = use_of(compress, 4, 64);
-    const tsr_filter *filter = filters[use.filter];
-    if (filter->apply && tsr_filter_decodes(&use)) return TSR_OK;
+    if (applies(compress)) return TSR_OK;
+    const tsr_filter *filter = filters[filter_of(how)];
     return tsr_fail(TSR_ERR_UNSUPPORTED,
                     "the output cannot be compressed: this build has no %s; install %s and build again, or leave "
                     "--compress out",

@@ -51,6 +51,8 @@ tsr_status tsr_text_file_follow(const char **file, char *target) {
     if (error == EPERM)
         return tsr_fail(TSR_ERR_IO, "'%s' is a link that another user made where everybody may write: name a file",
                         *file);
+    if (error == ENOENT && stat(*file, &st) != 0)
+        return tsr_fail(TSR_ERR_IO, "'%s' is a symbolic link to nothing: remove it", *file);
     if (error == 0) *file = target;
     return TSR_OK;
 }

@@ -94,6 +94,9 @@ def test_files(prefix):
         if not re.search(r"\.(so[.\d]*|a|svg|png)$|^bin/", name):
             text = (prefix / name).read_text()
             assert str(ROOT) not in text and str(BUILD) not in text and "/opt/tessera of" not in text, name
+    for page in prefix.rglob("*.md"):
+        for link in re.findall(r"\]\((?!https?:|#)([^)#]+)", page.read_text()):
+            assert (page.parent / link).exists(), f"{page}: '{link}' leads nowhere"
 
 
 def test_program(prefix):
@@ -124,6 +127,8 @@ def test_manual(prefix):
     for page in pages.iterdir():
         text = page.read_text()
         assert f'"Tessera {VERSION}"' in text and f"\n{page.stem} \\- " in text, text[:300]
+        for option in re.findall(r"^\.TP\n(.*)", text, re.M):  # what it does is on the next line
+            assert not re.search(r" [a-z]+ [a-z]+ [a-z]+", option), (page, option)
         if shutil.which("man"):
             said = subprocess.run(["man", "--warnings", "-l", page], capture_output=True, text=True, check=True,
                                   env=dict(ENVIRONMENT, MANWIDTH="80", LC_ALL="C.UTF-8"))

@@ -41,7 +41,11 @@ tsr_status tsr_job_log_open(const tsr_world *world, const tsr_guard *guard, cons
     tsr_status status = tsr_run_log_prepare(file, command, started, world->rank, world->ranks, log);
     status = tsr_agree(world->comm, status); /* before the file says "running", which nobody would end */
     if (status == TSR_OK && file && guard && guard->log) guard->log(log); /* whoever is ended from here on says so */
-    if (status == TSR_OK) status = tsr_agree(world->comm, world->rank == 0 ? tsr_run_log_start(log) : TSR_OK);
+    if (status == TSR_OK) {
+        if (world->rank == 0) status = tsr_run_log_start(log);
+        if (status != TSR_OK) atomic_store(&log->finished, true); /* there is none that could say how this ended */
+        status = tsr_agree(world->comm, status);
+    }
     if (status != TSR_OK) tsr_job_log_close(world, guard, log, status);
     return status;
 }

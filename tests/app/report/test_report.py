@@ -302,6 +302,7 @@ def test_refusals():
     write("none.h5", np.ones((2, 2)))
     kept = save("kept.html", "kept")
     empty = dict(trace, traceEvents=[e for e in trace["traceEvents"] if e["ph"] != "X"])
+    another = dict(trace, otherData={"command": "tessera x"})
     for arguments, says in (
         ([save("cut.json", good[:-40])], ["cut.json", "no JSON"]),
         ([save("nan.json", good.replace('"m": 60', '"m": NaN'))], ["nan.json", "line"]),
@@ -327,6 +328,7 @@ def test_refusals():
         ([], "name what a run left"),
         (["run.json", "-o", "run.json"], "overwrite"),
         (["run.json", "--trace", "trace.json", "-o", "./trace.json"], "overwrite"),
+        (["run.json", "--trace", save("x.json", another), "-o", kept], ["x.json", "another run (tessera x)"]),
     ):
         fails("report", *arguments, code=2, says=says)
     fails("report", "run.json", "-o", "no/such/p.html", code=1, says="no/such")

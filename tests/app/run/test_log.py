@@ -9,7 +9,7 @@ import time
 
 import h5py
 
-from lib import ENVIRONMENT, command_line, fails, integers, leftovers, main, np, random, read, run, write
+from lib import ENVIRONMENT, command_line, fails, integers, leftovers, main, np, own_lines, random, read, run, write
 
 FORMAT = 2
 
@@ -149,6 +149,14 @@ def test_links_and_data():
     fails(*two, "--log", "link.json", "--bogus", code=2, says="--bogus")
     assert os.path.islink("link.json") and log()["status"] == "failed", log()
     os.remove("link.json")
+    os.symlink("nowhere.json", "link.json")
+    for option in ("--log", "--trace"):
+        fails(*two, option, "link.json", code=1, says="'link.json' is a symbolic link to nothing")
+    assert os.readlink("link.json") == "nowhere.json" and not os.path.exists("nowhere.json")
+    os.remove("link.json")
+    for ranks in (0, 2):
+        result = fails(*two, "--log", "nowhere/run.json", ranks=ranks, code=1, says="cannot write the log 'nowhere/run")
+        assert own_lines(result.err) == [result.error], result
     write("other.h5", integers(3, 4))
     with h5py.File("block.mat", "w", userblock_size=512) as file:
         file["x"] = integers(3, 4)
