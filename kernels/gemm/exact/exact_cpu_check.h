@@ -7,23 +7,34 @@
 
 #include "kernels/gemm/exact/exact_cpu_residues.h"
 
-/* A sum of integers of C: of their digits in base 2^32. The last digit has the sign. */
+/* A sum of integers of C, of up to 2^24 of them: without what lies above 128 bits, which the sum of their upper 32 bits,
+ * as numbers with a sign, tells. */
 typedef struct {
-    double digits[TSR_EXACT_DIGITS];
+    tsr_exact_natural lower;
+    int64_t upper;
 } tsr_exact_total;
 
 static inline void tsr_exact_total_add(tsr_exact_total *total, tsr_exact_integer x) {
-    for (int d = 0; d < TSR_EXACT_DIGITS - 1; d++, x >>= 32) total->digits[d] += (uint32_t)x;
-    total->digits[TSR_EXACT_DIGITS - 1] += (int32_t)x;
+    total->lower += (tsr_exact_natural)x;
+    total->upper += (int64_t)(x >> 64) >> 32;
+}
+
+/* Its digits in base 2^32, from the last one; the first has the sign, and more bits. */
+static inline void tsr_exact_total_digits(const tsr_exact_total *total, double digits[TSR_EXACT_DIGITS]) {
+    tsr_exact_natural rest = total->lower - ((tsr_exact_natural)total->upper << 96); /* the sum of what is below 2^96 */
+    for (int d = 0; d < TSR_EXACT_DIGITS - 1; d++, rest >>= 32) digits[d] = (uint32_t)rest;
+    digits[TSR_EXACT_DIGITS - 1] = (double)(total->upper + (int64_t)rest);
 }
 
 /* Whether it is what products of planes say, modulo each of the moduli. */
 static inline bool tsr_exact_total_is(const tsr_exact_total *total, const tsr_exact_remainders *remainders,
                                       const tsr_exact_products *sums, int row, int column) {
+    double digits[TSR_EXACT_DIGITS];
+    tsr_exact_total_digits(total, digits);
     for (int i = 0; i < remainders->count; i++) {
         const double p = remainders->of[i].p;
         double off = -(double)sums[i][row][column];
-        for (int d = 0; d < TSR_EXACT_DIGITS; d++) off += total->digits[d] * remainders->of[i].powers[d];
+        for (int d = 0; d < TSR_EXACT_DIGITS; d++) off += digits[d] * remainders->of[i].powers[d];
         if (rint(off / p) * p != off) return false;
     }
     return true;
@@ -38,7 +49,7 @@ typedef struct {
 static inline void tsr_exact_check_row(tsr_exact_checksums *s, const tsr_exact_remainders *remainders,
                                        const tsr_exact_products *sums, int row, int columns,
                                        const tsr_exact_integer x[TSR_EXACT_BLOCK]) {
-    tsr_exact_total total = {{0}};
+    tsr_exact_total total = {.upper = 0};
     for (int j = 0; j < columns; j++) {
         tsr_exact_total_add(&total, x[j]);
         tsr_exact_total_add(&s->columns[j], x[j]);

@@ -29,15 +29,19 @@ EVERYWHERE void take_magnitudes(const double *line, int depth, double scale, int
     for (int l = 0; l < depth; l++) magnitudes[l] = (int16_t)tsr_exact_magnitude(line[l], scale);
 }
 
+/* By sums without what lies above 64 bits, and of the upper 32 bits, which tell what was left out. */
 EVERYWHERE void add_lines(const tsr_exact_integers x, int lines, int depth, tsr_exact_line_sum *sum) {
-    for (int l = 0; l < depth; l++) sum->low[l] = sum->high[l] = 0;
+    uint64_t all[TSR_EXACT_STEP] = {0};
+    int64_t upper[TSR_EXACT_STEP] = {0};
     for (int i = 0; i < lines; i++)
         for (int l = 0; l < depth; l++) {
-            double low, high;
-            split(x[i][l], &low, &high);
-            sum->low[l] += low;
-            sum->high[l] += high;
+            all[l] += (uint64_t)x[i][l];
+            upper[l] += x[i][l] >> 32;
         }
+    for (int l = 0; l < depth; l++) {
+        sum->low[l] = (double)(int64_t)(all[l] - ((uint64_t)upper[l] << 32));
+        sum->high[l] = (double)upper[l];
+    }
 }
 
 EVERYWHERE void take_residues(const tsr_exact_integers x, int lines, const tsr_exact_line_sum *sum, int depth, double p,
@@ -53,14 +57,15 @@ EVERYWHERE void take_residues(const tsr_exact_integers x, int lines, const tsr_e
         residues[lines][l] = (int16_t)(int32_t)residue(sum->high[l] * power + sum->low[l], p);
 }
 
-/* Of `down` rows and, from `first` on, `across` columns: constants, so that sums stay in registers. */
+/* Of `down` rows and, from `first` on, `across` columns: constants, so that sums stay in registers. The sum of a
+ * block's lines is the fifth of its last lines: alone it would take as long as two. */
 EVERYWHERE void multiply_lines(const int16_t (*a)[TSR_EXACT_STEP], const int16_t (*b)[TSR_EXACT_STEP], int depth,
                                int32_t (*sums)[TSR_EXACT_LINES], int first, int down, int across) {
-    int32_t own[4][4] = {{0}};
+    int32_t own[5][5] = {{0}};
     for (int l = 0; l < depth; l++)
-#pragma GCC unroll 4
+#pragma GCC unroll 5
         for (int i = 0; i < down; i++)
-#pragma GCC unroll 4
+#pragma GCC unroll 5
             for (int j = 0; j < across; j++) own[i][j] += a[i][l] * b[j][l];
     for (int i = 0; i < down; i++)
         for (int j = 0; j < across; j++) sums[i][first + j] += own[i][j];
@@ -68,14 +73,18 @@ EVERYWHERE void multiply_lines(const int16_t (*a)[TSR_EXACT_STEP], const int16_t
 EVERYWHERE void multiply_rows(const int16_t (*a)[TSR_EXACT_STEP], int down, const tsr_exact_plane b, int columns,
                               int depth, int32_t (*sums)[TSR_EXACT_LINES]) {
     int j = 0;
-    for (; j + 4 <= columns; j += 4) multiply_lines(a, b + j, depth, sums, j, down, 4);
-    for (; j < columns; j++) multiply_lines(a, b + j, depth, sums, j, down, 1);
+    for (; j + 4 <= columns && j + 5 != columns; j += 4) multiply_lines(a, b + j, depth, sums, j, down, 4);
+    if (j + 5 == columns) multiply_lines(a, b + j, depth, sums, j, down, 5);
+    else
+        for (; j < columns; j++) multiply_lines(a, b + j, depth, sums, j, down, 1);
 }
 EVERYWHERE void multiply_planes(const tsr_exact_plane a, int rows, const tsr_exact_plane b, int columns, int depth,
                                 tsr_exact_products sums) {
     int i = 0;
-    for (; i + 4 <= rows; i += 4) multiply_rows(a + i, 4, b, columns, depth, sums + i);
-    for (; i < rows; i++) multiply_rows(a + i, 1, b, columns, depth, sums + i);
+    for (; i + 4 <= rows && i + 5 != rows; i += 4) multiply_rows(a + i, 4, b, columns, depth, sums + i);
+    if (i + 5 == rows) multiply_rows(a + i, 5, b, columns, depth, sums + i);
+    else
+        for (; i < rows; i++) multiply_rows(a + i, 1, b, columns, depth, sums + i);
 }
 
 /* With w = sum·inverse modulo p the integer is Σ w·others less its nearest multiple of the product, which Σ w/p tells:

@@ -20,7 +20,8 @@ typedef int32_t tsr_exact_products[TSR_EXACT_LINES][TSR_EXACT_LINES]; /* [row][c
 void tsr_exact_round_line(const double *line, int depth, double scale, int64_t *x);
 void tsr_exact_take_magnitudes(const double *line, int depth, double scale, int16_t *magnitudes);
 
-/* What a step's lines add up to, for each element of k: the lower 32 bits, as numbers with a sign, and what is left. */
+/* What a step's lines add up to, for each element of k: their lower 32 bits, and what is above those, which has the
+ * sign. */
 typedef struct {
     double low[TSR_EXACT_STEP], high[TSR_EXACT_STEP];
 } tsr_exact_line_sum;
