@@ -5,7 +5,6 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "app/library/inputs.h"
@@ -235,18 +234,16 @@ static tsr_status multiply(tsr_run *run) {
 
 /* ---- publication ----------------------------------------------------------------------------- */
 
-/* The message of what fails at the end says what is known of C, which `is` or `may be` in place. */
+/* The message of what fails at the end says that C is, or may be, in place. */
 static tsr_status tell_of_c(const tsr_run *run, tsr_status status, const char *what) {
-    if (status == TSR_OK || tsr_run_in_memory(run, TSR_RUN_C)) return status;
-    if (strstr(tsr_message(), " in place, but ")) return status; /* the caller's function said so */
-    return tsr_fail(status, "C %s in place, but %s", what, tsr_message());
+    return status == TSR_OK || tsr_run_in_memory(run, TSR_RUN_C) ? status : tsr_output_in_place(status, what);
 }
 
 /* Collective. Rank 0 has published C, or not; others may get here while it does. */
 static tsr_status agree_on_publication(const tsr_run *run, tsr_status status) {
     const tsr_status agreed = tsr_agree(run->world->comm, status);
-    if (run->world->rank > 0) return agreed == TSR_ERR_MPI ? tell_of_c(run, agreed, "may be") : agreed;
-    return status == TSR_OK ? tell_of_c(run, agreed, "is") : agreed;
+    if (run->world->rank > 0) return agreed == TSR_ERR_MPI ? tell_of_c(run, agreed, "C may be") : agreed;
+    return status == TSR_OK ? tell_of_c(run, agreed, "C is") : agreed;
 }
 
 /* Gathers the records, writes them beside C and gives C its name. Rank 0 does the work; all learn how it went. */
@@ -281,7 +278,7 @@ static tsr_status publish(tsr_run *run, const tsr_run_options *options) {
     status = tsr_agree(world->comm, status);
 done:
     free(ranks);
-    return in_place ? tell_of_c(run, status, "is") : status;
+    return in_place ? tell_of_c(run, status, "C is") : status;
 }
 
 /* ---- the whole run --------------------------------------------------------------------------- */

@@ -211,6 +211,11 @@ done:
     return status;
 }
 
+tsr_status tsr_output_in_place(tsr_status status, const char *what) {
+    return strstr(tsr_message(), " in place, but ") ? status
+                                                    : tsr_fail(status, "%s in place, but %s", what, tsr_message());
+}
+
 bool tsr_output_discard(const tsr_output *output) {
     if (!output->desc.name.file[0] || output->journal[0]) return false;
     const bool removed = unlink(output->desc.name.file) == 0;

@@ -1,8 +1,6 @@
 /* The log of a job (job_log.h). */
 #include "app/library/api/job_log.h"
 
-#include <string.h>
-
 /* Before the process ends. */
 static void say_failed(const tsr_world *world, const tsr_guard *guard, tsr_run_log *log, tsr_status status) {
     char message[2400];
@@ -14,11 +12,6 @@ static void say_failed(const tsr_world *world, const tsr_guard *guard, tsr_run_l
     (void)tsr_run_log_fail(log, status, message);
 }
 
-static void say_in_place(void) {
-    if (strstr(tsr_message(), " in place, but ")) return; /* who published it said so */
-    (void)tsr_fail(TSR_ERR_MPI, "the output is in place, but %s", tsr_message());
-}
-
 /* A failure that all know of is rank 0's to tell. */
 static void leave(const tsr_world *world, const tsr_guard *guard, tsr_run_log *log, tsr_status status) {
     if (tsr_ends_job(world, status)) {
@@ -28,7 +21,7 @@ static void leave(const tsr_world *world, const tsr_guard *guard, tsr_run_log *l
         if (tsr_run_log_fail(log, status, text) != TSR_OK)
             tsr_warn(world->warnings, "the log '%s' could not be replaced: it does not say that this run failed",
                      tsr_text_file_is_output(log->file) ? "-" : log->file);
-        if (status == TSR_ERR_MPI && log->in_place) say_in_place();
+        if (status == TSR_ERR_MPI && log->in_place) (void)tsr_output_in_place(status, "the output is");
     }
 }
 
@@ -68,7 +61,8 @@ bool tsr_job_log_done(const tsr_world *world, const tsr_guard *guard, tsr_run_lo
 
 void tsr_job_log_give_up(const tsr_world *world, const tsr_guard *guard, tsr_run_log *log, tsr_status status) {
     say_failed(world, guard, log, status);
-    if (log->in_place || (guard && guard->is_in_place && guard->is_in_place())) say_in_place();
+    if (log->in_place || (guard && guard->is_in_place && guard->is_in_place()))
+        (void)tsr_output_in_place(status, "the output is");
 }
 
 void tsr_job_log_close(const tsr_world *world, const tsr_guard *guard, tsr_run_log *log, tsr_status status) {
