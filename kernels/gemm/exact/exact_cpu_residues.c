@@ -78,11 +78,12 @@ EVERYWHERE void multiply_rows(const int16_t (*a)[TSR_EXACT_STEP], int down, cons
     else
         for (; j < columns; j++) multiply_lines(a, b + j, depth, sums, j, down, 1);
 }
+/* `down` rows at once. */
 EVERYWHERE void multiply_planes(const tsr_exact_plane a, int rows, const tsr_exact_plane b, int columns, int depth,
-                                tsr_exact_products sums) {
+                                tsr_exact_products sums, int down) {
     int i = 0;
-    for (; i + 4 <= rows && i + 5 != rows; i += 4) multiply_rows(a + i, 4, b, columns, depth, sums + i);
-    if (i + 5 == rows) multiply_rows(a + i, 5, b, columns, depth, sums + i);
+    for (; i + down <= rows && i + down + 1 != rows; i += down) multiply_rows(a + i, down, b, columns, depth, sums + i);
+    if (i + down + 1 == rows) multiply_rows(a + i, down + 1, b, columns, depth, sums + i);
     else
         for (; i < rows; i++) multiply_rows(a + i, 1, b, columns, depth, sums + i);
 }
@@ -122,7 +123,7 @@ typedef struct {
                         double digits[TSR_EXACT_DIGITS][TSR_EXACT_BLOCK]);
 } loops;
 
-#define LOOPS(name, target)                                                                                            \
+#define LOOPS(name, target, down)                                                                                      \
     target static void round_line_##name(const double *line, int depth, double scale, int64_t *x) {                    \
         round_line(line, depth, scale, x);                                                                             \
     }                                                                                                                  \
@@ -138,7 +139,7 @@ typedef struct {
     }                                                                                                                  \
     target static void multiply_planes_##name(const tsr_exact_plane a, int rows, const tsr_exact_plane b, int columns, \
                                               int depth, tsr_exact_products sums) {                                    \
-        multiply_planes(a, rows, b, columns, depth, sums);                                                             \
+        multiply_planes(a, rows, b, columns, depth, sums, down);                                                       \
     }                                                                                                                  \
     target static void take_digits_##name(const tsr_exact_remainders *remainders, const tsr_exact_products *sums,      \
                                           int row, int columns, double digits[TSR_EXACT_DIGITS][TSR_EXACT_BLOCK]) {    \
@@ -147,12 +148,12 @@ typedef struct {
     static const loops name = {round_line_##name,    take_magnitudes_##name, add_lines_##name,                         \
                                take_residues_##name, multiply_planes_##name, take_digits_##name};
 
-LOOPS(anywhere, )
+LOOPS(anywhere, , 2)
 #if defined __x86_64__ && defined __GNUC__ && !defined __clang__
 #define WIDE "avx512f,avx512bw,avx512dq,avx512vl,prefer-vector-width=512"
-LOOPS(with_avx2, __attribute__((target("avx2,fma"))))
-LOOPS(with_avx512, __attribute__((target(WIDE))))
-LOOPS(with_vnni, __attribute__((target("avx512vnni," WIDE))))
+LOOPS(with_avx2, __attribute__((target("avx2,fma"))), 2)
+LOOPS(with_avx512, __attribute__((target(WIDE))), 4)
+LOOPS(with_vnni, __attribute__((target("avx512vnni," WIDE))), 4)
 static const loops *const kinds[] = {&anywhere, &with_avx2, &with_avx512, &with_vnni};
 static int kind_of_processor(void) {
     if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma")) return 0;
