@@ -31,7 +31,8 @@ def multiply(a, b, *more, ranks=0):
     else:
         assert "overflow" not in record["warnings"], record
     judged = record["check"].startswith("PASSED: every row")
-    assert judged or (count and "--host-memory" in more and record["check"].startswith("INCOMPLETE, ")), record["check"]
+    small = "--host-memory" in more or "--memory" in more  # the check works out as many elements as its memory holds
+    assert judged or (count and small and record["check"].startswith("INCOMPLETE, ")), record["check"]
     return c, count, record
 
 
