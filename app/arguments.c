@@ -117,9 +117,11 @@ static tsr_status read_word(const char *file, int line, const char **at, tsr_arg
             *at = c;
             return add_chars(word, "", 1);
         }
-        const bool opens = !quote && (*c == '\'' || *c == '"'), escaped = *c == '\\' && quote != '\'' && c[1] != '\0';
+        const bool opens = !quote && (*c == '\'' || *c == '"');
+        const bool escaped = *c == '\\' && c[1] != '\0' && (!quote || (quote == '"' && strchr("\"\\$`\n", c[1])));
         if (opens || escaped) *plain = false;
-        if (opens) quote = *c;
+        if (escaped && c[1] == '\n') c++; /* the line goes on */
+        else if (opens) quote = *c;
         else if (*c == quote) quote = '\0';
         else TSR_TRY(add_chars(word, escaped ? ++c : c, 1));
     }

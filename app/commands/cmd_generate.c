@@ -206,6 +206,7 @@ static void write_members(const void *context, FILE *to) {
     write_text(to, "distribution", tsr_fill_name(o->fill));
     fprintf(to, ",\n  \"rows\": %" PRId64 ",\n  \"cols\": %" PRId64 ",\n  \"seed\": %" PRId64 ",\n  \"ranks\": %d",
             o->rows, o->cols, o->seed, w->ranks);
+    fprintf(to, ",\n  \"rank_count\": %d", w->ranks); /* as in other logs; 0.1.0 called it ranks */
     fprintf(to, ",\n  \"seconds\": %.6f,\n  \"gb_per_second\": %.6f", w->seconds,
             w->seconds > 0 ? bytes / w->seconds / 1e9 : 0);
 }

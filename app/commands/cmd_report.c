@@ -1,10 +1,13 @@
 /* tessera report: what runs and measurements left behind, as a page to look at. */
+#include <string.h>
+
 #include "app/commands/command.h"
 #include "app/report/report.h"
 #include "app/tessera_options.h"
 #include "io/text/text_file.h"
 
 #define NAMES_MOST 64
+#define PAGE "report.html"
 
 typedef struct {
     const char *names[NAMES_MOST];
@@ -19,8 +22,8 @@ static const tsr_option options[] = {
     {.name = "output",
      .letter = 'o',
      .value = "FILE",
-     .help = "Write the page here (report.html); - is standard output",
-     .initial = "report.html",
+     .help = "Write the page here (" PAGE "); - is standard output",
+     .initial = PAGE,
      .read = tsr_read_text,
      .field = AT(output)},
     {.name = "text", .help = "Print it, 80 columns wide, and write no page", .read = tsr_read_flag, .field = AT(text)},
@@ -43,6 +46,8 @@ static tsr_status check(void *to) {
     const report_options *o = to;
     if (o->count == 0)
         return tsr_fail(TSR_ERR_USAGE, "report: name what a run left: tessera report C.h5, or its --log");
+    if (o->text && strcmp(o->output, PAGE) != 0)
+        return tsr_fail(TSR_ERR_USAGE, "--text prints to standard output: leave it out, or -o %s", o->output);
     if (o->text) return TSR_OK;
     bool same =
         (o->trace && tsr_same_file(o->output, o->trace)) || (o->machine && tsr_same_file(o->output, o->machine));

@@ -99,6 +99,9 @@ tsr_status tsr_target_check(const tsr_output_spec *spec, tsr_target *target) {
     if (spec->rows < 0 || spec->cols < 0)
         return tsr_fail(TSR_ERR_SHAPE, "the output of %lldx%lld has a negative side", (long long)spec->rows,
                         (long long)spec->cols);
+    if (spec->chunk_rows > 0 && tsr_output_shape(spec).dimensions == 0)
+        return tsr_fail(TSR_ERR_USAGE, "the output is a single number, which has no chunks: leave --chunk and "
+                                       "--compress out");
     TSR_TRY(tsr_bytes_checked(spec->rows, spec->cols, tsr_dtype_bytes(spec->dtype), &target->bytes));
     TSR_TRY(tsr_bytes_checked((int64_t)target->bytes, tsr_output_matrices(spec), 1, &target->bytes));
     TSR_TRY(ops->check(spec, target));

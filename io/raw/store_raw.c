@@ -119,7 +119,7 @@ static tsr_status describe_npy(const tsr_matrix_name *name, int fd, int64_t file
         stored.size[d] = h.shape.size[stored.dimensions - 1 - d];
     TSR_TRY(tsr_raw_describe(name, h.element, &stored, h.offset, desc));
     TSR_TRY(sizes(desc, &stored, file_bytes, &need, &have));
-    if (!columns_first && name->columns_first && h.shape.dimensions == 2)
+    if (!columns_first && name->columns_first && h.shape.dimensions >= 2)
         return tsr_fail(TSR_ERR_FORMAT,
                         "'%s' (%s) is in C order, and --order col would take it for its transpose: save it as "
                         "numpy.asfortranarray(a), or leave --order col out",

@@ -234,15 +234,21 @@ static tsr_status placing_fits(const tsr_run *run, const tsr_resources *res) {
     int64_t chunks = tsr_spec_chunks(&run->spec);
     double limit = (double)tsr_host_limit(res);
     double place = place_bytes(run);
-    double need = fmax(place * 8 / 7, place + (double)tsr_output_encode_bytes(&run->spec, 1));
+    const double one = (double)tsr_output_encode_bytes(&run->spec, 1);
+    const double elements = (double)run->spec.chunk_rows * (double)run->spec.chunk_cols;
+    const bool many = place > one, large = elements * (double)tsr_dtype_bytes(run->spec.dtype) > one / 8;
+    double need = fmax(place * 8 / 7, place + one);
     char need_text[32], have_text[32];
     if (need <= limit) return TSR_OK;
     return tsr_fail(TSR_ERR_LIMIT,
                     "%lld chunk%s of C need%s %s of host memory a rank to be put in order, and the limit is %s: use "
-                    "%s chunks, or --host-memory %.0f or more (and as much --memory on the CPU)",
+                    "%s--host-memory %.0f or more (and as much --memory on the CPU)",
                     (long long)chunks, chunks == 1 ? "" : "s", chunks == 1 ? "s" : "",
                     tsr_format_bytes(need, need_text), tsr_format_bytes(limit, have_text),
-                    chunks == 1 ? "smaller" : "larger", ceil(need));
+                    many    ? "larger chunks, or "
+                    : large ? "smaller chunks, or "
+                            : "",
+                    ceil(need));
 }
 
 /* Memory of the check's sums. */

@@ -227,8 +227,12 @@ static tsr_status find_gram(tsr_run *run, const tsr_run_product *product, bool s
                         a->name.file);
     if (product->gram && complex)
         return tsr_fail(TSR_ERR_UNSUPPORTED,
-                        "--gram multiplies real matrices: name A twice, with --adjoint-%s, for a complex one",
-                        product->transpose_a ? "a" : "b");
+                        "--gram multiplies real matrices: name a complex one twice, with --transpose-%s, or with "
+                        "--adjoint-%s for its adjoint",
+                        product->transpose_a ? "a" : "b", product->transpose_a ? "a" : "b");
+    if (complex && product->triangle != TSR_TRIANGLE_FULL)
+        return tsr_fail(TSR_ERR_UNSUPPORTED, "--triangle %s: halves are of real Gram matrices; leave it out",
+                        tsr_triangle_name(product->triangle));
     if (!gram && product->triangle != TSR_TRIANGLE_FULL)
         return tsr_fail(TSR_ERR_USAGE,
                         "--triangle %s: only a matrix times its own transpose is symmetric; name one matrix, with "

@@ -98,7 +98,7 @@ def test_force_and_log():
     run("generate", "-o", "f.h5", "--shape", "4x4", "--log", "f.json", ranks=2)
     log = json.load(open("f.json"))
     assert (log["rows"] == 4 and log["cols"] == 4 and log["ranks"] == 2 and log["type"] == "f32" and
-            log["path"] == "/C"), log
+            log["path"] == "/C" and log["rank_count"] == 2), log
     before = open("f.h5", "rb").read()
     fails("generate", "-o", "f.h5", "--shape", "5x5", ranks=2, code=1, says=["/C", "--force"])
     assert open("f.h5", "rb").read() == before, "a refused run changed the file"

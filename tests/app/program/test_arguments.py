@@ -34,12 +34,14 @@ def test_file():
     c = inputs()
     run("multiply", options("""# how
         a.h5 'with space.h5'   # A and B
-        -o "c\\"1\\".h5" --device\tcpu --kernel=reference
+        -o "c\\"1\\".h5" --device\tcpu \\
+        --kernel=reference
         --alpha 2 --log run.json --grid 1'x'1\r\n"""), "--quiet")
     assert np.array_equal(read('c"1".h5'), 2 * c), "product"
     assert shlex.split(log()["command"]) == [
         "tessera", "multiply", "a.h5", "with space.h5", "-o", 'c"1".h5', "--device", "cpu", "--kernel=reference",
         "--alpha", "2", "--log", "run.json", "--grid", "1x1", "--quiet"], log()["command"]
+    assert "a\\b.h5" in fails("info", options('"a\\b.h5"'), code=1, says="a").error  # in quotes it stays
     again = log()["command"].replace("tessera", TESSERA, 1) + " --force"
     subprocess.run(["bash", "-c", again], check=True, env=ENVIRONMENT, timeout=60)
     assert log()["kernel"] == "reference", log()

@@ -327,6 +327,7 @@ def test_refusals():
     for arguments, says in (
         ([], "name what a run left"),
         (["run.json", "-o", "run.json"], "overwrite"),
+        (["run.json", "--text", "-o", "x.txt"], "--text prints to standard output"),
         (["run.json", "--trace", "trace.json", "-o", "./trace.json"], "overwrite"),
         (["run.json", "--trace", save("x.json", another), "-o", kept], ["x.json", "another run (tessera x)"]),
     ):

@@ -90,6 +90,10 @@ def test_slices_and_orders():
     for names in (("a.npy", "fb.npy"), ("fa.npy", "b.npy")):  # each in its own order, and the other is no transpose
         refused(*names, "-o", "x.npy", "--order", "col", says=["is in C order", "leave --order col out"])
     fails("compare", "a.npy", "fa.npy", "--order", "col", code=1, says="is in C order")
+    np.save("a3.npy", np.stack([A, A])), np.save("fa3.npy", np.asfortranarray(np.stack([A, 2 * A], axis=-1)))
+    refused("a3.npy", "fb.npy", "-o", "x.npy", "--order", "col", says=["is in C order", "leave --order col out"])
+    multiply("fa3.npy", "fb.npy", "-o", "fc3.npy", "--order", "col")
+    assert np.array_equal(np.load("fc3.npy"), np.stack([C, 2 * C], axis=-1))
     np.save("row.npy", A[:1]), np.save("column.npy", A[:, :1])  # both orders store these alike
     multiply("column.npy", "row.npy", "-o", "fc.npy", "--order", "col", "--force")
     assert np.array_equal(np.load("fc.npy"), A[:, :1] @ A[:1])
