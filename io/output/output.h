@@ -100,7 +100,7 @@ tsr_status tsr_output_open(const tsr_output *output, tsr_io_mode mode, const voi
  * permissions and attributes stay as far as the system allows, and syncs the folder. On failure the target is
  * untouched and the temporary file is gone. */
 tsr_status tsr_output_publish(const tsr_output *output, const tsr_run_record *record, const char *command);
-/* Local. `status` was a failure: its message says what is in place, "the output is" say, before it says why. Once: where
+/* Local. `status` was a failure: its message says what is in place, "the output is" say, before it says why. Where
  * somebody put that there already it stays as it is. Returns status. */
 tsr_status tsr_output_in_place(tsr_status status, const char *what);
 /* Removes the temporary file; any rank, any time. True where this call did: of ranks that do so together one. What may

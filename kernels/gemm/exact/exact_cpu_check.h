@@ -7,8 +7,8 @@
 
 #include "kernels/gemm/exact/exact_cpu_residues.h"
 
-/* A sum of integers of C, of up to 2^24 of them: without what lies above 128 bits, which the sum of their upper 32 bits,
- * as numbers with a sign, tells. */
+/* A sum of integers of C, of up to 2^24 of them: without what lies above 128 bits, which the sum of their upper 32
+ * bits, as numbers with a sign, tells. */
 typedef struct {
     tsr_exact_natural lower;
     int64_t upper;
