@@ -207,9 +207,8 @@ static tsr_status compare_digest(const tsr_world *world, const verify_options *o
         world->rank == 0 ? tsr_verify_digest_expected(world->describer, o->digest, expected) : TSR_OK;
     TSR_TRY(tsr_share(world->comm, known, expected, sizeof expected));
     TSR_TRY(tsr_input_describe(world, o->names[0], o->order, o->io, &desc));
-    if (*desc.name.slice)
-        return tsr_agree(world->comm,
-                         tsr_fail(TSR_ERR_USAGE, "--digest is of a whole C: leave out %s", desc.name.slice));
+    if (desc.name.sliced)
+        return tsr_agree(world->comm, tsr_fail(TSR_ERR_USAGE, "--digest is of a whole C: leave out its slice"));
     tsr_status status = tsr_input_open(world, &desc, o->io, &c);
     tsr_describer_close(world->describer);
     if (status == TSR_OK) status = tsr_verify_digest(world, c, expected);

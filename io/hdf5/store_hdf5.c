@@ -72,7 +72,9 @@ static tsr_status transfer(const hdf5_store *s, tsr_rect part, char *memory, int
     const hsize_t extent[2] = {(hsize_t)part.rows, (hsize_t)ld};
     herr_t error = -1;
     hid_t in_memory = -1, in_file = H5Dget_space(s->dataset);
-    if (in_file < 0 || H5Sselect_hyperslab(in_file, H5S_SELECT_SET, start.at, NULL, count.at, NULL) < 0) goto done;
+    if (in_file < 0) goto done;
+    const int dimensions = H5Sget_simple_extent_ndims(in_file); /* a single number has none, and is selected */
+    if (dimensions != 0 && H5Sselect_hyperslab(in_file, H5S_SELECT_SET, start.at, NULL, count.at, NULL) < 0) goto done;
     if ((in_memory = H5Screate_simple(2, extent, NULL)) < 0) goto done;
     if (H5Sselect_hyperslab(in_memory, H5S_SELECT_SET, zero, NULL, own, NULL) < 0) goto done;
     error = write ? H5Dwrite(s->dataset, s->type, in_memory, in_file, s->moving, memory)

@@ -239,7 +239,7 @@ static tsr_status placing_fits(const tsr_run *run, const tsr_resources *res) {
     const bool many = place > one, large = elements * (double)tsr_dtype_bytes(run->spec.dtype) > one / 8;
     double need = fmax(place * 8 / 7, place + one);
     char need_text[32], have_text[32];
-    if (need <= limit) return TSR_OK;
+    if (need <= limit || chunks == 0) return TSR_OK;
     return tsr_fail(TSR_ERR_LIMIT,
                     "%lld chunk%s of C need%s %s of host memory a rank to be put in order, and the limit is %s: use "
                     "%s--host-memory %.0f or more (and as much --memory on the CPU)",

@@ -1,4 +1,5 @@
 /* What a run multiplies (run_state.h): rank 0 looks into the files, and every rank makes the same problem of it. */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -94,12 +95,25 @@ static void choose_types(tsr_run *run, const tsr_run_product *product) {
     else if (product->real_part) tsr_problem_store_sums(&run->problem, run->problem.type);
 }
 
+/* Nobody asked for C's type, and C0 has more bits. */
+static void warn_of_c0(const tsr_run *run, const tsr_run_product *product) {
+    const tsr_problem *x = &run->problem;
+    const tsr_dtype c0 = tsr_dtype_part(x->c0.dtype), c = tsr_dtype_part(x->out);
+    tsr_dtype wider = tsr_dtype_wider(c);
+    const double bits = fmax(tsr_dtype_largest(c0), tsr_dtype_integers(c0));
+    if (product->has_type || tsr_run_in_memory(run, TSR_RUN_C) || wider == c || bits <= tsr_dtype_integers(c)) return;
+    if (tsr_dtype_is_complex(x->out)) wider = tsr_dtype_complex_of(wider);
+    tsr_warn(run->world->warnings, "'%s' is %s and C %s, to which it is rounded: --type %s keeps it",
+             run->from.c0.name.file, tsr_dtype_name(x->c0.dtype), tsr_dtype_name(x->out), tsr_dtype_name(wider));
+}
+
 void tsr_run_explain_types(const tsr_run *run, const tsr_run_product *product) {
     char why[512], note[600];
     if (run->world->rank != 0) return;
     tsr_input_warn(run->world, &run->from.a);
     tsr_input_warn(run->world, &run->from.b);
     if (run->problem.add_c0) tsr_input_warn(run->world, &run->from.c0);
+    if (run->problem.add_c0) warn_of_c0(run, product);
     if (tsr_problem_inexact(&run->problem, why)) tsr_warn(run->world->warnings, "%s", why);
     if (tsr_problem_complex(&run->problem) && product->real_part)
         tsr_warn(run->world->warnings, "C holds the real part of a complex product; its imaginary part is lost");

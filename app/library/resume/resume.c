@@ -16,14 +16,24 @@
 
 /* ---- what C is made of ----------------------------------------------------------------------- */
 
-/* Of a file that C goes into, `out`, no more than the name: it is another as soon as C is there, and the journal notes
- * for itself whether somebody else changed it. */
+/* What is selected of each dimension. */
+static void say_part(char *text, const char *role, const tsr_matrix_name *name) {
+    tsr_text_append(text, TSR_JOURNAL_SETTINGS, "part of %s:", role);
+    for (int d = 0; d < tsr_leads_of(name->dimensions); d++)
+        tsr_text_append(text, TSR_JOURNAL_SETTINGS, " %" PRId64 ":%" PRId64, name->lead0[d], name->lead1[d]);
+    tsr_text_append(text, TSR_JOURNAL_SETTINGS, " %" PRId64 ":%" PRId64 " %" PRId64 ":%" PRId64 "\n", name->row0,
+                    name->row1, name->col0, name->col1);
+}
+
+/* Of a file that C goes into, `out`, no more than the name and the part: it is another as soon as C is there, and the
+ * journal notes for itself whether somebody else changed it. */
 static void say_file(char *text, const char *role, const tsr_store_desc *desc, const char *out) {
     char real[PATH_MAX];
     const tsr_file_state *state = &desc->file_state;
     const tsr_matrix_name *name = &desc->name;
-    tsr_text_append(text, TSR_JOURNAL_SETTINGS, "%s: %s:%s%s\n", role, realpath(name->file, real) ? real : name->file,
-                    name->path, name->slice);
+    tsr_text_append(text, TSR_JOURNAL_SETTINGS, "%s: %s:%s\n", role, realpath(name->file, real) ? real : name->file,
+                    name->path);
+    say_part(text, role, name);
     if (tsr_same_file(name->file, out)) return;
     tsr_text_append(text, TSR_JOURNAL_SETTINGS, "shape of %s: %" PRId64 "x%" PRId64 "x%" PRId64 " %s\n", role,
                     desc->matrices, desc->rows, desc->cols, desc->type_name);

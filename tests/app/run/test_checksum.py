@@ -94,7 +94,7 @@ def test_refused():
     fails("verify", "--digest", "00000000", "a.h5", "a.h5", "a.h5", code=2, says="C alone")
     run("multiply", "a.h5", "a.h5", "-o", "plain.h5")
     fails("verify", "--digest", "plain.h5", "plain.h5", code=1, says="multiply --digest")
-    fails("verify", "--digest", "00000000", "plain.h5[1:3]", code=2, says="of a whole C: leave out [1:3]")
+    fails("verify", "--digest", "00000000", "plain.h5[1:3]", code=2, says="of a whole C: leave out its slice")
     with h5py.File("bare.h5", "w") as file: file["A"] = np.ones((2, 2))
     fails("verify", "--digest", "bare.h5", "plain.h5", code=1, says="'bare.h5' has no record of a run beside '/C'")
     fails("verify", "--digest", "bare.h5:/A", "plain.h5", code=1, says="'/A' is not the record of a run")

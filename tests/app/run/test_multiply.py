@@ -79,6 +79,9 @@ def test_io_modes():
     for mode in ("direct", "hdf5", "mpio"):
         for ranks in (1, 3):
             same(product("a.h5", "b.h5", "--io", mode, ranks=ranks), exact(a, b), f"{mode} on {ranks} ranks")
+    write("five.h5", np.arange(3.0))
+    for mode in ("direct", "hdf5", "mpio"):
+        same(product("five.h5", "five.h5", "--io", mode, ranks=2), np.float64(5), f"a single number, {mode}")
     write("a.h5", a, chunks=(8, 8))
     same(product("a.h5", "b.h5", "--io", "direct", ranks=3), exact(a, b), "chunks as they are stored")
     write("a.h5", a.astype("i4"), chunks=(8, 8), scaleoffset=0)
@@ -104,6 +107,11 @@ def test_scaled_and_added():
         same(product("a.h5", "b.h5", "--add", "c0.h5", "--alpha", 0.5, "--beta", 3, ranks=ranks),
              0.5 * exact(a, b) + 3 * c0, "alpha and beta")
         same(product("a.h5", "b.h5", "--add", "c0.h5", "--alpha", 0, "--beta", 2, ranks=ranks), 2.0 * c0, "alpha 0")
+    for dtype, warns in (("i4", True), ("f8", True), ("i2", False), ("f4", False)):
+        write("c0.h5", c0.astype(dtype))
+        for more in ([], ["--type", "f32"], ["--beta", 0]):
+            err = run("multiply", "a.h5", "b.h5", "-o", "c.h5", "--force", "--add", "c0.h5", *more).err
+            assert ("and C f32, to which it is rounded: --type f64" in err) == (warns and not more), (dtype, more, err)
     write("nan.h5", np.full((20, 25), np.nan, "f4"))
     same(product("a.h5", "b.h5", "--add", "nan.h5", "--beta", 0, ranks=2), exact(a, b), "beta 0 read C0")
     write("inf.h5", np.full((20, 30), np.inf, "f4"))

@@ -205,6 +205,18 @@ def test_beside_others():
     assert read("o.h5").tobytes() == want.tobytes() and read("o.h5", "mine").shape == (3, 4)
 
 
+def test_slices():
+    """Another part of a matrix is another matrix: of rows, of columns, of a stack."""
+    write("sl.h5", integers(40, 40)), write("st.h5", np.stack([integers(40, 40), integers(40, 40)]))
+    for first, other in (("sl.h5[:20]", "sl.h5[20:]"), ("sl.h5[:,:20]", "sl.h5[:,20:]"), ("st.h5[0]", "st.h5[1]"),
+                         ("st.h5[:1]", "st.h5[1:]")):
+        b = "sl.h5[:20]" if ",:20" in first else "sl.h5"
+        run("multiply", first, b, "-o", "part.h5", "--resume")
+        assert "is complete" in run("multiply", first, b, "-o", "part.h5", "--resume").out, first
+        fails("multiply", other, b, "-o", "part.h5", "--resume", code=1, says=["is complete, and part of A was"])
+        os.remove("part.h5")
+
+
 def test_own_file():
     """A, B and C0 are in the file that C goes into, in C0's place: once that C is complete C0 is added no more."""
     a, b = integers(500, 1000), integers(1000, 400)

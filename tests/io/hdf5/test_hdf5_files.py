@@ -307,6 +307,8 @@ class Files(unittest.TestCase):
             f.create_dataset("plain", shape=(4, 5), dtype=">i4", fillvalue=-7)
             f.create_dataset("chunked", shape=(40, 50), dtype="f8", chunks=(8, 8), compression="gzip", fillvalue=1.5)
             f["chunked"][3, 4] = 2
+            f.create_dataset("stack", (2, 4, 6), "f4", chunks=(2, 4, 6), fillvalue=2.5, compression="gzip")
+        self.check(f"{self.file}:/stack[1]", np.full((4, 6), 2.5, "f4"), [("auto", "hdf5")])
         self.check(f"{self.file}:/plain", np.full((4, 5), -7, "i4"), [("auto", "hdf5")])
         want = np.full((40, 50), 1.5)
         want[3, 4] = 2
