@@ -105,6 +105,16 @@ static tsr_status sizes(const tsr_store_desc *desc, const tsr_shape *shape, int6
     return TSR_OK;
 }
 
+/* Whether both orders store it in the same way, whichever the header says: numpy says C then. */
+static bool stored_alike(const tsr_shape *shape) {
+    int longer = 0;
+    for (int d = 0; d < shape->dimensions; d++) {
+        if (shape->size[d] == 0) return true;
+        longer += shape->size[d] > 1;
+    }
+    return longer <= 1;
+}
+
 /* In column order a person sees the transpose of what is stored row by row. An array in Fortran order is stored so. */
 static tsr_status describe_npy(const tsr_matrix_name *name, int fd, int64_t file_bytes, tsr_store_desc *desc) {
     tsr_npy_header h;
@@ -112,8 +122,7 @@ static tsr_status describe_npy(const tsr_matrix_name *name, int fd, int64_t file
     int64_t have = 0;
     char shown[TSR_SHAPE_CHARS];
     TSR_TRY(tsr_npy_header_read(fd, name->file, file_bytes, &h));
-    const bool alike = h.shape.dimensions == 2 && (h.shape.size[0] <= 1 || h.shape.size[1] <= 1); /* in both orders */
-    const bool columns_first = alike ? name->columns_first : h.fortran;
+    const bool columns_first = stored_alike(&h.shape) ? name->columns_first : h.fortran;
     tsr_shape stored = h.shape;
     for (int d = 0; d < stored.dimensions && columns_first; d++)
         stored.size[d] = h.shape.size[stored.dimensions - 1 - d];

@@ -55,7 +55,7 @@ class Operand:
         npy = dice.random() < 0.15 and dtype != "b1"
         self.name = f"{file}-{name}.npy" if npy else f"{file}:/{name}"
         if npy:
-            np.save(self.name, stored.T if order == "col" and stored.ndim == 2 else stored)  # in Fortran order
+            np.save(self.name, stored.T if order == "col" else stored)  # in Fortran order
         else:
             if "c" in dtype:
                 self.fields = dice.choice(FIELDS)
