@@ -151,7 +151,7 @@ typedef struct {
 LOOPS(anywhere, , 2)
 #if defined __x86_64__ && defined __GNUC__ && !defined __clang__
 #define WIDE "avx512f,avx512bw,avx512dq,avx512vl,prefer-vector-width=512"
-LOOPS(with_avx2, __attribute__((target("avx2,fma"))), 2)
+LOOPS(with_avx2, __attribute__((target("avx2,fma"))), 3)
 LOOPS(with_avx512, __attribute__((target(WIDE))), 4)
 LOOPS(with_vnni, __attribute__((target("avx512vnni," WIDE))), 4)
 static const loops *const kinds[] = {&anywhere, &with_avx2, &with_avx512, &with_vnni};
