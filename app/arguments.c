@@ -132,8 +132,9 @@ static tsr_status expand_words(expansion *e, const char *file, const char *text)
     for (const char *at = text; *at;) {
         if (*at == '#') at += strcspn(at, "\n");
         else if (strchr(" \t\r\n", *at)) line += *at++ == '\n';
-        else if (at[0] == '\\' && at[1] == '\n') { /* the line goes on */ at += 2;
+        else if (strncmp(at, "\\\n", 2) == 0) {
             line++;
+            at += 2; /* the line goes on */
         } else {
             tsr_arguments word = {0};
             bool plain;

@@ -50,6 +50,8 @@ int64_t tsr_spec_chunks(const tsr_output_spec *spec);
 int64_t tsr_output_chunks(const tsr_output *output);
 /* Memory of `encoders` chunks being encoded at once, with what the filters take; 0 when the spec is contiguous. */
 size_t tsr_output_encode_bytes(const tsr_output_spec *spec, int encoders);
+/* Bytes of a whole chunk, its elements alone. */
+size_t tsr_chunks_bytes_of(const tsr_output_spec *spec);
 #define TSR_ENCODERS_MAX 32 /* at once on a rank */
 
 /* ---- where they were written: a store of tsr_output_open ------------------------------------- */

@@ -34,7 +34,6 @@ typedef struct {
 } tsr_encoding_store;
 
 tsr_output_spec tsr_chunks_spec(const tsr_store_desc *desc);
-size_t tsr_chunks_bytes_of(const tsr_output_spec *spec); /* of a whole one, its elements alone */
 /* Two buffers; and with what the filters take. */
 size_t tsr_encoder_buffers_bytes(size_t chunk_bytes);
 size_t tsr_encoder_bytes(const tsr_pipeline *pipeline, size_t chunk_bytes);

@@ -35,7 +35,7 @@ typedef struct {
     bool special;                        /* a pipe, a terminal, a device */
     bool first;                          /* rank 0 */
     char started[TSR_STARTED_CHARS];     /* when the run began, also without a file */
-    atomic_bool finished;                /* this rank wrote a final record */
+    atomic_bool finished;                /* this rank writes no more: a final record is there, or none began */
     bool in_place;                       /* the output has its name */
     bool unsaid;                         /* it was to go to standard output, which did not take it */
     char *about;                         /* the members about the run, for every record but that of "done" */

@@ -235,8 +235,7 @@ static tsr_status placing_fits(const tsr_run *run, const tsr_resources *res) {
     double limit = (double)tsr_host_limit(res);
     double place = place_bytes(run);
     const double one = (double)tsr_output_encode_bytes(&run->spec, 1);
-    const double elements = (double)run->spec.chunk_rows * (double)run->spec.chunk_cols;
-    const bool many = place > one, large = elements * (double)tsr_dtype_bytes(run->spec.dtype) > one / 8;
+    const bool many = place > one, large = (double)tsr_chunks_bytes_of(&run->spec) > one / 8;
     double need = fmax(place * 8 / 7, place + one);
     char need_text[32], have_text[32];
     if (need <= limit || chunks == 0) return TSR_OK;

@@ -112,8 +112,10 @@ void tsr_run_explain_types(const tsr_run *run, const tsr_run_product *product) {
     if (run->world->rank != 0) return;
     tsr_input_warn(run->world, &run->from.a);
     tsr_input_warn(run->world, &run->from.b);
-    if (run->problem.add_c0) tsr_input_warn(run->world, &run->from.c0);
-    if (run->problem.add_c0) warn_of_c0(run, product);
+    if (run->problem.add_c0) {
+        tsr_input_warn(run->world, &run->from.c0);
+        warn_of_c0(run, product);
+    }
     if (tsr_problem_inexact(&run->problem, why)) tsr_warn(run->world->warnings, "%s", why);
     if (tsr_problem_complex(&run->problem) && product->real_part)
         tsr_warn(run->world->warnings, "C holds the real part of a complex product; its imaginary part is lost");

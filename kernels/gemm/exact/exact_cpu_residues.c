@@ -57,8 +57,8 @@ EVERYWHERE void take_residues(const tsr_exact_integers x, int lines, const tsr_e
         residues[lines][l] = (int16_t)(int32_t)residue(sum->high[l] * power + sum->low[l], p);
 }
 
-/* Of `down` rows and, from `first` on, `across` columns: constants, so that sums stay in registers. The sum of a
- * block's lines is the fifth of its last lines: alone it would take as long as two. */
+/* Of `down` rows and, from `first` on, `across` columns: constants, so that sums stay in registers. A last
+ * line, such as the sum of a block's lines, joins those before it: alone it would take as long as two. */
 EVERYWHERE void multiply_lines(const int16_t (*a)[TSR_EXACT_STEP], const int16_t (*b)[TSR_EXACT_STEP], int depth,
                                int32_t (*sums)[TSR_EXACT_LINES], int first, int down, int across) {
     int32_t own[5][5] = {{0}};
