@@ -1,5 +1,5 @@
-/* What exact_beside and exact_auto multiply, and the clock: operands of normal numbers, and of such that need more
- * moduli, or a loop. */
+/* What exact_beside, quarters_beside and exact_auto multiply, and the clock: operands of normal numbers, and of such
+ * that need more moduli, or a loop. */
 #ifndef TSR_TESTS_BENCH_EXACT_DATA_H
 #define TSR_TESTS_BENCH_EXACT_DATA_H
 

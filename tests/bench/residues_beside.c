@@ -243,7 +243,8 @@ static void make(bench *x) {
     const int64_t lines = (int64_t)PLANES * TSR_EXACT_SUMS * x->n;
     x->lines = (int8_t *)allocate(x, (size_t)(4 * lines));
     CHECK_OK(x->ops->fill_bytes(x->device, x->lines, 0x55, (size_t)(2 * lines), x->stream));
-    x->sums = (tsr_residue_sums){x->lines, x->lines + lines, x->lines + 2 * lines, x->lines + 3 * lines};
+    const int sums = (int)(x->n / TSR_EXACT_BLOCK);
+    x->sums = (tsr_residue_sums){x->lines, x->lines + lines, x->lines + 2 * lines, x->lines + 3 * lines, sums, sums};
     x->workspace = allocate(x, tsr_residue_workspace(x->n, x->n));
     open_vendor(x);
 }

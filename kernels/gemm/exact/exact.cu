@@ -21,7 +21,7 @@
 #include "kernels/gemm/exact/exact_combine.h"
 #include "kernels/gemm/exact/exact_levels.h"
 #include "kernels/gemm/registry.h"
-#include "kernels/gemm/residues/products.h"
+#include "kernels/gemm/residues/winograd.h"
 
 namespace {
 
@@ -38,15 +38,20 @@ struct Sizes {
     int64_t rows_a, rows_b, depth, parts;
     int across, blocks; /* of TSR_EXACT_BLOCK rows and columns */
     int down, wide;     /* such of them that have elements */
+    bool quartered;     /* products are made of quarters, where all blocks take one level */
 };
-Sizes sizes_of(int64_t m, int64_t n, int64_t k) {
+/* Which products are made of quarters. */
+enum Quartering { LARGE, ALL, NONE };
+Sizes sizes_of(int64_t m, int64_t n, int64_t k, Quartering quartering) {
     Sizes s;
     s.m = tsr_min(m, EDGE);
     s.n = tsr_min(n, EDGE);
     s.k = tsr_min(k, TSR_EXACT_RANGE);
-    s.rows_a = tsr_round_up(s.m, TSR_EXACT_TILE);
-    s.rows_b = tsr_round_up(s.n, TSR_EXACT_TILE);
-    s.depth = tsr_round_up(s.k, TSR_EXACT_DEPTH);
+    s.quartered = quartering == ALL || (quartering == LARGE && tsr_exact_is_quartered(m, n, k));
+    const int sides = s.quartered ? 2 : 1;
+    s.rows_a = tsr_round_up(s.m, sides * TSR_EXACT_TILE);
+    s.rows_b = tsr_round_up(s.n, sides * TSR_EXACT_TILE);
+    s.depth = tsr_round_up(s.k, sides * TSR_EXACT_DEPTH);
     s.parts = s.depth / TSR_EXACT_PART;
     s.across = (int)(s.rows_b / BLOCK);
     s.blocks = (int)(s.rows_a / BLOCK) * s.across;
@@ -65,11 +70,12 @@ struct Places {
     unsigned *levels_a, *levels_b, *levels;
     unsigned *left; /* a bit an element of C: see tsr_residue_levels */
     size_t cleared_bytes;
-    unsigned *open;
+    unsigned *open, *any; /* any: see note_any */
     int8_t *proving_a, *proving_b;
     int8_t *planes_a, *planes_b, *planes_c;
     exact::Checksums checksums;     /* but for where they are counted */
     void *lists[TSR_RESIDUE_LISTS]; /* of products */
+    void *list_of_quarters;
     size_t bytes;
 };
 
@@ -82,6 +88,7 @@ template <typename X> X *take(unsigned char *base, size_t *at, int64_t count) {
 Places places_of(void *workspace, const Sizes &s, int planes, bool proves) {
     unsigned char *base = (unsigned char *)workspace;
     const int64_t rows = s.rows_a / BLOCK, columns = s.across;
+    const int64_t all = s.quartered ? 2 * planes : planes;
     size_t at = 0;
     Places p;
     p.handed = take<unsigned>(base, &at, 2);
@@ -96,17 +103,22 @@ Places places_of(void *workspace, const Sizes &s, int planes, bool proves) {
     p.levels = p.levels_b + columns;
     p.left = take<unsigned>(base, &at, proves ? s.rows_a * s.rows_b / 32 : 0);
     p.cleared_bytes = at - cleared_from;
-    p.open = take<unsigned>(base, &at, s.blocks);
+    p.open = take<unsigned>(base, &at, s.blocks + 1);
+    p.any = p.open + s.blocks;
     p.proving_a = take<int8_t>(base, &at, proves ? s.rows_a * s.depth : 0);
     p.proving_b = take<int8_t>(base, &at, proves ? s.rows_b * s.depth : 0);
-    p.planes_a = take<int8_t>(base, &at, planes * s.rows_a * s.depth);
-    p.planes_b = take<int8_t>(base, &at, planes * s.rows_b * s.depth);
-    p.planes_c = take<int8_t>(base, &at, planes * s.rows_a * s.rows_b);
-    p.checksums.of_a = take<int8_t>(base, &at, planes * TSR_EXACT_SUMS * s.depth);
-    p.checksums.of_b = take<int8_t>(base, &at, planes * TSR_EXACT_SUMS * s.depth);
-    p.checksums.columns = take<int8_t>(base, &at, planes * TSR_EXACT_SUMS * s.rows_b);
-    p.checksums.rows = take<int8_t>(base, &at, planes * TSR_EXACT_SUMS * s.rows_a);
+    p.planes_a = take<int8_t>(base, &at, all * s.rows_a * s.depth);
+    p.planes_b = take<int8_t>(base, &at, all * s.rows_b * s.depth);
+    p.planes_c = take<int8_t>(base, &at, all * s.rows_a * s.rows_b);
+    p.checksums.of_a = take<int8_t>(base, &at, all * TSR_EXACT_SUMS * s.depth);
+    p.checksums.of_b = take<int8_t>(base, &at, all * TSR_EXACT_SUMS * s.depth);
+    p.checksums.columns = take<int8_t>(base, &at, all * TSR_EXACT_SUMS * s.rows_b);
+    p.checksums.rows = take<int8_t>(base, &at, all * TSR_EXACT_SUMS * s.rows_a);
+    p.checksums.upper_a = s.quartered ? (int)rows / 2 : TSR_EXACT_SUMS / 2;
+    p.checksums.upper_b = s.quartered ? (int)columns / 2 : TSR_EXACT_SUMS / 2;
     for (void *&list : p.lists) list = take<unsigned char>(base, &at, (int64_t)tsr_residue_workspace(s.m, s.n));
+    const size_t listed = s.quartered ? tsr_winograd_workspace(s.rows_a, s.rows_b) : 0;
+    p.list_of_quarters = take<unsigned char>(base, &at, (int64_t)listed);
     p.bytes = at;
     return p;
 }
@@ -120,6 +132,7 @@ template <typename T> struct Run {
     Places p;
     Operand<T> a, b;
     exact::Target<T> c;
+    int planes; /* that there is room for; as many are behind them where r.s.quartered */
     bool proves;
     tsr_gemm_fallbacks *counted; /* or NULL */
     exact::Checksums checksums;  /* check.counts NULL: nothing is checked */
@@ -153,6 +166,7 @@ template <typename T> tsr_residue_args products_of_level(const Run<T> &r, int le
     tsr_residue_args args =
         products_of(r, planes, r.p.planes_a, r.p.planes_b, blocks, (unsigned)level, r.p.lists[level]);
     if (checks(r)) args.sums = &r.sums;
+    if (r.s.quartered && r.proves) args.condition = {r.p.any, 1u << level, false};
     return args;
 }
 /* Of bytes that prove levels. Their list is where later that of the last level is, which they may change. */
@@ -160,12 +174,30 @@ template <typename T> tsr_residue_args proving_products_of(const Run<T> &r, cons
     return products_of(r, 1, r.p.proving_a, r.p.proving_b, blocks, wanted, r.p.lists[TSR_EXACT_LAST]);
 }
 
+/* Products of quarters, where all blocks take this level. */
+template <typename T> tsr_status multiply_quarters(const Run<T> &r, int level) {
+    tsr_residue_args whole = products_of_level(r, level);
+    whole.condition.equal = true;
+    whole.apart = r.planes;
+    tsr_residue_sums sums;
+    const tsr_residue_args quarters = tsr_winograd_quarters(&whole, &sums, r.p.list_of_quarters);
+    TSR_TRY(tsr_winograd_spread(r.stream, &whole));
+    TSR_FLIP(TSR_FLIP_A, r.stream, r.p.planes_a + r.planes * r.s.rows_a * r.s.depth,
+             (size_t)(whole.planes * r.s.rows_a * r.s.depth));
+    TSR_FLIP(TSR_FLIP_B, r.stream, r.p.planes_b + r.planes * r.s.rows_b * r.s.depth,
+             (size_t)(whole.planes * r.s.rows_b * r.s.depth));
+    TSR_TRY(tsr_residue_products(r.device, r.stream, &quarters, r.p.planes_c));
+    TSR_FLIP(TSR_FLIP_C, r.stream, r.p.planes_c, (size_t)((r.planes + whole.planes) * r.s.rows_a * r.s.rows_b));
+    return tsr_winograd_gather(r.stream, &whole, r.p.planes_c);
+}
+
 template <typename T, int COUNT> tsr_status multiply_level(const Run<T> &r, int level) {
     tsr_residue_args args = products_of_level(r, level);
     args.listed = r.proves && level < TSR_EXACT_LAST;
     TSR_FLIP(TSR_FLIP_A, r.stream, r.p.planes_a, (size_t)(COUNT * r.s.rows_a * r.s.depth));
     TSR_FLIP(TSR_FLIP_B, r.stream, r.p.planes_b, (size_t)(COUNT * r.s.rows_b * r.s.depth));
-    TSR_TRY(tsr_residue_products(r.device, r.stream, &args, r.p.planes_c));
+    if (r.s.quartered) TSR_TRY(multiply_quarters(r, level));
+    if (!r.s.quartered || r.proves) TSR_TRY(tsr_residue_products(r.device, r.stream, &args, r.p.planes_c));
     TSR_FLIP(TSR_FLIP_C, r.stream, r.p.planes_c, (size_t)(COUNT * r.s.rows_a * r.s.rows_b));
     if (checks(r)) return exact::combine_and_compare_launch<T, COUNT>(r.stream, r.c, r.checksums, level);
     return exact::combine_launch<T, COUNT>(r.stream, r.c, level);
@@ -268,6 +300,8 @@ template <typename T> tsr_status make(const Run<T> &r) {
     if (!r.proves) return multiply_level<T, COUNT>(r, 0);
     TSR_TRY(decide(r));
     if (r.hands) TSR_TRY(hand(r));
+    if (r.s.quartered)
+        TSR_TRY(TSR_LAUNCH_NEXT(exact::note_any, 1, 32, 0, r.stream, r.p.any, r.p.levels_a, r.s.rows_a / BLOCK));
     TSR_TRY(list(r));
     TSR_TRY((make_level<T, COUNT>(r, 0)));
     TSR_TRY((make_level<T, tsr_exact_moduli(exact::TYPE<T>, 1)>(r, 1)));
@@ -282,13 +316,23 @@ template <typename T> constexpr int planes_of(bool proves) {
     return tsr_exact_moduli(exact::TYPE<T>, proves ? TSR_EXACT_LEVELS - 1 : 0);
 }
 
-template <typename T, bool PROVES> size_t workspace_bytes(int64_t m, int64_t n, int64_t k) {
-    return k == 0 ? 0 : places_of(nullptr, sizes_of(m, n, k), planes_of<T>(PROVES), PROVES).bytes;
+/* Kernels that are made of it. */
+struct Kind {
+    bool proves;
+    Quartering quartering;
+};
+enum { PROVED, UNPROVED, QUARTERED, WHOLE };
+constexpr Kind KINDS[] = {{true, LARGE}, {false, LARGE}, {true, ALL}, {true, NONE}};
+constexpr bool proves(int kind) { return KINDS[kind].proves; }
+
+template <typename T, int KIND> size_t workspace_bytes(int64_t m, int64_t n, int64_t k) {
+    const Sizes s = sizes_of(m, n, k, KINDS[KIND].quartering);
+    return k == 0 ? 0 : places_of(nullptr, s, planes_of<T>(proves(KIND)), proves(KIND)).bytes;
 }
 
 /* The fallback's room, too: for blocks, behind what stands before the planes, and for shapes that are left to it. */
 template <typename T> size_t workspace_for_auto(int64_t m, int64_t n, int64_t k) {
-    const Sizes s = sizes_of(m, n, k);
+    const Sizes s = sizes_of(m, n, k, LARGE);
     const Places p = places_of(nullptr, s, planes_of<T>(true), true);
     const size_t blocks = (size_t)p.planes_a + exact::FALLBACK<T>->workspace_bytes(s.m, s.n, s.k);
     return tsr_max(tsr_max(k == 0 ? 0 : p.bytes, blocks), exact::FALLBACK<T>->workspace_bytes(m, n, k));
@@ -319,20 +363,27 @@ template <typename T> tsr_status launch_fallback(const Run<T> &r, const tsr_gemm
 /* Who asks for products. */
 enum Caller { NAMED, AUTO, SPLIT3 };
 
-template <typename T, bool PROVES>
+template <typename T, int KIND>
 tsr_status launch_block(tsr_device *device, tsr_stream *stream, const tsr_gemm_args *args, Caller caller) {
+    constexpr bool PROVES = proves(KIND);
     Run<T> r = {};
     r.device = device;
     r.stream = stream;
-    r.s = sizes_of(args->m, args->n, args->k);
+    r.s = sizes_of(args->m, args->n, args->k, KINDS[KIND].quartering);
+    r.planes = planes_of<T>(PROVES);
     r.proves = PROVES;
     r.counted = args->fallbacks;
     r.hands = caller != NAMED;
     r.passes = caller == SPLIT3;
-    r.p = places_of(args->workspace, r.s, planes_of<T>(PROVES), PROVES);
+    r.p = places_of(args->workspace, r.s, r.planes, PROVES);
     r.checksums = r.p.checksums;
     r.checksums.check = args->check;
-    r.sums = {r.checksums.of_a, r.checksums.of_b, r.checksums.columns, r.checksums.rows};
+    r.sums = {r.checksums.of_a,
+              r.checksums.of_b,
+              r.checksums.columns,
+              r.checksums.rows,
+              (int)exact::sum_line(r.s.down - 1, r.checksums.upper_a) + 1,
+              (int)exact::sum_line(r.s.wide - 1, r.checksums.upper_b) + 1};
     r.a = operand_of((const T *)args->a, args->lda, args->m, r.s, r.s.rows_a);
     r.a.proof = r.p.proof_a;
     r.a.proving = PROVES ? r.p.proving_a : nullptr;
@@ -367,7 +418,7 @@ tsr_status launch_block(tsr_device *device, tsr_stream *stream, const tsr_gemm_a
     return r.hands ? launch_fallback(r, args) : TSR_OK;
 }
 
-template <typename T, bool PROVES>
+template <typename T, int KIND>
 tsr_status launch_all(tsr_device *device, tsr_stream *stream, const tsr_gemm_args *args, Caller caller) {
     if (args->k == 0 && args->accumulate) return TSR_OK;
     if (args->k == 0)
@@ -384,13 +435,12 @@ tsr_status launch_all(tsr_device *device, tsr_stream *stream, const tsr_gemm_arg
                 part.b = (const T *)args->b + l * args->ldb + j;
                 part.c = (T *)args->c + i * args->ldc + j;
                 part.accumulate = args->accumulate || l > 0;
-                TSR_TRY((launch_block<T, PROVES>(device, stream, &part, caller)));
+                TSR_TRY((launch_block<T, KIND>(device, stream, &part, caller)));
             }
     return TSR_OK;
 }
-template <typename T, bool PROVES>
-tsr_status launch(tsr_device *device, tsr_stream *stream, const tsr_gemm_args *args) {
-    return launch_all<T, PROVES>(device, stream, args, NAMED);
+template <typename T, int KIND> tsr_status launch(tsr_device *device, tsr_stream *stream, const tsr_gemm_args *args) {
+    return launch_all<T, KIND>(device, stream, args, NAMED);
 }
 template <typename T, Caller CALLER>
 tsr_status launch_handing(tsr_device *device, tsr_stream *stream, const tsr_gemm_args *args) {
@@ -398,25 +448,25 @@ tsr_status launch_handing(tsr_device *device, tsr_stream *stream, const tsr_gemm
     unchecked.check = {};
     if (args->k > 0)
         TSR_TRY(TSR_CUDA(cudaMemsetAsync(args->workspace, 0, 2 * sizeof(unsigned), tsr_cuda_stream(stream))));
-    return launch_all<T, true>(device, stream, &unchecked, CALLER);
+    return launch_all<T, PROVED>(device, stream, &unchecked, CALLER);
 }
 
 /* Of the products: tiles, and the bytes that conversion, products and the last step move. */
-template <typename T, bool PROVES>
-tsr_status shape(tsr_device *, int64_t m, int64_t n, int64_t k, tsr_gemm_shape *out) {
+template <typename T, int KIND> tsr_status shape(tsr_device *, int64_t m, int64_t n, int64_t k, tsr_gemm_shape *out) {
     const double planes = tsr_exact_moduli(exact::TYPE<T>, 0), operands = (double)m * (double)k + (double)k * (double)n;
     *out = tsr_gemm_shape();
     out->tile_m = out->tile_n = TSR_EXACT_TILE;
     out->tile_k = TSR_EXACT_DEPTH;
     out->threads = exact::THREADS;
-    out->bytes = operands * (2.0 * sizeof(T) + (PROVES ? planes + 1 : planes)) +
+    out->bytes = operands * (2.0 * sizeof(T) + (proves(KIND) ? planes + 1 : planes)) +
                  planes * ((double)m * (double)k * (double)tsr_ceil_div(n, TSR_EXACT_TILE) +
                            (double)k * (double)n * (double)tsr_ceil_div(m, TSR_EXACT_TILE)) +
                  (double)m * (double)n * (2 * planes + sizeof(T));
     return TSR_OK;
 }
 
-template <typename T, bool PROVES> constexpr tsr_gemm_kernel table(const tsr_gemm_kernel *for_auto) {
+template <typename T, int KIND> constexpr tsr_gemm_kernel table(const tsr_gemm_kernel *for_auto = nullptr) {
+    constexpr bool PROVES = proves(KIND);
     return tsr_gemm_cuda_kernel(exact::TYPE<T>, exact::TYPE<T>,
                                 {.name = PROVES ? "exact" : "unproved",
                                  .what = TSR_EXACT_WHAT,
@@ -424,17 +474,17 @@ template <typename T, bool PROVES> constexpr tsr_gemm_kernel table(const tsr_gem
                                  .error_factor = TSR_EXACT_ERROR_FACTOR,
                                  .error_grows = true,
                                  .speed_rank = 0,
-                                 .for_auto = PROVES ? for_auto : nullptr,
+                                 .for_auto = for_auto,
                                  .checks = PROVES,
-                                 .workspace_bytes = workspace_bytes<T, PROVES>,
+                                 .workspace_bytes = workspace_bytes<T, KIND>,
                                  .shape_cost = exact::COST<T>,
-                                 .shape = shape<T, PROVES>,
-                                 .launch = launch<T, PROVES>});
+                                 .shape = shape<T, KIND>,
+                                 .launch = launch<T, KIND>});
 }
 
 /* The same for `auto`, which has no use for the same bits everywhere. */
 template <typename T> constexpr tsr_gemm_kernel table_for_auto() {
-    tsr_gemm_kernel own = table<T, true>(nullptr);
+    tsr_gemm_kernel own = table<T, PROVED>();
     own.what = "integer products of rounded operands, where they are the fastest";
     own.min_arch = own.max_arch = exact::TYPE<T> == TSR_F64 ? exact::FALLBACK_ARCH : 0;
     own.substitute = exact::leave_short<T>;
@@ -456,10 +506,14 @@ constexpr tsr_gemm_kernel table_behind() {
 
 } // namespace
 
-const tsr_gemm_kernel tsr_gemm_exact_f32 = table<float, true>(&tsr_gemm_exact_auto_f32);
-const tsr_gemm_kernel tsr_gemm_exact_f64 = table<double, true>(&tsr_gemm_exact_auto_f64);
+const tsr_gemm_kernel tsr_gemm_exact_f32 = table<float, PROVED>(&tsr_gemm_exact_auto_f32);
+const tsr_gemm_kernel tsr_gemm_exact_f64 = table<double, PROVED>(&tsr_gemm_exact_auto_f64);
 const tsr_gemm_kernel tsr_gemm_exact_auto_f32 = table_for_auto<float>();
 const tsr_gemm_kernel tsr_gemm_exact_auto_f64 = table_for_auto<double>();
 const tsr_gemm_kernel tsr_gemm_exact_behind_f32 = table_behind();
-const tsr_gemm_kernel tsr_gemm_unproved_f32 = table<float, false>(nullptr);
-const tsr_gemm_kernel tsr_gemm_unproved_f64 = table<double, false>(nullptr);
+const tsr_gemm_kernel tsr_gemm_unproved_f32 = table<float, UNPROVED>();
+const tsr_gemm_kernel tsr_gemm_unproved_f64 = table<double, UNPROVED>();
+const tsr_gemm_kernel tsr_gemm_quartered_f32 = table<float, QUARTERED>();
+const tsr_gemm_kernel tsr_gemm_quartered_f64 = table<double, QUARTERED>();
+const tsr_gemm_kernel tsr_gemm_whole_f32 = table<float, WHOLE>();
+const tsr_gemm_kernel tsr_gemm_whole_f64 = table<double, WHOLE>();

@@ -17,8 +17,22 @@ extern const tsr_gemm_kernel tsr_gemm_unproved_f64;
 extern const tsr_gemm_kernel tsr_gemm_exact_auto_f32;
 extern const tsr_gemm_kernel tsr_gemm_exact_auto_f64;
 
+/* exact with products of quarters (residues/winograd.h), whatever the size: no kernels of the registry. */
+extern const tsr_gemm_kernel tsr_gemm_quartered_f32;
+extern const tsr_gemm_kernel tsr_gemm_quartered_f64;
+/* And without them, whatever the size. */
+extern const tsr_gemm_kernel tsr_gemm_whole_f32;
+extern const tsr_gemm_kernel tsr_gemm_whole_f64;
+
 /* Rows and columns of the blocks of C that a GPU makes one after another, at most. */
 #define TSR_EXACT_EDGE 16384
+
+/* Whether it makes products of quarters of such a block: where sums of these take less than the products that they
+ * save. */
+#define TSR_EXACT_QUARTERED_FROM 12288
+static inline bool tsr_exact_is_quartered(int64_t m, int64_t n, int64_t k) {
+    return tsr_min(m, tsr_min(n, k)) >= TSR_EXACT_QUARTERED_FROM;
+}
 
 /* No less than the workspace that `exact` wants on a GPU, bytes, for plans where there is none. */
 size_t tsr_exact_room_f32(int64_t m, int64_t n, int64_t k);

@@ -23,8 +23,13 @@ static_assert(TSR_EXACT_EDGE <= TSR_EXACT_SUMS * BLOCK, "one sum for a block of 
 struct Checksums {
     int8_t *of_a, *of_b;    /* COUNT × TSR_EXACT_SUMS × depth: residues of sums of integers */
     int8_t *columns, *rows; /* what columns and rows of blocks must add up to: see tsr_residue_sums */
+    int upper_a, upper_b;   /* blocks of lines of an upper half; of products without quarters TSR_EXACT_SUMS / 2 */
     tsr_gemm_check check;
 };
+/* The line of sums of a block of lines: those of a lower half begin at TSR_EXACT_SUMS / 2. */
+__host__ __device__ __forceinline__ int64_t sum_line(int64_t block, int upper) {
+    return block < upper ? block : block - upper + TSR_EXACT_SUMS / 2;
+}
 
 /* ---- sums of integers ------------------------------------------------------------------------ */
 
@@ -46,8 +51,8 @@ template <typename T> __device__ __forceinline__ int lines_of(const Operand<T> &
 /* All threads: residues of a part's sums over a block of lines, to its line of the planes of sums `to`. A lane's are
  * those of elements lane · of_lane + e · apart. */
 template <typename T, int COUNT>
-__device__ __forceinline__ void store_sums(const Operand<T> &x, int8_t *to, WarpSums &of_warps, const PartSums &own,
-                                           int of_lane, int apart, int64_t block, int64_t part) {
+__device__ __forceinline__ void store_sums(const Operand<T> &x, int8_t *to, int upper, WarpSums &of_warps,
+                                           const PartSums &own, int of_lane, int apart, int64_t block, int64_t part) {
     const int lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32;
     const int element = (int)threadIdx.x;
 #pragma unroll
@@ -59,7 +64,7 @@ __device__ __forceinline__ void store_sums(const Operand<T> &x, int8_t *to, Warp
             all.low += of_warps[w][element].low;
             all.high += of_warps[w][element].high;
         }
-        int8_t *at = to + block * x.depth + part * PART + element;
+        int8_t *at = to + sum_line(block, upper) * x.depth + part * PART + element;
 #pragma unroll
         for (int i = 0; i < COUNT; i++, at += TSR_EXACT_SUMS * x.depth)
             *at = (int8_t)sum_byte<COUNT, IS_NARROW<T, COUNT>>(all, lines_of(x, block), i);
@@ -69,7 +74,7 @@ __device__ __forceinline__ void store_sums(const Operand<T> &x, int8_t *to, Warp
 
 /* A block adds up a part of a block of rows, a warp every WARPS-th row; from the last rows on. */
 template <typename T, int COUNT>
-__device__ __forceinline__ void add_rows(const Operand<T> &x, int8_t *to, WarpSums &of_warps, int level) {
+__device__ __forceinline__ void add_rows(const Operand<T> &x, int8_t *to, int upper, WarpSums &of_warps, int level) {
     const int lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32;
     const int64_t blocks = (x.lines + BLOCK - 1) / BLOCK;
     for (int64_t at = blockIdx.y; at < blocks; at += gridDim.y)
@@ -87,17 +92,17 @@ __device__ __forceinline__ void add_rows(const Operand<T> &x, int8_t *to, WarpSu
                 integers_of<T, COUNT>(value, x.proof[row].shifts[level], low, high);
                 own.add(low, high);
             }
-            store_sums<T, COUNT>(x, to, of_warps, own, 1, 32, block, part);
+            store_sums<T, COUNT>(x, to, upper, of_warps, own, 1, 32, block, part);
         }
 }
 constexpr unsigned BESIDE_BLOCKS = 256; /* two on a multiprocessor of an H200 */
 /* Of all rows, for level 0. It waits for memory, and leaves room for blocks that convert columns beside it. */
 template <typename T, int COUNT>
-__global__ void __launch_bounds__(THREADS) add_all_rows(const Operand<T> x, int8_t *to) {
+__global__ void __launch_bounds__(THREADS) add_all_rows(const Operand<T> x, int8_t *to, int upper) {
     tsr_cuda_begin();
     tsr_cuda_let_next();
     __shared__ WarpSums of_warps;
-    add_rows<T, COUNT>(x, to, of_warps, 0);
+    add_rows<T, COUNT>(x, to, upper, of_warps, 0);
 }
 
 /* What a block has in shared memory. */
@@ -108,8 +113,8 @@ template <typename T> union Room {
 
 /* Converts columns, and adds up each block of them beside it. */
 template <typename T, int COUNT>
-__device__ __forceinline__ void convert_and_add_columns(const Operand<T> &x, int8_t *to, Room<T> &room, Purpose purpose,
-                                                        int level) {
+__device__ __forceinline__ void convert_and_add_columns(const Operand<T> &x, int8_t *to, int upper, Room<T> &room,
+                                                        Purpose purpose, int level) {
     const int64_t blocks = (x.lines + BLOCK - 1) / BLOCK;
     for (int64_t at = blockIdx.y; at < x.depth / PART; at += gridDim.y)
         for (int64_t block = blockIdx.x; block < blocks; block += gridDim.x) {
@@ -118,15 +123,15 @@ __device__ __forceinline__ void convert_and_add_columns(const Operand<T> &x, int
             PartSums own = {};
             for (int64_t first = block * BLOCK; first < x.lines && first < (block + 1) * BLOCK; first += COLUMNS)
                 convert_tile<T, COUNT>(x, room.turned, first, part, purpose, level, own);
-            store_sums<T, COUNT>(x, to, room.of_warps, own, 4, 1, block, part);
+            store_sums<T, COUNT>(x, to, upper, room.of_warps, own, 4, 1, block, part);
         }
 }
 /* In place of convert_columns, beside add_all_rows. */
 template <typename T, int COUNT>
 __global__ void __launch_bounds__(THREADS, sizeof(T) == sizeof(double) ? 4 : 5)
-    convert_and_add_all_columns(const Operand<T> x, int8_t *to) {
+    convert_and_add_all_columns(const Operand<T> x, int8_t *to, int upper) {
     __shared__ Room<T> room;
-    convert_and_add_columns<T, COUNT>(x, to, room, FIRST, 0);
+    convert_and_add_columns<T, COUNT>(x, to, upper, room, FIRST, 0);
     tsr_cuda_end_beside();
 }
 
@@ -142,8 +147,8 @@ __global__ void __launch_bounds__(THREADS, ADDS ? 2 : 4)
     if (!ADDS) return convert_columns_later<T, COUNT>(b, room.turned, level);
     const bool of_columns = blockIdx.z == LATER_COLUMNS;
     if (!has_any(of_columns ? b.levels : a.levels, of_columns ? b.lines : a.lines, 1u << level)) return;
-    if (of_columns) convert_and_add_columns<T, COUNT>(b, s.of_b, room, LATER, level);
-    else add_rows<T, COUNT>(a, s.of_a, room.of_warps, level);
+    if (of_columns) convert_and_add_columns<T, COUNT>(b, s.of_b, s.upper_b, room, LATER, level);
+    else add_rows<T, COUNT>(a, s.of_a, s.upper_a, room.of_warps, level);
 }
 
 /* ---- blocks of C ----------------------------------------------------------------------------- */
@@ -219,8 +224,8 @@ __global__ void __launch_bounds__(THREADS, COUNT > 14 ? 2 : 3)
         else
             for (int piece = 0; piece < PIECES<COUNT>; piece++)
                 sum += (Natural<COUNT>)rows[line][piece] << PIECE_BITS * piece;
-        const int8_t *expected =
-            of_column ? s.columns + block_row * t.columns + col + line : s.rows + block_col * t.rows + row + line;
+        const int8_t *expected = of_column ? s.columns + sum_line(block_row, s.upper_a) * t.columns + col + line
+                                           : s.rows + sum_line(block_col, s.upper_b) * t.rows + row + line;
         const int64_t step = TSR_EXACT_SUMS * (of_column ? t.columns : t.rows);
         if (line < (of_column ? across : down) && !has_residues<COUNT>(sum, expected, step))
             atomicAdd(of_column ? &wrong_columns : &wrong_rows, 1u);
@@ -235,13 +240,13 @@ template <typename T, int COUNT>
 tsr_status add_all_rows_launch(tsr_stream *stream, const Operand<T> &a, const Checksums &s) {
     dim3 grid;
     TSR_TRY(small_grid(a.lines, a.depth, BLOCK, PART, BESIDE_BLOCKS, &grid));
-    return TSR_LAUNCH_NEXT((add_all_rows<T, COUNT>), grid, THREADS, 0, stream, a, s.of_a);
+    return TSR_LAUNCH_NEXT((add_all_rows<T, COUNT>), grid, THREADS, 0, stream, a, s.of_a, s.upper_a);
 }
 template <typename T, int COUNT>
 tsr_status convert_and_add_all_launch(tsr_stream *stream, const Operand<T> &b, const Checksums &s) {
     dim3 grid;
     TSR_TRY(small_grid(b.depth, b.lines, PART, BLOCK, MANY_BLOCKS, &grid));
-    return TSR_LAUNCH_NEXT((convert_and_add_all_columns<T, COUNT>), grid, THREADS, 0, stream, b, s.of_b);
+    return TSR_LAUNCH_NEXT((convert_and_add_all_columns<T, COUNT>), grid, THREADS, 0, stream, b, s.of_b, s.upper_b);
 }
 template <typename T, int COUNT>
 tsr_status convert_later_launch(tsr_stream *stream, const Operand<T> &a, const Operand<T> &b, const Checksums &s,

@@ -39,6 +39,15 @@ static __global__ void note_levels(unsigned *levels, int across, int blocks, int
     }
 }
 
+/* A warp: bits of the levels at which any of `rows` rows of blocks is wanted. */
+static __global__ void note_any(unsigned *any, const unsigned *of_a, int rows) {
+    tsr_cuda_begin();
+    unsigned all = 0;
+    for (int i = (int)threadIdx.x; i < rows; i += 32) all |= of_a[i];
+    for (int step = 16; step > 0; step /= 2) all |= __shfl_xor_sync(0xffffffffu, all, step);
+    if (threadIdx.x == 0) *any = all;
+}
+
 /* Elements of a block of C that are left to the loop; a warp's lane its share. */
 __device__ __forceinline__ int left_of(const unsigned *left, int across, int at) {
     constexpr int WORDS = TSR_EXACT_BLOCK / 32; /* of a row of a block */

@@ -2,19 +2,21 @@
 #include "kernels/gemm/exact/exact.h"
 #include "kernels/gemm/residues/products.h"
 
-/* Of each modulus of the last level, and of what proves levels, a byte an element of both operands, of each modulus a
- * byte an element of C; for the check of these TSR_EXACT_SUMS lines more of either; facts of lines and their parts;
- * levels of blocks, and a bit an element of C; as much again is enough for lists of tiles. */
+/* Of each modulus of the last level a byte an element of both operands and of C, and for the check TSR_EXACT_SUMS lines
+ * more of either; all that twice where there are products of quarters; a byte an element of both operands of what
+ * proves levels; facts of lines and their parts; levels of blocks, and a bit an element of C; as much again is enough
+ * for lists of tiles. */
 static size_t room(tsr_dtype type, int64_t m, int64_t n, int64_t k) {
     const int64_t planes = tsr_exact_moduli(type, TSR_EXACT_LAST), starts = 24 * 1024; /* of places */
-    const int64_t rows = tsr_round_up(tsr_min(m, TSR_EXACT_EDGE), TSR_EXACT_TILE);
-    const int64_t columns = tsr_round_up(tsr_min(n, TSR_EXACT_EDGE), TSR_EXACT_TILE);
-    const int64_t depth = tsr_round_up(tsr_min(k, TSR_EXACT_RANGE), TSR_EXACT_DEPTH);
+    const int sides = tsr_exact_is_quartered(m, n, k) ? 2 : 1;
+    const int64_t rows = tsr_round_up(tsr_min(m, TSR_EXACT_EDGE), sides * TSR_EXACT_TILE);
+    const int64_t columns = tsr_round_up(tsr_min(n, TSR_EXACT_EDGE), sides * TSR_EXACT_TILE);
+    const int64_t depth = tsr_round_up(tsr_min(k, TSR_EXACT_RANGE), sides * TSR_EXACT_DEPTH);
     const int64_t lines = (rows + columns) * (int64_t)sizeof(tsr_exact_proof) +
                           columns * (depth / TSR_EXACT_PART) * (int64_t)sizeof(tsr_exact_line);
     const int64_t checksums = planes * TSR_EXACT_SUMS * (2 * depth + rows + columns);
-    return (size_t)((planes + 1) * (rows + columns) * depth + planes * rows * columns + checksums + rows * columns / 4 +
-                    lines + starts);
+    const int64_t bytes = planes * (rows + columns) * depth + planes * rows * columns + checksums;
+    return (size_t)(sides * bytes + (rows + columns) * depth + rows * columns / 4 + lines + starts);
 }
 size_t tsr_exact_room_f32(int64_t m, int64_t n, int64_t k) { return room(TSR_F32, m, n, k); }
 size_t tsr_exact_room_f64(int64_t m, int64_t n, int64_t k) { return room(TSR_F64, m, n, k); }

@@ -10,7 +10,9 @@
  * Measured: not, it makes the same bits where no tensor cores of sm_90 are.
  * Reference: Ozaki, Uchino, Imamura, arXiv 2504.08009. */
 #include "kernels/gemm/flips.h"
+#include "kernels/gemm/residues/quarters.h"
 #include "kernels/gemm/residues/tiles.h"
+#include "kernels/gemm/residues/winograd.h"
 
 namespace {
 
@@ -22,13 +24,28 @@ constexpr int EACH = SIDE / ACROSS; /* rows and columns of a thread */
 /* What a product of planes makes: C, or of sums of A the products with lines of B, or of sums of B those with A's. */
 enum Making { MAKING_C, MAKING_COLUMNS, MAKING_ROWS };
 
+/* Planes, or quarters of planes (winograd.h): rows × columns of each. */
+struct Planes {
+    int8_t *at;
+    int64_t rows, columns;
+    unsigned quarters; /* 0: they are whole */
+    int apart;
+
+    __device__ __forceinline__ int64_t row_bytes() const { return quarters ? 2 * columns : columns; }
+    __device__ __forceinline__ int8_t *row(int plane, int64_t row) const {
+        if (!quarters) return at + (plane * rows + row) * columns;
+        const tsr_quarter start = tsr_quarter_of(plane, quarters, apart, (int)rows, (int)columns);
+        return at + (start.row + row) * row_bytes() + start.column;
+    }
+};
+
 struct Operands {
-    const int8_t *a, *b;
+    Planes a, b;
     int64_t m, n;
-    int64_t rows_a, rows_b, depth;
     int planes;
     tsr_residue_blocks blocks; /* of C */
     Making making;             /* lines of the other operand are columns here */
+    tsr_residue_condition condition;
 
     __device__ __forceinline__ bool wants(int64_t row, int64_t col) const {
         const int tile_col = (int)(col / TSR_EXACT_TILE);
@@ -39,15 +56,15 @@ struct Operands {
 
 /* Sums to residues, and to C. */
 struct Residues {
-    int8_t *c;
-    int64_t rows_a, rows_b;
+    Planes c;
     tsr_residue_moduli moduli;
 
     __device__ __forceinline__ void put(int plane, int64_t row, int64_t col, const int (&sum)[EACH][EACH]) const {
+        const int number = c.quarters ? plane / TSR_QUARTER_PRODUCTS : plane;
         for (int i = 0; i < EACH; i++)
             for (int j = 0; j < EACH; j++)
-                c[(plane * rows_a + row + i * ACROSS) * rows_b + col + j * ACROSS] =
-                    (int8_t)tsr_residue(sum[i][j], moduli.modulus[plane], moduli.inverse[plane]);
+                c.row(plane, row + i * ACROSS)[col + j * ACROSS] =
+                    (int8_t)tsr_residue(sum[i][j], moduli.modulus[number], moduli.inverse[number]);
     }
 };
 
@@ -90,26 +107,30 @@ struct Meetings {
 };
 
 /* A slice of an operand's rows, WORDS long, to shared memory. */
-__device__ __forceinline__ void load(int (&to)[SIDE][WORDS + 1], const int8_t *from, int64_t depth, int64_t word) {
+__device__ __forceinline__ void load(int (&to)[SIDE][WORDS + 1], const Planes &from, int plane, int64_t row,
+                                     int64_t word) {
+    const int8_t *first = from.row(plane, row);
     for (int i = (int)threadIdx.x; i < SIDE * WORDS; i += THREADS)
-        to[i / WORDS][i % WORDS] = reinterpret_cast<const int *>(from + i / WORDS * depth)[word + i % WORDS];
+        to[i / WORDS][i % WORDS] =
+            reinterpret_cast<const int *>(first + i / WORDS * from.row_bytes())[word + i % WORDS];
 }
 
 template <typename Epilogue> __global__ void __launch_bounds__(THREADS) products(Operands o, Epilogue epilogue) {
     tsr_cuda_begin();
     __shared__ int a[SIDE][WORDS + 1], b[SIDE][WORDS + 1];
     const int row = (int)threadIdx.x / ACROSS, col = (int)threadIdx.x % ACROSS;
-    const int64_t tiles_n = o.rows_b / SIDE, tiles = o.rows_a / SIDE * tiles_n;
+    const int64_t tiles_n = o.b.rows / SIDE, tiles = o.a.rows / SIDE * tiles_n;
+    if (tsr_residue_idle(o.condition)) return;
     for (int64_t work = blockIdx.x; work < o.planes * tiles; work += gridDim.x) {
         const int plane = (int)(work / tiles);
         const int64_t first_row = work % tiles / tiles_n * SIDE, first_col = work % tiles_n * SIDE;
         if (first_row >= o.m || first_col >= o.n) continue;
         if (!o.wants(first_row, first_col)) continue;
         int sum[EACH][EACH] = {};
-        for (int64_t word = 0; word < o.depth / 4; word += WORDS) {
+        for (int64_t word = 0; word < o.a.columns / 4; word += WORDS) {
             __syncthreads();
-            load(a, o.a + (plane * o.rows_a + first_row) * o.depth, o.depth, word);
-            load(b, o.b + (plane * o.rows_b + first_col) * o.depth, o.depth, word);
+            load(a, o.a, plane, first_row, word);
+            load(b, o.b, plane, first_col, word);
             TSR_FLIP_WORD(TSR_FLIP_TILE_A, &a[row + col % EACH * ACROSS][col]);
             TSR_FLIP_WORD(TSR_FLIP_TILE_B, &b[row + col % EACH * ACROSS][col]);
             __syncthreads();
@@ -127,34 +148,59 @@ template <typename Epilogue>
 tsr_status launch_operands(tsr_stream *stream, const Operands &o, const Epilogue &epilogue) {
     int most = 0;
     TSR_TRY(tsr_cuda_attribute(cudaDevAttrMaxGridDimX, &most));
-    const int64_t tiles = o.planes * (o.rows_a / SIDE) * (o.rows_b / SIDE);
+    const int64_t tiles = o.planes * (o.a.rows / SIDE) * (o.b.rows / SIDE);
     return TSR_LAUNCH_NEXT(products<Epilogue>, (unsigned)tsr_min(tiles, most), THREADS, 0, stream, o, epilogue);
 }
+
+/* Planes of these: quarters of A, B or C where it makes products of such. */
+Planes planes_of(const tsr_residue_args *args, const int8_t *at, int64_t rows, int64_t columns, unsigned quarters) {
+    return {const_cast<int8_t *>(at), rows, columns, args->quarters ? quarters : 0, args->apart};
+}
+Planes planes_a(const tsr_residue_args *args) {
+    return planes_of(args, args->a, args->rows_a, args->depth, TSR_QUARTERS_OF_A);
+}
+Planes planes_b(const tsr_residue_args *args) {
+    return planes_of(args, args->b, args->rows_b, args->depth, TSR_QUARTERS_OF_B);
+}
+Residues residues_to(const tsr_residue_args *args, int8_t *to, int64_t rows, int64_t columns) {
+    return {planes_of(args, to, rows, columns, TSR_QUARTERS_OF_C), tsr_residue_moduli_all()};
+}
+
 template <typename Epilogue>
 tsr_status launch(tsr_stream *stream, const tsr_residue_args *args, const Epilogue &epilogue) {
-    const Operands o = {args->a,     args->b,      args->m,
-                        args->n,     args->rows_a, args->rows_b,
-                        args->depth, args->planes, tsr_residue_blocks_of(args),
-                        MAKING_C};
+    const Operands o = {planes_a(args), planes_b(args), args->m, args->n, args->planes, tsr_residue_blocks_of(args),
+                        MAKING_C,       args->condition};
     return launch_operands(stream, o, epilogue);
 }
 
-/* Products of sums of `lines` lines with the other operand's, `others` of them in `rows`. */
+/* Products of an operand's sums, `lines` of them, with the other's `others` lines. */
 tsr_status launch_sums(tsr_stream *stream, const tsr_residue_args *args, Making making, const int8_t *sums,
-                       int64_t lines, const int8_t *other, int64_t others, int64_t rows, int8_t *to) {
-    const Operands o = {sums,        other,        tsr_ceil_div(lines, TSR_EXACT_BLOCK), others, TSR_EXACT_SUMS, rows,
-                        args->depth, args->planes, tsr_residue_blocks_of(args),          making};
-    return launch_operands(stream, o, Residues{to, TSR_EXACT_SUMS, rows, tsr_residue_moduli_all()});
+                       int64_t lines, const Planes &other, int64_t others, int8_t *to) {
+    const int64_t all = TSR_EXACT_SUMS / (args->quarters ? 2 : 1);
+    const unsigned quarters = making == MAKING_COLUMNS ? TSR_QUARTERS_OF_A : TSR_QUARTERS_OF_B;
+    const Operands o = {planes_of(args, sums, all, args->depth, quarters),
+                        other,
+                        lines,
+                        others,
+                        args->planes,
+                        tsr_residue_blocks_of(args),
+                        making,
+                        args->condition};
+    return launch_operands(stream, o, residues_to(args, to, all, other.rows));
 }
 
+bool is_rounded(int64_t rounded, int64_t count, int64_t unit) {
+    return rounded == tsr_round_up(count, unit) || rounded == tsr_round_up(count, 2 * unit);
+}
 tsr_status check(const tsr_residue_args *args) {
-    const bool fits = args->planes >= 1 && args->planes <= TSR_EXACT_MODULI_MOST && args->m >= 1 && args->n >= 1 &&
-                      args->k >= 1 && args->k <= TSR_EXACT_RANGE;
-    if (args->sums && tsr_max(args->m, args->n) > TSR_EXACT_SUMS * TSR_EXACT_BLOCK)
-        return tsr_fail(TSR_ERR_SHAPE, "no sums of the blocks of %lld x %lld residues: %d rows and columns at most",
-                        (long long)args->m, (long long)args->n, TSR_EXACT_SUMS * TSR_EXACT_BLOCK);
-    if (fits && args->rows_a == tsr_round_up(args->m, TSR_EXACT_TILE) &&
-        args->rows_b == tsr_round_up(args->n, TSR_EXACT_TILE) && args->depth == tsr_round_up(args->k, TSR_EXACT_DEPTH))
+    const int most = TSR_EXACT_MODULI_MOST * (args->quarters ? TSR_QUARTER_PRODUCTS : 1);
+    const bool fits = args->planes >= 1 && args->planes <= most && args->m >= 1 && args->n >= 1 && args->k >= 1 &&
+                      args->k <= TSR_EXACT_RANGE;
+    const int lines = args->sums ? tsr_max(args->sums->lines_a, args->sums->lines_b) : 0;
+    if (lines > TSR_EXACT_SUMS)
+        return tsr_fail(TSR_ERR_SHAPE, "no products of %d sums of lines: %d at most", lines, TSR_EXACT_SUMS);
+    if (fits && is_rounded(args->rows_a, args->m, TSR_EXACT_TILE) &&
+        is_rounded(args->rows_b, args->n, TSR_EXACT_TILE) && is_rounded(args->depth, args->k, TSR_EXACT_DEPTH))
         return TSR_OK;
     return tsr_fail(TSR_ERR_SHAPE,
                     "no products of residues of %d planes of %lld x %lld x %lld: 1 to %d planes, k up to %d, and rows "
@@ -186,13 +232,14 @@ tsr_status on_hopper(bool *so) {
 
 /* A count, and a list behind it, of each plane: at most all tiles, and with each row and column of them all chunks that
  * may meet it, of sums and of last lines. */
-size_t tsr_residue_workspace(int64_t m, int64_t n) {
+static size_t list_bytes(int64_t planes, int64_t m, int64_t n) {
     const int64_t rows = tsr_ceil_div(m, TSR_EXACT_TILE), columns = tsr_ceil_div(n, TSR_EXACT_TILE);
-    const int64_t of_b = tsr_residue_chunks(n, TSR_RESIDUE_CHUNK) + 1,
-                  of_a = tsr_residue_chunks(m, TSR_RESIDUE_CHUNK) + 1;
-    const int64_t beside = rows * of_b + columns * of_a;
-    return (size_t)tsr_round_up((1 + TSR_EXACT_MODULI_MOST * (rows * columns + beside)) * (int64_t)sizeof(unsigned),
-                                256);
+    const int64_t beside = (rows + columns) * (TSR_EXACT_SUMS / TSR_RESIDUE_CHUNK + 1);
+    return (size_t)tsr_round_up((1 + planes * (rows * columns + beside)) * (int64_t)sizeof(unsigned), 256);
+}
+size_t tsr_residue_workspace(int64_t m, int64_t n) { return list_bytes(TSR_EXACT_MODULI_MOST, m, n); }
+size_t tsr_winograd_workspace(int64_t rows_a, int64_t rows_b) {
+    return list_bytes(TSR_QUARTER_PRODUCTS * TSR_EXACT_MODULI_MOST, rows_a / 2, rows_b / 2);
 }
 
 tsr_status tsr_residue_list(tsr_device *, tsr_stream *stream, const tsr_residue_args *products,
@@ -207,12 +254,12 @@ tsr_status tsr_residue_list(tsr_device *, tsr_stream *stream, const tsr_residue_
 tsr_status tsr_residue_products(tsr_device *, tsr_stream *stream, const tsr_residue_args *args, int8_t *c) {
     TSR_TRY(check(args));
     RETURN_ON_HOPPER(tsr_residue_products_hopper(stream, args, c));
-    TSR_TRY(launch(stream, args, Residues{c, args->rows_a, args->rows_b, tsr_residue_moduli_all()}));
+    TSR_TRY(launch(stream, args, residues_to(args, c, args->rows_a, args->rows_b)));
     const tsr_residue_sums *sums = args->sums;
     if (!sums) return TSR_OK;
     TSR_TRY(
-        launch_sums(stream, args, MAKING_COLUMNS, sums->of_a, args->m, args->b, args->n, args->rows_b, sums->columns));
-    return launch_sums(stream, args, MAKING_ROWS, sums->of_b, args->n, args->a, args->m, args->rows_a, sums->rows);
+        launch_sums(stream, args, MAKING_COLUMNS, sums->of_a, sums->lines_a, planes_b(args), args->n, sums->columns));
+    return launch_sums(stream, args, MAKING_ROWS, sums->of_b, sums->lines_b, planes_a(args), args->m, sums->rows);
 }
 
 tsr_status tsr_residue_levels(tsr_device *, tsr_stream *stream, const tsr_residue_args *args,

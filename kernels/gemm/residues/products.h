@@ -20,27 +20,41 @@ extern "C" {
 /* Sums of the lines of blocks, as residues, and their products with the other operand, which columns and rows of blocks
  * of C must add up to (exact_check.h). */
 typedef struct {
-    const int8_t *of_a; /* planes × TSR_EXACT_SUMS × depth: line i of rows of A from i · TSR_EXACT_BLOCK on */
-    const int8_t *of_b; /* the same, of columns of B */
-    int8_t *columns;    /* made: planes × TSR_EXACT_SUMS × rows_b, of_a · Bᵀ */
-    int8_t *rows;       /* made: planes × TSR_EXACT_SUMS × rows_a, of_b · Aᵀ */
+    const int8_t *of_a;   /* planes × TSR_EXACT_SUMS × depth: line i of rows of A from i · TSR_EXACT_BLOCK on */
+    const int8_t *of_b;   /* the same, of columns of B */
+    int8_t *columns;      /* made: planes × TSR_EXACT_SUMS × rows_b, of_a · Bᵀ */
+    int8_t *rows;         /* made: planes × TSR_EXACT_SUMS × rows_a, of_b · Aᵀ */
+    int lines_a, lines_b; /* so many of each plane are multiplied */
 } tsr_residue_sums;
+
+/* Whether kernels of a launch do anything: where *word is `value`, or, unless `equal`, where it is not. NULL: they
+ * do. */
+typedef struct {
+    const unsigned *word;
+    unsigned value;
+    bool equal;
+} tsr_residue_condition;
 
 typedef struct {
     int planes;             /* 1 … TSR_EXACT_MODULI_MOST: of the first so many moduli */
     int64_t m, n, k;        /* of C and the sums; k ≤ TSR_EXACT_RANGE */
     const int8_t *a;        /* planes × rows_a × depth bytes. From row m on anything, from k on zeros */
     const int8_t *b;        /* planes × rows_b × depth bytes. From row n on anything, from k on zeros */
-    int64_t rows_a, rows_b; /* m and n rounded up to TSR_EXACT_TILE */
-    int64_t depth;          /* k rounded up to TSR_EXACT_DEPTH */
+    int64_t rows_a, rows_b; /* m and n rounded up to TSR_EXACT_TILE, or to twice that */
+    int64_t depth;          /* k rounded up to TSR_EXACT_DEPTH, or to twice that */
     /* Which blocks of C are wanted, TSR_EXACT_BLOCK rows and columns each: those whose entry is `wanted`, of
      * (rows_a / TSR_EXACT_BLOCK) × (rows_b / TSR_EXACT_BLOCK). Those past the last row or column never are. A tile
      * with one is made as a whole, others are not touched. NULL: all are wanted. */
     const unsigned *blocks;
     unsigned wanted;
-    /* Of tsr_residue_products alone: sums that are multiplied, too; NULL: none. Blocks of lines are as many as
-     * TSR_EXACT_SUMS at most. Made are the products with lines of tiles that are wanted. */
+    /* Of tsr_residue_products alone: sums that are multiplied, too; NULL: none. Made are the products with lines of
+     * tiles that are wanted. */
     const tsr_residue_sums *sums;
+    tsr_residue_condition condition; /* likewise */
+    /* Planes from the first to those behind, and whether these are products of quarters: see winograd.h, which alone
+     * sets it. Then seven planes belong to a modulus, and m … depth are of a quarter. */
+    int apart;
+    bool quarters;
     void *workspace; /* tsr_residue_workspace(m, n) bytes */
     bool listed;     /* tsr_residue_list was called with these, whose blocks are the same since, and their workspace */
 } tsr_residue_args;

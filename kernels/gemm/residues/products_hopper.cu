@@ -47,16 +47,26 @@ __device__ __forceinline__ unsigned word_of(int a0, int a1, int b0, int b1) {
     return odd ? __byte_perm(given, own, 0x5410) : __byte_perm(own, given, 0x5410);
 }
 
+/* From row to row of a plane's memory, which has so many columns. */
+template <typename W> __device__ __forceinline__ int64_t row_bytes(const W &, int columns) {
+    return (W::QUARTERS ? 2 : 1) * (int64_t)columns;
+}
+
 /* Row and first column, of a group's part of C, of a thread's word number i. */
 __device__ __forceinline__ int word_row() { return own_row() + (threadIdx.x & 1 ? 8 : 0); }
 __device__ __forceinline__ int word_col(int i) { return 8 * i + (int)threadIdx.x % 4 / 2 * 4; }
 constexpr int WORDS = N / 8; /* of a thread */
 
+template <typename W> __device__ __forceinline__ int modulus_of(const Place &place) {
+    return W::QUARTERS ? place.plane / TSR_QUARTER_PRODUCTS : place.plane;
+}
+
 /* Words `from` … of residues of a thread's sums. */
 template <typename W, int COUNT>
 __device__ __forceinline__ void words_of(const W &w, const Place &place, const Sums &sum, int from,
                                          unsigned (&words)[COUNT]) {
-    const int modulus = w.moduli.modulus[place.plane], inverse = w.moduli.inverse[place.plane];
+    const int number = modulus_of<W>(place);
+    const int modulus = w.moduli.modulus[number], inverse = w.moduli.inverse[number];
 #pragma unroll
     for (int i = 0; i < COUNT; i++) {
         const int *s = sum + 4 * (from + i);
@@ -66,9 +76,10 @@ __device__ __forceinline__ void words_of(const W &w, const Place &place, const S
 }
 
 /* To C through boxes. */
-struct Residues {
+template <bool OF_QUARTERS> struct Residues {
     static constexpr bool PROVES = false;
     struct Work : residues::Work {
+        static constexpr bool QUARTERS = OF_QUARTERS;
         CUtensorMap map_c; /* planes one below the other */
         tsr_residue_moduli moduli;
     };
@@ -92,9 +103,11 @@ struct Residues {
         hopper::fence_copies();
         hopper::named_wait(3 + own_group(), 128);
         if (first) {
+            const tsr_quarter start = start_of(w, place, TSR_QUARTERS_OF_C, w.rows_a, w.rows_b);
             for (int box = 0; box < BOXES; box++)
-                hopper::store_tensor(&w.map_c, place.plane * w.rows_a + group_row(place),
-                                     place.col * N + box * BOX_COLS, boxes + box * BOX_BYTES, hopper::evict_first());
+                hopper::store_tensor(&w.map_c, start.row + group_row(place),
+                                     start.column + place.col * N + box * BOX_COLS, boxes + box * BOX_BYTES,
+                                     hopper::evict_first());
             hopper::store_commit();
         }
     }
@@ -104,9 +117,10 @@ struct Residues {
 };
 
 /* With sides, whose chunks have LINES. Stages leave no room for boxes: lanes exchange words, and store sectors. */
-template <int LINES> struct SidedResidues {
+template <int LINES, bool OF_QUARTERS> struct SidedResidues {
     static constexpr bool PROVES = false;
     struct Work : residues::Work {
+        static constexpr bool QUARTERS = OF_QUARTERS;
         CUtensorMap map_sums_a, map_sums_b, map_last_a, map_last_b; /* planes one below the other */
         int8_t *c, *columns, *rows;                                 /* the last two see tsr_residue_sums */
         int last_a, last_b; /* where an operand's last lines begin, in its planes */
@@ -118,8 +132,9 @@ template <int LINES> struct SidedResidues {
     static __device__ __forceinline__ void finish(const Work &w, const Pipe &, const Place &place, const Sums &sum) {
         if (place.side & SIDE_ALONE) return;
         const bool second = threadIdx.x & 2; /* of two lanes with words of a row: the other gets the left half */
-        int8_t *to = w.c + ((int64_t)place.plane * w.rows_a + group_row(place) + word_row()) * w.rows_b +
-                     (int64_t)place.col * N + (second ? 16 : 0);
+        const tsr_quarter start = start_of(w, place, TSR_QUARTERS_OF_C, w.rows_a, w.rows_b);
+        const int64_t row = start.row + group_row(place) + word_row();
+        int8_t *to = w.c + row * row_bytes(w, w.rows_b) + start.column + (int64_t)place.col * N + (second ? 16 : 0);
 #pragma unroll
         for (int from = 0; from < WORDS; from += 4) {
             unsigned own[4];
@@ -133,11 +148,14 @@ template <int LINES> struct SidedResidues {
 };
 /* Lines of a chunk; 0: there are no sides. */
 template <typename Epilogue> constexpr int CHUNK_LINES = 0;
-template <int LINES> constexpr int CHUNK_LINES<SidedResidues<LINES>> = LINES;
+template <int LINES, bool QUARTERS> constexpr int CHUNK_LINES<SidedResidues<LINES, QUARTERS>> = LINES;
 
 /* ---- sides ----------------------------------------------------------------------------------- */
 
 template <int LINES> using SideSums = int[LINES / 2];
+
+/* Lines of sums of a plane. */
+template <typename W> constexpr int SUMS = TSR_EXACT_SUMS / (W::QUARTERS ? 2 : 1);
 
 /* Asks for the lines that come beside a panel; a stage has them behind B's. */
 template <int LINES, typename W>
@@ -145,6 +163,13 @@ __device__ __forceinline__ void bring_side(const W &w, const Place &place, int p
                                            uint64_t *full) {
     const bool of_a_lines = place.side & SIDE_OF_A_LINES;
     const int chunk = (int)(place.side & CHUNK);
+    if constexpr (W::QUARTERS) {
+        const tsr_quarter start =
+            start_of(w, place, of_a_lines ? TSR_QUARTERS_OF_B : TSR_QUARTERS_OF_A, SUMS<W>, w.depth);
+        hopper::copy_tensor(to, of_a_lines ? &w.map_sums_b : &w.map_sums_a, start.row + chunk * LINES,
+                            start.column + panel * K, full);
+        return;
+    }
     if (chunk == CHUNK_LAST)
         hopper::copy_tensor(to, of_a_lines ? &w.map_last_b : &w.map_last_a,
                             place.plane * (of_a_lines ? w.rows_b : w.rows_a) + (of_a_lines ? w.last_b : w.last_a),
@@ -170,12 +195,15 @@ __device__ __forceinline__ int side_place(const Place &place) {
 template <int LINES, typename W>
 __device__ __forceinline__ void put_side(const W &w, const Place &place, const SideSums<LINES> &sum) {
     const bool of_a_lines = place.side & SIDE_OF_A_LINES;
-    const int modulus = w.moduli.modulus[place.plane], inverse = w.moduli.inverse[place.plane];
-    const int chunk = (int)(place.side & CHUNK), lines = of_a_lines ? w.rows_a : w.rows_b;
+    const int number = modulus_of<W>(place);
+    const int modulus = w.moduli.modulus[number], inverse = w.moduli.inverse[number];
+    const int chunk = (int)(place.side & CHUNK), own = of_a_lines ? w.rows_a : w.rows_b;
+    const int64_t lines = row_bytes(w, own);
     const int line = own_row() + (of_a_lines ? group_row(place) : place.col * N + group_share());
-    int8_t *to = (of_a_lines ? w.rows : w.columns) + (int64_t)(place.plane * TSR_EXACT_SUMS + chunk * LINES) * lines;
+    const tsr_quarter start = start_of(w, place, TSR_QUARTERS_OF_C, SUMS<W>, own);
+    int8_t *to = (of_a_lines ? w.rows : w.columns) + (start.row + chunk * LINES) * lines + start.column;
     int64_t line_step = 1, step = lines; /* from line to line, and from one that came beside to the next */
-    if (chunk == CHUNK_LAST) {
+    if (!W::QUARTERS && chunk == CHUNK_LAST) {
         to = w.c + (int64_t)place.plane * w.rows_a * w.rows_b + (of_a_lines ? w.last_b : (int64_t)w.last_a * w.rows_b);
         line_step = of_a_lines ? w.rows_b : 1;
         step = of_a_lines ? 1 : w.rows_b;
@@ -238,14 +266,17 @@ template <typename Epilogue, int LAST = STEPS> struct Products : hopper::Persist
     static __device__ __forceinline__ void bring(const Work &w, const Pipe &pipe, State &at, const PlaneTile &work) {
         const int rank = (int)hopper::cluster_rank();
         const Place &place = work.place;
-        const int row = place.plane * w.rows_a + (place.row * CLUSTER + rank) * M;
-        const int col = place.plane * w.rows_b + place.col * N + rank * (N / CLUSTER);
+        const tsr_quarter a = start_of(w, place, TSR_QUARTERS_OF_A, w.rows_a, w.depth);
+        const tsr_quarter b = start_of(w, place, TSR_QUARTERS_OF_B, w.rows_b, w.depth);
+        const int row = a.row + (place.row * CLUSTER + rank) * M;
+        const int col = b.row + place.col * N + rank * (N / CLUSTER);
         for (int p = 0; p < work.last; p++, at.step()) {
             unsigned char *stage = pipe.stage(at.stage);
             uint64_t *full = pipe.full(at.stage);
             pipe.acquire(at, (uint32_t)(A_BYTES + B_BYTES + (place.side ? LINES * K : 0)));
-            hopper::copy_tensor(stage, &w.map_a, row, p * K, full);
-            hopper::copy_tensor_to(3, stage + A_BYTES + rank * (B_BYTES / CLUSTER), &w.map_b, col, p * K, full);
+            hopper::copy_tensor(stage, &w.map_a, row, a.column + p * K, full);
+            hopper::copy_tensor_to(3, stage + A_BYTES + rank * (B_BYTES / CLUSTER), &w.map_b, col, b.column + p * K,
+                                   full);
             if constexpr (SIDES)
                 if (place.side) bring_side<LINES>(w, place, p, stage + A_BYTES + B_BYTES, full);
         }
@@ -323,13 +354,19 @@ template <typename Epilogue, int LAST = STEPS> struct Products : hopper::Persist
 
 /* ---- launches -------------------------------------------------------------------------------- */
 
-int chunk_lines_of(const tsr_residue_args *args) { return chunk_lines(args->sums != NULL, args->m, args->n); }
-Chunks chunks_in(const tsr_residue_args *args, int64_t lines) {
-    return chunks_of(args->sums != NULL, lines, chunk_lines_of(args));
+/* Those of a half are one chunk. */
+int chunk_lines_of(const tsr_residue_args *args) {
+    static_assert(SUMS<SidedResidues<MANY_LINES, true>::Work> == MANY_LINES);
+    if (!args->sums) return FEW_LINES;
+    return args->quarters ? MANY_LINES : chunk_lines(args->sums->lines_a, args->sums->lines_b);
 }
-bool has_sides(const tsr_residue_args *args) {
-    return chunks_in(args, args->m).count() + chunks_in(args, args->n).count() > 0;
+Chunks chunks_a(const tsr_residue_args *args) {
+    return chunks_of(args->sums ? args->sums->lines_a : 0, args->m, chunk_lines_of(args));
 }
+Chunks chunks_b(const tsr_residue_args *args) {
+    return chunks_of(args->sums ? args->sums->lines_b : 0, args->n, chunk_lines_of(args));
+}
+bool has_sides(const tsr_residue_args *args) { return chunks_a(args).count() + chunks_b(args).count() > 0; }
 
 constexpr int64_t CACHED_BYTES = 40 << 20; /* of two planes, which the L2 cache of an H200, 50 MB, holds */
 
@@ -337,12 +374,12 @@ constexpr int64_t CACHED_BYTES = 40 << 20; /* of two planes, which the L2 cache 
 template <bool SIDED> tsr_status listing_of(const tsr_residue_args *args, Listing *listing) {
     int multiprocessors = 0;
     TSR_TRY(tsr_cuda_attribute(cudaDevAttrMultiProcessorCount, &multiprocessors));
-    const int64_t tiles_m = args->rows_a / TSR_EXACT_TILE, tiles_n = args->rows_b / TSR_EXACT_TILE;
+    const int64_t tiles_m = tsr_ceil_div(args->m, TSR_EXACT_TILE), tiles_n = tsr_ceil_div(args->n, TSR_EXACT_TILE);
     if (tsr_max(tiles_m, tiles_n) > MOST_ACROSS || tiles_m * tiles_n > TSR_EXACT_TILES_MOST)
         return tsr_fail(TSR_ERR_LIMIT,
                         "%d planes of %lld x %lld residues are more than a launch makes: make it in parts",
                         args->planes, (long long)args->rows_a, (long long)args->rows_b);
-    const Chunks a = SIDED ? chunks_in(args, args->m) : Chunks(), b = SIDED ? chunks_in(args, args->n) : Chunks();
+    const Chunks a = SIDED ? chunks_a(args) : Chunks(), b = SIDED ? chunks_b(args) : Chunks();
     const int whole_m = (int)tiles_m - a.last, whole_n = (int)tiles_n - b.last;
     const int workers = (int)tsr_max(1, tsr_min(multiprocessors / CLUSTER, args->planes * tiles_m * tiles_n));
     const bool cached = (args->rows_a + args->rows_b) * args->depth <= CACHED_BYTES;
@@ -350,6 +387,14 @@ template <bool SIDED> tsr_status listing_of(const tsr_residue_args *args, Listin
         tsr_residue_blocks_of(args), whole_m, whole_n, sides_of(a, b, whole_m, whole_n), args->planes, workers, cached};
     listing->list = (ListEntry *)args->workspace;
     return TSR_OK;
+}
+
+/* Of all planes at `from`, one below the other; of quarters those that these are of. */
+tsr_status map_of(const tsr_residue_args *args, const int8_t *from, int64_t rows, int64_t columns, tsr_tensor_box box,
+                  CUtensorMap *to) {
+    const int64_t sides = args->quarters ? 2 : 1;
+    const int64_t planes = args->quarters ? args->apart + args->planes / TSR_QUARTER_PRODUCTS : args->planes;
+    return tsr_tensor_map(from, TSR_I8, planes * sides * rows, sides * columns, sides * columns, box, to);
 }
 
 /* Fills what all kernels share of their argument; makes the list, if there is to be one. */
@@ -363,10 +408,13 @@ template <bool SIDED, typename Work> tsr_status prepare(tsr_stream *stream, cons
     w->plan.planes = args->planes;
     w->plan.panels = (int)(args->depth / K);
     w->plan.workers = lister.workers;
+    w->plan.condition = args->condition;
     w->rows_a = (int)args->rows_a;
     w->rows_b = (int)args->rows_b;
-    TSR_TRY(tsr_tensor_map(args->a, TSR_I8, args->planes * args->rows_a, args->depth, args->depth, BOX, &w->map_a));
-    TSR_TRY(tsr_tensor_map(args->b, TSR_I8, args->planes * args->rows_b, args->depth, args->depth, BOX, &w->map_b));
+    w->depth = (int)args->depth;
+    w->apart = args->apart;
+    TSR_TRY(map_of(args, args->a, args->rows_a, args->depth, BOX, &w->map_a));
+    TSR_TRY(map_of(args, args->b, args->rows_b, args->depth, BOX, &w->map_b));
     if (!w->plan.list || args->listed) return TSR_OK;
     return TSR_LAUNCH_NEXT(list_works, 1, LISTERS, 0, stream, own);
 }
@@ -385,19 +433,21 @@ template <typename Epilogue> tsr_status launch(tsr_stream *stream, const typenam
 }
 
 /* Residues to planes at c. */
-tsr_status make_without_sides(tsr_stream *stream, const tsr_residue_args *args, int8_t *c) {
-    Residues::Work w;
+template <bool QUARTERS> tsr_status make_without_sides(tsr_stream *stream, const tsr_residue_args *args, int8_t *c) {
+    typename Residues<QUARTERS>::Work w;
     TSR_TRY(prepare<false>(stream, args, &w));
     w.moduli = tsr_residue_moduli_all();
-    TSR_TRY(tsr_tensor_map(c, TSR_I8, args->planes * args->rows_a, args->rows_b, args->rows_b, BOX_C, &w.map_c));
-    return launch<Residues>(stream, w, args->k);
+    TSR_TRY(map_of(args, c, args->rows_a, args->rows_b, BOX_C, &w.map_c));
+    if constexpr (QUARTERS) return launch<Residues<QUARTERS>>(stream, w);
+    else return launch<Residues<QUARTERS>>(stream, w, args->k);
 }
-template <int LINES> tsr_status make_with_sides(tsr_stream *stream, const tsr_residue_args *args, int8_t *c) {
+template <int LINES, bool QUARTERS>
+tsr_status make_with_sides(tsr_stream *stream, const tsr_residue_args *args, int8_t *c) {
     const auto map = [args](const int8_t *from, int64_t lines, CUtensorMap *to) {
         constexpr tsr_tensor_box box = {.rows = LINES, .cols = K, .swizzle = 128};
-        return tsr_tensor_map(from, TSR_I8, args->planes * lines, args->depth, args->depth, box, to);
+        return map_of(args, from, lines, args->depth, box, to);
     };
-    typename SidedResidues<LINES>::Work w;
+    typename SidedResidues<LINES, QUARTERS>::Work w;
     TSR_TRY(prepare<true>(stream, args, &w));
     w.moduli = tsr_residue_moduli_all();
     TSR_TRY(map(args->a, args->rows_a, &w.map_last_a));
@@ -408,12 +458,14 @@ template <int LINES> tsr_status make_with_sides(tsr_stream *stream, const tsr_re
     w.columns = w.rows = NULL;
     w.map_sums_a = w.map_sums_b = w.map_last_a; /* not used */
     if (args->sums) {
-        TSR_TRY(map(args->sums->of_a, TSR_EXACT_SUMS, &w.map_sums_a));
-        TSR_TRY(map(args->sums->of_b, TSR_EXACT_SUMS, &w.map_sums_b));
+        constexpr int lines = SUMS<typename SidedResidues<LINES, QUARTERS>::Work>;
+        TSR_TRY(map(args->sums->of_a, lines, &w.map_sums_a));
+        TSR_TRY(map(args->sums->of_b, lines, &w.map_sums_b));
         w.columns = args->sums->columns;
         w.rows = args->sums->rows;
     }
-    return launch<SidedResidues<LINES>>(stream, w, args->k);
+    if constexpr (QUARTERS) return launch<SidedResidues<LINES, QUARTERS>>(stream, w);
+    else return launch<SidedResidues<LINES, QUARTERS>>(stream, w, args->k);
 }
 
 } // namespace
@@ -428,9 +480,12 @@ tsr_status tsr_residue_list_hopper(tsr_stream *stream, const tsr_residue_args *p
 }
 
 tsr_status tsr_residue_products_hopper(tsr_stream *stream, const tsr_residue_args *args, int8_t *c) {
-    if (!has_sides(args)) return make_without_sides(stream, args, c);
-    if (chunk_lines_of(args) == FEW_LINES) return make_with_sides<FEW_LINES>(stream, args, c);
-    return make_with_sides<MANY_LINES>(stream, args, c);
+    if (args->quarters)
+        return args->sums ? make_with_sides<MANY_LINES, true>(stream, args, c)
+                          : make_without_sides<true>(stream, args, c);
+    if (!has_sides(args)) return make_without_sides<false>(stream, args, c);
+    if (chunk_lines_of(args) == FEW_LINES) return make_with_sides<FEW_LINES, false>(stream, args, c);
+    return make_with_sides<MANY_LINES, false>(stream, args, c);
 }
 
 tsr_status tsr_residue_levels_hopper(tsr_stream *stream, const tsr_residue_args *args, const tsr_exact_proof *rows,

@@ -23,11 +23,21 @@ using PipeWith = hopper::Pipeline<STAGES, A_BYTES + B_BYTES + MORE_BYTES, GROUPS
 typedef PipeWith<0, BOXES> Pipe;
 typedef int Sums[N / 2];
 
+/* Of products of quarters (winograd.h) planes are quarters of those that stand one below the other. */
 struct Work {
+    static constexpr bool QUARTERS = false;
     CUtensorMap map_a, map_b; /* planes one below the other */
     Plan plan;
-    int rows_a, rows_b; /* of a plane */
+    int rows_a, rows_b, depth; /* of a plane */
+    int apart;                 /* see tsr_residue_args */
 };
+/* Where a place's plane of `rows` × `columns` begins: see tsr_quarter_of. */
+template <typename W>
+__device__ __forceinline__ tsr_quarter start_of(const W &w, const Place &place, unsigned quarters, int rows,
+                                                int columns) {
+    if constexpr (W::QUARTERS) return tsr_quarter_of(place.plane, quarters, w.apart, rows, columns);
+    else return {place.plane, place.plane * rows, 0};
+}
 
 /* Where a thread's sums stand (see wgmma_m64n192k16): in this row of its group's and 8 below, from this column on. */
 __device__ __forceinline__ int own_row() { return (int)threadIdx.x % 128 / 32 * 16 + (int)threadIdx.x % 32 / 4; }

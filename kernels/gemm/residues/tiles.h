@@ -33,11 +33,11 @@ static __device__ __forceinline__ int tsr_residue(int x, int modulus, int invers
     return r - (r > modulus >> 1 ? modulus : 0);
 }
 
-/* Lines that come beside a tile of products_hopper.cu, at least, and how many chunks of `each` the sums of an operand's
- * lines are. */
+/* Lines that come beside a tile of products_hopper.cu, at least. */
 constexpr int TSR_RESIDUE_CHUNK = 32;
-static inline int tsr_residue_chunks(int64_t lines, int each) {
-    return (int)tsr_ceil_div(lines, TSR_EXACT_BLOCK * each);
+
+static __device__ __forceinline__ bool tsr_residue_idle(const tsr_residue_condition &c) {
+    return c.word && (*c.word == c.value) != c.equal;
 }
 
 /* The blocks of C, and which of them are wanted: see tsr_residue_args. */

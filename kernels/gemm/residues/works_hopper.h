@@ -4,6 +4,7 @@
 #define TSR_KERNELS_GEMM_RESIDUES_WORKS_HOPPER_H
 
 #include "kernels/gemm/hopper/tile_scheduler.h"
+#include "kernels/gemm/residues/quarters.h"
 #include "kernels/gemm/residues/tiles.h"
 
 namespace residues {
@@ -21,12 +22,12 @@ constexpr int BAND = 8; /* rows of tiles that clusters walk together */
 /* A list in the workspace: how many works follow, and these: from the lowest bit on side, column, row and plane. */
 typedef unsigned ListEntry;
 constexpr int LISTERS = 1024;
-constexpr int SIDE_BITS = 8, TILE_BITS = 10;
-constexpr int PLANE_BITS = 4;
+constexpr int SIDE_BITS = 8, TILE_BITS = 8;
+constexpr int PLANE_BITS = 8;
 constexpr int ROW_AT = SIDE_BITS + TILE_BITS, PLANE_AT = ROW_AT + TILE_BITS;
 constexpr int MOST_ACROSS = 1 << TILE_BITS; /* tiles in a row or a column of them */
 constexpr unsigned TILE_MASK = MOST_ACROSS - 1, SIDE_MASK = (1u << SIDE_BITS) - 1;
-static_assert(PLANE_AT + PLANE_BITS == 32 && TSR_EXACT_MODULI_MOST <= 1 << PLANE_BITS);
+static_assert(PLANE_AT + PLANE_BITS == 32 && TSR_QUARTER_PRODUCTS * TSR_EXACT_MODULI_MOST <= 1 << PLANE_BITS);
 __device__ __forceinline__ ListEntry entry_of(int plane, int row, int col, unsigned side) {
     return (ListEntry)plane << PLANE_AT | (ListEntry)row << ROW_AT | (ListEntry)col << SIDE_BITS | side;
 }
@@ -36,6 +37,7 @@ struct Plan {
     int tiles_m, tiles_n;
     int planes, panels;
     int workers; /* clusters */
+    tsr_residue_condition condition;
 };
 
 struct Place {
@@ -55,6 +57,7 @@ struct PlaneScheduler {
 
     __device__ __forceinline__ PlaneScheduler(const Plan &p, int worker)
         : index(worker), end(p.list ? (int)*p.list : p.planes * p.tiles_m * p.tiles_n), entry(0) {
+        if (tsr_residue_idle(p.condition)) end = 0;
         ask(p);
     }
     __device__ __forceinline__ void ask(const Plan &p) {
@@ -91,9 +94,9 @@ constexpr unsigned SIDE_OF_A_LINES = 16, SIDE_OF_B_LINES = 32;
 constexpr unsigned SIDE_ALONE = 64; /* its part of C is made by another work, or not wanted */
 static_assert(TSR_EXACT_SUMS / FEW_LINES <= CHUNK_LAST);
 
-/* Of a chunk, in a product that makes sums or does not. */
-static inline int chunk_lines(bool sums, int64_t m, int64_t n) {
-    return sums && tsr_max(m, n) > FEW_LINES * TSR_EXACT_BLOCK ? MANY_LINES : FEW_LINES;
+/* Of a chunk, where operands have so many sums. */
+static inline int chunk_lines(int sums_a, int sums_b) {
+    return tsr_max(sums_a, sums_b) > FEW_LINES ? MANY_LINES : FEW_LINES;
 }
 
 /* An operand's chunks: those of its sums, and whether its last lines are one, and in no tile. */
@@ -132,10 +135,10 @@ struct Sides {
     }
 };
 
-/* Of an operand with so many lines, in chunks of `each`. */
-static inline Chunks chunks_of(bool sums, int64_t lines, int each) {
+/* Of an operand with so many sums and lines, in chunks of `each`. */
+static inline Chunks chunks_of(int sums, int64_t lines, int each) {
     const int64_t last = lines % TSR_EXACT_TILE;
-    return {sums ? tsr_residue_chunks(lines, each) : 0, lines > TSR_EXACT_TILE && last > 0 && last <= FEW_LINES};
+    return {(sums + each - 1) / each, lines > TSR_EXACT_TILE && last > 0 && last <= FEW_LINES};
 }
 static inline Sides sides_of(const Chunks &a, const Chunks &b, int tiles_m, int tiles_n) {
     const int around = tsr_min(tiles_m, tiles_n);

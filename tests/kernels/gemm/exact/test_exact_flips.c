@@ -17,6 +17,9 @@
 #include "tests/kernels/device/device_under_test.h"
 #include "tests/splitmix64.h"
 
+#if defined(TSR_EMULATE_CUDA) || defined(TSR_TEST_ON_GPU)
+#define ON_CUDA
+#endif
 #ifdef TSR_TEST_ON_GPU
 enum { ON_GPU = 1, FLIPS_EACH = 20 /* flips of a product: data take longer than products */ };
 #else
@@ -34,10 +37,11 @@ static const char *const names[TSR_FLIP_PLACES] = {"A",           "B",          
 
 static struct {
     tsr_flip_place place;
-    atomic_long left;       /* calls of that place until the one that flips; below 0: none does */
-    atomic_long calls;      /* of that place */
-    uint64_t bit;           /* which one, modulo those there are */
-    int64_t m, n, k;        /* of the product */
+    atomic_long left;  /* calls of that place until the one that flips; below 0: none does */
+    atomic_long calls; /* of that place */
+    uint64_t bit;      /* which one, modulo those there are */
+    int64_t m, n, k;   /* of the product */
+    bool quartered;
     atomic_bool multiplies; /* planes are being multiplied: sums and tiles are those of C */
 } flips;
 
@@ -60,11 +64,13 @@ static const layout layouts_on_cpu[TSR_FLIP_PLACES] = {
     [TSR_FLIP_TILE_B] = {TSR_EXACT_LINES, TSR_EXACT_STEP, sizeof(int16_t)},
 };
 static layout layout_of(tsr_flip_place place) {
-    const int64_t lines_a = tsr_round_up(flips.m, TSR_EXACT_TILE), lines_b = tsr_round_up(flips.n, TSR_EXACT_TILE);
+    const int sides = flips.quartered ? 2 : 1;
+    const int64_t lines_a = tsr_round_up(flips.m, sides * TSR_EXACT_TILE);
+    const int64_t lines_b = tsr_round_up(flips.n, sides * TSR_EXACT_TILE);
+    const int64_t depth = tsr_round_up(flips.k, sides * TSR_EXACT_DEPTH);
     if (on_cpu()) return layouts_on_cpu[place];
     if (place > TSR_FLIP_C) return (layout){0};
-    return (layout){place == TSR_FLIP_B ? lines_b : lines_a, place == TSR_FLIP_C ? lines_b : tsr_round_up(flips.k, 128),
-                    1};
+    return (layout){place == TSR_FLIP_B ? lines_b : lines_a, place == TSR_FLIP_C ? lines_b : depth, 1};
 }
 
 /* A bit of those that belong to an element, by flips.bit. */
@@ -169,9 +175,8 @@ static void *filled(tsr_dtype type, int64_t elements, int how) {
     return at;
 }
 
-static product open_product(const tsr_gemm_kernel *kernel, int64_t m, int64_t n, int64_t k) {
+static product open_product_of(const tsr_gemm_kernel *kernel, int64_t m, int64_t n, int64_t k, int how) {
     product p = {.kernel = kernel, .bytes = (size_t)(m * n) * tsr_dtype_bytes(kernel->type)};
-    const int how = (int)(draw() % 4);
     p.args = (tsr_gemm_args){.m = m, .n = n, .k = k, .lda = k, .ldb = n, .ldc = n};
     p.args.a = filled(kernel->type, m * k, how);
     p.args.b = filled(kernel->type, k * n, how);
@@ -182,6 +187,9 @@ static product open_product(const tsr_gemm_kernel *kernel, int64_t m, int64_t n,
     p.made = malloc(p.bytes);
     CHECK(p.made != NULL, "no memory");
     return p;
+}
+static product open_product(const tsr_gemm_kernel *kernel, int64_t m, int64_t n, int64_t k) {
+    return open_product_of(kernel, m, n, k, (int)(draw() % 4));
 }
 static void close_product(product *p) {
     on.ops->release(on.device, (void *)p->args.a);
@@ -223,7 +231,21 @@ static const tsr_gemm_kernel *find(tsr_dtype type) {
     CHECK_OK(tsr_gemm_find("exact", &facts, type, type, &kernel));
     return kernel;
 }
-static const tsr_gemm_kernel *any_kernel(void) { return find(draw() % 2 ? TSR_F64 : TSR_F32); }
+static bool is_quartered(const tsr_gemm_kernel *kernel) {
+#ifdef ON_CUDA
+    return kernel == &tsr_gemm_quartered_f64 || kernel == &tsr_gemm_quartered_f32;
+#else
+    (void)kernel;
+    return false;
+#endif
+}
+static const tsr_gemm_kernel *any_kernel(void) {
+    const tsr_dtype type = draw() % 2 ? TSR_F64 : TSR_F32;
+#ifdef TSR_TEST_ON_GPU
+    if (draw() % 3 == 0) return type == TSR_F64 ? &tsr_gemm_quartered_f64 : &tsr_gemm_quartered_f32;
+#endif
+    return find(type);
+}
 
 /* More than 64 blocks of rows or columns: other tiles of sums. */
 static product long_product(void) {
@@ -269,14 +291,14 @@ static void test_large(void) {
     }
 }
 
-/* FLIPS_EACH flips at this place in a product: how many of them changed C. They were found then. */
-static int harmful_of(tsr_flip_place place, long *called) {
-    product p = any_product();
+/* FLIPS_EACH flips at this place in a product, which it closes: how many of them changed C. They were found then. */
+static int harmful_of(product p, tsr_flip_place place, long *called) {
     int harmful = 0;
     flips.place = place;
     flips.m = p.args.m;
     flips.n = p.args.n;
     flips.k = p.args.k;
+    flips.quartered = is_quartered(p.kernel);
     make_right(&p);
     const long calls = calls_made();
     *called += calls;
@@ -299,6 +321,22 @@ static int harmful_of(tsr_flip_place place, long *called) {
     return harmful;
 }
 
+#ifdef TSR_EMULATE_CUDA
+/* Planes of quarters, of sums of these, and of their products. On a GPU any product may be in quarters. */
+static void test_quartered(void) {
+    for (int place = TSR_FLIP_A; place <= TSR_FLIP_C; place++) {
+        int harmful = 0;
+        for (int i = 0; i < 30 && harmful < 1; i++) {
+            long called = 0;
+            const product p = open_product_of(&tsr_gemm_quartered_f32, 300, 270, 150, 0);
+            harmful += harmful_of(p, (tsr_flip_place)place, &called);
+            CHECK(called == 2 * TSR_EXACT_LEVELS, "%s: %ld calls in quarters", names[place], called);
+        }
+        CHECK(harmful > 0, "%s: no flip in quarters changed C", names[place]);
+    }
+}
+#endif
+
 /* On a GPU only products_hopper.cu flips panels and sums. */
 static bool flips_panels(void) {
     tsr_device_facts facts;
@@ -320,7 +358,7 @@ static void test_flips(int count) {
         int harmful = 0, tried = 0;
         long called = 0;
         while (tried < count || (harmful == 0 && tried < 20 * count)) { /* not every product comes to every place */
-            harmful += harmful_of((tsr_flip_place)place, &called);
+            harmful += harmful_of(any_product(), (tsr_flip_place)place, &called);
             tried += FLIPS_EACH;
         }
         CHECK(called > 0 && harmful > 0, "%s: %ld calls, %d of %d flips changed C", names[place], called, harmful,
@@ -337,6 +375,9 @@ int main(int argc, char **argv) {
     test_clean(clean);
     test_large();
     test_flips(flipped);
+#ifdef TSR_EMULATE_CUDA
+    test_quartered();
+#endif
     test_close(&on);
     return 0;
 }

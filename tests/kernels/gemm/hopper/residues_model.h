@@ -103,7 +103,8 @@ struct Product {
     }
 
     void make(bool late) {
-        const tsr_residue_sums sums = {of_a.at, of_b.at, columns.at, rows.at};
+        const tsr_residue_sums sums = {
+            of_a.at, of_b.at, columns.at, rows.at, made_lines(&made, made.args.m), made_lines(&made, made.args.n)};
         tsr_residue_args args = on_device(made, a, b, workspace);
         args.sums = &sums;
         next_launch(late);

@@ -1,5 +1,6 @@
 /* Products of residues, alone and beside those of sums, levels of blocks and meetings, in the model of sm_90, against
  * plain loops. */
+#include "kernels/gemm/residues/winograd.h"
 #include "tests/kernels/gemm/hopper/residues_model.h"
 
 /* Over memory that holds anything. */
@@ -32,7 +33,8 @@ static void check_sums_beside(const residue_case &c, bool late) {
     const Aligned<int8_t> result(made.bytes_c + RESIDUE_GUARD);
     const Aligned<int8_t> columns(host.bytes_columns + RESIDUE_GUARD), rows(host.bytes_rows + RESIDUE_GUARD);
     const Aligned<unsigned> workspace(tsr_residue_workspace(c.m, c.n));
-    const tsr_residue_sums sums = {of_a.at, of_b.at, columns.at, rows.at};
+    const tsr_residue_sums sums = {
+        of_a.at, of_b.at, columns.at, rows.at, made_lines(&made, c.m), made_lines(&made, c.n)};
     tsr_residue_args args = on_device(made, a, b, workspace);
     args.sums = &sums;
     memset(columns.at, UNTOUCHED, columns.bytes);
@@ -60,6 +62,46 @@ static void check_agreement() {
                   (in_rows > 0) == (wrong == IN_B || wrong == IN_SUMS_OF_B),
               "wrong %d: %d columns and %d rows disagree", wrong, in_columns, in_rows);
     }
+}
+
+/* Products of quarters, with sums or without. */
+static void check_quarters(residue_case c, bool sums_too) {
+    c.quartered = true;
+    c.wanted = 200;
+    made_residues made = make_residues(c, MADE_RESIDUES);
+    made_sums host = make_sums(&made);
+    const int apart = c.planes + 1, all = apart + c.planes;
+    const auto twice = [&c, all](size_t bytes) { return bytes / (size_t)c.planes * (size_t)all + RESIDUE_GUARD; };
+    const Aligned<int8_t> a(twice(made.bytes_a)), b(twice(made.bytes_b)), result(twice(made.bytes_c));
+    const Aligned<int8_t> of_a(twice(host.bytes)), of_b(twice(host.bytes));
+    const Aligned<int8_t> columns(twice(host.bytes_columns)), rows(twice(host.bytes_rows));
+    const Aligned<unsigned> workspace(tsr_winograd_workspace(made.args.rows_a, made.args.rows_b));
+    for (const Aligned<int8_t> *one : {&a, &b, &result, &of_a, &of_b, &columns, &rows})
+        memset(one->at, UNTOUCHED, one->bytes);
+    memcpy(a.at, made.a, made.bytes_a);
+    memcpy(b.at, made.b, made.bytes_b);
+    memcpy(of_a.at, host.of_a, host.bytes);
+    memcpy(of_b.at, host.of_b, host.bytes);
+    memset(workspace.at, 0xff, workspace.bytes);
+    const tsr_residue_sums sums = {of_a.at, of_b.at, columns.at, rows.at, TSR_EXACT_SUMS, TSR_EXACT_SUMS};
+    tsr_residue_args whole = on_device(made, a, b, workspace);
+    tsr_residue_sums sums_of_quarters;
+    whole.apart = apart;
+    whole.sums = sums_too ? &sums : nullptr;
+    const tsr_residue_args quarters = tsr_winograd_quarters(&whole, &sums_of_quarters, workspace.at);
+    CHECK(tsr_winograd_spread(nullptr, &whole) == TSR_OK, "%s", tsr_message());
+    next_launch(sums_too);
+    CHECK(tsr_residue_products_hopper(nullptr, &quarters, result.at) == TSR_OK, "%s, TSR_MODEL_SEED=%llu: %s", c.what,
+          (unsigned long long)hopper_test::seed, tsr_message());
+    CHECK(tsr_winograd_gather(nullptr, &whole, result.at) == TSR_OK, "%s", tsr_message());
+    for (const Aligned<int8_t> *one : {&result, &columns, &rows}) {
+        const size_t made_bytes = one == &result ? made.bytes_c : one == &rows ? host.bytes_rows : host.bytes_columns;
+        memset(one->at + made_bytes, UNTOUCHED, RESIDUE_GUARD);
+    }
+    check_residues(&made, result.at);
+    if (sums_too) CHECK(check_sums(&made, &host, columns.at, rows.at) > 0, "%s: no sums", c.what);
+    free_sums(&host);
+    free_residues(&made);
 }
 
 static residues::Levels::Work sure_work(int64_t k, double allowed) {
@@ -236,6 +278,12 @@ static const residue_case sums_cases[] = {
     {.what = "sums, last lines of B", .planes = 1, .m = 600, .n = 270, .k = 200, .wanted = 80},
     {.what = "sums, largest", .planes = 2, .m = 20, .n = 20, .k = 3000, .wanted = 200, .largest = true},
 };
+static const residue_case quarters_cases[] = {
+    {.what = "quarters", .planes = 1, .m = 300, .n = 270, .k = 200, .wanted = 200},
+    {.what = "an upper half alone", .planes = 2, .m = 100, .n = 500, .k = 300, .wanted = 200},
+    {.what = "quarters of several tiles", .planes = 1, .m = 1100, .n = 600, .k = 500, .wanted = 200},
+    {.what = "all planes in quarters", .planes = TSR_EXACT_MODULI_MOST, .m = 100, .n = 100, .k = 100, .wanted = 200},
+};
 static const residue_case level_cases[] = {
     {.what = "levels of one tile", .planes = 1, .m = 256, .n = 256, .k = 300, .wanted = 30},
     {.what = "levels of few elements", .planes = 1, .m = 3, .n = 5, .k = 1000, .wanted = 30},
@@ -247,6 +295,8 @@ static const residue_case level_cases[] = {
 static void check_fixed() {
     for (const residue_case &c : products_cases) check_products(c);
     for (const residue_case &c : sums_cases) check_sums_beside(c, (&c - sums_cases) % 2 != 0);
+    for (const residue_case &c : quarters_cases)
+        for (int sums = 0; sums < 2; sums++) check_quarters(c, sums == 1);
     check_agreement();
     check_sure(300000);
     for (const residue_case &c : level_cases) {
@@ -269,6 +319,7 @@ static void check_random() {
     c.wanted = (int)drawn(130);
     check_products(c);
     check_sums_beside(c, drawn(2) == 1);
+    check_quarters(c, drawn(2) == 1);
     c.planes = 1;
     c.what = "levels, random";
     check_needed(c);

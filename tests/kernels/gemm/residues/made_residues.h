@@ -14,8 +14,9 @@ typedef struct {
     const char *what;
     int planes;
     int64_t m, n, k;
-    int wanted;   /* percent of the blocks of C; more than 100: there is no list */
-    bool largest; /* all residues as large as they can be */
+    int wanted;     /* percent of the blocks of C; more than 100: there is no list */
+    bool largest;   /* all residues as large as they can be */
+    bool quartered; /* sides are multiples of two tiles, and all is made of quarters (winograd.h) */
 } residue_case;
 
 /* What the bytes are. */
@@ -112,9 +113,10 @@ static inline made_residues make_residues(residue_case c, made_kind kind) {
     args->m = c.m;
     args->n = c.n;
     args->k = c.k;
-    args->rows_a = tsr_round_up(c.m, TSR_EXACT_TILE);
-    args->rows_b = tsr_round_up(c.n, TSR_EXACT_TILE);
-    args->depth = tsr_round_up(c.k, TSR_EXACT_DEPTH);
+    const int sides = c.quartered ? 2 : 1;
+    args->rows_a = tsr_round_up(c.m, sides * TSR_EXACT_TILE);
+    args->rows_b = tsr_round_up(c.n, sides * TSR_EXACT_TILE);
+    args->depth = tsr_round_up(c.k, sides * TSR_EXACT_DEPTH);
     made.bytes_a = (size_t)(c.planes * args->rows_a * args->depth);
     made.bytes_b = (size_t)(c.planes * args->rows_b * args->depth);
     made.bytes_c = (size_t)(c.planes * args->rows_a * args->rows_b);
@@ -257,11 +259,15 @@ static inline long check_lines(const made_residues *made, bool of_columns, const
         CHECK(got[args->planes * TSR_EXACT_SUMS * rows + i] == UNTOUCHED, "%s: byte %d behind sums", made->c.what, i);
     return right;
 }
+/* Of quarters all sums are multiplied. */
+static inline int made_lines(const made_residues *made, int64_t lines) {
+    return made->c.quartered ? TSR_EXACT_SUMS : (int)tsr_ceil_div(lines, TSR_EXACT_BLOCK);
+}
 static inline long check_sums(const made_residues *made, const made_sums *sums, const int8_t *columns,
                               const int8_t *rows) {
     const tsr_residue_args *args = &made->args;
-    return check_lines(made, true, sums->of_a, tsr_ceil_div(args->m, TSR_EXACT_BLOCK), columns) +
-           check_lines(made, false, sums->of_b, tsr_ceil_div(args->n, TSR_EXACT_BLOCK), rows);
+    return check_lines(made, true, sums->of_a, made_lines(made, args->m), columns) +
+           check_lines(made, false, sums->of_b, made_lines(made, args->n), rows);
 }
 
 /* ---- levels and meetings ----------------------------------------------------------------------- */

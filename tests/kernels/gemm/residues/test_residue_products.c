@@ -1,5 +1,6 @@
 /* Products of residues, levels of blocks and meetings, against plain loops, by whatever the device at hand takes for
  * them. One source for the host emulation of CUDA and for a GPU. */
+#include "kernels/gemm/residues/winograd.h"
 #include "tests/kernels/device/device_under_test.h"
 #include "tests/kernels/gemm/residues/made_residues.h"
 
@@ -91,7 +92,7 @@ static void check_sums_beside(const device_under_test *under, residue_case c) {
     int8_t *of_a = test_upload(under, host.of_a, host.bytes), *of_b = test_upload(under, host.of_b, host.bytes);
     int8_t *columns = test_upload(under, host.columns, host.bytes_columns + RESIDUE_GUARD);
     int8_t *rows = test_upload(under, host.rows, host.bytes_rows + RESIDUE_GUARD);
-    const tsr_residue_sums sums = {of_a, of_b, columns, rows};
+    const tsr_residue_sums sums = {of_a, of_b, columns, rows, made_lines(&made, c.m), made_lines(&made, c.n)};
     args.sums = &sums;
     CHECK_OK(tsr_residue_products(under->device, under->stream, &args, on_device));
     test_download(under, result, on_device, made.bytes_c + RESIDUE_GUARD);
@@ -106,6 +107,116 @@ static void check_sums_beside(const device_under_test *under, residue_case c) {
     release(under, &args);
     free_residues(&made);
 }
+
+/* ---- quarters -------------------------------------------------------------------------------- */
+
+/* Planes and as many behind them, `apart` from the first; what is between and behind is UNTOUCHED. */
+static int8_t *upload_twice(const device_under_test *under, const int8_t *from, size_t bytes, int planes, int apart) {
+    const size_t all = bytes / (size_t)planes * (size_t)(apart + planes) + RESIDUE_GUARD;
+    int8_t *host = made_room(all);
+    memset(host, UNTOUCHED, all);
+    if (from) memcpy(host, from, bytes);
+    int8_t *on_device = test_upload(under, host, all);
+    free(host);
+    return on_device;
+}
+
+/* The first planes, of which the guard is whatever is behind them. */
+static void download_planes(const device_under_test *under, int8_t *to, int8_t *from, size_t bytes) {
+    CHECK_OK(under->ops->download(under->device, to, from, bytes, under->stream));
+    CHECK_OK(under->ops->stream_wait(under->device, under->stream));
+    memset(to + bytes, UNTOUCHED, RESIDUE_GUARD);
+}
+
+static void multiply_quarters(const device_under_test *under, const tsr_residue_args *whole, int8_t *c) {
+    tsr_residue_sums sums;
+    void *workspace;
+    CHECK_OK(under->ops->allocate(under->device, tsr_winograd_workspace(whole->rows_a, whole->rows_b), &workspace));
+    const tsr_residue_args quarters = tsr_winograd_quarters(whole, &sums, workspace);
+    CHECK_OK(tsr_winograd_spread(under->stream, whole));
+    CHECK_OK(tsr_residue_products(under->device, under->stream, &quarters, c));
+    CHECK_OK(tsr_winograd_gather(under->stream, whole, c));
+    CHECK_OK(under->ops->stream_wait(under->device, under->stream));
+    under->ops->release(under->device, workspace);
+}
+
+/* Products of quarters, and those of sums, are those of the whole; where the condition says so. */
+static void check_quarters(const device_under_test *under, residue_case c, bool sums_too) {
+    c.quartered = true;
+    c.wanted = 200;
+    made_residues made = make_residues(c, MADE_RESIDUES);
+    made_sums host = make_sums(&made);
+    tsr_residue_args args = made.args;
+    const unsigned words[] = {4, 2};
+    unsigned *word = test_upload(under, words, sizeof words);
+    int8_t *result = made_room(made.bytes_c + RESIDUE_GUARD);
+    args.apart = c.planes + 1;
+    int8_t *a = upload_twice(under, made.a, made.bytes_a, c.planes, args.apart);
+    int8_t *b = upload_twice(under, made.b, made.bytes_b, c.planes, args.apart);
+    int8_t *on_device = upload_twice(under, NULL, made.bytes_c, c.planes, args.apart);
+    const tsr_residue_sums sums = {.of_a = upload_twice(under, host.of_a, host.bytes, c.planes, args.apart),
+                                   .of_b = upload_twice(under, host.of_b, host.bytes, c.planes, args.apart),
+                                   .columns = upload_twice(under, NULL, host.bytes_columns, c.planes, args.apart),
+                                   .rows = upload_twice(under, NULL, host.bytes_rows, c.planes, args.apart),
+                                   .lines_a = made_lines(&made, c.m),
+                                   .lines_b = made_lines(&made, c.n)};
+    args.a = a;
+    args.b = b;
+    args.sums = sums_too ? &sums : NULL;
+    for (int differs = 0; differs < 2; differs++) {
+        args.condition = (tsr_residue_condition){word + differs, 4, false}; /* the first word is 4 */
+        multiply_quarters(under, &args, on_device);
+        download_planes(under, result, on_device, made.bytes_c);
+        for (size_t i = 0; differs == 0 && i < made.bytes_c; i++)
+            CHECK(result[i] == UNTOUCHED, "%s: byte %zu was made, though nothing was wanted", c.what, i);
+    }
+    check_residues(&made, result);
+    if (sums_too) {
+        download_planes(under, host.columns, sums.columns, host.bytes_columns);
+        download_planes(under, host.rows, sums.rows, host.bytes_rows);
+        CHECK(check_sums(&made, &host, host.columns, host.rows) > 0, "%s: no sums", c.what);
+    }
+    void *const all[] = {a, b, on_device, (void *)sums.of_a, (void *)sums.of_b, sums.columns, sums.rows, word};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) under->ops->release(under->device, all[i]);
+    free(result);
+    free_sums(&host);
+    free_residues(&made);
+}
+
+static void check_no_quarters(const device_under_test *under) {
+    const tsr_residue_args right = {.planes = 2, .rows_a = 512, .rows_b = 512, .depth = 256, .apart = 2};
+    for (int which = 0; which < 4; which++) {
+        tsr_residue_args args = right;
+        if (which == 0) args.apart = 1;
+        if (which == 1) args.rows_a = 768;
+        if (which == 2) args.rows_b = 256;
+        if (which == 3) args.depth = 384;
+        CHECK(tsr_winograd_spread(under->stream, &args) == TSR_ERR_SHAPE &&
+                  tsr_winograd_gather(under->stream, &args, NULL) == TSR_ERR_SHAPE,
+              "%d is refused", which);
+    }
+}
+
+static const residue_case quarters_cases[] = {
+    {.what = "one element, in quarters", .planes = 2, .m = 1, .n = 1, .k = 1, .wanted = 200},
+    {.what = "quarters", .planes = 1, .m = 300, .n = 270, .k = 200, .wanted = 200},
+    {.what = "an upper half alone", .planes = 2, .m = 100, .n = 500, .k = 300, .wanted = 200},
+    {.what = "all planes in quarters", .planes = TSR_EXACT_MODULI_MOST, .m = 9, .n = 8, .k = 128, .wanted = 200},
+    {.what = "largest, in quarters", .planes = 2, .m = 20, .n = 20, .k = 4096, .wanted = 200, .largest = true},
+#ifndef TSR_EMULATE_CUDA
+    {.what = "many tiles in quarters", .planes = 3, .m = 3000, .n = 2500, .k = 700, .wanted = 200},
+    {.what = "large quarters",
+     .planes = TSR_EXACT_MODULI_MOST,
+     .m = 1400,
+     .n = 700,
+     .k = 1000,
+     .wanted = 200,
+     .largest = true},
+    {.what = "all of k in quarters", .planes = 2, .m = 600, .n = 300, .k = TSR_EXACT_RANGE, .wanted = 200},
+#endif
+};
+
+/* ---- levels and meetings --------------------------------------------------------------------- */
 
 static void check_needed(const device_under_test *under, residue_case c, int *counts) {
     made_residues made = make_residues(c, MADE_MAGNITUDES);
@@ -145,7 +256,7 @@ static void check_met(const device_under_test *under, residue_case c, int *count
 
 static void check_refused(const device_under_test *under) {
     made_residues made = make_residues(products_cases[0], MADE_RESIDUES);
-    const tsr_residue_sums sums = {NULL, NULL, NULL, NULL};
+    const tsr_residue_sums many[] = {{.lines_a = TSR_EXACT_SUMS + 1}, {.lines_b = TSR_EXACT_SUMS + 1}};
     for (int which = 0; which < 9; which++) {
         tsr_residue_args args = made.args;
         if (which == 0) args.planes = 0;
@@ -154,9 +265,7 @@ static void check_refused(const device_under_test *under) {
         if (which == 3) args.rows_b = 128;
         if (which == 4) args.k = 129;
         if (which == 5) args.k = 0;
-        if (which >= 7) args.sums = &sums;
-        if (which == 7) args.m = args.rows_a = TSR_EXACT_SUMS * TSR_EXACT_BLOCK + TSR_EXACT_TILE;
-        if (which == 8) args.n = args.rows_b = TSR_EXACT_SUMS * TSR_EXACT_BLOCK + TSR_EXACT_TILE;
+        if (which >= 7) args.sums = &many[which - 7];
         if (which == 6) args.k = args.depth = TSR_EXACT_RANGE + TSR_EXACT_DEPTH;
         CHECK(tsr_residue_products(under->device, under->stream, &args, NULL) == TSR_ERR_SHAPE, "%d is refused", which);
     }
@@ -175,7 +284,10 @@ int main(void) {
         CHECK(counts[level] > 0, "no block needs level %d: the cases do not try it", level);
     for (size_t i = 0; i < sizeof level_cases / sizeof *level_cases; i++) check_met(&under, level_cases[i], met);
     CHECK(met[0] > 0 && met[1] > 0 && met[2] > 0, "the cases do not try all: %d, %d, %d", met[0], met[1], met[2]);
+    for (size_t i = 0; i < sizeof quarters_cases / sizeof *quarters_cases; i++)
+        for (int sums = 0; sums < 2; sums++) check_quarters(&under, quarters_cases[i], sums);
     check_refused(&under);
+    check_no_quarters(&under);
     test_close(&under);
     return 0;
 }

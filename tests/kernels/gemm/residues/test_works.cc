@@ -35,7 +35,9 @@ Chunks chunks_wanted(const Case &c, int64_t lines) {
     return {c.sums ? (int)((sums + each - 1) / each) : 0, lines > 256 && last > 0 && last <= 32};
 }
 Chunks chunks_made(const Case &c, int64_t lines) {
-    const Chunks made = chunks_of(c.sums, lines, chunk_lines(c.sums, c.m, c.n)), wanted = chunks_wanted(c, lines);
+    const auto sums = [&c](int64_t of) { return c.sums ? (int)tsr_ceil_div(of, TSR_EXACT_BLOCK) : 0; };
+    const Chunks made = chunks_of(sums(lines), lines, chunk_lines(sums(c.m), sums(c.n)));
+    const Chunks wanted = chunks_wanted(c, lines);
     CHECK(made.sums == wanted.sums && made.last == wanted.last, "%ld of %ld x %ld lines: %d chunks of sums, last %d",
           (long)lines, (long)c.m, (long)c.n, made.sums, made.last);
     return made;
