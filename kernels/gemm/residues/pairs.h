@@ -45,7 +45,10 @@ __device__ __forceinline__ Pair multiply_add(Pair x, Pair y, Pair z) {
 
 /* fp16 numbers, twice: 2^10, whose last ten bits are an integer that is added to it, that and 2^7, twice this, and
  * 1.5 · 2^10, which rounds what is added to an integer. */
-constexpr Pair FRONT = 0x64006400, MOVED = 0x64806480, MOVED_TWICE = 0x68806880, ROUNDS = 0x66006600;
+constexpr Pair FRONT = 0x64006400;
+constexpr Pair MOVED = 0x64806480;
+constexpr Pair MOVED_TWICE = 0x68806880;
+constexpr Pair ROUNDS = 0x66006600;
 
 /* Four bytes as two pairs, each number plus MOVED. */
 struct Moved {

@@ -230,12 +230,13 @@ tsr_status on_hopper(bool *so) {
 
 } // namespace
 
-/* A count, and a list behind it, of each plane: at most all tiles, and with each row and column of them all chunks that
- * may meet it, of sums and of last lines. */
+/* How far workers are, a count, and a list behind it, of each plane: at most all tiles, and with each row and column of
+ * them all chunks that may meet it, of sums and of last lines. */
 static size_t list_bytes(int64_t planes, int64_t m, int64_t n) {
     const int64_t rows = tsr_ceil_div(m, TSR_EXACT_TILE), columns = tsr_ceil_div(n, TSR_EXACT_TILE);
     const int64_t beside = (rows + columns) * (TSR_EXACT_SUMS / TSR_RESIDUE_CHUNK + 1);
-    return (size_t)tsr_round_up((1 + planes * (rows * columns + beside)) * (int64_t)sizeof(unsigned), 256);
+    return (size_t)tsr_round_up(
+        TSR_RESIDUE_PROGRESS_BYTES + (1 + planes * (rows * columns + beside)) * (int64_t)sizeof(unsigned), 256);
 }
 size_t tsr_residue_workspace(int64_t m, int64_t n) { return list_bytes(TSR_EXACT_MODULI_MOST, m, n); }
 size_t tsr_winograd_workspace(int64_t rows_a, int64_t rows_b) {

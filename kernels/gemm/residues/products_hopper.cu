@@ -9,6 +9,8 @@
  * column of tiles would be idle for the most part. Alone such lines would wait for the others. For 32 and for 64 there
  * are kernels of their own.
  *   Sums are never cut along k. Of a last panel with 32 elements of k or fewer no zeros behind these are multiplied.
+ *   Where the caches do not hold two planes clusters wait for each other, so that they share panels (keep_pace).
+ *   Planes may be quarters of planes (winograd.h), by kernels of their own.
  *   Where not all tiles are wanted, or some have a side, list_works makes a list of those that are, and the host does
  * not know how many (works_hopper.h). In the list sides go round the clusters: before, some had 8 more than others of
  * 14 planes of 8193 × 8193, and the product took 3 % more.
@@ -270,7 +272,10 @@ template <typename Epilogue, int LAST = STEPS> struct Products : hopper::Persist
         const tsr_quarter b = start_of(w, place, TSR_QUARTERS_OF_B, w.rows_b, w.depth);
         const int row = a.row + (place.row * CLUSTER + rank) * M;
         const int col = b.row + place.col * N + rank * (N / CLUSTER);
+        const bool paced = w.plan.progress && rank == 0 && work.whole;
+        unsigned seen = ~0u;
         for (int p = 0; p < work.last; p++, at.step()) {
+            if (paced) keep_pace(w.plan, work, p, &seen);
             unsigned char *stage = pipe.stage(at.stage);
             uint64_t *full = pipe.full(at.stage);
             pipe.acquire(at, (uint32_t)(A_BYTES + B_BYTES + (place.side ? LINES * K : 0)));
@@ -368,7 +373,11 @@ Chunks chunks_b(const tsr_residue_args *args) {
 }
 bool has_sides(const tsr_residue_args *args) { return chunks_a(args).count() + chunks_b(args).count() > 0; }
 
+#ifndef TSR_TEST_CACHED_BYTES
 constexpr int64_t CACHED_BYTES = 40 << 20; /* of two planes, which the L2 cache of an H200, 50 MB, holds */
+#else
+constexpr int64_t CACHED_BYTES = TSR_TEST_CACHED_BYTES;
+#endif
 
 /* What is to be listed. SIDED: of products that may have sides. */
 template <bool SIDED> tsr_status listing_of(const tsr_residue_args *args, Listing *listing) {
@@ -385,7 +394,9 @@ template <bool SIDED> tsr_status listing_of(const tsr_residue_args *args, Listin
     const bool cached = (args->rows_a + args->rows_b) * args->depth <= CACHED_BYTES;
     listing->lister = {
         tsr_residue_blocks_of(args), whole_m, whole_n, sides_of(a, b, whole_m, whole_n), args->planes, workers, cached};
-    listing->list = (ListEntry *)args->workspace;
+    listing->list = (ListEntry *)((unsigned char *)args->workspace + TSR_RESIDUE_PROGRESS_BYTES);
+    listing->progress = cached ? NULL : (unsigned *)args->workspace;
+    listing->condition = args->condition;
     return TSR_OK;
 }
 
@@ -409,14 +420,17 @@ template <bool SIDED, typename Work> tsr_status prepare(tsr_stream *stream, cons
     w->plan.panels = (int)(args->depth / K);
     w->plan.workers = lister.workers;
     w->plan.condition = args->condition;
+    w->plan.progress = own.of[0].progress;
     w->rows_a = (int)args->rows_a;
     w->rows_b = (int)args->rows_b;
     w->depth = (int)args->depth;
     w->apart = args->apart;
     TSR_TRY(map_of(args, args->a, args->rows_a, args->depth, BOX, &w->map_a));
     TSR_TRY(map_of(args, args->b, args->rows_b, args->depth, BOX, &w->map_b));
-    if (!w->plan.list || args->listed) return TSR_OK;
-    return TSR_LAUNCH_NEXT(list_works, 1, LISTERS, 0, stream, own);
+    if (w->plan.list && args->listed) return TSR_OK;
+    if (w->plan.list) return TSR_LAUNCH_NEXT(list_works, 1, LISTERS, 0, stream, own);
+    if (!w->plan.progress) return TSR_OK;
+    return TSR_CUDA(cudaMemsetAsync(w->plan.progress, 0, sizeof *w->plan.progress, tsr_cuda_stream(stream)));
 }
 
 template <typename Kernel> tsr_status launch_kernel(tsr_stream *stream, const typename Kernel::Work &w) {

@@ -21,8 +21,8 @@ static __device__ __forceinline__ tsr_quarter tsr_quarter_of(int plane, unsigned
                                                              int columns) {
     const int modulus = plane / TSR_QUARTER_PRODUCTS, product = plane % TSR_QUARTER_PRODUCTS;
     const int at = (int)(quarters >> 4 * product);
-    const bool behind = at & 4, lower = at & 2, right = at & 1;
-    return {modulus, (2 * (behind ? modulus + apart : modulus) + lower) * rows, right ? columns : 0};
+    const int matrix = at & 4 ? modulus + apart : modulus;
+    return {modulus, (2 * matrix + (at >> 1 & 1)) * rows, (at & 1) * columns};
 }
 
 #endif

@@ -38,6 +38,7 @@ struct Plan {
     int planes, panels;
     int workers; /* clusters */
     tsr_residue_condition condition;
+    unsigned *progress; /* see keep_pace; NULL: workers do not wait for each other */
 };
 
 struct Place {
@@ -46,6 +47,8 @@ struct Place {
 };
 struct PlaneTile : hopper::WorkTile {
     Place place;
+    int turn;   /* so many works of its worker before */
+    bool whole; /* all workers have a work of this turn */
 };
 
 /* Works of all planes, every workers-th by a worker. What the list says of the next one is asked for before it is
@@ -73,13 +76,38 @@ struct PlaneScheduler {
     }
     __device__ __forceinline__ bool next(const Plan &p, PlaneTile *work) {
         if (index >= end) return false;
-        *work = {{index, 0, p.panels, -1, -1, false}, place(p)};
+        const int turn = index / p.workers;
+        *work = {{index, 0, p.panels, -1, -1, false}, place(p), turn, (turn + 1) * p.workers <= end};
         index += p.workers;
         ask(p);
         return true;
     }
     __device__ __forceinline__ bool more(const Plan &) const { return index < end; }
 };
+
+/* ---- the pace -------------------------------------------------------------------------------- */
+
+/* Workers share panels in the L2 cache, and lose them as they fall apart. So none is more than PACE_AHEAD steps of PACE
+ * panels ahead of the average. Whoever is behind never waits, so all get on, as long as all are there: one that waits
+ * for PACE_POLLS, some ms, frees all for the rest of the launch. */
+constexpr int PACE = 4, PACE_AHEAD = 1;
+constexpr int PACE_POLLS = 4000;
+constexpr unsigned PACE_FREE = 1u << 30;
+
+/* One thread of a worker, before each panel of a work. progress: steps that all have begun. seen: what it was at the
+ * step before, which is asked for early; from the start of a work on no less than anything. */
+__device__ __forceinline__ void keep_pace(const Plan &p, const PlaneTile &work, int panel, unsigned *seen) {
+    if (panel % PACE != 0) return;
+    const int step = work.turn * ((p.panels + PACE - 1) / PACE) + panel / PACE - PACE_AHEAD;
+    const unsigned least = step > 0 ? (unsigned)(p.workers * step) : 0;
+    volatile unsigned *progress = p.progress;
+    for (int polls = 0; *seen < least; polls++) {
+        if (polls == PACE_POLLS) atomicMax(p.progress, PACE_FREE);
+        *seen = *progress;
+    }
+    atomicAdd(p.progress, 1u);
+    *seen = *progress;
+}
 
 /* ---- sides ----------------------------------------------------------------------------------- */
 
@@ -200,6 +228,8 @@ __device__ __forceinline__ Counts counts_before(Counts own, Counts *total) {
 struct Listing {
     Lister lister;
     ListEntry *list;
+    unsigned *progress; /* of the product, which begins anew */
+    tsr_residue_condition condition;
 };
 struct Listings {
     Listing of[TSR_RESIDUE_LISTS];
@@ -251,6 +281,8 @@ static __global__ void __launch_bounds__(LISTERS, 1) list_works(const Listings a
     __shared__ ListEntry entries[TSR_EXACT_TILES_MOST];        /* of the first plane, wanted */
     __shared__ unsigned short sided[TSR_EXACT_TILES_MOST + 1]; /* with a side before it */
     const int thread = (int)threadIdx.x;
+    if (tsr_residue_idle(all.of[blockIdx.x].condition)) return;
+    if (thread == 0 && all.of[blockIdx.x].progress) *all.of[blockIdx.x].progress = 0;
     const int tiles = l.tiles_m * l.tiles_n, share = (tiles + LISTERS - 1) / LISTERS;
     const int first = min(thread * share, tiles), last = min(first + share, tiles);
     unsigned wanted = 0; /* bits of the thread's tiles */

@@ -133,8 +133,10 @@ std::vector<std::vector<Place>> works_of(const Case &c, const std::vector<unsign
                            evens};
     std::vector<ListEntry> list(tsr_residue_workspace(c.m, c.n) / sizeof(ListEntry), 0xffffffff);
     Listings listings = {};
-    listings.of[0] = {lister, list.data()};
+    unsigned progress = 5;
+    listings.of[0] = {lister, list.data(), &progress, {}};
     CHECK_OK(TSR_LAUNCH(list_works, 1, LISTERS, 0, (tsr_stream *)nullptr, listings));
+    CHECK(progress == 0, "workers begin at %u", progress);
     Plan plan = {};
     plan.list = list.data();
     plan.planes = c.planes;
