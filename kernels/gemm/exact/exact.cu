@@ -4,14 +4,15 @@
  *   residues (exact_convert.h), a product of magnitudes decides which level each block of C needs, and one of patterns
  *   where that proves none. Each level's blocks are multiplied modulo every modulus (residues/products.h), put together
  *   by the Chinese remainder theorem, and rounded; what no level holds, blocks or single elements, is made by a loop.
+ *   Large blocks of C that take one level are multiplied in quarters (residues/winograd.h).
  * Check: args.check (exact_check.h), by kernels of its own, 2 to 5 %. What the loop makes is made twice.
  * Under `auto`: blocks of C that would take longer than with `dmma` (fp32: `simt`) are handed over to it, by a count on
  *   the device. Asked for by name it makes all itself. Products that `split3` cannot hold come here, too.
  * Memory: in the workspace, a byte for each element of A, B and C and each modulus, of at most EDGE rows and columns,
- *   two for the proof, and a bit for each element of C.
+ *   or two where there may be quarters; two for the proof, and a bit for each element of C.
  * Requirements: none; fast on sm_90, whose tensor cores multiply bytes.
  * Measured: H200, 2026-11-29, normal data, TFLOP/s for 1 or 2 s, cuBLAS in turns in brackets: fp64 69 (52) at n = 4096,
- *   80 (53) at 8192, 84 (52) at 16384; fp32 127 (51), 152 (51), 159 (53). With the check 66, 78, 81; 120, 147, 153. By
+ *   81 (53) at 8192, 91 (52) at 16384; fp32 126 (51), 152 (51), 170 (53). With the check 66, 79, 89; 121, 148, 166. By
  *   the profiler, of 1.79 ms of fp64 at 4096, products take 1.20, the last step 0.14, conversion 0.30, the proof 0.10.
  * Reference: Ozaki, Uchino, Imamura, arXiv 2504.08009; docs/exact.md. */
 #include "kernels/gemm/auto/handing.h"
