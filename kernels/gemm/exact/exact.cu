@@ -317,6 +317,18 @@ template <typename T> constexpr int planes_of(bool proves) {
     return tsr_exact_moduli(exact::TYPE<T>, proves ? TSR_EXACT_LEVELS - 1 : 0);
 }
 
+/* Whether quarters of a block take less than the whole: tiles by panels, of which sums of quarters take one for so many
+ * elements of A, B and C. They pay by 2.5 % of a product at 16384, and by nothing at 12288 (fp64, H200, 2026-11-29). */
+bool quarters_pay(int64_t m, int64_t n, int64_t k) {
+    constexpr double SUMS = 16000;
+    const auto works = [m, n, k](int64_t sides) {
+        return (double)tsr_ceil_div(m, sides * TSR_EXACT_TILE) * (double)tsr_ceil_div(n, sides * TSR_EXACT_TILE) *
+               (double)tsr_ceil_div(k, sides * TSR_EXACT_DEPTH);
+    };
+    const double elements = (double)m * (double)k + (double)k * (double)n + (double)m * (double)n;
+    return 7 * works(2) + elements / SUMS < works(1);
+}
+
 /* Kernels that are made of it. */
 struct Kind {
     bool proves;
@@ -332,8 +344,8 @@ template <typename T, int KIND> size_t workspace_bytes(int64_t m, int64_t n, int
 }
 
 /* The fallback's room, too: for blocks, behind what stands before the planes, and for shapes that are left to it. */
-template <typename T> size_t workspace_for_auto(int64_t m, int64_t n, int64_t k) {
-    const Sizes s = sizes_of(m, n, k, LARGE);
+template <typename T, int KIND> size_t workspace_for_auto(int64_t m, int64_t n, int64_t k) {
+    const Sizes s = sizes_of(m, n, k, KINDS[KIND].quartering);
     const Places p = places_of(nullptr, s, planes_of<T>(true), true);
     const size_t blocks = (size_t)p.planes_a + exact::FALLBACK<T>->workspace_bytes(s.m, s.n, s.k);
     return tsr_max(tsr_max(k == 0 ? 0 : p.bytes, blocks), exact::FALLBACK<T>->workspace_bytes(m, n, k));
@@ -370,7 +382,8 @@ tsr_status launch_block(tsr_device *device, tsr_stream *stream, const tsr_gemm_a
     Run<T> r = {};
     r.device = device;
     r.stream = stream;
-    r.s = sizes_of(args->m, args->n, args->k, KINDS[KIND].quartering);
+    const bool pays = KINDS[KIND].quartering != LARGE || quarters_pay(args->m, args->n, args->k);
+    r.s = sizes_of(args->m, args->n, args->k, pays ? KINDS[KIND].quartering : NONE);
     r.planes = planes_of<T>(PROVES);
     r.proves = PROVES;
     r.counted = args->fallbacks;
@@ -449,7 +462,8 @@ tsr_status launch_handing(tsr_device *device, tsr_stream *stream, const tsr_gemm
     unchecked.check = {};
     if (args->k > 0)
         TSR_TRY(TSR_CUDA(cudaMemsetAsync(args->workspace, 0, 2 * sizeof(unsigned), tsr_cuda_stream(stream))));
-    return launch_all<T, PROVED>(device, stream, &unchecked, CALLER);
+    constexpr int KIND = CALLER == SPLIT3 ? WHOLE : PROVED;
+    return launch_all<T, KIND>(device, stream, &unchecked, CALLER);
 }
 
 /* Of the products: tiles, and the bytes that conversion, products and the last step move. */
@@ -491,7 +505,7 @@ template <typename T> constexpr tsr_gemm_kernel table_for_auto() {
     own.substitute = exact::leave_short<T>;
     own.fallback = exact::FALLBACK<T>;
     own.fallback_for = "data that take longer here";
-    own.workspace_bytes = workspace_for_auto<T>;
+    own.workspace_bytes = workspace_for_auto<T, PROVED>;
     own.shape_cost = exact::cost_for_auto<T>;
     own.checks = false; /* the fallback has no check */
     own.launch = launch_handing<T, AUTO>;
@@ -501,6 +515,7 @@ template <typename T> constexpr tsr_gemm_kernel table_for_auto() {
 constexpr tsr_gemm_kernel table_behind() {
     tsr_gemm_kernel own = table_for_auto<float>();
     own.predicated = true;
+    own.workspace_bytes = workspace_for_auto<float, WHOLE>; /* it is given all of this, or nothing */
     own.launch = launch_handing<float, SPLIT3>;
     return own;
 }

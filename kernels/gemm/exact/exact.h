@@ -27,8 +27,7 @@ extern const tsr_gemm_kernel tsr_gemm_whole_f64;
 /* Rows and columns of the blocks of C that a GPU makes one after another, at most. */
 #define TSR_EXACT_EDGE 16384
 
-/* Whether it makes products of quarters of such a block: where sums of these take less than the products that they
- * save. */
+/* Whether it has the room for products of quarters of such a block. It makes them where they pay. */
 #define TSR_EXACT_QUARTERED_FROM 14336
 static inline bool tsr_exact_is_quartered(int64_t m, int64_t n, int64_t k) {
     return tsr_min(m, tsr_min(n, k)) >= TSR_EXACT_QUARTERED_FROM;

@@ -17,7 +17,8 @@
 namespace exact {
 
 constexpr int BLOCK = TSR_EXACT_BLOCK;
-static_assert(TSR_EXACT_EDGE <= TSR_EXACT_SUMS * BLOCK, "one sum for a block of lines");
+static_assert(TSR_EXACT_EDGE <= TSR_EXACT_SUMS * BLOCK && TSR_EXACT_EDGE % (2 * TSR_EXACT_TILE) == 0,
+              "one sum for a block of lines, and half of them for a half");
 
 /* What the check holds in the workspace. */
 struct Checksums {

@@ -1,5 +1,5 @@
 /* Sums of residues, two at a time in fp16: an instruction takes both, and none waits for integers' multiplier. Integers
- * up to 2048 are exact in fp16, and so are sums of these. Device code. */
+ * up to 2048 are exact in fp16, even ones up to 4096. Device code. */
 #ifndef TSR_KERNELS_GEMM_RESIDUES_PAIRS_H
 #define TSR_KERNELS_GEMM_RESIDUES_PAIRS_H
 

@@ -203,10 +203,10 @@ tsr_status check(const tsr_residue_args *args) {
         is_rounded(args->rows_b, args->n, TSR_EXACT_TILE) && is_rounded(args->depth, args->k, TSR_EXACT_DEPTH))
         return TSR_OK;
     return tsr_fail(TSR_ERR_SHAPE,
-                    "no products of residues of %d planes of %lld x %lld x %lld: 1 to %d planes, k up to %d, and rows "
-                    "rounded up to %d and %d",
-                    args->planes, (long long)args->m, (long long)args->n, (long long)args->k, TSR_EXACT_MODULI_MOST,
-                    TSR_EXACT_RANGE, TSR_EXACT_TILE, TSR_EXACT_DEPTH);
+                    "no products of residues of %d planes of %lld x %lld x %lld: 1 to %d planes, k up to %d, rows "
+                    "rounded up to %d and k to %d, or to twice that",
+                    args->planes, (long long)args->m, (long long)args->n, (long long)args->k, most, TSR_EXACT_RANGE,
+                    TSR_EXACT_TILE, TSR_EXACT_DEPTH);
 }
 
 #if defined(TSR_HAVE_HOPPER) && !defined(TSR_EMULATE_CUDA)

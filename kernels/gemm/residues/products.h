@@ -20,7 +20,7 @@ extern "C" {
 /* Sums of the lines of blocks, as residues, and their products with the other operand, which columns and rows of blocks
  * of C must add up to (exact_check.h). */
 typedef struct {
-    const int8_t *of_a;   /* planes × TSR_EXACT_SUMS × depth: line i of rows of A from i · TSR_EXACT_BLOCK on */
+    const int8_t *of_a;   /* planes × TSR_EXACT_SUMS × depth: a line for each block of rows of A */
     const int8_t *of_b;   /* the same, of columns of B */
     int8_t *columns;      /* made: planes × TSR_EXACT_SUMS × rows_b, of_a · Bᵀ */
     int8_t *rows;         /* made: planes × TSR_EXACT_SUMS × rows_a, of_b · Aᵀ */
@@ -50,13 +50,14 @@ typedef struct {
     /* Of tsr_residue_products alone: sums that are multiplied, too; NULL: none. Made are the products with lines of
      * tiles that are wanted. */
     const tsr_residue_sums *sums;
-    tsr_residue_condition condition; /* likewise */
+    tsr_residue_condition condition; /* of products, lists of them and steps of winograd.h */
     /* Planes from the first to those behind, and whether these are products of quarters: see winograd.h, which alone
-     * sets it. Then seven planes belong to a modulus, and m … depth are of a quarter. */
+     * sets it. Then there are seven planes for each modulus, and m … depth are of a quarter. */
     int apart;
     bool quarters;
-    void *workspace; /* tsr_residue_workspace(m, n) bytes */
-    bool listed;     /* tsr_residue_list was called with these, whose blocks are the same since, and their workspace */
+    void *workspace; /* tsr_residue_workspace(m, n) bytes; of quarters see winograd.h */
+    /* tsr_residue_list was called with these, whose blocks are the same since, and their workspace: for one product. */
+    bool listed;
 } tsr_residue_args;
 
 size_t tsr_residue_workspace(int64_t m, int64_t n);

@@ -359,11 +359,8 @@ template <typename Epilogue, int LAST = STEPS> struct Products : hopper::Persist
 
 /* ---- launches -------------------------------------------------------------------------------- */
 
-/* Those of a half are one chunk. */
 int chunk_lines_of(const tsr_residue_args *args) {
-    static_assert(SUMS<SidedResidues<MANY_LINES, true>::Work> == MANY_LINES);
-    if (!args->sums) return FEW_LINES;
-    return args->quarters ? MANY_LINES : chunk_lines(args->sums->lines_a, args->sums->lines_b);
+    return args->sums ? chunk_lines(args->sums->lines_a, args->sums->lines_b) : FEW_LINES;
 }
 Chunks chunks_a(const tsr_residue_args *args) {
     return chunks_of(args->sums ? args->sums->lines_a : 0, args->m, chunk_lines_of(args));
@@ -417,7 +414,7 @@ template <bool SIDED, typename Work> tsr_status prepare(tsr_stream *stream, cons
     w->plan.tiles_m = lister.tiles_m;
     w->plan.tiles_n = lister.tiles_n;
     w->plan.planes = args->planes;
-    w->plan.panels = (int)(args->depth / K);
+    w->plan.panels = (int)tsr_ceil_div(args->k, K);
     w->plan.workers = lister.workers;
     w->plan.condition = args->condition;
     w->plan.progress = own.of[0].progress;
@@ -494,6 +491,7 @@ tsr_status tsr_residue_list_hopper(tsr_stream *stream, const tsr_residue_args *p
 }
 
 tsr_status tsr_residue_products_hopper(tsr_stream *stream, const tsr_residue_args *args, int8_t *c) {
+    static_assert(SUMS<SidedResidues<MANY_LINES, true>::Work> == MANY_LINES, "sums of a half are a chunk");
     if (args->quarters)
         return args->sums ? make_with_sides<MANY_LINES, true>(stream, args, c)
                           : make_without_sides<true>(stream, args, c);

@@ -12,17 +12,20 @@ constexpr unsigned TSR_QUARTERS_OF_A = 0x6543710; /* A00 A01 S4 A11 S1 S2 S3 */
 constexpr unsigned TSR_QUARTERS_OF_B = 0x6547310; /* B00 B10 B11 T4 T1 T2 T3 */
 constexpr unsigned TSR_QUARTERS_OF_C = 0x6543210; /* P1 … P7, each in a place of its own */
 
-/* Of a plane of a product: its modulus' number, and where its quarter begins, in rows of all planes and in columns. */
+/* Where a quarter of a plane begins, in rows of all planes and in columns. rows, columns: of a quarter. */
 struct tsr_quarter {
-    int modulus, row, column;
+    int row, column;
 };
-/* rows, columns: of a quarter; 7 · modulus + product is the plane's number. */
+static __device__ __forceinline__ tsr_quarter tsr_quarter_at(int plane, unsigned quarter, int apart, int rows,
+                                                             int columns) {
+    const int matrix = quarter & 4 ? plane + apart : plane;
+    return {(2 * matrix + (int)(quarter >> 1 & 1)) * rows, (int)(quarter & 1) * columns};
+}
+/* Of the plane of a product, 7 · that of its modulus + its number among P1 … P7. */
 static __device__ __forceinline__ tsr_quarter tsr_quarter_of(int plane, unsigned quarters, int apart, int rows,
                                                              int columns) {
-    const int modulus = plane / TSR_QUARTER_PRODUCTS, product = plane % TSR_QUARTER_PRODUCTS;
-    const int at = (int)(quarters >> 4 * product);
-    const int matrix = at & 4 ? modulus + apart : modulus;
-    return {modulus, (2 * matrix + (at >> 1 & 1)) * rows, (at & 1) * columns};
+    return tsr_quarter_at(plane / TSR_QUARTER_PRODUCTS, quarters >> 4 * (plane % TSR_QUARTER_PRODUCTS), apart, rows,
+                          columns);
 }
 
 #endif

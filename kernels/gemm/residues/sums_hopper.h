@@ -36,7 +36,7 @@ template <typename W>
 __device__ __forceinline__ tsr_quarter start_of(const W &w, const Place &place, unsigned quarters, int rows,
                                                 int columns) {
     if constexpr (W::QUARTERS) return tsr_quarter_of(place.plane, quarters, w.apart, rows, columns);
-    else return {place.plane, place.plane * rows, 0};
+    else return {place.plane * rows, 0};
 }
 
 /* Where a thread's sums stand (see wgmma_m64n192k16): in this row of its group's and 8 below, from this column on. */

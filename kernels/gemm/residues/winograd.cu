@@ -69,7 +69,7 @@ struct Planes {
     int apart;
 
     __device__ __forceinline__ uint4 *chunk(int plane, unsigned quarter, int row, int chunk) const {
-        const tsr_quarter start = tsr_quarter_of(plane * TSR_QUARTER_PRODUCTS, quarter, apart, rows, columns);
+        const tsr_quarter start = tsr_quarter_at(plane, quarter, apart, rows, columns);
         return reinterpret_cast<uint4 *>(at + (int64_t)(start.row + row) * 2 * columns + start.column) + chunk;
     }
 };
@@ -114,11 +114,11 @@ template <typename How>
 __global__ void __launch_bounds__(THREADS)
     mix(const Planes x, const Moduli moduli, const tsr_residue_condition condition) {
     tsr_cuda_begin();
-    const int chunk = (int)(blockIdx.x * blockDim.x + threadIdx.x);
-    if (tsr_residue_idle(condition) || chunk >= x.columns / CHUNK) return;
+    if (tsr_residue_idle(condition)) return;
     for (int row = (int)blockIdx.y; row < x.count * x.rows; row += (int)gridDim.y) {
-        const int plane = row / x.rows;
-        mix_chunk<How>(x, moduli.of[plane], plane, row % x.rows, chunk);
+        const int plane = row / x.rows, step = (int)(gridDim.x * blockDim.x);
+        for (int chunk = (int)(blockIdx.x * blockDim.x + threadIdx.x); chunk < x.columns / CHUNK; chunk += step)
+            mix_chunk<How>(x, moduli.of[plane], plane, row % x.rows, chunk);
     }
 }
 

@@ -58,9 +58,9 @@ struct PlaneScheduler {
     int index, end;
     ListEntry entry;
 
-    __device__ __forceinline__ PlaneScheduler(const Plan &p, int worker)
-        : index(worker), end(p.list ? (int)*p.list : p.planes * p.tiles_m * p.tiles_n), entry(0) {
-        if (tsr_residue_idle(p.condition)) end = 0;
+    __device__ __forceinline__ PlaneScheduler(const Plan &p, int worker) : index(worker), end(0), entry(0) {
+        if (tsr_residue_idle(p.condition)) return;
+        end = p.list ? (int)*p.list : p.planes * p.tiles_m * p.tiles_n;
         ask(p);
     }
     __device__ __forceinline__ void ask(const Plan &p) {
@@ -87,15 +87,16 @@ struct PlaneScheduler {
 
 /* ---- the pace -------------------------------------------------------------------------------- */
 
-/* Workers share panels in the L2 cache, and lose them as they fall apart. So none is more than PACE_AHEAD steps of PACE
- * panels ahead of the average. Whoever is behind never waits, so all get on, as long as all are there: one that waits
- * for PACE_POLLS, some ms, frees all for the rest of the launch. */
+/* Workers share panels in the L2 cache, and lose them as they fall apart. So one that is more than a step of PACE
+ * panels ahead of the average waits before it takes another one. Whoever is behind never waits, so all get on, as long
+ * as all are there: one that has asked PACE_POLLS times, a fraction of a ms, frees all for the rest of the launch. */
 constexpr int PACE = 4, PACE_AHEAD = 1;
-constexpr int PACE_POLLS = 4000;
+constexpr int PACE_POLLS = 500;
 constexpr unsigned PACE_FREE = 1u << 30;
 
-/* One thread of a worker, before each panel of a work. progress: steps that all have begun. seen: what it was at the
- * step before, which is asked for early; from the start of a work on no less than anything. */
+/* One thread of a worker, before each panel of a work. progress: steps that all workers together have begun. seen: what
+ * it was a step ago, when it was asked for, so that nobody waits for the answer; at the first step of a work anything
+ * is enough. */
 __device__ __forceinline__ void keep_pace(const Plan &p, const PlaneTile &work, int panel, unsigned *seen) {
     if (panel % PACE != 0) return;
     const int step = work.turn * ((p.panels + PACE - 1) / PACE) + panel / PACE - PACE_AHEAD;

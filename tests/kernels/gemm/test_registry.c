@@ -14,9 +14,10 @@ static const tsr_device_facts cpu = {.kind = TSR_DEVICE_CPU, .name = "a CPU"};
 
 /* A plan counts a kernel's workspace once, for the largest of its products: none of the smaller ones may want more. */
 static void check_room_grows(const tsr_gemm_kernel *kernel) {
-    enum { EDGES = 22 };
-    static const int64_t edges[EDGES] = {1,    2,    63,   64,   65,   128,  129,  256,  257,  576,  1024,
-                                         1025, 1408, 1409, 2559, 2560, 2816, 2817, 4096, 4097, 8192, 100000};
+    enum { EDGES = 27 };
+    static const int64_t edges[EDGES] = {1,    2,    63,   64,    65,    128,   129,   256,   257,
+                                         576,  1024, 1025, 1408,  1409,  2559,  2560,  2816,  2817,
+                                         4096, 4097, 8192, 14335, 14336, 14337, 16384, 16385, 100000};
     if (!kernel->workspace_bytes) return;
     for (int i = 0; i < EDGES * EDGES * EDGES; i++) {
         const int at[3] = {i % EDGES, i / EDGES % EDGES, i / EDGES / EDGES};

@@ -71,7 +71,7 @@ static void test_read(void) {
 /* As much as any kernel of this build wants that a GPU of such a machine would be given. */
 static void test_workspace(void) {
     static const tsr_dtype inputs[] = {TSR_F64, TSR_F32, TSR_F16, TSR_BF16};
-    static const int64_t sides[] = {1, 129, 1000, 2560, 24577};
+    static const int64_t sides[] = {1, 129, 1000, 2560, 14335, 14336, 24577};
     tsr_machine machine;
     tsr_resources res;
     int count;
@@ -87,10 +87,10 @@ static void test_workspace(void) {
             if (!kernels[i]->workspace_bytes || kernels[i]->input != inputs[input]) continue;
             const bool exact = strcmp(kernels[i]->name, "exact") == 0; /* given to nobody unasked: plans know of it */
             if (exact && kernels[i]->device != TSR_DEVICE_CUDA) continue;
-            for (int shape = 0; shape < 125; shape++) {
-                int64_t m = sides[shape % 5];
-                int64_t n = sides[shape / 5 % 5];
-                int64_t k = sides[shape / 25];
+            for (int shape = 0; shape < 343; shape++) {
+                int64_t m = sides[shape % 7];
+                int64_t n = sides[shape / 7 % 7];
+                int64_t k = sides[shape / 49];
                 const size_t wants = kernels[i]->workspace_bytes(m, n, k);
                 const size_t room = !exact                     ? res.workspace_bytes(m, n, k)
                                     : inputs[input] == TSR_F64 ? tsr_exact_room_f64(m, n, k)

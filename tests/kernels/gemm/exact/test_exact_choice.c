@@ -90,11 +90,11 @@ static void check_pair(const tsr_gemm_kernel *exact) {
               other->min_arch == own->min_arch && other->max_arch == own->max_arch &&
               tsr_gemm_error_bound(other, 5000) <= tsr_gemm_error_bound(own, 5000),
           "%s cannot stand for exact", other->name);
-    static const int64_t edges[] = {1, 127, 600, 4096, 20000, 40000};
-    for (int i = 0; i < 216; i++) {
-        const int64_t m = edges[i / 36];
-        const int64_t n = edges[i / 6 % 6];
-        const int64_t k = edges[i % 6];
+    static const int64_t edges[] = {1, 127, 600, 4096, 14335, 14336, 20000, 40000};
+    for (int i = 0; i < 512; i++) {
+        const int64_t m = edges[i / 64];
+        const int64_t n = edges[i / 8 % 8];
+        const int64_t k = edges[i % 8];
         const size_t room = own->workspace_bytes(m, n, k);
         CHECK(room >= exact->workspace_bytes(m, n, k) && room >= other->workspace_bytes(m, n, k),
               "%zu bytes for %ld x %ld x %ld", room, (long)m, (long)n, (long)k);

@@ -1,5 +1,5 @@
 /* Bits flipped in panels of A and B in shared memory, and in sums, within products of residues in the model of sm_90:
- * what changes C shows in its sums. Linked with the kernel as built with TSR_TEST_FLIPS. */
+ * what changes C shows in its sums. All workers keep pace here. Linked with the kernel as built with TSR_TEST_FLIPS. */
 #include "tests/kernels/gemm/hopper/residues_model.h"
 
 static struct {
@@ -48,7 +48,22 @@ static void check_flips(const residue_case &c) {
     }
 }
 
+/* Workers that wait for others get on, though the model runs these one after another: the first frees all. */
+static void check_pace() {
+    Product product({.what = "pace", .planes = 1, .m = 600, .n = 300, .k = 1300, .wanted = 200});
+    int freed = 0;
+    flips.place = TSR_FLIP_PLACES;
+    for (int i = 0; i < 3; i++) {
+        CHECK(make(&product, -1) == 0, "a right product is doubted, whose workers keep pace");
+        const unsigned progress = *product.workspace.at;
+        CHECK(progress > 0, "no worker says how far it is");
+        freed += progress >= residues::PACE_FREE;
+    }
+    CHECK(freed > 0, "no worker waited");
+}
+
 static void check_fixed() {
+    check_pace();
     check_flips({.what = "ragged", .planes = 2, .m = 140, .n = 150, .k = 130, .wanted = 200});
     check_flips({.what = "last lines", .planes = 1, .m = 258, .n = 270, .k = 130, .wanted = 200});
     check_flips({.what = "whole", .planes = 1, .m = 256, .n = 256, .k = 256, .wanted = 200});
