@@ -17,6 +17,11 @@
 #if defined(TSR_EMULATE_CUDA) || defined(TSR_HAVE_CUDA)
 #define ON_CUDA /* it may be: `exact` is there in products of quarters */
 #endif
+#ifdef TSR_EMULATE_CUDA
+enum { QUARTERED = 4, FEW = 60 }; /* such products; rows or columns: two halves of the others are enough */
+#else
+enum { QUARTERED = 100, FEW = 600 };
+#endif
 
 typedef struct {
     const tsr_device_ops *ops;
@@ -462,12 +467,12 @@ static void paint(product *p) {
     for (int64_t at = 0; at < p->m * p->n; at++) put(p->type, p->c, at, p->accumulate ? (double)(at % 17) / 3 : NAN);
 }
 
-/* So many products, of `largest` rows and columns and twice `deep` along k, or eight times that. */
-static void test_beside_cpu(const place *d, const place *cpu, tsr_dtype type, int count, int64_t largest,
+/* So many products, of `rows` and `columns` at most and twice `deep` along k, or eight times that. */
+static void test_beside_cpu(const place *d, const place *cpu, tsr_dtype type, int count, int64_t rows, int64_t columns,
                             int64_t deep) {
     uint64_t state = 20261124 + (uint64_t)type;
     for (int i = 0; i < count; i++) {
-        product p = open_product(type, 1 + drawn(&state, largest), 1 + drawn(&state, largest),
+        product p = open_product(type, 1 + drawn(&state, rows), 1 + drawn(&state, columns),
                                  1 + drawn(&state, drawn(&state, 8) == 0 ? 8 * deep : 2 * deep));
         fill(&p, (tsr_input)drawn(&state, TSR_INPUT_COUNT), drawn(&state, 2) ? 0.5 : 2);
         if (i % 2 == 0) { /* to all ways that sparse elements take */
@@ -506,10 +511,10 @@ int main(int argc, char **argv) {
     }
 #ifdef TSR_EMULATE_CUDA
     const int64_t edge = 90, depth = 300;
-    const int usual = 6, quartered = 4;
+    const int usual = 6;
 #else
     const int64_t edge = SOME_OF(300), depth = 2500;
-    const int usual = 500, quartered = 100;
+    const int usual = 500;
 #ifdef __SANITIZE_ADDRESS__ /* three times as slow: parts of one block, not two */
     const int64_t wide = TSR_EXACT_BLOCK + 2;
 #else
@@ -535,10 +540,11 @@ int main(int argc, char **argv) {
 #endif
         if (!cpu_alone) {
             place cpu = open_place("cpu", of);
-            test_beside_cpu(&d, &cpu, of, argc > 1 ? atoi(argv[1]) : usual, edge, edge);
+            test_beside_cpu(&d, &cpu, of, argc > 1 ? atoi(argv[1]) : usual, edge, edge, edge);
 #ifdef ON_CUDA
             d.kernel = of == TSR_F64 ? &tsr_gemm_quartered_f64 : &tsr_gemm_quartered_f32;
-            test_beside_cpu(&d, &cpu, of, argc > 2 ? atoi(argv[2]) : quartered, tsr_max(edge, 300), 20);
+            test_beside_cpu(&d, &cpu, of, argc > 2 ? atoi(argv[2]) : QUARTERED, type == 0 ? 300 : FEW,
+                            type == 0 ? FEW : 300, 20);
 #endif
             close_place(&cpu);
         }
