@@ -60,7 +60,7 @@ struct Residues {
     tsr_residue_moduli moduli;
 
     __device__ __forceinline__ void put(int plane, int64_t row, int64_t col, const int (&sum)[EACH][EACH]) const {
-        const int number = c.quarters ? plane / TSR_QUARTER_PRODUCTS : plane;
+        const int number = c.quarters ? tsr_quarter_modulus(plane) : plane;
         for (int i = 0; i < EACH; i++)
             for (int j = 0; j < EACH; j++)
                 c.row(plane, row + i * ACROSS)[col + j * ACROSS] =

@@ -21,10 +21,11 @@ static __device__ __forceinline__ tsr_quarter tsr_quarter_at(int plane, unsigned
     const int matrix = quarter & 4 ? plane + apart : plane;
     return {(2 * matrix + (int)(quarter >> 1 & 1)) * rows, (int)(quarter & 1) * columns};
 }
-/* Of the plane of a product, 7 · that of its modulus + its number among P1 … P7. */
+/* The plane of a product is 7 · that of its modulus + its number among P1 … P7. */
+static __device__ __forceinline__ int tsr_quarter_modulus(int plane) { return plane / TSR_QUARTER_PRODUCTS; }
 static __device__ __forceinline__ tsr_quarter tsr_quarter_of(int plane, unsigned quarters, int apart, int rows,
                                                              int columns) {
-    return tsr_quarter_at(plane / TSR_QUARTER_PRODUCTS, quarters >> 4 * (plane % TSR_QUARTER_PRODUCTS), apart, rows,
+    return tsr_quarter_at(tsr_quarter_modulus(plane), quarters >> 4 * (plane % TSR_QUARTER_PRODUCTS), apart, rows,
                           columns);
 }
 
