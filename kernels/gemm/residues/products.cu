@@ -232,15 +232,22 @@ tsr_status on_hopper(bool *so) {
 
 /* How far workers are, a count, and a list behind it, of each plane: at most all tiles, and with each row and column of
  * them all chunks that may meet it, of sums and of last lines. */
-static size_t list_bytes(int64_t planes, int64_t m, int64_t n) {
+size_t tsr_residue_list_bytes(int64_t planes, int64_t m, int64_t n) {
     const int64_t rows = tsr_ceil_div(m, TSR_EXACT_TILE), columns = tsr_ceil_div(n, TSR_EXACT_TILE);
     const int64_t beside = (rows + columns) * (TSR_EXACT_SUMS / TSR_RESIDUE_CHUNK + 1);
     return (size_t)tsr_round_up(
         TSR_RESIDUE_PROGRESS_BYTES + (1 + planes * (rows * columns + beside)) * (int64_t)sizeof(unsigned), 256);
 }
-size_t tsr_residue_workspace(int64_t m, int64_t n) { return list_bytes(TSR_EXACT_MODULI_MOST, m, n); }
+/* Behind the list of the one plane that decides levels is what a part of k tells of blocks (early_hopper.h). */
+size_t tsr_residue_workspace(int64_t m, int64_t n) {
+    constexpr int64_t WORDS = 9; /* of a block */
+    const int64_t rows = tsr_round_up(m, 2 * TSR_EXACT_TILE), columns = tsr_round_up(n, 2 * TSR_EXACT_TILE);
+    const int64_t blocks = rows / TSR_EXACT_BLOCK * (columns / TSR_EXACT_BLOCK);
+    const size_t early = tsr_residue_list_bytes(1, m, n) + (size_t)(blocks * WORDS) * sizeof(unsigned);
+    return tsr_max(tsr_residue_list_bytes(TSR_EXACT_MODULI_MOST, m, n), early);
+}
 size_t tsr_winograd_workspace(int64_t rows_a, int64_t rows_b) {
-    return list_bytes(TSR_QUARTER_PRODUCTS * TSR_EXACT_MODULI_MOST, rows_a / 2, rows_b / 2);
+    return tsr_residue_list_bytes(TSR_QUARTER_PRODUCTS * TSR_EXACT_MODULI_MOST, rows_a / 2, rows_b / 2);
 }
 
 tsr_status tsr_residue_list(tsr_device *, tsr_stream *stream, const tsr_residue_args *products,

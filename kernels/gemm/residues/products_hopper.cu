@@ -26,8 +26,8 @@
  * 2504.08009. */
 #include <type_traits>
 
+#include "kernels/gemm/residues/early_hopper.h"
 #include "kernels/gemm/residues/flips_hopper.h"
-#include "kernels/gemm/residues/proofs_hopper.h"
 #include "kernels/gemm/residues/residues_hopper.h"
 
 namespace {
@@ -245,7 +245,7 @@ template <bool SIDED, typename Work> tsr_status prepare(tsr_stream *stream, cons
     TSR_TRY(map_of(args, args->a, args->rows_a, args->depth, BOX, &w->map_a));
     TSR_TRY(map_of(args, args->b, args->rows_b, args->depth, BOX, &w->map_b));
     if (w->plan.list && args->listed) return TSR_OK;
-    if (w->plan.list) return TSR_LAUNCH_NEXT(list_works, 1, LISTERS, 0, stream, own);
+    if (w->plan.list) return TSR_LAUNCH_NEXT(list_works, LISTING_BLOCKS, LISTERS, 0, stream, own);
     if (!w->plan.progress) return TSR_OK;
     return TSR_CUDA(cudaMemsetAsync(w->plan.progress, 0, sizeof *w->plan.progress, tsr_cuda_stream(stream)));
 }
@@ -298,6 +298,24 @@ tsr_status make_with_sides(tsr_stream *stream, const tsr_residue_args *args, int
     return launch<SidedResidues<LINES, QUARTERS>>(stream, w, args->k);
 }
 
+/* Settles levels by the first elements of k. `open`: what is to be settled by all of k. */
+tsr_status settle_early(tsr_stream *stream, const tsr_residue_args *args, EarlyLevels::Work *w,
+                        tsr_residue_args *open) {
+    constexpr int MOST = 1024;
+    const EarlyPlaces places = early_places(args);
+    TSR_TRY(prepare<false>(stream, args, w));
+    w->plan.panels = (int)tsr_ceil_div(args->first, K);
+    w->words = places.words;
+    TSR_TRY(launch<EarlyLevels>(stream, *w));
+    const Witnesses witnesses = {args->a, args->b, (int)args->depth, *w, tsr_residue_blocks_of(args), places};
+    const int blocks = witnesses.blocks.rows * witnesses.blocks.cols;
+    const unsigned grid = (unsigned)tsr_min(MOST, tsr_ceil_div(blocks, WITNESS_THREADS / 32));
+    TSR_TRY(TSR_LAUNCH_NEXT(ask_witnesses, grid, WITNESS_THREADS, 0, stream, witnesses));
+    open->blocks = places.open;
+    open->wanted = 1;
+    return TSR_OK;
+}
+
 } // namespace
 
 tsr_status tsr_residue_list_hopper(tsr_stream *stream, const tsr_residue_args *products,
@@ -306,7 +324,8 @@ tsr_status tsr_residue_list_hopper(tsr_stream *stream, const tsr_residue_args *p
     Listings all = {};
     for (int i = 0; i < LAST; i++) TSR_TRY(listing_of<true>(products + i, all.of + i));
     TSR_TRY(listing_of<false>(meetings, all.of + LAST));
-    return TSR_LAUNCH_NEXT(list_works, TSR_RESIDUE_LISTS, LISTERS, 0, stream, all);
+    const dim3 grid(LISTING_BLOCKS, TSR_RESIDUE_LISTS);
+    return TSR_LAUNCH_NEXT(list_works, grid, LISTERS, 0, stream, all);
 }
 
 tsr_status tsr_residue_products_hopper(tsr_stream *stream, const tsr_residue_args *args, int8_t *c) {
@@ -321,8 +340,7 @@ tsr_status tsr_residue_products_hopper(tsr_stream *stream, const tsr_residue_arg
 
 tsr_status tsr_residue_levels_hopper(tsr_stream *stream, const tsr_residue_args *args, const tsr_exact_proof *rows,
                                      const tsr_exact_proof *columns, double allowed, unsigned *needed, unsigned *left) {
-    Levels::Work w;
-    TSR_TRY(prepare<false>(stream, args, &w));
+    EarlyLevels::Work w;
     w.rows = rows;
     w.columns = columns;
     w.k = args->k;
@@ -332,6 +350,9 @@ tsr_status tsr_residue_levels_hopper(tsr_stream *stream, const tsr_residue_args 
     w.by_allowed = 1 / allowed;
     w.needed = needed;
     w.left = left;
+    tsr_residue_args open = *args;
+    if (args->first > 0 && args->first < args->k) TSR_TRY(settle_early(stream, args, &w, &open));
+    TSR_TRY(prepare<false>(stream, &open, &w));
     return launch<Levels>(stream, w);
 }
 

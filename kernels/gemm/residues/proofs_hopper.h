@@ -86,9 +86,12 @@ struct Levels {
         const float error = bound_of_error(w, line, level);
         return {__fmaf_ru(above(0.25 * (double)w.k * w.allowed), error, bound_of_half(line)), error};
     }
+    static __device__ __forceinline__ float needed_sum(const RowBounds &row, float half, float error) {
+        return __fmaf_ru(half, row.error, __fmaf_ru(row.with_error, error, 0));
+    }
     static __device__ __forceinline__ bool element_surely_holds(const RowBounds &row, float half, float error,
                                                                 int met) {
-        return (float)met >= __fmaf_ru(half, row.error, __fmaf_ru(row.with_error, error, 0));
+        return (float)met >= needed_sum(row, half, error);
     }
     /* Those of a tile's columns, for a group, behind the stages. */
     static __device__ __forceinline__ Bounds *bounds_at(const Pipe &pipe) {
@@ -103,9 +106,11 @@ struct Levels {
     }
 
     /* Whether a level serves surely for a warp's sums of a block, whose columns have these bounds, in the thread's row
-     * `row` and 8 below. Lines past the end count like the last ones, whatever their sums are. */
+     * `row` and 8 below. Lines past the end count like the last ones, whatever their sums are. EDGE: of `across`
+     * columns, and of rows within C, alone. */
+    template <bool EDGE = false>
     static __device__ __forceinline__ bool surely_holds(const Work &w, const int *sum, const Bounds *columns, int row,
-                                                        int level) {
+                                                        int level, int across = TSR_EXACT_BLOCK) {
         RowBounds own[2];
         bool all = true;
 #pragma unroll
@@ -120,7 +125,8 @@ struct Levels {
                 for (int i = 0; i < 2; i++) {
                     int met = sum[4 * j + 2 * i + e];
                     asm volatile("" : "+r"(met)); /* its fp32 value is made here, not kept for the next level */
-                    all &= element_surely_holds(own[i], half, error, met);
+                    const bool past = EDGE && (row + 8 * i >= w.m || own_col() + 8 * j + e >= across);
+                    all &= past || element_surely_holds(own[i], half, error, met);
                 }
             }
             if (j == 0 && !__all_sync(0xffffffffu, all)) return false; /* a level that is far from serving */

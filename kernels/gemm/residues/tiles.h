@@ -35,7 +35,8 @@ static __device__ __forceinline__ int tsr_residue(int x, int modulus, int invers
 
 /* Lines that come beside a tile of products_hopper.cu, at least. */
 constexpr int TSR_RESIDUE_CHUNK = 32;
-constexpr int TSR_RESIDUE_PROGRESS_BYTES = 256; /* of a workspace, in front of its list */
+constexpr int TSR_RESIDUE_PROGRESS_BYTES = 256;                      /* of a workspace, in front of its list */
+size_t tsr_residue_list_bytes(int64_t planes, int64_t m, int64_t n); /* both */
 
 static __device__ __forceinline__ bool tsr_residue_idle(const tsr_residue_condition &c) {
     return c.word && (*c.word == c.value) != c.equal;

@@ -272,18 +272,21 @@ __device__ __forceinline__ Turn turn_of(int work, int works, int workers, bool e
     return {first, next, 0, next - first, sided_before(first), sided_before(next)};
 }
 
-/* A block a list. Its threads look at equal shares of the tiles one after the other. */
+/* Blocks a list, in a row of the grid. Each block's threads look at equal shares of the tiles one after the other; then
+ * each block lists its share of the works. */
+constexpr int LISTING_BLOCKS = 6;
 static __global__ void __launch_bounds__(LISTERS, 1) list_works(const Listings all) {
     tsr_cuda_begin();
-    const Lister &l = all.of[blockIdx.x].lister;
-    ListEntry *list = all.of[blockIdx.x].list;
+    const Lister &l = all.of[blockIdx.y].lister;
+    ListEntry *list = all.of[blockIdx.y].list;
     __shared__ unsigned rows[MOST_ACROSS / 32], columns[MOST_ACROSS / 32]; /* bits of those with a wanted tile */
     __shared__ unsigned alone;
     __shared__ ListEntry entries[TSR_EXACT_TILES_MOST];        /* of the first plane, wanted */
     __shared__ unsigned short sided[TSR_EXACT_TILES_MOST + 1]; /* with a side before it */
     const int thread = (int)threadIdx.x;
-    if (tsr_residue_idle(all.of[blockIdx.x].condition)) return;
-    if (thread == 0 && all.of[blockIdx.x].progress) *all.of[blockIdx.x].progress = 0;
+    const bool is_first = blockIdx.x == 0; /* block of the list */
+    if (tsr_residue_idle(all.of[blockIdx.y].condition)) return;
+    if (is_first && thread == 0 && all.of[blockIdx.y].progress) *all.of[blockIdx.y].progress = 0;
     const int tiles = l.tiles_m * l.tiles_n, share = (tiles + LISTERS - 1) / LISTERS;
     const int first = min(thread * share, tiles), last = min(first + share, tiles);
     unsigned wanted = 0; /* bits of the thread's tiles */
@@ -321,7 +324,7 @@ static __global__ void __launch_bounds__(LISTERS, 1) list_works(const Listings a
             if (l.blocks.wants(l.tiles_m, j)) note(l.tiles_m, j);
     Counts at_hand = counts_before(own, &total);
     if (total.all == 0 && !l.sides.a.last && !l.sides.b.last) { /* of most levels */
-        if (thread == 0) *list = 0;
+        if (is_first && thread == 0) *list = 0;
         return;
     }
     for_wanted([&](int row, int col) {
@@ -334,13 +337,14 @@ static __global__ void __launch_bounds__(LISTERS, 1) list_works(const Listings a
     __syncthreads();
     const int works = l.planes * total.all;
     const auto sided_before = [&](int work) { return work / total.all * total.sided + sided[work % total.all]; };
-    for (int work = thread; work < works; work += LISTERS) {
+    for (int work = (int)blockIdx.x * LISTERS + thread; work < works; work += (int)gridDim.x * LISTERS) {
         const ListEntry entry = entries[work % total.all];
         const Turn turn = turn_of(work, works, l.workers, l.evens, sided_before);
         const int before = sided_before(work);
         const int place = entry & SIDE_MASK ? turn.place_of_sided(before) : turn.place_of_plain(work, before);
         list[1 + place] = entry + entry_of(work / total.all, 0, 0, 0);
     }
+    if (!is_first) return;
     const auto add_alone = [&](int row, int col, unsigned side) {
         const bool noted = side & SIDE_OF_A_LINES ? rows[row / 32] >> row % 32 & 1 : columns[col / 32] >> col % 32 & 1;
         if (!noted || !l.wants_side(row, col, side) || l.makes(row, col, side)) return;

@@ -166,21 +166,33 @@ static void count_sure(const made_residues &made) {
     for (bool sure : all) sure_counts[sure]++;
 }
 
-static void check_needed(const residue_case &c) {
+/* By level: blocks that the first elements of k settled, and such that took all of k. */
+static int early_counts[2][TSR_EXACT_LEVELS + 1];
+
+/* first: see tsr_residue_args. */
+static void check_needed(const residue_case &c, int64_t first) {
     made_residues made = make_residues(c, MADE_MAGNITUDES);
     const Aligned<int8_t> a(made.a, made.bytes_a), b(made.b, made.bytes_b);
     const Aligned<unsigned> needed(made.blocks * sizeof(unsigned)), left(made.left_bytes);
     const Aligned<unsigned> workspace(tsr_residue_workspace(c.m, c.n));
     tsr_residue_args args = on_device(made, a, b, workspace);
     args.blocks = nullptr;
+    args.first = first;
     for (int late = 0; late < 2; late++) {
         memcpy(needed.at, made.level, needed.bytes);
+        memset(workspace.at, 0xff, workspace.bytes);
         memset(left.at, 0, left.bytes);
         next_launch(late);
         CHECK(tsr_residue_levels_hopper(nullptr, &args, made.rows, made.columns, made.allowed, needed.at, left.at) ==
                   TSR_OK,
               "%s, TSR_MODEL_SEED=%llu: %s", c.what, (unsigned long long)hopper_test::seed, tsr_message());
         check_levels(&made, needed.at, left.at, level_counts);
+        const int64_t across = args.rows_b / TSR_EXACT_BLOCK;
+        for (int64_t row = 0; first > 0 && first < c.k && row < c.m; row += TSR_EXACT_BLOCK)
+            for (int64_t col = 0; col < c.n; col += TSR_EXACT_BLOCK) {
+                const int64_t at = row / TSR_EXACT_BLOCK * across + col / TSR_EXACT_BLOCK;
+                early_counts[residues::early_places(&args).open[at]][needed.at[at]]++;
+            }
     }
     count_sure(made);
     free_residues(&made);
@@ -290,6 +302,7 @@ static const residue_case level_cases[] = {
     {.what = "levels of ragged tiles", .planes = 1, .m = 300, .n = 650, .k = 250, .wanted = 30},
     {.what = "levels of tall tiles", .planes = 1, .m = 1000, .n = 130, .k = 500, .wanted = 0},
     {.what = "levels, largest", .planes = 1, .m = 140, .n = 10, .k = 4000, .wanted = 10, .largest = true},
+    {.what = "levels of lines alike", .planes = 1, .m = 1200, .n = 200, .k = 600, .wanted = 0, .alike = true},
 };
 
 static void check_fixed() {
@@ -300,12 +313,17 @@ static void check_fixed() {
     check_agreement();
     check_sure(300000);
     for (const residue_case &c : level_cases) {
-        check_needed(c);
+        for (const int64_t first : {(int64_t)0, 3 * c.k / 8, c.k / 2}) check_needed(c, first);
         check_met(c);
     }
     check_listed();
     for (int level = 0; level <= TSR_EXACT_LEVELS; level++)
         CHECK(level_counts[level] > 0, "no block needs level %d: the cases do not try it", level);
+    for (int level = 0; level < TSR_EXACT_LEVELS; level++)
+        CHECK(early_counts[0][level] > 0 && early_counts[1][level] > 0,
+              "of blocks of level %d %d were settled early, and %d not", level, early_counts[0][level],
+              early_counts[1][level]);
+    CHECK(early_counts[0][TSR_EXACT_LOOP] == 0, "no block is left to the loop early");
     CHECK(sure_counts[0] > 0 && sure_counts[1] > 0, "elements are sure %d times, %d times not", sure_counts[1],
           sure_counts[0]);
     CHECK(met_counts[0] > 0 && met_counts[1] > 0 && met_counts[2] > 0, "the cases do not try all: %d, %d, %d",
@@ -322,7 +340,9 @@ static void check_random() {
     check_quarters(c, drawn(2) == 1);
     c.planes = 1;
     c.what = "levels, random";
-    check_needed(c);
+    c.alike = drawn(4) == 1;
+    check_needed(c, drawn(c.k));
+    c.alike = false;
     if (c.wanted > 100) c.wanted = 100;
     c.what = "meetings, random";
     check_met(c);

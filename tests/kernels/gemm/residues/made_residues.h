@@ -17,6 +17,7 @@ typedef struct {
     int wanted;     /* percent of the blocks of C; more than 100: there is no list */
     bool largest;   /* all residues as large as they can be */
     bool quartered; /* sides are multiples of two tiles, and all is made of quarters (winograd.h) */
+    bool alike;     /* of levels: rows of a block are alike, and decide alone */
 } residue_case;
 
 /* What the bytes are. */
@@ -75,19 +76,35 @@ static inline int8_t *made_planes(const residue_case *c, int64_t lines, int64_t 
     return all;
 }
 
+/* With errors of 2^-steps, and less by 4 bits from level to level. */
+static inline tsr_exact_proof made_proof(double half, int grain, int steps) {
+    tsr_exact_proof proof;
+    memset(&proof, 0, sizeof proof);
+    proof.half = half;
+    proof.grain = grain;
+    proof.unit = tsr_exact_power(grain);
+    for (int level = 0; level < TSR_EXACT_LEVELS; level++) proof.errors[level] = tsr_exact_power(-(steps + 4 * level));
+    return proof;
+}
+/* Lines whose blocks need, with k = 600, level 0, by far and barely, 1 and 2 likewise, and the loop; or lines that need
+ * nothing. */
+static inline tsr_exact_proof *made_proofs_alike(int64_t lines, bool of_rows) {
+    static const int steps[] = {37, 34, 32, 30, 27, 26, 21};
+    tsr_exact_proof *proofs = (tsr_exact_proof *)made_room((size_t)lines * sizeof *proofs);
+    for (int64_t i = 0; i < lines; i++)
+        proofs[i] = made_proof(0x1p22, 8, of_rows ? steps[i / TSR_EXACT_BLOCK % 7] : 60);
+    return proofs;
+}
 /* Lines of all kinds: of integers, refused ones, and such that need this level or that. */
 static inline tsr_exact_proof *made_proofs(int64_t lines) {
     tsr_exact_proof *proofs = (tsr_exact_proof *)made_room((size_t)lines * sizeof *proofs);
     for (int64_t i = 0; i < lines; i++) {
         const int kind = (int)made_random(400), steps = 33 + (int)made_random(6);
-        memset(&proofs[i], 0, sizeof proofs[i]);
-        proofs[i].half = kind == 0 ? 0 : 0.5 * (double)made_random((uint64_t)1 << 23);
-        proofs[i].grain = 7 + (int)made_random(3);
-        proofs[i].unit = tsr_exact_power(proofs[i].grain);
-        for (int level = 0; level < TSR_EXACT_LEVELS; level++)
-            proofs[i].errors[level] = kind == 0   ? (double)INFINITY
-                                      : kind < 40 ? 0
-                                                  : tsr_exact_power(-(steps + 4 * level));
+        const double half = kind == 0 ? 0 : 0.5 * (double)made_random((uint64_t)1 << 23);
+        proofs[i] = made_proof(half, 7 + (int)made_random(3), steps);
+        if (kind < 40)
+            for (int level = 0; level < TSR_EXACT_LEVELS; level++)
+                proofs[i].errors[level] = kind == 0 ? (double)INFINITY : 0;
     }
     return proofs;
 }
@@ -130,8 +147,8 @@ static inline made_residues make_residues(residue_case c, made_kind kind) {
     }
     made.left_bytes = (size_t)(args->rows_a * args->rows_b / 8);
     made.left = (unsigned *)made_room(made.left_bytes);
-    made.rows = made_proofs(c.m);
-    made.columns = made_proofs(c.n);
+    made.rows = c.alike ? made_proofs_alike(c.m, true) : made_proofs(c.m);
+    made.columns = c.alike ? made_proofs_alike(c.n, false) : made_proofs(c.n);
     made.allowed = tsr_exact_allowed(TSR_F64, c.k);
     made.sums = (int *)made_room((size_t)(c.planes * c.m * c.n) * sizeof *made.sums);
     for (int64_t i = 0; i < c.planes * c.m * c.n; i++)

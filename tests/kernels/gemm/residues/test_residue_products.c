@@ -45,6 +45,7 @@ static const residue_case level_cases[] = {
     {.what = "levels of ragged tiles", .planes = 1, .m = 300, .n = 650, .k = 250, .wanted = 30},
     {.what = "levels of tall tiles", .planes = 1, .m = 1000, .n = 130, .k = 200, .wanted = 0},
     {.what = "levels, largest", .planes = 1, .m = 140, .n = 10, .k = 2000, .wanted = 10, .largest = true},
+    {.what = "levels of lines alike", .planes = 1, .m = 1200, .n = 200, .k = 600, .wanted = 0, .alike = true},
 #ifndef TSR_EMULATE_CUDA
     {.what = "levels of many tiles", .planes = 1, .m = 4000, .n = 3000, .k = 1000, .wanted = 10},
 #endif
@@ -218,7 +219,8 @@ static const residue_case quarters_cases[] = {
 
 /* ---- levels and meetings --------------------------------------------------------------------- */
 
-static void check_needed(const device_under_test *under, residue_case c, int *counts) {
+/* first: see tsr_residue_args. */
+static void check_needed(const device_under_test *under, residue_case c, int64_t first, int *counts) {
     made_residues made = make_residues(c, MADE_MAGNITUDES);
     tsr_residue_args args = upload(under, &made);
     const size_t bytes = made.blocks * sizeof(unsigned);
@@ -228,6 +230,7 @@ static void check_needed(const device_under_test *under, residue_case c, int *co
     tsr_exact_proof *columns = test_upload(under, made.columns, (size_t)c.n * sizeof *columns);
     const unsigned *blocks = args.blocks;
     args.blocks = NULL;
+    args.first = first;
     CHECK_OK(tsr_residue_levels(under->device, under->stream, &args, rows, columns, made.allowed, on_device, left));
     test_download(under, needed, on_device, bytes);
     test_download(under, made.left, left, made.left_bytes);
@@ -279,7 +282,9 @@ int main(void) {
         check_products(&under, products_cases[i]);
         check_sums_beside(&under, products_cases[i]);
     }
-    for (size_t i = 0; i < sizeof level_cases / sizeof *level_cases; i++) check_needed(&under, level_cases[i], counts);
+    for (size_t i = 0; i < sizeof level_cases / sizeof *level_cases; i++)
+        for (int eighths = 0; eighths <= 6; eighths += 3)
+            check_needed(&under, level_cases[i], eighths * level_cases[i].k / 8, counts);
     for (int level = 0; level <= TSR_EXACT_LEVELS; level++)
         CHECK(counts[level] > 0, "no block needs level %d: the cases do not try it", level);
     for (size_t i = 0; i < sizeof level_cases / sizeof *level_cases; i++) check_met(&under, level_cases[i], met);

@@ -135,7 +135,7 @@ std::vector<std::vector<Place>> works_of(const Case &c, const std::vector<unsign
     Listings listings = {};
     unsigned progress = 5;
     listings.of[0] = {lister, list.data(), &progress, {}};
-    CHECK_OK(TSR_LAUNCH(list_works, 1, LISTERS, 0, (tsr_stream *)nullptr, listings));
+    CHECK_OK(TSR_LAUNCH(list_works, LISTING_BLOCKS, LISTERS, 0, (tsr_stream *)nullptr, listings));
     CHECK(progress == 0, "workers begin at %u", progress);
     Plan plan = {};
     plan.list = list.data();
