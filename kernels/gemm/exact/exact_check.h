@@ -101,7 +101,6 @@ constexpr unsigned BESIDE_BLOCKS = 256; /* two on a multiprocessor of an H200 */
 template <typename T, int COUNT>
 __global__ void __launch_bounds__(THREADS) add_all_rows(const Operand<T> x, int8_t *to, int upper) {
     tsr_cuda_begin();
-    tsr_cuda_let_next();
     __shared__ WarpSums of_warps;
     add_rows<T, COUNT>(x, to, upper, of_warps, 0);
 }
@@ -206,7 +205,6 @@ template <typename T, int COUNT>
 __global__ void __launch_bounds__(THREADS, COUNT > 14 ? 2 : 3)
     combine_and_compare(const Target<T> t, const Checksums s, int level) {
     tsr_cuda_begin();
-    tsr_cuda_let_next();
     __shared__ Natural<COUNT> columns[WARPS][BLOCK];
     __shared__ unsigned rows[BLOCK][PIECES<COUNT>];
     __shared__ unsigned wrong_rows, wrong_columns;

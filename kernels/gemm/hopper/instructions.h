@@ -294,6 +294,17 @@ __device__ __forceinline__ void wgmma_m64n256k32_s8(int (&d)[128], uint64_t a, u
                  : "l"(a), "l"(b), "r"((int)add));
 }
 
+/* The same with d 64 × 8, b 8 × 32. */
+__device__ __forceinline__ void wgmma_m64n8k32_s8(int (&d)[4], uint64_t a, uint64_t b, bool add) {
+    asm volatile("{\n"
+                 ".reg .pred add;\n"
+                 "setp.ne.b32 add, %6, 0;\n"
+                 "wgmma.mma_async.sync.aligned.m64n8k32.s32.s8.s8 {%0, %1, %2, %3}, %4, %5, add;\n"
+                 "}"
+                 : "+r"(d[0]), "+r"(d[1]), "+r"(d[2]), "+r"(d[3])
+                 : "l"(a), "l"(b), "r"((int)add));
+}
+
 /* The same with d 64 × 32, b 32 × 32. */
 __device__ __forceinline__ void wgmma_m64n32k32_s8(int (&d)[16], uint64_t a, uint64_t b, bool add) {
     asm volatile("{\n"

@@ -180,7 +180,7 @@ template <typename Epilogue, int LAST = STEPS> struct Products : hopper::Persist
 /* ---- launches -------------------------------------------------------------------------------- */
 
 int chunk_lines_of(const tsr_residue_args *args) {
-    return args->sums ? chunk_lines(args->sums->lines_a, args->sums->lines_b) : FEW_LINES;
+    return chunk_lines(args->sums ? args->sums->lines_a : 0, args->sums ? args->sums->lines_b : 0, args->m, args->n);
 }
 Chunks chunks_a(const tsr_residue_args *args) {
     return chunks_of(args->sums ? args->sums->lines_a : 0, args->m, chunk_lines_of(args));
@@ -217,12 +217,19 @@ template <bool SIDED> tsr_status listing_of(const tsr_residue_args *args, Listin
     return TSR_OK;
 }
 
-/* Of all planes at `from`, one below the other; of quarters those that these are of. */
-tsr_status map_of(const tsr_residue_args *args, const int8_t *from, int64_t rows, int64_t columns, tsr_tensor_box box,
-                  CUtensorMap *to) {
+/* Of all planes at `from`, one below the other, or the first `wanted` columns of them, behind which copies find zeros;
+ * of quarters those that these are of, as a whole. */
+tsr_status map_of(const tsr_residue_args *args, const int8_t *from, int64_t rows, int64_t columns, int64_t wanted,
+                  tsr_tensor_box box, CUtensorMap *to) {
     const int64_t sides = args->quarters ? 2 : 1;
     const int64_t planes = args->quarters ? args->apart + args->planes / TSR_QUARTER_PRODUCTS : args->planes;
-    return tsr_tensor_map(from, TSR_I8, planes * sides * rows, sides * columns, sides * columns, box, to);
+    return tsr_tensor_map(from, TSR_I8, planes * sides * rows, args->quarters ? 2 * columns : wanted, sides * columns,
+                          box, to);
+}
+/* Of operands: what instructions multiply of them. */
+tsr_status map_of_operand(const tsr_residue_args *args, const int8_t *from, int64_t rows, tsr_tensor_box box,
+                          CUtensorMap *to) {
+    return map_of(args, from, rows, args->depth, tsr_round_up(args->k, STEP), box, to);
 }
 
 /* Fills what all kernels share of their argument; makes the list, if there is to be one. */
@@ -242,8 +249,8 @@ template <bool SIDED, typename Work> tsr_status prepare(tsr_stream *stream, cons
     w->rows_b = (int)args->rows_b;
     w->depth = (int)args->depth;
     w->apart = args->apart;
-    TSR_TRY(map_of(args, args->a, args->rows_a, args->depth, BOX, &w->map_a));
-    TSR_TRY(map_of(args, args->b, args->rows_b, args->depth, BOX, &w->map_b));
+    TSR_TRY(map_of_operand(args, args->a, args->rows_a, BOX, &w->map_a));
+    TSR_TRY(map_of_operand(args, args->b, args->rows_b, BOX, &w->map_b));
     if (w->plan.list && args->listed) return TSR_OK;
     if (w->plan.list) return TSR_LAUNCH_NEXT(list_works, LISTING_BLOCKS, LISTERS, 0, stream, own);
     if (!w->plan.progress) return TSR_OK;
@@ -269,14 +276,14 @@ template <bool QUARTERS> tsr_status make_without_sides(tsr_stream *stream, const
     typename Residues<QUARTERS>::Work w;
     TSR_TRY(prepare<false>(stream, args, &w));
     w.moduli = tsr_residue_moduli_all();
-    TSR_TRY(map_of(args, c, args->rows_a, args->rows_b, BOX_C, &w.map_c));
+    TSR_TRY(map_of(args, c, args->rows_a, args->rows_b, args->rows_b, BOX_C, &w.map_c));
     return launch<Residues<QUARTERS>>(stream, w, args->k);
 }
 template <int LINES, bool QUARTERS>
 tsr_status make_with_sides(tsr_stream *stream, const tsr_residue_args *args, int8_t *c) {
     const auto map = [args](const int8_t *from, int64_t lines, CUtensorMap *to) {
         constexpr tsr_tensor_box box = {.rows = LINES, .cols = K, .swizzle = 128};
-        return map_of(args, from, lines, args->depth, box, to);
+        return map_of_operand(args, from, lines, box, to);
     };
     typename SidedResidues<LINES, QUARTERS>::Work w;
     TSR_TRY(prepare<true>(stream, args, &w));
@@ -334,6 +341,7 @@ tsr_status tsr_residue_products_hopper(tsr_stream *stream, const tsr_residue_arg
         return args->sums ? make_with_sides<MANY_LINES, true>(stream, args, c)
                           : make_without_sides<true>(stream, args, c);
     if (!has_sides(args)) return make_without_sides<false>(stream, args, c);
+    if (chunk_lines_of(args) == FEWEST_LINES) return make_with_sides<FEWEST_LINES, false>(stream, args, c);
     if (chunk_lines_of(args) == FEW_LINES) return make_with_sides<FEW_LINES, false>(stream, args, c);
     return make_with_sides<MANY_LINES, false>(stream, args, c);
 }

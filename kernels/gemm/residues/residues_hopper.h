@@ -145,6 +145,9 @@ __device__ __forceinline__ void bring_side(const W &w, const Place &place, int p
                             start.column + panel * K, full);
     }
 }
+__device__ __forceinline__ void multiply_side(SideSums<FEWEST_LINES> &sum, uint64_t lines, uint64_t beside, bool add) {
+    hopper::wgmma_m64n8k32_s8(sum, lines, beside, add);
+}
 __device__ __forceinline__ void multiply_side(SideSums<FEW_LINES> &sum, uint64_t lines, uint64_t beside, bool add) {
     hopper::wgmma_m64n32k32_s8(sum, lines, beside, add);
 }

@@ -116,16 +116,23 @@ __device__ __forceinline__ void keep_pace(const Plan &p, const PlaneTile &work, 
  * come beside. These are sums of lines, or its last lines, where they are so few: a row or a column of tiles for them
  * would be idle for the most part. A side is 0, or which lines meet, and which chunk of the others, CHUNK_LAST for the
  * last lines. A chunk has FEW_LINES, or MANY_LINES where there are more sums, so that half as many tiles have one:
- * beside FEW_LINES instructions wait for lines. */
-constexpr int FEW_LINES = TSR_RESIDUE_CHUNK, MANY_LINES = 2 * FEW_LINES;
+ * beside FEW_LINES instructions wait for lines. Without sums FEWEST_LINES may be enough, which take less power. */
+constexpr int FEWEST_LINES = 8, FEW_LINES = TSR_RESIDUE_CHUNK, MANY_LINES = 2 * FEW_LINES;
 constexpr unsigned CHUNK = 15, CHUNK_LAST = 8;
 constexpr unsigned SIDE_OF_A_LINES = 16, SIDE_OF_B_LINES = 32;
 constexpr unsigned SIDE_ALONE = 64; /* its part of C is made by another work, or not wanted */
 static_assert(TSR_EXACT_SUMS / FEW_LINES <= CHUNK_LAST);
 
-/* Of a chunk, where operands have so many sums. */
-static inline int chunk_lines(int sums_a, int sums_b) {
-    return tsr_max(sums_a, sums_b) > FEW_LINES ? MANY_LINES : FEW_LINES;
+/* Of so many, those behind the last whole tile, where they are no tile of their own. */
+static inline int last_lines(int64_t lines) {
+    const int last = (int)(lines % TSR_EXACT_TILE);
+    return lines > TSR_EXACT_TILE && last <= FEW_LINES ? last : 0;
+}
+/* Of a chunk, where operands have so many sums, and m and n lines. */
+static inline int chunk_lines(int sums_a, int sums_b, int64_t m, int64_t n) {
+    const int sums = tsr_max(sums_a, sums_b);
+    if (sums == 0 && tsr_max(last_lines(m), last_lines(n)) <= FEWEST_LINES) return FEWEST_LINES;
+    return sums > FEW_LINES ? MANY_LINES : FEW_LINES;
 }
 
 /* An operand's chunks: those of its sums, and whether its last lines are one, and in no tile. */
@@ -166,8 +173,7 @@ struct Sides {
 
 /* Of an operand with so many sums and lines, in chunks of `each`. */
 static inline Chunks chunks_of(int sums, int64_t lines, int each) {
-    const int64_t last = lines % TSR_EXACT_TILE;
-    return {(sums + each - 1) / each, lines > TSR_EXACT_TILE && last > 0 && last <= FEW_LINES};
+    return {(sums + each - 1) / each, last_lines(lines) > 0};
 }
 static inline Sides sides_of(const Chunks &a, const Chunks &b, int tiles_m, int tiles_n) {
     const int around = tsr_min(tiles_m, tiles_n);
@@ -279,7 +285,7 @@ static __global__ void __launch_bounds__(LISTERS, 1) list_works(const Listings a
     tsr_cuda_begin();
     const Lister &l = all.of[blockIdx.y].lister;
     ListEntry *list = all.of[blockIdx.y].list;
-    __shared__ unsigned rows[MOST_ACROSS / 32], columns[MOST_ACROSS / 32]; /* bits of those with a wanted tile */
+    __shared__ bool rows[MOST_ACROSS], columns[MOST_ACROSS]; /* those with a wanted tile */
     __shared__ unsigned alone;
     __shared__ ListEntry entries[TSR_EXACT_TILES_MOST];        /* of the first plane, wanted */
     __shared__ unsigned short sided[TSR_EXACT_TILES_MOST + 1]; /* with a side before it */
@@ -303,12 +309,9 @@ static __global__ void __launch_bounds__(LISTERS, 1) list_works(const Listings a
             use(at.row, at.col);
         }
     };
-    const auto note = [](int row, int col) {
-        atomicOr(&rows[row / 32], 1u << row % 32);
-        atomicOr(&columns[col / 32], 1u << col % 32);
-    };
+    const auto note = [](int row, int col) { rows[row] = columns[col] = true; };
     Counts own = {0, 0}, total;
-    if (thread < MOST_ACROSS / 32) rows[thread] = columns[thread] = 0;
+    if (thread < MOST_ACROSS) rows[thread] = columns[thread] = false;
     if (thread == 0) alone = 0;
     __syncthreads();
     for_wanted([&](int row, int col) {
@@ -346,7 +349,7 @@ static __global__ void __launch_bounds__(LISTERS, 1) list_works(const Listings a
     }
     if (!is_first) return;
     const auto add_alone = [&](int row, int col, unsigned side) {
-        const bool noted = side & SIDE_OF_A_LINES ? rows[row / 32] >> row % 32 & 1 : columns[col / 32] >> col % 32 & 1;
+        const bool noted = side & SIDE_OF_A_LINES ? rows[row] : columns[col];
         if (!noted || !l.wants_side(row, col, side) || l.makes(row, col, side)) return;
         const int place = 1 + works + l.planes * (int)atomicAdd(&alone, 1u);
         for (int plane = 0; plane < l.planes; plane++)

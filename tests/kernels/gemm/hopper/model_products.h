@@ -298,6 +298,9 @@ inline void wgmma_m64n256k8(float (&d)[128], const uint32_t (&a)[4], uint64_t b,
 inline void wgmma_m64n256k32_s8(int (&d)[128], uint64_t a, uint64_t b, bool add) {
     hopper_model::ask({hopper_model::Form::S8, 256, false}, d, nullptr, a, b, add);
 }
+inline void wgmma_m64n8k32_s8(int (&d)[4], uint64_t a, uint64_t b, bool add) {
+    hopper_model::ask({hopper_model::Form::S8, 8, false}, d, nullptr, a, b, add);
+}
 inline void wgmma_m64n32k32_s8(int (&d)[16], uint64_t a, uint64_t b, bool add) {
     hopper_model::ask({hopper_model::Form::S8, 32, false}, d, nullptr, a, b, add);
 }

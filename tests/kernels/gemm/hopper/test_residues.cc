@@ -260,6 +260,7 @@ static const residue_case products_cases[] = {
     {.what = "many are wanted", .planes = 2, .m = 500, .n = 600, .k = 200, .wanted = 70},
     {.what = "a list of all", .planes = 1, .m = 9 * 256 - 100, .n = 256, .k = 130, .wanted = 100},
     {.what = "last lines of both", .planes = 2, .m = 520, .n = 780, .k = 130, .wanted = 200},
+    {.what = "eight last lines of both", .planes = 2, .m = 264, .n = 520, .k = 170, .wanted = 200},
     {.what = "as many last lines as come beside", .planes = 2, .m = 288, .n = 544, .k = 300, .wanted = 200},
     {.what = "one more", .planes = 1, .m = 289, .n = 545, .k = 100, .wanted = 200},
     {.what = "last lines of A, few tiles", .planes = 3, .m = 270, .n = 200, .k = 140, .wanted = 200},

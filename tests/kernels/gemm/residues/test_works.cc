@@ -36,7 +36,7 @@ Chunks chunks_wanted(const Case &c, int64_t lines) {
 }
 Chunks chunks_made(const Case &c, int64_t lines) {
     const auto sums = [&c](int64_t of) { return c.sums ? (int)tsr_ceil_div(of, TSR_EXACT_BLOCK) : 0; };
-    const Chunks made = chunks_of(sums(lines), lines, chunk_lines(sums(c.m), sums(c.n)));
+    const Chunks made = chunks_of(sums(lines), lines, chunk_lines(sums(c.m), sums(c.n), c.m, c.n));
     const Chunks wanted = chunks_wanted(c, lines);
     CHECK(made.sums == wanted.sums && made.last == wanted.last, "%ld of %ld x %ld lines: %d chunks of sums, last %d",
           (long)lines, (long)c.m, (long)c.n, made.sums, made.last);
