@@ -110,13 +110,17 @@ static inline tsr_status tsr_cuda_run_next(const char *name, dim3 grid, dim3 blo
     (void)cudaLaunchKernelEx(&config, kernel, arguments...);
     return tsr_cuda_launched(name);
 }
-/* The first that each thread of such a kernel does: it waits for the launch in front. Blocks of the launch behind may
- * come from here on, once all blocks of this one are here. They find what was made before this launch. */
+/* The first that each thread of such a kernel does: it waits for the launch in front. */
 static __device__ __forceinline__ void tsr_cuda_begin() {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-    asm volatile("griddepcontrol.wait;\n"
-                 "griddepcontrol.launch_dependents;" ::
-                     : "memory");
+    asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+/* Blocks of the launch behind may come from here on, once all blocks of this one are here. They find what was made
+ * before this launch. */
+static __device__ __forceinline__ void tsr_cuda_let_next() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
 #endif
 }
 /* The last that each thread of a kernel does that runs beside the launch in front (tsr_cuda_side_by_side): its first
@@ -127,8 +131,8 @@ static __device__ __forceinline__ void tsr_cuda_end_beside() {
 #endif
 
 /* Two launches, the second of which uses nothing that the first makes, nor the other way round: front() is of a kernel
- * with tsr_cuda_begin(), beside() of one with tsr_cuda_end_beside() in its place, both by TSR_LAUNCH_NEXT. In the
- * emulation the second comes first, so that tests see whether it is so. */
+ * with tsr_cuda_let_next(), beside() of one with tsr_cuda_end_beside() in place of tsr_cuda_begin(), both by
+ * TSR_LAUNCH_NEXT. In the emulation the second comes first, so that tests see whether it is so. */
 template <typename Front, typename Beside> static inline tsr_status tsr_cuda_side_by_side(Front front, Beside beside) {
 #ifdef TSR_EMULATE_CUDA
     TSR_TRY(beside());

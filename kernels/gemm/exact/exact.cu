@@ -192,7 +192,6 @@ template <typename T> tsr_status multiply_quarters(const Run<T> &r, int level) {
     return tsr_winograd_gather(r.stream, &whole, r.p.planes_c);
 }
 
-/* Products of a level's planes. */
 template <typename T, int COUNT> tsr_status multiply_level(const Run<T> &r, int level) {
     tsr_residue_args args = products_of_level(r, level);
     args.listed = r.proves && level < TSR_EXACT_LAST;
@@ -201,10 +200,6 @@ template <typename T, int COUNT> tsr_status multiply_level(const Run<T> &r, int 
     if (r.s.quartered) TSR_TRY(multiply_quarters(r, level));
     if (!r.s.quartered || r.proves) TSR_TRY(tsr_residue_products(r.device, r.stream, &args, r.p.planes_c));
     TSR_FLIP(TSR_FLIP_C, r.stream, r.p.planes_c, (size_t)(COUNT * r.s.rows_a * r.s.rows_b));
-    return TSR_OK;
-}
-/* C of its blocks. */
-template <typename T, int COUNT> tsr_status combine_level(const Run<T> &r, int level) {
     if (checks(r)) return exact::combine_and_compare_launch<T, COUNT>(r.stream, r.c, r.checksums, level);
     return exact::combine_launch<T, COUNT>(r.stream, r.c, level);
 }
@@ -271,19 +266,10 @@ template <typename T> tsr_status decide_last(const Run<T> &r) {
                            r.p.left, r.p.levels_a);
 }
 
-template <typename T, int LEVEL> tsr_status convert(const Run<T> &r) {
-    return exact::convert_later_launch<T, tsr_exact_moduli(exact::TYPE<T>, LEVEL)>(r.stream, r.a, r.b, r.checksums,
-                                                                                   LEVEL);
-}
-/* Of operands that are converted for it. The next level's are converted beside its last step. */
-template <typename T, int LEVEL> tsr_status make_level(const Run<T> &r) {
-    constexpr int COUNT = tsr_exact_moduli(exact::TYPE<T>, LEVEL);
-    if (LEVEL == TSR_EXACT_LAST) TSR_TRY(decide_last(r));
-    TSR_TRY((multiply_level<T, COUNT>(r, LEVEL)));
-    if constexpr (LEVEL == TSR_EXACT_LAST) return combine_level<T, COUNT>(r, LEVEL);
-    else
-        return tsr_cuda_side_by_side([&] { return combine_level<T, COUNT>(r, LEVEL); },
-                                     [&] { return convert<T, LEVEL + 1>(r); });
+template <typename T, int COUNT> tsr_status make_level(const Run<T> &r, int level) {
+    TSR_TRY((exact::convert_later_launch<T, COUNT>(r.stream, r.a, r.b, r.checksums, level)));
+    if (level == TSR_EXACT_LAST) TSR_TRY(decide_last(r));
+    return multiply_level<T, COUNT>(r, level);
 }
 
 template <typename T> tsr_status count(const Run<T> &r) {
@@ -325,19 +311,15 @@ template <typename T> tsr_status make(const Run<T> &r) {
     static_assert(TSR_EXACT_LEVELS == 3);
     TSR_TRY(TSR_CUDA(cudaMemsetAsync(r.p.rough_a, 0, r.p.cleared_bytes, tsr_cuda_stream(r.stream))));
     TSR_TRY((look<T, COUNT>(r)));
-    if (!r.proves) {
-        TSR_TRY((multiply_level<T, COUNT>(r, 0)));
-        return combine_level<T, COUNT>(r, 0);
-    }
+    if (!r.proves) return multiply_level<T, COUNT>(r, 0);
     TSR_TRY(decide(r));
     if (r.hands) TSR_TRY(hand(r));
     if (r.s.quartered)
         TSR_TRY(TSR_LAUNCH_NEXT(exact::note_any, 1, 32, 0, r.stream, r.p.any, r.p.levels_a, r.s.rows_a / BLOCK));
     TSR_TRY(list(r));
-    TSR_TRY((convert<T, 0>(r)));
-    TSR_TRY((make_level<T, 0>(r)));
-    TSR_TRY((make_level<T, 1>(r)));
-    TSR_TRY((make_level<T, 2>(r)));
+    TSR_TRY((make_level<T, COUNT>(r, 0)));
+    TSR_TRY((make_level<T, tsr_exact_moduli(exact::TYPE<T>, 1)>(r, 1)));
+    TSR_TRY((make_level<T, tsr_exact_moduli(exact::TYPE<T>, 2)>(r, 2)));
     if (r.counted) TSR_TRY(count(r));
     return exact::loop_launch<T>(r.stream, r.a, r.b, r.c, r.checksums.check);
 }

@@ -101,6 +101,7 @@ constexpr unsigned BESIDE_BLOCKS = 256; /* two on a multiprocessor of an H200 */
 template <typename T, int COUNT>
 __global__ void __launch_bounds__(THREADS) add_all_rows(const Operand<T> x, int8_t *to, int upper) {
     tsr_cuda_begin();
+    tsr_cuda_let_next();
     __shared__ WarpSums of_warps;
     add_rows<T, COUNT>(x, to, upper, of_warps, 0);
 }
@@ -139,24 +140,16 @@ __global__ void __launch_bounds__(THREADS, sizeof(T) == sizeof(double) ? 4 : 5)
  * take rows, 1 columns, 2 the sums of rows. */
 enum { LATER_ROWS, LATER_COLUMNS, LATER_SUMS, LATER_TASKS };
 template <typename T, int COUNT, bool ADDS>
-__device__ __forceinline__ void convert_for(const Operand<T> &a, const Operand<T> &b, const Checksums &s, int level,
-                                            Room<T> &room) {
+__global__ void __launch_bounds__(THREADS, ADDS ? 2 : 4)
+    convert_later(const Operand<T> a, const Operand<T> b, const Checksums s, int level) {
+    tsr_cuda_begin();
+    __shared__ Room<T> room;
     if (blockIdx.z == LATER_ROWS) return convert_rows_later<T, COUNT>(a, level);
     if (!ADDS) return convert_columns_later<T, COUNT>(b, room.turned, level);
     const bool of_columns = blockIdx.z == LATER_COLUMNS;
     if (!has_any(of_columns ? b.levels : a.levels, of_columns ? b.lines : a.lines, 1u << level)) return;
     if (of_columns) convert_and_add_columns<T, COUNT>(b, s.of_b, s.upper_b, room, LATER, level);
     else add_rows<T, COUNT>(a, s.of_a, s.upper_a, room.of_warps, level);
-}
-/* BESIDE: the last step of the level before, which uses nothing of it. */
-template <typename T, int COUNT, bool ADDS>
-__global__ void __launch_bounds__(THREADS, ADDS ? 2 : 4)
-    convert_later(const Operand<T> a, const Operand<T> b, const Checksums s, int level) {
-    constexpr bool BESIDE = COUNT != tsr_exact_moduli(TYPE<T>, 0);
-    __shared__ Room<T> room;
-    if (!BESIDE) tsr_cuda_begin();
-    convert_for<T, COUNT, ADDS>(a, b, s, level, room);
-    if (BESIDE) tsr_cuda_end_beside();
 }
 
 /* ---- blocks of C ----------------------------------------------------------------------------- */
@@ -181,7 +174,7 @@ template <int COUNT> struct Added {
         constexpr unsigned MASK = (1u << PIECE_BITS) - 1;
 #pragma unroll
         for (int piece = 0; piece < PIECES<COUNT>; piece++) {
-            const unsigned total = total_of_warp((unsigned)(row >> PIECE_BITS * piece) & MASK);
+            const unsigned total = tsr_warp_total((unsigned)(row >> PIECE_BITS * piece) & MASK);
             if ((int)threadIdx.x % 32 == piece) rows[i][piece] = total;
         }
         row = 0;

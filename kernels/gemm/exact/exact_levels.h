@@ -65,7 +65,7 @@ __device__ __forceinline__ void for_open(const unsigned *levels, int across, int
     const int warp = (int)(blockIdx.x * blockDim.x + threadIdx.x) / 32;
     for (int at = warp; at < blocks; at += (int)(gridDim.x * blockDim.x) / 32) {
         if (levels[at] != OPEN_LAST) continue;
-        const int count = warp_sum(left_of(left, across, at));
+        const int count = tsr_warp_sum(left_of(left, across, at));
         if (threadIdx.x % 32 == 0) use(at, count);
     }
 }
@@ -94,7 +94,7 @@ static __global__ void count_levels(const unsigned *levels, int across, int down
     for (int i = warp; i < down * wide; i += (int)(gridDim.x * blockDim.x) / 32) {
         const int at = i / wide * across + i % wide;
         for (unsigned level = 0; level < TSR_GEMM_LEVELS; level++) blocks[level] += levels[at] == level;
-        if (levels[at] == TSR_EXACT_LAST) elements += (Word)warp_sum(left_of(left, across, at));
+        if (levels[at] == TSR_EXACT_LAST) elements += (Word)tsr_warp_sum(left_of(left, across, at));
     }
     if (lane > 0) return;
     for (int level = 0; level < TSR_GEMM_LEVELS; level++)

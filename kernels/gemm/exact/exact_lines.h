@@ -5,7 +5,7 @@
 
 #include <limits.h>
 
-#include "kernels/device/cuda_compat.h"
+#include "kernels/device/cuda_warps.h"
 #include "kernels/gemm/exact/exact_rules.h"
 
 namespace exact {
@@ -142,37 +142,14 @@ __device__ __forceinline__ tsr_exact_line part_of(unsigned extremes, Totals tota
 
 /* ---- warps ----------------------------------------------------------------------------------- */
 
-template <typename X> __device__ __forceinline__ X warp_sum(X x) {
-#pragma unroll
-    for (int lane = 16; lane > 0; lane /= 2) x += __shfl_xor_sync(0xffffffffu, x, lane);
-    return x;
-}
-/* In one instruction, where there is one. */
-__device__ __forceinline__ unsigned total_of_warp(unsigned x) {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
-    return __reduce_add_sync(0xffffffffu, x);
-#else
-    return warp_sum(x);
-#endif
-}
-__device__ __forceinline__ unsigned largest_of_warp(unsigned x) {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
-    return __reduce_max_sync(0xffffffffu, x);
-#else
-    for (int lane = 16; lane > 0; lane /= 2) x = max(x, __shfl_xor_sync(0xffffffffu, x, lane));
-    return x;
-#endif
-}
-__device__ __forceinline__ unsigned least_of_warp(unsigned x) { return ~largest_of_warp(~x); }
-
 __device__ __forceinline__ void Extremes<float>::join_warp() {
-    largest = largest_of_warp(largest);
-    least = least_of_warp(least);
+    largest = tsr_warp_largest(largest);
+    least = tsr_warp_least(least);
 }
 __device__ __forceinline__ void Extremes<double>::join_warp() {
-    largest = largest_of_warp(largest | (rest != 0)); /* whose last bit tells no exponent */
+    largest = tsr_warp_largest(largest | (rest != 0)); /* whose last bit tells no exponent */
     rest = 0;
-    least = least_of_warp(least);
+    least = tsr_warp_least(least);
 }
 
 /* A warp: a part. All lanes return it. */
@@ -184,8 +161,8 @@ template <typename T, int VALUES> __device__ __forceinline__ tsr_exact_line part
     all.join_warp();
     const int exponent = all.exponent();
     const Quanta own = quanta_of(x, exponent);
-    const unsigned both = total_of_warp(own.count << 24 | own.sum);
-    const unsigned low = total_of_warp(own.squares & 0xffff), high = total_of_warp(own.squares >> 16);
+    const unsigned both = tsr_warp_total(own.count << 24 | own.sum);
+    const unsigned low = tsr_warp_total(own.squares & 0xffff), high = tsr_warp_total(own.squares >> 16);
     return {exponent, all.lowest(), both >> 24, both & 0xffffff, ((unsigned long long)high << 16) + low};
 }
 
@@ -201,13 +178,13 @@ __device__ __forceinline__ tsr_exact_line line_of(const tsr_exact_line *parts, i
         line.exponent = max(line.exponent, parts[i * step].exponent);
         line.lowest = min(line.lowest, parts[i * step].lowest);
     }
-    line.exponent = (int)largest_of_warp((unsigned)(line.exponent + OFFSET)) - OFFSET;
-    line.lowest = (int)least_of_warp((unsigned)(line.lowest + OFFSET)) - OFFSET;
+    line.exponent = (int)tsr_warp_largest((unsigned)(line.exponent + OFFSET)) - OFFSET;
+    line.lowest = (int)tsr_warp_least((unsigned)(line.lowest + OFFSET)) - OFFSET;
     for (int i = lane; i < count; i += 32) tsr_exact_join(&line, parts[i * step]);
-    line.count = total_of_warp(line.count);
-    line.sum = total_of_warp((unsigned)line.sum);
-    const unsigned low = total_of_warp((unsigned)line.squares & 0xffff);
-    line.squares = ((unsigned long long)total_of_warp((unsigned)(line.squares >> 16)) << 16) + low;
+    line.count = tsr_warp_total(line.count);
+    line.sum = tsr_warp_total((unsigned)line.sum);
+    const unsigned low = tsr_warp_total((unsigned)line.squares & 0xffff);
+    line.squares = ((unsigned long long)tsr_warp_total((unsigned)(line.squares >> 16)) << 16) + low;
     return line;
 }
 

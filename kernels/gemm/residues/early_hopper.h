@@ -1,21 +1,24 @@
 /* Levels of blocks that a part of k tells already (products_hopper.cu): magnitudes are 0 or more, so what their sums
- * over a part of k prove they prove over all of it. Where that is level 0 a block is settled. Where it is a level above,
+ * over a part of k prove they prove over all of it. Where that is level 0 a block is settled. Where it is one above,
  * one element that the level below does not hold for, over all of k, settles the block, too: its witness. It is the one
- * that came the least near to holding. All other blocks are open still, for the product over all of k.
+ * that came the least near to holding. Where no other element came short of the level below, and over all of k it holds
+ * for this one, it holds for all. All other blocks are open still, for the product over all of k.
  * Device code. */
 #ifndef TSR_KERNELS_GEMM_RESIDUES_EARLY_HOPPER_H
 #define TSR_KERNELS_GEMM_RESIDUES_EARLY_HOPPER_H
 
-#include "kernels/gemm/exact/exact_lines.h"
+#include "kernels/device/cuda_warps.h"
 #include "kernels/gemm/residues/proofs_hopper.h"
 
 namespace residues {
 
-/* What a warp finds of its lines of a block, EARLY_LINES of them: from the highest bit on the level that holds for all,
- * how far its witness is from holding at the level below (the upper bits of a positive fp32 number), and the witness:
- * its line and column. 0: level 0 holds. */
+/* What a warp finds of EARLY_LINES lines of a block: from the highest bit on the level that holds for all; whether one
+ * element alone came short of the level below; else how short the witness came, the upper bits of a positive fp32
+ * number; and the witness, or that one: its line and column. 0: level 0 holds. */
 constexpr int EARLY_LINES = 16, EARLY_WORDS = TSR_EXACT_BLOCK / EARLY_LINES; /* of a block */
-constexpr int WITNESS_BITS = 11, LEVEL_AT = 30, DROPPED_BITS = 31 - (LEVEL_AT - WITNESS_BITS);
+constexpr int WITNESS_BITS = 11, SINGLE_AT = 29;
+constexpr int LEVEL_AT = SINGLE_AT + 1, DROPPED_BITS = 31 - (SINGLE_AT - WITNESS_BITS);
+constexpr unsigned SINGLE = 1u << SINGLE_AT;
 static_assert(EARLY_LINES * TSR_EXACT_BLOCK == 1 << WITNESS_BITS && TSR_EXACT_LOOP < 4);
 
 /* Behind the list of one plane in a workspace: those words, and what blocks are open still. */
@@ -43,7 +46,8 @@ struct EarlyLevels {
                                                        int row, int across, int level) {
         Levels::RowBounds own[2];
         float least = 0, most = 1; /* of the witness up to now: the sum that it needs, and has */
-        int place = 0;
+        int place = 0, count = 0;
+        int short_place = 0; /* of one of those that came short */
 #pragma unroll
         for (int i = 0; i < 2; i++) own[i] = Levels::row_bounds(w, w.rows[min(row + 8 * i, w.m - 1)], level);
 #pragma unroll
@@ -58,14 +62,20 @@ struct EarlyLevels {
                     asm volatile("" : "+r"(met)); /* see Levels::surely_holds */
                     const float need = Levels::needed_sum(own[i], half, error), has = (float)met + 1;
                     const bool within = row + 8 * i < w.m && own_col() + 8 * j + e < across;
+                    const int own_place = 8 * i * TSR_EXACT_BLOCK + 8 * j + e;
+                    if (within && !((float)met >= need)) {
+                        count++;
+                        short_place = own_place;
+                    }
                     if (!(within && need * most > least * has)) continue;
                     least = need;
                     most = has;
-                    place = 8 * i * TSR_EXACT_BLOCK + 8 * j + e;
+                    place = own_place;
                 }
             }
-        place += own_row() % EARLY_LINES * TSR_EXACT_BLOCK + own_col();
-        return __float_as_uint(least / most) >> DROPPED_BITS << WITNESS_BITS | (unsigned)place;
+        const int first = own_row() % EARLY_LINES * TSR_EXACT_BLOCK + own_col();
+        if (tsr_warp_sum(count) == 1) return count == 1 ? SINGLE | (unsigned)(first + short_place) : 0;
+        return __float_as_uint(least / most) >> DROPPED_BITS << WITNESS_BITS | (unsigned)(first + place);
     }
     static __device__ __forceinline__ void finish(const Work &w, const Pipe &pipe, const Place &place,
                                                   const Sums &sum) {
@@ -86,11 +96,9 @@ struct EarlyLevels {
                            : Levels::surely_holds<true>(w, own, columns, own_line, level, across)))
                 level++;
             unsigned word = 0;
-            if (level > 0) {
-                const unsigned found =
-                    level < TSR_EXACT_LOOP ? witness(w, own, columns, own_line, across, level - 1) : 0;
-                word = (unsigned)level << LEVEL_AT | exact::largest_of_warp(found);
-            }
+            if (level > 0)
+                word = (unsigned)level << LEVEL_AT |
+                       tsr_warp_largest(witness(w, own, columns, own_line, across, level - 1));
             const int at = row / TSR_EXACT_BLOCK * ld + col / TSR_EXACT_BLOCK;
             if (threadIdx.x % 32 == 0)
                 w.words[at * EARLY_WORDS + row % TSR_EXACT_BLOCK / EARLY_LINES + (int)threadIdx.x % 128 / 32] = word;
@@ -118,7 +126,37 @@ static __device__ __forceinline__ int met_of(const Witnesses &x, int row, int co
         met = __dp4a(of_a.z, of_b.z, met);
         met = __dp4a(of_a.w, of_b.w, met);
     }
-    return exact::warp_sum(met);
+    return tsr_warp_sum(met);
+}
+/* A warp: whether a level holds for the element at `place` of the lines from `row` on, columns from `col`, or for one
+ * beside it where that is past the end of C. */
+static __device__ __forceinline__ bool holds_for(const Witnesses &x, int row, int col, int place, int level) {
+    row = min(row + place / TSR_EXACT_BLOCK, x.levels.m - 1);
+    col = min(col + place % TSR_EXACT_BLOCK, x.levels.n - 1);
+    return Levels::element_holds(x.levels, Levels::row_facts(x.levels, row, level),
+                                 Levels::column_facts(x.levels, col, level), met_of(x, row, col));
+}
+/* A warp: the level of a block whose words these are, a lane each; -1 where witnesses do not tell. */
+static __device__ __forceinline__ int level_by_witnesses(const Witnesses &x, unsigned word, int row, int col) {
+    int own = (int)(word >> LEVEL_AT); /* level that holds for the lane's lines */
+    for (int level = TSR_EXACT_LOOP; level > 0; level--) {
+        const unsigned here = __ballot_sync(0xffffffffu, own == level);
+        bool holds = true; /* the level below for all of these */
+        for (unsigned left = here; left; left &= left - 1) {
+            const int part = __ffs((int)left) - 1;
+            const unsigned of_part = __shfl_sync(0xffffffffu, word, part);
+            if ((int)(of_part >> LEVEL_AT) != level) { /* it came down from another level, and has no witness here */
+                holds = false;
+                continue;
+            }
+            if (!holds_for(x, row + part * EARLY_LINES, col, (int)(of_part % (1u << WITNESS_BITS)), level - 1))
+                return level < TSR_EXACT_LOOP ? level : -1;
+            holds &= (of_part & SINGLE) != 0;
+        }
+        if (!holds) return -1;
+        if (own == level) own--;
+    }
+    return 0;
 }
 /* A warp a block of C: settles its level, or says that it is open. */
 constexpr int WITNESS_THREADS = 256;
@@ -127,29 +165,16 @@ static __global__ void __launch_bounds__(WITNESS_THREADS) ask_witnesses(const Wi
     const int lane = (int)threadIdx.x % 32, warp = (int)(blockIdx.x * blockDim.x + threadIdx.x) / 32;
     const int warps = (int)(gridDim.x * blockDim.x) / 32;
     for (int i = warp; i < x.blocks.rows * x.blocks.cols; i += warps) {
-        const int block_row = i / x.blocks.cols, block_col = i % x.blocks.cols,
-                  at = block_row * x.blocks.ld + block_col;
-        bool open = x.blocks.wants_block(block_row, block_col);
-        if (open) {
-            const unsigned own = lane < EARLY_WORDS ? x.places.words[at * EARLY_WORDS + lane] : 0;
-            const unsigned word = exact::largest_of_warp(own);
-            const int level = (int)(word >> LEVEL_AT);
-            if (level == 0) {
-                open = false;
-            } else if (level < TSR_EXACT_LOOP) {
-                const int part = __ffs((int)__ballot_sync(0xffffffffu, own == word)) - 1;
-                const int place = (int)(word & ((1u << WITNESS_BITS) - 1));
-                const int row = block_row * TSR_EXACT_BLOCK + part * EARLY_LINES + place / TSR_EXACT_BLOCK;
-                const int col = block_col * TSR_EXACT_BLOCK + place % TSR_EXACT_BLOCK;
-                /* within C, even where nothing is far from holding */
-                const int within_row = min(row, x.levels.m - 1), within_col = min(col, x.levels.n - 1);
-                open = Levels::element_holds(x.levels, Levels::row_facts(x.levels, within_row, level - 1),
-                                             Levels::column_facts(x.levels, within_col, level - 1),
-                                             met_of(x, within_row, within_col));
-                if (!open && lane == 0) x.levels.needed[at] = max(x.levels.needed[at], (unsigned)level);
-            }
+        const int row = i / x.blocks.cols, col = i % x.blocks.cols;
+        const int at = row * x.blocks.ld + col;
+        int level = 0;
+        if (x.blocks.wants_block(row, col)) {
+            const unsigned word = lane < EARLY_WORDS ? x.places.words[at * EARLY_WORDS + lane] : 0;
+            level = level_by_witnesses(x, word, row * TSR_EXACT_BLOCK, col * TSR_EXACT_BLOCK);
         }
-        if (lane == 0) x.places.open[at] = open;
+        if (lane > 0) continue;
+        x.places.open[at] = level < 0;
+        if (level > 0) x.levels.needed[at] = max(x.levels.needed[at], (unsigned)level);
     }
 }
 

@@ -117,7 +117,8 @@ __device__ __forceinline__ void keep_pace(const Plan &p, const PlaneTile &work, 
  * would be idle for the most part. A side is 0, or which lines meet, and which chunk of the others, CHUNK_LAST for the
  * last lines. A chunk has FEW_LINES, or MANY_LINES where there are more sums, so that half as many tiles have one:
  * beside FEW_LINES instructions wait for lines. Without sums FEWEST_LINES may be enough, which take less power. */
-constexpr int FEWEST_LINES = 8, FEW_LINES = TSR_RESIDUE_CHUNK, MANY_LINES = 2 * FEW_LINES;
+constexpr int FEW_LINES = TSR_RESIDUE_CHUNK, MANY_LINES = 2 * FEW_LINES;
+constexpr int FEWEST_LINES = 8;
 constexpr unsigned CHUNK = 15, CHUNK_LAST = 8;
 constexpr unsigned SIDE_OF_A_LINES = 16, SIDE_OF_B_LINES = 32;
 constexpr unsigned SIDE_ALONE = 64; /* its part of C is made by another work, or not wanted */

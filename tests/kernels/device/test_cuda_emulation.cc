@@ -61,6 +61,7 @@ __global__ void begin_few(int last) {
 /* What a launch beside another one finds, and what it leaves. */
 __global__ void put_in_front(int *at) {
     tsr_cuda_begin();
+    tsr_cuda_let_next();
     if (threadIdx.x == 0) at[0] = at[1] + 1;
 }
 __global__ void put_beside(int *at, int last) {

@@ -191,7 +191,10 @@ static void check_needed(const residue_case &c, int64_t first) {
         for (int64_t row = 0; first > 0 && first < c.k && row < c.m; row += TSR_EXACT_BLOCK)
             for (int64_t col = 0; col < c.n; col += TSR_EXACT_BLOCK) {
                 const int64_t at = row / TSR_EXACT_BLOCK * across + col / TSR_EXACT_BLOCK;
-                early_counts[residues::early_places(&args).open[at]][needed.at[at]]++;
+                const unsigned open = residues::early_places(&args).open[at];
+                early_counts[open][needed.at[at]]++;
+                CHECK(c.n > 1 || c.rows != MADE_BUT_ONE || c.k != 600 || first != 225 || open == (at / across % 4 == 3),
+                      "%s: whether block %d is settled", c.what, (int)at);
             }
     }
     count_sure(made);
@@ -303,7 +306,14 @@ static const residue_case level_cases[] = {
     {.what = "levels of ragged tiles", .planes = 1, .m = 300, .n = 650, .k = 250, .wanted = 30},
     {.what = "levels of tall tiles", .planes = 1, .m = 1000, .n = 130, .k = 500, .wanted = 0},
     {.what = "levels, largest", .planes = 1, .m = 140, .n = 10, .k = 4000, .wanted = 10, .largest = true},
-    {.what = "levels of lines alike", .planes = 1, .m = 1200, .n = 200, .k = 600, .wanted = 0, .alike = true},
+    {.what = "levels of lines alike", .planes = 1, .m = 1200, .n = 200, .k = 600, .wanted = 0, .rows = MADE_ALIKE},
+    {.what = "levels of lines alike but one",
+     .planes = 1,
+     .m = 700,
+     .n = 1,
+     .k = 600,
+     .wanted = 0,
+     .rows = MADE_BUT_ONE},
 };
 
 static void check_fixed() {
@@ -341,9 +351,10 @@ static void check_random() {
     check_quarters(c, drawn(2) == 1);
     c.planes = 1;
     c.what = "levels, random";
-    c.alike = drawn(4) == 1;
+    const made_rows kinds[] = {MADE_UNLIKE, MADE_UNLIKE, MADE_ALIKE, MADE_BUT_ONE};
+    c.rows = kinds[drawn(4) - 1];
     check_needed(c, drawn(c.k));
-    c.alike = false;
+    c.rows = MADE_UNLIKE;
     if (c.wanted > 100) c.wanted = 100;
     c.what = "meetings, random";
     check_met(c);

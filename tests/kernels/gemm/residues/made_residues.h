@@ -10,6 +10,10 @@
 #include "kernels/gemm/residues/products.h"
 #include "tests/check.h"
 
+/* Which levels rows need: any; those of a block alike, which decide alone; one by far, but for one row of 32, which
+ * needs it barely, or, in the last of four blocks, the next one barely. */
+typedef enum { MADE_UNLIKE, MADE_ALIKE, MADE_BUT_ONE } made_rows;
+
 typedef struct {
     const char *what;
     int planes;
@@ -17,7 +21,7 @@ typedef struct {
     int wanted;     /* percent of the blocks of C; more than 100: there is no list */
     bool largest;   /* all residues as large as they can be */
     bool quartered; /* sides are multiples of two tiles, and all is made of quarters (winograd.h) */
-    bool alike;     /* of levels: rows of a block are alike, and decide alone */
+    made_rows rows; /* of levels */
 } residue_case;
 
 /* What the bytes are. */
@@ -86,13 +90,18 @@ static inline tsr_exact_proof made_proof(double half, int grain, int steps) {
     for (int level = 0; level < TSR_EXACT_LEVELS; level++) proof.errors[level] = tsr_exact_power(-(steps + 4 * level));
     return proof;
 }
-/* Lines whose blocks need, with k = 600, level 0, by far and barely, 1 and 2 likewise, and the loop; or lines that need
- * nothing. */
-static inline tsr_exact_proof *made_proofs_alike(int64_t lines, bool of_rows) {
-    static const int steps[] = {37, 34, 32, 30, 27, 26, 21};
+/* Rows whose blocks need, with k = 600, level 0, by far and barely, 1 and 2 likewise, and the loop. */
+static inline int made_steps(const residue_case *c, int64_t row) {
+    static const int alike[] = {37, 34, 32, 30, 27, 26, 21};
+    static const int by_far[] = {37, 32, 27, 37}, barely[] = {34, 30, 26, 30};
+    const int64_t block = row / TSR_EXACT_BLOCK;
+    if (c->rows == MADE_ALIKE) return alike[block % 7];
+    return row % 32 == 5 ? barely[block % 4] : by_far[block % 4];
+}
+/* Such rows, or columns that need nothing. */
+static inline tsr_exact_proof *made_proofs_alike(const residue_case *c, int64_t lines, bool of_rows) {
     tsr_exact_proof *proofs = (tsr_exact_proof *)made_room((size_t)lines * sizeof *proofs);
-    for (int64_t i = 0; i < lines; i++)
-        proofs[i] = made_proof(0x1p22, 8, of_rows ? steps[i / TSR_EXACT_BLOCK % 7] : 60);
+    for (int64_t i = 0; i < lines; i++) proofs[i] = made_proof(0x1p22, 8, of_rows ? made_steps(c, i) : 60);
     return proofs;
 }
 /* Lines of all kinds: of integers, refused ones, and such that need this level or that. */
@@ -147,8 +156,8 @@ static inline made_residues make_residues(residue_case c, made_kind kind) {
     }
     made.left_bytes = (size_t)(args->rows_a * args->rows_b / 8);
     made.left = (unsigned *)made_room(made.left_bytes);
-    made.rows = c.alike ? made_proofs_alike(c.m, true) : made_proofs(c.m);
-    made.columns = c.alike ? made_proofs_alike(c.n, false) : made_proofs(c.n);
+    made.rows = c.rows == MADE_UNLIKE ? made_proofs(c.m) : made_proofs_alike(&c, c.m, true);
+    made.columns = c.rows == MADE_UNLIKE ? made_proofs(c.n) : made_proofs_alike(&c, c.n, false);
     made.allowed = tsr_exact_allowed(TSR_F64, c.k);
     made.sums = (int *)made_room((size_t)(c.planes * c.m * c.n) * sizeof *made.sums);
     for (int64_t i = 0; i < c.planes * c.m * c.n; i++)
