@@ -10,6 +10,12 @@ kernels=${*:-naive tiled checked coarse simt compensated exact batched split3 dm
 tools="memcheck racecheck synccheck"
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
+# who stops it leaves nothing on the GPU, and sees what has ended
+stop() {
+  # shellcheck disable=SC2046 # one word a job
+  kill $(jobs -p) 2>/dev/null || true
+}
+trap stop TERM INT
 
 # start NAME COMMAND...
 start() {
@@ -17,15 +23,19 @@ start() {
   shift
   for tool in $tools; do
     log=$folder/$name-$tool
-    (timeout 300 compute-sanitizer --tool "$tool" --error-exitcode 9 "$@" >"$log" 2>&1 && code=0 || code=$?
-      echo "$code" >"$log.code") &
+    (
+      timeout 300 compute-sanitizer --tool "$tool" --error-exitcode 9 "$@" >"$log" 2>&1 &
+      trap 'kill $!' TERM
+      wait $! && code=0 || code=$?
+      echo "$code" >"$log.code"
+    ) &
   done
 }
 for kernel in $kernels; do
   start "$kernel" "$build/tests/test_gemm_contract_gpu" "$kernel" quick
   [ "$kernel" != exact ] || start exact_check "$build/tests/test_exact_flips_gpu" 20 3
 done
-wait
+wait || wait # the first ends early where it is stopped
 failed=0
 for code in "$folder"/*.code; do
   log=${code%.code}

@@ -12,7 +12,7 @@
  *   or two where there may be quarters; two for the proof, and a bit for each element of C.
  * Requirements: none; fast on sm_90, whose tensor cores multiply bytes.
  * Measured: H200, 2026-11-29, normal data, TFLOP/s for 1 or 2 s, cuBLAS in turns in brackets: fp64 69 (52) at n = 4096,
- *   81 (53) at 8192, 91 (52) at 16384; fp32 126 (51), 152 (51), 170 (53). With the check 66, 79, 89; 121, 148, 166. By
+ *   81 (53) at 8192, 91 (52) at 16384; fp32 132 (51), 152 (51), 170 (53). With the check 66, 79, 89; 126, 148, 166. By
  *   the profiler, of 1.79 ms of fp64 at 4096, products take 1.20, the last step 0.14, conversion 0.30, the proof 0.10.
  * Reference: Ozaki, Uchino, Imamura, arXiv 2504.08009; docs/exact.md. */
 #include "kernels/gemm/auto/handing.h"

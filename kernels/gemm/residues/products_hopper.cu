@@ -4,18 +4,19 @@
  * block makes 128 × 256 of each. One warp asks for panels of 128 along k by tensor copies. Each block brings half of
  * B's panel for both. Two groups of 4 warps multiply, 64 × 256 each. They end a tile one after the other, so that one
  * reduces and stores while the other multiplies.
- *   Some tiles have a side: with each panel come 32 or 64 lines that meet those of A, or of B, which are there anyway.
- * These are sums of lines, for the check of `exact`, or the last 32 lines or fewer of an operand, for which a row or a
- * column of tiles would be idle for the most part. Alone such lines would wait for the others. For 32 and for 64 there
- * are kernels of their own.
+ *   Some tiles have a side: with each panel come 8, 32 or 64 lines that meet those of A, or of B, which are there
+ * anyway. These are sums of lines, for the check of `exact`, or the last 32 lines or fewer of an operand, for which a
+ * row or a column of tiles would be idle for the most part. Alone such lines would wait for the others. For each number
+ * there are kernels of their own.
  *   Sums are never cut along k. Of a last panel with 32 elements of k or fewer no zeros behind these are multiplied.
  *   Where the caches do not hold two planes clusters wait for each other, so that they share panels (keep_pace).
  *   Planes may be quarters of planes (winograd.h), by kernels of their own.
+ *   Levels may be asked of a part of k first (early_hopper.h).
  *   Where not all tiles are wanted, or some have a side, list_works makes a list of those that are, and the host does
  * not know how many (works_hopper.h). In the list sides go round the clusters: before, some had 8 more than others of
  * 14 planes of 8193 × 8193, and the product took 3 % more.
  * Shared memory: a pipeline of 4 stages of 48 KiB; for each group two boxes of 64 × 128 bytes on their way to C. With
- * sides 52 or 56 KiB, and no boxes: lanes exchange words, and store them.
+ * sides 49, 52 or 56 KiB, and no boxes: lanes exchange words, and store them.
  * Registers: 232 a thread that multiplies, 40 a thread that does not; no spills.
  * Requirements: sm_90a; rows and their bytes as products.h says; a workspace for the list.
  * Arithmetic intensity: 2·256·256·128 / (128·(256 + 256)) = 256 op/byte for a cluster.
