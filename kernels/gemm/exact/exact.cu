@@ -220,7 +220,7 @@ template <typename T, int COUNT> tsr_status look(const Run<T> &r) {
 }
 
 #ifndef TSR_TEST_FIRST_FROM
-constexpr double FIRST_FROM = 0x1p34; /* m·n·k whose products pay for two launches more */
+constexpr double FIRST_FROM = 0x1p34; /* m·n·k whose products pay for three launches more */
 #else
 constexpr double FIRST_FROM = TSR_TEST_FIRST_FROM;
 #endif

@@ -1,8 +1,9 @@
 /* Levels of blocks that a part of k tells already (products_hopper.cu): magnitudes are 0 or more, so what their sums
- * over a part of k prove they prove over all of it. Where that is level 0 a block is settled. Where it is one above,
- * one element that the level below does not hold for, over all of k, settles the block, too: its witness. It is the one
- * that came the least near to holding. Where no other element came short of the level below, and over all of k it holds
- * for this one, it holds for all. All other blocks are open still, for the product over all of k.
+ * over a part of k prove they prove over all of it. Each warp finds the level that holds for its 16 lines of a block.
+ * Where all are level 0 the block is settled. Of others a warp has a witness: the element that came shortest of the
+ * level below. If it does come short, over all of k, that level is the block's. If it does not, and no other one of the
+ * warp came short, the level below holds for these lines. Blocks that witnesses do not settle are open, for the product
+ * over all of k. So are those for the loop: that product also says which elements are left.
  * Device code. */
 #ifndef TSR_KERNELS_GEMM_RESIDUES_EARLY_HOPPER_H
 #define TSR_KERNELS_GEMM_RESIDUES_EARLY_HOPPER_H
@@ -20,6 +21,7 @@ constexpr int WITNESS_BITS = 11, SINGLE_AT = 29;
 constexpr int LEVEL_AT = SINGLE_AT + 1, DROPPED_BITS = 31 - (SINGLE_AT - WITNESS_BITS);
 constexpr unsigned SINGLE = 1u << SINGLE_AT;
 static_assert(EARLY_LINES * TSR_EXACT_BLOCK == 1 << WITNESS_BITS && TSR_EXACT_LOOP < 4);
+static_assert(EARLY_WORDS + 1 == TSR_RESIDUE_EARLY_WORDS);
 
 /* Behind the list of one plane in a workspace: those words, and what blocks are open still. */
 struct EarlyPlaces {
@@ -45,9 +47,9 @@ struct EarlyLevels {
     static __device__ __forceinline__ unsigned witness(const Work &w, const int *sum, const Levels::Bounds *columns,
                                                        int row, int across, int level) {
         Levels::RowBounds own[2];
-        float least = 0, most = 1; /* of the witness up to now: the sum that it needs, and has */
+        float most_need = 0, its_sum = 1; /* of the witness up to now */
         int place = 0, count = 0;
-        int short_place = 0; /* of one of those that came short */
+        int short_place = 0; /* of one that came short: need not be the witness, whose sum counts as one more */
 #pragma unroll
         for (int i = 0; i < 2; i++) own[i] = Levels::row_bounds(w, w.rows[min(row + 8 * i, w.m - 1)], level);
 #pragma unroll
@@ -67,15 +69,15 @@ struct EarlyLevels {
                         count++;
                         short_place = own_place;
                     }
-                    if (!(within && need * most > least * has)) continue;
-                    least = need;
-                    most = has;
+                    if (!(within && need * its_sum > most_need * has)) continue;
+                    most_need = need;
+                    its_sum = has;
                     place = own_place;
                 }
             }
         const int first = own_row() % EARLY_LINES * TSR_EXACT_BLOCK + own_col();
         if (tsr_warp_sum(count) == 1) return count == 1 ? SINGLE | (unsigned)(first + short_place) : 0;
-        return __float_as_uint(least / most) >> DROPPED_BITS << WITNESS_BITS | (unsigned)(first + place);
+        return __float_as_uint(most_need / its_sum) >> DROPPED_BITS << WITNESS_BITS | (unsigned)(first + place);
     }
     static __device__ __forceinline__ void finish(const Work &w, const Pipe &pipe, const Place &place,
                                                   const Sums &sum) {

@@ -238,12 +238,11 @@ size_t tsr_residue_list_bytes(int64_t planes, int64_t m, int64_t n) {
     return (size_t)tsr_round_up(
         TSR_RESIDUE_PROGRESS_BYTES + (1 + planes * (rows * columns + beside)) * (int64_t)sizeof(unsigned), 256);
 }
-/* Behind the list of the one plane that decides levels is what a part of k tells of blocks (early_hopper.h). */
 size_t tsr_residue_workspace(int64_t m, int64_t n) {
-    constexpr int64_t WORDS = 9; /* of a block */
     const int64_t rows = tsr_round_up(m, 2 * TSR_EXACT_TILE), columns = tsr_round_up(n, 2 * TSR_EXACT_TILE);
     const int64_t blocks = rows / TSR_EXACT_BLOCK * (columns / TSR_EXACT_BLOCK);
-    const size_t early = tsr_residue_list_bytes(1, m, n) + (size_t)(blocks * WORDS) * sizeof(unsigned);
+    const size_t early =
+        tsr_residue_list_bytes(1, m, n) + (size_t)(blocks * TSR_RESIDUE_EARLY_WORDS) * sizeof(unsigned);
     return tsr_max(tsr_residue_list_bytes(TSR_EXACT_MODULI_MOST, m, n), early);
 }
 size_t tsr_winograd_workspace(int64_t rows_a, int64_t rows_b) {

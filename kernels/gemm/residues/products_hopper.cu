@@ -219,7 +219,7 @@ template <bool SIDED> tsr_status listing_of(const tsr_residue_args *args, Listin
 }
 
 /* Of all planes at `from`, one below the other, or the first `wanted` columns of them, behind which copies find zeros;
- * of quarters those that these are of, as a whole. */
+ * of quarters all of those that these are of. */
 tsr_status map_of(const tsr_residue_args *args, const int8_t *from, int64_t rows, int64_t columns, int64_t wanted,
                   tsr_tensor_box box, CUtensorMap *to) {
     const int64_t sides = args->quarters ? 2 : 1;
@@ -227,7 +227,7 @@ tsr_status map_of(const tsr_residue_args *args, const int8_t *from, int64_t rows
     return tsr_tensor_map(from, TSR_I8, planes * sides * rows, args->quarters ? 2 * columns : wanted, sides * columns,
                           box, to);
 }
-/* Of operands: what instructions multiply of them. */
+/* Of operands: up to the last step with elements of k. */
 tsr_status map_of_operand(const tsr_residue_args *args, const int8_t *from, int64_t rows, tsr_tensor_box box,
                           CUtensorMap *to) {
     return map_of(args, from, rows, args->depth, tsr_round_up(args->k, STEP), box, to);

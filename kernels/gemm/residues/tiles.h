@@ -33,10 +33,12 @@ static __device__ __forceinline__ int tsr_residue(int x, int modulus, int invers
     return r - (r > modulus >> 1 ? modulus : 0);
 }
 
-/* Lines that come beside a tile of products_hopper.cu, at least. */
+/* Sums of lines that come beside a tile of products_hopper.cu, at least. */
 constexpr int TSR_RESIDUE_CHUNK = 32;
-constexpr int TSR_RESIDUE_PROGRESS_BYTES = 256;                      /* of a workspace, in front of its list */
-size_t tsr_residue_list_bytes(int64_t planes, int64_t m, int64_t n); /* both */
+/* A workspace: how far workers are, and the list behind it. Behind that of one plane words for each block of C, of what
+ * a part of k tells (early_hopper.h). */
+constexpr int TSR_RESIDUE_PROGRESS_BYTES = 256, TSR_RESIDUE_EARLY_WORDS = 9;
+size_t tsr_residue_list_bytes(int64_t planes, int64_t m, int64_t n); /* with the bytes in front of it */
 
 static __device__ __forceinline__ bool tsr_residue_idle(const tsr_residue_condition &c) {
     return c.word && (*c.word == c.value) != c.equal;

@@ -279,7 +279,7 @@ __device__ __forceinline__ Turn turn_of(int work, int works, int workers, bool e
     return {first, next, 0, next - first, sided_before(first), sided_before(next)};
 }
 
-/* Blocks a list, in a row of the grid. Each block's threads look at equal shares of the tiles one after the other; then
+/* Blocks a list, in a row of the grid. The threads of each look at all tiles, equal shares one after the other. Then
  * each block lists its share of the works. */
 constexpr int LISTING_BLOCKS = 6;
 static __global__ void __launch_bounds__(LISTERS, 1) list_works(const Listings all) {

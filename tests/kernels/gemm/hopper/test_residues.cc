@@ -169,14 +169,17 @@ static void count_sure(const made_residues &made) {
 /* By level: blocks that the first elements of k settled, and such that took all of k. */
 static int early_counts[2][TSR_EXACT_LEVELS + 1];
 
-/* first: see tsr_residue_args. */
-static void check_needed(const residue_case &c, int64_t first) {
+/* first: see tsr_residue_args. all: of all blocks, else of half of them. */
+static void check_needed(const residue_case &c, int64_t first, bool all) {
     made_residues made = make_residues(c, MADE_MAGNITUDES);
     const Aligned<int8_t> a(made.a, made.bytes_a), b(made.b, made.bytes_b);
     const Aligned<unsigned> needed(made.blocks * sizeof(unsigned)), left(made.left_bytes);
     const Aligned<unsigned> workspace(tsr_residue_workspace(c.m, c.n));
     tsr_residue_args args = on_device(made, a, b, workspace);
-    args.blocks = nullptr;
+    const Aligned<unsigned> asked(needed.bytes);
+    for (size_t i = 0; i < made.blocks; i++) asked.at[i] = (unsigned)made_random(2);
+    args.blocks = all ? nullptr : asked.at;
+    args.wanted = 1;
     args.first = first;
     for (int late = 0; late < 2; late++) {
         memcpy(needed.at, made.level, needed.bytes);
@@ -186,9 +189,9 @@ static void check_needed(const residue_case &c, int64_t first) {
         CHECK(tsr_residue_levels_hopper(nullptr, &args, made.rows, made.columns, made.allowed, needed.at, left.at) ==
                   TSR_OK,
               "%s, TSR_MODEL_SEED=%llu: %s", c.what, (unsigned long long)hopper_test::seed, tsr_message());
-        check_levels(&made, needed.at, left.at, level_counts);
+        check_levels(&made, args.blocks, needed.at, left.at, level_counts);
         const int64_t across = args.rows_b / TSR_EXACT_BLOCK;
-        for (int64_t row = 0; first > 0 && first < c.k && row < c.m; row += TSR_EXACT_BLOCK)
+        for (int64_t row = 0; all && first > 0 && first < c.k && row < c.m; row += TSR_EXACT_BLOCK)
             for (int64_t col = 0; col < c.n; col += TSR_EXACT_BLOCK) {
                 const int64_t at = row / TSR_EXACT_BLOCK * across + col / TSR_EXACT_BLOCK;
                 const unsigned open = residues::early_places(&args).open[at];
@@ -307,6 +310,14 @@ static const residue_case level_cases[] = {
     {.what = "levels of tall tiles", .planes = 1, .m = 1000, .n = 130, .k = 500, .wanted = 0},
     {.what = "levels, largest", .planes = 1, .m = 140, .n = 10, .k = 4000, .wanted = 10, .largest = true},
     {.what = "levels of lines alike", .planes = 1, .m = 1200, .n = 200, .k = 600, .wanted = 0, .rows = MADE_ALIKE},
+    {.what = "levels, sides of two tiles",
+     .planes = 1,
+     .m = 1000,
+     .n = 200,
+     .k = 600,
+     .wanted = 0,
+     .quartered = true,
+     .rows = MADE_ALIKE},
     {.what = "levels of lines alike but one",
      .planes = 1,
      .m = 700,
@@ -324,7 +335,8 @@ static void check_fixed() {
     check_agreement();
     check_sure(300000);
     for (const residue_case &c : level_cases) {
-        for (const int64_t first : {(int64_t)0, 3 * c.k / 8, c.k / 2}) check_needed(c, first);
+        for (const int64_t first : {(int64_t)0, 3 * c.k / 8, c.k / 2}) check_needed(c, first, true);
+        check_needed(c, 3 * c.k / 8, false);
         check_met(c);
     }
     check_listed();
@@ -353,7 +365,7 @@ static void check_random() {
     c.what = "levels, random";
     const made_rows kinds[] = {MADE_UNLIKE, MADE_UNLIKE, MADE_ALIKE, MADE_BUT_ONE};
     c.rows = kinds[drawn(4) - 1];
-    check_needed(c, drawn(c.k));
+    check_needed(c, drawn(c.k), drawn(2) == 1);
     c.rows = MADE_UNLIKE;
     if (c.wanted > 100) c.wanted = 100;
     c.what = "meetings, random";

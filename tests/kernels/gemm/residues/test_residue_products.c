@@ -241,7 +241,7 @@ static void check_needed(const device_under_test *under, residue_case c, int64_t
     CHECK_OK(tsr_residue_levels(under->device, under->stream, &args, rows, columns, made.allowed, on_device, left));
     test_download(under, needed, on_device, bytes);
     test_download(under, made.left, left, made.left_bytes);
-    check_levels(&made, needed, made.left, counts);
+    check_levels(&made, NULL, needed, made.left, counts);
     args.blocks = blocks;
     under->ops->release(under->device, rows);
     under->ops->release(under->device, columns);
