@@ -281,7 +281,11 @@ __device__ __forceinline__ Turn turn_of(int work, int works, int workers, bool e
 
 /* Blocks a list, in a row of the grid. The threads of each look at all tiles, equal shares one after the other. Then
  * each block lists its share of the works. */
+#ifndef TSR_EMULATE_CUDA
 constexpr int LISTING_BLOCKS = 6;
+#else
+constexpr int LISTING_BLOCKS = 2; /* whose threads take turns */
+#endif
 static __global__ void __launch_bounds__(LISTERS, 1) list_works(const Listings all) {
     tsr_cuda_begin();
     const Lister &l = all.of[blockIdx.y].lister;
