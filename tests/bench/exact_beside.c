@@ -37,9 +37,7 @@ static void measure(const bench *x, tsr_dtype type, int64_t n, double seconds) {
             args.a = a[kinds[i]];
             args.b = b[kinds[i]];
             args.check.counts = i == CHECKED ? counts : NULL;
-            const int count = (int)fmax(1, seconds / seconds_of(x, kernels[i], &args, 2));
-            seconds_of(x, kernels[i], &args, 1 + count / 4); /* what the one before it did is past then */
-            rates[i][round] = 2.0 * (double)n * (double)n * (double)n / seconds_of(x, kernels[i], &args, count) / 1e12;
+            rates[i][round] = sustained(x, kernels[i], &args, seconds);
         }
     tsr_check_counts found;
     CHECK_OK(x->ops->download(x->device, &found, counts, sizeof found, x->stream));

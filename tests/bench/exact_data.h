@@ -93,4 +93,12 @@ static inline double seconds_of(const bench *x, const tsr_gemm_kernel *kernel, c
     return seconds / count;
 }
 
+/* TFLOP/s over so many seconds, after a quarter of that, when what another kernel did before is past. */
+static inline double sustained(const bench *x, const tsr_gemm_kernel *kernel, const tsr_gemm_args *args,
+                               double seconds) {
+    const int count = (int)fmax(1, seconds / seconds_of(x, kernel, args, 2));
+    seconds_of(x, kernel, args, 1 + count / 4);
+    return 2.0 * (double)args->m * (double)args->n * (double)args->k / seconds_of(x, kernel, args, count) / 1e12;
+}
+
 #endif

@@ -31,9 +31,7 @@ static void measure(const bench *x, tsr_dtype type, int64_t n, double seconds) {
         for (int way = 0; way < WAYS; way++)
             for (int turn = 0; turn < SIZES; turn++) {
                 const int i = (turn + round) % SIZES;
-                const int count = (int)fmax(1, seconds / seconds_of(x, ways[way], &args[i], 2));
-                seconds_of(x, ways[way], &args[i], 1 + count / 4);
-                rates[way][i][round] = 2e-12 * pow((double)sizes[i], 3) / seconds_of(x, ways[way], &args[i], count);
+                rates[way][i][round] = sustained(x, ways[way], &args[i], seconds);
             }
     printf("{\"device\": \"%s\", \"type\": \"%s\", \"n\": %lld", x->facts.name, tsr_dtype_name(type), (long long)n);
     for (int way = 0; way < WAYS; way++) {

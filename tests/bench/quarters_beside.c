@@ -51,10 +51,7 @@ static void measure(const bench *x, tsr_dtype type, int64_t n, double seconds) {
         for (int turn = 0; turn < WAYS; turn++) {
             const int way = (turn + 2 * round) % WAYS;
             args.check.counts = way >= CHECKED ? counts : NULL;
-            const int count = (int)fmax(1, seconds / seconds_of(x, kernels[way], &args, 2));
-            seconds_of(x, kernels[way], &args, 1 + count / 4);
-            rates[way][round] =
-                2.0 * (double)n * (double)n * (double)n / seconds_of(x, kernels[way], &args, count) / 1e12;
+            rates[way][round] = sustained(x, kernels[way], &args, seconds);
         }
     CHECK_OK(x->ops->download(x->device, &found, counts, sizeof found, x->stream));
     CHECK_OK(x->ops->stream_wait(x->device, x->stream));

@@ -48,8 +48,9 @@ struct EarlyLevels {
                                                        int row, int across, int level) {
         Levels::RowBounds own[2];
         float most_need = 0, its_sum = 1; /* of the witness up to now */
-        int place = 0, count = 0;
-        int short_place = 0; /* of one that came short: need not be the witness, whose sum counts as one more */
+        unsigned count = 0;               /* of those that came short */
+        int place = 0;
+        int short_place = 0; /* of one of them: need not be the witness, whose sum counts as one more */
 #pragma unroll
         for (int i = 0; i < 2; i++) own[i] = Levels::row_bounds(w, w.rows[min(row + 8 * i, w.m - 1)], level);
 #pragma unroll
@@ -65,7 +66,7 @@ struct EarlyLevels {
                     const float need = Levels::needed_sum(own[i], half, error), has = (float)met + 1;
                     const bool within = row + 8 * i < w.m && own_col() + 8 * j + e < across;
                     const int own_place = 8 * i * TSR_EXACT_BLOCK + 8 * j + e;
-                    if (within && !((float)met >= need)) {
+                    if (within && !Levels::element_surely_holds(own[i], half, error, met)) {
                         count++;
                         short_place = own_place;
                     }
@@ -76,7 +77,7 @@ struct EarlyLevels {
                 }
             }
         const int first = own_row() % EARLY_LINES * TSR_EXACT_BLOCK + own_col();
-        if (tsr_warp_sum(count) == 1) return count == 1 ? SINGLE | (unsigned)(first + short_place) : 0;
+        if (tsr_warp_total(count) == 1) return count == 1 ? SINGLE | (unsigned)(first + short_place) : 0;
         return __float_as_uint(most_need / its_sum) >> DROPPED_BITS << WITNESS_BITS | (unsigned)(first + place);
     }
     static __device__ __forceinline__ void finish(const Work &w, const Pipe &pipe, const Place &place,
@@ -111,7 +112,6 @@ struct EarlyLevels {
 /* What witnesses are asked, and of whom. */
 struct Witnesses {
     const int8_t *a, *b;
-    int depth;
     Levels::Work levels;
     tsr_residue_blocks blocks;
     EarlyPlaces places;
@@ -119,9 +119,9 @@ struct Witnesses {
 /* A warp: the product of magnitudes of a row and a column, over all of k. */
 static __device__ __forceinline__ int met_of(const Witnesses &x, int row, int col) {
     const int lane = (int)threadIdx.x % 32;
-    const int8_t *a = x.a + (int64_t)row * x.depth, *b = x.b + (int64_t)col * x.depth;
+    const int8_t *a = x.a + (int64_t)row * x.levels.depth, *b = x.b + (int64_t)col * x.levels.depth;
     int met = 0;
-    for (int l = 16 * lane; l < x.depth; l += 16 * 32) {
+    for (int l = 16 * lane; l < x.levels.depth; l += 16 * 32) {
         const int4 of_a = *reinterpret_cast<const int4 *>(a + l), of_b = *reinterpret_cast<const int4 *>(b + l);
         met = __dp4a(of_a.x, of_b.x, met);
         met = __dp4a(of_a.y, of_b.y, met);

@@ -180,15 +180,11 @@ template <typename Epilogue, int LAST = STEPS> struct Products : hopper::Persist
 
 /* ---- launches -------------------------------------------------------------------------------- */
 
-int chunk_lines_of(const tsr_residue_args *args) {
-    return chunk_lines(args->sums ? args->sums->lines_a : 0, args->sums ? args->sums->lines_b : 0, args->m, args->n);
-}
-Chunks chunks_a(const tsr_residue_args *args) {
-    return chunks_of(args->sums ? args->sums->lines_a : 0, args->m, chunk_lines_of(args));
-}
-Chunks chunks_b(const tsr_residue_args *args) {
-    return chunks_of(args->sums ? args->sums->lines_b : 0, args->n, chunk_lines_of(args));
-}
+int sums_a(const tsr_residue_args *args) { return args->sums ? args->sums->lines_a : 0; }
+int sums_b(const tsr_residue_args *args) { return args->sums ? args->sums->lines_b : 0; }
+int chunk_lines_of(const tsr_residue_args *args) { return chunk_lines(sums_a(args), sums_b(args), args->m, args->n); }
+Chunks chunks_a(const tsr_residue_args *args) { return chunks_of(sums_a(args), args->m, chunk_lines_of(args)); }
+Chunks chunks_b(const tsr_residue_args *args) { return chunks_of(sums_b(args), args->n, chunk_lines_of(args)); }
 bool has_sides(const tsr_residue_args *args) { return chunks_a(args).count() + chunks_b(args).count() > 0; }
 
 #ifndef TSR_TEST_CACHED_BYTES
@@ -218,16 +214,15 @@ template <bool SIDED> tsr_status listing_of(const tsr_residue_args *args, Listin
     return TSR_OK;
 }
 
-/* Of all planes at `from`, one below the other, or the first `wanted` columns of them, behind which copies find zeros;
- * of quarters all of those that these are of. */
+/* Of the first `wanted` columns of all planes at `from`, one below the other, behind which copies find zeros. Of
+ * quarters: of the planes that these are of. */
 tsr_status map_of(const tsr_residue_args *args, const int8_t *from, int64_t rows, int64_t columns, int64_t wanted,
                   tsr_tensor_box box, CUtensorMap *to) {
     const int64_t sides = args->quarters ? 2 : 1;
     const int64_t planes = args->quarters ? args->apart + args->planes / TSR_QUARTER_PRODUCTS : args->planes;
-    return tsr_tensor_map(from, TSR_I8, planes * sides * rows, args->quarters ? 2 * columns : wanted, sides * columns,
-                          box, to);
+    return tsr_tensor_map(from, TSR_I8, planes * sides * rows, sides * wanted, sides * columns, box, to);
 }
-/* Of operands: up to the last step with elements of k. */
+/* Of operands: up to the last step with elements of k, which of quarters are all. */
 tsr_status map_of_operand(const tsr_residue_args *args, const int8_t *from, int64_t rows, tsr_tensor_box box,
                           CUtensorMap *to) {
     return map_of(args, from, rows, args->depth, tsr_round_up(args->k, STEP), box, to);
@@ -311,11 +306,12 @@ tsr_status settle_early(tsr_stream *stream, const tsr_residue_args *args, EarlyL
                         tsr_residue_args *open) {
     constexpr int MOST = 1024;
     const EarlyPlaces places = early_places(args);
-    TSR_TRY(prepare<false>(stream, args, w));
-    w->plan.panels = (int)tsr_ceil_div(args->first, K);
+    tsr_residue_args part = *args;
+    part.k = args->first;
+    TSR_TRY(prepare<false>(stream, &part, w));
     w->words = places.words;
     TSR_TRY(launch<EarlyLevels>(stream, *w));
-    const Witnesses witnesses = {args->a, args->b, (int)args->depth, *w, tsr_residue_blocks_of(args), places};
+    const Witnesses witnesses = {args->a, args->b, *w, tsr_residue_blocks_of(args), places};
     const int blocks = witnesses.blocks.rows * witnesses.blocks.cols;
     const unsigned grid = (unsigned)tsr_min(MOST, tsr_ceil_div(blocks, WITNESS_THREADS / 32));
     TSR_TRY(TSR_LAUNCH_NEXT(ask_witnesses, grid, WITNESS_THREADS, 0, stream, witnesses));
@@ -342,8 +338,9 @@ tsr_status tsr_residue_products_hopper(tsr_stream *stream, const tsr_residue_arg
         return args->sums ? make_with_sides<MANY_LINES, true>(stream, args, c)
                           : make_without_sides<true>(stream, args, c);
     if (!has_sides(args)) return make_without_sides<false>(stream, args, c);
-    if (chunk_lines_of(args) == FEWEST_LINES) return make_with_sides<FEWEST_LINES, false>(stream, args, c);
-    if (chunk_lines_of(args) == FEW_LINES) return make_with_sides<FEW_LINES, false>(stream, args, c);
+    const int lines = chunk_lines_of(args);
+    if (lines == FEWEST_LINES) return make_with_sides<FEWEST_LINES, false>(stream, args, c);
+    if (lines == FEW_LINES) return make_with_sides<FEW_LINES, false>(stream, args, c);
     return make_with_sides<MANY_LINES, false>(stream, args, c);
 }
 

@@ -24,6 +24,15 @@ typedef struct {
     made_rows rows; /* of levels */
 } residue_case;
 
+/* Cases of levels for all devices. */
+#define MADE_LEVEL_CASES                                                                                               \
+    {.what = "levels of one tile", .planes = 1, .m = 256, .n = 256, .k = 300, .wanted = 30},                           \
+        {.what = "levels of few elements", .planes = 1, .m = 3, .n = 5, .k = 1000, .wanted = 30},                      \
+        {.what = "levels of ragged tiles", .planes = 1, .m = 300, .n = 650, .k = 250, .wanted = 30},                   \
+        {.what = "levels of lines alike", .planes = 1, .m = 900, .n = 140, .k = 600, .rows = MADE_ALIKE}, {            \
+        .what = "levels of lines but one", .planes = 1, .m = 700, .n = 1, .k = 600, .rows = MADE_BUT_ONE               \
+    }
+
 /* What the bytes are. */
 typedef enum { MADE_RESIDUES, MADE_MAGNITUDES, MADE_PATTERNS } made_kind;
 

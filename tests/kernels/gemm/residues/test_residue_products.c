@@ -40,19 +40,9 @@ static const residue_case products_cases[] = {
 #endif
 };
 static const residue_case level_cases[] = {
-    {.what = "levels of one tile", .planes = 1, .m = 256, .n = 256, .k = 300, .wanted = 30},
-    {.what = "levels of few elements", .planes = 1, .m = 3, .n = 5, .k = 1000, .wanted = 30},
-    {.what = "levels of ragged tiles", .planes = 1, .m = 300, .n = 650, .k = 250, .wanted = 30},
+    MADE_LEVEL_CASES,
     {.what = "levels of tall tiles", .planes = 1, .m = 1000, .n = 130, .k = 200, .wanted = 0},
     {.what = "levels, largest", .planes = 1, .m = 140, .n = 10, .k = 2000, .wanted = 10, .largest = true},
-    {.what = "levels of lines alike", .planes = 1, .m = 1200, .n = 200, .k = 600, .wanted = 0, .rows = MADE_ALIKE},
-    {.what = "levels of lines alike but one",
-     .planes = 1,
-     .m = 700,
-     .n = 1,
-     .k = 600,
-     .wanted = 0,
-     .rows = MADE_BUT_ONE},
 #ifndef TSR_EMULATE_CUDA
     {.what = "levels of many tiles", .planes = 1, .m = 4000, .n = 3000, .k = 1000, .wanted = 10},
 #endif
