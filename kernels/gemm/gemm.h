@@ -34,7 +34,7 @@ typedef struct {
     uint64_t multiply_adds; /* of the products */
     uint64_t passed;        /* of these those that it left to its own `fallback` */
     uint64_t levels[TSR_GEMM_LEVELS]; /* blocks of C, of each range of k, at each level */
-    uint64_t left;                    /* elements of other blocks that were left to the loop */
+    uint64_t left; /* elements of other blocks that were made by themselves, at a higher level or by the loop */
 } tsr_gemm_fallbacks;
 
 /* Where a kernel that checks its own products says what it found: rows, of each range of k it makes at once. */

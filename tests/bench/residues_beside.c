@@ -35,6 +35,7 @@ typedef struct {
     int8_t *small_a, *small_b; /* magnitudes */
     unsigned *blocks;          /* all wanted */
     unsigned *needed, *left;
+    tsr_exact_few *few; /* of which no element is noted */
     tsr_exact_proof *proofs;
     tsr_residue_sums sums;
     int8_t *lines; /* of sums, both operands', and what they make */
@@ -137,8 +138,9 @@ static size_t left_bytes(const bench *x) { return (size_t)(x->n / 32 * x->n) * s
 static void levels(const bench *x) {
     const tsr_residue_args args = args_of(x, 1, x->small_a, x->small_b);
     CHECK_OK(x->ops->fill_bytes(x->device, x->needed, 0, blocks_bytes(x), x->stream));
-    CHECK_OK(tsr_residue_levels(x->device, x->stream, &args, x->proofs, x->proofs, tsr_exact_allowed(TSR_F64, x->n),
-                                x->needed, x->left));
+    const tsr_residue_levels_args found = {x->proofs, x->proofs, tsr_exact_allowed(TSR_F64, x->n),
+                                           x->needed, x->left,   x->few};
+    CHECK_OK(tsr_residue_levels(x->device, x->stream, &args, &found));
 }
 /* What is row by row here is the transpose there. */
 static void vendor(const bench *x) {
@@ -236,6 +238,7 @@ static void make(bench *x) {
     x->vendor_c = allocate(x, 4 * plane);
     x->needed = (unsigned *)allocate(x, blocks_bytes(x));
     x->left = (unsigned *)allocate(x, left_bytes(x));
+    x->few = (tsr_exact_few *)allocate(x, blocks_bytes(x) / sizeof(unsigned) * sizeof *x->few);
     CHECK_OK(x->ops->fill_bytes(x->device, x->left, 0, left_bytes(x), x->stream)); /* no element of these is left */
     x->blocks = (unsigned *)allocate(x, blocks_bytes(x));
     CHECK_OK(x->ops->fill_bytes(x->device, x->blocks, 0, blocks_bytes(x), x->stream));
@@ -249,8 +252,8 @@ static void make(bench *x) {
     open_vendor(x);
 }
 static void unmake(bench *x) {
-    void *const all[] = {x->a,      x->b,    x->small_a, x->small_b, x->c,     x->vendor_c,
-                         x->needed, x->left, x->blocks,  x->proofs,  x->lines, x->workspace};
+    void *const all[] = {x->a,    x->b,   x->small_a, x->small_b, x->c,     x->vendor_c, x->needed,
+                         x->left, x->few, x->blocks,  x->proofs,  x->lines, x->workspace};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) x->ops->release(x->device, all[i]);
     free(x->random);
     LT(cublasLtMatrixLayoutDestroy(x->layout));

@@ -3,9 +3,11 @@
  * Mapping: for each range of k and each block of C of up to EDGE rows and columns: lines are looked at and converted to
  *   residues (exact_convert.h), a product of magnitudes decides which level each block of C needs, and one of patterns
  *   where that proves none. Each level's blocks are multiplied modulo every modulus (residues/products.h), put together
- *   by the Chinese remainder theorem, and rounded; what no level holds, blocks or single elements, is made by a loop.
+ *   by the Chinese remainder theorem, and rounded. Few elements of a block may take the last level by themselves; what
+ *   no level holds, blocks or single elements, is made by a loop.
  *   Large blocks of C that take one level are multiplied in quarters (residues/winograd.h).
- * Check: args.check (exact_check.h), by kernels of its own, 2 to 5 %. What the loop makes is made twice.
+ * Check: args.check (exact_check.h), by kernels of its own, 2 to 5 %. What is made by itself, or by a loop, is made
+ *   twice.
  * Under `auto`: blocks of C that would take longer than with `dmma` (fp32: `simt`) are handed over to it, by a count on
  *   the device. Asked for by name it makes all itself. Products that `split3` cannot hold come here, too.
  * Memory: in the workspace, a byte for each element of A, B and C and each modulus, of at most EDGE rows and columns,
@@ -69,7 +71,8 @@ struct Places {
     /* one after the other up to `left`, cleared together */
     unsigned *rough_a, *rough_b;
     unsigned *levels_a, *levels_b, *levels;
-    unsigned *left; /* a bit an element of C: see tsr_residue_levels */
+    tsr_exact_few *few; /* of blocks */
+    unsigned *left;     /* a bit an element of C: see tsr_residue_levels */
     size_t cleared_bytes;
     unsigned *open, *any; /* any: see note_any */
     int8_t *proving_a, *proving_b;
@@ -102,6 +105,7 @@ Places places_of(void *workspace, const Sizes &s, int planes, bool proves) {
     p.levels_a = p.rough_b + columns;
     p.levels_b = p.levels_a + rows;
     p.levels = p.levels_b + columns;
+    p.few = take<tsr_exact_few>(base, &at, s.blocks);
     p.left = take<unsigned>(base, &at, proves ? s.rows_a * s.rows_b / 32 : 0);
     p.cleared_bytes = at - cleared_from;
     p.open = take<unsigned>(base, &at, s.blocks + 1);
@@ -240,10 +244,11 @@ template <typename T> tsr_status decide(const Run<T> &r) {
     args.first = first_of<T>(r.s);
     TSR_TRY(TSR_LAUNCH_NEXT(exact::open_blocks, grid, threads, 0, r.stream, r.p.open, r.s.across, r.s.blocks,
                             r.p.rough_a, r.p.rough_b));
-    TSR_TRY(tsr_residue_levels(r.device, r.stream, &args, r.p.proof_a, r.p.proof_b,
-                               tsr_exact_allowed(exact::TYPE<T>, r.s.k), r.p.levels, r.p.left));
-    return TSR_LAUNCH_NEXT(exact::note_levels, grid, threads, 0, r.stream, r.p.levels, r.s.across, r.s.blocks, r.s.down,
-                           r.s.wide, r.p.rough_a, r.p.rough_b, r.p.levels_a, r.p.levels_b);
+    const tsr_residue_levels_args levels = {r.p.proof_a, r.p.proof_b, tsr_exact_allowed(exact::TYPE<T>, r.s.k),
+                                            r.p.levels,  r.p.left,    r.p.few};
+    TSR_TRY(tsr_residue_levels(r.device, r.stream, &args, &levels));
+    return TSR_LAUNCH_NEXT(exact::note_levels, grid, threads, 0, r.stream, r.p.levels, r.p.few, r.p.left, r.s.across,
+                           r.s.blocks, r.s.down, r.s.wide, r.p.rough_a, r.p.rough_b, r.p.levels_a, r.p.levels_b);
 }
 
 /* Lists what is known of products to come. */
@@ -275,8 +280,8 @@ template <typename T, int COUNT> tsr_status make_level(const Run<T> &r, int leve
 template <typename T> tsr_status count(const Run<T> &r) {
     constexpr int threads = 256, most = 64;
     const unsigned grid = (unsigned)tsr_min(most, tsr_ceil_div(r.s.down * r.s.wide, threads / 32));
-    return TSR_LAUNCH_NEXT(exact::count_levels, grid, threads, 0, r.stream, r.p.levels, r.s.across, r.s.down, r.s.wide,
-                           r.p.left, r.counted);
+    return TSR_LAUNCH_NEXT(exact::count_levels, grid, threads, 0, r.stream, r.p.levels, r.p.few, r.s.across, r.s.down,
+                           r.s.wide, r.p.left, r.counted);
 }
 
 /* Decides who makes these blocks, behind `decide`, which has no more use for `open`. */
@@ -440,6 +445,7 @@ tsr_status launch_block(tsr_device *device, tsr_stream *stream, const tsr_gemm_a
            .across = r.s.across,
            .wanted = r.p.levels_a,
            .left = r.p.left,
+           .few = r.p.few,
            .proved = PROVES};
     TSR_TRY(make(r));
     return r.hands ? launch_fallback(r, args) : TSR_OK;

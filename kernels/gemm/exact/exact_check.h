@@ -161,7 +161,7 @@ static_assert(PIECE_BITS + 5 <= 32, "32 lanes of them");
 
 /* What combine_rows adds up: a thread's integers of four columns, over its rows, and those of a row over a warp's. */
 template <int COUNT> struct Added {
-    static constexpr bool ALL = true;
+    static constexpr bool WATCHES = true;
     unsigned (*rows)[PIECES<COUNT>]; /* of a block's rows */
     Natural<COUNT> columns[4], row;
 

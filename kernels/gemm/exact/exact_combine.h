@@ -1,5 +1,6 @@
-/* The last steps of `exact` on CUDA devices: elements of C from their residues by the Chinese remainder theorem, and
- * blocks that no level holds, by a loop. Device code and its launches, for exact.cu alone. */
+/* The last steps of `exact` on CUDA devices: elements of C from their residues by the Chinese remainder theorem, few of
+ * a block by themselves, and those and blocks that no level holds by a loop. Device code and its launches, for exact.cu
+ * alone. */
 #ifndef TSR_KERNELS_GEMM_EXACT_EXACT_COMBINE_H
 #define TSR_KERNELS_GEMM_EXACT_EXACT_COMBINE_H
 
@@ -19,12 +20,16 @@ template <typename T> struct Target {
     const tsr_exact_proof *proof_a, *proof_b;
     const unsigned *levels; /* of blocks of TSR_EXACT_BLOCK, `across` a row of them */
     int across;
-    const unsigned *wanted; /* of blocks of rows: bits of the levels of theirs */
-    const unsigned *left;   /* elements that are left to the loop: see tsr_residue_levels */
-    bool proved;            /* else all are of level 0, and none is left */
+    const unsigned *wanted;   /* of blocks of rows: bits of the levels of theirs */
+    const unsigned *left;     /* elements that are made by themselves, a bit each: see tsr_residue_levels_args */
+    const tsr_exact_few *few; /* of blocks: those that take the last level */
+    bool proved;              /* else all are of level 0, and none is left */
 
+    __device__ __forceinline__ int64_t block_at(int64_t row, int64_t col) const {
+        return row / TSR_EXACT_BLOCK * across + col / TSR_EXACT_BLOCK;
+    }
     __device__ __forceinline__ int level_at(int64_t row, int64_t col) const {
-        return proved ? (int)levels[row / TSR_EXACT_BLOCK * across + col / TSR_EXACT_BLOCK] : 0;
+        return proved ? (int)levels[block_at(row, col)] : 0;
     }
 };
 
@@ -61,30 +66,33 @@ __device__ __forceinline__ void note_wrong(const tsr_gemm_check &check, unsigned
 
 /* What the check does with integers before they are rounded, and behind a row of them: nothing. */
 struct Unwatched {
-    static constexpr bool ALL = false; /* also those of elements that are left to the loop */
+    static constexpr bool WATCHES = false;
     __device__ __forceinline__ void see(int, tsr_exact_integer *) {}
     __device__ __forceinline__ void end_row(int) {}
 };
 
-/* A warp: a row of a block of C from `col` on, with the columns' shifts. watch.see(e, x): the integer of a lane's
- * element e of those within C. */
+/* A warp: a row of a block of C from `col` on, with the columns' shifts. any_few: see Target. watch.see(e, x): the
+ * integer of a lane's element e of those within C. */
 template <typename T, int COUNT, typename Watch>
-__device__ __forceinline__ void combine_row(const Target<T> &t, int64_t row, int64_t col, int level, const int *shifts,
-                                            const Residues<COUNT> &residues, const LaneUnits<COUNT> &units,
-                                            typename Row<COUNT>::Room &room, Watch &watch) {
+__device__ __forceinline__ void combine_row(const Target<T> &t, int64_t row, int64_t col, int level, bool any_few,
+                                            const int *shifts, const Residues<COUNT> &residues,
+                                            const LaneUnits<COUNT> &units, typename Row<COUNT>::Room &room,
+                                            Watch &watch) {
     const int lane = (int)threadIdx.x % 32;
     const int64_t own_col = col + 4 * lane;
     const int shift = t.proof_a[row].shifts[level];
     const unsigned there = t.n - own_col >= 4 ? 15 : t.n > own_col ? (1u << (t.n - own_col)) - 1 : 0;
-    unsigned own = there;
-    if constexpr (COUNT == tsr_exact_moduli(TYPE<T>, TSR_EXACT_LAST))
-        own &= ~(t.left[row * (t.columns / 32) + own_col / 32] >> own_col % 32);
+    unsigned left = 0; /* bits of those that are made by themselves */
+    if (COUNT == tsr_exact_moduli(TYPE<T>, TSR_EXACT_LAST)) left = t.left[row * (t.columns / 32) + own_col / 32];
     T value[4] = {};
     integers_of_row<COUNT>(residues, units, room, [&](int e, tsr_exact_integer x) {
-        if (!((Watch::ALL ? there : own) >> e & 1)) return;
+        if (!(there >> e & 1)) return;
         watch.see(e, &x);
         value[e] = value_of<T, COUNT>(x, shift, shifts[4 * lane + e]);
     });
+    if (COUNT == tsr_exact_moduli(TYPE<T>, TSR_EXACT_LAST - 1) && any_few)
+        left = t.left[row * (t.columns / 32) + own_col / 32];
+    const unsigned own = there & ~(left >> own_col % 32);
     if (own) put_four(t, row, own_col, value, own);
 }
 
@@ -98,12 +106,14 @@ __device__ __forceinline__ void combine_rows(const Target<T> &t, int64_t row, in
     alignas(16) __shared__ int shifts[TSR_EXACT_BLOCK]; /* of the columns */
     __shared__ typename Row<COUNT>::Room rooms[WARPS];
     const LaneUnits<COUNT> units;
+    const bool any_few =
+        COUNT == tsr_exact_moduli(TYPE<T>, TSR_EXACT_LAST - 1) && t.few[t.block_at(row, col)].count > 0;
     __syncthreads(); /* of a block before */
     if (column < TSR_EXACT_BLOCK && col + column < t.n) shifts[column] = t.proof_b[col + column].shifts[level];
     __syncthreads();
     const int8_t *from = t.planes + (row + warp) * t.columns + col;
     const int64_t plane_bytes = t.rows * t.columns;
-    constexpr bool AHEAD = !Watch::ALL || COUNT <= 10; /* registers have room for a row ahead */
+    constexpr bool AHEAD = !Watch::WATCHES || COUNT <= 10; /* registers have room for a row ahead */
     Residues<COUNT> next;
     if (AHEAD) next.load(from, plane_bytes);
 #pragma unroll 1
@@ -112,7 +122,7 @@ __device__ __forceinline__ void combine_rows(const Target<T> &t, int64_t row, in
         const Residues<COUNT> residues = next;
         from += WARPS * t.columns;
         if (AHEAD && i + WARPS < down) next.load(from, plane_bytes);
-        combine_row<T, COUNT>(t, row + i, col, level, shifts, residues, units, rooms[warp], watch);
+        combine_row<T, COUNT>(t, row + i, col, level, any_few, shifts, residues, units, rooms[warp], watch);
         watch.end_row(i);
     }
 }
@@ -172,39 +182,6 @@ __device__ __forceinline__ void loop_sums(const Operand<T> &a, const Operand<T> 
     }
 }
 
-/* No sum of integers tells what an element of the loop must be: the check makes it twice. CHECKS: it is on, and this,
- * the last launch, counts the rows that were judged. */
-template <typename T, bool CHECKS>
-__global__ void __launch_bounds__(256)
-    loop(const Operand<T> a, const Operand<T> b, const Target<T> t, const tsr_gemm_check check) {
-    tsr_cuda_begin();
-    const int x = (int)threadIdx.x % 16, y = (int)threadIdx.x / 16;
-    if (CHECKS && threadIdx.x == 0 && blockIdx.x == 0)
-        atomicAdd(reinterpret_cast<unsigned long long *>(&check.counts->judged), (unsigned long long)t.m);
-    if (!has_any(t.wanted, t.m, 1u << TSR_EXACT_LOOP)) return;
-    const int64_t across = (t.n + LOOP_TILE - 1) / LOOP_TILE, tiles = (t.m + LOOP_TILE - 1) / LOOP_TILE * across;
-    for (int64_t at = blockIdx.x; at < tiles; at += gridDim.x) {
-        /* neither a row of tiles nor a column of them is for few blocks alone */
-        const int64_t row0 = at / across * LOOP_TILE, col0 = (at + at / across) % across * LOOP_TILE;
-        if (t.level_at(row0, col0) != TSR_EXACT_LOOP) continue;
-        double sum[4][4] = {}, again[4][4] = {};
-        loop_sums(a, b, t, row0, col0, sum);
-        if constexpr (CHECKS) loop_sums(a, b, t, row0, col0, again);
-        unsigned wrong = 0;
-#pragma unroll
-        for (int i = 0; i < 4; i++)
-#pragma unroll
-            for (int j = 0; j < 4; j++) {
-                const int64_t row = row0 + y + 16 * i, col = col0 + x + 16 * j;
-                if (row >= t.m || col >= t.n) continue;
-                TSR_FLIP_WORD(TSR_FLIP_LOOP, &sum[i][j]);
-                wrong += CHECKS && tsr_exact_bits(sum[i][j]) != tsr_exact_bits(again[i][j]);
-                put(t, row, col, (T)sum[i][j]);
-            }
-        if (wrong > 0) note_wrong(check, wrong);
-    }
-}
-
 /* A warp makes an element of which pairs that meet are finite: it lists these, PAIRS elements of k at a time, and adds
  * them up in their order, one after the other. */
 constexpr int PAIRS = 128;
@@ -245,6 +222,18 @@ __device__ __forceinline__ double sum_of_pairs(const Operand<T> &a, const Operan
     return sum;
 }
 
+/* No sum of integers tells what an element must be that is made by itself, or by the loop: the check makes it twice.
+ * CHECKS: it is on. */
+
+/* One thread: an element that was made by itself; `again`, where it was made twice. */
+template <typename T, bool CHECKS>
+__device__ __forceinline__ void put_alone(const Target<T> &t, const tsr_gemm_check &check, int64_t row, int64_t col,
+                                          double value, double again) {
+    TSR_FLIP_WORD(TSR_FLIP_LOOP, &value);
+    if (CHECKS && tsr_exact_bits(value) != tsr_exact_bits(again)) note_wrong(check, 1);
+    put(t, row, col, (T)value);
+}
+
 /* A block takes a block of C: a list of the elements that are left, then a warp each. */
 template <typename T, bool CHECKS>
 __global__ void __launch_bounds__(THREADS)
@@ -270,14 +259,82 @@ __global__ void __launch_bounds__(THREADS)
         __syncthreads();
         for (unsigned i = threadIdx.x / 32; i < count; i += WARPS) {
             const int64_t row = row0 + list[i] / TSR_EXACT_BLOCK, col = col0 + list[i] % TSR_EXACT_BLOCK;
-            double value = sum_of_pairs(a, b, pairs[threadIdx.x / 32], row, col), again = 0;
-            if constexpr (CHECKS) again = sum_of_pairs(a, b, pairs[threadIdx.x / 32], row, col);
-            if (threadIdx.x % 32 > 0) continue;
-            TSR_FLIP_WORD(TSR_FLIP_LOOP, &value);
-            if (CHECKS && tsr_exact_bits(value) != tsr_exact_bits(again)) note_wrong(check, 1);
-            put(t, row, col, (T)value);
+            const double value = sum_of_pairs(a, b, pairs[threadIdx.x / 32], row, col);
+            const double again = CHECKS ? sum_of_pairs(a, b, pairs[threadIdx.x / 32], row, col) : 0;
+            if (threadIdx.x % 32 == 0) put_alone<T, CHECKS>(t, check, row, col, value, again);
         }
         __syncthreads();
+    }
+}
+
+/* A block: an element at the last level, whatever that of its block is. `sums`: of warps. */
+template <typename T>
+__device__ __forceinline__ double alone_at_last(const Operand<T> &a, const Operand<T> &b, const Target<T> &t,
+                                                int64_t row, int64_t col, tsr_exact_natural (&sums)[WARPS]) {
+    const int shift_a = t.proof_a[row].shifts[TSR_EXACT_LAST], shift_b = t.proof_b[col].shifts[TSR_EXACT_LAST];
+    const double scale_a = tsr_exact_power(shift_a), scale_b = tsr_exact_power(shift_b);
+    tsr_exact_natural sum = 0;
+#pragma unroll 4
+    for (int64_t l = threadIdx.x; l < a.k; l += THREADS)
+        sum += (tsr_exact_natural)tsr_exact_pair((double)a.data[row * a.ld + l], scale_a,
+                                                 (double)b.data[l * b.ld + col], scale_b);
+    sum = tsr_warp_sum_128(sum);
+    __syncthreads(); /* those of an element before are read */
+    if (threadIdx.x % 32 == 0) sums[threadIdx.x / 32] = sum;
+    __syncthreads();
+    sum = 0;
+    for (int warp = 0; warp < WARPS; warp++) sum += sums[warp];
+    return tsr_exact_value(TYPE<T>, (tsr_exact_integer)sum, shift_a + shift_b);
+}
+/* A block makes the few elements of block `at` that take the last level. */
+template <typename T, bool CHECKS>
+__device__ __forceinline__ void make_few(const Operand<T> &a, const Operand<T> &b, const Target<T> &t,
+                                         const tsr_gemm_check &check, int at) {
+    __shared__ tsr_exact_natural sums[WARPS];
+    const tsr_exact_few &few = t.few[at];
+    const int64_t row0 = (int64_t)(at / t.across) * TSR_EXACT_BLOCK, col0 = (int64_t)(at % t.across) * TSR_EXACT_BLOCK;
+    for (unsigned i = 0; i < few.count; i++) {
+        const int64_t row = row0 + few.at[i] / TSR_EXACT_BLOCK, col = col0 + few.at[i] % TSR_EXACT_BLOCK;
+        const double value = alone_at_last(a, b, t, row, col, sums);
+        const double again = CHECKS ? alone_at_last(a, b, t, row, col, sums) : 0;
+        if (threadIdx.x == 0) put_alone<T, CHECKS>(t, check, row, col, value, again);
+    }
+}
+
+/* Makes the few that take the last level, and blocks by the loop. As the last launch it counts the rows that were
+ * judged. */
+template <typename T, bool CHECKS>
+__global__ void __launch_bounds__(256)
+    make_rest(const Operand<T> a, const Operand<T> b, const Target<T> t, const tsr_gemm_check check) {
+    tsr_cuda_begin();
+    const int x = (int)threadIdx.x % 16, y = (int)threadIdx.x / 16;
+    if (CHECKS && threadIdx.x == 0 && blockIdx.x == 0)
+        atomicAdd(reinterpret_cast<unsigned long long *>(&check.counts->judged), (unsigned long long)t.m);
+    const int blocks = (int)(t.rows / TSR_EXACT_BLOCK) * t.across;
+    if (has_any(t.wanted, t.m, 1u << (TSR_EXACT_LAST - 1)))
+        for (int at = (int)blockIdx.x; at < blocks; at += (int)gridDim.x)
+            if (t.levels[at] == TSR_EXACT_LAST - 1) make_few<T, CHECKS>(a, b, t, check, at);
+    if (!has_any(t.wanted, t.m, 1u << TSR_EXACT_LOOP)) return;
+    const int64_t across = (t.n + LOOP_TILE - 1) / LOOP_TILE, tiles = (t.m + LOOP_TILE - 1) / LOOP_TILE * across;
+    for (int64_t at = blockIdx.x; at < tiles; at += gridDim.x) {
+        /* neither a row of tiles nor a column of them is for few blocks alone */
+        const int64_t row0 = at / across * LOOP_TILE, col0 = (at + at / across) % across * LOOP_TILE;
+        if (t.level_at(row0, col0) != TSR_EXACT_LOOP) continue;
+        double sum[4][4] = {}, again[4][4] = {};
+        loop_sums(a, b, t, row0, col0, sum);
+        if constexpr (CHECKS) loop_sums(a, b, t, row0, col0, again);
+        unsigned wrong = 0;
+#pragma unroll
+        for (int i = 0; i < 4; i++)
+#pragma unroll
+            for (int j = 0; j < 4; j++) {
+                const int64_t row = row0 + y + 16 * i, col = col0 + x + 16 * j;
+                if (row >= t.m || col >= t.n) continue;
+                TSR_FLIP_WORD(TSR_FLIP_LOOP, &sum[i][j]);
+                wrong += CHECKS && tsr_exact_bits(sum[i][j]) != tsr_exact_bits(again[i][j]);
+                put(t, row, col, (T)sum[i][j]);
+            }
+        if (wrong > 0) note_wrong(check, wrong);
     }
 }
 
@@ -288,10 +345,10 @@ tsr_status loop_launch(tsr_stream *stream, const Operand<T> &a, const Operand<T>
     TSR_TRY(small_grid(1, tsr_ceil_div(t.m, LOOP_TILE) * tsr_ceil_div(t.n, LOOP_TILE), 1, 1, FEW_BLOCKS, &grid));
     TSR_TRY(blocks_grid(t, &blocks));
     TSR_TRY(TSR_LAUNCH_NEXT((loop_left<T, CHECKS>), blocks, THREADS, 0, stream, a, b, t, check));
-    return TSR_LAUNCH_NEXT((loop<T, CHECKS>), grid, 256, 0, stream, a, b, t, check);
+    return TSR_LAUNCH_NEXT((make_rest<T, CHECKS>), grid, 256, 0, stream, a, b, t, check);
 }
 
-/* Blocks of which no level is proved, and what is left of those of the last one. */
+/* What is made by itself, and blocks of which no level is proved. */
 template <typename T>
 tsr_status loop_launch(tsr_stream *stream, const Operand<T> &a, const Operand<T> &b, const Target<T> &t,
                        const tsr_gemm_check &check) {

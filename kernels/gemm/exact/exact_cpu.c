@@ -2,7 +2,7 @@
  * Mapping: threads take blocks of C of TSR_EXACT_BLOCK rows and columns, and go along each range of k in steps of
  *   DEPTH, whose integers they keep: one modulus after the other (exact_cpu_residues.h). First come all lines, rows
  *   of A and columns of B.
- * Check: sums of integers (exact_cpu_check.h); elements that the loop makes are made twice.
+ * Check: sums of integers (exact_cpu_check.h); elements that are made by themselves, or by the loop, are made twice.
  * Memory: in the workspace, for each thread the integers of a step and a block's sums, 1.8 MB; for each line its proof.
  * Requirements: none. Error bound: max(4, √k)·u; in fp64 k·u where the loop makes an element. */
 #include <math.h>
@@ -24,7 +24,8 @@ typedef struct {
     tsr_exact_plane of_a, of_b;                         /* residues of a step, or magnitudes, or patterns */
     tsr_exact_products products[TSR_EXACT_MODULI_MOST]; /* of residues; the first of magnitudes or patterns, too */
     tsr_exact_checksums checksums;
-    bool left[BLOCK][BLOCK]; /* elements for which no level is proved */
+    uint8_t levels[BLOCK][BLOCK]; /* of elements, by magnitudes */
+    bool left[BLOCK][BLOCK];      /* elements that are made by themselves */
     int left_count;
 } bench;
 
@@ -185,23 +186,33 @@ static bool unprovable(const range *r, place p) {
     return any;
 }
 
-/* The level that its elements need, by magnitudes; own->left: those for which these prove none. */
+/* The level that its elements need, by magnitudes: own->levels, and the highest of them. */
 static int level_by_magnitudes(const range *r, place p, bench *own) {
     int most = 0;
-    own->left_count = 0;
     multiply_bytes(r, p, own, magnitudes);
     for (int i = 0; i < p.rows; i++)
         for (int j = 0; j < p.columns; j++) {
             const int level = tsr_exact_level(r->rows + p.i0 + i, r->columns + p.j0 + j, r->depth, r->allowed,
                                               own->products[0][i][j]);
-            own->left[i][j] = level == TSR_EXACT_LOOP;
-            own->left_count += own->left[i][j];
+            own->levels[i][j] = (uint8_t)level;
             most = tsr_max(most, level);
         }
     return most;
 }
+/* own->left: elements that need this level. */
+static void leave(place p, int level, bench *own) {
+    own->left_count = 0;
+    for (int i = 0; i < p.rows; i++)
+        for (int j = 0; j < p.columns; j++) {
+            own->left[i][j] = own->levels[i][j] == level;
+            own->left_count += own->left[i][j];
+        }
+}
 static int level_of(const range *r, place p, bench *own) {
     const int level = level_by_magnitudes(r, p, own);
+    leave(p, TSR_EXACT_LAST, own);
+    if (tsr_exact_are_few(level, own->left_count)) return TSR_EXACT_LAST - 1;
+    leave(p, TSR_EXACT_LOOP, own);
     if (own->left_count == 0 || unprovable(r, p)) return level;
     multiply_bytes(r, p, own, patterns);
     own->left_count = 0;
@@ -225,6 +236,15 @@ static void put(const range *r, int64_t i, int64_t j, double value) {
     }
 }
 
+/* An element that takes the last level by itself. */
+static double alone_at_last(const range *r, int64_t i, int64_t j) {
+    const int shift_a = r->rows[i].shifts[TSR_EXACT_LAST], shift_b = r->columns[j].shifts[TSR_EXACT_LAST];
+    const double scale_a = tsr_exact_power(shift_a), scale_b = tsr_exact_power(shift_b);
+    tsr_exact_integer sum = 0;
+    for (int64_t l = 0; l < r->depth; l++) sum += tsr_exact_pair(of_a(r, i, l), scale_a, of_b(r, l, j), scale_b);
+    return tsr_exact_value(r->type, sum, shift_a + shift_b);
+}
+
 /* The sum of an element that is left to the loop: over pairs that meet. */
 static double sum_of_pairs(const range *r, int64_t i, int64_t j) {
     double sum = 0;
@@ -239,13 +259,13 @@ static double sum_of_all(const range *r, int64_t i, int64_t j) {
     return sum;
 }
 
-/* An element that is made by a loop. No sum of integers tells what it must be: the check makes it twice. */
-typedef double element_loop(const range *r, int64_t i, int64_t j);
-static double looped(range *r, element_loop *loop, int64_t i, int64_t j) {
-    double value = loop(r, i, j);
+/* An element that is made by itself. No sum of integers tells what it must be: the check makes it twice. */
+typedef double make_element(const range *r, int64_t i, int64_t j);
+static double made(range *r, make_element *make, int64_t i, int64_t j) {
+    double value = make(r, i, j);
     TSR_FLIP(TSR_FLIP_LOOP, NULL, &value, sizeof value);
     if (!r->args->check.counts) return value;
-    element_loop *volatile once_more = loop; /* the compiler does not know that it is the same */
+    make_element *volatile once_more = make; /* the compiler does not know that it is the same */
     const double again = once_more(r, i, j);
     if (tsr_exact_bits(value) != tsr_exact_bits(again)) atomic_fetch_add(&r->wrong, 1);
     return value;
@@ -253,7 +273,7 @@ static double looped(range *r, element_loop *loop, int64_t i, int64_t j) {
 
 static void make_by_loop(range *r, place p) {
     for (int64_t i = p.i0; i < p.i0 + p.rows; i++)
-        for (int64_t j = p.j0; j < p.j0 + p.columns; j++) put(r, i, j, looped(r, sum_of_all, i, j));
+        for (int64_t j = p.j0; j < p.j0 + p.columns; j++) put(r, i, j, made(r, sum_of_all, i, j));
 }
 
 /* A step's products are added, and, where they are to be checked, those of the sums of its lines. */
@@ -273,6 +293,7 @@ static void make_at(range *r, place p, int level, bench *own) {
     const tsr_exact_remainders *remainders = &r->remainders[level];
     const size_t bytes = (size_t)remainders->count * sizeof own->products[0];
     const side rows = rows_of(r, p), columns = columns_of(r, p);
+    make_element *alone = level == TSR_EXACT_LAST ? sum_of_pairs : alone_at_last;
     tsr_exact_integer x[BLOCK];
     memset(own->products, 0, bytes);
     memset(&own->checksums, 0, sizeof own->checksums);
@@ -294,7 +315,7 @@ static void make_at(range *r, place p, int level, bench *own) {
         for (int j = 0; j < p.columns; j++) {
             const int shifts = r->rows[p.i0 + i].shifts[level] + r->columns[p.j0 + j].shifts[level];
             put(r, p.i0 + i, p.j0 + j,
-                own->left[i][j] ? looped(r, sum_of_pairs, p.i0 + i, p.j0 + j) : tsr_exact_value(r->type, x[j], shifts));
+                own->left[i][j] ? made(r, alone, p.i0 + i, p.j0 + j) : tsr_exact_value(r->type, x[j], shifts));
         }
     }
     if (!checks) return;

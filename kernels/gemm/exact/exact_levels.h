@@ -19,10 +19,23 @@ static __global__ void open_blocks(unsigned *open, int across, int blocks, const
         open[at] = rough_a[at / across] | rough_b[at % across] ? OPEN : 0;
 }
 
-/* A thread a block of C, of `down` × `wide` that have elements: its level is wanted of its rows and columns. Blocks
- * for which magnitudes prove none, but for such that nothing is proved of, stay open for the last one. */
-static __global__ void note_levels(unsigned *levels, int across, int blocks, int down, int wide,
-                                   const unsigned *rough_a, const unsigned *rough_b, unsigned *of_a, unsigned *of_b) {
+constexpr int LEFT_WORDS = TSR_EXACT_BLOCK / 32; /* of a row of a block, a bit an element */
+
+/* One thread: the bits of few elements of a block. */
+__device__ __forceinline__ void leave_few(const tsr_exact_few &few, unsigned *left, int across, int at) {
+    for (unsigned i = 0; i < few.count; i++) {
+        const int row = at / across * TSR_EXACT_BLOCK + (int)few.at[i] / TSR_EXACT_BLOCK;
+        const int col = at % across * TSR_EXACT_BLOCK + (int)few.at[i] % TSR_EXACT_BLOCK;
+        left[(int64_t)row * across * LEFT_WORDS + col / 32] |= 1u << col % 32;
+    }
+}
+
+/* A thread a block of C, of `down` × `wide` that have elements: its level is wanted of its rows and columns. Where few
+ * elements need the last one it is the one below, elsewhere there are no few. Blocks for which magnitudes prove none,
+ * but for such that nothing is proved of, stay open for the last one. */
+static __global__ void note_levels(unsigned *levels, tsr_exact_few *few, unsigned *left, int across, int blocks,
+                                   int down, int wide, const unsigned *rough_a, const unsigned *rough_b, unsigned *of_a,
+                                   unsigned *of_b) {
     tsr_cuda_begin();
     for (int at = (int)(blockIdx.x * blockDim.x + threadIdx.x); at < blocks; at += (int)(gridDim.x * blockDim.x)) {
         unsigned level = levels[at];
@@ -30,6 +43,10 @@ static __global__ void note_levels(unsigned *levels, int across, int blocks, int
             levels[at] = PAST;
             continue;
         }
+        if (tsr_exact_are_few((int)level, few[at].count)) {
+            levels[at] = --level;
+            leave_few(few[at], left, across, at);
+        } else few[at].count = 0;
         if (level == TSR_EXACT_LOOP && !((rough_a[at / across] | rough_b[at % across]) & UNPROVABLE)) {
             level = TSR_EXACT_LAST;
             levels[at] = OPEN_LAST;
@@ -50,11 +67,10 @@ static __global__ void note_any(unsigned *any, const unsigned *of_a, int rows) {
 
 /* Elements of a block of C that are left to the loop; a warp's lane its share. */
 __device__ __forceinline__ int left_of(const unsigned *left, int across, int at) {
-    constexpr int WORDS = TSR_EXACT_BLOCK / 32; /* of a row of a block */
-    const unsigned *first = left + ((int64_t)(at / across) * TSR_EXACT_BLOCK * across + at % across) * WORDS;
+    const unsigned *first = left + ((int64_t)(at / across) * TSR_EXACT_BLOCK * across + at % across) * LEFT_WORDS;
     int count = 0;
-    for (int i = (int)threadIdx.x % 32; i < TSR_EXACT_BLOCK * WORDS; i += 32)
-        count += __popc(first[(int64_t)(i / WORDS) * across * WORDS + i % WORDS]);
+    for (int i = (int)threadIdx.x % 32; i < TSR_EXACT_BLOCK * LEFT_WORDS; i += 32)
+        count += __popc(first[(int64_t)(i / LEFT_WORDS) * across * LEFT_WORDS + i % LEFT_WORDS]);
     return count;
 }
 
@@ -85,8 +101,8 @@ static __global__ void count_open(const unsigned *levels, int across, int blocks
 }
 
 /* A warp takes blocks of C, of `down` × `wide` that have elements, and adds what they took. */
-static __global__ void count_levels(const unsigned *levels, int across, int down, int wide, const unsigned *left,
-                                    tsr_gemm_fallbacks *to) {
+static __global__ void count_levels(const unsigned *levels, const tsr_exact_few *few, int across, int down, int wide,
+                                    const unsigned *left, tsr_gemm_fallbacks *to) {
     tsr_cuda_begin();
     typedef unsigned long long Word;
     const int lane = (int)threadIdx.x % 32, warp = (int)(blockIdx.x * blockDim.x + threadIdx.x) / 32;
@@ -95,6 +111,7 @@ static __global__ void count_levels(const unsigned *levels, int across, int down
         const int at = i / wide * across + i % wide;
         for (unsigned level = 0; level < TSR_GEMM_LEVELS; level++) blocks[level] += levels[at] == level;
         if (levels[at] == TSR_EXACT_LAST) elements += (Word)tsr_warp_sum(left_of(left, across, at));
+        else if (levels[at] < TSR_EXACT_LAST) elements += few[at].count;
     }
     if (lane > 0) return;
     for (int level = 0; level < TSR_GEMM_LEVELS; level++)

@@ -8,10 +8,12 @@
  * shift e is the largest for which no sum leaves what the product P of some moduli can tell apart: 2·Σ|a'||b'| < P, by
  * Cauchy and Schwarz. How many moduli, is one of TSR_EXACT_LEVELS levels. It is chosen for a block of C of
  * TSR_EXACT_BLOCK rows and columns, counted from 0, and a range: the least that is proved to keep
- * |ΔC| ≤ f·u·(|A||B|), f = max(4, √k), for each of its elements, by the product of magnitudes. Where none is, the
- * product of patterns may prove it for the last level. Elements for which neither proves anything are left to one loop
- * in the order of l with fused multiply-add in fp64, over pairs without a zero, rounded to C's type. Where they are too
- * many, or a line has Inf or NaN, the whole block is made by such a loop over all pairs. Every NaN is the same one.
+ * |ΔC| ≤ f·u·(|A||B|), f = max(4, √k), for each of its elements, by the product of magnitudes. Where TSR_EXACT_FEW
+ * elements or fewer need the last level, they take it by themselves, and their block the level below. Where none is
+ * proved, the product of patterns may prove the last level. Elements for which neither proves anything are left to one
+ * loop in the order of l with fused multiply-add in fp64, over pairs without a zero, rounded to C's type. Where they
+ * are too many, or a line has Inf or NaN, the whole block is made by such a loop over all pairs. Every NaN is the same
+ * one.
  * Source: Ozaki, Uchino, Imamura, arXiv 2504.08009 (scheme II); docs/exact.md has the proof. */
 #ifndef TSR_KERNELS_GEMM_EXACT_EXACT_RULES_H
 #define TSR_KERNELS_GEMM_EXACT_EXACT_RULES_H
@@ -40,6 +42,7 @@
 #define TSR_EXACT_LAST (TSR_EXACT_LEVELS - 1)
 #define TSR_EXACT_LOOP TSR_EXACT_LEVELS /* the level of a block that is made by the loop */
 #define TSR_EXACT_LEFT_MOST 1024        /* elements of a block that are left to the loop one by one */
+#define TSR_EXACT_FEW 4                 /* elements of a block that take the last level by themselves */
 #define TSR_EXACT_MODULI_MOST 16
 
 #define TSR_EXACT_WHAT "exact integer products of rounded operands: the same bits everywhere"
@@ -256,6 +259,19 @@ TSR_EXACT int tsr_exact_level(const tsr_exact_proof *a, const tsr_exact_proof *b
         if (tsr_exact_holds(a->half, a->errors[level], b->half, b->errors[level], a->unit * b->unit, k, allowed, met))
             return level;
     return TSR_EXACT_LOOP;
+}
+
+/* Elements of a block that need the last level: how many there are, and where those stand that one can take by
+ * themselves, in any order: row · TSR_EXACT_BLOCK + column. */
+typedef struct {
+    uint32_t count;
+    uint32_t at[TSR_EXACT_FEW];
+} tsr_exact_few;
+/* Whether so many do, of a block that needs `level`: it takes the level below then. */
+TSR_EXACT bool tsr_exact_are_few(int level, int64_t count) { return level == TSR_EXACT_LAST && count <= TSR_EXACT_FEW; }
+/* What a pair adds to the sum of integers of such an element. `scale_a`, `scale_b`: 2^shift of its lines. */
+TSR_EXACT tsr_exact_integer tsr_exact_pair(double a, double scale_a, double b, double scale_b) {
+    return (tsr_exact_integer)tsr_exact_rint(a, scale_a) * tsr_exact_rint(b, scale_b);
 }
 
 /* Whether a line is for the loop, and with it each block that it goes through. */

@@ -1,9 +1,10 @@
 /* Levels of blocks that a part of k tells already (products_hopper.cu): magnitudes are 0 or more, so what their sums
  * over a part of k prove they prove over all of it. Each warp finds the level that holds for its 16 lines of a block.
- * Where all are level 0 the block is settled. Of others a warp has a witness: the element that came shortest of the
- * level below. If it does come short, over all of k, that level is the block's. If it does not, and no other one of the
- * warp came short, the level below holds for these lines. Blocks that witnesses do not settle are open, for the product
- * over all of k. So are those for the loop: that product also says which elements are left.
+ * Where all are level 0 the block is settled. Of others the elements that came short of the level below are asked over
+ * all of k, if a warp has few of them, or else its witness, the one that came shortest. Where one does come short that
+ * level is the block's; of the last level more than TSR_EXACT_FEW have to, or all that do have to be known. Where none
+ * does, and all were asked, the level below holds for these lines. Blocks that this does not settle are open, for the
+ * product over all of k. So are those for the loop: that product also says which elements are left.
  * Device code. */
 #ifndef TSR_KERNELS_GEMM_RESIDUES_EARLY_HOPPER_H
 #define TSR_KERNELS_GEMM_RESIDUES_EARLY_HOPPER_H
@@ -13,46 +14,56 @@
 
 namespace residues {
 
-/* What a warp finds of EARLY_LINES lines of a block: from the highest bit on the level that holds for all; whether one
- * element alone came short of the level below; else how short the witness came, the upper bits of a positive fp32
- * number; and the witness, or that one: its line and column. 0: level 0 holds. */
+/* What a warp finds of EARLY_LINES lines of a block: from the highest bit on the level that holds for all; how many
+ * elements came short of the level below, 0 for more than SHORT_MOST; and from the lowest bit on where these are, line
+ * and column, or where the witness is. 0: level 0 holds. */
 constexpr int EARLY_LINES = 16, EARLY_WORDS = TSR_EXACT_BLOCK / EARLY_LINES; /* of a block */
-constexpr int WITNESS_BITS = 11, SINGLE_AT = 29;
-constexpr int LEVEL_AT = SINGLE_AT + 1, DROPPED_BITS = 31 - (SINGLE_AT - WITNESS_BITS);
-constexpr unsigned SINGLE = 1u << SINGLE_AT;
-static_assert(EARLY_LINES * TSR_EXACT_BLOCK == 1 << WITNESS_BITS && TSR_EXACT_LOOP < 4);
-static_assert(EARLY_WORDS + 1 == TSR_RESIDUE_EARLY_WORDS);
+constexpr int PLACE_BITS = 11;
+constexpr int COUNT_AT = 59, LEVEL_AT = 62;
+constexpr int SHORT_MOST = 4;
+typedef unsigned long long EarlyWord;
+static_assert(EARLY_LINES * TSR_EXACT_BLOCK == 1 << PLACE_BITS && SHORT_MOST * PLACE_BITS <= COUNT_AT);
+static_assert(SHORT_MOST < 1 << (LEVEL_AT - COUNT_AT) && TSR_EXACT_LOOP < 4);
+static_assert(EARLY_WORDS * sizeof(EarlyWord) + sizeof(unsigned) == TSR_RESIDUE_EARLY_BYTES);
+
+__device__ __forceinline__ int level_in(EarlyWord word) { return (int)(word >> LEVEL_AT); }
+__device__ __forceinline__ int short_in(EarlyWord word) {
+    return (int)(word >> COUNT_AT) % (1 << (LEVEL_AT - COUNT_AT));
+}
+__device__ __forceinline__ int place_in(EarlyWord word, int i) {
+    return (int)(word >> PLACE_BITS * i) % (1 << PLACE_BITS);
+}
 
 /* Behind the list of one plane in a workspace: those words, and what blocks are open still. */
 struct EarlyPlaces {
-    unsigned *words; /* [block][EARLY_WORDS] */
-    unsigned *open;  /* [block]: 1 or 0 */
+    EarlyWord *words; /* [block][EARLY_WORDS] */
+    unsigned *open;   /* [block]: 1 or 0 */
 };
 static inline EarlyPlaces early_places(const tsr_residue_args *args) {
     unsigned char *behind = (unsigned char *)args->workspace + tsr_residue_list_bytes(1, args->m, args->n);
     const int64_t blocks = args->rows_a / TSR_EXACT_BLOCK * (args->rows_b / TSR_EXACT_BLOCK);
-    return {(unsigned *)behind, (unsigned *)behind + EARLY_WORDS * blocks};
+    return {(EarlyWord *)behind, (unsigned *)((EarlyWord *)behind + EARLY_WORDS * blocks)};
 }
 
 struct EarlyLevels {
     struct Work : Levels::Work {
-        unsigned *words;
+        EarlyWord *words;
     };
     static constexpr bool PROVES = true;
     typedef residues::Pipe Pipe;
     static __device__ __forceinline__ void open(const Work &) {}
     static __device__ __forceinline__ void close() {}
 
-    /* Of a warp's sums of a block, of which `across` columns are within C: see Levels::surely_holds. */
-    static __device__ __forceinline__ unsigned witness(const Work &w, const int *sum, const Levels::Bounds *columns,
-                                                       int row, int across, int level) {
+    /* Of a warp's sums of a block, of which `across` columns are within C: what comes short of a level (see
+     * Levels::surely_holds), and where. */
+    static __device__ __forceinline__ EarlyWord short_of(const Work &w, const int *sum, const Levels::Bounds *columns,
+                                                         int row, int across, int level) {
         Levels::RowBounds own[2];
         float most_need = 0, its_sum = 1; /* of the witness up to now */
-        unsigned count = 0;               /* of those that came short */
+        unsigned own_short[2] = {0, 0};   /* bits of the thread's elements of both rows */
         int place = 0;
-        int short_place = 0; /* of one of them: need not be the witness, whose sum counts as one more */
 #pragma unroll
-        for (int i = 0; i < 2; i++) own[i] = Levels::row_bounds(w, w.rows[min(row + 8 * i, w.m - 1)], level);
+        for (int i = 0; i < 2; i++) own[i] = Levels::row_bounds(w, w.of.rows[min(row + 8 * i, w.m - 1)], level);
 #pragma unroll
         for (int j = 0; j < TSR_EXACT_BLOCK / 8; j++)
 #pragma unroll
@@ -65,20 +76,30 @@ struct EarlyLevels {
                     asm volatile("" : "+r"(met)); /* see Levels::surely_holds */
                     const float need = Levels::needed_sum(own[i], half, error), has = (float)met + 1;
                     const bool within = row + 8 * i < w.m && own_col() + 8 * j + e < across;
-                    const int own_place = 8 * i * TSR_EXACT_BLOCK + 8 * j + e;
-                    if (within && !Levels::element_surely_holds(own[i], half, error, met)) {
-                        count++;
-                        short_place = own_place;
-                    }
+                    if (within && !Levels::element_surely_holds(own[i], half, error, met))
+                        own_short[i] |= 1u << (2 * j + e);
                     if (!(within && need * its_sum > most_need * has)) continue;
                     most_need = need;
                     its_sum = has;
-                    place = own_place;
+                    place = 8 * i * TSR_EXACT_BLOCK + 8 * j + e;
                 }
             }
         const int first = own_row() % EARLY_LINES * TSR_EXACT_BLOCK + own_col();
-        if (tsr_warp_total(count) == 1) return count == 1 ? SINGLE | (unsigned)(first + short_place) : 0;
-        return __float_as_uint(most_need / its_sum) >> DROPPED_BITS << WITNESS_BITS | (unsigned)(first + place);
+        const int count = (int)tsr_warp_total((unsigned)(__popc(own_short[0]) + __popc(own_short[1])));
+        if (count > SHORT_MOST) {
+            const unsigned shortage =
+                __float_as_uint(most_need / its_sum) >> PLACE_BITS; /* its order is the number's */
+            return tsr_warp_largest(shortage << PLACE_BITS | (unsigned)(first + place)) % (1u << PLACE_BITS);
+        }
+        EarlyWord word = (EarlyWord)count << COUNT_AT;
+        for (int i = 0; i < count; i++) {
+            const int half = own_short[0] ? 0 : 1, bit = __ffs((int)own_short[half]) - 1;
+            const int holder = __ffs((int)__ballot_sync(0xffffffffu, bit >= 0)) - 1;
+            const int own_place = first + 8 * half * TSR_EXACT_BLOCK + bit / 2 * 8 + bit % 2;
+            word |= (EarlyWord)__shfl_sync(0xffffffffu, own_place, holder) << PLACE_BITS * i;
+            if ((int)threadIdx.x % 32 == holder) own_short[half] &= own_short[half] - 1;
+        }
+        return word;
     }
     static __device__ __forceinline__ void finish(const Work &w, const Pipe &pipe, const Place &place,
                                                   const Sums &sum) {
@@ -98,10 +119,8 @@ struct EarlyLevels {
                    !(whole ? Levels::surely_holds(w, own, columns, own_line, level)
                            : Levels::surely_holds<true>(w, own, columns, own_line, level, across)))
                 level++;
-            unsigned word = 0;
-            if (level > 0)
-                word = (unsigned)level << LEVEL_AT |
-                       tsr_warp_largest(witness(w, own, columns, own_line, across, level - 1));
+            EarlyWord word = 0;
+            if (level > 0) word = (EarlyWord)level << LEVEL_AT | short_of(w, own, columns, own_line, across, level - 1);
             const int at = row / TSR_EXACT_BLOCK * ld + col / TSR_EXACT_BLOCK;
             if (threadIdx.x % 32 == 0)
                 w.words[at * EARLY_WORDS + row % TSR_EXACT_BLOCK / EARLY_LINES + (int)threadIdx.x % 128 / 32] = word;
@@ -130,32 +149,42 @@ static __device__ __forceinline__ int met_of(const Witnesses &x, int row, int co
     }
     return tsr_warp_sum(met);
 }
-/* A warp: whether a level holds for the element at `place` of the lines from `row` on, columns from `col`, or for one
- * beside it where that is past the end of C. */
+/* A warp: whether a level holds for the element at `place` of the block from a row and a column on, or for one beside
+ * it where that is past the end of C. */
 static __device__ __forceinline__ bool holds_for(const Witnesses &x, int row, int col, int place, int level) {
     row = min(row + place / TSR_EXACT_BLOCK, x.levels.m - 1);
     col = min(col + place % TSR_EXACT_BLOCK, x.levels.n - 1);
     return Levels::element_holds(x.levels, Levels::row_facts(x.levels, row, level),
                                  Levels::column_facts(x.levels, col, level), met_of(x, row, col));
 }
-/* A warp: the level of a block whose words these are, a lane each; -1 where witnesses do not tell. */
-static __device__ __forceinline__ int level_by_witnesses(const Witnesses &x, unsigned word, int row, int col) {
-    int own = (int)(word >> LEVEL_AT); /* level that holds for the lane's lines */
+/* A warp: the level of a block whose words these are, a lane each; -1 where they do not tell. Of the last level: how
+ * many elements came short of the one below, as far as it counts, and in each lane where one of them is. */
+static __device__ __forceinline__ int level_by_witnesses(const Witnesses &x, EarlyWord word, int row, int col,
+                                                         int *came_short, int *place_of_one) {
+    int own = level_in(word); /* level that holds for the lane's lines */
+    *came_short = 0;
     for (int level = TSR_EXACT_LOOP; level > 0; level--) {
         const unsigned here = __ballot_sync(0xffffffffu, own == level);
-        bool holds = true; /* the level below for all of these */
+        bool all_known = true; /* elements of these for which the level below does not hold */
         for (unsigned left = here; left; left &= left - 1) {
             const int part = __ffs((int)left) - 1;
-            const unsigned of_part = __shfl_sync(0xffffffffu, word, part);
-            if ((int)(of_part >> LEVEL_AT) != level) { /* it came down from another level, and has no witness here */
-                holds = false;
+            const EarlyWord of_part = __shfl_sync(0xffffffffu, word, part);
+            if (level_in(of_part) != level) { /* it came down from another level, and has no witness here */
+                all_known = false;
                 continue;
             }
-            if (!holds_for(x, row + part * EARLY_LINES, col, (int)(of_part % (1u << WITNESS_BITS)), level - 1))
-                return level < TSR_EXACT_LOOP ? level : -1;
-            holds &= (of_part & SINGLE) != 0;
+            all_known &= short_in(of_part) > 0;
+            for (int i = 0; i < max(1, short_in(of_part)); i++) {
+                const int place = part << PLACE_BITS | place_in(of_part, i);
+                if (holds_for(x, row, col, place, level - 1)) continue;
+                if (level == TSR_EXACT_LOOP) return -1;
+                if (level < TSR_EXACT_LAST) return level;
+                if ((int)threadIdx.x % 32 == *came_short) *place_of_one = place;
+                if (++*came_short > TSR_EXACT_FEW) return level;
+            }
         }
-        if (!holds) return -1;
+        if (!all_known) return -1;
+        if (*came_short > 0) return level;
         if (own == level) own--;
     }
     return 0;
@@ -171,12 +200,15 @@ static __global__ void __launch_bounds__(WITNESS_THREADS) ask_witnesses(const Wi
         const int at = row * x.blocks.ld + col;
         int level = 0;
         if (x.blocks.wants_block(row, col)) {
-            const unsigned word = lane < EARLY_WORDS ? x.places.words[at * EARLY_WORDS + lane] : 0;
-            level = level_by_witnesses(x, word, row * TSR_EXACT_BLOCK, col * TSR_EXACT_BLOCK);
+            const EarlyWord word = lane < EARLY_WORDS ? x.places.words[at * EARLY_WORDS + lane] : 0;
+            int came_short, place = 0;
+            level = level_by_witnesses(x, word, row * TSR_EXACT_BLOCK, col * TSR_EXACT_BLOCK, &came_short, &place);
+            if (level == TSR_EXACT_LAST && lane < came_short)
+                tsr_residue_note_few(x.levels.of.few + at, place / TSR_EXACT_BLOCK, place % TSR_EXACT_BLOCK);
         }
         if (lane > 0) continue;
         x.places.open[at] = level < 0;
-        if (level > 0) x.levels.needed[at] = max(x.levels.needed[at], (unsigned)level);
+        if (level > 0) x.levels.of.needed[at] = max(x.levels.of.needed[at], (unsigned)level);
     }
 }
 

@@ -70,24 +70,24 @@ struct Residues {
 
 /* Sums to levels, and to that of their block of C. */
 struct Levels {
-    const tsr_exact_proof *rows, *columns;
+    tsr_residue_levels_args of;
     int64_t m, n, k;
     int64_t ld; /* blocks from row to row */
-    double allowed;
-    unsigned *needed, *left;
 
     __device__ __forceinline__ void put(int, int64_t row, int64_t col, const int (&sum)[EACH][EACH]) const {
+        const int64_t block = row / TSR_EXACT_BLOCK * ld + col / TSR_EXACT_BLOCK;
         unsigned level = 0;
         for (int i = 0; i < EACH; i++)
             for (int j = 0; j < EACH; j++) {
                 const int64_t at_row = row + i * ACROSS, at_col = col + j * ACROSS;
                 if (at_row >= m || at_col >= n) continue;
-                const int own = tsr_exact_level(rows + at_row, columns + at_col, k, allowed, sum[i][j]);
+                const int own = tsr_exact_level(of.rows + at_row, of.columns + at_col, k, of.allowed, sum[i][j]);
                 level = max(level, (unsigned)own);
+                if (own == TSR_EXACT_LAST) tsr_residue_note_few(of.few + block, (int)at_row, (int)at_col);
                 if (own == TSR_EXACT_LOOP)
-                    atomicOr(left + (at_row * ld * TSR_EXACT_BLOCK + at_col) / 32, 1u << at_col % 32);
+                    atomicOr(of.left + (at_row * ld * TSR_EXACT_BLOCK + at_col) / 32, 1u << at_col % 32);
             }
-        if (level > 0) atomicMax(needed + row / TSR_EXACT_BLOCK * ld + col / TSR_EXACT_BLOCK, level);
+        if (level > 0) atomicMax(of.needed + block, level);
     }
 };
 
@@ -241,8 +241,7 @@ size_t tsr_residue_list_bytes(int64_t planes, int64_t m, int64_t n) {
 size_t tsr_residue_workspace(int64_t m, int64_t n) {
     const int64_t rows = tsr_round_up(m, 2 * TSR_EXACT_TILE), columns = tsr_round_up(n, 2 * TSR_EXACT_TILE);
     const int64_t blocks = rows / TSR_EXACT_BLOCK * (columns / TSR_EXACT_BLOCK);
-    const size_t early =
-        tsr_residue_list_bytes(1, m, n) + (size_t)(blocks * TSR_RESIDUE_EARLY_WORDS) * sizeof(unsigned);
+    const size_t early = tsr_residue_list_bytes(1, m, n) + (size_t)(blocks * TSR_RESIDUE_EARLY_BYTES);
     return tsr_max(tsr_residue_list_bytes(TSR_EXACT_MODULI_MOST, m, n), early);
 }
 size_t tsr_winograd_workspace(int64_t rows_a, int64_t rows_b) {
@@ -270,13 +269,10 @@ tsr_status tsr_residue_products(tsr_device *, tsr_stream *stream, const tsr_resi
 }
 
 tsr_status tsr_residue_levels(tsr_device *, tsr_stream *stream, const tsr_residue_args *args,
-                              const tsr_exact_proof *rows, const tsr_exact_proof *columns, double allowed,
-                              unsigned *needed, unsigned *left) {
+                              const tsr_residue_levels_args *levels) {
     TSR_TRY(check(args));
-    RETURN_ON_HOPPER(tsr_residue_levels_hopper(stream, args, rows, columns, allowed, needed, left));
-    return launch(
-        stream, args,
-        Levels{rows, columns, args->m, args->n, args->k, args->rows_b / TSR_EXACT_BLOCK, allowed, needed, left});
+    RETURN_ON_HOPPER(tsr_residue_levels_hopper(stream, args, levels));
+    return launch(stream, args, Levels{*levels, args->m, args->n, args->k, args->rows_b / TSR_EXACT_BLOCK});
 }
 
 tsr_status tsr_residue_meetings(tsr_device *, tsr_stream *stream, const tsr_residue_args *args, unsigned *left) {

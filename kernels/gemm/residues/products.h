@@ -75,12 +75,22 @@ tsr_status tsr_residue_list(tsr_device *device, tsr_stream *stream, const tsr_re
  * column n on. The same holds for products of args->sums. */
 tsr_status tsr_residue_products(tsr_device *device, tsr_stream *stream, const tsr_residue_args *args, int8_t *c);
 
-/* Of the one plane of magnitudes (0 … 127): raises needed[block] (as `blocks` is laid out) to the level that any of its
- * elements, within m × n, needs: tsr_exact_level of its row's and column's proof and its sum.
- * left: a bit an element, bit col % 32 of word row · rows_b/32 + col/32. Zeros before; set where that is the loop. */
+/* What levels are found from, and what is found: of each element within m × n tsr_exact_level, of its row's and
+ * column's proof and its sum of magnitudes. */
+typedef struct {
+    const tsr_exact_proof *rows, *columns; /* m, n */
+    double allowed;                        /* tsr_exact_allowed */
+    unsigned *needed; /* of each block, as `blocks` is laid out: raised to what any of its elements needs */
+    /* a bit an element, bit col % 32 of word row · rows_b/32 + col/32. Zeros before; set where that is the loop */
+    unsigned *left;
+    /* of each block; counts of 0 before. Where the last level is needed: who needs it, and how many these are, or how
+     * many they are at least, where that is more than TSR_EXACT_FEW. Elsewhere anything */
+    tsr_exact_few *few;
+} tsr_residue_levels_args;
+
+/* Of the one plane of magnitudes (0 … 127). */
 tsr_status tsr_residue_levels(tsr_device *device, tsr_stream *stream, const tsr_residue_args *args,
-                              const tsr_exact_proof *rows, const tsr_exact_proof *columns, double allowed,
-                              unsigned *needed, unsigned *left);
+                              const tsr_residue_levels_args *levels);
 
 /* Of the one plane of patterns: clears the bits, of elements of the wanted blocks, of which tsr_exact_meets_well. */
 tsr_status tsr_residue_meetings(tsr_device *device, tsr_stream *stream, const tsr_residue_args *args, unsigned *left);

@@ -344,21 +344,18 @@ tsr_status tsr_residue_products_hopper(tsr_stream *stream, const tsr_residue_arg
     return make_with_sides<MANY_LINES, false>(stream, args, c);
 }
 
-tsr_status tsr_residue_levels_hopper(tsr_stream *stream, const tsr_residue_args *args, const tsr_exact_proof *rows,
-                                     const tsr_exact_proof *columns, double allowed, unsigned *needed, unsigned *left) {
+tsr_status tsr_residue_levels_hopper(tsr_stream *stream, const tsr_residue_args *args,
+                                     const tsr_residue_levels_args *levels) {
     EarlyLevels::Work w;
-    w.rows = rows;
-    w.columns = columns;
+    w.of = *levels;
     w.k = args->k;
     w.m = (int)args->m;
     w.n = (int)args->n;
-    w.allowed = allowed;
-    w.by_allowed = 1 / allowed;
-    w.needed = needed;
-    w.left = left;
+    w.by_allowed = 1 / levels->allowed;
     tsr_residue_args open = *args;
     if (args->first > 0 && args->first < args->k) TSR_TRY(settle_early(stream, args, &w, &open));
     TSR_TRY(prepare<false>(stream, &open, &w));
+    w.blocks = tsr_residue_blocks_of(&open);
     return launch<Levels>(stream, w);
 }
 

@@ -27,11 +27,11 @@ __device__ __forceinline__ int64_t left_at(const Work &w, int row, int col) {
  * next. */
 struct Levels {
     struct Work : residues::Work {
-        const tsr_exact_proof *rows, *columns;
+        tsr_residue_levels_args of;
+        tsr_residue_blocks blocks; /* that are asked for */
         int64_t k;
         int m, n;
-        double allowed, by_allowed; /* and 1 / allowed */
-        unsigned *needed, *left;
+        double by_allowed; /* 1 / allowed */
     };
     static constexpr bool PROVES = true;
     typedef residues::Pipe Pipe;
@@ -46,13 +46,13 @@ struct Levels {
         return {line.half, line.errors[level], line.unit};
     }
     static __device__ __forceinline__ Facts row_facts(const Work &w, int row, int level) {
-        return facts_of(w.rows[min(row, w.m - 1)], level);
+        return facts_of(w.of.rows[min(row, w.m - 1)], level);
     }
     static __device__ __forceinline__ Facts column_facts(const Work &w, int col, int level) {
-        return facts_of(w.columns[min(col, w.n - 1)], level);
+        return facts_of(w.of.columns[min(col, w.n - 1)], level);
     }
     static __device__ __forceinline__ bool element_holds(const Work &w, const Facts &a, const Facts &b, int met) {
-        return tsr_exact_holds(a.half, a.error, b.half, b.error, a.unit * b.unit, w.k, w.allowed, met);
+        return tsr_exact_holds(a.half, a.error, b.half, b.error, a.unit * b.unit, w.k, w.of.allowed, met);
     }
     /* tsr_exact_holds, divided by `allowed` and both units: half_a / unit_a · error_b / (unit_b · allowed), the same
      * the other way round, and 0.25 · k · allowed times both errors so divided, are at most `met`. */
@@ -84,7 +84,7 @@ struct Levels {
     };
     static __device__ __forceinline__ RowBounds row_bounds(const Work &w, const tsr_exact_proof &line, int level) {
         const float error = bound_of_error(w, line, level);
-        return {__fmaf_ru(above(0.25 * (double)w.k * w.allowed), error, bound_of_half(line)), error};
+        return {__fmaf_ru(above(0.25 * (double)w.k * w.of.allowed), error, bound_of_half(line)), error};
     }
     static __device__ __forceinline__ float needed_sum(const RowBounds &row, float half, float error) {
         return __fmaf_ru(half, row.error, __fmaf_ru(row.with_error, error, 0));
@@ -101,7 +101,7 @@ struct Levels {
     static __device__ __forceinline__ void look_at_columns(const Work &w, const Pipe &pipe, int col) {
         Bounds *to = bounds_at(pipe);
         hopper::named_wait(3 + own_group(), 128); /* the tile before is done */
-        for (int i = (int)threadIdx.x % 128; i < N; i += 128) to[i] = bounds_of(w, w.columns[min(col + i, w.n - 1)]);
+        for (int i = (int)threadIdx.x % 128; i < N; i += 128) to[i] = bounds_of(w, w.of.columns[min(col + i, w.n - 1)]);
         hopper::named_wait(3 + own_group(), 128);
     }
 
@@ -114,7 +114,7 @@ struct Levels {
         RowBounds own[2];
         bool all = true;
 #pragma unroll
-        for (int i = 0; i < 2; i++) own[i] = row_bounds(w, w.rows[min(row + 8 * i, w.m - 1)], level);
+        for (int i = 0; i < 2; i++) own[i] = row_bounds(w, w.of.rows[min(row + 8 * i, w.m - 1)], level);
 #pragma unroll
         for (int j = 0; j < TSR_EXACT_BLOCK / 8; j++) {
 #pragma unroll
@@ -156,28 +156,36 @@ struct Levels {
         }
         return true;
     }
-    /* Bits of a warp's elements of a block for which no level is proved; rows and columns as above. */
-    static __device__ __forceinline__ void leave(const Work &w, const int *sum, int row, int col) {
-        const Facts rows[2] = {row_facts(w, row, TSR_EXACT_LAST), row_facts(w, row + 8, TSR_EXACT_LAST)};
+    /* Notes a warp's elements of block `at` that need `level`, the last one or the loop; rows and columns as above. Of
+     * the last one each by itself where there are few in a word's columns. */
+    static __device__ __forceinline__ void note(const Work &w, const int *sum, int row, int col, int level, int at) {
+        const Facts rows[2] = {row_facts(w, row, level - 1), row_facts(w, row + 8, level - 1)};
 #pragma unroll
         for (int word = 0; word < BLOCK_WORDS; word++) {
             unsigned bits[2] = {0, 0};
 #pragma unroll
             for (int bit = 0; bit < OWN_BITS; bit++) {
-                const int within = own_col() + bit_at(bit), at = col + 32 * word + within;
-                const Facts column = column_facts(w, at, TSR_EXACT_LAST);
+                const int within = own_col() + bit_at(bit), own = col + 32 * word + within;
+                const Facts column = column_facts(w, own, level - 1);
 #pragma unroll
                 for (int i = 0; i < 2; i++) {
                     int met = sum[sum_at(i, word, bit)];
                     asm volatile("" : "+r"(met)); /* see above */
                     const bool holds = element_holds(w, rows[i], column, met);
-                    bits[i] |= (unsigned)(row + 8 * i < w.m && at < w.n && !holds) << within;
+                    bits[i] |= (unsigned)(row + 8 * i < w.m && own < w.n && !holds) << within;
                 }
             }
+            const unsigned count = tsr_warp_total((unsigned)(__popc(bits[0]) + __popc(bits[1])));
+            if (level == TSR_EXACT_LAST && count > TSR_EXACT_FEW && threadIdx.x % 32 == 0)
+                atomicAdd(&w.of.few[at].count, count);
 #pragma unroll
             for (int i = 0; i < 2; i++) {
+                if (level == TSR_EXACT_LAST)
+                    for (unsigned left = count > TSR_EXACT_FEW ? 0 : bits[i]; left; left &= left - 1)
+                        tsr_residue_note_few(w.of.few + at, row + 8 * i, col + 32 * word + __ffs((int)left) - 1);
+                if (level == TSR_EXACT_LAST) continue;
                 bits[i] = of_quad(bits[i]);
-                if (threadIdx.x % 4 == 0 && bits[i]) w.left[left_at(w, row + 8 * i, col) + word] = bits[i];
+                if (threadIdx.x % 4 == 0 && bits[i]) w.of.left[left_at(w, row + 8 * i, col) + word] = bits[i];
             }
         }
     }
@@ -191,18 +199,19 @@ struct Levels {
         for (int block = 0; block < ACROSS; block++) {
             const int col = place.col * N + block * TSR_EXACT_BLOCK;
             const int *own = sum + block * EACH;
-            unsigned *needed =
-                w.needed + (int64_t)(row / TSR_EXACT_BLOCK) * (w.rows_b / TSR_EXACT_BLOCK) + col / TSR_EXACT_BLOCK;
+            const int at = row / TSR_EXACT_BLOCK * (w.rows_b / TSR_EXACT_BLOCK) + col / TSR_EXACT_BLOCK;
             if (row >= w.m || col >= w.n) continue;
             const Bounds *columns = bounds_at(pipe) + block * TSR_EXACT_BLOCK;
-            const unsigned known = __shfl_sync(0xffffffffu, *(volatile const unsigned *)needed, 0);
+            const unsigned known = __shfl_sync(0xffffffffu, *(volatile const unsigned *)(w.of.needed + at), 0);
             unsigned level = known;
 #pragma unroll 1
             while (level < TSR_EXACT_LEVELS && !surely_holds(w, own, columns, row + own_row(), (int)level) &&
                    !holds(w, own, row + own_row(), col, (int)level))
                 level++;
-            if (threadIdx.x % 32 == 0 && level > known) atomicMax(needed, level);
-            if (level == TSR_EXACT_LOOP) leave(w, own, row + own_row(), col);
+            if (threadIdx.x % 32 == 0 && level > known) atomicMax(w.of.needed + at, level);
+            const bool asked = w.blocks.wants_block(row / TSR_EXACT_BLOCK, col / TSR_EXACT_BLOCK);
+            if (level == TSR_EXACT_LOOP || (level == TSR_EXACT_LAST && asked))
+                note(w, own, row + own_row(), col, (int)level, at);
         }
     }
 };

@@ -10,8 +10,8 @@
 tsr_status tsr_residue_list_hopper(tsr_stream *stream, const tsr_residue_args *products,
                                    const tsr_residue_args *meetings);
 tsr_status tsr_residue_products_hopper(tsr_stream *stream, const tsr_residue_args *args, int8_t *c);
-tsr_status tsr_residue_levels_hopper(tsr_stream *stream, const tsr_residue_args *args, const tsr_exact_proof *rows,
-                                     const tsr_exact_proof *columns, double allowed, unsigned *needed, unsigned *left);
+tsr_status tsr_residue_levels_hopper(tsr_stream *stream, const tsr_residue_args *args,
+                                     const tsr_residue_levels_args *levels);
 tsr_status tsr_residue_meetings_hopper(tsr_stream *stream, const tsr_residue_args *args, unsigned *left);
 
 /* For each plane its modulus, and 2^32 / modulus, rounded down. */
@@ -35,10 +35,17 @@ static __device__ __forceinline__ int tsr_residue(int x, int modulus, int invers
 
 /* Sums of lines that come beside a tile of products_hopper.cu, at least. */
 constexpr int TSR_RESIDUE_CHUNK = 32;
-/* A workspace: how far workers are, and the list behind it. Behind that of one plane words for each block of C, of what
+/* A workspace: how far workers are, and the list behind it. Behind that of one plane bytes for each block of C, of what
  * a part of k tells (early_hopper.h). */
-constexpr int TSR_RESIDUE_PROGRESS_BYTES = 256, TSR_RESIDUE_EARLY_WORDS = 9;
+constexpr int TSR_RESIDUE_PROGRESS_BYTES = 256, TSR_RESIDUE_EARLY_BYTES = 68;
 size_t tsr_residue_list_bytes(int64_t planes, int64_t m, int64_t n); /* with the bytes in front of it */
+
+/* Notes that an element of a block needs the last level. */
+static __device__ __forceinline__ void tsr_residue_note_few(tsr_exact_few *few, int row, int col) {
+    const unsigned place = atomicAdd(&few->count, 1u);
+    if (place < TSR_EXACT_FEW)
+        few->at[place] = (unsigned)(row % TSR_EXACT_BLOCK * TSR_EXACT_BLOCK + col % TSR_EXACT_BLOCK);
+}
 
 static __device__ __forceinline__ bool tsr_residue_idle(const tsr_residue_condition &c) {
     return c.word && (*c.word == c.value) != c.equal;

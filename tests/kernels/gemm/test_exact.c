@@ -108,6 +108,8 @@ static counts count_on_cpu(tsr_dtype type, tsr_gemm_args host) {
     return by_cpu;
 }
 
+static uint64_t blocks_with_few; /* that elements left, of products without the last level */
+
 /* What the device counted of a right product is what the CPU takes for it, and nothing is doubted. */
 static void check_counts(tsr_dtype type, const counts *counted, const tsr_gemm_args *host, bool checks) {
     const counts by_cpu = count_on_cpu(type, *host);
@@ -124,6 +126,8 @@ static void check_counts(tsr_dtype type, const counts *counted, const tsr_gemm_a
     CHECK(all == (uint64_t)blocks && counted->made.left == by_cpu.made.left,
           "%lld blocks of %lld, %lld elements left, and %lld by the CPU", (long long)all, (long long)blocks,
           (long long)counted->made.left, (long long)by_cpu.made.left);
+    if (by_cpu.made.levels[TSR_EXACT_LAST] == 0 && by_cpu.made.left > 0)
+        blocks_with_few += by_cpu.made.levels[TSR_EXACT_LAST - 1];
     CHECK(checked->doubtful == 0 && checked->wrong == 0,
           "%s, %lld x %lld x %lld: %lld rows of a right product are doubted", tsr_dtype_name(type), (long long)host->m,
           (long long)host->n, (long long)host->k, (long long)checked->doubtful);
@@ -467,6 +471,46 @@ static void paint(product *p) {
     for (int64_t at = 0; at < p->m * p->n; at++) put(p->type, p->c, at, p->accumulate ? (double)(at % 17) / 3 : NAN);
 }
 
+/* Makes a product on the CPU, and on the device with the check: the same bytes. */
+static void make_beside_cpu(const place *d, const place *cpu, product *p) {
+    paint(p);
+    make(cpu, p);
+    void *right = room(p->type, p->m * p->n);
+    memcpy(right, p->c, bytes_of(p->type, p->m * p->n));
+    paint(p);
+    p->checked = true;
+    make(d, p);
+    p->checked = false;
+    same_bytes(p, right, "beside the CPU");
+    free(right);
+}
+
+/* Rows and columns that meet in one element of k alone, smaller from product to product: few elements of C need the
+ * last level, in blocks of which others do not. */
+static void test_few(const place *d, const place *cpu, tsr_dtype type) {
+    const int64_t m = 20;
+    const int64_t n = 140;
+    const int64_t k = 300;
+    const int64_t rows[] = {3, 17}, columns[] = {5, 9, 131}; /* 4 elements of a block, and 2 */
+    product p = open_product(type, m, n, k);
+    fill(&p, TSR_INPUT_NORMAL, 0);
+    for (int64_t l = 0; l < k; l++) {
+        for (int i = 0; l >= k / 2 && i < 2; i++) put(type, p.a, rows[i] * k + l, 0);
+        for (int j = 0; l < k / 2 && j < 3; j++) put(type, p.b, l * n + columns[j], 0);
+    }
+    for (int i = 0; i < 2; i++) put(type, p.a, rows[i] * k + 7, 1 / 3.0);
+    for (int i = 0; i < 2; i++) put(type, p.a, rows[i] * k + 8, 0x1p-20 / 3); /* which no level has as an integer */
+    for (int j = 0; j < 3; j++) put(type, p.b, (k - 1) * n + columns[j], 0x1p-20 / 3);
+    blocks_with_few = 0;
+    for (int step = 0; step < 6; step++) {
+        for (int j = 0; j < 3; j++) put(type, p.b, 7 * n + columns[j], ldexp(4 / 3.0, -step));
+        p.accumulate = step % 2;
+        make_beside_cpu(d, cpu, &p);
+    }
+    CHECK(blocks_with_few > 0, "%s: no elements take the last level by themselves", tsr_dtype_name(type));
+    close_product(&p);
+}
+
 /* So many products, of `rows` and `columns` at most and twice `deep` along k, or eight times that. */
 static void test_beside_cpu(const place *d, const place *cpu, tsr_dtype type, int count, int64_t rows, int64_t columns,
                             int64_t deep) {
@@ -485,15 +529,7 @@ static void test_beside_cpu(const place *d, const place *cpu, tsr_dtype type, in
             put(type, p.a, drawn(&state, p.m * p.k), odd[drawn(&state, 6)]);
         }
         p.accumulate = drawn(&state, 2);
-        paint(&p);
-        make(cpu, &p);
-        void *right = room(type, p.m * p.n);
-        memcpy(right, p.c, bytes_of(type, p.m * p.n));
-        paint(&p);
-        p.checked = true;
-        make(d, &p);
-        same_bytes(&p, right, "beside the CPU");
-        free(right);
+        make_beside_cpu(d, cpu, &p);
         close_product(&p);
     }
 }
@@ -540,6 +576,7 @@ int main(int argc, char **argv) {
 #endif
         if (!cpu_alone) {
             place cpu = open_place("cpu", of);
+            test_few(&d, &cpu, of);
             test_beside_cpu(&d, &cpu, of, argc > 1 ? atoi(argv[1]) : usual, edge, edge, edge);
 #ifdef ON_CUDA
             d.kernel = of == TSR_F64 ? &tsr_gemm_quartered_f64 : &tsr_gemm_quartered_f32;

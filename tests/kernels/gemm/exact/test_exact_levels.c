@@ -260,6 +260,58 @@ static void test_most(tsr_dtype type) {
     }
 }
 
+/* A row and so many columns that meet in few elements of k alone, each of this size, in a block whose other elements of
+ * C all hold level 0. */
+enum { FEW_LINES = 32, FEW_DEPTH = 4096, FEW_ROW = 3 };
+static const int few_columns[TSR_EXACT_FEW + 1] = {5, 9, 17, 30, 31};
+static product make_few(tsr_dtype type, int columns, int meeting, double size) {
+    product p = open_product(type, FEW_LINES, FEW_LINES, FEW_DEPTH);
+    state = 20261130;
+    fill(&p, dense);
+    for (int64_t l = 0; l < FEW_DEPTH; l++) {
+        const bool meets = l < FEW_DEPTH / 2 && l >= FEW_DEPTH / 2 - meeting;
+        double *of_row = p.a + FEW_ROW * p.k + l;
+        if (meets) *of_row = size;
+        else if (l >= FEW_DEPTH / 2) *of_row = 0;
+        for (int i = 0; i < columns; i++) {
+            double *of_column = p.b + few_columns[i] * p.k + l;
+            if (meets) *of_column = size;
+            else if (l < FEW_DEPTH / 2) *of_column = 0;
+        }
+    }
+    make(&p);
+    return p;
+}
+/* Few elements that need the last level leave their block at the one below, and have the bits that they have in a block
+ * of the last level. */
+static void test_few(tsr_dtype type) {
+    int tried = 0;
+    for (int meeting = 1; meeting < 100; meeting += 1 + meeting / 2) {
+        const double size = meeting == 1 ? 1 / 3.0 : 4 / 3.0;
+        product many = make_few(type, TSR_EXACT_FEW + 1, meeting, size);
+        for (int few = 1; many.census.blocks[TSR_EXACT_LAST] == 1 && few <= TSR_EXACT_FEW; few++) {
+            product p = make_few(type, few, meeting, size);
+            const int64_t at_last = p.census.blocks[TSR_EXACT_LAST]; /* where magnitudes prove none, patterns may */
+            CHECK(at_last == 1 || (p.census.blocks[TSR_EXACT_LAST - 1] == 1 && p.census.left == few),
+                  "%s, %d elements whose rows and columns meet %d times: %ld blocks take level %d, %ld elements are "
+                  "left",
+                  tsr_dtype_name(type), few, meeting, (long)p.census.blocks[TSR_EXACT_LAST - 1], TSR_EXACT_LAST - 1,
+                  (long)p.census.left);
+            for (int i = 0; i < few && !at_last; i++) {
+                const int64_t at = FEW_ROW * p.n + few_columns[i];
+                CHECK(p.c[at] == many.c[at], "%s: C[%d][%d] is %.17g, and %.17g in a block of the last level",
+                      tsr_dtype_name(type), FEW_ROW, few_columns[i], p.c[at], many.c[at]);
+            }
+            check_error(&p, "few", 1);
+            close_product(&p);
+            tried += !at_last;
+        }
+        close_product(&many);
+    }
+    CHECK(tried >= TSR_EXACT_FEW, "%s: %d products with few elements that need the last level", tsr_dtype_name(type),
+          tried);
+}
+
 /* ---- thousands of products that come close --------------------------------------------------- */
 
 /* Elements as far below a line's largest as makes them just right or just wrong, whose fraction rounding changes by
@@ -301,6 +353,7 @@ int main(void) {
         test_refused(of);
         test_count(of);
         test_most(of);
+        test_few(of);
         test_adverse(of, SOME_OF(2000));
     }
     return 0;

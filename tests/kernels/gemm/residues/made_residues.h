@@ -11,8 +11,9 @@
 #include "tests/check.h"
 
 /* Which levels rows need: any; those of a block alike, which decide alone; one by far, but for one row of 32, which
- * needs it barely, or, in the last of four blocks, the next one barely. */
-typedef enum { MADE_UNLIKE, MADE_ALIKE, MADE_BUT_ONE } made_rows;
+ * needs it barely, or, in the last of four blocks, the next one barely; the last level 0 to 6 of a block, others the
+ * one below, of which some barely. */
+typedef enum { MADE_UNLIKE, MADE_ALIKE, MADE_BUT_ONE, MADE_FEW } made_rows;
 
 typedef struct {
     const char *what;
@@ -29,8 +30,9 @@ typedef struct {
     {.what = "levels of one tile", .planes = 1, .m = 256, .n = 256, .k = 300, .wanted = 30},                           \
         {.what = "levels of few elements", .planes = 1, .m = 3, .n = 5, .k = 1000, .wanted = 30},                      \
         {.what = "levels of ragged tiles", .planes = 1, .m = 300, .n = 650, .k = 250, .wanted = 30},                   \
-        {.what = "levels of lines alike", .planes = 1, .m = 900, .n = 140, .k = 600, .rows = MADE_ALIKE}, {            \
-        .what = "levels of lines but one", .planes = 1, .m = 700, .n = 1, .k = 600, .rows = MADE_BUT_ONE               \
+        {.what = "levels of lines alike", .planes = 1, .m = 900, .n = 140, .k = 600, .rows = MADE_ALIKE},              \
+        {.what = "levels of lines but one", .planes = 1, .m = 700, .n = 1, .k = 600, .rows = MADE_BUT_ONE}, {          \
+        .what = "levels of few lines", .planes = 1, .m = 890, .n = 1, .k = 600, .rows = MADE_FEW                       \
     }
 
 /* What the bytes are. */
@@ -105,6 +107,13 @@ static inline int made_steps(const residue_case *c, int64_t row) {
     static const int by_far[] = {37, 32, 27, 37}, barely[] = {34, 30, 26, 30};
     const int64_t block = row / TSR_EXACT_BLOCK;
     if (c->rows == MADE_ALIKE) return alike[block % 7];
+    if (c->rows == MADE_FEW) { /* of 16 rows, which a warp has, one; of block 2 two, and of block 1 three more barely */
+        const int64_t part = row % TSR_EXACT_BLOCK / 16, line = row % 16;
+        const int64_t few = block % 7;
+        const int each = few == 1 || few == 2 ? 2 : 1;
+        if (part * each < few && line > 2 && line < 3 + each) return 27;
+        return (line == 2 && part > 4) || (few == 1 && part == 0 && line > 12) ? 30 : 32;
+    }
     return row % 32 == 5 ? barely[block % 4] : by_far[block % 4];
 }
 /* Such rows, or columns that need nothing. */
@@ -317,38 +326,64 @@ static inline void check_left(const made_residues *made, const unsigned *left, c
               i / (size_t)(made->args.rows_b / 32), i % (size_t)(made->args.rows_b / 32) * 32, left[i], want[i]);
 }
 
-/* needed: what the levels of made->level were raised to. left: of zeros. counts: of the levels that blocks have now.
+/* Whether what is noted of the elements of a block that need the last level is `want`, whose places are in order. */
+static inline bool made_same_few(const tsr_exact_few *few, const tsr_exact_few *want) {
+    if (want->count > TSR_EXACT_FEW) return few->count > TSR_EXACT_FEW;
+    for (uint32_t i = 0; i < want->count; i++) {
+        bool found = false;
+        for (uint32_t j = 0; j < want->count; j++) found |= few->at[j] == want->at[i];
+        if (!found) return false;
+    }
+    return few->count == want->count;
+}
+
+/* What tsr_residue_levels made, in the host's memory. */
+typedef struct {
+    const unsigned *needed, *left; /* made->level raised; of zeros */
+    const tsr_exact_few *few;      /* of counts of 0 */
+} made_levels;
+
+/* counts: of the levels that blocks have now; few_counts: of those of the last one, whether few elements need it.
  * asked: of which blocks, those that are 1; NULL: of all. Of others anything is right that is true. */
-static inline void check_levels(const made_residues *made, const unsigned *asked, const unsigned *needed,
-                                const unsigned *left, int *counts) {
+static inline void check_levels(const made_residues *made, const unsigned *asked, made_levels got, int *counts,
+                                int few_counts[2]) {
     const tsr_residue_args *args = &made->args;
     const int64_t across = args->rows_b / TSR_EXACT_BLOCK;
     unsigned *want = (unsigned *)made_room(made->blocks * sizeof *want);
     unsigned *want_left = (unsigned *)made_room(made->left_bytes);
+    tsr_exact_few *want_few = (tsr_exact_few *)made_room(made->blocks * sizeof *want_few);
     memcpy(want, made->level, made->blocks * sizeof *want);
     for (int64_t row = 0; row < args->m; row++)
         for (int64_t col = 0; col < args->n; col++) {
-            unsigned *block = want + row / TSR_EXACT_BLOCK * across + col / TSR_EXACT_BLOCK;
+            const int64_t at = row / TSR_EXACT_BLOCK * across + col / TSR_EXACT_BLOCK;
+            tsr_exact_few *few = want_few + at;
             const unsigned level = (unsigned)tsr_exact_level(&made->rows[row], &made->columns[col], args->k,
                                                              made->allowed, made->sums[row * args->n + col]);
-            if (level > *block) *block = level;
+            if (level > want[at]) want[at] = level;
+            if (level == TSR_EXACT_LAST && few->count++ < TSR_EXACT_FEW)
+                few->at[few->count - 1] = (uint32_t)(row % TSR_EXACT_BLOCK * TSR_EXACT_BLOCK + col % TSR_EXACT_BLOCK);
             if (level == TSR_EXACT_LOOP) *made_left_word(made, want_left, row, col) |= 1u << col % 32;
         }
     for (size_t i = 0; i < made->blocks; i++) {
-        const bool nobody_asked = asked && asked[i] != 1 && needed[i] == made->level[i];
-        CHECK(needed[i] == want[i] || nobody_asked, "%s: block %zu needs level %u, not %u", made->c.what, i, want[i],
-              needed[i]);
+        const bool is_asked = !asked || asked[i] == 1;
+        CHECK(got.needed[i] == want[i] || (!is_asked && got.needed[i] == made->level[i]),
+              "%s: block %zu needs level %u, not %u", made->c.what, i, want[i], got.needed[i]);
         counts[want[i]]++;
+        if (!is_asked || want[i] != TSR_EXACT_LAST) continue;
+        CHECK(made_same_few(got.few + i, want_few + i), "%s: %u elements of block %zu need the last level, not %u",
+              made->c.what, want_few[i].count, i, got.few[i].count);
+        few_counts[tsr_exact_are_few((int)want[i], want_few[i].count)]++;
     }
     for (int64_t row = 0; asked && row < args->m; row++)
         for (int64_t col = 0; col < args->n; col += 32)
             if (asked[row / TSR_EXACT_BLOCK * across + col / TSR_EXACT_BLOCK] != 1) {
                 unsigned *word = made_left_word(made, want_left, row, col);
-                if (left[word - want_left] == 0) *word = 0;
+                if (got.left[word - want_left] == 0) *word = 0;
             }
-    check_left(made, left, want_left);
+    check_left(made, got.left, want_left);
     free(want);
     free(want_left);
+    free(want_few);
 }
 
 /* Elements that are left before patterns tell of them: about half. */

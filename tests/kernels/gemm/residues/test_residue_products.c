@@ -217,25 +217,31 @@ static const residue_case quarters_cases[] = {
 /* ---- levels and meetings --------------------------------------------------------------------- */
 
 /* first: see tsr_residue_args. */
-static void check_needed(const device_under_test *under, residue_case c, int64_t first, int *counts) {
+static void check_needed(const device_under_test *under, residue_case c, int64_t first, int *counts,
+                         int few_counts[2]) {
     made_residues made = make_residues(c, MADE_MAGNITUDES);
     tsr_residue_args args = upload(under, &made);
     const size_t bytes = made.blocks * sizeof(unsigned);
     unsigned *needed = made_room(bytes);
+    tsr_exact_few *few = made_room(made.blocks * sizeof *few);
+    tsr_exact_few *few_on_device = test_upload(under, few, made.blocks * sizeof *few);
     unsigned *on_device = test_upload(under, made.level, bytes), *left = test_upload(under, made.left, made.left_bytes);
     tsr_exact_proof *rows = test_upload(under, made.rows, (size_t)c.m * sizeof *rows);
     tsr_exact_proof *columns = test_upload(under, made.columns, (size_t)c.n * sizeof *columns);
     const unsigned *blocks = args.blocks;
     args.blocks = NULL;
     args.first = first;
-    CHECK_OK(tsr_residue_levels(under->device, under->stream, &args, rows, columns, made.allowed, on_device, left));
+    const tsr_residue_levels_args levels = {rows, columns, made.allowed, on_device, left, few_on_device};
+    CHECK_OK(tsr_residue_levels(under->device, under->stream, &args, &levels));
     test_download(under, needed, on_device, bytes);
     test_download(under, made.left, left, made.left_bytes);
-    check_levels(&made, NULL, needed, made.left, counts);
+    test_download(under, few, few_on_device, made.blocks * sizeof *few);
+    check_levels(&made, NULL, (made_levels){needed, made.left, few}, counts, few_counts);
     args.blocks = blocks;
     under->ops->release(under->device, rows);
     under->ops->release(under->device, columns);
     free(needed);
+    free(few);
     release(under, &args);
     free_residues(&made);
 }
@@ -273,7 +279,8 @@ static void check_refused(const device_under_test *under) {
 }
 
 int main(void) {
-    int counts[TSR_EXACT_LEVELS + 1] = {0}, met[3] = {0};
+    int counts[TSR_EXACT_LEVELS + 1] = {0}, few_counts[2] = {0};
+    int met[3] = {0};
     device_under_test under = test_open();
     for (size_t i = 0; i < sizeof products_cases / sizeof *products_cases; i++) {
         check_products(&under, products_cases[i]);
@@ -281,9 +288,11 @@ int main(void) {
     }
     for (size_t i = 0; i < sizeof level_cases / sizeof *level_cases; i++)
         for (int eighths = 0; eighths <= 6; eighths += 3)
-            check_needed(&under, level_cases[i], eighths * level_cases[i].k / 8, counts);
+            check_needed(&under, level_cases[i], eighths * level_cases[i].k / 8, counts, few_counts);
     for (int level = 0; level <= TSR_EXACT_LEVELS; level++)
         CHECK(counts[level] > 0, "no block needs level %d: the cases do not try it", level);
+    CHECK(few_counts[0] > 0 && few_counts[1] > 0, "the last level is needed by few of %d blocks, by many of %d",
+          few_counts[1], few_counts[0]);
     for (size_t i = 0; i < sizeof level_cases / sizeof *level_cases; i++) check_met(&under, level_cases[i], met);
     CHECK(met[0] > 0 && met[1] > 0 && met[2] > 0, "the cases do not try all: %d, %d, %d", met[0], met[1], met[2]);
     for (size_t i = 0; i < sizeof quarters_cases / sizeof *quarters_cases; i++)
