@@ -93,11 +93,14 @@ struct EarlyLevels {
         }
         EarlyWord word = (EarlyWord)count << COUNT_AT;
         for (int i = 0; i < count; i++) {
-            const int half = own_short[0] ? 0 : 1, bit = __ffs((int)own_short[half]) - 1;
+            const bool upper = own_short[0] != 0;
+            const int bit = __ffs((int)(upper ? own_short[0] : own_short[1])) - 1;
             const int holder = __ffs((int)__ballot_sync(0xffffffffu, bit >= 0)) - 1;
-            const int own_place = first + 8 * half * TSR_EXACT_BLOCK + bit / 2 * 8 + bit % 2;
+            const int own_place = first + (upper ? 0 : 8 * TSR_EXACT_BLOCK) + bit / 2 * 8 + bit % 2;
             word |= (EarlyWord)__shfl_sync(0xffffffffu, own_place, holder) << PLACE_BITS * i;
-            if ((int)threadIdx.x % 32 == holder) own_short[half] &= own_short[half] - 1;
+            if ((int)threadIdx.x % 32 != holder) continue;
+            if (upper) own_short[0] &= own_short[0] - 1;
+            else own_short[1] &= own_short[1] - 1;
         }
         return word;
     }
