@@ -145,7 +145,7 @@ def table_of(counts, files):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("program"), parser.add_argument("mpirun")
-    parser.add_argument("--count", type=int, default=100 if os.environ.get("TSR_LONG") == "1" else 30)
+    parser.add_argument("--count", type=int, default=100 if os.environ.get("TSR_LONG") == "1" else 20)
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--only", default="")
     parser.add_argument("--keep"), parser.add_argument("--report", action="store_true")
@@ -166,7 +166,7 @@ def main():
             [options.program, *map(str, args)], env=dict(injection.environment(), ASAN_OPTIONS="detect_leaks=0"),
             stderr=subprocess.DEVNULL, timeout=injection.SECONDS).returncode == 0, seed, max(2, options.count // 30)))
         files.update(corpus.logs(seed, 20))
-        files.update(corpus.arrays(seed, 40))
+        files.update(corpus.arrays(seed, max(10, options.count // 2)))
         runs = []
         for name, data in files.items():
             (root / name).write_bytes(data)

@@ -31,6 +31,12 @@ static inline void next_launch(bool late) {
     hopper_model::use(hopper_test::seed * 1000 + ++hopper_test::launches % 1000, late);
 }
 
+/* Whether copies come late: one of both, any; with TSR_LONG both. */
+static inline std::vector<bool> ways() {
+    if (getenv("TSR_LONG")) return {false, true};
+    return {hopper_test::drawn(2) == 1};
+}
+
 static inline tsr_residue_args on_device(const made_residues &made, const Aligned<int8_t> &a, const Aligned<int8_t> &b,
                                          const Aligned<unsigned> &workspace) {
     tsr_residue_args args = made.args;

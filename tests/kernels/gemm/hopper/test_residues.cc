@@ -20,7 +20,7 @@ static void check_products(const residue_case &c) {
     const Aligned<int8_t> result(made.bytes_c + RESIDUE_GUARD);
     const Aligned<unsigned> workspace(tsr_residue_workspace(c.m, c.n));
     const tsr_residue_args args = on_device(made, a, b, workspace);
-    for (int late = 0; late < 2; late++) launch_and_check(&made, args, result, workspace, late);
+    for (const bool late : ways()) launch_and_check(&made, args, result, workspace, late);
     free_residues(&made);
 }
 
@@ -183,7 +183,7 @@ static void check_needed(const residue_case &c, int64_t first, bool all) {
     args.blocks = all ? nullptr : asked.at;
     args.wanted = 1;
     args.first = first;
-    for (int late = 0; late < 2; late++) {
+    for (const bool late : ways()) {
         memcpy(needed.at, made.level, needed.bytes);
         memset(workspace.at, 0xff, workspace.bytes);
         memset(left.at, 0, left.bytes);
@@ -214,7 +214,7 @@ static void check_met(const residue_case &c) {
     const Aligned<unsigned> workspace(tsr_residue_workspace(c.m, c.n)), left(made.left_bytes);
     const tsr_residue_args args = on_device(made, a, b, workspace);
     make_left(&made);
-    for (int late = 0; late < 2; late++) {
+    for (const bool late : ways()) {
         memcpy(left.at, made.left, left.bytes);
         next_launch(late);
         CHECK(tsr_residue_meetings_hopper(nullptr, &args, left.at) == TSR_OK, "%s, TSR_MODEL_SEED=%llu: %s", c.what,
