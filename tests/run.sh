@@ -57,8 +57,8 @@ if [ $all_faults = yes ]; then
     TSR_THREE_MINUTES=1 ctest --test-dir build -R '^cli_stalls$' --output-on-failure --timeout 600 || failed=1
     exit $failed
 fi
-run_tests build-asan -j2 -L '^(unit|sanitized)$' -E '^test_(grid_choice|exact_levels)$' || failed=1
+run_tests build-asan -j3 -L '^(unit|sanitized)$' -E '^test_(grid_choice|exact_levels)$' || failed=1
 # Programs are tested while others wait: for processes that start and end, and for the disk.
-run_tests build -j4 -E '^(io_hdf5_files|test_plan)$' || failed=1
+run_tests build -j5 -E '^(io_hdf5_files|test_plan)$' || failed=1
 tests/python.sh tests/summary.py build-asan build || failed=1
 exit $failed

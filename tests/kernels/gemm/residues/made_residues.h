@@ -107,8 +107,8 @@ static inline int made_steps(const residue_case *c, int64_t row) {
     static const int by_far[] = {37, 32, 27, 37}, barely[] = {34, 30, 26, 30};
     const int64_t block = row / TSR_EXACT_BLOCK;
     if (c->rows == MADE_ALIKE) return alike[block % 7];
-    if (c->rows ==
-        MADE_FEW) { /* of 16 rows, which a warp has, one; of block 1 two, and of block 0, in the same tile, three more barely */
+    if (c->rows == MADE_FEW) {
+        /* of 16 rows, which a warp has, one; of block 1 two, and of block 0, in its tile, three more barely */
         const int64_t part = row % TSR_EXACT_BLOCK / 16, line = row % 16;
         const int64_t few = (block + 1) % 7;
         const int each = few == 1 || few == 2 ? 2 : 1; /* the second is the same thread's */
