@@ -72,7 +72,7 @@ struct Places {
     unsigned *rough_a, *rough_b;
     unsigned *levels_a, *levels_b, *levels;
     tsr_exact_few *few; /* of blocks */
-    unsigned *left;     /* a bit an element of C: see tsr_residue_levels */
+    unsigned *left;     /* a bit an element of C: see tsr_residue_levels_args */
     size_t cleared_bytes;
     unsigned *open, *any; /* any: see note_any */
     int8_t *proving_a, *proving_b;

@@ -65,7 +65,7 @@ static __global__ void note_any(unsigned *any, const unsigned *of_a, int rows) {
     if (threadIdx.x == 0) *any = all;
 }
 
-/* Elements of a block of C that are left to the loop; a warp's lane its share. */
+/* Elements of a block of C that are made by themselves; a warp's lane its share. */
 __device__ __forceinline__ int left_of(const unsigned *left, int across, int at) {
     const unsigned *first = left + ((int64_t)(at / across) * TSR_EXACT_BLOCK * across + at % across) * LEFT_WORDS;
     int count = 0;

@@ -28,10 +28,10 @@ static_assert(EARLY_WORDS * sizeof(EarlyWord) + sizeof(unsigned) == TSR_RESIDUE_
 
 __device__ __forceinline__ int level_in(EarlyWord word) { return (int)(word >> LEVEL_AT); }
 __device__ __forceinline__ int short_in(EarlyWord word) {
-    return (int)(word >> COUNT_AT) % (1 << (LEVEL_AT - COUNT_AT));
+    return (int)(word >> COUNT_AT & ((1u << (LEVEL_AT - COUNT_AT)) - 1));
 }
 __device__ __forceinline__ int place_in(EarlyWord word, int i) {
-    return (int)(word >> PLACE_BITS * i) % (1 << PLACE_BITS);
+    return (int)(word >> PLACE_BITS * i & ((1u << PLACE_BITS) - 1));
 }
 
 /* Behind the list of one plane in a workspace: those words, and what blocks are open still. */
@@ -87,8 +87,7 @@ struct EarlyLevels {
         const int first = own_row() % EARLY_LINES * TSR_EXACT_BLOCK + own_col();
         const int count = (int)tsr_warp_total((unsigned)(__popc(own_short[0]) + __popc(own_short[1])));
         if (count > SHORT_MOST) {
-            const unsigned shortage =
-                __float_as_uint(most_need / its_sum) >> PLACE_BITS; /* its order is the number's */
+            const unsigned shortage = __float_as_uint(most_need / its_sum) >> PLACE_BITS; /* in the number's order */
             return tsr_warp_largest(shortage << PLACE_BITS | (unsigned)(first + place)) % (1u << PLACE_BITS);
         }
         EarlyWord word = (EarlyWord)count << COUNT_AT;

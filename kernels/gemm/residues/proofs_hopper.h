@@ -6,8 +6,8 @@
 
 namespace residues {
 
-/* A bit for each element (see tsr_residue_levels): four neighbours of a warp share the words of their rows. Of a word a
- * thread has OWN_BITS, bit_at of them from its own column on, and their sums are at sum_at of a block's. */
+/* A bit for each element (see tsr_residue_levels_args): four neighbours of a warp share the words of their rows. Of a
+ * word a thread has OWN_BITS, bit_at of them from its own column on, and their sums are at sum_at of a block's. */
 constexpr int BLOCK_WORDS = TSR_EXACT_BLOCK / 32; /* of a row */
 constexpr int OWN_BITS = 8;
 __device__ __forceinline__ constexpr int bit_at(int bit) { return bit / 2 * 8 + bit % 2; }

@@ -47,7 +47,7 @@ typedef struct {
     size_t bytes_a, bytes_b, bytes_c, blocks;
     int8_t *a, *b;
     unsigned *level; /* of each block */
-    unsigned *left;  /* a bit an element: see tsr_residue_levels */
+    unsigned *left;  /* a bit an element: see tsr_residue_levels_args */
     size_t left_bytes;
     tsr_exact_proof *rows, *columns; /* m and n of them */
     double allowed;
@@ -108,11 +108,13 @@ static inline int made_steps(const residue_case *c, int64_t row) {
     const int64_t block = row / TSR_EXACT_BLOCK;
     if (c->rows == MADE_ALIKE) return alike[block % 7];
     if (c->rows == MADE_FEW) {
-        /* of 16 rows, which a warp has, one; of block 1 two, and of block 0, in its tile, three more barely */
+        /* of 16 rows, which a warp has, one; of block 1 two, and of block 0, in its tile, three more barely; of block 3
+         * four */
         const int64_t part = row % TSR_EXACT_BLOCK / 16, line = row % 16;
         const int64_t few = (block + 1) % 7;
-        const int each = few == 1 || few == 2 ? 2 : 1; /* the second is the same thread's */
-        if (part * each < few && (line == 3 || (line == 11 && each == 2))) return 27;
+        const int each = few == 4 ? 4 : few == 1 || few == 2 ? 2 : 1;
+        if (part * each < few && line % (each == 4 ? 4 : 8) == 3 && line < 8 * each)
+            return 27; /* 3 and 11 of a thread */
         return (line == 2 && part > 4) || (few == 1 && part == 0 && line > 12) ? 30 : 32;
     }
     return row % 32 == 5 ? barely[block % 4] : by_far[block % 4];
