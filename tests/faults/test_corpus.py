@@ -166,7 +166,7 @@ def main():
             [options.program, *map(str, args)], env=dict(injection.environment(), ASAN_OPTIONS="detect_leaks=0"),
             stderr=subprocess.DEVNULL, timeout=injection.SECONDS).returncode == 0, seed, max(2, options.count // 30)))
         files.update(corpus.logs(seed, 20))
-        files.update(corpus.arrays(seed, max(10, options.count // 2)))
+        files.update(corpus.arrays(seed, min(40, options.count // 2)))
         runs = []
         for name, data in files.items():
             (root / name).write_bytes(data)

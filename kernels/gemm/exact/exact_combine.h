@@ -82,7 +82,7 @@ __device__ __forceinline__ void combine_row(const Target<T> &t, int64_t row, int
     const int64_t own_col = col + 4 * lane;
     const int shift = t.proof_a[row].shifts[level];
     const unsigned there = t.n - own_col >= 4 ? 15 : t.n > own_col ? (1u << (t.n - own_col)) - 1 : 0;
-    unsigned left = 0; /* bits of those that are made by themselves */
+    unsigned left = 0; /* bits of those that are made by themselves: where any row may have some they come early */
     if (COUNT == tsr_exact_moduli(TYPE<T>, TSR_EXACT_LAST)) left = t.left[row * (t.columns / 32) + own_col / 32];
     T value[4] = {};
     integers_of_row<COUNT>(residues, units, room, [&](int e, tsr_exact_integer x) {

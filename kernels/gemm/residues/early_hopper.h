@@ -134,7 +134,6 @@ struct EarlyLevels {
 struct Witnesses {
     const int8_t *a, *b;
     Levels::Work levels;
-    tsr_residue_blocks blocks;
     EarlyPlaces places;
 };
 /* A warp: the product of magnitudes of a row and a column, over all of k. */
@@ -197,11 +196,12 @@ static __global__ void __launch_bounds__(WITNESS_THREADS) ask_witnesses(const Wi
     tsr_cuda_begin();
     const int lane = (int)threadIdx.x % 32, warp = (int)(blockIdx.x * blockDim.x + threadIdx.x) / 32;
     const int warps = (int)(gridDim.x * blockDim.x) / 32;
-    for (int i = warp; i < x.blocks.rows * x.blocks.cols; i += warps) {
-        const int row = i / x.blocks.cols, col = i % x.blocks.cols;
-        const int at = row * x.blocks.ld + col;
+    const tsr_residue_blocks &blocks = x.levels.blocks;
+    for (int i = warp; i < blocks.rows * blocks.cols; i += warps) {
+        const int row = i / blocks.cols, col = i % blocks.cols;
+        const int at = row * blocks.ld + col;
         int level = 0;
-        if (x.blocks.wants_block(row, col)) {
+        if (blocks.wants_block(row, col)) {
             const EarlyWord word = lane < EARLY_WORDS ? x.places.words[at * EARLY_WORDS + lane] : 0;
             int came_short, place = 0;
             level = level_by_witnesses(x, word, row * TSR_EXACT_BLOCK, col * TSR_EXACT_BLOCK, &came_short, &place);

@@ -311,8 +311,8 @@ tsr_status settle_early(tsr_stream *stream, const tsr_residue_args *args, EarlyL
     TSR_TRY(prepare<false>(stream, &part, w));
     w->words = places.words;
     TSR_TRY(launch<EarlyLevels>(stream, *w));
-    const Witnesses witnesses = {args->a, args->b, *w, tsr_residue_blocks_of(args), places};
-    const int blocks = witnesses.blocks.rows * witnesses.blocks.cols;
+    const Witnesses witnesses = {args->a, args->b, *w, places};
+    const int blocks = w->blocks.rows * w->blocks.cols;
     const unsigned grid = (unsigned)tsr_min(MOST, tsr_ceil_div(blocks, WITNESS_THREADS / 32));
     TSR_TRY(TSR_LAUNCH_NEXT(ask_witnesses, grid, WITNESS_THREADS, 0, stream, witnesses));
     open->blocks = places.open;
@@ -352,6 +352,7 @@ tsr_status tsr_residue_levels_hopper(tsr_stream *stream, const tsr_residue_args 
     w.m = (int)args->m;
     w.n = (int)args->n;
     w.by_allowed = 1 / levels->allowed;
+    w.blocks = tsr_residue_blocks_of(args);
     tsr_residue_args open = *args;
     if (args->first > 0 && args->first < args->k) TSR_TRY(settle_early(stream, args, &w, &open));
     TSR_TRY(prepare<false>(stream, &open, &w));

@@ -209,8 +209,8 @@ struct Levels {
                    !holds(w, own, row + own_row(), col, (int)level))
                 level++;
             if (threadIdx.x % 32 == 0 && level > known) atomicMax(w.of.needed + at, level);
-            const bool asked = w.blocks.wants_block(row / TSR_EXACT_BLOCK, col / TSR_EXACT_BLOCK);
-            if (level == TSR_EXACT_LOOP || (level == TSR_EXACT_LAST && asked))
+            if (level == TSR_EXACT_LOOP ||
+                (level == TSR_EXACT_LAST && w.blocks.wants_block(row / TSR_EXACT_BLOCK, col / TSR_EXACT_BLOCK)))
                 note(w, own, row + own_row(), col, (int)level, at);
         }
     }
