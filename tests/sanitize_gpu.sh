@@ -33,7 +33,7 @@ start() {
 }
 for kernel in $kernels; do
   start "$kernel" "$build/tests/test_gemm_contract_gpu" "$kernel" quick
-  [ "$kernel" != exact ] || start exact_check "$build/tests/test_exact_flips_gpu" 8 2
+  [ "$kernel" != exact ] || start exact_check "$build/tests/test_exact_flips_gpu" 1 4
 done
 wait || wait # the first ends early where it is stopped
 failed=0

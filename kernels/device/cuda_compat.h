@@ -116,38 +116,13 @@ static __device__ __forceinline__ void tsr_cuda_begin() {
     asm volatile("griddepcontrol.wait;" ::: "memory");
 #endif
 }
-/* Blocks of the launch behind may come from here on, once all blocks of this one are here. They find what was made
- * before this launch. */
-static __device__ __forceinline__ void tsr_cuda_let_next() {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-    asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
 #endif
-}
-/* The last that each thread of a kernel does that runs beside the launch in front (tsr_cuda_side_by_side): its first
- * block waits for that, so that the launch behind finds what both made. */
-static __device__ __forceinline__ void tsr_cuda_end_beside() {
-    if (blockIdx.x + blockIdx.y + blockIdx.z == 0) tsr_cuda_begin();
-}
-#endif
-
-/* Two launches, the second of which uses nothing that the first makes, nor the other way round: front() is of a kernel
- * with tsr_cuda_let_next(), beside() of one with tsr_cuda_end_beside() in place of tsr_cuda_begin(), both by
- * TSR_LAUNCH_NEXT. In the emulation the second comes first, so that tests see whether it is so. */
-template <typename Front, typename Beside> static inline tsr_status tsr_cuda_side_by_side(Front front, Beside beside) {
-#ifdef TSR_EMULATE_CUDA
-    TSR_TRY(beside());
-    return front();
-#else
-    TSR_TRY(front());
-    return beside();
-#endif
-}
 #endif
 
 /* TSR_LAUNCH(kernel, grid, block, shared_bytes, stream, arguments…): a tsr_status; of a thread that loads only, that of
  * loading. A template with commas stands in parentheses.
- * TSR_LAUNCH_NEXT: the same, of kernels that do nothing before tsr_cuda_begin(), or end with tsr_cuda_end_beside().
- * What a launch takes is hidden then behind the one in front.
+ * TSR_LAUNCH_NEXT: the same, of kernels that do nothing before tsr_cuda_begin(). What a launch takes is hidden then
+ * behind the one in front.
  * TSR_SHARED_DYNAMIC(type, name): `type *name` is the block's dynamic shared memory, 16-byte aligned. */
 #define TSR_LAUNCH(kernel, ...)                                                                                        \
     (tsr_device_loads_only() ? tsr_cuda_load(kernel, #kernel) : TSR_RUN(kernel, __VA_ARGS__))

@@ -338,8 +338,6 @@ static inline tsr_status tsr_emulation_launch(const char *name, dim3 grid, dim3 
  * What they do before that is not seen here. */
 extern __thread unsigned long long tsr_emulation_begun; /* threads, of the launch that runs */
 static inline void tsr_cuda_begin() { tsr_emulation_begun++; }
-static inline void tsr_cuda_let_next() {}
-static inline void tsr_cuda_end_beside() { tsr_emulation_begun++; }
 static inline tsr_status tsr_emulation_all_begun(const char *name, dim3 grid, dim3 block) {
     const unsigned long long threads = (unsigned long long)grid.x * grid.y * grid.z * block.x * block.y * block.z,
                              begun = tsr_emulation_begun;

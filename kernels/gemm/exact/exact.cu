@@ -6,7 +6,7 @@
  *   by the Chinese remainder theorem, and rounded. Few elements of a block may take the last level by themselves; what
  *   no level holds, blocks or single elements, is made by a loop.
  *   Large blocks of C that take one level are multiplied in quarters (residues/winograd.h).
- * Check: args.check (exact_check.h), by kernels of its own, 2 to 5 %. What is made by itself, or by a loop, is made
+ * Check: args.check (exact_check.h), by kernels of its own, 2 to 4 %. What is made by itself, or by a loop, is made
  *   twice.
  * Under `auto`: blocks of C that would take longer than with `dmma` (fp32: `simt`) are handed over to it, by a count on
  *   the device. Asked for by name it makes all itself. Products that `split3` cannot hold come here, too.
@@ -14,7 +14,7 @@
  *   or two where there may be quarters; two for the proof, and a bit for each element of C.
  * Requirements: none; fast on sm_90, whose tensor cores multiply bytes.
  * Measured: H200, 2026-11-30, normal data, TFLOP/s for 1 or 2 s, cuBLAS in turns in brackets: fp64 70 (52) at n = 4096,
- *   82 (54) at 8192, 92 (53) at 16384; fp32 134 (51), 164 (51), 184 (53). With the check 67, 80, 90; 128, 158, 180. By
+ *   82 (54) at 8192, 92 (53) at 16384; fp32 134 (51), 164 (51), 184 (53). With the check 67, 79, 90; 127, 157, 180. By
  *   the profiler, of 1.79 ms of fp64 at 4096, products take 1.20, the last step 0.14, conversion 0.30, the proof 0.10.
  * Reference: Ozaki, Uchino, Imamura, arXiv 2504.08009; docs/exact.md. */
 #include "kernels/gemm/auto/handing.h"
@@ -214,13 +214,16 @@ template <typename T, int COUNT> tsr_status look(const Run<T> &r) {
     TSR_TRY(tsr_cuda_grid(1, r.s.m, 1, 1, &rows));
     TSR_TRY(tsr_cuda_grid(1, r.s.n, 1, exact::WARPS, &columns));
     TSR_TRY(tsr_cuda_grid(r.s.depth, r.s.n, TSR_EXACT_PART, exact::COLUMNS, &tiles));
-    TSR_TRY(TSR_LAUNCH_NEXT((exact::look_at_rows<T, COUNT>), rows, exact::THREADS, 0, r.stream, r.a));
+    if (checks(r)) {
+        TSR_TRY(TSR_LAUNCH_NEXT((exact::look_at_rows<T, COUNT, false>), rows, exact::THREADS, 0, r.stream, r.a));
+        TSR_TRY((exact::convert_and_add_all_rows_launch<T, COUNT>(r.stream, r.a, r.checksums)));
+    } else {
+        TSR_TRY(TSR_LAUNCH_NEXT((exact::look_at_rows<T, COUNT, true>), rows, exact::THREADS, 0, r.stream, r.a));
+    }
     TSR_TRY(TSR_LAUNCH_NEXT((exact::look_at_columns<T>), tiles, exact::THREADS, 0, r.stream, r.b));
     TSR_TRY(TSR_LAUNCH_NEXT((exact::prove_columns<T>), columns, exact::THREADS, 0, r.stream, r.b));
-    if (!checks(r)) return TSR_LAUNCH_NEXT((exact::convert_columns<T, COUNT>), tiles, exact::THREADS, 0, r.stream, r.b);
-    return tsr_cuda_side_by_side(
-        [&] { return exact::add_all_rows_launch<T, COUNT>(r.stream, r.a, r.checksums); },
-        [&] { return exact::convert_and_add_all_launch<T, COUNT>(r.stream, r.b, r.checksums); });
+    if (checks(r)) return exact::convert_and_add_all_columns_launch<T, COUNT>(r.stream, r.b, r.checksums);
+    return TSR_LAUNCH_NEXT((exact::convert_columns<T, COUNT>), tiles, exact::THREADS, 0, r.stream, r.b);
 }
 
 #ifndef TSR_TEST_FIRST_FROM

@@ -5,8 +5,8 @@
  * is changed after its integer was added up, in a plane or on its way into C's, is found unless C stays what it was. So
  * is an integer of C. What is wrong in A shows in a block's columns, in B in its rows, in C in both. Elements that the
  * loop makes have no such sums: they are made twice (exact_combine.h).
- *   Nothing is read twice but A: columns of B are added up where they are converted, products of sums are made beside
- * those of planes, and rows and columns of C are added up where C is made.
+ *   Lines are added up where they are converted, products of sums are made beside those of planes, and rows and columns
+ * of C are added up where C is made. Rows of A are converted behind the launch that looks at them then, not by it.
  * Device code and its launches, for exact.cu. */
 #ifndef TSR_KERNELS_GEMM_EXACT_EXACT_CHECK_H
 #define TSR_KERNELS_GEMM_EXACT_EXACT_CHECK_H
@@ -49,15 +49,14 @@ template <typename T> __device__ __forceinline__ int lines_of(const Operand<T> &
     return (int)min((int64_t)BLOCK, x.lines - block * BLOCK);
 }
 
-/* All threads: residues of a part's sums over a block of lines, to its line of the planes of sums `to`. A lane's are
- * those of elements lane · of_lane + e · apart. */
+/* All threads: residues of a part's sums over a block of lines, to its line of the planes of sums `to`. */
 template <typename T, int COUNT>
 __device__ __forceinline__ void store_sums(const Operand<T> &x, int8_t *to, int upper, WarpSums &of_warps,
-                                           const PartSums &own, int of_lane, int apart, int64_t block, int64_t part) {
+                                           const PartSums &own, int64_t block, int64_t part) {
     const int lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32;
     const int element = (int)threadIdx.x;
 #pragma unroll
-    for (int e = 0; e < 4; e++) of_warps[warp][lane * of_lane + e * apart] = own.sum[e];
+    for (int e = 0; e < 4; e++) of_warps[warp][4 * lane + e] = own.sum[e];
     __syncthreads();
     if (element < PART) {
         Sum all = of_warps[0][element];
@@ -73,37 +72,35 @@ __device__ __forceinline__ void store_sums(const Operand<T> &x, int8_t *to, int 
     __syncthreads();
 }
 
-/* A block adds up a part of a block of rows, a warp every WARPS-th row; from the last rows on. */
+/* Converts rows, and adds up each block of them beside it: a warp every WARPS-th row of a part. What look_at_rows read
+ * last comes first, which the caches still have. */
 template <typename T, int COUNT>
-__device__ __forceinline__ void add_rows(const Operand<T> &x, int8_t *to, int upper, WarpSums &of_warps, int level) {
+__device__ __forceinline__ void convert_and_add_rows(const Operand<T> &x, int8_t *to, int upper, WarpSums &of_warps,
+                                                     Purpose purpose, int level) {
     const int lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32;
     const int64_t blocks = (x.lines + BLOCK - 1) / BLOCK;
     for (int64_t at = blockIdx.y; at < blocks; at += gridDim.y)
         for (int64_t part = blockIdx.x; part < x.depth / PART; part += gridDim.x) {
             const int64_t block = from_end(blocks, at);
-            if (level > 0 && !(x.levels[block] >> level & 1)) continue;
-            const int count = lines_of(x, block);
+            if (purpose != FIRST && !(x.levels[block] >> level & 1)) continue;
+            const int64_t end = block * BLOCK + lines_of(x, block), l0 = part * PART + 4 * lane;
             PartSums own = {};
-#pragma unroll 2
-            for (int i = warp; i < count; i += WARPS) {
-                const int64_t row = block * BLOCK + i;
+#pragma unroll 1
+            for (int64_t row = block * BLOCK + warp; row < end; row += WARPS) {
                 T value[4];
-                unsigned low[4], high[4];
-                load_apart(x.data + row * x.ld, part * PART + lane, x.k, value);
-                integers_of<T, COUNT>(value, x.proof[row].shifts[level], low, high);
-                own.add(low, high);
+                load_four(x.data + row * x.ld, l0, x.k, value);
+                convert_four<T, COUNT>(x, row, x.proof[row], value, row * x.depth + l0, purpose, level, own);
             }
-            store_sums<T, COUNT>(x, to, upper, of_warps, own, 1, 32, block, part);
+            store_sums<T, COUNT>(x, to, upper, of_warps, own, block, part);
         }
 }
-constexpr unsigned BESIDE_BLOCKS = 256; /* two on a multiprocessor of an H200 */
-/* Of all rows, for level 0. It waits for memory, and leaves room for blocks that convert columns beside it. */
+/* Behind look_at_rows, which only looks then. */
 template <typename T, int COUNT>
-__global__ void __launch_bounds__(THREADS) add_all_rows(const Operand<T> x, int8_t *to, int upper) {
+__global__ void __launch_bounds__(THREADS, sizeof(T) == sizeof(double) ? 4 : 5)
+    convert_and_add_all_rows(const Operand<T> x, int8_t *to, int upper) {
     tsr_cuda_begin();
-    tsr_cuda_let_next();
     __shared__ WarpSums of_warps;
-    add_rows<T, COUNT>(x, to, upper, of_warps, 0);
+    convert_and_add_rows<T, COUNT>(x, to, upper, of_warps, FIRST, 0);
 }
 
 /* What a block has in shared memory. */
@@ -124,32 +121,32 @@ __device__ __forceinline__ void convert_and_add_columns(const Operand<T> &x, int
             PartSums own = {};
             for (int64_t first = block * BLOCK; first < x.lines && first < (block + 1) * BLOCK; first += COLUMNS)
                 convert_tile<T, COUNT>(x, room.turned, first, part, purpose, level, own);
-            store_sums<T, COUNT>(x, to, upper, room.of_warps, own, 4, 1, block, part);
+            store_sums<T, COUNT>(x, to, upper, room.of_warps, own, block, part);
         }
 }
-/* In place of convert_columns, beside add_all_rows. */
+/* In place of convert_columns. */
 template <typename T, int COUNT>
 __global__ void __launch_bounds__(THREADS, sizeof(T) == sizeof(double) ? 4 : 5)
     convert_and_add_all_columns(const Operand<T> x, int8_t *to, int upper) {
+    tsr_cuda_begin();
     __shared__ Room<T> room;
     convert_and_add_columns<T, COUNT>(x, to, upper, room, FIRST, 0);
-    tsr_cuda_end_beside();
 }
 
 /* All that is to be converted LATER for a level, and, but at level 0, whose sums are there, added up: blocks with z = 0
- * take rows, 1 columns, 2 the sums of rows. */
-enum { LATER_ROWS, LATER_COLUMNS, LATER_SUMS, LATER_TASKS };
+ * take rows, 1 columns. */
 template <typename T, int COUNT, bool ADDS>
 __global__ void __launch_bounds__(THREADS, ADDS ? 2 : 4)
     convert_later(const Operand<T> a, const Operand<T> b, const Checksums s, int level) {
     tsr_cuda_begin();
     __shared__ Room<T> room;
-    if (blockIdx.z == LATER_ROWS) return convert_rows_later<T, COUNT>(a, level);
-    if (!ADDS) return convert_columns_later<T, COUNT>(b, room.turned, level);
-    const bool of_columns = blockIdx.z == LATER_COLUMNS;
-    if (!has_any(of_columns ? b.levels : a.levels, of_columns ? b.lines : a.lines, 1u << level)) return;
-    if (of_columns) convert_and_add_columns<T, COUNT>(b, s.of_b, s.upper_b, room, LATER, level);
-    else add_rows<T, COUNT>(a, s.of_a, s.upper_a, room.of_warps, level);
+    const bool of_rows = blockIdx.z == 0;
+    if (!ADDS)
+        return of_rows ? convert_rows_later<T, COUNT>(a, level)
+                       : convert_columns_later<T, COUNT>(b, room.turned, level);
+    if (!has_any(of_rows ? a.levels : b.levels, of_rows ? a.lines : b.lines, 1u << level)) return;
+    if (of_rows) convert_and_add_rows<T, COUNT>(a, s.of_a, s.upper_a, room.of_warps, LATER, level);
+    else convert_and_add_columns<T, COUNT>(b, s.of_b, s.upper_b, room, LATER, level);
 }
 
 /* ---- blocks of C ----------------------------------------------------------------------------- */
@@ -238,13 +235,13 @@ __global__ void __launch_bounds__(THREADS, COUNT > 14 ? 2 : 3)
 /* ---- launches -------------------------------------------------------------------------------- */
 
 template <typename T, int COUNT>
-tsr_status add_all_rows_launch(tsr_stream *stream, const Operand<T> &a, const Checksums &s) {
+tsr_status convert_and_add_all_rows_launch(tsr_stream *stream, const Operand<T> &a, const Checksums &s) {
     dim3 grid;
-    TSR_TRY(small_grid(a.lines, a.depth, BLOCK, PART, BESIDE_BLOCKS, &grid));
-    return TSR_LAUNCH_NEXT((add_all_rows<T, COUNT>), grid, THREADS, 0, stream, a, s.of_a, s.upper_a);
+    TSR_TRY(small_grid(a.lines, a.depth, BLOCK, PART, MANY_BLOCKS, &grid));
+    return TSR_LAUNCH_NEXT((convert_and_add_all_rows<T, COUNT>), grid, THREADS, 0, stream, a, s.of_a, s.upper_a);
 }
 template <typename T, int COUNT>
-tsr_status convert_and_add_all_launch(tsr_stream *stream, const Operand<T> &b, const Checksums &s) {
+tsr_status convert_and_add_all_columns_launch(tsr_stream *stream, const Operand<T> &b, const Checksums &s) {
     dim3 grid;
     TSR_TRY(small_grid(b.depth, b.lines, PART, BLOCK, MANY_BLOCKS, &grid));
     return TSR_LAUNCH_NEXT((convert_and_add_all_columns<T, COUNT>), grid, THREADS, 0, stream, b, s.of_b, s.upper_b);
@@ -256,12 +253,10 @@ tsr_status convert_later_launch(tsr_stream *stream, const Operand<T> &a, const O
     const unsigned most =
         s.check.counts ? FEW_BLOCKS / 2 : FEW_BLOCKS; /* with sums a multiprocessor has fewer at a time */
     TSR_TRY(small_grid(b.depth, tsr_max(a.lines, b.lines), PART, COLUMNS, most, &grid));
+    grid.z = 2;
     if constexpr (COUNT != tsr_exact_moduli(TYPE<T>, 0)) /* sums of level 0 are there */
-        if (s.check.counts) {
-            grid.z = LATER_TASKS;
+        if (s.check.counts)
             return TSR_LAUNCH_NEXT((convert_later<T, COUNT, true>), grid, THREADS, 0, stream, a, b, s, level);
-        }
-    grid.z = LATER_SUMS;
     return TSR_LAUNCH_NEXT((convert_later<T, COUNT, false>), grid, THREADS, 0, stream, a, b, s, level);
 }
 

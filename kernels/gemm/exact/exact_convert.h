@@ -196,6 +196,34 @@ __device__ __forceinline__ bool wants_proving(const Operand<T> &x, bool planes, 
     return x.proving && (purpose == FIRST || (planes && level == TSR_EXACT_LAST));
 }
 
+/* What the check does with integers that are converted: nothing. */
+struct NotAdded {
+    static constexpr bool ADDS = false;
+    __device__ __forceinline__ void add(const unsigned (&)[4], const unsigned (&)[4]) {}
+};
+
+/* Four neighbours of a line, from byte `to` of a plane on. Where the check adds up integers these are all, whether they
+ * are converted now or not. */
+template <typename T, int COUNT, typename Sums>
+__device__ __forceinline__ void convert_four(const Operand<T> &x, int64_t line, const tsr_exact_proof &proof,
+                                             const T (&value)[4], int64_t to, Purpose purpose, int level, Sums &sums) {
+    const bool planes = wants_planes(x, line, proof, purpose, level);
+    if (Sums::ADDS || planes) {
+        unsigned low[4], high[4];
+        integers_of<T, COUNT>(value, proof.shifts[level], low, high);
+        sums.add(low, high);
+        if (planes) store_planes<T, COUNT>(x, low, high, to);
+    }
+    if constexpr (HAS_NEXT<T>) {
+        if (purpose == FIRST && proof.first == 1) {
+            unsigned low[4], high[4];
+            integers_of<T, NEXT<T>>(value, proof.shifts[1], low, high);
+            store_planes<T, NEXT<T>>(x, low, high, to);
+        }
+    }
+    if (wants_proving(x, planes, purpose, level)) store_proving<T, COUNT>(x, value, proof, to);
+}
+
 template <typename T, int COUNT>
 __device__ __forceinline__ void convert_row(const Operand<T> &x, int64_t row, const tsr_exact_proof &proof,
                                             Purpose purpose, int level) {
@@ -235,8 +263,9 @@ __device__ __forceinline__ void look_at_parts(const Operand<T> &x, const T *line
         if (lane == 0 && first + i * WARPS < count) parts[first + i * WARPS] = part;
     }
 }
-/* Looks at a row, and converts it. Its second reading finds it in the L1 and L2 caches. */
-template <typename T, int COUNT> __device__ __forceinline__ void look_at_row(const Operand<T> &x, int64_t row) {
+/* Looks at a row. CONVERTS: and converts it. Its second reading finds it in the L1 and L2 caches. */
+template <typename T, int COUNT, bool CONVERTS>
+__device__ __forceinline__ void look_at_row(const Operand<T> &x, int64_t row) {
     __shared__ tsr_exact_line parts[PARTS_MOST];
     __shared__ tsr_exact_proof proof;
     const int count = (int)(x.depth / PART);
@@ -248,17 +277,18 @@ template <typename T, int COUNT> __device__ __forceinline__ void look_at_row(con
         if (threadIdx.x == 0) proof = keep_proof(x, row, line);
     }
     __syncthreads();
+    if (!CONVERTS) return;
     if constexpr (HAS_NEXT<T>) {
         if (proof.first == 1) convert_row<T, NEXT<T>>(x, row, proof, FIRST, 1);
     }
     if (!HAS_NEXT<T> || proof.first != 1) convert_row<T, COUNT>(x, row, proof, FIRST, 0);
     __syncthreads();
 }
-template <typename T, int COUNT>
+template <typename T, int COUNT, bool CONVERTS>
 __global__ void __launch_bounds__(THREADS, sizeof(T) == sizeof(double) ? 6 : 5) look_at_rows(const Operand<T> x) {
     tsr_cuda_begin();
     if (tsr_gemm_idle(x.predicate)) return;
-    for (int64_t row = blockIdx.x; row < x.lines; row += gridDim.x) look_at_row<T, COUNT>(x, row);
+    for (int64_t row = blockIdx.x; row < x.lines; row += gridDim.x) look_at_row<T, COUNT, CONVERTS>(x, row);
 }
 
 template <typename T, int COUNT> __device__ __forceinline__ void convert_rows_later(const Operand<T> &x, int level) {
@@ -307,14 +337,7 @@ template <typename T> __global__ void __launch_bounds__(THREADS) prove_columns(c
     }
 }
 
-/* What the check does with integers that are converted: nothing. */
-struct NotAdded {
-    static constexpr bool ADDS = false;
-    __device__ __forceinline__ void add(const unsigned (&)[4], const unsigned (&)[4]) {}
-};
-
-/* A block turns a part of COLUMNS columns in shared memory, and converts it. Where the check adds up integers these are
- * all, whether they are converted now or not. */
+/* A block turns a part of COLUMNS columns in shared memory, and converts it. */
 template <typename T> struct alignas(16) Turned { T line[COLUMNS][PART + Chunk<T>::SIZE]; };
 template <typename T, int COUNT, typename Sums>
 __device__ __forceinline__ void convert_tile(const Operand<T> &x, Turned<T> &turned, int64_t first, int64_t part,
@@ -337,21 +360,7 @@ __device__ __forceinline__ void convert_tile(const Operand<T> &x, Turned<T> &tur
         const int64_t to = (first + column) * x.depth + l0 + 4 * lane;
         T value[4];
         load_chunks(turned.line[column] + 4 * lane, value);
-        const bool planes = wants_planes(x, first + column, proof, purpose, level);
-        if (Sums::ADDS || planes) {
-            unsigned low[4], high[4];
-            integers_of<T, COUNT>(value, proof.shifts[level], low, high);
-            sums.add(low, high);
-            if (planes) store_planes<T, COUNT>(x, low, high, to);
-        }
-        if constexpr (HAS_NEXT<T>) {
-            if (purpose == FIRST && proof.first == 1) {
-                unsigned low[4], high[4];
-                integers_of<T, NEXT<T>>(value, proof.shifts[1], low, high);
-                store_planes<T, NEXT<T>>(x, low, high, to);
-            }
-        }
-        if (wants_proving(x, planes, purpose, level)) store_proving<T, COUNT>(x, value, proof, to);
+        convert_four<T, COUNT>(x, first + column, proof, value, to, purpose, level, sums);
     }
     __syncthreads();
 }

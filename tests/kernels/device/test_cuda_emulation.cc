@@ -58,17 +58,6 @@ __global__ void begin_few(int last) {
     if ((int)threadIdx.x < last) tsr_cuda_begin();
 }
 
-/* What a launch beside another one finds, and what it leaves. */
-__global__ void put_in_front(int *at) {
-    tsr_cuda_begin();
-    tsr_cuda_let_next();
-    if (threadIdx.x == 0) at[0] = at[1] + 1;
-}
-__global__ void put_beside(int *at, int last) {
-    if (threadIdx.x == 0) at[1] = at[0] + 1;
-    if ((int)threadIdx.x < last) tsr_cuda_end_beside();
-}
-
 static void check_sums() {
     int from[3 * 256], to[3];
     for (int i = 0; i < 3 * 256; i++) from[i] = i;
@@ -171,19 +160,6 @@ static void check_beginning() {
     CHECK(strstr(tsr_message(), "126 of 128 threads wait"), "%s", tsr_message());
 }
 
-/* The second of two launches side by side comes first here: what it takes from the other one it does not find. */
-static void check_side_by_side() {
-    int at[2] = {10, 20};
-    const auto both = [&at](int last) {
-        return tsr_cuda_side_by_side([&at] { return TSR_LAUNCH_NEXT(put_in_front, 1, 64, 0, NULL, at); },
-                                     [&at, last] { return TSR_LAUNCH_NEXT(put_beside, 1, 64, 0, NULL, at, last); });
-    };
-    CHECK_OK(both(64));
-    CHECK(at[0] == 12 && at[1] == 11, "%d and %d", at[0], at[1]);
-    CHECK(both(63) == TSR_ERR_DEVICE, "a thread does not wait for the launch in front, and it passes");
-    CHECK(at[0] == 12 && at[1] == 13, "%d and %d: the first is launched behind a second that failed", at[0], at[1]);
-}
-
 static void check_overrun() {
     for (int elements = 7; elements <= 8; elements++) {
         pid_t child = fork();
@@ -208,7 +184,6 @@ int main() {
     check_poison();
     check_refusals();
     check_beginning();
-    check_side_by_side();
     check_overrun();
     return 0;
 }

@@ -275,7 +275,7 @@ static void test_clean(int products) {
 }
 
 /* More than one range, several blocks each way, and rows that the loop makes. */
-static void test_large(void) {
+static void test_large(int products) {
     product p = open_product(find(TSR_F32), 3, 5, TSR_EXACT_RANGE + 3);
     make_right(&p);
     close_product(&p);
@@ -284,15 +284,15 @@ static void test_large(void) {
     CHECK_OK(on.ops->upload(on.device, (double *)p.args.a + 129 * 5, &nan, sizeof nan, on.stream));
     make_right(&p);
     close_product(&p);
-    for (int i = 0; ON_GPU && i < 20; i++) {
-        p = i < 10 ? long_product() : open_product(any_kernel(), 300, 520, 700);
+    for (int i = 0; ON_GPU && i < products; i++) {
+        p = i % 2 == 0 ? long_product() : open_product(any_kernel(), 300, 520, 700);
         make_right(&p);
         close_product(&p);
     }
 }
 
-/* FLIPS_EACH flips at this place in a product, which it closes: how many of them changed C. They were found then. */
-static int harmful_of(product p, tsr_flip_place place, long *called) {
+/* `count` flips at this place in a product, which it closes: how many of them changed C. They were found then. */
+static int harmful_of(product p, tsr_flip_place place, int count, long *called) {
     int harmful = 0;
     flips.place = place;
     flips.m = p.args.m;
@@ -305,7 +305,7 @@ static int harmful_of(product p, tsr_flip_place place, long *called) {
     void *right = malloc(p.bytes);
     CHECK(right != NULL, "no memory");
     memcpy(right, p.made, p.bytes);
-    for (int i = 0; calls > 0 && i < FLIPS_EACH; i++) {
+    for (int i = 0; calls > 0 && i < count; i++) {
         flips.bit = draw();
         choose((long)(draw() % (uint64_t)calls));
         const tsr_check_counts counts = make(&p);
@@ -330,7 +330,7 @@ static void test_quartered(void) {
             long called = 0;
             const bool of_b = place == TSR_FLIP_B; /* halves of one side are enough, and take less time */
             const product p = open_product_of(&tsr_gemm_quartered_f32, of_b ? 40 : 300, of_b ? 300 : 40, 150, 0);
-            harmful += harmful_of(p, (tsr_flip_place)place, &called);
+            harmful += harmful_of(p, (tsr_flip_place)place, FLIPS_EACH, &called);
             CHECK(called == 2 * TSR_EXACT_LEVELS, "%s: %ld calls in quarters", names[place], called);
         }
         CHECK(harmful > 0, "%s: no flip in quarters changed C", names[place]);
@@ -354,13 +354,14 @@ static bool is_there(int place) {
 }
 
 static void test_flips(int count) {
+    const int each = tsr_min(FLIPS_EACH, count), most = tsr_max(20 * count, 400);
     for (int place = 0; place < TSR_FLIP_PLACES; place++) {
         if (!is_there(place)) continue;
         int harmful = 0, tried = 0;
         long called = 0;
-        while (tried < count || (harmful == 0 && tried < 20 * count)) { /* not every product comes to every place */
-            harmful += harmful_of(any_product(), (tsr_flip_place)place, &called);
-            tried += FLIPS_EACH;
+        while (tried < count || (harmful == 0 && tried < most)) { /* not every product comes to every place */
+            harmful += harmful_of(any_product(), (tsr_flip_place)place, each, &called);
+            tried += each;
         }
         CHECK(called > 0 && harmful > 0, "%s: %ld calls, %d of %d flips changed C", names[place], called, harmful,
               tried);
@@ -374,7 +375,7 @@ int main(int argc, char **argv) {
     on = test_open();
     in_panels = flips_panels();
     test_clean(clean);
-    test_large();
+    test_large(tsr_min(clean, 20));
     test_flips(flipped);
 #ifdef TSR_EMULATE_CUDA
     test_quartered();
