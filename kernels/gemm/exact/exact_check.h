@@ -191,8 +191,9 @@ __device__ __forceinline__ bool has_residues(Natural<COUNT> sum, const int8_t *e
 }
 
 /* A block makes a block of C of this level and compares. */
+constexpr int comparing(int count) { return count > 14 ? 2 : count > 7 ? 3 : 4; } /* by a multiprocessor */
 template <typename T, int COUNT>
-__global__ void __launch_bounds__(THREADS, COUNT > 14 ? 2 : 3)
+__global__ void __launch_bounds__(THREADS, comparing(COUNT))
     combine_and_compare(const Target<T> t, const Checksums s, int level) {
     tsr_cuda_begin();
     __shared__ Natural<COUNT> columns[WARPS][BLOCK];

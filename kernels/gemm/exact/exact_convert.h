@@ -228,19 +228,13 @@ template <typename T, int COUNT>
 __device__ __forceinline__ void convert_row(const Operand<T> &x, int64_t row, const tsr_exact_proof &proof,
                                             Purpose purpose, int level) {
     const int lane = (int)threadIdx.x % 32;
-    const bool planes = wants_planes(x, row, proof, purpose, level);
-    const bool proving = wants_proving(x, planes, purpose, level);
-    if (!planes && !proving) return;
+    if (purpose == LATER && !wants_planes(x, row, proof, LATER, level)) return;
+    NotAdded none;
     for (int part = (int)threadIdx.x / 32; part < x.depth / PART; part += WARPS) {
-        const int64_t l0 = (int64_t)part * PART + 4 * lane, to = row * x.depth + l0;
+        const int64_t l0 = (int64_t)part * PART + 4 * lane;
         T value[4];
         load_four(x.data + row * x.ld, l0, x.k, value);
-        if (planes) {
-            unsigned low[4], high[4];
-            integers_of<T, COUNT>(value, proof.shifts[level], low, high);
-            store_planes<T, COUNT>(x, low, high, to);
-        }
-        if (proving) store_proving<T, COUNT>(x, value, proof, to);
+        convert_four<T, COUNT>(x, row, proof, value, row * x.depth + l0, purpose, level, none);
     }
 }
 
@@ -278,14 +272,12 @@ __device__ __forceinline__ void look_at_row(const Operand<T> &x, int64_t row) {
     }
     __syncthreads();
     if (!CONVERTS) return;
-    if constexpr (HAS_NEXT<T>) {
-        if (proof.first == 1) convert_row<T, NEXT<T>>(x, row, proof, FIRST, 1);
-    }
-    if (!HAS_NEXT<T> || proof.first != 1) convert_row<T, COUNT>(x, row, proof, FIRST, 0);
+    convert_row<T, COUNT>(x, row, proof, FIRST, 0);
     __syncthreads();
 }
 template <typename T, int COUNT, bool CONVERTS>
-__global__ void __launch_bounds__(THREADS, sizeof(T) == sizeof(double) ? 6 : 5) look_at_rows(const Operand<T> x) {
+__global__ void __launch_bounds__(THREADS, CONVERTS && sizeof(T) == sizeof(float) ? 5 : 6)
+    look_at_rows(const Operand<T> x) {
     tsr_cuda_begin();
     if (tsr_gemm_idle(x.predicate)) return;
     for (int64_t row = blockIdx.x; row < x.lines; row += gridDim.x) look_at_row<T, COUNT, CONVERTS>(x, row);
