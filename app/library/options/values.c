@@ -13,11 +13,25 @@
 #include "io/output/output.h"
 #include "io/text/text.h"
 
+/* strtod. lost: set where the number is so large or small that it reads as Inf or 0. */
+static double read_double(const char *text, char **end, bool *lost) {
+    errno = 0;
+    const double read = strtod(text, end);
+    if (errno == ERANGE && (isinf(read) || read == 0)) *lost = true;
+    return read;
+}
+static tsr_status out_of_range(const char *option, const char *text) {
+    return tsr_fail(TSR_ERR_USAGE, "%s '%s' is out of range: numbers of 64 bits reach from 4.9e-324 to 1.8e308", option,
+                    text);
+}
+
 tsr_status tsr_parse_double(const char *option, const char *text, double *value) {
     char *end = NULL;
-    double read = strtod(text, &end);
+    bool lost = false;
+    double read = read_double(text, &end, &lost);
     if (end == text || *end || isspace((unsigned char)*text) || isnan(read))
         return tsr_fail(TSR_ERR_USAGE, "%s '%s' is no number: write one such as 2, -0.5 or 1e-6", option, text);
+    if (lost) return out_of_range(option, text);
     *value = read;
     return TSR_OK;
 }
@@ -147,23 +161,25 @@ tsr_status tsr_order_parse(const char *text, tsr_order *order) {
 /* The imaginary unit, at the end of the text. */
 static bool is_unit(const char *text) { return strcmp(text, "j") == 0 || strcmp(text, "i") == 0; }
 
-static bool parse_complex(const char *text, tsr_complex *value) {
+static bool parse_complex(const char *text, tsr_complex *value, bool *lost) {
     char *end, *last;
-    const double first = strtod(text, &end);
+    const double first = read_double(text, &end, lost);
     *value = (tsr_complex){first, 0};
     if (end == text || isspace((unsigned char)*text) || *end == '\0') return end != text && *end == '\0';
     if (is_unit(end)) {
         *value = (tsr_complex){0, first};
         return true;
     }
-    value->im = strtod(end, &last);
+    value->im = read_double(end, &last, lost);
     return (*end == '+' || *end == '-') && last != end && is_unit(last);
 }
 
 tsr_status tsr_parse_complex(const char *option, const char *text, tsr_complex *value) {
     tsr_complex read;
-    if (!parse_complex(text, &read) || isnan(read.re) || isnan(read.im))
+    bool lost = false;
+    if (!parse_complex(text, &read, &lost) || isnan(read.re) || isnan(read.im))
         return tsr_fail(TSR_ERR_USAGE, "%s '%s' is no number: write one such as 2, -0.5, 1e-6 or 1+2j", option, text);
+    if (lost) return out_of_range(option, text);
     *value = read;
     return TSR_OK;
 }

@@ -1,4 +1,6 @@
 /* The option parser: values, names of wrong options, lists of those there are, command lines. */
+#include <math.h>
+
 #include "app/options.h"
 #include "tests/check.h"
 
@@ -126,6 +128,18 @@ static void test_numbers(void) {
     static const char *const no_doubles[] = {"", "x", "1x", " 1", "nan"};
     for (size_t n = 0; n < sizeof no_doubles / sizeof *no_doubles; n++)
         CHECK_FAILS(tsr_parse_double("--x", no_doubles[n], &d), TSR_ERR_USAGE, "--x");
+    CHECK_OK(tsr_parse_double("--x", "-inf", &d));
+    CHECK(isinf(d) && d < 0, "%g", d);
+    CHECK_OK(tsr_parse_double("--x", "5e-324", &d));
+    CHECK(d == 0x1p-1074, "%g", d);
+    tsr_complex z = {0, 0};
+    CHECK_OK(tsr_parse_complex("--x", "0-0j", &z));
+    static const char *const too_far[] = {"1e400", "-1e400", "1e-400"};
+    for (size_t n = 0; n < sizeof too_far / sizeof *too_far; n++) {
+        CHECK_FAILS(tsr_parse_double("--x", too_far[n], &d), TSR_ERR_USAGE, "out of range");
+        CHECK_FAILS(tsr_parse_complex("--x", too_far[n], &z), TSR_ERR_USAGE, "out of range");
+    }
+    CHECK_FAILS(tsr_parse_complex("--x", "1+1e400j", &z), TSR_ERR_USAGE, "out of range");
     static const char *const no_ints[] = {"", "1.5", "x", "6", "99999999999999999999", " 1"};
     for (size_t n = 0; n < sizeof no_ints / sizeof *no_ints; n++)
         CHECK_FAILS(tsr_parse_int("--x", no_ints[n], -5, 5, &i), TSR_ERR_USAGE, "-5 to 5");
