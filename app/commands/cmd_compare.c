@@ -86,11 +86,18 @@ static void help(const char *part) {
     tsr_options_help(&command, "tessera compare", "tessera compare C.h5:/C reference.h5:/C --tolerance 1e-5");
 }
 
+/* An element: of 64 bits a whole number need not fit its value. */
+typedef struct {
+    tsr_complex value;
+    bool is_whole;
+    __int128 whole;
+} number;
+
 /* An error and the element it belongs to. error < 0: none yet. */
 typedef struct {
     double error;
     int64_t matrix, row, col;
-    tsr_complex x, y;
+    number x, y;
 } worst_element;
 
 /* Plain memory: gathered from all ranks. */
@@ -100,40 +107,43 @@ typedef struct {
     int64_t elements, finite, mismatches;
 } differences;
 
-static void note(worst_element *worst, double error, int64_t matrix, int64_t row, int64_t col, tsr_complex x,
-                 tsr_complex y) {
-    if (error > worst->error) *worst = (worst_element){error, matrix, row, col, x, y};
+static void note(worst_element *worst, double error, int64_t matrix, int64_t row, int64_t col, const number *x,
+                 const number *y) {
+    if (error > worst->error) *worst = (worst_element){error, matrix, row, col, *x, *y};
 }
 
-/* |x - y|; whole numbers of 64 bits are subtracted before they are rounded. */
-static double difference(const tsr_store_desc *dx, const tsr_store_desc *dy, const char *at_x, const char *at_y,
-                         tsr_complex x, tsr_complex y) {
-    tsr_element ex = dx->element, ey = dy->element;
-    const tsr_dtype_facts *facts = tsr_dtype_facts_of(ex.dtype);
-    const bool whole = facts->kind == TSR_DTYPE_SIGNED || facts->kind == TSR_DTYPE_UNSIGNED;
-    if (!whole || facts->bytes != sizeof(uint64_t) || ex.dtype != ey.dtype || ex.swapped != ey.swapped)
-        return hypot(x.re - y.re, x.im - y.im);
-    uint64_t wx, wy;
-    memcpy(&wx, at_x, 8);
-    memcpy(&wy, at_y, 8);
-    if (ex.swapped) {
-        wx = __builtin_bswap64(wx);
-        wy = __builtin_bswap64(wy);
-    }
-    if (facts->kind == TSR_DTYPE_UNSIGNED) return fabs((double)((__int128)wx - (__int128)wy));
-    return fabs((double)((__int128)(int64_t)wx - (__int128)(int64_t)wy));
+static number number_at(tsr_element element, const char *at) {
+    const tsr_dtype_facts *facts = tsr_dtype_facts_of(element.dtype);
+    number x = {.value = tsr_element_to_complex(element, at)};
+    x.is_whole = facts->kind == TSR_DTYPE_SIGNED || facts->kind == TSR_DTYPE_UNSIGNED;
+    if (!x.is_whole) return x;
+    if (facts->bytes == sizeof(uint64_t)) {
+        uint64_t bits;
+        memcpy(&bits, at, sizeof bits);
+        if (element.swapped) bits = __builtin_bswap64(bits);
+        x.whole = facts->kind == TSR_DTYPE_SIGNED ? (__int128)(int64_t)bits : (__int128)bits;
+    } else x.whole = (__int128)x.value.re;
+    return x;
+}
+
+/* |x - y|; whole numbers are subtracted before they are rounded. */
+static double difference(const number *x, const number *y) {
+    if (x->is_whole && y->is_whole) return fabs((double)(x->whole - y->whole));
+    return hypot(x->value.re - y->value.re, x->value.im - y->value.im);
 }
 
 /* Of NaN and Inf. */
 static bool agree(double x, double y) { return (isnan(x) && isnan(y)) || x == y; }
 
-static void compare_element(differences *d, tsr_complex x, tsr_complex y, double absolute, int64_t matrix, int64_t row,
+static void compare_element(differences *d, const number *number_x, const number *number_y, int64_t matrix, int64_t row,
                             int64_t col) {
+    const tsr_complex x = number_x->value, y = number_y->value;
+    double absolute = difference(number_x, number_y);
     d->elements++;
     const bool re = isfinite(x.re) && isfinite(y.re), im = isfinite(x.im) && isfinite(y.im);
     if ((!re && !agree(x.re, y.re)) || (!im && !agree(x.im, y.im))) {
         d->mismatches++;
-        if (d->mismatch.error < 0) d->mismatch = (worst_element){1, matrix, row, col, x, y};
+        if (d->mismatch.error < 0) d->mismatch = (worst_element){1, matrix, row, col, *number_x, *number_y};
         return;
     }
     const double size = hypot(re ? y.re : 0, im ? y.im : 0);
@@ -146,8 +156,8 @@ static void compare_element(differences *d, tsr_complex x, tsr_complex y, double
     d->relative_sum += relative;
     d->square_sum += absolute * absolute;
     d->reference_sum += size * size;
-    note(&d->relative, relative, matrix, row, col, x, y);
-    note(&d->absolute, absolute, matrix, row, col, x, y);
+    note(&d->relative, relative, matrix, row, col, number_x, number_y);
+    note(&d->absolute, absolute, matrix, row, col, number_x, number_y);
 }
 
 static void compare_rect(const tsr_store *x, const tsr_store *y, tsr_rect rect, const char *data_x, const char *data_y,
@@ -157,10 +167,8 @@ static void compare_rect(const tsr_store *x, const tsr_store *y, tsr_rect rect, 
         for (int64_t j = 0; j < rect.cols; j++) {
             const char *at_x = data_x + (size_t)(i * rect.cols + j) * bytes_x,
                        *at_y = data_y + (size_t)(i * rect.cols + j) * bytes_y;
-            const tsr_complex vx = tsr_element_to_complex(x->desc.element, at_x);
-            const tsr_complex vy = tsr_element_to_complex(y->desc.element, at_y);
-            compare_element(d, vx, vy, difference(&x->desc, &y->desc, at_x, at_y, vx, vy), x->desc.matrix, rect.row + i,
-                            rect.col + j);
+            const number of_x = number_at(x->desc.element, at_x), of_y = number_at(y->desc.element, at_y);
+            compare_element(d, &of_x, &of_y, x->desc.matrix, rect.row + i, rect.col + j);
         }
 }
 
@@ -239,9 +247,12 @@ static const char *place_of(const worst_element *w, const compare_options *o, ch
     return text;
 }
 
-/* With so many digits; returns text. */
-static const char *number(tsr_complex x, int digits, char text[80]) {
-    if (x.im == 0) snprintf(text, 80, "%.*g", digits, x.re);
+/* With so many digits, but whole numbers with all of theirs; returns text. */
+static const char *number_text(const number *of, int digits, char text[80]) {
+    const tsr_complex x = of->value;
+    if (of->is_whole && of->whole < 0) snprintf(text, 80, "%" PRId64, (int64_t)of->whole);
+    else if (of->is_whole) snprintf(text, 80, "%" PRIu64, (uint64_t)of->whole);
+    else if (x.im == 0) snprintf(text, 80, "%.*g", digits, x.re);
     else snprintf(text, 80, "%.*g%+.*gj", digits, x.re, digits, x.im);
     return text;
 }
@@ -250,8 +261,8 @@ static void print_worst(const char *what, const worst_element *w, const compare_
     char place[96], x[80], y[80];
     if (w->error < 0) printf("%-24s 0\n", what);
     else
-        printf("%-24s %.6e at %s: %s against %s\n", what, w->error, place_of(w, o, place), number(w->x, 17, x),
-               number(w->y, 17, y));
+        printf("%-24s %.6e at %s: %s against %s\n", what, w->error, place_of(w, o, place), number_text(&w->x, 17, x),
+               number_text(&w->y, 17, y));
 }
 
 static void print_differences(const differences *d, const compare_options *o) {
@@ -265,7 +276,8 @@ static void print_differences(const differences *d, const compare_options *o) {
     printf("%-24s %.6e\n", "relative Frobenius error", norm);
     printf("%-24s %" PRId64, "NaN or Inf mismatches", d->mismatches);
     if (d->mismatches > 0)
-        printf(", first at %s: %s against %s", place_of(m, o, place), number(m->x, 6, x), number(m->y, 6, y));
+        printf(", first at %s: %s against %s", place_of(m, o, place), number_text(&m->x, 6, x),
+               number_text(&m->y, 6, y));
     printf("\n");
 }
 

@@ -101,10 +101,15 @@ def test_large_integers():
     y = x.copy()
     y[1, 2] += 1
     write("i.h5", x), write("j.h5", y)
-    fails("compare", "i.h5", "j.h5", "--tolerance", 0, code=3, says="tolerance")
-    x, y = x.astype("u8"), y.astype(">u8")
-    write("i.h5", x), write("j.h5", x)
-    run("compare", "i.h5", "j.h5", "--tolerance", 0)
+    for type_x, type_y in (("i8", "i8"), ("u8", "i8"), (">i8", "u8"), ("u8", ">u8")):
+        write("i.h5", x.astype(type_x)), write("j.h5", y.astype(type_y))
+        result = fails("compare", "i.h5", "j.h5", "--tolerance", 0, code=3, says="tolerance")
+        assert f"{2**60} against {2**60 + 1}" in result.out, result
+        write("j.h5", x.astype(type_y))
+        run("compare", "i.h5", "j.h5", "--tolerance", 0)
+    write("i.h5", np.array([[-1]], "i1")), write("j.h5", np.array([[2**64 - 1]], "u8"))
+    result = fails("compare", "i.h5", "j.h5", code=3, says="tolerance")
+    assert f"-1 against {2**64 - 1}" in result.out, result
 
 
 def test_nan():
