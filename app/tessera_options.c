@@ -210,7 +210,8 @@ const tsr_option tsr_option_beta = {.name = "beta",
 const tsr_option tsr_option_trials = {
     .name = "trials",
     .value = "N",
-    .help = "Random vectors of the check (20): a wrong C passes with probability at most 2^-N",
+    .help = "Check as --verify does, with N random vectors where the host does it (20): a wrong C passes with "
+            "probability at most 2^-N",
     .initial = "20",
     .read = tsr_read_count,
     .low = 1,

@@ -98,7 +98,7 @@ static const tsr_option options[] = {
      .field = AT(peer)},
     {.name = "blocks",
      .value = "N,...",
-     .help = "Its block sizes, of which the best counts (default 2048,4096,8192,16384)",
+     .help = "Block sizes of --peer, of which the best counts (default 2048,4096,8192,16384)",
      .initial = "2048,4096,8192,16384",
      .read = read_blocks},
     {.shared = &tsr_option_json, .letter = 'o', .field = AT(json)},

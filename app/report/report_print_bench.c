@@ -100,8 +100,8 @@ static void print_memory(const found *f, FILE *to) {
     const double most = most_of(f, "gbs");
     tsr_report_words(to, "memory of", text_of(&f->head, "device", device, sizeof device));
     for (int i = 0; i < f->count; i++) {
-        fprintf(to, "  %-22s ", text_of(&f->row[i], "kernel", name, 23));
-        tsr_report_bar(to, number_of(&f->row[i], "gbs"), most, 36);
+        fprintf(to, "  %-26s ", text_of(&f->row[i], "kernel", name, 27));
+        tsr_report_bar(to, number_of(&f->row[i], "gbs"), most, 32);
         fprintf(to, " %10.4g GB/s\n", number_of(&f->row[i], "gbs"));
     }
 }

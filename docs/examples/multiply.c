@@ -16,7 +16,9 @@ int main(int argc, char **argv) {
         tessera_record_free(record);
         tessera_close(tessera);
     }
-    if (status != TESSERA_OK && rank == 0) fprintf(stderr, "%s: %s\n", tessera_status_text(status), tessera_message());
+    if (argc != 4 && rank == 0) fprintf(stderr, "usage: mpirun -n RANKS multiply A.h5 B.h5 C.h5\n");
+    else if (status != TESSERA_OK && rank == 0)
+        fprintf(stderr, "%s: %s\n", tessera_status_text(status), tessera_message());
     MPI_Finalize();
     return status;
 }

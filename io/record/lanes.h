@@ -21,7 +21,7 @@ typedef enum {
 
 const char *tsr_lane_name(tsr_lane lane);
 tsr_lane tsr_lane_find(const char *name); /* TSR_LANE_COUNT: no lane is called so */
-/* What bounds a run that this lane bounds, "reading the files"; "" for none. */
+/* What bounds a run that this lane bounds, "reading A and B"; "" for none. */
 const char *tsr_lane_bounds(tsr_lane lane);
 
 #endif

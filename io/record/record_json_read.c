@@ -68,7 +68,9 @@ static bool has(const tsr_found_fields *found, const char *name) {
 static tsr_status take_collected(collector *c, const char *name, tsr_status status, tsr_kept_record *record) {
     if (status == TSR_OK && c->failed)
         status = tsr_fail(TSR_ERR_MEMORY, "no memory for the record in '%s'; free some", name);
-    if (status == TSR_OK && !(has(&c->run, "command") && has(&c->run, "rank_count") && has(&c->run, "seconds")))
+    const bool is_product = has(&c->run, "command") && has(&c->run, "rank_count") && has(&c->run, "seconds") &&
+                            !has(&c->run, "distribution"); /* which generate logs */
+    if (status == TSR_OK && !is_product)
         status = tsr_fail(TSR_ERR_NOT_FOUND, "'%s' is not the log of a finished multiplication", name);
     if (status == TSR_OK) status = tsr_record_take(&c->run, c->ranks, c->rank_count, record);
     for (int i = 0; i < c->rank_count; i++) tsr_found_clear(&c->ranks[i]);

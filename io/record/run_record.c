@@ -32,11 +32,14 @@ tsr_lane tsr_lane_find(const char *name) {
 }
 
 const char *tsr_lane_bounds(tsr_lane lane) {
-    static const char *const bounds[] = {
-        [TSR_LANE_READ] = "reading the files",           [TSR_LANE_UPLOAD] = "the link from host to device",
-        [TSR_LANE_EXCHANGE] = "the links between ranks", [TSR_LANE_PACK] = "the device's memory",
-        [TSR_LANE_MULTIPLY] = "the devices' speed",      [TSR_LANE_DOWNLOAD] = "the link from device to host",
-        [TSR_LANE_WRITE] = "writing the file",           [TSR_LANE_COUNT] = ""};
+    static const char *const bounds[] = {[TSR_LANE_READ] = "reading A and B",
+                                         [TSR_LANE_UPLOAD] = "the link from host to device",
+                                         [TSR_LANE_EXCHANGE] = "the links between ranks",
+                                         [TSR_LANE_PACK] = "the device's memory",
+                                         [TSR_LANE_MULTIPLY] = "the devices' speed",
+                                         [TSR_LANE_DOWNLOAD] = "the link from device to host",
+                                         [TSR_LANE_WRITE] = "writing C",
+                                         [TSR_LANE_COUNT] = ""};
     return bounds[lane];
 }
 

@@ -203,7 +203,9 @@ tsr_status tsr_plan_refuse(const tsr_plan *plan) {
     const int64_t range = plan->problem.blocks.k;
     const double host = plan->host_bytes + (double)res->host_beside;
     char need_device[32], have_device[32], need_host[32];
-    char have_host[32], advice[96] = ", or a smaller --panel";
+    const bool cut_smaller = res->panel > 0 && plan->panel > res->multiple; /* where none is given the plan has */
+    char have_host[32], advice[96] = "";
+    if (cut_smaller) snprintf(advice, sizeof advice, ", or a smaller --panel");
     if (range > 0)
         snprintf(advice, sizeof advice,
                  res->panel > range && plan->panel > range ? ", or --panel %lld"

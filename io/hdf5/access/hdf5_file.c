@@ -42,7 +42,7 @@ static hid_t open_with(const char *file, tsr_h5_refused *refused, bool locking, 
     return id;
 }
 
-tsr_status tsr_h5_open_read(const char *file, hid_t *id) {
+static tsr_status open_read(const char *file, const char *advice, hid_t *id) {
     char text[TSR_H5_ERROR_CHARS];
     *id = -1;
     TSR_TRY(tsr_h5_room(file));
@@ -51,16 +51,23 @@ tsr_status tsr_h5_open_read(const char *file, hid_t *id) {
     if (*id < 0 && strstr(text, "lock file") && !strstr(text, "errno = 11,")) *id = open_with(file, NULL, false, text);
     if (*id >= 0) return TSR_OK;
     if (strstr(text, "lock file"))
-        return tsr_fail(
-            TSR_ERR_IO,
-            "'%s' is locked: another program is writing it; wait for it, or set HDF5_USE_FILE_LOCKING=FALSE (HDF5: %s)",
-            file, text);
+        return tsr_fail(TSR_ERR_IO,
+                        "'%s' is locked: another program has it open for writing; wait for it, %s (HDF5: %s)", file,
+                        advice, text);
     if (strstr(text, "truncated"))
         return tsr_fail(TSR_ERR_FORMAT, "'%s' is truncated: copy it again or make it anew (HDF5: %s)", file, text);
     return tsr_fail(
         TSR_ERR_FORMAT,
         "'%s' cannot be opened: it is damaged or still being written; check it with h5ls, copy it again (HDF5: %s)",
         file, text);
+}
+
+tsr_status tsr_h5_open_read(const char *file, hid_t *id) {
+    return open_read(file, "or, where no program has, set HDF5_USE_FILE_LOCKING=FALSE", id);
+}
+
+tsr_status tsr_h5_open_replaced(const char *file, hid_t *id) {
+    return open_read(file, "or name another output: what it writes later would be lost", id);
 }
 
 tsr_status tsr_h5_open_write(const char *file, const char *advice, tsr_h5_refused *refused, hid_t *id) {

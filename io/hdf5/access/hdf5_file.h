@@ -14,6 +14,8 @@ tsr_status tsr_h5_room(const char *file);
 hid_t tsr_h5_access(bool locking);
 /* Opens a file for reading (best-effort locking) that tsr_h5_probe found to be HDF5. */
 tsr_status tsr_h5_open_read(const char *file, hid_t *id);
+/* The same of an output: who holds its lock would go on writing the file that it replaces. */
+tsr_status tsr_h5_open_replaced(const char *file, hid_t *id);
 /* Opens one of our temporary files for reading and writing (no HDF5 locks: ranks share it). `advice`: what to do when
  * it fails. `refused` (hdf5_noting.h) lives until the file is closed. */
 tsr_status tsr_h5_open_write(const char *file, const char *advice, tsr_h5_refused *refused, hid_t *id);

@@ -115,7 +115,7 @@ static tsr_status check_inside(hid_t file, const tsr_output_spec *spec, const ts
 tsr_status tsr_existing_look(const tsr_output_spec *spec, const tsr_target *target, bool *others) {
     hid_t file = -1;
     tsr_h5_enter();
-    tsr_status status = tsr_h5_open_read(target->file, &file);
+    tsr_status status = tsr_h5_open_replaced(target->file, &file);
     if (status == TSR_OK) status = check_inside(file, spec, target, others);
     if (file >= 0) H5Fclose(file);
     tsr_h5_leave();

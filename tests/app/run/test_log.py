@@ -575,6 +575,9 @@ def test_generate():
             and found["path"] == "/A"
             and found["progress"] == 1
         ), found
+        shown = run("info", "run.json").out
+        assert "distribution            uniform" in shown and "product" not in shown, shown
+        fails("report", "run.json", code=1, says="only a run that made C has one")
         for args, code, says in (
             (("--shape", "30x40"), 1, "--force"),
             (("--shape", "x"), 2, "--shape"),

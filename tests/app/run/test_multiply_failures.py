@@ -203,6 +203,28 @@ def test_output_over_input():
     assert np.all(read("a.h5", "product") == 40) and np.all(read("a.h5") == 1)
 
 
+def test_another_writer():
+    """A file that another program has open for writing is neither read nor replaced, and what is said is not to
+    replace it all the same."""
+    make_inputs()
+    write("c.h5", np.ones((2, 2)), "other")
+    for ranks in (0, 2):
+        with h5py.File("c.h5", "a"):
+            refused = fails("multiply", "a.h5", "b.h5", "-o", "c.h5:/C", code=1, ranks=ranks,
+                            says=["'c.h5' is locked", "or name another output"])
+            assert "LOCKING" not in refused.error, refused
+            fails("multiply", "c.h5", "b.h5", "-o", "d.h5", code=1, says="'c.h5' is locked", ranks=ranks)
+    assert np.all(read("c.h5", "other") == 1) and not os.path.exists("d.h5") and not leftovers(), leftovers()
+
+
+def test_panel_advice():
+    """A smaller panel is advised where one was asked for that is not the smallest."""
+    make_inputs()
+    for panel, advised in (((), False), (("--panel", 1), False), (("--panel", 20), True)):
+        said = fails("multiply", "a.h5", "b.h5", "-o", "d.h5", "--memory", 1, *panel, code=1, says="use --memory").error
+        assert ("or a smaller --panel" in said) == advised, said
+
+
 def test_no_matrix():
     with h5py.File("odd.h5", "w") as file:
         file["vector"], file["cube"] = np.ones(5), np.ones((2, 2, 2))

@@ -146,6 +146,13 @@ def test_endings_of_other_programs():
             assert ("is an HDF5 file, though not called so" in said) == (odd and not args), (name, args, said)
         assert np.array_equal(read(name), C), name
         os.remove(name)
+    for name in ("c.bin", "c.h5"):
+        multiply("a.npy", "b.npy", "-o", name)
+        for args in ([], ["--force"]):
+            said = multiply("a.npy", "b.npy", "-o", f"{name}:f64", *args).err
+            assert ("'/f64' a dataset of it: remove the file first" in said) == (name == "c.bin"), (name, args, said)
+        assert np.array_equal(read(name, "f64"), C), name
+        os.remove(name)
 
 
 def test_empty():

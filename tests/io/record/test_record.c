@@ -217,7 +217,7 @@ static void test_print(void) {
     expect(text, "read            2.000      0       2.000       100 %  2.5 GB/s\n");
     expect(text, "multiply        1.500      0       1.500        75 %  2 GFLOP/s\n");
     expect(text, "write               -\n");
-    expect(text, "bottleneck  read of rank 0, busy for 100 % of the run: reading the files\n");
+    expect(text, "bottleneck  read of rank 0, busy for 100 % of the run: reading A and B\n");
     CHECK(!strstr(text, "slowest"), "one active rank cannot be behind others: %s", text);
     expect(text, "start-up    0.750 s: mpi 0.500, device 0.000, transport 0.000, plan 0.250,\n"
                  "            allocation 0.000, files 0.000\n");

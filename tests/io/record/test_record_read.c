@@ -234,6 +234,8 @@ static void test_other_json(void) {
     } cases[] = {{"{\"traceEvents\": []}", TSR_ERR_NOT_FOUND, "not the log"},
                  {"[{\"command\": 1, \"rank_count\": 2, \"seconds\": 3}]", TSR_ERR_NOT_FOUND, "not the log"},
                  {"{\"command\": \"x\", \"rank_count\": 1}", TSR_ERR_NOT_FOUND, "not the log"},
+                 {"{\"command\": \"x\", \"rank_count\": 1, \"seconds\": 2, \"distribution\": \"normal\"}",
+                  TSR_ERR_NOT_FOUND, "not the log"},
                  {"{\"command\": \"x\", \"rank_count\": 1, \"seconds\": 2, \"ranks\": [{\"rank\": 0}", TSR_ERR_FORMAT,
                   "line 1"}};
     tsr_kept_record kept;
