@@ -270,9 +270,21 @@ static tsr_status share_arguments(const tsr_world *world, tsr_status status, tsr
     return tsr_agree(world->comm, status);
 }
 
+/* Whether a message is about one of these options, " --panel=20 --memory=2K". */
+static bool is_about(const char *message, const char *options) {
+    char name[TSR_VARIABLE_CHARS];
+    for (const char *at = strstr(options, "--"); at; at = strstr(at + 2, " --")) {
+        at += strspn(at, " ");
+        snprintf(name, sizeof name, "%.*s", (int)strcspn(at, "= "), at);
+        if (strstr(message, name)) return true;
+    }
+    return false;
+}
+
 /* A message about an option that nobody typed says where it is from. */
 static void name_source(tsr_status status, const char *added) {
-    if (status == TSR_ERR_USAGE && *added && *tsr_message())
+    if (!*added || !*tsr_message()) return;
+    if (status == TSR_ERR_USAGE || (status != TSR_OK && is_about(tsr_message(), added)))
         (void)tsr_fail(status, "%s (from the environment:%s)", tsr_message(), added);
 }
 

@@ -104,6 +104,15 @@ def test_refused_variables():
           says="TESSERA_DEVICES=perhaps: --devices takes no value: use 1 or 0")
     error = fails(*PLAN, "--no-such", environment={"TESSERA_PANEL": "8"}, code=2, says="'--no-such'").error
     assert "environment" not in error, error
+    # what is wrong with the matrices or the memory, and what the message is not about
+    inputs()
+    two = ("multiply", "a.h5", "b.h5", "-o", "refused.h5")
+    fails(*two, environment={"TESSERA_TRANSPOSE_B": "1"}, code=1, says="(from the environment: --transpose-b)", ranks=2)
+    fails(*two, environment={"TESSERA_MEMORY": "1", "TESSERA_PANEL": "9"}, code=1,
+          says="(from the environment: --panel=9 --memory=1)")
+    error = fails("multiply", "a.h5", "none.h5", "-o", "refused.h5", environment={"TESSERA_PANEL": "9"}, code=1,
+                  says="none.h5").error
+    assert "environment" not in error, error
 
 
 def test_misspelled():
