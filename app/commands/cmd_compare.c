@@ -126,9 +126,18 @@ static number number_at(tsr_element element, const char *at) {
     return x;
 }
 
-/* |x - y|; whole numbers are subtracted before they are rounded. */
+/* Of an element in floating point, too. */
+static bool has_whole(const number *x, __int128 *whole) {
+    const bool has =
+        x->is_whole || (x->value.im == 0 && fabs(x->value.re) <= 0x1p64 && rint(x->value.re) == x->value.re);
+    if (has) *whole = x->is_whole ? x->whole : (__int128)x->value.re;
+    return has;
+}
+
+/* |x - y|; a whole number of 64 bits is not rounded before. */
 static double difference(const number *x, const number *y) {
-    if (x->is_whole && y->is_whole) return fabs((double)(x->whole - y->whole));
+    __int128 of_x, of_y;
+    if ((x->is_whole || y->is_whole) && has_whole(x, &of_x) && has_whole(y, &of_y)) return fabs((double)(of_x - of_y));
     return hypot(x->value.re - y->value.re, x->value.im - y->value.im);
 }
 
@@ -284,8 +293,8 @@ static void print_differences(const differences *d, const compare_options *o) {
 static tsr_status judge(const differences *d, double tolerance) {
     if (d->mismatches > 0)
         return tsr_fail(TSR_ERR_CHECK,
-                        "%" PRId64 " elements are NaN or Inf in only one of the matrices: see where above, and check "
-                        "the inputs of the product",
+                        "%" PRId64 " elements with NaN or Inf are not the same in both matrices: see where above, and "
+                        "check the inputs of the product",
                         d->mismatches);
     if (d->relative.error > tolerance)
         return tsr_fail(

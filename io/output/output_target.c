@@ -23,7 +23,8 @@ static tsr_status link_failed(const char *file, int error) {
                         file);
     if (error == ELOOP)
         return tsr_fail(TSR_ERR_NOT_FOUND, "output '%s' is a symbolic link that leads in a circle; remove it", file);
-    return tsr_fail(TSR_ERR_NOT_FOUND, "output '%s' is a symbolic link to nothing (%s); remove it", file,
+    return tsr_fail(TSR_ERR_NOT_FOUND,
+                    "output '%s' is a symbolic link to nothing (%s); name another output, or remove the link", file,
                     strerror(error));
 }
 

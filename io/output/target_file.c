@@ -39,8 +39,8 @@ static tsr_status spares(const tsr_target *target, const char *role, const char 
     TSR_TRY(tsr_file_identity(file, &exists, here));
     if (!exists || here[0] != target->identity[0] || here[1] != target->identity[1]) return TSR_OK;
     return tsr_fail(TSR_ERR_USAGE,
-                    "the output would go into '%s', from which %s is read by way of another file: name "
-                    "another output",
+                    "the output would go into '%s', from which %s is read by way of another file or a "
+                    "virtual dataset: name another output",
                     target->file, role);
 }
 

@@ -57,10 +57,10 @@ static tsr_status check_raw(const tsr_output_spec *spec, tsr_target *target) {
                         name->file, name->path, name->file, tsr_dtype_name(form.type));
     if (form.type != spec->dtype)
         return tsr_fail(TSR_ERR_USAGE,
-                        "the output '%s:%s' is %s by its name, and %s otherwise: use --type %s, or "
-                        "write %s:%s",
-                        name->file, name->path, tsr_dtype_name(form.type), tsr_dtype_name(spec->dtype),
-                        tsr_dtype_name(form.type), name->file, tsr_dtype_name(spec->dtype));
+                        "the output '%s:%s' is %s by its name, and %s otherwise: write %s:%s, or --type %s where "
+                        "that is a type of the result",
+                        name->file, name->path, tsr_dtype_name(form.type), tsr_dtype_name(spec->dtype), name->file,
+                        tsr_dtype_name(spec->dtype), tsr_dtype_name(form.type));
     if (form.has_shape && (form.rows != rows || form.cols != cols))
         return tsr_fail(TSR_ERR_SHAPE, "the output '%s:%s' is %lldx%lld: write %s:%s", name->file, name->path,
                         (long long)rows, (long long)cols, name->file, tsr_dtype_name(spec->dtype));

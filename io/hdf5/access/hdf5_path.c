@@ -50,8 +50,8 @@ static tsr_status check_link(hid_t file, const char *file_name, const char *link
                         link);
     tsr_h5_link_file(file, link, where, sizeof where);
     return tsr_fail(TSR_ERR_FORMAT,
-                    "'%s': '%s' is an external link to file %s, which is not followed; name that file instead, or use "
-                    "--allow-external",
+                    "'%s': '%s' is an external link to file %s, which is not followed; name that file instead "
+                    "(--allow-external follows links of inputs)",
                     file_name, link, where);
 }
 

@@ -97,6 +97,10 @@ static tsr_status check_dataset(hid_t file, const tsr_target *target, bool force
     hid_t object = H5Oopen(file, target->path, H5P_DEFAULT);
     H5I_type_t kind = object >= 0 ? H5Iget_type(object) : H5I_BADID;
     if (object >= 0) H5Oclose(object);
+    if (H5Aexists_by_name(file, target->path, "REFERENCE_LIST", H5P_DEFAULT) > 0)
+        return tsr_fail(TSR_ERR_EXISTS,
+                        "'%s:%s' is a scale of other datasets' dimensions, which would lose it: name another output",
+                        target->file, target->path);
     if (kind == H5I_DATASET) return TSR_OK;
     return tsr_fail(TSR_ERR_EXISTS, "'%s:%s' is not a dataset, and --force replaces datasets only; name another output",
                     target->file, target->path);

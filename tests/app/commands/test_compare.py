@@ -107,6 +107,15 @@ def test_large_integers():
         assert f"{2**60} against {2**60 + 1}" in result.out, result
         write("j.h5", x.astype(type_y))
         run("compare", "i.h5", "j.h5", "--tolerance", 0)
+    for float_type in ("f8", ">f8", "c16"):  # which 2^60 fits, and 2^60 + 1 does not
+        write("i.h5", x.astype(float_type)), write("j.h5", y)
+        for two in (("i.h5", "j.h5"), ("j.h5", "i.h5")):
+            result = fails("compare", *two, "--tolerance", 0, code=3, says="tolerance")
+            assert "largest absolute error   1.0" in result.out and str(2**60 + 1) in result.out, result
+        write("j.h5", x)
+        run("compare", "i.h5", "j.h5", "--tolerance", 0)
+    write("i.h5", np.array([[2**64 - 1, 3]], "u8")), write("j.h5", np.array([[2.0**64, 3.5]]))
+    assert figures(run("compare", "i.h5", "j.h5", "--tolerance", 1).out)["largest absolute error"][0] == 1
     write("i.h5", np.array([[-1]], "i1")), write("j.h5", np.array([[2**64 - 1]], "u8"))
     result = fails("compare", "i.h5", "j.h5", code=3, says="tolerance")
     assert f"-1 against {2**64 - 1}" in result.out, result

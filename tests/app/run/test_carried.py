@@ -265,6 +265,18 @@ def test_replaced():
         assert [list(d.keys()) for d in f["C"].dims] == [["x"], ["y"]]
 
 
+def test_output_over_a_scale():
+    """What names a scale would name the product."""
+    a = scaled("a.h5", "A", integers(3, 3), {0: {"x": [1, 2, 3]}}, mode="w")
+    for ranks in (0, 2):
+        fails("multiply", a, a, "-o", "a.h5:/x", "--force", code=1, ranks=ranks,
+              says="'a.h5:/x' is a scale of other datasets' dimensions")
+    with h5py.File("a.h5", "a") as f:
+        assert f["x"][:].tolist() == [1, 2, 3] and f["A"].dims[0][0] == f["x"] and not leftovers()
+        f["A"].dims[0].detach_scale(f["x"])
+    run("multiply", a, a, "-o", "a.h5:/x", "--force")  # of nothing
+
+
 def test_dimensions_of_a_stack():
     """Of A, or of B where A is broadcast or has none, each by itself; sliced, in columns' order, of vectors."""
     fresh()
