@@ -61,6 +61,10 @@ static size_t split(const char *name, const char **path) {
     return strlen(name);
 }
 
+bool tsr_name_begins_with_type(const char *text, tsr_dtype *type) {
+    return tsr_dtype_find(text, strcspn(text, ":"), type);
+}
+
 bool tsr_name_is_hdf5(const char *text) {
     char file[TSR_FILE_CHARS];
     const char *path;

@@ -43,6 +43,8 @@ tsr_status tsr_matrix_name_parse(const char *text, tsr_matrix_name *name);
 /* Whether a name without its slice is of a file that is HDF5's by its ending or, where it is there, by its
  * signature. */
 bool tsr_name_is_hdf5(const char *text);
+/* Whether a text begins with a type, "f64" or "f64:10x20": what bare elements are called behind their file. */
+bool tsr_name_begins_with_type(const char *text, tsr_dtype *type);
 
 /* "file:/path[r0:r1,c0:c1]", the slice as its writer counts; cut where text is full. Returns text. */
 const char *tsr_matrix_name_text(const tsr_matrix_name *name, char *text, size_t chars);

@@ -189,11 +189,8 @@ tsr_status tsr_raw_read(tsr_raw_file *raw, void *to, size_t bytes, int64_t offse
 /* ---- writing --------------------------------------------------------------------------------- */
 
 static tsr_status write_failed(const tsr_raw_file *raw, size_t bytes, int64_t offset, int error) {
-    tsr_status status = tsr_write_status(error);
-    return tsr_fail(status, "writing %zu bytes at byte %lld of '%s' failed: %s; %s", bytes, (long long)offset,
-                    raw->name, strerror(error),
-                    status == TSR_ERR_SPACE ? "free some space or choose another folder"
-                                            : "check the disk and the file system");
+    return tsr_fail(tsr_write_status(error), "writing %zu bytes at byte %lld of '%s' failed: %s; %s", bytes,
+                    (long long)offset, raw->name, strerror(error), tsr_write_advice(error));
 }
 
 /* Up to one piece of whole blocks around the page cache; how many bytes went, 0 where that way is closed. */

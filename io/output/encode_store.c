@@ -37,12 +37,9 @@ static void give_encoder_back(tsr_encoding_store *s, tsr_encoder *e) {
 }
 
 tsr_status tsr_spill_failed(const tsr_encoding_store *s, const char *what, size_t bytes, int error) {
-    tsr_status status = tsr_write_status(error);
-    return tsr_fail(status, "%s %zu bytes of encoded chunks in the output's folder '%s' failed: %s; %s", what, bytes,
-                    s->folder, strerror(error),
-                    error == EFBIG            ? "raise the limit: ulimit -f unlimited"
-                    : status == TSR_ERR_SPACE ? "free some space or choose another folder"
-                                              : "check the disk and the file system");
+    return tsr_fail(tsr_write_status(error),
+                    "%s %zu bytes of encoded chunks in the output's folder '%s' failed: %s; %s", what, bytes, s->folder,
+                    strerror(error), tsr_write_advice(error));
 }
 
 /* Not every file system has files without a name: there the name lives for a moment, and should the process die in it,

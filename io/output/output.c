@@ -54,20 +54,15 @@ static bool is_called_otherwise(const char *file) {
     return false;
 }
 
-/* Whether a dataset is called as bare elements are, file.bin:f64: "/f64". */
-static bool is_called_type(const char *path) {
-    tsr_dtype type;
-    if (*path == '/') path++;
-    return tsr_dtype_find(path, strcspn(path, ":"), &type);
-}
-
 void tsr_output_warn(const tsr_output *output, tsr_warnings *warnings) {
     const bool is_new = !output->target_existed;
     const bool is_odd = !tsr_store_kind_of(&output->desc.name)->claims && is_called_otherwise(output->target);
-    if (is_odd && !is_new && is_called_type(output->desc.name.path))
+    const char *path = output->desc.name.path;
+    tsr_dtype type;
+    if (is_odd && !is_new && tsr_name_begins_with_type(path + (*path == '/'), &type)) /* as bare elements are called */
         tsr_warn(warnings,
                  "'%s' is an HDF5 file, and '%s' a dataset of it: remove the file first for the elements alone",
-                 output->target, output->desc.name.path);
+                 output->target, path);
     if (is_odd && is_new)
         tsr_warn(warnings,
                  "'%s' is an HDF5 file, though not called so: call it .h5, or write file.npy or file.bin:TYPE for the "

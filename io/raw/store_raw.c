@@ -24,16 +24,11 @@ static bool npy_claims(const char *text, tsr_matrix_name *name) {
     return true;
 }
 
-/* The type that a text begins with, all of it or up to a ':'. */
-static bool begins_with_type(const char *text, tsr_dtype *type) {
-    return tsr_dtype_find(text, strcspn(text, ":"), type);
-}
-
 static bool raw_claims(const char *text, tsr_matrix_name *name) {
     tsr_dtype type;
     for (const char *colon = strchr(text, ':'); colon; colon = strchr(colon + 1, ':')) {
         const size_t chars = (size_t)(colon - text);
-        if (chars == 0 || chars >= sizeof name->file || !begins_with_type(colon + 1, &type)) continue;
+        if (chars == 0 || chars >= sizeof name->file || !tsr_name_begins_with_type(colon + 1, &type)) continue;
         if (strlen(colon + 1) >= sizeof name->path || tsr_name_is_hdf5(text)) return false;
         memcpy(name->file, text, chars);
         name->file[chars] = '\0';
@@ -55,7 +50,7 @@ static bool read_number(const char **at, int64_t *number) {
 tsr_status tsr_raw_form_read(const tsr_matrix_name *name, tsr_raw_form *form) {
     tsr_raw_form found = {.has_shape = false};
     const char *at = name->path + strcspn(name->path, ":");
-    bool good = begins_with_type(name->path, &found.type);
+    bool good = tsr_name_begins_with_type(name->path, &found.type);
     if (good && *at == ':') {
         at++;
         good = read_number(&at, &found.rows) && *at == 'x';

@@ -63,6 +63,12 @@ tsr_status tsr_write_status(int error) {
     return error == ENOSPC || error == EDQUOT || error == EFBIG ? TSR_ERR_SPACE : TSR_ERR_IO;
 }
 
+const char *tsr_write_advice(int error) {
+    if (error == EFBIG) return "raise the limit: ulimit -f unlimited";
+    return tsr_write_status(error) == TSR_ERR_SPACE ? "free some space or choose another folder"
+                                                    : "check the disk and the file system";
+}
+
 /* ---- arithmetic ------------------------------------------------------------------------------ */
 
 tsr_status tsr_bytes_checked(int64_t rows, int64_t cols, size_t element_bytes, size_t *bytes) {

@@ -55,6 +55,8 @@ tsr_status tsr_fail(tsr_status status, const char *format, ...) __attribute__((f
 /* What an errno of something written means: TSR_ERR_SPACE where the disk, a quota or the limit of a file's size
  * leaves no room, else TSR_ERR_IO. */
 tsr_status tsr_write_status(int error);
+/* What to do about it, for messages. Static. */
+const char *tsr_write_advice(int error);
 const char *tsr_message(void);             /* the calling thread's last message; "" when there is none */
 void tsr_message_set(const char *message); /* hands a message from one thread or rank to another */
 

@@ -73,7 +73,7 @@ const char *tsr_h5_version(char *text, size_t chars) {
  * where that text holds them, else NULL. */
 typedef struct {
     char text[TSR_H5_ERROR_CHARS];
-    const char *full;
+    int full; /* the error that says so, or 0 */
 } innermost;
 
 /* H5Ewalk2 callback, called from the innermost error outwards: keeps the first text that says something. */
@@ -84,12 +84,12 @@ static herr_t keep_first(unsigned n, const H5E_error2_t *error, void *context) {
     if (found->text[0] || !error->desc || !error->desc[0]) return 0;
     snprintf(found->text, sizeof found->text, "%s", error->desc);
     for (size_t i = 0; i < sizeof errors / sizeof *errors; i++) /* behind the file's name, however long that is */
-        if (strstr(error->desc, strerror(errors[i]))) found->full = strerror(errors[i]);
+        if (strstr(error->desc, strerror(errors[i]))) found->full = errors[i];
     return 0;
 }
 
 static void find_error(innermost *found) {
-    *found = (innermost){.full = NULL};
+    *found = (innermost){.full = 0};
     H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, keep_first, found);
     for (char *c = found->text; *c; c++)
         if (*c == '\n' || *c == '\r') *c = ' ';
@@ -116,7 +116,8 @@ tsr_status tsr_h5_fail(tsr_status status, const char *format, ...) {
     vsnprintf(ours, sizeof ours, format, arguments);
     va_end(arguments);
     if (found.full)
-        return tsr_fail(TSR_ERR_SPACE, "%s: %s; free some space or choose another folder", ours, found.full);
+        return tsr_fail(tsr_write_status(found.full), "%s: %s; %s", ours, strerror(found.full),
+                        tsr_write_advice(found.full));
     if (found.text[0] == '\0') return tsr_fail(status, "%s", ours);
     return tsr_fail(status, "%s (HDF5: %s)", ours, found.text);
 }

@@ -188,9 +188,8 @@ bool tsr_h5_set_writing(hid_t access, tsr_h5_refused *refused) {
 
 tsr_status tsr_h5_check_written(const char *name, const tsr_h5_refused *refused) {
     if (refused->error == 0) return TSR_OK;
-    const tsr_status status = tsr_write_status(refused->error);
-    return tsr_fail(status, "cannot write '%s': %s; %s", name, strerror(refused->error),
-                    status == TSR_ERR_SPACE ? "free some space or choose another folder" : "check the disk");
+    return tsr_fail(tsr_write_status(refused->error), "cannot write '%s': %s; %s", name, strerror(refused->error),
+                    tsr_write_advice(refused->error));
 }
 
 tsr_status tsr_h5_close_written(hid_t file, hid_t dataset, const char *name, const tsr_h5_refused *refused,

@@ -96,8 +96,9 @@ static tsr_status check_dataset(hid_t file, const tsr_target *target, bool force
     if (info.type != H5L_TYPE_HARD) return TSR_OK; /* the link is replaced, not what it leads to */
     hid_t object = H5Oopen(file, target->path, H5P_DEFAULT);
     H5I_type_t kind = object >= 0 ? H5Iget_type(object) : H5I_BADID;
+    const bool is_used = object >= 0 && H5Aexists(object, "REFERENCE_LIST") > 0;
     if (object >= 0) H5Oclose(object);
-    if (H5Aexists_by_name(file, target->path, "REFERENCE_LIST", H5P_DEFAULT) > 0)
+    if (is_used)
         return tsr_fail(TSR_ERR_EXISTS,
                         "'%s:%s' is a scale of other datasets' dimensions, which would lose it: name another output",
                         target->file, target->path);

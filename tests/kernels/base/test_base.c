@@ -37,6 +37,9 @@ static void check_statuses(void) {
               tsr_write_status(EFBIG) == TSR_ERR_SPACE,
           "no room");
     CHECK(tsr_write_status(EIO) == TSR_ERR_IO && tsr_write_status(0) == TSR_ERR_IO, "room");
+    CHECK(strstr(tsr_write_advice(EFBIG), "ulimit -f") && strstr(tsr_write_advice(ENOSPC), "free some space") &&
+              strstr(tsr_write_advice(EDQUOT), "free some space") && strstr(tsr_write_advice(EIO), "check the disk"),
+          "advice");
     CHECK(tsr_status_exit_code(TSR_ERR_CHECK) == 3 && tsr_status_exit_code(TSR_ERR_STOPPED) == 75, "exit codes");
     CHECK(tsr_status_exit_code((tsr_status)1000) == 1, "unknown status");
     CHECK(strcmp(tsr_status_text(TSR_ERR_SPACE), "no space left") == 0, "%s", tsr_status_text(TSR_ERR_SPACE));
