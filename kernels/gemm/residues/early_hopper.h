@@ -54,6 +54,10 @@ struct EarlyLevels {
     static __device__ __forceinline__ void open(const Work &) {}
     static __device__ __forceinline__ void close() {}
 
+    /* A warp: of how many elements these are the bits. */
+    static __device__ __forceinline__ int count_of(const unsigned (&bits)[2]) {
+        return (int)tsr_warp_total((unsigned)(__popc(bits[0]) + __popc(bits[1])));
+    }
     /* Of a warp's sums of a block, of which `across` columns are within C: what comes short of a level (see
      * Levels::surely_holds), and where. */
     static __device__ __forceinline__ EarlyWord short_of(const Work &w, const int *sum, const Levels::Bounds *columns,
@@ -65,7 +69,7 @@ struct EarlyLevels {
 #pragma unroll
         for (int i = 0; i < 2; i++) own[i] = Levels::row_bounds(w, w.of.rows[min(row + 8 * i, w.m - 1)], level);
 #pragma unroll
-        for (int j = 0; j < TSR_EXACT_BLOCK / 8; j++)
+        for (int j = 0; j < TSR_EXACT_BLOCK / 8; j++) {
 #pragma unroll
             for (int e = 0; e < 2; e++) {
                 const Levels::Bounds &column = columns[own_col() + 8 * j + e];
@@ -84,8 +88,10 @@ struct EarlyLevels {
                     place = 8 * i * TSR_EXACT_BLOCK + 8 * j + e;
                 }
             }
+            if (j == 0 && count_of(own_short) > SHORT_MOST) break; /* far from serving: one of these will do */
+        }
         const int first = own_row() % EARLY_LINES * TSR_EXACT_BLOCK + own_col();
-        const int count = (int)tsr_warp_total((unsigned)(__popc(own_short[0]) + __popc(own_short[1])));
+        const int count = count_of(own_short);
         if (count > SHORT_MOST) {
             const unsigned shortage = __float_as_uint(most_need / its_sum) >> PLACE_BITS; /* in the number's order */
             return tsr_warp_largest(shortage << PLACE_BITS | (unsigned)(first + place)) % (1u << PLACE_BITS);
