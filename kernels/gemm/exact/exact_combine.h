@@ -88,7 +88,7 @@ __device__ __forceinline__ void combine_row(const Target<T> &t, int64_t row, int
     integers_of_row<COUNT>(residues, units, room, [&](int e, tsr_exact_integer x) {
         if (!(there >> e & 1)) return;
         watch.see(e, &x);
-        value[e] = value_of<T, COUNT>(x, shift, shifts[4 * lane + e]);
+        value[e] = value_of<T, COUNT>(x, shift, shifts[32 * e + lane]);
     });
     if (COUNT == tsr_exact_moduli(TYPE<T>, TSR_EXACT_LAST - 1) && any_few)
         left = t.left[row * (t.columns / 32) + own_col / 32];
@@ -103,13 +103,14 @@ __device__ __forceinline__ void combine_rows(const Target<T> &t, int64_t row, in
                                              Watch &watch) {
     const int down = (int)min((int64_t)rows, t.m - row), warp = (int)threadIdx.x / 32;
     const int column = (int)threadIdx.x;
-    alignas(16) __shared__ int shifts[TSR_EXACT_BLOCK]; /* of the columns */
+    __shared__ int shifts[TSR_EXACT_BLOCK]; /* of the columns, a lane's 32 apart */
     __shared__ typename Row<COUNT>::Room rooms[WARPS];
     const LaneUnits<COUNT> units;
     const bool any_few =
         COUNT == tsr_exact_moduli(TYPE<T>, TSR_EXACT_LAST - 1) && t.few[t.block_at(row, col)].count > 0;
     __syncthreads(); /* of a block before */
-    if (column < TSR_EXACT_BLOCK && col + column < t.n) shifts[column] = t.proof_b[col + column].shifts[level];
+    if (column < TSR_EXACT_BLOCK && col + column < t.n)
+        shifts[column % 4 * 32 + column / 4] = t.proof_b[col + column].shifts[level];
     __syncthreads();
     const int8_t *from = t.planes + (row + warp) * t.columns + col;
     const int64_t plane_bytes = t.rows * t.columns;

@@ -1,8 +1,8 @@
 /* Integers of 128 neighbours in a row of C, by a warp of a CUDA device, for `exact`: sums of bytes of residues by bytes
  * of units (exact_integers.h) are a product of small matrices, 16 elements by 16 moduli by 8 bytes, and made as such on
  * tensor cores. A lane loads 16 neighbours of four moduli at once, so that it has what such a product wants of it. Of
- * the sums it gets two bytes, a digit, of each of 16 elements. Lanes exchange digits in shared memory, whose gaps keep
- * most of that free of conflicts. Of few moduli each lane makes its own.
+ * the sums it gets two bytes, a digit, of each of 16 elements. Lanes exchange digits in shared memory, at places that
+ * are free of conflicts. Of few moduli each lane makes its own.
  * Device code. */
 #ifndef TSR_KERNELS_GEMM_EXACT_EXACT_ROWS_H
 #define TSR_KERNELS_GEMM_EXACT_EXACT_ROWS_H
@@ -46,11 +46,19 @@ __device__ __forceinline__ void transpose(unsigned (&w)[4]) {
 template <int COUNT> struct Row {
     static constexpr int BYTES = Product<COUNT>::BYTES;
     static constexpr int TILES = (BYTES + 7) / 8, DIGITS = 4 * TILES; /* of 8 bytes; of an element */
-    static constexpr int GROUP_WORDS = 4 * DIGITS + 4;                /* of four elements, and a gap */
+    static constexpr int GROUPS = 8;                                  /* of four elements */
     /* where a warp's lanes exchange digits of two elements each */
     struct alignas(16) Room {
-        unsigned words[2][8 * GROUP_WORDS];
+        unsigned words[2][GROUPS * 4 * DIGITS];
     };
+    /* Of digit `at` of a group's element. Groups have their elements in other orders, and every other one begins with
+     * the upper half of eight digits. So a quarter of a warp that loads four digits, and a half that stores two, meet
+     * each bank once. */
+    static __device__ __forceinline__ int place_of(int group, int element, int at) {
+        static_assert(DIGITS == 4 || DIGITS == 8, "bits to turn");
+        const int turned = group % 4 * DIGITS + (DIGITS == 8 ? group % 2 * 4 : 0);
+        return group * 4 * DIGITS + ((element * DIGITS + at) ^ turned);
+    }
     /* What a lane has of an element. */
     struct alignas(4 * TILES) Digits {
         unsigned of_tile[TILES];
@@ -109,7 +117,6 @@ template <int COUNT, typename Use>
 __device__ __forceinline__ void integers_of_row(const LaneResidues<COUNT> &residues, const LaneUnits<COUNT> &units,
                                                 typename Row<COUNT>::Room &room, Use use) {
     constexpr int TILES = Row<COUNT>::TILES, DIGITS = Row<COUNT>::DIGITS;
-    constexpr int GROUP_WORDS = Row<COUNT>::GROUP_WORDS;
     const int lane = (int)threadIdx.x % 32;
     const int g = lane / 4, w = lane % 4;
     unsigned own[4][4]; /* [q][e]: of element 16·g + 4·q + e */
@@ -128,7 +135,6 @@ __device__ __forceinline__ void integers_of_row(const LaneResidues<COUNT> &resid
         for (int e = 0; e < 2; e++)
 #pragma unroll
             for (int q = 0; q < 4; q += 2) {
-                unsigned *to = room.words[e] + g * GROUP_WORDS + q * DIGITS + w * TILES;
                 typename Row<COUNT>::Digits digits[2];
 #pragma unroll
                 for (int t = 0; t < TILES; t++) {
@@ -139,7 +145,8 @@ __device__ __forceinline__ void integers_of_row(const LaneResidues<COUNT> &resid
                 }
 #pragma unroll
                 for (int i = 0; i < 2; i++)
-                    *reinterpret_cast<typename Row<COUNT>::Digits *>(to + i * DIGITS) = digits[i];
+                    *reinterpret_cast<typename Row<COUNT>::Digits *>(
+                        room.words[e] + Row<COUNT>::place_of(g, q + i, w * TILES)) = digits[i];
             }
         __syncwarp();
 #pragma unroll
@@ -147,7 +154,7 @@ __device__ __forceinline__ void integers_of_row(const LaneResidues<COUNT> &resid
             unsigned digits[DIGITS];
 #pragma unroll
             for (int i = 0; i < DIGITS; i += 4) {
-                const uint4 four = *reinterpret_cast<const uint4 *>(room.words[e] + g * GROUP_WORDS + w * DIGITS + i);
+                const uint4 four = *reinterpret_cast<const uint4 *>(room.words[e] + Row<COUNT>::place_of(g, w, i));
 #pragma unroll
                 for (int d = 0; d < 4; d++) digits[i + d] = word_of(four, d);
             }
