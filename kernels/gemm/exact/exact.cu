@@ -71,10 +71,10 @@ struct Places {
     /* one after the other up to `left`, cleared together */
     unsigned *rough_a, *rough_b;
     unsigned *levels_a, *levels_b, *levels;
-    tsr_exact_few *few; /* of blocks */
-    unsigned *left;     /* a bit an element of C: see tsr_residue_levels_args */
-    size_t cleared_bytes;
-    unsigned *open, *any; /* any: see note_any */
+    tsr_exact_few *few;                     /* of blocks */
+    unsigned *left;                         /* a bit an element of C: see tsr_residue_levels_args */
+    size_t cleared_bytes, cleared_to_check; /* the latter with totals for the check */
+    unsigned *open, *any;                   /* any: see note_any */
     int8_t *proving_a, *proving_b;
     int8_t *planes_a, *planes_b, *planes_c;
     exact::Checksums checksums;     /* but for where they are counted */
@@ -108,6 +108,9 @@ Places places_of(void *workspace, const Sizes &s, int planes, bool proves) {
     p.few = take<tsr_exact_few>(base, &at, s.blocks);
     p.left = take<unsigned>(base, &at, proves ? s.rows_a * s.rows_b / 32 : 0);
     p.cleared_bytes = at - cleared_from;
+    p.checksums.totals_a = take<unsigned long long>(base, &at, proves ? rows * s.depth : 0);
+    p.checksums.totals_b = take<unsigned long long>(base, &at, proves ? columns * s.depth : 0);
+    p.cleared_to_check = at - cleared_from;
     p.open = take<unsigned>(base, &at, s.blocks + 1);
     p.any = p.open + s.blocks;
     p.proving_a = take<int8_t>(base, &at, proves ? s.rows_a * s.depth : 0);
@@ -214,16 +217,16 @@ template <typename T, int COUNT> tsr_status look(const Run<T> &r) {
     TSR_TRY(tsr_cuda_grid(1, r.s.m, 1, 1, &rows));
     TSR_TRY(tsr_cuda_grid(1, r.s.n, 1, exact::WARPS, &columns));
     TSR_TRY(tsr_cuda_grid(r.s.depth, r.s.n, TSR_EXACT_PART, exact::COLUMNS, &tiles));
-    if (checks(r)) {
-        TSR_TRY(TSR_LAUNCH_NEXT((exact::look_at_rows<T, COUNT, false>), rows, exact::THREADS, 0, r.stream, r.a));
-        TSR_TRY((exact::convert_and_add_all_rows_launch<T, COUNT>(r.stream, r.a, r.checksums)));
-    } else {
-        TSR_TRY(TSR_LAUNCH_NEXT((exact::look_at_rows<T, COUNT, true>), rows, exact::THREADS, 0, r.stream, r.a));
-    }
+    if (checks(r))
+        TSR_TRY(TSR_LAUNCH_NEXT((exact::look_at_and_add_rows<T, COUNT>), rows, exact::THREADS, 0, r.stream, r.a,
+                                r.checksums.totals_a));
+    else TSR_TRY(TSR_LAUNCH_NEXT((exact::look_at_rows<T, COUNT>), rows, exact::THREADS, 0, r.stream, r.a));
     TSR_TRY(TSR_LAUNCH_NEXT((exact::look_at_columns<T>), tiles, exact::THREADS, 0, r.stream, r.b));
     TSR_TRY(TSR_LAUNCH_NEXT((exact::prove_columns<T>), columns, exact::THREADS, 0, r.stream, r.b));
-    if (checks(r)) return exact::convert_and_add_all_columns_launch<T, COUNT>(r.stream, r.b, r.checksums);
-    return TSR_LAUNCH_NEXT((exact::convert_columns<T, COUNT>), tiles, exact::THREADS, 0, r.stream, r.b);
+    if (!checks(r)) return TSR_LAUNCH_NEXT((exact::convert_columns<T, COUNT>), tiles, exact::THREADS, 0, r.stream, r.b);
+    TSR_TRY(TSR_LAUNCH_NEXT((exact::convert_and_add_columns<T, COUNT>), tiles, exact::THREADS, 0, r.stream, r.b,
+                            r.checksums.totals_b));
+    return exact::store_totals_launch<T, COUNT>(r.stream, r.a, r.b, r.checksums);
 }
 
 #ifndef TSR_TEST_FIRST_FROM
@@ -317,7 +320,8 @@ template <typename T> tsr_status hand(const Run<T> &r) {
 template <typename T> tsr_status make(const Run<T> &r) {
     constexpr int COUNT = tsr_exact_moduli(exact::TYPE<T>, 0);
     static_assert(TSR_EXACT_LEVELS == 3);
-    TSR_TRY(TSR_CUDA(cudaMemsetAsync(r.p.rough_a, 0, r.p.cleared_bytes, tsr_cuda_stream(r.stream))));
+    const size_t cleared = checks(r) ? r.p.cleared_to_check : r.p.cleared_bytes;
+    TSR_TRY(TSR_CUDA(cudaMemsetAsync(r.p.rough_a, 0, cleared, tsr_cuda_stream(r.stream))));
     TSR_TRY((look<T, COUNT>(r)));
     if (!r.proves) return multiply_level<T, COUNT>(r, 0);
     TSR_TRY(decide(r));

@@ -5,8 +5,8 @@
  * is changed after its integer was added up, in a plane or on its way into C's, is found unless C stays what it was. So
  * is an integer of C. What is wrong in A shows in a block's columns, in B in its rows, in C in both. Elements that the
  * loop makes have no such sums: they are made twice (exact_combine.h).
- *   Lines are added up where they are converted, products of sums are made beside those of planes, and rows and columns
- * of C are added up where C is made. Rows of A are converted behind the launch that looks at them then, not by it.
+ *   Lines are added up where they are converted, those of level 0 in memory, products of sums are made beside those of
+ * planes, and rows and columns of C are added up where C is made.
  * Device code and its launches, for exact.cu. */
 #ifndef TSR_KERNELS_GEMM_EXACT_EXACT_CHECK_H
 #define TSR_KERNELS_GEMM_EXACT_EXACT_CHECK_H
@@ -25,6 +25,7 @@ struct Checksums {
     int8_t *of_a, *of_b;    /* COUNT × TSR_EXACT_SUMS × depth: residues of sums of integers */
     int8_t *columns, *rows; /* what columns and rows of blocks must add up to: see tsr_residue_sums */
     int upper_a, upper_b;   /* blocks of lines of an upper half; of products without quarters TSR_EXACT_SUMS / 2 */
+    unsigned long long *totals_a, *totals_b; /* of blocks of lines at level 0, 0 in front: see total_at */
     tsr_gemm_check check;
 };
 /* The line of sums of a block of lines: those of a lower half begin at TSR_EXACT_SUMS / 2. */
@@ -35,15 +36,16 @@ __host__ __device__ __forceinline__ int64_t sum_line(int64_t block, int upper) {
 /* ---- sums of integers ------------------------------------------------------------------------ */
 
 /* Of PART elements of k over lines: a thread's share, four neighbours. */
-struct PartSums {
+template <int COUNT> struct PartSums {
     static constexpr bool ADDS = true;
-    Sum sum[4];
+    Sum<ARE_SHORT<COUNT>> sum[4];
     __device__ __forceinline__ void add(const unsigned (&low)[4], const unsigned (&high)[4]) {
 #pragma unroll
         for (int e = 0; e < 4; e++) sum[e].add(low[e], high[e]);
     }
 };
-typedef Sum WarpSums[WARPS][PART]; /* of a part of a block of lines, by each warp those it had */
+/* Of a part of a block of lines, by each warp those it had. */
+template <int COUNT> using WarpSums = Sum<ARE_SHORT<COUNT>>[WARPS][PART];
 
 template <typename T> __device__ __forceinline__ int lines_of(const Operand<T> &x, int64_t block) {
     return (int)min((int64_t)BLOCK, x.lines - block * BLOCK);
@@ -51,19 +53,16 @@ template <typename T> __device__ __forceinline__ int lines_of(const Operand<T> &
 
 /* All threads: residues of a part's sums over a block of lines, to its line of the planes of sums `to`. */
 template <typename T, int COUNT>
-__device__ __forceinline__ void store_sums(const Operand<T> &x, int8_t *to, int upper, WarpSums &of_warps,
-                                           const PartSums &own, int64_t block, int64_t part) {
+__device__ __forceinline__ void store_sums(const Operand<T> &x, int8_t *to, int upper, WarpSums<COUNT> &of_warps,
+                                           const PartSums<COUNT> &own, int64_t block, int64_t part) {
     const int lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32;
     const int element = (int)threadIdx.x;
 #pragma unroll
     for (int e = 0; e < 4; e++) of_warps[warp][4 * lane + e] = own.sum[e];
     __syncthreads();
     if (element < PART) {
-        Sum all = of_warps[0][element];
-        for (int w = 1; w < WARPS; w++) {
-            all.low += of_warps[w][element].low;
-            all.high += of_warps[w][element].high;
-        }
+        Sum<ARE_SHORT<COUNT>> all = of_warps[0][element];
+        for (int w = 1; w < WARPS; w++) all.join(of_warps[w][element]);
         int8_t *at = to + sum_line(block, upper) * x.depth + part * PART + element;
 #pragma unroll
         for (int i = 0; i < COUNT; i++, at += TSR_EXACT_SUMS * x.depth)
@@ -72,81 +71,122 @@ __device__ __forceinline__ void store_sums(const Operand<T> &x, int8_t *to, int 
     __syncthreads();
 }
 
-/* Converts rows, and adds up each block of them beside it: a warp every WARPS-th row of a part. What look_at_rows read
- * last comes first, which the caches still have. */
-template <typename T, int COUNT>
-__device__ __forceinline__ void convert_and_add_rows(const Operand<T> &x, int8_t *to, int upper, WarpSums &of_warps,
-                                                     Purpose purpose, int level) {
-    const int lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32;
-    const int64_t blocks = (x.lines + BLOCK - 1) / BLOCK;
-    for (int64_t at = blockIdx.y; at < blocks; at += gridDim.y)
-        for (int64_t part = blockIdx.x; part < x.depth / PART; part += gridDim.x) {
-            const int64_t block = from_end(blocks, at);
-            if (purpose != FIRST && !(x.levels[block] >> level & 1)) continue;
-            const int64_t end = block * BLOCK + lines_of(x, block), l0 = part * PART + 4 * lane;
-            PartSums own = {};
-#pragma unroll 1
-            for (int64_t row = block * BLOCK + warp; row < end; row += WARPS) {
-                T value[4];
-                load_four(x.data + row * x.ld, l0, x.k, value);
-                convert_four<T, COUNT>(x, row, x.proof[row], value, row * x.depth + l0, purpose, level, own);
-            }
-            store_sums<T, COUNT>(x, to, upper, of_warps, own, block, part);
-        }
+/* Where a thread's share of a part's sums over a block of lines begins in memory. Its elements are 32 words apart, so
+ * that a warp's follow each other. */
+template <typename T>
+__device__ __forceinline__ unsigned long long *total_at(const Operand<T> &x, unsigned long long *totals, int64_t block,
+                                                        int64_t part, int lane) {
+    return totals + (block * (x.depth / PART) + part) * PART + lane;
 }
-/* Behind look_at_rows, which only looks then. */
 template <typename T, int COUNT>
-__global__ void __launch_bounds__(THREADS, sizeof(T) == sizeof(double) ? 4 : 5)
-    convert_and_add_all_rows(const Operand<T> x, int8_t *to, int upper) {
+__device__ __forceinline__ void add_to_totals(const Operand<T> &x, unsigned long long *totals, int64_t block,
+                                              int64_t part, const PartSums<COUNT> &own) {
+    static_assert(ARE_SHORT<COUNT>);
+    unsigned long long *to = total_at(x, totals, block, part, (int)threadIdx.x % 32);
+#pragma unroll
+    for (int e = 0; e < 4; e++) atomicAdd(to + 32 * e, own.sum[e].word);
+}
+
+/* In place of look_at_rows. */
+template <typename T, int COUNT>
+__global__ void __launch_bounds__(THREADS, 5) look_at_and_add_rows(const Operand<T> x, unsigned long long *totals) {
     tsr_cuda_begin();
-    __shared__ WarpSums of_warps;
-    convert_and_add_rows<T, COUNT>(x, to, upper, of_warps, FIRST, 0);
-}
-
-/* What a block has in shared memory. */
-template <typename T> union Room {
-    Turned<T> turned;
-    WarpSums of_warps;
-};
-
-/* Converts columns, and adds up each block of them beside it. */
-template <typename T, int COUNT>
-__device__ __forceinline__ void convert_and_add_columns(const Operand<T> &x, int8_t *to, int upper, Room<T> &room,
-                                                        Purpose purpose, int level) {
-    const int64_t blocks = (x.lines + BLOCK - 1) / BLOCK;
-    for (int64_t at = blockIdx.y; at < x.depth / PART; at += gridDim.y)
-        for (int64_t block = blockIdx.x; block < blocks; block += gridDim.x) {
-            const int64_t part = purpose == FIRST ? from_end(x.depth / PART, at) : at;
-            if (purpose != FIRST && !(x.levels[block] >> level & 1)) continue;
-            PartSums own = {};
-            for (int64_t first = block * BLOCK; first < x.lines && first < (block + 1) * BLOCK; first += COLUMNS)
-                convert_tile<T, COUNT>(x, room.turned, first, part, purpose, level, own);
-            store_sums<T, COUNT>(x, to, upper, room.of_warps, own, block, part);
-        }
+    if (tsr_gemm_idle(x.predicate)) return;
+    for (int64_t row = blockIdx.x; row < x.lines; row += gridDim.x)
+        look_at_row<T, COUNT, PartSums<COUNT>>(x, row, [&](int part, const PartSums<COUNT> &own) {
+            add_to_totals<T, COUNT>(x, totals, row / BLOCK, part, own);
+        });
 }
 /* In place of convert_columns. */
 template <typename T, int COUNT>
 __global__ void __launch_bounds__(THREADS, sizeof(T) == sizeof(double) ? 4 : 5)
-    convert_and_add_all_columns(const Operand<T> x, int8_t *to, int upper) {
+    convert_and_add_columns(const Operand<T> x, unsigned long long *totals) {
     tsr_cuda_begin();
-    __shared__ Room<T> room;
-    convert_and_add_columns<T, COUNT>(x, to, upper, room, FIRST, 0);
+    __shared__ Turned<T> turned;
+    if (tsr_gemm_idle(x.predicate)) return;
+    for_tiles(x, [&](int64_t first, int64_t at) {
+        const int64_t part = from_end(x.depth / PART, at);
+        PartSums<COUNT> own = {};
+        convert_tile<T, COUNT>(x, turned, first, part, FIRST, 0, own);
+        add_to_totals<T, COUNT>(x, totals, first / BLOCK, part, own);
+    });
+}
+/* Residues of all totals, to the planes of sums: a thread each. Blocks with z = 0 take those of rows, 1 of columns. */
+template <typename T, int COUNT>
+__global__ void __launch_bounds__(THREADS) store_totals(const Operand<T> a, const Operand<T> b, const Checksums s) {
+    tsr_cuda_begin();
+    const bool of_rows = blockIdx.z == 0;
+    const Operand<T> &x = of_rows ? a : b;
+    const int64_t blocks = (x.lines + BLOCK - 1) / BLOCK;
+    const int element = (int)threadIdx.x % PART;
+    if (tsr_gemm_idle(x.predicate)) return;
+    for (int64_t block = blockIdx.y; block < blocks; block += gridDim.y)
+        for (int64_t l = blockIdx.x * THREADS + threadIdx.x; l < x.depth; l += gridDim.x * THREADS) {
+            unsigned long long *totals = of_rows ? s.totals_a : s.totals_b;
+            const Sum<ARE_SHORT<COUNT>> all = {total_at(x, totals, block, l / PART, element / 4)[element % 4 * 32]};
+            int8_t *to = (of_rows ? s.of_a : s.of_b) + sum_line(block, of_rows ? s.upper_a : s.upper_b) * x.depth + l;
+#pragma unroll
+            for (int i = 0; i < COUNT; i++, to += TSR_EXACT_SUMS * x.depth)
+                *to = (int8_t)sum_byte<COUNT, IS_NARROW<T, COUNT>>(all, lines_of(x, block), i);
+        }
+}
+
+/* What a block has in shared memory. */
+template <typename T, int COUNT> union Room {
+    Turned<T> turned;
+    WarpSums<COUNT> of_warps;
+};
+/* Converts lines of a level LATER, and adds up each block of them beside it. Of rows a warp takes every WARPS-th of a
+ * part. */
+template <typename T, int COUNT>
+__device__ __forceinline__ void convert_and_add_rows_later(const Operand<T> &x, int8_t *to, int upper,
+                                                           WarpSums<COUNT> &of_warps, int level) {
+    const int lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32;
+    for (int64_t block = blockIdx.y; block * BLOCK < x.lines; block += gridDim.y) {
+        if (!(x.levels[block] >> level & 1)) continue;
+        const int64_t end = block * BLOCK + lines_of(x, block);
+        for (int64_t part = blockIdx.x; part < x.depth / PART; part += gridDim.x) {
+            const int64_t l0 = part * PART + 4 * lane;
+            PartSums<COUNT> own = {};
+#pragma unroll 1
+            for (int64_t row = block * BLOCK + warp; row < end; row += WARPS) {
+                T value[4];
+                load_four(x.data + row * x.ld, l0, x.k, value);
+                convert_four<T, COUNT>(x, row, x.proof[row], value, row * x.depth + l0, LATER, level, own);
+            }
+            store_sums<T, COUNT>(x, to, upper, of_warps, own, block, part);
+        }
+    }
+}
+template <typename T, int COUNT>
+__device__ __forceinline__ void convert_and_add_columns_later(const Operand<T> &x, int8_t *to, int upper,
+                                                              Room<T, COUNT> &room, int level) {
+    for (int64_t part = blockIdx.y; part < x.depth / PART; part += gridDim.y)
+        for (int64_t block = blockIdx.x; block * BLOCK < x.lines; block += gridDim.x) {
+            if (!(x.levels[block] >> level & 1)) continue;
+            PartSums<COUNT> own = {};
+            for (int64_t first = block * BLOCK; first < x.lines && first < (block + 1) * BLOCK; first += COLUMNS)
+                convert_tile<T, COUNT>(x, room.turned, first, part, LATER, level, own);
+            store_sums<T, COUNT>(x, to, upper, room.of_warps, own, block, part);
+        }
 }
 
 /* All that is to be converted LATER for a level, and, but at level 0, whose sums are there, added up: blocks with z = 0
  * take rows, 1 columns. */
 template <typename T, int COUNT, bool ADDS>
-__global__ void __launch_bounds__(THREADS, ADDS ? 2 : 4)
+__global__ void __launch_bounds__(THREADS, !ADDS                         ? 4
+                                           : sizeof(T) == sizeof(double) ? 2
+                                                                         : 3)
     convert_later(const Operand<T> a, const Operand<T> b, const Checksums s, int level) {
     tsr_cuda_begin();
-    __shared__ Room<T> room;
+    __shared__ Room<T, COUNT> room;
     const bool of_rows = blockIdx.z == 0;
     if (!ADDS)
         return of_rows ? convert_rows_later<T, COUNT>(a, level)
                        : convert_columns_later<T, COUNT>(b, room.turned, level);
     if (!has_any(of_rows ? a.levels : b.levels, of_rows ? a.lines : b.lines, 1u << level)) return;
-    if (of_rows) convert_and_add_rows<T, COUNT>(a, s.of_a, s.upper_a, room.of_warps, LATER, level);
-    else convert_and_add_columns<T, COUNT>(b, s.of_b, s.upper_b, room, LATER, level);
+    if (of_rows) convert_and_add_rows_later<T, COUNT>(a, s.of_a, s.upper_a, room.of_warps, level);
+    else convert_and_add_columns_later<T, COUNT>(b, s.of_b, s.upper_b, room, level);
 }
 
 /* ---- blocks of C ----------------------------------------------------------------------------- */
@@ -236,16 +276,11 @@ __global__ void __launch_bounds__(THREADS, comparing(COUNT))
 /* ---- launches -------------------------------------------------------------------------------- */
 
 template <typename T, int COUNT>
-tsr_status convert_and_add_all_rows_launch(tsr_stream *stream, const Operand<T> &a, const Checksums &s) {
+tsr_status store_totals_launch(tsr_stream *stream, const Operand<T> &a, const Operand<T> &b, const Checksums &s) {
     dim3 grid;
-    TSR_TRY(small_grid(a.lines, a.depth, BLOCK, PART, MANY_BLOCKS, &grid));
-    return TSR_LAUNCH_NEXT((convert_and_add_all_rows<T, COUNT>), grid, THREADS, 0, stream, a, s.of_a, s.upper_a);
-}
-template <typename T, int COUNT>
-tsr_status convert_and_add_all_columns_launch(tsr_stream *stream, const Operand<T> &b, const Checksums &s) {
-    dim3 grid;
-    TSR_TRY(small_grid(b.depth, b.lines, PART, BLOCK, MANY_BLOCKS, &grid));
-    return TSR_LAUNCH_NEXT((convert_and_add_all_columns<T, COUNT>), grid, THREADS, 0, stream, b, s.of_b, s.upper_b);
+    TSR_TRY(small_grid(tsr_max(a.lines, b.lines), a.depth, BLOCK, THREADS, FEW_BLOCKS / 2, &grid));
+    grid.z = 2;
+    return TSR_LAUNCH_NEXT((store_totals<T, COUNT>), grid, THREADS, 0, stream, a, b, s);
 }
 template <typename T, int COUNT>
 tsr_status convert_later_launch(tsr_stream *stream, const Operand<T> &a, const Operand<T> &b, const Checksums &s,

@@ -224,20 +224,6 @@ __device__ __forceinline__ void convert_four(const Operand<T> &x, int64_t line, 
     if (wants_proving(x, planes, purpose, level)) store_proving<T, COUNT>(x, value, proof, to);
 }
 
-template <typename T, int COUNT>
-__device__ __forceinline__ void convert_row(const Operand<T> &x, int64_t row, const tsr_exact_proof &proof,
-                                            Purpose purpose, int level) {
-    const int lane = (int)threadIdx.x % 32;
-    if (purpose == LATER && !wants_planes(x, row, proof, LATER, level)) return;
-    NotAdded none;
-    for (int part = (int)threadIdx.x / 32; part < x.depth / PART; part += WARPS) {
-        const int64_t l0 = (int64_t)part * PART + 4 * lane;
-        T value[4];
-        load_four(x.data + row * x.ld, l0, x.k, value);
-        convert_four<T, COUNT>(x, row, proof, value, row * x.depth + l0, purpose, level, none);
-    }
-}
-
 /* ---- rows of A: a block each ----------------------------------------------------------------- */
 
 /* Parts that a warp has at once. */
@@ -257,9 +243,23 @@ __device__ __forceinline__ void look_at_parts(const Operand<T> &x, const T *line
         if (lane == 0 && first + i * WARPS < count) parts[first + i * WARPS] = part;
     }
 }
-/* Looks at a row. CONVERTS: and converts it. Its second reading finds it in the L1 and L2 caches. */
-template <typename T, int COUNT, bool CONVERTS>
-__device__ __forceinline__ void look_at_row(const Operand<T> &x, int64_t row) {
+/* Converts a row: done(part, sums), behind a warp's part of it. */
+template <typename T, int COUNT, typename Sums, typename Done>
+__device__ __forceinline__ void convert_row(const Operand<T> &x, int64_t row, const tsr_exact_proof &proof,
+                                            Purpose purpose, int level, Done done) {
+    const int lane = (int)threadIdx.x % 32;
+    for (int part = (int)threadIdx.x / 32; part < x.depth / PART; part += WARPS) {
+        const int64_t l0 = (int64_t)part * PART + 4 * lane;
+        Sums sums = {};
+        T value[4];
+        load_four(x.data + row * x.ld, l0, x.k, value);
+        convert_four<T, COUNT>(x, row, proof, value, row * x.depth + l0, purpose, level, sums);
+        done(part, sums);
+    }
+}
+/* A block looks at a row, and converts it. Its second reading finds it in the L1 and L2 caches. */
+template <typename T, int COUNT, typename Sums, typename Done>
+__device__ __forceinline__ void look_at_row(const Operand<T> &x, int64_t row, Done done) {
     __shared__ tsr_exact_line parts[PARTS_MOST];
     __shared__ tsr_exact_proof proof;
     const int count = (int)(x.depth / PART);
@@ -271,22 +271,24 @@ __device__ __forceinline__ void look_at_row(const Operand<T> &x, int64_t row) {
         if (threadIdx.x == 0) proof = keep_proof(x, row, line);
     }
     __syncthreads();
-    if (!CONVERTS) return;
-    convert_row<T, COUNT>(x, row, proof, FIRST, 0);
+    convert_row<T, COUNT, Sums>(x, row, proof, FIRST, 0, done);
     __syncthreads();
 }
-template <typename T, int COUNT, bool CONVERTS>
-__global__ void __launch_bounds__(THREADS, CONVERTS && sizeof(T) == sizeof(float) ? 5 : 6)
-    look_at_rows(const Operand<T> x) {
+template <typename T, int COUNT>
+__global__ void __launch_bounds__(THREADS, sizeof(T) == sizeof(float) ? 5 : 6) look_at_rows(const Operand<T> x) {
     tsr_cuda_begin();
     if (tsr_gemm_idle(x.predicate)) return;
-    for (int64_t row = blockIdx.x; row < x.lines; row += gridDim.x) look_at_row<T, COUNT, CONVERTS>(x, row);
+    for (int64_t row = blockIdx.x; row < x.lines; row += gridDim.x)
+        look_at_row<T, COUNT, NotAdded>(x, row, [](int, const NotAdded &) {});
 }
 
 template <typename T, int COUNT> __device__ __forceinline__ void convert_rows_later(const Operand<T> &x, int level) {
     if (!wants_later(x, level)) return;
-    for (int64_t row = blockIdx.y * gridDim.x + blockIdx.x; row < x.lines; row += gridDim.x * gridDim.y)
-        convert_row<T, COUNT>(x, row, x.proof[row], LATER, level);
+    for (int64_t row = blockIdx.y * gridDim.x + blockIdx.x; row < x.lines; row += gridDim.x * gridDim.y) {
+        const tsr_exact_proof &proof = x.proof[row];
+        if (wants_planes(x, row, proof, LATER, level))
+            convert_row<T, COUNT, NotAdded>(x, row, proof, LATER, level, [](int, const NotAdded &) {});
+    }
 }
 
 /* ---- columns of B ---------------------------------------------------------------------------- */

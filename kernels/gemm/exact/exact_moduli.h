@@ -84,20 +84,37 @@ __device__ __forceinline__ unsigned residue_word(const unsigned (&low)[4], const
     return bytes_of(r);
 }
 
-/* A sum of integers plus MOVED each, halves apart. */
-struct Sum {
+/* Whether integers of COUNT moduli have 55 bits, so that sums of 128 fit into a word. */
+template <int COUNT> constexpr bool ARE_SHORT = tsr_exact_limit(COUNT) >> 2 * 55 == 0;
+/* A sum of 128 integers at most, plus MOVED each: modulo 2^64, or halves apart. */
+template <bool SHORT> struct Sum {
+    unsigned long long word;
+
+    __device__ __forceinline__ void add(unsigned low, unsigned high) { word += (unsigned long long)high << 32 | low; }
+    __device__ __forceinline__ void join(const Sum &other) { word += other.word; }
+};
+template <> struct Sum<false> {
     unsigned long long low, high;
 
     __device__ __forceinline__ void add(unsigned own_low, unsigned own_high) {
         low += own_low;
         high += own_high;
     }
+    __device__ __forceinline__ void join(const Sum &other) {
+        low += other.low;
+        high += other.high;
+    }
 };
 
-/* Of a sum of `count` integers, 128 at most: its residue in [-p/2, p/2], in the low byte. */
-template <int COUNT, bool NARROW> __device__ __forceinline__ unsigned sum_byte(Sum sum, int count, int i) {
-    constexpr Moduli<COUNT, NARROW> m;
-    const unsigned p = (unsigned)m.modulus[i], start = (unsigned)(MOVED<NARROW> % p);
+/* Of a sum of `count` integers: its residue in [-p/2, p/2], in the low byte. */
+template <int COUNT, bool NARROW> __device__ __forceinline__ unsigned sum_byte(Sum<true> sum, int count, int i) {
+    const unsigned long long x = sum.word - (unsigned)count * MOVED<NARROW> + MOVED<false>;
+    return residue_byte<COUNT, false>((unsigned)x, (unsigned)(x >> 32), i);
+}
+template <int COUNT, bool NARROW> __device__ __forceinline__ unsigned sum_byte(Sum<false> sum, int count, int i) {
+    static_assert(!NARROW);
+    constexpr Moduli<COUNT> m;
+    const unsigned p = (unsigned)m.modulus[i], start = (unsigned)(MOVED<false> % p);
     const unsigned long long high = sum.high + (sum.low >> 32); /* below 2^40 */
     const unsigned rest = (unsigned)(high >> 32) * (unsigned)((1ull << 63) % p * 2 % p) + (p - start) * (unsigned)count;
     const unsigned v = __dp4a((unsigned)sum.low, m.weights[i][0], __dp4a((unsigned)high, m.weights[i][1], rest));

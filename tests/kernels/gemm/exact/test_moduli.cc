@@ -87,13 +87,15 @@ template <int COUNT> void check_integers() {
 
 /* ---- residues of sums of integers ------------------------------------------------------------- */
 
-template <int COUNT, bool NARROW = false> void check_added(int count, int64_t (*drawn)()) {
-    exact::Sum sum = {};
+template <int COUNT, bool SHORT, bool NARROW = false> void check_added(int count, int64_t (*drawn)()) {
+    exact::Sum<SHORT> sum = {};
     tsr_exact_integer exactly = 0;
     for (int i = 0; i < count; i++) {
         const int64_t x = drawn();
         const uint64_t moved = (uint64_t)x + exact::MOVED<NARROW>;
-        sum.add((unsigned)moved, (unsigned)(moved >> 32));
+        exact::Sum<SHORT> own = {};
+        own.add((unsigned)moved, (unsigned)(moved >> 32));
+        sum.join(own);
         exactly += x;
     }
     for (int i = 0; i < COUNT; i++) {
@@ -103,16 +105,22 @@ template <int COUNT, bool NARROW = false> void check_added(int count, int64_t (*
 }
 template <int COUNT> void check_all_added() {
     for (int count : {1, 2, 127, 128}) {
-        check_added<COUNT, true>(count, [] { return (int64_t)INT32_MAX; });
-        check_added<COUNT, true>(count, [] { return (int64_t)INT32_MIN; });
-        check_added<COUNT, true>(count, [] { return drawn_integer((int)known_drawn(30) + 1); });
-        check_added<COUNT>(count, [] { return (int64_t)INT64_MAX; });
-        check_added<COUNT>(count, [] { return (int64_t)INT64_MIN; });
-        check_added<COUNT>(count, [] { return (int64_t)0; });
-        check_added<COUNT>(count, [] { return (int64_t)-1; });
+        check_added<COUNT, true, true>(count, [] { return (int64_t)INT32_MAX; });
+        check_added<COUNT, true, true>(count, [] { return (int64_t)INT32_MIN; });
+        check_added<COUNT, true, true>(count, [] { return drawn_integer((int)known_drawn(30) + 1); });
+        check_added<COUNT, true>(count, [] { return (int64_t)1 << 55; });
+        check_added<COUNT, true>(count, [] { return -((int64_t)1 << 55); });
+        check_added<COUNT, true>(count, [] { return (int64_t)0; });
+        check_added<COUNT, true>(count, [] { return (int64_t)-1; });
+        check_added<COUNT, false>(count, [] { return (int64_t)INT64_MAX; });
+        check_added<COUNT, false>(count, [] { return (int64_t)INT64_MIN; });
+        check_added<COUNT, false>(count, [] { return (int64_t)0; });
+        check_added<COUNT, false>(count, [] { return (int64_t)-1; });
     }
-    for (int round = 0; round < ROUNDS / 100; round++)
-        check_added<COUNT>(1 + (int)known_drawn(128), [] { return drawn_integer((int)known_drawn(63) + 1); });
+    for (int round = 0; round < ROUNDS / 100; round++) {
+        check_added<COUNT, true>(1 + (int)known_drawn(128), [] { return drawn_integer((int)known_drawn(55) + 1); });
+        check_added<COUNT, false>(1 + (int)known_drawn(128), [] { return drawn_integer((int)known_drawn(63) + 1); });
+    }
 }
 
 /* Multiples of the moduli's product, as sums of a block are apart from what they must be, and what is none. */
