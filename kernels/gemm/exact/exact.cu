@@ -13,9 +13,9 @@
  * Memory: in the workspace, a byte for each element of A, B and C and each modulus, of at most EDGE rows and columns,
  *   or two where there may be quarters; two for the proof, and a bit for each element of C.
  * Requirements: none; fast on sm_90, whose tensor cores multiply bytes.
- * Measured: H200, 2026-11-30, normal data, TFLOP/s for 1 or 2 s, cuBLAS in turns in brackets: fp64 70 (52) at n = 4096,
- *   82 (54) at 8192, 92 (53) at 16384; fp32 134 (51), 164 (51), 184 (53). With the check 67, 79, 90; 127, 157, 180. By
- *   the profiler, of 1.79 ms of fp64 at 4096, products take 1.20, the last step 0.14, conversion 0.30, the proof 0.10.
+ * Measured: H200, 2026-11-30, normal data, TFLOP/s for 2 s, cuBLAS in turns in brackets: fp64 70 (52) at n = 4096, 83
+ *   (53) at 8192, 92 (53) at 16384; fp32 135 (51), 165 (51), 185 (53). With the check 68, 80, 90; 130, 160, 181. By the
+ *   profiler, of 1.80 ms of fp64 at 4096, products take 1.21, the last step 0.13, conversion 0.30, the proof 0.10.
  * Reference: Ozaki, Uchino, Imamura, arXiv 2504.08009; docs/exact.md. */
 #include "kernels/gemm/auto/handing.h"
 #include "kernels/gemm/auto/shapes.h"
