@@ -1,5 +1,5 @@
-/* What exact_beside, quarters_beside and exact_auto multiply, and the clock: operands of normal numbers, and of such
- * that need more moduli, or a loop. */
+/* What exact_beside, wide_beside, quarters_beside and exact_auto multiply, and the clock: operands of normal numbers,
+ * and of such that need more moduli, or a loop. */
 #ifndef TSR_TESTS_BENCH_EXACT_DATA_H
 #define TSR_TESTS_BENCH_EXACT_DATA_H
 
@@ -10,7 +10,7 @@
 #include "kernels/gemm/gemm.h"
 #include "tests/check.h"
 
-typedef enum { NORMAL, WIDE, SPARSE, GRADED } data;
+typedef enum { NORMAL, WIDE, SPARSE, GRADED, OUTLIERS, LESS_GRADED } data;
 
 typedef struct {
     const tsr_device_ops *ops;
@@ -42,12 +42,17 @@ static inline double get(tsr_dtype type, const void *from, int64_t at) {
     return type == TSR_F64 ? ((const double *)from)[at] : (double)((const float *)from)[at];
 }
 
-/* An element of two normal numbers. 1 % of these are larger than 2.5758. along: where it stands along k, 0 to 1, of A;
- * from 1 to 0, of B. */
+/* An element of two normal numbers, of which 1 % are larger than 2.5758, and 0.1 % than 3.2905. along: where it stands
+ * along k, 0 to 1, of A; from 1 to 0, of B. */
 static inline double element_of(data kind, double value, double other, double along) {
-    if (kind == WIDE) return value * exp(2 * other);
-    if (kind == GRADED) return ldexp(value, (int)(-24 * along));
-    return fabs(other) > 2.5758 ? value : 0;
+    switch (kind) {
+    case WIDE: return value * exp(2 * other);
+    case SPARSE: return fabs(other) > 2.5758 ? value : 0;
+    case GRADED: return ldexp(value, (int)(-24 * along));
+    case OUTLIERS: return fabs(other) > 3.2905 ? 1000 * value : value;
+    case LESS_GRADED: return ldexp(value, (int)(-12 * along));
+    default: return value;
+    }
 }
 
 /* A, rows × cols, or B. */

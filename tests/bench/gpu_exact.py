@@ -21,6 +21,11 @@ def lines_of(command):
     return [json.loads(line) for line in report.run(command).splitlines() if line.startswith("{")]
 
 
+def recorded(file):
+    """The same from a file, if there is one."""
+    return [json.loads(line) for line in file.read_text().splitlines()] if file else []
+
+
 def ratio(found, name, wanted):
     """A ratio to the vendor's rate as the table has it, and whether it is enough. What is not in the line was not
     measured."""
@@ -54,6 +59,47 @@ def write_products(args, products):
                      report.merge(there, rows, 2))])
     print(text)
     report.write_section("gpu-exact", text, args.o)
+    return reached
+
+
+def write_wide(args, found):
+    """fp32 data that split3 cannot hold; whether each kind is twice as fast as the vendor's kernel."""
+    rows, reached = [], True
+    for line in found:
+        cells = []
+        for name in ("wide", "outliers", "graded"):
+            text, enough = ratio(line, name, 2.0)
+            cells += [f"{line[name]:.1f}", text]
+            reached = reached and enough
+        rows.append([line["n"], f"{line['cublas']:.1f}", *cells, f"{args.seconds:g}",
+                     line.get("date", report.today()), line.get("commit", report.commit())])
+    text = "\n\n".join([
+        f"{found[0]['device']}: `exact` in fp32, TFLOP/s, likewise: `wide` as above, `outliers` where one normal "
+        "number of 1000 is 1000 times larger, `graded` where A falls along k by 2^-12, and B rises.",
+        report.table(["n", "cuBLAS", "wide", "of cuBLAS", "outliers", "of cuBLAS", "graded", "of cuBLAS", "s", "date",
+                      "commit"], rows)])
+    print(text)
+    report.write_section("gpu-exact-wide", text, args.o)
+    return reached
+
+
+def write_odd(args, found):
+    """Sizes beside a whole tile; whether they are 0.97 as fast without the proof."""
+    rows, reached = [], True
+    for line in found:
+        cells = []
+        for way in ("unproved", "exact"):
+            cells += [f"{line[way]:.1f}", f"{line[way + '_less']:.3f}", f"{line[way + '_more']:.3f}"]
+        reached = reached and min(line["unproved_less"], line["unproved_more"]) >= 0.97
+        rows.append([line["type"], line["n"], *cells, f"{args.seconds:g}", line.get("date", report.today()),
+                     line.get("commit", report.commit())])
+    text = "\n\n".join([
+        f"{found[0]['device']}: TFLOP/s at n, and how much of it n - 1 and n + 1 make, in turns likewise. Without the "
+        "proof 0.97 is wanted.",
+        report.table(["type", "n", "unproved", "n - 1", "n + 1", "exact", "n - 1", "n + 1", "s", "date", "commit"],
+                     rows)])
+    print(text)
+    report.write_section("gpu-exact-odd", text, args.o)
     return reached
 
 
@@ -96,6 +142,8 @@ def main():
     parser.add_argument("--recorded", type=pathlib.Path, nargs="+", metavar="FILE",
                         help="what exact_beside and, if there is a second file, residues_beside printed before; date "
                         "and commit may stand in each line")
+    parser.add_argument("--wide-recorded", type=pathlib.Path, metavar="FILE", help="what wide_beside printed, likewise")
+    parser.add_argument("--odd-recorded", type=pathlib.Path, metavar="FILE", help="what odd_beside printed, likewise")
     parser.add_argument("--ranks", type=int, help="only the product of size --large, on so many GPUs")
     parser.add_argument("--large", type=int, default=65536)
     parser.add_argument("--ranks-recorded", nargs=2, metavar="FILE",
@@ -105,17 +153,22 @@ def main():
     if args.ranks:
         sys.exit(0 if compare_whole(args) else 1)
     sizes = args.sizes.split(",")
-    reached, residues = True, []
-    if args.recorded:
-        recorded = [[json.loads(line) for line in file.read_text().splitlines()] for file in args.recorded]
-        products, residues = (recorded + [[]])[:2]
-        reached = write_products(args, products)
+    reached, residues, wide, odd = True, [], [], []
+    if args.recorded or args.wide_recorded or args.odd_recorded:
+        products, residues = ([recorded(file) for file in args.recorded or ()] + [[], []])[:2]
+        wide, odd = recorded(args.wide_recorded), recorded(args.odd_recorded)
+        if products:
+            reached = write_products(args, products)
     else:
         for size in sizes:
             products = lines_of([args.programs / "exact_beside", args.seconds, size])
             reached = write_products(args, products) and reached
         round_sizes = [size for size in sizes if int(size) % 256 == 0]
         residues = lines_of([args.programs / "residues_beside", args.seconds, *round_sizes])
+        wide = lines_of([args.programs / "wide_beside", args.seconds, *round_sizes])
+        odd = lines_of([args.programs / "odd_beside", args.seconds])
+    reached = (not wide or write_wide(args, wide)) and reached
+    reached = (not odd or write_odd(args, odd)) and reached
     if residues:
         text = "\n\n".join([
             f"{products[0]['device']}, {residues[0].get('date', report.today())}, commit "
