@@ -92,6 +92,8 @@ typedef struct {
     tsr_arguments *to;
     bool literal; /* a "--" came */
     int depth;
+    char *places; /* see tsr_arguments_expand */
+    size_t chars; /* of these */
 } expansion;
 
 static tsr_status expand_file(expansion *e, const char *file);
@@ -103,6 +105,15 @@ static tsr_status take_word(expansion *e, const char *word, bool plain) {
     else if (e->depth > 0 && !e->literal && (strcmp(word, "--help") == 0 || strcmp(word, "--version") == 0))
         return tsr_fail(TSR_ERR_USAGE, "%s belongs on the command line, not into a file of options", word);
     return add_word(e->to, word);
+}
+
+/* Notes an option of a file. */
+static void note_place(expansion *e, const char *word, const char *file, int line) {
+    const size_t used = strlen(e->places);
+    if (e->literal || word[0] != '-' || !word[1]) return;
+    const int length =
+        snprintf(e->places + used, e->chars - used, "%.*s @%s:%d\n", (int)strcspn(word, "="), word, file, line);
+    if (length < 0 || (size_t)length >= e->chars - used) e->places[used] = '\0'; /* none that is cut */
 }
 
 /* One word from *at, which goes behind it. */
@@ -140,6 +151,7 @@ static tsr_status expand_words(expansion *e, const char *file, const char *text)
             bool plain;
             const char *begin = at;
             tsr_status status = read_word(file, line, &at, &word, &plain);
+            if (status == TSR_OK) note_place(e, word.bytes, file, line);
             if (status == TSR_OK) status = take_word(e, word.bytes, plain);
             tsr_arguments_free(&word);
             TSR_TRY(status);
@@ -162,9 +174,10 @@ static tsr_status expand_file(expansion *e, const char *file) {
     return status;
 }
 
-tsr_status tsr_arguments_expand(int argc, char **argv, tsr_arguments *to) {
-    expansion e = {.to = to};
+tsr_status tsr_arguments_expand(int argc, char **argv, tsr_arguments *to, char *places, size_t chars) {
+    expansion e = {.to = to, .places = places, .chars = chars};
     *to = (tsr_arguments){0};
+    places[0] = '\0';
     for (int i = 0; i < argc; i++) TSR_TRY(take_word(&e, argv[i], i > 1));
     return point(to);
 }

@@ -17,8 +17,9 @@ typedef struct {
 /* Local. Words of a file stand between blanks or line ends. '...' and "..." hold blanks, and a backslash takes the
  * next character as it is, but inside '...'. What follows a # at the beginning of a word is a comment. A word @FILE,
  * here or in a file, is that file, eight deep at most; names are relative to the current folder. Behind "--" an @ is
- * an @. TSR_ERR_USAGE names file and line. */
-tsr_status tsr_arguments_expand(int argc, char **argv, tsr_arguments *to);
+ * an @. TSR_ERR_USAGE names file and line. `places`: where options of files stand, for messages, a line of "--panel
+ * @FILE:3" each, cut to its size. */
+tsr_status tsr_arguments_expand(int argc, char **argv, tsr_arguments *to, char *places, size_t chars);
 /* Local. Adds what the environment says of `options` behind the first `words`. `added`: these options, for messages,
  * cut to its size. */
 tsr_status tsr_arguments_add_environment(const tsr_options *options, int words, tsr_arguments *arguments, char *added,

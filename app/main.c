@@ -2,6 +2,7 @@
  * runs the command on all of them, and prints the message of a failure once. The only file that prints errors or
  * decides exit codes. */
 #define _GNU_SOURCE /* environ */
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <malloc.h>
@@ -213,13 +214,19 @@ static const tsr_options *find_options(const tsr_command *command, const tsr_arg
     return options;
 }
 
+/* Options that nobody typed (arguments.h). */
+typedef struct {
+    char places[4000]; /* those of files */
+    char added[800];   /* those of the environment */
+} sources;
+
 /* On this rank: files first, since what they say comes before the environment. */
-static tsr_status gather_arguments(const tsr_command *command, int argc, char **argv, tsr_arguments *to, char *added,
-                                   size_t chars) {
+static tsr_status gather_arguments(const tsr_command *command, int argc, char **argv, tsr_arguments *to,
+                                   sources *from) {
     int words;
-    TSR_TRY(tsr_arguments_expand(argc, argv, to));
+    TSR_TRY(tsr_arguments_expand(argc, argv, to, from->places, sizeof from->places));
     const tsr_options *options = find_options(command, to, &words);
-    return options ? tsr_arguments_add_environment(options, words, to, added, chars) : TSR_OK;
+    return options ? tsr_arguments_add_environment(options, words, to, from->added, sizeof from->added) : TSR_OK;
 }
 
 /* Variables that look like an option's and are none. */
@@ -270,22 +277,46 @@ static tsr_status share_arguments(const tsr_world *world, tsr_status status, tsr
     return tsr_agree(world->comm, status);
 }
 
+/* Whether a message names an option, "--panel". */
+static bool mentions(const char *message, const char *option) {
+    const size_t length = strlen(option);
+    for (const char *at = message; (at = strstr(at, option)) != NULL; at += length)
+        if (!isalnum((unsigned char)at[length]) && at[length] != '-') return true;
+    return false;
+}
 /* Whether a message is about one of these options, " --panel=20 --memory=2K". */
 static bool is_about(const char *message, const char *options) {
     char name[TSR_VARIABLE_CHARS];
     for (const char *at = strstr(options, "--"); at; at = strstr(at + 2, " --")) {
         at += strspn(at, " ");
         snprintf(name, sizeof name, "%.*s", (int)strcspn(at, "= "), at);
-        if (strstr(message, name)) return true;
+        if (mentions(message, name)) return true;
     }
     return false;
 }
 
-/* A message about an option that nobody typed says where it is from. */
-static void name_source(tsr_status status, const char *added) {
-    if (!*added || !*tsr_message()) return;
-    if (status == TSR_ERR_USAGE || (status != TSR_OK && is_about(tsr_message(), added)))
-        (void)tsr_fail(status, "%s (from the environment:%s)", tsr_message(), added);
+static bool is_typed(int argc, char **argv, const char *option) {
+    for (int i = 2; i < argc; i++)
+        if (strncmp(argv[i], option, strlen(option)) == 0) return true;
+    return false;
+}
+
+/* A message about an option that nobody typed says where it is from: all places in files, as any may be meant. */
+static void name_source(tsr_status status, const sources *from, int argc, char **argv) {
+    char option[TSR_VARIABLE_CHARS], named[400] = "";
+    if (status == TSR_OK || !*tsr_message()) return;
+    for (const char *at = from->places, *end; *at; at = end + 1) {
+        const int length = (int)strcspn(at, " ");
+        const size_t used = strlen(named);
+        end = at + strcspn(at, "\n");
+        snprintf(option, sizeof option, "%.*s", length, at);
+        if (mentions(tsr_message(), option) && !is_typed(argc, argv, option))
+            snprintf(named + used, sizeof named - used, "%s%.*s", used ? ", " : "", (int)(end - at) - length - 1,
+                     at + length + 1);
+    }
+    if (*named) (void)tsr_fail(status, "%s (%s)", tsr_message(), named);
+    else if (*from->added && (status == TSR_ERR_USAGE || is_about(tsr_message(), from->added)))
+        (void)tsr_fail(status, "%s (from the environment:%s)", tsr_message(), from->added);
 }
 
 int main(int argc, char **argv) {
@@ -293,7 +324,7 @@ int main(int argc, char **argv) {
     tsr_status status = TSR_OK;
     tsr_describer describer = {0};
     tsr_arguments arguments = {0};
-    char added[800] = ""; /* options that the environment gave */
+    sources from = {0};
     const double started = tsr_now_seconds();
     keep_standard_descriptors();
     tsr_interrupt_note_ignored();
@@ -302,7 +333,7 @@ int main(int argc, char **argv) {
     if (answered_alone(argc, argv, &command, &status))
         return is_first_rank() ? report(status) : tsr_status_exit_code(status);
 
-    const tsr_status gathered = gather_arguments(command, argc, argv, &arguments, added, sizeof added);
+    const tsr_status gathered = gather_arguments(command, argc, argv, &arguments, &from);
     if (gathered == TSR_OK && *find_plugins(&arguments)) tsr_stores_plugins(find_plugins(&arguments));
     tsr_world world;
     if (command->reads && is_first_rank()) (void)tsr_describer_start(&describer); /* who asks it hears why it failed */
@@ -325,7 +356,7 @@ int main(int argc, char **argv) {
         arguments.argv[1] = name;
         warn_of_variables(&world);
         status = run_command(&world, command, arguments.argc - 1, arguments.argv + 1);
-        name_source(status, added);
+        name_source(status, &from, argc, argv);
     }
     tsr_describer_close(&describer);
     if (tsr_ends_job(&world, status)) tsr_abort(&world, status);

@@ -310,8 +310,9 @@ void tsr_verify_format(const tsr_verify_result *result, char *text, size_t chars
             snprintf(unjudged, sizeof unjudged, "; %" PRId64 " rows not judged", r->rows_unjudged);
         snprintf(text, chars,
                  "FAILED: %" PRId64 " of %" PRId64 " rows outside their rounding bound, worst row %" PRId64
-                 " (|r|/bound %.3g, largest bound %.3g)%s",
-                 r->rows_failed, r->rows, r->worst_row, r->worst_ratio, r->largest_bound, unjudged);
+                 "%s%s (|r|/bound %.3g, largest bound %.3g)%s",
+                 r->rows_failed, r->rows, r->worst_row, *r->worst_matrix ? " of matrix " : "", r->worst_matrix,
+                 r->worst_ratio, r->largest_bound, unjudged);
         return;
     }
     if (r->rows_unjudged > 0)

@@ -1,13 +1,31 @@
 /* The check of products of stacks of matrices (verify_products.h). */
 #include "app/verify/verify_products.h"
 
-static void add(tsr_verify_result *all, const tsr_verify_result *one) {
+#include <inttypes.h>
+#include <stdio.h>
+
+/* The indices of a matrix of C: "[1, 0]"; "" where C is one matrix. */
+static void name_matrix(const tsr_products *shape, int64_t product, char *text, size_t chars) {
+    int64_t index[TSR_LEADS_MAX];
+    size_t at = 0;
+    for (int d = shape->stack_dimensions - 1; d >= 0; d--) {
+        index[d] = product % shape->stack[d];
+        product /= shape->stack[d];
+    }
+    text[0] = '\0';
+    for (int d = 0; d < shape->stack_dimensions && at < chars; d++)
+        at += (size_t)snprintf(text + at, chars - at, "%s%" PRId64 "%s", d == 0 ? "[" : ", ", index[d],
+                               d == shape->stack_dimensions - 1 ? "]" : "");
+}
+
+static void add(tsr_verify_result *all, const tsr_verify_result *one, const tsr_products *shape, int64_t product) {
     all->passed &= one->passed;
     all->rows_failed += one->rows_failed;
     all->rows_unjudged += one->rows_unjudged;
     if (all->rows == 0 || one->worst_ratio > all->worst_ratio) {
         all->worst_ratio = one->worst_ratio;
-        all->worst_row = all->rows + one->worst_row;
+        all->worst_row = one->worst_row;
+        name_matrix(shape, product, all->worst_matrix, sizeof all->worst_matrix);
     }
     all->rows += one->rows;
     all->failure_probability = one->failure_probability; /* a wrong C passes only where each of its matrices does */
@@ -26,7 +44,7 @@ tsr_status tsr_verify_products(const tsr_world *world, const tsr_verify_args *ar
         tsr_store_select(now.c, product);
         if (now.c0) tsr_store_select(now.c0, product);
         TSR_TRY(tsr_verify_product(world, &now, &one));
-        add(&all, &one);
+        add(&all, &one, shape, product);
         now.seed++;
     }
     *result = all;

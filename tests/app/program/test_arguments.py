@@ -73,6 +73,20 @@ def test_refused_files():
     fails("multiply", options("a b -o c --help"), code=2, says="--help belongs on the command line")
 
 
+def test_places():
+    """What is wrong with an option of a file says where it stands there."""
+    product = ("multiply", "a.h5", "b.h5", "-o", "e.h5")
+    inputs()
+    fails(*product, options("--device cpu\n\n--nothing 3"), ranks=2, code=2, says=["'--nothing'", "(@o.txt:3)"])
+    fails(*product, options("# first\n--panel=wide --kernel 'reference'"), code=2, says=["'wide'", "(@o.txt:2)"])
+    fails(*product, options("--panel 8\n--panel wide"), code=2, says="(@o.txt:1, @o.txt:2)")
+    fails(*product, options("--transpose-b"), code=1, says="(@o.txt:1)")
+    error = fails(*product, options("--panel 8"), "--panel", "wide", code=2, says="'wide'").error
+    assert "@" not in error, error
+    error = fails(*product, options("--panel 8"), "--nothing", code=2, says="'--nothing'").error
+    assert "@" not in error, error
+
+
 def test_environment():
     c = inputs()
     product = ["multiply", "a.h5", "b.h5", "-o", "e.h5", "--force", "--device", "cpu", "--log", "run.json"]

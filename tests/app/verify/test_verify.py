@@ -153,6 +153,16 @@ def test_scaled_and_added():
     fails("verify", *names, "--add", "c0.h5", ranks=2, code=1, says=["5 x 47", "61 x 47"])
 
 
+def test_stacks():
+    """The row that is named is one of a matrix, and the matrix is named."""
+    a, b = random.normal(size=(2, 5, 20, 30)), random.normal(size=(30, 10))
+    wrong = a @ b
+    wrong[1, 3, 4, 2] += 1
+    run("verify", *files(a, b, a @ b))
+    fails("verify", *files(a, b, wrong), ranks=2, code=3, says=["1 of 200 rows", "worst row 4 of matrix [1, 3] ("])
+    fails("verify", *files(a[1], b, wrong[1]), code=3, says=["1 of 100 rows", "worst row 4 of matrix [3] ("])
+
+
 def test_types():
     a, b = random.integers(-5, 6, size=(33, 29)), random.integers(-5, 6, size=(29, 31))
     c = a @ b
