@@ -4,8 +4,8 @@
 
 /* Of each modulus of the last level a byte an element of both operands and of C, and for the check TSR_EXACT_SUMS lines
  * more of either; all that twice where there are products of quarters; a byte an element of both operands of what
- * proves levels; facts of lines and their parts; levels of blocks, and a bit an element of C; as much again is enough
- * for lists of tiles. */
+ * proves levels; totals of blocks of lines, 8 bytes an element; facts of lines and their parts; levels of blocks, and a
+ * bit an element of C; as much again is enough for lists of tiles. */
 static size_t room(tsr_dtype type, int64_t m, int64_t n, int64_t k) {
     const int64_t planes = tsr_exact_moduli(type, TSR_EXACT_LAST), starts = 24 * 1024; /* of places */
     const int sides = tsr_exact_is_quartered(m, n, k) ? 2 : 1;
@@ -16,7 +16,8 @@ static size_t room(tsr_dtype type, int64_t m, int64_t n, int64_t k) {
                           columns * (depth / TSR_EXACT_PART) * (int64_t)sizeof(tsr_exact_line);
     const int64_t checksums = planes * TSR_EXACT_SUMS * (2 * depth + rows + columns);
     const int64_t bytes = planes * (rows + columns) * depth + planes * rows * columns + checksums;
-    return (size_t)(sides * bytes + (rows + columns) * depth + rows * columns / 4 + lines + starts);
+    const int64_t totals = (rows + columns) / TSR_EXACT_BLOCK * depth * (int64_t)sizeof(uint64_t);
+    return (size_t)(sides * bytes + (rows + columns) * depth + totals + rows * columns / 4 + lines + starts);
 }
 size_t tsr_exact_room_f32(int64_t m, int64_t n, int64_t k) { return room(TSR_F32, m, n, k); }
 size_t tsr_exact_room_f64(int64_t m, int64_t n, int64_t k) { return room(TSR_F64, m, n, k); }
