@@ -1,6 +1,7 @@
 /* Arguments from the command line, from files and from the environment (arguments.h). */
 #include "app/arguments.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -107,12 +108,12 @@ static tsr_status take_word(expansion *e, const char *word, bool plain) {
     return add_word(e->to, word);
 }
 
-/* Notes an option of a file. */
+/* Notes an option of a file. A number below 0 is none. */
 static void note_place(expansion *e, const char *word, const char *file, int line) {
     const size_t used = strlen(e->places);
-    if (e->literal || word[0] != '-' || !word[1]) return;
+    if (e->literal || word[0] != '-' || !(word[1] == '-' ? word[2] : isalpha((unsigned char)word[1]))) return;
     const int length =
-        snprintf(e->places + used, e->chars - used, "%.*s @%s:%d\n", (int)strcspn(word, "="), word, file, line);
+        snprintf(e->places + used, e->chars - used, "%.*s @%s:%d\n", (int)strcspn(word, "= \t\r\n"), word, file, line);
     if (length < 0 || (size_t)length >= e->chars - used) e->places[used] = '\0'; /* none that is cut */
 }
 

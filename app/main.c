@@ -277,10 +277,11 @@ static tsr_status share_arguments(const tsr_world *world, tsr_status status, tsr
     return tsr_agree(world->comm, status);
 }
 
-/* Whether a message names an option, "--panel". */
+/* Whether a message names an option, "--panel", but as what may be meant. */
 static bool mentions(const char *message, const char *option) {
+    const char *end = strstr(message, "did you mean");
     const size_t length = strlen(option);
-    for (const char *at = message; (at = strstr(at, option)) != NULL; at += length)
+    for (const char *at = message; (at = strstr(at, option)) != NULL && (!end || at < end); at += length)
         if (!isalnum((unsigned char)at[length]) && at[length] != '-') return true;
     return false;
 }
@@ -295,28 +296,42 @@ static bool is_about(const char *message, const char *options) {
     return false;
 }
 
+/* Whether someone typed an option, perhaps shortened: "--pan". */
 static bool is_typed(int argc, char **argv, const char *option) {
-    for (int i = 2; i < argc; i++)
-        if (strncmp(argv[i], option, strlen(option)) == 0) return true;
+    for (int i = 2; i < argc; i++) {
+        const size_t length = tsr_min(strcspn(argv[i], "="), strlen(option));
+        if (argv[i][0] == '-' && length > 2 && strncmp(argv[i], option, length) == 0) return true;
+    }
     return false;
 }
 
-/* A message about an option that nobody typed says where it is from: all places in files, as any may be meant. */
-static void name_source(tsr_status status, const sources *from, int argc, char **argv) {
-    char option[TSR_VARIABLE_CHARS], named[400] = "";
-    if (status == TSR_OK || !*tsr_message()) return;
-    for (const char *at = from->places, *end; *at; at = end + 1) {
+/* Where options stand in files that a message is about: all places, as any may be meant. */
+static void name_places(const char *message, const char *places, int argc, char **argv, char *text, size_t chars) {
+    char option[TSR_VARIABLE_CHARS], place[300];
+    text[0] = '\0';
+    for (const char *at = places, *end; *at; at = end + 1) {
         const int length = (int)strcspn(at, " ");
-        const size_t used = strlen(named);
+        const size_t used = strlen(text);
         end = at + strcspn(at, "\n");
         snprintf(option, sizeof option, "%.*s", length, at);
-        if (mentions(tsr_message(), option) && !is_typed(argc, argv, option))
-            snprintf(named + used, sizeof named - used, "%s%.*s", used ? ", " : "", (int)(end - at) - length - 1,
-                     at + length + 1);
+        snprintf(place, sizeof place, "%.*s", (int)(end - at) - length - 1, at + length + 1);
+        if (mentions(message, option) && !is_typed(argc, argv, option) && !strstr(text, place) &&
+            used + strlen(place) + 2 < chars)
+            snprintf(text + used, chars - used, "%s%s", used ? ", " : "", place);
     }
-    if (*named) (void)tsr_fail(status, "%s (%s)", tsr_message(), named);
-    else if (*from->added && (status == TSR_ERR_USAGE || is_about(tsr_message(), from->added)))
-        (void)tsr_fail(status, "%s (from the environment:%s)", tsr_message(), from->added);
+}
+
+/* A message about an option that nobody typed says where it is from. */
+static void name_source(tsr_status status, const sources *from, int argc, char **argv) {
+    char places[600];
+    if (status == TSR_OK || !*tsr_message()) return;
+    name_places(tsr_message(), from->places, argc, argv, places, sizeof places);
+    const bool of_environment =
+        *from->added && ((status == TSR_ERR_USAGE && !*places) || is_about(tsr_message(), from->added));
+    if (*places && of_environment)
+        (void)tsr_fail(status, "%s (%s; from the environment:%s)", tsr_message(), places, from->added);
+    else if (*places) (void)tsr_fail(status, "%s (%s)", tsr_message(), places);
+    else if (of_environment) (void)tsr_fail(status, "%s (from the environment:%s)", tsr_message(), from->added);
 }
 
 int main(int argc, char **argv) {

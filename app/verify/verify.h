@@ -43,8 +43,8 @@ typedef struct {
 typedef struct {
     bool passed;                /* no row failed; rows may not have been judged */
     int64_t rows_failed;        /* of C: outside the bound, or with NaN, Inf or a finite entry where it cannot be */
-    int64_t worst_row;          /* where |r_i| / bound_i is largest */
-    char worst_matrix[64];      /* of a stack: which matrix of C that row is in, "[3]", "[1, 0]", as stored; else "" */
+    int64_t worst_row;          /* where |r_i| / bound_i is largest, of its matrix */
+    char worst_matrix[64];      /* which of a stack, "[3]", "[1, 0]", of what is selected of C; "" of one matrix */
     double worst_ratio;         /* that ratio: > 1 fails; NaN/Inf mismatches count as infinity */
     double failure_probability; /* that a wrong C passes: 2^-trials */
     int64_t rows_unjudged;      /* that did not fail: more entries overflowed or are infinite than may be worked out */

@@ -139,6 +139,7 @@ def main():
     parser.add_argument("--programs", type=pathlib.Path)
     parser.add_argument("--seconds", type=float, default=2)
     parser.add_argument("--sizes", default="4096,8192,16384,8191,8193")
+    parser.add_argument("--odd", type=int, default=8192, help="beside which size those one off are; 0: none")
     parser.add_argument("--recorded", type=pathlib.Path, nargs="+", metavar="FILE",
                         help="what exact_beside and, if there is a second file, residues_beside printed before; date "
                         "and commit may stand in each line")
@@ -164,9 +165,11 @@ def main():
             products = lines_of([args.programs / "exact_beside", args.seconds, size])
             reached = write_products(args, products) and reached
         round_sizes = [size for size in sizes if int(size) % 256 == 0]
-        residues = lines_of([args.programs / "residues_beside", args.seconds, *round_sizes])
-        wide = lines_of([args.programs / "wide_beside", args.seconds, *round_sizes])
-        odd = lines_of([args.programs / "odd_beside", args.seconds])
+        if round_sizes:
+            residues = lines_of([args.programs / "residues_beside", args.seconds, *round_sizes])
+            wide = lines_of([args.programs / "wide_beside", args.seconds, *round_sizes])
+        if args.odd:
+            odd = lines_of([args.programs / "odd_beside", args.seconds, args.odd])
     reached = (not wide or write_wide(args, wide)) and reached
     reached = (not odd or write_odd(args, odd)) and reached
     if residues:

@@ -11,7 +11,8 @@
  * Under `auto`: blocks of C that would take longer than with `dmma` (fp32: `simt`) are handed over to it, by a count on
  *   the device. Asked for by name it makes all itself. Products that `split3` cannot hold come here, too.
  * Memory: in the workspace, a byte for each element of A, B and C and each modulus, of at most EDGE rows and columns,
- *   or two where there may be quarters; two for the proof, and a bit for each element of C.
+ *   or two where there may be quarters; two for the proof, and a bit for each element of C; for the check 8 for each
+ *   element of k and 128 lines.
  * Requirements: none; fast on sm_90, whose tensor cores multiply bytes.
  * Measured: H200, 2026-11-30, normal data, TFLOP/s for 2 s, cuBLAS in turns in brackets: fp64 70 (52) at n = 4096, 83
  *   (53) at 8192, 92 (53) at 16384; fp32 135 (51), 165 (51), 185 (53). With the check 68, 80, 90; 130, 160, 181. By the
@@ -68,12 +69,12 @@ struct Places {
     unsigned *handed; /* see exact::Handing; in front, wherever the others are */
     tsr_exact_proof *proof_a, *proof_b;
     tsr_exact_line *parts_b;
-    /* one after the other up to `left`, cleared together */
+    /* one after the other up to `left`, with the check up to its totals, cleared together */
     unsigned *rough_a, *rough_b;
     unsigned *levels_a, *levels_b, *levels;
     tsr_exact_few *few;                     /* of blocks */
     unsigned *left;                         /* a bit an element of C: see tsr_residue_levels_args */
-    size_t cleared_bytes, cleared_to_check; /* the latter with totals for the check */
+    size_t cleared_bytes, cleared_to_check; /* without totals, and with them */
     unsigned *open, *any;                   /* any: see note_any */
     int8_t *proving_a, *proving_b;
     int8_t *planes_a, *planes_b, *planes_c;
@@ -416,7 +417,7 @@ tsr_status launch_block(tsr_device *device, tsr_stream *stream, const tsr_gemm_a
     r.passes = caller == SPLIT3;
     r.p = places_of(args->workspace, r.s, r.planes, PROVES);
     r.checksums = r.p.checksums;
-    r.checksums.check = args->check;
+    if (PROVES) r.checksums.check = args->check;
     r.sums = {r.checksums.of_a,
               r.checksums.of_b,
               r.checksums.columns,

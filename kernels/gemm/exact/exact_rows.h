@@ -46,18 +46,16 @@ __device__ __forceinline__ void transpose(unsigned (&w)[4]) {
 template <int COUNT> struct Row {
     static constexpr int BYTES = Product<COUNT>::BYTES;
     static constexpr int TILES = (BYTES + 7) / 8, DIGITS = 4 * TILES; /* of 8 bytes; of an element */
-    static constexpr int GROUPS = 8;                                  /* of four elements */
     /* where a warp's lanes exchange digits of two elements each */
     struct alignas(16) Room {
-        unsigned words[2][GROUPS * 4 * DIGITS];
+        unsigned words[2][8 * 4 * DIGITS]; /* of 8 groups of four elements */
     };
     /* Of digit `at` of a group's element. Groups have their elements in other orders, and every other one begins with
      * the upper half of eight digits. So a quarter of a warp that loads four digits, and a half that stores two, meet
      * each bank once. */
     static __device__ __forceinline__ int place_of(int group, int element, int at) {
-        static_assert(DIGITS == 4 || DIGITS == 8, "bits to turn");
-        const int turned = group % 4 * DIGITS + (DIGITS == 8 ? group % 2 * 4 : 0);
-        return group * 4 * DIGITS + ((element * DIGITS + at) ^ turned);
+        static_assert(DIGITS == 8);
+        return 32 * group + ((DIGITS * element + at) ^ (group % 4 * DIGITS + group % 2 * 4));
     }
     /* What a lane has of an element. */
     struct alignas(4 * TILES) Digits {

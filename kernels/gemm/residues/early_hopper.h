@@ -1,10 +1,10 @@
 /* Levels of blocks that a part of k tells already (products_hopper.cu): magnitudes are 0 or more, so what their sums
  * over a part of k prove they prove over all of it. Each warp finds the level that holds for its 16 lines of a block.
  * Where all are level 0 the block is settled. Of others the elements that came short of the level below are asked over
- * all of k, if a warp has few of them, or else its witness, the one that came shortest. Where one does come short that
- * level is the block's; of the last level more than TSR_EXACT_FEW have to, or all that do have to be known. Where none
- * does, and all were asked, the level below holds for these lines. Blocks that this does not settle are open, for the
- * product over all of k. So are those for the loop: that product also says which elements are left.
+ * all of k, if a warp has few of them, or else its witness, the shortest of those looked at. Where one does come short
+ * that level is the block's; of the last level more than TSR_EXACT_FEW have to, or all that do have to be known. Where
+ * none does, and all were asked, the level below holds for these lines. Blocks that this does not settle are open, for
+ * the product over all of k. So are those for the loop: that product also says which elements are left.
  * Device code. */
 #ifndef TSR_KERNELS_GEMM_RESIDUES_EARLY_HOPPER_H
 #define TSR_KERNELS_GEMM_RESIDUES_EARLY_HOPPER_H

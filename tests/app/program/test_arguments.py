@@ -81,8 +81,13 @@ def test_places():
     fails(*product, options("# first\n--panel=wide --kernel 'reference'"), code=2, says=["'wide'", "(@o.txt:2)"])
     fails(*product, options("--panel 8\n--panel wide"), code=2, says="(@o.txt:1, @o.txt:2)")
     fails(*product, options("--transpose-b"), code=1, says="(@o.txt:1)")
-    error = fails(*product, options("--panel 8"), "--panel", "wide", code=2, says="'wide'").error
-    assert "@" not in error, error
+    fails(*product, options("--alpha -1\n--panel -1 --quiet"), code=2, says="(@o.txt:2)")
+    fails(*product, options("'--panel wide'"), code=2, says="(@o.txt:1)")
+    fails(*product, options("--memory 1"), environment={"TESSERA_PANEL": "9"}, code=1,
+          says="(@o.txt:1; from the environment: --panel=9)")
+    for typed in (["--panel", "wide"], ["--pan", "wide"], ["--panl", "wide"]):
+        error = fails(*product, options("--panel 8"), *typed, code=2, says=typed[0]).error
+        assert "@" not in error, error
     error = fails(*product, options("--panel 8"), "--nothing", code=2, says="'--nothing'").error
     assert "@" not in error, error
 

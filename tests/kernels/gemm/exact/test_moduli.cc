@@ -247,8 +247,12 @@ int main() {
     check_integers<16>();
     check_all_narrow<7>();
     check_quotients();
+    static_assert(exact::ARE_SHORT<10> && exact::ARE_SHORT<14> && !exact::ARE_SHORT<15>, "levels of both types");
     check_all_added<7>();
+    check_all_added<9>();
+    check_all_added<10>();
     check_all_added<14>();
+    check_all_added<15>();
     check_all_added<16>();
     check_multiples<7>();
     check_multiples<14>();
