@@ -95,7 +95,7 @@ Places places_of(void *workspace, const Sizes &s, int planes, bool proves) {
     const int64_t rows = s.rows_a / BLOCK, columns = s.across;
     const int64_t all = s.quartered ? 2 * planes : planes;
     size_t at = 0;
-    Places p;
+    Places p = {};
     p.handed = take<unsigned>(base, &at, 2);
     p.proof_a = take<tsr_exact_proof>(base, &at, s.m);
     p.proof_b = take<tsr_exact_proof>(base, &at, s.n);
@@ -417,7 +417,7 @@ tsr_status launch_block(tsr_device *device, tsr_stream *stream, const tsr_gemm_a
     r.passes = caller == SPLIT3;
     r.p = places_of(args->workspace, r.s, r.planes, PROVES);
     r.checksums = r.p.checksums;
-    if (PROVES) r.checksums.check = args->check;
+    r.checksums.check = PROVES ? args->check : tsr_gemm_check(); /* the others have no room for totals */
     r.sums = {r.checksums.of_a,
               r.checksums.of_b,
               r.checksums.columns,
