@@ -37,18 +37,29 @@ def ratio(found, name, wanted):
     return f"{value:.2f} (≥ {wanted})", value >= wanted
 
 
+def cells_of(found, wanted):
+    """Rate and ratio of each kind of `wanted`, which names the least ratios; and whether all are enough."""
+    cells, reached = [], True
+    for name, least in wanted.items():
+        text, enough = ratio(found, name, least)
+        cells += [f"{found[name]:.1f}" if name in found else "-", text]
+        reached = reached and enough
+    return cells, reached
+
+
+def made(args, found):
+    """How long, when and of what a line of JSON was measured."""
+    return [f"{args.seconds:g}", found.get("date", report.today()), found.get("commit", report.commit())]
+
+
 def write_products(args, products):
     """Their rows in place of those that the page has of the same type and size; whether all is reached."""
     rows, reached = [], True
     for found in products:
         wanted = WANTED[found["type"]].get(found["n"], (None,) * 5)
-        cells = []
-        for name, least in zip(("unproved", "exact", "wide", "sparse", "checked"), wanted):
-            text, enough = ratio(found, name, least)
-            cells += [f"{found[name]:.1f}" if name in found else "-", text]
-            reached = reached and enough
-        rows.append([found["type"], found["n"], f"{found['cublas']:.1f}", *cells, f"{args.seconds:g}",
-                     found.get("date", report.today()), found.get("commit", report.commit())])
+        cells, enough = cells_of(found, dict(zip(("unproved", "exact", "wide", "sparse", "checked"), wanted)))
+        reached = reached and enough
+        rows.append([found["type"], found["n"], f"{found['cublas']:.1f}", *cells, *made(args, found)])
     there = report.rows(report.section(args.o.read_text(), "gpu-exact")) if args.o.exists() else []
     text = "\n\n".join([
         f"{products[0]['device']}: TFLOP/s, medians of 3 rounds of so many seconds each, in turns, conversion and "
@@ -66,13 +77,9 @@ def write_wide(args, found):
     """fp32 data that split3 cannot hold; whether each kind is twice as fast as the vendor's kernel."""
     rows, reached = [], True
     for line in found:
-        cells = []
-        for name in ("wide", "outliers", "graded"):
-            text, enough = ratio(line, name, 2.0)
-            cells += [f"{line[name]:.1f}", text]
-            reached = reached and enough
-        rows.append([line["n"], f"{line['cublas']:.1f}", *cells, f"{args.seconds:g}",
-                     line.get("date", report.today()), line.get("commit", report.commit())])
+        cells, enough = cells_of(line, {"wide": 2.0, "outliers": 2.0, "graded": 2.0})
+        reached = reached and enough
+        rows.append([line["n"], f"{line['cublas']:.1f}", *cells, *made(args, line)])
     text = "\n\n".join([
         f"{found[0]['device']}: `exact` in fp32, TFLOP/s, likewise: `wide` as above, `outliers` where one normal "
         "number of 1000 is 1000 times larger, `graded` where A falls along k by 2^-12, and B rises.",
@@ -91,8 +98,7 @@ def write_odd(args, found):
         for way in ("unproved", "exact"):
             cells += [f"{line[way]:.1f}", f"{line[way + '_less']:.3f}", f"{line[way + '_more']:.3f}"]
         reached = reached and min(line["unproved_less"], line["unproved_more"]) >= 0.97
-        rows.append([line["type"], line["n"], *cells, f"{args.seconds:g}", line.get("date", report.today()),
-                     line.get("commit", report.commit())])
+        rows.append([line["type"], line["n"], *cells, *made(args, line)])
     text = "\n\n".join([
         f"{found[0]['device']}: TFLOP/s at n, and how much of it n - 1 and n + 1 make, in turns likewise. Without the "
         "proof 0.97 is wanted.",
