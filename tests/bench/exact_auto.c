@@ -27,6 +27,7 @@ typedef struct {
 
 static void measure(const bench *x, tsr_dtype type, shape s, double seconds) {
     static const char *const names[KINDS] = {"normal", "wide", "sparse", "graded"};
+    static const data kinds[KINDS] = {NORMAL, WIDE, SPARSE, GRADED_24};
     const tsr_gemm_kernel *own = type == TSR_F64 ? &tsr_gemm_exact_auto_f64 : &tsr_gemm_exact_auto_f32;
     const tsr_gemm_kernel *exact = type == TSR_F64 ? &tsr_gemm_exact_f64 : &tsr_gemm_exact_f32;
     const tsr_gemm_kernel *const kernels[KERNELS] = {exact, own->fallback, own, type == TSR_F32 ? split3 : NULL};
@@ -38,7 +39,7 @@ static void measure(const bench *x, tsr_dtype type, shape s, double seconds) {
     args.fallbacks = allocate(x, sizeof *args.fallbacks);
     for (int kind = 0; kind < KINDS; kind++) {
         double rates[KERNELS][ROUNDS] = {{0}};
-        void *a = operand(x, type, s.m, s.k, false, (data)kind), *b = operand(x, type, s.k, s.n, true, (data)kind);
+        void *a = operand(x, type, s.m, s.k, false, kinds[kind]), *b = operand(x, type, s.k, s.n, true, kinds[kind]);
         tsr_gemm_fallbacks counted;
         args.a = a;
         args.b = b;

@@ -10,7 +10,7 @@
 #include "kernels/gemm/gemm.h"
 #include "tests/check.h"
 
-typedef enum { NORMAL, WIDE, SPARSE, GRADED, OUTLIERS, LESS_GRADED } data;
+typedef enum { NORMAL, WIDE, SPARSE, OUTLIERS, GRADED_12, GRADED_16, GRADED_24 } data;
 
 typedef struct {
     const tsr_device_ops *ops;
@@ -48,9 +48,10 @@ static inline double element_of(data kind, double value, double other, double al
     switch (kind) {
     case WIDE: return value * exp(2 * other);
     case SPARSE: return fabs(other) > 2.5758 ? value : 0;
-    case GRADED: return ldexp(value, (int)(-24 * along));
     case OUTLIERS: return fabs(other) > 3.2905 ? 1000 * value : value;
-    case LESS_GRADED: return ldexp(value, (int)(-12 * along));
+    case GRADED_12: return ldexp(value, (int)(-12 * along));
+    case GRADED_16: return ldexp(value, (int)(-16 * along));
+    case GRADED_24: return ldexp(value, (int)(-24 * along));
     default: return value;
     }
 }

@@ -7,9 +7,9 @@
 #include "tests/bench/exact_data.h"
 #include "tests/bench/median.h"
 
-enum { ROUNDS = 3, KINDS = 3, TURNS = KINDS + 1 };
-static const char *const names[TURNS] = {"wide", "outliers", "graded", "cublas"};
-static const data kinds[TURNS] = {WIDE, OUTLIERS, LESS_GRADED, NORMAL};
+enum { ROUNDS = 3, KINDS = 4, TURNS = KINDS + 1 };
+static const char *const names[TURNS] = {"wide", "outliers", "graded_12", "graded_16", "cublas"};
+static const data kinds[TURNS] = {WIDE, OUTLIERS, GRADED_12, GRADED_16, NORMAL};
 
 static void measure(const bench *x, int64_t n, double seconds) {
     const tsr_gemm_kernel *exact, *vendor;

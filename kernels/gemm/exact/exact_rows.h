@@ -193,7 +193,7 @@ __device__ __forceinline__ void integers_of_row(const OwnResidues<COUNT> &residu
 }
 /* Of few moduli a lane makes integers as quickly as a warp, with fewer registers. */
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
-template <int COUNT> constexpr bool BY_WARPS = COUNT > 10;
+template <int COUNT> constexpr bool BY_WARPS = COUNT > 11;
 #else
 template <int COUNT> constexpr bool BY_WARPS = false;
 #endif

@@ -50,8 +50,8 @@ typedef struct {
     /* Of tsr_residue_products alone: sums that are multiplied, too; NULL: none. Made are the products with lines of
      * tiles that are wanted. */
     const tsr_residue_sums *sums;
-    /* Of tsr_residue_levels alone: so many of k, or a few more, may be multiplied first, and all of k only for blocks
-     * whose level these do not settle. 0: all at once. The levels are the same. */
+    /* Of tsr_residue_levels alone: so many of k, or a few more, in its middle, may be multiplied first, and all of k
+     * only for blocks whose level these do not settle. 0: all at once. The levels are the same. */
     int64_t first;
     tsr_residue_condition condition; /* of products, lists of them and steps of winograd.h */
     /* Planes from the first to those behind, and whether these are products of quarters: see winograd.h, which alone

@@ -301,13 +301,17 @@ tsr_status make_with_sides(tsr_stream *stream, const tsr_residue_args *args, int
     return launch<SidedResidues<LINES, QUARTERS>>(stream, w, args->k);
 }
 
-/* Settles levels by the first elements of k. `open`: what is to be settled by all of k. */
+/* Settles levels by a part of k, its middle: where A falls along k, and B rises, their magnitudes meet there.
+ * `open`: what is to be settled by all of k. */
 tsr_status settle_early(tsr_stream *stream, const tsr_residue_args *args, EarlyLevels::Work *w,
                         tsr_residue_args *open) {
     constexpr int MOST = 1024;
     const EarlyPlaces places = early_places(args);
     tsr_residue_args part = *args;
+    const int64_t begin = (args->k - args->first) / 2 / TSR_EXACT_DEPTH * TSR_EXACT_DEPTH;
     part.k = args->first;
+    part.a += begin;
+    part.b += begin;
     TSR_TRY(prepare<false>(stream, &part, w));
     w->words = places.words;
     TSR_TRY(launch<EarlyLevels>(stream, *w));

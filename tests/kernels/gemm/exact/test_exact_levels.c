@@ -185,6 +185,24 @@ static void test_levels(tsr_dtype type) {
         }
 }
 
+/* `graded` of docs/accuracy.md, which rises along k in B. */
+static double graded(spot s) {
+    const double along = (double)s.l / (double)s.k;
+    return normal() * exp2(s.of_b ? 16 * along : -16 * along);
+}
+/* fp32 has moduli enough for it. With a short k some magnitudes do not meet. */
+static void test_graded(void) {
+    for (int64_t k = 2048; k <= TSR_EXACT_RANGE; k *= 2) {
+        product p = open_product(TSR_F32, TSR_EXACT_BLOCK, TSR_EXACT_BLOCK, k);
+        fill(&p, graded);
+        make(&p);
+        CHECK(p.census.blocks[TSR_EXACT_LOOP] == 0, "graded, k = %ld: the block takes the loop", (long)k);
+        CHECK(p.census.left == 0, "graded, k = %ld: %ld elements are left", (long)k, (long)p.census.left);
+        check_error(&p, "graded", 7);
+        close_product(&p);
+    }
+}
+
 /* ---- what only one term of the proof knows --------------------------------------------------- */
 
 /* An element that rounding would take, beside one that meets nothing: it is left, and right to the last bit. */
@@ -356,5 +374,6 @@ int main(void) {
         test_few(of);
         test_adverse(of, SOME_OF(2000));
     }
+    test_graded();
     return 0;
 }

@@ -52,7 +52,7 @@ template <int COUNT> void check_rows() {
 
 int main() {
     check_rows<9>();
-    check_rows<10>();
+    check_rows<11>();
     check_rows<14>();
     check_rows<15>();
     check_rows<16>();

@@ -112,8 +112,9 @@ void check_fp64() {
 
 void check_fp32() {
     check("normal data", 8192, 8192, false, false, all(0));
-    check("levels that alternate", 8192, 8192, false, false, some(2, 1, 2));
-    check("two moduli more", 4096, 4096, false, false, all(2));
+    check("levels that alternate", 8192, 8192, false, true, some(2, 1, 2));
+    check("lower levels that alternate", 8192, 8192, false, false, some(2, 0, 1));
+    check("four moduli more", 4096, 4096, false, false, all(2));
     check("a loop", 8192, 8192, false, true, all(TSR_EXACT_LOOP));
     check("one block in four by the loop", 8192, 8192, false, true, some(4, TSR_EXACT_LOOP, 0));
 }

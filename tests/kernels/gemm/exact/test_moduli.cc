@@ -247,10 +247,10 @@ int main() {
     check_integers<16>();
     check_all_narrow<7>();
     check_quotients();
-    static_assert(exact::ARE_SHORT<10> && exact::ARE_SHORT<14> && !exact::ARE_SHORT<15>, "levels of both types");
+    static_assert(exact::ARE_SHORT<11> && exact::ARE_SHORT<14> && !exact::ARE_SHORT<15>, "levels of both types");
     check_all_added<7>();
     check_all_added<9>();
-    check_all_added<10>();
+    check_all_added<11>();
     check_all_added<14>();
     check_all_added<15>();
     check_all_added<16>();
@@ -261,13 +261,13 @@ int main() {
     check_all_back<7>();
     check_all_back<8>();
     check_all_back<9>();
-    check_all_back<10>();
+    check_all_back<11>();
     check_all_back<14>();
     check_all_back<15>();
     check_all_back<16>();
     check_values<float, 7>();
     check_values<float, 9>();
-    check_values<float, 10>();
+    check_values<float, 11>();
     check_values<double, 14>();
     check_values<double, 15>();
     check_values<double, 16>();

@@ -194,15 +194,19 @@ static void check_needed(const residue_case &c, int64_t first, bool all) {
               (unsigned long long)hopper_test::seed, tsr_message());
         check_levels(&made, args.blocks, {needed.at, left.at, few.at}, level_counts, few_counts);
         const int64_t across = args.rows_b / TSR_EXACT_BLOCK;
+        int settled = 0, still_open = 0;
         for (int64_t row = 0; all && first > 0 && first < c.k && row < c.m; row += TSR_EXACT_BLOCK)
             for (int64_t col = 0; col < c.n; col += TSR_EXACT_BLOCK) {
                 const int64_t at = row / TSR_EXACT_BLOCK * across + col / TSR_EXACT_BLOCK;
                 const unsigned open = residues::early_places(&args).open[at];
                 early_counts[open][needed.at[at]]++;
+                (open ? still_open : settled)++;
                 const bool is_known = c.n == 1 && c.k == 600 && first == 225;
                 const bool is_open = c.rows == MADE_FEW ? at / across % 7 == 0 : at / across % 4 > 1;
                 CHECK(!is_known || open == is_open, "%s: whether block %d is settled", c.what, (int)at);
             }
+        CHECK(!c.apart || settled >= still_open, "%s: %d blocks are settled by the middle of k, %d not", c.what,
+              settled, still_open);
     }
     count_sure(made);
     free_residues(&made);

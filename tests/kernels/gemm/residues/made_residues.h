@@ -22,6 +22,7 @@ typedef struct {
     int wanted;     /* percent of the blocks of C; more than 100: there is no list */
     bool largest;   /* all residues as large as they can be */
     bool quartered; /* sides are multiples of two tiles, and all is made of quarters (winograd.h) */
+    bool apart;     /* lines meet in the middle third of k alone */
     made_rows rows; /* of levels */
 } residue_case;
 
@@ -31,6 +32,13 @@ typedef struct {
         {.what = "levels of few elements", .planes = 1, .m = 3, .n = 5, .k = 1000, .wanted = 30},                      \
         {.what = "levels of ragged tiles", .planes = 1, .m = 300, .n = 650, .k = 250, .wanted = 30},                   \
         {.what = "levels of lines alike", .planes = 1, .m = 900, .n = 140, .k = 600, .rows = MADE_ALIKE},              \
+        {.what = "levels of lines apart",                                                                              \
+         .planes = 1,                                                                                                  \
+         .m = 900,                                                                                                     \
+         .n = 140,                                                                                                     \
+         .k = 600,                                                                                                     \
+         .apart = true,                                                                                                \
+         .rows = MADE_ALIKE},                                                                                          \
         {.what = "levels of lines but one", .planes = 1, .m = 700, .n = 1, .k = 600, .rows = MADE_BUT_ONE}, {          \
         .what = "levels of few lines", .planes = 1, .m = 890, .n = 1, .k = 600, .rows = MADE_FEW                       \
     }
@@ -89,6 +97,10 @@ static inline int8_t *made_planes(const residue_case *c, int64_t lines, int64_t 
             all[line * depth + l] = (int8_t)(l < c->k ? value : 0);
         }
     return all;
+}
+/* Zeros from one element of k to another. */
+static inline void made_zeros(int8_t *planes, int64_t lines, int64_t depth, int64_t from, int64_t to) {
+    for (int64_t line = 0; line < lines; line++) memset(planes + line * depth + from, 0, (size_t)(to - from));
 }
 
 /* With errors of 2^-steps, and less by 4 bits from level to level. */
@@ -170,6 +182,10 @@ static inline made_residues make_residues(residue_case c, made_kind kind) {
     made.blocks = (size_t)(args->rows_a / TSR_EXACT_BLOCK * (args->rows_b / TSR_EXACT_BLOCK));
     made.a = made_planes(&c, c.m, args->rows_a, args->depth, kind);
     made.b = made_planes(&c, c.n, args->rows_b, args->depth, kind);
+    if (c.apart) {
+        made_zeros(made.a, c.planes * args->rows_a, args->depth, 2 * c.k / 3, c.k);
+        made_zeros(made.b, c.planes * args->rows_b, args->depth, 0, c.k / 3);
+    }
     made.level = (unsigned *)made_room(made.blocks * sizeof *made.level);
     for (size_t i = 0; i < made.blocks; i++) {
         const unsigned other = (unsigned)made_random(WANTED_LEVEL);
