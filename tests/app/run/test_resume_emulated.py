@@ -69,7 +69,7 @@ def write_both(a, b):
 
 def test_reproducible():
     write_both(*reals(512, 40, 260))
-    options = ("--reproducible", "--memory", "2600K")
+    options = ("--reproducible", "--memory", "2800K")
     wanted = undisturbed("cpu", *options).tobytes()
     for way in (TO_CUDA, TO_CPU):
         c, kernel = stopped_and_resumed(way, *options)
