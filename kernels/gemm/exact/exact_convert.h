@@ -17,6 +17,8 @@ constexpr int COLUMNS = 32; /* of B, that a block turns */
 constexpr unsigned LOSES = 1, UNPROVABLE = 2;
 constexpr unsigned WAITS = 4;       /* a line is not converted for level 0, */
 constexpr unsigned BEGINS_NEXT = 8; /* but for level 1 at once */
+/* beside the bits of levels: patterns decide a block that these lines go through */
+constexpr unsigned MEETS = 1u << (TSR_EXACT_LOOP + 1);
 static_assert(PART == 4 * 32, "a warp takes a part");
 
 /* A grid for kernels that stride over the rest, and find little to do in most of it: blocks that leave at once take
@@ -40,7 +42,7 @@ template <typename T> struct Operand {
     int8_t *proving;        /* rows × depth: magnitudes, then patterns; or NULL */
     int8_t *planes;         /* COUNT × rows × depth */
     unsigned *rough;        /* [line / TSR_EXACT_BLOCK]: LOSES where a line loses something at level 0, ...; or NULL */
-    const unsigned *levels; /* [line / TSR_EXACT_BLOCK]: bits of the levels at which its lines are wanted */
+    const unsigned *levels; /* [line / TSR_EXACT_BLOCK]: bits of the levels at which its lines are wanted, and MEETS */
     const unsigned *predicate; /* see tsr_gemm_args; what comes later looks at `levels` */
     double met_well; /* of a line, by its half squared: what the errors of an element of it and its like may be */
     tsr_exact_natural limits[TSR_EXACT_LEVELS];
@@ -179,7 +181,7 @@ template <typename T> __device__ __forceinline__ bool wants_later(const Operand<
 /* What becomes of a line. */
 enum Purpose {
     FIRST, /* magnitudes, if wanted, and planes of proof.first */
-    LATER  /* planes of a level at which it is wanted and has none; with the last ones patterns */
+    LATER  /* planes of a level at which it is wanted and has none; with the last ones patterns, where these decide */
 };
 /* Planes of a level are there from the first time, unless those of a level before took their place. */
 template <typename T>
@@ -190,10 +192,11 @@ __device__ __forceinline__ bool wants_planes(const Operand<T> &x, int64_t line, 
     return (levels >> level & 1) && !(proof.first == level && !(levels & before));
 }
 
-/* Of a line whose planes are wanted, or are not. */
+/* Bytes for a proof. */
 template <typename T>
-__device__ __forceinline__ bool wants_proving(const Operand<T> &x, bool planes, Purpose purpose, int level) {
-    return x.proving && (purpose == FIRST || (planes && level == TSR_EXACT_LAST));
+__device__ __forceinline__ bool wants_proving(const Operand<T> &x, int64_t line, Purpose purpose, int level) {
+    if (purpose == FIRST) return x.proving;
+    return level == TSR_EXACT_LAST && (x.levels[line / TSR_EXACT_BLOCK] & MEETS);
 }
 
 /* What the check does with integers that are converted: nothing. */
@@ -221,7 +224,7 @@ __device__ __forceinline__ void convert_four(const Operand<T> &x, int64_t line, 
             store_planes<T, NEXT<T>>(x, low, high, to);
         }
     }
-    if (wants_proving(x, planes, purpose, level)) store_proving<T, COUNT>(x, value, proof, to);
+    if (wants_proving(x, line, purpose, level)) store_proving<T, COUNT>(x, value, proof, to);
 }
 
 /* ---- rows of A: a block each ----------------------------------------------------------------- */

@@ -51,8 +51,9 @@ static __global__ void note_levels(unsigned *levels, tsr_exact_few *few, unsigne
             level = TSR_EXACT_LAST;
             levels[at] = OPEN_LAST;
         }
-        atomicOr(of_a + at / across, 1u << level);
-        atomicOr(of_b + at % across, 1u << level);
+        const unsigned bits = 1u << level | (levels[at] == OPEN_LAST ? MEETS : 0);
+        atomicOr(of_a + at / across, bits);
+        atomicOr(of_b + at % across, bits);
     }
 }
 
@@ -62,7 +63,7 @@ static __global__ void note_any(unsigned *any, const unsigned *of_a, int rows) {
     unsigned all = 0;
     for (int i = (int)threadIdx.x; i < rows; i += 32) all |= of_a[i];
     for (int step = 16; step > 0; step /= 2) all |= __shfl_xor_sync(0xffffffffu, all, step);
-    if (threadIdx.x == 0) *any = all;
+    if (threadIdx.x == 0) *any = all & ~MEETS;
 }
 
 /* Elements of a block of C that are made by themselves; a warp's lane its share. */

@@ -107,8 +107,8 @@ def check_bar(result, columns, parts=()):
 SLOW = ["multiply", "a.h5", "b.h5", "-o", "c.h5", "--force", "--device", "cpu", "--panel", "1", "--kernel", "reference"]
 
 
-def write_inputs(panels=2000):
-    """SLOW takes about three seconds with 2000 panels, and in proportion."""
+def write_inputs(panels=1000):
+    """SLOW takes about two seconds with 1000 panels, and in proportion. No bar is shown in the first half second."""
     write("a.h5", np.ones((700, panels), "f4"))
     write("b.h5", np.ones((panels, 700), "f4"))
 
@@ -116,7 +116,7 @@ def write_inputs(panels=2000):
 def test_widths():
     """A run in which the bar changed less than three times was too short to tell: a longer one decides. Machines may
     be busy in one second and idle in the next."""
-    panels = 2000
+    panels = 1000
     for ranks, columns in some(((0, 20), (2, 20), (2, 40), (2, 80), (0, 80), (2, 200)), 3):
         for _ in range(4):
             write_inputs(panels)
