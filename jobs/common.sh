@@ -69,6 +69,9 @@ tsr_srun() {
     local flags=(--mpi="${TSR_SRUN_MPI:-pmix}" --kill-on-bad-exit=1)
     flags+=(--nodes="$SLURM_JOB_NUM_NODES" --ntasks="$(tsr_tasks)")
     [ -z "${SLURM_CPUS_PER_TASK:-}" ] || flags+=(--cpus-per-task="$SLURM_CPUS_PER_TASK")
+    # By itself Slurm 22.05 mixes fences of two kinds. On several nodes a rank may then leave MPI_Init while another is
+    # not through its first one, and crashes when the first speaks to it (Open MPI 4.1 over TCP: 14 of 509 starts).
+    export SLURM_PMIX_FENCE=${SLURM_PMIX_FENCE:-tree}
     tsr_run srun "${flags[@]}" "$@"
 }
 

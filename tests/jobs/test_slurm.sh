@@ -26,6 +26,13 @@ none 2(x2),1(x4) 8
 END
 if (SLURM_TASKS_PER_NODE='4(x' tsr_tasks) 2>/dev/null; then tsr_die "tsr_tasks counts what is no number of tasks"; fi
 
+fences() ( # how ranks of a job meet in MPI_Init
+    srun() { echo "$SLURM_PMIX_FENCE"; }
+    SLURM_JOB_NUM_NODES=2 SLURM_NTASKS=2 tsr_srun true 2>/dev/null
+)
+met="$(unset SLURM_PMIX_FENCE && fences) $(SLURM_PMIX_FENCE=ring fences)"
+[ "$met" = "tree ring" ] || tsr_die "ranks meet by fences of $met, where nothing is set and where ring is"
+
 slurm_scratch slurm
 printf '#!/bin/sh\nsleep 1\n' >"$scratch/epilog" # as on clusters that clean a node behind a job
 chmod 755 "$scratch/epilog"
