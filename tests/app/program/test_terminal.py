@@ -107,8 +107,8 @@ def check_bar(result, columns, parts=()):
 SLOW = ["multiply", "a.h5", "b.h5", "-o", "c.h5", "--force", "--device", "cpu", "--panel", "1", "--kernel", "reference"]
 
 
-def write_inputs(panels=1000):
-    """SLOW takes about two seconds with 1000 panels, and in proportion. No bar is shown in the first half second."""
+def write_inputs(panels=2000):
+    """SLOW takes about three seconds with 2000 panels, and in proportion."""
     write("a.h5", np.ones((700, panels), "f4"))
     write("b.h5", np.ones((panels, 700), "f4"))
 

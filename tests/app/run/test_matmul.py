@@ -2,7 +2,7 @@
 slices, orders, transposes, conjugates, factors, outputs and ranks. Integers make every sum exact, so that products
 agree bit for bit; what numpy.matmul refuses, multiply refuses.
 
-TSR_MATMUL_CASES: how many (180, 1000 in long tests). TSR_MATMUL_SEED: of the first; each case has a seed of its own,
+TSR_MATMUL_CASES: how many (250, 1000 in long tests). TSR_MATMUL_SEED: of the first; each case has a seed of its own,
 and a failure tells it."""
 import concurrent.futures
 import json
@@ -15,7 +15,7 @@ from lib import LONG, fails, leftovers, main, np, run
 
 TYPES = ("f2", "f4", "f8", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "b1", "c8", "c16")
 FIELDS = ("r", "i"), ("real", "imag"), ("re", "im"), ("Re", "Im")
-CASES = int(os.environ.get("TSR_MATMUL_CASES", "1000" if LONG else "180"))
+CASES = int(os.environ.get("TSR_MATMUL_CASES", "1000" if LONG else "250"))
 SEED = int(os.environ.get("TSR_MATMUL_SEED", "1"))
 
 
